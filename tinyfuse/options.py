@@ -52,7 +52,7 @@ class Flag:
     choices: tuple[str, ...] = ()
     metavar: str | None = None
     otherwise: str | None = None
-    limits: tuple[int, int | None] | tuple[float, float | None] | None = None
+    limits: tuple[float, float | None] | None = None
     is_file: bool = False
     is_size: bool = False
     is_step: bool = False

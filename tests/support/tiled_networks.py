@@ -40,7 +40,9 @@ def tiled_networks(draw) -> bytes:
 
 
 def _block(draw, sketch: Sketch, x: Value) -> Value:
-    expanded = sketch.conv(x, x.shape[3] * draw(st.integers(2, 4)) + draw(st.integers(0, 1)), (1, 1), activation="RELU6")
+    expanded = sketch.conv(
+        x, x.shape[3] * draw(st.integers(2, 4)) + draw(st.integers(0, 1)), (1, 1), activation="RELU6"
+    )
     strides, dilated = draw(st.sampled_from(_STRIDES)), draw(st.integers(0, 4)) == 0
     strides = [stride if size > stride else 1 for stride, size in zip(strides, x.shape[1:3], strict=True)]
     window = [max(taps, stride) for taps, stride in zip(draw(st.sampled_from(_WINDOWS)), strides, strict=True)]
@@ -54,13 +56,12 @@ def _block(draw, sketch: Sketch, x: Value) -> Value:
 
 
 def tiled_plan(data: bytes, target: str, shapes: Sequence[tuple[int, int]], together: bool, **options) -> Plan:
-    """A plan in which every chain of the model is tiled, in these shapes in turn; `together`: in as long groups as there
-    may be, else each operator is one."""
+    """A plan in which every chain of the model is tiled, in these shapes in turn; `together`: in as long groups as
+    there may be, else each operator is one."""
     source, named = read_tflite("model.tflite", data), Options("net", **{"optimize": "ram", **options})
     graph, context = prepare(source, load_target(target), named)
     tiling = Tiling(graph)
-    chains = [chain for chain in tiling.every(graph.ops)]
-    made = [tiling.tiled(chain, *shapes[n % len(shapes)]) for n, chain in enumerate(chains)]
+    made = [tiling.tiled(chain, *shapes[n % len(shapes)]) for n, chain in enumerate(tiling.every(graph.ops))]
     made = [op for op in made if row_kernel(op, context, True) is not None]
     graph = with_tiles(graph, made, 0)
     return plan_groups(source, graph, _groups(graph, context, together), context, named)

@@ -206,8 +206,8 @@ class _Writer:
             # the last tiles may read nothing but what is there, and padding
             stop = f"(from{i + 1} < to{i + 1} ? end{i + 1} : 0)"
             tile.append(Loop("row", stop, self._compute(i, "row"), first=f"start{i + 1}"))
-        rows = tuple(statement for i in range(head, last) for statement in self._compute(i, "row"))
-        tile.append(Loop("row", f"end{last}", rows, first=row))
+        together = tuple(statement for i in range(head, last) for statement in self._compute(i, "row"))
+        tile.append(Loop("row", f"end{last}", together, first=row))
         return *lets, Loop("x", width, tuple(tile), a.columns)
 
     def _part(self, i: int) -> Op:

@@ -16,7 +16,6 @@ from tinyfuse.ir import Array, Op
 from tinyfuse.ops.base import OpFamily, RowWindow
 from tinyfuse.ops.convolution import geometry
 
-
 #: rows of a call: more compute fewer rows again, and keep more
 TILE_ROWS = (1, 2, 3, 4)
 

@@ -93,9 +93,7 @@ def pareto_front(
     return partitions(weigher, weigh_groups(weigher, budget, progress))
 
 
-def weigher_of(
-    graph: Graph, context: Context, memo: StageMemo | None = None, work: Work | None = None
-) -> Weigher:
+def weigher_of(graph: Graph, context: Context, memo: StageMemo | None = None, work: Work | None = None) -> Weigher:
     """What weighs the groups of a graph's operators in their order."""
     return Weigher(graph, tuple(op for op in graph.ops if not is_alias(op)), context, memo, work)
 
@@ -233,7 +231,7 @@ class Weigher:
 
     def _weights(self, i: int, j: int, ops: tuple[Op, ...]) -> Iterator[Weight]:
         """The weights of the group ops[i:j], for whose operators `ops` stand."""
-        stages, kept = make_stages(ops, self.context, self.memo), self.legality.leaving(self.ops[i:j])
+        stages, kept = self._stages(i, j, ops)
         stream = Stream(stages, kept) if stages[0].by_row else None
         self.work.left -= stream.events if stream else 1
         around = self._around(i, j, stages, stream, kept)
@@ -251,6 +249,11 @@ class Weigher:
                 self.costs[stage] = kernel_instructions(stage, self.context)
         loops = loop_instructions(stages, stream, self.context)
         return sum(self.costs[stage] + loop for stage, loop in zip(stages, loops, strict=True))
+
+    def _stages(self, i: int, j: int, ops: tuple[Op, ...] = ()) -> tuple[tuple[Stage, ...], frozenset[Tensor]]:
+        """The stages of the group ops[i:j], for whose operators `ops` stand, and what it writes whole."""
+        whole = self.ops[i:j]
+        return make_stages(ops or whole, self.context, self.memo), self.legality.leaving(whole)
 
     def _around(
         self, i: int, j: int, stages: tuple[Stage, ...], stream: Streamed | None, kept: frozenset[Tensor]

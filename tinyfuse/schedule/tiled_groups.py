@@ -1,8 +1,8 @@
 """How much less RAM a graph's groups take in tiles, within the multiply-accumulates that may be computed again.
 
-What a partition takes is what its largest group takes. So the least limit is looked for, by bisection, that all groups of
-some path keep: each group computes those of its chains in tiles that it must for it, in tiles that compute as little again
-as the limit allows; and of all paths the one is taken that computes least again.
+What a partition takes is what its largest group takes. So the least limit is looked for, by bisection, that all groups
+of some path keep: each group computes those of its chains in tiles that it must for it, in tiles that compute as little
+again as the limit allows; and of all paths the one is taken that computes least again.
 """
 
 from __future__ import annotations
