@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import (
+    AccessOrder,
     Call,
     CallSite,
     Constant,
@@ -30,7 +31,7 @@ from tinyfuse.kernels.base import (
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.rows import row_pointer
 from tinyfuse.ops.convolution import Conv2D, geometry, is_plain_pointwise
-from tinyfuse.ops.tiled import Tiled, parts_of, rows_computed, tile_extents, tiles_of
+from tinyfuse.ops.tiled import Tiled, columns_used_up, parts_of, rows_computed, tile_extents, tiles_of
 
 _HEADER = "tinyfuse_tile.h"
 
@@ -86,6 +87,14 @@ class TiledRows(Kernel):
             usable = (k for k in self._kernels_for(part) if _takes_pieces(k, part, context))
             _CHOSEN[part, context] = min(usable, key=lambda kernel: kernel.weights != "packed", default=None)
         return _CHOSEN[part, context]
+
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        if op.attributes_as(Tiled).rows > 1:  # a row is written while the next one is still to be read
+            return {}
+        columns = columns_used_up(op)
+        if not columns:
+            return {}
+        return {0: AccessOrder(columns * op.input.shape[3], op.attributes_as(Tiled).columns * op.output.shape[3])}
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return tuple(

@@ -75,6 +75,25 @@ def tiles_of(op: Op) -> int:
 
 
 @lru_cache(maxsize=8192)
+def columns_used_up(op: Op) -> int:
+    """How many columns of the input each tile but the last uses up at least, one after the other: those before the ones
+    that the next tile reads. 0 where windows reach back too far to say."""
+    a, stride = op.attributes_as(Tiled), 1
+    for part in a.parts:
+        stride *= geometry(part).stride_w
+    for number in range(1, tiles_of(op)):
+        fresh = number * a.columns  # the first column that the next tile lacks, of each tensor
+        for part in reversed(a.parts[1:]):
+            g = geometry(part)
+            reach = (g.kernel_w - 1) * g.dilation_w + 1
+            fresh = min((fresh - 1) * g.stride_w - g.pad_left + reach, g.in_w)
+        first = geometry(a.parts[0])
+        if fresh * first.stride_w - first.pad_left < number * a.columns * stride:
+            return 0
+    return a.columns * stride
+
+
+@lru_cache(maxsize=8192)
 def rows_computed(op: Op) -> tuple[int, ...]:
     """Of each part how many rows it computes in an inference, those again that windows of several calls need."""
     a = op.attributes_as(Tiled)
@@ -110,8 +129,8 @@ class TiledOperator(OpFamily):
 
     def macs(self, op: Op) -> int:
         """With what is computed again."""
-        parts, rows = parts_of(op), rows_computed(op)
-        return sum(self._macs(part) // part.output.shape[1] * n for part, n in zip(parts, rows, strict=True))
+        rows = zip(parts_of(op), rows_computed(op), strict=True)
+        return sum(self._macs(part) // part.output.shape[1] * n for part, n in rows)
 
     def row_window(self, op: Op, index: int) -> RowWindow | None:
         if index:

@@ -225,9 +225,10 @@ class Weigher:
         """The weights of the group ops[i:j] where `ops` compute some of it in tiles, and take more MACs for it."""
         return [replace(weight, ops=ops, more_macs=more_macs) for weight in self._weights(i, j, ops)]
 
-    def computes(self, op: Op) -> bool:
-        """Whether some kernel computes rows of an operator, of rings of rows."""
-        return row_kernel(op, self.context, True) is not None
+    def row_scratch(self, op: Op) -> int | None:
+        """Bytes of scratch of the kernel that computes rows of an operator from rings; None where none does."""
+        kernel = row_kernel(op, self.context, True)
+        return None if kernel is None else kernel.scratch(op, self.context)
 
     def _weights(self, i: int, j: int, ops: tuple[Op, ...]) -> Iterator[Weight]:
         """The weights of the group ops[i:j], for whose operators `ops` stand."""

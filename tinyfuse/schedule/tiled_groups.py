@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from tinyfuse.ir import Op
 from tinyfuse.ops.tiled import TILE_ROWS
 from tinyfuse.schedule.search import Weigher, Weight
-from tinyfuse.schedule.tiling import LEAST_COLUMNS, MORE_COLUMNS, Tiling, in_tiles, more_macs_of
+from tinyfuse.schedule.tiling import LEAST_COLUMNS, TILE_COLUMNS, Tiling, in_tiles, macs_again
 
 #: per node i, (j, weight) of groups ops[i:j]
 Edges = Sequence[Sequence[tuple[int, Weight]]]
@@ -22,6 +22,9 @@ _HALVINGS = 9
 
 #: groups that are weighed with tiles, at most: each takes milliseconds
 _MOST_WEIGHED = 4000
+
+#: bytes of scratch that a single operator's tiles must save
+_WORTH_TILES = 256
 
 #: of a chain: the rows and columns of its tiles, None where it is computed without
 _Shape = tuple[int, int] | None
@@ -129,24 +132,39 @@ class _Search:
                     break
         for n in most_first:
             shape = shapes[n]
-            if shape is not None:  # wider tiles are faster
-                tried = [*shapes[:n], (shape[0], MORE_COLUMNS), *shapes[n + 1 :]]
+            if shape is None:
+                continue
+            for columns in reversed(TILE_COLUMNS[1:]):  # wider tiles are faster
+                tried = [*shapes[:n], (shape[0], columns), *shapes[n + 1 :]]
                 weight = self._weigh(i, j, tuple(tried))
                 if weight is not None and weight.ram <= limit:
                     shapes = tried
+                    break
         return self._weigh(i, j, tuple(shapes))
 
     def _chains_of(self, i: int, j: int) -> list[tuple[Op, ...]]:
         if (i, j) not in self._chains:
-            found = self._tiling.chains(self._weigher.ops[i:j])
-            self._chains[i, j] = [chain for chain in found if self._weigher.computes(self._tiled(chain, (1, 2)))]
+            ops = self._weigher.ops[i:j]
+            found = [chain for chain in self._tiling.chains(ops) if self._scratch(chain) is not None]
+            taken = {op for chain in found for op in chain}
+            alone = [chain for op in ops if op not in taken for chain in self._tiling.alone(op) if self._spares(chain)]
+            self._chains[i, j] = found + alone
         return self._chains[i, j]
+
+    def _scratch(self, chain: tuple[Op, ...]) -> int | None:
+        """Bytes of scratch of a chain's least tiles; None where no kernel computes them."""
+        return self._weigher.row_scratch(self._tiled(chain, (TILE_ROWS[0], LEAST_COLUMNS)))
+
+    def _spares(self, chain: tuple[Op, ...]) -> bool:
+        """Whether a single operator takes much less scratch in tiles: its kernels for pieces of rows do."""
+        usual, in_tiles = self._weigher.row_scratch(chain[0]), self._scratch(chain)
+        return usual is not None and in_tiles is not None and in_tiles + _WORTH_TILES <= usual
 
     def _tiled(self, chain: tuple[Op, ...], shape: tuple[int, int]) -> Op:
         return self._tiling.tiled(chain, *shape)
 
     def _more(self, chain: tuple[Op, ...], shape: _Shape) -> int:
-        return 0 if shape is None else more_macs_of(self._tiled(chain, shape))
+        return 0 if shape is None else macs_again(self._tiled(chain, shape))
 
     def _weigh(self, i: int, j: int, shapes: tuple[_Shape, ...]) -> Weight | None:
         """The weight of a group whose chains have these shapes; None where none has any, or too many were weighed."""

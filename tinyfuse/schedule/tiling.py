@@ -25,8 +25,9 @@ from tinyfuse.plan.rows import row_bytes
 #: operators of a chain, at most
 _LONGEST = 4
 
-#: columns of a tile: few, or as many as fast kernels take together
-LEAST_COLUMNS, MORE_COLUMNS = 2, 8
+#: columns of a tile: as many as there is room for, of these; kernels are faster with more
+TILE_COLUMNS = (1, 2, 4, 8)
+LEAST_COLUMNS = TILE_COLUMNS[0]
 
 
 class Tiling:
@@ -50,6 +51,10 @@ class Tiling:
             if not any(set(chain) & set(other) for other in chosen):
                 chosen.append(chain)
         return chosen
+
+    def alone(self, op: Op) -> list[tuple[Op, ...]]:
+        """The chain of an operator alone, where it has windows."""
+        return [(op,)] if _may_be_part(op) and not is_plain_pointwise(op) else []
 
     def tiled(self, chain: tuple[Op, ...], rows: int, columns: int) -> Op:
         """The operator that computes a chain in such tiles."""
@@ -89,9 +94,9 @@ class Tiling:
 
 
 @lru_cache(maxsize=8192)
-def more_macs_of(op: Op) -> int:
-    """Multiply-accumulates that a TILED operator takes more than its parts."""
-    return FAMILIES[op.kind].macs(op) - sum(FAMILIES[part.kind].macs(part) for part in parts_of(op))
+def macs_again(op: Op) -> int:
+    """Multiply-accumulates that a TILED operator takes more than its parts: of rows that it computes again."""
+    return max(0, FAMILIES[op.kind].macs(op) - sum(FAMILIES[part.kind].macs(part) for part in parts_of(op)))
 
 
 def in_tiles(ops: Sequence[Op], tiles: Sequence[Op]) -> tuple[Op, ...]:
