@@ -15,6 +15,7 @@ from tinyfuse.ir import Op, Tensor
 from tinyfuse.ops.merged import merged
 from tinyfuse.ops.rows_matmul import RowsMatMul
 from tinyfuse.ops.table import Table
+from tinyfuse.ops.tiled import TILE_ROWS, tiled
 
 _DTYPES = ("int8", "int16", "float32")
 
@@ -195,3 +196,28 @@ def _elementwise(rng: random.Random, x: Tensor, other: Tensor) -> Op:
         other = replace(_value(x.dtype, size, 0.03, 3), data=np.asarray(data, x.dtype))
     output = _value(x.dtype, x.shape, rng.choice([0.07, 0.05, 0.02]), 1)
     return operator(kind, [x, other], output if kind != "MAXIMUM" else _value(x.dtype, x.shape))
+
+
+def draw_tiled(rng: random.Random, kind: str) -> Op:
+    """An expansion, a layer with windows and a projection, in tiles of one to four rows and two or eight columns."""
+    _, height, width, in_c = image(rng)
+    x, parts = tensor((1, height, width + 4, in_c)), list[Op]()
+    window, stride = rng.choice([(3, 3), (3, 3), (5, 5), (7, 7), (2, 2)]), rng.choice([(1, 1), (1, 1), (2, 2)])
+    expanded = in_c * rng.choice([2, 3, 4])
+    for made, out_c, kernel, strides in (
+        ("CONV_2D", expanded, (1, 1), (1, 1)),
+        (rng.choice(["CONV_2D", "DEPTHWISE_CONV_2D", "DEPTHWISE_CONV_2D"]), expanded, window, stride),
+        ("CONV_2D", rng.choice(CHANNELS), (1, 1), (1, 1)),
+    ):
+        depthwise = made == "DEPTHWISE_CONV_2D"
+        shape = (1, *kernel, out_c) if depthwise else (out_c, *kernel, x.shape[3])
+        weights = layer_weights(rng, shape, out_c, 3 if depthwise else 0)
+        dims = [-(-dim // s) for dim, s in zip(x.shape[1:3], strides, strict=True)]
+        activation = rng.choice(["NONE", "RELU"])
+        y = tensor((1, *dims, out_c), 0.08, -128 if activation != "NONE" else rng.randrange(-20, 20))
+        parts.append(operator(
+            made, [x, *weights], y, padding="SAME", stride_h=strides[0], stride_w=strides[1], depth_multiplier=1,
+            fused_activation_function=activation,
+        ))  # fmt: skip
+        x = y
+    return tiled(tuple(parts), rng.choice(TILE_ROWS), rng.choice([2, 8]))

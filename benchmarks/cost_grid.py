@@ -23,6 +23,7 @@ from cost_draws import (
     draw_split,
     draw_strided_slice,
     draw_svdf,
+    draw_tiled,
     draw_transpose,
     draw_transposed,
     of_dtype,
@@ -49,7 +50,7 @@ _PATIENCE = 60
 OWN_DTYPES = {
     "SVDF": 3, "UNIDIRECTIONAL_SEQUENCE_LSTM": 3, "ROW_SUM": 3, "AVERAGE_OF_SUM": 3, "MEAN_OF_SUM": 3,
     "TABLE": 1, "CHANNEL_TABLES": 1, "ROW_MACS": 1, "OUTPUT_OF_SUMS": 1,
-    "MERGED": 3,
+    "MERGED": 3, "TILED": 1,
 }  # fmt: skip
 
 _ACTIVATIONS = ("NONE", "RELU", "RELU6")
@@ -369,6 +370,7 @@ _DRAWS: dict[str, Callable[[random.Random, str], Op]] = {
     "TABLE": _draw_tables,
     "CHANNEL_TABLES": _draw_tables,
     "MERGED": draw_merged,
+    "TILED": draw_tiled,
     "DEQUANTIZE": _draw_dequantize,
     "RESHAPE": _draw_reshape,
     "SOFTMAX": _draw_softmax,

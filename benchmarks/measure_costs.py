@@ -50,7 +50,7 @@ from tinyfuse.verify.emulation.module import build_module  # noqa: E402
 from tinyfuse.verify.emulation.qemu import Qemu  # noqa: E402
 
 #: operators drawn of each kind; more of those with many features
-DRAWN = {"CONV_2D": 90, "DEPTHWISE_CONV_2D": 50, "FULLY_CONNECTED": 30, "MERGED": 90}
+DRAWN = {"CONV_2D": 90, "DEPTHWISE_CONV_2D": 50, "FULLY_CONNECTED": 30, "MERGED": 90, "TILED": 40}
 DRAWN_OF_OTHERS = 18
 #: and for a kernel that accepts few of its kind
 DRAWN_FOR = {
@@ -256,8 +256,18 @@ def _sample(stage: Stage, loop: Counts, profile: Profile, group: int, number: in
         )
         entry = stage.kernel.costs_with
         counts = {name: count for name, count in counts.items() if name in LOOKED_UP}
+    took = _without_parts(took, stage, context)
     own = _figures(used for part, used in parts if not part.function or part.function.startswith("tinyfuse_rows"))
     return Sample(stage.op.kind, stage.kernel, entry, counts, loop, took, own)
+
+
+def _without_parts(took: Figures, stage: Stage, context: Context) -> Figures:
+    """What is left without what the tables have of kernels that the stage's calls."""
+    for name, table in _tables(context.target).items() if stage.kernel.work(stage.op, context) else ():
+        for inner, part, times in stage.kernel.work(stage.op, context):
+            cost = table.kernel(part, inner, True, context) if table else None
+            took = replace(took, **{name: round(getattr(took, name) - times * (cost or 0))})
+    return took
 
 
 def _figures(usages: Iterable[Usage]) -> Figures:

@@ -120,7 +120,8 @@ class Compilation:
         return replace(again.plan(tried), options=options)
 
     def _best_found(self, builder: Builder) -> Plan:
-        options, choices = builder.options, self.search.choices(builder.options.optimize)
+        options = builder.options
+        choices = self.search.choices(options.optimize, options.recompute_limit)
         self._progress("placing the arena")
         plan, reordering = in_best_order(choices, options)
         if options.optimize == "ram":

@@ -40,7 +40,7 @@ class Flag:
     choices     all values, where they are few
     metavar     what stands for the value in --help
     otherwise   the default in words
-    limits      the least and the largest number, None for none
+    limits      the least and the largest number, None for none; floats where it need not be whole
     is_file     the value is a path
     is_size     the value is written as `parse_size` reads it
     is_step     the value is written as `parse_step` reads it
@@ -52,7 +52,7 @@ class Flag:
     choices: tuple[str, ...] = ()
     metavar: str | None = None
     otherwise: str | None = None
-    limits: tuple[int, int | None] | None = None
+    limits: tuple[float, float | None] | None = None
     is_file: bool = False
     is_size: bool = False
     is_step: bool = False
@@ -161,6 +161,14 @@ class Options:
         None,
         metavar="BOARD",
     )
+    recompute: float | None = option(
+        "Rows of convolutions may be computed again, where that takes less RAM, until all MACs are so many times the "
+        "model's (docs/fusion.md).",
+        None,
+        metavar="F",
+        limits=(1.0, 100.0),
+        otherwise="1.3 with --optimize ram, else 1",
+    )
     weights: str = option(
         "How layers' weights lie in flash: packed: as many bytes as in the file; compressed: as indexes of 1 to 4 bits "
         "where a channel, or the layer, has at most 16 values; on cores with DSP extension, unpacked: int16, twice as "
@@ -248,6 +256,12 @@ class Options:
     max_flash: int | None = option("Fail when weights and code are larger.", None, metavar="SIZE", is_size=True)
 
     @property
+    def recompute_limit(self) -> float:
+        """The value of --recompute, or what stands for it."""
+        usual = 1.3 if self.optimize == "ram" else 1.0
+        return usual if self.recompute is None else self.recompute
+
+    @property
     def feeds_image(self) -> bool:
         """Whether the rows of a whole image are fed; with --slide they are a step's frames."""
         return self.feed_rows and self.slide is None
@@ -289,7 +303,7 @@ def _compiler() -> Any:
 
 
 def _timeout(run: str = "the emulated run") -> Any:
-    return option(f"Host time that {run} may take.", 300.0, metavar="SECONDS", limits=(1, None))
+    return option(f"Host time that {run} may take.", 300.0, metavar="SECONDS", limits=(1.0, None))
 
 
 def _oracle() -> Any:
@@ -356,7 +370,7 @@ class BoardOptions:
     """How a module is validated on a board. runs, frames: None for what suits the model."""
 
     baud: int = option("Speed of the serial line.", 115200, limits=(300, 20_000_000))
-    timeout: float = option("Time that one inference may take.", 60.0, metavar="SECONDS", limits=(1, None))
+    timeout: float = option("Time that one inference may take.", 60.0, metavar="SECONDS", limits=(1.0, None))
     oracle: str = _oracle()
     runs: int | None = _runs()
     frames: int | None = _frames()

@@ -33,6 +33,7 @@ from test_sliding_rings import chain
 from test_split_full_height import SPLIT
 from test_wide_rewrites import pooled
 from tflite_builder import ModelBuilder
+from tiled_networks import tiled_plan
 from uint8_models import CASES as UINT8
 
 from tinyfuse.compiler import compile_graph
@@ -103,6 +104,7 @@ def modules(target: str, turn: int = 0, turns: int = 1) -> list[Plan]:
         plan(sliced(), target, kernels="tinyfuse"),
         *(plan(data, target, kernels="tinyfuse") for data in _computed_operands()),
         *(plan(data, target, kernels="tinyfuse") for data in _computed_layers()),
+        partial(tiled_plan, _expanded(), target, ((1, 2), (3, 8)), together=True, kernels="tinyfuse"),
         partial(_merged, target),
     ]  # fmt: skip
     return named_apart([make() for make in makers[turn::turns]])
@@ -147,6 +149,15 @@ def _merged(target: str) -> Plan:
     inputs = tuple(dict.fromkeys(tensor for op in ops for tensor in op.activations))
     graph = Graph("model.tflite", "0" * 64, tuple(ops), inputs, tuple(op.output for op in ops))
     return compile_graph(graph, load_target(target), Options("net", kernels="tinyfuse"))
+
+
+def _expanded() -> bytes:
+    """Two chains to be tiled."""
+    sketch = Sketch(5)
+    x = sketch.value((1, 9, 11, 4))
+    y = sketch.depthwise(sketch.conv(x, 12, (1, 1)), (5, 5))
+    y = sketch.depthwise(sketch.conv(sketch.conv(y, 4, (1, 1)), 12, (1, 1)), (3, 3), (2, 2))
+    return sketch.build([x], [sketch.conv(y, 4, (1, 1))])
 
 
 def _averaged_int16() -> bytes:

@@ -22,7 +22,7 @@ while not (ROOT / "pyproject.toml").is_file():
 #: another value than the default of every option, as it is typed
 OTHERS = {
     "name": "net", "kernels": "tinyfuse", "fusion": "basic", "optimize": "ram", "count": "cycles",
-    "timing": "80MHz,wait=4,line=8", "weights": "unpacked",
+    "timing": "80MHz,wait=4,line=8", "recompute": 1.5, "weights": "unpacked",
     "weights_blob": True, "feed_rows": True, "input_layout": "nhwc", "output_layout": "nhwc", "step": True,
     "max_step": "20000", "slide": 2, "slide_axis": 3, "plugins": ("a b.py", "c.py"), "labels": ("a.txt", "b c.txt"),
     "cmsis_nn_version": "6.0", "memory": ("dtcm=64K", "qspi=8M:slow"), "max_ram": "20K", "max_flash": "1M",

@@ -35,6 +35,8 @@ class Settings(TypedDict, total=False):
     count             what `optimize` counts: "instructions" (default), as predicted, or "cycles", as estimated
     timing            the board, for estimated cycles and milliseconds: one of docs/targets.md, or its clock, as
                       "120MHz", with its flash, as "120MHz,wait=5,line=8"; default: a core that never waits
+    recompute         rows of convolutions may be computed again, where that takes less RAM, until all MACs are so many
+                      times the model's (docs/fusion.md); default: 1.3 for the least RAM, else 1
     weights           how layers' weights lie in flash: "packed" (default unless for speed); "compressed": as indexes
                       of values, where these are few; on cores with DSP extension, "unpacked": int16, and "winograd":
                       transformed, where windows are 3x3 with stride 1; "auto" (default for speed): whatever saves
@@ -67,6 +69,7 @@ class Settings(TypedDict, total=False):
     optimize: Literal["speed", "balanced", "ram"]
     count: Literal["instructions", "cycles"]
     timing: str | None
+    recompute: float | None
     weights: Literal["auto", "packed", "unpacked", "winograd", "compressed"]
     weights_blob: bool
     feed_rows: bool
@@ -195,7 +198,7 @@ def _step(setting: str, value: int | str) -> int | None:
     return value if isinstance(value, int) else parse_step(value)
 
 
-def _check_limits(name: str, value: Any, limits: tuple[int, int | None]) -> None:
+def _check_limits(name: str, value: Any, limits: tuple[float, float | None]) -> None:
     """UsageError for what is no number, or one that a flag doesn't take."""
     least, most = limits
     number = isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -116,7 +116,7 @@ def _click_type(flag: Flag) -> Any:
     if flag.choices:
         return click.Choice(flag.choices)
     if flag.limits is not None:
-        return (click.FloatRange if isinstance(flag.default, float) else click.IntRange)(*flag.limits)
+        return (click.FloatRange if isinstance(flag.limits[0], float) else click.IntRange)(*flag.limits)
     return click.Path() if flag.is_file else click.STRING
 
 

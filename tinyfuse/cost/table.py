@@ -34,7 +34,15 @@ class CostTable:
         """Instructions of all calls of a kernel in one inference; None where it is not in the table."""
         entries = [entry_name(op, kernel, by_row, context), *((kernel.costs_with,) if kernel.costs_with else ())]
         found, counts = [self.kernels.get(entry) for entry in entries], kernel.counts(op, by_row)
-        return None if None in found else sum(_sum(factors, counts) for factors in found if factors is not None)
+        if None in found:
+            return None
+        total = sum(_sum(factors, counts) for factors in found if factors is not None)
+        for inner, part, times in kernel.work(op, context):
+            cost = self.kernel(part, inner, True, context)
+            if cost is None:
+                return None
+            total += times * cost
+        return total
 
     def stages(self, stages: tuple[Stage, ...], stream: Stream | None, context: Context) -> list[float | None]:
         """Instructions of each stage of a group, its share of the row loop included."""

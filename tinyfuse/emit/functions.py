@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -429,7 +430,8 @@ class _Writer(Printer):
         ring, following = self.plan.storage[tensor].ring_rows, ""
         if row is not None and stage.kernel.rows_a_call > 1:
             following = self._row_pointer(tensor, f"({self._after(stage)} - 1)")
-        return TensorAccess(tensor, self._row_pointer(tensor, row), ring, next_row=following)
+        row_at = partial(self._row_pointer, tensor)
+        return TensorAccess(tensor, self._row_pointer(tensor, row), ring, next_row=following, row_at=row_at)
 
     def _row_pointer(self, tensor: Tensor, row: str | None) -> str:
         """C for where a row of an output goes; for the whole output, its start."""

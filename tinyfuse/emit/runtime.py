@@ -18,10 +18,12 @@ def headers(plan: Plan) -> tuple[list[str], list[str]]:
     for group in plan.all_groups:
         if len(group.stages) > 1:
             ours.add("tinyfuse_rows.h")
-        for kernel in (stage.kernel for stage in group.stages):
-            for header in kernel.headers:
-                own = header.startswith("tinyfuse_") or kernel.library != "cmsis-nn"
-                (ours if own else theirs).add(header)
+        for stage in group.stages:
+            inner = (kernel for kernel, _ in stage.kernel.parts(stage.op, plan.context))
+            for kernel in (stage.kernel, *inner):
+                for header in kernel.headers:
+                    own = header.startswith("tinyfuse_") or kernel.library != "cmsis-nn"
+                    (ours if own else theirs).add(header)
     return sorted(ours), sorted(theirs)
 
 

@@ -9,10 +9,13 @@ from tinyfuse.explain.advice import advice
 from tinyfuse.explain.fusions import fusions
 from tinyfuse.explain.sliding import sliding_json
 from tinyfuse.ir import Op
+from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.merged import Merged
 from tinyfuse.ops.table import Table
+from tinyfuse.ops.tiled import Tiled
 from tinyfuse.plan import Plan
 from tinyfuse.report.report_json import JsonObject, cycles_json, reordering_json
+from tinyfuse.schedule.tiling import macs_again
 
 
 def explain_json(plan: Plan) -> JsonObject:
@@ -49,6 +52,18 @@ def explain_json(plan: Plan) -> JsonObject:
             {"operator": _operator(op), "kinds": list(op.attributes.kinds)}
             for op in plan.graph.ops
             if isinstance(op.attributes, Merged)
+        ],
+        "tiled": [
+            {
+                "operator": _operator(op),
+                "kinds": list(op.attributes.kinds),
+                "rows": op.attributes.rows,
+                "columns": op.attributes.columns,
+                "macs": FAMILIES[op.kind].macs(op),
+                "macs_again": macs_again(op),
+            }
+            for op in plan.graph.ops
+            if isinstance(op.attributes, Tiled)
         ],
         "sliding": sliding,
         "advice": [

@@ -27,6 +27,8 @@ def explain_text(data: JsonObject) -> str:
         lines += _wrapped(_table(table), "  ", first="")
     for loop in data["merged"]:
         lines += _wrapped(_merged(loop), "  ", first="")
+    for tiles in data["tiled"]:
+        lines += _wrapped(_tiled(tiles), "  ", first="")
     lines += sliding_lines(data)
     lines += ["", "advice" if data["advice"] else "no advice"]
     for advice in data["advice"]:
@@ -55,6 +57,13 @@ def _table(table: JsonObject) -> str:
 def _merged(loop: JsonObject) -> str:
     what, where = " + ".join(loop["kinds"]), f"op {loop['operator']['index']} {quoted(loop['operator']['name'])}"
     return f"merged   {where}: {what} are one loop, with what lies between them in registers"
+
+
+def _tiled(tiles: JsonObject) -> str:
+    what, where = " + ".join(tiles["kinds"]), f"op {tiles['operator']['index']} {quoted(tiles['operator']['name'])}"
+    again = f", for {tiles['macs_again']:,} MACs more" if tiles["macs_again"] else ""
+    size = f"{tiles['rows']} row{'s' * (tiles['rows'] > 1)} and {tiles['columns']} columns"
+    return f"tiled    {where}: {what} are computed together for {size} at a time{again}"
 
 
 def _operators(operators: list[JsonObject]) -> str:

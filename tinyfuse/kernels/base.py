@@ -124,7 +124,8 @@ class TensorAccess:
     `endless`: the tensor is a state that is a ring, and `CallSite.row` counts from the ring's start, so
     that rows up to twice its height are asked for.
     `next_row`: of an output, for a kernel that computes two rows a call, where the row after goes; where the tensor has
-    none, the same row.
+    none, the same row. `row_at`: of an output, for one that computes more, where each of the call's rows goes, by its
+    number.
     """
 
     tensor: Tensor
@@ -132,6 +133,7 @@ class TensorAccess:
     ring_rows: int
     endless: bool = False
     next_row: str = ""
+    row_at: Callable[[str], str] | None = None
 
 
 @dataclass(frozen=True)
@@ -359,6 +361,15 @@ class Kernel(ABC):
     def scratch(self, op: Op, context: Context) -> int:
         """Bytes of scratch for any call (whole or any row), aligned to 16."""
         return 0
+
+    def parts(self, op: Op, context: Context) -> tuple[tuple[Kernel, Op], ...]:
+        """The kernels that its calls call for operators which `op` stands for, each with its operator. Their headers
+        come with the kernel's own."""
+        return ()
+
+    def work(self, op: Op, context: Context) -> tuple[tuple[Kernel, Op, float], ...]:
+        """What they cost, beside the kernel's own `counts`: each as for an operator, so many times."""
+        return ()
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         """Which of its ways the C function goes, where they differ so much that each has costs of its own

@@ -143,6 +143,7 @@ from tinyfuse.kernels.softmax import SoftmaxFloats, SoftmaxInt8, SoftmaxLookup, 
 from tinyfuse.kernels.strided import StridedCopy
 from tinyfuse.kernels.sum_line import SumLine
 from tinyfuse.kernels.svdf import SvdfActivated, SvdfReal, SvdfWhole
+from tinyfuse.kernels.tiled import TiledRows
 from tinyfuse.kernels.transpose_conv import TransposeConvRow
 from tinyfuse.kernels.transpose_packed import PackedTransposedRowF32, PackedTransposedRowS16
 from tinyfuse.kernels.unary import (
@@ -168,6 +169,7 @@ from tinyfuse.ops.movement import Movement
 from tinyfuse.ops.quantize import DEQUANTIZES, QUANTIZES
 from tinyfuse.ops.resize import bilinear_places, nearest_indexes, real_places
 from tinyfuse.ops.table import TableOperator
+from tinyfuse.ops.tiled import TILE_ROWS
 from tinyfuse.ops.unary import UnaryOperator
 from tinyfuse.ops.unary_math import FloatFunction
 
@@ -450,5 +452,6 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "AWAIT_ROWS": (AwaitRows(),),
     "FEED_ROWS": (FeedRow(),),
     "MERGED": (*_LOOPS, *_WIDER_LOOPS),
+    "TILED": tuple(TiledRows(rows, kernels_for) for rows in TILE_ROWS),
 }  # fmt: skip
 KERNELS["AT_AXES"] = along_computed_axes(KERNELS)

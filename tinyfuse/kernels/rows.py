@@ -40,8 +40,13 @@ def output_pointer(site: CallSite) -> str:
 
 
 def from_piece(pointer: str, site: CallSite, size: int = 1) -> str:
-    """The pointer to the first unit of a call's piece, of `size` elements each; that pointer where the call is all."""
-    return pointer if site.piece is None else f"{pointer} + {site.piece.first}{f' * {size}' if size > 1 else ''}"
+    """The pointer to the first unit of a call's piece, of `size` elements each; that pointer where the call is all, or
+    begins with the first unit."""
+    return (
+        pointer
+        if site.piece is None or site.piece.first == "0"
+        else f"{pointer} + {site.piece.first}{f' * {size}' if size > 1 else ''}"
+    )
 
 
 def by_elements(op: Op, by_row: bool) -> Division:

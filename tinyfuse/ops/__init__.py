@@ -109,6 +109,7 @@ from tinyfuse.ops.split import SplitOperator, SplitVOperator, UnpackOperator
 from tinyfuse.ops.squeeze import ExpandDimsOperator, SqueezeOperator
 from tinyfuse.ops.svdf import SvdfOperator
 from tinyfuse.ops.table import ChannelTablesOperator, TableOperator
+from tinyfuse.ops.tiled import TiledOperator
 from tinyfuse.ops.transpose import TransposeOperator
 from tinyfuse.ops.transpose_conv import TransposeConvOperator
 from tinyfuse.ops.unary_math import FLOAT_FUNCTIONS, AbsOperator, RsqrtOperator
@@ -135,6 +136,11 @@ def _macs(graph: Graph) -> int:
 def _compute(op: Op, *inputs: Array | None) -> tuple[Array, ...]:
     """An operator that is a part of another one."""
     return FAMILIES[op.kind].reference(op, *inputs)
+
+
+def _macs_of(op: Op) -> int:
+    """Those of an operator that is a part of another one."""
+    return FAMILIES[op.kind].macs(op)
 
 
 FAMILIES: dict[str, OpFamily] = {
@@ -278,5 +284,6 @@ FAMILIES: dict[str, OpFamily] = {
         AwaitWindowOperator(),
         FeedRowsOperator(),
         MergedOperator(_compute),
+        TiledOperator(_compute, _macs_of),
     )
 }

@@ -22,6 +22,7 @@ from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.convolution import Conv2D
 from tinyfuse.ops.pooling import Pool2D
 from tinyfuse.ops.resize import Resize
+from tinyfuse.ops.tiled import Tiled
 from tinyfuse.ops.transpose_conv import TransposeConv
 from tinyfuse.plan.plan import Stage
 
@@ -143,12 +144,22 @@ def _last_row(op: Op, height: int, y: int) -> tuple[int, int]:
     return height - 1, height
 
 
+def _rows_of_parts(op: Op, height: int, y: int) -> tuple[int, int]:
+    """Those that the first part reads for what the others read."""
+    rows = range(y, y + 1)
+    for part in reversed(op.attributes_as(Tiled).parts):
+        read = [_inside(*_rows_of_window(part, part.input.shape[1], row), part.input.shape[1]) for row in rows]
+        rows = range(read[0].start, read[-1].stop)
+    return rows.start, rows.stop
+
+
 _ROWS: Mapping[str, Callable[[Op, int, int], tuple[int, int]]] = {
     "CONV_2D": _rows_of_window,
     "DEPTHWISE_CONV_2D": _rows_of_window,
     "AVERAGE_POOL_2D": _rows_of_window,
     "MAX_POOL_2D": _rows_of_window,
     "L2_POOL_2D": _rows_of_window,
+    "TILED": _rows_of_parts,
     "TRANSPOSE_CONV": _rows_of_transposed,
     "RESIZE_BILINEAR": _rows_of_bilinear,
     "RESIZE_NEAREST_NEIGHBOR": _rows_of_moved,

@@ -11,6 +11,8 @@ from typing import Any
 from tinyfuse.arena import Buffer
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Let, TensorAccess, called
+from tinyfuse.ops.convolution import Conv2D
+from tinyfuse.ops.tiled import Tiled
 from tinyfuse.plan import subplans
 
 #: of a struct that a call is given, its fields by name; of a call, its arguments
@@ -21,6 +23,8 @@ _Arguments = tuple[Any, ...]
 @lru_cache(maxsize=4096)
 def scratch_needed(op: Op, kernel: Kernel, by_row: bool, context: Context) -> int:
     """Bytes of scratch that the kernel's call may write, from its own arguments."""
+    if isinstance(op.attributes, Tiled):
+        return _of_tiles(op, kernel, context)
     fields: _Fields = {}
     # the arenas of the graphs that it runs: where their last buffer ends
     most = max((_end(plan.placement.offsets, plan.buffers) for plan in subplans(op).values()), default=0)
@@ -38,6 +42,35 @@ def scratch_needed(op: Op, kernel: Kernel, by_row: bool, context: Context) -> in
     return most
 
 
+def _of_tiles(op: Op, kernel: Kernel, context: Context) -> int:
+    """What the kernel of any part takes, then for each tensor between two parts a tile: of the channels' rows and
+    columns that a tile of the next tensor needs. Where all behind it are pixels' own, a row at a time."""
+    tiled = op.attributes_as(Tiled)
+    needed = max(scratch_needed(part, inner, True, context) for inner, part in kernel.parts(op, context))
+    rows, columns = min(tiled.rows, op.output.shape[1]), min(tiled.columns, op.output.shape[2])
+    sizes, pixels = [], True
+    for part in reversed(tiled.parts[1:]):
+        a, (_, taps_h, taps_w, _), (_, height, width, channels) = (
+            part.attributes_as(Conv2D), part.operand(1).shape, part.input.shape,
+        )  # fmt: skip
+        reach_h, reach_w = (1 + d * (taps - 1) for d, taps in zip(a.dilation, (taps_h, taps_w), strict=True))
+        pixels = pixels and (reach_h, reach_w, *a.stride) == (1, 1, 1, 1)
+        rows = min((rows - 1) * a.stride[0] + reach_h, height)
+        seen = (columns - 1) * a.stride[1] + reach_w
+        sizes.append((1 if pixels else rows) * seen * channels)
+        before = a.padding[2] if isinstance(a.padding, tuple) else _before(part, reach_w, a)
+        columns = min(max(seen - before, columns * a.stride[1]), width)
+    for size in reversed(sizes):
+        needed = _fours(needed) + size
+    return needed
+
+
+def _before(part: Op, reach: int, a: Conv2D) -> int:
+    """Columns of padding in front of an image's, where each side has half of what all windows lack."""
+    lacking = (part.output.shape[2] - 1) * a.stride[1] + reach - part.input.shape[2]
+    return max(lacking, 0) // 2 if a.padding == "SAME" else 0
+
+
 def _end(offsets: Mapping[str, int], buffers: Sequence[Buffer]) -> int:
     return max((offsets[buffer.name] + buffer.bytes for buffer in buffers), default=0)
 
@@ -53,6 +86,9 @@ def rows_made(op: Op, kernel: Kernel, context: Context) -> int:
     """How many rows a call of the kernel by rows makes, at most."""
     statements = tuple(called(kernel.call(op, _site(op, True), context)))
     named = {s.name: s.value for s in statements if isinstance(s, Let)}
+    if isinstance(op.attributes, Tiled):
+        ends = (re.fullmatch(r"tinyfuse_min\(y \+ (\d+), \d+\)", str(value)) for value in named.values())
+        return next(int(end[1]) for end in ends if end)
     image = named.get("output_dims")
     if isinstance(image, Mapping):  # of a library that is given rows as an image
         return _at_most(named.get(str(image["h"]), image["h"]))
@@ -86,7 +122,7 @@ def _site(op: Op, by_row: bool) -> CallSite:
 
     inputs = tuple(view(tensor, f"in{i}") for i, tensor in enumerate(op.inputs))
     outputs = tuple(
-        TensorAccess(t, f"out{i}", t.shape[1] if len(t.shape) == 4 else 1, next_row=f"next{i}")
+        TensorAccess(t, f"out{i}", t.shape[1] if len(t.shape) == 4 else 1, next_row=f"next{i}", row_at=str)
         for i, t in enumerate(op.outputs)
     )
     return CallSite(inputs, outputs, "y" if by_row else None, _SCRATCH_NAME, lambda name: name)

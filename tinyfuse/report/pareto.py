@@ -57,7 +57,7 @@ def _searched(plan: Plan, options: Options, progress: Progress) -> Iterator[tupl
     for optimize in OPTIMIZE:
         wanted = replace(options, optimize=optimize)
         yield optimize, plan if plan.options == wanted else compilation.plan(wanted)
-    for _, found in compilation.search.choices(options.optimize).front():
+    for _, found in compilation.search.choices(options.optimize, options.recompute_limit).front():
         verify_plan(found)
         yield None, found
 
@@ -102,14 +102,17 @@ def pareto_lines(front: list[JsonObject], count: str = "instructions") -> list[s
     largest = max(map(_ram, front))
     keeps = any(point["state_bytes"] for point in front)
     counted = "est. cycles" if count == "cycles" else "predicted"
-    lines = [f"{'arena':>9}{'    state' * keeps}  {counted:>12}  {'slower':>7}  {'groups':>6}"]
+    again = len({point["macs"] for point in front}) > 1
+    macs = f"  {'MACs':>11}" if again else ""
+    lines = [f"{'arena':>9}{'    state' * keeps}  {counted:>12}  {'slower':>7}{macs}  {'groups':>6}"]
     for point in front:
         predicted = "?" if point[key] is None else f"{point[key]:,}"
         bar = "#" * max(1, round(_BAR * _ram(point) / largest))
         chosen = f"  --optimize {', '.join(point['optimize'])}" if point["optimize"] else ""
         state = f"{point['state_bytes']:>9,}" if keeps else ""
         ram, slower = f"{point['arena_bytes']:>9,}{state}", f"{100 * point['slower']:>5.1f} %"
-        lines.append(f"{ram}  {predicted:>12}  {slower}  {point['groups']:>6}  {bar}{chosen}")
+        macs = f"  {point['macs']:>11,}" if again else ""
+        lines.append(f"{ram}  {predicted:>12}  {slower}{macs}  {point['groups']:>6}  {bar}{chosen}")
     return lines
 
 

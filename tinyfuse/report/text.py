@@ -122,9 +122,12 @@ def _state_line(data: JsonObject) -> list[str]:
 
 
 def _removed(data: JsonObject) -> str:
-    """What dead channels (rewrite/prune_channels.py) took out of the model."""
+    """What dead channels (rewrite/prune_channels.py) took out of the model, or tiles (schedule/tiling.py) put in."""
     if data["macs"] == data["model_macs"]:
         return ""
+    if data["macs"] > data["model_macs"]:
+        times = data["macs"] / data["model_macs"]
+        return f"         {times:.3f} times the model's {data['model_macs']:,}: rows computed again"
     return f"         of the model's {data['model_macs']:,}: dead channels cut"
 
 

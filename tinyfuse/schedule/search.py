@@ -14,17 +14,20 @@ in (tinyfuse/schedule/choose.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tinyfuse.cost.predict import kernel_instructions, loop_instructions
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.kernels.base import Context
+from tinyfuse.ops.tiled import Tiled
 from tinyfuse.plan import Stage
 from tinyfuse.plan.liveness import Liveness
 from tinyfuse.plan.places import Places, is_alias
 from tinyfuse.plan.rows import Stream
 from tinyfuse.schedule.legality import Legality
 from tinyfuse.schedule.lower import StageMemo, Streamed, buffer_distance, make_stages
+from tinyfuse.schedule.select import row_kernel
+from tinyfuse.schedule.tiling import with_tiles
 from tinyfuse.thinning import evenly
 
 #: operators of one group, at most; the search weighs shorter groups first
@@ -63,12 +66,14 @@ class Candidate:
 @dataclass(eq=False, slots=True)  # by the hundred thousand: frozen ones take three times as long to make
 class _Label:
     """A path to a node: its most bytes, its instructions, the bytes of all its groups added up, how
-    many these are; and the label it continues, with that one's node and the last group's weight."""
+    many these are, how many MACs it takes more than the operators; and the label it continues, with that one's node and
+    the last group's weight."""
 
     ram: int
     instructions: float
     bytes: int
     groups: int
+    more_macs: int
     came_from: tuple[int, _Label, Weight] | None
 
 
@@ -84,23 +89,31 @@ def pareto_front(
     A group that by itself exceeds the budget, and every longer one that begins with it, is left out:
     a group's own bytes only grow with its length.
     """
-    ops = tuple(op for op in graph.ops if not is_alias(op))
-    weigher = Weigher(graph, ops, context, memo, work)
+    weigher = weigher_of(graph, context, memo, work)
     return partitions(weigher, weigh_groups(weigher, budget, progress))
 
 
-def partitions(weigher: Weigher, edges: Sequence[Sequence[tuple[int, Weight]]]) -> list[Candidate]:
-    """`pareto_front` of the groups that were weighed: per node i, `edges` has (j, weight) of groups ops[i:j]."""
+def weigher_of(graph: Graph, context: Context, memo: StageMemo | None = None, work: Work | None = None) -> Weigher:
+    """What weighs the groups of a graph's operators in their order."""
+    return Weigher(graph, tuple(op for op in graph.ops if not is_alias(op)), context, memo, work)
+
+
+def partitions(weigher: Weigher, edges: Sequence[Sequence[tuple[int, Weight]]], more_macs: int = 0) -> list[Candidate]:
+    """`pareto_front` of the groups that were weighed: per node i, `edges` has (j, weight) of groups ops[i:j]; together
+    they may take so many multiply-accumulates more than the graph has."""
     graph, context, ops = weigher.graph, weigher.context, weigher.ops
-    labels: list[list[_Label]] = [[_Label(0, 0, 0, 0, None)]] + [[] for _ in ops]
+    labels: list[list[_Label]] = [[_Label(0, 0, 0, 0, 0, None)]] + [[] for _ in ops]
     for i in range(len(ops)):
         labels[i] = _worthwhile(labels[i])
         for j, weight in edges[i]:
             for label in labels[i]:
+                more = label.more_macs + weight.more_macs
+                if more > more_macs:
+                    continue
                 labels[j].append(
                     _Label(
                         max(label.ram, weight.ram), label.instructions + weight.instructions,
-                        label.bytes + weight.ram, label.groups + 1, (i, label, weight),
+                        label.bytes + weight.ram, label.groups + 1, more, (i, label, weight),
                     )
                 )  # fmt: skip
     return [_candidate(graph, context, ops, label) for label in _worthwhile(labels[-1])]
@@ -129,15 +142,18 @@ def weigh_groups(
 
 
 def _worthwhile(labels: list[_Label]) -> list[_Label]:
-    """The labels that no other one equals or beats in both bytes and instructions; not more than
+    """The labels that no other one equals or beats in bytes, instructions and MACs; not more than
     MOST_LABELS: beyond, the ends stay and what lies evenly between them. And of all with the least
     bytes the one with the fewest bytes over all groups, in the most groups: where the estimates are
     equal, it is the most likely to be placed without gaps."""
     if not labels:
         return []
     kept: list[_Label] = []
-    for label in sorted(labels, key=lambda label: (label.ram, label.instructions, label.bytes)):
-        if not kept or label.instructions < kept[-1].instructions - 0.5:
+    least: dict[int, float] = {}  # the fewest instructions of the kept ones with so many more MACs
+    for label in sorted(labels, key=lambda label: (label.ram, label.instructions, label.more_macs, label.bytes)):
+        limit = label.instructions + 0.5
+        if not any(least[more] <= limit for more in least if more <= label.more_macs):
+            least[label.more_macs] = label.instructions
             kept.append(label)
     kept = evenly(kept, MOST_LABELS)
     least_ram = min(labels, key=lambda label: (label.ram, label.bytes, -label.groups))
@@ -146,24 +162,30 @@ def _worthwhile(labels: list[_Label]) -> list[_Label]:
 
 def _candidate(graph: Graph, context: Context, ops: tuple[Op, ...], label: _Label) -> Candidate:
     groups, slides, end, at = [], [], len(ops), label
+    tiled: list[Op] = []
     while at.came_from is not None:
         start, at, weight = at.came_from
-        groups.append(ops[start:end])
+        groups.append(weight.ops or ops[start:end])
+        tiled += [op for op in weight.ops if isinstance(op.attributes, Tiled)]
         slides.append(weight.slides)
         end = start
     fixed = frozenset(index for index, slide in enumerate(reversed(slides)) if not slide)
+    graph = with_tiles(graph, tiled, label.more_macs)
     return Candidate(graph, context, tuple(reversed(groups)), fixed, label.ram, label.instructions)
 
 
 @dataclass(frozen=True)
 class Weight:
     """Of a group: all bytes alive while it runs, those of its inner buffers, and its instructions;
-    `slides`: with rings that slide."""
+    `slides`: with rings that slide. Where some of its operators are computed in tiles, its operators with these in
+    their place, and the MACs that this takes more."""
 
     ram: int
     own: int
     instructions: float
     slides: bool
+    ops: tuple[Op, ...] = ()
+    more_macs: int = 0
 
 
 class Weigher:
@@ -197,7 +219,20 @@ class Weigher:
         return self.weights[i, j]
 
     def _weigh(self, i: int, j: int) -> Iterator[Weight]:
-        stages, kept = self._stages(i, j)
+        yield from self._weights(i, j, self.ops[i:j])
+
+    def weights_of(self, i: int, j: int, ops: tuple[Op, ...], more_macs: int) -> list[Weight]:
+        """The weights of the group ops[i:j] where `ops` compute some of it in tiles, and take more MACs for it."""
+        return [replace(weight, ops=ops, more_macs=more_macs) for weight in self._weights(i, j, ops)]
+
+    def row_scratch(self, op: Op) -> int | None:
+        """Bytes of scratch of the kernel that computes rows of an operator from rings; None where none does."""
+        kernel = row_kernel(op, self.context, True)
+        return None if kernel is None else kernel.scratch(op, self.context)
+
+    def _weights(self, i: int, j: int, ops: tuple[Op, ...]) -> Iterator[Weight]:
+        """The weights of the group ops[i:j], for whose operators `ops` stand."""
+        stages, kept = self._stages(i, j, ops)
         stream = Stream(stages, kept) if stages[0].by_row else None
         self.work.left -= stream.events if stream else 1
         around = self._around(i, j, stages, stream, kept)
@@ -216,10 +251,10 @@ class Weigher:
         loops = loop_instructions(stages, stream, self.context)
         return sum(self.costs[stage] + loop for stage, loop in zip(stages, loops, strict=True))
 
-    def _stages(self, i: int, j: int) -> tuple[tuple[Stage, ...], frozenset[Tensor]]:
-        """The stages of the group ops[i:j], and what it writes whole."""
-        ops = self.ops[i:j]
-        return make_stages(ops, self.context, self.memo), self.legality.leaving(ops)
+    def _stages(self, i: int, j: int, ops: tuple[Op, ...] = ()) -> tuple[tuple[Stage, ...], frozenset[Tensor]]:
+        """The stages of the group ops[i:j], for whose operators `ops` stand, and what it writes whole."""
+        whole = self.ops[i:j]
+        return make_stages(ops or whole, self.context, self.memo), self.legality.leaving(whole)
 
     def _around(
         self, i: int, j: int, stages: tuple[Stage, ...], stream: Streamed | None, kept: frozenset[Tensor]

@@ -9,12 +9,13 @@ from dataclasses import dataclass, replace
 from tinyfuse.cost.predict import plan_instructions
 from tinyfuse.ir import Graph, Op
 from tinyfuse.plan import Plan
-from tinyfuse.schedule.build import Builder
+from tinyfuse.schedule.build import Builder, macs_of
 from tinyfuse.schedule.choose import Choices, Plans
 from tinyfuse.schedule.estimate import better_orders
 from tinyfuse.schedule.partition import partition_each
 from tinyfuse.schedule.progress import Progress, silent
-from tinyfuse.schedule.search import Candidate, Work, pareto_front
+from tinyfuse.schedule.search import Candidate, Weigher, Work, pareto_front, partitions, weigh_groups, weigher_of
+from tinyfuse.schedule.tiled_groups import Edges, with_tiled_groups
 from tinyfuse.schedule.variants import Variant
 
 
@@ -38,13 +39,16 @@ class Search:
         self._budgets: dict[Variant, int] = {}  # bytes of RAM, of the variants that were searched
         self._orders: dict[Variant, list[Graph]] = {}
         self._fronts: dict[Variant, _Front] = {}
+        self._weighed: dict[Variant, tuple[Weigher, Edges]] = {}  # the groups of those, in the order of the file
+        self._tiled: dict[float, list[Candidate]] = {}
         for variant, by_rule in partition_each(variants, "basic", "rows"):
             self._in_file_order += self._candidates(variant, by_rule)
 
-    def choices(self, optimize: str) -> Choices:
+    def choices(self, optimize: str, recompute: float = 1) -> Choices:
         """What there is to choose from, in other orders of the operators too. There is work for some of these alone:
-        those of the variants for `optimize` come first. No plan in it is verified."""
-        found, work = list(self._in_file_order), Work()
+        those of the variants for `optimize` come first. Some compute rows again, until all multiply-accumulates are
+        `recompute` times the model's. No plan in it is verified."""
+        found, work = self._in_file_order + self._in_tiles(recompute), Work()
         for variant in sorted(self._budgets, key=lambda variant: variant.context.optimize != optimize):
             for order in self._better_orders(variant) if work.left > 0 else ():
                 found += self._front(Variant(order, variant.context), self._budgets[variant], work)
@@ -53,6 +57,20 @@ class Search:
     def choices_in_file_order(self) -> Choices:
         """The same without other orders."""
         return self._offer(self._in_file_order)
+
+    def _in_tiles(self, recompute: float) -> list[Candidate]:
+        """Partitions that take less RAM by tiles (tiling.py), of the variants for that, in the order of the file."""
+        if recompute <= 1:
+            return []
+        if recompute not in self._tiled:
+            found = self._tiled[recompute] = []
+            for variant, (weigher, edges) in self._weighed.items():
+                self._progress("looking for tiles")
+                more = self._builder.macs_within(recompute) - macs_of(variant.graph)
+                tiled = with_tiled_groups(weigher, edges, more)
+                if tiled is not edges:
+                    found += partitions(weigher, tiled, more)
+        return self._tiled[recompute]
 
     def _offer(self, candidates: Sequence[Candidate]) -> Choices:
         """What there is to choose from, with plans of its own: which of them are made within limits, and so may be
@@ -70,7 +88,13 @@ class Search:
             budget = max(budget, plan.arena_bytes)
             yield found
         self._budgets[variant] = budget
-        yield from pareto_front(*variant, budget, self._progress, memo=self._builder.memo)
+        if variant.context.optimize != "ram" or variant.context.kernels == "cmsis-nn":
+            yield from pareto_front(*variant, budget, self._progress, memo=self._builder.memo)
+            return
+        weigher = weigher_of(*variant, self._builder.memo)
+        edges = weigh_groups(weigher, budget, self._progress)
+        self._weighed[variant] = weigher, edges
+        yield from partitions(weigher, edges)
 
     def _better_orders(self, variant: Variant) -> list[Graph]:
         if variant not in self._orders:
