@@ -9,7 +9,7 @@
 #include "branches_weights.h"
 #include "tinyfuse_common.h"
 #include "tinyfuse_conv_mve.h"
-#include "tinyfuse_matmul_mve.h"
+#include "tinyfuse_four_mve.h"
 #include "tinyfuse_pool.h"
 #include "tinyfuse_quantize.h"
 #include "tinyfuse_rows.h"
@@ -41,9 +41,9 @@
 BRANCHES_CODE_ATTR
 static void branches_group_0(uint8_t *arena)
 {
-    int8_t *const t4 = (int8_t *)(void *)(arena + 116u); /* 'v4' int8[1,6,6,4] */
-    const int8_t *const t0 = (const int8_t *)(void *)(arena + 8u); /* 'v1' int8[1,6,6,3] */
-    uint8_t *const scratch0 = arena + 272u; /* 66 bytes */
+    int8_t *const t4 = (int8_t *)(void *)(arena + 108u); /* 'v4' int8[1,6,6,4] */
+    const int8_t *const t0 = (const int8_t *)(void *)(arena + 0u); /* 'v1' int8[1,6,6,3] */
+    uint8_t *const scratch0 = arena + 256u; /* 66 bytes */
 
     for (int32_t y0 = 0; y0 < 6; ++y0) {
         static const tinyfuse_conv p = {
@@ -80,7 +80,7 @@ BRANCHES_CODE_ATTR
 static void branches_group_1(uint8_t *arena)
 {
     int8_t *const t7 = (int8_t *)(void *)(arena + 276u); /* 'v6' int8[1,6,6,4] */
-    const int8_t *const t4 = (const int8_t *)(void *)(arena + 116u); /* 'v4' int8[1,6,6,4] */
+    const int8_t *const t4 = (const int8_t *)(void *)(arena + 108u); /* 'v4' int8[1,6,6,4] */
 
     for (int32_t y0 = 0; y0 < 6; ++y0) {
         static const tinyfuse_pool p = {
@@ -123,23 +123,23 @@ static void branches_group_2(uint8_t *arena)
 
 /* Group 3 of 5
  * op 0 CONV_2D 'v2': int8[1,6,6,3] -> int8[1,6,6,4]
- *     tinyfuse_pointwise_buffered_mve_s8, whole, 432 MACs
- * buffers alive: 402 bytes, scratch of them: 6
+ *     tinyfuse_pointwise_four_mve_s8, whole, 432 MACs
+ * buffers alive: 396 bytes, scratch of them: 0
  */
 BRANCHES_CODE_ATTR
 static void branches_group_3(uint8_t *arena)
 {
     int8_t *const t1 = (int8_t *)(void *)(arena + 132u); /* 'v2' int8[1,6,6,4] */
-    const int8_t *const t0 = (const int8_t *)(void *)(arena + 8u); /* 'v1' int8[1,6,6,3] */
-    uint8_t *const scratch3 = arena + 0u; /* 6 bytes */
-    static const tinyfuse_matmul_mve p = {
+    const int8_t *const t0 = (const int8_t *)(void *)(arena + 0u); /* 'v1' int8[1,6,6,3] */
+    static const tinyfuse_four_mve p = {
         .depth = 3,
         .out_c = 4,
+        .pitch = 3,
         .out_zero_point = 121,
         .act_min = 121,
         .act_max = 127,
     };
-    tinyfuse_pointwise_buffered_mve_s8(&p, t0, 36, t1, branches_g3s0_weights, branches_g3s0_channels, scratch3, TINYFUSE_MVE_EACH);
+    tinyfuse_pointwise_four_mve_s8(&p, t0, 36, t1, branches_g3s0_weights, branches_g3s0_channels, TINYFUSE_FOUR_EACH);
 }
 
 /* Group 4 of 5
@@ -256,11 +256,8 @@ const int8_t *branches_output_v11(const void *arena)
 
 void *branches_input(void *arena, size_t index)
 {
-    if (arena == NULL) {
-        return NULL;
-    }
     switch (index) {
-    case 0: return (uint8_t *)arena + 8u;
+    case 0: return arena;
     default: return NULL;
     }
 }
