@@ -21,18 +21,20 @@ const int32_t branches_g0s0_channels[12] = {
     -6, -7, -6, -7,
 };
 
-/* weights of op 0 CONV_2D 'v2': 28 bytes */
+/* weights of op 0 CONV_2D 'v2': 64 bytes */
 BRANCHES_WEIGHTS_ATTR BRANCHES_ALIGNED(4)
-const int8_t branches_g3s0_weights[28] = {
-    42, -98, -87, 101, -47, 91, 73, -127, -7, 11, -8, -100, 0, 0, 0, 0,
-    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+const int8_t branches_g3s0_weights[64] = {
+    42, -98, -87, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    101, -47, 91, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    73, -127, -7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    11, -8, -100, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
 };
 
 /* channels of op 0 CONV_2D 'v2': 48 bytes */
 BRANCHES_WEIGHTS_ATTR BRANCHES_ALIGNED(4)
 const int32_t branches_g3s0_channels[12] = {
-    20040, -20564, 5524, 10701, 1454597253, 1154552322, 1711302526, 1957370137,
-    -7, -6, -7, -6,
+    20040, 1454597253, -7, -20564, 1154552322, -6, 5524, 1711302526,
+    -7, 10701, 1957370137, -6,
 };
 
 /* weights of op 5 CONV_2D 'v9': 160 bytes */

@@ -5,7 +5,7 @@
 #include "branches.h"
 #include "tinyfuse_common.h"
 #include "tinyfuse_conv_mve.h"
-#include "tinyfuse_matmul_mve.h"
+#include "tinyfuse_four_mve.h"
 #include "tinyfuse_pool.h"
 #include "tinyfuse_quantize.h"
 #include "tinyfuse_rows.h"
@@ -17,7 +17,7 @@ extern "C" {
 
 extern const int8_t branches_g0s0_weights[124]; /* weights of op 1 CONV_2D 'v4' */
 extern const int32_t branches_g0s0_channels[12]; /* channels of op 1 CONV_2D 'v4' */
-extern const int8_t branches_g3s0_weights[28]; /* weights of op 0 CONV_2D 'v2' */
+extern const int8_t branches_g3s0_weights[64]; /* weights of op 0 CONV_2D 'v2' */
 extern const int32_t branches_g3s0_channels[12]; /* channels of op 0 CONV_2D 'v2' */
 extern const int8_t branches_g4s0_weights[160]; /* weights of op 5 CONV_2D 'v9' */
 extern const int32_t branches_g4s0_channels[12]; /* channels of op 5 CONV_2D 'v9' */
