@@ -85,7 +85,7 @@ def modules(target: str, turn: int = 0, turns: int = 1) -> list[Plan]:
         *(plan(side_by_side(part), target, **apart) for part in parts),
         plan(side_by_side(chosen), target, weights="unpacked", **apart),
         plan(side_by_side(layers_by_two()), target, weights="winograd", **apart),
-        plan(side_by_side(narrow_layers()), target, weights="unpacked", **apart),
+        plan(side_by_side(layers_of_int16()), target, weights="unpacked", **apart),
         *(plan(side_by_side(part), target, weights="compressed", **apart) for part in _compressed_parts()),
         plan(side_by_side(chosen), target, **ram),
         plan(side_by_side(layers_of_int4()), target, **apart),
@@ -208,11 +208,13 @@ def layers_by_two() -> Iterator[Op]:
         yield replace(op, outputs=(replace(op.output, quant=replace(op.output.quant, zero_point=(zero_point,))),))
 
 
-def narrow_layers() -> Iterator[Op]:
-    """Pointwise layers of four and of eight channels, on a step line, whole and in a batch."""
+def layers_of_int16() -> Iterator[Op]:
+    """For weights of int16: pointwise layers of four, eight and more channels, on a step line, whole and in a batch; a
+    dense layer with rests of inputs and outputs."""
     rng = np.random.default_rng(7)
-    for channels, batch in ((4, 1), (8, 1), (8, 2)):
-        op = make_op(Shape("CONV_2D", 3, 5, channels, 6, batch=batch), rng)
+    pointwise = (Shape("CONV_2D", 3, 5, channels, 6, batch=batch) for channels, batch in ((4, 1), (8, 1), (8, 2)))
+    for shape in (*pointwise, Shape("CONV_2D", 3, 5, 12, 7), Shape("FULLY_CONNECTED", 1, 1, 37, 9)):
+        op = make_op(shape, rng)
         yield replace(op, outputs=(replace(op.output, quant=replace(op.output.quant, zero_point=(-128,))),))
 
 
