@@ -177,6 +177,42 @@ def eight_counts(op: Op, by_row: bool) -> Counts:
 
 
 @kept
+def packed_counts(op: Op, by_row: bool) -> Counts:
+    """Of a convolution by im2col of two or three pixels; "two" ones are of kernels that take two."""
+    found = layer_counts(op, by_row)
+    out_c, words = op.output.shape[3], round_up(op.operand(1).elements // op.output.shape[3], 4)
+    pairs = found["twos"] * round_up(out_c, 2)
+    return {name: found[name] for name in _PACKED} | {"two_pairs": pairs, "two_pair_words": pairs * words}
+
+
+#: of `layer_counts`, what im2col and blocks of pixels have: others would stand for these where few operators are measured
+_PACKED = (
+    "calls", "pixels", "tap_rows", "border_taps", "terms", "border_terms", "border_pixel_rows", "border_pixel_taps",
+    "byte_border_taps", "byte_terms", "byte_pixels", "byte_words", "byte_runs", "byte_run_words", "byte_run_rests",
+    "long_byte_runs", "outputs", "signed_outputs", "clamped_outputs", "pair_words", "odd_words", "odd_pixel_words",
+    "blocks", "block_pairs", "block_pair_words", "twos",
+)  # fmt: skip
+
+
+@kept
+def window_counts(op: Op, by_row: bool) -> Counts:
+    """Of a convolution, depthwise or not, in plain C: for each output a loop over the rows of its window, in which
+    those that exist have one over columns, in which those that exist have one over channels."""
+    g, family = geometry(op), FAMILIES[op.kind]
+    outputs = g.out_h * g.out_w * g.out_c
+    rows = inside(g.out_h, g.in_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top) * g.out_w * g.out_c
+    taps = _inner_taps(op) * g.out_c
+    return {
+        **(depthwise_counts(op, by_row) if family.depthwise else layer_counts(op, by_row)),
+        "asked_rows": outputs * g.kernel_h,
+        "inner_rows": rows,
+        "asked_taps": rows * g.kernel_w,
+        "inner_taps": taps,
+        "inner_macs": taps * op.operand(1).elements // (g.kernel_h * g.kernel_w * g.out_c),
+    }
+
+
+@kept
 def winograd_counts(op: Op, by_row: bool) -> Counts:
     """Of a 3x3 convolution by tiles of two rows and columns, two of them a block."""
     out_h, out_w, out_c = op.output.shape[1:]

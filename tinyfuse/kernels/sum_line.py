@@ -21,7 +21,9 @@ from itertools import islice
 import numpy as np
 
 from tinyfuse.ir import Array, Op
+from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.kernels.base import Context, proven
+from tinyfuse.kernels.counts import Counts, element_counts
 from tinyfuse.kernels.element import Element
 from tinyfuse.kernels.elementwise import EqualShapes, Fields
 from tinyfuse.ops import FAMILIES
@@ -56,6 +58,10 @@ class SumLine(EqualShapes):
 
     def accepts(self, op: Op, context: Context) -> bool:
         return super().accepts(op, context) and plane(op) is not None
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        clamped = op.output.elements if clamp_range(op) != RANGE["int8"] else 0
+        return {**element_counts(op, by_row), "clamped_outputs": clamped}
 
     def element(self, op: Op) -> Element | None:
         if op.output.dtype != "int8" or plane(op) is None:
