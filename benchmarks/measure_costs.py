@@ -171,7 +171,7 @@ def drawn_job(target: Target, tree: cmsis_nn.Tree | None, kind: str, name: str, 
     if looked_up is not None:
         tried = (("balanced", kernels[0].weights, 1),)
     count = DRAWN_OF_LOOKED_UP if looked_up else DRAWN_FOR.get(name, DRAWN.get(kind, DRAWN_OF_OTHERS))
-    drawn = drawn_for(name, kind, count)[:: 1 if looked_up else fewer] if tree or not library else []
+    drawn = drawn_for(name, kind, count) if tree or not library else []
     ops, entries, rivals = [], set(), set[str]()
     # of what has no weights, how they are stored says nothing
     ways = tried if library or looked_up or kind in LAYERS else tuple((optimize, "packed", 1) for optimize in OPTIMIZE)
@@ -189,6 +189,8 @@ def drawn_job(target: Target, tree: cmsis_nn.Tree | None, kind: str, name: str, 
         ops += [op] * bool(found)
         entries |= found
     others = frozenset(kernel.name for kernel in kernels_of(kind)) - {name}
+    if not looked_up:
+        ops = ops[::fewer] if len(ops) >= FEWEST * fewer else ops[:FEWEST]
     return Job(kind, name, ops, frozenset(entries), others if kind in LAYERS else others & rivals, tried)
 
 

@@ -91,6 +91,8 @@ def layer_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
         "four_vectors": fours * out_c * round_up(depth, 16),
         "four_pair_words": fours * pairs * words,
         "twos": twos,
+        "two_pairs": twos * pairs,
+        "two_pair_words": twos * pairs * words,
         "two_quads": twos * quads,
         "two_quad_vectors": twos * quads * (depth // 16),
         "two_quad_rests": twos * quads * (depth % 16 > 0),
@@ -178,19 +180,17 @@ def eight_counts(op: Op, by_row: bool) -> Counts:
 
 @kept
 def packed_counts(op: Op, by_row: bool) -> Counts:
-    """Of a convolution by im2col of two or three pixels; "two" ones are of kernels that take two."""
+    """Of a convolution by im2col of two or three pixels."""
     found = layer_counts(op, by_row)
-    out_c, words = op.output.shape[3], round_up(op.operand(1).elements // op.output.shape[3], 4)
-    pairs = found["twos"] * round_up(out_c, 2)
-    return {name: found[name] for name in _PACKED} | {"two_pairs": pairs, "two_pair_words": pairs * words}
+    return {name: found[name] for name in _PACKED}
 
 
-#: of `layer_counts`, what im2col and blocks of pixels have: others would stand for these where few operators are measured
+#: of `layer_counts`, what im2col and blocks of pixels have: where few operators are measured, others would stand for it
 _PACKED = (
     "calls", "pixels", "tap_rows", "border_taps", "terms", "border_terms", "border_pixel_rows", "border_pixel_taps",
     "byte_border_taps", "byte_terms", "byte_pixels", "byte_words", "byte_runs", "byte_run_words", "byte_run_rests",
     "long_byte_runs", "outputs", "signed_outputs", "clamped_outputs", "pair_words", "odd_words", "odd_pixel_words",
-    "blocks", "block_pairs", "block_pair_words", "twos",
+    "blocks", "block_pairs", "block_pair_words", "twos", "two_pairs", "two_pair_words",
 )  # fmt: skip
 
 
