@@ -36,6 +36,9 @@ _NEIGHBOURS = 12
 #: against all pairs
 _NEAR, _HELD = 2048, 32
 
+#: shifts that tinyfuse_saturate_right has an instruction for
+_SATURATED = range(19, 24)
+
 #: shifts that are tried, from the most that int32 has room for
 _SHIFTS, _MOST_SHIFT = 2, 28
 
@@ -60,8 +63,10 @@ class SumLine(EqualShapes):
         return super().accepts(op, context) and plane(op) is not None
 
     def counts(self, op: Op, by_row: bool) -> Counts:
+        """Outputs take more that are clamped, or whose shift has no instruction that saturates too."""
         clamped = op.output.elements if clamp_range(op) != RANGE["int8"] else 0
-        return {**element_counts(op, by_row), "clamped_outputs": clamped}
+        shifted = op.output.elements if proven(plane(op)).shift not in _SATURATED else 0
+        return {**element_counts(op, by_row), "clamped_outputs": clamped, "shifted_outputs": shifted}
 
     def element(self, op: Op) -> Element | None:
         if op.output.dtype != "int8" or plane(op) is None:
