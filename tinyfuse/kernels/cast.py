@@ -22,6 +22,10 @@ class Cast(Kernel):
         self.in_place = (0,) if result in ("int8", "bool") or result == source else ()
         self.costs_as = "tinyfuse_copy" if result == source else None
 
+    @property
+    def computes_floats(self) -> bool:
+        return super().computes_floats and self.source != self.result
+
     def accepts(self, op: Op, context: Context) -> bool:
         return (op.input.dtype, op.output.dtype) == (self.source, self.result)
 

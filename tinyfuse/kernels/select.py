@@ -94,7 +94,9 @@ class AddN(_Operands):
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         """Of so many operands, for each of which the compiler writes code of its own where it knows their number."""
-        return {"calls": calls_of(op, by_row), f"outputs_of_{min(len(op.inputs), 4)}": op.output.elements}
+        count = min(len(op.inputs), 4)
+        outputs = {f"outputs_of_{n}": op.output.elements if n == count else 0 for n in (2, 3, 4)}
+        return {"calls": calls_of(op, by_row), **outputs}
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         inputs = len(op.inputs)
