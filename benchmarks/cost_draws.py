@@ -98,7 +98,7 @@ def draw_row_product(rng: random.Random, kind: str) -> Op:
 
 
 def draw_transposed(rng: random.Random, kind: str) -> Op:
-    """A transposed convolution; TFLite's files have no RELU there."""
+    """A transposed convolution; few files of TFLite have a RELU there."""
     _, height, width, in_c = image(rng)
     kernel, stride = rng.choice([((3, 3), 2), ((2, 2), 2), ((4, 4), 2), ((3, 3), 1), ((1, 4), 2), ((5, 5), 2)])
     strides, out_c = (min(stride, kernel[0]), stride), rng.choice(CHANNELS)
@@ -110,6 +110,7 @@ def draw_transposed(rng: random.Random, kind: str) -> Op:
     return operator(
         kind, [indexes(output.shape), weights[0], x, weights[1]], output,
         padding=padding, stride_h=strides[0], stride_w=strides[1],
+        fused_activation_function="RELU" if rng.random() < 0.25 else "NONE",
     )  # fmt: skip
 
 
@@ -121,7 +122,8 @@ def draw_svdf(rng: random.Random, kind: str) -> Op:
     state = rng.choice(["int16", "int8", "float32"])
     inputs, units = rng.choice(CHANNELS), rng.choice(CHANNELS)
     sizes = (rng.choice([1, 1, 2]), inputs, units, rng.choice([1, 2]), rng.choice([4, 8, 10]))
-    return _only(real_svdf(sizes, "RELU") if state == "float32" else svdf(state, sizes, 0.02))
+    activation = rng.choice(["RELU", "TANH"])
+    return _only(real_svdf(sizes, activation) if state == "float32" else svdf(state, sizes, 0.02))
 
 
 def draw_lstm(rng: random.Random, kind: str) -> Op:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import datetime
 import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 
 from cost_fits import Figures, Fits, function_of
 
 from tinyfuse.cost.fit import Fit
-from tinyfuse.cost.table import CostTable
+from tinyfuse.cost.table import CostTable, cost_table
 from tinyfuse.profile.cycles import timing
 from tinyfuse.targets import Target
 from tinyfuse.toolchain import cmsis_nn
@@ -84,6 +87,48 @@ def _entry(name: str, shapes: int, found: Fit) -> list[str]:
         "", f'[kernels."{name}"]', f"shapes = {shapes}", f"mean_error = {found.mean:.4f}",
         f"worst_error = {found.worst:.4f}", f"factors = {_inline(found.factors)}",
     ]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Those of targets, in a folder; `instructions`: of them too, not of cycles alone."""
+
+    folder: Path
+    instructions: bool
+
+    def _costs(self, target: Target) -> Path:
+        return self.folder / "costs" / f"{target.cost_table}.toml"
+
+    def _cycles(self, target: Target) -> Path:
+        return self.folder / "cycles" / f"{target.cycle_table}.toml"
+
+    def entries(self, target: Target) -> set[str]:
+        """What the table of instructions has or, without it, that of cycles."""
+        path = self._costs(target) if self.instructions else self._cycles(target)
+        return set(entries_of(path.read_text())[1])
+
+    def write(self, target: Target, head: dict[str, str], found: Fits) -> None:
+        """Anew."""
+        for path, text in self._texts(target, head, found, cost_table(target.cost_table)):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+
+    def update(self, target: Target, head: dict[str, str], found: Fits) -> None:
+        """These entries alone."""
+        if found.kernels:
+            for path, text in self._texts(target, head, found, None):
+                path.write_text(updated(path.read_text(), text))
+
+    def _texts(
+        self, target: Target, head: dict[str, str], found: Fits, known: CostTable | None
+    ) -> Iterator[tuple[Path, str]]:
+        if self.instructions:
+            yield self._costs(target), toml(head, found)
+        if target.cycle_table is not None:
+            if known is None:
+                factors = {entry: fits["instructions"].factors for entry, fits in found.kernels.items()}
+                known = CostTable({}, {}, factors)
+            yield self._cycles(target), cycles_toml(head, found, target, known)
 
 
 def updated(table: str, measured: str) -> str:

@@ -29,7 +29,22 @@ from cost_draws import (
     of_dtype,
     sums_of,
 )
-from cost_tensors import CHANNELS, EXTENTS, image, layer_weights, like, operator, tensor
+from cost_elements import (
+    PLAIN,
+    draw_cast,
+    draw_choice_of_two,
+    draw_comparison,
+    draw_cumsum,
+    draw_extreme_place,
+    draw_logic,
+    draw_sum_of_many,
+    plain,
+)
+from cost_places import DRAWS as PLACES
+from cost_places import OWN_DTYPES as PLACES_OF_DTYPES
+from cost_signals import KINDS as SIGNALS
+from cost_signals import draw_signal
+from cost_tensors import CHANNELS, EXTENTS, image, layer_weights, like, of_int4, of_wide_weights, operator, tensor
 from other_dtypes import other_dtype
 
 from tinyfuse.ir import Graph, Op, Tensor
@@ -50,28 +65,36 @@ _PATIENCE = 60
 OWN_DTYPES = {
     "SVDF": 3, "UNIDIRECTIONAL_SEQUENCE_LSTM": 3, "ROW_SUM": 3, "AVERAGE_OF_SUM": 3, "MEAN_OF_SUM": 3,
     "TABLE": 1, "CHANNEL_TABLES": 1, "ROW_MACS": 1, "OUTPUT_OF_SUMS": 1,
-    "MERGED": 3, "TILED": 1,
+    "MERGED": 3, "TILED": 1, **dict.fromkeys(PLACES_OF_DTYPES, 2), **dict.fromkeys(SIGNALS, 1),
+    "CUSTOM SignalRfft": 3, "CUSTOM SignalIrfft": 3, "CUSTOM SignalOverlapAdd": 2,
+    **dict.fromkeys(("LOGICAL_AND", "LOGICAL_OR", "LOGICAL_NOT"), 1),
 }  # fmt: skip
 
 _ACTIVATIONS = ("NONE", "RELU", "RELU6")
 
 
-def operators(kind: str, count: int, dtype: str = "int8", bias: str = "int64") -> list[Op]:
-    """`count` operators of a kind in that dtype, those of int16 layers with a bias of the other; none for a kind that
-    no grid is here for, or that takes no such dtype."""
+def operators(kind: str, count: int, dtype: str = "int8", bias: str = "int64", activation: str = "NONE") -> list[Op]:
+    """`count` operators of a kind in that dtype, those of int16 layers with a bias of the other, those of a dtype
+    without scale with that activation; none for a kind that no grid is here for, or that takes no such dtype."""
     if kind not in _DRAWS:
         return []
     rng, found, family = random.Random(kind), [], FAMILIES[kind]
     for _ in range(_PATIENCE * count):
         op = _DRAWS[kind](rng, kind)
-        if dtype != "int8":
+        if dtype in PLAIN:
+            op = plain(op, dtype, activation)
+        elif dtype != "int8":
             op = other_dtype(op, dtype, bias)
-        fits = op.output.elements <= MOST_ELEMENTS and (not family.macs(op) or family.macs(op) in MACS)
+        fits = _few(op) and (not family.macs(op) or family.macs(op) in MACS or kind in SIGNALS)
         if fits and not any(rule.broken(op) for rule in family.rules):
             found.append(op)
         if len(found) == count:
             break
     return found
+
+
+def _few(op: Op) -> bool:
+    return (op.outputs or op.states)[0].elements <= MOST_ELEMENTS
 
 
 def rectifier(output: Tensor) -> Op:
@@ -101,6 +124,12 @@ def drawn_for(kernel: str, kind: str, count: int) -> list[Op]:
         return _looked_up(kind, count)
     if kind in OWN_DTYPES:
         return operators(kind, OWN_DTYPES[kind] * count)
+    if kind == "CAST":
+        source, target = (_DTYPE[suffix] for suffix in kernel.split("_")[-2:])
+        rng = random.Random(kind)
+        return [op for op in (draw_cast(rng, kind, source, target) for _ in range(2 * count)) if _few(op)][:count]
+    if kernel == "tinyfuse_invert_sign":
+        return [_of_other_sign(op) for op in operators(kind, count)]
     if kind in ("QUANTIZE", "DEQUANTIZE") and kernel != "tinyfuse_invert_sign":
         source, target = (_DTYPE[suffix] for suffix in kernel.split("_")[-2:])
         return _allowed(_converted(op, source, target) for op in operators(kind, count))
@@ -111,7 +140,15 @@ def drawn_for(kernel: str, kind: str, count: int) -> list[Op]:
     if kernel.endswith("_f32"):
         return operators(kind, count, "float32")
     if kernel.endswith("_s8_s16"):
-        return _allowed(replace(op, outputs=other_dtype(op, "int16").outputs) for op in operators(kind, count))
+        return _allowed(_to_int16(op) for op in operators(kind, count))
+    if kind == "PRELU" and kernel.endswith("_s16"):  # whose alpha is int8
+        pairs = ((op, other_dtype(op, "int16")) for op in operators(kind, count))
+        return [replace(wide, inputs=(wide.input, op.operand(1))) for op, wide in pairs]
+    if "_average_pool_up_" in kernel:
+        return [replace(op, attributes=replace(op.attributes, halves_up=True)) for op in operators(kind, count)]
+    suffix = kernel.rpartition("_")[2]
+    if _DTYPE.get(suffix) in PLAIN:
+        return operators(kind, count, _DTYPE[suffix], activation="RELU" if "_clamped_" in kernel else "NONE")
     if kernel.endswith("_s8"):
         return operators(kind, count)
     wide = operators(kind, count, "int16")
@@ -130,10 +167,24 @@ def _converted(op: Op, source: str, target: str) -> Op:
     def data(given: Tensor, dtype: str) -> Tensor:
         if dtype == "float32":
             return replace(given, dtype=dtype, quant=None)
-        zero_point = 0 if dtype == "int16" else given.zero_point + 128 if dtype == "uint8" else given.zero_point
+        zero_point = {"int16": 0, "int32": 0, "uint8": given.zero_point + 128}.get(dtype, given.zero_point)
         return replace(given, dtype=dtype, quant=replace(given.quantization, zero_point=(zero_point,)))
 
     return replace(op, inputs=(data(op.input, source),), outputs=(data(op.output, target),))
+
+
+def _to_int16(op: Op) -> Op:
+    """From int8 to int16, which SOFTMAX scales in its own way."""
+    output = other_dtype(op, "int16").output
+    if op.kind == "SOFTMAX":
+        output = replace(output, quant=replace(output.quantization, scale=(1 / 65536,), zero_point=(-32768,)))
+    return replace(op, outputs=(output,))
+
+
+def _of_other_sign(op: Op) -> Op:
+    """From int8 to uint8, of the same values."""
+    quant = replace(op.input.quantization, zero_point=(op.input.zero_point + 128,))
+    return replace(op, outputs=(replace(op.output, dtype="uint8", quant=quant),))
 
 
 def _allowed(ops: Iterable[Op]) -> list[Op]:
@@ -161,23 +212,6 @@ def _of_few_values(op: Op, seed: int) -> Op:
         rows[:] = rng.choice(np.append(values, np.int8(0)) if op.kind == "DEPTHWISE_CONV_2D" else values, rows.shape)
     few = replace(weights, data=of_channel.reshape(weights.shape))
     return replace(op, inputs=(op.input, few, *op.inputs[2:]))
-
-
-def of_wide_weights(op: Op) -> Op:
-    """The same layer with weights of 9 bits in int16, as uint8 models have them."""
-    weights = op.operand(1)
-    data = 2 * weights.values.astype(np.int16)
-    quant = replace(weights.quantization, scale=tuple(scale / 2 for scale in weights.quantization.scale))
-    return replace(op, inputs=(op.input, replace(weights, dtype="int16", data=data, quant=quant), *op.inputs[2:]))
-
-
-def of_int4(op: Op) -> Op:
-    """The same layer with weights of int4."""
-    weights = op.operand(1)
-    data = np.clip(np.round(weights.values / 16), -7, 7).astype(np.int8)
-    quant = replace(weights.quantization, scale=tuple(16 * scale for scale in weights.quantization.scale))
-    coarse = replace(weights, dtype="int4", data=data, quant=quant)
-    return replace(op, inputs=(op.input, coarse, *op.inputs[2:]))
 
 
 def _draw_convolution(rng: random.Random, kind: str) -> Op:
@@ -236,7 +270,9 @@ def _draw_binary(rng: random.Random, kind: str) -> Op:
     data = np.random.default_rng(rng.randrange(2**31)).integers(-127, 128, shape[3:]).astype(np.int8)
     constant = tensor(shape[3:], 0.03, 3, data=data)
     other = constant if rng.random() < 0.5 else tensor(shape, 0.04, 5)
-    return operator(kind, [tensor(shape), other], tensor(shape, 0.07, 1), fused_activation_function="NONE")
+    output = tensor(shape, 0.01 if kind == "DIV" else 0.07, 1)
+    activation = rng.choice(["NONE", "NONE", "RELU"])
+    return operator(kind, [tensor(shape), other], output, fused_activation_function=activation)
 
 
 #: functions whose output's quantization is fixed
@@ -248,7 +284,7 @@ def _draw_choice(rng: random.Random, kind: str) -> Op:
     shape = image(rng)
     x = tensor(shape, 0.05, 3)
     data = np.random.default_rng(rng.randrange(2**31)).integers(-127, 128, shape[3:]).astype(np.int8)
-    constant = rng.random() < 0.5 or kind == "PRELU"
+    constant = rng.random() < 0.5
     other = tensor(shape[3:], 0.05, 3, data=data) if constant else like(x)
     return operator(kind, [x, other], like(x))
 
@@ -360,6 +396,14 @@ _DRAWS: dict[str, Callable[[random.Random, str], Op]] = {
     "SVDF": draw_svdf,
     "UNIDIRECTIONAL_SEQUENCE_LSTM": draw_lstm,
     **dict.fromkeys(("ADD", "SUB", "MUL", "SQUARED_DIFFERENCE", "DIV", "POW"), _draw_binary),
+    **dict.fromkeys(("FLOOR_DIV", "FLOOR_MOD"), _draw_binary),
+    **dict.fromkeys(("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"), draw_comparison),
+    **dict.fromkeys(("LOGICAL_AND", "LOGICAL_OR", "LOGICAL_NOT"), draw_logic),
+    "ADD_N": draw_sum_of_many,
+    "SELECT_V2": draw_choice_of_two,
+    "CUMSUM": draw_cumsum,
+    **dict.fromkeys(("ARG_MAX", "ARG_MIN"), draw_extreme_place),
+    "L2_POOL_2D": _draw_pool,
     "GELU": _draw_gelu,
     **dict.fromkeys(("MAXIMUM", "MINIMUM", "PRELU"), _draw_choice),
     **dict.fromkeys(("RELU", "RELU6", "LOGISTIC", "TANH", "LEAKY_RELU", "HARD_SWISH", "ELU", "ABS"), _draw_unary),
@@ -391,4 +435,6 @@ _DRAWS: dict[str, Callable[[random.Random, str], Op]] = {
     "ROW_MACS": _draw_split,
     "OUTPUT_OF_SUMS": _draw_split,
     "MEAN_OF_SUM": _draw_split,
+    **PLACES,
+    **dict.fromkeys(SIGNALS, draw_signal),
 }

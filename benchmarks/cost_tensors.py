@@ -50,3 +50,20 @@ def layer_weights(rng: random.Random, shape, channels: int, axis: int) -> list[T
     bias = tensor((channels,), 0.0, 0, "int32", values.integers(-999, 1000, channels).astype(np.int32))
     biased = Quant(tuple(0.05 * s for s in scales), (0,) * channels, 0)
     return [weights, Tensor(bias.name, bias.shape, "int32", biased, bias.data, bias.index)]
+
+
+def of_wide_weights(op: Op) -> Op:
+    """The same layer with weights of 9 bits in int16, as uint8 models have them."""
+    weights = op.operand(1)
+    data = 2 * weights.values.astype(np.int16)
+    quant = replace(weights.quantization, scale=tuple(scale / 2 for scale in weights.quantization.scale))
+    return replace(op, inputs=(op.input, replace(weights, dtype="int16", data=data, quant=quant), *op.inputs[2:]))
+
+
+def of_int4(op: Op) -> Op:
+    """The same layer with weights of int4."""
+    weights = op.operand(1)
+    data = np.clip(np.round(weights.values / 16), -7, 7).astype(np.int8)
+    quant = replace(weights.quantization, scale=tuple(16 * scale for scale in weights.quantization.scale))
+    coarse = replace(weights, dtype="int4", data=data, quant=quant)
+    return replace(op, inputs=(op.input, coarse, *op.inputs[2:]))

@@ -16,20 +16,20 @@ import itertools
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
-from cost_files import about, cycles_toml, entries_of, toml, updated  # noqa: E402
-from cost_fits import FEWEST, QUANTITIES, Figures, Sample, fit_all, function_of  # noqa: E402
+from cost_files import Tables, about  # noqa: E402
+from cost_fits import FEWEST, QUANTITIES, Figures, Fits, Sample, fit_all  # noqa: E402
 from cost_grid import chain, drawn_for, like, rectifier  # noqa: E402
 
 from tinyfuse.compiler import plan_groups  # noqa: E402
 from tinyfuse.cost.predict import group_stream  # noqa: E402
 from tinyfuse.cost.table import CostTable, cost_table, cycle_table, entry_name, loop_features  # noqa: E402
-from tinyfuse.ir import Graph, Op  # noqa: E402
+from tinyfuse.ir import Graph, Op, Tensor  # noqa: E402
 from tinyfuse.kernels.base import Context  # noqa: E402
 from tinyfuse.kernels.cmsis.common import SEVERAL_ROWS  # noqa: E402
 from tinyfuse.kernels.convolution_counts import LOOKED_UP  # noqa: E402
@@ -51,7 +51,7 @@ from tinyfuse.verify.emulation.qemu import Qemu  # noqa: E402
 
 #: operators drawn of each kind; more of those with many features
 DRAWN = {"CONV_2D": 90, "DEPTHWISE_CONV_2D": 50, "FULLY_CONNECTED": 30, "MERGED": 90, "TILED": 40}
-DRAWN_OF_OTHERS = 18
+DRAWN_OF_OTHERS = 12
 #: and for a kernel that accepts few of its kind
 DRAWN_FOR = {
     "tinyfuse_winograd_rows_s8": 2500, "tinyfuse_pointwise_narrow_s8": 600, "tinyfuse_softmax_lookup_s8": 60,
@@ -63,8 +63,11 @@ DRAWN_OF_LOOKED_UP = 16
 #: stages of the groups that the row loop is measured on
 CHAINS = (2, 3, 5, 8, 12, 18)
 
-#: dtypes of which a RELU makes rows
-_RECTIFIED = ("int8", "int16", "float32")
+#: operators in one firmware, and bytes of RAM of all their tensors; layers have rivals on more operators than are drawn
+MOST_OPERATORS, MOST_BYTES, LAYERS = 120, 2_500_000, ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
+
+#: --optimize, --weights and rows a call that our kernels are measured with
+OURS = tuple((optimize, weights, 1) for optimize in OPTIMIZE for weights in WEIGHTS)
 
 
 def main() -> int:
@@ -73,8 +76,8 @@ def main() -> int:
     parser.add_argument("--targets", nargs="+", choices=emulated, default=emulated)
     parser.add_argument("--kinds", nargs="+", metavar="KIND", help="print the fits of these alone, and write nothing")
     parser.add_argument("--kernels", nargs="+", metavar="NAME", help="with --kinds: of their kernels these alone")
-    parser.add_argument("--missing", action="store_true", help="with --update: kernels without an entry alone")
-    parser.add_argument("--update", action="store_true", help="with --kinds: write their entries into the tables")
+    parser.add_argument("--missing", action="store_true", help="kernels without an entry alone")
+    parser.add_argument("--update", action="store_true", help="write the entries of these kernels into the tables")
     parser.add_argument("--cycles", action="store_true", help="write the tables of cycles alone")
     parser.add_argument("--fewer", type=int, default=1, metavar="N", help="every N-th operator of the grid alone")
     parser.add_argument("--cmsis-nn", metavar="PATH", help="as of `tinyfuse verify`; without one, ours alone")
@@ -82,32 +85,30 @@ def main() -> int:
     args = parser.parse_args()
     tree = cmsis_nn.find_cmsis_nn(args.cmsis_nn)
     for name in args.targets:
-        target = load_target(name)
-        jobs = kernels_to_measure(args.kinds, args.kernels)
-        if args.missing:
-            table = args.output / ("cycles" if args.cycles else "costs") / f"{target.cost_table}.toml"
-            jobs = [job for job in jobs if lacks(table.read_text(), job[1], target)]
-        samples, compiler = measure_all(target, tree, jobs, args.fewer)
-        found = fit_all(samples, jobs)
-        for entry, fits in found.kernels.items():
-            errors = ", ".join(f"{name} off by {fit.mean:.1%}, at most {fit.worst:.1%}" for name, fit in fits.items())
-            print(f"{entry}: {found.shapes[entry]} shapes, {errors}")
-        head = about(tree, compiler)
-        texts = {} if args.cycles else {args.output / "costs" / f"{target.cost_table}.toml": toml(head, found)}
-        if target.cycle_table is not None:
-            known = cost_table(target.cost_table)
-            if known and args.kinds:  # of these kernels alone
-                names = {name for _, name in jobs}
-                ours = {entry: each for entry, each in known.kernels.items() if function_of(entry) in names}
-                known = replace(known, kernels=ours)
-            texts[args.output / "cycles" / f"{target.cycle_table}.toml"] = cycles_toml(head, found, target, known)
-        for path, text in texts.items():
-            if args.kinds and args.update:
-                path.write_text(updated(path.read_text(), text))
-            elif not args.kinds:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(text)
+        target, tables = load_target(name), Tables(args.output, not args.cycles)
+        known = tables.entries(target) if args.missing else set()
+        jobs = [drawn_job(target, tree, *job, args.fewer) for job in kernels_to_measure(args.kinds, args.kernels)]
+        jobs = [job for job in jobs if not job.entries <= known]
+        done, samples = list[Job](), list[Sample]()
+        for part, found, compiler in measure_all(target, tree, jobs):
+            done, samples, head = done + part, samples + found, about(tree, compiler)
+            if args.update:  # each part at once: what was measured is kept where the rest isn't
+                entries = frozenset().union(*(job.entries for job in part))
+                fits = fit_all(samples, [(job.kind, job.name) for job in done if job.entries & entries])
+                tables.update(target, head, fits)
+                tell(fits)
+        if not args.update and samples:
+            fits = fit_all(samples, [(job.kind, job.name) for job in done])
+            tell(fits)
+            if not args.kinds and not args.kernels and not args.missing:
+                tables.write(target, head, fits)
     return 0
+
+
+def tell(found: Fits) -> None:
+    for entry, fits in found.kernels.items():
+        errors = ", ".join(f"{name} off by {fit.mean:.1%}, at most {fit.worst:.1%}" for name, fit in fits.items())
+        print(f"{entry}: {found.shapes[entry]} shapes, {errors}", flush=True)
 
 
 # --- measuring -----------------------------------------------------------------------------------
@@ -121,25 +122,92 @@ def kernels_to_measure(kinds: list[str] | None, names: list[str] | None) -> list
     ]  # fmt: skip
 
 
-def lacks(table: str, name: str, target: Target) -> bool:
-    """Whether a table's text has no entry of a kernel, as that target computes it."""
-    soft = "_f32" in name and not target.fpu
-    found = (entry for entry in entries_of(table)[1] if entry.partition(" ")[0] == name)
-    return not any(entry.endswith("without FPU") == soft for entry in found)
-
-
 def measure_all(
-    target: Target, tree: cmsis_nn.Tree | None, jobs: list[tuple[str, str]], fewer: int
-) -> tuple[list[Sample], str]:
-    """Samples of every job's kernel, with progress on stderr, and the compiler that made them."""
+    target: Target, tree: cmsis_nn.Tree | None, jobs: list[Job]
+) -> Iterator[tuple[list[Job], list[Sample], str]]:
+    """Parts of the jobs, with samples of their kernels and the compiler that made them; with progress on stderr. The
+    first part is the row loop."""
     samples, compiler = measure_loops(target)
-    for number, (kind, name) in enumerate(jobs, 1):
-        print(f"[{number}/{len(jobs)}] {target.name} {kind} {name}", end=": ", file=sys.stderr, flush=True)
-        found, version = measure_kernel(target, tree, kind, name, fewer)
-        samples += found
-        compiler = version or compiler
+    yield [], samples, compiler
+    parts = batches(jobs)
+    for number, part in enumerate(parts, 1):
+        names = " ".join(f"{job.kind} {job.name}" for job in part)
+        print(f"[{number}/{len(parts)}] {target.name} {names}", end=": ", file=sys.stderr, flush=True)
+        found, version = measure_together(target, tree, part)
         print(len(found), file=sys.stderr, flush=True)
-    return samples, compiler
+        yield part, found, version or compiler
+
+
+@dataclass(frozen=True)
+class Job:
+    """A kernel and the operators that it is measured on. entries: those that they have in the table; rivals: other
+    kernels that may compute one of them; tried: --optimize, --weights and rows a call that it is measured with."""
+
+    kind: str
+    name: str
+    ops: list[Op]
+    entries: frozenset[str]
+    rivals: frozenset[str]
+    tried: tuple[tuple[str, str, int], ...]
+
+    @property
+    def alone(self) -> bool:
+        """In firmware of its own."""
+        return self.tried != OURS
+
+    @property
+    def bytes(self) -> int:
+        """Of RAM, about."""
+        return sum(tensor.bytes for op in self.ops for tensor in (*op.activations, *op.outputs)) * 2
+
+
+def drawn_job(target: Target, tree: cmsis_nn.Tree | None, kind: str, name: str, fewer: int) -> Job:
+    """The job of a kernel, without operators where it can't be measured."""
+    kernels = [kernel for kernel in kernels_of(kind) if kernel.name == name]
+    library, looked_up = kernels[0].library == "cmsis-nn", kernels[0].costs_with
+    tried = OURS
+    if library:
+        tried = tuple(("speed", "packed", rows) for rows in (1, *SEVERAL_ROWS))
+    if looked_up is not None:
+        tried = (("balanced", kernels[0].weights, 1),)
+    count = DRAWN_OF_LOOKED_UP if looked_up else DRAWN_FOR.get(name, DRAWN.get(kind, DRAWN_OF_OTHERS))
+    drawn = drawn_for(name, kind, count) if tree or not library else []
+    ops, entries, rivals = [], set(), set[str]()
+    # of what has no weights, how they are stored says nothing
+    ways = tried if library or looked_up or kind in LAYERS else tuple((optimize, "packed", 1) for optimize in OPTIMIZE)
+    for op in drawn:
+        found = {looked_up} if looked_up else set()
+        for kernel, (optimize, weights, at_once) in itertools.product(kernels_for(op), ways):
+            context = Context(target, optimize=optimize, weights=weights, at_once=at_once)
+            if not kernel.accepts(op, context):
+                continue
+            if kernel.name != name:
+                rivals.add(kernel.name)
+            elif looked_up is None:
+                forms = [False] * kernel.whole + [True] * kernel.by_row
+                found |= {entry_name(op, kernel, by_row, context) for by_row in forms}
+        ops += [op] * bool(found)
+        entries |= found
+    others = frozenset(kernel.name for kernel in kernels_of(kind)) - {name}
+    if not looked_up:
+        ops = ops[::fewer] if len(ops) >= FEWEST * fewer else ops[:FEWEST]
+    return Job(kind, name, ops, frozenset(entries), others if kind in LAYERS else others & rivals, tried)
+
+
+def batches(jobs: list[Job]) -> list[list[Job]]:
+    """Jobs side by side in one firmware, as far as none is a rival of another and all fit."""
+    parts: list[list[Job]] = []
+    for job in jobs:
+        for part in parts:
+            apart = any(job.name in other.rivals or other.name in job.rivals for other in part)
+            too_many = sum(len(other.ops) for other in (*part, job)) > MOST_OPERATORS
+            too_large = sum(other.bytes for other in (*part, job)) > MOST_BYTES
+            if not (job.alone or part[0].alone or apart or too_many or too_large):
+                part.append(job)
+                break
+        else:
+            parts.append([job])
+    return parts
 
 
 def measure_loops(target: Target) -> tuple[list[Sample], str]:
@@ -152,41 +220,33 @@ def measure_loops(target: Target) -> tuple[list[Sample], str]:
     ], compiler
 
 
-def measure_kernel(
-    target: Target, tree: cmsis_nn.Tree | None, kind: str, name: str, fewer: int
-) -> tuple[list[Sample], str]:
-    """Samples of the operators of a kind that the kernel of that name may compute, on every path that
-    some --optimize and --weights take."""
-    kernels = [kernel for kernel in kernels_of(kind) if kernel.name == name]
-    if kernels[0].library == "cmsis-nn" and tree is None:
-        return [], ""
-    others = frozenset(kernel.name for kernel in kernels_of(kind)) - {name}
-    drawn = drawn_for(name, kind, DRAWN_FOR.get(name, DRAWN.get(kind, DRAWN_OF_OTHERS)))[::fewer]
+def measure_together(target: Target, tree: cmsis_nn.Tree | None, jobs: list[Job]) -> tuple[list[Sample], str]:
+    """Samples of the operators of some jobs, on every path of their kernels that some --optimize and --weights take."""
+    lacks = frozenset().union(*(job.rivals for job in jobs))
     seen, samples, compiler = set(), [], ""
     version = tree.version if tree else (7, 0)
-    tried: Iterable[tuple[str, str, int]] = itertools.product(OPTIMIZE, WEIGHTS, (1,))
-    if kernels[0].library == "cmsis-nn":
-        tried = [("speed", "packed", rows) for rows in (1, *SEVERAL_ROWS)]
-    if kernels[0].costs_with is not None:
-        drawn, tried = drawn_for(name, kind, DRAWN_OF_LOOKED_UP), [("balanced", kernels[0].weights, 1)]
-    for optimize, weights, at_once in tried:
-        context = Context(target, version, "auto", others, optimize, weights, at_once=at_once)
-        # the first of several forms that accepts it, as the plan takes it
-        paths = {
-            op: kernel.path(op, True, context)
-            for op in drawn
-            for kernel in reversed(kernels_for(op))
-            if kernel.name == name and kernel.accepts(op, context)
-        }
-        ops = [op for op, path in paths.items() if (op, path, at_once) not in seen]
-        seen.update((op, paths[op], at_once) for op in ops)
-        if len(ops) < FEWEST:
+    for optimize, weights, at_once in jobs[0].tried:
+        context = Context(target, version, "auto", lacks, optimize, weights, at_once=at_once)
+        ops: list[Op] = []
+        for job in jobs:
+            # the first of several forms that accepts it, as the plan takes it
+            paths = {
+                op: kernel.path(op, True, context)
+                for op in job.ops
+                for kernel in reversed(kernels_for(op))
+                if kernel.name == job.name and kernel.accepts(op, context)
+            }
+            new = [op for op, path in paths.items() if (op, path, at_once) not in seen]
+            seen.update((op, paths[op], at_once) for op in new)
+            ops += new if len(new) >= FEWEST else []
+        if not ops:
             continue
         plan = grid_plan(ops, context)
         if tree and tree.missing(plan.cmsis_nn_functions):
             continue
         profile, compiler = counted(plan, tree)
-        samples += _samples(plan, profile, kind)
+        kinds = {job.kind for job in jobs}
+        samples += [sample for kind in sorted(kinds) for sample in _samples(plan, profile, kind)]
     return samples, compiler
 
 
@@ -195,13 +255,18 @@ def grid_plan(ops: list[Op], context: Context) -> Plan:
     groups = [[op] for op in ops]
     for op in ops:
         # with one row there is no loop
-        if op.input.dtype in _RECTIFIED and len(op.output.shape) == 4 and op.output.shape[1] > 1:
+        if _rectified(op.input) and len(op.output.shape) == 4 and op.output.shape[1] > 1:
             middle = like(op.input)
             output = replace(op.output, index=-1)
             pair = [rectifier(middle), replace(op, inputs=(middle, *op.inputs[1:]), outputs=(output,))]
             if Legality(_graph([pair]), context).refusal(pair) is None:
                 groups.append(pair)
     return _side_by_side(groups, context)
+
+
+def _rectified(tensor: Tensor) -> bool:
+    """Whether a RELU makes such rows."""
+    return tensor.dtype == "float32" or (tensor.dtype in ("int8", "int16") and tensor.quant is not None)
 
 
 def _graph(groups: list[list[Op]]) -> Graph:

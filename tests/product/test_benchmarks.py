@@ -109,6 +109,30 @@ def test_kernels_are_measured_on_operators_of_their_dtype():
     assert len({op.input.dtype for op in cost_grid.drawn_for("tinyfuse_strided_copy", "TRANSPOSE", 2)}) == 3
     mixed = cost_grid.drawn_for("tinyfuse_rescale_s8_s16", "QUANTIZE", 3)
     assert {(op.input.dtype, op.output.dtype) for op in mixed} == {("int8", "int16")}
+    for kernel, kind, pair in (
+        ("tinyfuse_cast_s16_u32", "CAST", ("int16", "uint32")),
+        ("tinyfuse_equal_broadcast_s64", "EQUAL", ("int64", "bool")),
+        ("tinyfuse_mul_clamped_s32", "MUL", ("int32", "int32")),
+        ("tinyfuse_invert_sign", "QUANTIZE", ("int8", "uint8")),
+        ("tinyfuse_softmax_s8_s16", "SOFTMAX", ("int8", "int16")),
+        ("tinyfuse_prelu_s16", "PRELU", ("int16", "int16")),
+        ("tinyfuse_gather", "EMBEDDING_LOOKUP", ("int32", "int8")),
+    ):
+        assert pair in {(op.input.dtype, op.output.dtype) for op in cost_grid.drawn_for(kernel, kind, 6)}
+
+
+def test_what_may_be_drawn_for_both_is_measured_apart():
+    import measure_costs
+
+    target = load_target("cortex-m4")
+    names = [("EQUAL", "tinyfuse_equal_s8"), ("EQUAL", "tinyfuse_equal_broadcast_s8"), ("LESS", "tinyfuse_less_s32")]
+    jobs = [measure_costs.drawn_job(target, None, *name, 3) for name in names]
+    same, broadcast, other = jobs
+    assert broadcast.name in same.rivals and not other.rivals & {job.name for job in jobs}
+    assert other.entries == {"tinyfuse_equal_s32"}  # which it costs as
+    assert [[job.name for job in part] for part in measure_costs.batches(jobs)] == [
+        [same.name, other.name], [broadcast.name]
+    ]  # fmt: skip
 
 
 @needs_qemu

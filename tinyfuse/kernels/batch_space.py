@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tinyfuse.ir import ITEM_BYTES, Op
 from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Let, Statement
+from tinyfuse.kernels.counts import Counts, piece_counts
 from tinyfuse.ops.batch_space import blocks_of
 
 
@@ -14,6 +15,10 @@ class BatchSpace(Kernel):
 
     def __init__(self, name: str):
         self.name = name
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        depth = op.output.shape[-1]
+        return piece_counts(1, 0, op.output.elements // depth, depth * ITEM_BYTES[op.output.dtype])
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         b = blocks_of(op)

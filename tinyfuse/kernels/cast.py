@@ -5,6 +5,7 @@ from __future__ import annotations
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Call, CallSite, Context, Division, Kernel, Statement
 from tinyfuse.kernels.c_types import SUFFIX
+from tinyfuse.kernels.counts import Counts, byte_counts, element_counts
 from tinyfuse.kernels.rows import by_elements, element_count, input_pointer, output_pointer
 
 
@@ -19,9 +20,17 @@ class Cast(Kernel):
         self.name = f"tinyfuse_cast_{SUFFIX[source]}_{SUFFIX[result]}"
         # C lets bytes, and numbers of one type, take the place of others
         self.in_place = (0,) if result in ("int8", "bool") or result == source else ()
+        self.costs_as = "tinyfuse_copy" if result == source else None
+
+    @property
+    def computes_floats(self) -> bool:
+        return super().computes_floats and self.source != self.result
 
     def accepts(self, op: Op, context: Context) -> bool:
         return (op.input.dtype, op.output.dtype) == (self.source, self.result)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return element_counts(op, by_row) if self.costs_as is None else byte_counts(op, by_row)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         return by_elements(op, by_row)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Statement
+from tinyfuse.kernels.counts import Counts
 from tinyfuse.ops.circular_buffer import cycles
 
 
@@ -12,6 +13,11 @@ class CircularBufferKernel(Kernel):
 
     name = "tinyfuse_circular_buffer"
     headers = ("tinyfuse_circular_buffer.h",)
+    costs_as = "tinyfuse_copy"
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        """Of a run that goes on."""
+        return {"calls": 2, "inputs": 2 * op.output.bytes}
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         frame, frames, awaited = (site.input(i).pointer for i in range(3))

@@ -7,6 +7,7 @@ from math import prod
 
 from tinyfuse.ir import ITEM_BYTES, Op
 from tinyfuse.kernels.base import Call, CallSite, Context, Expr, Let, Statement
+from tinyfuse.kernels.counts import Counts, byte_counts, piece_counts
 from tinyfuse.kernels.pad import pad_fields
 from tinyfuse.kernels.places import Places, c_array
 from tinyfuse.ops.mirror_pad import border_of
@@ -26,6 +27,9 @@ class PadWith(Places):
     def accepts(self, op: Op, context: Context) -> bool:
         return self.wide == (op.output.dtype != "int8")
 
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return byte_counts(op, by_row)
+
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         item = {"item": ITEM_BYTES[op.output.dtype]} if self.wide else {}
         fields = {**pad_fields(op), **item, "value": "0u" if self.wide else 0}
@@ -39,6 +43,9 @@ class MirrorPadAt(Places):
     name = "tinyfuse_mirror_pad_at"
     headers = ("tinyfuse_mirror_at.h",)
     numbers = (1,)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return byte_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         shape, item = op.input.shape, ITEM_BYTES[op.output.dtype]
@@ -59,6 +66,10 @@ class BatchSpaceAt(Places):
 
     def __init__(self, name: str, of_input: bool):
         self.name, self.of_input = name, of_input
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        depth = op.output.shape[-1]
+        return piece_counts(1, 0, op.output.elements // depth, depth * ITEM_BYTES[op.output.dtype])
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         image, batch = (op.input, op.output) if self.of_input else (op.output, op.input)

@@ -7,12 +7,16 @@ import numpy as np
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Statement
 from tinyfuse.kernels.copy import Copy
+from tinyfuse.kernels.counts import Counts
 
 
 class CopyConstant(Kernel):
     """The bytes of a constant."""
 
     name, headers = Copy.name, Copy.headers
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return {"calls": 1, "inputs": op.output.bytes}
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return (Constant("values", np.ascontiguousarray(op.input.values).reshape(-1).view(np.int8), "int8_t"),)

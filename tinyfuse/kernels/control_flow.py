@@ -75,7 +75,7 @@ class _CallsGraphs(Kernel):
 class If(_CallsGraphs):
     """Runs one of its graphs."""
 
-    name = "tinyfuse_if"
+    name, predictable = "tinyfuse_if", False
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         sources = [self.source(op, site, i) for i in range(1, len(given_values(op)))]
@@ -89,7 +89,7 @@ class If(_CallsGraphs):
 class While(_CallsGraphs):
     """The operator's outputs hold the values from turn to turn."""
 
-    name = "tinyfuse_while"
+    name, predictable = "tinyfuse_while", False
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         values = [view.pointer for view in site.outputs]

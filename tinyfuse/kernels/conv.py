@@ -19,7 +19,7 @@ from tinyfuse.kernels.base import (
     Statement,
     proven,
 )
-from tinyfuse.kernels.convolution_counts import layer_counts
+from tinyfuse.kernels.convolution_counts import layer_counts, packed_counts, window_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.fully_connected import Dense, DenseWide, dense_call
 from tinyfuse.kernels.matmul import (
@@ -58,7 +58,7 @@ class ConvRow(Kernel):
         return plain_weights(op), general_channels(op)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return layer_counts(op, by_row)
+        return window_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site)
@@ -95,6 +95,9 @@ class PackedConvRow(MatmulKernel):
     name = "tinyfuse_conv_packed_row_s8"
     headers = ("tinyfuse_conv_packed.h",)
     by_row, whole, rings = True, False, True
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return packed_counts(op, by_row)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         return Division(op.output.shape[2], together=block_pixels(context))

@@ -101,6 +101,8 @@ def layer_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
         "four_vectors": fours * out_c * round_up(depth, 16),
         "four_pair_words": fours * pairs * words,
         "twos": twos,
+        "two_pairs": twos * pairs,
+        "two_pair_words": twos * pairs * words,
         "two_quads": twos * quads,
         "two_quad_vectors": twos * quads * (depth // 16),
         "two_quad_rests": twos * quads * (depth % 16 > 0),
@@ -183,6 +185,40 @@ def eight_counts(op: Op, by_row: bool) -> Counts:
         "eight_taps": (_inner_taps(op) - runs * g.kernel_w) * eights,
         "eight_asked": (rows * g.out_w - runs) * g.kernel_w * eights,
         "eight_terms": _inner_taps(op) * (g.in_c // g.groups) * eights,
+    }
+
+
+@kept
+def packed_counts(op: Op, by_row: bool) -> Counts:
+    """Of a convolution by im2col of two or three pixels."""
+    found = layer_counts(op, by_row)
+    return {name: found[name] for name in _PACKED}
+
+
+#: of `layer_counts`, what im2col and blocks of pixels have: where few operators are measured, others would stand for it
+_PACKED = (
+    "calls", "pixels", "tap_rows", "border_taps", "terms", "border_terms", "border_pixel_rows", "border_pixel_taps",
+    "byte_border_taps", "byte_terms", "byte_pixels", "byte_words", "byte_runs", "byte_run_words", "byte_run_rests",
+    "long_byte_runs", "outputs", "signed_outputs", "clamped_outputs", "pair_words", "odd_words", "odd_pixel_words",
+    "blocks", "block_pairs", "block_pair_words", "twos", "two_pairs", "two_pair_words",
+)  # fmt: skip
+
+
+@kept
+def window_counts(op: Op, by_row: bool) -> Counts:
+    """Of a convolution, depthwise or not, in plain C: for each output a loop over the rows of its window, in which
+    those that exist have one over columns, in which those that exist have one over channels."""
+    g, family = geometry(op), FAMILIES[op.kind]
+    outputs = g.out_h * g.out_w * g.out_c
+    rows = inside(g.out_h, g.in_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top) * g.out_w * g.out_c
+    taps = _inner_taps(op) * g.out_c
+    return {
+        **(depthwise_counts(op, by_row) if family.depthwise else layer_counts(op, by_row)),
+        "asked_rows": outputs * g.kernel_h,
+        "inner_rows": rows,
+        "asked_taps": rows * g.kernel_w,
+        "inner_taps": taps,
+        "inner_macs": taps * op.operand(1).elements // (g.kernel_h * g.kernel_w * g.out_c),
     }
 
 

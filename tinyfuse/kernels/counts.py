@@ -70,6 +70,8 @@ def pool_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
     rows = inside(out_h, op.input.shape[1], window_h, pool.stride[0], 1, top)
     inner = rows * inside(out_w, op.input.shape[2], window_w, pool.stride[1], 1, left)
     fours, eights = channels // 4, round_up(channels, 8)
+    # four channels at a time, the last four overlap those before; or fewer than four one by one
+    quads, few = (round_up(channels, 4), 0) if channels >= 4 else (0, channels)
     return {
         "calls": calls_of(op, by_row, at_once),
         "pixels": pixels,
@@ -82,6 +84,13 @@ def pool_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
         "rest_taps": pixels * taps * (channels % 4),
         "vectors": pixels * round_up(channels, 16),
         "vector_taps": pixels * taps * round_up(channels, 16),
+        "quads": pixels * quads,
+        "quad_rows": rows * out_w * quads,
+        "quad_taps": inner * quads,
+        "large_quad_taps": inner * quads * (taps > 256),
+        "few": pixels * few,
+        "few_rows": rows * out_w * few,
+        "few_taps": inner * few,
         "eights": pixels * eights,
         "eight_rows": rows * out_w * eights,
         "eight_taps": inner * eights,

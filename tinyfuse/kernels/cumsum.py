@@ -8,6 +8,7 @@ from math import prod
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Context, Kernel, Let, Statement, element_access_orders
 from tinyfuse.kernels.c_types import SUFFIX
+from tinyfuse.kernels.counts import Counts
 from tinyfuse.ops.cumsum import Cumsum, cumsum_axis, output_multiplier
 
 
@@ -21,6 +22,10 @@ class CumsumWhole(Kernel):
 
     def accepts(self, op: Op, context: Context) -> bool:
         return op.output.dtype == self.dtype
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        extents = _extents(op)
+        return {"calls": 1, "lines": extents["outer"] * extents["inner"], "outputs": op.output.elements}
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         forward = not op.attributes_as(Cumsum).reverse and _extents(op)["inner"] == 1

@@ -11,9 +11,9 @@ from tinyfuse.ops.detection import Detection
 
 
 class DetectionKernel(Kernel):
-    """Of any inputs; the outputs must not overlap them."""
+    """Of any inputs; the outputs must not overlap them. How many boxes are compared depends on how they overlap."""
 
-    name = "tinyfuse_detection"
+    name, predictable = "tinyfuse_detection", False
     headers = ("tinyfuse_detection.h",)
 
     _OPERANDS: ClassVar = {0: "boxes", 1: "scores", 2: "anchors"}

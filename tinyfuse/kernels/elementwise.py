@@ -25,10 +25,12 @@ from tinyfuse.kernels.base import (
     element_access_orders,
 )
 from tinyfuse.kernels.c_types import CTYPE, SUFFIX
+from tinyfuse.kernels.counts import Counts, element_counts
 from tinyfuse.kernels.element import Element
 from tinyfuse.kernels.rows import by_elements, element_count, from_piece, input_pointer, output_pointer, row_pointer
 from tinyfuse.ops.binary import (
     MOST_LOOPS,
+    Loops,
     Multiplier,
     broadcast_loops,
     clamps_whole,
@@ -124,16 +126,20 @@ def comparison(op: Op) -> Fields:
 
 class _BinaryKernel(Kernel):
     """One operator kind on operands of one dtype. `work`: what an element of it counts as in merged loops, which
-    tinyfuse_merged.h then has a function for; "" for none."""
+    tinyfuse_merged.h then has a function for; "" for none. `like`: the kind whose C differs in a sign alone, and costs
+    the same."""
 
     by_row, rings = True, True
 
     variant = ""
 
-    def __init__(self, kind: str, dtype: str, parameters: Parameters | None, header: str, work: str = ""):
+    def __init__(
+        self, kind: str, dtype: str, parameters: Parameters | None, header: str, work: str = "", like: str = ""
+    ):
         self.dtype, self.parameters, self.headers = dtype, parameters, (header,)
         self._function, self._work = kind.lower(), work
         self.name = f"tinyfuse_{kind.lower()}{self.variant}_{SUFFIX[dtype]}"
+        self.costs_as = f"tinyfuse_{like.lower()}{self.variant}_{SUFFIX[dtype]}" if like else None
 
     def element(self, op: Op) -> Element | None:
         if not self._work or op.operand(0).dtype != self.dtype:
@@ -201,23 +207,25 @@ class Broadcast(_BinaryKernel):
 
     variant = "_broadcast"
 
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        """Beside the elements, "strips": how often the innermost loop begins."""
+        strips = op.output.elements // max(1, self._loops(op, by_row).dims[-1])
+        return {**element_counts(op, by_row), "strips": strips}
+
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return element_access_orders(op, _replaceable(op))
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        output, shapes = op.output.shape, [tensor.shape for tensor in op.operands]
         steps, row = [0, 0], site.row
         if row is not None:
-            steps = [operand_strides(shape, output)[1] for shape in shapes]
-            padded = [(1,) * (4 - len(shape)) + shape for shape in shapes]
-            output, shapes = output[2:], [shape[2:] for shape in padded]
+            steps = [operand_strides(tensor.shape, op.output.shape)[1] for tensor in op.operands]
         pointers = []
         for i, view in enumerate(site.inputs):
             pointer = site.constant(f"operand{i}") if view is None else view.pointer
             if row is not None and steps[i]:
                 pointer = f"{pointer} + {row} * {steps[i]}" if view is None else row_pointer(view, row)
             pointers.append(pointer)
-        loops = broadcast_loops(output, *shapes)
+        loops = self._loops(op, row is not None)
         nest = {
             "dim": _array(loops.dims, 1),
             "a_stride": _array(loops.a_strides, 0),
@@ -225,6 +233,15 @@ class Broadcast(_BinaryKernel):
         }
         let = Let("tinyfuse_broadcast", "nest", nest)
         return self.with_parameters(op, (let,), "&nest", *pointers, site.output.pointer)
+
+    @staticmethod
+    def _loops(op: Op, by_row: bool) -> Loops:
+        """Those of a call."""
+        output, (a, b) = op.output.shape, (tensor.shape for tensor in op.operands)
+        if by_row:
+            a, b = (((1,) * (4 - len(shape)) + shape)[2:] for shape in (a, b))
+            output = output[2:]
+        return broadcast_loops(output, a, b)
 
 
 def _replaceable(op: Op) -> list[int]:
@@ -240,16 +257,19 @@ def _replaceable(op: Op) -> list[int]:
 
 def binary_kernels(
     kind: str, dtype: str = "int8", parameters: Parameters | None = None, header: str = "tinyfuse_binary.h",
-    work: str = "",
+    work: str = "", like: str = "",
 ) -> tuple[Kernel, ...]:  # fmt: skip
-    """Our kernels of a kind for operands of that dtype, best first; `parameters`: of the C, where it takes any; `work`:
-    as of _BinaryKernel."""
-    return EqualShapes(kind, dtype, parameters, header, work), Broadcast(kind, dtype, parameters, header, work)
+    """Our kernels of a kind for operands of that dtype, best first; `parameters`: of the C, where it takes any; `work`
+    and `like`: as of _BinaryKernel."""
+    more = header, work, like
+    return EqualShapes(kind, dtype, parameters, *more), Broadcast(kind, dtype, parameters, *more)
 
 
-def float_kernels(kind: str, parameters: Parameters | None = None, work: str = "") -> tuple[Kernel, ...]:
+def float_kernels(
+    kind: str, parameters: Parameters | None = None, work: str = "", like: str = ""
+) -> tuple[Kernel, ...]:
     """The same of float32."""
-    return binary_kernels(kind, "float32", parameters, "tinyfuse_binary_f32.h", work)
+    return binary_kernels(kind, "float32", parameters, "tinyfuse_binary_f32.h", work, like)
 
 
 def clamped_kernels(kind: str) -> tuple[Kernel, ...]:
@@ -257,14 +277,17 @@ def clamped_kernels(kind: str) -> tuple[Kernel, ...]:
     return binary_kernels(f"{kind}_clamped", "int32", fused_whole, "tinyfuse_binary_wide.h")
 
 
-def int16_kernels(kind: str, parameters: Parameters | None = None, work: str = "") -> tuple[Kernel, ...]:
+def int16_kernels(
+    kind: str, parameters: Parameters | None = None, work: str = "", like: str = ""
+) -> tuple[Kernel, ...]:
     """The same of int16."""
-    return binary_kernels(kind, "int16", parameters, "tinyfuse_binary_s16.h", work)
+    return binary_kernels(kind, "int16", parameters, "tinyfuse_binary_s16.h", work, like)
 
 
-def wide_kernels(kind: str, *dtypes: str) -> tuple[Kernel, ...]:
+def wide_kernels(kind: str, *dtypes: str, like: str = "") -> tuple[Kernel, ...]:
     """The same of int64, and of int32 and bool where few models need them."""
-    return tuple(k for dtype in dtypes for k in binary_kernels(kind, dtype, None, "tinyfuse_binary_wide.h"))
+    wide = "tinyfuse_binary_wide.h"
+    return tuple(k for dtype in dtypes for k in binary_kernels(kind, dtype, None, wide, like=like))
 
 
 def _array(values: tuple[int, ...], fill: int) -> str:

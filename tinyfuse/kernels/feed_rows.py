@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Statement
+from tinyfuse.kernels.counts import Counts
 
 #: arguments of the function of a group that is fed: the rows it gets, and how many came before them
 ROWS, BEFORE = "rows", "before"
@@ -15,6 +16,10 @@ class FeedRow(Kernel):
     name = "tinyfuse_feed_row"
     headers = ("tinyfuse_feed.h",)
     by_row, whole, rings = True, False, True
+    costs_as = "tinyfuse_copy"
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return {"calls": op.output.shape[1], "inputs": op.output.bytes}
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         size = op.output.bytes // op.output.shape[1]

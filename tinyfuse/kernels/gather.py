@@ -6,6 +6,7 @@ import numpy as np
 
 from tinyfuse.ir import ITEM_BYTES, Op
 from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
+from tinyfuse.kernels.counts import Counts, piece_counts
 from tinyfuse.ops.gather import gather_extents
 
 
@@ -14,6 +15,11 @@ class GatherSlices(Kernel):
 
     name = "tinyfuse_gather"
     headers = ("tinyfuse_gather.h",)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        e = gather_extents(op)
+        slices = e.batches * e.outer * e.indexes
+        return piece_counts(1, e.batches * e.outer, slices, op.output.bytes // max(1, slices))
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         found = []

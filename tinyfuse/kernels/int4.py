@@ -10,6 +10,8 @@ import numpy as np
 from tinyfuse.ir import INT4, Array, Op
 from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Let, Statement, proven
 from tinyfuse.kernels.conv import PackedConvRow, Pointwise, pointwise_input
+from tinyfuse.kernels.convolution_counts import layer_counts
+from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.matmul import STEP_LINE, WIDE, Matmul, block_pixels, form_name, matmul_depth
 from tinyfuse.kernels.packing import bounded, conv_row_call, output_fields
 from tinyfuse.kernels.step_line import step_line
@@ -65,6 +67,9 @@ class Int4ConvRow(PackedConvRow):
     name = "tinyfuse_conv_row_s4"
     headers = ("tinyfuse_conv_s4.h",)
     nibbles = True
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return layer_counts(op, by_row)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return _on_dsp(context) and geometry(op).groups == 1 and int4_layer(op) is not None

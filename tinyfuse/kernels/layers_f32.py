@@ -8,7 +8,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Kernel, Statement
-from tinyfuse.kernels.convolution_counts import depthwise_counts, eight_counts, layer_counts
+from tinyfuse.kernels.convolution_counts import depthwise_counts, eight_counts, layer_counts, window_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.depthwise import taps_scratch
 from tinyfuse.kernels.fully_connected import pace_of_batches
@@ -45,7 +45,7 @@ class ConvRowF32(_Layer):
     headers = ("tinyfuse_conv_f32.h",)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return layer_counts(op, by_row)
+        return window_counts(op, by_row)
 
 
 class DepthwiseRowF32(_Layer):
@@ -55,7 +55,7 @@ class DepthwiseRowF32(_Layer):
     headers = ("tinyfuse_conv_f32.h",)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return depthwise_counts(op, by_row)
+        return window_counts(op, by_row)
 
 
 def in_eights(weights: Array) -> Array:

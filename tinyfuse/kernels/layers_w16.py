@@ -6,7 +6,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel, Statement, proven
-from tinyfuse.kernels.convolution_counts import depthwise_counts, layer_counts
+from tinyfuse.kernels.convolution_counts import depthwise_counts, layer_counts, window_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.depthwise import packed_taps, taps_scratch
 from tinyfuse.kernels.matmul import block_pixels, halves, in_columns, matmul_depth, padded
@@ -42,7 +42,7 @@ class ConvRowW16(_Layer):
         return _constant(channel_weights(op)), general_channels(op)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return layer_counts(op, by_row)
+        return window_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site)
@@ -134,7 +134,7 @@ class DepthwiseRowW16(_Layer):
         return taps_scratch(op)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return depthwise_counts(op, by_row)
+        return window_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site, site.scratch)

@@ -11,6 +11,7 @@ import numpy as np
 from tinyfuse.ir import ITEM_BYTES, Op
 from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
 from tinyfuse.kernels.c_types import CTYPE
+from tinyfuse.kernels.counts import Counts, piece_counts
 from tinyfuse.ops.dynamic_update_slice import MOST_DIMENSIONS
 from tinyfuse.ops.gather_nd import MOST_INDEXES, places_in
 from tinyfuse.ops.one_hot import one_hot_axis
@@ -55,6 +56,10 @@ class GatherPlaces(Places):
     headers = ("tinyfuse_gather_nd.h",)
     numbers = (1,)
 
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        places = places_in(op.input.shape, op.operand(1))
+        return piece_counts(1, places.count * places.indexes, places.count, places.slice * ITEM_BYTES[op.input.dtype])
+
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         places, item = places_in(op.input.shape, op.operand(1)), ITEM_BYTES[op.input.dtype]
         fields = {
@@ -74,6 +79,9 @@ class EmbeddingRows(Places):
 
     def accepts(self, op: Op, context: Context) -> bool:
         return op.operand(1).dtype == op.output.dtype
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return piece_counts(1, 1, op.input.elements, op.output.bytes // op.input.elements)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         table = op.operand(1)
@@ -110,6 +118,12 @@ class UpdateSlice(Places):
     numbers = (2,)
     in_place = (0,)
 
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        """Of a call that copies the tensor, whose bytes are "inputs": what takes its place doesn't."""
+        run = op.operand(1).shape[-1]
+        pieces = piece_counts(1, 0, op.operand(1).elements // run, run * ITEM_BYTES[op.input.dtype])
+        return {**pieces, "inputs": op.input.bytes}
+
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         shape, update = op.input.shape, op.operand(1).shape
         steps = [ITEM_BYTES[op.input.dtype] * prod(shape[d + 1 :]) for d in range(len(shape))]
@@ -142,6 +156,10 @@ class SliceFrom(Places):
     headers = ("tinyfuse_slice_at.h",)
     numbers = (1,)
 
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        run = op.output.shape[-1]
+        return piece_counts(1, 0, op.output.elements // run, run * ITEM_BYTES[op.output.dtype])
+
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         shape = op.input.shape
         steps = [ITEM_BYTES[op.input.dtype] * prod(shape[d + 1 :]) for d in range(len(shape))]
@@ -167,6 +185,13 @@ class ScatterPlaces(Places):
     def accepts(self, op: Op, context: Context) -> bool:
         return op.output.dtype == self.dtype
 
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        places = places_in(op.output.shape, op.input)
+        return {
+            "calls": 1, "slices": places.count, "indexes": places.count * places.indexes,
+            "inputs": places.count * places.slice, "outputs": op.output.bytes,
+        }  # fmt: skip
+
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         places = places_in(op.output.shape, op.input)
         fields = {
@@ -185,6 +210,9 @@ class HotVectors(Places):
     headers = ("tinyfuse_one_hot.h",)
     numbers, shapes = (0,), (1,)
 
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return {"calls": 1, "indexes": op.input.elements, "outputs": op.output.elements}
+
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         shape, axis = op.output.shape, one_hot_axis(op)
         fields = {
@@ -201,6 +229,11 @@ class ReverseStarts(Places):
     name = "tinyfuse_reverse_sequence"
     headers = ("tinyfuse_reverse_sequence.h",)
     numbers = (1,)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        a = op.attributes_as(Sequences)
+        pieces = prod(op.input.shape[: max(a.seq_dim, a.batch_dim) + 1])
+        return piece_counts(1, 0, pieces, op.input.bytes // pieces)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         shape, a = op.input.shape, op.attributes_as(Sequences)

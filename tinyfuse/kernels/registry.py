@@ -223,20 +223,27 @@ _WIDER_LOOPS: tuple[Kernel, ...] = (
 
 
 def _binary(
-    kind: str, parameters: Parameters | None, *more: Kernel, work: str, header: str = "tinyfuse_binary.h"
+    kind: str,
+    parameters: Parameters | None,
+    *more: Kernel,
+    work: str,
+    header: str = "tinyfuse_binary.h",
+    like: str = "",
 ) -> tuple[Kernel, ...]:
     """Those of an operator of two inputs that are int8 or int32; `work`: what an int8 element of it is in merged
-    loops."""
-    own = *binary_kernels(kind, "int8", parameters, header, work), *binary_kernels(kind, "int32")
+    loops; `like`: the kind whose costs it has."""
+    int8 = binary_kernels(kind, "int8", parameters, header, work, like)
+    own = *int8, *binary_kernels(kind, "int32", like=like)
     return *own, *_LOOPS, *more
 
 
 def _comparisons(family: Comparison) -> tuple[Kernel, ...]:
     wide = [dtype for dtype in ("int64", "bool") if dtype in family.dtypes]
+    like = "" if family.kind == COMPARISONS[0].kind else COMPARISONS[0].kind
     return (
-        *_binary(family.kind, comparison, work="comparisons"),
-        *float_kernels(f"IS_{family.kind}", work="comparisons"),
-        *wide_kernels(family.kind, *wide),
+        *_binary(family.kind, comparison, work="comparisons", like=like),
+        *float_kernels(f"IS_{family.kind}", work="comparisons", like=like and f"IS_{like}"),
+        *wide_kernels(family.kind, *wide, like=like),
     )
 
 
@@ -362,10 +369,11 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     ),
     **{
         kind: (
-            *_binary(kind, None, CmsisMinMax(kind), work="choices"),
-            *int16_kernels(kind, work="choices"), *float_kernels(kind, work="choices"), *wide_kernels(kind, "int64"),
+            *_binary(kind, None, CmsisMinMax(kind), work="choices", like=like),
+            *int16_kernels(kind, work="choices", like=like), *float_kernels(kind, work="choices", like=like),
+            *wide_kernels(kind, "int64", like=like),
         )
-        for kind in ("MAXIMUM", "MINIMUM")
+        for kind, like in (("MAXIMUM", ""), ("MINIMUM", "MAXIMUM"))
     },
     "SQUARED_DIFFERENCE": (
         *binary_kernels(
@@ -391,7 +399,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "ADD_N": (AddN("int8"), AddN("float32")),
     "SELECT_V2": (Select("int8"), Select("int16"), Select("float32")),
     "LOGICAL_AND": binary_kernels("LOGICAL_AND", "bool", work="choices"),
-    "LOGICAL_OR": binary_kernels("LOGICAL_OR", "bool", work="choices"),
+    "LOGICAL_OR": binary_kernels("LOGICAL_OR", "bool", work="choices", like="LOGICAL_AND"),
     "LOGICAL_NOT": (Not(),),
     "CAST": tuple(Cast(*pair) for pair in CASTS),
     "QUANTIZE": (InvertSign(), *(Convert(*pair) for pair in QUANTIZES)),

@@ -18,6 +18,7 @@ from tinyfuse.kernels.base import (
     element_access_orders,
 )
 from tinyfuse.kernels.c_types import CTYPE, SUFFIX
+from tinyfuse.kernels.counts import Counts, calls_of, element_counts
 from tinyfuse.kernels.element import Element
 from tinyfuse.kernels.elementwise import stored
 from tinyfuse.kernels.rows import element_count, row_pointer
@@ -69,6 +70,11 @@ class Select(_Operands):
     def __init__(self, dtype: str):
         super().__init__("select", dtype)
 
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        """Beside the elements, "strips": how often the innermost loop begins."""
+        dims, *_ = select_loops(op, rows=by_row)
+        return {**element_counts(op, by_row), "strips": op.output.elements // max(1, dims[-1])}
+
     def element(self, op: Op) -> Element | None:
         if op.output.dtype != self.dtype:
             return None
@@ -87,6 +93,12 @@ class AddN(_Operands):
 
     def __init__(self, dtype: str):
         super().__init__("add_n", dtype)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        """Of so many operands, for each of which the compiler writes code of its own where it knows their number."""
+        count = min(len(op.inputs), 4)
+        outputs = {f"outputs_of_{n}": op.output.elements if n == count else 0 for n in (2, 3, 4)}
+        return {"calls": calls_of(op, by_row), **outputs}
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         inputs = len(op.inputs)

@@ -10,6 +10,7 @@ import numpy as np
 from tinyfuse.ir import ITEM_BYTES, Op
 from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
 from tinyfuse.kernels.c_types import CTYPE, SUFFIX
+from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.operands import constant_operands, operand_pointers
 from tinyfuse.ops.signal_fft import factors, positions, twiddles
 from tinyfuse.ops.signal_filter_bank import (
@@ -70,6 +71,13 @@ class FftKernel(Kernel):
     def accepts(self, op: Op, context: Context) -> bool:
         return op.input.dtype == self.dtype
 
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        """Butterflies by their radix."""
+        length, transforms = op.attributes_as(Fft).length, op.input.elements // op.input.shape[-1]
+        radices, points = factors(length // 2) or (), transforms * length // 2
+        found = {f"radix{radix}": radices.count(radix) * points // radix for radix in set(radices)}
+        return {"calls": 1, "transforms": transforms, "inputs": op.input.elements, "points": points, **found}
+
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         points = op.attributes_as(Fft).length // 2
         stages, halves = twiddles(points, self.inverse, self.dtype)
@@ -117,6 +125,10 @@ class FilterBankKernel(Kernel):
 
     def accepts(self, op: Op, context: Context) -> bool:
         return not computes_channels(op)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        weights = min(op.operand(1).elements, op.operand(2).elements)
+        return {"calls": 1, "outputs": op.output.elements, "macs": weights}
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return constant_operands(op, self._OPERANDS)

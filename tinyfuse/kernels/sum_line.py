@@ -21,7 +21,9 @@ from itertools import islice
 import numpy as np
 
 from tinyfuse.ir import Array, Op
+from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.kernels.base import Context, proven
+from tinyfuse.kernels.counts import Counts, element_counts
 from tinyfuse.kernels.element import Element
 from tinyfuse.kernels.elementwise import EqualShapes, Fields
 from tinyfuse.ops import FAMILIES
@@ -35,6 +37,9 @@ _NEIGHBOURS = 12
 _NEAR, _HELD = 1 / 64, 32
 #: so many neighbours are looked at together
 _TOGETHER = 64
+
+#: shifts that tinyfuse_saturate_right has an instruction for
+_SATURATED = range(19, 24)
 
 #: shifts that are tried, from the most that int32 has room for
 _SHIFTS, _MOST_SHIFT = 2, 28
@@ -58,6 +63,12 @@ class SumLine(EqualShapes):
 
     def accepts(self, op: Op, context: Context) -> bool:
         return super().accepts(op, context) and plane(op) is not None
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        """Outputs take more that are clamped, or whose shift has no instruction that saturates too."""
+        clamped = op.output.elements if clamp_range(op) != RANGE["int8"] else 0
+        shifted = op.output.elements if proven(plane(op)).shift not in _SATURATED else 0
+        return {**element_counts(op, by_row), "clamped_outputs": clamped, "shifted_outputs": shifted}
 
     def element(self, op: Op) -> Element | None:
         if op.output.dtype != "int8" or plane(op) is None:

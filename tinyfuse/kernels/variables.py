@@ -15,6 +15,9 @@ class ReadVariable(Kernel):
     name = "tinyfuse_copy"
     headers = ("tinyfuse_copy.h",)
 
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return {"calls": 1, "inputs": op.output.bytes}
+
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return (Call(self.name, (site.input(0).pointer, site.output.pointer, op.output.bytes)),)
 
@@ -24,6 +27,9 @@ class AssignVariable(Kernel):
 
     name = "tinyfuse_copy"
     headers = ("tinyfuse_copy.h",)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return {"calls": 1, "inputs": op.input.bytes}
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         value = op.operand(1)
@@ -41,6 +47,11 @@ class AssignOnce(AssignVariable):
 
     name = "tinyfuse_copy_once"
     headers = ("tinyfuse_copy_once.h",)
+    costs_as = "tinyfuse_copy"
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        """Of every inference but the first."""
+        return {"calls": 1}
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         state, done = (site.input(i).pointer for i in (0, 2))

@@ -1,0 +1,91 @@
+"""Predicted and measured instructions of plans, operator by operator.
+
+python tests/support/predictions.py TARGET DTYPE FIRST COUNT       networks of sized_networks.py, worst kernels last
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).resolve().parent)]
+
+from sized_networks import sized_network
+
+from tinyfuse.compiler import compile_graph
+from tinyfuse.cost.predict import plan_stages
+from tinyfuse.cost.table import entry_name
+from tinyfuse.frontend.reader import read_tflite
+from tinyfuse.options import Options
+from tinyfuse.plan import Plan
+from tinyfuse.profile.image import arena_columns, read_image
+from tinyfuse.profile.measure import measure
+from tinyfuse.profile.plugin import build_plugin, run_counted
+from tinyfuse.targets import load_target
+from tinyfuse.verify.emulation.inputs import input_set
+from tinyfuse.verify.emulation.module import build_module
+from tinyfuse.verify.emulation.qemu import Qemu
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Of one stage: its entry in the cost table, the operator, what was predicted, what it took."""
+
+    entry: str
+    op: str
+    predicted: float | None
+    measured: int
+
+
+def predictions(data: bytes, target: str, **options: str) -> list[Prediction]:
+    """Of every stage of a model's plan, an inference of random inputs measured at -O2."""
+    graph = read_tflite("model.tflite", data)
+    plan = compile_graph(graph, load_target(target), Options("net", **{"kernels": "tinyfuse", **options}))
+    return list(compared(plan))
+
+
+def compared(plan: Plan) -> Iterator[Prediction]:
+    with tempfile.TemporaryDirectory(prefix="tinyfuse-") as folder:
+        work, core = Path(folder), plan.context.target
+        firmware = build_module(plan, None, input_set(plan.source, 1, 0), "qemu", "O2", work)
+        source = (work / "module" / f"{plan.options.name}.c").read_text()
+        image = read_image(firmware.elf, plan.options.name, source, arena_columns(plan), core.mve)
+        _, counts = run_counted(Qemu(), firmware, image, build_plugin(), 600)
+        parts = measure(counts, image, None).parts
+    for group, values in zip(plan.groups, plan_stages(plan), strict=True):
+        took: dict[int, int] = defaultdict(int)
+        for part, used in parts.get(group.index, {}).items():
+            took[part.stage or 0] += used.instructions
+        for number, (stage, value) in enumerate(zip(group.stages, values, strict=True)):
+            entry = entry_name(stage.op, stage.kernel, stage.by_row, plan.context)
+            yield Prediction(entry, str(stage.op), value, took[number])
+
+
+def error(found: list[Prediction]) -> float:
+    """Of a whole model, relative; infinite where a stage has no prediction."""
+    if any(each.predicted is None for each in found):
+        return float("inf")
+    return sum(each.predicted or 0 for each in found) / sum(each.measured for each in found) - 1
+
+
+def main(target: str, dtype: str, first: str, count: str) -> None:
+    off: dict[str, list[tuple[float, str]]] = defaultdict(list)
+    for seed in range(int(first), int(first) + int(count)):
+        found = predictions(sized_network(seed, dtype), target)
+        total = sum(each.measured for each in found)
+        print(f"{target} {dtype} {seed}: {total:,} instructions, {error(found):+.1%}", flush=True)
+        for each in found:
+            share = "?" if each.predicted is None else f"{each.predicted / max(1, each.measured) - 1:+.0%}"
+            weight = ((each.predicted or 0) - each.measured) / total
+            off[each.entry].append((weight, f"{share} of {each.measured:,}"))
+    for entry, shares in sorted(off.items(), key=lambda item: sum(abs(weight) for weight, _ in item[1])):
+        print(f"  {sum(weight for weight, _ in shares):+.1%} {entry}: {'; '.join(text for _, text in shares[:8])}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

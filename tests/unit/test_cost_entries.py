@@ -1,0 +1,87 @@
+"""Every kernel of ours that the registry may choose was measured on the cores that it serves, by counts that it still
+gives. Of CMSIS-NN's functions those were that every tree has; without an entry, `--kernels auto` takes none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+
+import layer_cases
+import pytest
+from cases import NAMED
+from compiler_modules import convolutions, layers_by_two, layers_for_helium, layers_of_int4, modules, narrow_layers
+
+from tinyfuse.cost import cost_table
+from tinyfuse.cost.table import cycle_table, entry_name
+from tinyfuse.ir import Op
+from tinyfuse.kernels.base import Context, Kernel
+from tinyfuse.kernels.counts import Counts
+from tinyfuse.kernels.registry import KERNELS, kernels_for
+from tinyfuse.plan import Plan
+from tinyfuse.targets import all_targets, load_target
+
+
+@cache
+def operators(target: str) -> tuple[Op, ...]:
+    """The cases of all kinds, and what rewrites make of models: every kernel serves one of them."""
+    named = [op for cases in (NAMED, layer_cases.NAMED) for ops in cases.values() for op in ops.values()]
+    layers = [*convolutions(), *layers_by_two(), *layers_for_helium(), *layers_of_int4(), *narrow_layers()]
+    return tuple(dict.fromkeys([*named, *layers, *(op for plan in modules(target) for op in run_by(plan))]))
+
+
+def run_by(plan: Plan) -> Iterator[Op]:
+    for each in (plan, *plan.subplans.values()):
+        yield from (stage.op for group in each.groups for stage in group.stages)
+
+
+def entries(op: Op, kernel: Kernel, context: Context) -> Iterator[tuple[str, Counts]]:
+    """Those that predict it, with the counts that they get."""
+    streams = kernel.by_row and all(len(tensor.shape) == 4 for tensor in op.outputs)
+    for by_row in [False] * kernel.whole + [True] * streams:
+        counts = kernel.counts(op, by_row)
+        yield entry_name(op, kernel, by_row, context), counts
+        if kernel.costs_with is not None:
+            yield kernel.costs_with, counts
+
+
+#: what no draw of benchmarks/ reaches yet: kernels whose operands end a run that they don't fit, and two paths of int16
+#: layers, one for int32 sums, one for a RELU behind a transposed convolution
+_NOT_DRAWN = dict.fromkeys(
+    (
+        "tinyfuse_slice_at", "tinyfuse_mirror_pad_at", "tinyfuse_space_to_batch_at", "tinyfuse_batch_to_space_at",
+        "tinyfuse_dense_s16 twice", "tinyfuse_transpose_conv_packed_row_s16 once_positive",
+    )
+)  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["cortex-m0plus", "cortex-m4", "cortex-m55"])
+def test_every_kernel_was_measured(target: str) -> None:
+    balanced = Context(load_target(target))
+    contexts = [balanced, replace(balanced, optimize="ram"), replace(balanced, optimize="speed", at_once=8)]
+    contexts += [replace(balanced, weights=weights) for weights in ("unpacked", "winograd", "compressed")]
+    table, cycles = cost_table(balanced.target.cost_table), cycle_table(balanced.target.cycle_table)
+    assert table is not None
+    reached: dict[str, str] = {}
+    counted: dict[str, set[str]] = {}
+    for op in operators(target):
+        for kernel in (kernel for kernel in kernels_for(op) if kernel.predictable and kernel.library == "tinyfuse"):
+            for context in contexts:
+                if kernel.accepts(op, context):
+                    for entry, counts in entries(op, kernel, context):
+                        reached[entry] = f"{kernel.name}: {op}"
+                        counted.setdefault(entry, set()).update(counts)
+    assert not {entry: what for entry, what in reached.items() if entry not in {**table.kernels, **_NOT_DRAWN}}
+    unknown = {entry: table.kernels.get(entry, {}).keys() - names for entry, names in counted.items()}
+    assert not {entry: names for entry, names in unknown.items() if names}
+    assert cycles is None or table.kernels.keys() <= cycles.cycles.kernels.keys()
+
+
+def test_every_entry_is_a_kernels() -> None:
+    kernels = [kernel for of_kind in KERNELS.values() for kernel in of_kind]
+    known = {kernel.costs_as or kernel.name for kernel in kernels} | {kernel.costs_with for kernel in kernels}
+    for target in all_targets().values():
+        table, cycles = cost_table(target.cost_table), cycle_table(target.cycle_table)
+        for each in (table, cycles and cycles.cycles):
+            assert each is None or {entry.partition(" ")[0] for entry in each.kernels} <= known, target.name
