@@ -10,7 +10,7 @@ from functools import cache
 import layer_cases
 import pytest
 from cases import NAMED
-from compiler_modules import convolutions, layers_by_two, layers_for_helium, layers_of_int4, modules, narrow_layers
+from compiler_modules import convolutions, layers_by_two, layers_for_helium, layers_of_int4, modules, layers_of_int16
 
 from tinyfuse.cost import cost_table
 from tinyfuse.cost.table import cycle_table, entry_name
@@ -26,7 +26,7 @@ from tinyfuse.targets import all_targets, load_target
 def operators(target: str) -> tuple[Op, ...]:
     """The cases of all kinds, and what rewrites make of models: every kernel serves one of them."""
     named = [op for cases in (NAMED, layer_cases.NAMED) for ops in cases.values() for op in ops.values()]
-    layers = [*convolutions(), *layers_by_two(), *layers_for_helium(), *layers_of_int4(), *narrow_layers()]
+    layers = [*convolutions(), *layers_by_two(), *layers_for_helium(), *layers_of_int4(), *layers_of_int16()]
     return tuple(dict.fromkeys([*named, *layers, *(op for plan in modules(target) for op in run_by(plan))]))
 
 

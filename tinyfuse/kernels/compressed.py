@@ -62,7 +62,7 @@ def compressed_layer(op: Op, target: Target, dense: bool) -> CompressedLayer | N
         return None
     on_step_line = found.form in (STEP_LINE, BYTES_STEP_LINE)
     plain = proven(step_line(op)).weights if on_step_line else proven(bounded(op)).weights
-    plain = in_columns(op, plain) if target.dsp else plain
+    plain = in_columns(op, plain) if target.dsp and not dense else plain
     depth = matmul_depth(op)
     weights = _filled(plain, depth)
     lookup = compressed(weights, UNIT)

@@ -51,17 +51,18 @@ def column_bytes(context: Context) -> int:
 
 def matmul_layer(op: Op, context: Context) -> Matmul | None:
     """The layer in the target's fastest form that is proven exact; None where there is none."""
-    return _layer(op, context.target.dsp, True)
+    return _layer(op, context.target.dsp, dense=False)
 
 
 def dense_layer(op: Op, context: Context) -> Matmul | None:
-    """The same without step lines: for kernels whose outputs are few beside their multiplications."""
-    return _layer(op, context.target.dsp, False)
+    """The same without step lines, for kernels whose outputs are few beside their multiplications, and of inputs that
+    lie as in the tensor: a layer of one pixel has no columns."""
+    return _layer(op, context.target.dsp, dense=True)
 
 
 @lru_cache(maxsize=2048)
-def _layer(op: Op, dsp: bool, step_lines: bool) -> Matmul | None:
-    found = step_line(op) if step_lines else None
+def _layer(op: Op, dsp: bool, dense: bool) -> Matmul | None:
+    found = None if dense else step_line(op)
     if found is not None:
         if not dsp:
             return Matmul(BYTES_STEP_LINE, padded(op, found.weights), found.channels())
@@ -73,7 +74,7 @@ def _layer(op: Op, dsp: bool, step_lines: bool) -> Matmul | None:
         return None
     if not dsp:
         return Matmul(BYTES, padded(op, layer.weights), layer.channels)
-    weights = padded(op, in_columns(op, layer.weights))
+    weights = padded(op, layer.weights if dense else in_columns(op, layer.weights))
     lanes, extra = weights_in_lanes(weights)
     # sums are in 256ths and must come back from them
     bias = layer.channels["bias"].astype(np.int64)
