@@ -44,7 +44,9 @@ def chain() -> Plan:
     sketch = Sketch(1)
     x = sketch.value((1, 9, 7, 4))
     y = sketch.depthwise(sketch.conv(x, 6, (3, 3), (2, 1)), (3, 3))
-    return plan_of(sketch.build([x], [sketch.conv(y, 8, (1, 1))]), TARGET, kernels="tinyfuse", optimize="ram")
+    return plan_of(
+        sketch.build([x], [sketch.conv(y, 8, (1, 1))]), TARGET, kernels="tinyfuse", optimize="ram", recompute=1.0
+    )
 
 
 def residual() -> Plan:
@@ -81,7 +83,7 @@ def by_two() -> Plan:
     x = sketch.value((1, 9, 8, 4))
     y = sketch.conv(sketch.depthwise(sketch.relu(x), (3, 3)), 4, (3, 3))
     data = sketch.build([x], [sketch.pool(y, "MAX_POOL_2D", (2, 2), (1, 1))])
-    return plan_of(data, TARGET, kernels="tinyfuse", optimize="ram", weights="winograd")
+    return plan_of(data, TARGET, kernels="tinyfuse", optimize="ram", weights="winograd", recompute=1.0)
 
 
 MODELS = {"chain": chain, "residual": residual, "state": state, "fed": fed, "two ends": two_ends, "by two": by_two}
@@ -124,6 +126,7 @@ NO_FAULTS = [
     NoFault("reset", r"(state \+ \d+u, \w+), \d+u\); .* became .*\1, \d+u\);", "the next line sets the byte behind"),
     NoFault("argument", r", \d, TINYFUSE_\w+\);' became .*, \d, TINYFUSE", "how many pixels are computed at once, of a"
             " row that has no more, or slower", lambda p: p["out_w"] <= 3),
+    NoFault("argument", r", 2, TINYFUSE_\w+\);' became .*, 1, TINYFUSE", "pixels one by one: slower, and equal"),
     NoFault("argument", r"tinyfuse_copy\(s4, t23, 4\).* became .*, 5\)", "a byte more, between two states"),
     NoFault("extent", r"\.block = 3,.* became .*2", "computed two by two: slower, and equal"),
     NoFault("extent", r"\.out_w = (3.*4|4.*5|7.*8),", "a pixel too many, in bytes that nothing uses then"),

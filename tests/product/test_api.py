@@ -425,7 +425,7 @@ def test_an_estimate_is_near_the_plan() -> None:
         {"fusion": "basic"},
         {"kernels": "cmsis-nn"},
         {"optimize": "speed"},
-        {"optimize": "ram"},
+        {"optimize": "ram", "recompute": 1.0},
         {"feed_rows": True},
         {"weights": "unpacked"},
     ],

@@ -52,7 +52,7 @@ def test_the_steps_lead_from_the_file_to_the_plan(name: str, optimize: str) -> N
     assert texts[-1] == graph_text(plan.graph)
     assert all(a != b for a, b in pairwise(texts)), "a step that changed nothing"
     done = {saving.rewrite for saving in plan.graph.savings}
-    assert done <= set(names)
+    assert done - {"tile"} <= set(names)  # tiles are the schedule's
 
 
 def test_rows_that_are_fed_are_a_step() -> None:

@@ -208,7 +208,7 @@ def _check_limits(name: str, value: Any, limits: tuple[float, float | None]) -> 
         or value < least
         or (most is not None and value > most)
     ):
-        raise UsageError(f"{name}={value!r}: give {least} or more" + (f", at most {most}" if most else ""))
+        raise UsageError(f"{name}={value!r}: give {least:g} or more" + (f", at most {most:g}" if most else ""))
 
 
 def _size(setting: str, value: int | str) -> int | None:
