@@ -117,7 +117,18 @@ TINYFUSE_INLINE void tinyfuse_windows_of_words(const tinyfuse_conv *p, const int
 
 /* Where in_c is no multiple of 4, a column has of each kernel row as many words of four inputs as it has, which are
    widened from where they lie. What is left of rows is collected, a word as soon as there are four inputs, the last one
-   first, and what there is in the end, with zeros behind it. Weights have the same order (kernels/matmul.py). */
+   first, and what there is in the end, with zeros behind it. Where rows have no word, as of one input channel, their
+   inputs are in order, copied to `bytes`. Weights have the same order (kernels/matmul.py). */
+
+/* The inputs of a window without words, of kernel_h * run bytes; behind them, zeros are added. */
+TINYFUSE_INLINE void tinyfuse_widen_in_order(int8_t *bytes, int32_t count, int8_t *to, int32_t step, int form)
+{
+    int32_t i;
+    for (i = count; (i & 3) != 0; ++i) {
+        bytes[i] = 0;
+    }
+    (void)tinyfuse_widen(bytes, i / 4, to, step, form);
+}
 
 /* `words` words of four inputs to each `step` bytes from `to`; most layers have one or two here. */
 TINYFUSE_INLINE int8_t *tinyfuse_widen_few(const int8_t *from, int32_t words, int8_t *to, int32_t step, int form)
@@ -195,7 +206,11 @@ TINYFUSE_SHARED void tinyfuse_border_window(const tinyfuse_conv *p, const int8_t
             put += run;
         }
     }
-    tinyfuse_widen_kernel_rows(NULL, 0, bytes, to, step, p->kernel_h, run / 4, run & 3, form);
+    if (run < 4) {
+        tinyfuse_widen_in_order(bytes, p->kernel_h * run, to, step, form);
+    } else {
+        tinyfuse_widen_kernel_rows(NULL, 0, bytes, to, step, p->kernel_h, run / 4, run & 3, form);
+    }
 }
 
 /* The windows of `block` output columns from x on, as tinyfuse_matmul.h takes them; `inside`: no kernel row is padding.
@@ -212,8 +227,16 @@ TINYFUSE_INLINE void tinyfuse_windows(const tinyfuse_conv *p, const int8_t *cons
     for (i = 0; i < block; ++i) {
         if (inside && tinyfuse_window_inside(p, x + i)) {
             const int32_t offset = ((x + i) * p->stride_w - p->pad_left) * p->in_c;
-            tinyfuse_widen_kernel_rows(rows, offset, NULL, columns + step * i, step * block, p->kernel_h, run / 4,
-                                       run & 3, form);
+            if (run < 4) {
+                int32_t ky;
+                for (ky = 0; ky < p->kernel_h; ++ky) {
+                    tinyfuse_copy_few(bytes + ky * run, rows[ky] + offset, run);
+                }
+                tinyfuse_widen_in_order(bytes, p->kernel_h * run, columns + step * i, step * block, form);
+            } else {
+                tinyfuse_widen_kernel_rows(rows, offset, NULL, columns + step * i, step * block, p->kernel_h, run / 4,
+                                           run & 3, form);
+            }
         } else {
             tinyfuse_border_window(p, rows, x + i, columns + step * i, step * block, bytes, form);
         }

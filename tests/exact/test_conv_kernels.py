@@ -80,6 +80,7 @@ FORM_SHAPES = {
     "CONV_2D": [
         Shape("CONV_2D", 3, 7, 3, 5, (3, 3)), Shape("CONV_2D", 4, 5, 8, 6, (2, 3)),
         Shape("CONV_2D", 2, 7, 12, 7), Shape("CONV_2D", 4, 5, 8, 20), Shape("CONV_2D", 3, 1, 20, 9),
+        Shape("CONV_2D", 3, 7, 1, 5, (3, 3)),  # rows without a word
         Shape("CONV_2D", 4, 4, 7, 4, (3, 4)), Shape("CONV_2D", 1, 1, 6, 9),  # the last one: a layer of one pixel, as if dense
     ],
     "DEPTHWISE_CONV_2D": [

@@ -96,7 +96,7 @@ def in_columns(op: Op, weights: Array) -> Array:
     """The weights [out_c, terms] in the order of a column's inputs on cores with DSP extension
     (tinyfuse_conv_packed.h)."""
     shape = op.operand(1).shape
-    if FAMILIES[op.kind].convolution and shape[3] % 4 != 0:
+    if FAMILIES[op.kind].convolution and shape[3] % 4 != 0 and shape[2] * shape[3] >= 4:
         return np.take(weights, _column_order(shape[1], shape[2] * shape[3]), axis=1)
     return weights
 
