@@ -120,7 +120,7 @@ def test_the_reference_is_tflm() -> None:
     [
         ("host", {"step": True}),
         ("cortex-m0plus", {}),
-        ("cortex-m4", {"optimize": "ram", "feed_rows": True}),
+        ("cortex-m4", {"optimize": "ram", "feed_rows": True, "recompute": 1.0}),
         ("cortex-m55", {"optimize": "speed"}),
     ],
 )
@@ -143,7 +143,10 @@ def test_the_report_says_what_is_spared_and_added(target: str) -> None:
     packed, plan = (plan_of(data, target, kernels="tinyfuse", weights=weights) for weights in ("packed", "compressed"))
     assert compressed_json(packed) is None
     told = compressed_json(plan)
-    assert packed.weight_bytes - plan.weight_bytes == told["bytes_spared"] > 0.3 * packed.weight_bytes
+    spared = packed.weight_bytes - plan.weight_bytes
+    # the plan of packed weights may have kernels whose other constants are larger
+    assert told["bytes_spared"] <= spared < 1.1 * told["bytes_spared"]
+    assert spared > 0.3 * packed.weight_bytes
     assert told["instructions_added"] > 0
     assert len(told["layers"]) == layers(plan) and all(layer["bytes_spared"] > 0 for layer in told["layers"])
     lines = compressed_lines(told)
