@@ -152,6 +152,7 @@ def test_what_a_cut_search_says_is_true(problem, width: int, work: int) -> None:
         assert found.order is None or inner.top(inner.place(found.order)) >= least
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(problems(most=6), st.randoms(use_true_random=False))
 def test_trials_only_find_what_is_better(problem, draws) -> None:

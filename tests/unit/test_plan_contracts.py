@@ -147,6 +147,7 @@ def _functions(op: Op, kernel: Kernel, by_row: bool, context: Context) -> set[st
     return {s.function for s in called(kernel.call(op, _site(op, by_row), context)) if isinstance(s, Call)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["host", "cortex-m0plus", "cortex-m4", "cortex-m55"])
 def test_kernels_ask_for_the_scratch_of_their_contract(target: str) -> None:
     """Of ours to the byte: tests/exact/test_op_kernels.py runs each in just the bytes that it asks for. What a

@@ -68,6 +68,7 @@ def test_a_normalization_runs_again_as_a_whole() -> None:
     assert_same(graph, after)
 
 
+@pytest.mark.slow
 def test_attention_keeps_keys_values_and_what_it_reads() -> None:
     tokens, width = 24, 16
     b = Blocks(4)

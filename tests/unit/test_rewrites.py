@@ -48,6 +48,7 @@ def macs(graph: Graph) -> int:
     return sum(FAMILIES[op.kind].macs(op) for op in graph.ops)
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(networks())
 def test_all_rewrites_together_keep_every_bit(data: bytes) -> None:

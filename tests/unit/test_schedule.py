@@ -142,6 +142,7 @@ def test_verify_plan_finds_a_ring_that_is_too_small() -> None:
         verify_plan(replace(plan, storage=storage))
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(networks(), st.sampled_from(FUSION), st.sampled_from(OPTIMIZE))
 def test_every_plan_survives_its_checker(data: bytes, fusion: str, optimize: str) -> None:

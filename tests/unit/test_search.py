@@ -53,6 +53,7 @@ def test_the_front_is_that_of_all_partitions(data: bytes) -> None:
         assert any(r == ram and i == pytest.approx(instructions) for r, i in every)
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(networks())
 def test_each_way_to_optimize_keeps_its_promise(data: bytes) -> None:
