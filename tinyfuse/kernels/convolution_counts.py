@@ -23,7 +23,7 @@ def _clamped(op: Op) -> int:
     return op.output.elements if quantized(op) and clamp_range(op) != RANGE[op.output.dtype] else 0
 
 
-def _pixels_of_calls(op: Op, pixels: int, by_row: bool, at_once: int) -> list[tuple[int, int]]:
+def pixels_of_calls(op: Op, pixels: int, by_row: bool, at_once: int) -> list[tuple[int, int]]:
     """(calls, pixels of each): of one call, or of those for so many rows and the last one for what is left."""
     if not by_row:
         return [(1, pixels)]
@@ -44,12 +44,12 @@ def layer_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
     taps, tap_rows = pixels * kernel_h * kernel_w, pixels * kernel_h
     inner = _inner_taps(op) if convolution else pixels
     run = kernel_w * in_c  # terms that are neighbours in the input
-    calls = _pixels_of_calls(op, pixels, by_row, at_once)
+    calls = pixels_of_calls(op, pixels, by_row, at_once)
     blocks, twos = (sum(count * round_up(each, of) for count, each in calls) for of in (3, 2))
     fours, rests = sum(count * (each // 4) for count, each in calls), sum(count * (each % 4) for count, each in calls)
     pairs, quads, words = round_up(out_c, 2), round_up(out_c, 4), round_up(depth, 4)
     terms = pixels * depth
-    border_pixels = _border_pixels(op) if convolution else 0
+    border_pixels = pixels_at_borders(op) if convolution else 0
     odd_c, inner_runs = in_c % 4 > 0, (pixels - border_pixels) * kernel_h
     sorts = ("short", odd_c and run <= 16), ("long", odd_c and run > 16)  # of rows, which have code of their own
     gathered, spans = (_gathered_windows(op), _spans(op)) if convolution and odd_c else (0, 0)
@@ -174,7 +174,7 @@ def eight_counts(op: Op, by_row: bool) -> Counts:
     eights = g.groups * round_up(g.out_c // g.groups, 8)
     rows = inside(g.out_h, g.in_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
     one_piece = g.groups == 1 and g.dilation_w == 1
-    runs = rows * (g.out_w - _border_pixels(op) // g.out_h) if one_piece else 0
+    runs = rows * (g.out_w - pixels_at_borders(op) // g.out_h) if one_piece else 0
     return {
         "calls": calls_of(op, by_row),
         "pixels": g.out_h * g.out_w,
@@ -265,7 +265,7 @@ def narrow_counts(op: Op, by_row: bool, block: int) -> Counts:
 def depthwise_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
     """Of a depthwise convolution, so many rows a call."""
     g = geometry(op)
-    of_calls = _pixels_of_calls(op, g.out_h * g.out_w, by_row, at_once)
+    of_calls = pixels_of_calls(op, g.out_h * g.out_w, by_row, at_once)
     calls, rests = sum(count for count, _ in of_calls), sum(count * (each % 4) for count, each in of_calls)
     taps, pixels, inner = g.kernel_h * g.kernel_w, g.out_h * g.out_w, _inner_taps(op)
     fours, eights, sixteens = round_up(g.out_c, 4), round_up(g.out_c, 8), round_up(g.out_c, 16)
@@ -313,7 +313,7 @@ def runs_counts(op: Op, by_row: bool) -> Counts:
     kernel_h, kernel_w, in_c = op.operand(1).shape[1:]
     calls, (out_w, out_c), blocks = calls_of(op, by_row), op.output.shape[2:], kernel_w * in_c // 16
     twos, quads = op.output.shape[1] * round_up(out_w, 2), round_up(out_c, 4)
-    border = _border_pixels(op) * kernel_h
+    border = pixels_at_borders(op) * kernel_h
     return {
         "calls": calls,
         "call_rows": calls * kernel_h,
@@ -326,77 +326,6 @@ def runs_counts(op: Op, by_row: bool) -> Counts:
         "two_quad_turns": twos * quads * kernel_h * round_up(blocks, 4),
         "two_quad_vectors": twos * quads * kernel_h * blocks,
     }
-
-
-@kept
-def fours_counts(op: Op, by_row: bool, alone: int) -> Counts:
-    """Of a 1x1 convolution by four pixels times two channels, sixteen inputs at once, four times as many in a turn; so
-    many pixels that are left at most one by one, by eight channels."""
-    out_c, depth = op.operand(1).shape[::3]
-    calls = _pixels_of_calls(op, op.output.elements // out_c, by_row, 1)
-    pairs, eights = out_c // 2, out_c // 8 * (out_c % 8 == 0)
-    ones = sum(count * (each % 4) for count, each in calls if each % 4 <= alone and eights)
-    fours = sum(count * (each // 4 + (each % 4 > (alone if eights else 0))) for count, each in calls)
-    return {
-        "calls": sum(count for count, _ in calls),
-        "rest_calls": sum(count * (each % 4 > (alone if eights else 0)) for count, each in calls),
-        "fours": fours,
-        "four_pairs": fours * pairs,
-        "four_pair_vectors": fours * pairs * (depth // 16),
-        "four_pair_turns": fours * pairs * round_up(depth // 16, 4),
-        "four_pair_rests": fours * pairs * (depth % 16 > 0),
-        "ones": ones,
-        "one_eights": ones * eights,
-        "one_eight_vectors": ones * eights * round_up(depth, 16),
-    }
-
-
-@kept
-def four_columns_counts(op: Op, by_row: bool, taps: int) -> Counts:
-    """Of a convolution by four pixels times two channels, whose turns are so many taps of a kernel row by sixteen
-    channels."""
-    g, calls = geometry(op), calls_of(op, by_row)
-    turns = g.kernel_h * round_up(g.kernel_w, taps) * round_up(g.in_c, 16)
-    return _four_counts(op, calls, turns) | {"call_rows": calls * g.kernel_h}
-
-
-@kept
-def four_pieces_counts(op: Op, by_row: bool, pieces: int) -> Counts:
-    """Of a convolution by four pixels times two channels, whose turns are so many pieces of kernel rows by sixteen
-    terms; windows in the padding are copied."""
-    g, calls = geometry(op), calls_of(op, by_row)
-    turns, border = round_up(g.kernel_h * round_up(g.kernel_w * g.in_c, 16), pieces), _border_pixels(op)
-    return _four_counts(op, calls, turns) | {
-        "call_rows": calls * g.kernel_h,
-        "border_pixel_rows": border * g.kernel_h,
-        "border_pixel_taps": border * g.kernel_h * g.kernel_w,
-    }
-
-
-def _four_counts(op: Op, calls: int, turns: int) -> dict[str, float]:
-    """What both count of their lists: those of four pixels that aren't the ones before moved on are `listed`."""
-    g = geometry(op)
-    fours = round_up(g.out_w, 4)
-    whole = [x for x in range(0, g.out_w, 4) if _four_inside(op, x)]
-    rows = multiples(g.out_h, g.stride_h, g.pad_top, g.in_h + g.pad_top - (g.kernel_h - 1) * g.dilation_h)
-    listed = g.out_h * fours - rows * max(0, len(whole) - 1)
-    return {
-        "calls": calls,
-        "fours": calls * fours,
-        "listed": listed,
-        "listed_rows": listed * g.kernel_h,
-        "listed_turns": listed * turns,
-        "moved_turns": (calls * fours - listed) * turns,
-        "four_pairs": calls * fours * (g.out_c // 2),
-        "four_pair_turns": calls * fours * (g.out_c // 2) * turns,
-    }
-
-
-def _four_inside(op: Op, x: int) -> bool:
-    """Whether the windows of a row's pixel x and of the three after it have no columns in the padding."""
-    g = geometry(op)
-    first, last = x * g.stride_w - g.pad_left, (x + 3) * g.stride_w - g.pad_left
-    return x + 3 < g.out_w and first >= 0 and last + g.kernel_w <= g.in_w
 
 
 @kept
@@ -435,7 +364,7 @@ def _gathered_windows(op: Op) -> int:
         return g.out_h * g.out_w
     span = (g.kernel_h - 1) * g.dilation_h
     rows = multiples(g.out_h, g.stride_h, g.pad_top, g.in_h + g.pad_top - span)
-    return g.out_h * g.out_w - rows * (g.out_w - _border_pixels(op) // g.out_h)
+    return g.out_h * g.out_w - rows * (g.out_w - pixels_at_borders(op) // g.out_h)
 
 
 def _spans(op: Op) -> int:
@@ -444,7 +373,7 @@ def _spans(op: Op) -> int:
     return 1 if g.dilation_w == 1 else g.kernel_w
 
 
-def _border_pixels(op: Op) -> int:
+def pixels_at_borders(op: Op) -> int:
     """Output pixels whose window has columns in the padding."""
     g = geometry(op)
     span = (g.kernel_w - 1) * g.dilation_w

@@ -11,9 +11,9 @@ from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Division, Kernel, Let, Statement
 from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.conv import input_pixels, of_pixels
-from tinyfuse.kernels.convolution_counts import four_columns_counts, four_pieces_counts, fours_counts
 from tinyfuse.kernels.counts import Counts, round_up
 from tinyfuse.kernels.mve import MveConvRow
+from tinyfuse.kernels.mve_four_counts import four_columns_counts, four_pieces_counts, fours_counts
 from tinyfuse.kernels.packing import (
     POINTER_BYTES,
     channel_weights,

@@ -39,10 +39,6 @@ _HEADER = "tinyfuse_tile.h"
 _OF_WINDOWS = frozenset({"in_w", "in_ring", "out_w", "pad_left"})
 
 
-#: the kernels of parts that were looked for
-_CHOSEN: dict[tuple[Op, Context], Kernel | None] = {}
-
-
 class _Tile(NamedTuple):
     """A part of a tensor between two parts: so many rows and columns, from byte `offset` of the scratch on."""
 
@@ -82,11 +78,7 @@ class TiledRows(Kernel):
         return tuple(found)
 
     def _kernel(self, part: Op, context: Context) -> Kernel | None:
-        """The first kernel that computes any columns of a row of a part, packed weights before others."""
-        if (part, context) not in _CHOSEN:
-            usable = (k for k in self._kernels_for(part) if _takes_pieces(k, part, context))
-            _CHOSEN[part, context] = min(usable, key=lambda kernel: kernel.weights != "packed", default=None)
-        return _CHOSEN[part, context]
+        return _of_part_in(part, context, self._kernels_for)
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         if op.attributes_as(Tiled).rows > 1:  # a row is written while the next one is still to be read
@@ -129,6 +121,13 @@ class TiledRows(Kernel):
 
 def _constant_name(part: int, name: str) -> str:
     return f"part{part}_{name}"
+
+
+@lru_cache(maxsize=8192)
+def _of_part_in(part: Op, context: Context, kernels_for: Callable[[Op], tuple[Kernel, ...]]) -> Kernel | None:
+    """The first kernel that computes any columns of a row of a part, packed weights before others."""
+    usable = (kernel for kernel in kernels_for(part) if _takes_pieces(kernel, part, context))
+    return min(usable, key=lambda kernel: kernel.weights != "packed", default=None)
 
 
 def _takes_pieces(kernel: Kernel, op: Op, context: Context) -> bool:

@@ -128,9 +128,13 @@ def _run(graph: Graph, inputs: Sequence[Array], states: MutableMapping[Tensor, A
     return run_through(FAMILIES, graph, inputs, states)
 
 
-@lru_cache(maxsize=1024)
-def _macs(graph: Graph) -> int:
+def graph_macs(graph: Graph) -> int:
+    """Multiply-accumulates of all operators of a graph."""
     return sum(FAMILIES[op.kind].macs(op) for op in graph.ops)
+
+
+#: of the graphs that an operator runs, which is asked for often
+_macs = lru_cache(maxsize=1024)(graph_macs)
 
 
 def _compute(op: Op, *inputs: Array | None) -> tuple[Array, ...]:

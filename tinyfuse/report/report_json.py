@@ -14,7 +14,7 @@ from tinyfuse.cost.predict import estimated_code_bytes, predicted_total
 from tinyfuse.cost.steps import longest_step
 from tinyfuse.emit.header import tensor_symbols
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.ops import FAMILIES
+from tinyfuse.ops import FAMILIES, graph_macs
 from tinyfuse.plan import Plan, Stage, Storage, constant_key
 from tinyfuse.report.compressed import compressed_json
 from tinyfuse.report.memory import memory_json
@@ -57,7 +57,7 @@ def report_json(
     model, where the plan is of a step of a sliding window."""
     return {
         "macs": plan.macs,
-        "model_macs": sum(FAMILIES[op.kind].macs(op) for op in plan.source.ops),
+        "model_macs": graph_macs(plan.source),
         "predicted_instructions": predicted_total(plan),
         **cycles_json(plan),
         "arena_bytes": plan.arena_bytes,

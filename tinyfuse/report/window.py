@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tinyfuse.cost.predict import predicted_total
 from tinyfuse.emit.identifiers import comment
-from tinyfuse.ops import FAMILIES
+from tinyfuse.ops import graph_macs
 from tinyfuse.plan import Plan
 
 if TYPE_CHECKING:  # it shows this file's lines too
@@ -25,7 +25,7 @@ def window_json(plan: Plan, whole: Plan | None) -> JsonObject | None:
         "step": window.step,
         "steps_to_fill": window.steps_to_fill,
         "rows": window.rows,
-        "whole_macs": sum(FAMILIES[op.kind].macs(op) for op in window.whole.ops),
+        "whole_macs": graph_macs(window.whole),
         "whole_arena_bytes": None if whole is None else whole.arena_bytes,
         "whole_state_bytes": None if whole is None else whole.state_bytes,
         "whole_predicted_instructions": None if whole is None else predicted_total(whole),

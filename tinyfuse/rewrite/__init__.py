@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from tinyfuse.ir import Graph, Saving
-from tinyfuse.ops import FAMILIES
+from tinyfuse.ops import graph_macs
 from tinyfuse.rewrite.cancel_transposes import cancel_transposes
 from tinyfuse.rewrite.computed_operands import computed_operands
 from tinyfuse.rewrite.computed_weights import computed_weights
@@ -124,13 +124,9 @@ def _with_saving(one_pass: Pass, before: Graph) -> Graph:
         observe(one_pass, before, graph)
     kept = set(graph.ops)
     changed = tuple(op for op in before.ops if op not in kept)
-    macs, weights = (of(before) - of(graph) for of in (_macs, _weight_bytes))
+    macs, weights = (of(before) - of(graph) for of in (graph_macs, _weight_bytes))
     saving = Saving(one_pass.__name__, changed, macs, weights, _spared_copies(before, graph))
     return replace(graph, savings=(*graph.savings, saving))
-
-
-def _macs(graph: Graph) -> int:
-    return sum(FAMILIES[op.kind].macs(op) for op in graph.ops)
 
 
 def _spared_copies(before: Graph, after: Graph) -> int:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from tinyfuse.arena import WORK_LIMIT, Placement, plan_arena, plan_arena_within
 from tinyfuse.errors import CompileError, Problem
 from tinyfuse.ir import Graph, Op
-from tinyfuse.ops import FAMILIES
+from tinyfuse.ops import graph_macs
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.schedule.lower import Lowered, StageMemo, lower, place_states
@@ -32,7 +32,7 @@ class Builder:
 
     def macs_within(self, recompute: float) -> int:
         """So many times the model's multiply-accumulates."""
-        return int(recompute * macs_of(self.source))
+        return int(recompute * graph_macs(self.source))
 
     def plan(self, variant: Variant, groups: Sequence[Sequence[Op]], fixed: frozenset[int] = frozenset()) -> Plan:
         """The plan that runs the variant's graph in these fusion groups; in those whose numbers are `fixed`, no
@@ -72,8 +72,3 @@ class Builder:
             states=place_states(variant.graph),
             warnings=variant.graph.warnings,
         )
-
-
-def macs_of(graph: Graph) -> int:
-    """Multiply-accumulates of a graph's operators."""
-    return sum(FAMILIES[op.kind].macs(op) for op in graph.ops)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from tinyfuse.cost.predict import plan_instructions
 from tinyfuse.ir import Graph
-from tinyfuse.ops import FAMILIES
+from tinyfuse.ops import graph_macs
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.schedule.choose import SLOWER
@@ -45,13 +45,9 @@ def hopeful_steps(graphs: Sequence[Graph], options: Options) -> list[Graph]:
     if options.max_ram is None and options.optimize == "speed":
         return [graphs[-1]]
     if options.max_ram is None and options.optimize == "balanced":
-        most = _macs(graphs[-1]) * (1 + SLOWER)
-        graphs = [graph for graph in graphs if _macs(graph) <= most]
+        most = graph_macs(graphs[-1]) * (1 + SLOWER)
+        graphs = [graph for graph in graphs if graph_macs(graph) <= most]
     return evenly(graphs, _PLANNED)
-
-
-def _macs(graph: Graph) -> int:
-    return sum(FAMILIES[op.kind].macs(op) for op in graph.ops)
 
 
 def choose_step(plans: Sequence[Plan], options: Options, fastest: Plan) -> Plan:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 
 from tinyfuse.cost.predict import plan_instructions
 from tinyfuse.ir import Graph, Op
+from tinyfuse.ops import graph_macs
 from tinyfuse.plan import Plan
-from tinyfuse.schedule.build import Builder, macs_of
+from tinyfuse.schedule.build import Builder
 from tinyfuse.schedule.choose import Choices, Plans
 from tinyfuse.schedule.estimate import better_orders
 from tinyfuse.schedule.partition import partition_each
@@ -66,7 +67,7 @@ class Search:
             found = self._tiled[recompute] = []
             for variant, (weigher, edges) in self._weighed.items():
                 self._progress("looking for tiles")
-                more = self._builder.macs_within(recompute) - macs_of(variant.graph)
+                more = self._builder.macs_within(recompute) - graph_macs(variant.graph)
                 tiled = with_tiled_groups(weigher, edges, more)
                 if tiled is not edges:
                     found += partitions(weigher, tiled, more)

@@ -7,7 +7,7 @@ again as the limit allows; and of all paths the one is taken that computes least
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from tinyfuse.ir import Op
 from tinyfuse.ops.tiled import TILE_ROWS
@@ -123,23 +123,21 @@ class _Search:
         chains = self._chains_of(i, j)
         shapes: list[_Shape] = [(TILE_ROWS[0], LEAST_COLUMNS) for _ in chains]
         most_first = sorted(range(len(chains)), key=lambda n: -self._more(chains[n], shapes[n]))
-        for n in most_first:
-            for shape in (None, *((rows, LEAST_COLUMNS) for rows in reversed(TILE_ROWS))):
+
+        def with_the_first(n: int, found: Iterable[_Shape]) -> list[_Shape]:
+            """The shapes with the first of these for chain n that keeps the limit; as they are where none does."""
+            for shape in found:
                 tried = [*shapes[:n], shape, *shapes[n + 1 :]]
                 weight = self._weigh(i, j, tuple(tried))
                 if weight is not None and weight.ram <= limit:
-                    shapes = tried
-                    break
+                    return tried
+            return shapes
+
         for n in most_first:
-            shape = shapes[n]
-            if shape is None:
-                continue
-            for columns in reversed(TILE_COLUMNS[1:]):  # wider tiles are faster
-                tried = [*shapes[:n], (shape[0], columns), *shapes[n + 1 :]]
-                weight = self._weigh(i, j, tuple(tried))
-                if weight is not None and weight.ram <= limit:
-                    shapes = tried
-                    break
+            shapes = with_the_first(n, (None, *((rows, LEAST_COLUMNS) for rows in reversed(TILE_ROWS))))
+        for n in most_first:
+            if (shape := shapes[n]) is not None:  # wider tiles are faster
+                shapes = with_the_first(n, ((shape[0], columns) for columns in reversed(TILE_COLUMNS[1:])))
         return self._weigh(i, j, tuple(shapes))
 
     def _chains_of(self, i: int, j: int) -> list[tuple[Op, ...]]:

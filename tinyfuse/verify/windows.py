@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tinyfuse.ir import Window
-from tinyfuse.ops import FAMILIES
+from tinyfuse.ops import graph_macs
 from tinyfuse.verify.oracle import Oracle
 
 #: multiply-accumulates that an interpreter is given at a time
@@ -40,7 +40,7 @@ class WindowOracle:
     def _in_parts(self, windows: list[list[np.ndarray]]) -> list[list[np.ndarray]]:
         """What the oracle gives for all windows, asked for so many at a time as take it about a minute."""
         found: list[list[np.ndarray]] = []
-        macs = sum(FAMILIES[op.kind].macs(op) for op in self._window.whole.ops)
+        macs = graph_macs(self._window.whole)
         count = max(1, _MACS // max(macs, 1))
         for start in range(0, len(windows), count):
             if start:

@@ -1,0 +1,80 @@
+"""Counts of convolutions with Helium by blocks of four pixels times two channels (mve_four.py): part of
+`tinyfuse.kernels.counts`, which says what counts are."""
+
+from __future__ import annotations
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.convolution_counts import pixels_at_borders, pixels_of_calls
+from tinyfuse.kernels.counts import Counts, calls_of, kept, multiples, round_up
+from tinyfuse.ops.convolution import geometry
+
+
+@kept
+def fours_counts(op: Op, by_row: bool, alone: int) -> Counts:
+    """Of a 1x1 convolution by four pixels times two channels, sixteen inputs at once, four times as many in a turn; so
+    many pixels that are left at most one by one, by eight channels."""
+    out_c, depth = op.operand(1).shape[::3]
+    calls = pixels_of_calls(op, op.output.elements // out_c, by_row, 1)
+    pairs, eights = out_c // 2, out_c // 8 * (out_c % 8 == 0)
+    ones = sum(count * (each % 4) for count, each in calls if each % 4 <= alone and eights)
+    fours = sum(count * (each // 4 + (each % 4 > (alone if eights else 0))) for count, each in calls)
+    return {
+        "calls": sum(count for count, _ in calls),
+        "rest_calls": sum(count * (each % 4 > (alone if eights else 0)) for count, each in calls),
+        "fours": fours,
+        "four_pairs": fours * pairs,
+        "four_pair_vectors": fours * pairs * (depth // 16),
+        "four_pair_turns": fours * pairs * round_up(depth // 16, 4),
+        "four_pair_rests": fours * pairs * (depth % 16 > 0),
+        "ones": ones,
+        "one_eights": ones * eights,
+        "one_eight_vectors": ones * eights * round_up(depth, 16),
+    }
+
+
+@kept
+def four_columns_counts(op: Op, by_row: bool, taps: int) -> Counts:
+    """Of a convolution by four pixels times two channels, whose turns are so many taps of a kernel row by sixteen
+    channels."""
+    g, calls = geometry(op), calls_of(op, by_row)
+    turns = g.kernel_h * round_up(g.kernel_w, taps) * round_up(g.in_c, 16)
+    return _four_counts(op, calls, turns) | {"call_rows": calls * g.kernel_h}
+
+
+@kept
+def four_pieces_counts(op: Op, by_row: bool, pieces: int) -> Counts:
+    """Of a convolution by four pixels times two channels, whose turns are so many pieces of kernel rows by sixteen
+    terms; windows in the padding are copied."""
+    g, calls = geometry(op), calls_of(op, by_row)
+    turns, border = round_up(g.kernel_h * round_up(g.kernel_w * g.in_c, 16), pieces), pixels_at_borders(op)
+    return _four_counts(op, calls, turns) | {
+        "call_rows": calls * g.kernel_h,
+        "border_pixel_rows": border * g.kernel_h,
+        "border_pixel_taps": border * g.kernel_h * g.kernel_w,
+    }
+
+
+def _four_counts(op: Op, calls: int, turns: int) -> dict[str, float]:
+    """What both count of their lists: those of four pixels that aren't the ones before moved on are `listed`."""
+    g = geometry(op)
+    fours = round_up(g.out_w, 4)
+    whole = [x for x in range(0, g.out_w, 4) if _four_inside(op, x)]
+    rows = multiples(g.out_h, g.stride_h, g.pad_top, g.in_h + g.pad_top - (g.kernel_h - 1) * g.dilation_h)
+    listed = g.out_h * fours - rows * max(0, len(whole) - 1)
+    return {
+        "calls": calls,
+        "fours": calls * fours,
+        "listed": listed,
+        "listed_rows": listed * g.kernel_h,
+        "listed_turns": listed * turns,
+        "moved_turns": (calls * fours - listed) * turns,
+        "four_pairs": calls * fours * (g.out_c // 2),
+        "four_pair_turns": calls * fours * (g.out_c // 2) * turns,
+    }
+
+
+def _four_inside(op: Op, x: int) -> bool:
+    """Whether the windows of a row's pixel x and of the three after it have no columns in the padding."""
+    g = geometry(op)
+    first, last = x * g.stride_w - g.pad_left, (x + 3) * g.stride_w - g.pad_left
+    return x + 3 < g.out_w and first >= 0 and last + g.kernel_w <= g.in_w
