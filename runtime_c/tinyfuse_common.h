@@ -63,6 +63,21 @@ typedef char tinyfuse_check_arithmetic_shift[((-1 >> 1) == -1) ? 1 : -1];
 #define TINYFUSE_DSP 0
 #endif
 
+/* The same for cores without the DSP extension: blocks in Armv7-M's assembly, or in that of Armv6-M, whose instructions
+   Armv8-M baseline has, too. There only low registers are pushed: statements save others by moving them there. */
+#define TINYFUSE_THUMB1 0
+#define TINYFUSE_THUMB2 0
+#if defined(__ARM_ARCH_ISA_THUMB) && defined(__GNUC__) && defined(__thumb__) && !defined(__ARM_FEATURE_DSP) && \
+    !defined(__ARM_RWPI) && !defined(TINYFUSE_NO_ASM)
+#if __ARM_ARCH_ISA_THUMB == 1
+#undef TINYFUSE_THUMB1
+#define TINYFUSE_THUMB1 1
+#elif defined(__thumb2__)
+#undef TINYFUSE_THUMB2
+#define TINYFUSE_THUMB2 1
+#endif
+#endif
+
 /* Whether Helium is used, in assembly and intrinsics: every core that has it has the DSP extension too.
    Clang has no name for the predicate P0: what writes it stands in a function of its own, where nothing
    else uses a predicate. */

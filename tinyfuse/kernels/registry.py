@@ -87,6 +87,7 @@ from tinyfuse.kernels.int4 import Int4ConvRow, Int4Pointwise, Int4PointwiseRow
 from tinyfuse.kernels.int4_dense import Int4Dense
 from tinyfuse.kernels.int4_depthwise import INT4_DEPTHWISE
 from tinyfuse.kernels.int4_mve import Int4MveConvRow, Int4MveDense, Int4MvePointwise
+from tinyfuse.kernels.joined import JoinedConvRow, JoinedPointwise, JoinedPointwiseRow
 from tinyfuse.kernels.layers_f32 import (
     ConvRowF32,
     DenseF32,
@@ -284,10 +285,10 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
             CompressedPointwise(), CompressedPointwiseRow(), CompressedConvRows(), CompressedConvRow(),
             MveBufferedPointwise(), FourPointwise(), FourPointwiseRow(), MvePointwise(), FourStridedPointwiseRow(),
             FourColumnsConvRow(), FourPiecesConvRow(), MveRunsConvRow(), MveConvRow(),
-            NarrowPointwise(), UnpackedPointwise(), Pointwise(),
+            NarrowPointwise(), UnpackedPointwise(), JoinedPointwise(), Pointwise(),
             PointwiseColumnWideRow(), PointwiseColumnRow(),
-            NarrowPointwiseRow(), UnpackedPointwiseRow(), PointwiseRow(),
-            WinogradRows(), UnpackedConvRow(), PackedConvRow(), ConvRow(),
+            NarrowPointwiseRow(), UnpackedPointwiseRow(), JoinedPointwiseRow(), PointwiseRow(),
+            WinogradRows(), UnpackedConvRow(), JoinedConvRow(), PackedConvRow(), ConvRow(),
             CmsisConvS4(), CmsisConv(),
         ),
         "int8 x int16": (PackedConvRowW16(), ConvRowW16()),

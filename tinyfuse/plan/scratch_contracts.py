@@ -161,6 +161,12 @@ def _of_unpacked_conv(p: _Fields, args: _Arguments) -> int:
     return _of_packed_conv(p, (2, "TINYFUSE_WIDE"))
 
 
+def _of_joined_conv(p: _Fields, args: _Arguments) -> int:
+    """The same of 4 bytes an input."""
+    depth = _fours(p["kernel_h"] * p["kernel_w"] * p["in_c"])
+    return int(p["kernel_h"] * POINTER_BYTES + 8 * depth + (depth if p["in_c"] % 4 else 0))
+
+
 def _of_pointwise(p: _Fields, args: _Arguments) -> int:
     """Columns of block * in_c inputs."""
     return int(p["block"] * p["in_c"] * _input_bytes(args[-1]))
@@ -383,6 +389,8 @@ _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_pointwise_buffered_mve_s8": lambda p, args: int(2 * p["depth"]),
     "tinyfuse_pointwise_s4": _of_pointwise,
     "tinyfuse_conv_unpacked_row_s8": _of_unpacked_conv,
+    "tinyfuse_conv_joined_row_s8": _of_joined_conv,
+    "tinyfuse_pointwise_joined_s8": lambda p, args: int(4 * p["block"] * p["in_c"]),
     "tinyfuse_pointwise_narrow_s8": _of_narrow,
     "tinyfuse_pointwise_unpacked_s8": _of_narrow,
     "tinyfuse_dense_wide_s8": _of_dense,

@@ -1,0 +1,118 @@
+"""Convolutions for cores without the DSP extension, the weights of two channels in a word of flash
+(runtime_c/tinyfuse_joined.h)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from tinyfuse.ir import Array, Op
+from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Division, Let, Statement, proven
+from tinyfuse.kernels.conv import MatmulKernel, input_pixels, of_pixels
+from tinyfuse.kernels.matmul import form_name, matmul_depth
+from tinyfuse.kernels.packing import POINTER_BYTES, conv_row_call, output_fields
+from tinyfuse.kernels.rows import from_piece
+from tinyfuse.ops.convolution import geometry, is_plain_pointwise
+
+#: pixels of a block, and bytes of an input in its columns
+_BLOCK, _INPUT_BYTES = 2, 4
+
+
+class _Joined(MatmulKernel):
+    """A layer with an even count of channels."""
+
+    weights = "unpacked"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        if context.weights not in ("auto", self.weights) or context.target.dsp:
+            return False
+        layer = self.layer(op, context)
+        return layer is not None and len(layer.weights) % 2 == 0 and joins(layer.weights)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        layer = proven(self.layer(op, context))
+        return Constant("weights", joined(layer.weights), "int32_t"), layer.constant
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return form_name(self.form(op, context))
+
+
+class JoinedConvRow(_Joined):
+    """Convolution of one group by im2col.
+
+    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
+    writes only its output row, which must not overlap them.
+    """
+
+    name = "tinyfuse_conv_joined_row_s8"
+    headers = ("tinyfuse_conv_joined.h",)
+    form_of = "tinyfuse_conv_packed_row_s8"
+    by_row, whole, rings = True, False, True
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return geometry(op).groups == 1 and super().accepts(op, context)
+
+    def scratch(self, op: Op, context: Context) -> int:
+        by_bytes = op.input.shape[3] % 4 != 0
+        return matmul_depth(op) * (_BLOCK * _INPUT_BYTES + by_bytes) + op.operand(1).shape[1] * POINTER_BYTES
+
+    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
+        return Division(op.output.shape[2], together=_BLOCK)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return conv_row_call(self, op, site, site.scratch, self.form(op, context))
+
+
+class JoinedPointwise(_Joined):
+    """1x1 convolution with stride 1. A block of pixels is widened into scratch before its outputs are written."""
+
+    name = "tinyfuse_pointwise_joined_s8"
+    headers = ("tinyfuse_pointwise_joined.h",)
+    form_of = "tinyfuse_pointwise_s8"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return is_plain_pointwise(op) and op.input.shape[3] % 4 == 0 and super().accepts(op, context)
+
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        g = geometry(op)
+        return {0: AccessOrder(g.in_c, g.out_c)}  # of a pixel; a block has read even more
+
+    def scratch(self, op: Op, context: Context) -> int:
+        return _BLOCK * _INPUT_BYTES * op.input.shape[3]
+
+    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
+        return replace(of_pixels(op, by_row, 1), together=_BLOCK)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        g = geometry(op)
+        pointer, pixels = input_pixels(op, site)
+        fields = {"in_c": g.in_c, "out_c": g.out_c} | output_fields(op) | {"block": _BLOCK}
+        constants = site.constant("weights"), site.constant("channels")
+        output = from_piece(site.output.pointer, site, g.out_c)
+        arguments = ("&p", pointer, pixels, output, *constants, site.scratch, self.form(op, context))
+        return Let("tinyfuse_pointwise", "p", fields), Call(self.name, arguments)
+
+
+class JoinedPointwiseRow(JoinedPointwise):
+    """The same for the pixels of a row.
+
+    A call for row y reads only input row y, and writes only its output row.
+    """
+
+    by_row, whole, rings = True, False, True
+
+
+def joins(weights: Array) -> bool:
+    """Whether the sums of two products of neighbours of the weights [out_c, depth], an even count, are within 16 bits for
+    all int8 inputs."""
+    absolute = np.abs(weights.astype(np.int64)).reshape(len(weights), -1, 2).sum(2)
+    return bool((128 * absolute < 2**15).all())
+
+
+def joined(weights: Array) -> Array:
+    """int32 [out_c / 2 * depth]: of each two channels of the weights [out_c, depth] the first plus 65536 times the
+    second."""
+    wide = weights.astype(np.int64)
+    return (wide[::2] + 65536 * wide[1::2]).astype("<i4").reshape(-1)
