@@ -58,19 +58,16 @@ TINYFUSE_SHARED void tinyfuse_joined_window(const tinyfuse_conv *p, const int8_t
    constant. scratch, aligned to 8: kernel_h pointers of 4 bytes, columns of 2 * depth inputs of 4 bytes, then `depth`
    bytes where in_c is no multiple of 4, with depth = kernel_h * kernel_w * in_c rounded up to a multiple of 4. */
 TINYFUSE_INLINE void tinyfuse_conv_joined_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
-                                                 const int32_t *weights, const void *channels, void *scratch, int form)
+                                                 const int32_t *pairs, void *scratch, int form)
 {
     const int32_t depth = (p->kernel_h * p->kernel_w * p->in_c + 3) & ~3;
-    const int32_t rounding = tinyfuse_matmul_rounding(p->out_zero_point, form);
     const int8_t **const rows =
         (const int8_t **)TINYFUSE_WITH_POINTERS(scratch, (size_t)p->kernel_h * sizeof *rows);
     int32_t *const columns = (int32_t *)scratch + p->kernel_h * TINYFUSE_POINTER_BYTES / 4;
     int8_t *const bytes = (int8_t *)(columns + 2 * depth);
     int8_t *out = out_row;
+    tinyfuse_joined s = tinyfuse_joined_of(p->out_c, p->out_zero_point, columns, depth, form);
     int32_t x, block;
-    tinyfuse_joined s;
-    s.columns = columns;
-    s.depth = depth;
     (void)tinyfuse_window_rows(p, in, y, rows);
     if ((p->in_c & 3) != 0) {
         memset(bytes + depth - 4, 0, 4);
@@ -81,7 +78,7 @@ TINYFUSE_INLINE void tinyfuse_conv_joined_row_s8(const tinyfuse_conv *p, const i
         if (block == 2) {
             tinyfuse_joined_window(p, rows, x + 1, columns + 2, 4, depth, bytes);
         }
-        tinyfuse_joined_pixels(&s, weights, channels, out, p->out_c, rounding, block, form);
+        tinyfuse_joined_pixels(&s, pairs, out, block, form);
         out += block * p->out_c;
     }
     if (p->act_min > -128 || p->act_max < 127) {

@@ -84,6 +84,6 @@ def test_what_joins() -> None:
     """Two weights of -128 side by side would not be told apart."""
     weights = np.array([[-128, -127, 127, -128], [3, -4, 5, 6]], np.int8)
     assert joins(weights)
-    assert joined(weights).tolist() == [-128 + 65536 * 3, -127 - 65536 * 4, 127 + 65536 * 5, -128 + 65536 * 6]
+    assert joined(weights).tolist() == [[-128 + 65536 * 3, -127 - 65536 * 4, 127 + 65536 * 5, -128 + 65536 * 6]]
     assert not joins(np.array([[-128, -128], [1, 1]], np.int8))
     assert joins(np.array([[1, -128, -128, 1]], np.int8))

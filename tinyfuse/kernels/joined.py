@@ -12,7 +12,7 @@ from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Division, Let, Statement, proven
 from tinyfuse.kernels.conv import MatmulKernel, input_pixels, of_pixels
 from tinyfuse.kernels.matmul import form_name, matmul_depth
-from tinyfuse.kernels.packing import POINTER_BYTES, conv_row_call, output_fields
+from tinyfuse.kernels.packing import POINTER_BYTES, conv_params, output_fields
 from tinyfuse.kernels.rows import from_piece
 from tinyfuse.ops.convolution import geometry, is_plain_pointwise
 
@@ -32,8 +32,11 @@ class _Joined(MatmulKernel):
         return layer is not None and len(layer.weights) % 2 == 0 and joins(layer.weights)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        """int32: for each pair of channels the weights, then what requantizes both."""
         layer = proven(self.layer(op, context))
-        return Constant("weights", joined(layer.weights), "int32_t"), layer.constant
+        pairs = len(layer.weights) // 2
+        parts = joined(layer.weights), layer.channels.view("<i4").reshape(pairs, -1)
+        return (Constant("pairs", np.concatenate(parts, axis=1).reshape(-1), "int32_t"),)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return form_name(self.form(op, context))
@@ -62,7 +65,9 @@ class JoinedConvRow(_Joined):
         return Division(op.output.shape[2], together=_BLOCK)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_row_call(self, op, site, site.scratch, self.form(op, context))
+        output = from_piece(site.output.pointer, site, op.output.shape[3])
+        arguments = ("&p", site.input(0).pointer, site.output_row, output, site.constant("pairs"), site.scratch)
+        return conv_params(op, site), Call(self.name, (*arguments, self.form(op, context)))
 
 
 class JoinedPointwise(_Joined):
@@ -89,9 +94,8 @@ class JoinedPointwise(_Joined):
         g = geometry(op)
         pointer, pixels = input_pixels(op, site)
         fields = {"in_c": g.in_c, "out_c": g.out_c} | output_fields(op) | {"block": _BLOCK}
-        constants = site.constant("weights"), site.constant("channels")
         output = from_piece(site.output.pointer, site, g.out_c)
-        arguments = ("&p", pointer, pixels, output, *constants, site.scratch, self.form(op, context))
+        arguments = ("&p", pointer, pixels, output, site.constant("pairs"), site.scratch, self.form(op, context))
         return Let("tinyfuse_pointwise", "p", fields), Call(self.name, arguments)
 
 
@@ -112,7 +116,8 @@ def joins(weights: Array) -> bool:
 
 
 def joined(weights: Array) -> Array:
-    """int32 [out_c / 2 * depth]: of each two channels of the weights [out_c, depth] the first plus 65536 times the
+    """int32 [out_c / 2, depth]: of each two channels of the weights [out_c, depth] the first plus 65536 times the
     second."""
     wide = weights.astype(np.int64)
-    return (wide[::2] + 65536 * wide[1::2]).astype("<i4").reshape(-1)
+    words: Array = (wide[::2] + 65536 * wide[1::2]).astype("<i4")
+    return words
