@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from conv_cases import Shape, make_op, random_input
 from op_harness import Case, assert_exact
-from test_conv_kernels import HARD_FLAGS, case_of, skip_without
+from test_conv_kernels import HARD_FLAGS, case_of, skip_without, takes_rings
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Context
@@ -25,7 +25,8 @@ from tinyfuse.targets import Target, load_target
 SHAPES = (
     Shape("CONV_2D", 1, 1, 4, 2), Shape("CONV_2D", 3, 5, 3, 6, (3, 4)), Shape("CONV_2D", 3, 3, 60, 4), Shape("CONV_2D", 4, 4, 64, 2),
     Shape("CONV_2D", 5, 2, 68, 8), Shape("CONV_2D", 4, 5, 8, 6, (3, 3), (2, 2)), Shape("CONV_2D", 1, 5, 128, 4, activation="RELU6"),
-    Shape("CONV_2D", 4, 7, 1, 4, (4, 4)),
+    Shape("CONV_2D", 4, 7, 1, 4, (4, 4)), Shape("FULLY_CONNECTED", 1, 1, 8, 4), Shape("FULLY_CONNECTED", 2, 1, 61, 4),
+    Shape("FULLY_CONNECTED", 1, 1, 64, 10, per_channel=False), Shape("FULLY_CONNECTED", 3, 1, 70, 8, activation="RELU6"),
 )  # fmt: skip
 
 
@@ -51,7 +52,7 @@ def joined_cases(target: Target) -> list[Case]:
             for kernel in kernels_for(op):
                 if "_joined_" in kernel.name and kernel.accepts(op, context):
                     for extreme in (False, True):
-                        data, ring = random_input(op, rng, extreme), kernel.by_row and extreme
+                        data, ring = random_input(op, rng, extreme), extreme and takes_rings(kernel, op)
                         cases.append(case_of(op, kernel, data, ring, int(extreme)))
                         cases += [case_of(op, kernel, data, over=True)] * (not ring and 0 in kernel.access_orders(op))
     return cases
@@ -64,7 +65,7 @@ def test_joined_weights(target: str, tmp_path: Path) -> None:
     core = load_target(target)
     cases, context = joined_cases(core), Context(core)
     names = {case.kernel.name for case in cases}
-    assert names == {"tinyfuse_conv_joined_row_s8", "tinyfuse_pointwise_joined_s8"}
+    assert names == {f"tinyfuse_{kind}_s8" for kind in ("conv_joined_row", "pointwise_joined", "dense_joined")}
     assert {(name, matmul_layer(case.op, context).form) for case in cases for name in [case.kernel.name]} == {
         (name, form) for name in names for form in (BYTES, BYTES_STEP_LINE)
     }

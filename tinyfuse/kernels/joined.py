@@ -1,4 +1,4 @@
-"""Convolutions for cores without the DSP extension, the weights of two channels in a word of flash
+"""Convolutions and fully connected layers for cores without the DSP extension, the weights of two channels in a word of flash
 (runtime_c/tinyfuse_joined.h)."""
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Division, Let, Statement, proven
 from tinyfuse.kernels.conv import MatmulKernel, input_pixels, of_pixels
+from tinyfuse.kernels.fully_connected import Dense, DenseWide, pace_of_batches
 from tinyfuse.kernels.matmul import form_name, matmul_depth
 from tinyfuse.kernels.packing import POINTER_BYTES, conv_params, output_fields
-from tinyfuse.kernels.rows import from_piece
+from tinyfuse.kernels.rows import from_piece, vectors
 from tinyfuse.ops.convolution import geometry, is_plain_pointwise
 
 #: pixels of a block, and bytes of an input in its columns
@@ -40,6 +41,33 @@ class _Joined(MatmulKernel):
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return form_name(self.form(op, context))
+
+
+class JoinedDense(_Joined):
+    """Fully connected layer whose weights have no zero point; inputs are widened in scratch first, as far as that takes
+    little memory for the user's objective."""
+
+    name = "tinyfuse_dense_joined_s8"
+    headers = ("tinyfuse_dense_joined.h",)
+    form_of = Dense.name
+    by_row, rings = True, True
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        weights = op.operand(1)
+        few = weights.shape[1] <= DenseWide.few_inputs[context.optimize] and not context.divided
+        return few and not any(weights.quantization.zero_point) and super().accepts(op, context)
+
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return pace_of_batches(op, buffered=True)
+
+    def scratch(self, op: Op, context: Context) -> int:
+        return _INPUT_BYTES * matmul_depth(op)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        (out_c, in_c), (pointer, batches) = op.operand(1).shape, vectors(op, site)
+        fields = {"batches": batches, "in_c": in_c, "out_c": out_c} | output_fields(op)
+        arguments = ("&p", pointer, site.output.pointer, site.constant("pairs"), site.scratch, self.form(op, context))
+        return Let("tinyfuse_dense_joined", "p", fields), Call(self.name, arguments)
 
 
 class JoinedConvRow(_Joined):

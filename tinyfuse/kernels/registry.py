@@ -87,7 +87,7 @@ from tinyfuse.kernels.int4 import Int4ConvRow, Int4Pointwise, Int4PointwiseRow
 from tinyfuse.kernels.int4_dense import Int4Dense
 from tinyfuse.kernels.int4_depthwise import INT4_DEPTHWISE
 from tinyfuse.kernels.int4_mve import Int4MveConvRow, Int4MveDense, Int4MvePointwise
-from tinyfuse.kernels.joined import JoinedConvRow, JoinedPointwise, JoinedPointwiseRow
+from tinyfuse.kernels.joined import JoinedConvRow, JoinedDense, JoinedPointwise, JoinedPointwiseRow
 from tinyfuse.kernels.layers_f32 import (
     ConvRowF32,
     DenseF32,
@@ -311,7 +311,7 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     "FULLY_CONNECTED": {
         "int8": (
             Int4MveDense(), CompressedMveDense(), MveDense(), Int4Dense(), CompressedDense(),
-            UnpackedDense(), DenseWide(), Dense(), FullyConnectedWhole(),
+            UnpackedDense(), JoinedDense(), DenseWide(), Dense(), FullyConnectedWhole(),
             CmsisFullyConnectedS4(), CmsisFullyConnected(), CmsisFullyConnectedPerChannel(),
         ),
         "int16": (MveDenseS16(), DenseS16(), FullyConnectedS16(), CmsisFullyConnectedS16()),

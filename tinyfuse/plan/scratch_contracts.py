@@ -391,6 +391,7 @@ _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_conv_unpacked_row_s8": _of_unpacked_conv,
     "tinyfuse_conv_joined_row_s8": _of_joined_conv,
     "tinyfuse_pointwise_joined_s8": lambda p, args: int(4 * p["block"] * p["in_c"]),
+    "tinyfuse_dense_joined_s8": lambda p, args: 4 * _fours(p["in_c"]),
     "tinyfuse_pointwise_narrow_s8": _of_narrow,
     "tinyfuse_pointwise_unpacked_s8": _of_narrow,
     "tinyfuse_dense_wide_s8": _of_dense,
