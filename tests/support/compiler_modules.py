@@ -86,6 +86,7 @@ def modules(target: str, turn: int = 0, turns: int = 1) -> list[Plan]:
         plan(side_by_side(chosen), target, weights="unpacked", **apart),
         plan(side_by_side(layers_by_two()), target, weights="winograd", **apart),
         plan(side_by_side(layers_of_int16()), target, weights="unpacked", **apart),
+        plan(side_by_side(layers_to_join()), target, weights="unpacked", **apart),
         *(plan(side_by_side(part), target, weights="compressed", **apart) for part in _compressed_parts()),
         plan(side_by_side(chosen), target, **ram),
         plan(side_by_side(layers_of_int4()), target, **apart),
@@ -216,6 +217,17 @@ def layers_of_int16() -> Iterator[Op]:
     for shape in (*pointwise, Shape("CONV_2D", 3, 5, 12, 7), Shape("FULLY_CONNECTED", 1, 1, 37, 9)):
         op = make_op(shape, rng)
         yield replace(op, outputs=(replace(op.output, quant=replace(op.output.quant, zero_point=(-128,))),))
+
+
+def layers_to_join() -> Iterator[Op]:
+    """Layers of even counts of channels, in both forms, for cores without the DSP extension: pointwise, whole and in a
+    batch; of windows; dense."""
+    rng = np.random.default_rng(11)
+    pointwise = (Shape("CONV_2D", 3, 5, 8, 6, batch=batch) for batch in (1, 2))
+    for shape in (*pointwise, Shape("CONV_2D", 3, 5, 3, 4, (3, 3)), Shape("FULLY_CONNECTED", 1, 1, 37, 6)):
+        op = make_op(shape, rng)
+        for zero_point in (-128, 3):
+            yield replace(op, outputs=(replace(op.output, quant=replace(op.output.quant, zero_point=(zero_point,))),))
 
 
 def layers_for_helium() -> Iterator[Op]:
