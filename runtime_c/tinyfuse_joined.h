@@ -118,36 +118,17 @@ typedef struct {
     "mov r4, r9\n\t" TINYFUSE_JOINED_OUTPUT("8") TINYFUSE_JOINED_PUT("1")              \
     "movs r4, r3\n\t" TINYFUSE_JOINED_OUTPUT("8") TINYFUSE_JOINED_PUT_NEXT("1")
 /* Both begin with the tinyfuse_joined in r0, and leave it on the stack. */
-#define TINYFUSE_JOINED_BEGIN     \
-    ".syntax unified\n\t"         \
-    "push {r0, r4-r7, lr}\n\t"    \
-    "mov r4, r8\n\t"              \
-    "mov r5, r9\n\t"              \
-    "mov r6, r10\n\t"             \
-    "mov r7, r11\n\t"             \
-    "push {r4-r7}\n\t"            \
-    "ldr r1, [r0, #28]\n\t"       \
-    "ldr r4, [r0, #4]\n\t"        \
-    "mov r10, r4\n\t"
-#define TINYFUSE_JOINED_END       \
-    "pop {r4-r7}\n\t"             \
-    "mov r8, r4\n\t"              \
-    "mov r9, r5\n\t"              \
-    "mov r10, r6\n\t"             \
-    "mov r11, r7\n\t"             \
-    "ldr r4, [sp, #20]\n\t"       \
-    "mov lr, r4\n\t"              \
-    "pop {r0, r4-r7}\n\t"         \
-    "add sp, #4\n\t"
+#define TINYFUSE_JOINED_BEGIN "ldr r1, [r0, #28]\n\tldr r4, [r0, #4]\n\tmov r10, r4\n\t"
 #define TINYFUSE_JOINED_PAIR_ASM(n)                   \
-    TINYFUSE_JOINED_BEGIN TINYFUSE_JOINED_SUMS(n)     \
+    TINYFUSE_ASM_BEGIN TINYFUSE_JOINED_BEGIN          \
+    TINYFUSE_JOINED_SUMS(n)                           \
     TINYFUSE_JOINED_LOWER_##n                         \
     "ldr r0, [sp, #16]\n\t"                           \
     "str r1, [r0, #28]\n\t"                           \
     "adds r0, #32\n\t"                                \
-    "stmia r0!, {r2, r3, r4, r5}\n\t" TINYFUSE_JOINED_END
+    "stmia r0!, {r2, r3, r4, r5}\n\t" TINYFUSE_ASM_END
 #define TINYFUSE_JOINED_PAIRS_ASM(n)                  \
-    TINYFUSE_JOINED_BEGIN                             \
+    TINYFUSE_ASM_BEGIN TINYFUSE_JOINED_BEGIN          \
     "mov lr, r0\n\t"                                  \
     "ldr r4, [r0, #12]\n\t"                           \
     "mov r12, r4\n\t"                                 \
@@ -164,7 +145,7 @@ typedef struct {
     "cmp r1, r5\n\t"                                  \
     "beq 7f\n\t"                                      \
     "b 6b\n\t"                                        \
-    "7:\n\t" TINYFUSE_JOINED_END
+    "7:\n\t" TINYFUSE_ASM_END
 
 #elif TINYFUSE_THUMB2
 
@@ -247,8 +228,8 @@ typedef struct {
 typedef char tinyfuse_check_joined[offsetof(tinyfuse_joined, sums) == 32 ? 1 : -1];
 #define TINYFUSE_JOINED_ASM(p, statement)                                                                         \
     {                                                                                                             \
-        TINYFUSE_ARGUMENT(tinyfuse_joined *, arguments, p);                                                       \
-        __asm volatile(statement : : "r"(arguments) : "r1", "r2", "r3", "r12", "cc", "memory");                   \
+        TINYFUSE_ARGUMENT(void *, arguments, p);                                                                  \
+        __asm volatile(statement : : "r"(arguments) : TINYFUSE_ASM_CLOBBERS);                                     \
     }
 #define TINYFUSE_JOINED_PAIR(p, n) TINYFUSE_JOINED_ASM(p, TINYFUSE_JOINED_PAIR_ASM(n))
 #define TINYFUSE_JOINED_PAIRS(p, n) TINYFUSE_JOINED_ASM(p, TINYFUSE_JOINED_PAIRS_ASM(n))

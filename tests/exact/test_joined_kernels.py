@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conv_cases import Shape, make_op, random_input
+from conv_cases import FAMILIES, Shape, make_op, random_input
 from op_harness import Case, assert_exact
 from test_conv_kernels import HARD_FLAGS, case_of, skip_without, takes_rings
 
@@ -26,7 +26,10 @@ SHAPES = (
     Shape("CONV_2D", 1, 1, 4, 2), Shape("CONV_2D", 3, 5, 3, 6, (3, 4)), Shape("CONV_2D", 3, 3, 60, 4), Shape("CONV_2D", 4, 4, 64, 2),
     Shape("CONV_2D", 5, 2, 68, 8), Shape("CONV_2D", 4, 5, 8, 6, (3, 3), (2, 2)), Shape("CONV_2D", 1, 5, 128, 4, activation="RELU6"),
     Shape("CONV_2D", 4, 7, 1, 4, (4, 4)), Shape("FULLY_CONNECTED", 1, 1, 8, 4), Shape("FULLY_CONNECTED", 2, 1, 61, 4),
-    Shape("FULLY_CONNECTED", 1, 1, 64, 10, per_channel=False), Shape("FULLY_CONNECTED", 3, 1, 70, 8, activation="RELU6"),
+    Shape("DEPTHWISE_CONV_2D", 5, 6, 5, 5, (3, 3)), Shape("DEPTHWISE_CONV_2D", 7, 5, 8, 8, (3, 3), (2, 2)), Shape("DEPTHWISE_CONV_2D", 9, 1, 3, 3, (3, 1)),
+    Shape("DEPTHWISE_CONV_2D", 6, 3, 9, 9, (5, 2)), Shape("DEPTHWISE_CONV_2D", 9, 4, 4, 4, (4, 4), padding="VALID"),
+    Shape("DEPTHWISE_CONV_2D", 3, 7, 2, 2, (1, 1), (1, 2), activation="RELU6"), Shape("DEPTHWISE_CONV_2D", 4, 2, 8, 8, (2, 1), padding=(2, 4, 0, 0)),
+    Shape("DEPTHWISE_CONV_2D", 3, 9, 2, 2, (3, 5), (1, 3)), Shape("FULLY_CONNECTED", 1, 1, 64, 10, per_channel=False), Shape("FULLY_CONNECTED", 3, 1, 70, 8, activation="RELU6"),
 )  # fmt: skip
 
 
@@ -37,7 +40,8 @@ def with_zero_point(op: Op, zero_point: int) -> Op:
 def with_large_weights(op: Op, rng: np.random.Generator) -> Op:
     """The lower half of a product is as large as it may be."""
     data = rng.choice(np.array([-127, 127], np.int8), op.operand(1).shape)
-    data.reshape(len(data), -1)[:, ::2] -= data.reshape(len(data), -1)[:, ::2] < 0  # -128
+    if not FAMILIES[op.kind].depthwise:
+        data.reshape(len(data), -1)[:, ::2] -= data.reshape(len(data), -1)[:, ::2] < 0  # -128
     return replace(op, inputs=(op.input, replace(op.inputs[1], data=data), *op.inputs[2:]))
 
 
@@ -63,13 +67,13 @@ def test_joined_weights(target: str, tmp_path: Path) -> None:
     if shutil.which("gcc" if target == "host" else "qemu-system-arm") is None:
         pytest.skip("needs gcc" if target == "host" else "needs qemu-system-arm")
     core = load_target(target)
-    cases, context = joined_cases(core), Context(core)
+    cases, context, rng = joined_cases(core), Context(core), np.random.default_rng(0)
     names = {case.kernel.name for case in cases}
-    assert names == {f"tinyfuse_{kind}_s8" for kind in ("conv_joined_row", "pointwise_joined", "dense_joined")}
-    assert {(name, matmul_layer(case.op, context).form) for case in cases for name in [case.kernel.name]} == {
-        (name, form) for name in names for form in (BYTES, BYTES_STEP_LINE)
-    }
-    assert len({case.op for case in cases}) == 3 * len(SHAPES)
+    matmuls = {f"tinyfuse_{kind}_s8" for kind in ("conv_joined_row", "pointwise_joined", "dense_joined")}
+    assert names == {*matmuls, "tinyfuse_depthwise_joined_row_s8"}
+    forms = {(case.kernel.name, matmul_layer(case.op, context).form) for case in cases if case.kernel.name in matmuls}
+    assert forms == {(name, form) for name in matmuls for form in (BYTES, BYTES_STEP_LINE)}
+    assert {case.op.operand(1).shape for case in cases} == {make_op(s, rng).operand(1).shape for s in SHAPES}
     assert_exact(cases, core, tmp_path, weights="unpacked")
 
 

@@ -300,6 +300,30 @@ def depthwise_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
     }
 
 
+def joined_depthwise_words(op: Op) -> int:
+    """Words that half a row's outputs read (runtime_c/tinyfuse_depthwise_joined.h)."""
+    g = geometry(op)
+    words: int = ((round_up(g.out_w, 2) - 1) * g.stride_w + g.kernel_w) * g.kernel_h
+    return words
+
+
+@kept
+def joined_depthwise_counts(op: Op, by_row: bool) -> Counts:
+    """Of a depthwise convolution that has two outputs of a channel in a word."""
+    g, words = geometry(op), round_up(joined_depthwise_words(op), 2)
+    twos = g.out_h * round_up(g.out_w, 2)
+    return {
+        "calls": g.out_h,
+        "channels": g.out_h * g.in_c,
+        "twos": g.out_h * words,
+        "channel_twos": g.out_h * g.in_c * words,
+        "outputs": twos * g.in_c,
+        "pairs": twos * g.in_c * round_up(g.kernel_h * g.kernel_w, 2),
+        "narrowed_outputs": narrowed(op),
+        "clamped_outputs": _clamped(op),
+    }
+
+
 @kept
 def looked_up_depthwise_counts(op: Op, by_row: bool, groups: int, group_bytes: int, step: int) -> Counts:
     """Of a depthwise convolution whose weights each call looks up, in so many groups, `step` at once."""

@@ -9,12 +9,26 @@ from dataclasses import replace
 import numpy as np
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Division, Let, Statement, proven
+from tinyfuse.kernels.base import (
+    AccessOrder,
+    Call,
+    CallSite,
+    Constant,
+    Context,
+    Division,
+    Kernel,
+    Let,
+    Statement,
+    proven,
+)
 from tinyfuse.kernels.conv import MatmulKernel, input_pixels, of_pixels
+from tinyfuse.kernels.convolution_counts import joined_depthwise_counts, joined_depthwise_words
+from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.fully_connected import Dense, DenseWide, pace_of_batches
 from tinyfuse.kernels.matmul import form_name, matmul_depth
 from tinyfuse.kernels.packing import POINTER_BYTES, conv_params, output_fields
 from tinyfuse.kernels.rows import from_piece, vectors
+from tinyfuse.kernels.step_line import StepLine, step_line
 from tinyfuse.ops.convolution import geometry, is_plain_pointwise
 
 #: pixels of a block, and bytes of an input in its columns
@@ -134,6 +148,52 @@ class JoinedPointwiseRow(JoinedPointwise):
     """
 
     by_row, whole, rings = True, False, True
+
+
+class JoinedDepthwiseRow(Kernel):
+    """Depthwise convolution with depth multiplier 1 that has a step line: two outputs of a channel in a word.
+
+    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
+    writes only its output row, which must not overlap them.
+    """
+
+    name = "tinyfuse_depthwise_joined_row_s8"
+    headers = ("tinyfuse_depthwise_joined.h",)
+    weights = "unpacked"
+    by_row, whole, rings = True, False, True
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        if context.weights not in ("auto", self.weights) or context.target.dsp:
+            return False
+        g, line = geometry(op), step_line(op)
+        return g.in_c == g.out_c and g.dilation_w == 1 and line is not None and joins(_taps(op, line))
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        """int32: of each channel the weights, then bias and multiplier."""
+        line = proven(step_line(op))
+        parts = _taps(op, line).astype("<i4"), line.channels().view("<i4").reshape(-1, 2)
+        return (Constant("filters", np.concatenate(parts, axis=1).reshape(-1), "int32_t"),)
+
+    def scratch(self, op: Op, context: Context) -> int:
+        g, words = geometry(op), joined_depthwise_words(op)
+        padding = g.in_c if g.pads_rows or g.pads_columns else 0
+        return 2 * POINTER_BYTES * (words + words % 2) + _INPUT_BYTES * (words + 2 - words % 2) + padding
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return joined_depthwise_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        output = from_piece(site.output.pointer, site, op.output.shape[3])
+        arguments = ("&p", site.input(0).pointer, site.output_row, output, site.constant("filters"), site.scratch)
+        return conv_params(op, site), Call(self.name, arguments)
+
+
+def _taps(op: Op, line: StepLine) -> Array:
+    """int8 [channels, taps] column by column, an even number of taps."""
+    g = geometry(op)
+    columns = line.weights.reshape(g.in_c, g.kernel_h, g.kernel_w).swapaxes(1, 2).reshape(g.in_c, -1)
+    taps: Array = np.pad(columns, ((0, 0), (0, columns.shape[1] % 2)))
+    return taps
 
 
 def joins(weights: Array) -> bool:

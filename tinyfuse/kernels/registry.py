@@ -87,7 +87,7 @@ from tinyfuse.kernels.int4 import Int4ConvRow, Int4Pointwise, Int4PointwiseRow
 from tinyfuse.kernels.int4_dense import Int4Dense
 from tinyfuse.kernels.int4_depthwise import INT4_DEPTHWISE
 from tinyfuse.kernels.int4_mve import Int4MveConvRow, Int4MveDense, Int4MvePointwise
-from tinyfuse.kernels.joined import JoinedConvRow, JoinedDense, JoinedPointwise, JoinedPointwiseRow
+from tinyfuse.kernels.joined import JoinedConvRow, JoinedDense, JoinedDepthwiseRow, JoinedPointwise, JoinedPointwiseRow
 from tinyfuse.kernels.layers_f32 import (
     ConvRowF32,
     DenseF32,
@@ -299,7 +299,7 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
         "int8": (
             *INT4_DEPTHWISE, *COMPRESSED_DEPTHWISE,
             FewerColumnsDepthwiseRow(), MveDepthwiseRow(), ColumnsDepthwiseRow(),
-            Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(),
+            JoinedDepthwiseRow(), Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(),
             CmsisDepthwiseS4(), CmsisDepthwise(),
         ),
         "int16": (

@@ -241,6 +241,14 @@ def _of_depthwise_3x3(p: _Fields, args: _Arguments) -> int:
     return int(QUAD_BYTES + 12 * 2 * columns + (p["in_w"] * p["in_c"] if _leaves(p, "h", "top") else 0))
 
 
+def _of_joined_depthwise(p: _Fields, args: _Arguments) -> int:
+    """Of ((ceil(out_w / 2) - 1) * stride_w + kernel_w) * kernel_h words two pointers of 4 bytes, rounded up to an even
+    number of words; 4 bytes for one word more, rounded up; in_c bytes where any window reaches outside."""
+    words = (((p["out_w"] + 1) // 2 - 1) * p["stride_w"] + p["kernel_w"]) * p["kernel_h"]
+    outside = _leaves(p, "h", "top") or _leaves(p, "w", "left")
+    return 2 * POINTER_BYTES * _even(words) + 4 * _even(words + 1) + (int(p["in_c"]) if outside else 0)
+
+
 def _of_depthwise_3x3_s16(p: _Fields, args: _Arguments) -> int:
     """(out_w - 1) * stride_w + 3 columns of 16 bytes; in_w * in_c zeros of 2 bytes where any window reaches above or
     below the image."""
@@ -391,6 +399,7 @@ _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_conv_unpacked_row_s8": _of_unpacked_conv,
     "tinyfuse_conv_joined_row_s8": _of_joined_conv,
     "tinyfuse_pointwise_joined_s8": lambda p, args: int(4 * p["block"] * p["in_c"]),
+    "tinyfuse_depthwise_joined_row_s8": _of_joined_depthwise,
     "tinyfuse_dense_joined_s8": lambda p, args: 4 * _fours(p["in_c"]),
     "tinyfuse_pointwise_narrow_s8": _of_narrow,
     "tinyfuse_pointwise_unpacked_s8": _of_narrow,
