@@ -7,8 +7,9 @@
    one exactly. These are added up, and so are the q, which may wrap: less 65536 times the upper sum they are the lower
    one.
 
-   pairs    [out_c / 2] of: [depth] int32, the weights; then the tinyfuse_step_line or tinyfuse_requant of both channels,
-            of forms of bytes (tinyfuse_matmul.h). depth is a multiple of 4, out_c of 2.
+   pairs    [ceil(out_c / 2)] of: [depth] int32, the weights; then the tinyfuse_step_line or tinyfuse_requant of both
+            channels, of forms of bytes (tinyfuse_matmul.h). depth is a multiple of 4. Of an odd count, of at least three
+            channels, the last pair is the last two, one of which the pair before has, too.
    columns  [depth / 2][pixels][2] int32, the inputs of one or two pixels */
 #ifndef TINYFUSE_JOINED_H
 #define TINYFUSE_JOINED_H
@@ -344,19 +345,30 @@ TINYFUSE_INLINE tinyfuse_joined tinyfuse_joined_of(int32_t out_c, int32_t out_ze
     return s;
 }
 
-/* All channels of one or two pixels, whose columns are filled, to out [pixels][out_c]. `form` is a constant. */
-TINYFUSE_INLINE void tinyfuse_joined_pixels(tinyfuse_joined *s, const int32_t *pairs, int8_t *out, int32_t pixels,
-                                            int form)
+/* Pairs that take `count` words from `pairs` on, of one or two pixels, to `out`. */
+TINYFUSE_INLINE void tinyfuse_joined_some(tinyfuse_joined *s, const int32_t *pairs, int32_t count, int8_t *out,
+                                          int32_t pixels, int form)
 {
-    const int32_t requantization = 2 * (int32_t)(tinyfuse_channel_bytes(form) / sizeof *pairs);
-    s->columns_end = s->columns + pixels * s->depth;
     s->out = out;
     s->pairs = pairs;
-    s->pairs_end = pairs + s->out_c / 2 * (s->depth + requantization);
+    s->pairs_end = pairs + count;
     if (form == TINYFUSE_BYTES) {
         (pixels == 2 ? tinyfuse_joined_bytes_2 : tinyfuse_joined_bytes_1)(s);
     } else {
         (pixels == 2 ? tinyfuse_joined_step_line_2 : tinyfuse_joined_step_line_1)(s);
+    }
+}
+
+/* All channels of one or two pixels, whose columns are filled, to out [pixels][out_c]. `form` is a constant. */
+TINYFUSE_INLINE void tinyfuse_joined_pixels(tinyfuse_joined *s, const int32_t *pairs, int8_t *out, int32_t pixels,
+                                            int form)
+{
+    const int32_t pair = s->depth + 2 * (int32_t)(tinyfuse_channel_bytes(form) / sizeof *pairs);
+    const int32_t even = s->out_c / 2 * pair;
+    s->columns_end = s->columns + pixels * s->depth;
+    tinyfuse_joined_some(s, pairs, even, out, pixels, form);
+    if (s->out_c & 1) {
+        tinyfuse_joined_some(s, pairs + even, pair, out + s->out_c - 2, pixels, form);
     }
 }
 

@@ -23,13 +23,13 @@ from tinyfuse.targets import Target, load_target
 #: sums of 1, 4, 9, 15, 16, 17, 18 and 32 steps of four inputs, four of which are a turn of the loop; one pixel, odd and even
 #: counts
 SHAPES = (
-    Shape("CONV_2D", 1, 1, 4, 2), Shape("CONV_2D", 3, 5, 3, 6, (3, 4)), Shape("CONV_2D", 3, 3, 60, 4), Shape("CONV_2D", 4, 4, 64, 2),
+    Shape("CONV_2D", 1, 1, 4, 2), Shape("CONV_2D", 3, 5, 3, 3, (3, 4)), Shape("CONV_2D", 3, 3, 60, 5), Shape("CONV_2D", 4, 4, 64, 2),
     Shape("CONV_2D", 5, 2, 68, 8), Shape("CONV_2D", 4, 5, 8, 6, (3, 3), (2, 2)), Shape("CONV_2D", 1, 5, 128, 4, activation="RELU6"),
     Shape("CONV_2D", 4, 7, 1, 4, (4, 4)), Shape("FULLY_CONNECTED", 1, 1, 8, 4), Shape("FULLY_CONNECTED", 2, 1, 61, 4),
     Shape("DEPTHWISE_CONV_2D", 5, 6, 5, 5, (3, 3)), Shape("DEPTHWISE_CONV_2D", 7, 5, 8, 8, (3, 3), (2, 2)), Shape("DEPTHWISE_CONV_2D", 9, 1, 3, 3, (3, 1)),
     Shape("DEPTHWISE_CONV_2D", 6, 3, 9, 9, (5, 2)), Shape("DEPTHWISE_CONV_2D", 9, 4, 4, 4, (4, 4), padding="VALID"),
     Shape("DEPTHWISE_CONV_2D", 3, 7, 2, 2, (1, 1), (1, 2), activation="RELU6"), Shape("DEPTHWISE_CONV_2D", 4, 2, 8, 8, (2, 1), padding=(2, 4, 0, 0)),
-    Shape("DEPTHWISE_CONV_2D", 3, 9, 2, 2, (3, 5), (1, 3)), Shape("FULLY_CONNECTED", 1, 1, 64, 10, per_channel=False), Shape("FULLY_CONNECTED", 3, 1, 70, 8, activation="RELU6"),
+    Shape("DEPTHWISE_CONV_2D", 3, 9, 2, 2, (3, 5), (1, 3)), Shape("FULLY_CONNECTED", 1, 1, 64, 9, per_channel=False), Shape("FULLY_CONNECTED", 3, 1, 70, 8, activation="RELU6"),
 )  # fmt: skip
 
 
@@ -89,6 +89,6 @@ def test_what_joins() -> None:
     """Two weights of -128 side by side would not be told apart."""
     weights = np.array([[-128, -127, 127, -128], [3, -4, 5, 6]], np.int8)
     assert joins(weights)
-    assert joined(weights).tolist() == [[-128 + 65536 * 3, -127 - 65536 * 4, 127 + 65536 * 5, -128 + 65536 * 6]]
+    assert joined(weights[None]).tolist() == [[-128 + 65536 * 3, -127 - 65536 * 4, 127 + 65536 * 5, -128 + 65536 * 6]]
     assert not joins(np.array([[-128, -128], [1, 1]], np.int8))
     assert joins(np.array([[1, -128, -128, 1]], np.int8))

@@ -36,7 +36,7 @@ _BLOCK, _INPUT_BYTES = 2, 4
 
 
 class _Joined(MatmulKernel):
-    """A layer with an even count of channels."""
+    """A layer of at least two channels."""
 
     weights = "unpacked"
 
@@ -44,13 +44,13 @@ class _Joined(MatmulKernel):
         if context.weights not in ("auto", self.weights) or context.target.dsp:
             return False
         layer = self.layer(op, context)
-        return layer is not None and len(layer.weights) % 2 == 0 and joins(layer.weights)
+        return layer is not None and len(layer.weights) > 1 and joins(layer.weights)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         """int32: for each pair of channels the weights, then what requantizes both."""
         layer = proven(self.layer(op, context))
-        pairs = len(layer.weights) // 2
-        parts = joined(layer.weights), layer.channels.view("<i4").reshape(pairs, -1)
+        channels = _pairs(len(layer.weights))
+        parts = joined(layer.weights[channels]), layer.channels[channels].view("<i4").reshape(len(channels), -1)
         return (Constant("pairs", np.concatenate(parts, axis=1).reshape(-1), "int32_t"),)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
@@ -203,9 +203,14 @@ def joins(weights: Array) -> bool:
     return bool((128 * absolute < 2**15).all())
 
 
+def _pairs(channels: int) -> Array:
+    """[ceil(channels / 2), 2]: channels that are computed together; the last two where they are odd."""
+    first = np.minimum(np.arange(0, channels, 2), channels - 2)
+    return np.stack([first, first + 1], axis=1)
+
+
 def joined(weights: Array) -> Array:
-    """int32 [out_c / 2, depth]: of each two channels of the weights [out_c, depth] the first plus 65536 times the
-    second."""
+    """int32 [pairs, depth]: of the weights [pairs, 2, depth] of two channels the first plus 65536 times the second."""
     wide = weights.astype(np.int64)
-    words: Array = (wide[::2] + 65536 * wide[1::2]).astype("<i4")
+    words: Array = (wide[:, 0] + 65536 * wide[:, 1]).astype("<i4")
     return words
