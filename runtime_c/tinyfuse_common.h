@@ -50,6 +50,8 @@ typedef char tinyfuse_check_arithmetic_shift[((-1 >> 1) == -1) ? 1 : -1];
    (position-independent data: Clang's -frwpi, which is recognized; GCC's -ffixed-r9 and
    -msingle-pic-base, which can't be), define TINYFUSE_NO_ASM. */
 #define TINYFUSE_ARGUMENT(type, name, value) register type name __asm("r0") = (value)
+#define TINYFUSE_ASM_BEGIN "push {r0, r4-r11, lr}\n\t"
+#define TINYFUSE_ASM_END "pop {r0, r4-r11, lr}\n\t"
 #define TINYFUSE_ASM_CLOBBERS "r1", "r2", "r3", "r12", "cc", "memory"
 
 /* Whether blocks in Armv7E-M assembly are used; else their C twins, with the same results. Define
@@ -59,46 +61,6 @@ typedef char tinyfuse_check_arithmetic_shift[((-1 >> 1) == -1) ? 1 : -1];
 #define TINYFUSE_DSP 1
 #else
 #define TINYFUSE_DSP 0
-#endif
-
-/* The same for cores without the DSP extension: blocks in Armv7-M's assembly, or in that of Armv6-M, whose instructions
-   Armv8-M baseline has, too. There only low registers are pushed: statements save others by moving them there. */
-#define TINYFUSE_THUMB1 0
-#define TINYFUSE_THUMB2 0
-#if defined(__ARM_ARCH_ISA_THUMB) && defined(__GNUC__) && defined(__thumb__) && !defined(__ARM_FEATURE_DSP) && \
-    !defined(__ARM_RWPI) && !defined(TINYFUSE_NO_ASM)
-#if __ARM_ARCH_ISA_THUMB == 1
-#undef TINYFUSE_THUMB1
-#define TINYFUSE_THUMB1 1
-#elif defined(__thumb2__)
-#undef TINYFUSE_THUMB2
-#define TINYFUSE_THUMB2 1
-#endif
-#endif
-
-/* Armv6-M pushes and pops low registers alone, and lr, which it doesn't pop. GCC takes it for another syntax. */
-#if TINYFUSE_THUMB1
-#define TINYFUSE_ASM_BEGIN              \
-    ".syntax unified\n\t"               \
-    "push {r0, r4-r7, lr}\n\t"          \
-    "mov r4, r8\n\t"                    \
-    "mov r5, r9\n\t"                    \
-    "mov r6, r10\n\t"                   \
-    "mov r7, r11\n\t"                   \
-    "push {r4-r7}\n\t"
-#define TINYFUSE_ASM_END                \
-    "pop {r4-r7}\n\t"                   \
-    "mov r8, r4\n\t"                    \
-    "mov r9, r5\n\t"                    \
-    "mov r10, r6\n\t"                   \
-    "mov r11, r7\n\t"                   \
-    "ldr r4, [sp, #20]\n\t"             \
-    "mov lr, r4\n\t"                    \
-    "pop {r0, r4-r7}\n\t"               \
-    "add sp, #4\n\t"
-#else
-#define TINYFUSE_ASM_BEGIN "push {r0, r4-r11, lr}\n\t"
-#define TINYFUSE_ASM_END "pop {r0, r4-r11, lr}\n\t"
 #endif
 
 /* Whether Helium is used, in assembly and intrinsics: every core that has it has the DSP extension too.

@@ -53,7 +53,7 @@ typedef char tinyfuse_check_depthwise_joined[offsetof(tinyfuse_depthwise_joined,
    its end, r2 upper sum, r8 sum of q; r9 the output's words, r10 outputs left, r11 out, r12 rounding, lr the
    tinyfuse_depthwise_joined. */
 #define TINYFUSE_DEPTHWISE_JOINED_ASM                   \
-    TINYFUSE_ASM_BEGIN                                  \
+    TINYFUSE_THUMB1_BEGIN                               \
     "mov lr, r0\n\t"                                    \
     "ldr r1, [r0]\n\t"                                  \
     "mov r9, r1\n\t"                                    \
@@ -106,7 +106,7 @@ typedef char tinyfuse_check_depthwise_joined[offsetof(tinyfuse_depthwise_joined,
     "mov r10, r5\n\t"                                   \
     "beq 7f\n\t"                                        \
     "b 6b\n\t"                                          \
-    "7:\n\t" TINYFUSE_ASM_END
+    "7:\n\t" TINYFUSE_THUMB1_END
 
 #else
 

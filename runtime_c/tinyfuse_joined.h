@@ -16,6 +16,21 @@
 
 #include "tinyfuse_matmul.h"
 
+/* Whether blocks in Armv7-M's assembly are used, or in that of Armv6-M, whose instructions Armv8-M baseline has, too; else
+   their C twins, with the same results (TINYFUSE_DSP). */
+#define TINYFUSE_THUMB1 0
+#define TINYFUSE_THUMB2 0
+#if defined(__ARM_ARCH_ISA_THUMB) && defined(__GNUC__) && defined(__thumb__) && !defined(__ARM_FEATURE_DSP) && \
+    !defined(__ARM_RWPI) && !defined(TINYFUSE_NO_ASM)
+#if __ARM_ARCH_ISA_THUMB == 1
+#undef TINYFUSE_THUMB1
+#define TINYFUSE_THUMB1 1
+#elif defined(__thumb2__)
+#undef TINYFUSE_THUMB2
+#define TINYFUSE_THUMB2 1
+#endif
+#endif
+
 /* A layer, and a block of one or two pixels; assembly knows the offsets. */
 typedef struct {
     const int32_t *columns;
@@ -33,6 +48,27 @@ typedef struct {
 #define TINYFUSE_JOINED_FOUR(n) ".rept 2\n\t" TINYFUSE_JOINED_TWO_##n ".endr\n\t"
 
 #if TINYFUSE_THUMB1
+
+/* TINYFUSE_ASM_BEGIN and TINYFUSE_ASM_END of Armv6-M, which pushes and pops low registers alone, and lr, which it doesn't
+   pop. GCC expects another syntax. */
+#define TINYFUSE_THUMB1_BEGIN       \
+    ".syntax unified\n\t"           \
+    "push {r0, r4-r7, lr}\n\t"      \
+    "mov r4, r8\n\t"                \
+    "mov r5, r9\n\t"                \
+    "mov r6, r10\n\t"               \
+    "mov r7, r11\n\t"               \
+    "push {r4-r7}\n\t"
+#define TINYFUSE_THUMB1_END         \
+    "pop {r4-r7}\n\t"               \
+    "mov r8, r4\n\t"                \
+    "mov r9, r5\n\t"                \
+    "mov r10, r6\n\t"               \
+    "mov r11, r7\n\t"               \
+    "ldr r4, [sp, #20]\n\t"         \
+    "mov lr, r4\n\t"                \
+    "pop {r0, r4-r7}\n\t"           \
+    "add sp, #4\n\t"
 
 /* In the loop: r0 columns, r1 pairs, r2 and r3 upper sums of two pixels, r8 and r9 sums of q; r4, r5 weights, r6, r7
    inputs; r10 the end of the columns. The shift leaves bit 15 in the carry, which ADCS adds. */
@@ -121,15 +157,15 @@ typedef struct {
 /* Both begin with the tinyfuse_joined in r0, and leave it on the stack. */
 #define TINYFUSE_JOINED_BEGIN "ldr r1, [r0, #28]\n\tldr r4, [r0, #4]\n\tmov r10, r4\n\t"
 #define TINYFUSE_JOINED_PAIR_ASM(n)                   \
-    TINYFUSE_ASM_BEGIN TINYFUSE_JOINED_BEGIN          \
+    TINYFUSE_THUMB1_BEGIN TINYFUSE_JOINED_BEGIN       \
     TINYFUSE_JOINED_SUMS(n)                           \
     TINYFUSE_JOINED_LOWER_##n                         \
     "ldr r0, [sp, #16]\n\t"                           \
     "str r1, [r0, #28]\n\t"                           \
     "adds r0, #32\n\t"                                \
-    "stmia r0!, {r2, r3, r4, r5}\n\t" TINYFUSE_ASM_END
+    "stmia r0!, {r2, r3, r4, r5}\n\t" TINYFUSE_THUMB1_END
 #define TINYFUSE_JOINED_PAIRS_ASM(n)                  \
-    TINYFUSE_ASM_BEGIN TINYFUSE_JOINED_BEGIN          \
+    TINYFUSE_THUMB1_BEGIN TINYFUSE_JOINED_BEGIN       \
     "mov lr, r0\n\t"                                  \
     "ldr r4, [r0, #12]\n\t"                           \
     "mov r12, r4\n\t"                                 \
@@ -146,7 +182,7 @@ typedef struct {
     "cmp r1, r5\n\t"                                  \
     "beq 7f\n\t"                                      \
     "b 6b\n\t"                                        \
-    "7:\n\t" TINYFUSE_ASM_END
+    "7:\n\t" TINYFUSE_THUMB1_END
 
 #elif TINYFUSE_THUMB2
 
