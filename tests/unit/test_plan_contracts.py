@@ -175,7 +175,8 @@ def test_kernels_ask_for_the_scratch_of_their_contract(target: str) -> None:
     only_dsp = {"tinyfuse_winograd_rows_s8", "tinyfuse_conv_unpacked_row_s8", "tinyfuse_dense_unpacked_s8"}
     only_dsp |= {f"tinyfuse_pointwise_{form}_s8" for form in ("narrow", "unpacked")}
     elsewhere |= set() if core.dsp and not core.mve else only_dsp
-    joined = {f"tinyfuse_{kind}_s8" for kind in ("conv_joined_row", "pointwise_joined", "dense_joined")}
+    joined = {"tinyfuse_conv_joined_row_s8", "tinyfuse_depthwise_joined_row_s8"}
+    joined |= {f"tinyfuse_{kind}_joined_s8" for kind in ("pointwise", "dense")}
     elsewhere |= joined if core.dsp else set()
     assert set(_SCRATCH) - asked == elsewhere
 
