@@ -220,11 +220,14 @@ def layers_of_int16() -> Iterator[Op]:
 
 
 def layers_to_join() -> Iterator[Op]:
-    """Layers of even counts of channels, in both forms, for cores without the DSP extension: pointwise, whole and in a
-    batch; of windows; dense."""
+    """Layers in both forms, for cores without the DSP extension: pointwise, whole and in a batch; of windows; dense;
+    depthwise, which need a step line."""
     rng = np.random.default_rng(11)
     pointwise = (Shape("CONV_2D", 3, 5, 8, 6, batch=batch) for batch in (1, 2))
-    for shape in (*pointwise, Shape("CONV_2D", 3, 5, 3, 4, (3, 3)), Shape("FULLY_CONNECTED", 1, 1, 37, 6)):
+    others = (
+        Shape("CONV_2D", 3, 5, 3, 4, (3, 3)), Shape("FULLY_CONNECTED", 1, 1, 37, 7), Shape("DEPTHWISE_CONV_2D", 4, 5, 3, 3, (3, 3)),
+    )  # fmt: skip
+    for shape in (*pointwise, *others):
         op = make_op(shape, rng)
         for zero_point in (-128, 3):
             yield replace(op, outputs=(replace(op.output, quant=replace(op.output.quant, zero_point=(zero_point,))),))
