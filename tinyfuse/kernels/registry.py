@@ -59,6 +59,7 @@ from tinyfuse.kernels.copy import Copy
 from tinyfuse.kernels.cumsum import CumsumWhole
 from tinyfuse.kernels.depthwise import Depthwise3x3Row, DepthwiseRow, PackedDepthwiseRow
 from tinyfuse.kernels.depthwise_columns import ColumnsDepthwiseRow, FewerColumnsDepthwiseRow
+from tinyfuse.kernels.depthwise_line import LineDepthwise
 from tinyfuse.kernels.detection import DetectionKernel
 from tinyfuse.kernels.division import floored, int8_quotients
 from tinyfuse.kernels.each_image import EachImage
@@ -117,6 +118,7 @@ from tinyfuse.kernels.mve_four import (
     FourPointwiseRow,
     FourStridedPointwiseRow,
 )
+from tinyfuse.kernels.mve_held import HeldConvRow
 from tinyfuse.kernels.mve_s16 import MveConvRowS16, MveDenseS16, MveDepthwiseRowS16, MvePointwiseS16
 from tinyfuse.kernels.narrow import NarrowPointwise, NarrowPointwiseRow
 from tinyfuse.kernels.normalization import Floats, L2Normalize, LogSoftmaxWhole
@@ -189,7 +191,10 @@ def kernels_for(op: Op) -> tuple[Kernel, ...]:
     if FAMILIES[op.kind].one_image and op.output.shape[0] != 1:
         return tuple(EachImage(kernel, FAMILIES[op.kind].image_input) for kernel in kernels)
     if op.kind == "CONV_2D" and lying(op) is not None:
-        return (*kernels, *(ColumnBlocks(k) for k in kernels if k.by_row and not k.whole and k.rows_a_call == 1))
+        return (
+            *kernels,
+            *(ColumnBlocks(k) for k in kernels if k.by_row and not (k.whole or k.undivided) and k.rows_a_call == 1),
+        )
     return (*kernels, *_several_rows(kernels))
 
 
@@ -284,7 +289,7 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
             CompressedMvePointwise(), CompressedMveConvRow(),
             CompressedPointwise(), CompressedPointwiseRow(), CompressedConvRows(), CompressedConvRow(),
             MveBufferedPointwise(), FourPointwise(), FourPointwiseRow(), MvePointwise(), FourStridedPointwiseRow(),
-            FourColumnsConvRow(), FourPiecesConvRow(), MveRunsConvRow(), MveConvRow(),
+            FourColumnsConvRow(), FourPiecesConvRow(), HeldConvRow(), MveRunsConvRow(), MveConvRow(),
             NarrowPointwise(), UnpackedPointwise(), JoinedPointwise(), Pointwise(),
             PointwiseColumnWideRow(), PointwiseColumnRow(),
             NarrowPointwiseRow(), UnpackedPointwiseRow(), JoinedPointwiseRow(), PointwiseRow(),
@@ -298,7 +303,7 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     "DEPTHWISE_CONV_2D": {
         "int8": (
             *INT4_DEPTHWISE, *COMPRESSED_DEPTHWISE,
-            FewerColumnsDepthwiseRow(), MveDepthwiseRow(), ColumnsDepthwiseRow(),
+            FewerColumnsDepthwiseRow(), MveDepthwiseRow(), ColumnsDepthwiseRow(), LineDepthwise(),
             JoinedDepthwiseRow(), Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(),
             CmsisDepthwiseS4(), CmsisDepthwise(),
         ),
