@@ -202,8 +202,13 @@ def _several_rows(kernels: tuple[Kernel, ...]) -> tuple[Kernel, ...]:
 
 def element_of(op: Op) -> Element | None:
     """How one element of `op` is computed in registers; None where it can't be a part of a merged loop."""
-    found = (kernel.element(op) for kernel in kernels_for(op))
-    return next((element for element in found if element is not None), None)
+    kernel = _element_kernel(op)
+    return kernel.element(op) if kernel is not None else None
+
+
+def _element_kernel(op: Op) -> Kernel | None:
+    """The kernel that tells."""
+    return next((kernel for kernel in kernels_for(op) if kernel.element(op) is not None), None)
 
 
 def _layer_dtype(op: Op) -> str:
@@ -217,9 +222,10 @@ def _indexed(indexes: Indexes) -> tuple[Kernel, ...]:
 
 
 #: of int8, single operators of which they compute too
-_LOOPS: tuple[Kernel, ...] = (MergedByFours(element_of), MergedLoop(element_of))
+_LOOPS: tuple[Kernel, ...] = (MergedByFours(element_of, _element_kernel), MergedLoop(element_of, _element_kernel))
 _WIDER_LOOPS: tuple[Kernel, ...] = (
-    MergedByFours(element_of, "int16"), MergedLoop(element_of, "int16"), MergedLoop(element_of, "float32"),
+    MergedByFours(element_of, _element_kernel, "int16"),
+    MergedLoop(element_of, _element_kernel, "int16"), MergedLoop(element_of, _element_kernel, "float32"),
 )  # fmt: skip
 
 
