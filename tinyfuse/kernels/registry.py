@@ -100,6 +100,7 @@ from tinyfuse.kernels.layers_f32 import (
 from tinyfuse.kernels.layers_s16 import ConvRowS16, DepthwiseRowS16, FullyConnectedS16, TransposeConvRowS16
 from tinyfuse.kernels.layers_w16 import ConvRowW16, DepthwiseRowW16, PackedConvRowW16, PackedDepthwiseRowW16
 from tinyfuse.kernels.logic import Not
+from tinyfuse.kernels.looked_up import LookedUpMatmul
 from tinyfuse.kernels.lstm import LstmReal, LstmWhole
 from tinyfuse.kernels.matmul_s16 import DenseS16, Depthwise3x3RowS16, PackedConvRowS16, PackedDepthwiseRowS16
 from tinyfuse.kernels.merged import MergedByFours, MergedLoop
@@ -207,8 +208,13 @@ def _several_rows(kernels: tuple[Kernel, ...]) -> tuple[Kernel, ...]:
 
 def element_of(op: Op) -> Element | None:
     """How one element of `op` is computed in registers; None where it can't be a part of a merged loop."""
-    found = (kernel.element(op) for kernel in kernels_for(op))
-    return next((element for element in found if element is not None), None)
+    kernel = _element_kernel(op)
+    return kernel.element(op) if kernel is not None else None
+
+
+def _element_kernel(op: Op) -> Kernel | None:
+    """The kernel that tells."""
+    return next((kernel for kernel in kernels_for(op) if kernel.element(op) is not None), None)
 
 
 def _layer_dtype(op: Op) -> str:
@@ -222,9 +228,10 @@ def _indexed(indexes: Indexes) -> tuple[Kernel, ...]:
 
 
 #: of int8, single operators of which they compute too
-_LOOPS: tuple[Kernel, ...] = (MergedByFours(element_of), MergedLoop(element_of))
+_LOOPS: tuple[Kernel, ...] = (MergedByFours(element_of, _element_kernel), MergedLoop(element_of, _element_kernel))
 _WIDER_LOOPS: tuple[Kernel, ...] = (
-    MergedByFours(element_of, "int16"), MergedLoop(element_of, "int16"), MergedLoop(element_of, "float32"),
+    MergedByFours(element_of, _element_kernel, "int16"),
+    MergedLoop(element_of, _element_kernel, "int16"), MergedLoop(element_of, _element_kernel, "float32"),
 )  # fmt: skip
 
 
@@ -466,6 +473,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "AWAIT_ROWS": (AwaitRows(),),
     "FEED_ROWS": (FeedRow(),),
     "MERGED": (*_LOOPS, *_WIDER_LOOPS),
+    "LOOKED_UP": tuple(map(LookedUpMatmul, (Pointwise(), PointwiseRow(), PackedConvRow()))),
     "TILED": tuple(TiledRows(rows, kernels_for) for rows in TILE_ROWS),
 }  # fmt: skip
 KERNELS["AT_AXES"] = along_computed_axes(KERNELS)

@@ -405,9 +405,11 @@ POINTER_BYTES, QUAD_BYTES, COLUMNS_BYTES, COLUMNS_PLANE_BYTES, RUN_BYTES, FOUR_B
 
 _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_conv_packed_row_s8": _of_packed_conv,
+    "tinyfuse_conv_packed_tables_row_s8": lambda p, args: _of_packed_conv(p, (args[7], args[-1])),
     "tinyfuse_conv_row_s4": _of_packed_conv,
     "tinyfuse_winograd_rows_s8": _of_winograd,
     "tinyfuse_pointwise_s8": _of_pointwise,
+    "tinyfuse_pointwise_tables_s8": _of_pointwise,
     "tinyfuse_pointwise_buffered_mve_s8": lambda p, args: int(2 * p["depth"]),
     "tinyfuse_pointwise_s4": _of_pointwise,
     "tinyfuse_conv_unpacked_row_s8": _of_unpacked_conv,
