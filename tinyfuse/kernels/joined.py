@@ -1,5 +1,5 @@
-"""Convolutions and fully connected layers for cores without the DSP extension, the weights of two channels in a word of flash
-(runtime_c/tinyfuse_joined.h)."""
+"""Convolutions and fully connected layers for cores without the DSP extension, the weights of two channels in a word of
+flash (runtime_c/tinyfuse_joined.h)."""
 
 from __future__ import annotations
 
@@ -197,8 +197,8 @@ def _taps(op: Op, line: StepLine) -> Array:
 
 
 def joins(weights: Array) -> bool:
-    """Whether the sums of two products of neighbours of the weights [out_c, depth], an even count, are within 16 bits for
-    all int8 inputs."""
+    """Whether the sums of two products of neighbours of the weights [out_c, depth], an even count, are within 16 bits
+    for all int8 inputs."""
     absolute = np.abs(weights.astype(np.int64)).reshape(len(weights), -1, 2).sum(2)
     return bool((128 * absolute < 2**15).all())
 

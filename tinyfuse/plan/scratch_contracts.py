@@ -362,7 +362,7 @@ def _of_line(p: _Fields, args: _Arguments) -> int:
 
 
 def _of_held(p: _Fields, args: _Arguments) -> int:
-    """8 bytes of sums a pixel, and 8 more; of each kernel row and sixteen channels 16 bytes a pixel, and of two more."""
+    """8 bytes of sums a pixel, and 8 more; of each kernel row and sixteen channels 16 bytes a pixel, and two more."""
     passes = p["kernel_h"] * ((p["in_c"] + 15) // 16)
     return int((1 + p["out_w"]) * 8 + passes * (p["out_w"] + 2) * 16)
 
