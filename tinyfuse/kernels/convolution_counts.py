@@ -143,6 +143,9 @@ _OF_STRIPS = (
 OF_LOOKING_UP = ("looked_up_groups", "looked_up_words", "looked_up_vectors", "strips")
 LOOKED_UP = (*OF_LOOKING_UP, "strip_pixels")
 
+#: what tables of outputs add to the counts of a kernel
+OF_TABLES = ("table_outputs", "table_pairs")
+
 
 @kept
 def looked_up_counts(op: Op, by_row: bool, strip: int, step: int = 4, rows: int = 1) -> Counts:

@@ -353,6 +353,20 @@ def _of_four_pieces(p: _Fields, args: _Arguments) -> int:
     return int(12 * turns * POINTER_BYTES + FOUR_BYTES + (windows * p["kernel_h"] + pads_rows) * run)
 
 
+def _of_line(p: _Fields, args: _Arguments) -> int:
+    """A pointer for each pixel that windows read, by fours; 64 bytes for each four outputs, by eight, and three more;
+    a pixel where they read one in the padding."""
+    pixels = p["out_w"] - 1 + p["kernel_w"]
+    padding = p["in_c"] if p["pad_left"] > 0 or pixels - p["pad_left"] > p["in_w"] else 0
+    return int(_fours(pixels) * POINTER_BYTES + ((p["out_w"] + 7) // 8 * 2 + 3) * 64 + padding)
+
+
+def _of_held(p: _Fields, args: _Arguments) -> int:
+    """8 bytes of sums a pixel, and 8 more; of each kernel row and sixteen channels 16 bytes a pixel, and two more."""
+    passes = p["kernel_h"] * ((p["in_c"] + 15) // 16)
+    return int((1 + p["out_w"]) * 8 + passes * (p["out_w"] + 2) * 16)
+
+
 def _of_columns(p: _Fields, args: _Arguments) -> int:
     """A tinyfuse_columns, a plane of which takes COLUMNS_PLANE_BYTES; of each plane of columns stride_w apart a word of
     each channel of those at a time for each column that eight outputs read."""
@@ -391,9 +405,11 @@ POINTER_BYTES, QUAD_BYTES, COLUMNS_BYTES, COLUMNS_PLANE_BYTES, RUN_BYTES, FOUR_B
 
 _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_conv_packed_row_s8": _of_packed_conv,
+    "tinyfuse_conv_packed_tables_row_s8": lambda p, args: _of_packed_conv(p, (args[7], args[-1])),
     "tinyfuse_conv_row_s4": _of_packed_conv,
     "tinyfuse_winograd_rows_s8": _of_winograd,
     "tinyfuse_pointwise_s8": _of_pointwise,
+    "tinyfuse_pointwise_tables_s8": _of_pointwise,
     "tinyfuse_pointwise_buffered_mve_s8": lambda p, args: int(2 * p["depth"]),
     "tinyfuse_pointwise_s4": _of_pointwise,
     "tinyfuse_conv_unpacked_row_s8": _of_unpacked_conv,
@@ -425,6 +441,8 @@ _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_conv_runs_mve_row_s8": _of_runs,
     "tinyfuse_conv_columns_mve_row_s8": _of_four_columns,
     "tinyfuse_conv_pieces_mve_row_s8": _of_four_pieces,
+    "tinyfuse_conv_held_mve_row_s8": _of_held,
+    "tinyfuse_depthwise_line_mve_s8": _of_line,
     "tinyfuse_depthwise_columns_row_s8": _of_columns,
     "tinyfuse_conv_lut_row_s8": _of_conv_lut,
     "tinyfuse_conv_lut_rows_s8": _of_conv_lut,
