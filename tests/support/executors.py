@@ -107,7 +107,7 @@ def _compiler(target: Target, emulator: str, opt: str, name: str = "gcc") -> Com
     found = find_compiler(target, emulator, opt, native.COMPILER if emulator == "host" else name)
     if emulator != "host":
         return found
-    return replace(found, opt="O0", flags=tuple("-O0" if flag == "-O1" else flag for flag in found.flags))
+    return replace(found, opt="O0", flags=native.quickly(found.flags))
 
 
 #: what the functions of tests/support/batch_module.py take besides a module's own stack
