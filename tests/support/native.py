@@ -18,7 +18,9 @@ COMPILER = "clang"
 REPORTING = ("-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 #: for COMPILER
 SANITIZERS = (
-    REPORTING if os.environ.get("TINYFUSE_TEST_REPORTS") else ("-fsanitize=address,undefined", "-fsanitize-trap=undefined")
+    REPORTING
+    if os.environ.get("TINYFUSE_TEST_REPORTS")
+    else ("-fsanitize=address,undefined", "-fsanitize-trap=undefined")
 )
 
 
@@ -30,5 +32,7 @@ def quickly(flags: tuple[str, ...]) -> tuple[str, ...]:
 
 def report(code: int, said: str) -> str:
     """What to say of a program that ended with `code`."""
-    trap = " (a sanitizer's trap: TINYFUSE_TEST_REPORTS=1 says which)" if code in (-signal.SIGILL, -signal.SIGTRAP) else ""
+    trap = (
+        " (a sanitizer's trap: TINYFUSE_TEST_REPORTS=1 says which)" if code in (-signal.SIGILL, -signal.SIGTRAP) else ""
+    )
     return f"it ended with {code}{trap}: {said[-4000:]}"

@@ -98,9 +98,12 @@ class Variants:
         return [found, *([self.one(optimize, with_views=False)] if viewed else [])]
 
     def of_every_objective(self) -> list[Variant]:
-        """Those for each of OPTIMIZE; for the last, the least RAM, without views too."""
+        """Those for each of OPTIMIZE; for the last, the least RAM, without views too, and where it is asked for, with
+        the kernels of the least scratch."""
         *others, smallest = OPTIMIZE
         found = [*map(self.one, others), *self.with_and_without_views(smallest)]
+        if self._options.optimize == smallest:
+            found += [Variant(graph, replace(context, lean=True)) for graph, context in found[len(others) :]]
         if self._options.kernels != "cmsis-nn":
             return found
         return [
