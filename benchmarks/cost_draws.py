@@ -12,6 +12,7 @@ from stream_models import lstm, real_svdf, svdf
 
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Op, Tensor
+from tinyfuse.ops.looked_up import looked_up
 from tinyfuse.ops.merged import merged
 from tinyfuse.ops.rows_matmul import RowsMatMul
 from tinyfuse.ops.table import Table
@@ -223,3 +224,12 @@ def draw_tiled(rng: random.Random, kind: str) -> Op:
         ))  # fmt: skip
         x = y
     return tiled(tuple(parts), rng.choice(TILE_ROWS), rng.choice([2, 8]))
+
+
+def draw_looked_up(rng: random.Random, layer: Op) -> Op:
+    """A convolution whose outputs are looked up in a table or in one a channel."""
+    channels = rng.choice([(), layer.output.shape[3:]])
+    data = np.random.default_rng(rng.randrange(2**31)).integers(-128, 128, (*channels, 256)).astype(np.int8)
+    if rng.random() < 0.5:  # of a clamp: steps may be on a line where outputs are on both sides of zero
+        data = np.broadcast_to(np.arange(256, dtype=np.uint8).view(np.int8).clip(-20, 99), data.shape).copy()
+    return looked_up(layer, Op("TABLE", (layer.output,), (tensor(layer.output.shape),), Table(())), data)

@@ -14,6 +14,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 
 from cost_draws import (
     draw_blocks,
+    draw_looked_up,
     draw_lstm,
     draw_merged,
     draw_nearest,
@@ -65,7 +66,7 @@ _PATIENCE = 60
 OWN_DTYPES = {
     "SVDF": 3, "UNIDIRECTIONAL_SEQUENCE_LSTM": 3, "ROW_SUM": 3, "AVERAGE_OF_SUM": 3, "MEAN_OF_SUM": 3,
     "TABLE": 1, "CHANNEL_TABLES": 1, "ROW_MACS": 1, "OUTPUT_OF_SUMS": 1,
-    "MERGED": 3, "TILED": 1, **dict.fromkeys(PLACES_OF_DTYPES, 2), **dict.fromkeys(SIGNALS, 1),
+    "MERGED": 3, "TILED": 1, "LOOKED_UP": 1, **dict.fromkeys(PLACES_OF_DTYPES, 2), **dict.fromkeys(SIGNALS, 1),
     "CUSTOM SignalRfft": 3, "CUSTOM SignalIrfft": 3, "CUSTOM SignalOverlapAdd": 2,
     **dict.fromkeys(("LOGICAL_AND", "LOGICAL_OR", "LOGICAL_NOT"), 1),
 }  # fmt: skip
@@ -415,6 +416,7 @@ _DRAWS: dict[str, Callable[[random.Random, str], Op]] = {
     "CHANNEL_TABLES": _draw_tables,
     "MERGED": draw_merged,
     "TILED": draw_tiled,
+    "LOOKED_UP": lambda rng, kind: draw_looked_up(rng, _draw_convolution(rng, "CONV_2D")),
     "DEQUANTIZE": _draw_dequantize,
     "RESHAPE": _draw_reshape,
     "SOFTMAX": _draw_softmax,

@@ -33,7 +33,7 @@ from tinyfuse.cost.table import CostTable, cost_table, cycle_table, entry_name, 
 from tinyfuse.ir import Graph, Op, Tensor  # noqa: E402
 from tinyfuse.kernels.base import Context  # noqa: E402
 from tinyfuse.kernels.cmsis.common import SEVERAL_ROWS  # noqa: E402
-from tinyfuse.kernels.convolution_counts import LOOKED_UP  # noqa: E402
+from tinyfuse.kernels.convolution_counts import LOOKED_UP, OF_TABLES  # noqa: E402
 from tinyfuse.kernels.counts import Counts  # noqa: E402
 from tinyfuse.kernels.registry import kernels_for, kernels_of  # noqa: E402
 from tinyfuse.ops import FAMILIES  # noqa: E402
@@ -51,14 +51,15 @@ from tinyfuse.verify.emulation.module import build_module  # noqa: E402
 from tinyfuse.verify.emulation.qemu import Qemu  # noqa: E402
 
 #: operators drawn of each kind; more of those with many features
-DRAWN = {"CONV_2D": 90, "DEPTHWISE_CONV_2D": 50, "FULLY_CONNECTED": 30, "MERGED": 90, "TILED": 40}
+DRAWN = {"CONV_2D": 90, "DEPTHWISE_CONV_2D": 50, "FULLY_CONNECTED": 30, "MERGED": 90, "TILED": 40, "LOOKED_UP": 90}
 DRAWN_OF_OTHERS = 12
 #: and for a kernel that accepts few of its kind
 DRAWN_FOR = {
     "tinyfuse_winograd_rows_s8": 2500, "tinyfuse_pointwise_narrow_s8": 600, "tinyfuse_softmax_lookup_s8": 60,
     "tinyfuse_rows_matmul_s8": 40, "tinyfuse_pointwise_four_mve_s8": 500, "tinyfuse_conv_columns_mve_row_s8": 500,
+    "tinyfuse_conv_held_mve_row_s8": 500, "tinyfuse_depthwise_line_mve_s8": 1500,
 }  # fmt: skip
-#: for a kernel that looks weights up (`Kernel.costs_with`): the rest of its costs are known
+#: for a layer whose weights are looked up (`Kernel.costs_with`): the rest of its costs are known
 DRAWN_OF_LOOKED_UP = 16
 
 #: stages of the groups that the row loop is measured on
@@ -184,7 +185,9 @@ def drawn_job(target: Target, tree: cmsis_nn.Tree | None, kind: str, name: str, 
         tried = tuple(Way("speed", at_once=rows) for rows in (1, *SEVERAL_ROWS))
     if looked_up is not None:
         tried = (Way("balanced", kernels[0].weights),)
-    count = DRAWN_OF_LOOKED_UP if looked_up else DRAWN_FOR.get(name, DRAWN.get(kind, DRAWN_OF_OTHERS))
+    count = (
+        DRAWN_OF_LOOKED_UP if looked_up and kind in LAYERS else DRAWN_FOR.get(name, DRAWN.get(kind, DRAWN_OF_OTHERS))
+    )
     drawn = drawn_for(name, kind, count) if tree or not library else []
     ops, entries, rivals = [], set(), set[str]()
     # of what has no weights, how they are stored says nothing
@@ -334,7 +337,7 @@ def _sample(stage: Stage, loop: Counts, profile: Profile, group: int, number: in
             )
         )
         entry = stage.kernel.costs_with
-        counts = {name: count for name, count in counts.items() if name in LOOKED_UP}
+        counts = {name: count for name, count in counts.items() if name in LOOKED_UP + OF_TABLES}
     took = _without_parts(took, stage, context)
     own = _figures(used for part, used in parts if not part.function or part.function.startswith("tinyfuse_rows"))
     return Sample(stage.op.kind, stage.kernel, entry, counts, loop, took, own)

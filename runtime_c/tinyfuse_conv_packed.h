@@ -250,30 +250,39 @@ TINYFUSE_INLINE int tinyfuse_short_rows(const tinyfuse_conv *p)
     return (p->in_c & 3) != 0 && p->kernel_w * p->in_c <= TINYFUSE_SHORT_ROW;
 }
 
-TINYFUSE_INLINE void tinyfuse_conv_packed_body(const tinyfuse_conv *p, const int8_t *in, int32_t y,
-                                               int8_t *out_row, const int8_t *weights,
-                                               const void *channels, void *scratch, int32_t block_pixels,
-                                               int form)
+/* `m`: of the layer, with tables where `form` says so. */
+TINYFUSE_INLINE void tinyfuse_conv_packed_blocks(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+                                                 tinyfuse_matmul *m, int8_t *out_row, const int8_t *weights,
+                                                 void *scratch, int32_t block_pixels, int form)
 {
+    const int plain = form & ~TINYFUSE_LOOKED_UP;
     const int32_t depth = (p->kernel_h * p->kernel_w * p->in_c + 3) & ~3;
     const int8_t **const rows =
         (const int8_t **)TINYFUSE_WITH_POINTERS(scratch, (size_t)p->kernel_h * sizeof *rows);
     int8_t *const columns = (int8_t *)scratch + p->kernel_h * TINYFUSE_POINTER_BYTES;
-    tinyfuse_matmul m = tinyfuse_matmul_of(p->out_c, p->out_zero_point, channels, form);
-    int8_t *const bytes = columns + block_pixels * depth / 4 * tinyfuse_step_bytes(form);
+    int8_t *const bytes = columns + block_pixels * depth / 4 * tinyfuse_step_bytes(plain);
     int8_t *out = out_row;
     const int inside = tinyfuse_window_rows(p, in, y, rows);
     int32_t x;
     for (x = 0; x < p->out_w;) {
         const int32_t block = tinyfuse_block_pixels(p->out_w - x, block_pixels);
-        tinyfuse_windows(p, rows, inside, x, block, columns, bytes, form);
-        tinyfuse_matmul_pixels(&m, weights, columns, depth, out, p->out_c, block, form);
+        tinyfuse_windows(p, rows, inside, x, block, columns, bytes, plain);
+        tinyfuse_matmul_pixels(m, weights, columns, depth, out, p->out_c, block, form);
         out += block * p->out_c;
         x += block;
     }
     if (p->act_min > -128 || p->act_max < 127) {
         tinyfuse_clamp_row(out_row, p->out_w * p->out_c, p->act_min, p->act_max);
     }
+}
+
+TINYFUSE_INLINE void tinyfuse_conv_packed_body(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+                                               int8_t *out_row, const int8_t *weights,
+                                               const void *channels, void *scratch, int32_t block_pixels,
+                                               int form)
+{
+    tinyfuse_matmul m = tinyfuse_matmul_of(p->out_c, p->out_zero_point, channels, form);
+    tinyfuse_conv_packed_blocks(p, in, y, &m, out_row, weights, scratch, block_pixels, form);
 }
 
 /* Forms of bytes widen nothing, so that a column's inputs are copied to where they go: four to each `step` bytes
@@ -421,6 +430,44 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_row_s8(const tinyfuse_conv *p, const i
     } else {
         TINYFUSE_OF_FORM(form, tinyfuse_conv_packed, )(p, in, y, out_row, weights, channels, scratch,
                                                        block_pixels);
+    }
+}
+
+TINYFUSE_INLINE void tinyfuse_conv_tables_body(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+                                               int8_t *out_row, const int8_t *weights, const void *channels,
+                                               void *scratch, int32_t block_pixels, const int8_t *tables,
+                                               int32_t table_bytes, int form)
+{
+    tinyfuse_matmul_tables m =
+        tinyfuse_matmul_tables_of(p->out_c, p->out_zero_point, channels, tables, table_bytes, form);
+    tinyfuse_conv_packed_blocks(p, in, y, &m.matmul, out_row, weights, scratch, block_pixels,
+                                form | TINYFUSE_LOOKED_UP);
+}
+
+#define TINYFUSE_CONV_TABLES(name, form)                                                                          \
+    TINYFUSE_SHARED void name(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,               \
+                              const int8_t *weights, const void *channels, void *scratch, int32_t block_pixels,   \
+                              const int8_t *tables, int32_t table_bytes)                                          \
+    {                                                                                                             \
+        tinyfuse_conv_tables_body(p, in, y, out_row, weights, channels, scratch, block_pixels, tables, table_bytes, \
+                                  form);                                                                          \
+    }
+TINYFUSE_CONV_TABLES(tinyfuse_conv_packed_tables_wide, TINYFUSE_WIDE)
+TINYFUSE_CONV_TABLES(tinyfuse_conv_packed_tables_lanes, TINYFUSE_LANES)
+TINYFUSE_CONV_TABLES(tinyfuse_conv_packed_tables_step_line, TINYFUSE_STEP_LINE)
+
+/* The same with outputs that are looked up (tinyfuse_matmul.h): one table, or, `table_bytes` apart, one a channel. */
+TINYFUSE_INLINE void tinyfuse_conv_packed_tables_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+                                                        int8_t *out_row, const int8_t *weights, const void *channels,
+                                                        void *scratch, int32_t block_pixels, const int8_t *tables,
+                                                        int32_t table_bytes, int form)
+{
+    if (tinyfuse_short_rows(p)) {
+        tinyfuse_conv_tables_body(p, in, y, out_row, weights, channels, scratch, block_pixels, tables, table_bytes,
+                                  form);
+    } else {
+        TINYFUSE_OF_TABLES(form, tinyfuse_conv_packed, )(p, in, y, out_row, weights, channels, scratch, block_pixels,
+                                                         tables, table_bytes);
     }
 }
 

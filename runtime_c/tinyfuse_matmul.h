@@ -17,6 +17,10 @@
    weights  [out_c / 2][depth / 4][2][4] int8, then [depth] for the last of an odd count of channels;
             zeros beyond the layer's own depth. Aligned to 4.
    channels [out_c] tinyfuse_step_line or tinyfuse_requant.
+
+   Outputs may be looked up before they are stored, in a table of 256 results, or in one a channel: what follows a layer
+   element for element is then no pass of its own. A table is given by the address of the result of 0: those of -128 to
+   -1 lie before it.
 */
 #ifndef TINYFUSE_MATMUL_H
 #define TINYFUSE_MATMUL_H
@@ -34,7 +38,15 @@ enum {
     TINYFUSE_BYTES_STEP_LINE
 };
 
+/* With one of the forms of cores with the DSP extension: outputs are looked up. */
+enum { TINYFUSE_LOOKED_UP = 8 };
+
 /* Forms are constants; these say what a form is. */
+TINYFUSE_INLINE int tinyfuse_looks_up(int form)
+{
+    return (form & TINYFUSE_LOOKED_UP) != 0;
+}
+
 TINYFUSE_INLINE int tinyfuse_of_bytes(int form)
 {
     return form == TINYFUSE_BYTES || form == TINYFUSE_BYTES_STEP_LINE;
@@ -64,6 +76,19 @@ typedef struct {
 #endif
 } tinyfuse_matmul;
 
+/* The same with tables; `p` of what takes such a form is the address of this one's. `table` is that of the channel which
+   comes next, for assembly, which uses it up; the next channel's lies `table_bytes` on, 0 where one serves all. */
+typedef struct {
+    tinyfuse_matmul matmul;
+    const int8_t *table;
+    int32_t table_bytes;
+    const int8_t *tables;
+} tinyfuse_matmul_tables;
+
+#if TINYFUSE_DSP
+typedef char tinyfuse_check_tables[offsetof(tinyfuse_matmul_tables, table) == 20 ? 1 : -1];
+#endif
+
 TINYFUSE_INLINE int32_t tinyfuse_matmul_rounding(int32_t out_zero_point, int form)
 {
     return tinyfuse_on_step_line(form) ? tinyfuse_step_line_rounding(out_zero_point) : 2 * out_zero_point + 1;
@@ -88,6 +113,18 @@ TINYFUSE_INLINE tinyfuse_matmul tinyfuse_matmul_of(int32_t out_c, int32_t out_ze
     m.last = m.before + (uintptr_t)(out_c & ~1) * tinyfuse_channel_bytes(form);
 #endif
     return m;
+}
+
+TINYFUSE_INLINE tinyfuse_matmul_tables tinyfuse_matmul_tables_of(int32_t out_c, int32_t out_zero_point,
+                                                                 const void *channels, const int8_t *tables,
+                                                                 int32_t table_bytes, int form)
+{
+    tinyfuse_matmul_tables t;
+    t.matmul = tinyfuse_matmul_of(out_c, out_zero_point, channels, form);
+    t.table = tables;
+    t.table_bytes = table_bytes;
+    t.tables = tables;
+    return t;
 }
 
 /* [out_c] tinyfuse_step_line or tinyfuse_requant */
@@ -256,6 +293,18 @@ TINYFUSE_INLINE int8_t tinyfuse_channel_output(const void *channels, int32_t cha
     }
 }
 
+/* The same as it is stored, looked up where the form says so. */
+TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const void *channels, int32_t channel,
+                                              int32_t sum, int32_t rounding, int form)
+{
+    const int8_t output = tinyfuse_channel_output(channels, channel, sum, rounding, form & ~TINYFUSE_LOOKED_UP);
+    if (tinyfuse_looks_up(form)) {
+        const tinyfuse_matmul_tables *const t = (const tinyfuse_matmul_tables *)p;
+        return t->tables[channel * t->table_bytes + output];
+    }
+    return output;
+}
+
 #if TINYFUSE_DSP
 
 /* One pair of channels after the other, for a constant count of pixels. In a pair's loop:
@@ -336,9 +385,20 @@ TINYFUSE_INLINE int8_t tinyfuse_channel_output(const void *channels, int32_t cha
     TINYFUSE_PUT_1 "add r12, r10, r11\n\tstrb r4, [r12, #-2]\n\tstrb r5, [r12, #-1]\n\t"
 #define TINYFUSE_PUT_3 TINYFUSE_PUT_2 "add r12, r11\n\tstrb r6, [r12, #-2]\n\tstrb r7, [r12, #-1]\n\t"
 
+/* The outputs of a count of pixels looked up, of both channels. */
+#define TINYFUSE_LOOK_UP(s) "ldrb " s ", [r8, " s "]\n\t"
+#define TINYFUSE_LOOK_UP_PAIR(n)                                    \
+    "ldrd r8, lr, [r0, #20]\n\t"                                    \
+    TINYFUSE_EVERY_##n(TINYFUSE_LOOK_UP, "r2", "r4", "r6")          \
+    "add r8, lr\n\t"                                               \
+    TINYFUSE_EVERY_##n(TINYFUSE_LOOK_UP, "r3", "r5", "r7")          \
+    "add r8, lr\n\t"                                               \
+    "str r8, [r0, #20]\n\t"
+
 /* A loop of four steps; the first time it is entered so far from its end that whole loops remain: the bits
    of depth that count single steps and pairs of them go to N and C. */
-#define TINYFUSE_PAIRS_ASM(n, step, form)                                                    \
+#define TINYFUSE_PAIRS_ASM(n, step, form) TINYFUSE_PAIRS_THEN_ASM(n, step, form, "")
+#define TINYFUSE_PAIRS_THEN_ASM(n, step, form, then)                                         \
     {                                                                                        \
         register tinyfuse_matmul *r0 __asm("r0") = p;                                        \
         register const int8_t *r1 __asm("r1") = weights;                                     \
@@ -365,7 +425,7 @@ TINYFUSE_INLINE int8_t tinyfuse_channel_output(const void *channels, int32_t cha
                        "bne 1b\n\t"                                                          \
                        "ldr r0, [sp, #8]\n\t" TINYFUSE_OUTPUT_##form(n)                      \
                        "cmp r9, r12\n\t" /* nothing below sets flags */                      \
-                       TINYFUSE_PUT_##n                                                      \
+                       then TINYFUSE_PUT_##n                                                     \
                        "strd r9, r10, [r0, #4]\n\t"                                          \
                        "bne 6b\n\t"                                                          \
                        "pop {r4, r9}\n\t"                                                    \
@@ -375,13 +435,19 @@ TINYFUSE_INLINE int8_t tinyfuse_channel_output(const void *channels, int32_t cha
                        : "r"(r0), "r"(r2), "r"(r3)                                           \
                        : "r12", "cc", "memory");                                             \
     }
-#define TINYFUSE_PAIRS_FORMS(n)                                                    \
-    if (form == TINYFUSE_STEP_LINE) {                                              \
-        TINYFUSE_PAIRS_ASM(n, TINYFUSE_WEIGHTS_LANES TINYFUSE_STEP_##n, STEP_LINE) \
-    } else if (form == TINYFUSE_LANES) {                                           \
-        TINYFUSE_PAIRS_ASM(n, TINYFUSE_WEIGHTS_LANES TINYFUSE_STEP_##n, LANES)     \
-    } else {                                                                       \
-        TINYFUSE_PAIRS_ASM(n, TINYFUSE_WEIGHTS_WIDE TINYFUSE_STEP_##n, WIDE)       \
+#define TINYFUSE_PAIRS_FORMS(n, looked_up, then)                                                        \
+    if (form == (TINYFUSE_STEP_LINE | (looked_up))) {                                                   \
+        TINYFUSE_PAIRS_THEN_ASM(n, TINYFUSE_WEIGHTS_LANES TINYFUSE_STEP_##n, STEP_LINE, then)           \
+    } else if (form == (TINYFUSE_LANES | (looked_up))) {                                                \
+        TINYFUSE_PAIRS_THEN_ASM(n, TINYFUSE_WEIGHTS_LANES TINYFUSE_STEP_##n, LANES, then)               \
+    } else {                                                                                            \
+        TINYFUSE_PAIRS_THEN_ASM(n, TINYFUSE_WEIGHTS_WIDE TINYFUSE_STEP_##n, WIDE, then)                 \
+    }
+#define TINYFUSE_PAIRS_OF(n)                                                          \
+    if (tinyfuse_looks_up(form)) {                                                    \
+        TINYFUSE_PAIRS_FORMS(n, TINYFUSE_LOOKED_UP, TINYFUSE_LOOK_UP_PAIR(n))         \
+    } else {                                                                          \
+        TINYFUSE_PAIRS_FORMS(n, 0, "")                                                \
     }
 
 /* All channels but the last of an odd count, for `pixels` pixels; p->out_c > 1. The statements are those of
@@ -390,11 +456,11 @@ TINYFUSE_INLINE void tinyfuse_matmul_pairs_dsp(tinyfuse_matmul *p, const int8_t 
                                                const int8_t *columns, int32_t depth, int pixels, int form)
 {
     if (pixels == 3) {
-        TINYFUSE_PAIRS_FORMS(3)
+        TINYFUSE_PAIRS_OF(3)
     } else if (pixels == 2) {
-        TINYFUSE_PAIRS_FORMS(2)
+        TINYFUSE_PAIRS_OF(2)
     } else {
-        TINYFUSE_PAIRS_FORMS(1)
+        TINYFUSE_PAIRS_OF(1)
     }
 }
 
@@ -403,8 +469,9 @@ TINYFUSE_INLINE void tinyfuse_matmul_pairs_dsp(tinyfuse_matmul *p, const int8_t 
 /* The same in C. Sums are no array, and bytes are multiplied in this order, so that compilers keep all
    that the loop needs in registers. */
 TINYFUSE_INLINE void tinyfuse_matmul_pairs_c(const tinyfuse_matmul *p, const int8_t *w, const int8_t *columns,
-                                             int32_t depth, int pixels, int form)
+                                             int32_t depth, int pixels, int form_of_outputs)
 {
+    const int form = form_of_outputs & ~TINYFUSE_LOOKED_UP;
     const int32_t step = tinyfuse_step_bytes(form);
     const void *const channels = tinyfuse_matmul_channels(p, form);
     const int32_t rounding = p->rounding;
@@ -458,17 +525,17 @@ TINYFUSE_INLINE void tinyfuse_matmul_pairs_c(const tinyfuse_matmul *p, const int
             x += pixels * step;
         }
         to = TINYFUSE_MATMUL_OUT + o;
-        to[0] = tinyfuse_channel_output(channels, o, s0, rounding, form);
-        to[1] = tinyfuse_channel_output(channels, o + 1, s1, rounding, form);
+        to[0] = tinyfuse_matmul_output(p, channels, o, s0, rounding, form_of_outputs);
+        to[1] = tinyfuse_matmul_output(p, channels, o + 1, s1, rounding, form_of_outputs);
         if (pixels > 1) {
             to += out_c;
-            to[0] = tinyfuse_channel_output(channels, o, s2, rounding, form);
-            to[1] = tinyfuse_channel_output(channels, o + 1, s3, rounding, form);
+            to[0] = tinyfuse_matmul_output(p, channels, o, s2, rounding, form_of_outputs);
+            to[1] = tinyfuse_matmul_output(p, channels, o + 1, s3, rounding, form_of_outputs);
         }
         if (pixels > 2) {
             to += out_c;
-            to[0] = tinyfuse_channel_output(channels, o, s4, rounding, form);
-            to[1] = tinyfuse_channel_output(channels, o + 1, s5, rounding, form);
+            to[0] = tinyfuse_matmul_output(p, channels, o, s4, rounding, form_of_outputs);
+            to[1] = tinyfuse_matmul_output(p, channels, o + 1, s5, rounding, form_of_outputs);
         }
     }
 }
@@ -487,8 +554,10 @@ TINYFUSE_INLINE void tinyfuse_matmul_pairs(tinyfuse_matmul *p, const int8_t *wei
 
 /* The last of an odd count of channels. */
 TINYFUSE_INLINE void tinyfuse_matmul_odd(const tinyfuse_matmul *p, const int8_t *weights,
-                                         const int8_t *columns, int32_t depth, int32_t pixels, int form)
+                                         const int8_t *columns, int32_t depth, int32_t pixels,
+                                         int form_of_outputs)
 {
+    const int form = form_of_outputs & ~TINYFUSE_LOOKED_UP;
     const int32_t last = p->out_c - 1, step = tinyfuse_step_bytes(form);
     const int8_t *const w = weights + depth * last;
     const void *const channels = tinyfuse_matmul_channels(p, form);
@@ -501,7 +570,7 @@ TINYFUSE_INLINE void tinyfuse_matmul_odd(const tinyfuse_matmul *p, const int8_t 
             sum = tinyfuse_products(sum, x, w + k, form);
             x += step * pixels;
         }
-        out[i * p->out_c + last] = tinyfuse_channel_output(channels, last, sum, p->rounding, form);
+        out[i * p->out_c + last] = tinyfuse_matmul_output(p, channels, last, sum, p->rounding, form_of_outputs);
     }
 }
 
@@ -525,6 +594,9 @@ TINYFUSE_MATMUL(tinyfuse_matmul_lanes, TINYFUSE_LANES)
 TINYFUSE_MATMUL(tinyfuse_matmul_step_line, TINYFUSE_STEP_LINE)
 TINYFUSE_MATMUL(tinyfuse_matmul_bytes, TINYFUSE_BYTES)
 TINYFUSE_MATMUL(tinyfuse_matmul_bytes_step_line, TINYFUSE_BYTES_STEP_LINE)
+TINYFUSE_MATMUL(tinyfuse_matmul_tables_wide, TINYFUSE_WIDE | TINYFUSE_LOOKED_UP)
+TINYFUSE_MATMUL(tinyfuse_matmul_tables_lanes, TINYFUSE_LANES | TINYFUSE_LOOKED_UP)
+TINYFUSE_MATMUL(tinyfuse_matmul_tables_step_line, TINYFUSE_STEP_LINE | TINYFUSE_LOOKED_UP)
 
 /* How many of `left` pixels the next block takes, at most `most` (2 or 3); with 3, a row of two or more
    leaves no single pixel for its end. */
@@ -540,23 +612,42 @@ TINYFUSE_INLINE int32_t tinyfuse_block_pixels(int32_t left, int32_t most)
      : (form) == TINYFUSE_BYTES_STEP_LINE ? name##_bytes_step_line##of \
      : (form) == TINYFUSE_BYTES ? name##_bytes##of : name##_wide##of)
 
+/* The same with tables, of a form without the flag. */
+#define TINYFUSE_OF_TABLES(form, name, of)                           \
+    ((form) == TINYFUSE_STEP_LINE ? name##_tables_step_line##of      \
+     : (form) == TINYFUSE_LANES ? name##_tables_lanes##of : name##_tables_wide##of)
+
+#define TINYFUSE_MATMUL_OF(form, of)                                                                 \
+    (tinyfuse_looks_up(form) ? TINYFUSE_OF_TABLES((form) & ~TINYFUSE_LOOKED_UP, tinyfuse_matmul, of) \
+                             : TINYFUSE_OF_FORM(form, tinyfuse_matmul, of))
+
+/* Where the next block goes, from its first channel's table on. */
+TINYFUSE_INLINE void tinyfuse_matmul_to(tinyfuse_matmul *p, int8_t *out, int form)
+{
+    p->out = out;
+    if (tinyfuse_looks_up(form)) {
+        tinyfuse_matmul_tables *const t = (tinyfuse_matmul_tables *)p;
+        t->table = t->tables;
+    }
+}
+
 /* One block: all out_c channels, as `p` has them, of 1 to 3 pixels to `out`. `depth` is a multiple of 4, `form` a
    constant; where out_c is one, too, half of this is never compiled. */
 TINYFUSE_INLINE void tinyfuse_matmul_pixels(tinyfuse_matmul *p, const int8_t *weights, const int8_t *columns,
                                             int32_t depth, int8_t *out, int32_t out_c, int32_t pixels, int form)
 {
-    p->out = out;
+    tinyfuse_matmul_to(p, out, form);
     if (out_c == 1) {
     } else if (pixels == 3) {
-        TINYFUSE_OF_FORM(form, tinyfuse_matmul, _3)(p, weights, columns, depth);
+        TINYFUSE_MATMUL_OF(form, _3)(p, weights, columns, depth);
     } else if (pixels == 2) {
-        TINYFUSE_OF_FORM(form, tinyfuse_matmul, _2)(p, weights, columns, depth);
+        TINYFUSE_MATMUL_OF(form, _2)(p, weights, columns, depth);
     } else {
-        TINYFUSE_OF_FORM(form, tinyfuse_matmul, _1)(p, weights, columns, depth);
+        TINYFUSE_MATMUL_OF(form, _1)(p, weights, columns, depth);
     }
     if (out_c & 1) {
         p->out = out; /* assembly moves it on */
-        TINYFUSE_OF_FORM(form, tinyfuse_matmul, _odd)(p, weights, columns, depth, pixels);
+        TINYFUSE_MATMUL_OF(form, _odd)(p, weights, columns, depth, pixels);
     }
 }
 

@@ -6,7 +6,8 @@
             for channels beyond out_c; 16 bytes more at the end, which are read but don't count.
    channels [ceil(out_c / 4)][3][4] int32: of four channels the biases, with -zero point * sum of
             weights folded in; the multipliers; the shifts (at most 0). With `one_scale`, a constant, all
-            channels have one multiplier and shift: [4] multipliers, [4] shifts, [ceil(out_c / 4)][4] biases
+            channels have one multiplier and shift: [4] multipliers, [4] shifts, [ceil(out_c / 4)][4] biases, groups
+            being even in number
 */
 #ifndef TINYFUSE_MATMUL_MVE_H
 #define TINYFUSE_MATMUL_MVE_H
@@ -25,7 +26,8 @@ typedef struct {
     int32_t turns; /* twice the turns after the first, and one more where another run follows */
 } tinyfuse_mve_run;
 
-enum { TINYFUSE_MVE_BLOCK_CODE = 56, TINYFUSE_MVE_TURN = 4 }; /* bytes of a block's code; blocks of a turn */
+/* bytes of a block's code, of two pixels, of one alone; blocks of a turn */
+enum { TINYFUSE_MVE_BLOCK_CODE = 56, TINYFUSE_MVE_ALONE_CODE = 68, TINYFUSE_MVE_TURN = 4 };
 
 /* A layer's arguments for its pixels. The assembly uses up the first three, which lie in front of what it
    loads with them, and loads x0 and x1, act_min and act_max in pairs. */
@@ -40,6 +42,7 @@ typedef struct {
     const int32_t *bias;
     int32_t act_min, act_max;
     int32_t group_bytes; /* of the weights of four channels */
+    int32_t skip_alone, turns_alone; /* of eight channels of one pixel, as a run's */
 } tinyfuse_mve_job;
 
 /* Says that a run has so many blocks of sixteen inputs, and whether another one follows. */
@@ -63,6 +66,8 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
     }
     job->blocks = p->depth >> 4;
     job->rest = p->depth & 15;
+    job->skip_alone = job->inputs.skip / TINYFUSE_MVE_BLOCK_CODE * TINYFUSE_MVE_ALONE_CODE;
+    job->turns_alone = job->inputs.turns + (job->rest > 0);
     job->weights = weights;
     job->bias = one_scale ? channels + 8 : channels;
     job->act_min = p->act_min;
@@ -250,9 +255,8 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
                    : TINYFUSE_MATMUL_OPERANDS)
 
 /* All channels of the inputs x0 to out0, eight at a time; the job's biases are used up. Where four or fewer
-   are left, both halves compute the same. `next`: from one group's biases to the next. q6: where the
-   eight lie, the halves in turn. */
-#define TINYFUSE_MATMUL_ONE(next, first, second, values)                                           \
+   are left, both halves compute the same. q6: where the eight lie, the halves in turn. */
+#define TINYFUSE_MATMUL_ONE                                                                        \
     __asm volatile(TINYFUSE_MATMUL_BEGIN("16")                                                     \
                    "movs r2, #0\n\t"                                                               \
                    "mov.w r3, #0x00010001\n\t"                                                     \
@@ -269,14 +273,14 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
                    "cmp r9, #4\n\t"                                                                \
                    "itt gt\n\t"                                                                    \
                    "addgt r5, r1\n\t"                                                              \
-                   "addgt r11, " next "\n\t"                                                       \
+                   "addgt r11, #48\n\t"                                                            \
                    "ldm r11, {r8, r10, r12, lr}\n\t"                                               \
                    "ldr r1, [r7, %[x0]]\n\t"                                                       \
                    "ldr r9, [r7, %[blocks]]\n\t"                                                   \
                    TINYFUSE_DOT_TWO_GROUPS                                                         \
-                   "ldm r7, {r0, r2, r4, r6" values "}\n\t"                                        \
-                   first second                                                                    \
-                   "add r11, " next "\n\t"                                                         \
+                   "ldm r7, {r0, r2, r4, r6}\n\t"                                                  \
+                   TINYFUSE_SCALE4_FIRST TINYFUSE_SCALE4_SECOND                                    \
+                   "add r11, #48\n\t"                                                              \
                    "str r11, [r7, %[bias]]\n\t"                                                    \
                    "vqmovnb.s32 q0, q0\n\t"                                                        \
                    "vqmovnt.s32 q0, q1\n\t"                                                        \
@@ -293,6 +297,83 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
                    TINYFUSE_ASM_END                                                                \
                    :                                                                               \
                    : TINYFUSE_MATMUL_OPERANDS)
+
+/* A block of sixteen inputs times eight channels, in the registers of TINYFUSE_DOT_TWO_GROUPS: TINYFUSE_MVE_ALONE_CODE
+   bytes of code. */
+#define TINYFUSE_MATMUL_ALONE_BLOCK                                                                \
+    "vldrb.8 q3, [r3, #16]\n\t"                                                                    \
+    "vldrb.8 q0, [r1], #16\n\t"                                                                    \
+    "vmladava.s8 r2, q0, q3\n\t"                                                                   \
+    "vldrb.8 q2, [r3, #32]\n\t"                                                                    \
+    "vmladava.s8 r4, q0, q2\n\t"                                                                   \
+    "vldrb.8 q3, [r3, #48]\n\t"                                                                    \
+    "vmladava.s8 r6, q0, q3\n\t"                                                                   \
+    "vldrb.8 q2, [r3], #64\n\t"                                                                    \
+    "vmladava.s8 r0, q0, q2\n\t"                                                                   \
+    "vldrb.8 q3, [r5, #16]\n\t"                                                                    \
+    "vmladava.s8 r10, q0, q3\n\t"                                                                  \
+    "vldrb.8 q2, [r5, #32]\n\t"                                                                    \
+    "vmladava.s8 r12, q0, q2\n\t"                                                                  \
+    "vldrb.8 q3, [r5, #48]\n\t"                                                                    \
+    "vmladava.s8 lr, q0, q3\n\t"                                                                   \
+    "vldrb.8 q2, [r5], #64\n\t"                                                                    \
+    "vmladava.s8 r8, q0, q2\n\t"
+
+/* TINYFUSE_MATMUL_ONE with one scale, for groups that come by two: one's weights begin where the other's end. `turns_alone`
+   is as a run's turns, one more where there is a rest. Even channels' sums go to q0, odd ones' to q1, so that
+   narrowing puts them side by side. */
+#define TINYFUSE_MATMUL_ALONE(scale, clamp)                                                        \
+    __asm volatile(TINYFUSE_MATMUL_BEGIN("16")                                                     \
+                   "ldr r11, [r7, %[bias]]\n\t"                                                    \
+                   "push {r7}\n\t"                                                                 \
+                   "1:\n\t"                                                                        \
+                   "ldr r1, [r7, %[x0]]\n\t"                                                       \
+                   "ldr r9, [r7, %[group_bytes]]\n\t"                                              \
+                   "mov r3, r5\n\t"                                                                \
+                   "add r5, r9\n\t"                                                                \
+                   "ldr r9, [r7, %[skip_alone]]\n\t"                                               \
+                   "ldr r7, [r7, %[turns_alone]]\n\t"                                              \
+                   "ldm r11!, {r0, r2, r4, r6, r8, r10, r12, lr}\n\t"                              \
+                   "add pc, r9\n\t"                                                                \
+                   "nop\n\t"                                                                       \
+                   "2:\n\t"                                                                        \
+                   TINYFUSE_MATMUL_ALONE_BLOCK TINYFUSE_MATMUL_ALONE_BLOCK                         \
+                   TINYFUSE_MATMUL_ALONE_BLOCK TINYFUSE_MATMUL_ALONE_BLOCK                         \
+                   "subs r7, #2\n\t"                                                               \
+                   "bpl 2b\n\t"                                                                    \
+                   "adds r7, #1\n\t"                                                               \
+                   "bmi 3f\n\t"                                                                    \
+                   "ldr r7, [sp]\n\t"                                                              \
+                   "ldr r9, [r7, %[rest]]\n\t"                                                     \
+                   "vctp.8 r9\n\t"                                                                 \
+                   "vpst\n\t"                                                                      \
+                   "vldrbt.8 q0, [r1]\n\t"                                                         \
+                   TINYFUSE_REST_OF("r3", "r0") TINYFUSE_REST_OF("r3", "r2")                       \
+                   TINYFUSE_REST_OF("r3", "r4") TINYFUSE_REST_OF("r3", "r6")                       \
+                   TINYFUSE_REST_OF("r5", "r8") TINYFUSE_REST_OF("r5", "r10")                      \
+                   TINYFUSE_REST_OF("r5", "r12") TINYFUSE_REST_OF("r5", "lr")                      \
+                   "3:\n\t"                                                                        \
+                   "vmov q0[2], q0[0], r0, r8\n\t"                                                 \
+                   "vmov q0[3], q0[1], r4, r12\n\t"                                                \
+                   "vmov q1[2], q1[0], r2, r10\n\t"                                                \
+                   "vmov q1[3], q1[1], r6, lr\n\t"                                                 \
+                   "ldr r7, [sp]\n\t"                                                              \
+                   "ldm r7, {r0, r2, r4, r6, r8, r10, r12}\n\t"                                    \
+                   scale                                                                           \
+                   "vqmovnb.s32 q0, q0\n\t"                                                        \
+                   "vqmovnt.s32 q0, q1\n\t"                                                        \
+                   "vqadd.s16 q0, q0, r6\n\t"                                                      \
+                   clamp                                                                           \
+                   "vctp.16 r4\n\t"                                                                \
+                   "vpst\n\t"                                                                      \
+                   "vstrbt.16 q0, [r0], #8\n\t"                                                    \
+                   "subs r4, #8\n\t"                                                               \
+                   "stm r7, {r0, r2, r4}\n\t"                                                      \
+                   "bgt 1b\n\t"                                                                    \
+                   "pop {r7}\n\t"                                                                  \
+                   TINYFUSE_ASM_END                                                                \
+                   :                                                                               \
+                   : TINYFUSE_MVE_JOB(skip_alone), TINYFUSE_MVE_JOB(turns_alone), TINYFUSE_MATMUL_OPERANDS)
 
 /* A block of sixteen inputs of both pixels, for four channels: TINYFUSE_MVE_BLOCK_CODE bytes of code. */
 #define TINYFUSE_DOT_BLOCK                                                                         \
@@ -413,12 +494,14 @@ TINYFUSE_SHARED void tinyfuse_one_scale_two(tinyfuse_mve_job *job)
 
 TINYFUSE_SHARED void tinyfuse_matmul_one(tinyfuse_mve_job *job)
 {
-    TINYFUSE_MATMUL_ONE("#48", TINYFUSE_SCALE4_FIRST, TINYFUSE_SCALE4_SECOND, "");
+    TINYFUSE_MATMUL_ONE;
 }
 
 TINYFUSE_SHARED void tinyfuse_one_scale_one(tinyfuse_mve_job *job)
 {
-    TINYFUSE_MATMUL_ONE("#16", TINYFUSE_SCALE4_SHARED("q0"), TINYFUSE_SCALE4_SHARED("q1"), ", r8, r10, r12");
+    TINYFUSE_MATMUL_ALONE(TINYFUSE_SCALE4_SHARED("q0") TINYFUSE_SCALE4_SHARED("q1"),
+                          "vmax.s16 q0, q0, q4\n\t"
+                          "vmin.s16 q0, q0, q5\n\t");
 }
 
 #else

@@ -9,29 +9,38 @@ typedef struct {
     int32_t in_c, out_c, out_zero_point, act_min, act_max, block;
 } tinyfuse_pointwise;
 
-TINYFUSE_INLINE void tinyfuse_pointwise_body(const tinyfuse_pointwise *p, const int8_t *in,
-                                             int32_t pixels, int8_t *out, const int8_t *weights,
-                                             const void *channels, void *scratch, int form)
+/* `m`: of the layer, with tables where `form` says so. */
+TINYFUSE_INLINE void tinyfuse_pointwise_blocks(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels,
+                                               tinyfuse_matmul *m, int8_t *out, const int8_t *weights, void *scratch,
+                                               int form)
 {
     int8_t *const columns = (int8_t *)scratch;
-    tinyfuse_matmul m = tinyfuse_matmul_of(p->out_c, p->out_zero_point, channels, form);
-    const int32_t step = tinyfuse_step_bytes(form);
+    const int plain = form & ~TINYFUSE_LOOKED_UP;
+    const int32_t step = tinyfuse_step_bytes(plain);
     int8_t *const first = out;
     int32_t left = pixels;
     while (left > 0) {
         const int32_t block = tinyfuse_block_pixels(left, p->block);
         int32_t i;
         for (i = 0; i < block; ++i) {
-            (void)tinyfuse_widen(in, p->in_c / 4, columns + step * i, step * block, form);
+            (void)tinyfuse_widen(in, p->in_c / 4, columns + step * i, step * block, plain);
             in += p->in_c;
         }
-        tinyfuse_matmul_pixels(&m, weights, columns, p->in_c, out, p->out_c, block, form);
+        tinyfuse_matmul_pixels(m, weights, columns, p->in_c, out, p->out_c, block, form);
         out += block * p->out_c;
         left -= block;
     }
     if (p->act_min > -128 || p->act_max < 127) {
         tinyfuse_clamp_row(first, pixels * p->out_c, p->act_min, p->act_max);
     }
+}
+
+TINYFUSE_INLINE void tinyfuse_pointwise_body(const tinyfuse_pointwise *p, const int8_t *in,
+                                             int32_t pixels, int8_t *out, const int8_t *weights,
+                                             const void *channels, void *scratch, int form)
+{
+    tinyfuse_matmul m = tinyfuse_matmul_of(p->out_c, p->out_zero_point, channels, form);
+    tinyfuse_pointwise_blocks(p, in, pixels, &m, out, weights, scratch, form);
 }
 
 #define TINYFUSE_POINTWISE(name, form)                                                            \
@@ -55,6 +64,30 @@ TINYFUSE_INLINE void tinyfuse_pointwise_s8(const tinyfuse_pointwise *p, const in
                                            const void *channels, void *scratch, int form)
 {
     TINYFUSE_OF_FORM(form, tinyfuse_pointwise, )(p, in, pixels, out, weights, channels, scratch);
+}
+
+#define TINYFUSE_POINTWISE_TABLES(name, form)                                                            \
+    TINYFUSE_SHARED void name(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels,             \
+                              int8_t *out, const int8_t *weights, const void *channels,                  \
+                              void *scratch, const int8_t *tables, int32_t table_bytes)                  \
+    {                                                                                                    \
+        tinyfuse_matmul_tables m =                                                                       \
+            tinyfuse_matmul_tables_of(p->out_c, p->out_zero_point, channels, tables, table_bytes, form); \
+        tinyfuse_pointwise_blocks(p, in, pixels, &m.matmul, out, weights, scratch,                       \
+                                  (form) | TINYFUSE_LOOKED_UP);                                          \
+    }
+TINYFUSE_POINTWISE_TABLES(tinyfuse_pointwise_tables_wide, TINYFUSE_WIDE)
+TINYFUSE_POINTWISE_TABLES(tinyfuse_pointwise_tables_lanes, TINYFUSE_LANES)
+TINYFUSE_POINTWISE_TABLES(tinyfuse_pointwise_tables_step_line, TINYFUSE_STEP_LINE)
+
+/* The same with outputs that are looked up (tinyfuse_matmul.h): one table, or, `table_bytes` apart, one a channel. */
+TINYFUSE_INLINE void tinyfuse_pointwise_tables_s8(const tinyfuse_pointwise *p, const int8_t *in,
+                                                  int32_t pixels, int8_t *out, const int8_t *weights,
+                                                  const void *channels, void *scratch, const int8_t *tables,
+                                                  int32_t table_bytes, int form)
+{
+    TINYFUSE_OF_TABLES(form, tinyfuse_pointwise, )(p, in, pixels, out, weights, channels, scratch, tables,
+                                                   table_bytes);
 }
 
 #endif

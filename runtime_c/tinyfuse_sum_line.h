@@ -51,6 +51,48 @@ TINYFUSE_INLINE int32x4_t tinyfuse_sum_line4(const tinyfuse_sum_line *p, int32x4
     return vminq_s32(vmaxq_s32(sum, vdupq_n_s32(p->act_min)), vdupq_n_s32(p->act_max));
 }
 
+/* Eight elements a turn, of which narrowing puts the first four and the others in turn; `clamp` saturates or clamps them
+   in 16 bits. */
+#define TINYFUSE_SUM_LINE_EIGHTS(clamp)                                                            \
+    __asm volatile("dls lr, %[eights]\n\t"                                                         \
+                   "1:\n\t"                                                                        \
+                   "vldrb.s32 q0, [%[a]], #4\n\t"                                                  \
+                   "vldrb.s32 q1, [%[b]], #4\n\t"                                                  \
+                   "vmlas.s32 q0, %q[a_factor], %[offset]\n\t"                                     \
+                   "vldrb.s32 q2, [%[a]], #4\n\t"                                                  \
+                   "vmla.s32 q0, q1, %[b_factor]\n\t"                                              \
+                   "vldrb.s32 q1, [%[b]], #4\n\t"                                                  \
+                   "vmlas.s32 q2, %q[a_factor], %[offset]\n\t"                                     \
+                   "vshl.s32 q0, %[shift]\n\t"                                                     \
+                   "vmla.s32 q2, q1, %[b_factor]\n\t"                                              \
+                   "vqmovnb.s32 q0, q0\n\t"                                                        \
+                   "vshl.s32 q2, %[shift]\n\t"                                                     \
+                   "vqmovnt.s32 q0, q2\n\t" clamp                                                  \
+                   "vstrb.16 q0, [%[out], %q[places]]\n\t"                                         \
+                   "add %[out], #8\n\t"                                                            \
+                   "le lr, 1b\n\t"                                                                 \
+                   : [a] "+l"(a), [b] "+l"(b), [out] "+r"(out)                                     \
+                   : [eights] "r"(eights), [offset] "r"(p->offset), [b_factor] "r"(p->b_factor),   \
+                     [shift] "r"(-p->shift), [a_factor] "w"(vdupq_n_s32(p->a_factor)),             \
+                     [places] "w"(places), [least] "w"(vdupq_n_s16((int16_t)p->act_min)),          \
+                     [most] "w"(vdupq_n_s16((int16_t)p->act_max))                                  \
+                   : "lr", "cc", "memory", "q0", "q1", "q2")
+
+/* `eights` times eight elements, one or more; returns the place after their results. */
+TINYFUSE_INLINE int8_t *tinyfuse_sum_line_eights(const tinyfuse_sum_line *p, const int8_t *a, const int8_t *b,
+                                                 int8_t *out, int32_t eights)
+{
+    const uint16x8_t steps = vidupq_n_u16(0, 1);
+    const uint16x8_t places = vaddq_u16(vshrq_n_u16(steps, 1), vshlq_n_u16(vandq_u16(steps, vdupq_n_u16(1)), 2));
+    if (p->act_min == -128 && p->act_max == 127) {
+        TINYFUSE_SUM_LINE_EIGHTS("vqmovnb.s16 q0, q0\n\t");
+    } else {
+        TINYFUSE_SUM_LINE_EIGHTS("vmax.s16 q0, q0, %q[least]\n\t"
+                                 "vmin.s16 q0, q0, %q[most]\n\t");
+    }
+    return out;
+}
+
 #endif
 
 /* `count` elements; `out` may be `a` or `b`, or lie below them. */
@@ -58,9 +100,13 @@ TINYFUSE_INLINE void tinyfuse_sum_line_s8(const tinyfuse_sum_line *p, const int8
                                           int8_t *out, int32_t count)
 {
 #if TINYFUSE_MVE
-    for (; count >= 8; count -= 8) {
-        vstrbq_s32(out, tinyfuse_sum_line4(p, vldrbq_s32(a), vldrbq_s32(b)));
-        vstrbq_s32(out + 4, tinyfuse_sum_line4(p, vldrbq_s32(a + 4), vldrbq_s32(b + 4)));
+    if (count >= 8) {
+        const int32_t done = count & ~7;
+        out = tinyfuse_sum_line_eights(p, a, b, out, count >> 3);
+        a += done;
+        b += done;
+        count &= 7;
+    }
 #else
     for (; count >= 8; count -= 8) {
         out[0] = tinyfuse_sum_line_one(p, a[0], b[0]);
@@ -71,11 +117,11 @@ TINYFUSE_INLINE void tinyfuse_sum_line_s8(const tinyfuse_sum_line *p, const int8
         out[5] = tinyfuse_sum_line_one(p, a[5], b[5]);
         out[6] = tinyfuse_sum_line_one(p, a[6], b[6]);
         out[7] = tinyfuse_sum_line_one(p, a[7], b[7]);
-#endif
         a += 8;
         b += 8;
         out += 8;
     }
+#endif
     for (; count > 0; --count) {
         *out++ = tinyfuse_sum_line_one(p, *a++, *b++);
     }

@@ -16,6 +16,7 @@ from typing import Any
 from tinyfuse.errors import UsageError
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement, TensorAccess
+from tinyfuse.kernels.element import Element
 from tinyfuse.kernels.registry import KERNELS
 from tinyfuse.kernels.rows import element_count, input_pointer, row_pointer
 from tinyfuse.ops import FAMILIES, base
@@ -29,6 +30,7 @@ __all__ = [
     "Constant",
     "ConstantInput",
     "Context",
+    "Element",
     "Input",
     "Kernel",
     "Let",

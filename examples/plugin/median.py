@@ -2,7 +2,8 @@
 reports nonsense.
 
 TensorFlow Lite has no such operator. A converter writes two MINIMUMs and two MAXIMUMs, each of which goes through all
-values; the pattern below, which has three inputs and reads two of them twice, puts MEDIAN_OF_THREE in their place.
+values; the pattern below, which has three inputs and reads two of them twice, puts MEDIAN_OF_THREE in their place. Where
+other elementwise operators follow, it is computed in one loop with them.
 """
 
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 from tinyfuse.plugin import (
     SAME_ROW,
     Call,
+    Element,
     Input,
     Kernel,
     Operator,
@@ -32,6 +34,9 @@ class MedianRow(Kernel):
     folder = Path(__file__).parent
     by_row, whole, rings = True, True, True
     in_place = (0, 1, 2)
+
+    def element(self, op):
+        return Element("median_of_three", "choices", prefix="", fours=False)
 
     def call(self, op, site, context):
         pointers = (input_pointer(site, index) for index in range(3))

@@ -262,3 +262,67 @@ def test_constants_that_a_pattern_names_are_handed_on() -> None:
     assert [found[node] for node in (source, first, second)] == [
         graph.inputs[0], graph.ops[0].inputs[1], graph.ops[1].inputs[1],
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("target", ["host", pytest.param("cortex-m4", marks=needs_qemu)])
+def test_a_pattern_joins_a_loop(target: str) -> None:
+    s = Sketch(4)
+    s.results = (0.05, 3)
+    frames = [s.value((1, 9, 8, 6)) for _ in range(3)]
+    a, b, c = (s.conv(frame, 5, (3, 3)) for frame in frames)
+
+    def of(kind: str, x: Value, y: Value) -> Value:
+        result = s.value(a.shape, a.scale, a.zero_point)
+        s.model.op(kind, [x.index, y.index], [result.index])
+        return result
+
+    median = of("MAXIMUM", of("MINIMUM", a, b), of("MINIMUM", of("MAXIMUM", a, b), c))
+    data = s.build(frames, [s.conv(s.add(s.add(median, b, kind="MUL"), c), 4, (1, 1))])
+    with plugins([MEDIAN]):
+        plan = plan_of(data, target, kernels="tinyfuse")
+        (loop,) = (op for op in plan.graph.ops if op.kind == "MERGED")
+        assert loop.attributes.kinds == ("MEDIAN_OF_THREE", "MUL", "ADD")
+        assert_exact(plan)
+
+
+FUNCTION = """
+import numpy as np
+from tinyfuse.plugin import Kernel, OpFamily, Pattern, Plugin, chain
+
+class Nowhere(Kernel):
+    name = "nowhere"
+
+    def call(self, op, site, context):
+        raise AssertionError("a table computes it")
+
+class Size(OpFamily):
+    kind = "SIZE"
+    elementwise = True
+    in_files = False
+    kernels = (Nowhere(),)
+
+    def reference(self, op, x):
+        return (np.minimum(np.abs(x.astype(np.int16)), 127).astype(np.int8),)
+
+def meant(ops):
+    return ops[0].input.quant == ops[1].output.quant
+
+PLUGIN = Plugin((Size(),), (Pattern("size", chain("ABS", "ABS"), "SIZE", meant),))
+"""
+
+
+@needs_qemu
+def test_a_convolution_looks_a_plugins_function_up(tmp_path: Path) -> None:
+    (tmp_path / "size.py").write_text(FUNCTION)
+    s = Sketch(4)
+    x = s.value((1, 9, 8, 6))
+    s.results = (0.05, 0)
+    y = s.conv(x, 8, (1, 1))
+    for _ in range(2):
+        before, y = y, s.value(y.shape, 0.05, 0)
+        s.model.op("ABS", [before.index], [y.index])
+    with plugins([str(tmp_path / "size.py")]):
+        plan = plan_of(s.build([x], [s.unary(y, "LEAKY_RELU")]), "cortex-m4", kernels="tinyfuse")
+        (op,) = plan.graph.ops
+        assert (op.kind, op.attributes.kinds) == ("LOOKED_UP", ("CONV_2D", "SIZE", "LEAKY_RELU"))
+        assert_exact(plan)

@@ -27,6 +27,7 @@ from random_graphs import Sketch
 from signal_models import SIGNAL_MODELS
 from sliding_models import padded
 from stream_models import STREAM_MODELS
+from test_looked_up import layers
 from test_merged import loops, wide_loops
 from test_slice_at import sliced
 from test_sliding_rings import chain
@@ -39,7 +40,7 @@ from uint8_models import CASES as UINT8
 from tinyfuse.compiler import compile_graph
 from tinyfuse.ir import Graph, Op
 from tinyfuse.kernels.base import Context
-from tinyfuse.kernels.registry import kernels_of
+from tinyfuse.kernels.registry import kernels_for, kernels_of
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.schedule.select import whole_kernel
@@ -55,6 +56,9 @@ SHAPES = (
     Shape("FULLY_CONNECTED", 1, 1, 20, 5, per_channel=False, weights_zero_point=3),
 )  # fmt: skip
 
+
+#: of merged operators
+LOOPS = (1, 3, 4, 8)
 
 #: of the models with state, those that have kernels which no other one has
 STREAMS = ("every kind of state", "svdf of float32", "svdf of float32, tanh", "lstm of int16", "lstm of float32")
@@ -86,6 +90,7 @@ def modules(target: str, turn: int = 0, turns: int = 1) -> list[Plan]:
         plan(side_by_side(chosen), target, weights="unpacked", **apart),
         plan(side_by_side(layers_by_two()), target, weights="winograd", **apart),
         plan(side_by_side(layers_of_int16()), target, weights="unpacked", **apart),
+        plan(side_by_side(layers_to_join()), target, weights="unpacked", **apart),
         *(plan(side_by_side(part), target, weights="compressed", **apart) for part in _compressed_parts()),
         plan(side_by_side(chosen), target, **ram),
         plan(side_by_side(layers_of_int4()), target, **apart),
@@ -105,7 +110,8 @@ def modules(target: str, turn: int = 0, turns: int = 1) -> list[Plan]:
         *(plan(data, target, kernels="tinyfuse") for data in _computed_operands()),
         *(plan(data, target, kernels="tinyfuse") for data in _computed_layers()),
         partial(tiled_plan, _expanded(), target, ((1, 2), (3, 8)), together=True, kernels="tinyfuse"),
-        partial(_merged, target),
+        partial(_side_by_side, [*loops(LOOPS), *wide_loops(LOOPS, "int16"), *wide_loops(LOOPS, "float32")], target),
+        *(partial(_side_by_side, found, target) for found in [_looked_up(target)] if found),
     ]  # fmt: skip
     return named_apart([make() for make in makers[turn::turns]])
 
@@ -139,16 +145,29 @@ def _computed_layers() -> Iterator[bytes]:
         yield COMPUTED[name if "," in name else f"{name}, all computed"]
 
 
-def _merged(target: str) -> Plan:
-    """Loops with every operator that they may have, whether they pay or not."""
-    shape = (1, 3, 4, 8)
-    found = [*loops(shape), *wide_loops(shape, "int16"), *wide_loops(shape, "float32")]
-    tensors = dict.fromkeys(tensor for op in found for tensor in (*op.activations, *op.outputs))
-    named = {tensor: replace(tensor, name=f"t{n}", index=n) for n, tensor in enumerate(tensors)}
-    ops = [replace(op.reading(named), outputs=(named[op.output],)) for op in found]
+def _side_by_side(found: list[Op], target: str) -> Plan:
+    """Operators of ours, whether they pay or not."""
+    ops = list[Op]()
+    for op in found:
+        tensors = dict.fromkeys((*op.activations, *op.outputs))
+        named = {
+            tensor: replace(tensor, name=f"t{n}_{len(ops)}", index=100 * len(ops) + n)
+            for n, tensor in enumerate(tensors)
+        }
+        ops.append(replace(op.reading(named), outputs=(named[op.output],)))
     inputs = tuple(dict.fromkeys(tensor for op in ops for tensor in op.activations))
     graph = Graph("model.tflite", "0" * 64, tuple(ops), inputs, tuple(op.output for op in ops))
     return compile_graph(graph, load_target(target), Options("net", kernels="tinyfuse"))
+
+
+def _looked_up(target: str) -> list[Op]:
+    """One of each form that the target has."""
+    context, found = Context(load_target(target), kernels="tinyfuse"), {}
+    for op in layers():
+        for kernel in kernels_for(op):
+            if kernel.accepts(op, context):
+                found.setdefault((kernel.name, kernel.path(op, True, context)), op)
+    return list(found.values())
 
 
 def _expanded() -> bytes:
@@ -218,6 +237,17 @@ def layers_of_int16() -> Iterator[Op]:
         yield replace(op, outputs=(replace(op.output, quant=replace(op.output.quant, zero_point=(-128,))),))
 
 
+def layers_to_join() -> Iterator[Op]:
+    """Layers of even counts of channels, in both forms, for cores without the DSP extension: pointwise, whole and in a
+    batch; of windows; dense."""
+    rng = np.random.default_rng(11)
+    pointwise = (Shape("CONV_2D", 3, 5, 8, 6, batch=batch) for batch in (1, 2))
+    for shape in (*pointwise, Shape("CONV_2D", 3, 5, 3, 4, (3, 3)), Shape("FULLY_CONNECTED", 1, 1, 37, 6)):
+        op = make_op(shape, rng)
+        for zero_point in (-128, 3):
+            yield replace(op, outputs=(replace(op.output, quant=replace(op.output.quant, zero_point=(zero_point,))),))
+
+
 def layers_for_helium() -> Iterator[Op]:
     """Rectified and not: depthwise layers wide enough for chunks of columns, and convolutions by runs. A 1x1 convolution
     whose outputs may lie over its inputs."""
@@ -230,10 +260,11 @@ def layers_for_helium() -> Iterator[Op]:
         yield replace(op, outputs=(replace(op.output, quant=replace(op.output.quant, zero_point=(zero_point,))),))
 
 
-#: for every function of four pixels times two channels
+#: for every function of convolutions by two channels at a time: four pixels, and weights in registers
 _FOUR_SHAPES = (
     Shape("CONV_2D", 2, 5, 16, 8), Shape("CONV_2D", 2, 5, 32, 8), Shape("CONV_2D", 2, 5, 24, 6),
-    Shape("CONV_2D", 5, 5, 8, 6, (1, 1), (2, 2)), Shape("CONV_2D", 3, 8, 16, 6, (3, 3)), Shape("CONV_2D", 4, 9, 3, 6, (3, 3), (2, 2)),
+    Shape("CONV_2D", 5, 5, 8, 6, (1, 1), (2, 2)), Shape("CONV_2D", 3, 8, 16, 6, (3, 3)), Shape("CONV_2D", 3, 4, 64, 6, (3, 3)),
+    Shape("CONV_2D", 6, 17, 3, 16, (3, 3), (2, 2), padding="VALID"),
 )  # fmt: skip
 
 

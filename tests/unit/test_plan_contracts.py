@@ -22,6 +22,7 @@ from conv_cases import Shape, make_op, random_shape
 from host_program import compile_c
 from hypothesis import HealthCheck, given, settings
 from resizing_graphs import resizing_chains
+from test_looked_up import layers
 from uint8_models import layers_of_uint8
 
 from tinyfuse.compiler import checked
@@ -155,7 +156,7 @@ def test_kernels_ask_for_the_scratch_of_their_contract(target: str) -> None:
     asked = set()
     cases = (op for named in (NAMED, layer_cases.NAMED) for ops in named.values() for op in ops.values())
     ops = [*cases, *convolutions(25), *layers_of_int4(), *layers_of_uint8(), *compressed_layers(), *of_attention()]
-    ops += layers_of_fours(zero_point=3)
+    ops += [*layers_of_fours(zero_point=3), *(layers() if load_target(target).dsp else [])]
     computed = [*computed_layer_models.MODELS.values(), *(make() for make in MEMORY.values())]
     ops += [op for data in computed for op in checked(read_tflite("m.tflite", data)).ops]
     core = load_target(target)
@@ -174,7 +175,11 @@ def test_kernels_ask_for_the_scratch_of_their_contract(target: str) -> None:
     elsewhere |= {name for name in _SCRATCH if "_s4" in name and not (core.dsp and core.mve == ("mve" in name))}
     only_dsp = {"tinyfuse_winograd_rows_s8", "tinyfuse_conv_unpacked_row_s8", "tinyfuse_dense_unpacked_s8"}
     only_dsp |= {f"tinyfuse_pointwise_{form}_s8" for form in ("narrow", "unpacked")}
+    only_dsp |= {"tinyfuse_pointwise_tables_s8", "tinyfuse_conv_packed_tables_row_s8"}
     elsewhere |= set() if core.dsp and not core.mve else only_dsp
+    joined = {"tinyfuse_conv_joined_row_s8", "tinyfuse_depthwise_joined_row_s8"}
+    joined |= {f"tinyfuse_{kind}_joined_s8" for kind in ("pointwise", "dense")}
+    elsewhere |= joined if core.dsp else set()
     assert set(_SCRATCH) - asked == elsewhere
 
 

@@ -38,9 +38,10 @@ class Settings(TypedDict, total=False):
     recompute         rows of convolutions may be computed again, where that takes less RAM, until all MACs are so many
                       times the model's (docs/fusion.md); default: 1.3 for the least RAM, else 1
     weights           how layers' weights lie in flash: "packed" (default unless for speed); "compressed": as indexes
-                      of values, where these are few; on cores with DSP extension, "unpacked": int16, and "winograd":
-                      transformed, where windows are 3x3 with stride 1; "auto" (default for speed): whatever saves
-                      predicted instructions, as far as max_flash allows, compressed where packed is too much
+                      of values, where these are few; "unpacked": int16, not with Helium; "winograd", on cores with
+                      DSP extension: transformed, where windows are 3x3 with stride 1; "auto" (default for speed):
+                      whatever saves predicted instructions, as far as max_flash allows, compressed where packed is
+                      too much
     weights_blob      the weights are a file of their own, which the firmware binds (docs/weights.md; default: False)
     feed_rows         the module takes its image row by row (default: False)
     input_layout      "nhwc": buffers of inputs with channels last, of a file that has them in front

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from tinyfuse.errors import UsageError
-from tinyfuse.plan import Plan
+from tinyfuse.kernels.base import Kernel
+from tinyfuse.plan import Plan, Stage
 from tinyfuse.resources import resource_dir
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"(tinyfuse_\w+\.h)"', re.MULTILINE)
@@ -19,12 +20,16 @@ def headers(plan: Plan) -> tuple[list[str], list[str]]:
         if len(group.stages) > 1:
             ours.add("tinyfuse_rows.h")
         for stage in group.stages:
-            inner = (kernel for kernel, _ in stage.kernel.parts(stage.op, plan.context))
-            for kernel in (stage.kernel, *inner):
+            for kernel in _called(stage, plan):
                 for header in kernel.headers:
                     own = header.startswith("tinyfuse_") or kernel.library != "cmsis-nn"
                     (ours if own else theirs).add(header)
     return sorted(ours), sorted(theirs)
+
+
+def _called(stage: Stage, plan: Plan) -> tuple[Kernel, ...]:
+    """A stage's kernel, and those of the operators that its operator stands for."""
+    return stage.kernel, *(kernel for kernel, _ in stage.kernel.parts(stage.op, plan.context))
 
 
 def runtime_files(plan: Plan) -> dict[str, str]:
@@ -32,7 +37,7 @@ def runtime_files(plan: Plan) -> dict[str, str]:
     include. Everything in them is static inline, so that modules made by different versions of tinyfuse
     link into one firmware."""
     runtime = resource_dir("runtime_c")
-    kernels = {stage.kernel for group in plan.all_groups for stage in group.stages}
+    kernels = {kernel for group in plan.all_groups for stage in group.stages for kernel in _called(stage, plan)}
     of_plugins = {header: kernel.folder for kernel in kernels if kernel.folder for header in kernel.headers}
     waiting = set(headers(plan)[0])
     files: dict[str, str] = {}

@@ -10,6 +10,7 @@ from tinyfuse.explain.fusions import fusions
 from tinyfuse.explain.sliding import sliding_json
 from tinyfuse.ir import Op
 from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.looked_up import LookedUp
 from tinyfuse.ops.merged import Merged
 from tinyfuse.ops.table import Table
 from tinyfuse.ops.tiled import Tiled
@@ -41,12 +42,14 @@ def explain_json(plan: Plan) -> JsonObject:
         "tables": [
             {
                 "operator": _operator(op),
-                "kinds": list(op.attributes.kinds),
-                "channels": len(op.operand(1).values) if op.operand(1).values.ndim > 1 else 1,
-                "bytes": op.operand(1).bytes,
+                "kinds": list(table.attributes_as(Table).kinds),
+                "channels": len(table.operand(1).values) if table.operand(1).values.ndim > 1 else 1,
+                "bytes": table.operand(1).bytes,
+                "in_layer": table is not op,
             }
             for op in plan.graph.ops
-            if isinstance(op.attributes, Table)
+            for table in (op.attributes.table if isinstance(op.attributes, LookedUp) else op,)
+            if isinstance(table.attributes, Table)
         ],
         "merged": [
             {"operator": _operator(op), "kinds": list(op.attributes.kinds)}

@@ -51,7 +51,8 @@ def _table(table: JsonObject) -> str:
     what, where = " + ".join(table["kinds"]), f"op {table['operator']['index']} {quoted(table['operator']['name'])}"
     size = f"{table['bytes']:,} bytes"
     tables = f"a table of {size}" if table["channels"] == 1 else f"{table['channels']} channels' tables of {size}"
-    return f"table    {where}: what {what} make of one int8 value is {tables}"
+    how = ", in which the layer in front looks its outputs up" if table["in_layer"] else ""
+    return f"table    {where}: what {what} make of one int8 value is {tables}{how}"
 
 
 def _merged(loop: JsonObject) -> str:

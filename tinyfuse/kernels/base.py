@@ -316,7 +316,7 @@ class Kernel(ABC):
     nibbles    its constants have weights of int4 two to a byte
     weights    the --weights that its constants are in
     columns    by rows, a call may compute some columns of a row (its `division`), so many of them together; 0: all
-    undivided  calls are whole, though those of the kernel that it is a form of may be divided
+    undivided  calls are whole: none computes a part of a row, though those of the kernel that it is a form of may
     form_of    the kernel that does the same work in another form, so that predictions of both err alike; None: itself
     costs_as   the kernel whose costs are its own too, for its counts: it does the same work; None for its own entry
     costs_with  an entry whose costs, for its counts, come on top; None for none

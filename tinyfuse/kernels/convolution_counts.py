@@ -143,6 +143,9 @@ _OF_STRIPS = (
 OF_LOOKING_UP = ("looked_up_groups", "looked_up_words", "looked_up_vectors", "strips")
 LOOKED_UP = (*OF_LOOKING_UP, "strip_pixels")
 
+#: what tables of outputs add to the counts of a kernel
+OF_TABLES = ("table_outputs", "table_pairs")
+
 
 @kept
 def looked_up_counts(op: Op, by_row: bool, strip: int, step: int = 4, rows: int = 1) -> Counts:
@@ -297,6 +300,30 @@ def depthwise_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
         "rest_pairs": pixels * (g.out_c % 8 > 0) * pairs,
         "sixteens": pixels * sixteens,
         "sixteen_taps": pixels * sixteens * taps,
+    }
+
+
+def joined_depthwise_words(op: Op) -> int:
+    """Words that half a row's outputs read (runtime_c/tinyfuse_depthwise_joined.h)."""
+    g = geometry(op)
+    words: int = ((round_up(g.out_w, 2) - 1) * g.stride_w + g.kernel_w) * g.kernel_h
+    return words
+
+
+@kept
+def joined_depthwise_counts(op: Op, by_row: bool) -> Counts:
+    """Of a depthwise convolution that has two outputs of a channel in a word."""
+    g, words = geometry(op), round_up(joined_depthwise_words(op), 2)
+    twos = g.out_h * round_up(g.out_w, 2)
+    return {
+        "calls": g.out_h,
+        "channels": g.out_h * g.in_c,
+        "twos": g.out_h * words,
+        "channel_twos": g.out_h * g.in_c * words,
+        "outputs": twos * g.in_c,
+        "pairs": twos * g.in_c * round_up(g.kernel_h * g.kernel_w, 2),
+        "narrowed_outputs": narrowed(op),
+        "clamped_outputs": _clamped(op),
     }
 
 

@@ -11,7 +11,8 @@ from tinyfuse.ir import Array, Op, Tensor
 
 @dataclass(frozen=True, eq=False)
 class Element:
-    """A function of runtime_c/tinyfuse_merged*.h: of the stored values of the operands the stored result.
+    """A function of runtime_c/tinyfuse_merged*.h, or of a plugin's header: of the stored values of the operands the
+    stored result.
 
     name        tinyfuse_merged_NAME; with Helium tinyfuse_merged_NAME4 does four, but of float32
     work        which counts of a cost table it belongs to (kernels/merged_expression.py)
@@ -19,6 +20,8 @@ class Element:
     table       int8 [256] or [channels, 256], in the order of a table (ops/table.py), which it looks up in
     numbers     arguments after the operands
     suffix      what the names end in, where the function depends on the dtype
+    prefix      what the names begin with
+    fours       whether there is a function of four
     """
 
     name: str
@@ -27,10 +30,12 @@ class Element:
     table: Array | None = None
     numbers: tuple[int, ...] = ()
     suffix: str = ""
+    prefix: str = "tinyfuse_merged_"
+    fours: bool = True
 
     def function(self, four: bool) -> str:
         """The C function of one element, or of four."""
-        return f"tinyfuse_merged_{self.name}{'4' if four else ''}{self.suffix}"
+        return f"{self.prefix}{self.name}{'4' if four else ''}{self.suffix}"
 
     def values_of(self, op: Op) -> tuple[Tensor, ...]:
         """The operator's inputs that are operands of the function: its table, where it has one as an input, is none."""

@@ -10,7 +10,7 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import Constant, Context
 from tinyfuse.kernels.packing import LANE_SUMS, bounded, channel_weights
-from tinyfuse.kernels.step_line import step_line
+from tinyfuse.kernels.step_line import StepLine, step_line
 from tinyfuse.ops import FAMILIES
 
 #: forms of a layer, as enum tinyfuse_form names them
@@ -62,13 +62,9 @@ def dense_layer(op: Op, context: Context) -> Matmul | None:
 
 @lru_cache(maxsize=2048)
 def _layer(op: Op, dsp: bool, dense: bool) -> Matmul | None:
-    found = None if dense else step_line(op)
+    found = None if dense else on_line(op, step_line(op), dsp)
     if found is not None:
-        if not dsp:
-            return Matmul(BYTES_STEP_LINE, padded(op, found.weights), found.channels())
-        lanes, extra = weights_in_lanes(padded(op, in_columns(op, found.weights)))
-        if lanes is not None:
-            return Matmul(STEP_LINE, lanes, found.channels(extra))
+        return found
     layer = bounded(op)
     if layer is None:
         return None
@@ -83,6 +79,16 @@ def _layer(op: Op, dsp: bool, dense: bool) -> Matmul | None:
     channels = layer.channels.copy()
     channels["bias"] = (bias * 256 + extra).astype(np.int32)
     return Matmul(LANES, lanes, channels)
+
+
+def on_line(op: Op, line: StepLine | None, dsp: bool) -> Matmul | None:
+    """The layer along that line; None where there is none, or where weights don't fit lanes."""
+    if line is None:
+        return None
+    if not dsp:
+        return Matmul(BYTES_STEP_LINE, padded(op, line.weights), line.channels())
+    lanes, extra = weights_in_lanes(padded(op, in_columns(op, line.weights)))
+    return None if lanes is None else Matmul(STEP_LINE, lanes, line.channels(extra))
 
 
 def padded(op: Op, weights: Array) -> Array:

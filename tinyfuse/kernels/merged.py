@@ -13,7 +13,7 @@ With Helium the same loop over fours stands in front of it, and leaves it the re
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -46,7 +46,8 @@ _START = "start"
 
 
 class MergedLoop(Kernel):
-    """Operators whose kernels tell how they compute an element; `element_of`: which one. `dtype`: that of `Expression`.
+    """Operators whose kernels tell how they compute an element; `element_of`: how, `kernel_of`: which kernel tells.
+    `dtype`: that of `Expression`.
     A single operator too, where an operand is broadcast, and no kernel has a loop of its own for that."""
 
     by_row, rings = True, True
@@ -54,8 +55,8 @@ class MergedLoop(Kernel):
     #: between the name and its dtype
     form = ""
 
-    def __init__(self, element_of: ElementOf, dtype: str = "int8"):
-        self._element_of, self.dtype = element_of, dtype
+    def __init__(self, element_of: ElementOf, kernel_of: Callable[[Op], Kernel | None], dtype: str = "int8"):
+        self._element_of, self._kernel_of, self.dtype = element_of, kernel_of, dtype
         self.name = f"tinyfuse_merged{self.form}_{SUFFIX[dtype]}"
         self.headers = ("tinyfuse_merged.h" if dtype == "int8" else f"tinyfuse_merged_{SUFFIX[dtype]}.h",)
 
@@ -64,6 +65,11 @@ class MergedLoop(Kernel):
         if expression is None or expression.dtype != self.dtype:
             return False
         return isinstance(op.attributes, Merged) or any(how != "whole" for how in expression.reads.values())
+
+    def parts(self, op: Op, context: Context) -> tuple[tuple[Kernel, Op], ...]:
+        """Those of plugins, whose headers have the functions of their elements."""
+        found = ((self._kernel_of(step.op), step.op) for step in self._expression(op).steps)
+        return tuple((kernel, part) for kernel, part in found if kernel is not None and kernel.folder is not None)
 
     def _expression(self, op: Op) -> Expression:
         return proven(expression_of(self._element_of, op))
@@ -108,7 +114,9 @@ class MergedByFours(MergedLoop):
     together = FOUR
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return context.target.mve and super().accepts(op, context)
+        if not context.target.mve or not super().accepts(op, context):
+            return False
+        return all(step.element.fours for step in self._expression(op).steps)
 
 
 #: a loop of so many elements does several a round, which compilers are told

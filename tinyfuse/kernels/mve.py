@@ -12,7 +12,7 @@ from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context
 from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.conv import input_pixels, of_pixels
 from tinyfuse.kernels.convolution_counts import depthwise_counts, layer_counts, runs_counts
-from tinyfuse.kernels.counts import Counts
+from tinyfuse.kernels.counts import Counts, round_up
 from tinyfuse.kernels.depthwise import pace_of_columns, taps_scratch
 from tinyfuse.kernels.fully_connected import of_channels
 from tinyfuse.kernels.packing import (
@@ -284,8 +284,11 @@ def _two_fit(op: Op) -> bool:
 
 def _one_scale_pays(op: Op, context: Context) -> bool:
     """Whether a fully connected layer keeps one scale for all outputs, which saves 8 bytes each: where that
-    is more than the second copy of the code takes, some 500 bytes. Its calls can't be divided."""
-    return not context.divided and one_scale(*channel_multipliers(op)) and op.output.shape[-1] >= 64
+    is more than the second copy of the code takes, some 700 bytes. Its calls can't be divided, and its groups of four
+    come by two."""
+    out_c = op.output.shape[-1]
+    pays = out_c >= 64 and round_up(out_c, 4) % 2 == 0
+    return pays and not context.divided and one_scale(*channel_multipliers(op))
 
 
 def _pace_of_two(out_c: int, in_c: int) -> dict[int, AccessOrder]:

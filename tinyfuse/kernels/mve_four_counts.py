@@ -1,4 +1,4 @@
-"""Counts of convolutions with Helium by blocks of four pixels times two channels (mve_four.py): part of
+"""Counts of convolutions with Helium by two channels at a time (mve_four.py, mve_held.py): part of
 `tinyfuse.kernels.counts`, which says what counts are."""
 
 from __future__ import annotations
@@ -51,6 +51,26 @@ def four_pieces_counts(op: Op, by_row: bool, pieces: int) -> Counts:
         "call_rows": calls * g.kernel_h,
         "border_pixel_rows": border * g.kernel_h,
         "border_pixel_taps": border * g.kernel_h * g.kernel_w,
+    }
+
+
+@kept
+def held_counts(op: Op, by_row: bool) -> Counts:
+    """Of a convolution whose weights stay in registers, those of two channels, a kernel row and sixteen inputs in a
+    pass over a row's pixels."""
+    g, calls = geometry(op), calls_of(op, by_row)
+    passes, pairs = g.kernel_h * round_up(g.in_c, 16), g.out_c // 2
+    return {
+        "calls": calls,
+        "call_rows": calls * g.kernel_h,
+        "held_blocks": calls * passes,
+        "held_columns": calls * passes * (g.out_w + 2),
+        "held_parts": calls * passes * (g.out_w + 2) * (g.in_c != 16),
+        "held_pairs": calls * pairs,
+        "held_passes": calls * pairs * passes,
+        "held_pixels": calls * pairs * g.out_w,
+        "held_steps": calls * pairs * passes * g.out_w,
+        "held_fours": calls * pairs * round_up(g.out_w, 4),
     }
 
 

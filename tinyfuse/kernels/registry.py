@@ -59,6 +59,7 @@ from tinyfuse.kernels.copy import Copy
 from tinyfuse.kernels.cumsum import CumsumWhole
 from tinyfuse.kernels.depthwise import Depthwise3x3Row, DepthwiseRow, PackedDepthwiseRow
 from tinyfuse.kernels.depthwise_columns import ColumnsDepthwiseRow, FewerColumnsDepthwiseRow
+from tinyfuse.kernels.depthwise_line import LineDepthwise
 from tinyfuse.kernels.detection import DetectionKernel
 from tinyfuse.kernels.division import floored, int8_quotients
 from tinyfuse.kernels.each_image import EachImage
@@ -87,6 +88,7 @@ from tinyfuse.kernels.int4 import Int4ConvRow, Int4Pointwise, Int4PointwiseRow
 from tinyfuse.kernels.int4_dense import Int4Dense
 from tinyfuse.kernels.int4_depthwise import INT4_DEPTHWISE
 from tinyfuse.kernels.int4_mve import Int4MveConvRow, Int4MveDense, Int4MvePointwise
+from tinyfuse.kernels.joined import JoinedConvRow, JoinedDense, JoinedDepthwiseRow, JoinedPointwise, JoinedPointwiseRow
 from tinyfuse.kernels.layers_f32 import (
     ConvRowF32,
     DenseF32,
@@ -98,6 +100,7 @@ from tinyfuse.kernels.layers_f32 import (
 from tinyfuse.kernels.layers_s16 import ConvRowS16, DepthwiseRowS16, FullyConnectedS16, TransposeConvRowS16
 from tinyfuse.kernels.layers_w16 import ConvRowW16, DepthwiseRowW16, PackedConvRowW16, PackedDepthwiseRowW16
 from tinyfuse.kernels.logic import Not
+from tinyfuse.kernels.looked_up import LookedUpMatmul
 from tinyfuse.kernels.lstm import LstmReal, LstmWhole
 from tinyfuse.kernels.matmul_s16 import DenseS16, Depthwise3x3RowS16, PackedConvRowS16, PackedDepthwiseRowS16
 from tinyfuse.kernels.merged import MergedByFours, MergedLoop
@@ -116,6 +119,7 @@ from tinyfuse.kernels.mve_four import (
     FourPointwiseRow,
     FourStridedPointwiseRow,
 )
+from tinyfuse.kernels.mve_held import HeldConvRow
 from tinyfuse.kernels.mve_s16 import MveConvRowS16, MveDenseS16, MveDepthwiseRowS16, MvePointwiseS16
 from tinyfuse.kernels.narrow import NarrowPointwise, NarrowPointwiseRow
 from tinyfuse.kernels.normalization import Floats, L2Normalize, LogSoftmaxWhole
@@ -188,7 +192,10 @@ def kernels_for(op: Op) -> tuple[Kernel, ...]:
     if FAMILIES[op.kind].one_image and op.output.shape[0] != 1:
         return tuple(EachImage(kernel, FAMILIES[op.kind].image_input) for kernel in kernels)
     if op.kind == "CONV_2D" and lying(op) is not None:
-        return (*kernels, *(ColumnBlocks(k) for k in kernels if k.by_row and not k.whole and k.rows_a_call == 1))
+        return (
+            *kernels,
+            *(ColumnBlocks(k) for k in kernels if k.by_row and not (k.whole or k.undivided) and k.rows_a_call == 1),
+        )
     return (*kernels, *_several_rows(kernels))
 
 
@@ -201,8 +208,13 @@ def _several_rows(kernels: tuple[Kernel, ...]) -> tuple[Kernel, ...]:
 
 def element_of(op: Op) -> Element | None:
     """How one element of `op` is computed in registers; None where it can't be a part of a merged loop."""
-    found = (kernel.element(op) for kernel in kernels_for(op))
-    return next((element for element in found if element is not None), None)
+    kernel = _element_kernel(op)
+    return kernel.element(op) if kernel is not None else None
+
+
+def _element_kernel(op: Op) -> Kernel | None:
+    """The kernel that tells."""
+    return next((kernel for kernel in kernels_for(op) if kernel.element(op) is not None), None)
 
 
 def _layer_dtype(op: Op) -> str:
@@ -216,9 +228,10 @@ def _indexed(indexes: Indexes) -> tuple[Kernel, ...]:
 
 
 #: of int8, single operators of which they compute too
-_LOOPS: tuple[Kernel, ...] = (MergedByFours(element_of), MergedLoop(element_of))
+_LOOPS: tuple[Kernel, ...] = (MergedByFours(element_of, _element_kernel), MergedLoop(element_of, _element_kernel))
 _WIDER_LOOPS: tuple[Kernel, ...] = (
-    MergedByFours(element_of, "int16"), MergedLoop(element_of, "int16"), MergedLoop(element_of, "float32"),
+    MergedByFours(element_of, _element_kernel, "int16"),
+    MergedLoop(element_of, _element_kernel, "int16"), MergedLoop(element_of, _element_kernel, "float32"),
 )  # fmt: skip
 
 
@@ -283,11 +296,11 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
             CompressedMvePointwise(), CompressedMveConvRow(),
             CompressedPointwise(), CompressedPointwiseRow(), CompressedConvRows(), CompressedConvRow(),
             MveBufferedPointwise(), FourPointwise(), FourPointwiseRow(), MvePointwise(), FourStridedPointwiseRow(),
-            FourColumnsConvRow(), FourPiecesConvRow(), MveRunsConvRow(), MveConvRow(),
-            NarrowPointwise(), UnpackedPointwise(), Pointwise(),
+            FourColumnsConvRow(), FourPiecesConvRow(), HeldConvRow(), MveRunsConvRow(), MveConvRow(),
+            NarrowPointwise(), UnpackedPointwise(), JoinedPointwise(), Pointwise(),
             PointwiseColumnWideRow(), PointwiseColumnRow(),
-            NarrowPointwiseRow(), UnpackedPointwiseRow(), PointwiseRow(),
-            WinogradRows(), UnpackedConvRow(), PackedConvRow(), ConvRow(),
+            NarrowPointwiseRow(), UnpackedPointwiseRow(), JoinedPointwiseRow(), PointwiseRow(),
+            WinogradRows(), UnpackedConvRow(), JoinedConvRow(), PackedConvRow(), ConvRow(),
             CmsisConvS4(), CmsisConv(),
         ),
         "int8 x int16": (PackedConvRowW16(), ConvRowW16()),
@@ -297,8 +310,8 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     "DEPTHWISE_CONV_2D": {
         "int8": (
             *INT4_DEPTHWISE, *COMPRESSED_DEPTHWISE,
-            FewerColumnsDepthwiseRow(), MveDepthwiseRow(), ColumnsDepthwiseRow(),
-            Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(),
+            FewerColumnsDepthwiseRow(), MveDepthwiseRow(), ColumnsDepthwiseRow(), LineDepthwise(),
+            JoinedDepthwiseRow(), Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(),
             CmsisDepthwiseS4(), CmsisDepthwise(),
         ),
         "int16": (
@@ -310,7 +323,7 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     "FULLY_CONNECTED": {
         "int8": (
             Int4MveDense(), CompressedMveDense(), MveDense(), Int4Dense(), CompressedDense(),
-            UnpackedDense(), DenseWide(), Dense(), FullyConnectedWhole(),
+            UnpackedDense(), JoinedDense(), DenseWide(), Dense(), FullyConnectedWhole(),
             CmsisFullyConnectedS4(), CmsisFullyConnected(), CmsisFullyConnectedPerChannel(),
         ),
         "int16": (MveDenseS16(), DenseS16(), FullyConnectedS16(), CmsisFullyConnectedS16()),
@@ -460,6 +473,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "AWAIT_ROWS": (AwaitRows(),),
     "FEED_ROWS": (FeedRow(),),
     "MERGED": (*_LOOPS, *_WIDER_LOOPS),
+    "LOOKED_UP": tuple(map(LookedUpMatmul, (Pointwise(), PointwiseRow(), PackedConvRow()))),
     "TILED": tuple(TiledRows(rows, kernels_for) for rows in TILE_ROWS),
 }  # fmt: skip
 KERNELS["AT_AXES"] = along_computed_axes(KERNELS)

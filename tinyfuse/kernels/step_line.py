@@ -10,6 +10,8 @@ multiplier that leaves an interval of biases to each t; the channel has its line
 all t have a bias in common. Outputs that begin beyond the accumulators that the weights allow leave half an
 interval: the line must not reach them within, or must have. The ideal multiplier nearly always has a bias;
 where not, slightly other slopes are tried.
+
+Where outputs are looked up in a table, only those steps count at which the table's result changes.
 """
 
 from __future__ import annotations
@@ -60,6 +62,12 @@ class StepLine:
 @lru_cache(maxsize=2048)
 def step_line(op: Op) -> StepLine | None:
     """The layer's step lines, or None where a channel has none."""
+    return line_to_tables(op, None)
+
+
+def line_to_tables(op: Op, tables: Array | None) -> StepLine | None:
+    """The same where outputs are looked up: int8 [256] or [out_c, 256], of each stored value the result, that of -128
+    first. None: they are not."""
     least, most = accumulator_range(op)
     multipliers, shifts = channel_multipliers(op)
     low, high = clamp_range(op)
@@ -73,10 +81,14 @@ def step_line(op: Op) -> StepLine | None:
     slopes = np.zeros(len(bias), np.int64)
     ideal = np.rint(multipliers * 2.0 ** (shifts - 31 + 24 + SHIFT)).astype(np.int64)
     used = (least[:, None] < steps) & (steps <= most[:, None])
-    # one output more to either side, where there is one
-    near = used.copy()
-    near[:, 1:] |= used[:, :-1]
-    near[:, :-1] |= used[:, 1:]
+    if tables is None:
+        # one output more to either side, where there is one
+        near = used.copy()
+        near[:, 1:] |= used[:, :-1]
+        near[:, :-1] |= used[:, 1:]
+    else:
+        near = np.broadcast_to((np.diff(tables) != 0)[..., outputs + 127], used.shape)
+        used = used & near
     plain, offsets = _ideal_fits(steps, near, outputs - zero_point, ideal, least, most)
     for channel in range(len(bias)):
         if not used[channel].any():

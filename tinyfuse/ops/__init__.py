@@ -63,6 +63,7 @@ from tinyfuse.ops.interpret import run_through
 from tinyfuse.ops.l2_normalization import L2NormalizationOperator
 from tinyfuse.ops.log_softmax import LogSoftmaxOperator
 from tinyfuse.ops.logic import COMPARISONS, LogicalAndOperator, LogicalNotOperator, LogicalOrOperator
+from tinyfuse.ops.looked_up import LookedUpOperator
 from tinyfuse.ops.lstm import LstmOperator
 from tinyfuse.ops.merged import MergedOperator
 from tinyfuse.ops.mirror_pad import MirrorPadOperator
@@ -289,5 +290,6 @@ FAMILIES: dict[str, OpFamily] = {
         FeedRowsOperator(),
         MergedOperator(_compute),
         TiledOperator(_compute, _macs_of),
+        LookedUpOperator(_compute, _macs_of),
     )
 }

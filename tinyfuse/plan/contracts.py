@@ -20,6 +20,7 @@ from tinyfuse.ir import Op
 from tinyfuse.kernels.base import AccessOrder, Context, division
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.convolution import Conv2D
+from tinyfuse.ops.looked_up import LookedUp
 from tinyfuse.ops.pooling import Pool2D
 from tinyfuse.ops.resize import Resize
 from tinyfuse.ops.tiled import Tiled
@@ -153,12 +154,18 @@ def _rows_of_parts(op: Op, height: int, y: int) -> tuple[int, int]:
     return rows.start, rows.stop
 
 
+def _rows_of_layer(op: Op, height: int, y: int) -> tuple[int, int]:
+    """What is looked up changes no row."""
+    return _rows_of_window(op.attributes_as(LookedUp).layer, height, y)
+
+
 _ROWS: Mapping[str, Callable[[Op, int, int], tuple[int, int]]] = {
     "CONV_2D": _rows_of_window,
     "DEPTHWISE_CONV_2D": _rows_of_window,
     "AVERAGE_POOL_2D": _rows_of_window,
     "MAX_POOL_2D": _rows_of_window,
     "L2_POOL_2D": _rows_of_window,
+    "LOOKED_UP": _rows_of_layer,
     "TILED": _rows_of_parts,
     "TRANSPOSE_CONV": _rows_of_transposed,
     "RESIZE_BILINEAR": _rows_of_bilinear,

@@ -161,6 +161,12 @@ def _of_unpacked_conv(p: _Fields, args: _Arguments) -> int:
     return _of_packed_conv(p, (2, "TINYFUSE_WIDE"))
 
 
+def _of_joined_conv(p: _Fields, args: _Arguments) -> int:
+    """The same of 4 bytes an input."""
+    depth = _fours(p["kernel_h"] * p["kernel_w"] * p["in_c"])
+    return int(p["kernel_h"] * POINTER_BYTES + 8 * depth + (depth if p["in_c"] % 4 else 0))
+
+
 def _of_pointwise(p: _Fields, args: _Arguments) -> int:
     """Columns of block * in_c inputs."""
     return int(p["block"] * p["in_c"] * _input_bytes(args[-1]))
@@ -233,6 +239,14 @@ def _of_depthwise_3x3(p: _Fields, args: _Arguments) -> int:
     window reaches above or below the image."""
     columns = (p["out_w"] - 1) * p["stride_w"] + 3
     return int(QUAD_BYTES + 12 * 2 * columns + (p["in_w"] * p["in_c"] if _leaves(p, "h", "top") else 0))
+
+
+def _of_joined_depthwise(p: _Fields, args: _Arguments) -> int:
+    """Of ((ceil(out_w / 2) - 1) * stride_w + kernel_w) * kernel_h words two pointers of 4 bytes, rounded up to an even
+    number of words; 4 bytes for one word more, rounded up; in_c bytes where any window reaches outside."""
+    words = (((p["out_w"] + 1) // 2 - 1) * p["stride_w"] + p["kernel_w"]) * p["kernel_h"]
+    outside = _leaves(p, "h", "top") or _leaves(p, "w", "left")
+    return 2 * POINTER_BYTES * _even(words) + 4 * _even(words + 1) + (int(p["in_c"]) if outside else 0)
 
 
 def _of_depthwise_3x3_s16(p: _Fields, args: _Arguments) -> int:
@@ -339,6 +353,20 @@ def _of_four_pieces(p: _Fields, args: _Arguments) -> int:
     return int(12 * turns * POINTER_BYTES + FOUR_BYTES + (windows * p["kernel_h"] + pads_rows) * run)
 
 
+def _of_line(p: _Fields, args: _Arguments) -> int:
+    """A pointer for each pixel that windows read, by fours; 64 bytes for each four outputs, by eight, and three more;
+    a pixel where they read one in the padding."""
+    pixels = p["out_w"] - 1 + p["kernel_w"]
+    padding = p["in_c"] if p["pad_left"] > 0 or pixels - p["pad_left"] > p["in_w"] else 0
+    return int(_fours(pixels) * POINTER_BYTES + ((p["out_w"] + 7) // 8 * 2 + 3) * 64 + padding)
+
+
+def _of_held(p: _Fields, args: _Arguments) -> int:
+    """8 bytes of sums a pixel, and 8 more; of each kernel row and sixteen channels 16 bytes a pixel, and two more."""
+    passes = p["kernel_h"] * ((p["in_c"] + 15) // 16)
+    return int((1 + p["out_w"]) * 8 + passes * (p["out_w"] + 2) * 16)
+
+
 def _of_columns(p: _Fields, args: _Arguments) -> int:
     """A tinyfuse_columns, a plane of which takes COLUMNS_PLANE_BYTES; of each plane of columns stride_w apart a word of
     each channel of those at a time for each column that eight outputs read."""
@@ -377,12 +405,18 @@ POINTER_BYTES, QUAD_BYTES, COLUMNS_BYTES, COLUMNS_PLANE_BYTES, RUN_BYTES, FOUR_B
 
 _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_conv_packed_row_s8": _of_packed_conv,
+    "tinyfuse_conv_packed_tables_row_s8": lambda p, args: _of_packed_conv(p, (args[7], args[-1])),
     "tinyfuse_conv_row_s4": _of_packed_conv,
     "tinyfuse_winograd_rows_s8": _of_winograd,
     "tinyfuse_pointwise_s8": _of_pointwise,
+    "tinyfuse_pointwise_tables_s8": _of_pointwise,
     "tinyfuse_pointwise_buffered_mve_s8": lambda p, args: int(2 * p["depth"]),
     "tinyfuse_pointwise_s4": _of_pointwise,
     "tinyfuse_conv_unpacked_row_s8": _of_unpacked_conv,
+    "tinyfuse_conv_joined_row_s8": _of_joined_conv,
+    "tinyfuse_pointwise_joined_s8": lambda p, args: int(4 * p["block"] * p["in_c"]),
+    "tinyfuse_depthwise_joined_row_s8": _of_joined_depthwise,
+    "tinyfuse_dense_joined_s8": lambda p, args: 4 * _fours(p["in_c"]),
     "tinyfuse_pointwise_narrow_s8": _of_narrow,
     "tinyfuse_pointwise_unpacked_s8": _of_narrow,
     "tinyfuse_dense_wide_s8": _of_dense,
@@ -407,6 +441,8 @@ _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_conv_runs_mve_row_s8": _of_runs,
     "tinyfuse_conv_columns_mve_row_s8": _of_four_columns,
     "tinyfuse_conv_pieces_mve_row_s8": _of_four_pieces,
+    "tinyfuse_conv_held_mve_row_s8": _of_held,
+    "tinyfuse_depthwise_line_mve_s8": _of_line,
     "tinyfuse_depthwise_columns_row_s8": _of_columns,
     "tinyfuse_conv_lut_row_s8": _of_conv_lut,
     "tinyfuse_conv_lut_rows_s8": _of_conv_lut,

@@ -19,6 +19,8 @@ from tinyfuse.ops import FAMILIES
 #: another kernel must be predicted to take less than this share of the preferred one: predictions err by
 #: a few percent
 _SURELY_FASTER = 0.9
+#: the same where speed is all: the preferred one takes less RAM, and predictions err by 1 or 2 % on average
+_LIKELY_FASTER = 0.97
 
 #: where scratch is to be least, a kernel takes at most so many times the instructions of the preferred one
 _FAR_SLOWER = 2.0
@@ -159,7 +161,7 @@ def _best(op: Op, usable: Sequence[tuple[Kernel, bool]], context: Context) -> tu
             continue
         if context.weights == "auto" and context.flash_price:
             needed += context.flash_price * (_flash(op, other[0], context) - _flash(op, best[0], context))
-        if cost < min(_surely(other[0], best[0]) * least, least - needed):
+        if cost < min(_surely(other[0], best[0], context) * least, least - needed):
             best, least = other, cost
     return best
 
@@ -179,11 +181,11 @@ def _leanest(op: Op, usable: Sequence[tuple[Kernel, bool]], context: Context) ->
     return min([usable[0], *others], key=lambda choice: choice[0].scratch(op, context))
 
 
-def _surely(other: Kernel, best: Kernel) -> float:
+def _surely(other: Kernel, best: Kernel, context: Context) -> float:
     """Of two forms of one kernel, predictions err alike; rings hold more rows for those that make more a call."""
     if (other.form_of or other.name) == (best.form_of or best.name):
         return _WORTH_ROWS if other.library == "cmsis-nn" and other.rows_a_call > best.rows_a_call else 1.0
-    return _SURELY_FASTER
+    return _LIKELY_FASTER if context.optimize == "speed" else _SURELY_FASTER
 
 
 def _flash(op: Op, kernel: Kernel, context: Context) -> int:

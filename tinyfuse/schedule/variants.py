@@ -15,6 +15,7 @@ from tinyfuse.rewrite import Rewritten, rewrite_steps
 from tinyfuse.rewrite.cut_layers import cut_layers
 from tinyfuse.rewrite.feed_rows import feed_rows
 from tinyfuse.schedule.cutting import cut_faster_layers
+from tinyfuse.schedule.looking_up import look_up_in_layers
 from tinyfuse.schedule.merging import merge_elementwise
 from tinyfuse.targets import Target
 
@@ -42,6 +43,7 @@ class Variants:
         self._known: Rewritten = {}
         self._cut: dict[Graph, Graph] = {}
         self._loops: dict[Graph, Graph] = {}
+        self._looked_up: dict[tuple[Graph, str], Graph] = {}
 
     def one(self, optimize: str, with_views: bool = True) -> Variant:
         """The variant for one of OPTIMIZE."""
@@ -68,15 +70,15 @@ class Variants:
             yield name, rewritten
             graph = rewritten
         if options.fusion != "none":
-            for name, rewritten in self._by_cost(graph):
+            for name, rewritten in self._by_cost(graph, optimize):
                 if rewritten is not graph:
                     yield name, rewritten
                 graph = rewritten
         if options.feeds_image:
             yield feed_rows.__name__, self._fed(graph)
 
-    def _by_cost(self, graph: Graph) -> Iterator[tuple[str, Graph]]:
-        """What the target's costs make of a graph, the same for every objective."""
+    def _by_cost(self, graph: Graph, optimize: str) -> Iterator[tuple[str, Graph]]:
+        """What the target's costs make of a graph, up to the last step the same for every objective."""
         context = self._context("balanced")
         if graph not in self._cut:
             self._cut[graph] = cut_faster_layers(graph, context)
@@ -84,7 +86,12 @@ class Variants:
         yield cut_layers.__name__, graph
         if graph not in self._loops:
             self._loops[graph] = merge_elementwise(graph, context)
-        yield merge_elementwise.__name__, self._loops[graph]
+        graph = self._loops[graph]
+        yield merge_elementwise.__name__, graph
+        if self._options.recompute_limit <= 1:  # else layers may be computed in tiles
+            if (graph, optimize) not in self._looked_up:
+                self._looked_up[graph, optimize] = look_up_in_layers(graph, self._context(optimize))
+            yield look_up_in_layers.__name__, self._looked_up[graph, optimize]
 
     def _fed(self, graph: Graph) -> Graph:
         if (feed_rows, graph) not in self._known:
@@ -103,7 +110,8 @@ class Variants:
         *others, smallest = OPTIMIZE
         found = [*map(self.one, others), *self.with_and_without_views(smallest)]
         if self._options.optimize == smallest:
-            found += [Variant(graph, replace(context, lean=True)) for graph, context in found[len(others) :]]
+            graph, context = found[len(others)]
+            found.append(Variant(graph, replace(context, lean=True)))
         if self._options.kernels != "cmsis-nn":
             return found
         return [

@@ -192,7 +192,7 @@ _EXPLAIN = record(
             )
         )
     ),
-    tables=items(record(operator=_OPERATOR, kinds=items(TEXT), channels=COUNT, bytes=COUNT)),
+    tables=items(record(operator=_OPERATOR, kinds=items(TEXT), channels=COUNT, bytes=COUNT, in_layer=FLAG)),
     merged=items(record(operator=_OPERATOR, kinds=items(TEXT))),
     tiled=items(record(operator=_OPERATOR, kinds=items(TEXT), rows=COUNT, columns=COUNT, macs=COUNT, macs_again=COUNT)),
     advice=items(record(topic=TEXT, operator=TEXT, message=TEXT, hint=TEXT)),

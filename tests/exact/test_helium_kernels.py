@@ -1,0 +1,110 @@
+"""Kernels for Helium whose loops need shapes of their own: their C twins on the host under sanitizers, and the assembly
+on an emulated core."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conv_cases import Shape, make_op, random_input
+from op_harness import Case, assert_exact
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.base import Context
+from tinyfuse.kernels.depthwise_line import LineDepthwise
+from tinyfuse.kernels.mve import MveDense
+from tinyfuse.kernels.mve_held import HeldConvRow
+from tinyfuse.targets import load_target
+
+TARGETS = {"host-twins": replace(load_target("host"), dsp=True, mve=True), "cortex-m55": load_target("cortex-m55")}
+
+
+def skip_without_tools(target: str) -> None:
+    tool = "gcc" if target.startswith("host") else "qemu-system-arm"
+    if shutil.which(tool) is None:
+        pytest.skip(f"needs {tool}")
+
+
+def with_zero_point(op: Op, zero_point: int) -> Op:
+    quant = replace(op.output.quant, zero_point=(zero_point,))
+    return replace(op, outputs=(replace(op.output, quant=quant),))
+
+
+#: depths with and without a rest, of none to five blocks of sixteen, four of which are a turn; one, two and three batches;
+#: outputs that are and aren't a multiple of eight, an odd number of fours among them
+ONE_SCALE_SHAPES = tuple(
+    Shape("FULLY_CONNECTED", batches, 1, depth, outputs, per_channel=False)
+    for batches, depth, outputs in (
+        (1, 8, 64), (1, 16, 72), (2, 48, 64), (1, 64, 71), (3, 70, 80), (1, 80, 67), (1, 147, 96),
+    )
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_dense_layers_of_one_scale(target: str, tmp_path: Path) -> None:
+    skip_without_tools(target)
+    rng, context, kernel = np.random.default_rng(11), Context(TARGETS[target], kernels="tinyfuse"), MveDense()
+    cases = []
+    for shape in ONE_SCALE_SHAPES:
+        for activation, zero_point in (("RELU", -128), ("NONE", 3), ("RELU_N1_TO_1", 0)):
+            op = with_zero_point(make_op(replace(shape, activation=activation), rng), zero_point)
+            cases.append(Case(op, kernel, [random_input(op, rng, zero_point == 3)], "whole", None, 1))
+    assert [kernel.path(case.op, False, context) for case in cases].count("one scale") == 3 * 6
+    assert_exact(cases, TARGETS[target], tmp_path)
+
+
+#: rows of four pixels and more, with every rest by three and by four; blocks of channels that are whole, cut and several;
+#: windows of one to three kernel rows and two or three columns; padding on any side, or none
+HELD_SHAPES = tuple(
+    Shape("CONV_2D", height, width, channels, out_channels, kernel, stride, dilation, padding)
+    for height, width, channels, out_channels, kernel, stride, dilation, padding in (
+        (4, 32, 16, 4, (3, 3), (1, 1), (1, 1), "SAME"), (3, 4, 16, 2, (3, 3), (1, 1), (1, 1), "SAME"),
+        (3, 5, 32, 4, (3, 3), (1, 1), (1, 1), "SAME"), (5, 6, 16, 2, (2, 2), (1, 1), (1, 1), "SAME"),
+        (3, 7, 40, 6, (1, 3), (1, 1), (1, 1), "SAME"), (5, 10, 5, 4, (3, 3), (2, 1), (1, 1), "VALID"),
+        (7, 9, 48, 2, (3, 2), (1, 1), (2, 1), "SAME"), (3, 11, 12, 8, (3, 3), (1, 1), (1, 1), (1, 1, 2, 2)),
+        (2, 8, 64, 2, (3, 3), (1, 1), (1, 1), "SAME"), (2, 3, 16, 2, (2, 3), (1, 1), (1, 1), (0, 0, 4, 5)),
+    )
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_weights_in_registers(target: str, tmp_path: Path) -> None:
+    skip_without_tools(target)
+    rng, context, kernel = np.random.default_rng(12), Context(TARGETS[target], optimize="speed"), HeldConvRow()
+    cases = []
+    for shape in HELD_SHAPES:
+        for activation, zero_point in (("RELU", -128), ("NONE", 3), ("RELU_N1_TO_1", 0)):
+            extreme, ring = (bool(rng.random() < 0.5) for _ in range(2))
+            op = with_zero_point(make_op(replace(shape, activation=activation), rng), zero_point)
+            assert kernel.accepts(op, context)
+            data = random_input(op, rng, extreme)
+            cases.append(Case(op, kernel, [data], "rings" if ring else "rows", None, int(rng.integers(0, 4))))
+    assert_exact(cases, TARGETS[target], tmp_path, optimize="speed")
+
+
+#: outputs by eight with every rest by four, windows of two to thirteen rows, channels that leave a rest, padding on no
+#: side, on one, on both, more than there are rows
+LINE_SHAPES = tuple(
+    Shape("DEPTHWISE_CONV_2D", height, 1, channels, channels, (rows, 1), padding=padding)
+    for height, channels, rows, padding in (
+        (30, 40, 3, "VALID"), (28, 128, 5, "VALID"), (24, 17, 10, "VALID"), (16, 16, 9, "SAME"), (5, 3, 13, "SAME"),
+        (2, 33, 2, "SAME"), (9, 16, 4, (5, 0, 0, 0)), (7, 20, 12, (0, 12, 0, 0)), (3, 5, 3, "VALID"),
+    )
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_depthwise_along_a_line(target: str, tmp_path: Path) -> None:
+    skip_without_tools(target)
+    rng, context, kernel = np.random.default_rng(13), Context(TARGETS[target], optimize="speed"), LineDepthwise()
+    cases = []
+    for shape in LINE_SHAPES:
+        for activation, zero_point in (("RELU", -128), ("NONE", 3), ("RELU_N1_TO_1", 0)):
+            op = with_zero_point(make_op(replace(shape, activation=activation), rng), zero_point)
+            if kernel.accepts(op, context):
+                cases.append(Case(op, kernel, [random_input(op, rng, zero_point == 3)], "whole", None, 1))
+    assert len(cases) == 3 * (len(LINE_SHAPES) - 1)  # one row of outputs isn't a line
+    assert_exact(cases, TARGETS[target], tmp_path, optimize="speed")

@@ -1,0 +1,127 @@
+"""Convolutions whose outputs are looked up as they are stored: their kernels alone, in networks, and when."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cases.common import operator, tensor
+from conv_cases import Shape, make_op, random_input
+from executors import assert_all_exact, assert_exact, plan_of
+from op_harness import assert_exact as assert_kernels_exact
+from op_harness import cases_of
+from random_graphs import Sketch
+from test_op_kernels import target_or_skip
+
+from tinyfuse.explain.explain_json import explain_json
+from tinyfuse.ir import Op
+from tinyfuse.kernels.base import Context
+from tinyfuse.kernels.looked_up import matmul_of
+from tinyfuse.ops.looked_up import looked_up
+from tinyfuse.ops.table import Table
+from tinyfuse.targets import load_target
+
+#: blocks of three pixels, two and one; odd channels, one alone; windows of words, of few channels, over padding
+SHAPES = (
+    Shape("CONV_2D", 3, 7, 8, 6), Shape("CONV_2D", 2, 5, 4, 7, activation="RELU"), Shape("CONV_2D", 2, 4, 12, 1),
+    Shape("CONV_2D", 2, 3, 36, 5, per_channel=False), Shape("CONV_2D", 4, 7, 8, 6, (3, 3), activation="RELU6"),
+    Shape("CONV_2D", 5, 8, 3, 4, (3, 3), (2, 2)), Shape("CONV_2D", 4, 6, 5, 3, (2, 3), dilation=(1, 2)),
+    Shape("CONV_2D", 3, 5, 1, 9, (3, 2)),
+)  # fmt: skip
+
+
+def layers() -> list[Op]:
+    """Each with random tables, and with those of a clamp behind a gain, of which the lowest half is one result."""
+    rng, found = np.random.default_rng(3), []
+    for number, shape in enumerate(SHAPES):
+        layer = make_op(shape, rng, extreme=number == 1)
+        if number % 4 == 3:  # which no lane holds
+            layer.operand(1).values[..., 0] = -128
+        channels = layer.output.shape[-1]
+        gains = rng.uniform(0.5, 3, (channels, 1))
+        for data in (
+            rng.integers(-128, 128, 256), rng.integers(-128, 128, (channels, 256)),
+            np.roll(np.clip(np.rint(np.arange(-128, 128) * gains), -10, 100), 128, axis=-1),
+        ):  # fmt: skip
+            last = Op("TABLE", (layer.output,), (tensor(layer.output.shape),), Table(()), 1)
+            together = looked_up(layer, last, data.astype(np.int8))
+            found.append(operator(together.kind, together.inputs, together.output, together.attributes))
+    return found
+
+
+@pytest.mark.parametrize(("optimize", "flags"), [("balanced", ""), ("ram", "-O0")])
+def test_kernels(optimize: str, flags: str, tmp_path: Path) -> None:
+    core, rng = target_or_skip("cortex-m4"), np.random.default_rng(1)
+    context = Context(core, kernels="tinyfuse", optimize=optimize)
+    ops = [op for op in layers() if matmul_of(op, context) is not None]
+    cases = [case for op in ops for case in cases_of(op, context, [random_input(op, rng)])]
+    assert {matmul_of(op, context).form for op in ops} == {"TINYFUSE_STEP_LINE", "TINYFUSE_LANES", "TINYFUSE_WIDE"}
+    assert {case.kernel.name for case in cases} == {
+        "tinyfuse_pointwise_tables_s8", "tinyfuse_conv_packed_tables_row_s8"
+    }  # fmt: skip
+    assert_kernels_exact(cases, core, tmp_path, flags, optimize=optimize)
+
+
+def normalized(kernel: tuple[int, int], more: str = "") -> bytes:
+    """A convolution, MUL and ADD with constants a channel, and RELU; or another function."""
+    s = Sketch(7)
+    x = s.value((1, 9, 11, 12), 0.05, -3)
+    y = s.conv(x, 14, kernel)
+    if more:
+        return s.build([x], [s.unary(y, more)])
+    y = s.scale_channels(s.scale_channels(y, "MUL"), "ADD")
+    return s.build([x], [s.relu(y, "RELU", same=False)])
+
+
+def looks(plan) -> list[tuple[str, ...]]:
+    """What each such layer of a plan stands for."""
+    return [op.attributes.kinds for op in plan.graph.ops if op.kind == "LOOKED_UP"]
+
+
+@pytest.mark.parametrize("kernel", [(1, 1), (3, 3)])
+@pytest.mark.parametrize("more", ["", "LOGISTIC"])
+def test_networks(kernel: tuple[int, int], more: str) -> None:
+    target_or_skip("cortex-m4")
+    ways: tuple[dict[str, Any], ...] = (
+        {},
+        {"step": True},
+        {"optimize": "speed", "weights": "packed"},
+        {"feed_rows": True},
+    )
+    plans = [plan_of(normalized(kernel, more), "cortex-m4", kernels="tinyfuse", **way) for way in ways]
+    kinds = (more,) if more else ("MUL", "ADD", "RELU")
+    assert all(looks(plan) == [("CONV_2D", *kinds)] for plan in plans)
+    assert_all_exact(plans[:-1], runs=3)
+    assert_all_exact(plans[:1], runs=3, on_host=True)  # the C twins
+    assert_exact(plans[-1], runs=2)
+
+
+def test_who_takes_a_pass_over_the_row() -> None:
+    """The least RAM, whose layers may be tiled; other cores; CMSIS-NN's kernels; a layer that somebody else reads, or
+    of one column."""
+    data = normalized((1, 1))
+    for options in ({"optimize": "ram"}, {"kernels": "cmsis-nn"}, {"fusion": "none"}, {"weights": "unpacked"}):
+        assert not looks(plan_of(data, "cortex-m4", **options)), options
+    assert not any(looks(plan_of(data, target)) for target in ("host", "cortex-m0plus", "cortex-m55"))
+    s = Sketch(7)
+    x = s.value((1, 9, 11, 12))
+    y = s.conv(x, 14, (1, 1))
+    assert not looks(plan_of(s.build([x], [y, s.unary(y, "LOGISTIC")]), "cortex-m4"))
+    s = Sketch(7)
+    x = s.value((1, 40, 1, 12))
+    assert not looks(plan_of(s.build([x], [s.unary(s.conv(x, 14, (1, 1)), "LOGISTIC")]), "cortex-m4"))
+
+
+def test_tables_leave_more_layers_a_line() -> None:
+    """Outputs on both sides of zero rarely have one; a RELU behind them makes one result of half of them."""
+    context = Context(load_target("cortex-m4"), kernels="tinyfuse")
+    plan = plan_of(normalized((1, 1)), "cortex-m4")
+    (op,) = (op for op in plan.graph.ops if op.kind == "LOOKED_UP")
+    assert matmul_of(op, context).form == "TINYFUSE_STEP_LINE"
+
+
+def test_explain_names_the_layer() -> None:
+    (table,) = explain_json(plan_of(normalized((1, 1)), "cortex-m4"))["tables"]
+    assert (table["kinds"], table["channels"], table["in_layer"]) == (["MUL", "ADD", "RELU"], 14, True)

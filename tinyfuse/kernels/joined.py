@@ -1,0 +1,216 @@
+"""Convolutions and fully connected layers for cores without the DSP extension, the weights of two channels in a word of
+flash (runtime_c/tinyfuse_joined.h)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from tinyfuse.ir import Array, Op
+from tinyfuse.kernels.base import (
+    AccessOrder,
+    Call,
+    CallSite,
+    Constant,
+    Context,
+    Division,
+    Kernel,
+    Let,
+    Statement,
+    proven,
+)
+from tinyfuse.kernels.conv import MatmulKernel, input_pixels, of_pixels
+from tinyfuse.kernels.convolution_counts import joined_depthwise_counts, joined_depthwise_words
+from tinyfuse.kernels.counts import Counts
+from tinyfuse.kernels.fully_connected import Dense, DenseWide, pace_of_batches
+from tinyfuse.kernels.matmul import form_name, matmul_depth
+from tinyfuse.kernels.packing import POINTER_BYTES, conv_params, output_fields
+from tinyfuse.kernels.rows import from_piece, vectors
+from tinyfuse.kernels.step_line import StepLine, step_line
+from tinyfuse.ops.convolution import geometry, is_plain_pointwise
+
+#: pixels of a block, and bytes of an input in its columns
+_BLOCK, _INPUT_BYTES = 2, 4
+
+
+class _Joined(MatmulKernel):
+    """A layer of at least two channels."""
+
+    weights = "unpacked"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        if context.weights not in ("auto", self.weights) or context.target.dsp:
+            return False
+        layer = self.layer(op, context)
+        return layer is not None and len(layer.weights) > 1 and joins(layer.weights)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        """int32: for each pair of channels the weights, then what requantizes both."""
+        layer = proven(self.layer(op, context))
+        channels = _pairs(len(layer.weights))
+        parts = joined(layer.weights[channels]), layer.channels[channels].view("<i4").reshape(len(channels), -1)
+        return (Constant("pairs", np.concatenate(parts, axis=1).reshape(-1), "int32_t"),)
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return form_name(self.form(op, context))
+
+
+class JoinedDense(_Joined):
+    """Fully connected layer whose weights have no zero point; inputs are widened in scratch first, as far as that takes
+    little memory for the user's objective."""
+
+    name = "tinyfuse_dense_joined_s8"
+    headers = ("tinyfuse_dense_joined.h",)
+    form_of = Dense.name
+    by_row, rings = True, True
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        weights = op.operand(1)
+        few = weights.shape[1] <= DenseWide.few_inputs[context.optimize] and not context.divided
+        return few and not any(weights.quantization.zero_point) and super().accepts(op, context)
+
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return pace_of_batches(op, buffered=True)
+
+    def scratch(self, op: Op, context: Context) -> int:
+        return _INPUT_BYTES * matmul_depth(op)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        (out_c, in_c), (pointer, batches) = op.operand(1).shape, vectors(op, site)
+        fields = {"batches": batches, "in_c": in_c, "out_c": out_c} | output_fields(op)
+        arguments = ("&p", pointer, site.output.pointer, site.constant("pairs"), site.scratch, self.form(op, context))
+        return Let("tinyfuse_dense_joined", "p", fields), Call(self.name, arguments)
+
+
+class JoinedConvRow(_Joined):
+    """Convolution of one group by im2col.
+
+    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
+    writes only its output row, which must not overlap them.
+    """
+
+    name = "tinyfuse_conv_joined_row_s8"
+    headers = ("tinyfuse_conv_joined.h",)
+    form_of = "tinyfuse_conv_packed_row_s8"
+    by_row, whole, rings = True, False, True
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return geometry(op).groups == 1 and super().accepts(op, context)
+
+    def scratch(self, op: Op, context: Context) -> int:
+        by_bytes = op.input.shape[3] % 4 != 0
+        return matmul_depth(op) * (_BLOCK * _INPUT_BYTES + by_bytes) + op.operand(1).shape[1] * POINTER_BYTES
+
+    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
+        return Division(op.output.shape[2], together=_BLOCK)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        output = from_piece(site.output.pointer, site, op.output.shape[3])
+        arguments = ("&p", site.input(0).pointer, site.output_row, output, site.constant("pairs"), site.scratch)
+        return conv_params(op, site), Call(self.name, (*arguments, self.form(op, context)))
+
+
+class JoinedPointwise(_Joined):
+    """1x1 convolution with stride 1. A block of pixels is widened into scratch before its outputs are written."""
+
+    name = "tinyfuse_pointwise_joined_s8"
+    headers = ("tinyfuse_pointwise_joined.h",)
+    form_of = "tinyfuse_pointwise_s8"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return is_plain_pointwise(op) and op.input.shape[3] % 4 == 0 and super().accepts(op, context)
+
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        g = geometry(op)
+        return {0: AccessOrder(g.in_c, g.out_c)}  # of a pixel; a block has read even more
+
+    def scratch(self, op: Op, context: Context) -> int:
+        return _BLOCK * _INPUT_BYTES * op.input.shape[3]
+
+    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
+        return replace(of_pixels(op, by_row, 1), together=_BLOCK)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        g = geometry(op)
+        pointer, pixels = input_pixels(op, site)
+        fields = {"in_c": g.in_c, "out_c": g.out_c} | output_fields(op) | {"block": _BLOCK}
+        output = from_piece(site.output.pointer, site, g.out_c)
+        arguments = ("&p", pointer, pixels, output, site.constant("pairs"), site.scratch, self.form(op, context))
+        return Let("tinyfuse_pointwise", "p", fields), Call(self.name, arguments)
+
+
+class JoinedPointwiseRow(JoinedPointwise):
+    """The same for the pixels of a row.
+
+    A call for row y reads only input row y, and writes only its output row.
+    """
+
+    by_row, whole, rings = True, False, True
+
+
+class JoinedDepthwiseRow(Kernel):
+    """Depthwise convolution with depth multiplier 1 that has a step line: two outputs of a channel in a word.
+
+    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
+    writes only its output row, which must not overlap them.
+    """
+
+    name = "tinyfuse_depthwise_joined_row_s8"
+    headers = ("tinyfuse_depthwise_joined.h",)
+    weights = "unpacked"
+    by_row, whole, rings = True, False, True
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        if context.weights not in ("auto", self.weights) or context.target.dsp:
+            return False
+        g, line = geometry(op), step_line(op)
+        return g.in_c == g.out_c and g.dilation_w == 1 and line is not None and joins(_taps(op, line))
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        """int32: of each channel the weights, then bias and multiplier."""
+        line = proven(step_line(op))
+        parts = _taps(op, line).astype("<i4"), line.channels().view("<i4").reshape(-1, 2)
+        return (Constant("filters", np.concatenate(parts, axis=1).reshape(-1), "int32_t"),)
+
+    def scratch(self, op: Op, context: Context) -> int:
+        g, words = geometry(op), joined_depthwise_words(op)
+        padding = g.in_c if g.pads_rows or g.pads_columns else 0
+        return 2 * POINTER_BYTES * (words + words % 2) + _INPUT_BYTES * (words + 2 - words % 2) + padding
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return joined_depthwise_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        output = from_piece(site.output.pointer, site, op.output.shape[3])
+        arguments = ("&p", site.input(0).pointer, site.output_row, output, site.constant("filters"), site.scratch)
+        return conv_params(op, site), Call(self.name, arguments)
+
+
+def _taps(op: Op, line: StepLine) -> Array:
+    """int8 [channels, taps] column by column, an even number of taps."""
+    g = geometry(op)
+    columns = line.weights.reshape(g.in_c, g.kernel_h, g.kernel_w).swapaxes(1, 2).reshape(g.in_c, -1)
+    taps: Array = np.pad(columns, ((0, 0), (0, columns.shape[1] % 2)))
+    return taps
+
+
+def joins(weights: Array) -> bool:
+    """Whether the sums of two products of neighbours of the weights [out_c, depth], an even count, are within 16 bits
+    for all int8 inputs."""
+    absolute = np.abs(weights.astype(np.int64)).reshape(len(weights), -1, 2).sum(2)
+    return bool((128 * absolute < 2**15).all())
+
+
+def _pairs(channels: int) -> Array:
+    """[ceil(channels / 2), 2]: channels that are computed together; the last two where they are odd."""
+    first = np.minimum(np.arange(0, channels, 2), channels - 2)
+    return np.stack([first, first + 1], axis=1)
+
+
+def joined(weights: Array) -> Array:
+    """int32 [pairs, depth]: of the weights [pairs, 2, depth] of two channels the first plus 65536 times the second."""
+    wide = weights.astype(np.int64)
+    words: Array = (wide[:, 0] + 65536 * wide[:, 1]).astype("<i4")
+    return words
