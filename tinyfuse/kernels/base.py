@@ -271,7 +271,8 @@ class Context:
     they can be; `divided`: calls are to be made in pieces, so that kernels which can't are left out where others can.
     `cycles`: the board whose estimated cycles count in the instructions' place; None: these count.
     `at_once`: rows of an image that a library's function is to make by one call inside a group, at most. `lean`: of
-    kernels that aren't far slower, those with the least scratch.
+    kernels that aren't far slower, those with the least scratch, but for the operators whose outputs have these names
+    (`roomy`).
     """
 
     target: Target
@@ -286,6 +287,11 @@ class Context:
     cycles: BoardTiming | None = None
     at_once: int = 1
     lean: bool = False
+    roomy: frozenset[str] = frozenset()
+
+    def spares(self, op: Op) -> bool:
+        """Whether the operator's scratch is to be least."""
+        return self.lean and op.outputs[0].name not in self.roomy
 
 
 def division(kernel: Kernel, op: Op, by_row: bool, context: Context) -> Division | None:

@@ -79,10 +79,10 @@ class Int4ConvRow(PackedConvRow):
         return _constants(op)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return f"{form_name(proven(int4_layer(op)).form)}, blocks of {self.block(context)}"
+        return f"{form_name(proven(int4_layer(op)).form)}, blocks of {self.block(op, context)}"
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_row_call(self, op, site, site.scratch, self.block(context), proven(int4_layer(op)).form)
+        return conv_row_call(self, op, site, site.scratch, self.block(op, context), proven(int4_layer(op)).form)
 
 
 class Int4Pointwise(Pointwise):
@@ -103,12 +103,12 @@ class Int4Pointwise(Pointwise):
         return _constants(op)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return f"{form_name(proven(int4_layer(op)).form)}, blocks of {self.block(context)}"
+        return f"{form_name(proven(int4_layer(op)).form)}, blocks of {self.block(op, context)}"
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         g = geometry(op)
         pointer, pixels = pointwise_input(op, site)
-        fields = {"in_c": g.in_c, "out_c": g.out_c} | output_fields(op) | {"block": self.block(context)}
+        fields = {"in_c": g.in_c, "out_c": g.out_c} | output_fields(op) | {"block": self.block(op, context)}
         return Let("tinyfuse_pointwise", "p", fields), Call(
             self.name,
             ("&p", pointer, pixels, site.output.pointer, site.constant("weights"),

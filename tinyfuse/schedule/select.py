@@ -147,7 +147,7 @@ def _best(op: Op, usable: Sequence[tuple[Kernel, bool]], context: Context) -> tu
     faster one. Faster ones take more scratch, so not where RAM is all; nor in the place of CMSIS-NN's where
     the user asked for these."""
     best, table = usable[0], counted_table(context)
-    if context.lean and context.kernels != "cmsis-nn":
+    if context.spares(op) and context.kernels != "cmsis-nn":
         return _leanest(op, usable, context)
     if table is None or context.optimize == "ram":
         return best
