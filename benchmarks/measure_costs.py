@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
@@ -67,8 +68,21 @@ CHAINS = (2, 3, 5, 8, 12, 18)
 #: operators in one firmware, and bytes of RAM of all their tensors; layers have rivals on more operators than are drawn
 MOST_OPERATORS, MOST_BYTES, LAYERS = 120, 2_500_000, ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
 
-#: --optimize, --weights and rows a call that our kernels are measured with
-OURS = tuple((optimize, weights, 1) for optimize in OPTIMIZE for weights in WEIGHTS)
+
+class Way(NamedTuple):
+    """What decides which form of a kernel is taken: fields of Context."""
+
+    optimize: str
+    weights: str = "packed"
+    at_once: int = 1
+    lean: bool = False
+
+    def context(self, target: Target, **other: Any) -> Context:
+        return Context(target, **self._asdict(), **other)
+
+
+#: those of ours that are measured
+OURS = (*(Way(optimize, weights) for optimize in OPTIMIZE for weights in WEIGHTS), Way("ram", lean=True))
 
 
 def main() -> int:
@@ -142,14 +156,14 @@ def measure_all(
 @dataclass(frozen=True)
 class Job:
     """A kernel and the operators that it is measured on. entries: those that they have in the table; rivals: other
-    kernels that may compute one of them; tried: --optimize, --weights and rows a call that it is measured with."""
+    kernels that may compute one of them; tried: what it is measured with."""
 
     kind: str
     name: str
     ops: list[Op]
     entries: frozenset[str]
     rivals: frozenset[str]
-    tried: tuple[tuple[str, str, int], ...]
+    tried: tuple[Way, ...]
 
     @property
     def alone(self) -> bool:
@@ -168,20 +182,20 @@ def drawn_job(target: Target, tree: cmsis_nn.Tree | None, kind: str, name: str, 
     library, looked_up = kernels[0].library == "cmsis-nn", kernels[0].costs_with
     tried = OURS
     if library:
-        tried = tuple(("speed", "packed", rows) for rows in (1, *SEVERAL_ROWS))
+        tried = tuple(Way("speed", at_once=rows) for rows in (1, *SEVERAL_ROWS))
     if looked_up is not None:
-        tried = (("balanced", kernels[0].weights, 1),)
+        tried = (Way("balanced", kernels[0].weights),)
     count = (
         DRAWN_OF_LOOKED_UP if looked_up and kind in LAYERS else DRAWN_FOR.get(name, DRAWN.get(kind, DRAWN_OF_OTHERS))
     )
     drawn = drawn_for(name, kind, count) if tree or not library else []
     ops, entries, rivals = [], set(), set[str]()
     # of what has no weights, how they are stored says nothing
-    ways = tried if library or looked_up or kind in LAYERS else tuple((optimize, "packed", 1) for optimize in OPTIMIZE)
+    ways = tried if library or looked_up or kind in LAYERS else tuple(map(Way, OPTIMIZE))
     for op in drawn:
         found = {looked_up} if looked_up else set()
-        for kernel, (optimize, weights, at_once) in itertools.product(kernels_for(op), ways):
-            context = Context(target, optimize=optimize, weights=weights, at_once=at_once)
+        for kernel, way in itertools.product(kernels_for(op), ways):
+            context = way.context(target)
             if not kernel.accepts(op, context):
                 continue
             if kernel.name != name:
@@ -228,8 +242,8 @@ def measure_together(target: Target, tree: cmsis_nn.Tree | None, jobs: list[Job]
     lacks = frozenset().union(*(job.rivals for job in jobs))
     seen, samples, compiler = set(), [], ""
     version = tree.version if tree else (7, 0)
-    for optimize, weights, at_once in jobs[0].tried:
-        context = Context(target, version, "auto", lacks, optimize, weights, at_once=at_once)
+    for way in jobs[0].tried:
+        context = way.context(target, cmsis_nn=version, lacks=lacks)
         ops: list[Op] = []
         for job in jobs:
             # the first of several forms that accepts it, as the plan takes it
@@ -239,8 +253,8 @@ def measure_together(target: Target, tree: cmsis_nn.Tree | None, jobs: list[Job]
                 for kernel in reversed(kernels_for(op))
                 if kernel.name == job.name and kernel.accepts(op, context)
             }
-            new = [op for op, path in paths.items() if (op, path, at_once) not in seen]
-            seen.update((op, paths[op], at_once) for op in new)
+            new = [op for op, path in paths.items() if (op, path, way.at_once) not in seen]
+            seen.update((op, paths[op], way.at_once) for op in new)
             ops += new if len(new) >= FEWEST else []
         if not ops:
             continue

@@ -602,7 +602,7 @@ TINYFUSE_MATMUL(tinyfuse_matmul_tables_step_line, TINYFUSE_STEP_LINE | TINYFUSE_
    leaves no single pixel for its end. */
 TINYFUSE_INLINE int32_t tinyfuse_block_pixels(int32_t left, int32_t most)
 {
-    return left == 4 ? 2 : tinyfuse_min(left, most);
+    return tinyfuse_min(left == 4 ? 2 : left, most);
 }
 
 /* The function of a form: what begins with `name` and ends with `of`. */

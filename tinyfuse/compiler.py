@@ -27,6 +27,7 @@ from tinyfuse.schedule.programs import Programs, with_programs
 from tinyfuse.schedule.progress import Progress, silent
 from tinyfuse.schedule.recomputing import recomputing
 from tinyfuse.schedule.reordering import in_best_order
+from tinyfuse.schedule.roomier import roomier
 from tinyfuse.schedule.searched import Search
 from tinyfuse.schedule.variants import Variant, Variants
 from tinyfuse.schedule.within_flash import fits_flash, within_flash
@@ -125,7 +126,7 @@ class Compilation:
         self._progress("placing the arena")
         plan, reordering = in_best_order(choices, options)
         if options.optimize == "ram":
-            plan = recomputing(plan, builder, self._progress)
+            plan = roomier(recomputing(plan, builder, self._progress), builder)
         return replace(without_idle_slides(plan, builder), options=options, reordering=reordering)
 
 

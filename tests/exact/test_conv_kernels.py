@@ -99,7 +99,7 @@ FORM_SHAPES = {
 }  # fmt: skip
 
 
-def form_cases(kind: str, target: Target, **choices: str) -> list[Case]:
+def form_cases(kind: str, target: Target, **choices: object) -> list[Case]:
     """Layers of each form, with each kernel that accepts them."""
     rng = np.random.default_rng(2)
     context = Context(target, kernels="tinyfuse", **choices)
@@ -153,14 +153,17 @@ def test_kernels(kind: str, target: str, tmp_path: Path) -> None:
     assert_exact(cases, TARGETS[target], tmp_path)
 
 
-@pytest.mark.parametrize("target", ("host-twins", "cortex-m4"))
-def test_kernels_of_the_least_ram(target: str, tmp_path: Path) -> None:
-    """`--optimize ram`: blocks of two pixels, dense layers from bytes."""
+@pytest.mark.parametrize(
+    ("target", "lean"), [("host-twins", False), ("host-twins", True), ("cortex-m3", True), ("cortex-m4", True)]
+)
+def test_kernels_of_the_least_ram(target: str, lean: bool, tmp_path: Path) -> None:
+    """`--optimize ram`: blocks of two pixels, or of one, dense layers from bytes. Blocks of two are compiled for
+    Cortex-M4 by test_assembly_is_exact_with_any_flags, too."""
     if shutil.which("gcc" if target == "host-twins" else "qemu-system-arm") is None:
         pytest.skip("needs gcc" if target == "host-twins" else "needs qemu-system-arm")
-    cases = form_cases("CONV_2D", TARGETS[target], optimize="ram")
+    cases = form_cases("CONV_2D", TARGETS[target], optimize="ram", lean=lean)
     assert any(case.kernel.name == "tinyfuse_dense_s8" for case in cases)
-    assert_exact(cases, TARGETS[target], tmp_path, optimize="ram")
+    assert_exact(cases, TARGETS[target], tmp_path, optimize="ram", lean=lean)
 
 
 #: sums of 1, 9, 15, 16, 17, 18 and 32 steps, eight of which are a turn of the loop; one channel, odd and even counts;

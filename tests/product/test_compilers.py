@@ -49,8 +49,8 @@ FLAGS: dict[str, dict[str, tuple[str, ...]]] = {
     "stack protector": dict.fromkeys(NAMES, ("-fstack-protector-all",)),
     "Thumb frames": {"gcc": ("-mtpcs-frame",), "clang": ()},
 }  # fmt: skip
-#: a compilation of CI takes one of so many parts of the modules; each compiler's take turns
-PARTS = 24
+#: a compilation of CI takes one of so many parts of the modules, by turns
+PARTS = 32
 
 Choice = tuple[object, ...]
 CHOICES: tuple[Sequence[object], ...] = (CORES, NAMES, LEVELS, *((False, True) for _ in FLAGS))
@@ -153,17 +153,10 @@ def test_every_kernel_takes_its_weights_from_a_blob(target: str, tmp_path: Path)
     compile_c(command)
 
 
-def _with_parts(choices: Sequence[Choice]) -> Iterator[tuple[Choice, int]]:
-    """Each choice with the part that is its compiler's turn."""
-    turns = dict.fromkeys(NAMES, 0)
-    for choice in choices:
-        compiler = str(choice[1])
-        yield choice, turns[compiler] % PARTS
-        turns[compiler] += 1
-
-
 @pytest.mark.parametrize(
-    ("choice", "part"), list(_with_parts(pairwise(CHOICES))), ids=lambda it: it if isinstance(it, int) else named(it)
+    ("choice", "part"),
+    [(choice, turn % PARTS) for turn, choice in enumerate(pairwise(CHOICES))],
+    ids=lambda it: it if isinstance(it, int) else named(it),
 )
 def test_every_pair_of_flags_compiles(choice: Choice, part: int, tmp_path: Path) -> None:
     target, compiler = choice[:2]
@@ -171,7 +164,7 @@ def test_every_pair_of_flags_compiles(choice: Choice, part: int, tmp_path: Path)
 
 
 def test_all_parts_are_compiled() -> None:
-    assert {part for _, part in _with_parts(pairwise(CHOICES))} == set(range(PARTS))
+    assert len(pairwise(CHOICES)) >= PARTS
 
 
 def _of_each_core() -> Iterator[Choice]:

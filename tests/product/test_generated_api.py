@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from executors import assert_all_exact, plan_of
 from host_program import WARNINGS, compile_c
-from native import SANITIZERS
+from native import REPORTING
 from random_graphs import Sketch
 from test_generated_code import separable, write
 from test_ops_network import network
@@ -102,7 +102,7 @@ def test_every_error_and_every_index(tmp_path: Path) -> None:
     names = [t.name for t in (*plan.graph.inputs, plan.graph.outputs[0])]
     main = ERRORS_MAIN.replace("output_v4", f"output_{names[2]}")
     assert names[:2] == ["v1", "v2"]
-    assert program(tmp_path, [plan], main, *SANITIZERS) == ""
+    assert program(tmp_path, [plan], main, *REPORTING) == ""
 
 
 # --- macros of the application -----------------------------------------------------------------

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from executors import plan_of
 from host_program import WARNINGS, compile_c
-from native import SANITIZERS
+from native import REPORTING
 from stream_models import STREAM_MODELS
 from test_generated_api import two_ends
 from test_generated_code import separable, write
@@ -65,9 +65,9 @@ def run(folder: Path, plan: Plan, main: str, compiler: str = "gcc", *given: byte
     objects = []
     for part in ("net.c", "net_weights.c"):
         objects.append(folder / f"{part}.o")
-        compile_c(["gcc", "-std=c99", "-O0", *WARNINGS, *SANITIZERS, "-c", folder / part, "-o", objects[-1]])
+        compile_c(["gcc", "-std=c99", "-O0", *WARNINGS, *REPORTING, "-c", folder / part, "-o", objects[-1]])
     language = [compiler, "-std=c++17"] if compiler == "g++" else [compiler, "-std=c99"]
-    compile_c([*language, "-O2", *WARNINGS, *SANITIZERS, source, *objects, "-lm", "-o", folder / "program"])
+    compile_c([*language, "-O2", *WARNINGS, *REPORTING, source, *objects, "-lm", "-o", folder / "program"])
     done = subprocess.run([folder / "program"], input=b"".join(given), capture_output=True, timeout=60)
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from documented import ROOT
 from host_program import WARNINGS
-from native import SANITIZERS
+from native import REPORTING
 
 from tinyfuse.emit import emit, emit_weights
 from tinyfuse.emit.forms import Delivery
@@ -76,7 +76,7 @@ def host_server(folder: Path, plans: Sequence[Plan], changed: Callable[[Path], N
     # kernels have sanitizers and levels of optimization in tests of their own, and would take most of the time here
     _gcc(folder, [*flags, "-c", *modules])
     objects = [path.with_suffix(".o") for path in modules]
-    _gcc(folder, [*flags, *SANITIZERS, *servers, folder / "main.c", *objects, "-lm", "-o", folder / "server"])
+    _gcc(folder, [*flags, *REPORTING, *servers, folder / "main.c", *objects, "-lm", "-o", folder / "server"])
     return folder / "server"
 
 

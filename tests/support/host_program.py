@@ -135,7 +135,7 @@ class HostProgram:
         runs = len(inputs[0])
         fed = b"".join(array.tobytes() for run in range(runs) for module in inputs for array in module[run])
         done = subprocess.run([self.program, str(runs)], input=fed, capture_output=True, timeout=120)
-        assert done.returncode == 0, done.stderr.decode(errors="replace")[:4000]
+        assert done.returncode == 0, native.report(done.returncode, done.stderr.decode(errors="replace"))
         outputs: list[list[list[bytes]]] = [[] for _ in self.plans]
         position = 0
         for _ in range(runs):

@@ -99,7 +99,7 @@ def run_program(cases: list[Case], context: Context, folder: Path, flags: str = 
         command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
         text=True, timeout=300,
     )  # fmt: skip
-    assert done.returncode == 0 and len(done.stdout) == len(cases), done.stdout[-4000:]
+    assert done.returncode == 0 and len(done.stdout) == len(cases), native.report(done.returncode, done.stdout)
     return done.stdout
 
 

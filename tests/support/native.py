@@ -3,7 +3,36 @@
 clang, because gcc takes twice as long with a kernel's checks, and five times with a large table of constants. What gcc
 makes of modules is compiled and run in tests/product/test_compilers.py, test_generated_code.py and by `verify
 --emulator host`, whose first choice it is.
+
+Undefined behaviour is a trap: code that would say what it was takes a third longer to compile. A test that ends so runs
+again by hand, with what it was, as
+
+    TINYFUSE_TEST_REPORTS=1 pytest TEST
 """
 
+import os
+import signal
+
 COMPILER = "clang"
-SANITIZERS = ("-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+#: for any compiler: what a sanitizer finds is reported, with the line
+REPORTING = ("-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+#: for COMPILER
+SANITIZERS = (
+    REPORTING
+    if os.environ.get("TINYFUSE_TEST_REPORTS")
+    else ("-fsanitize=address,undefined", "-fsanitize-trap=undefined")
+)
+
+
+def quickly(flags: tuple[str, ...]) -> tuple[str, ...]:
+    """Flags of `verify --emulator host` for COMPILER, without optimization, and with traps as SANITIZERS has them."""
+    traps = "-fno-sanitize-recover=all" if SANITIZERS == REPORTING else "-fsanitize-trap=undefined,float-cast-overflow"
+    return tuple({"-O1": "-O0", "-fno-sanitize-recover=all": traps}.get(flag, flag) for flag in flags)
+
+
+def report(code: int, said: str) -> str:
+    """What to say of a program that ended with `code`."""
+    trap = (
+        " (a sanitizer's trap: TINYFUSE_TEST_REPORTS=1 says which)" if code in (-signal.SIGILL, -signal.SIGTRAP) else ""
+    )
+    return f"it ended with {code}{trap}: {said[-4000:]}"

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from batch_module import named_apart
 from host_program import WARNINGS, compile_c
-from native import COMPILER, SANITIZERS
+from native import COMPILER, SANITIZERS, report
 
 from tinyfuse.emit import emit
 from tinyfuse.plan import Plan
@@ -177,7 +177,7 @@ def assert_all_stream(plans: Sequence[Plan], seed: int = 0) -> None:
     with tempfile.TemporaryDirectory(prefix="tinyfuse-test-") as folder:
         program = _built(Path(folder), plans)
         done = subprocess.run([program], input=fed, capture_output=True, timeout=300)
-    assert done.returncode == 0, (done.returncode, done.stderr.decode(errors="replace")[:4000])
+    assert done.returncode == 0, report(done.returncode, done.stderr.decode(errors="replace"))
     position = 0
     for plan, both in zip(plans, streams, strict=True):
         cut = _reset_at(plan)

@@ -60,6 +60,7 @@ _NOT_DRAWN = dict.fromkeys(
 def test_every_kernel_was_measured(target: str) -> None:
     balanced = Context(load_target(target))
     contexts = [balanced, replace(balanced, optimize="ram"), replace(balanced, optimize="speed", at_once=8)]
+    contexts += [replace(balanced, optimize="ram", lean=True)]
     contexts += [replace(balanced, weights=weights) for weights in ("unpacked", "winograd", "compressed")]
     table, cycles = cost_table(balanced.target.cost_table), cycle_table(balanced.target.cycle_table)
     assert table is not None

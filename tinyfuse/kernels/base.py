@@ -270,7 +270,9 @@ class Context:
     most as many; without a price, any. `step`: operators that stand alone are called row by row where
     they can be; `divided`: calls are to be made in pieces, so that kernels which can't are left out where others can.
     `cycles`: the board whose estimated cycles count in the instructions' place; None: these count.
-    `at_once`: rows of an image that a library's function is to make by one call inside a group, at most.
+    `at_once`: rows of an image that a library's function is to make by one call inside a group, at most. `lean`: of
+    kernels that aren't far slower, those with the least scratch, but for the operators whose outputs have these names
+    (`roomy`).
     """
 
     target: Target
@@ -284,6 +286,12 @@ class Context:
     divided: bool = False
     cycles: BoardTiming | None = None
     at_once: int = 1
+    lean: bool = False
+    roomy: frozenset[str] = frozenset()
+
+    def spares(self, op: Op) -> bool:
+        """Whether the operator's scratch is to be least."""
+        return self.lean and op.outputs[0].name not in self.roomy
 
 
 def division(kernel: Kernel, op: Op, by_row: bool, context: Context) -> Division | None:

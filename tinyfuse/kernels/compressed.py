@@ -22,7 +22,6 @@ from tinyfuse.kernels.matmul import (
     LANES,
     STEP_LINE,
     Matmul,
-    block_pixels,
     column_bytes,
     dense_layer,
     in_columns,
@@ -158,7 +157,7 @@ class CompressedConvRow(_CompressedMatmul, PackedConvRow):
         rows = (site.output.pointer, site.output.next_row)[: self.rows_a_call]
         arguments: tuple[Expr, ...] = (
             "&p", site.input(0).pointer, site.output_row, *rows, "&w", site.constant("channels"), site.scratch,
-            block_pixels(context), self.form(op, context),
+            self.block(op, context), self.form(op, context),
         )  # fmt: skip
         return self._weights(op, site, context), conv_params(op, site), Call(self.name, arguments)
 
@@ -197,7 +196,7 @@ class CompressedPointwise(_CompressedMatmul, Pointwise):
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         g = geometry(op)
         pointer, pixels = pointwise_input(op, site)
-        fields = {"in_c": g.in_c, "out_c": g.out_c} | output_fields(op) | {"block": block_pixels(context)}
+        fields = {"in_c": g.in_c, "out_c": g.out_c} | output_fields(op) | {"block": self.block(op, context)}
         arguments = (
             "&p", pointer, pixels, site.output.pointer, "&w", site.constant("channels"), site.scratch,
             self.form(op, context),

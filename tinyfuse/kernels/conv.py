@@ -65,7 +65,12 @@ class ConvRow(Kernel):
 
 
 class MatmulKernel(Kernel):
-    """What multiplies by tinyfuse_matmul.h."""
+    """What multiplies by tinyfuse_matmul.h.
+
+    least_pixels  of a block, where scratch is to be least
+    """
+
+    least_pixels = 1
 
     def layer(self, op: Op, context: Context) -> Matmul | None:
         """The layer in the kernel's fastest form that is proven exact; None where there is none."""
@@ -74,8 +79,12 @@ class MatmulKernel(Kernel):
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return matmul_constants(proven(self.layer(op, context)))
 
+    def block(self, op: Op, context: Context) -> int:
+        """Pixels that are computed together."""
+        return self.least_pixels if context.spares(op) else block_pixels(context)
+
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return f"{form_name(self.form(op, context))}, blocks of {block_pixels(context)}"
+        return f"{form_name(self.form(op, context))}, blocks of {self.block(op, context)}"
 
     def form(self, op: Op, context: Context) -> str:
         """The C's argument `form`."""
@@ -100,7 +109,7 @@ class PackedConvRow(MatmulKernel):
         return packed_counts(op, by_row)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return Division(op.output.shape[2], together=block_pixels(context))
+        return Division(op.output.shape[2], together=self.block(op, context))
 
     def accepts(self, op: Op, context: Context) -> bool:
         return geometry(op).groups == 1 and self.layer(op, context) is not None
@@ -108,11 +117,11 @@ class PackedConvRow(MatmulKernel):
     def scratch(self, op: Op, context: Context) -> int:
         by_bytes = op.input.shape[3] % 4 != 0
         rows = op.operand(1).shape[1] * POINTER_BYTES
-        columns = block_pixels(context) * column_bytes(context)
+        columns = self.block(op, context) * column_bytes(context)
         return matmul_depth(op) * (columns + by_bytes) + rows
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_row_call(self, op, site, site.scratch, block_pixels(context), self.form(op, context))
+        return conv_row_call(self, op, site, site.scratch, self.block(op, context), self.form(op, context))
 
 
 class Pointwise(MatmulKernel):
@@ -130,15 +139,15 @@ class Pointwise(MatmulKernel):
         return {0: AccessOrder(g.in_c, g.out_c)}  # of a pixel; a block has read even more
 
     def scratch(self, op: Op, context: Context) -> int:
-        return block_pixels(context) * column_bytes(context) * op.input.shape[3]
+        return self.block(op, context) * column_bytes(context) * op.input.shape[3]
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return replace(of_pixels(op, by_row, 1), together=block_pixels(context))
+        return replace(of_pixels(op, by_row, 1), together=self.block(op, context))
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         g = geometry(op)
         pointer, pixels = input_pixels(op, site)
-        fields = {"in_c": g.in_c, "out_c": g.out_c} | output_fields(op) | {"block": block_pixels(context)}
+        fields = {"in_c": g.in_c, "out_c": g.out_c} | output_fields(op) | {"block": self.block(op, context)}
         return Let("tinyfuse_pointwise", "p", fields), Call(
             self.name,
             ("&p", pointer, pixels, from_piece(site.output.pointer, site, g.out_c), site.constant("weights"),

@@ -12,7 +12,7 @@ from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Let, Statem
 from tinyfuse.kernels.conv import PackedConvRow, Pointwise, pointwise_input
 from tinyfuse.kernels.convolution_counts import layer_counts
 from tinyfuse.kernels.counts import Counts
-from tinyfuse.kernels.matmul import STEP_LINE, WIDE, Matmul, block_pixels, form_name, matmul_depth
+from tinyfuse.kernels.matmul import STEP_LINE, WIDE, Matmul, form_name, matmul_depth
 from tinyfuse.kernels.packing import bounded, conv_row_call, output_fields
 from tinyfuse.kernels.step_line import step_line
 from tinyfuse.ops.convolution import geometry, is_plain_pointwise
@@ -67,6 +67,7 @@ class Int4ConvRow(PackedConvRow):
     name = "tinyfuse_conv_row_s4"
     headers = ("tinyfuse_conv_s4.h",)
     nibbles = True
+    least_pixels = 2
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return layer_counts(op, by_row)
@@ -78,10 +79,10 @@ class Int4ConvRow(PackedConvRow):
         return _constants(op)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return _path(op, context)
+        return f"{form_name(proven(int4_layer(op)).form)}, blocks of {self.block(op, context)}"
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_row_call(self, op, site, site.scratch, block_pixels(context), proven(int4_layer(op)).form)
+        return conv_row_call(self, op, site, site.scratch, self.block(op, context), proven(int4_layer(op)).form)
 
 
 class Int4Pointwise(Pointwise):
@@ -92,6 +93,7 @@ class Int4Pointwise(Pointwise):
     name = "tinyfuse_pointwise_s4"
     headers = ("tinyfuse_conv_s4.h",)
     nibbles = True
+    least_pixels = 2
 
     def accepts(self, op: Op, context: Context) -> bool:
         whole_words = is_plain_pointwise(op) and op.input.shape[3] % 4 == 0
@@ -101,12 +103,12 @@ class Int4Pointwise(Pointwise):
         return _constants(op)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return _path(op, context)
+        return f"{form_name(proven(int4_layer(op)).form)}, blocks of {self.block(op, context)}"
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         g = geometry(op)
         pointer, pixels = pointwise_input(op, site)
-        fields = {"in_c": g.in_c, "out_c": g.out_c} | output_fields(op) | {"block": block_pixels(context)}
+        fields = {"in_c": g.in_c, "out_c": g.out_c} | output_fields(op) | {"block": self.block(op, context)}
         return Let("tinyfuse_pointwise", "p", fields), Call(
             self.name,
             ("&p", pointer, pixels, site.output.pointer, site.constant("weights"),
@@ -125,7 +127,3 @@ class Int4PointwiseRow(Int4Pointwise):
 
 def _on_dsp(context: Context) -> bool:
     return context.target.dsp and not context.target.mve
-
-
-def _path(op: Op, context: Context) -> str:
-    return f"{form_name(proven(int4_layer(op)).form)}, blocks of {block_pixels(context)}"

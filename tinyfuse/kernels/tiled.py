@@ -125,9 +125,13 @@ def _constant_name(part: int, name: str) -> str:
 
 @lru_cache(maxsize=8192)
 def _of_part_in(part: Op, context: Context, kernels_for: Callable[[Op], tuple[Kernel, ...]]) -> Kernel | None:
-    """The first kernel that computes any columns of a row of a part, packed weights before others."""
-    usable = (kernel for kernel in kernels_for(part) if _takes_pieces(kernel, part, context))
-    return min(usable, key=lambda kernel: kernel.weights != "packed", default=None)
+    """The first kernel that computes any columns of a row of a part, packed weights before others; where scratch is to
+    be least, that with the least, but the last one, which serves every layer, and is many times slower."""
+    usable = [kernel for kernel in kernels_for(part) if _takes_pieces(kernel, part, context)]
+    packed = [kernel for kernel in usable if kernel.weights == "packed"] or usable
+    if context.spares(part):
+        return min(packed[:-1] or packed, key=lambda kernel: kernel.scratch(part, context), default=None)
+    return packed[0] if packed else None
 
 
 def _takes_pieces(kernel: Kernel, op: Op, context: Context) -> bool:

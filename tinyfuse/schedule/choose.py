@@ -109,9 +109,10 @@ class Choices:
 
     def _smallest(self, candidates: Sequence[Candidate]) -> Plan:
         """The least arena; of equal ones the faster. Where another order than the file's seems best, the
-        file's is looked at as well: estimates of two orders are less alike than those of two partitions."""
+        file's is looked at as well: estimates of two orders are less alike than those of two partitions. So are those
+        with kernels of the least scratch and without."""
         ranked = sorted(candidates, key=lambda c: (c.ram, c.instructions))
-        least = ranked[:_PLANNED]
+        least = [c for lean in (False, True) for c in [c for c in ranked if c.context.lean == lean][:_PLANNED]]
         if any(c.reordered for c in least):
             least += [c for c in ranked if not c.reordered][:_PLANNED]
         best, plan = self._least_arena(least)

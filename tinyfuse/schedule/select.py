@@ -22,6 +22,9 @@ _SURELY_FASTER = 0.9
 #: the same where speed is all: the preferred one takes less RAM, and predictions err by 1 or 2 % on average
 _LIKELY_FASTER = 0.97
 
+#: where scratch is to be least, a kernel takes at most so many times the instructions of the preferred one
+_FAR_SLOWER = 2.0
+
 #: a form of a library's function that makes more rows a call, less than this share of the other form
 _WORTH_ROWS = 0.97
 
@@ -144,6 +147,8 @@ def _best(op: Op, usable: Sequence[tuple[Kernel, bool]], context: Context) -> tu
     faster one. Faster ones take more scratch, so not where RAM is all; nor in the place of CMSIS-NN's where
     the user asked for these."""
     best, table = usable[0], counted_table(context)
+    if context.spares(op) and context.kernels != "cmsis-nn":
+        return _leanest(op, usable, context)
     if table is None or context.optimize == "ram":
         return best
     if context.kernels == "cmsis-nn":  # of these, which form of the function
@@ -159,6 +164,21 @@ def _best(op: Op, usable: Sequence[tuple[Kernel, bool]], context: Context) -> tu
         if cost < min(_surely(other[0], best[0], context) * least, least - needed):
             best, least = other, cost
     return best
+
+
+def _leanest(op: Op, usable: Sequence[tuple[Kernel, bool]], context: Context) -> tuple[Kernel, bool]:
+    """The first of those with the least scratch, of which none is far slower than the first of all."""
+    table = counted_table(context)
+    if table is None:
+        return usable[0]
+    preferred = table.kernel(op, *usable[0], context)
+
+    def near(choice: tuple[Kernel, bool]) -> bool:
+        cost = table.kernel(op, *choice, context)
+        return preferred is not None and cost is not None and cost <= preferred * _FAR_SLOWER
+
+    others = [choice for choice in usable[1:] if choice[0].library == usable[0][0].library and near(choice)]
+    return min([usable[0], *others], key=lambda choice: choice[0].scratch(op, context))
 
 
 def _surely(other: Kernel, best: Kernel, context: Context) -> float:

@@ -105,9 +105,13 @@ class Variants:
         return [found, *([self.one(optimize, with_views=False)] if viewed else [])]
 
     def of_every_objective(self) -> list[Variant]:
-        """Those for each of OPTIMIZE; for the last, the least RAM, without views too."""
+        """Those for each of OPTIMIZE; for the last, the least RAM, without views too, and where it is asked for, with
+        the kernels of the least scratch."""
         *others, smallest = OPTIMIZE
         found = [*map(self.one, others), *self.with_and_without_views(smallest)]
+        if self._options.optimize == smallest:
+            graph, context = found[len(others)]
+            found.append(Variant(graph, replace(context, lean=True)))
         if self._options.kernels != "cmsis-nn":
             return found
         return [
