@@ -291,7 +291,7 @@ class Context:
 
     def spares(self, op: Op) -> bool:
         """Whether the operator's scratch is to be least."""
-        return self.lean and op.outputs[0].name not in self.roomy
+        return self.lean and not any(tensor.name in self.roomy for tensor in op.outputs)
 
 
 def division(kernel: Kernel, op: Op, by_row: bool, context: Context) -> Division | None:

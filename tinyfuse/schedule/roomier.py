@@ -25,11 +25,12 @@ def roomier(plan: Plan, builder: Builder) -> Plan:
     hidden: set[str] = set()
     for group in plan.groups:
         most = max(stage.scratch_bytes for stage in group.stages)
-        hidden |= {stage.op.outputs[0].name for stage in stages[group.index] if stage.scratch_bytes <= most}
+        small = [stage.op for stage in stages[group.index] if stage.scratch_bytes <= most]
+        hidden |= {tensor.name for op in small for tensor in op.outputs}
     plan = _with(plan, frozenset(hidden), builder)
     every = [stage for group in plan.groups for stage in group.stages]
     for stage in sorted(every, key=lambda stage: -stage.macs)[:MOST_TRIALS]:
-        plan = _with(plan, plan.context.roomy | {stage.op.outputs[0].name}, builder)
+        plan = _with(plan, plan.context.roomy | {tensor.name for tensor in stage.op.outputs}, builder)
     return plan
 
 

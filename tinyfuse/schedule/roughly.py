@@ -10,14 +10,17 @@ from tinyfuse.schedule.choose import Choices, Plans
 from tinyfuse.schedule.partition import partition_each
 from tinyfuse.schedule.peaks import weigh_at_peaks
 from tinyfuse.schedule.search import Candidate, Weigher, partitions
-from tinyfuse.schedule.variants import Variants
+from tinyfuse.schedule.variants import Variants, with_least_scratch
 
 
 def roughly(variants: Variants, builder: Builder) -> Plan:
     """The plan that the options ask for, of what is found. CompileError where no variant can be computed."""
     options = builder.options
     found: list[Candidate] = []
-    for (graph, context), _ in partition_each(variants.of_every_objective(), "rows"):
+    every = variants.of_every_objective()
+    if options.optimize == "ram":
+        every += with_least_scratch(every)
+    for (graph, context), _ in partition_each(every, "rows"):
         ops = tuple(op for op in graph.ops if not is_alias(op))
         weigher = Weigher(graph, ops, context, builder.memo)
         found += partitions(weigher, weigh_at_peaks(weigher))

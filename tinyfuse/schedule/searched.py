@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from tinyfuse.cost.predict import plan_instructions
 from tinyfuse.ir import Graph, Op
@@ -17,7 +18,7 @@ from tinyfuse.schedule.partition import partition_each
 from tinyfuse.schedule.progress import Progress, silent
 from tinyfuse.schedule.search import Candidate, Weigher, Work, pareto_front, partitions, weigh_groups, weigher_of
 from tinyfuse.schedule.tiled_groups import Edges, with_tiled_groups
-from tinyfuse.schedule.variants import Variant
+from tinyfuse.schedule.variants import Variant, with_least_scratch
 
 
 @dataclass(frozen=True)
@@ -49,15 +50,27 @@ class Search:
         """What there is to choose from, in other orders of the operators too. There is work for some of these alone:
         those of the variants for `optimize` come first. Some compute rows again, until all multiply-accumulates are
         `recompute` times the model's. No plan in it is verified."""
-        found, work = self._in_file_order + self._in_tiles(recompute), Work()
+        found, work = self._found(recompute), Work()
+        if optimize == "ram":
+            for lean in self._lean:
+                found += lean._found(recompute)
         for variant in sorted(self._budgets, key=lambda variant: variant.context.optimize != optimize):
             for order in self._better_orders(variant) if work.left > 0 else ():
                 found += self._front(Variant(order, variant.context), self._budgets[variant], work)
         return self._offer(found)
 
+    @cached_property
+    def _lean(self) -> list[Search]:
+        """Those of the variants with the kernels of the least scratch."""
+        return [Search([variant], self._builder, self._progress) for variant in with_least_scratch([*self._budgets])]
+
     def choices_in_file_order(self) -> Choices:
         """The same without other orders."""
         return self._offer(self._in_file_order)
+
+    def _found(self, recompute: float) -> list[Candidate]:
+        """Those in the order of the file."""
+        return self._in_file_order + self._in_tiles(recompute)
 
     def _in_tiles(self, recompute: float) -> list[Candidate]:
         """Partitions that take less RAM by tiles (tiling.py), of the variants for that, in the order of the file."""

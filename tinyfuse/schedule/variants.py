@@ -3,7 +3,7 @@ on plans whether views do."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -29,6 +29,14 @@ class Variant(NamedTuple):
 
     graph: Graph
     context: Context
+
+
+def with_least_scratch(variants: Sequence[Variant]) -> list[Variant]:
+    """The first of those for the least RAM, where there is any, with the kernels of the least scratch. CMSIS-NN's have
+    no others."""
+    small = [(graph, context) for graph, context in variants if context.optimize == "ram"]
+    lean = [Variant(graph, replace(context, lean=True)) for graph, context in small[:1] if not context.lean]
+    return [variant for variant in lean if variant.context.kernels != "cmsis-nn"]
 
 
 class Variants:
@@ -105,13 +113,9 @@ class Variants:
         return [found, *([self.one(optimize, with_views=False)] if viewed else [])]
 
     def of_every_objective(self) -> list[Variant]:
-        """Those for each of OPTIMIZE; for the last, the least RAM, without views too, and where it is asked for, with
-        the kernels of the least scratch."""
+        """Those for each of OPTIMIZE; for the last, the least RAM, without views too."""
         *others, smallest = OPTIMIZE
         found = [*map(self.one, others), *self.with_and_without_views(smallest)]
-        if self._options.optimize == smallest:
-            graph, context = found[len(others)]
-            found.append(Variant(graph, replace(context, lean=True)))
         if self._options.kernels != "cmsis-nn":
             return found
         return [
