@@ -13,7 +13,8 @@ from executors import assert_all_exact, assert_exact, plan_of
 from op_harness import assert_exact as assert_kernels_exact
 from op_harness import cases_of
 from random_graphs import Sketch
-from test_op_kernels import target_or_skip
+from table_chains import tabled_networks
+from test_op_kernels import drawn, target_or_skip
 
 from tinyfuse.explain.explain_json import explain_json
 from tinyfuse.ir import Op
@@ -21,6 +22,7 @@ from tinyfuse.kernels.base import Context
 from tinyfuse.kernels.looked_up import matmul_of
 from tinyfuse.ops.looked_up import looked_up
 from tinyfuse.ops.table import Table
+from tinyfuse.schedule import looking_up
 from tinyfuse.targets import load_target
 
 #: blocks of three pixels, two and one; odd channels, one alone; windows of words, of few channels, over padding
@@ -103,6 +105,28 @@ def test_networks(kernel: tuple[int, int], more: str) -> None:
     assert_all_exact(plans[:-1], runs=3)
     assert_all_exact(plans[:1], runs=3, on_host=True)  # the C twins
     assert_exact(plans[-1], runs=2)
+
+
+def wherever_it_may(monkeypatch: pytest.MonkeyPatch, count: int) -> int:
+    """Random networks whose layers look up whether it pays or not, exact on the core; how many do."""
+    monkeypatch.setattr(looking_up, "_instructions", lambda context, *ops: len(ops))
+    networks = [data for data, _ in drawn(tabled_networks(), count)]
+    ways: tuple[dict[str, Any], ...] = ({}, {"step": True}, {"optimize": "speed", "weights": "packed"})
+    plans = [plan_of(data, "cortex-m4", kernels="tinyfuse", **ways[n % 3]) for n, data in enumerate(networks)]
+    for start in range(0, count, 20):
+        assert_all_exact(plans[start : start + 20], runs=3)
+    return sum(map(bool, map(looks, plans)))
+
+
+def test_random_networks(monkeypatch: pytest.MonkeyPatch) -> None:
+    target_or_skip("cortex-m4")
+    assert wherever_it_may(monkeypatch, 12) > 0
+
+
+@pytest.mark.campaign
+def test_many_random_networks(monkeypatch: pytest.MonkeyPatch) -> None:
+    target_or_skip("cortex-m4")
+    assert wherever_it_may(monkeypatch, 200) > 20
 
 
 def test_who_takes_a_pass_over_the_row() -> None:
