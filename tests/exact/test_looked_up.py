@@ -126,7 +126,7 @@ def test_random_networks(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.campaign
 def test_many_random_networks(monkeypatch: pytest.MonkeyPatch) -> None:
     target_or_skip("cortex-m4")
-    assert wherever_it_may(monkeypatch, 200) > 20
+    assert wherever_it_may(monkeypatch, 200) >= 10
 
 
 def test_who_takes_a_pass_over_the_row() -> None:
