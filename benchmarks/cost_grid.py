@@ -385,6 +385,11 @@ def _draw_split(rng: random.Random, kind: str) -> Op:
     return parts[0] if parts else _draw_split(rng, kind)
 
 
+def _draw_looked_up(rng: random.Random, kind: str) -> Op:
+    """One in three is depthwise."""
+    return draw_looked_up(rng, _draw_convolution(rng, rng.choice(["CONV_2D", "CONV_2D", "DEPTHWISE_CONV_2D"])))
+
+
 _DRAWS: dict[str, Callable[[random.Random, str], Op]] = {
     "CONV_2D": _draw_convolution,
     "DEPTHWISE_CONV_2D": _draw_convolution,
@@ -416,7 +421,7 @@ _DRAWS: dict[str, Callable[[random.Random, str], Op]] = {
     "CHANNEL_TABLES": _draw_tables,
     "MERGED": draw_merged,
     "TILED": draw_tiled,
-    "LOOKED_UP": lambda rng, kind: draw_looked_up(rng, _draw_convolution(rng, "CONV_2D")),
+    "LOOKED_UP": _draw_looked_up,
     "DEQUANTIZE": _draw_dequantize,
     "RESHAPE": _draw_reshape,
     "SOFTMAX": _draw_softmax,

@@ -42,8 +42,19 @@ typedef struct {
     tinyfuse_quad *quad;       /* 24 */
 } tinyfuse_quad_source;
 
+/* The same with tables that outputs are looked up in before they are stored (tinyfuse_matmul.h); `source` of what looks
+   up is the address of this one's. `table` is that of the group's first channel; the next one's lies `table_bytes` on, 0
+   where one serves all. */
+typedef struct {
+    tinyfuse_quad_source source;
+    const int8_t *table; /* 28 */
+    int32_t table_bytes;
+    const int8_t *tables;
+} tinyfuse_quad_tables;
+
 #if TINYFUSE_DSP
 
+typedef char tinyfuse_check_quad_tables[offsetof(tinyfuse_quad_tables, table) == 28 ? 1 : -1];
 typedef char tinyfuse_check_quad_shift[offsetof(tinyfuse_quad, shift) == 124 ? 1 : -1];
 typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 24 ? 1 : -1];
 
@@ -148,11 +159,29 @@ typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 
     TINYFUSE_QUAD_REQUANTIZE("r2", "r6", "16") TINYFUSE_QUAD_REQUANTIZE("r3", "r7", "24")  \
     TINYFUSE_QUAD_REQUANTIZE("r4", "r8", "32") TINYFUSE_QUAD_REQUANTIZE("r5", "r9", "40")
 
-#define TINYFUSE_QUAD_ASM(source, form)                                                      \
+/* With tables, those of the four channels are on the stack. */
+#define TINYFUSE_QUAD_PUSH_TABLES              \
+    "ldrd r4, r5, [r0, #28]\n\t"               \
+    "add r6, r4, r5\n\t"                       \
+    "add r7, r6, r5\n\t"                       \
+    "add r8, r7, r5\n\t"                       \
+    "push {r4, r6, r7, r8}\n\t"
+#define TINYFUSE_QUAD_LOOK_UP                  \
+    "ldm sp, {r10, r11, r12, lr}\n\t"          \
+    "ldrb r2, [r10, r2]\n\t"                   \
+    "ldrb r3, [r11, r3]\n\t"                   \
+    "ldrb r4, [r12, r4]\n\t"                   \
+    "ldrb r5, [lr, r5]\n\t"
+#define TINYFUSE_QUAD_POP_TABLES "add sp, #16\n\t"
+
+#define TINYFUSE_QUAD_ASM(source, form) TINYFUSE_QUAD_THEN_ASM(source, form, "", "", "")
+#define TINYFUSE_QUAD_TABLES_ASM(source, form) \
+    TINYFUSE_QUAD_THEN_ASM(source, form, TINYFUSE_QUAD_PUSH_TABLES, TINYFUSE_QUAD_LOOK_UP, TINYFUSE_QUAD_POP_TABLES)
+#define TINYFUSE_QUAD_THEN_ASM(source, form, first, then, last)                              \
     {                                                                                        \
         TINYFUSE_ARGUMENT(const tinyfuse_quad_source *, arguments, source);                  \
         __asm volatile(TINYFUSE_ASM_BEGIN                                                    \
-                       "ldrd r1, r2, [r0, #16]\n\t"                                          \
+                       first "ldrd r1, r2, [r0, #16]\n\t"                                    \
                        "ldr r3, [r0, #24]\n\t" TINYFUSE_QUAD_LOAD_##form                     \
                        "ldr r8, [r0, #24]\n\t"                                               \
                        "ldm r0, {r1, r7, r12, lr}\n\t"                                       \
@@ -172,7 +201,7 @@ typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 
                        "4:\n\t"                                                              \
                        "ldm r1!, {r2, r3, r4, r5}\n\t" TINYFUSE_QUAD_PRODUCTS                \
                        TINYFUSE_QUAD_OUTPUTS_##form                                          \
-                       "ldm r1, {r6, r7, r8, r9}\n\t"                                        \
+                       "ldm r1, {r6, r7, r8, r9}\n\t" then                                   \
                        "strb r2, [r6]\n\t"                                                   \
                        "strb r3, [r6, #1]\n\t"                                               \
                        "strb r4, [r6, #2]\n\t"                                               \
@@ -181,18 +210,24 @@ typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 
                        "str r6, [r1], #-108\n\t"                                             \
                        "add r0, r8\n\t"                                                      \
                        "cmp r0, r9\n\t"                                                      \
-                       "bne 4b\n\t" TINYFUSE_ASM_END                                         \
+                       "bne 4b\n\t" last TINYFUSE_ASM_END                                    \
                        :                                                                     \
                        : "r"(arguments)                                                      \
                        : TINYFUSE_ASM_CLOBBERS);                                             \
     }
 
-/* One row of a group, in the form of the step line (`step_line`, a constant) or the bounded one. */
+/* One row of a group, in the form of the step line (`step_line`, a constant) or the bounded one; with tables where
+   `looks_up`, another constant, says so. */
 /* The columns lie right after the tinyfuse_quad. */
-TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, const int16_t *columns, int step_line)
+TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, const int16_t *columns, int step_line,
+                                       int looks_up)
 {
     (void)columns;
-    if (step_line) {
+    if (looks_up && step_line) {
+        TINYFUSE_QUAD_TABLES_ASM(source, STEP_LINE)
+    } else if (looks_up) {
+        TINYFUSE_QUAD_TABLES_ASM(source, BOUNDED)
+    } else if (step_line) {
         TINYFUSE_QUAD_ASM(source, STEP_LINE)
     } else {
         TINYFUSE_QUAD_ASM(source, BOUNDED)
@@ -270,7 +305,22 @@ TINYFUSE_INLINE void tinyfuse_quad_row(tinyfuse_quad *q, const int16_t *columns,
     }
 }
 
-TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, const int16_t *columns, int step_line)
+/* Looks the group's outputs up. */
+TINYFUSE_INLINE void tinyfuse_quad_look_up(const tinyfuse_quad_tables *t, const int16_t *columns, int8_t *out)
+{
+    const tinyfuse_quad *const q = t->source.quad;
+    const int32_t step = 3 * TINYFUSE_COLUMN + q->column_step / 2;
+    for (; columns != q->end; columns += step) {
+        int i;
+        for (i = 0; i < 4; ++i) {
+            out[i] = t->table[i * t->table_bytes + out[i]];
+        }
+        out += q->out_step;
+    }
+}
+
+TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, const int16_t *columns, int step_line,
+                                       int looks_up)
 {
     const int8_t *const *const rows = source->rows;
     const int32_t c = source->channel;
@@ -278,6 +328,9 @@ TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, const
     tinyfuse_quad_columns(rows[0] + c, rows[1] + c, rows[2] + c, source->quad->out_step,
                           source->inside, source->inside_end);
     tinyfuse_quad_row(source->quad, columns, step_line);
+    if (looks_up) {
+        tinyfuse_quad_look_up((const tinyfuse_quad_tables *)source, columns, source->quad->out);
+    }
 }
 
 #endif
@@ -287,9 +340,10 @@ TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, const
    int32_t[8], the biases and multipliers of their step lines, or [in_c] tinyfuse_requant. scratch, aligned to 8:
    a tinyfuse_quad; (out_w - 1) * stride_w + 3 columns; in_w * in_c bytes for a row of padding where any
    window reaches above or below the image. */
-TINYFUSE_INLINE void tinyfuse_depthwise_3x3_body(const tinyfuse_conv *p, const int8_t *in, int32_t y,
-                                                 int8_t *out_row, const int8_t *weights,
-                                                 const void *channels, void *scratch, int step_line)
+TINYFUSE_INLINE void tinyfuse_depthwise_3x3_groups(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+                                                   int8_t *out_row, tinyfuse_quad_source *source,
+                                                   const int8_t *weights, const void *channels, void *scratch,
+                                                   int step_line, int looks_up)
 {
     const int32_t in_c = p->in_c, row_bytes = p->in_w * in_c;
     const int32_t columns = (p->out_w - 1) * p->stride_w + 3;
@@ -300,7 +354,6 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_body(const tinyfuse_conv *p, const i
     int16_t *const first = (int16_t *)(void *)((int8_t *)scratch + TINYFUSE_QUAD_BYTES);
     int8_t *const padding = (int8_t *)(first + TINYFUSE_COLUMN * columns);
     const int8_t *rows[3];
-    tinyfuse_quad_source source;
     int32_t i, done;
     for (i = 0; i < 3; ++i) {
         const int32_t iy = y * p->stride_h - p->pad_top + i;
@@ -321,23 +374,35 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_body(const tinyfuse_conv *p, const i
     q->out_step = in_c;
     q->column_step = (p->stride_w - 3) * TINYFUSE_COLUMN * 2;
     q->end = first + p->out_w * p->stride_w * TINYFUSE_COLUMN;
-    source.rows = rows;
-    source.inside = first + TINYFUSE_COLUMN * left;
-    source.inside_end = source.inside + TINYFUSE_COLUMN * inside;
-    source.weights = weights;
-    source.quad = q;
+    source->rows = rows;
+    source->inside = first + TINYFUSE_COLUMN * left;
+    source->inside_end = source->inside + TINYFUSE_COLUMN * inside;
+    source->weights = weights;
+    source->quad = q;
     for (done = 0; done < in_c; done += 4) {
         const int32_t c = tinyfuse_min(done, in_c - 4);
-        source.channel = c;
-        source.channels = step_line ? (const void *)((const int32_t *)channels + 2 * done)
+        source->channel = c;
+        source->channels = step_line ? (const void *)((const int32_t *)channels + 2 * done)
                                : (const void *)((const tinyfuse_requant *)channels + c);
         q->out = out_row + c;
-        tinyfuse_quad_run(&source, first, step_line);
-        source.weights += 36;
+        if (looks_up) {
+            tinyfuse_quad_tables *const t = (tinyfuse_quad_tables *)source;
+            t->table = t->tables + c * t->table_bytes;
+        }
+        tinyfuse_quad_run(source, first, step_line, looks_up);
+        source->weights += 36;
     }
     if (p->act_min > -128 || p->act_max < 127) {
         tinyfuse_clamp_row(out_row, p->out_w * in_c, p->act_min, p->act_max);
     }
+}
+
+TINYFUSE_INLINE void tinyfuse_depthwise_3x3_body(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+                                                 int8_t *out_row, const int8_t *weights,
+                                                 const void *channels, void *scratch, int step_line)
+{
+    tinyfuse_quad_source source;
+    tinyfuse_depthwise_3x3_groups(p, in, y, out_row, &source, weights, channels, scratch, step_line, 0);
 }
 
 TINYFUSE_SHARED void tinyfuse_depthwise_3x3_step_line(const tinyfuse_conv *p, const int8_t *in, int32_t y,
@@ -363,6 +428,30 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_row_s8(const tinyfuse_conv *p, const
 {
     (step_line ? tinyfuse_depthwise_3x3_step_line : tinyfuse_depthwise_3x3_bounded)(p, in, y, out_row, weights,
                                                                                     channels, scratch);
+}
+
+#define TINYFUSE_DEPTHWISE_TABLES(name, step_line)                                                                 \
+    TINYFUSE_SHARED void name(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,               \
+                              const int8_t *weights, const void *channels, void *scratch, const int8_t *tables,   \
+                              int32_t table_bytes)                                                                \
+    {                                                                                                             \
+        tinyfuse_quad_tables t;                                                                                   \
+        t.table_bytes = table_bytes;                                                                              \
+        t.tables = tables;                                                                                        \
+        tinyfuse_depthwise_3x3_groups(p, in, y, out_row, &t.source, weights, channels, scratch, step_line, 1);    \
+    }
+TINYFUSE_DEPTHWISE_TABLES(tinyfuse_depthwise_3x3_tables_step_line, 1)
+TINYFUSE_DEPTHWISE_TABLES(tinyfuse_depthwise_3x3_tables_bounded, 0)
+
+/* The same with outputs that are looked up: one table, or, `table_bytes` apart, one a channel, each given by the address
+   of the result of 0. */
+TINYFUSE_INLINE void tinyfuse_depthwise_3x3_tables_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+                                                          int8_t *out_row, const int8_t *weights,
+                                                          const void *channels, void *scratch, const int8_t *tables,
+                                                          int32_t table_bytes, int step_line)
+{
+    (step_line ? tinyfuse_depthwise_3x3_tables_step_line : tinyfuse_depthwise_3x3_tables_bounded)(
+        p, in, y, out_row, weights, channels, scratch, tables, table_bytes);
 }
 
 #endif

@@ -35,11 +35,9 @@ enum {
     TINYFUSE_LANES,
     TINYFUSE_STEP_LINE,
     TINYFUSE_BYTES,
-    TINYFUSE_BYTES_STEP_LINE
+    TINYFUSE_BYTES_STEP_LINE,
+    TINYFUSE_LOOKED_UP = 8 /* beside one of the first three: outputs are looked up */
 };
-
-/* With one of the forms of cores with the DSP extension: outputs are looked up. */
-enum { TINYFUSE_LOOKED_UP = 8 };
 
 /* Forms are constants; these say what a form is. */
 TINYFUSE_INLINE int tinyfuse_looks_up(int form)
@@ -435,19 +433,19 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
                        : "r"(r0), "r"(r2), "r"(r3)                                           \
                        : "r12", "cc", "memory");                                             \
     }
-#define TINYFUSE_PAIRS_FORMS(n, looked_up, then)                                                        \
-    if (form == (TINYFUSE_STEP_LINE | (looked_up))) {                                                   \
-        TINYFUSE_PAIRS_THEN_ASM(n, TINYFUSE_WEIGHTS_LANES TINYFUSE_STEP_##n, STEP_LINE, then)           \
-    } else if (form == (TINYFUSE_LANES | (looked_up))) {                                                \
-        TINYFUSE_PAIRS_THEN_ASM(n, TINYFUSE_WEIGHTS_LANES TINYFUSE_STEP_##n, LANES, then)               \
-    } else {                                                                                            \
-        TINYFUSE_PAIRS_THEN_ASM(n, TINYFUSE_WEIGHTS_WIDE TINYFUSE_STEP_##n, WIDE, then)                 \
+#define TINYFUSE_PAIRS_FORMS(n, then)                                                         \
+    if (plain == TINYFUSE_STEP_LINE) {                                                        \
+        TINYFUSE_PAIRS_THEN_ASM(n, TINYFUSE_WEIGHTS_LANES TINYFUSE_STEP_##n, STEP_LINE, then) \
+    } else if (plain == TINYFUSE_LANES) {                                                     \
+        TINYFUSE_PAIRS_THEN_ASM(n, TINYFUSE_WEIGHTS_LANES TINYFUSE_STEP_##n, LANES, then)     \
+    } else {                                                                                  \
+        TINYFUSE_PAIRS_THEN_ASM(n, TINYFUSE_WEIGHTS_WIDE TINYFUSE_STEP_##n, WIDE, then)       \
     }
-#define TINYFUSE_PAIRS_OF(n)                                                          \
-    if (tinyfuse_looks_up(form)) {                                                    \
-        TINYFUSE_PAIRS_FORMS(n, TINYFUSE_LOOKED_UP, TINYFUSE_LOOK_UP_PAIR(n))         \
-    } else {                                                                          \
-        TINYFUSE_PAIRS_FORMS(n, 0, "")                                                \
+#define TINYFUSE_PAIRS_OF(n)                                 \
+    if (tinyfuse_looks_up(form)) {                           \
+        TINYFUSE_PAIRS_FORMS(n, TINYFUSE_LOOK_UP_PAIR(n))    \
+    } else {                                                 \
+        TINYFUSE_PAIRS_FORMS(n, "")                          \
     }
 
 /* All channels but the last of an odd count, for `pixels` pixels; p->out_c > 1. The statements are those of
@@ -455,6 +453,7 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
 TINYFUSE_INLINE void tinyfuse_matmul_pairs_dsp(tinyfuse_matmul *p, const int8_t *weights,
                                                const int8_t *columns, int32_t depth, int pixels, int form)
 {
+    const int plain = form & ~TINYFUSE_LOOKED_UP;
     if (pixels == 3) {
         TINYFUSE_PAIRS_OF(3)
     } else if (pixels == 2) {

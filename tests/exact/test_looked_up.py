@@ -13,7 +13,8 @@ from executors import assert_all_exact, assert_exact, plan_of
 from op_harness import assert_exact as assert_kernels_exact
 from op_harness import cases_of
 from random_graphs import Sketch
-from test_op_kernels import target_or_skip
+from table_chains import tabled_networks
+from test_op_kernels import drawn, target_or_skip
 
 from tinyfuse.explain.explain_json import explain_json
 from tinyfuse.ir import Op
@@ -21,6 +22,7 @@ from tinyfuse.kernels.base import Context
 from tinyfuse.kernels.looked_up import matmul_of
 from tinyfuse.ops.looked_up import looked_up
 from tinyfuse.ops.table import Table
+from tinyfuse.schedule import looking_up
 from tinyfuse.targets import load_target
 
 #: blocks of three pixels, two and one; odd channels, one alone; windows of words, of few channels, over padding
@@ -29,6 +31,9 @@ SHAPES = (
     Shape("CONV_2D", 2, 3, 36, 5, per_channel=False), Shape("CONV_2D", 4, 7, 8, 6, (3, 3), activation="RELU6"),
     Shape("CONV_2D", 5, 8, 3, 4, (3, 3), (2, 2)), Shape("CONV_2D", 4, 6, 5, 3, (2, 3), dilation=(1, 2)),
     Shape("CONV_2D", 3, 5, 1, 9, (3, 2)),
+    Shape("DEPTHWISE_CONV_2D", 5, 6, 10, 10, (3, 3)),
+    Shape("DEPTHWISE_CONV_2D", 4, 9, 4, 4, (3, 3), (2, 2), activation="RELU"),
+    Shape("DEPTHWISE_CONV_2D", 5, 4, 7, 7, (3, 3), (1, 2), padding="VALID", activation="RELU6"),
 )  # fmt: skip
 
 
@@ -55,20 +60,23 @@ def layers() -> list[Op]:
 def test_kernels(optimize: str, flags: str, tmp_path: Path) -> None:
     core, rng = target_or_skip("cortex-m4"), np.random.default_rng(1)
     context = Context(core, kernels="tinyfuse", optimize=optimize)
-    ops = [op for op in layers() if matmul_of(op, context) is not None]
-    cases = [case for op in ops for case in cases_of(op, context, [random_input(op, rng)])]
-    assert {matmul_of(op, context).form for op in ops} == {"TINYFUSE_STEP_LINE", "TINYFUSE_LANES", "TINYFUSE_WIDE"}
-    assert {case.kernel.name for case in cases} == {
-        "tinyfuse_pointwise_tables_s8", "tinyfuse_conv_packed_tables_row_s8"
-    }  # fmt: skip
+    cases = [case for op in layers() for case in cases_of(op, context, [random_input(op, rng)])]
+    reached = {(case.kernel.name, case.kernel.form(case.op, context)) for case in cases}
+    kernels, forms = ("pointwise_tables", "conv_packed_tables_row"), ("STEP_LINE", "LANES", "WIDE")
+    wanted = {(f"tinyfuse_{kernel}_s8", f"TINYFUSE_{form}") for kernel in kernels for form in forms}
+    assert reached >= wanted | {("tinyfuse_depthwise_3x3_tables_row_s8", form) for form in (0, 1)}
     assert_kernels_exact(cases, core, tmp_path, flags, optimize=optimize)
+
+
+#: in the place of a convolution's windows
+DEPTHWISE = (0, 0)
 
 
 def normalized(kernel: tuple[int, int], more: str = "") -> bytes:
     """A convolution, MUL and ADD with constants a channel, and RELU; or another function."""
     s = Sketch(7)
     x = s.value((1, 9, 11, 12), 0.05, -3)
-    y = s.conv(x, 14, kernel)
+    y = s.conv(x, 14, kernel) if kernel != DEPTHWISE else s.depthwise(x, (3, 3))
     if more:
         return s.build([x], [s.unary(y, more)])
     y = s.scale_channels(s.scale_channels(y, "MUL"), "ADD")
@@ -80,7 +88,7 @@ def looks(plan) -> list[tuple[str, ...]]:
     return [op.attributes.kinds for op in plan.graph.ops if op.kind == "LOOKED_UP"]
 
 
-@pytest.mark.parametrize("kernel", [(1, 1), (3, 3)])
+@pytest.mark.parametrize("kernel", [(1, 1), (3, 3), DEPTHWISE])
 @pytest.mark.parametrize("more", ["", "LOGISTIC"])
 def test_networks(kernel: tuple[int, int], more: str) -> None:
     target_or_skip("cortex-m4")
@@ -92,10 +100,33 @@ def test_networks(kernel: tuple[int, int], more: str) -> None:
     )
     plans = [plan_of(normalized(kernel, more), "cortex-m4", kernels="tinyfuse", **way) for way in ways]
     kinds = (more,) if more else ("MUL", "ADD", "RELU")
-    assert all(looks(plan) == [("CONV_2D", *kinds)] for plan in plans)
+    layer = "DEPTHWISE_CONV_2D" if kernel == DEPTHWISE else "CONV_2D"
+    assert all(looks(plan) == [(layer, *kinds)] for plan in plans)
     assert_all_exact(plans[:-1], runs=3)
     assert_all_exact(plans[:1], runs=3, on_host=True)  # the C twins
     assert_exact(plans[-1], runs=2)
+
+
+def wherever_it_may(monkeypatch: pytest.MonkeyPatch, count: int) -> int:
+    """Random networks whose layers look up whether it pays or not, exact on the core; how many do."""
+    monkeypatch.setattr(looking_up, "_instructions", lambda context, *ops: len(ops))
+    networks = [data for data, _ in drawn(tabled_networks(), count)]
+    ways: tuple[dict[str, Any], ...] = ({}, {"step": True}, {"optimize": "speed", "weights": "packed"})
+    plans = [plan_of(data, "cortex-m4", kernels="tinyfuse", **ways[n % 3]) for n, data in enumerate(networks)]
+    for start in range(0, count, 20):
+        assert_all_exact(plans[start : start + 20], runs=3)
+    return sum(map(bool, map(looks, plans)))
+
+
+def test_random_networks(monkeypatch: pytest.MonkeyPatch) -> None:
+    target_or_skip("cortex-m4")
+    assert wherever_it_may(monkeypatch, 12) > 0
+
+
+@pytest.mark.campaign
+def test_many_random_networks(monkeypatch: pytest.MonkeyPatch) -> None:
+    target_or_skip("cortex-m4")
+    assert wherever_it_may(monkeypatch, 200) >= 10
 
 
 def test_who_takes_a_pass_over_the_row() -> None:

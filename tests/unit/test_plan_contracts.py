@@ -175,7 +175,9 @@ def test_kernels_ask_for_the_scratch_of_their_contract(target: str) -> None:
     elsewhere |= {name for name in _SCRATCH if "_s4" in name and not (core.dsp and core.mve == ("mve" in name))}
     only_dsp = {"tinyfuse_winograd_rows_s8", "tinyfuse_conv_unpacked_row_s8", "tinyfuse_dense_unpacked_s8"}
     only_dsp |= {f"tinyfuse_pointwise_{form}_s8" for form in ("narrow", "unpacked")}
-    only_dsp |= {"tinyfuse_pointwise_tables_s8", "tinyfuse_conv_packed_tables_row_s8"}
+    only_dsp |= {
+        f"tinyfuse_{of}_s8" for of in ("pointwise_tables", "conv_packed_tables_row", "depthwise_3x3_tables_row")
+    }
     elsewhere |= set() if core.dsp and not core.mve else only_dsp
     joined = {"tinyfuse_conv_joined_row_s8", "tinyfuse_depthwise_joined_row_s8"}
     joined |= {f"tinyfuse_{kind}_joined_s8" for kind in ("pointwise", "dense")}

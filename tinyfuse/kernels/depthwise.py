@@ -12,7 +12,7 @@ from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.convolution_counts import depthwise_counts, window_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.packing import POINTER_BYTES, bounded, conv_row_call, general_channels, plain_weights
-from tinyfuse.kernels.step_line import step_line
+from tinyfuse.kernels.step_line import StepLine, step_line
 from tinyfuse.ops.convolution import geometry
 
 
@@ -46,16 +46,16 @@ def on_step_line(op: Op) -> int:
     return int(step_line(op) is not None)
 
 
-def layer_weights(op: Op) -> Array:
-    """int8 [channels, taps], in the form that `on_step_line` says."""
-    found = step_line(op)
+def layer_weights(op: Op, line: StepLine | None = None) -> Array:
+    """int8 [channels, taps], in the form that `on_step_line` says, or along another line."""
+    found = line or step_line(op)
     return found.weights if found is not None else proven(bounded(op)).weights
 
 
-def channels_constant(op: Op) -> Constant:
+def channels_constant(op: Op, line: StepLine | None = None) -> Constant:
     """Biases and multipliers of the step lines of each group of four channels, or tinyfuse_requant of each
-    channel."""
-    found = step_line(op)
+    channel. `line`: as of `layer_weights`."""
+    found = line or step_line(op)
     if found is None:
         return Constant("channels", proven(bounded(op)).channels, "tinyfuse_requant")
     channels = found.channels()
@@ -166,7 +166,11 @@ class Depthwise3x3Row(Kernel):
         return plain and g.in_c == g.out_c >= 4 and has_form(op)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        columns = layer_weights(op).reshape(-1, 3, 3).transpose(2, 1, 0)  # [column, row, channel]
+        return self.along(op, None)
+
+    def along(self, op: Op, line: StepLine | None) -> tuple[Constant, ...]:
+        """The constants along a line, or in the form that the layer has by itself."""
+        columns = layer_weights(op, line).reshape(-1, 3, 3).transpose(2, 1, 0)  # [column, row, channel]
         groups = []
         for start in quad_starts(columns.shape[2]):
             group = columns[:, :, start : start + 4]
@@ -175,7 +179,7 @@ class Depthwise3x3Row(Kernel):
             groups.append(np.concatenate([upper, group[:, 2]], axis=1))
         return (
             Constant("weights", np.ascontiguousarray(groups).reshape(-1), "int8_t"),
-            channels_constant(op),
+            channels_constant(op, line),
         )
 
     def scratch(self, op: Op, context: Context) -> int:

@@ -1,4 +1,5 @@
-"""Our kernels of LOOKED_UP (runtime_c/tinyfuse_matmul.h): convolutions whose outputs are looked up as they are stored.
+"""Our kernels of LOOKED_UP: convolutions whose outputs are looked up as they are stored (runtime_c/tinyfuse_matmul.h,
+runtime_c/tinyfuse_depthwise_3x3.h).
 
 What follows a layer element for element takes a look an output, and no pass over the row. A layer has a step line more
 often than without tables: steps between outputs that a table makes one result of need not be at their place.
@@ -6,6 +7,7 @@ often than without tables: steps between outputs that a table makes one result o
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from functools import lru_cache
 
@@ -27,58 +29,112 @@ from tinyfuse.kernels.base import (
 )
 from tinyfuse.kernels.conv import MatmulKernel
 from tinyfuse.kernels.counts import Counts
+from tinyfuse.kernels.depthwise import Depthwise3x3Row, on_step_line
 from tinyfuse.kernels.matmul import Matmul, block_pixels, form_name, matmul_constants, matmul_layer, on_line
 from tinyfuse.kernels.step_line import StepLine, line_to_tables
+from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.looked_up import LookedUp
 
 #: where a table that begins with the result of -128 has that of 0
 _MIDDLE = 128
 
 
-class LookedUpMatmul(Kernel):
+class _LookedUp(Kernel):
     """What `plain` computes, with tables, on cores with the DSP extension and no vectors. A call reads and writes what
     one of `plain` does."""
 
-    costs_with = "tinyfuse_matmul_tables"
+    #: whether it computes depthwise convolutions
+    depthwise: bool
 
-    def __init__(self, plain: MatmulKernel):
+    def __init__(self, plain: Kernel):
         self._plain, self.costs_as = plain, plain.name
-        self.name = plain.name.replace("_packed", "_packed_tables").replace("pointwise", "pointwise_tables")
         self.headers = plain.headers
         self.by_row, self.whole, self.rings = plain.by_row, plain.whole, plain.rings
 
     def accepts(self, op: Op, context: Context) -> bool:
-        target, layer = context.target, op.attributes_as(LookedUp).layer
+        target, layer = context.target, _layer(op)
         packed = context.weights in ("packed", "auto") and layer.operand(1).dtype == "int8"
-        if not target.dsp or target.mve or not packed:
+        if not target.dsp or target.mve or not packed or FAMILIES[layer.kind].depthwise != self.depthwise:
             return False
-        return self._plain.accepts(layer, context) and matmul_of(op, context) is not None
+        return self._plain.accepts(layer, context)
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return self._plain.access_orders(op.attributes_as(LookedUp).layer)
+        return self._plain.access_orders(_layer(op))
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return *matmul_constants(proven(matmul_of(op, context))), Constant("tables", _from_least(op), "int8_t", align=1)
+        return *self.of_layer(op, context), Constant("tables", _from_least(op), "int8_t", align=1)
+
+    @abstractmethod
+    def of_layer(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        """The layer's constants."""
+
+    @abstractmethod
+    def form(self, op: Op, context: Context) -> str | int:
+        """The C's last argument."""
 
     def scratch(self, op: Op, context: Context) -> int:
-        return self._plain.scratch(op.attributes_as(LookedUp).layer, context)
+        return self._plain.scratch(_layer(op), context)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return self._plain.division(op.attributes_as(LookedUp).layer, by_row, context)
-
-    def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return f"{form_name(proven(matmul_of(op, context)).form)}, blocks of {block_pixels(context)}"
+        return self._plain.division(_layer(op), by_row, context)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        counts = self._plain.counts(op.attributes_as(LookedUp).layer, by_row)
-        return {**counts, "table_outputs": op.output.elements, "table_pairs": counts["block_pairs"]}
+        return {**self._plain.counts(_layer(op), by_row), "table_outputs": op.output.elements}
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         """That of the layer, with tables, and in their form."""
-        *lets, call = self._plain.call(op.attributes_as(LookedUp).layer, site, context)
-        tables = _from_least(op)
-        more = (f"{site.constant('tables')} + {_MIDDLE}", 256 if tables.ndim > 1 else 0)
-        return *lets, Call(self.name, (*_arguments(call)[:-1], *more, proven(matmul_of(op, context)).form))
+        *lets, call = self._plain.call(_layer(op), site, context)
+        more = (f"{site.constant('tables')} + {_MIDDLE}", 256 if _from_least(op).ndim > 1 else 0)
+        return *lets, Call(self.name, (*_arguments(call)[:-1], *more, self.form(op, context)))
+
+
+class LookedUpMatmul(_LookedUp):
+    """Convolutions by tinyfuse_matmul.h."""
+
+    depthwise = False
+    costs_with = "tinyfuse_matmul_tables"
+
+    def __init__(self, plain: MatmulKernel):
+        super().__init__(plain)
+        self.name = plain.name.replace("_packed", "_packed_tables").replace("pointwise", "pointwise_tables")
+
+    def of_layer(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return matmul_constants(matmul_of(op, context))
+
+    def form(self, op: Op, context: Context) -> str:
+        return matmul_of(op, context).form
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return f"{form_name(self.form(op, context))}, blocks of {block_pixels(context)}"
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        counts = super().counts(op, by_row)
+        return {**counts, "table_pairs": counts["block_pairs"]}
+
+
+class LookedUpDepthwise(_LookedUp):
+    """3x3 depthwise convolutions."""
+
+    name = "tinyfuse_depthwise_3x3_tables_row_s8"
+    depthwise = True
+    costs_with = "tinyfuse_depthwise_3x3_tables"
+
+    def __init__(self, plain: Depthwise3x3Row):
+        super().__init__(plain)
+        self._along = plain.along
+
+    def of_layer(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return self._along(_layer(op), _line(op))
+
+    def form(self, op: Op, context: Context) -> int:
+        return int(_line(op) is not None) or on_step_line(_layer(op))
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return "step_line" if self.form(op, context) else "bounded"
+
+
+def _layer(op: Op) -> Op:
+    return op.attributes_as(LookedUp).layer
 
 
 def _arguments(call: Statement) -> tuple[Expr, ...]:
@@ -92,12 +148,11 @@ def _from_least(op: Op) -> Array:
     return np.roll(op.attributes_as(LookedUp).table.operand(1).values, _MIDDLE, axis=-1)
 
 
-def matmul_of(op: Op, context: Context) -> Matmul | None:
-    """The layer in the fastest form that is proven exact for its tables; None where there is none."""
-    layer = op.attributes_as(LookedUp).layer
-    return on_line(layer, _line(op), context.target.dsp) or matmul_layer(layer, context)
+def matmul_of(op: Op, context: Context) -> Matmul:
+    """The layer in the fastest form that is proven exact for its tables."""
+    return on_line(_layer(op), _line(op), context.target.dsp) or proven(matmul_layer(_layer(op), context))
 
 
 @lru_cache(maxsize=512)
 def _line(op: Op) -> StepLine | None:
-    return line_to_tables(op.attributes_as(LookedUp).layer, _from_least(op))
+    return line_to_tables(_layer(op), _from_least(op))

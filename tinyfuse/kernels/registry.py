@@ -100,7 +100,7 @@ from tinyfuse.kernels.layers_f32 import (
 from tinyfuse.kernels.layers_s16 import ConvRowS16, DepthwiseRowS16, FullyConnectedS16, TransposeConvRowS16
 from tinyfuse.kernels.layers_w16 import ConvRowW16, DepthwiseRowW16, PackedConvRowW16, PackedDepthwiseRowW16
 from tinyfuse.kernels.logic import Not
-from tinyfuse.kernels.looked_up import LookedUpMatmul
+from tinyfuse.kernels.looked_up import LookedUpDepthwise, LookedUpMatmul
 from tinyfuse.kernels.lstm import LstmReal, LstmWhole
 from tinyfuse.kernels.matmul_s16 import DenseS16, Depthwise3x3RowS16, PackedConvRowS16, PackedDepthwiseRowS16
 from tinyfuse.kernels.merged import MergedByFours, MergedLoop
@@ -473,7 +473,9 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "AWAIT_ROWS": (AwaitRows(),),
     "FEED_ROWS": (FeedRow(),),
     "MERGED": (*_LOOPS, *_WIDER_LOOPS),
-    "LOOKED_UP": tuple(map(LookedUpMatmul, (Pointwise(), PointwiseRow(), PackedConvRow()))),
+    "LOOKED_UP": (
+        *map(LookedUpMatmul, (Pointwise(), PointwiseRow(), PackedConvRow())), LookedUpDepthwise(Depthwise3x3Row()),
+    ),
     "TILED": tuple(TiledRows(rows, kernels_for) for rows in TILE_ROWS),
 }  # fmt: skip
 KERNELS["AT_AXES"] = along_computed_axes(KERNELS)

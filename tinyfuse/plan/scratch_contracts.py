@@ -431,6 +431,7 @@ _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_depthwise_packed_row_f32": _of_taps_f32,
     "tinyfuse_depthwise_mve_row_s8": _of_taps,
     "tinyfuse_depthwise_3x3_row_s8": _of_depthwise_3x3,
+    "tinyfuse_depthwise_3x3_tables_row_s8": _of_depthwise_3x3,
     "tinyfuse_depthwise_3x3_row_s16": _of_depthwise_3x3_s16,
     "tinyfuse_depthwise_mve_row_s16": _of_taps_s16,
     "tinyfuse_depthwise_packed_row_s4": _with_weights_s4(_of_taps),

@@ -53,7 +53,8 @@ def _alone_reads(graph: Graph, last: Op, layer: Op) -> bool:
     """Whether an operator is all that reads a convolution of one image of several columns."""
     family, passed = FAMILIES[layer.kind], layer.output
     return (
-        (family.convolution and not family.depthwise and layer.operand(1).is_constant)
+        family.convolution
+        and layer.operand(1).is_constant
         and passed.shape[0] == 1
         and passed.shape[2] > 1
         and not (layer.view or last.view)
