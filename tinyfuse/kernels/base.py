@@ -271,6 +271,7 @@ class Context:
     they can be; `divided`: calls are to be made in pieces, so that kernels which can't are left out where others can.
     `cycles`: the board whose estimated cycles count in the instructions' place; None: these count.
     `at_once`: rows of an image that a library's function is to make by one call inside a group, at most.
+    `spares_ram`: the user didn't ask for speed alone, so that no plan should be measured by kernels that buy it with RAM.
     """
 
     target: Target
@@ -284,6 +285,12 @@ class Context:
     divided: bool = False
     cycles: BoardTiming | None = None
     at_once: int = 1
+    spares_ram: bool = False
+
+    @property
+    def speed_alone(self) -> bool:
+        """Whether kernels may take any RAM."""
+        return self.optimize == "speed" and not self.spares_ram
 
 
 def division(kernel: Kernel, op: Op, by_row: bool, context: Context) -> Division | None:

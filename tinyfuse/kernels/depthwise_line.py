@@ -31,14 +31,17 @@ _MOST_CHANNELS = (2**16 - 1) // (_OUTPUTS - 1)
 
 class LineDepthwise(Kernel):
     """Depthwise convolution with depth multiplier 1 and stride 1 of a whole image of one column, whose windows have at
-    most thirteen rows: eight outputs of a channel at a time."""
+    most thirteen rows: eight outputs of a channel at a time. They can't lie over the input, which kernels by rows
+    allow: only where speed is all."""
 
     name = "tinyfuse_depthwise_line_mve_s8"
     headers = (_HEADER,)
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = _line_of(op)
-        if not context.target.mve or g is None or g.kernel_h != 1 or not 1 < g.kernel_w <= _TAPS:
+        if not context.target.mve or not context.speed_alone or g is None:
+            return False
+        if g.kernel_h != 1 or not 1 < g.kernel_w <= _TAPS:
             return False
         plain = (g.stride_w, g.dilation_w) == (1, 1) and g.in_c == g.out_c <= _MOST_CHANNELS and shifts_right(op)
         return plain and (rectified(op) or bool((channel_multipliers(op)[1] < 0).all()))
