@@ -271,7 +271,7 @@ class Context:
     they can be; `divided`: calls are to be made in pieces, so that kernels which can't are left out where others can.
     `cycles`: the board whose estimated cycles count in the instructions' place; None: these count.
     `at_once`: rows of an image that a library's function is to make by one call inside a group, at most.
-    `spares_ram`: the user didn't ask for speed alone, so that no plan should be measured by kernels that buy it with RAM.
+    `spares_ram`: the user didn't ask for speed alone, so no plan should be measured by kernels that buy it with RAM.
     """
 
     target: Target

@@ -9,6 +9,7 @@ from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let
 from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.column_blocks import lying
 from tinyfuse.kernels.counts import Counts, round_up
+from tinyfuse.kernels.mve_four import requantized
 from tinyfuse.kernels.packing import (
     POINTER_BYTES,
     channel_weights,
@@ -60,7 +61,7 @@ class LineDepthwise(Kernel):
         return listed + blocks * _WORD * _CHANNELS + padding
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return "rectified" if rectified(op) else "each"
+        return requantized(op)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         g = _certain(op)
@@ -81,7 +82,7 @@ class LineDepthwise(Kernel):
             "in_w": g.in_w, "in_c": g.in_c, "out_w": g.out_w, "kernel_w": g.kernel_w, "pad_left": g.pad_left,
             "in_zero_point": input_zero_point(op.input),
         }  # fmt: skip
-        form = "TINYFUSE_FOUR_RECTIFIED" if rectified(op) else "TINYFUSE_FOUR_EACH"
+        form = f"TINYFUSE_FOUR_{requantized(op).upper()}"
         constants = site.constant("weights"), site.constant("channels")
         args = ("&p", site.input(0).pointer, site.output.pointer, *constants, site.scratch, form)
         return Let("tinyfuse_line", "p", fields | output_fields(op)), Call(self.name, args)
