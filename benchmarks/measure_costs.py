@@ -57,7 +57,7 @@ DRAWN_OF_OTHERS = 12
 DRAWN_FOR = {
     "tinyfuse_winograd_rows_s8": 2500, "tinyfuse_pointwise_narrow_s8": 600, "tinyfuse_softmax_lookup_s8": 60,
     "tinyfuse_rows_matmul_s8": 40, "tinyfuse_pointwise_four_mve_s8": 500, "tinyfuse_conv_columns_mve_row_s8": 500,
-    "tinyfuse_conv_held_mve_row_s8": 500, "tinyfuse_depthwise_line_mve_s8": 1500,
+    "tinyfuse_pointwise_mve_s8": 300, "tinyfuse_conv_held_mve_row_s8": 500, "tinyfuse_depthwise_line_mve_s8": 4000,
 }  # fmt: skip
 #: for a layer whose weights are looked up (`Kernel.costs_with`): the rest of its costs are known
 DRAWN_OF_LOOKED_UP = 16

@@ -135,12 +135,16 @@ typedef char tinyfuse_check_four_end[sizeof(tinyfuse_conv_four_end) == TINYFUSE_
         TINYFUSE_CONV_FOUR_ALL(predicate, turn, round, clamp, store);                              \
     }
 
-TINYFUSE_CONV_FOUR(tinyfuse_conv_four_columns, "vctp.16", TINYFUSE_CONV_FOUR_BY_COLUMNS, TINYFUSE_FOUR_ROUND_AWAY("q3"),
+TINYFUSE_CONV_FOUR(tinyfuse_conv_four_columns_each, "vctp.16", TINYFUSE_CONV_FOUR_BY_COLUMNS, TINYFUSE_FOUR_ROUND_AWAY("q3"),
                    TINYFUSE_CONV_FOUR_CLAMP, TINYFUSE_CONV_FOUR_STORE_SOME)
+TINYFUSE_CONV_FOUR(tinyfuse_conv_four_columns_saturated, "vctp.16", TINYFUSE_CONV_FOUR_BY_COLUMNS, TINYFUSE_FOUR_ROUND_AWAY("q3"),
+                   TINYFUSE_FOUR_SATURATE, TINYFUSE_CONV_FOUR_STORE_SOME)
 TINYFUSE_CONV_FOUR(tinyfuse_conv_four_columns_rectified, "vctp.16", TINYFUSE_CONV_FOUR_BY_COLUMNS, "",
                    TINYFUSE_FOUR_SATURATE, TINYFUSE_CONV_FOUR_STORE_SOME)
-TINYFUSE_CONV_FOUR(tinyfuse_conv_four_pieces, "vctp.8", TINYFUSE_CONV_FOUR_BY_PIECES, TINYFUSE_FOUR_ROUND_AWAY("q3"),
+TINYFUSE_CONV_FOUR(tinyfuse_conv_four_pieces_each, "vctp.8", TINYFUSE_CONV_FOUR_BY_PIECES, TINYFUSE_FOUR_ROUND_AWAY("q3"),
                    TINYFUSE_CONV_FOUR_CLAMP, TINYFUSE_CONV_FOUR_STORE)
+TINYFUSE_CONV_FOUR(tinyfuse_conv_four_pieces_saturated, "vctp.8", TINYFUSE_CONV_FOUR_BY_PIECES, TINYFUSE_FOUR_ROUND_AWAY("q3"),
+                   TINYFUSE_FOUR_SATURATE, TINYFUSE_CONV_FOUR_STORE)
 TINYFUSE_CONV_FOUR(tinyfuse_conv_four_pieces_rectified, "vctp.8", TINYFUSE_CONV_FOUR_BY_PIECES, "",
                    TINYFUSE_FOUR_SATURATE, TINYFUSE_CONV_FOUR_STORE)
 
@@ -210,7 +214,14 @@ TINYFUSE_INLINE void tinyfuse_conv_four_all(const int8_t *const *list, const int
     }
 }
 
-TINYFUSE_SHARED void tinyfuse_conv_four_columns(const int8_t *const *list, const int8_t *weights, int32_t lanes)
+TINYFUSE_SHARED void tinyfuse_conv_four_columns_each(const int8_t *const *list, const int8_t *weights,
+                                                     int32_t lanes)
+{
+    tinyfuse_conv_four_all(list, weights, lanes, 0);
+}
+
+TINYFUSE_SHARED void tinyfuse_conv_four_columns_saturated(const int8_t *const *list, const int8_t *weights,
+                                                          int32_t lanes)
 {
     tinyfuse_conv_four_all(list, weights, lanes, 0);
 }
@@ -221,7 +232,14 @@ TINYFUSE_SHARED void tinyfuse_conv_four_columns_rectified(const int8_t *const *l
     tinyfuse_conv_four_all(list, weights, lanes, 0);
 }
 
-TINYFUSE_SHARED void tinyfuse_conv_four_pieces(const int8_t *const *list, const int8_t *weights, int32_t lanes)
+TINYFUSE_SHARED void tinyfuse_conv_four_pieces_each(const int8_t *const *list, const int8_t *weights,
+                                                    int32_t lanes)
+{
+    tinyfuse_conv_four_all(list, weights, lanes, 1);
+}
+
+TINYFUSE_SHARED void tinyfuse_conv_four_pieces_saturated(const int8_t *const *list, const int8_t *weights,
+                                                         int32_t lanes)
 {
     tinyfuse_conv_four_all(list, weights, lanes, 1);
 }
@@ -382,7 +400,7 @@ TINYFUSE_SHARED void tinyfuse_conv_columns_mve_row_s8(const tinyfuse_conv *p, co
         }
         end->out = out_row + x * p->out_c;
         end->channels = channels;
-        (form == TINYFUSE_FOUR_RECTIFIED ? tinyfuse_conv_four_columns_rectified : tinyfuse_conv_four_columns)(
+        TINYFUSE_FOUR_OF(form, tinyfuse_conv_four_columns)(
             r.list, weights, TINYFUSE_FOUR_CHANNELS * pixels);
     }
 }
@@ -512,7 +530,7 @@ TINYFUSE_SHARED void tinyfuse_conv_pieces_mve_row_s8(const tinyfuse_conv *p, con
         }
         end->out = out_row + x * p->out_c;
         end->channels = channels;
-        (form == TINYFUSE_FOUR_RECTIFIED ? tinyfuse_conv_four_pieces_rectified : tinyfuse_conv_four_pieces)(
+        TINYFUSE_FOUR_OF(form, tinyfuse_conv_four_pieces)(
             r.list, weights, tinyfuse_min(run, TINYFUSE_FOUR_BLOCK));
     }
 }

@@ -17,7 +17,7 @@ enum { TINYFUSE_HELD_TAPS = 3 };
 enum { TINYFUSE_HELD_BLOCK = 16 };
 enum { TINYFUSE_HELD_PIXELS = 4 };
 /* of a turn of the loop over columns; bytes of code of each, where sums begin and where they go on */
-enum { TINYFUSE_HELD_TURN = 3 };
+enum { TINYFUSE_HELD_TURN = 6 };
 enum { TINYFUSE_HELD_FIRST_CODE = 32, TINYFUSE_HELD_MORE_CODE = 36 };
 /* of a pixel's sums in scratch, for two channels */
 enum { TINYFUSE_HELD_SUMS_BYTES = 8 };
@@ -84,9 +84,11 @@ typedef struct {
     "add pc, r9\n\t"                                                                               \
     "nop\n\t"                                                                                      \
     "2:\n\t"                                                                                       \
+    ".rept 2\n\t"                                                                                  \
     step("r0", "r2", "r4", "r6", "r8", "r10")                                                      \
     step("r4", "r6", "r8", "r10", "r0", "r2")                                                      \
     step("r8", "r10", "r0", "r2", "r4", "r6")                                                      \
+    ".endr\n\t"                                                                                    \
     "le lr, 2b\n\t"                                                                                \
     "vldrb.8 q0, [r1], #16\n\t"                                                                    \
     "vmladava.s8 r0, q0, q4\n\t"                                                                   \
@@ -190,6 +192,12 @@ TINYFUSE_SHARED void tinyfuse_held_each(tinyfuse_held *job)
                       "vmin.s16 q0, q0, q1\n\t");
 }
 
+TINYFUSE_SHARED void tinyfuse_held_saturated(tinyfuse_held *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_held *, arguments, job);
+    TINYFUSE_HELD_ALL(TINYFUSE_HELD_ROUND_AWAY, "", TINYFUSE_FOUR_SATURATE);
+}
+
 TINYFUSE_SHARED void tinyfuse_held_rectified(tinyfuse_held *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_held *, arguments, job);
@@ -249,6 +257,11 @@ TINYFUSE_SHARED void tinyfuse_held_each(tinyfuse_held *job)
     tinyfuse_held_all(job);
 }
 
+TINYFUSE_SHARED void tinyfuse_held_saturated(tinyfuse_held *job)
+{
+    tinyfuse_held_all(job);
+}
+
 TINYFUSE_SHARED void tinyfuse_held_rectified(tinyfuse_held *job)
 {
     tinyfuse_held_all(job);
@@ -301,7 +314,8 @@ TINYFUSE_SHARED void tinyfuse_conv_held_mve_row_s8(const tinyfuse_conv *p, const
                                                    int form)
 {
     const int32_t pixels = p->out_w, steps = pixels - 1; /* the first pixel's column is in front of the loop */
-    const int32_t rest = pixels % TINYFUSE_HELD_PIXELS, skipped = (TINYFUSE_HELD_TURN - steps % TINYFUSE_HELD_TURN) % TINYFUSE_HELD_TURN;
+    const int32_t rest = pixels % TINYFUSE_HELD_PIXELS;
+    const int32_t skipped = (TINYFUSE_HELD_TURN - steps % TINYFUSE_HELD_TURN) % TINYFUSE_HELD_TURN;
     int8_t *const columns = (int8_t *)scratch + (1 + pixels) * TINYFUSE_HELD_SUMS_BYTES;
     tinyfuse_held job;
     int32_t i;
@@ -327,7 +341,7 @@ TINYFUSE_SHARED void tinyfuse_conv_held_mve_row_s8(const tinyfuse_conv *p, const
     job.weights = weights;
     job.channels_end = channels + 3 * p->out_c;
     job.pixels = pixels;
-    (form == TINYFUSE_FOUR_RECTIFIED ? tinyfuse_held_rectified : tinyfuse_held_each)(&job);
+    TINYFUSE_FOUR_OF(form, tinyfuse_held)(&job);
 }
 
 #endif

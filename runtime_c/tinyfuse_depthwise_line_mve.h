@@ -147,6 +147,13 @@ typedef struct {
                      TINYFUSE_LINE_FIELD(weights), TINYFUSE_LINE_FIELD(act_min)                    \
                    : TINYFUSE_ASM_CLOBBERS, TINYFUSE_CLOBBERS_P0 "q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7")
 
+/* VRSHL rounds halves up, so that a negative value is first lowered by one. */
+#define TINYFUSE_LINE_ROUND_AWAY                                                                   \
+    "vshr.s32 q0, q2, #31\n\t"                                                                     \
+    "vadd.i32 q2, q2, q0\n\t"                                                                      \
+    "vshr.s32 q0, q3, #31\n\t"                                                                     \
+    "vadd.i32 q3, q3, q0\n\t"
+
 TINYFUSE_SHARED void tinyfuse_line_each(tinyfuse_line_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_line_job *, arguments, job);
@@ -154,12 +161,15 @@ TINYFUSE_SHARED void tinyfuse_line_each(tinyfuse_line_job *job)
                       "vdup.16 q5, r2\n\t"
                       "vdup.16 q6, r4\n\t"
                       "ldr r2, [r0, %[outputs]]\n\t",
-                      "vshr.s32 q0, q2, #31\n\t" /* VRSHL rounds halves up: a negative value is first lowered by one */
-                      "vadd.i32 q2, q2, q0\n\t"
-                      "vshr.s32 q0, q3, #31\n\t"
-                      "vadd.i32 q3, q3, q0\n\t",
+                      TINYFUSE_LINE_ROUND_AWAY,
                       "vmax.s16 q2, q2, q5\n\t"
                       "vmin.s16 q2, q2, q6\n\t");
+}
+
+TINYFUSE_SHARED void tinyfuse_line_saturated(tinyfuse_line_job *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_line_job *, arguments, job);
+    TINYFUSE_LINE_ALL("", TINYFUSE_LINE_ROUND_AWAY, "vqmovnb.s16 q2, q2\n\t");
 }
 
 TINYFUSE_SHARED void tinyfuse_line_rectified(tinyfuse_line_job *job)
@@ -191,6 +201,11 @@ TINYFUSE_INLINE void tinyfuse_line_all(const tinyfuse_line_job *job)
 }
 
 TINYFUSE_SHARED void tinyfuse_line_each(tinyfuse_line_job *job)
+{
+    tinyfuse_line_all(job);
+}
+
+TINYFUSE_SHARED void tinyfuse_line_saturated(tinyfuse_line_job *job)
 {
     tinyfuse_line_all(job);
 }
@@ -239,7 +254,7 @@ TINYFUSE_SHARED void tinyfuse_depthwise_line_mve_s8(const tinyfuse_line *p, cons
         job.out = out + c;
         job.weights = weights + TINYFUSE_LINE_CHANNELS * c;
         job.channels = channels + 3 * c;
-        (form == TINYFUSE_FOUR_RECTIFIED ? tinyfuse_line_rectified : tinyfuse_line_each)(&job);
+        TINYFUSE_FOUR_OF(form, tinyfuse_line)(&job);
     }
 }
 

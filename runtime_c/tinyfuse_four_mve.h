@@ -22,9 +22,14 @@ enum { TINYFUSE_FOUR_ALONE = 2 };
 enum { TINYFUSE_FOUR_BLOCK = 16, TINYFUSE_FOUR_TURN = 4 };
 enum { TINYFUSE_FOUR_BLOCK_CODE = 56 }; /* bytes */
 
-/* Constants that say how a layer is requantized: by any clamp, where no channel's shift is 0; the clamp being all of int8
-   from the zero point on. */
-enum { TINYFUSE_FOUR_EACH, TINYFUSE_FOUR_RECTIFIED };
+/* Constants that say how a layer is requantized: by any clamp, where no channel's shift is 0; the same where the clamp is
+   all of int8; the clamp being all of int8 from the zero point on. */
+enum { TINYFUSE_FOUR_EACH, TINYFUSE_FOUR_SATURATED, TINYFUSE_FOUR_RECTIFIED };
+/* Of the functions of a name that the forms have, the one of a constant form. */
+#define TINYFUSE_FOUR_OF(form, name)                                                               \
+    ((form) == TINYFUSE_FOUR_RECTIFIED   ? name##_rectified                                        \
+     : (form) == TINYFUSE_FOUR_SATURATED ? name##_saturated                                        \
+                                         : name##_each)
 
 /* Some blocks of four pixels. The assembly loads fields by LDM in this order. */
 typedef struct {
@@ -303,6 +308,12 @@ TINYFUSE_SHARED void tinyfuse_fours_one_each(tinyfuse_fours *job)
     TINYFUSE_FOURS_ONE(TINYFUSE_FOUR_ROUND_AWAY("q2"), TINYFUSE_FOUR_CLAMP);
 }
 
+TINYFUSE_SHARED void tinyfuse_fours_one_saturated(tinyfuse_fours *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
+    TINYFUSE_FOURS_ONE(TINYFUSE_FOUR_ROUND_AWAY("q2"), TINYFUSE_FOUR_SATURATE);
+}
+
 TINYFUSE_SHARED void tinyfuse_fours_one_rectified(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
@@ -312,27 +323,60 @@ TINYFUSE_SHARED void tinyfuse_fours_one_rectified(tinyfuse_fours *job)
 /* All channels, `blocks` of eight, of the job's first pixel. */
 TINYFUSE_INLINE void tinyfuse_fours_one(tinyfuse_fours *job, int form)
 {
-    (form == TINYFUSE_FOUR_RECTIFIED ? tinyfuse_fours_one_rectified : tinyfuse_fours_one_each)(job);
+    TINYFUSE_FOUR_OF(form, tinyfuse_fours_one)(job);
 }
 
-TINYFUSE_SHARED void tinyfuse_fours_deep(tinyfuse_fours *job)
+TINYFUSE_SHARED void tinyfuse_fours_deep_each(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
     TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_TURNS, TINYFUSE_FOUR_REST, TINYFUSE_FOUR_ROUND_AWAY("q3"),
                         TINYFUSE_FOUR_CLAMP);
 }
 
+TINYFUSE_SHARED void tinyfuse_fours_deep_saturated(tinyfuse_fours *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
+    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_TURNS, TINYFUSE_FOUR_REST, TINYFUSE_FOUR_ROUND_AWAY("q3"),
+                        TINYFUSE_FOUR_SATURATE);
+}
+
 TINYFUSE_SHARED void tinyfuse_fours_deep_rectified(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
-    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_TURNS, TINYFUSE_FOUR_REST, "", TINYFUSE_FOUR_SATURATE);
+    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_TURNS, TINYFUSE_FOUR_REST, "",
+                        TINYFUSE_FOUR_SATURATE);
 }
 
-/* A multiple of sixteen inputs, at most a turn. */
-TINYFUSE_SHARED void tinyfuse_fours_turn(tinyfuse_fours *job)
+/* A multiple of sixteen inputs. */
+TINYFUSE_SHARED void tinyfuse_fours_whole_each(tinyfuse_fours *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
+    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_TURNS, "", TINYFUSE_FOUR_ROUND_AWAY("q3"), TINYFUSE_FOUR_CLAMP);
+}
+
+TINYFUSE_SHARED void tinyfuse_fours_whole_saturated(tinyfuse_fours *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
+    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_TURNS, "", TINYFUSE_FOUR_ROUND_AWAY("q3"), TINYFUSE_FOUR_SATURATE);
+}
+
+TINYFUSE_SHARED void tinyfuse_fours_whole_rectified(tinyfuse_fours *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
+    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_TURNS, "", "", TINYFUSE_FOUR_SATURATE);
+}
+
+/* The same, at most a turn. */
+TINYFUSE_SHARED void tinyfuse_fours_turn_each(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
     TINYFUSE_FOURS_DEEP("", "", "", TINYFUSE_FOUR_ROUND_AWAY("q3"), TINYFUSE_FOUR_CLAMP);
+}
+
+TINYFUSE_SHARED void tinyfuse_fours_turn_saturated(tinyfuse_fours *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
+    TINYFUSE_FOURS_DEEP("", "", "", TINYFUSE_FOUR_ROUND_AWAY("q3"), TINYFUSE_FOUR_SATURATE);
 }
 
 TINYFUSE_SHARED void tinyfuse_fours_turn_rectified(tinyfuse_fours *job)
@@ -341,10 +385,16 @@ TINYFUSE_SHARED void tinyfuse_fours_turn_rectified(tinyfuse_fours *job)
     TINYFUSE_FOURS_DEEP("", "", "", "", TINYFUSE_FOUR_SATURATE);
 }
 
-TINYFUSE_SHARED void tinyfuse_fours_narrow(tinyfuse_fours *job)
+TINYFUSE_SHARED void tinyfuse_fours_narrow_each(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
     TINYFUSE_FOURS_NARROW("", TINYFUSE_FOUR_ROUND_AWAY("q3"), TINYFUSE_FOUR_CLAMP_NARROW);
+}
+
+TINYFUSE_SHARED void tinyfuse_fours_narrow_saturated(tinyfuse_fours *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
+    TINYFUSE_FOURS_NARROW("", TINYFUSE_FOUR_ROUND_AWAY("q3"), TINYFUSE_FOUR_SATURATE);
 }
 
 TINYFUSE_SHARED void tinyfuse_fours_narrow_rectified(tinyfuse_fours *job)
@@ -358,11 +408,13 @@ TINYFUSE_INLINE void tinyfuse_fours_run(tinyfuse_fours *job, int form)
 {
     const int32_t depth = job->depth;
     if (depth <= TINYFUSE_FOUR_BLOCK) {
-        (form == TINYFUSE_FOUR_RECTIFIED ? tinyfuse_fours_narrow_rectified : tinyfuse_fours_narrow)(job);
-    } else if (depth <= TINYFUSE_FOUR_TURN * TINYFUSE_FOUR_BLOCK && job->rest == 0) {
-        (form == TINYFUSE_FOUR_RECTIFIED ? tinyfuse_fours_turn_rectified : tinyfuse_fours_turn)(job);
+        TINYFUSE_FOUR_OF(form, tinyfuse_fours_narrow)(job);
+    } else if (job->rest > 0) {
+        TINYFUSE_FOUR_OF(form, tinyfuse_fours_deep)(job);
+    } else if (depth <= TINYFUSE_FOUR_TURN * TINYFUSE_FOUR_BLOCK) {
+        TINYFUSE_FOUR_OF(form, tinyfuse_fours_turn)(job);
     } else {
-        (form == TINYFUSE_FOUR_RECTIFIED ? tinyfuse_fours_deep_rectified : tinyfuse_fours_deep)(job);
+        TINYFUSE_FOUR_OF(form, tinyfuse_fours_whole)(job);
     }
 }
 

@@ -79,7 +79,7 @@ TINYFUSE_INLINE int32x4_t tinyfuse_sum_line4(const tinyfuse_sum_line *p, int32x4
                    : "lr", "cc", "memory", "q0", "q1", "q2")
 
 /* `eights` times eight elements, one or more; returns the place after their results. */
-TINYFUSE_INLINE int8_t *tinyfuse_sum_line_eights(const tinyfuse_sum_line *p, const int8_t *a, const int8_t *b,
+TINYFUSE_SHARED int8_t *tinyfuse_sum_line_eights(const tinyfuse_sum_line *p, const int8_t *a, const int8_t *b,
                                                  int8_t *out, int32_t eights)
 {
     const uint16x8_t steps = vidupq_n_u16(0, 1);

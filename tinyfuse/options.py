@@ -144,7 +144,7 @@ class Options:
     )
     optimize: str = option(
         "With --fusion rows: speed: the fewest instructions that --max-ram allows; ram: the least RAM; balanced: the "
-        "least RAM within 8 % of the fewest instructions, on cores with Helium within 11 %, with --kernels cmsis-nn "
+        "least RAM within 8 % of the fewest instructions, on cores with Helium within 13 %, with --kernels cmsis-nn "
         "within 4 %.",
         "balanced",
         choices=OPTIMIZE,

@@ -16,6 +16,7 @@ from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Context
 from tinyfuse.kernels.depthwise_line import LineDepthwise
 from tinyfuse.kernels.mve import MveDense
+from tinyfuse.kernels.mve_four import requantized
 from tinyfuse.kernels.mve_held import HeldConvRow
 from tinyfuse.targets import load_target
 
@@ -33,7 +34,7 @@ def with_zero_point(op: Op, zero_point: int) -> Op:
     return replace(op, outputs=(replace(op.output, quant=quant),))
 
 
-#: depths with and without a rest, of none to five blocks of sixteen, four of which are a turn; one, two and three batches;
+#: depths with and without a rest, of none to nine blocks of sixteen, four of which are a turn; one to three batches;
 #: outputs that are and aren't a multiple of eight, an odd number of fours among them
 ONE_SCALE_SHAPES = tuple(
     Shape("FULLY_CONNECTED", batches, 1, depth, outputs, per_channel=False)
@@ -43,20 +44,24 @@ ONE_SCALE_SHAPES = tuple(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("target", TARGETS)
-def test_dense_layers_of_one_scale(target: str, tmp_path: Path) -> None:
-    skip_without_tools(target)
-    rng, context, kernel = np.random.default_rng(11), Context(TARGETS[target], kernels="tinyfuse"), MveDense()
-    cases = []
+def one_scale_cases() -> list[Case]:
+    rng, kernel, cases = np.random.default_rng(11), MveDense(), []
     for shape in ONE_SCALE_SHAPES:
         for activation, zero_point in (("RELU", -128), ("NONE", 3), ("RELU_N1_TO_1", 0)):
             op = with_zero_point(make_op(replace(shape, activation=activation), rng), zero_point)
             cases.append(Case(op, kernel, [random_input(op, rng, zero_point == 3)], "whole", None, 1))
-    assert [kernel.path(case.op, False, context) for case in cases].count("one scale") == 3 * 6
+    return cases
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_dense_layers_of_one_scale(target: str, tmp_path: Path) -> None:
+    skip_without_tools(target)
+    cases, context = one_scale_cases(), Context(TARGETS[target])
+    assert [case.kernel.path(case.op, False, context) for case in cases].count("one scale") == 3 * 6
     assert_exact(cases, TARGETS[target], tmp_path)
 
 
-#: rows of four pixels and more, with every rest by three and by four; blocks of channels that are whole, cut and several;
+#: rows of four pixels and more, with every rest by six and by four; blocks of channels that are whole, cut, several;
 #: windows of one to three kernel rows and two or three columns; padding on any side, or none
 HELD_SHAPES = tuple(
     Shape("CONV_2D", height, width, channels, out_channels, kernel, stride, dilation, padding)
@@ -70,9 +75,8 @@ HELD_SHAPES = tuple(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("target", TARGETS)
-def test_weights_in_registers(target: str, tmp_path: Path) -> None:
-    skip_without_tools(target)
+def held_cases(target: str) -> list[Case]:
+    """By rows, from rings where the dice say so."""
     rng, context, kernel = np.random.default_rng(12), Context(TARGETS[target], optimize="speed"), HeldConvRow()
     cases = []
     for shape in HELD_SHAPES:
@@ -82,6 +86,14 @@ def test_weights_in_registers(target: str, tmp_path: Path) -> None:
             assert kernel.accepts(op, context)
             data = random_input(op, rng, extreme)
             cases.append(Case(op, kernel, [data], "rings" if ring else "rows", None, int(rng.integers(0, 4))))
+    return cases
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_weights_in_registers(target: str, tmp_path: Path) -> None:
+    skip_without_tools(target)
+    cases = held_cases(target)
+    assert {requantized(case.op) for case in cases} == {"rectified", "saturated", "each"}
     assert_exact(cases, TARGETS[target], tmp_path, optimize="speed")
 
 
@@ -96,9 +108,7 @@ LINE_SHAPES = tuple(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("target", TARGETS)
-def test_depthwise_along_a_line(target: str, tmp_path: Path) -> None:
-    skip_without_tools(target)
+def line_cases(target: str) -> list[Case]:
     rng, context, kernel = np.random.default_rng(13), Context(TARGETS[target], optimize="speed"), LineDepthwise()
     cases = []
     for shape in LINE_SHAPES:
@@ -106,5 +116,29 @@ def test_depthwise_along_a_line(target: str, tmp_path: Path) -> None:
             op = with_zero_point(make_op(replace(shape, activation=activation), rng), zero_point)
             if kernel.accepts(op, context):
                 cases.append(Case(op, kernel, [random_input(op, rng, zero_point == 3)], "whole", None, 1))
+    return cases
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_depthwise_along_a_line(target: str, tmp_path: Path) -> None:
+    skip_without_tools(target)
+    cases = line_cases(target)
     assert len(cases) == 3 * (len(LINE_SHAPES) - 1)  # one row of outputs isn't a line
+    assert {requantized(case.op) for case in cases} == {"rectified", "saturated", "each"}
     assert_exact(cases, TARGETS[target], tmp_path, optimize="speed")
+
+
+#: flags that take registers from assembly, another compiler, and no optimization, which leaves each form there
+FLAGS = (
+    ("gcc", "-O3 -fno-omit-frame-pointer -ffixed-r9 -fPIC"), ("clang", "-O3"),
+    pytest.param("gcc", "-O0", marks=pytest.mark.campaign), pytest.param("clang", "-O0", marks=pytest.mark.campaign),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("compiler", "flags"), FLAGS)
+def test_any_flags(compiler: str, flags: str, tmp_path: Path) -> None:
+    skip_without_tools("cortex-m55")
+    if shutil.which(compiler) is None:
+        pytest.skip(f"needs {compiler}")
+    cases = one_scale_cases()[::3] + held_cases("cortex-m55")[::2] + line_cases("cortex-m55")[::2]
+    assert_exact(cases, TARGETS["cortex-m55"], tmp_path, flags, compiler, optimize="speed")

@@ -263,11 +263,11 @@ def layers_for_helium() -> Iterator[Op]:
         yield replace(op, outputs=(replace(op.output, quant=replace(op.output.quant, zero_point=(zero_point,))),))
 
 
-#: for every function of convolutions by two channels at a time: four pixels, and weights in registers
+#: for every function that `--optimize speed` takes with Helium: of four pixels, of weights in registers, along a line
 _FOUR_SHAPES = (
     Shape("CONV_2D", 2, 5, 16, 8), Shape("CONV_2D", 2, 5, 32, 8), Shape("CONV_2D", 2, 5, 24, 6),
     Shape("CONV_2D", 5, 5, 8, 6, (1, 1), (2, 2)), Shape("CONV_2D", 3, 8, 16, 6, (3, 3)), Shape("CONV_2D", 3, 4, 64, 6, (3, 3)),
-    Shape("CONV_2D", 6, 17, 3, 16, (3, 3), (2, 2), padding="VALID"),
+    Shape("CONV_2D", 6, 17, 3, 16, (3, 3), (2, 2), padding="VALID"), Shape("DEPTHWISE_CONV_2D", 20, 1, 24, 24, (5, 1), padding="VALID"),
 )  # fmt: skip
 
 

@@ -270,9 +270,10 @@ class Context:
     most as many; without a price, any. `step`: operators that stand alone are called row by row where
     they can be; `divided`: calls are to be made in pieces, so that kernels which can't are left out where others can.
     `cycles`: the board whose estimated cycles count in the instructions' place; None: these count.
-    `at_once`: rows of an image that a library's function is to make by one call inside a group, at most. `lean`: of
-    kernels that aren't far slower, those with the least scratch, but for the operators whose outputs have these names
-    (`roomy`).
+    `at_once`: rows of an image that a library's function is to make by one call inside a group, at most.
+    `spares_ram`: the user didn't ask for speed alone, so no plan should be measured by kernels that buy it with RAM.
+    `lean`: of kernels that aren't far slower, those with the least scratch, but for the operators whose outputs have
+    these names (`roomy`).
     """
 
     target: Target
@@ -286,11 +287,16 @@ class Context:
     divided: bool = False
     cycles: BoardTiming | None = None
     at_once: int = 1
+    spares_ram: bool = False
     lean: bool = False
     roomy: frozenset[str] = frozenset()
 
-    def spares(self, op: Op) -> bool:
-        """Whether the operator's scratch is to be least."""
+    @property
+    def speed_alone(self) -> bool:
+        """Whether kernels may take any RAM."""
+        return self.optimize == "speed" and not self.spares_ram
+
+    def wants_least_scratch(self, op: Op) -> bool:
         return self.lean and not any(tensor.name in self.roomy for tensor in op.outputs)
 
 

@@ -81,7 +81,7 @@ class MatmulKernel(Kernel):
 
     def block(self, op: Op, context: Context) -> int:
         """Pixels that are computed together."""
-        return self.least_pixels if context.spares(op) else block_pixels(context)
+        return self.least_pixels if context.wants_least_scratch(op) else block_pixels(context)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return f"{form_name(self.form(op, context))}, blocks of {self.block(op, context)}"

@@ -9,6 +9,7 @@ from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let
 from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.column_blocks import lying
 from tinyfuse.kernels.counts import Counts, round_up
+from tinyfuse.kernels.mve_four import requantized
 from tinyfuse.kernels.packing import (
     POINTER_BYTES,
     channel_weights,
@@ -31,14 +32,17 @@ _MOST_CHANNELS = (2**16 - 1) // (_OUTPUTS - 1)
 
 class LineDepthwise(Kernel):
     """Depthwise convolution with depth multiplier 1 and stride 1 of a whole image of one column, whose windows have at
-    most thirteen rows: eight outputs of a channel at a time."""
+    most thirteen rows: eight outputs of a channel at a time. They can't lie over the input, which kernels by rows
+    allow: only where speed is all."""
 
     name = "tinyfuse_depthwise_line_mve_s8"
     headers = (_HEADER,)
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = _line_of(op)
-        if not context.target.mve or g is None or g.kernel_h != 1 or not 1 < g.kernel_w <= _TAPS:
+        if not context.target.mve or not context.speed_alone or g is None:
+            return False
+        if g.kernel_h != 1 or not 1 < g.kernel_w <= _TAPS:
             return False
         plain = (g.stride_w, g.dilation_w) == (1, 1) and g.in_c == g.out_c <= _MOST_CHANNELS and shifts_right(op)
         return plain and (rectified(op) or bool((channel_multipliers(op)[1] < 0).all()))
@@ -57,7 +61,7 @@ class LineDepthwise(Kernel):
         return listed + blocks * _WORD * _CHANNELS + padding
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return "rectified" if rectified(op) else "each"
+        return requantized(op)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         g = _certain(op)
@@ -78,7 +82,7 @@ class LineDepthwise(Kernel):
             "in_w": g.in_w, "in_c": g.in_c, "out_w": g.out_w, "kernel_w": g.kernel_w, "pad_left": g.pad_left,
             "in_zero_point": input_zero_point(op.input),
         }  # fmt: skip
-        form = "TINYFUSE_FOUR_RECTIFIED" if rectified(op) else "TINYFUSE_FOUR_EACH"
+        form = f"TINYFUSE_FOUR_{requantized(op).upper()}"
         constants = site.constant("weights"), site.constant("channels")
         args = ("&p", site.input(0).pointer, site.output.pointer, *constants, site.scratch, form)
         return Let("tinyfuse_line", "p", fields | output_fields(op)), Call(self.name, args)

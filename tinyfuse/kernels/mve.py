@@ -147,7 +147,8 @@ _MANY_PIXELS = 8
 
 class MveBufferedPointwise(MvePointwise):
     """The same of all rows at once, two pixels a time from a copy of theirs in scratch, so that outputs may lie over
-    what was just read. Where outputs are shorter than inputs, the copy takes more than that saves."""
+    what was just read. Where outputs are shorter than inputs, the copy takes more than that saves, and where speed is
+    all, it is work for nothing."""
 
     name = "tinyfuse_pointwise_buffered_mve_s8"
     costs_as = MvePointwise.name
@@ -156,7 +157,7 @@ class MveBufferedPointwise(MvePointwise):
     def accepts(self, op: Op, context: Context) -> bool:
         out_c, in_c = op.operand(1).shape[::3]
         many = op.input.elements >= _MANY_PIXELS * in_c
-        return many and out_c >= in_c and super().accepts(op, context)
+        return many and out_c >= in_c and not context.speed_alone and super().accepts(op, context)
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return {0: replace(super().access_orders(op)[0], buffered=True)}

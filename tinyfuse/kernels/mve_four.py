@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tinyfuse.ir import Array, Op
+from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Division, Kernel, Let, Statement
 from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.conv import input_pixels, of_pixels
@@ -24,7 +25,7 @@ from tinyfuse.kernels.packing import (
     shifts_right,
 )
 from tinyfuse.kernels.rows import from_piece
-from tinyfuse.ops.convolution import ConvGeometry, channel_multipliers, geometry, is_plain_pointwise
+from tinyfuse.ops.convolution import ConvGeometry, channel_multipliers, clamp_range, geometry, is_plain_pointwise
 
 _FOUR, _CONV = "tinyfuse_four_mve.h", "tinyfuse_conv_four_mve.h"
 _PIXELS, _CHANNELS, _ALONE, _BLOCK = (
@@ -35,6 +36,13 @@ _TAPS, _COLUMN_POINTERS, _PIECE_POINTERS, _END_BYTES = (c_constant(_CONV, f"TINY
 
 #: what 16 bits hold of the distance between the first and the last channel of four pixels
 _MOST_CHANNELS = 2**16 // _PIXELS
+
+
+def requantized(op: Op) -> str:
+    """How a layer's sums become outputs: one of the forms of runtime_c/tinyfuse_four_mve.h."""
+    if rectified(op):
+        return "rectified"
+    return "saturated" if clamp_range(op) == RANGE["int8"] else "each"
 
 
 class FourKernel(Kernel):
@@ -57,10 +65,10 @@ class FourKernel(Kernel):
 
     def form(self, op: Op) -> str:
         """The C's argument `form`."""
-        return "TINYFUSE_FOUR_RECTIFIED" if rectified(op) else "TINYFUSE_FOUR_EACH"
+        return f"TINYFUSE_FOUR_{requantized(op).upper()}"
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return "rectified" if rectified(op) else "each"
+        return requantized(op)
 
 
 class FourPointwise(FourKernel):

@@ -56,7 +56,7 @@ def four_pieces_counts(op: Op, by_row: bool, pieces: int) -> Counts:
 
 @kept
 def held_counts(op: Op, by_row: bool) -> Counts:
-    """Of a convolution whose weights stay in registers, those of two channels, a kernel row and sixteen inputs in a
+    """Of a convolution whose weights stay in registers: those of two channels, a kernel row and sixteen inputs in a
     pass over a row's pixels."""
     g, calls = geometry(op), calls_of(op, by_row)
     passes, pairs = g.kernel_h * round_up(g.in_c, 16), g.out_c // 2

@@ -34,7 +34,7 @@ class HeldConvRow(FourKernel):
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)
-        if context.optimize != "speed" and self.scratch(op, context) > MveConvRow().scratch(op, context):
+        if not context.speed_alone and self.scratch(op, context) > MveConvRow().scratch(op, context):
             return False
         side_by_side = 1 < g.kernel_w <= _TAPS and (g.stride_w, g.dilation_w) == (1, 1)
         return side_by_side and g.out_w >= _PIXELS and super().accepts(op, context)

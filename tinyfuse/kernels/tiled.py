@@ -129,7 +129,7 @@ def _of_part_in(part: Op, context: Context, kernels_for: Callable[[Op], tuple[Ke
     be least, that with the least, but the last one, which serves every layer, and is many times slower."""
     usable = [kernel for kernel in kernels_for(part) if _takes_pieces(kernel, part, context)]
     packed = [kernel for kernel in usable if kernel.weights == "packed"] or usable
-    if context.spares(part):
+    if context.wants_least_scratch(part):
         return min(packed[:-1] or packed, key=lambda kernel: kernel.scratch(part, context), default=None)
     return packed[0] if packed else None
 

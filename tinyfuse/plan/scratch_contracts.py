@@ -354,15 +354,15 @@ def _of_four_pieces(p: _Fields, args: _Arguments) -> int:
 
 
 def _of_line(p: _Fields, args: _Arguments) -> int:
-    """A pointer for each pixel that windows read, by fours; 64 bytes for each four outputs, by eight, and three more;
-    a pixel where they read one in the padding."""
+    """A pointer for each pixel that windows read, by fours; 64 bytes for each four outputs, by eight, and three
+    more; a pixel where they read one in the padding."""
     pixels = p["out_w"] - 1 + p["kernel_w"]
     padding = p["in_c"] if p["pad_left"] > 0 or pixels - p["pad_left"] > p["in_w"] else 0
     return int(_fours(pixels) * POINTER_BYTES + ((p["out_w"] + 7) // 8 * 2 + 3) * 64 + padding)
 
 
 def _of_held(p: _Fields, args: _Arguments) -> int:
-    """8 bytes of sums a pixel, and 8 more; of each kernel row and sixteen channels 16 bytes a pixel, and two more."""
+    """8 bytes of sums a pixel, and 8; of each kernel row and sixteen channels 16 bytes a pixel, and of two more."""
     passes = p["kernel_h"] * ((p["in_c"] + 15) // 16)
     return int((1 + p["out_w"]) * 8 + passes * (p["out_w"] + 2) * 16)
 

@@ -1,7 +1,7 @@
 """Which partition `--optimize` and `--max-ram` ask for, of those the search found.
 
 speed     the fewest predicted instructions that --max-ram allows
-balanced  the least RAM within 8 % of the fewest instructions (11 % with Helium), of which what is beyond 6 % must
+balanced  the least RAM within 8 % of the fewest instructions (13 % with Helium), of which what is beyond 6 % must
           save 1 % of RAM; where that exceeds --max-ram, as speed. Under --kernels cmsis-nn within 4 %
 ram       the least RAM
 
@@ -21,8 +21,8 @@ from tinyfuse.thinning import evenly
 #: fixed work of a row weighs more: with 0.05 and 0.07, default arenas grew when the kernels' assembly became faster.
 SLOWER = 0.08
 
-#: the same with Helium, where the fixed work of a row weighs most: with 0.08 kws takes 464 bytes more
-SLOWER_WITH_HELIUM = 0.11
+#: the same with Helium, where the fixed work of a row weighs most: with 0.11 kws takes 464 bytes more
+SLOWER_WITH_HELIUM = 0.13
 
 #: what it spends for any RAM, and the share of RAM that more than this must save
 FOR_ANY, WORTH_MORE = 0.06, 0.01

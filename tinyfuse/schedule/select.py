@@ -147,7 +147,7 @@ def _best(op: Op, usable: Sequence[tuple[Kernel, bool]], context: Context) -> tu
     faster one. Faster ones take more scratch, so not where RAM is all; nor in the place of CMSIS-NN's where
     the user asked for these."""
     best, table = usable[0], counted_table(context)
-    if context.spares(op) and context.kernels != "cmsis-nn":
+    if context.wants_least_scratch(op) and context.kernels != "cmsis-nn":
         return _leanest(op, usable, context)
     if table is None or context.optimize == "ram":
         return best
@@ -185,7 +185,7 @@ def _surely(other: Kernel, best: Kernel, context: Context) -> float:
     """Of two forms of one kernel, predictions err alike; rings hold more rows for those that make more a call."""
     if (other.form_of or other.name) == (best.form_of or best.name):
         return _WORTH_ROWS if other.library == "cmsis-nn" and other.rows_a_call > best.rows_a_call else 1.0
-    return _LIKELY_FASTER if context.optimize == "speed" else _SURELY_FASTER
+    return _LIKELY_FASTER if context.speed_alone else _SURELY_FASTER
 
 
 def _flash(op: Op, kernel: Kernel, context: Context) -> int:

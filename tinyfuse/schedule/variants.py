@@ -64,7 +64,7 @@ class Variants:
         return Context(
             self._target, version, options.kernels, lacks, optimize, options.weights, self._price, options.step,
             divided=options.max_step is not None, cycles=counted_cycles(self._target, options),
-            at_once=_AT_ONCE[optimize][0],
+            at_once=_AT_ONCE[optimize][0], spares_ram=options.optimize != "speed",
         )  # fmt: skip
 
     def steps(self, optimize: str, with_views: bool = True) -> Iterator[tuple[str, Graph]]:
