@@ -25,6 +25,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 from cost_files import Tables, about  # noqa: E402
 from cost_fits import FEWEST, QUANTITIES, Figures, Fits, Sample, fit_all  # noqa: E402
 from cost_grid import chain, drawn_for, like, rectifier  # noqa: E402
+from cost_places import as_in_file  # noqa: E402
 
 from tinyfuse.compiler import plan_groups  # noqa: E402
 from tinyfuse.cost.predict import group_stream  # noqa: E402
@@ -55,13 +56,14 @@ DRAWN_OF_OTHERS = 12
 #: and for a kernel that accepts few of its kind
 DRAWN_FOR = {
     "tinyfuse_winograd_rows_s8": 2500, "tinyfuse_pointwise_narrow_s8": 600, "tinyfuse_softmax_lookup_s8": 60,
+    "tinyfuse_dense_s16": 120, "tinyfuse_transpose_conv_packed_row_s16": 60,
     "tinyfuse_rows_matmul_s8": 40, "tinyfuse_pointwise_four_mve_s8": 500, "tinyfuse_conv_columns_mve_row_s8": 500,
 }  # fmt: skip
 #: for a kernel that looks weights up (`Kernel.costs_with`): the rest of its costs are known
 DRAWN_OF_LOOKED_UP = 16
 
-#: stages of the groups that the row loop is measured on
-CHAINS = (2, 3, 5, 8, 12, 18)
+#: stages of the groups that the row loop is measured on, and columns of their rows, which sliding rings move
+CHAINS, WIDTHS = (2, 3, 5, 8, 12, 18), (2, 24)
 
 #: operators in one firmware, and bytes of RAM of all their tensors; layers have rivals on more operators than are drawn
 MOST_OPERATORS, MOST_BYTES, LAYERS = 120, 2_500_000, ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
@@ -213,7 +215,7 @@ def batches(jobs: list[Job]) -> list[list[Job]]:
 def measure_loops(target: Target) -> tuple[list[Sample], str]:
     """Samples of cheap stages in groups of many, for what the row loop itself takes."""
     context = Context(target, kernels="tinyfuse")
-    plan = _side_by_side([chain(length) for length in CHAINS for _ in range(2)], context)
+    plan = _side_by_side([chain(length, width) for length in CHAINS for width in WIDTHS], context)
     profile, compiler = counted(plan, None)
     return [
         sample for kind in ("RELU6", "MAX_POOL_2D") for sample in _samples(plan, profile, kind, last=False)
@@ -278,7 +280,8 @@ def _graph(groups: list[list[Op]]) -> Graph:
 
 def _side_by_side(groups: list[list[Op]], context: Context) -> Plan:
     graph = _graph(groups)
-    return plan_groups(graph, graph, groups, context, Options("grid"))
+    source = replace(graph, ops=tuple(map(as_in_file, graph.ops)))
+    return plan_groups(source, graph, groups, context, Options("grid"))
 
 
 def counted(plan: Plan, tree: cmsis_nn.Tree | None) -> tuple[Profile, str]:
