@@ -25,7 +25,9 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 from cost_files import Tables, about  # noqa: E402
 from cost_fits import FEWEST, QUANTITIES, Figures, Fits, Sample, fit_all  # noqa: E402
 from cost_grid import chain, drawn_for, like, rectifier  # noqa: E402
+from cost_networks import networks  # noqa: E402
 from cost_places import as_in_file  # noqa: E402
+from sized_networks import DTYPES  # noqa: E402
 
 from tinyfuse.compiler import plan_groups  # noqa: E402
 from tinyfuse.cost.predict import group_stream  # noqa: E402
@@ -82,6 +84,7 @@ def main() -> int:
     parser.add_argument("--update", action="store_true", help="write the entries of these kernels into the tables")
     parser.add_argument("--cycles", action="store_true", help="write the tables of cycles alone")
     parser.add_argument("--fewer", type=int, default=1, metavar="N", help="every N-th operator of the grid alone")
+    parser.add_argument("--networks", type=int, default=0, metavar="N", help="and on stages of N networks a dtype")
     parser.add_argument("--cmsis-nn", metavar="PATH", help="as of `tinyfuse verify`; without one, ours alone")
     parser.add_argument("--output", type=Path, default=HERE.parent / "targets", metavar="DIR")
     args = parser.parse_args()
@@ -91,7 +94,7 @@ def main() -> int:
         known = tables.entries(target) if args.missing else set()
         jobs = [drawn_job(target, tree, *job, args.fewer) for job in kernels_to_measure(args.kinds, args.kernels)]
         jobs = [job for job in jobs if not job.entries <= known]
-        done, samples = list[Job](), list[Sample]()
+        done, samples = list[Job](), list(network_samples(target, args.networks))
         for part, found, compiler in measure_all(target, tree, jobs):
             done, samples, head = done + part, samples + found, about(tree, compiler)
             if args.update:  # each part at once: what was measured is kept where the rest isn't
@@ -220,6 +223,14 @@ def measure_loops(target: Target) -> tuple[list[Sample], str]:
     return [
         sample for kind in ("RELU6", "MAX_POOL_2D") for sample in _samples(plan, profile, kind, last=False)
     ], compiler
+
+
+def network_samples(target: Target, count: int) -> Iterator[Sample]:
+    """Samples of all stages of so many networks of each dtype."""
+    for plan in (plan for dtype in DTYPES for plan in networks(target, dtype, count)):
+        profile, _ = counted(plan, None)
+        for kind in sorted({stage.op.kind for group in plan.groups for stage in group.stages}):
+            yield from _samples(plan, profile, kind, last=False)
 
 
 def measure_together(target: Target, tree: cmsis_nn.Tree | None, jobs: list[Job]) -> tuple[list[Sample], str]:

@@ -31,7 +31,7 @@ from tinyfuse.kernels.matmul import (
     matmul_depth,
     matmul_layer,
 )
-from tinyfuse.kernels.packed_counts import packed_counts, pointwise_counts
+from tinyfuse.kernels.packed_counts import packed_counts
 from tinyfuse.kernels.packing import (
     POINTER_BYTES,
     conv_row_call,
@@ -129,9 +129,6 @@ class Pointwise(MatmulKernel):
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         g = geometry(op)
         return {0: AccessOrder(g.in_c, g.out_c)}  # of a pixel; a block has read even more
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return pointwise_counts(op, by_row)
 
     def scratch(self, op: Op, context: Context) -> int:
         return block_pixels(context) * column_bytes(context) * op.input.shape[3]

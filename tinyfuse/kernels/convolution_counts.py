@@ -191,8 +191,11 @@ def eight_counts(op: Op, by_row: bool) -> Counts:
 @kept
 def window_counts(op: Op, by_row: bool) -> Counts:
     """Of a convolution, depthwise or not, in plain C: for each output a loop over the rows of its window, in which
-    those that exist have one over columns, in which those that exist have one over channels."""
+    those that exist have one over columns, in which those that exist have one over channels. Where the clamp leaves a
+    single value, the compiler leaves all of them out."""
     g, family = geometry(op), FAMILIES[op.kind]
+    if quantized(op) and clamp_range(op)[0] == clamp_range(op)[1]:
+        return {"calls": calls_of(op, by_row)}
     outputs = g.out_h * g.out_w * g.out_c
     rows = inside(g.out_h, g.in_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top) * g.out_w * g.out_c
     taps = _inner_taps(op) * g.out_c

@@ -10,12 +10,6 @@ from tinyfuse.ops.convolution import ConvGeometry, geometry
 
 
 @kept
-def pointwise_counts(op: Op, by_row: bool) -> Counts:
-    """Of a 1x1 convolution that widens pixels, two or three together."""
-    return {**layer_counts(op, by_row), **_blocks(op, by_row)}
-
-
-@kept
 def packed_counts(op: Op, by_row: bool) -> Counts:
     """Of a convolution by im2col of two or three pixels."""
     found = layer_counts(op, by_row)
