@@ -45,7 +45,18 @@ from cost_places import DRAWS as PLACES
 from cost_places import OWN_DTYPES as PLACES_OF_DTYPES
 from cost_signals import KINDS as SIGNALS
 from cost_signals import draw_signal
-from cost_tensors import CHANNELS, EXTENTS, image, layer_weights, like, of_int4, of_wide_weights, operator, tensor
+from cost_tensors import (
+    CHANNELS,
+    EXTENTS,
+    PRUNED,
+    image,
+    layer_weights,
+    like,
+    of_int4,
+    of_wide_weights,
+    operator,
+    tensor,
+)
 from other_dtypes import other_dtype
 
 from tinyfuse.ir import Graph, Op, Tensor
@@ -103,10 +114,10 @@ def rectifier(output: Tensor) -> Op:
     return operator("RELU", [like(output)], output)
 
 
-def chain(length: int) -> list[Op]:
+def chain(length: int, width: int) -> list[Op]:
     """`length` cheap operators, each of which reads the one before by rows: RELU6, and pools of three
     rows."""
-    ops, x = [], tensor((1, 16, 2, 4))
+    ops, x = [], tensor((1, 16, width, 4))
     for number in range(length):
         y = tensor(x.shape)
         if number % 3 == 1:
@@ -216,16 +227,18 @@ def _of_few_values(op: Op, seed: int) -> Op:
 
 
 def _draw_convolution(rng: random.Random, kind: str) -> Op:
-    """One convolution in three is a first layer: of one or three channels."""
-    shape = image(rng)
+    """Of convolutions one in four is a first layer, of one or three channels, one in four is pointwise, one in three
+    has windows of whole words, as what follows in most networks."""
+    shape = (*image(rng)[:3], rng.choice((*CHANNELS, *PRUNED)))
     depthwise = kind == "DEPTHWISE_CONV_2D"
-    first = not depthwise and rng.random() < 0.33
-    if first:
-        shape = (1, rng.choice(EXTENTS), rng.choice(EXTENTS), rng.choice((1, 3)))
-    pointwise = not depthwise and not first and rng.random() < 0.5
-    kernel = (1, 1) if pointwise else rng.choice([*[(3, 3)] * 5, (5, 5), (2, 2), (3, 1), (1, 3), (10, 4), (7, 1)])
-    stride = (1, 1) if pointwise else rng.choice([(1, 1), (1, 1), (2, 2), (2, 1)])
-    out_c = shape[3] if depthwise else rng.choice(CHANNELS)
+    sort = "depthwise" if depthwise else rng.choices(["first", "pointwise", "words", "other"], [3, 3, 4, 2])[0]
+    if sort in ("first", "words"):
+        channels = (1, 3) if sort == "first" else (4, 4, 8, 8, 12, 16, 24, 32)
+        shape = (1, rng.choice(EXTENTS[4:]), rng.choice(EXTENTS[4:]), rng.choice(channels))
+    windows = [*[(3, 3)] * 5, (5, 5), (2, 2), (3, 1), (1, 3), (10, 4), (7, 1)]
+    kernel = (1, 1) if sort == "pointwise" else rng.choice(windows)
+    stride = (1, 1) if sort == "pointwise" else rng.choice([(1, 1), (1, 1), (2, 2), (2, 1)])
+    out_c = shape[3] if depthwise else rng.choice((*CHANNELS, *PRUNED))
     padding = "SAME" if kernel[0] > shape[1] or kernel[1] > shape[2] else rng.choice(["SAME", "VALID"])
     dims = [
         -(-dim // s) if padding == "SAME" else (dim - k) // s + 1

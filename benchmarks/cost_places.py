@@ -146,6 +146,15 @@ def draw_computed(rng: random.Random, kind: str) -> Op:
     return FAMILIES[of].computing(replace(op, inputs=given)) or draw_computed(rng, kind)
 
 
+def as_in_file(op: Op) -> Op:
+    """The operator that it was in a file: what values a run may compute for it is known of that one."""
+    if op.kind not in _COMPUTED:
+        return op
+    operands = (*op.inputs, numbers(op.output.shape)) if op.kind == "SLICE_AT" else op.inputs
+    kind = _COMPUTED[op.kind][0]
+    return replace(op, kind=kind, inputs=operands)
+
+
 def draw_all(rng: random.Random, kind: str) -> Op:
     """REDUCE_ALL over rows and columns, or over channels."""
     shape = image(rng)

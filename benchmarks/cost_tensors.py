@@ -12,6 +12,8 @@ from tinyfuse.ir import Op, Quant, Tensor
 from tinyfuse.ops import FAMILIES
 
 CHANNELS = (1, 3, 4, 8, 10, 12, 16, 16, 24, 32, 32, 48, 64, 64, 96, 128)
+#: what is left of layers whose dead channels were cut
+PRUNED = (5, 6, 9, 11, 15, 22, 27, 31)
 EXTENTS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 13, 16, 20, 24, 25, 32)
 _numbers: Iterator[int] = iter(range(10**9))
 

@@ -26,6 +26,9 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 from cost_files import Tables, about  # noqa: E402
 from cost_fits import FEWEST, QUANTITIES, Figures, Fits, Sample, fit_all  # noqa: E402
 from cost_grid import chain, drawn_for, like, rectifier  # noqa: E402
+from cost_networks import networks  # noqa: E402
+from cost_places import as_in_file  # noqa: E402
+from sized_networks import DTYPES  # noqa: E402
 
 from tinyfuse.compiler import plan_groups  # noqa: E402
 from tinyfuse.cost.predict import group_stream  # noqa: E402
@@ -56,14 +59,15 @@ DRAWN_OF_OTHERS = 12
 #: and for a kernel that accepts few of its kind
 DRAWN_FOR = {
     "tinyfuse_winograd_rows_s8": 2500, "tinyfuse_pointwise_narrow_s8": 600, "tinyfuse_softmax_lookup_s8": 60,
+    "tinyfuse_dense_s16": 120, "tinyfuse_transpose_conv_packed_row_s16": 60,
     "tinyfuse_rows_matmul_s8": 40, "tinyfuse_pointwise_four_mve_s8": 500, "tinyfuse_conv_columns_mve_row_s8": 500,
     "tinyfuse_pointwise_mve_s8": 300, "tinyfuse_conv_held_mve_row_s8": 500, "tinyfuse_depthwise_line_mve_s8": 4000,
 }  # fmt: skip
 #: for a layer whose weights are looked up (`Kernel.costs_with`): the rest of its costs are known
 DRAWN_OF_LOOKED_UP = 16
 
-#: stages of the groups that the row loop is measured on
-CHAINS = (2, 3, 5, 8, 12, 18)
+#: stages of the groups that the row loop is measured on, and columns of their rows, which sliding rings move
+CHAINS, WIDTHS = (2, 3, 5, 8, 12, 18), (2, 24)
 
 #: operators in one firmware, and bytes of RAM of all their tensors; layers have rivals on more operators than are drawn
 MOST_OPERATORS, MOST_BYTES, LAYERS = 120, 2_500_000, ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
@@ -95,6 +99,7 @@ def main() -> int:
     parser.add_argument("--update", action="store_true", help="write the entries of these kernels into the tables")
     parser.add_argument("--cycles", action="store_true", help="write the tables of cycles alone")
     parser.add_argument("--fewer", type=int, default=1, metavar="N", help="every N-th operator of the grid alone")
+    parser.add_argument("--networks", type=int, default=0, metavar="N", help="and on stages of N networks a dtype")
     parser.add_argument("--cmsis-nn", metavar="PATH", help="as of `tinyfuse verify`; without one, ours alone")
     parser.add_argument("--output", type=Path, default=HERE.parent / "targets", metavar="DIR")
     args = parser.parse_args()
@@ -104,7 +109,7 @@ def main() -> int:
         known = tables.entries(target) if args.missing else set()
         jobs = [drawn_job(target, tree, *job, args.fewer) for job in kernels_to_measure(args.kinds, args.kernels)]
         jobs = [job for job in jobs if not job.entries <= known]
-        done, samples = list[Job](), list[Sample]()
+        done, samples = list[Job](), list(network_samples(target, args.networks))
         for part, found, compiler in measure_all(target, tree, jobs):
             done, samples, head = done + part, samples + found, about(tree, compiler)
             if args.update:  # each part at once: what was measured is kept where the rest isn't
@@ -230,11 +235,19 @@ def batches(jobs: list[Job]) -> list[list[Job]]:
 def measure_loops(target: Target) -> tuple[list[Sample], str]:
     """Samples of cheap stages in groups of many, for what the row loop itself takes."""
     context = Context(target, kernels="tinyfuse")
-    plan = _side_by_side([chain(length) for length in CHAINS for _ in range(2)], context)
+    plan = _side_by_side([chain(length, width) for length in CHAINS for width in WIDTHS], context)
     profile, compiler = counted(plan, None)
     return [
         sample for kind in ("RELU6", "MAX_POOL_2D") for sample in _samples(plan, profile, kind, last=False)
     ], compiler
+
+
+def network_samples(target: Target, count: int) -> Iterator[Sample]:
+    """Samples of all stages of so many networks of each dtype."""
+    for plan in (plan for dtype in DTYPES for plan in networks(target, dtype, count)):
+        profile, _ = counted(plan, None)
+        for kind in sorted({stage.op.kind for group in plan.groups for stage in group.stages}):
+            yield from _samples(plan, profile, kind, last=False)
 
 
 def measure_together(target: Target, tree: cmsis_nn.Tree | None, jobs: list[Job]) -> tuple[list[Sample], str]:
@@ -295,7 +308,8 @@ def _graph(groups: list[list[Op]]) -> Graph:
 
 def _side_by_side(groups: list[list[Op]], context: Context) -> Plan:
     graph = _graph(groups)
-    return plan_groups(graph, graph, groups, context, Options("grid"))
+    source = replace(graph, ops=tuple(map(as_in_file, graph.ops)))
+    return plan_groups(source, graph, groups, context, Options("grid"))
 
 
 def counted(plan: Plan, tree: cmsis_nn.Tree | None) -> tuple[Profile, str]:

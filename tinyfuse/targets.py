@@ -26,6 +26,7 @@ class Target:
     fpu          whether float32 is computed by instructions, and not by a library
     flags        compiler flags that select core, FPU and float ABI
     cost_table   whose measured costs predict its instructions (targets/costs/NAME.toml), None for none
+    float_costs  whose table has the float kernels that cost_table lacks, which take the same instructions there
     cycle_table  whose costs predict its estimated cycles (targets/cycles/NAME.toml), None for none
     boards       whose timing is known, by the names that `--timing` takes
     qemu_machine, qemu_tick_ns, renode_cpu   how to emulate it; None where the emulator can't
@@ -42,6 +43,7 @@ class Target:
     any_compiler: bool = False
     fpu: bool = False
     cost_table: str | None = None
+    float_costs: str | None = None
     cycle_table: str | None = None
     boards: tuple[BoardTiming, ...] = ()
     qemu_machine: str | None = None
@@ -79,6 +81,7 @@ def _target(name: str, fields: dict[str, Any], changes: dict[str, Any]) -> Targe
         any_compiler=core.get("any_compiler", False),
         fpu=core.get("fpu", False),
         cost_table=(core if same_kernels else changes).get("cost_table"),
+        float_costs=(core if same_kernels else changes).get("float_costs"),
         cycle_table=(core if same_kernels else changes).get("cycle_table"),
         boards=tuple(BoardTiming(name=name, **board) for name, board in boards.items()),
         qemu_machine=emulation.get("qemu_machine"),

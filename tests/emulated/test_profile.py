@@ -182,6 +182,13 @@ def test_lines_of_a_stage_that_makes_several_rows_a_call_are_its_own():
     assert [stages[line] for line in (3, 4, 5, 6)] == [1, 1, 0, 0]
 
 
+def test_rings_that_a_stage_moves_after_its_row_are_its_own():
+    slide = "        first2 = tinyfuse_rows_slide(ring, first2, y1, y2, 8);\n"
+    source = f"int f(void)\n{{\n        g();\n        ++y1;\n{slide}{slide}        h();\n        ++y0;\n}}\n"
+    stages = stage_of_line(source)
+    assert [stages[line] for line in range(3, 9)] == [1, 1, 1, 1, 0, 0]
+
+
 @pytest.fixture(scope="module")
 def model(tmp_path_factory) -> Path:
     """A convolution, a depthwise and a pointwise one: a group of several operators."""

@@ -10,10 +10,10 @@ from functools import cache
 import layer_cases
 import pytest
 from cases import NAMED
-from compiler_modules import convolutions, layers_by_two, layers_for_helium, layers_of_int4, modules, layers_of_int16
+from compiler_modules import convolutions, layers_by_two, layers_for_helium, layers_of_int4, layers_of_int16, modules
 
 from tinyfuse.cost import cost_table
-from tinyfuse.cost.table import cycle_table, entry_name
+from tinyfuse.cost.table import cycle_table, entry_name, instructions_table
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Context, Kernel
 from tinyfuse.kernels.counts import Counts
@@ -45,26 +45,24 @@ def entries(op: Op, kernel: Kernel, context: Context) -> Iterator[tuple[str, Cou
             yield kernel.costs_with, counts
 
 
-#: what no draw of benchmarks/ reaches yet: kernels whose operands end a run that they don't fit, and two paths of int16
-#: layers, one for int32 sums, one for a RELU behind a transposed convolution
-_NOT_DRAWN = dict.fromkeys(
-    (
-        "tinyfuse_slice_at", "tinyfuse_mirror_pad_at", "tinyfuse_space_to_batch_at", "tinyfuse_batch_to_space_at",
-        "tinyfuse_dense_s16 twice", "tinyfuse_transpose_conv_packed_row_s16 once_positive",
-    )
-)  # fmt: skip
+#: a target -> others whose plans choose among the same kernels
+_ALIKE = {
+    "cortex-m0plus": ("cortex-m3", "cortex-m33+nodsp", "cortex-m33+nofp+nodsp"),
+    "cortex-m4": ("cortex-m4+nofp", "cortex-m33+nofp", "cortex-m7+nofp"),
+    "cortex-m55": ("cortex-m55+nofp", "cortex-m85"),
+}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("target", ["cortex-m0plus", "cortex-m4", "cortex-m55"])
+@pytest.mark.parametrize("target", _ALIKE)
 def test_every_kernel_was_measured(target: str) -> None:
     balanced = Context(load_target(target))
     contexts = [balanced, replace(balanced, optimize="ram"), replace(balanced, optimize="speed", at_once=8)]
     contexts += [replace(balanced, optimize="ram", lean=True)]
     contexts += [replace(balanced, weights=weights) for weights in ("unpacked", "winograd", "compressed")]
-    table, cycles = cost_table(balanced.target.cost_table), cycle_table(balanced.target.cycle_table)
-    assert table is not None
+    alike = [replace(balanced, target=load_target(each)) for each in _ALIKE[target]]
     reached: dict[str, str] = {}
+    floats: dict[str, set[str]] = {each.target.name: set() for each in alike}
     counted: dict[str, set[str]] = {}
     for op in operators(target):
         for kernel in (kernel for kernel in kernels_for(op) if kernel.predictable and kernel.library == "tinyfuse"):
@@ -73,10 +71,27 @@ def test_every_kernel_was_measured(target: str) -> None:
                     for entry, counts in entries(op, kernel, context):
                         reached[entry] = f"{kernel.name}: {op}"
                         counted.setdefault(entry, set()).update(counts)
-    assert not {entry: what for entry, what in reached.items() if entry not in {**table.kernels, **_NOT_DRAWN}}
-    unknown = {entry: table.kernels.get(entry, {}).keys() - names for entry, names in counted.items()}
+            if kernel.computes_floats:
+                for other in (other for other in alike if kernel.accepts(op, other)):
+                    floats[other.target.name].update(entry for entry, _ in entries(op, kernel, other))
+    table, cycles = instructions_table(balanced.target), cycle_table(balanced.target.cycle_table)
+    assert table is not None
+    assert not {entry: what for entry, what in reached.items() if entry not in table.kernels}
+    unknown = {entry: table.kernels[entry].keys() - names for entry, names in counted.items()}
     assert not {entry: names for entry, names in unknown.items() if names}
     assert cycles is None or table.kernels.keys() <= cycles.cycles.kernels.keys()
+    integers = reached.keys() - {entry for entry in reached if entry.removesuffix(" without FPU") in _float_entries()}
+    for other in alike:
+        known = instructions_table(other.target)
+        assert known is not None
+        assert not (integers | floats[other.target.name]) - known.kernels.keys(), other.target.name
+
+
+@cache
+def _float_entries() -> frozenset[str]:
+    """Names of the entries of kernels that compute floats, with an FPU."""
+    every = [kernel for of_kind in KERNELS.values() for kernel in of_kind]
+    return frozenset(kernel.costs_as or kernel.name for kernel in every if kernel.computes_floats)
 
 
 def test_every_entry_is_a_kernels() -> None:

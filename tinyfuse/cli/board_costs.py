@@ -17,7 +17,7 @@ from tinyfuse.cli.request import Request
 from tinyfuse.cli.terminal import Answer, progress, show, versioned
 from tinyfuse.cost.calibrate import Sample, rates, table_text
 from tinyfuse.cost.predict import known_total, plan_stages
-from tinyfuse.cost.table import CostTable, cost_table, entry_name, read_table
+from tinyfuse.cost.table import CostTable, entry_name, instructions_table, read_table
 from tinyfuse.emit.output_folder import write_file
 from tinyfuse.errors import UsageError
 from tinyfuse.report.diff import read_answer
@@ -56,7 +56,7 @@ def calibrate(runs: Sequence[str], output: str) -> Answer:
     if len(targets) > 1:
         raise UsageError(f"the answers are of different targets, {', '.join(sorted(targets))}: give those of one board")
     target = load_target(targets.pop())
-    table = cost_table(target.cost_table)
+    table = instructions_table(target)
     if table is None or target.cost_table is None:
         raise UsageError(f"{target.name} has no cost table, whose instructions could become cycles")
     samples = [found for name, answer in zip(runs, answers, strict=True) for found in _samples(name, answer, table)]

@@ -41,14 +41,18 @@ def fit(samples: Sequence[tuple[Counts, float]]) -> Fit:
     weights = 1 / (measured + _SMALL)
     rows = np.array([[counts.get(name, 0) for name in names] for counts, _ in samples]) * weights[:, None]
     wanted = measured * weights
-    chosen = _positive(rows, wanted, list(range(len(names))))
-    error = _error(rows, wanted, chosen)
+    # of any factors the same squared error, from no more rows than there are features and one
+    triangle = np.linalg.qr(np.column_stack([rows, wanted]), mode="r") / np.sqrt(len(samples))
+    few, few_wanted = triangle[:, :-1], triangle[:, -1]
+    chosen = _positive(few, few_wanted, list(range(len(names))))
+    error = _error(few, few_wanted, chosen)
     while len(chosen) > 1:
         trials = [[c for c in chosen if c != left_out] for left_out in chosen]
-        fewer = min(trials, key=lambda trial: _error(rows, wanted, trial))
-        if _error(rows, wanted, fewer) > error + _WORTH:
+        errors_of = [_error(few, few_wanted, trial) for trial in trials]
+        least = int(np.argmin(errors_of))
+        if errors_of[least] > error + _WORTH:
             break
-        chosen = _positive(rows, wanted, fewer)
+        chosen = _positive(few, few_wanted, trials[least])
     factors = nnls(rows[:, chosen], wanted)
     errors = np.abs(rows[:, chosen] @ factors - wanted)
     return Fit(
@@ -64,7 +68,7 @@ def _positive(rows: Array, wanted: Array, columns: list[int]) -> list[int]:
 
 def _error(rows: Array, wanted: Array, columns: list[int]) -> float:
     factors = nnls(rows[:, columns], wanted)
-    return float(np.sqrt(np.mean((rows[:, columns] @ factors - wanted) ** 2)))
+    return float(np.linalg.norm(rows[:, columns] @ factors - wanted))
 
 
 def nnls(a: Array, b: Array) -> Array:

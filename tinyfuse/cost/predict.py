@@ -3,7 +3,7 @@ search (which then needs a number all the same)."""
 
 from __future__ import annotations
 
-from tinyfuse.cost.table import CostTable, cost_table, counted_table
+from tinyfuse.cost.table import CostTable, counted_table, instructions_table
 from tinyfuse.kernels.base import Context
 from tinyfuse.plan import Group, Plan, Stage
 from tinyfuse.plan.rows import Stream
@@ -21,7 +21,7 @@ def stage_instructions(
 ) -> list[float | None]:
     """Predicted instructions of each stage of a group, or what another table than the target's counts; None for a
     kernel that was not measured."""
-    table = table or cost_table(context.target.cost_table)
+    table = table or instructions_table(context.target)
     return table.stages(stages, stream, context) if table else [None] * len(stages)
 
 

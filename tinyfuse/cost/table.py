@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import accumulate
 
@@ -15,6 +15,10 @@ from tinyfuse.kernels.counts import Counts
 from tinyfuse.plan import Stage
 from tinyfuse.plan.rows import Stream
 from tinyfuse.resources import resource_dir
+from tinyfuse.targets import Target
+
+#: ends the entries of kernels that compute floats by a library
+_SOFT = "without FPU"
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,7 @@ def _sum(factors: dict[str, float], counts: Counts) -> float:
 
 def entry_name(op: Op, kernel: Kernel, by_row: bool, context: Context) -> str:
     """The kernel's name in a table: each of its paths has an entry of its own, and so have floats without an FPU."""
-    soft = "without FPU" if kernel.computes_floats and not context.target.fpu else ""
+    soft = _SOFT if kernel.computes_floats and not context.target.fpu else ""
     return " ".join(filter(None, (kernel.costs_as or kernel.name, kernel.path(op, by_row, context), soft)))
 
 
@@ -86,6 +90,21 @@ def cost_table(name: str | None) -> CostTable | None:
     """The table of that name (Target.cost_table), None for none. ToolMissing where the file is not there:
     without it the same model would get another plan."""
     return None if name is None else read_table(_text("costs", name))
+
+
+@cache
+def instructions_table(target: Target) -> CostTable | None:
+    """What a target's instructions are predicted from; None for none."""
+    table, others = cost_table(target.cost_table), cost_table(target.float_costs)
+    return replace(table, kernels={**_floats(table, others), **table.kernels}) if table and others else table
+
+
+def _floats(table: CostTable, others: CostTable) -> dict[str, dict[str, float]]:
+    """Of `others` the entries of kernels that compute floats, with an FPU and without: one of both tables has the
+    latter."""
+    soft = {entry for entry in (*table.kernels, *others.kernels) if entry.endswith(_SOFT)}
+    floats = soft | {entry.removesuffix(_SOFT).rstrip() for entry in soft}
+    return {entry: factors for entry, factors in others.kernels.items() if entry in floats}
 
 
 def _text(folder: str, name: str) -> str:
@@ -130,7 +149,7 @@ def board_table(name: str | None, timing: BoardTiming) -> CostTable | None:
 def counted_table(context: Context) -> CostTable | None:
     """What plans are chosen by: instructions or, where the context has a board, its estimated cycles."""
     target = context.target
-    return cost_table(target.cost_table) if context.cycles is None else board_table(target.cycle_table, context.cycles)
+    return instructions_table(target) if context.cycles is None else board_table(target.cycle_table, context.cycles)
 
 
 def read_table(text: str, key: str = "factors") -> CostTable:

@@ -19,7 +19,7 @@ from tinyfuse.kernels.base import (
     Statement,
     proven,
 )
-from tinyfuse.kernels.convolution_counts import layer_counts, packed_counts, window_counts
+from tinyfuse.kernels.convolution_counts import layer_counts, window_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.fully_connected import Dense, DenseWide, dense_call
 from tinyfuse.kernels.matmul import (
@@ -31,6 +31,7 @@ from tinyfuse.kernels.matmul import (
     matmul_depth,
     matmul_layer,
 )
+from tinyfuse.kernels.packed_counts import packed_counts
 from tinyfuse.kernels.packing import (
     POINTER_BYTES,
     conv_row_call,

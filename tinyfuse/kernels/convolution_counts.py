@@ -192,26 +192,13 @@ def eight_counts(op: Op, by_row: bool) -> Counts:
 
 
 @kept
-def packed_counts(op: Op, by_row: bool) -> Counts:
-    """Of a convolution by im2col of two or three pixels."""
-    found = layer_counts(op, by_row)
-    return {name: found[name] for name in _PACKED}
-
-
-#: of `layer_counts`, what im2col and blocks of pixels have: where few operators are measured, others would stand for it
-_PACKED = (
-    "calls", "pixels", "tap_rows", "border_taps", "terms", "border_terms", "border_pixel_rows", "border_pixel_taps",
-    "byte_border_taps", "byte_terms", "byte_pixels", "byte_words", "byte_runs", "byte_run_words", "byte_run_rests",
-    "long_byte_runs", "outputs", "signed_outputs", "clamped_outputs", "pair_words", "odd_words", "odd_pixel_words",
-    "blocks", "block_pairs", "block_pair_words", "twos", "two_pairs", "two_pair_words",
-)  # fmt: skip
-
-
-@kept
 def window_counts(op: Op, by_row: bool) -> Counts:
     """Of a convolution, depthwise or not, in plain C: for each output a loop over the rows of its window, in which
-    those that exist have one over columns, in which those that exist have one over channels."""
+    those that exist have one over columns, in which those that exist have one over channels. Where the clamp leaves a
+    single value, the compiler leaves all of them out."""
     g, family = geometry(op), FAMILIES[op.kind]
+    if quantized(op) and clamp_range(op)[0] == clamp_range(op)[1]:
+        return {"calls": calls_of(op, by_row)}
     outputs = g.out_h * g.out_w * g.out_c
     rows = inside(g.out_h, g.in_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top) * g.out_w * g.out_c
     taps = _inner_taps(op) * g.out_c

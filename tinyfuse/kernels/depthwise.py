@@ -11,6 +11,7 @@ from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Kern
 from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.convolution_counts import depthwise_counts, window_counts
 from tinyfuse.kernels.counts import Counts
+from tinyfuse.kernels.packed_counts import packed_depthwise_counts
 from tinyfuse.kernels.packing import POINTER_BYTES, bounded, conv_row_call, general_channels, plain_weights
 from tinyfuse.kernels.step_line import StepLine, step_line
 from tinyfuse.ops.convolution import geometry
@@ -137,7 +138,7 @@ class PackedDepthwiseRow(Kernel):
         return "step_line" if on_step_line(op) else "bounded"
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return depthwise_counts(op, by_row)
+        return packed_depthwise_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site, site.scratch, on_step_line(op))

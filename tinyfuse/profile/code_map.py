@@ -20,15 +20,20 @@ if TYPE_CHECKING:  # of the extra "verify"
 def stage_of_line(source: str) -> dict[int, int]:
     """Line (from 1) of a generated module -> number of the stage it serves, inside its group.
 
-    In a group of several stages each stage's lines end by counting its row, `++y3;`, or its rows, `y3 = ...`
-    (emit/functions.py); a group without such a line has one stage.
+    In a group of several stages each stage's lines end by counting its row, `++y3;`, or its rows, `y3 = ...`, and by
+    moving the sliding rings that it reads (emit/functions.py); a group without such a line has one stage.
     """
     stages: dict[int, int] = {}
     waiting: list[int] = []
+    last = 0
     for number, line in enumerate(source.splitlines(), 1):
         waiting.append(number)
         if counted := re.match(r"\s+(?:\+\+y(\d+);|y(\d+) = )", line):
-            stages |= dict.fromkeys(waiting, int(counted[1] or counted[2]))
+            last = int(counted[1] or counted[2])
+            stages |= dict.fromkeys(waiting, last)
+            waiting = []
+        elif waiting == [number] and "= tinyfuse_rows_slide(" in line:
+            stages[number] = last
             waiting = []
         elif line == "}":
             stages |= dict.fromkeys(waiting, 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tinyfuse.cost.predict import group_stream
-from tinyfuse.cost.table import CostTable, cost_table, entry_name, loop_features
+from tinyfuse.cost.table import CostTable, entry_name, instructions_table, loop_features
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.plan import Group, Plan, Stage
 from tinyfuse.report.report_json import JsonObject
@@ -12,12 +12,12 @@ from tinyfuse.report.report_json import JsonObject
 def costs_json(plan: Plan) -> JsonObject | None:
     """The JSON of --costs: the table's name and measurement, and every operator with the terms that its kernel and
     the loop of its group add up. None where the target has no table."""
-    name = plan.context.target.cost_table
-    table = cost_table(name)
+    target = plan.context.target
+    table = instructions_table(target)
     if table is None:
         return None
     operators = [each for group in plan.groups for each in _group(plan, group, table)]
-    return {"table": name, "about": table.about, "operators": operators}
+    return {"table": target.cost_table, "about": table.about, "operators": operators}
 
 
 def _group(plan: Plan, group: Group, table: CostTable) -> list[JsonObject]:

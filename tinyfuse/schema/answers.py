@@ -337,7 +337,8 @@ _RUN = record(
 _MEMORY = none_or({"type": "array", "items": COUNT, "minItems": 2, "maxItems": 2})
 _TARGET = record(
     name=TEXT, description=TEXT, cpu=none_or(TEXT), flags=items(TEXT), any_compiler=FLAG, fpu=FLAG,
-    dsp=FLAG, mve=FLAG, cost_table=none_or(TEXT), cycle_table=none_or(TEXT), boards=items(_BOARD_TIMING),
+    dsp=FLAG, mve=FLAG, cost_table=none_or(TEXT), float_costs=none_or(TEXT),
+    cycle_table=none_or(TEXT), boards=items(_BOARD_TIMING),
     qemu_machine=none_or(TEXT), qemu_tick_ns=none_or(NUMBER), renode_cpu=none_or(TEXT), flash=_MEMORY, ram=_MEMORY,
     bulk=_MEMORY,
 )  # fmt: skip

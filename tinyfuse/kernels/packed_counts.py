@@ -1,0 +1,108 @@
+"""Counts of kernels that gather windows before they multiply: convolutions by im2col, depthwise ones by lists of taps.
+Part of `tinyfuse.kernels.counts`."""
+
+from __future__ import annotations
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.convolution_counts import depthwise_counts, layer_counts, pixels_at_borders, pixels_of_calls
+from tinyfuse.kernels.counts import Counts, calls_of, inside, kept, multiples, round_up
+from tinyfuse.ops.convolution import ConvGeometry, geometry
+
+
+@kept
+def packed_counts(op: Op, by_row: bool) -> Counts:
+    """Of a convolution by im2col of two or three pixels."""
+    found = layer_counts(op, by_row)
+    windows = _windows_of_words(op) if op.input.shape[3] % 4 == 0 else {"gathered_words": _gathered_words(op, found)}
+    return {**{name: found[name] for name in _PACKED}, **_blocks(op, by_row), **windows}
+
+
+def _blocks(op: Op, by_row: bool) -> Counts:
+    """Blocks of three, two and one pixels where three are the most, as tinyfuse_block_pixels takes them, and where two
+    are: each by itself, times pairs of output channels, and times words of these. Of an odd count of channels the last
+    one is computed pixel by pixel."""
+    out_c = op.output.shape[-1]
+    pixels, words = op.output.elements // out_c, round_up(op.operand(1).elements // out_c, 4)
+    found: dict[str, float] = {"odd_outputs": pixels * (out_c % 2)}
+    calls = pixels_of_calls(op, pixels, by_row, 1)
+    for most in (3, 2):
+        for size, name in ((3, "threes"), (2, "twos"), (1, "ones")):
+            blocks = sum(count * _of_size(each, size, most) for count, each in calls)
+            found |= {
+                f"by_{most}_{name}": blocks,
+                f"by_{most}_{name}_pairs": blocks * (out_c // 2),
+                f"by_{most}_{name}_pair_words": blocks * (out_c // 2) * words,
+            }
+    return found
+
+
+def _of_size(pixels: int, size: int, most: int) -> int:
+    """How many blocks of a size make up so many pixels: of four or more, none of three leaves a single one."""
+    if most == 2 or pixels == 1:
+        return {2: pixels // 2, 1: pixels % 2}.get(size, 0)
+    twos = {0: 0, 1: 2, 2: 1}[pixels % 3]
+    return {3: (pixels - 2 * twos) // 3, 2: twos}.get(size, 0)
+
+
+def _windows_of_words(op: Op) -> Counts:
+    """Of windows whose pixels are whole words: those inside of the input's columns by rows, of which some are padding,
+    and those at its borders by taps."""
+    g = geometry(op)
+    rows = inside(g.out_h, g.in_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
+    columns = inside(g.out_w, g.in_w, g.kernel_w, g.stride_w, g.dilation_w, g.pad_left)
+    border, tap = pixels_at_borders(op) // g.out_h, g.in_c // 4
+    plain = g.out_w - border
+    zero_rows, border_taps = (g.out_h * g.kernel_h - rows) * plain, rows * (columns - plain * g.kernel_w)
+    zero_taps = g.out_h * border * g.kernel_h * g.kernel_w - border_taps
+    return {
+        "word_windows": g.out_h * g.out_w,
+        "word_rows": rows * plain,
+        "row_words": rows * plain * g.kernel_w * tap,
+        "zero_rows": zero_rows,
+        "zero_words": (zero_rows * g.kernel_w + zero_taps) * tap,
+        "border_windows": g.out_h * border,
+        "border_rows": g.out_h * border * g.kernel_h,
+        "inner_border_taps": border_taps,
+        "border_words": border_taps * tap,
+        "zero_taps": zero_taps,
+    }
+
+
+def _gathered_words(op: Op, found: Counts) -> float:
+    """Of windows that are gathered because some of them is padding."""
+    return found["gathered_windows"] * round_up(op.operand(1).elements // op.output.shape[3], 4)
+
+
+#: of `layer_counts`, what im2col and blocks of pixels have: where few operators are measured, others would stand for it
+_PACKED = (
+    "calls", "pixels", "tap_rows", "border_taps", "terms", "border_terms", "border_pixel_rows", "border_pixel_taps",
+    "byte_border_taps", "byte_terms", "byte_pixels", "byte_words", "byte_runs", "byte_run_words", "byte_run_rests",
+    "long_byte_runs", "short_windows", "short_rows", "short_words", "short_rests", "long_windows", "long_rows",
+    "long_words", "long_rests", "gathered_windows", "gathered_rows", "gathered_spans", "gathered_terms", "outputs",
+    "signed_outputs", "clamped_outputs", "pair_words", "odd_words", "odd_pixel_words", "blocks", "block_pairs",
+    "block_pair_words", "twos", "two_pairs", "two_pair_words",
+)  # fmt: skip
+
+
+@kept
+def packed_depthwise_counts(op: Op, by_row: bool) -> Counts:
+    """Of a depthwise convolution by four channels and by pairs of taps, which move where both windows are inside."""
+    g, found = geometry(op), depthwise_counts(op, by_row)
+    moved = _moved_windows(g)
+    gathered, taps = found["pixels"] - moved, g.kernel_h * g.kernel_w
+    return {
+        **found,
+        "moved_pairs": moved * round_up(taps, 2),
+        "gathered_windows": gathered,
+        "gathered_rows": gathered * g.kernel_h,
+        "gathered_taps": gathered * taps,
+        "padded_calls": calls_of(op, by_row) * (g.pads_rows or g.pads_columns),
+        "padded_bytes": calls_of(op, by_row) * g.in_c * (g.pads_rows or g.pads_columns),
+    }
+
+
+def _moved_windows(g: ConvGeometry) -> int:
+    """Windows inside of the input whose left neighbours are, too."""
+    rows = multiples(g.out_h, g.stride_h, g.pad_top, g.in_h + g.pad_top - (g.kernel_h - 1) * g.dilation_h)
+    last = g.in_w + g.pad_left - (g.kernel_w - 1) * g.dilation_w
+    return rows * multiples(g.out_w, g.stride_w, g.pad_left + g.stride_w, last)
