@@ -73,7 +73,7 @@ def test_one_dtype_a_loop() -> None:
 def test_helium_looks_up_sixteen_at_once_and_a_loop_four() -> None:
     s = Sketch(1)
     x, gate, residual = three(s)
-    y = s.add(s.add(x, s.unary(gate, "LOGISTIC"), kind="MUL"), residual)
+    y = s.add(s.add(s.add(x, s.unary(gate, "LOGISTIC"), kind="MUL"), residual, kind="MUL"), residual)
     assert kinds(merged(s, [x, gate, residual], [y], "cortex-m55")) == ["LOGISTIC", "MERGED"]
 
 
