@@ -30,7 +30,7 @@ from tinyfuse.kernels.base import (
 from tinyfuse.kernels.conv import MatmulKernel
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.depthwise import Depthwise3x3Row, on_step_line
-from tinyfuse.kernels.matmul import Matmul, block_pixels, form_name, matmul_constants, matmul_layer, on_line
+from tinyfuse.kernels.matmul import Matmul, form_name, matmul_constants, matmul_layer, on_line
 from tinyfuse.kernels.step_line import StepLine, line_to_tables
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.looked_up import LookedUp
@@ -96,6 +96,7 @@ class LookedUpMatmul(_LookedUp):
 
     def __init__(self, plain: MatmulKernel):
         super().__init__(plain)
+        self._block = plain.block
         self.name = plain.name.replace("_packed", "_packed_tables").replace("pointwise", "pointwise_tables")
 
     def of_layer(self, op: Op, context: Context) -> tuple[Constant, ...]:
@@ -105,7 +106,7 @@ class LookedUpMatmul(_LookedUp):
         return matmul_of(op, context).form
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return f"{form_name(self.form(op, context))}, blocks of {block_pixels(context)}"
+        return f"{form_name(self.form(op, context))}, blocks of {self._block(_layer(op), context)}"
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         counts = super().counts(op, by_row)
