@@ -438,9 +438,9 @@ TINYFUSE_INLINE void tinyfuse_conv_tables_body(const tinyfuse_conv *p, const int
                                                void *scratch, int32_t block_pixels, const int8_t *tables,
                                                int32_t table_bytes, int form)
 {
-    tinyfuse_matmul_tables m =
+    tinyfuse_matmul m =
         tinyfuse_matmul_tables_of(p->out_c, p->out_zero_point, channels, tables, table_bytes, form);
-    tinyfuse_conv_packed_blocks(p, in, y, &m.matmul, out_row, weights, scratch, block_pixels,
+    tinyfuse_conv_packed_blocks(p, in, y, &m, out_row, weights, scratch, block_pixels,
                                 form | TINYFUSE_LOOKED_UP);
 }
 

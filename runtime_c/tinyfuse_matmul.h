@@ -63,7 +63,9 @@ TINYFUSE_INLINE int32_t tinyfuse_step_bytes(int form)
 
 /* Where the outputs of a block come from and go; assembly knows the offsets. All but `out` serves every block
    of a layer. `before` and `last` are addresses of multipliers: of the channel before the first one, if there
-   were one, and of the last pair's second channel, for assembly, which uses `out` up. */
+   were one, and of the last pair's second channel, for assembly, which uses `out` up.
+   What begins with `table` is there for forms that look outputs up, and else never set: `table` is that of the channel
+   which comes next, for assembly, which uses it up; the next channel's lies `table_bytes` on, 0 where one serves all. */
 typedef struct {
     int32_t rounding; /* tinyfuse_matmul_rounding */
     uintptr_t before;
@@ -72,19 +74,13 @@ typedef struct {
 #if TINYFUSE_DSP
     uintptr_t last;
 #endif
-} tinyfuse_matmul;
-
-/* The same with tables; `p` of what takes such a form is the address of this one's. `table` is that of the channel which
-   comes next, for assembly, which uses it up; the next channel's lies `table_bytes` on, 0 where one serves all. */
-typedef struct {
-    tinyfuse_matmul matmul;
     const int8_t *table;
     int32_t table_bytes;
     const int8_t *tables;
-} tinyfuse_matmul_tables;
+} tinyfuse_matmul;
 
 #if TINYFUSE_DSP
-typedef char tinyfuse_check_tables[offsetof(tinyfuse_matmul_tables, table) == 20 ? 1 : -1];
+typedef char tinyfuse_check_tables[offsetof(tinyfuse_matmul, table) == 20 ? 1 : -1];
 #endif
 
 TINYFUSE_INLINE int32_t tinyfuse_matmul_rounding(int32_t out_zero_point, int form)
@@ -113,16 +109,15 @@ TINYFUSE_INLINE tinyfuse_matmul tinyfuse_matmul_of(int32_t out_c, int32_t out_ze
     return m;
 }
 
-TINYFUSE_INLINE tinyfuse_matmul_tables tinyfuse_matmul_tables_of(int32_t out_c, int32_t out_zero_point,
-                                                                 const void *channels, const int8_t *tables,
-                                                                 int32_t table_bytes, int form)
+TINYFUSE_INLINE tinyfuse_matmul tinyfuse_matmul_tables_of(int32_t out_c, int32_t out_zero_point,
+                                                          const void *channels, const int8_t *tables,
+                                                          int32_t table_bytes, int form)
 {
-    tinyfuse_matmul_tables t;
-    t.matmul = tinyfuse_matmul_of(out_c, out_zero_point, channels, form);
-    t.table = tables;
-    t.table_bytes = table_bytes;
-    t.tables = tables;
-    return t;
+    tinyfuse_matmul m = tinyfuse_matmul_of(out_c, out_zero_point, channels, form);
+    m.table = tables;
+    m.table_bytes = table_bytes;
+    m.tables = tables;
+    return m;
 }
 
 /* [out_c] tinyfuse_step_line or tinyfuse_requant */
@@ -297,8 +292,7 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
 {
     const int8_t output = tinyfuse_channel_output(channels, channel, sum, rounding, form & ~TINYFUSE_LOOKED_UP);
     if (tinyfuse_looks_up(form)) {
-        const tinyfuse_matmul_tables *const t = (const tinyfuse_matmul_tables *)p;
-        return t->tables[channel * t->table_bytes + output];
+        return p->tables[channel * p->table_bytes + output];
     }
     return output;
 }
@@ -384,12 +378,12 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
 #define TINYFUSE_PUT_3 TINYFUSE_PUT_2 "add r12, r11\n\tstrb r6, [r12, #-2]\n\tstrb r7, [r12, #-1]\n\t"
 
 /* The outputs of a count of pixels looked up, of both channels. */
-#define TINYFUSE_LOOK_UP(s) "ldrb " s ", [r8, " s "]\n\t"
+#define TINYFUSE_RESULT_OF(s) "ldrb " s ", [r8, " s "]\n\t"
 #define TINYFUSE_LOOK_UP_PAIR(n)                                    \
     "ldrd r8, lr, [r0, #20]\n\t"                                    \
-    TINYFUSE_EVERY_##n(TINYFUSE_LOOK_UP, "r2", "r4", "r6")          \
+    TINYFUSE_EVERY_##n(TINYFUSE_RESULT_OF, "r2", "r4", "r6")          \
     "add r8, lr\n\t"                                               \
-    TINYFUSE_EVERY_##n(TINYFUSE_LOOK_UP, "r3", "r5", "r7")          \
+    TINYFUSE_EVERY_##n(TINYFUSE_RESULT_OF, "r3", "r5", "r7")          \
     "add r8, lr\n\t"                                               \
     "str r8, [r0, #20]\n\t"
 
@@ -625,8 +619,7 @@ TINYFUSE_INLINE void tinyfuse_matmul_to(tinyfuse_matmul *p, int8_t *out, int for
 {
     p->out = out;
     if (tinyfuse_looks_up(form)) {
-        tinyfuse_matmul_tables *const t = (tinyfuse_matmul_tables *)p;
-        t->table = t->tables;
+        p->table = p->tables;
     }
 }
 

@@ -71,9 +71,9 @@ TINYFUSE_INLINE void tinyfuse_pointwise_s8(const tinyfuse_pointwise *p, const in
                               int8_t *out, const int8_t *weights, const void *channels,                  \
                               void *scratch, const int8_t *tables, int32_t table_bytes)                  \
     {                                                                                                    \
-        tinyfuse_matmul_tables m =                                                                       \
+        tinyfuse_matmul m =                                                                       \
             tinyfuse_matmul_tables_of(p->out_c, p->out_zero_point, channels, tables, table_bytes, form); \
-        tinyfuse_pointwise_blocks(p, in, pixels, &m.matmul, out, weights, scratch,                       \
+        tinyfuse_pointwise_blocks(p, in, pixels, &m, out, weights, scratch,                       \
                                   (form) | TINYFUSE_LOOKED_UP);                                          \
     }
 TINYFUSE_POINTWISE_TABLES(tinyfuse_pointwise_tables_wide, TINYFUSE_WIDE)

@@ -182,7 +182,7 @@ def test_the_hint_of_a_refusal_works(banks: list[str], tmp_path: Path, monkeypat
 
 def test_state_counts_where_there_is_one_bank() -> None:
     data = STREAM_MODELS["every kind of state"]
-    alone = plan_of(data, "cortex-m4")
+    alone = plan_of(data, "cortex-m4", optimize="ram")
     with pytest.raises(DoesNotFit, match="arena and state take"):
         plan_of(data, "cortex-m4", memory=(f"dtcm={alone.ram_bytes - 1}",))
 

@@ -27,8 +27,10 @@ def _group(plan: Plan, group: Group, table: CostTable) -> list[JsonObject]:
 
 def _operator(plan: Plan, group: Group, stage: Stage, table: CostTable, loop: Counts) -> JsonObject:
     entry = entry_name(stage.op, stage.kernel, stage.by_row, plan.context)
-    factors = table.kernels.get(entry)
-    terms = None if factors is None else _terms(factors, stage.kernel.counts(stage.op, stage.by_row))
+    more = [stage.kernel.costs_with] if stage.kernel.costs_with else []
+    every = [table.kernels.get(name) for name in (entry, *more)]
+    counts = stage.kernel.counts(stage.op, stage.by_row)
+    terms = None if None in every else [term for factors in every for term in _terms(factors or {}, counts)]
     in_loop = _terms(table.loop, loop)
     return {
         "group": group.index,

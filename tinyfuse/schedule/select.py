@@ -177,8 +177,9 @@ def _leanest(op: Op, usable: Sequence[tuple[Kernel, bool]], context: Context) ->
         cost = table.kernel(op, *choice, context)
         return preferred is not None and cost is not None and cost <= preferred * _FAR_SLOWER
 
-    others = [choice for choice in usable[1:] if choice[0].library == usable[0][0].library and near(choice)]
-    return min([usable[0], *others], key=lambda choice: choice[0].scratch(op, context))
+    first = usable[0][0]
+    like = [choice for choice in usable[1:] if (choice[0].library, choice[0].weights) == (first.library, first.weights)]
+    return min([usable[0], *filter(near, like)], key=lambda choice: choice[0].scratch(op, context))
 
 
 def _surely(other: Kernel, best: Kernel, context: Context) -> float:
