@@ -161,12 +161,12 @@ def _side_by_side(found: list[Op], target: str) -> Plan:
 
 
 def _looked_up(target: str) -> list[Op]:
-    """One of each form that the target has."""
+    """One of each form that the target has, of the kernel that is preferred."""
     context, found = Context(load_target(target), kernels="tinyfuse"), {}
     for op in layers():
-        for kernel in kernels_for(op):
-            if kernel.accepts(op, context):
-                found.setdefault((kernel.name, kernel.path(op, True, context)), op)
+        kernel = next((kernel for kernel in kernels_for(op) if kernel.accepts(op, context)), None)
+        if kernel is not None:
+            found.setdefault((kernel.name, kernel.path(op, True, context)), op)
     return list(found.values())
 
 
