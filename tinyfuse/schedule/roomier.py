@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tinyfuse.cost.predict import group_slides, plan_instructions
-from tinyfuse.plan import Plan
+from tinyfuse.plan import Plan, Stage
 from tinyfuse.schedule.build import Builder
 from tinyfuse.schedule.lower import make_stages
 from tinyfuse.schedule.variants import Variant
 
 #: plans that are made to see whether an operator may have the usual kernel; each takes up to a second
 MOST_TRIALS = 12
+
+#: of the work for the placement that is to be met, such a plan gets so small a part
+_QUICKER = 10
 
 
 def roomier(plan: Plan, builder: Builder) -> Plan:
@@ -20,18 +23,25 @@ def roomier(plan: Plan, builder: Builder) -> Plan:
     multiply-accumulates first."""
     if not plan.context.lean:
         return plan
+    builder = replace(builder, work_limit=builder.work_limit // _QUICKER)
     usual = replace(plan.context, lean=False)
-    stages = {group.index: make_stages(group.ops, usual, builder.memo) for group in plan.groups}
-    hidden: set[str] = set()
+    spared: dict[int, list[Stage]] = {}  # of each group, operators of which another kernel, or form, is the usual one
+    for group in plan.groups:
+        both = zip(make_stages(group.ops, usual, builder.memo), group.stages, strict=True)
+        spared[group.index] = [other for other, stage in both if other.scratch_bytes != stage.scratch_bytes]
+    hidden: frozenset[str] = frozenset()
     for group in plan.groups:
         most = max(stage.scratch_bytes for stage in group.stages)
-        small = [stage.op for stage in stages[group.index] if stage.scratch_bytes <= most]
-        hidden |= {tensor.name for op in small for tensor in op.outputs}
-    plan = _with(plan, frozenset(hidden), builder)
-    every = [stage for group in plan.groups for stage in group.stages]
-    for stage in sorted(every, key=lambda stage: -stage.macs)[:MOST_TRIALS]:
-        plan = _with(plan, plan.context.roomy | {tensor.name for tensor in stage.op.outputs}, builder)
+        hidden = hidden.union(*(_names(stage) for stage in spared[group.index] if stage.scratch_bytes <= most))
+    plan = _with(plan, hidden, builder)
+    every = sorted((stage for stages in spared.values() for stage in stages), key=lambda stage: -stage.macs)
+    for stage in [stage for stage in every if not _names(stage) <= plan.context.roomy][:MOST_TRIALS]:
+        plan = _with(plan, plan.context.roomy | _names(stage), builder)
     return plan
+
+
+def _names(stage: Stage) -> frozenset[str]:
+    return frozenset(tensor.name for tensor in stage.op.outputs)
 
 
 def _with(plan: Plan, roomy: frozenset[str], builder: Builder) -> Plan:
