@@ -3,7 +3,8 @@
 speed     the fewest predicted instructions that --max-ram allows
 balanced  the least RAM within 8 % of the fewest instructions (13 % with Helium), of which what is beyond 6 % must
           save 1 % of RAM; where that exceeds --max-ram, as speed. Under --kernels cmsis-nn within 4 %
-ram       the least RAM
+ram       the least RAM, with the kernels of the least scratch among others, which the others have where --max-ram is
+          too little else
 
 Estimates order the candidates, plans decide: an arena has what the search leaves out (alignment,
 fragmentation, several overlaps at once).

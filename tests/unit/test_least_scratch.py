@@ -1,0 +1,48 @@
+"""Kernels of the least scratch, under --optimize ram: where they make the arena smaller, and which of them stay."""
+
+from __future__ import annotations
+
+import pytest
+from executors import assert_exact, plan_of
+from random_graphs import Sketch
+
+from tinyfuse.cost.predict import plan_instructions
+from tinyfuse.schedule import roomier, searched
+
+
+def deep() -> bytes:
+    """Windows of 36 inputs, then of 288, whose columns are most of what the arena holds; and dense ones, of few."""
+    sketch = Sketch(4)
+    x = sketch.value((1, 10, 6, 4))
+    y = sketch.conv(x, 32, (3, 3), activation="RELU")
+    y = sketch.conv(y, 8, (3, 3), activation="RELU")
+    return sketch.build([x], [sketch.conv(y, 8, (1, 1))])
+
+
+def test_the_arena_is_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
+    least = plan_of(deep(), "cortex-m4", optimize="ram", recompute=1.0)
+    monkeypatch.setattr(searched, "with_least_scratch", lambda variants: [])
+    usual = plan_of(deep(), "cortex-m4", optimize="ram", recompute=1.0)
+    assert least.context.lean and not usual.context.lean
+    assert least.arena_bytes < usual.arena_bytes
+
+
+def test_usual_kernels_come_back_where_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = plan_of(deep(), "cortex-m4", optimize="ram", recompute=1.0)
+    assert plan.context.roomy
+    monkeypatch.setattr(roomier, "_with", lambda plan, roomy, builder: plan)
+    lean = plan_of(deep(), "cortex-m4", optimize="ram", recompute=1.0)
+    assert plan.arena_bytes == lean.arena_bytes and plan_instructions(plan) < plan_instructions(lean)
+
+
+def test_they_are_taken_where_max_ram_leaves_no_others() -> None:
+    least, usual = (plan_of(deep(), "cortex-m4", optimize=how, recompute=1.0) for how in ("ram", "balanced"))
+    assert least.arena_bytes < usual.arena_bytes
+    assert plan_of(deep(), "cortex-m4", max_ram=least.arena_bytes).arena_bytes <= least.arena_bytes
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["host", "cortex-m0plus"])
+def test_what_is_mixed_is_exact(target: str) -> None:
+    """Blocks of one pixel and of two in one group; on Cortex-M4 test_conv_kernels.py has both."""
+    assert_exact(plan_of(deep(), target, optimize="ram", recompute=1.0), runs=3)
