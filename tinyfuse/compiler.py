@@ -125,7 +125,8 @@ class Compilation:
         choices = self.search.choices(options.optimize, options.recompute_limit)
         self._progress("placing the arena")
         plan, reordering = in_best_order(choices, options)
-        if options.max_ram is not None and plan.ram_bytes > options.max_ram:
+        too_large = options.max_ram is not None and plan.ram_bytes > options.max_ram
+        if too_large and options.optimize != "ram":  # which has looked at these
             plan, reordering = in_best_order(self.search.choices("ram", options.recompute_limit), options)
         if options.optimize == "ram":
             plan = roomier(recomputing(plan, builder, self._progress), builder)

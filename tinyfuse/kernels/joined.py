@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 
@@ -15,13 +14,13 @@ from tinyfuse.kernels.base import (
     CallSite,
     Constant,
     Context,
-    Division,
+    Expr,
     Kernel,
     Let,
     Statement,
     proven,
 )
-from tinyfuse.kernels.conv import MatmulKernel, input_pixels, of_pixels
+from tinyfuse.kernels.conv import MatmulKernel
 from tinyfuse.kernels.convolution_counts import joined_depthwise_counts, joined_depthwise_words
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.fully_connected import Dense, DenseWide, pace_of_batches
@@ -29,16 +28,18 @@ from tinyfuse.kernels.matmul import form_name, matmul_depth
 from tinyfuse.kernels.packing import POINTER_BYTES, conv_params, output_fields
 from tinyfuse.kernels.rows import from_piece, vectors
 from tinyfuse.kernels.step_line import StepLine, step_line
+from tinyfuse.kernels.widened import WidenedConvRow, WidenedPointwise
 from tinyfuse.ops.convolution import geometry, is_plain_pointwise
 
-#: pixels of a block, and bytes of an input in its columns
-_BLOCK, _INPUT_BYTES = 2, 4
+#: bytes of an input that is widened
+_INPUT_BYTES = 4
 
 
 class _Joined(MatmulKernel):
     """A layer of at least two channels."""
 
     weights = "unpacked"
+    input_bytes = _INPUT_BYTES
 
     def accepts(self, op: Op, context: Context) -> bool:
         if context.weights not in ("auto", self.weights) or context.target.dsp:
@@ -52,6 +53,9 @@ class _Joined(MatmulKernel):
         channels = _pairs(len(layer.weights))
         parts = joined(layer.weights[channels]), layer.channels[channels].view("<i4").reshape(len(channels), -1)
         return (Constant("pairs", np.concatenate(parts, axis=1).reshape(-1), "int32_t"),)
+
+    def last_arguments(self, op: Op, context: Context) -> tuple[Expr, ...]:
+        return (self.form(op, context),)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return form_name(self.form(op, context))
@@ -84,36 +88,18 @@ class JoinedDense(_Joined):
         return Let("tinyfuse_dense_joined", "p", fields), Call(self.name, arguments)
 
 
-class JoinedConvRow(_Joined):
-    """Convolution of one group by im2col.
-
-    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
-    writes only its output row, which must not overlap them.
-    """
+class JoinedConvRow(_Joined, WidenedConvRow):
+    """Convolution of one group."""
 
     name = "tinyfuse_conv_joined_row_s8"
     headers = ("tinyfuse_conv_joined.h",)
-    form_of = "tinyfuse_conv_packed_row_s8"
-    by_row, whole, rings = True, False, True
 
     def accepts(self, op: Op, context: Context) -> bool:
         return geometry(op).groups == 1 and super().accepts(op, context)
 
-    def scratch(self, op: Op, context: Context) -> int:
-        by_bytes = op.input.shape[3] % 4 != 0
-        return matmul_depth(op) * (_BLOCK * _INPUT_BYTES + by_bytes) + op.operand(1).shape[1] * POINTER_BYTES
 
-    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return Division(op.output.shape[2], together=_BLOCK)
-
-    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        output = from_piece(site.output.pointer, site, op.output.shape[3])
-        arguments = ("&p", site.input(0).pointer, site.output_row, output, site.constant("pairs"), site.scratch)
-        return conv_params(op, site), Call(self.name, (*arguments, self.form(op, context)))
-
-
-class JoinedPointwise(_Joined):
-    """1x1 convolution with stride 1. A block of pixels is widened into scratch before its outputs are written."""
+class JoinedPointwise(_Joined, WidenedPointwise):
+    """1x1 convolution with stride 1."""
 
     name = "tinyfuse_pointwise_joined_s8"
     headers = ("tinyfuse_pointwise_joined.h",)
@@ -121,24 +107,6 @@ class JoinedPointwise(_Joined):
 
     def accepts(self, op: Op, context: Context) -> bool:
         return is_plain_pointwise(op) and op.input.shape[3] % 4 == 0 and super().accepts(op, context)
-
-    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        g = geometry(op)
-        return {0: AccessOrder(g.in_c, g.out_c)}  # of a pixel; a block has read even more
-
-    def scratch(self, op: Op, context: Context) -> int:
-        return _BLOCK * _INPUT_BYTES * op.input.shape[3]
-
-    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return replace(of_pixels(op, by_row, 1), together=_BLOCK)
-
-    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        g = geometry(op)
-        pointer, pixels = input_pixels(op, site)
-        fields = {"in_c": g.in_c, "out_c": g.out_c} | output_fields(op) | {"block": _BLOCK}
-        output = from_piece(site.output.pointer, site, g.out_c)
-        arguments = ("&p", pointer, pixels, output, site.constant("pairs"), site.scratch, self.form(op, context))
-        return Let("tinyfuse_pointwise", "p", fields), Call(self.name, arguments)
 
 
 class JoinedPointwiseRow(JoinedPointwise):

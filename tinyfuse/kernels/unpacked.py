@@ -2,41 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-
 import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import (
-    AccessOrder,
-    Call,
-    CallSite,
     Constant,
     Context,
-    Division,
     Kernel,
-    Let,
-    Statement,
     proven,
 )
-from tinyfuse.kernels.conv import input_pixels, of_pixels
 from tinyfuse.kernels.convolution_counts import layer_counts
 from tinyfuse.kernels.counts import Counts
-from tinyfuse.kernels.matmul import halves, in_columns, matmul_depth, padded
-from tinyfuse.kernels.packing import POINTER_BYTES, conv_params, output_fields
-from tinyfuse.kernels.rows import from_piece
+from tinyfuse.kernels.matmul import halves, in_columns, padded
 from tinyfuse.kernels.step_line import StepLine, step_line
+from tinyfuse.kernels.widened import WidenedConvRow, WidenedPointwise
 from tinyfuse.ops.convolution import geometry, is_plain_pointwise
-
-#: pixels of a block
-_BLOCK = 2
 
 
 class _Unpacked(Kernel):
     """A layer that has a step line, its weights int16 in flash."""
 
     weights = "unpacked"
+    input_bytes = 2
 
     def accepts(self, op: Op, context: Context) -> bool:
         asked = context.weights in ("auto", self.weights)
@@ -49,36 +36,18 @@ class _Unpacked(Kernel):
         return layer_counts(op, by_row)
 
 
-class UnpackedConvRow(_Unpacked):
-    """Convolution of one group by im2col.
-
-    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
-    writes only its output row, which must not overlap them.
-    """
+class UnpackedConvRow(_Unpacked, WidenedConvRow):
+    """Convolution of one group."""
 
     name = "tinyfuse_conv_unpacked_row_s8"
     headers = ("tinyfuse_conv_unpacked.h",)
-    form_of = "tinyfuse_conv_packed_row_s8"
-    by_row, whole, rings = True, False, True
 
     def accepts(self, op: Op, context: Context) -> bool:
         return geometry(op).groups == 1 and super().accepts(op, context)
 
-    def scratch(self, op: Op, context: Context) -> int:
-        by_bytes = op.input.shape[3] % 4 != 0
-        return matmul_depth(op) * (2 * _BLOCK + by_bytes) + op.operand(1).shape[1] * POINTER_BYTES
 
-    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return Division(op.output.shape[2], together=_BLOCK)
-
-    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        output = from_piece(site.output.pointer, site, op.output.shape[3])
-        arguments = (site.input(0).pointer, site.output_row, output, site.constant("pairs"), site.scratch)
-        return conv_params(op, site), Call(self.name, ("&p", *arguments))
-
-
-class UnpackedPointwise(_Unpacked):
-    """1x1 convolution with stride 1. A block of pixels is widened into scratch before its outputs are written."""
+class UnpackedPointwise(_Unpacked, WidenedPointwise):
+    """1x1 convolution with stride 1."""
 
     name = "tinyfuse_pointwise_unpacked_s8"
     headers = ("tinyfuse_pointwise_unpacked.h",)
@@ -86,24 +55,6 @@ class UnpackedPointwise(_Unpacked):
 
     def accepts(self, op: Op, context: Context) -> bool:
         return is_plain_pointwise(op) and op.input.shape[3] % 4 == 0 and super().accepts(op, context)
-
-    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        g = geometry(op)
-        return {0: AccessOrder(g.in_c, g.out_c)}  # of a pixel; a block has read even more
-
-    def scratch(self, op: Op, context: Context) -> int:
-        return 2 * _BLOCK * op.input.shape[3]
-
-    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return replace(of_pixels(op, by_row, 1), together=_BLOCK)
-
-    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        g = geometry(op)
-        pointer, pixels = input_pixels(op, site)
-        fields = {"in_c": g.in_c, "out_c": g.out_c} | output_fields(op) | {"block": _BLOCK}
-        output = from_piece(site.output.pointer, site, g.out_c)
-        arguments = ("&p", pointer, pixels, output, site.constant("pairs"), site.scratch)
-        return Let("tinyfuse_pointwise", "p", fields), Call(self.name, arguments)
 
 
 class UnpackedPointwiseRow(UnpackedPointwise):
