@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass, replace
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import accumulate
 from typing import Any
@@ -29,11 +30,13 @@ class CostTable:
     about    date, compiler, flags and emulator of the measurement
     loop     factors of what a group's own code does (see loop_features)
     kernels  entry_name of a kernel -> factors of `Kernel.counts`
+    alone    entry_name -> what share of that a kernel takes where a module calls it once: compilers know its constants
     """
 
     about: dict[str, str]
     loop: dict[str, float]
     kernels: dict[str, dict[str, float]]
+    alone: dict[str, float] = field(default_factory=dict)
 
     def kernel(self, op: Op, kernel: Kernel, by_row: bool, context: Context) -> float | None:
         """Instructions of all calls of a kernel in one inference; None where it is not in the table."""
@@ -49,12 +52,17 @@ class CostTable:
             total += times * cost
         return total
 
-    def stages(self, stages: tuple[Stage, ...], stream: Stream | None, context: Context) -> list[float | None]:
-        """Instructions of each stage of a group, its share of the row loop included."""
+    def stages(
+        self, stages: tuple[Stage, ...], stream: Stream | None, context: Context, once: Collection[str] = ()
+    ) -> list[float | None]:
+        """Instructions of each stage of a group, its share of the row loop included. `once`: names of the kernels that
+        the module calls in one place alone."""
         found: list[float | None] = []
         for stage, loop in zip(stages, self.loops(stages, stream), strict=True):
-            kernel = self.kernel(stage.op, stage.kernel, stage.by_row, context)
-            found.append(None if kernel is None else kernel + loop)
+            kernel, share = self.kernel(stage.op, stage.kernel, stage.by_row, context), 1.0
+            if stage.kernel.name in once:
+                share = self.alone.get(entry_name(stage.op, stage.kernel, stage.by_row, context), 1.0)
+            found.append(None if kernel is None else share * kernel + loop)
         return found
 
     def loops(self, stages: tuple[Stage, ...], stream: Stream | None) -> list[float]:
@@ -144,7 +152,7 @@ def board_table(name: str | None, timing: BoardTiming) -> CostTable | None:
 
     core, flash = table.cycles, table.flash
     kernels = {entry: on_board(factors, flash.kernels[entry]) for entry, factors in core.kernels.items()}
-    return CostTable(core.about, on_board(core.loop, flash.loop), kernels)
+    return CostTable(core.about, on_board(core.loop, flash.loop), kernels, core.alone)
 
 
 def counted_table(context: Context) -> CostTable | None:
@@ -170,7 +178,8 @@ def _table(fields: dict[str, Any], key: str = "factors") -> CostTable:
     try:
         about = {str(key): str(value) for key, value in fields["about"].items()}
         kernels = {name: _factors(entry[key]) for name, entry in fields["kernels"].items()}
-        return CostTable(about, _factors(fields["loop"][key]), kernels)
+        alone = _factors({name: entry["alone"] for name, entry in fields["kernels"].items() if "alone" in entry})
+        return CostTable(about, _factors(fields["loop"][key]), kernels, alone)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{type(error).__name__}: {error}") from None
 

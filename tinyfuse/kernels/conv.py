@@ -19,7 +19,7 @@ from tinyfuse.kernels.base import (
     Statement,
     proven,
 )
-from tinyfuse.kernels.convolution_counts import layer_counts, window_counts
+from tinyfuse.kernels.convolution_counts import byte_window_counts, layer_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.fully_connected import Dense, DenseWide, dense_call
 from tinyfuse.kernels.matmul import (
@@ -59,7 +59,7 @@ class ConvRow(Kernel):
         return plain_weights(op), general_channels(op)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return window_counts(op, by_row)
+        return byte_window_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site)
