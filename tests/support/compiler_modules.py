@@ -259,14 +259,15 @@ def layers_to_join() -> Iterator[Op]:
 
 
 def layers_for_helium() -> Iterator[Op]:
-    """Rectified and not: depthwise layers wide enough for chunks of columns, and convolutions by runs. A 1x1 convolution
-    whose outputs may lie over its inputs."""
+    """Rectified, saturated and clamped: depthwise layers wide enough for chunks of columns; rectified and not: convolutions
+    by runs. A 1x1 convolution whose outputs may lie over its inputs."""
     rng = np.random.default_rng(8)
     yield make_op(Shape("CONV_2D", 3, 5, 8, 9), rng)
-    for kind, stride, zero_point in (
-        ("DEPTHWISE_CONV_2D", 1, -128), ("DEPTHWISE_CONV_2D", 2, 3), ("CONV_2D", 2, -128), ("CONV_2D", 2, 3)
+    for kind, stride, zero_point, activation in (
+        ("DEPTHWISE_CONV_2D", 1, -128, "NONE"), ("DEPTHWISE_CONV_2D", 2, 3, "NONE"), ("DEPTHWISE_CONV_2D", 1, 3, "RELU"),
+        ("CONV_2D", 2, -128, "NONE"), ("CONV_2D", 2, 3, "NONE"),
     ):  # fmt: skip
-        op = make_op(Shape(kind, 4, 16, 16, 16, (3, 3), (stride, stride)), rng)
+        op = make_op(Shape(kind, 4, 16, 16, 16, (3, 3), (stride, stride), activation=activation), rng)
         yield replace(op, outputs=(replace(op.output, quant=replace(op.output.quant, zero_point=(zero_point,))),))
 
 
