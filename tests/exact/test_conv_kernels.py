@@ -15,6 +15,7 @@ from op_harness import Case, assert_exact
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Context, Kernel
 from tinyfuse.kernels.depthwise_columns import ColumnsDepthwiseRow, FewerColumnsDepthwiseRow
+from tinyfuse.kernels.depthwise_held import HeldDepthwiseRow
 from tinyfuse.kernels.int4 import int4_layer
 from tinyfuse.kernels.matmul import BYTES, BYTES_STEP_LINE, LANES, STEP_LINE, WIDE, dense_layer, matmul_layer
 from tinyfuse.kernels.mve_four import (
@@ -276,6 +277,43 @@ def test_narrow_pointwise(target: str, tmp_path: Path) -> None:
     assert_exact(cases, TARGETS[target], tmp_path, weights="unpacked")
 
 
+#: odd and even counts of columns and of outputs, one of them; strides; padding of one and of several columns on either side,
+#: of all that windows see, and none; groups that overlap
+HELD_SHAPES = tuple(
+    Shape("DEPTHWISE_CONV_2D", height, width, channels, channels, (3, 3), stride, (1, 1), padding)
+    for height, width, channels, stride, padding in (
+        (5, 5, 8, (1, 1), "SAME"), (4, 8, 4, (1, 1), "SAME"), (5, 9, 7, (2, 2), "SAME"), (4, 8, 12, (2, 2), "SAME"),
+        (3, 3, 4, (1, 1), "VALID"), (3, 4, 5, (1, 1), "VALID"), (3, 1, 8, (1, 1), "SAME"), (2, 2, 4, (1, 2), "SAME"),
+        (3, 6, 4, (2, 1), (1, 1, 0, 3)), (3, 5, 4, (1, 1), (0, 0, 3, 0)), (2, 3, 6, (1, 2), (1, 2, 4, 5)),
+        (1, 1, 4, (1, 1), (1, 1, 5, 5)), (4, 7, 4, (1, 2), "VALID"),
+    )
+)  # fmt: skip
+
+
+def held_cases(target: Target) -> list[Case]:
+    """Whole and from rings."""
+    rng = np.random.default_rng(7)
+    context = Context(target, kernels="tinyfuse", weights="unpacked")
+    cases: list[Case] = []
+    for shape in HELD_SHAPES:
+        plain = make_op(shape, rng)
+        op = replace(plain, outputs=(replace(plain.output, quant=replace(plain.output.quant, zero_point=(-128,))),))
+        if HeldDepthwiseRow().accepts(op, context):
+            for extreme in (False, True):
+                data = random_input(op, rng, extreme)
+                cases.append(case_of(op, HeldDepthwiseRow(), data, extreme, int(extreme)))
+    return cases
+
+
+@pytest.mark.parametrize("target", ("host-dsp-twins", "cortex-m4"))
+def test_depthwise_with_weights_in_registers(target: str, tmp_path: Path) -> None:
+    if shutil.which("gcc" if target.startswith("host") else "qemu-system-arm") is None:
+        pytest.skip("needs gcc" if target.startswith("host") else "needs qemu-system-arm")
+    cases = held_cases(TARGETS[target])
+    assert len(cases) == 2 * len(HELD_SHAPES)
+    assert_exact(cases, TARGETS[target], tmp_path, weights="unpacked")
+
+
 #: chunks of one to eight outputs and several, more and fewer than sixteen channels, strides of any sort, windows up
 #: to 3x4, padding on any side, and windows that lie in it
 COLUMNS_SHAPES = tuple(
@@ -436,7 +474,7 @@ def test_assembly_is_exact_with_any_flags(compiler: str, flags: str, tmp_path: P
     assert_exact(
         winograd_cases(TARGETS["cortex-m4"]), TARGETS["cortex-m4"], tmp_path, flags, compiler, weights="winograd"
     )
-    of_int16 = narrow_cases(TARGETS["cortex-m4"]) + unpacked_cases(TARGETS["cortex-m4"])
+    of_int16 = [case for of in (narrow_cases, unpacked_cases, held_cases) for case in of(TARGETS["cortex-m4"])]
     assert_exact(of_int16, TARGETS["cortex-m4"], tmp_path, flags, compiler, weights="unpacked")
 
 
