@@ -16,7 +16,7 @@ from tinyfuse.ops.convolution import geometry
 
 _HEADER = "tinyfuse_depthwise_held.h"
 #: bytes of two columns of four channels
-_RECORD = c_constant(_HEADER, "TINYFUSE_HELD_RECORD")
+_RECORD = c_constant(_HEADER, "TINYFUSE_DW_HELD_RECORD")
 
 
 class HeldDepthwiseRow(Kernel):

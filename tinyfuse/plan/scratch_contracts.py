@@ -424,6 +424,8 @@ _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_pointwise_joined_s8": lambda p, args: int(4 * p["block"] * p["in_c"]),
     "tinyfuse_depthwise_joined_row_s8": _of_joined_depthwise,
     "tinyfuse_dense_joined_s8": lambda p, args: 4 * _fours(p["in_c"]),
+    "tinyfuse_pointwise_by_four_s8": _of_pointwise,
+    "tinyfuse_conv_by_four_row_s8": _of_packed_conv,
     "tinyfuse_pointwise_narrow_s8": _of_narrow,
     "tinyfuse_pointwise_unpacked_s8": _of_narrow,
     "tinyfuse_dense_wide_s8": _of_dense,
