@@ -21,7 +21,8 @@ enum { TINYFUSE_DW_HELD_OUTPUTS = 48 }; /* where its outputs are */
    times; bias and multiplier of the step line */
 enum { TINYFUSE_DW_HELD_WORDS = 7 };
 
-/* A group of four channels; assembly knows the offsets. */
+/* A row, and where its groups of four channels come from and go; assembly knows the offsets. `channel`, `channels` and
+   `out` go from group to group. */
 typedef struct {
     int32_t channel; /* the group's first */
     const int8_t *row0, *row1, *row2;
@@ -37,6 +38,7 @@ typedef struct {
     int32_t odd;             /* whether one pixel is left then */
     int32_t rounding;        /* 56: of the step line */
     int8_t *out;             /* 60 */
+    int32_t last_channel;    /* of the last group: the groups before it may overlap with it */
 } tinyfuse_dw_held;
 
 #if TINYFUSE_DSP
@@ -154,8 +156,9 @@ typedef char tinyfuse_check_held[offsetof(tinyfuse_dw_held, out) == 60 ? 1 : -1]
     "bne 1b\n\t"
 #define TINYFUSE_DW_HELD_ASM(held, stride)                                                 \
     {                                                                                   \
-        TINYFUSE_ARGUMENT(const tinyfuse_dw_held *, arguments, held);                      \
+        TINYFUSE_ARGUMENT(tinyfuse_dw_held *, arguments, held);                         \
         __asm volatile(TINYFUSE_ASM_BEGIN                                               \
+                       "9:\n\t"                                                         \
                        "ldm r0, {r1, r2, r3, r7, r11, r12, lr}\n\t"                     \
                        "ldrd r4, r6, [r0, #32]\n\t"                                     \
                        "cmp r6, #0\n\t"                                                 \
@@ -206,8 +209,25 @@ typedef char tinyfuse_check_held[offsetof(tinyfuse_dw_held, out) == 60 ? 1 : -1]
                        "add r0, #48\n\t"                                                \
                        "ldr r1, [r4, #60]\n\t"                                          \
                        "ldr r2, [r4, #16]\n\t"                                          \
-                       TINYFUSE_DW_HELD_STORE_##stride                                     \
-                       TINYFUSE_ASM_END                                                 \
+                       TINYFUSE_DW_HELD_STORE_##stride                                  \
+                       "ldr r0, [sp]\n\t"                                               \
+                       "ldr r1, [r0]\n\t"                                               \
+                       "ldr r2, [r0, #64]\n\t"                                          \
+                       "subs r2, r2, r1\n\t"                                            \
+                       "beq 8f\n\t"                                                     \
+                       "cmp r2, #4\n\t"                                                 \
+                       "it gt\n\t"                                                      \
+                       "movgt r2, #4\n\t"                                               \
+                       "add r1, r2\n\t"                                                 \
+                       "ldr r3, [r0, #44]\n\t"                                          \
+                       "ldr r4, [r0, #60]\n\t"                                          \
+                       "add r3, #112\n\t"                                               \
+                       "add r4, r2\n\t"                                                 \
+                       "str r1, [r0]\n\t"                                               \
+                       "str r3, [r0, #44]\n\t"                                          \
+                       "str r4, [r0, #60]\n\t"                                          \
+                       "b 9b\n\t"                                                       \
+                       "8:\n\t" TINYFUSE_ASM_END                                        \
                        :                                                                \
                        : "r"(arguments)                                                 \
                        : TINYFUSE_ASM_CLOBBERS);                                        \
@@ -264,8 +284,8 @@ TINYFUSE_INLINE int8_t tinyfuse_dw_held_output(const tinyfuse_dw_held *h, const 
 
 #endif
 
-/* One row of a group; `stride`, a constant, is 1 or 2. */
-TINYFUSE_INLINE void tinyfuse_dw_held_run(const tinyfuse_dw_held *h, int32_t stride)
+/* All groups of a row; `stride`, a constant, is 1 or 2. */
+TINYFUSE_INLINE void tinyfuse_dw_held_run(tinyfuse_dw_held *h, int32_t stride)
 {
 #if TINYFUSE_DSP
     if (stride == 1) {
@@ -274,28 +294,37 @@ TINYFUSE_INLINE void tinyfuse_dw_held_run(const tinyfuse_dw_held *h, int32_t str
         TINYFUSE_DW_HELD_ASM(h, 2)
     }
 #else
-    const int8_t *record;
-    int8_t *out = h->out;
-    int32_t c, i;
-    tinyfuse_dw_held_columns(h);
-    for (record = h->records; record != h->end + h->odd * TINYFUSE_DW_HELD_RECORD; record += TINYFUSE_DW_HELD_RECORD) {
-        const int32_t pixels = stride == 1 && record != h->end ? 2 : 1;
-        for (i = 0; i < pixels; ++i) {
-            for (c = 0; c < 4; ++c) {
-                out[c] = tinyfuse_dw_held_output(h, record + 12 * c, h->channels + TINYFUSE_DW_HELD_WORDS * c, (int)i);
+    for (;;) {
+        const int8_t *record;
+        int8_t *out = h->out;
+        const int32_t step = tinyfuse_min(h->last_channel - h->channel, 4);
+        int32_t c, i;
+        tinyfuse_dw_held_columns(h);
+        for (record = h->records; record != h->end + h->odd * TINYFUSE_DW_HELD_RECORD; record += TINYFUSE_DW_HELD_RECORD) {
+            const int32_t pixels = stride == 1 && record != h->end ? 2 : 1;
+            for (i = 0; i < pixels; ++i) {
+                for (c = 0; c < 4; ++c) {
+                    out[c] = tinyfuse_dw_held_output(h, record + 12 * c, h->channels + TINYFUSE_DW_HELD_WORDS * c, (int)i);
+                }
+                out += h->step;
             }
-            out += h->step;
         }
+        if (step == 0) {
+            return;
+        }
+        h->channel += step;
+        h->out += step;
+        h->channels += 4 * TINYFUSE_DW_HELD_WORDS;
     }
 #endif
 }
 
-TINYFUSE_SHARED void tinyfuse_dw_held_1(const tinyfuse_dw_held *h)
+TINYFUSE_SHARED void tinyfuse_dw_held_1(tinyfuse_dw_held *h)
 {
     tinyfuse_dw_held_run(h, 1);
 }
 
-TINYFUSE_SHARED void tinyfuse_dw_held_2(const tinyfuse_dw_held *h)
+TINYFUSE_SHARED void tinyfuse_dw_held_2(tinyfuse_dw_held *h)
 {
     tinyfuse_dw_held_run(h, 2);
 }
@@ -318,7 +347,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_held_row_s8(const tinyfuse_conv *p, cons
     const int8_t *rows[3];
     int8_t *record;
     tinyfuse_dw_held h;
-    int32_t i, done;
+    int32_t i;
     for (i = 0; i < 3; ++i) {
         const int32_t iy = y * p->stride_h - p->pad_top + i;
         if (iy >= 0 && iy < p->in_h) {
@@ -352,16 +381,14 @@ TINYFUSE_INLINE void tinyfuse_depthwise_held_row_s8(const tinyfuse_conv *p, cons
             memcpy(record + i, &zero, sizeof zero);
         }
     }
+    h.channel = 0;
+    h.last_channel = in_c - 4;
     h.channels = channels;
-    for (done = 0; done < in_c; done += 4) {
-        h.channel = tinyfuse_min(done, in_c - 4);
-        h.out = out_row + h.channel;
-        if (p->stride_w == 1) {
-            tinyfuse_dw_held_1(&h);
-        } else {
-            tinyfuse_dw_held_2(&h);
-        }
-        h.channels += 4 * TINYFUSE_DW_HELD_WORDS;
+    h.out = out_row;
+    if (p->stride_w == 1) {
+        tinyfuse_dw_held_1(&h);
+    } else {
+        tinyfuse_dw_held_2(&h);
     }
     if (p->act_min > -128 || p->act_max < 127) {
         tinyfuse_clamp_row(out_row, p->out_w * in_c, p->act_min, p->act_max);
