@@ -5,7 +5,9 @@ from __future__ import annotations
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Context
 from tinyfuse.kernels.conv import MatmulKernel, PackedConvRow, Pointwise, PointwiseRow
+from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.matmul import LANES, STEP_LINE
+from tinyfuse.kernels.packed_counts import counts_by_four
 
 _HEADERS = ("tinyfuse_matmul_by_four.h",)
 
@@ -25,6 +27,9 @@ class _ByFour(MatmulKernel):
 
     def block(self, op: Op, context: Context) -> int:
         return 4
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return counts_by_four(op, by_row)
 
 
 class PointwiseByFour(_ByFour, Pointwise):
