@@ -17,6 +17,12 @@ def packed_counts(op: Op, by_row: bool) -> Counts:
     return {**{name: found[name] for name in _PACKED}, **_blocks(op, by_row), **windows}
 
 
+@kept
+def pointwise_counts(op: Op, by_row: bool) -> Counts:
+    """Of a 1x1 convolution by two or three pixels."""
+    return {**layer_counts(op, by_row), **_blocks(op, by_row)}
+
+
 def _blocks(op: Op, by_row: bool) -> Counts:
     """Blocks of three, two and one pixels where three are the most, as tinyfuse_block_pixels takes them, and where two
     are: each by itself, times pairs of output channels, and times words of these. Of an odd count of channels the last
