@@ -39,7 +39,9 @@ typedef char tinyfuse_check_dense_fours[offsetof(tinyfuse_dense_fours, weights) 
    r6, r7   four inputs as tinyfuse_widen makes them
    r8 to r11 weights of the four outputs; r12 low bytes, widened
    On the stack: the tinyfuse_dense_fours, which is r0 between the loops. */
-#define TINYFUSE_DENSE_COLUMNS(form) "ldrd r6, r7, [r0], #8\n\t"
+#define TINYFUSE_DENSE_COLUMNS(form) TINYFUSE_DENSE_COLUMNS_##form
+#define TINYFUSE_DENSE_COLUMNS_WIDE "ldrd r6, r7, [r0], #8\n\t"
+#define TINYFUSE_DENSE_COLUMNS_LANES "ldrd r7, r6, [r0], #8\n\t"
 #define TINYFUSE_DENSE_BYTES(form) "ldr r7, [r0], #4\n\t" TINYFUSE_DENSE_WIDEN_##form
 #define TINYFUSE_DENSE_WIDEN_WIDE   \
     "sxtb16 r6, r7\n\t"             \
@@ -166,10 +168,10 @@ TINYFUSE_INLINE void tinyfuse_dense_fours_c(const tinyfuse_dense_fours *p, int c
                 } else {
                     (void)tinyfuse_widen(x, 1, widened, 8, form);
                 }
-                s0 = tinyfuse_products(s0, widened, weights, form);
-                s1 = tinyfuse_products(s1, widened, weights + 4, form);
-                s2 = tinyfuse_products(s2, widened, weights + 8, form);
-                s3 = tinyfuse_products(s3, widened, weights + 12, form);
+                s0 = tinyfuse_products(s0, widened, 8, weights, form);
+                s1 = tinyfuse_products(s1, widened, 8, weights + 4, form);
+                s2 = tinyfuse_products(s2, widened, 8, weights + 8, form);
+                s3 = tinyfuse_products(s3, widened, 8, weights + 12, form);
             }
             x += columns ? tinyfuse_step_bytes(form) : 4;
         }

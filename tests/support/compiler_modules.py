@@ -74,6 +74,9 @@ INT4_SHAPES = (
 )  # fmt: skip
 
 
+#: where it pays to load weights less often
+_IN_SLOW_FLASH = {"optimize": "speed", "count": "cycles", "timing": "100MHz,wait=20,line=4"}
+
 #: operators of a module: few, for each one's inputs and outputs are alive all the time
 _OPERATORS = 8
 
@@ -87,7 +90,7 @@ def modules(target: str, turn: int = 0, turns: int = 1) -> list[Plan]:
 
 @once_a_run
 def _modules(target: str, turn: int, turns: int) -> list[bytes]:
-    one_each = _one_each(target)
+    one_each, counted = _one_each(target), load_target(target).cycle_table is not None
     apart, ram = {"kernels": "tinyfuse", "fusion": "none"}, {"kernels": "tinyfuse", "optimize": "ram"}
     chosen = [op for op in convolutions() if op.kind == "CONV_2D"][:6]
     parts = [one_each[i : i + _OPERATORS] for i in range(0, len(one_each), _OPERATORS)]
@@ -98,6 +101,7 @@ def _modules(target: str, turn: int, turns: int) -> list[bytes]:
         plan(side_by_side(layers_by_two()), target, weights="winograd", **apart),
         plan(side_by_side(layers_of_int16()), target, weights="unpacked", **apart),
         plan(side_by_side(layers_to_join()), target, weights="unpacked", **apart),
+        *([plan(side_by_side(layers_by_four()), target, weights="packed", **_IN_SLOW_FLASH, **apart)] if counted else []),
         *(plan(side_by_side(part), target, weights="compressed", **apart) for part in _compressed_parts()),
         plan(side_by_side(chosen), target, **ram),
         plan(side_by_side(layers_of_int4()), target, **apart),
@@ -236,12 +240,23 @@ def layers_by_two() -> Iterator[Op]:
 
 def layers_of_int16() -> Iterator[Op]:
     """For weights of int16: pointwise layers of four, eight and more channels, on a step line, whole and in a batch; a
-    dense layer with rests of inputs and outputs."""
+    dense layer with rests of inputs and outputs; depthwise ones of both strides."""
     rng = np.random.default_rng(7)
     pointwise = (Shape("CONV_2D", 3, 5, channels, 6, batch=batch) for channels, batch in ((4, 1), (8, 1), (8, 2)))
-    for shape in (*pointwise, Shape("CONV_2D", 3, 5, 12, 7), Shape("FULLY_CONNECTED", 1, 1, 37, 9)):
+    strides = ((1, 1), (2, 2))
+    depthwise = (Shape("DEPTHWISE_CONV_2D", 4, 5, 6, 6, (3, 3), stride) for stride in strides)
+    for shape in (*pointwise, Shape("CONV_2D", 3, 5, 12, 7), Shape("FULLY_CONNECTED", 1, 1, 37, 9), *depthwise):
         op = make_op(shape, rng)
         yield replace(op, outputs=(replace(op.output, quant=replace(op.output.quant, zero_point=(-128,))),))
+
+
+def layers_by_four() -> Iterator[Op]:
+    """Pointwise and of windows, with 11 pixels a row, in both forms; for blocks of four pixels where flash is slow."""
+    rng = np.random.default_rng(12)
+    for shape in (Shape("CONV_2D", 1, 11, 32, 9), Shape("CONV_2D", 2, 11, 16, 8, (2, 2)), Shape("CONV_2D", 2, 11, 3, 8, (3, 3))):
+        op = make_op(shape, rng)
+        for zero_point in (-128, 3):
+            yield replace(op, outputs=(replace(op.output, quant=replace(op.output.quant, zero_point=(zero_point,))),))
 
 
 def layers_to_join() -> Iterator[Op]:

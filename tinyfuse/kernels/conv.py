@@ -31,7 +31,7 @@ from tinyfuse.kernels.matmul import (
     matmul_depth,
     matmul_layer,
 )
-from tinyfuse.kernels.packed_counts import packed_counts
+from tinyfuse.kernels.packed_counts import packed_counts, pointwise_counts
 from tinyfuse.kernels.packing import (
     POINTER_BYTES,
     conv_row_call,
@@ -141,6 +141,9 @@ class Pointwise(MatmulKernel):
 
     def scratch(self, op: Op, context: Context) -> int:
         return self.block(op, context) * column_bytes(context) * op.input.shape[3]
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return pointwise_counts(op, by_row)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         return replace(of_pixels(op, by_row, 1), together=self.block(op, context))
