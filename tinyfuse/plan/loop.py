@@ -108,6 +108,24 @@ class Loop:
         made = self._made()
         return self._live_rows({s: self._held(s, s in sliding, made) for s in range(len(self.stages))})
 
+    @cached_property
+    def made_before(self) -> dict[int, np.ndarray]:
+        """Per stage how many rows of it there are before each event."""
+        return self._made()
+
+    def oldest_kept(self, s: int) -> np.ndarray:
+        """The first row of a stage that is there and still needed, before each event: how many were made, where none
+        is."""
+        oldest = self._oldest(self._uses[s], self.made_before, len(self.order))
+        kept: np.ndarray = np.minimum(oldest, self.made_before[s])
+        return kept
+
+    def made_now(self, s: int) -> np.ndarray:
+        """How many rows of a stage each event makes."""
+        left = np.minimum(self.stages[s].at_once, self.stages[s].height - self.made_before[s])
+        now: np.ndarray = np.where(self.order == s, left, 0)
+        return now
+
     def oldest_needed(self, uses: Sequence[tuple[int, RowWindow]], events: np.ndarray | None = None) -> np.ndarray:
         """The first row that any of the `uses` (stage, window) of a tensor still needs for its next row, NEVER
         where none does: before each event, or before `events`."""

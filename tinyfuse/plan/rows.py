@@ -24,6 +24,7 @@ from tinyfuse.ir import Tensor
 from tinyfuse.ops.base import RowWindow
 from tinyfuse.plan import Stage
 from tinyfuse.plan.loop import StageRows, different, first_rows, play
+from tinyfuse.plan.stack import RingStack
 
 
 def height(tensor: Tensor) -> int:
@@ -34,6 +35,18 @@ def height(tensor: Tensor) -> int:
 def row_bytes(tensor: Tensor) -> int:
     """Bytes of one row of a tensor that is streamed."""
     return tensor.bytes // height(tensor)
+
+
+@dataclass(frozen=True)
+class RingModes:
+    """How the rings of a partition's groups lie, which are known by their numbers: in `fixed` ones none slides, in
+    `stacked` ones they lie one above the other (plan/stack.py); elsewhere those slide that hold fewer rows then."""
+
+    fixed: frozenset[int] = frozenset()
+    stacked: frozenset[int] = frozenset()
+
+
+USUAL_RINGS = RingModes()
 
 
 @dataclass(frozen=True)
@@ -60,22 +73,30 @@ class Stream:
 
     loop    what happens when, in numbers: its stages are the group's
     rings   rows that the ring of each internal tensor must hold
+    stack   of the rings that lie one above the other, where they do
 
     Where a kernel wants a ring's rows in order, rings slide in any case.
     """
 
-    def __init__(self, stages: tuple[Stage, ...], kept: frozenset[Tensor], slide: bool = False):
+    def __init__(self, stages: tuple[Stage, ...], kept: frozenset[Tensor], slide: bool = False, stack: bool = False):
         self.stages, self.kept = stages, kept
         makers = {stage.op.output: s for s, stage in enumerate(stages)}
         self.loop = play(tuple(_stage_rows(stage, makers, kept) for stage in stages))
         self._slide = slide or bool(self.loop.in_order)
         self.rings = {stages[s].op.output: rows for s, rows in self.loop.rings.items()}
+        self.stack = RingStack(stages, self.loop) if stack else None
 
     def with_slides(self) -> Stream:
         """The same loop with rings that may slide."""
         twin = copy(self)
         twin._slide = True
         twin.__dict__.pop("live_sets", None)
+        return twin
+
+    def stacked(self) -> Stream:
+        """The same loop with rings in a stack."""
+        twin = self.with_slides()
+        twin.stack = RingStack(self.stages, self.loop)
         return twin
 
     @property
@@ -93,12 +114,15 @@ class Stream:
 
     @property
     def _sliding(self) -> frozenset[int]:
-        return self.loop.sliding if self._slide else frozenset()
+        sliding = self.loop.sliding if self._slide else frozenset()
+        return sliding | self.stack.members if self.stack else sliding
 
     @property
     def slides(self) -> dict[int, tuple[int, int]]:
         """Per stage that reads sliding rings: how often one is looked at after a row of it, and how many
         bytes are moved."""
+        if self.stack:
+            return dict(self.stack.moves)
         moves = self.loop.slides if self._slide else {}
         return {
             reader: (
@@ -137,10 +161,20 @@ class Stream:
     @property
     def inner_bytes(self) -> int:
         """The most bytes of rings and scratch that are alive at one moment."""
+        if self.stack:
+            return int((self.stack.bytes + self._beside_the_stack()).max())
         live_rows = self.loop.sliding_live_rows if self._slide else self.loop.inner_live_rows
         sizes = np.array([row_bytes(stage.op.output) for stage in self.stages])
         scratch = np.array([stage.scratch_bytes for stage in self.stages])
         return int((live_rows[:, 1:] @ sizes + scratch[live_rows[:, 0]]).max())
+
+    def _beside_the_stack(self) -> np.ndarray:
+        """Event by event, bytes of the rings that are in no stack."""
+        assert self.stack is not None, "asked of one"
+        played, rings = self.played, self.loop.rings.keys() - self.stack.members
+        sizes = [row_bytes(stage.op.output) * (s in rings) for s, stage in enumerate(self.stages)]
+        found: np.ndarray = played[:, 1:] @ np.array(sizes, np.int64)
+        return found
 
     def _uses(self, source: Tensor) -> list[tuple[int, RowWindow]]:
         """(stage, window) of each reader of a tensor."""
