@@ -186,11 +186,10 @@ class _Writer(Printer):
         if self.stack:
             offset = self.plan.offset(self.group.stack[0].tensor)
             self.print_line(f"uint8_t *const {STACK} = {self.arena.at(offset, 'arena')};")
-        for name, stage in zip(self.group.scratch, self.group.stages, strict=True):
-            if name and not self.stack:
-                offset = self.plan.placement.offsets[name]
-                place = self.arena.at(offset, "arena")
-                self.print_line(f"uint8_t *const {name} = {place}; /* {stage.scratch_bytes} bytes */")
+        for scratch, stage in zip(self.group.scratch, self.group.stages, strict=True):
+            if scratch and not self.stack:
+                place = self.arena.at(self.plan.placement.offsets[scratch], "arena")
+                self.print_line(f"uint8_t *const {scratch} = {place}; /* {stage.scratch_bytes} bytes */")
 
         if self.group.counters:
             ctype, offset = self._counter_type(), self.plan.placement.offsets[self.group.counters]
@@ -330,8 +329,8 @@ class _Writer(Printer):
         return next(found, None)
 
     def _slide(self, tensor: Tensor, taken: bool = False) -> None:
-        """Rows that no reader needs any more leave a sliding ring; `taken`: of one in a stack, one of them may have been
-        written over."""
+        """Rows that no reader needs any more leave a sliding ring; `taken`: of one in a stack, the first of them may have
+        been written over."""
         if tensor in self.stack:
             self.print_line(self.stack.drop(tensor, self.loop.oldest_needed(tensor), taken))
             return

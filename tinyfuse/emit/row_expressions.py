@@ -19,11 +19,13 @@ class RowExpressions:
     def __init__(self, group: Group, rows: Mapping[Tensor, str]):
         self._group, self._rows = group, rows
 
-    def oldest_needed(self, tensor: Tensor, ran: Stage | None = None) -> str:
-        """C for the oldest row that a reader still needs, as if a stage `ran` once more; without one, how many were
-        made."""
+    def oldest_needed(self, tensor: Tensor, ran: Stage | None = None, beside: Stage | None = None) -> str:
+        """C for the oldest row that a reader still needs, as if a stage `ran` once more, or `beside` one; without one,
+        how many were made."""
         rows = []
         for use in readers(self._group.stages, tensor):
+            if self._group.stages[use.stage] is beside:
+                continue
             reader = self._group.stages[use.stage]
             row = self._rows[reader.op.output]
             row = f"({row} + 1)" if reader is ran else row
@@ -56,11 +58,29 @@ class RowExpressions:
                 # a reader of the same row that has made all its rows has had all of these
                 same_row = self._reads_same_row(reader, use.input)
                 wanted.append(lacks if same_row else f"({unfinished} && {lacks})")
+            if self._group.stages.index(stage) in self._group.early:
+                wanted.append(f"({self._is_early(stage)})")
             conditions.append(wanted[0] if len(wanted) == 1 else f"({' || '.join(wanted)})")
         for i, tensor in enumerate(stage.op.inputs):
-            if tensor in self._rows:
+            if tensor is not None and tensor in self._rows:
                 conditions.append(f"{self._rows[tensor]} >= {self._needed(stage, i)}")
         return conditions
+
+    def _is_early(self, stage: Stage) -> str:
+        """C for whether an early stage makes a row that no reader lacks for its next one: a reader lacks it for the row
+        after that, and nothing else needs the first row that it reads."""
+        (source,), row = stage.op.activations, self._rows[stage.op.output]
+        lacks = []
+        for use in readers(self._group.stages, stage.op.output):
+            reader = self._group.stages[use.stage]
+            following = f"({self._rows[reader.op.output]} + 1)"
+            needed = reader.window(use.input).needed_c(following, height(stage.op.output))
+            lacks.append(f"{following} < {height(reader.op.output)} && {row} < {needed}")
+        lacking = lacks[0] if len(lacks) == 1 else " || ".join(f"({each})" for each in lacks)
+        lacking = lacking if len(lacks) == 1 else f"({lacking})"
+        reads = stage.window(stage.op.inputs.index(source))
+        others = self.oldest_needed(source, beside=stage)
+        return f"{lacking} && {others} > {reads.first_c(row)}"
 
     def _needed(self, stage: Stage, i: int) -> str:
         """C for RowWindow.needed: the input rows that must exist before the stage's next row."""

@@ -39,7 +39,7 @@ class StackWriter:
         """Where each ring begins, by the rows that it holds."""
         lines, end = [f"int32_t {AT}[{len(self._rings) + 1}];"], "0"
         for i, ring in enumerate(self._rings):
-            lines.append(f"{AT}[{i}] = {end} + {ring.gap};" if ring.gap else f"{AT}[{i}] = {end};")
+            lines.append(f"{AT}[{i}] = {end};")
             held = f"({self._rows[ring.tensor]} - {self._first[ring.tensor]})"
             end = f"{AT}[{i}] + {held} * {row_bytes(ring.tensor)}"
         return [*lines, f"{AT}[{len(self._rings)}] = {end};"]
@@ -47,17 +47,18 @@ class StackWriter:
     def over(self, tensor: Tensor, source: Tensor | None) -> bool:
         """Whether the rows of a tensor may be written over the first of this one's."""
         above = self._number.get(tensor, len(self._rings)) + 1
-        return above < len(self._rings) and self._rings[above].taken and self._rings[above].tensor is source
+        return above < len(self._rings) and self._rings[above].taken > 0 and self._rings[above].tensor is source
 
     def open(self, tensor: Tensor, rows: str, oldest: tuple[Tensor, str] | None) -> list[str]:
-        """Room for `rows` rows behind those of a tensor that there are. `oldest`: the tensor over whose first row they may
-        be written, and C for the oldest row that is needed of it after the call."""
+        """Room for `rows` rows behind those of a tensor that there are. `oldest`: the tensor over whose first row they
+        may be written, and C for the oldest row that is needed of it after the call."""
         size, above = row_bytes(tensor), self._number[tensor] + 1
         if oldest is None:
             return [f"tinyfuse_stack_open({self._stack}, {above}, {rows} * {size});"]
         source, needed = oldest
+        taken = self._rings[above].taken
         return [
-            f"const int32_t {TAKEN} = {needed} > {self._first[source]} ? {size} : 0;",
+            f"const int32_t {TAKEN} = {needed} > {self._first[source]} ? {taken} : 0;",
             f"tinyfuse_stack_open({self._stack}, {above}, {size} - {TAKEN});",
         ]
 

@@ -312,8 +312,24 @@ class _Player:
                 not finished(c) and window(c, i).stop > done[s] for c, i in consumers[s]
             )
 
+        def early(s: int) -> bool:
+            """Whether a stage runs before a reader lacks its row: if one does for its next but one, and no other stage
+            needs the first row that it reads."""
+            if s not in group.early or len(group.stages[s].op.activations) != 1:
+                return False
+            source = group.stages[s].op.activations[0]
+            others = [(c, i) for c, i in consumers[maker[source]] if c != s and not finished(c)]
+            after = []
+            for c, i in consumers[s]:
+                if done[c] + 1 < group.stages[c].op.output.shape[1]:
+                    done[c] += 1
+                    after.append(window(c, i).stop)
+                    done[c] -= 1
+            own = group.stages[s].op.inputs.index(source)
+            return max(after, default=0) > done[s] and all(window(c, i).start > window(s, own).start for c, i in others)
+
         while True:
-            ready = [s for s in range(len(done)) if not finished(s) and wanted(s) and not lacks(s)]
+            ready = [s for s in range(len(done)) if not finished(s) and (wanted(s) or early(s)) and not lacks(s)]
             if not ready:
                 break
             s = ready[-1]
@@ -355,14 +371,14 @@ class _Player:
         }
 
     def _open_stack(self, op: Op, made: range, oldest: dict[Tensor, int]) -> None:
-        """Room for the rows that an operator makes: over the first row of what it reads, where the plan says so and that
-        is needed no more afterwards. `oldest`: of what it reads in the stack, the first row that then still is."""
+        """Room for the rows that an operator makes: over the first row of what it reads, where the plan says so and
+        that is needed no more afterwards. `oldest`: of what it reads in the stack, the first row that then still is."""
         assert self.stack is not None, "asked of a group with one"
         if op.output in self.stack:
             over = [t for t, row in oldest.items() if self.stack.may_take(op.output, t) and self.stack.loses(t, row)]
             if over and len(made) != 1:
                 raise _fault(f"{op}: several rows over one of {over[0]}")
-            self.stack.open(op.output, len(made), bool(over))
+            self.stack.open(op.output, len(made), over[0] if over else None)
 
     def _slide(self, tensor: Tensor, oldest: int, made: int) -> None:
         """Rows from `oldest` on move down, the first of them to the ring's start."""

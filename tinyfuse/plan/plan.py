@@ -70,15 +70,11 @@ class Storage:
 
 @dataclass(frozen=True)
 class StackedRing:
-    """The ring of `tensor` in a group's stack of rings, at least `gap` bytes above the one below it.
-
-    taken  the stage that makes the ring below writes a row over the first one of this ring, from `gap` bytes before it
-           on, where its call is the last that needs that one
-    """
+    """The ring of `tensor` in a group's stack of rings. Of each row that is made for the ring below, the last `taken`
+    bytes are written over this ring's first row, where that call is the last one that needs it."""
 
     tensor: Tensor
-    gap: int = 0
-    taken: bool = False
+    taken: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +86,8 @@ class Group:
     counters          of a group that is fed rows: the name of the buffer that keeps how many rows each
                       stage after the first has made, between calls; else None
     stack             rings that lie one above the other in one buffer, bottom first; the stages' scratch on top of them
+    early             stages that make a row when their readers lack it for the row after their next, if no other stage
+                      needs what they read first for it
     """
 
     index: int
@@ -99,6 +97,7 @@ class Group:
     scratch: tuple[str | None, ...]
     counters: str | None = None
     stack: tuple[StackedRing, ...] = ()
+    early: frozenset[int] = frozenset()
 
     @property
     def counter_bytes(self) -> int:

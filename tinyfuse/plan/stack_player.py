@@ -1,7 +1,7 @@
 """The checker's own account of a stack of rings: which rows each ring holds, and where they lie.
 
 It is told what happens, not how the plan lays rows out: a ring's rows follow each other from the end of the ring below
-on, and the gap between them. What was where before moves with its ring.
+on. What was where before moves with its ring.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class StackPlayer:
             raise _fault(f"{name} is not aligned")
         self._first = {ring.tensor: 0 for ring in self._rings}
         self._made = {ring.tensor: 0 for ring in self._rings}
-        #: the tensor whose last row lies over the first row of the ring above its own
-        self._over: Tensor | None = None
+        #: the ring whose first row was written over in part, and by how many bytes
+        self._over: tuple[Tensor, int] | None = None
 
     def __contains__(self, tensor: object) -> bool:
         return tensor in self._first
@@ -53,13 +53,10 @@ class StackPlayer:
             raise _fault(f"scratch of {size} bytes lies above the stack")
         return slice(top, top + size)
 
-    def open(self, tensor: Tensor, rows: int, over: bool) -> None:
-        """Room for rows behind those of a tensor: over the first row of the ring above, else all above moves up."""
-        if over:
-            self._made[tensor] += rows
-            self._over = tensor
-            return
-        self._move(tensor, made=self._made[tensor] + rows)
+    def open(self, tensor: Tensor, rows: int, over: Tensor | None) -> None:
+        """Room for rows behind those of a tensor, for which all above moves up; less by what is taken of `over`."""
+        taken = None if over is None else (over, next(ring.taken for ring in self._rings if ring.tensor is over))
+        self._move(tensor, made=self._made[tensor] + rows, over=taken)
 
     def close(self, tensor: Tensor, oldest: int) -> None:
         """Rows before the `oldest` leave their ring, and all above them moves down."""
@@ -73,22 +70,24 @@ class StackPlayer:
     def may_take(self, tensor: Tensor, source: Tensor) -> bool:
         """Whether the plan has rows of a tensor written over the first ones of a source."""
         pairs = pairwise(self._rings)
-        return any(below.tensor is tensor and above.tensor is source and above.taken for below, above in pairs)
+        return any(below.tensor is tensor and above.tensor is source and above.taken > 0 for below, above in pairs)
 
     def _begins(self) -> dict[Tensor, int]:
         begins, end = {}, self.start
         for ring in self._rings:
-            begins[ring.tensor] = end + ring.gap
+            begins[ring.tensor] = end
+            if self._over is not None and self._over[0] is ring.tensor:
+                begins[ring.tensor] -= self._over[1]
             end = begins[ring.tensor] + (self._made[ring.tensor] - self._first[ring.tensor]) * _row(ring.tensor)
-            if self._over is ring.tensor:
-                end -= _row(ring.tensor)
         return begins
 
     def _end(self) -> int:
         last = self._rings[-1].tensor
         return self._begins()[last] + (self._made[last] - self._first[last]) * _row(last)
 
-    def _move(self, tensor: Tensor, made: int | None = None, first: int | None = None) -> None:
+    def _move(
+        self, tensor: Tensor, made: int | None = None, first: int | None = None, over: tuple[Tensor, int] | None = None
+    ) -> None:
         """Plays a change of a ring: what every row's bytes carry goes where the row lies afterwards. What was written
         over the first row of a ring stays where it is when that one goes."""
         before = self._begins()
@@ -98,10 +97,10 @@ class StackPlayer:
             for row in range(self._first[ring.tensor], self._made[ring.tensor])
         }
         if made is not None:
-            self._made[tensor] = made
+            self._made[tensor], self._over = made, over
         if first is not None:
             self._first[tensor] = first
-            if self._over is not None and self.may_take(self._over, tensor):
+            if self._over is not None and self._over[0] is tensor:
                 self._over = None
         after = self._begins()
         if self._end() > self.start + self.size:

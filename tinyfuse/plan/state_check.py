@@ -1,5 +1,5 @@
-"""What the checker of plans looks at before it plays one: states, the order of what is done to them, and what a group that
-is fed rows keeps."""
+"""What the checker of plans looks at before it plays one: states, the order of what is done to them, and what a group
+that is fed rows keeps."""
 
 from __future__ import annotations
 

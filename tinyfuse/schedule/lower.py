@@ -78,7 +78,7 @@ def lower(
                 storage[ring] = Storage(buffer.name, stream.rings[ring], ring in stream.sliding)
         group = _group(index, stages, kept, scratch)
         if stream and stream.stack:
-            group = replace(group, stack=stream.stack.rings)
+            group = replace(group, stack=stream.stack.rings, early=stream.early)
             for stacked in group.stack:
                 storage[stacked.tensor] = Storage(_stack_name(index), stream.rings[stacked.tensor], True)
         if FAMILIES[ops[0].kind].source:
@@ -210,10 +210,9 @@ def _inner_buffers(
     found: list[tuple[Buffer, Tensor | None]] = []
     stacked: frozenset[int] = frozenset()
     if stream and stream.stack:
-        stacked, name = stream.stack.members, _stack_name(index)
+        stacked, size = stream.stack.members, int(stream.stack.bytes.max(initial=0))
         alive = frozenset(range(len(live_sets)))
-        size = int(stream.stack.bytes.max(initial=0))
-        found.append((Buffer(name, size, index, index, STACK_ALIGN, "stack of rings", alive), None))
+        found.append((Buffer(_stack_name(index), size, index, index, STACK_ALIGN, "stack of rings", alive), None))
     for s, stage in enumerate(stages):
         if stream and stage.op.output in stream.rings and s not in stacked:
             tensor = stage.op.output

@@ -181,8 +181,8 @@ def _candidate(graph: Graph, context: Context, ops: tuple[Op, ...], label: _Labe
 @dataclass(frozen=True)
 class Weight:
     """Of a group: all bytes alive while it runs, those of its inner buffers, and its instructions;
-    `slides`: with rings that slide; `stacked`: in a stack. Where some of its operators are computed in tiles, its operators with these in
-    their place, and the MACs that this takes more."""
+    `slides`: with rings that slide; `stacked`: in a stack. Where some of its operators are computed in tiles, its
+    operators with these in their place, and the MACs that this takes more."""
 
     ram: int
     own: int
