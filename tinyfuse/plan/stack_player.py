@@ -49,7 +49,7 @@ class StackPlayer:
     def scratch(self, size: int) -> slice:
         """Where so many bytes of scratch lie on top."""
         top = self.start + -(-(self._end() - self.start) // STACK_ALIGN) * STACK_ALIGN
-        if top + size > self.start + self.size:
+        if size and top + size > self.start + self.size:
             raise _fault(f"scratch of {size} bytes lies above the stack")
         return slice(top, top + size)
 
