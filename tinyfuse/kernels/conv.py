@@ -115,6 +115,13 @@ class PackedConvRow(MatmulKernel):
     def accepts(self, op: Op, context: Context) -> bool:
         return geometry(op).groups == 1 and self.layer(op, context) is not None
 
+    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        """A block's windows are in scratch before its outputs are written; of a pixel, a block has read even more."""
+        g = geometry(op)
+        if -(-g.in_w // g.stride_w) < g.out_w:
+            return {}
+        return {0: AccessOrder(g.stride_w * g.in_c, g.out_c, behind=g.pad_left * g.in_c)}
+
     def scratch(self, op: Op, context: Context) -> int:
         by_bytes = op.input.shape[3] % 4 != 0
         rows = op.operand(1).shape[1] * POINTER_BYTES
