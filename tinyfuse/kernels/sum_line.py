@@ -141,8 +141,9 @@ class _Pairs:
         ab, edges = np.stack((self.a, self.b), axis=1).astype(np.float64), (self.results << shift)[:, None]
         starts = edges - ab @ factors.T.astype(np.float64)
         least = starts[self.results > self.low].max(axis=0, initial=-(2**62))
-        most: Array = starts[self.results < self.high].min(axis=0, initial=2**62) + (1 << shift) - 1
-        return most >= least
+        most = starts[self.results < self.high].min(axis=0, initial=2**62) + (1 << shift) - 1
+        possible: Array = np.greater_equal(most, least)
+        return possible
 
     def offset(self, a_factor: int, b_factor: int, shift: int, about: int) -> int | None:
         """Of the offsets that fit all pairs the nearest to `about`; None where there is none."""
