@@ -14,10 +14,13 @@ def block(sketch: Sketch, x: Value, filters: int, stride: int) -> Value:
     return sketch.add(y, sketch.conv(x, filters, (1, 1), (stride, stride)) if stride > 1 else x)
 
 
-def residual(side: int = 20) -> bytes:
+def residual(side: int = 20, blocks: int = 2) -> bytes:
+    """A network of residual blocks, of which so many have half their input's rows and twice its channels."""
     sketch = Sketch(11)
     x = sketch.value((1, side, side, 3))
-    y = block(sketch, block(sketch, block(sketch, sketch.conv(x, 8, (3, 3)), 8, 1), 16, 2), 32, 2)
+    y = block(sketch, sketch.conv(x, 8, (3, 3)), 8, 1)
+    for filters in (16, 32)[:blocks]:
+        y = block(sketch, y, filters, 2)
     return sketch.build([x], [sketch.mean(y)])
 
 
