@@ -2,35 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from executors import assert_all_exact, assert_exact, plan_of
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from random_graphs import Sketch, Value, networks
+from random_graphs import Sketch, networks
 from resizing_graphs import longest_plans, resizing_chains
+from stacked_networks import residual, stacked
 
 from tinyfuse.plan import Plan
 from tinyfuse.plan.rows import Stream, row_bytes
-
-
-def block(sketch: Sketch, x: Value, filters: int, stride: int) -> Value:
-    """Two convolutions, with a projection beside them where the shape changes, else with their input."""
-    y = sketch.conv(sketch.conv(x, filters, (3, 3), (stride, stride)), filters, (3, 3))
-    return sketch.add(y, sketch.conv(x, filters, (1, 1), (stride, stride)) if stride > 1 else x)
-
-
-def residual(side: int = 20) -> bytes:
-    sketch = Sketch(11)
-    x = sketch.value((1, side, side, 3))
-    y = block(sketch, block(sketch, block(sketch, sketch.conv(x, 8, (3, 3)), 8, 1), 16, 2), 32, 2)
-    return sketch.build([x], [sketch.mean(y)])
-
-
-def stacked(data: bytes, **options) -> Plan:
-    """In the longest groups, rings in a stack."""
-    (plan,) = longest_plans([data], stack=True, **options)
-    return plan
 
 
 def loop_of(plan: Plan) -> Stream:
