@@ -1,9 +1,8 @@
 """Which partition `--optimize` and `--max-ram` ask for, of those the search found.
 
 speed     the fewest predicted instructions that --max-ram allows
-balanced  the least RAM within 8 % of the fewest instructions (13 % with Helium), of which what is beyond 6 %, and what
-          is beyond 2 %, must save 1 % of RAM; where that exceeds --max-ram, as speed. Under --kernels cmsis-nn within
-          4 %
+balanced  the least RAM within 8 % of the fewest instructions (13 % with Helium), of which what is beyond 6 % must
+          save 1 % of RAM; where that exceeds --max-ram, as speed. Under --kernels cmsis-nn within 4 %
 ram       the least RAM, with the kernels of the least scratch among others, which the others have where --max-ram is
           too little else
 
@@ -26,8 +25,8 @@ SLOWER = 0.08
 #: the same with Helium, where the fixed work of a row weighs most: with 0.11 kws takes 464 bytes more
 SLOWER_WITH_HELIUM = 0.13
 
-#: shares of which each must save so much more RAM than the next one; the last may be spent for any
-STEPS, WORTH_MORE = (0.06, 0.02), 0.01
+#: what it spends for any RAM, and the share of RAM that more than this must save
+FOR_ANY, WORTH_MORE = 0.06, 0.01
 
 #: the share under `--kernels cmsis-nn`: so that MLPerf Tiny's models take at most 5 % more than TensorFlow Lite Micro,
 #: whose calls of the same functions, for whole tensors, are about the fewest
@@ -94,12 +93,9 @@ class Choices:
             context = self._by_speed[0].context
             slower = SLOWER_WITH_HELIUM if context.target.mve else SLOWER
             slower = SLOWER_WITH_CMSIS_NN if context.kernels == "cmsis-nn" else slower
-            plan = self._smallest(self._within(slower))
-            for share in STEPS:
-                faster = self._within(min(slower, share))
-                if any(c.ram * (1 - WORTH_MORE) <= plan.arena_bytes for c in faster):
-                    found = self._smallest(faster)
-                    plan = found if found.arena_bytes * (1 - WORTH_MORE) <= plan.arena_bytes else plan
+            plan, faster = self._smallest(self._within(slower)), self._smallest(self._within(min(slower, FOR_ANY)))
+            if faster.arena_bytes * (1 - WORTH_MORE) <= plan.arena_bytes:
+                plan = faster
             if max_ram is None or plan.ram_bytes <= max_ram:
                 return plan
         for candidate in self._by_speed:
