@@ -59,7 +59,7 @@ TINYFUSE_INLINE void tinyfuse_pointwise_lut_body(const tinyfuse_pointwise *p, co
                                                  int8_t *out, const tinyfuse_compressed *w, const void *channels,
                                                  void *scratch, int form)
 {
-    const int32_t in_c = p->in_c, out_c = p->out_c, step = tinyfuse_step_bytes(form);
+    const int32_t in_c = p->in_c, out_c = p->out_c, step = tinyfuse_step_bytes(form), pixel = tinyfuse_pixel_bytes(form);
     int8_t *const columns = (int8_t *)scratch;
     int8_t *const weights = columns + p->block * in_c / 4 * step;
     int32_t first, x, i;
@@ -68,7 +68,7 @@ TINYFUSE_INLINE void tinyfuse_pointwise_lut_body(const tinyfuse_pointwise *p, co
         for (x = 0; x < pixels;) {
             const int32_t block = tinyfuse_block_pixels(pixels - x, p->block);
             for (i = 0; i < block; ++i) {
-                (void)tinyfuse_widen(in + (x + i) * in_c, in_c / 4, columns + step * i, step * block, form);
+                (void)tinyfuse_widen(in + (x + i) * in_c, in_c / 4, columns + pixel * i, step * block, form);
             }
             tinyfuse_strip_pixels(&s, columns, out + x * out_c, out_c, block, form);
             x += block;

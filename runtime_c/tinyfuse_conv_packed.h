@@ -96,10 +96,10 @@ TINYFUSE_INLINE int tinyfuse_window_inside(const tinyfuse_conv *p, int32_t x)
 TINYFUSE_INLINE void tinyfuse_windows_of_words(const tinyfuse_conv *p, const int8_t *const *rows,
                                                int32_t x, int32_t block, int8_t *columns, int form)
 {
-    const int32_t count = p->kernel_w * p->in_c, step = tinyfuse_step_bytes(form);
+    const int32_t count = p->kernel_w * p->in_c, step = tinyfuse_step_bytes(form), pixel = tinyfuse_pixel_bytes(form);
     int32_t i, ky;
     for (i = 0; i < block; ++i) {
-        int8_t *to = columns + step * i;
+        int8_t *to = columns + pixel * i;
         if (tinyfuse_window_inside(p, x + i)) {
             const int32_t offset = ((x + i) * p->stride_w - p->pad_left) * p->in_c;
             for (ky = 0; ky < p->kernel_h; ++ky) {
@@ -218,7 +218,7 @@ TINYFUSE_SHARED void tinyfuse_border_window(const tinyfuse_conv *p, const int8_t
 TINYFUSE_INLINE void tinyfuse_windows(const tinyfuse_conv *p, const int8_t *const *rows, int inside, int32_t x,
                                       int32_t block, int8_t *columns, int8_t *bytes, int form)
 {
-    const int32_t step = tinyfuse_step_bytes(form), run = p->kernel_w * p->in_c;
+    const int32_t step = tinyfuse_step_bytes(form), pixel = tinyfuse_pixel_bytes(form), run = p->kernel_w * p->in_c;
     int32_t i;
     if ((p->in_c & 3) == 0) {
         tinyfuse_windows_of_words(p, rows, x, block, columns, form);
@@ -232,13 +232,13 @@ TINYFUSE_INLINE void tinyfuse_windows(const tinyfuse_conv *p, const int8_t *cons
                 for (ky = 0; ky < p->kernel_h; ++ky) {
                     tinyfuse_copy_few(bytes + ky * run, rows[ky] + offset, run);
                 }
-                tinyfuse_widen_in_order(bytes, p->kernel_h * run, columns + step * i, step * block, form);
+                tinyfuse_widen_in_order(bytes, p->kernel_h * run, columns + pixel * i, step * block, form);
             } else {
-                tinyfuse_widen_kernel_rows(rows, offset, NULL, columns + step * i, step * block, p->kernel_h, run / 4,
+                tinyfuse_widen_kernel_rows(rows, offset, NULL, columns + pixel * i, step * block, p->kernel_h, run / 4,
                                            run & 3, form);
             }
         } else {
-            tinyfuse_border_window(p, rows, x + i, columns + step * i, step * block, bytes, form);
+            tinyfuse_border_window(p, rows, x + i, columns + pixel * i, step * block, bytes, form);
         }
     }
 }

@@ -5,7 +5,7 @@
 
 #include "tinyfuse_matmul.h"
 
-/* The bounded form's multiplier and shift (tinyfuse_requantize.h). */
+/* The bounded form's multiplier and shift, in lanes those of sums in 256ths (tinyfuse_requantize.h). */
 typedef struct {
     int32_t multiplier, shift;
 } tinyfuse_dense_scale;
@@ -39,7 +39,9 @@ typedef char tinyfuse_check_dense_fours[offsetof(tinyfuse_dense_fours, weights) 
    r6, r7   four inputs as tinyfuse_widen makes them
    r8 to r11 weights of the four outputs; r12 low bytes, widened
    On the stack: the tinyfuse_dense_fours, which is r0 between the loops. */
-#define TINYFUSE_DENSE_COLUMNS(form) "ldrd r6, r7, [r0], #8\n\t"
+#define TINYFUSE_DENSE_COLUMNS(form) TINYFUSE_DENSE_COLUMNS_##form
+#define TINYFUSE_DENSE_COLUMNS_WIDE "ldrd r6, r7, [r0], #8\n\t"
+#define TINYFUSE_DENSE_COLUMNS_LANES "ldrd r7, r6, [r0], #8\n\t"
 #define TINYFUSE_DENSE_BYTES(form) "ldr r7, [r0], #4\n\t" TINYFUSE_DENSE_WIDEN_##form
 #define TINYFUSE_DENSE_WIDEN_WIDE   \
     "sxtb16 r6, r7\n\t"             \
@@ -61,16 +63,18 @@ typedef char tinyfuse_check_dense_fours[offsetof(tinyfuse_dense_fours, weights) 
     TINYFUSE_DENSE_OUTPUT(form, "r3", "r9")                   \
     TINYFUSE_DENSE_OUTPUT(form, "r4", "r10")                  \
     TINYFUSE_DENSE_OUTPUT(form, "r5", "r11")
-/* tinyfuse_requantize_bounded: r6 rounding, r7 bytes to the next scale, r8 scale, r9 output; r11 multiplier,
-   r12 shift, lr rounding << shift */
-#define TINYFUSE_DENSE_SCALE_WIDE(sum) ""
-#define TINYFUSE_DENSE_SCALE_LANES(sum) "asr " sum ", #8\n\t"
+/* tinyfuse_requantize_bounded, in lanes tinyfuse_requantize_256ths: r6 rounding, r7 bytes to the next scale, r8 scale, r9
+   output; r11 multiplier, r12 shift, lr rounding << shift */
+#define TINYFUSE_DENSE_TERM_WIDE(sum)           \
+    "add lr, " sum "\n\t"                       \
+    "add lr, lr, " sum ", asr #31\n\t"
+#define TINYFUSE_DENSE_TERM_LANES(sum)          \
+    "asr " sum ", #7\n\t"                       \
+    "sub lr, lr, " sum ", lsr #31\n\t"
 #define TINYFUSE_DENSE_STORE(form, sum)                             \
-    "ldrd r11, r12, [r8]\n\t" TINYFUSE_DENSE_SCALE_##form(sum)      \
+    "ldrd r11, r12, [r8]\n\t"                                       \
     "add r8, r7\n\t"                                                \
-    "lsl lr, r6, r12\n\t"                                           \
-    "add lr, " sum "\n\t"                                           \
-    "add lr, lr, " sum ", asr #31\n\t"                              \
+    "lsl lr, r6, r12\n\t" TINYFUSE_DENSE_TERM_##form(sum)           \
     "smmlar " sum ", " sum ", r11, lr\n\t"                          \
     "asr " sum ", r12\n\t"                                          \
     "ssat " sum ", #8, " sum ", asr #1\n\t"                         \
@@ -164,18 +168,18 @@ TINYFUSE_INLINE void tinyfuse_dense_fours_c(const tinyfuse_dense_fours *p, int c
                 } else {
                     (void)tinyfuse_widen(x, 1, widened, 8, form);
                 }
-                s0 = tinyfuse_products(s0, widened, weights, form);
-                s1 = tinyfuse_products(s1, widened, weights + 4, form);
-                s2 = tinyfuse_products(s2, widened, weights + 8, form);
-                s3 = tinyfuse_products(s3, widened, weights + 12, form);
+                s0 = tinyfuse_products(s0, widened, 8, weights, form);
+                s1 = tinyfuse_products(s1, widened, 8, weights + 4, form);
+                s2 = tinyfuse_products(s2, widened, 8, weights + 8, form);
+                s3 = tinyfuse_products(s3, widened, 8, weights + 12, form);
             }
             x += columns ? tinyfuse_step_bytes(form) : 4;
         }
 #define TINYFUSE_DENSE_STORE_C(sum)                                                                    \
     {                                                                                                  \
-        const int32_t value = form == TINYFUSE_LANES ? (sum) >> 8 : (sum);                             \
-        *out++ = (int8_t)tinyfuse_requantize_bounded(value, scales->multiplier, scales->shift,         \
-                                                     rounding);                                     \
+        *out++ = (int8_t)(form == TINYFUSE_LANES                                                       \
+                              ? tinyfuse_requantize_256ths(sum, scales->multiplier, scales->shift, rounding)    \
+                              : tinyfuse_requantize_bounded(sum, scales->multiplier, scales->shift, rounding)); \
         scales = (const tinyfuse_dense_scale *)((uintptr_t)scales + (uintptr_t)p->scale_bytes);        \
     }
         TINYFUSE_DENSE_STORE_C(s0)

@@ -11,12 +11,13 @@
 
    Cores without the DSP extension multiply byte by byte and widen nothing.
 
-   columns  [depth / 4][pixels][4] int16, aligned to 4. In lanes a, a, b, b for the two pairs of four
-            inputs; else the four inputs in the order 0 2 1 3, which is what SXTB16 makes of four bytes.
-            Forms of bytes have int8 in the order of the input.
+   columns  Aligned to 4. In lanes [depth / 4][2][pixels][2] int16, the b, b for the two pairs of four inputs of all
+            pixels, then their a, a: a lane is multiplied by the former as it lies in memory, then widened in its place.
+            Else [depth / 4][pixels][4] int16, the four inputs in the order 0 2 1 3, which is what SXTB16 makes of four
+            bytes. Forms of bytes have int8 in the order of the input.
    weights  [out_c / 2][depth / 4][2][4] int8, then [depth] for the last of an odd count of channels;
             zeros beyond the layer's own depth. Aligned to 4.
-   channels [out_c] tinyfuse_step_line or tinyfuse_requant.
+   channels [out_c] tinyfuse_step_line or tinyfuse_requant, in lanes that of sums in 256ths.
 
    Outputs may be looked up before they are stored, in a table of 256 results, or in one a channel: what follows a layer
    element for element is then no pass of its own. A table is given by the address of the result of 0: those of -128 to
@@ -59,6 +60,12 @@ TINYFUSE_INLINE int tinyfuse_on_step_line(int form)
 TINYFUSE_INLINE int32_t tinyfuse_step_bytes(int form)
 {
     return tinyfuse_of_bytes(form) ? 4 : 8;
+}
+
+/* Bytes from a pixel's first word of four inputs to the next pixel's. */
+TINYFUSE_INLINE int32_t tinyfuse_pixel_bytes(int form)
+{
+    return form == TINYFUSE_WIDE ? 8 : 4;
 }
 
 /* Where the outputs of a block come from and go; assembly knows the offsets. All but `out` serves every block
@@ -140,27 +147,29 @@ TINYFUSE_INLINE void tinyfuse_copy_word(int8_t *to, const int8_t *from)
 #endif
 }
 
-/* Widens 4 * words bytes, words > 0, as columns want them: four inputs to each `step` bytes from
-   `to`. Returns the next place. */
+/* Widens 4 * words bytes, words > 0, as columns want them: four inputs to each `step` bytes from `to`, of lanes the
+   second half to the second half of these. Returns the next place. */
 TINYFUSE_INLINE int8_t *tinyfuse_widen(const int8_t *from, int32_t words, int8_t *to, int32_t step,
                                        int form)
 {
 #if TINYFUSE_DSP
     const int8_t *const end = from + 4 * words;
+    const int32_t by = form == TINYFUSE_WIDE ? step : step / 2;
     uint32_t even, odd;
 #define TINYFUSE_WIDEN_WIDE "ldr %[odd], [%[from]], #4\n\t" TINYFUSE_WIDEN_LOADED_WIDE
 #define TINYFUSE_WIDEN_LOADED_WIDE       \
     "sxtb16 %[even], %[odd]\n\t"         \
     "sxtb16 %[odd], %[odd], ror #8\n\t"  \
     "strd %[even], %[odd], [%[to]]\n\t"  \
-    "add %[to], %[step]\n\t"
+    "add %[to], %[by]\n\t"
 #define TINYFUSE_WIDEN_LANES "ldr %[odd], [%[from]], #4\n\t" TINYFUSE_WIDEN_LOADED_LANES
 #define TINYFUSE_WIDEN_LOADED_LANES           \
     "eor %[even], %[odd], #0x00800080\n\t"    \
     "eor %[odd], %[odd], #0x007F007F\n\t"     \
     "uxtb16 %[odd], %[odd]\n\t"               \
-    "strd %[even], %[odd], [%[to]]\n\t"       \
-    "add %[to], %[step]\n\t"
+    "str %[odd], [%[to]]\n\t"                 \
+    "str %[even], [%[to], %[by]]\n\t"         \
+    "add %[to], %[to], %[by], lsl #1\n\t"
 #define TINYFUSE_WIDEN(word)                                                                     \
     __asm volatile("tst %[words], #1\n\t"                                                        \
                    "bne 2f\n\t"                                                                  \
@@ -168,7 +177,7 @@ TINYFUSE_INLINE int8_t *tinyfuse_widen(const int8_t *from, int32_t words, int8_t
                    "cmp %[from], %[end]\n\t"                                                     \
                    "bne 1b"                                                                      \
                    : [from] "+&r"(from), [to] "+&r"(to), [even] "=&r"(even), [odd] "=&r"(odd)      \
-                   : [words] "r"(words), [step] "r"(step), [end] "r"(end)                        \
+                   : [words] "r"(words), [by] "r"(by), [end] "r"(end)                            \
                    : "cc", "memory")
     if (form == TINYFUSE_WIDE) {
         TINYFUSE_WIDEN(TINYFUSE_WIDEN_WIDE);
@@ -182,20 +191,14 @@ TINYFUSE_INLINE int8_t *tinyfuse_widen(const int8_t *from, int32_t words, int8_t
     for (; words > 0; --words) {
         if (tinyfuse_of_bytes(form)) {
             tinyfuse_copy_word(to, from);
-        } else {
-            int16_t wide[4];
-            if (form == TINYFUSE_WIDE) {
-                wide[0] = from[0];
-                wide[1] = from[2];
-                wide[2] = from[1];
-                wide[3] = from[3];
-            } else {
-                wide[0] = (int16_t)(256 * from[1] + from[0] + 128);
-                wide[1] = (int16_t)(256 * from[3] + from[2] + 128);
-                wide[2] = (int16_t)(127 - from[0]);
-                wide[3] = (int16_t)(127 - from[2]);
-            }
+        } else if (form == TINYFUSE_WIDE) {
+            const int16_t wide[4] = {from[0], from[2], from[1], from[3]};
             memcpy(to, wide, sizeof wide);
+        } else {
+            const int16_t b[2] = {(int16_t)(127 - from[0]), (int16_t)(127 - from[2])};
+            const int16_t a[2] = {(int16_t)(256 * from[1] + from[0] + 128), (int16_t)(256 * from[3] + from[2] + 128)};
+            memcpy(to, b, sizeof b);
+            memcpy(to + step / 2, a, sizeof a);
         }
         from += 4;
         to += step;
@@ -207,10 +210,11 @@ TINYFUSE_INLINE int8_t *tinyfuse_widen(const int8_t *from, int32_t words, int8_t
 TINYFUSE_INLINE int8_t *tinyfuse_widen_word(uint32_t word, int8_t *to, int32_t step, int form)
 {
 #if TINYFUSE_DSP
+    const int32_t by = form == TINYFUSE_WIDE ? step : step / 2;
     uint32_t even;
 #define TINYFUSE_WIDEN_ONE(loaded)                                              \
     __asm volatile(loaded : [to] "+&r"(to), [even] "=&r"(even), [odd] "+&r"(word) \
-                   : [step] "r"(step) : "memory")
+                   : [by] "r"(by) : "memory")
     if (form == TINYFUSE_WIDE) {
         TINYFUSE_WIDEN_ONE(TINYFUSE_WIDEN_LOADED_WIDE);
         return to;
@@ -241,8 +245,8 @@ TINYFUSE_INLINE int32_t tinyfuse_products_w16(int32_t sum, const void *column, c
     return (int32_t)total;
 }
 
-/* The same with the four weights of a channel in a form. */
-TINYFUSE_INLINE int32_t tinyfuse_products(int32_t sum, const void *column, const int8_t *w, int form)
+/* The same with the four weights of a channel in a form, and a pixel's column of `step` bytes a step. */
+TINYFUSE_INLINE int32_t tinyfuse_products(int32_t sum, const void *column, int32_t step, const int8_t *w, int form)
 {
     const int16_t *const x = (const int16_t *)column;
     const int8_t *const b = (const int8_t *)column;
@@ -254,8 +258,9 @@ TINYFUSE_INLINE int32_t tinyfuse_products(int32_t sum, const void *column, const
         total += (uint32_t)(x[0] * w[0] + x[1] * w[2] + x[2] * w[1] + x[3] * w[3]);
     } else {
         const int32_t first = 256 * w[1] + (uint8_t)w[0], second = 256 * w[3] + (uint8_t)w[2];
-        total += (uint32_t)(x[0] * w[0] + x[2] * first);
-        total += (uint32_t)(x[1] * w[2] + x[3] * second);
+        const int16_t *const a = x + step / 4;
+        total += (uint32_t)(x[0] * first + a[0] * w[0]);
+        total += (uint32_t)(x[1] * second + a[1] * w[2]);
     }
     return (int32_t)total;
 }
@@ -281,8 +286,9 @@ TINYFUSE_INLINE int8_t tinyfuse_channel_output(const void *channels, int32_t cha
         return (int8_t)tinyfuse_requantize_step_line(value, l->multiplier, rounding);
     } else {
         const tinyfuse_requant *const r = (const tinyfuse_requant *)channels + channel;
-        const int32_t value = form == TINYFUSE_LANES ? sum >> 8 : sum;
-        return (int8_t)tinyfuse_requantize_bounded(value, r->multiplier, r->shift, rounding);
+        return (int8_t)(form == TINYFUSE_LANES
+                            ? tinyfuse_requantize_256ths(sum, r->multiplier, r->shift, rounding)
+                            : tinyfuse_requantize_bounded(sum, r->multiplier, r->shift, rounding));
     }
 }
 
@@ -302,18 +308,16 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
 /* One pair of channels after the other, for a constant count of pixels. In a pair's loop:
    r0       columns of four inputs; r1 weights of two channels
    r2 to r7 sums: those of the pixels' first channel are r2, r4, r6, of the second r3, r5, r7
-   r8, r9   the widened low bytes of the two channels' lanes; of int16, weights of inputs 0 2
-   r10, r11 the lanes, or their widened high bytes; of int16, weights of inputs 1 3
+   r10, r11 the two channels' lanes, then their low bytes, widened; else weights of inputs 1 3, and
+   r8, r9   those of inputs 0 2
    r12, lr  a pixel's inputs; with two pixels r6 and r7 have the first one's
+   In lanes r8, r9 and r12 have inputs of the pixels, with two r6 to r9, and lr the end of the columns.
 
-   On the stack, in words from the stack pointer: end of the columns, `before`, tinyfuse_matmul, columns,
-   depth. */
-#define TINYFUSE_WEIGHTS_LANES            \
+   On the stack, in words from the stack pointer: columns, depth, end of the columns, `before`, tinyfuse_matmul. */
+#define TINYFUSE_WEIGHTS_WIDE             \
     "ldrd r10, r11, [r1], #8\n\t"         \
     "sxtb16 r8, r10\n\t"                  \
-    "sxtb16 r9, r11\n\t"
-#define TINYFUSE_WEIGHTS_WIDE             \
-    TINYFUSE_WEIGHTS_LANES                \
+    "sxtb16 r9, r11\n\t"                  \
     "sxtb16 r10, r10, ror #8\n\t"         \
     "sxtb16 r11, r11, ror #8\n\t"
 #define TINYFUSE_WEIGHTS_W16 "ldm r1!, {r8, r9, r10, r11}\n\t"
@@ -329,6 +333,22 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
     "ldm r0!, {r6, r7, r12, lr}\n\t"      \
     TINYFUSE_PRODUCTS("r6", "r7", "r2", "r3") TINYFUSE_PRODUCTS("r12", "lr", "r4", "r5")
 #define TINYFUSE_STEP_3 TINYFUSE_PIXEL("r2", "r3") TINYFUSE_PIXEL("r4", "r5") TINYFUSE_PIXEL("r6", "r7")
+#define TINYFUSE_LANE(inputs, first, second)                \
+    "smlad " first ", " inputs ", r10, " first "\n\t"       \
+    "smlad " second ", " inputs ", r11, " second "\n\t"
+#define TINYFUSE_WEIGHTS_LANES "ldrd r10, r11, [r1], #8\n\t"
+#define TINYFUSE_LOW_BYTES "sxtb16 r10, r10\n\tsxtb16 r11, r11\n\t"
+#define TINYFUSE_LANES_1                                                                   \
+    TINYFUSE_WEIGHTS_LANES "ldrd r8, r9, [r0], #8\n\t" TINYFUSE_LANE("r8", "r2", "r3")     \
+    TINYFUSE_LOW_BYTES TINYFUSE_LANE("r9", "r2", "r3")
+#define TINYFUSE_LANES_2                                                                   \
+    TINYFUSE_WEIGHTS_LANES "ldm r0!, {r6, r7, r8, r9}\n\t"                                 \
+    TINYFUSE_LANE("r6", "r2", "r3") TINYFUSE_LANE("r7", "r4", "r5") TINYFUSE_LOW_BYTES     \
+    TINYFUSE_LANE("r8", "r2", "r3") TINYFUSE_LANE("r9", "r4", "r5")
+#define TINYFUSE_LANES_OF_3                                                                \
+    "ldm r0!, {r8, r9, r12}\n\t" TINYFUSE_LANE("r8", "r2", "r3")                           \
+    TINYFUSE_LANE("r9", "r4", "r5") TINYFUSE_LANE("r12", "r6", "r7")
+#define TINYFUSE_LANES_3 TINYFUSE_WEIGHTS_LANES TINYFUSE_LANES_OF_3 TINYFUSE_LOW_BYTES TINYFUSE_LANES_OF_3
 
 #define TINYFUSE_EVERY_1(do_it, a, b, c) do_it(a)
 #define TINYFUSE_EVERY_2(do_it, a, b, c) do_it(a) do_it(b)
@@ -361,7 +381,13 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
     "ldr r12, [r0, #16]\n\t"
 #define TINYFUSE_OUTPUT_WIDE(n) TINYFUSE_OUTPUTS_BOUNDED(n, TINYFUSE_BOUNDED)
 #define TINYFUSE_BIASES_LANES TINYFUSE_BIASES_WIDE
-#define TINYFUSE_BOUNDED_256THS(s) "asr " s ", #8\n\t" TINYFUSE_BOUNDED(s)
+/* tinyfuse_requantize_256ths, in the same registers. */
+#define TINYFUSE_BOUNDED_256THS(s)          \
+    "asr " s ", #7\n\t"                     \
+    "sub lr, r12, " s ", lsr #31\n\t"       \
+    "smmlar " s ", " s ", r10, lr\n\t"      \
+    "asr " s ", r11\n\t"                    \
+    "ssat " s ", #8, " s ", asr #1\n\t"
 #define TINYFUSE_OUTPUT_LANES(n) TINYFUSE_OUTPUTS_BOUNDED(n, TINYFUSE_BOUNDED_256THS)
 
 /* Of a count of pixels: the end (r4) of the columns (r2), depth being r3; copies of the biases; stores, which
@@ -389,6 +415,9 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
 
 /* A loop of four steps; the first time it is entered so far from its end that whole loops remain: the bits
    of depth that count single steps and pairs of them go to N and C. */
+#define TINYFUSE_UNTIL_WIDE "ldr r12, [sp, #8]\n\tcmp r0, r12\n\t"
+#define TINYFUSE_UNTIL_LANES "cmp r0, lr\n\t"
+#define TINYFUSE_UNTIL_STEP_LINE TINYFUSE_UNTIL_LANES
 #define TINYFUSE_PAIRS_ASM(n, step, form) TINYFUSE_PAIRS_THEN_ASM(n, step, form, "")
 #define TINYFUSE_PAIRS_THEN_ASM(n, step, form, then)                                         \
     {                                                                                        \
@@ -398,29 +427,27 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
         register int32_t r3 __asm("r3") = depth;                                             \
         __asm volatile("push {r0, r2-r11, lr}\n\t"                                           \
                        "ldr r9, [r0, #4]\n\t" TINYFUSE_END_##n                               \
-                       "push {r4, r9}\n\t"                                                   \
+                       "push {r2, r3, r4, r9}\n\t"                                           \
                        "b 6f\n\t"                                                            \
                        "5:\n\t"                                                              \
                        "bmi 2f\n\t"                                                          \
                        "b 3f\n\t"                                                            \
                        "6:\n\t" TINYFUSE_BIASES_##form                                       \
-                       "ldrd r0, r9, [sp, #12]\n\t" TINYFUSE_COPY_##n                        \
+                       "ldm sp, {r0, r9, lr}\n\t" TINYFUSE_COPY_##n                          \
                        "lsls r9, r9, #29\n\t"                                                \
                        "bcs 5b\n\t"                                                          \
                        "bmi 4f\n\t"                                                          \
                        "1:\n\t" step                                                         \
                        "2:\n\t" step                                                         \
                        "3:\n\t" step                                                         \
-                       "4:\n\t" step                                                         \
-                       "ldr r12, [sp]\n\t"                                                   \
-                       "cmp r0, r12\n\t"                                                     \
+                       "4:\n\t" step TINYFUSE_UNTIL_##form                                   \
                        "bne 1b\n\t"                                                          \
-                       "ldr r0, [sp, #8]\n\t" TINYFUSE_OUTPUT_##form(n)                      \
+                       "ldr r0, [sp, #16]\n\t" TINYFUSE_OUTPUT_##form(n)                     \
                        "cmp r9, r12\n\t" /* nothing below sets flags */                      \
                        then TINYFUSE_PUT_##n                                                     \
                        "strd r9, r10, [r0, #4]\n\t"                                          \
                        "bne 6b\n\t"                                                          \
-                       "pop {r4, r9}\n\t"                                                    \
+                       "pop {r2, r3, r4, r9}\n\t"                                            \
                        "str r9, [r0, #4]\n\t"                                                \
                        "pop {r0, r2-r11, lr}\n\t"                                            \
                        : "+r"(r1)                                                            \
@@ -429,9 +456,9 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
     }
 #define TINYFUSE_PAIRS_FORMS(n, then)                                                         \
     if (plain == TINYFUSE_STEP_LINE) {                                                        \
-        TINYFUSE_PAIRS_THEN_ASM(n, TINYFUSE_WEIGHTS_LANES TINYFUSE_STEP_##n, STEP_LINE, then) \
+        TINYFUSE_PAIRS_THEN_ASM(n, TINYFUSE_LANES_##n, STEP_LINE, then)                       \
     } else if (plain == TINYFUSE_LANES) {                                                     \
-        TINYFUSE_PAIRS_THEN_ASM(n, TINYFUSE_WEIGHTS_LANES TINYFUSE_STEP_##n, LANES, then)     \
+        TINYFUSE_PAIRS_THEN_ASM(n, TINYFUSE_LANES_##n, LANES, then)                               \
     } else {                                                                                  \
         TINYFUSE_PAIRS_THEN_ASM(n, TINYFUSE_WEIGHTS_WIDE TINYFUSE_STEP_##n, WIDE, then)       \
     }
@@ -465,7 +492,7 @@ TINYFUSE_INLINE void tinyfuse_matmul_pairs_c(const tinyfuse_matmul *p, const int
                                              int32_t depth, int pixels, int form_of_outputs)
 {
     const int form = form_of_outputs & ~TINYFUSE_LOOKED_UP;
-    const int32_t step = tinyfuse_step_bytes(form);
+    const int32_t pixel = tinyfuse_pixel_bytes(form), step = pixels * tinyfuse_step_bytes(form);
     const void *const channels = tinyfuse_matmul_channels(p, form);
     const int32_t rounding = p->rounding;
     const int32_t out_c = p->out_c;
@@ -504,18 +531,18 @@ TINYFUSE_INLINE void tinyfuse_matmul_pairs_c(const tinyfuse_matmul *p, const int
                 TINYFUSE_BYTE_PRODUCTS(2)
                 TINYFUSE_BYTE_PRODUCTS(3)
             } else {
-                s0 = tinyfuse_products(s0, x, w, form);
-                s1 = tinyfuse_products(s1, x, w + 4, form);
+                s0 = tinyfuse_products(s0, x, step, w, form);
+                s1 = tinyfuse_products(s1, x, step, w + 4, form);
                 if (pixels > 1) {
-                    s2 = tinyfuse_products(s2, x + step, w, form);
-                    s3 = tinyfuse_products(s3, x + step, w + 4, form);
+                    s2 = tinyfuse_products(s2, x + pixel, step, w, form);
+                    s3 = tinyfuse_products(s3, x + pixel, step, w + 4, form);
                 }
                 if (pixels > 2) {
-                    s4 = tinyfuse_products(s4, x + 2 * step, w, form);
-                    s5 = tinyfuse_products(s5, x + 2 * step, w + 4, form);
+                    s4 = tinyfuse_products(s4, x + 2 * pixel, step, w, form);
+                    s5 = tinyfuse_products(s5, x + 2 * pixel, step, w + 4, form);
                 }
             }
-            x += pixels * step;
+            x += step;
         }
         to = TINYFUSE_MATMUL_OUT + o;
         to[0] = tinyfuse_matmul_output(p, channels, o, s0, rounding, form_of_outputs);
@@ -551,17 +578,17 @@ TINYFUSE_INLINE void tinyfuse_matmul_odd(const tinyfuse_matmul *p, const int8_t 
                                          int form_of_outputs)
 {
     const int form = form_of_outputs & ~TINYFUSE_LOOKED_UP;
-    const int32_t last = p->out_c - 1, step = tinyfuse_step_bytes(form);
+    const int32_t last = p->out_c - 1, step = pixels * tinyfuse_step_bytes(form);
     const int8_t *const w = weights + depth * last;
     const void *const channels = tinyfuse_matmul_channels(p, form);
     int8_t *const out = p->out;
     int32_t i;
     for (i = 0; i < pixels; ++i) {
-        const int8_t *x = columns + step * i;
+        const int8_t *x = columns + tinyfuse_pixel_bytes(form) * i;
         int32_t k, sum = tinyfuse_channel_bias(channels, last, form);
         for (k = 0; k < depth; k += 4) {
-            sum = tinyfuse_products(sum, x, w + k, form);
-            x += step * pixels;
+            sum = tinyfuse_products(sum, x, step, w + k, form);
+            x += step;
         }
         out[i * p->out_c + last] = tinyfuse_matmul_output(p, channels, last, sum, p->rounding, form_of_outputs);
     }

@@ -16,14 +16,14 @@ TINYFUSE_INLINE void tinyfuse_pointwise_blocks(const tinyfuse_pointwise *p, cons
 {
     int8_t *const columns = (int8_t *)scratch;
     const int plain = form & ~TINYFUSE_LOOKED_UP;
-    const int32_t step = tinyfuse_step_bytes(plain);
+    const int32_t step = tinyfuse_step_bytes(plain), pixel = tinyfuse_pixel_bytes(plain);
     int8_t *const first = out;
     int32_t left = pixels;
     while (left > 0) {
         const int32_t block = tinyfuse_block_pixels(left, p->block);
         int32_t i;
         for (i = 0; i < block; ++i) {
-            (void)tinyfuse_widen(in, p->in_c / 4, columns + step * i, step * block, plain);
+            (void)tinyfuse_widen(in, p->in_c / 4, columns + pixel * i, step * block, plain);
             in += p->in_c;
         }
         tinyfuse_matmul_pixels(m, weights, columns, p->in_c, out, p->out_c, block, form);

@@ -151,7 +151,7 @@ class Options:
     )
     count: str = option(
         "What --optimize counts: instructions, as predicted, or the cycles that they are estimated to take, on the "
-        "board of --timing where one is given.",
+        "board of --timing or, without one, on the first that docs/targets.md has for the target.",
         "instructions",
         choices=COUNTS,
     )

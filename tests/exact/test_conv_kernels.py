@@ -13,8 +13,9 @@ from conv_cases import FAMILIES, Shape, make_op, of_int4, random_input, random_s
 from op_harness import Case, assert_exact
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Context, Kernel
+from tinyfuse.kernels.base import Context, Kernel, proven
 from tinyfuse.kernels.depthwise_columns import ColumnsDepthwiseRow, FewerColumnsDepthwiseRow
+from tinyfuse.kernels.depthwise_held import HeldDepthwiseRow
 from tinyfuse.kernels.int4 import int4_layer
 from tinyfuse.kernels.matmul import BYTES, BYTES_STEP_LINE, LANES, STEP_LINE, WIDE, dense_layer, matmul_layer
 from tinyfuse.kernels.mve_four import (
@@ -276,6 +277,82 @@ def test_narrow_pointwise(target: str, tmp_path: Path) -> None:
     assert_exact(cases, TARGETS[target], tmp_path, weights="unpacked")
 
 
+#: blocks of one to four pixels and rows that leave each of them; sums of one to five steps; one channel, odd and even counts
+BY_FOUR_SHAPES = (
+    Shape("CONV_2D", 1, 1, 4, 2), Shape("CONV_2D", 2, 4, 8, 5), Shape("CONV_2D", 3, 5, 12, 4), Shape("CONV_2D", 3, 2, 16, 1),
+    Shape("CONV_2D", 2, 11, 20, 6), Shape("CONV_2D", 3, 7, 3, 5, (3, 4)), Shape("CONV_2D", 4, 9, 8, 3, (3, 3), (2, 1)),
+    Shape("CONV_2D", 4, 8, 5, 4, (2, 2), activation="RELU6"),
+)  # fmt: skip
+
+
+def by_four_cases(target: Target) -> list[Case]:
+    """On a step line and in the bounded form; whole, by rows, from rings, over the input."""
+    rng = np.random.default_rng(8)
+    context = Context(target, kernels="tinyfuse", optimize="speed")
+    cases: list[Case] = []
+    for shape in BY_FOUR_SHAPES:
+        plain = make_op(shape, rng)
+        for zero_point in (-128, 3):
+            output = replace(plain.output, quant=replace(plain.output.quant, zero_point=(zero_point,)))
+            op = replace(plain, outputs=(output,))
+            for kernel in kernels_for(op):
+                if "_by_four_" in kernel.name and kernel.accepts(op, context):
+                    ring = kernel.by_row and zero_point == 3
+                    cases.append(case_of(op, kernel, random_input(op, rng, ring), ring, int(ring)))
+                    over = not ring and 0 in kernel.access_orders(op)
+                    cases += [case_of(op, kernel, random_input(op, rng), over=True)] * over
+    return cases
+
+
+@pytest.mark.parametrize("target", ("host-dsp-twins", "cortex-m4"))
+def test_blocks_of_four_pixels(target: str, tmp_path: Path) -> None:
+    if shutil.which("gcc" if target.startswith("host") else "qemu-system-arm") is None:
+        pytest.skip("needs gcc" if target.startswith("host") else "needs qemu-system-arm")
+    cases, context = by_four_cases(TARGETS[target]), Context(TARGETS[target])
+    found = {(case.kernel.name, proven(matmul_layer(case.op, context)).form) for case in cases}
+    assert found == {
+        (f"tinyfuse_{of}_s8", form) for of in ("pointwise_by_four", "conv_by_four_row") for form in (LANES, STEP_LINE)
+    }
+    assert_exact(cases, TARGETS[target], tmp_path, optimize="speed")
+
+
+#: odd and even counts of columns and of outputs, one of them; strides; padding of one and of several columns on either side,
+#: of all that windows see, and none; groups that overlap
+HELD_SHAPES = tuple(
+    Shape("DEPTHWISE_CONV_2D", height, width, channels, channels, (3, 3), stride, (1, 1), padding)
+    for height, width, channels, stride, padding in (
+        (5, 5, 8, (1, 1), "SAME"), (4, 8, 4, (1, 1), "SAME"), (5, 9, 7, (2, 2), "SAME"), (4, 8, 12, (2, 2), "SAME"),
+        (3, 3, 4, (1, 1), "VALID"), (3, 4, 5, (1, 1), "VALID"), (3, 1, 8, (1, 1), "SAME"), (2, 2, 4, (1, 2), "SAME"),
+        (3, 6, 4, (2, 1), (1, 1, 0, 3)), (3, 5, 4, (1, 1), (0, 0, 3, 0)), (2, 3, 6, (1, 2), (1, 2, 4, 5)),
+        (1, 1, 4, (1, 1), (1, 1, 5, 5)), (4, 7, 4, (1, 2), "VALID"),
+    )
+)  # fmt: skip
+
+
+def held_cases(target: Target) -> list[Case]:
+    """Whole and from rings."""
+    rng = np.random.default_rng(7)
+    context = Context(target, kernels="tinyfuse", weights="unpacked")
+    cases: list[Case] = []
+    for shape in HELD_SHAPES:
+        plain = make_op(shape, rng)
+        op = replace(plain, outputs=(replace(plain.output, quant=replace(plain.output.quant, zero_point=(-128,))),))
+        if HeldDepthwiseRow().accepts(op, context):
+            for extreme in (False, True):
+                data = random_input(op, rng, extreme)
+                cases.append(case_of(op, HeldDepthwiseRow(), data, extreme, int(extreme)))
+    return cases
+
+
+@pytest.mark.parametrize("target", ("host-dsp-twins", "cortex-m4"))
+def test_depthwise_with_weights_in_registers(target: str, tmp_path: Path) -> None:
+    if shutil.which("gcc" if target.startswith("host") else "qemu-system-arm") is None:
+        pytest.skip("needs gcc" if target.startswith("host") else "needs qemu-system-arm")
+    cases = held_cases(TARGETS[target])
+    assert len(cases) == 2 * len(HELD_SHAPES)
+    assert_exact(cases, TARGETS[target], tmp_path, weights="unpacked")
+
+
 #: chunks of one to eight outputs and several, more and fewer than sixteen channels, strides of any sort, windows up
 #: to 3x4, padding on any side, and windows that lie in it
 COLUMNS_SHAPES = tuple(
@@ -436,8 +513,10 @@ def test_assembly_is_exact_with_any_flags(compiler: str, flags: str, tmp_path: P
     assert_exact(
         winograd_cases(TARGETS["cortex-m4"]), TARGETS["cortex-m4"], tmp_path, flags, compiler, weights="winograd"
     )
-    of_int16 = narrow_cases(TARGETS["cortex-m4"]) + unpacked_cases(TARGETS["cortex-m4"])
+    of_int16 = [case for of in (narrow_cases, unpacked_cases, held_cases) for case in of(TARGETS["cortex-m4"])]
     assert_exact(of_int16, TARGETS["cortex-m4"], tmp_path, flags, compiler, weights="unpacked")
+    by_four = by_four_cases(TARGETS["cortex-m4"])
+    assert_exact(by_four, TARGETS["cortex-m4"], tmp_path, flags, compiler, optimize="speed")
 
 
 def _by_kind() -> Iterator:

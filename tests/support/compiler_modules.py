@@ -23,6 +23,7 @@ from control_flow_models import STREAMS as CONTROL_FLOW_STREAMS
 from conv_cases import FAMILIES as CONVOLUTIONS
 from conv_cases import Shape, make_op, of_int4, options_of
 from executors import grouped_plan, plan_of
+from once_a_run import once_a_run
 from random_graphs import Sketch
 from signal_models import SIGNAL_MODELS
 from sliding_models import padded
@@ -37,6 +38,7 @@ from tflite_builder import ModelBuilder
 from tiled_networks import tiled_plan
 from uint8_models import CASES as UINT8
 
+from tinyfuse.api.pickled import plan_from_bytes, plan_to_bytes
 from tinyfuse.compiler import compile_graph
 from tinyfuse.ir import Graph, Op
 from tinyfuse.kernels.base import Context
@@ -72,6 +74,9 @@ INT4_SHAPES = (
 )  # fmt: skip
 
 
+#: where it pays to load weights less often
+_IN_SLOW_FLASH = {"optimize": "speed", "count": "cycles", "timing": "100MHz,wait=20,line=4"}
+
 #: operators of a module: few, for each one's inputs and outputs are alive all the time
 _OPERATORS = 8
 
@@ -80,7 +85,12 @@ _OPERATORS = 8
 def modules(target: str, turn: int = 0, turns: int = 1) -> list[Plan]:
     """Plans for the target: an operator for each kernel and path, several side by side; what rewrites make;
     streams; rows that are fed. Of so many `turns` one makes every so-manieth plan alone."""
-    one_each = _one_each(target)
+    return [plan_from_bytes(data) for data in _modules(target, turn, turns)]
+
+
+@once_a_run
+def _modules(target: str, turn: int, turns: int) -> list[bytes]:
+    one_each, counted = _one_each(target), load_target(target).cycle_table is not None
     apart, ram = {"kernels": "tinyfuse", "fusion": "none"}, {"kernels": "tinyfuse", "optimize": "ram"}
     chosen = [op for op in convolutions() if op.kind == "CONV_2D"][:6]
     parts = [one_each[i : i + _OPERATORS] for i in range(0, len(one_each), _OPERATORS)]
@@ -91,6 +101,7 @@ def modules(target: str, turn: int = 0, turns: int = 1) -> list[Plan]:
         plan(side_by_side(layers_by_two()), target, weights="winograd", **apart),
         plan(side_by_side(layers_of_int16()), target, weights="unpacked", **apart),
         plan(side_by_side(layers_to_join()), target, weights="unpacked", **apart),
+        *([plan(side_by_side(layers_by_four()), target, weights="packed", **_IN_SLOW_FLASH, **apart)] if counted else []),
         *(plan(side_by_side(part), target, weights="compressed", **apart) for part in _compressed_parts()),
         plan(side_by_side(chosen), target, **ram),
         plan(side_by_side(layers_of_int4()), target, **apart),
@@ -113,7 +124,7 @@ def modules(target: str, turn: int = 0, turns: int = 1) -> list[Plan]:
         partial(_side_by_side, [*loops(LOOPS), *wide_loops(LOOPS, "int16"), *wide_loops(LOOPS, "float32")], target),
         *(partial(_side_by_side, found, target) for found in [_looked_up(target)] if found),
     ]  # fmt: skip
-    return named_apart([make() for make in makers[turn::turns]])
+    return [plan_to_bytes(plan) for plan in named_apart([make() for make in makers[turn::turns]])]
 
 
 def _tabled(to_int16: bool) -> bytes:
@@ -229,12 +240,23 @@ def layers_by_two() -> Iterator[Op]:
 
 def layers_of_int16() -> Iterator[Op]:
     """For weights of int16: pointwise layers of four, eight and more channels, on a step line, whole and in a batch; a
-    dense layer with rests of inputs and outputs."""
+    dense layer with rests of inputs and outputs; depthwise ones of both strides."""
     rng = np.random.default_rng(7)
     pointwise = (Shape("CONV_2D", 3, 5, channels, 6, batch=batch) for channels, batch in ((4, 1), (8, 1), (8, 2)))
-    for shape in (*pointwise, Shape("CONV_2D", 3, 5, 12, 7), Shape("FULLY_CONNECTED", 1, 1, 37, 9)):
+    strides = ((1, 1), (2, 2))
+    depthwise = (Shape("DEPTHWISE_CONV_2D", 4, 5, 6, 6, (3, 3), stride) for stride in strides)
+    for shape in (*pointwise, Shape("CONV_2D", 3, 5, 12, 7), Shape("FULLY_CONNECTED", 1, 1, 37, 9), *depthwise):
         op = make_op(shape, rng)
         yield replace(op, outputs=(replace(op.output, quant=replace(op.output.quant, zero_point=(-128,))),))
+
+
+def layers_by_four() -> Iterator[Op]:
+    """Pointwise and of windows, with 11 pixels a row, in both forms; for blocks of four pixels where flash is slow."""
+    rng = np.random.default_rng(12)
+    for shape in (Shape("CONV_2D", 1, 11, 32, 9), Shape("CONV_2D", 2, 11, 16, 8, (2, 2)), Shape("CONV_2D", 2, 11, 3, 8, (3, 3))):
+        op = make_op(shape, rng)
+        for zero_point in (-128, 3):
+            yield replace(op, outputs=(replace(op.output, quant=replace(op.output.quant, zero_point=(zero_point,))),))
 
 
 def layers_to_join() -> Iterator[Op]:
@@ -252,14 +274,15 @@ def layers_to_join() -> Iterator[Op]:
 
 
 def layers_for_helium() -> Iterator[Op]:
-    """Rectified and not: depthwise layers wide enough for chunks of columns, and convolutions by runs. A 1x1 convolution
-    whose outputs may lie over its inputs."""
+    """Rectified, saturated and clamped: depthwise layers wide enough for chunks of columns; rectified and not: convolutions
+    by runs. A 1x1 convolution whose outputs may lie over its inputs."""
     rng = np.random.default_rng(8)
     yield make_op(Shape("CONV_2D", 3, 5, 8, 9), rng)
-    for kind, stride, zero_point in (
-        ("DEPTHWISE_CONV_2D", 1, -128), ("DEPTHWISE_CONV_2D", 2, 3), ("CONV_2D", 2, -128), ("CONV_2D", 2, 3)
+    for kind, stride, zero_point, activation in (
+        ("DEPTHWISE_CONV_2D", 1, -128, "NONE"), ("DEPTHWISE_CONV_2D", 2, 3, "NONE"), ("DEPTHWISE_CONV_2D", 1, 3, "RELU"),
+        ("CONV_2D", 2, -128, "NONE"), ("CONV_2D", 2, 3, "NONE"),
     ):  # fmt: skip
-        op = make_op(Shape(kind, 4, 16, 16, 16, (3, 3), (stride, stride)), rng)
+        op = make_op(Shape(kind, 4, 16, 16, 16, (3, 3), (stride, stride), activation=activation), rng)
         yield replace(op, outputs=(replace(op.output, quant=replace(op.output.quant, zero_point=(zero_point,))),))
 
 

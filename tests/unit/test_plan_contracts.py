@@ -174,7 +174,8 @@ def test_kernels_ask_for_the_scratch_of_their_contract(target: str) -> None:
     elsewhere |= set() if core.mve else {"tinyfuse_depthwise_columns_row_s8"}
     elsewhere |= {name for name in _SCRATCH if "_s4" in name and not (core.dsp and core.mve == ("mve" in name))}
     only_dsp = {"tinyfuse_winograd_rows_s8", "tinyfuse_conv_unpacked_row_s8", "tinyfuse_dense_unpacked_s8"}
-    only_dsp |= {f"tinyfuse_pointwise_{form}_s8" for form in ("narrow", "unpacked")}
+    only_dsp |= {f"tinyfuse_{of}_s8" for of in ("pointwise_narrow", "pointwise_unpacked", "depthwise_held_row")}
+    only_dsp |= {"tinyfuse_pointwise_by_four_s8", "tinyfuse_conv_by_four_row_s8"}
     only_dsp |= {
         f"tinyfuse_{of}_s8" for of in ("pointwise_tables", "conv_packed_tables_row", "depthwise_3x3_tables_row")
     }

@@ -20,15 +20,17 @@ def timing_of(target: Target, options: Options) -> BoardTiming:
 
 
 def counted_cycles(target: Target, options: Options) -> BoardTiming | None:
-    """The board whose cycles --optimize counts, None where it counts instructions. UsageError where there is no such
-    board, or no table of the core's cycles."""
-    timing = timing_of(target, options)
+    """The board whose cycles --optimize counts, None where it counts instructions: that of --timing or, without one,
+    the first that is known of the target, as nearly all have their weights in a flash that waits. UsageError where
+    there is no such board, or no table of the core's cycles."""
+    known = options.timing is None and target.boards
+    timing = target.boards[0] if known else timing_of(target, options)
     if options.count == "instructions":
         return None
     if target.cycle_table is None:
-        known = ", ".join(name for name, each in all_targets().items() if each.cycle_table == name)
+        others = ", ".join(name for name, each in all_targets().items() if each.cycle_table == name)
         raise UsageError(
-            f"--count cycles: {target.name} has no table of estimated cycles; leave --count out, or take one of {known}"
+            f"--count cycles: {target.name} has no table of estimated cycles; leave --count out, or take one of {others}"
         )
     return timing
 

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from tinyfuse.cost.table import CostTable, counted_table, instructions_table
 from tinyfuse.kernels.base import Context
 from tinyfuse.plan import Group, Plan, Stage
-from tinyfuse.plan.rows import Stream
+from tinyfuse.plan.rows import RingModes, Stream
 
 #: what the search takes for a kernel without a table: instructions a MAC and an output element. Only
 #: differences between partitions count there, and these are mostly those of the loop.
@@ -93,11 +93,17 @@ def group_slides(plan: Plan, group: Group) -> bool:
     return any(plan.storage[tensor].slides for op in group.ops for tensor in op.outputs)
 
 
+def ring_modes(plan: Plan) -> RingModes:
+    """How the rings of a plan's groups lie."""
+    fixed = frozenset(group.index for group in plan.groups if not group_slides(plan, group))
+    return RingModes(fixed, frozenset(group.index for group in plan.groups if group.stack))
+
+
 def group_stream(plan: Plan, group: Group) -> Stream | None:
     """The loop over rows of a group, None where it is one whole call."""
     if not group.stages[0].by_row:
         return None
-    return Stream(group.stages, frozenset(group.outputs), group_slides(plan, group))
+    return Stream(group.stages, frozenset(group.outputs), group_slides(plan, group), bool(group.stack))
 
 
 def known_total(instructions: list[float | None]) -> int | None:

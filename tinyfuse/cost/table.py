@@ -7,6 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import accumulate
+from typing import Any
 
 from tinyfuse.board_timing import BoardTiming
 from tinyfuse.errors import ToolMissing
@@ -135,8 +136,8 @@ def cycle_table(name: str | None) -> CycleTable | None:
     """The table of that name (Target.cycle_table), None for none. ToolMissing as `cost_table`."""
     if name is None:
         return None
-    text = _text("cycles", name)
-    return CycleTable(read_table(text), read_table(text, "flash"))
+    fields = _fields(_text("cycles", name))
+    return CycleTable(_table(fields), _table(fields, "flash"))
 
 
 @cache
@@ -160,15 +161,26 @@ def counted_table(context: Context) -> CostTable | None:
     return instructions_table(target) if context.cycles is None else board_table(target.cycle_table, context.cycles)
 
 
-def read_table(text: str, key: str = "factors") -> CostTable:
-    """A table's file, of the factors that each entry has under `key`. ValueError where it is none."""
+def read_table(text: str) -> CostTable:
+    """A table's file. ValueError where it is none."""
+    return _table(_fields(text))
+
+
+def _fields(text: str) -> dict[str, Any]:
     try:
-        fields = tomllib.loads(text)
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ValueError(f"{type(error).__name__}: {error}") from None
+
+
+def _table(fields: dict[str, Any], key: str = "factors") -> CostTable:
+    """Of the factors that each entry has under `key`. ValueError where one has none."""
+    try:
         about = {str(key): str(value) for key, value in fields["about"].items()}
         kernels = {name: _factors(entry[key]) for name, entry in fields["kernels"].items()}
         alone = _factors({name: entry["alone"] for name, entry in fields["kernels"].items() if "alone" in entry})
         return CostTable(about, _factors(fields["loop"][key]), kernels, alone)
-    except (tomllib.TOMLDecodeError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{type(error).__name__}: {error}") from None
 
 

@@ -150,6 +150,9 @@ class CompressedConvRow(_CompressedMatmul, PackedConvRow):
     costs_as = PackedConvRow.name
     headers = ("tinyfuse_conv_lut.h",)
 
+    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return super().row_access_orders(op) if self._strip(op) == op.output.shape[3] else {}
+
     def scratch(self, op: Op, context: Context) -> int:
         return super().scratch(op, context) + self._strip_bytes(op)
 

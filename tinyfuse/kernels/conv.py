@@ -31,7 +31,7 @@ from tinyfuse.kernels.matmul import (
     matmul_depth,
     matmul_layer,
 )
-from tinyfuse.kernels.packed_counts import packed_counts
+from tinyfuse.kernels.packed_counts import packed_counts, pointwise_counts
 from tinyfuse.kernels.packing import (
     POINTER_BYTES,
     conv_row_call,
@@ -115,6 +115,13 @@ class PackedConvRow(MatmulKernel):
     def accepts(self, op: Op, context: Context) -> bool:
         return geometry(op).groups == 1 and self.layer(op, context) is not None
 
+    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        """A block's windows are in scratch before its outputs are written; of a pixel, a block has read even more."""
+        g = geometry(op)
+        if -(-g.in_w // g.stride_w) < g.out_w:
+            return {}
+        return {0: AccessOrder(g.stride_w * g.in_c, g.out_c, behind=g.pad_left * g.in_c)}
+
     def scratch(self, op: Op, context: Context) -> int:
         by_bytes = op.input.shape[3] % 4 != 0
         rows = op.operand(1).shape[1] * POINTER_BYTES
@@ -141,6 +148,9 @@ class Pointwise(MatmulKernel):
 
     def scratch(self, op: Op, context: Context) -> int:
         return self.block(op, context) * column_bytes(context) * op.input.shape[3]
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return pointwise_counts(op, by_row)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         return replace(of_pixels(op, by_row, 1), together=self.block(op, context))

@@ -17,31 +17,53 @@ def packed_counts(op: Op, by_row: bool) -> Counts:
     return {**{name: found[name] for name in _PACKED}, **_blocks(op, by_row), **windows}
 
 
+@kept
+def pointwise_counts(op: Op, by_row: bool) -> Counts:
+    """Of a 1x1 convolution by two or three pixels."""
+    return {**layer_counts(op, by_row), **_blocks(op, by_row)}
+
+
 def _blocks(op: Op, by_row: bool) -> Counts:
     """Blocks of three, two and one pixels where three are the most, as tinyfuse_block_pixels takes them, and where two
     are: each by itself, times pairs of output channels, and times words of these. Of an odd count of channels the last
     one is computed pixel by pixel."""
+    return _blocks_of(op, by_row, 3) | _blocks_of(op, by_row, 2)
+
+
+def _blocks_of(op: Op, by_row: bool, most: int) -> dict[str, float]:
+    """The same of blocks of at most so many pixels."""
     out_c = op.output.shape[-1]
     pixels, words = op.output.elements // out_c, round_up(op.operand(1).elements // out_c, 4)
     found: dict[str, float] = {"odd_outputs": pixels * (out_c % 2)}
     calls = pixels_of_calls(op, pixels, by_row, 1)
-    for most in (3, 2):
-        for size, name in ((3, "threes"), (2, "twos"), (1, "ones")):
-            blocks = sum(count * _of_size(each, size, most) for count, each in calls)
-            found |= {
-                f"by_{most}_{name}": blocks,
-                f"by_{most}_{name}_pairs": blocks * (out_c // 2),
-                f"by_{most}_{name}_pair_words": blocks * (out_c // 2) * words,
-            }
+    for size, name in ((4, "fours"), (3, "threes"), (2, "twos"), (1, "ones"))[4 - most :]:
+        blocks = sum(count * _of_size(each, size, most) for count, each in calls)
+        found |= {
+            f"by_{most}_{name}": blocks,
+            f"by_{most}_{name}_pairs": blocks * (out_c // 2),
+            f"by_{most}_{name}_pair_words": blocks * (out_c // 2) * words,
+        }
     return found
 
 
 def _of_size(pixels: int, size: int, most: int) -> int:
-    """How many blocks of a size make up so many pixels: of four or more, none of three leaves a single one."""
+    """How many blocks of a size make up so many pixels: of more than two, none but of two leaves a single one."""
     if most == 2 or pixels == 1:
         return {2: pixels // 2, 1: pixels % 2}.get(size, 0)
+    if most == 4:
+        rest = pixels % 4 if pixels % 4 != 1 else 5
+        return {4: (pixels - rest) // 4, 3: int(rest in (3, 5)), 2: int(rest in (2, 5))}.get(size, 0)
     twos = {0: 0, 1: 2, 2: 1}[pixels % 3]
     return {3: (pixels - 2 * twos) // 3, 2: twos}.get(size, 0)
+
+
+@kept
+def counts_by_four(op: Op, by_row: bool) -> Counts:
+    """Of a convolution by blocks of up to four pixels."""
+    found = packed_counts(op, by_row)
+    others = ("by_3_", "by_2_", "block", "two", "pair_words", "odd_pixel_words")
+    rest = {name: count for name, count in found.items() if not name.startswith(others)}
+    return rest | _blocks_of(op, by_row, 4)
 
 
 def _windows_of_words(op: Op) -> Counts:

@@ -16,6 +16,7 @@ from tinyfuse.kernels.base import Kernel
 from tinyfuse.kernels.batch_matmul import BatchMatMulWhole, RowsMatMulRow
 from tinyfuse.kernels.batch_space import BatchSpace
 from tinyfuse.kernels.bilinear import Bilinear, BilinearRow
+from tinyfuse.kernels.by_four import ConvByFourRow, PointwiseByFour, PointwiseByFourRow
 from tinyfuse.kernels.cast import Cast
 from tinyfuse.kernels.circular_buffer import CircularBufferKernel
 from tinyfuse.kernels.cmsis.batch_matmul import CmsisBatchMatMul
@@ -59,6 +60,7 @@ from tinyfuse.kernels.copy import Copy
 from tinyfuse.kernels.cumsum import CumsumWhole
 from tinyfuse.kernels.depthwise import Depthwise3x3Row, DepthwiseRow, PackedDepthwiseRow
 from tinyfuse.kernels.depthwise_columns import ColumnsDepthwiseRow, FewerColumnsDepthwiseRow
+from tinyfuse.kernels.depthwise_held import HeldDepthwiseRow
 from tinyfuse.kernels.depthwise_line import LineDepthwise
 from tinyfuse.kernels.detection import DetectionKernel
 from tinyfuse.kernels.division import floored, int8_quotients
@@ -297,10 +299,10 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
             CompressedPointwise(), CompressedPointwiseRow(), CompressedConvRows(), CompressedConvRow(),
             MveBufferedPointwise(), FourPointwise(), FourPointwiseRow(), MvePointwise(), FourStridedPointwiseRow(),
             FourColumnsConvRow(), FourPiecesConvRow(), HeldConvRow(), MveRunsConvRow(), MveConvRow(),
-            NarrowPointwise(), UnpackedPointwise(), JoinedPointwise(), Pointwise(),
+            NarrowPointwise(), UnpackedPointwise(), JoinedPointwise(), Pointwise(), PointwiseByFour(),
             PointwiseColumnWideRow(), PointwiseColumnRow(),
-            NarrowPointwiseRow(), UnpackedPointwiseRow(), JoinedPointwiseRow(), PointwiseRow(),
-            WinogradRows(), UnpackedConvRow(), JoinedConvRow(), PackedConvRow(), ConvRow(),
+            NarrowPointwiseRow(), UnpackedPointwiseRow(), JoinedPointwiseRow(), PointwiseRow(), PointwiseByFourRow(),
+            WinogradRows(), UnpackedConvRow(), JoinedConvRow(), PackedConvRow(), ConvByFourRow(), ConvRow(),
             CmsisConvS4(), CmsisConv(),
         ),
         "int8 x int16": (PackedConvRowW16(), ConvRowW16()),
@@ -311,7 +313,7 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
         "int8": (
             *INT4_DEPTHWISE, *COMPRESSED_DEPTHWISE,
             FewerColumnsDepthwiseRow(), MveDepthwiseRow(), ColumnsDepthwiseRow(), LineDepthwise(),
-            JoinedDepthwiseRow(), Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(),
+            HeldDepthwiseRow(), JoinedDepthwiseRow(), Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(),
             CmsisDepthwiseS4(), CmsisDepthwise(),
         ),
         "int16": (

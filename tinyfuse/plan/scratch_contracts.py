@@ -241,6 +241,13 @@ def _of_depthwise_3x3(p: _Fields, args: _Arguments) -> int:
     return int(QUAD_BYTES + 12 * 2 * columns + (p["in_w"] * p["in_c"] if _leaves(p, "h", "top") else 0))
 
 
+def _of_held_depthwise(p: _Fields, args: _Arguments) -> int:
+    """56 bytes for each two columns of (out_w - 1) * stride_w + 3; in_w * in_c bytes for a row of padding where any
+    window reaches above or below the image."""
+    columns = (p["out_w"] - 1) * p["stride_w"] + 3
+    return int((columns + 1) // 2 * 56 + (p["in_w"] * p["in_c"] if _leaves(p, "h", "top") else 0))
+
+
 def _of_joined_depthwise(p: _Fields, args: _Arguments) -> int:
     """Of ((ceil(out_w / 2) - 1) * stride_w + kernel_w) * kernel_h words two pointers of 4 bytes, rounded up to an even
     number of words; 4 bytes for one word more, rounded up; in_c bytes where any window reaches outside."""
@@ -417,6 +424,8 @@ _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_pointwise_joined_s8": lambda p, args: int(4 * p["block"] * p["in_c"]),
     "tinyfuse_depthwise_joined_row_s8": _of_joined_depthwise,
     "tinyfuse_dense_joined_s8": lambda p, args: 4 * _fours(p["in_c"]),
+    "tinyfuse_pointwise_by_four_s8": _of_pointwise,
+    "tinyfuse_conv_by_four_row_s8": _of_packed_conv,
     "tinyfuse_pointwise_narrow_s8": _of_narrow,
     "tinyfuse_pointwise_unpacked_s8": _of_narrow,
     "tinyfuse_dense_wide_s8": _of_dense,
@@ -432,6 +441,7 @@ _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_depthwise_mve_row_s8": _of_taps,
     "tinyfuse_depthwise_3x3_row_s8": _of_depthwise_3x3,
     "tinyfuse_depthwise_3x3_tables_row_s8": _of_depthwise_3x3,
+    "tinyfuse_depthwise_held_row_s8": _of_held_depthwise,
     "tinyfuse_depthwise_3x3_row_s16": _of_depthwise_3x3_s16,
     "tinyfuse_depthwise_mve_row_s16": _of_taps_s16,
     "tinyfuse_depthwise_packed_row_s4": _with_weights_s4(_of_taps),

@@ -19,13 +19,14 @@ _LIBRARIES = {"tinyfuse": "tinyfuse", "cmsis-nn": "CMSIS-NN", "both": "both"}
 def report_text(plan: Plan, data: JsonObject, cycles: bool = False) -> str:
     """The text of report.txt; `data` is that of report_json without a measured code size. `cycles`: with estimated
     cycles, though the options don't ask for any."""
-    counts_cycles = plan.options.count == "cycles"
+    counts_cycles, board = plan.options.count == "cycles", plan.context.cycles
+    assumed = f" as on {board.name}" if board and board.name and plan.options.timing is None else ""
     lines = [
         f"{plan.options.name}: {comment(plan.graph.path.replace(chr(92), '/').split('/')[-1])} "
         f"for {plan.context.target.name}, by tinyfuse {__version__}",
         f"model SHA-256 {plan.graph.sha256}",
         f"kernels {plan.options.kernels}, fusion {plan.options.fusion}, optimize {plan.options.optimize}"
-        f"{', count cycles' if counts_cycles else ''}",
+        f"{f', count cycles{assumed}' if counts_cycles else ''}",
         "",
         *summary_lines(data, cycles or counts_cycles or plan.options.timing is not None),
         "",
