@@ -148,8 +148,9 @@ def _stacks(plan: Plan) -> Found:
             others = group.stack[:i], group.stack[i + 1 :]
             more = replace(ring, taken=ring.taken + 4 if ring.taken else row_bytes(ring.tensor))
             if i:
-                yield f"{ring.tensor}: {more.taken} bytes taken", _with_group(
-                    plan, group, stack=(*others[0], more, *others[1])
+                yield (
+                    f"{ring.tensor}: {more.taken} bytes taken",
+                    _with_group(plan, group, stack=(*others[0], more, *others[1])),
                 )
             yield f"{ring.tensor}: not in its stack", _with_group(plan, group, stack=(*others[0], *others[1]))
 

@@ -79,7 +79,14 @@ def in_a_stack() -> Plan:
     return stacked(residual(8, blocks=1))
 
 
-MODELS = {"in a stack": in_a_stack, "sliding": sliding, "branches": branches, "fed": fed, "streaming": streaming, "by two": by_two}
+MODELS = {
+    "in a stack": in_a_stack,
+    "sliding": sliding,
+    "branches": branches,
+    "fed": fed,
+    "streaming": streaming,
+    "by two": by_two,
+}
 
 
 def judged(found: Iterable[Fault], counts: Counter) -> list[Fault]:
