@@ -34,12 +34,13 @@ def toml(about: dict[str, str], found: Fits) -> str:
     lines = [
         "# Instructions of every kernel, measured; made by benchmarks/measure_costs.py, not by hand.",
         "# factors: instructions a count of each feature (tinyfuse/kernels/counts.py); shapes: how many",
-        "# operators were measured; mean_error, worst_error: relative, of the fit on them.",
+        "# operators were measured; mean_error, worst_error: relative, of the fit on them; alone: the share of",
+        "# that which a kernel takes where a module calls it in one place.",
         *_head(about),
         f"factors = {_inline(found.loop['instructions'].factors)}",
     ]
     for entry, fits in found.kernels.items():
-        lines += _entry(entry, found.shapes[entry], fits["instructions"])
+        lines += _entry(entry, found.shapes[entry], fits["instructions"], found.alone.get(entry))
     return "\n".join(lines) + "\n"
 
 
@@ -65,7 +66,8 @@ def cycles_toml(about: dict[str, str], found: Fits, target: Target, known: CostT
             took = next(found.took[name] for name in (entry, function_of(entry), "") if name in found.took)
             lines += _alike(entry, shapes, instructions[entry], took)
         else:
-            lines += [*_entry(entry, shapes, fits["cycles"]), f"flash = {_inline(fits['flash'].factors)}"]
+            lines += _entry(entry, shapes, fits["cycles"], found.alone.get(entry))
+            lines.append(f"flash = {_inline(fits['flash'].factors)}")
     return "\n".join(lines) + "\n"
 
 
@@ -82,10 +84,11 @@ def _head(about: dict[str, str]) -> list[str]:
     return ["[about]", *(f'{key} = "{value}"' for key, value in about.items()), "", "[loop]"]
 
 
-def _entry(name: str, shapes: int, found: Fit) -> list[str]:
+def _entry(name: str, shapes: int, found: Fit, alone: float | None) -> list[str]:
     return [
         "", f'[kernels."{name}"]', f"shapes = {shapes}", f"mean_error = {found.mean:.4f}",
         f"worst_error = {found.worst:.4f}", f"factors = {_inline(found.factors)}",
+        *([f"alone = {alone:.3g}"] if alone is not None else []),
     ]  # fmt: skip
 
 
@@ -113,11 +116,11 @@ class Tables:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
 
-    def update(self, target: Target, head: dict[str, str], found: Fits) -> None:
-        """These entries alone."""
-        if found.kernels:
+    def update(self, target: Target, head: dict[str, str], found: Fits, loop: bool = False) -> None:
+        """These entries alone; `loop`: and the row loop."""
+        if found.kernels or loop:
             for path, text in self._texts(target, head, found, None):
-                path.write_text(updated(path.read_text(), text))
+                path.write_text(updated(path.read_text(), text, loop))
 
     def _texts(
         self, target: Target, head: dict[str, str], found: Fits, known: CostTable | None
@@ -131,14 +134,16 @@ class Tables:
             yield self._cycles(target), cycles_toml(head, found, target, known)
 
 
-def updated(table: str, measured: str) -> str:
-    """A table's text with the entries of another one in the place of its own, which was measured with the same tools.
-    What the table says of the row loop stays."""
+def updated(table: str, measured: str, loop: bool = False) -> str:
+    """A table's text with the entries of another one in the place of its own, which was measured with the same tools;
+    `loop`: and with what that says of the row loop, else it stays."""
     ours, theirs = tomllib.loads(table)["about"], tomllib.loads(measured)["about"]
     tools = ["compiler", "emulator", *(["cmsis_nn"] if '"arm_' in measured else [])]
     if any(ours[tool] != theirs[tool] for tool in tools):
         raise SystemExit(f"measured with {theirs}, the table with {ours}: measure all of it")
     head, entries = entries_of(table)
+    if loop:
+        head = head.partition("[loop]")[0] + "".join(entries_of(measured)[0].partition("[loop]")[1:])
     return "\n".join([head, *(text for _, text in sorted((entries | entries_of(measured)[1]).items()))])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
@@ -11,6 +12,12 @@ from tinyfuse.kernels.counts import Counts
 
 #: a table with fewer samples says nothing
 FEWEST = 3
+
+#: instructions of a sample that tells what being called once saves, and the least share that is worth to be told
+SMALL, WORTH = 500, 0.01
+
+#: a share beyond these tells of factors that don't fit: then all samples have one fit
+LEAST, MOST = 0.6, 1.3
 
 
 @dataclass(frozen=True)
@@ -29,7 +36,7 @@ QUANTITIES = tuple(each.name for each in fields(Figures))
 @dataclass(frozen=True)
 class Sample:
     """One stage that was measured: of what it took, `own` is of the group's own code around the kernel (the row loop,
-    the arguments)."""
+    the arguments). weight: how often it counts in a fit; alone: its module calls the kernel once."""
 
     kind: str
     kernel: Kernel
@@ -38,39 +45,60 @@ class Sample:
     loop: Counts
     took: Figures
     own: Figures
+    weight: int = 1
+    alone: bool = False
 
 
 @dataclass(frozen=True)
 class Fits:
-    """By the names of Figures, factors of the row loop, and of each entry; and what all samples of an entry, and of a C
-    function, took, "" for all there are."""
+    """By the names of Figures, factors of the row loop, and of each entry; what all samples of an entry, and of a C
+    function, took, "" for all there are; and the share of its factors that a kernel takes where it is called once."""
 
     loop: dict[str, Fit]
     kernels: dict[str, dict[str, Fit]]
     shapes: dict[str, int]
     took: dict[str, Figures]
+    alone: dict[str, float]
 
 
 def fit_all(samples: list[Sample], jobs: list[tuple[str, str]]) -> Fits:
     """The factors of the loop from the own code around our kernels, then those of every job's kernel."""
     ours = [s for s in samples if s.kernel.library == "tinyfuse" and s.own.instructions > 0]
-    loop = {name: fit([(s.loop, getattr(s.own, name)) for s in ours]) for name in QUANTITIES}
+    loop = {name: fit([(s.loop, getattr(s.own, name)) for s in _weighed(ours)]) for name in QUANTITIES}
     distinct: dict[str, dict[tuple, Sample]] = {}  # forms of a kernel that differ by rows have whole calls in common
     for sample in samples:
         known = sample.took.instructions > _around(sample, loop["instructions"])
         if known and (sample.kind, sample.kernel.name) in jobs:
             distinct.setdefault(sample.entry, {})[*sample.counts.values(), sample.took] = sample
     by_entry = {entry: list(found.values()) for entry, found in distinct.items()}
-    kernels = {
-        entry: {name: fit([(s.counts, _alone(s, name, loop[name])) for s in found]) for name in QUANTITIES}
-        for entry, found in sorted(by_entry.items())
-        if len(found) >= FEWEST
-    }
+    several = {entry: [s for s in found if not s.alone] for entry, found in by_entry.items()}
+    several = {entry: found if len(found) >= FEWEST else by_entry[entry] for entry, found in several.items()}
+    kernels = _factors(several, loop)
+    alone = shares(
+        by_entry, {entry: fits["instructions"].factors for entry, fits in kernels.items()}, loop["instructions"]
+    )
+    doubted = {entry: by_entry[entry] for entry, share in alone.items() if not LEAST <= share <= MOST}
+    kernels |= _factors(doubted, loop)
+    alone = {entry: share for entry, share in alone.items() if entry not in doubted}
     functions: dict[str, list[Sample]] = {"": samples}
     for entry, of_entry in by_entry.items():
         functions.setdefault(function_of(entry), []).extend(of_entry)
     took = {name: added(sample.took for sample in found) for name, found in (functions | by_entry).items()}
-    return Fits(loop, kernels, {entry: len(found) for entry, found in by_entry.items()}, took)
+    return Fits(loop, kernels, {entry: len(found) for entry, found in by_entry.items()}, took, alone)
+
+
+def _factors(by_entry: dict[str, list[Sample]], loop: dict[str, Fit]) -> dict[str, dict[str, Fit]]:
+    """Of each entry with enough samples."""
+    return {
+        entry: {name: fit([(s.counts, _kernel(s, name, loop[name])) for s in _weighed(found)]) for name in QUANTITIES}
+        for entry, found in sorted(by_entry.items())
+        if len(found) >= FEWEST
+    }
+
+
+def _weighed(samples: Iterable[Sample]) -> list[Sample]:
+    """Each as often as it counts."""
+    return [sample for sample in samples for _ in range(sample.weight)]
 
 
 def function_of(entry: str) -> str:
@@ -88,6 +116,28 @@ def _around(sample: Sample, loop: Fit) -> float:
     return sum(factor * sample.loop.get(name, 0) for name, factor in loop.factors.items())
 
 
-def _alone(sample: Sample, name: str, loop: Fit) -> float:
+def shares(by_entry: dict[str, list[Sample]], factors: dict[str, dict[str, float]], loop: Fit) -> dict[str, float]:
+    """Of entries with those factors, the share of them that the kernels take that are called once: the median of an
+    entry's own samples or, where these are too few, of its C function's."""
+    of_entries: dict[str, list[float]] = {}
+    for entry, known in factors.items():
+        for sample in by_entry.get(entry, []):
+            said = sum(factor * sample.counts.get(name, 0) for name, factor in known.items())
+            if sample.alone and said > SMALL:
+                of_entries.setdefault(entry, []).append(_kernel(sample, "instructions", loop) / said)
+    of_functions: dict[str, list[float]] = {}
+    for entry, found in of_entries.items():
+        of_functions.setdefault(function_of(entry), []).extend(found)
+    enough = {
+        entry: of_entries[entry]
+        if len(of_entries.get(entry, ())) >= FEWEST
+        else of_functions.get(function_of(entry), [])
+        for entry in factors
+    }
+    medians = {entry: round(statistics.median(each), 3) for entry, each in enough.items() if len(each) >= FEWEST}
+    return {entry: share for entry, share in medians.items() if abs(share - 1) >= WORTH}
+
+
+def _kernel(sample: Sample, name: str, loop: Fit) -> float:
     """What the kernel itself took of a quantity."""
     return max(0.0, getattr(sample.took, name) - _around(sample, loop))

@@ -284,7 +284,8 @@ def _draw_binary(rng: random.Random, kind: str) -> Op:
     data = np.random.default_rng(rng.randrange(2**31)).integers(-127, 128, shape[3:]).astype(np.int8)
     constant = tensor(shape[3:], 0.03, 3, data=data)
     other = constant if rng.random() < 0.5 else tensor(shape, 0.04, 5)
-    output = tensor(shape, 0.01 if kind == "DIV" else 0.07, 1)
+    fine = 0.0007 if kind == "MUL" and rng.random() < 0.4 else 0.07  # products are scaled up where the output is fine
+    output = tensor(shape, 0.01 if kind == "DIV" else fine, 1)
     activation = rng.choice(["NONE", "NONE", "RELU"])
     return operator(kind, [tensor(shape), other], output, fused_activation_function=activation)
 
@@ -339,7 +340,9 @@ def _draw_softmax(rng: random.Random, kind: str) -> Op:
     many = 1, rng.choice([4, 9, 16]), rng.choice([1, 2, 4]), rng.choice([20, 48, 64])
     shape = rng.choice([few, few, many]) if kind == "SOFTMAX" else few
     scale, zero_point = {"LOG_SOFTMAX": (16 / 256, 127), "L2_NORMALIZATION": (1 / 128, 0)}.get(kind, (1 / 256, -128))
-    return operator(kind, [tensor(shape)], tensor(shape, scale, zero_point), beta=1.0)
+    # of an input of coarse steps, most exps are those of values that count as zero
+    steps = rng.choice([0.05, 0.1, 0.25, 1.0, 4.0]) if kind == "SOFTMAX" else 0.05
+    return operator(kind, [tensor(shape, steps)], tensor(shape, scale, zero_point), beta=1.0)
 
 
 def _draw_pad(rng: random.Random, kind: str) -> Op:

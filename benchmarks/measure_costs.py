@@ -31,7 +31,7 @@ from cost_places import as_in_file  # noqa: E402
 from sized_networks import DTYPES  # noqa: E402
 
 from tinyfuse.compiler import plan_groups  # noqa: E402
-from tinyfuse.cost.predict import group_stream  # noqa: E402
+from tinyfuse.cost.predict import called_once, group_stream  # noqa: E402
 from tinyfuse.cost.table import CostTable, cost_table, cycle_table, entry_name, loop_features  # noqa: E402
 from tinyfuse.ir import Graph, Op, Tensor  # noqa: E402
 from tinyfuse.kernels.base import Context  # noqa: E402
@@ -59,7 +59,7 @@ DRAWN_OF_OTHERS = 12
 #: and for a kernel that accepts few of its kind
 DRAWN_FOR = {
     "tinyfuse_winograd_rows_s8": 2500, "tinyfuse_pointwise_narrow_s8": 600, "tinyfuse_softmax_lookup_s8": 60,
-    "tinyfuse_dense_s16": 120, "tinyfuse_transpose_conv_packed_row_s16": 60,
+    "tinyfuse_mul_s8": 60, "tinyfuse_dense_s16": 120, "tinyfuse_transpose_conv_packed_row_s16": 60,
     "tinyfuse_rows_matmul_s8": 40, "tinyfuse_pointwise_four_mve_s8": 500, "tinyfuse_conv_columns_mve_row_s8": 500,
     "tinyfuse_pointwise_mve_s8": 300, "tinyfuse_conv_held_mve_row_s8": 500, "tinyfuse_depthwise_line_mve_s8": 4000,
     "tinyfuse_depthwise_held_row_s8": 150, "tinyfuse_pointwise_s8": 300, "tinyfuse_conv_packed_row_s8": 150,
@@ -70,6 +70,9 @@ DRAWN_OF_LOOKED_UP = 16
 
 #: stages of the groups that the row loop is measured on, and columns of their rows, which sliding rings move
 CHAINS, WIDTHS = (2, 3, 5, 8, 12, 18), (2, 24)
+
+#: how often a network's stage counts beside an operator of the grid: kernels among neighbours are what is predicted
+NETWORK_WEIGHT = 2
 
 #: operators in one firmware, and bytes of RAM of all their tensors; layers have rivals on more operators than are drawn
 MOST_OPERATORS, MOST_BYTES, LAYERS = 120, 2_500_000, ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
@@ -101,7 +104,10 @@ def main() -> int:
     parser.add_argument("--update", action="store_true", help="write the entries of these kernels into the tables")
     parser.add_argument("--cycles", action="store_true", help="write the tables of cycles alone")
     parser.add_argument("--fewer", type=int, default=1, metavar="N", help="every N-th operator of the grid alone")
-    parser.add_argument("--networks", type=int, default=0, metavar="N", help="and on stages of N networks a dtype")
+    parser.add_argument(
+        "--networks", type=int, default=0, metavar="N", help="and on stages of N networks a dtype, which count twice"
+    )
+    parser.add_argument("--loop", action="store_true", help="with --update: the factors of the row loop, too")
     parser.add_argument("--cmsis-nn", metavar="PATH", help="as of `tinyfuse verify`; without one, ours alone")
     parser.add_argument("--output", type=Path, default=HERE.parent / "targets", metavar="DIR")
     args = parser.parse_args()
@@ -117,7 +123,7 @@ def main() -> int:
             if args.update:  # each part at once: what was measured is kept where the rest isn't
                 entries = frozenset().union(*(job.entries for job in part))
                 fits = fit_all(samples, [(job.kind, job.name) for job in done if job.entries & entries])
-                tables.update(target, head, fits)
+                tables.update(target, head, fits, args.loop)
                 tell(fits)
         if not args.update and samples:
             fits = fit_all(samples, [(job.kind, job.name) for job in done])
@@ -245,11 +251,21 @@ def measure_loops(target: Target) -> tuple[list[Sample], str]:
 
 
 def network_samples(target: Target, count: int) -> Iterator[Sample]:
-    """Samples of all stages of so many networks of each dtype."""
+    """Samples of all stages of so many networks of each dtype. Where the compiler has joined the code of a kernel's
+    calls in a group, so that one of them has none, none of these tells what it takes."""
     for plan in (plan for dtype in DTYPES for plan in networks(target, dtype, count)):
         profile, _ = counted(plan, None)
-        for kind in sorted({stage.op.kind for group in plan.groups for stage in group.stages}):
-            yield from _samples(plan, profile, kind, last=False)
+        once = called_once(plan)
+        for group in plan.groups:
+            loops = loop_features(group.stages, group_stream(plan, group))
+            found = [
+                _sample(stage, loop, profile, group.index, number, plan.context)
+                for number, (stage, loop) in enumerate(zip(group.stages, loops, strict=True))
+            ]
+            joined = {each.kernel.name for each in found if each.took.instructions <= each.own.instructions}
+            for each in found:
+                if each.kernel.name not in joined:
+                    yield replace(each, weight=NETWORK_WEIGHT, alone=each.kernel.name in once)
 
 
 def measure_together(target: Target, tree: cmsis_nn.Tree | None, jobs: list[Job]) -> tuple[list[Sample], str]:

@@ -123,11 +123,56 @@ TINYFUSE_INLINE void tinyfuse_channel_lookup_four(const int8_t *tables, const ui
 }
 #endif
 
+#if TINYFUSE_MVE
+/* So many times sixteen values. `even` and `odd` have where the tables of the even and of the odd ones begin, multiples of
+   256 whose low bytes the values become; `next`, where the tables go on. */
+#define TINYFUSE_LOOK_UP_SIXTEENS(sixteens, next)                                                  \
+    __asm volatile("wls lr, %[count], 2f\n\t"                                                      \
+                   "1:\n\t"                                                                        \
+                   "vldrb.8 q0, [%[bytes]], #16\n\t"                                               \
+                   "vmovnb.i16 %q[even], q0\n\t"                                                   \
+                   "vshrnb.i16 %q[odd], q0, #8\n\t"                                                \
+                   "vldrb.u16 q0, [%[table], %q[even]]\n\t"                                        \
+                   "vldrb.u16 q1, [%[table], %q[odd]]\n\t" next                                    \
+                   "vmovnt.i16 q0, q1\n\t"                                                         \
+                   "vstrb.8 q0, [%[out]], #16\n\t"                                                 \
+                   "le lr, 1b\n\t"                                                                 \
+                   "2:\n\t"                                                                        \
+                   : [bytes] "+r"(bytes), [out] "+r"(out), [table] "+r"(table), [even] "+w"(even),  \
+                     [odd] "+w"(odd)                                                               \
+                   : [count] "r"(sixteens)                                                         \
+                   : "lr", "cc", "memory", "q0", "q1")
+
+/* Pixels of a multiple of sixteen channels; or of 8, 4, 2 or 1, which are sixteen values by turns. */
+TINYFUSE_INLINE void tinyfuse_channel_lookup_sixteens(const int8_t *tables, const uint8_t *bytes, int8_t *out,
+                                                      int32_t pixels, int32_t channels)
+{
+    const uint16x8_t last = vdupq_n_u16((uint16_t)(tinyfuse_min(channels, 16) - 1)), first = vidupq_n_u16(0, 2);
+    uint16x8_t even = vshlq_n_u16(vandq_u16(first, last), 8);
+    uint16x8_t odd = vshlq_n_u16(vandq_u16(vaddq_n_u16(first, 1), last), 8);
+    const int8_t *table = tables;
+    if (channels <= 16) {
+        TINYFUSE_LOOK_UP_SIXTEENS(pixels * channels / 16, "");
+        return;
+    }
+    for (; pixels > 0; --pixels) {
+        TINYFUSE_LOOK_UP_SIXTEENS(channels / 16, "add %[table], %[table], #4096\n\t");
+        table = tables;
+    }
+}
+#endif
+
 /* `tables` are those of the channels, one after the other. */
 TINYFUSE_INLINE void tinyfuse_channel_lookup_s8(const int8_t *tables, const int8_t *in, int8_t *out,
                                                 int32_t pixels, int32_t channels)
 {
     const uint8_t *bytes = (const uint8_t *)in;
+#if TINYFUSE_MVE
+    if (channels % 16 == 0 || (channels < 16 && 16 % channels == 0 && pixels * channels % 16 == 0)) {
+        tinyfuse_channel_lookup_sixteens(tables, bytes, out, pixels, channels);
+        return;
+    }
+#endif
     for (; pixels > 0; --pixels) {
         const int8_t *table = tables;
         int32_t left = channels;

@@ -31,9 +31,11 @@ TINYFUSE_INLINE void tinyfuse_conv_row_s8(const tinyfuse_conv *p, const int8_t *
             uint32_t sum = (uint32_t)channels[o].bias; /* wraps */
             for (ky = 0; ky < p->kernel_h; ++ky) {
                 const int32_t iy = y * p->stride_h - p->pad_top + ky * p->dilation_h;
+                const int8_t *row;
                 if (iy < 0 || iy >= p->in_h) {
                     continue;
                 }
+                row = tinyfuse_ring_row(in, iy, p->in_ring, row_bytes) + o / filters * filter_c; /* divides */
                 for (kx = 0; kx < p->kernel_w; ++kx) {
                     const int32_t ix = x * p->stride_w - p->pad_left + kx * p->dilation_w;
                     const int8_t *from;
@@ -41,8 +43,7 @@ TINYFUSE_INLINE void tinyfuse_conv_row_s8(const tinyfuse_conv *p, const int8_t *
                     if (ix < 0 || ix >= p->in_w) {
                         continue;
                     }
-                    from = tinyfuse_ring_row(in, iy, p->in_ring, row_bytes) + ix * p->in_c +
-                           o / filters * filter_c;
+                    from = row + ix * p->in_c;
                     w = weights + ((o * p->kernel_h + ky) * p->kernel_w + kx) * filter_c;
                     for (i = 0; i < filter_c; ++i) {
                         sum += (uint32_t)((from[i] - p->in_zero_point) * w[i]);

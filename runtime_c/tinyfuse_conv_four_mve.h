@@ -135,17 +135,17 @@ typedef char tinyfuse_check_four_end[sizeof(tinyfuse_conv_four_end) == TINYFUSE_
         TINYFUSE_CONV_FOUR_ALL(predicate, turn, round, clamp, store);                              \
     }
 
-TINYFUSE_CONV_FOUR(tinyfuse_conv_four_columns_each, "vctp.16", TINYFUSE_CONV_FOUR_BY_COLUMNS, TINYFUSE_FOUR_ROUND_AWAY("q3"),
+TINYFUSE_CONV_FOUR(tinyfuse_conv_four_columns_each, "vctp.16", TINYFUSE_CONV_FOUR_BY_COLUMNS, HALVES_AWAY,
                    TINYFUSE_CONV_FOUR_CLAMP, TINYFUSE_CONV_FOUR_STORE_SOME)
-TINYFUSE_CONV_FOUR(tinyfuse_conv_four_columns_saturated, "vctp.16", TINYFUSE_CONV_FOUR_BY_COLUMNS, TINYFUSE_FOUR_ROUND_AWAY("q3"),
+TINYFUSE_CONV_FOUR(tinyfuse_conv_four_columns_saturated, "vctp.16", TINYFUSE_CONV_FOUR_BY_COLUMNS, HALVES_AWAY,
                    TINYFUSE_FOUR_SATURATE, TINYFUSE_CONV_FOUR_STORE_SOME)
-TINYFUSE_CONV_FOUR(tinyfuse_conv_four_columns_rectified, "vctp.16", TINYFUSE_CONV_FOUR_BY_COLUMNS, "",
+TINYFUSE_CONV_FOUR(tinyfuse_conv_four_columns_rectified, "vctp.16", TINYFUSE_CONV_FOUR_BY_COLUMNS, HALVES_UP,
                    TINYFUSE_FOUR_SATURATE, TINYFUSE_CONV_FOUR_STORE_SOME)
-TINYFUSE_CONV_FOUR(tinyfuse_conv_four_pieces_each, "vctp.8", TINYFUSE_CONV_FOUR_BY_PIECES, TINYFUSE_FOUR_ROUND_AWAY("q3"),
+TINYFUSE_CONV_FOUR(tinyfuse_conv_four_pieces_each, "vctp.8", TINYFUSE_CONV_FOUR_BY_PIECES, HALVES_AWAY,
                    TINYFUSE_CONV_FOUR_CLAMP, TINYFUSE_CONV_FOUR_STORE)
-TINYFUSE_CONV_FOUR(tinyfuse_conv_four_pieces_saturated, "vctp.8", TINYFUSE_CONV_FOUR_BY_PIECES, TINYFUSE_FOUR_ROUND_AWAY("q3"),
+TINYFUSE_CONV_FOUR(tinyfuse_conv_four_pieces_saturated, "vctp.8", TINYFUSE_CONV_FOUR_BY_PIECES, HALVES_AWAY,
                    TINYFUSE_FOUR_SATURATE, TINYFUSE_CONV_FOUR_STORE)
-TINYFUSE_CONV_FOUR(tinyfuse_conv_four_pieces_rectified, "vctp.8", TINYFUSE_CONV_FOUR_BY_PIECES, "",
+TINYFUSE_CONV_FOUR(tinyfuse_conv_four_pieces_rectified, "vctp.8", TINYFUSE_CONV_FOUR_BY_PIECES, HALVES_UP,
                    TINYFUSE_FOUR_SATURATE, TINYFUSE_CONV_FOUR_STORE)
 
 /* Adds `step` bytes to `count` pointers. */

@@ -25,6 +25,10 @@ enum { TINYFUSE_COLUMNS_JOB_BYTES = 60 };
 enum { TINYFUSE_COLUMNS_PLANE_BYTES = 32 };
 enum { TINYFUSE_COLUMNS_WORD = 4 };
 
+/* Constants that say how a layer is requantized: by any clamp, where no channel's shift is 0; the same where the clamp is
+   all of int8; the clamp being all of int8 from the zero point on, where it doesn't matter which way halves go. */
+enum { TINYFUSE_COLUMNS_EACH, TINYFUSE_COLUMNS_SATURATED, TINYFUSE_COLUMNS_RECTIFIED };
+
 /* Of a window's columns those that lie `stride_w` apart and in the image. The assembly loads all fields by one LDM. */
 typedef struct {
     const int8_t *rows[TINYFUSE_COLUMNS_ROWS]; /* the first one's first channel */
@@ -115,12 +119,24 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_columns_plane) == TINYFUSE_COL
     TINYFUSE_COLUMNS_DOT("q2", "100]", "r6") TINYFUSE_COLUMNS_DOT("q0", "68]", "r4")               \
     TINYFUSE_COLUMNS_DOT("q2", "36]", "r2") TINYFUSE_COLUMNS_DOT("q0", "4]!", "r0")
 
-/* VRSHL rounds halves up, so that a negative value is first lowered by one. */
+/* Sums q2 and q3 times r2, shifted by r4, to 16 bits in q2. VRSHL rounds halves up, so that a negative value is first
+   lowered by one (tinyfuse_four_mve.h). */
+#define TINYFUSE_COLUMNS_ROUND_UP                                                                  \
+    "vqrdmulh.s32 q2, q2, r2\n\t"                                                                  \
+    "vqrdmulh.s32 q3, q3, r2\n\t"                                                                  \
+    "vrshl.s32 q2, r4\n\t"                                                                         \
+    "vrshl.s32 q3, r4\n\t"                                                                         \
+    "vqmovnb.s32 q2, q2\n\t"                                                                       \
+    "vqmovnt.s32 q2, q3\n\t"
 #define TINYFUSE_COLUMNS_ROUND_AWAY                                                                \
     "vshr.s32 q0, q2, #31\n\t"                                                                     \
-    "vadd.i32 q2, q2, q0\n\t"                                                                      \
-    "vshr.s32 q0, q3, #31\n\t"                                                                     \
-    "vadd.i32 q3, q3, q0\n\t"
+    "vqrdmlah.s32 q0, q2, r2\n\t"                                                                  \
+    "vshr.s32 q2, q3, #31\n\t"                                                                     \
+    "vqrdmlah.s32 q2, q3, r2\n\t"                                                                  \
+    "vrshl.s32 q0, r4\n\t"                                                                         \
+    "vrshl.s32 q2, r4\n\t"                                                                         \
+    "vqmovnt.s32 q2, q2\n\t"                                                                       \
+    "vqmovnb.s32 q2, q0\n\t"
 
 /* The outputs of at most so many channels. r3: out; r5: weights; r7: channels; r9: how much of the eight dot products
    is left out, in bytes of code; r11: the last channel's weights' end. q1: a channel's weights; q4: where the outputs
@@ -144,13 +160,7 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_columns_plane) == TINYFUSE_COL
     "vmov q3[3], q3[1], r6, lr\n\t"                                                                \
     "ldm r7!, {r0, r2, r4}\n\t"                                                                    \
     "vadd.i32 q2, q2, r0\n\t"                                                                      \
-    "vadd.i32 q3, q3, r0\n\t"                                                                      \
-    "vqrdmulh.s32 q2, q2, r2\n\t"                                                                  \
-    "vqrdmulh.s32 q3, q3, r2\n\t" round                                                            \
-    "vrshl.s32 q2, r4\n\t"                                                                         \
-    "vrshl.s32 q3, r4\n\t"                                                                         \
-    "vqmovnb.s32 q2, q2\n\t"                                                                       \
-    "vqmovnt.s32 q2, q3\n\t" store                                                                 \
+    "vadd.i32 q3, q3, r0\n\t" round store                                                            \
     "vpst\n\t"                                                                                     \
     "vstrbt.16 q2, [r3, q4]\n\t"                                                                   \
     "adds r3, #1\n\t"                                                                              \
@@ -205,14 +215,14 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_columns_plane) == TINYFUSE_COL
     TINYFUSE_COLUMNS_ALL("8", "32", TINYFUSE_COLUMNS_INTERLEAVE("vctp.16", TINYFUSE_COLUMN_OF_EIGHT),\
                          TINYFUSE_DOTS_OF_EIGHT, begin, round, store)
 
-/* All of int8 from the zero point on, which saturating clamps to: what is rounded otherwise is below it. */
-#define TINYFUSE_COLUMNS_RECTIFIED(by)                                                             \
-    by("vdup.16 q5, r2\n\t", "",                                                                   \
+/* What saturating clamps to. */
+#define TINYFUSE_COLUMNS_SATURATE(by, round)                                                       \
+    by("vdup.16 q5, r2\n\t", round,                                                                \
        "vqadd.s16 q2, q2, q5\n\t"                                                                  \
        "vqmovnb.s16 q2, q2\n\t")
 
 /* Any outputs. */
-#define TINYFUSE_COLUMNS_CLAMPED(by)                                                               \
+#define TINYFUSE_COLUMNS_CLAMP(by)                                                                 \
     by("ldrd r3, r4, [r0, %[act_min]]\n\t"                                                         \
        "vdup.16 q5, r3\n\t"                                                                        \
        "vdup.16 q6, r4\n\t",                                                                       \
@@ -222,36 +232,37 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_columns_plane) == TINYFUSE_COL
        "vmax.s16 q2, q2, q5\n\t"                                                                   \
        "vmin.s16 q2, q2, q6\n\t")
 
-TINYFUSE_SHARED void tinyfuse_columns_rectified(tinyfuse_columns *chunk)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_columns *, job, chunk);
-    TINYFUSE_COLUMNS_RECTIFIED(TINYFUSE_COLUMNS_BY_SIXTEEN);
-}
+#define TINYFUSE_COLUMNS_FORMS(name, by)                                                           \
+    TINYFUSE_SHARED void name##_each(tinyfuse_columns *chunk)                                      \
+    {                                                                                              \
+        TINYFUSE_ARGUMENT(tinyfuse_columns *, job, chunk);                                         \
+        TINYFUSE_COLUMNS_CLAMP(by);                                                                \
+    }                                                                                              \
+    TINYFUSE_SHARED void name##_saturated(tinyfuse_columns *chunk)                                 \
+    {                                                                                              \
+        TINYFUSE_ARGUMENT(tinyfuse_columns *, job, chunk);                                         \
+        TINYFUSE_COLUMNS_SATURATE(by, TINYFUSE_COLUMNS_ROUND_AWAY);                                \
+    }                                                                                              \
+    TINYFUSE_SHARED void name##_rectified(tinyfuse_columns *chunk)                                 \
+    {                                                                                              \
+        TINYFUSE_ARGUMENT(tinyfuse_columns *, job, chunk);                                         \
+        TINYFUSE_COLUMNS_SATURATE(by, TINYFUSE_COLUMNS_ROUND_UP);                                  \
+    }
+TINYFUSE_COLUMNS_FORMS(tinyfuse_columns, TINYFUSE_COLUMNS_BY_SIXTEEN)
+TINYFUSE_COLUMNS_FORMS(tinyfuse_fewer_columns, TINYFUSE_COLUMNS_BY_EIGHT)
 
-TINYFUSE_SHARED void tinyfuse_columns_clamped(tinyfuse_columns *chunk)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_columns *, job, chunk);
-    TINYFUSE_COLUMNS_CLAMPED(TINYFUSE_COLUMNS_BY_SIXTEEN);
-}
+/* Of the functions of a name, the one of a constant form. */
+#define TINYFUSE_COLUMNS_OF(form, name)                                                            \
+    ((form) == TINYFUSE_COLUMNS_RECTIFIED   ? name##_rectified                                     \
+     : (form) == TINYFUSE_COLUMNS_SATURATED ? name##_saturated                                     \
+                                            : name##_each)
 
-TINYFUSE_SHARED void tinyfuse_fewer_columns_rectified(tinyfuse_columns *chunk)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_columns *, job, chunk);
-    TINYFUSE_COLUMNS_RECTIFIED(TINYFUSE_COLUMNS_BY_EIGHT);
-}
-
-TINYFUSE_SHARED void tinyfuse_fewer_columns_clamped(tinyfuse_columns *chunk)
-{
-    TINYFUSE_ARGUMENT(tinyfuse_columns *, job, chunk);
-    TINYFUSE_COLUMNS_CLAMPED(TINYFUSE_COLUMNS_BY_EIGHT);
-}
-
-TINYFUSE_INLINE void tinyfuse_columns_chunk(tinyfuse_columns *job, int32_t at_once, int rectified)
+TINYFUSE_INLINE void tinyfuse_columns_chunk(tinyfuse_columns *job, int32_t at_once, int form)
 {
     if (at_once == TINYFUSE_COLUMNS_CHANNELS) {
-        (rectified ? tinyfuse_columns_rectified : tinyfuse_columns_clamped)(job);
+        TINYFUSE_COLUMNS_OF(form, tinyfuse_columns)(job);
     } else {
-        (rectified ? tinyfuse_fewer_columns_rectified : tinyfuse_fewer_columns_clamped)(job);
+        TINYFUSE_COLUMNS_OF(form, tinyfuse_fewer_columns)(job);
     }
 }
 
@@ -307,12 +318,12 @@ TINYFUSE_INLINE int8_t tinyfuse_columns_output(const tinyfuse_columns *job, int3
                                   job->act_min, job->act_max);
 }
 
-TINYFUSE_SHARED void tinyfuse_columns_chunk(tinyfuse_columns *job, int32_t at_once, int rectified)
+TINYFUSE_SHARED void tinyfuse_columns_chunk(tinyfuse_columns *job, int32_t at_once, int form)
 {
     const int32_t column_bytes = TINYFUSE_COLUMNS_WORD * at_once;
     const tinyfuse_columns_plane *plane;
     int32_t c, i, x;
-    (void)rectified;
+    (void)form;
     for (c = 0; job->channels_left > 0; c += at_once) {
         const int32_t channels = tinyfuse_min(job->channels_left, at_once);
         for (plane = job->planes; plane != job->planes_end; ++plane) {
@@ -395,14 +406,14 @@ TINYFUSE_INLINE void tinyfuse_columns_window(const tinyfuse_conv *p, const int8_
 }
 
 /* Output row y. Reads only the input rows of y's own window, writes only out_row, which must not overlap them.
-   `at_once`, a constant: the channels at a time. `rectified`, a constant: the clamp is all of int8 from the zero point
-   on; else no channel's shift is 0. scratch, aligned to 4: a tinyfuse_columns with its planes, of which there are
-   `stride_w`, at most `kernel_w` and two; then the columns that a chunk of outputs reads: each plane, columns that lie
-   stride_w apart, has outputs + (kernel_w - 1) / stride_w of them, a word for each of `at_once` channels. */
+   Constants: `at_once`, the channels at a time, and `form`. scratch, aligned to 4: a tinyfuse_columns with its planes, of
+   which there are `stride_w`, at most `kernel_w` and two; then the columns that a chunk of outputs reads: each plane,
+   columns that lie stride_w apart, has outputs + (kernel_w - 1) / stride_w of them, a word for each of `at_once`
+   channels. */
 TINYFUSE_SHARED void tinyfuse_depthwise_columns_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                                        int8_t *out_row, const int8_t *weights,
                                                        const int32_t *channels, void *scratch, int32_t at_once,
-                                                       int rectified)
+                                                       int form)
 {
     tinyfuse_columns *const job = (tinyfuse_columns *)TINYFUSE_WITH_POINTERS(scratch, sizeof *job);
     const int32_t stride = p->stride_w, planes = tinyfuse_min(stride, p->kernel_w);
@@ -440,7 +451,7 @@ TINYFUSE_SHARED void tinyfuse_depthwise_columns_row_s8(const tinyfuse_conv *p, c
             tinyfuse_columns_place(p, x, job->outputs, k, columns + k * plane_bytes, column_bytes, job->planes + k,
                                    stood + k);
         }
-        tinyfuse_columns_chunk(job, at_once, rectified);
+        tinyfuse_columns_chunk(job, at_once, form);
     }
 }
 

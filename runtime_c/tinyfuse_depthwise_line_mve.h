@@ -114,13 +114,7 @@ typedef struct {
                    "vmov q3[3], q3[1], r6, lr\n\t"                                                 \
                    "ldm r7!, {r0, r2, r4}\n\t"                                                     \
                    "vadd.i32 q2, q2, r0\n\t"                                                       \
-                   "vadd.i32 q3, q3, r0\n\t"                                                       \
-                   "vqrdmulh.s32 q2, q2, r2\n\t"                                                   \
-                   "vqrdmulh.s32 q3, q3, r2\n\t" round                                             \
-                   "vrshl.s32 q2, r4\n\t"                                                          \
-                   "vrshl.s32 q3, r4\n\t"                                                          \
-                   "vqmovnb.s32 q2, q2\n\t"                                                        \
-                   "vqmovnt.s32 q2, q3\n\t"                                                        \
+                   "vadd.i32 q3, q3, r0\n\t" round                                                        \
                    "vqadd.s16 q2, q2, r11\n\t" clamp                                               \
                    "vpst\n\t"                                                                      \
                    "vstrbt.16 q2, [r3, q4]\n\t"                                                    \
@@ -147,12 +141,24 @@ typedef struct {
                      TINYFUSE_LINE_FIELD(weights), TINYFUSE_LINE_FIELD(act_min)                    \
                    : TINYFUSE_ASM_CLOBBERS, TINYFUSE_CLOBBERS_P0 "q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7")
 
-/* VRSHL rounds halves up, so that a negative value is first lowered by one. */
+/* Sums q2 and q3 times r2, shifted by r4, to 16 bits in q2. VRSHL rounds halves up, so that a negative value is first
+   lowered by one (tinyfuse_four_mve.h). */
+#define TINYFUSE_LINE_ROUND_UP                                                                     \
+    "vqrdmulh.s32 q2, q2, r2\n\t"                                                                  \
+    "vqrdmulh.s32 q3, q3, r2\n\t"                                                                  \
+    "vrshl.s32 q2, r4\n\t"                                                                         \
+    "vrshl.s32 q3, r4\n\t"                                                                         \
+    "vqmovnb.s32 q2, q2\n\t"                                                                       \
+    "vqmovnt.s32 q2, q3\n\t"
 #define TINYFUSE_LINE_ROUND_AWAY                                                                   \
     "vshr.s32 q0, q2, #31\n\t"                                                                     \
-    "vadd.i32 q2, q2, q0\n\t"                                                                      \
-    "vshr.s32 q0, q3, #31\n\t"                                                                     \
-    "vadd.i32 q3, q3, q0\n\t"
+    "vqrdmlah.s32 q0, q2, r2\n\t"                                                                  \
+    "vshr.s32 q2, q3, #31\n\t"                                                                     \
+    "vqrdmlah.s32 q2, q3, r2\n\t"                                                                  \
+    "vrshl.s32 q0, r4\n\t"                                                                         \
+    "vrshl.s32 q2, r4\n\t"                                                                         \
+    "vqmovnt.s32 q2, q2\n\t"                                                                       \
+    "vqmovnb.s32 q2, q0\n\t"
 
 TINYFUSE_SHARED void tinyfuse_line_each(tinyfuse_line_job *job)
 {
@@ -175,7 +181,7 @@ TINYFUSE_SHARED void tinyfuse_line_saturated(tinyfuse_line_job *job)
 TINYFUSE_SHARED void tinyfuse_line_rectified(tinyfuse_line_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_line_job *, arguments, job);
-    TINYFUSE_LINE_ALL("", "", "vqmovnb.s16 q2, q2\n\t");
+    TINYFUSE_LINE_ALL("", TINYFUSE_LINE_ROUND_UP, "vqmovnb.s16 q2, q2\n\t");
 }
 
 #else

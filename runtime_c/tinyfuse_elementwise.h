@@ -128,13 +128,17 @@ TINYFUSE_INLINE int32x4_t tinyfuse_add4(const tinyfuse_binary *p, int32x4_t a, i
     return tinyfuse_binary_stored4(tinyfuse_scale_down4(high, -p->out_shift), p);
 }
 
-/* out_shift is at most 0. */
 TINYFUSE_INLINE int32x4_t tinyfuse_mul4(const tinyfuse_binary *p, int32x4_t a, int32x4_t b)
 {
     const int32x4_t product =
         vmulq_s32(vsubq_n_s32(a, p->a_zero_point), vsubq_n_s32(b, p->b_zero_point));
-    const int32x4_t high = vqrdmulhq_n_s32(product, p->out_multiplier);
-    return tinyfuse_binary_stored4(tinyfuse_scale_down4(high, -p->out_shift), p);
+    if (p->out_shift > 0) {
+        /* 255 * 255 * 2^15, the most that is shifted to the left, fits int32 */
+        const int32x4_t shifted = vshlq_r_s32(product, p->out_shift);
+        return tinyfuse_binary_stored4(vqrdmulhq_n_s32(shifted, p->out_multiplier), p);
+    }
+    return tinyfuse_binary_stored4(
+        tinyfuse_scale_down4(vqrdmulhq_n_s32(product, p->out_multiplier), -p->out_shift), p);
 }
 
 /* `element` of a and b into out, eight at a time; i becomes how many were computed. */
@@ -179,9 +183,7 @@ TINYFUSE_INLINE void tinyfuse_mul_s8(const tinyfuse_binary *p, const int8_t *a, 
 {
     int32_t i = 0;
 #if TINYFUSE_MVE
-    if (p->out_shift <= 0) {
-        TINYFUSE_VECTOR_ELEMENTS(tinyfuse_mul4)
-    }
+    TINYFUSE_VECTOR_ELEMENTS(tinyfuse_mul4)
 #endif
     for (; i < count; ++i) {
         out[i] = tinyfuse_mul_one(p, a[i], b[i]);

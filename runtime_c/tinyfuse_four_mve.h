@@ -61,19 +61,31 @@ typedef struct {
     "vmov q1[2], q1[0], r8, r12\n\t"                                                               \
     "vmov q1[3], q1[1], r10, lr\n\t"
 
-/* Sums of q0 and q1 to outputs in 16 bits, in turn, in q0. The register `channels` goes on to the next two; `round` is in
-   front of the shifts. */
+/* Sums of q0 and q1 to outputs in 16 bits, in turn, in q0. The register `channels` goes on to the next two; `round`: AWAY
+   or HALVES_UP, what halves are rounded to. Uses q3. */
 #define TINYFUSE_FOUR_SCALE(channels, zero_point, round)                                           \
     "ldm " channels "!, {r0, r2, r4, r6, r8, r10}\n\t"                                             \
     "vadd.i32 q0, q0, r0\n\t"                                                                      \
-    "vadd.i32 q1, q1, r6\n\t"                                                                      \
+    "vadd.i32 q1, q1, r6\n\t" TINYFUSE_FOUR_SCALE_##round                                          \
+    "vqadd.s16 q0, q0, " zero_point "\n\t"
+#define TINYFUSE_FOUR_SCALE_HALVES_UP                                                                     \
     "vqrdmulh.s32 q0, q0, r2\n\t"                                                                  \
-    "vqrdmulh.s32 q1, q1, r8\n\t" round                                                            \
+    "vqrdmulh.s32 q1, q1, r8\n\t"                                                                  \
     "vrshl.s32 q0, r4\n\t"                                                                         \
     "vrshl.s32 q1, r10\n\t"                                                                        \
     "vqmovnb.s32 q0, q0\n\t"                                                                       \
-    "vqmovnt.s32 q0, q1\n\t"                                                                       \
-    "vqadd.s16 q0, q0, " zero_point "\n\t"
+    "vqmovnt.s32 q0, q1\n\t"
+/* VRSHL rounds halves up, so that a negative value is first lowered by one: what is multiplied is added to its sign. A
+   value of 0 is lowered, too, where a negative sum gives it; any right shift makes that 0 again. */
+#define TINYFUSE_FOUR_SCALE_HALVES_AWAY                                                                   \
+    "vshr.s32 q3, q1, #31\n\t"                                                                     \
+    "vqrdmlah.s32 q3, q1, r8\n\t"                                                                  \
+    "vshr.s32 q1, q0, #31\n\t"                                                                     \
+    "vqrdmlah.s32 q1, q0, r2\n\t"                                                                  \
+    "vrshl.s32 q3, r10\n\t"                                                                        \
+    "vrshl.s32 q1, r4\n\t"                                                                         \
+    "vqmovnb.s32 q0, q1\n\t"                                                                       \
+    "vqmovnt.s32 q0, q3\n\t"
 /* VRSHL rounds halves up, so that a negative value is first lowered by one. */
 #define TINYFUSE_FOUR_ROUND_AWAY(v)                                                                \
     "vshr.s32 " v ", q0, #31\n\t"                                                                  \
@@ -329,21 +341,21 @@ TINYFUSE_INLINE void tinyfuse_fours_one(tinyfuse_fours *job, int form)
 TINYFUSE_SHARED void tinyfuse_fours_deep_each(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
-    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_TURNS, TINYFUSE_FOUR_REST, TINYFUSE_FOUR_ROUND_AWAY("q3"),
+    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_TURNS, TINYFUSE_FOUR_REST, HALVES_AWAY,
                         TINYFUSE_FOUR_CLAMP);
 }
 
 TINYFUSE_SHARED void tinyfuse_fours_deep_saturated(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
-    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_TURNS, TINYFUSE_FOUR_REST, TINYFUSE_FOUR_ROUND_AWAY("q3"),
+    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_TURNS, TINYFUSE_FOUR_REST, HALVES_AWAY,
                         TINYFUSE_FOUR_SATURATE);
 }
 
 TINYFUSE_SHARED void tinyfuse_fours_deep_rectified(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
-    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_TURNS, TINYFUSE_FOUR_REST, "",
+    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_TURNS, TINYFUSE_FOUR_REST, HALVES_UP,
                         TINYFUSE_FOUR_SATURATE);
 }
 
@@ -351,56 +363,56 @@ TINYFUSE_SHARED void tinyfuse_fours_deep_rectified(tinyfuse_fours *job)
 TINYFUSE_SHARED void tinyfuse_fours_whole_each(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
-    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_TURNS, "", TINYFUSE_FOUR_ROUND_AWAY("q3"), TINYFUSE_FOUR_CLAMP);
+    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_TURNS, "", HALVES_AWAY, TINYFUSE_FOUR_CLAMP);
 }
 
 TINYFUSE_SHARED void tinyfuse_fours_whole_saturated(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
-    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_TURNS, "", TINYFUSE_FOUR_ROUND_AWAY("q3"), TINYFUSE_FOUR_SATURATE);
+    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_TURNS, "", HALVES_AWAY, TINYFUSE_FOUR_SATURATE);
 }
 
 TINYFUSE_SHARED void tinyfuse_fours_whole_rectified(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
-    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_TURNS, "", "", TINYFUSE_FOUR_SATURATE);
+    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_TURNS, "", HALVES_UP, TINYFUSE_FOUR_SATURATE);
 }
 
 /* The same, at most a turn. */
 TINYFUSE_SHARED void tinyfuse_fours_turn_each(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
-    TINYFUSE_FOURS_DEEP("", "", "", TINYFUSE_FOUR_ROUND_AWAY("q3"), TINYFUSE_FOUR_CLAMP);
+    TINYFUSE_FOURS_DEEP("", "", "", HALVES_AWAY, TINYFUSE_FOUR_CLAMP);
 }
 
 TINYFUSE_SHARED void tinyfuse_fours_turn_saturated(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
-    TINYFUSE_FOURS_DEEP("", "", "", TINYFUSE_FOUR_ROUND_AWAY("q3"), TINYFUSE_FOUR_SATURATE);
+    TINYFUSE_FOURS_DEEP("", "", "", HALVES_AWAY, TINYFUSE_FOUR_SATURATE);
 }
 
 TINYFUSE_SHARED void tinyfuse_fours_turn_rectified(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
-    TINYFUSE_FOURS_DEEP("", "", "", "", TINYFUSE_FOUR_SATURATE);
+    TINYFUSE_FOURS_DEEP("", "", "", HALVES_UP, TINYFUSE_FOUR_SATURATE);
 }
 
 TINYFUSE_SHARED void tinyfuse_fours_narrow_each(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
-    TINYFUSE_FOURS_NARROW("", TINYFUSE_FOUR_ROUND_AWAY("q3"), TINYFUSE_FOUR_CLAMP_NARROW);
+    TINYFUSE_FOURS_NARROW("", HALVES_AWAY, TINYFUSE_FOUR_CLAMP_NARROW);
 }
 
 TINYFUSE_SHARED void tinyfuse_fours_narrow_saturated(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
-    TINYFUSE_FOURS_NARROW("", TINYFUSE_FOUR_ROUND_AWAY("q3"), TINYFUSE_FOUR_SATURATE);
+    TINYFUSE_FOURS_NARROW("", HALVES_AWAY, TINYFUSE_FOUR_SATURATE);
 }
 
 TINYFUSE_SHARED void tinyfuse_fours_narrow_rectified(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
-    TINYFUSE_FOURS_NARROW("", "", TINYFUSE_FOUR_SATURATE);
+    TINYFUSE_FOURS_NARROW("", HALVES_UP, TINYFUSE_FOUR_SATURATE);
 }
 
 /* All channels of the job's pixels. */

@@ -5,7 +5,7 @@
 
 #include "tinyfuse_matmul.h"
 
-/* The bounded form's multiplier and shift (tinyfuse_requantize.h). */
+/* The bounded form's multiplier and shift, in lanes those of sums in 256ths (tinyfuse_requantize.h). */
 typedef struct {
     int32_t multiplier, shift;
 } tinyfuse_dense_scale;
@@ -63,16 +63,18 @@ typedef char tinyfuse_check_dense_fours[offsetof(tinyfuse_dense_fours, weights) 
     TINYFUSE_DENSE_OUTPUT(form, "r3", "r9")                   \
     TINYFUSE_DENSE_OUTPUT(form, "r4", "r10")                  \
     TINYFUSE_DENSE_OUTPUT(form, "r5", "r11")
-/* tinyfuse_requantize_bounded: r6 rounding, r7 bytes to the next scale, r8 scale, r9 output; r11 multiplier,
-   r12 shift, lr rounding << shift */
-#define TINYFUSE_DENSE_SCALE_WIDE(sum) ""
-#define TINYFUSE_DENSE_SCALE_LANES(sum) "asr " sum ", #8\n\t"
+/* tinyfuse_requantize_bounded, in lanes tinyfuse_requantize_256ths: r6 rounding, r7 bytes to the next scale, r8 scale, r9
+   output; r11 multiplier, r12 shift, lr rounding << shift */
+#define TINYFUSE_DENSE_TERM_WIDE(sum)           \
+    "add lr, " sum "\n\t"                       \
+    "add lr, lr, " sum ", asr #31\n\t"
+#define TINYFUSE_DENSE_TERM_LANES(sum)          \
+    "asr " sum ", #7\n\t"                       \
+    "sub lr, lr, " sum ", lsr #31\n\t"
 #define TINYFUSE_DENSE_STORE(form, sum)                             \
-    "ldrd r11, r12, [r8]\n\t" TINYFUSE_DENSE_SCALE_##form(sum)      \
+    "ldrd r11, r12, [r8]\n\t"                                       \
     "add r8, r7\n\t"                                                \
-    "lsl lr, r6, r12\n\t"                                           \
-    "add lr, " sum "\n\t"                                           \
-    "add lr, lr, " sum ", asr #31\n\t"                              \
+    "lsl lr, r6, r12\n\t" TINYFUSE_DENSE_TERM_##form(sum)           \
     "smmlar " sum ", " sum ", r11, lr\n\t"                          \
     "asr " sum ", r12\n\t"                                          \
     "ssat " sum ", #8, " sum ", asr #1\n\t"                         \
@@ -175,9 +177,9 @@ TINYFUSE_INLINE void tinyfuse_dense_fours_c(const tinyfuse_dense_fours *p, int c
         }
 #define TINYFUSE_DENSE_STORE_C(sum)                                                                    \
     {                                                                                                  \
-        const int32_t value = form == TINYFUSE_LANES ? (sum) >> 8 : (sum);                             \
-        *out++ = (int8_t)tinyfuse_requantize_bounded(value, scales->multiplier, scales->shift,         \
-                                                     rounding);                                     \
+        *out++ = (int8_t)(form == TINYFUSE_LANES                                                       \
+                              ? tinyfuse_requantize_256ths(sum, scales->multiplier, scales->shift, rounding)    \
+                              : tinyfuse_requantize_bounded(sum, scales->multiplier, scales->shift, rounding)); \
         scales = (const tinyfuse_dense_scale *)((uintptr_t)scales + (uintptr_t)p->scale_bytes);        \
     }
         TINYFUSE_DENSE_STORE_C(s0)

@@ -17,7 +17,7 @@
             bytes. Forms of bytes have int8 in the order of the input.
    weights  [out_c / 2][depth / 4][2][4] int8, then [depth] for the last of an odd count of channels;
             zeros beyond the layer's own depth. Aligned to 4.
-   channels [out_c] tinyfuse_step_line or tinyfuse_requant.
+   channels [out_c] tinyfuse_step_line or tinyfuse_requant, in lanes that of sums in 256ths.
 
    Outputs may be looked up before they are stored, in a table of 256 results, or in one a channel: what follows a layer
    element for element is then no pass of its own. A table is given by the address of the result of 0: those of -128 to
@@ -286,8 +286,9 @@ TINYFUSE_INLINE int8_t tinyfuse_channel_output(const void *channels, int32_t cha
         return (int8_t)tinyfuse_requantize_step_line(value, l->multiplier, rounding);
     } else {
         const tinyfuse_requant *const r = (const tinyfuse_requant *)channels + channel;
-        const int32_t value = form == TINYFUSE_LANES ? sum >> 8 : sum;
-        return (int8_t)tinyfuse_requantize_bounded(value, r->multiplier, r->shift, rounding);
+        return (int8_t)(form == TINYFUSE_LANES
+                            ? tinyfuse_requantize_256ths(sum, r->multiplier, r->shift, rounding)
+                            : tinyfuse_requantize_bounded(sum, r->multiplier, r->shift, rounding));
     }
 }
 
@@ -380,7 +381,13 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
     "ldr r12, [r0, #16]\n\t"
 #define TINYFUSE_OUTPUT_WIDE(n) TINYFUSE_OUTPUTS_BOUNDED(n, TINYFUSE_BOUNDED)
 #define TINYFUSE_BIASES_LANES TINYFUSE_BIASES_WIDE
-#define TINYFUSE_BOUNDED_256THS(s) "asr " s ", #8\n\t" TINYFUSE_BOUNDED(s)
+/* tinyfuse_requantize_256ths, in the same registers. */
+#define TINYFUSE_BOUNDED_256THS(s)          \
+    "asr " s ", #7\n\t"                     \
+    "sub lr, r12, " s ", lsr #31\n\t"       \
+    "smmlar " s ", " s ", r10, lr\n\t"      \
+    "asr " s ", r11\n\t"                    \
+    "ssat " s ", #8, " s ", asr #1\n\t"
 #define TINYFUSE_OUTPUT_LANES(n) TINYFUSE_OUTPUTS_BOUNDED(n, TINYFUSE_BOUNDED_256THS)
 
 /* Of a count of pixels: the end (r4) of the columns (r2), depth being r3; copies of the biases; stores, which

@@ -238,12 +238,6 @@ TINYFUSE_INLINE int32x4_t tinyfuse_merged_squared_difference4(const tinyfuse_bin
 
 TINYFUSE_INLINE int32x4_t tinyfuse_merged_mul4(const tinyfuse_binary *p, int32x4_t a, int32x4_t b)
 {
-    if (p->out_shift > 0) {
-        /* 255 * 255 * 2^15, the most that is shifted to the left, fits int32 */
-        const int32x4_t product = vmulq_s32(vsubq_n_s32(a, p->a_zero_point), vsubq_n_s32(b, p->b_zero_point));
-        const int32x4_t high = vqrdmulhq_n_s32(vshlq_r_s32(product, p->out_shift), p->out_multiplier);
-        return tinyfuse_binary_stored4(high, p);
-    }
     return tinyfuse_mul4(p, a, b);
 }
 

@@ -13,7 +13,7 @@
 
 /* Requantization of one output channel. General form: bias of the layer, real multiplier =
    multiplier / 2^31 * 2^shift. Bounded form: bias with -zero point * sum of weights folded in,
-   2 * multiplier - 2^32, and how far to shift right, less one. */
+   2 * multiplier - 2^32, and how far to shift right, less one. Of sums in 256ths: the same, but multiplier itself. */
 typedef struct {
     int32_t bias;
     int32_t multiplier;
@@ -96,6 +96,14 @@ TINYFUSE_INLINE int32_t tinyfuse_requantize_bounded(int32_t value, int32_t multi
 {
     const int32_t sum = value + (int32_t)((uint32_t)rounding << shift) + (value >> 31);
     return tinyfuse_halve_to_int8(tinyfuse_high_multiply_add(sum, value, multiplier) >> shift);
+}
+
+/* The same of an accumulator in 256ths, whose remainder is 0: doubled, it takes the multiplier as it is. Negative where the
+   accumulator is. */
+TINYFUSE_INLINE int32_t tinyfuse_requantize_256ths(int32_t value, int32_t multiplier, int32_t shift, int32_t rounding)
+{
+    const int32_t term = (int32_t)((uint32_t)rounding << shift) - (value < 0 ? 1 : 0);
+    return tinyfuse_halve_to_int8(tinyfuse_high_multiply_add(term, value >> 7, multiplier) >> shift);
 }
 
 /* --- the step line ---------------------------------------------------------------------------------

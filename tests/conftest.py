@@ -1,5 +1,6 @@
 """Options of the test runs, and what they share."""
 
+import once_a_run
 import pytest
 from compile_cache import cached_in
 from hypothesis import settings
@@ -32,10 +33,10 @@ def pytest_collection_modifyitems(config, items):
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _compile_cache(tmp_path_factory, request):
-    """Firmware's files are compiled once a run, by whichever worker."""
+def _made_once_a_run(tmp_path_factory, request):
+    """Firmware's files are compiled, and the modules of compiler_modules.py planned, by whichever worker comes first."""
     base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if hasattr(request.config, "workerinput") else base) / "compiled"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Compiler, "run", cached_in(folder, Compiler.run))
+    shared = base.parent if hasattr(request.config, "workerinput") else base
+    with pytest.MonkeyPatch.context() as patch, once_a_run.kept_in(shared / "made"):
+        patch.setattr(Compiler, "run", cached_in(shared / "compiled", Compiler.run))
         yield

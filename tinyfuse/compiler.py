@@ -16,6 +16,7 @@ from tinyfuse.kernels.base import Context
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.plan.checker import verify_plan
+from tinyfuse.plan.rows import USUAL_RINGS, RingModes
 from tinyfuse.rewrite import BEFORE_CHECK
 from tinyfuse.schedule.banks import in_banks
 from tinyfuse.schedule.build import Builder
@@ -190,11 +191,11 @@ def plan_groups(
     groups: Sequence[Sequence[Op]],
     context: Context,
     options: Options,
-    fixed: frozenset[int] = frozenset(),
+    rings: RingModes = USUAL_RINGS,
 ) -> Plan:
-    """The plan that runs `graph` (what the rewrites made of `source`) in these fusion groups; in those whose numbers
-    are `fixed`, no ring slides."""
-    plan = Builder(source, options).plan(Variant(graph, context), groups, fixed)
+    """The plan that runs `graph` (what the rewrites made of `source`) in these fusion groups, whose rings lie as
+    `rings` has it."""
+    plan = Builder(source, options).plan(Variant(graph, context), groups, rings)
     verify_plan(plan)
     return plan
 

@@ -1,8 +1,9 @@
 """Where templates/, targets/ and runtime_c/ are: beside the package in a checkout, inside it in
-an install (pyproject.toml maps them there)."""
+an install (pyproject.toml maps them there). And where what takes long to make is kept."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 #: the folder of the package itself
@@ -15,3 +16,16 @@ def resource_dir(name: str) -> Path:
         if (base / name).is_dir():
             return base / name
     raise AssertionError(f"this installation lacks its {name} folder")
+
+
+def cache_folder(name: str) -> Path:
+    """The folder `name` of tinyfuse's cache, in XDG_CACHE_HOME. It need not exist, and whoever has no home has one that
+    can't: to read and to write there are an OSError then."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or _home() / ".cache") / "tinyfuse" / name
+
+
+def _home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError:  # a container's user whose number has no name
+        return Path(os.devnull)

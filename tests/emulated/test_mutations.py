@@ -169,7 +169,7 @@ class Subject:
         shutil.rmtree(work, ignore_errors=True)
         try:
             with patch.object(module, "emit", lambda plan: files):
-                firmware = module.build_module(plan, None, self.inputs, "qemu", "O1", work, FRAMES, debug=False)
+                firmware = module.build_module(plan, None, self.inputs, "qemu", "O0", work, FRAMES, debug=False)
             outcome = machine.run(firmware, SECONDS)
         except TinyfuseError as error:
             return str(error)

@@ -18,6 +18,7 @@ from tinyfuse.kernels.base import Context
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.plan.checker import _Player
+from tinyfuse.plan.rows import RingModes
 from tinyfuse.rewrite import rewrite
 from tinyfuse.rewrite.feed_rows import feed_rows
 from tinyfuse.schedule.search import pareto_front
@@ -49,7 +50,7 @@ def test_rings_of_many_rows_slide_and_save_bytes() -> None:
     assert sliding(plan) and set(sliding(plan)) == {3}
     still = plan_groups(
         plan.source, plan.graph, [list(group.ops) for group in plan.groups], plan.context, plan.options,
-        fixed=frozenset(range(len(plan.groups))),
+        rings=RingModes(fixed=frozenset(range(len(plan.groups)))),
     )  # fmt: skip
     assert not sliding(still)
     assert plan.arena_bytes < still.arena_bytes

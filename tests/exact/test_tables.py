@@ -36,8 +36,19 @@ def table(shape: tuple[int, ...], dtype: str, channels: bool, clamps: bool = Fal
                     tensor(shape, dtype=dtype), Table(()))  # fmt: skip
 
 
-#: images whose rows are vectors, and rests beside them; channels by fours, and rests; other ranks
-SHAPES = ((1, 3, 4, 8), (1, 2, 5, 13), (1, 4, 1, 3), (1, 2, 1, 1), (2, 3, 2, 4), (5, 7), (300,), ())
+#: images whose rows are vectors, and rests beside them, sixteens of channels; channels by fours, and rests; other ranks
+SHAPES = (
+    (1, 3, 4, 8),
+    (1, 2, 5, 13),
+    (1, 3, 5, 16),
+    (2, 3, 48),
+    (1, 4, 1, 3),
+    (1, 2, 1, 1),
+    (2, 3, 2, 4),
+    (5, 7),
+    (300,),
+    (),
+)
 
 
 @pytest.mark.parametrize("target", (*TARGETS, "cortex-m0plus"))

@@ -181,10 +181,10 @@ def test_large_files_are_not_called_damaged() -> None:
 def test_rows_beyond_16_bits_are_exact() -> None:
     """Audio: one column, more rows than any 16-bit number counts, and than were once allowed together."""
     sketch = Sketch(4)
-    x = sketch.value((1, 70_000, 1, 1))
+    x = sketch.value((1, 66_000, 1, 1))
     data = sketch.build([x], [sketch.conv(x, 2, (9, 1), (2, 1))])
-    assert_reference_is_tflm(data, runs=2)
-    assert_exact(plan_of(data), runs=2)
+    assert_reference_is_tflm(data, runs=1)
+    assert_exact(plan_of(data), runs=1)
 
 
 # --- whatever the interpreter runs is not damaged ----------------------------------------------
@@ -223,10 +223,10 @@ def test_no_mutant_that_tflm_runs_is_called_damaged(tmp_path: Path) -> None:
     starts += [model_of(op) for cases in NAMED.values() for op in islice(cases.values(), 1)]
     damaged = refused = 0
     for number, data in enumerate(starts):
-        for mutant in islice(structural_mutants(data, 77 + number), 40):
+        for mutant in islice(structural_mutants(data, 77 + number), 20):
             error = reasons(mutant)
             refused += error is not None
             if error is not None and "damaged" in str(error):
                 damaged += 1
                 assert not tflm_runs(mutant, tmp_path), str(error)
-    assert refused > 100
+    assert refused > 50

@@ -29,6 +29,7 @@ from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.report.pareto import pareto_json
 from tinyfuse.report.report_json import JsonObject, plan_envelope, report_json
+from tinyfuse.schedule import choose_step
 from tinyfuse.targets import load_target
 
 #: names that would end a script, be markup, or turn the text round them
@@ -244,9 +245,12 @@ def test_it_works_for_a_mouse(browser: Browser, hostile: JsonObject, tmp_path: P
     assert {address.split("?")[0] for address in browser.requests} <= {(tmp_path / "report.html").as_uri()}
 
 
-def test_a_sliding_window_is_chosen_by_arena_and_state(browser: Browser, tmp_path: Path) -> None:
+def test_a_sliding_window_is_chosen_by_arena_and_state(
+    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Both together are the axis of the choices, and the whole model stands beside a step."""
-    source = read_tflite("m.tflite", padded())
+    monkeypatch.setattr(choose_step, "_PLANNED", 3)
+    source = read_tflite("m.tflite", padded(13))
     plan = compile_graph(source, load_target("cortex-m4"), Options("net", slide=2))
     whole = compile_graph(source, load_target("cortex-m4"), Options("net"))
     data = data_of(plan)
@@ -254,7 +258,7 @@ def test_a_sliding_window_is_chosen_by_arena_and_state(browser: Browser, tmp_pat
     assert len({point["state_bytes"] for point in data["pareto"]}) > 2
     browser.open(_page(tmp_path, data))
     assert "Whole model" in text(browser, "#cards")
-    assert "a step brings 2 of 21 frames" in text(browser, "#cards")
+    assert "a step brings 2 of 13 frames" in text(browser, "#cards")
     assert "arena and state, bytes" in text(browser, "#pareto .chart")
     assert f"--optimize {plan.options.optimize}" in text(browser, "#pareto .command")
     columns = browser.value("[...document.querySelectorAll('#pareto th')].map((e) => e.textContent)")

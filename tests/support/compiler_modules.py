@@ -23,6 +23,7 @@ from control_flow_models import STREAMS as CONTROL_FLOW_STREAMS
 from conv_cases import FAMILIES as CONVOLUTIONS
 from conv_cases import Shape, make_op, of_int4, options_of
 from executors import grouped_plan, plan_of
+from once_a_run import once_a_run
 from random_graphs import Sketch
 from signal_models import SIGNAL_MODELS
 from sliding_models import padded
@@ -37,6 +38,7 @@ from tflite_builder import ModelBuilder
 from tiled_networks import tiled_plan
 from uint8_models import CASES as UINT8
 
+from tinyfuse.api.pickled import plan_from_bytes, plan_to_bytes
 from tinyfuse.compiler import compile_graph
 from tinyfuse.ir import Graph, Op
 from tinyfuse.kernels.base import Context
@@ -83,6 +85,11 @@ _OPERATORS = 8
 def modules(target: str, turn: int = 0, turns: int = 1) -> list[Plan]:
     """Plans for the target: an operator for each kernel and path, several side by side; what rewrites make;
     streams; rows that are fed. Of so many `turns` one makes every so-manieth plan alone."""
+    return [plan_from_bytes(data) for data in _modules(target, turn, turns)]
+
+
+@once_a_run
+def _modules(target: str, turn: int, turns: int) -> list[bytes]:
     one_each, counted = _one_each(target), load_target(target).cycle_table is not None
     apart, ram = {"kernels": "tinyfuse", "fusion": "none"}, {"kernels": "tinyfuse", "optimize": "ram"}
     chosen = [op for op in convolutions() if op.kind == "CONV_2D"][:6]
@@ -117,7 +124,7 @@ def modules(target: str, turn: int = 0, turns: int = 1) -> list[Plan]:
         partial(_side_by_side, [*loops(LOOPS), *wide_loops(LOOPS, "int16"), *wide_loops(LOOPS, "float32")], target),
         *(partial(_side_by_side, found, target) for found in [_looked_up(target)] if found),
     ]  # fmt: skip
-    return named_apart([make() for make in makers[turn::turns]])
+    return [plan_to_bytes(plan) for plan in named_apart([make() for make in makers[turn::turns]])]
 
 
 def _tabled(to_int16: bool) -> bytes:
@@ -267,14 +274,15 @@ def layers_to_join() -> Iterator[Op]:
 
 
 def layers_for_helium() -> Iterator[Op]:
-    """Rectified and not: depthwise layers wide enough for chunks of columns, and convolutions by runs. A 1x1 convolution
-    whose outputs may lie over its inputs."""
+    """Rectified, saturated and clamped: depthwise layers wide enough for chunks of columns; rectified and not: convolutions
+    by runs. A 1x1 convolution whose outputs may lie over its inputs."""
     rng = np.random.default_rng(8)
     yield make_op(Shape("CONV_2D", 3, 5, 8, 9), rng)
-    for kind, stride, zero_point in (
-        ("DEPTHWISE_CONV_2D", 1, -128), ("DEPTHWISE_CONV_2D", 2, 3), ("CONV_2D", 2, -128), ("CONV_2D", 2, 3)
+    for kind, stride, zero_point, activation in (
+        ("DEPTHWISE_CONV_2D", 1, -128, "NONE"), ("DEPTHWISE_CONV_2D", 2, 3, "NONE"), ("DEPTHWISE_CONV_2D", 1, 3, "RELU"),
+        ("CONV_2D", 2, -128, "NONE"), ("CONV_2D", 2, 3, "NONE"),
     ):  # fmt: skip
-        op = make_op(Shape(kind, 4, 16, 16, 16, (3, 3), (stride, stride)), rng)
+        op = make_op(Shape(kind, 4, 16, 16, 16, (3, 3), (stride, stride), activation=activation), rng)
         yield replace(op, outputs=(replace(op.output, quant=replace(op.output.quant, zero_point=(zero_point,))),))
 
 

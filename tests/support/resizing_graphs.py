@@ -15,6 +15,8 @@ from tinyfuse.kernels.base import Context
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.plan.places import is_alias
+from tinyfuse.plan.rows import RingModes
+from tinyfuse.rewrite.feed_rows import feed_rows
 from tinyfuse.schedule.legality import Legality
 from tinyfuse.targets import load_target
 
@@ -86,12 +88,16 @@ def longest_groups(graph: Graph, context: Context) -> list[list[Op]]:
     return groups
 
 
-def longest_plans(data: Sequence[bytes], slide: bool, target: str = "host") -> list[Plan]:
-    """Plans of models in their longest groups, whose rings may slide or stay."""
-    context, plans = Context(load_target(target)), []
+def longest_plans(
+    data: Sequence[bytes], slide: bool = True, target: str = "host", stack: bool = False, **options
+) -> list[Plan]:
+    """Plans of models in their longest groups, whose rings may slide or stay, or lie in a stack."""
+    context, plans = Context(load_target(target), step=options.get("step", False)), []
     for model in data:
         graph = read_tflite("model.tflite", model)
-        groups = longest_groups(graph, context)
-        fixed = frozenset() if slide else frozenset(range(len(groups)))
-        plans.append(plan_groups(graph, graph, groups, context, Options("net"), fixed))
+        fed = feed_rows(graph) if options.get("feed_rows") else graph
+        groups = longest_groups(fed, context)
+        every = frozenset(range(len(groups)))
+        rings = RingModes(frozenset() if slide else every, every if stack else frozenset())
+        plans.append(plan_groups(graph, fed, groups, context, Options("net", **options), rings))
     return plans

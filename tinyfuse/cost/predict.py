@@ -3,10 +3,13 @@ search (which then needs a number all the same)."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Collection
+
 from tinyfuse.cost.table import CostTable, counted_table, instructions_table
 from tinyfuse.kernels.base import Context
 from tinyfuse.plan import Group, Plan, Stage
-from tinyfuse.plan.rows import Stream
+from tinyfuse.plan.rows import RingModes, Stream
 
 #: what the search takes for a kernel without a table: instructions a MAC and an output element. Only
 #: differences between partitions count there, and these are mostly those of the loop.
@@ -17,12 +20,13 @@ _UNKNOWN_LOOP = CostTable({}, {"groups": 10.0, "rows": 10.0, "checks": 5.0, "sli
 
 
 def stage_instructions(
-    stages: tuple[Stage, ...], stream: Stream | None, context: Context, table: CostTable | None = None
-) -> list[float | None]:
+    stages: tuple[Stage, ...], stream: Stream | None, context: Context, table: CostTable | None = None,
+    once: Collection[str] = (),
+) -> list[float | None]:  # fmt: skip
     """Predicted instructions of each stage of a group, or what another table than the target's counts; None for a
-    kernel that was not measured."""
+    kernel that was not measured. `once`: as of `CostTable.stages`."""
     table = table or instructions_table(context.target)
-    return table.stages(stages, stream, context) if table else [None] * len(stages)
+    return table.stages(stages, stream, context, once) if table else [None] * len(stages)
 
 
 def group_instructions(stages: tuple[Stage, ...], stream: Stream | None, context: Context) -> float:
@@ -53,14 +57,22 @@ def _guess(stage: Stage) -> float:
 
 def plan_stages(plan: Plan, table: CostTable | None = None) -> list[list[float | None]]:
     """Predicted instructions of every stage of every group of a plan, in an inference, or what `table` counts."""
+    once = called_once(plan)
     return [
-        [None if value is None else value * plan.runs(group) for value in _of_a_run(plan, group, table)]
+        [None if value is None else value * plan.runs(group) for value in _of_a_run(plan, group, table, once)]
         for group in plan.groups
     ]
 
 
-def _of_a_run(plan: Plan, group: Group, table: CostTable | None) -> list[float | None]:
-    return stage_instructions(group.stages, group_stream(plan, group), plan.context, table)
+def called_once(plan: Plan) -> frozenset[str]:
+    """Names of the kernels that the plan's module calls in one place alone."""
+    groups = (group for each in (plan, *plan.subplans.values()) for group in each.groups)
+    names = Counter(stage.kernel.name for group in groups for stage in group.stages)
+    return frozenset(name for name, count in names.items() if count == 1)
+
+
+def _of_a_run(plan: Plan, group: Group, table: CostTable | None, once: Collection[str]) -> list[float | None]:
+    return stage_instructions(group.stages, group_stream(plan, group), plan.context, table, once)
 
 
 def predicted_total(plan: Plan) -> int | None:
@@ -81,11 +93,17 @@ def group_slides(plan: Plan, group: Group) -> bool:
     return any(plan.storage[tensor].slides for op in group.ops for tensor in op.outputs)
 
 
+def ring_modes(plan: Plan) -> RingModes:
+    """How the rings of a plan's groups lie."""
+    fixed = frozenset(group.index for group in plan.groups if not group_slides(plan, group))
+    return RingModes(fixed, frozenset(group.index for group in plan.groups if group.stack))
+
+
 def group_stream(plan: Plan, group: Group) -> Stream | None:
     """The loop over rows of a group, None where it is one whole call."""
     if not group.stages[0].by_row:
         return None
-    return Stream(group.stages, frozenset(group.outputs), group_slides(plan, group))
+    return Stream(group.stages, frozenset(group.outputs), group_slides(plan, group), bool(group.stack))
 
 
 def known_total(instructions: list[float | None]) -> int | None:

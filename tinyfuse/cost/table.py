@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass, replace
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import accumulate
+from typing import Any
 
 from tinyfuse.board_timing import BoardTiming
 from tinyfuse.errors import ToolMissing
@@ -28,11 +30,13 @@ class CostTable:
     about    date, compiler, flags and emulator of the measurement
     loop     factors of what a group's own code does (see loop_features)
     kernels  entry_name of a kernel -> factors of `Kernel.counts`
+    alone    entry_name -> what share of that a kernel takes where a module calls it once: compilers know its constants
     """
 
     about: dict[str, str]
     loop: dict[str, float]
     kernels: dict[str, dict[str, float]]
+    alone: dict[str, float] = field(default_factory=dict)
 
     def kernel(self, op: Op, kernel: Kernel, by_row: bool, context: Context) -> float | None:
         """Instructions of all calls of a kernel in one inference; None where it is not in the table."""
@@ -48,12 +52,17 @@ class CostTable:
             total += times * cost
         return total
 
-    def stages(self, stages: tuple[Stage, ...], stream: Stream | None, context: Context) -> list[float | None]:
-        """Instructions of each stage of a group, its share of the row loop included."""
+    def stages(
+        self, stages: tuple[Stage, ...], stream: Stream | None, context: Context, once: Collection[str] = ()
+    ) -> list[float | None]:
+        """Instructions of each stage of a group, its share of the row loop included. `once`: names of the kernels that
+        the module calls in one place alone."""
         found: list[float | None] = []
         for stage, loop in zip(stages, self.loops(stages, stream), strict=True):
-            kernel = self.kernel(stage.op, stage.kernel, stage.by_row, context)
-            found.append(None if kernel is None else kernel + loop)
+            kernel, share = self.kernel(stage.op, stage.kernel, stage.by_row, context), 1.0
+            if stage.kernel.name in once:
+                share = self.alone.get(entry_name(stage.op, stage.kernel, stage.by_row, context), 1.0)
+            found.append(None if kernel is None else share * kernel + loop)
         return found
 
     def loops(self, stages: tuple[Stage, ...], stream: Stream | None) -> list[float]:
@@ -127,8 +136,8 @@ def cycle_table(name: str | None) -> CycleTable | None:
     """The table of that name (Target.cycle_table), None for none. ToolMissing as `cost_table`."""
     if name is None:
         return None
-    text = _text("cycles", name)
-    return CycleTable(read_table(text), read_table(text, "flash"))
+    fields = _fields(_text("cycles", name))
+    return CycleTable(_table(fields), _table(fields, "flash"))
 
 
 @cache
@@ -143,7 +152,7 @@ def board_table(name: str | None, timing: BoardTiming) -> CostTable | None:
 
     core, flash = table.cycles, table.flash
     kernels = {entry: on_board(factors, flash.kernels[entry]) for entry, factors in core.kernels.items()}
-    return CostTable(core.about, on_board(core.loop, flash.loop), kernels)
+    return CostTable(core.about, on_board(core.loop, flash.loop), kernels, core.alone)
 
 
 def counted_table(context: Context) -> CostTable | None:
@@ -152,14 +161,26 @@ def counted_table(context: Context) -> CostTable | None:
     return instructions_table(target) if context.cycles is None else board_table(target.cycle_table, context.cycles)
 
 
-def read_table(text: str, key: str = "factors") -> CostTable:
-    """A table's file, of the factors that each entry has under `key`. ValueError where it is none."""
+def read_table(text: str) -> CostTable:
+    """A table's file. ValueError where it is none."""
+    return _table(_fields(text))
+
+
+def _fields(text: str) -> dict[str, Any]:
     try:
-        fields = tomllib.loads(text)
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ValueError(f"{type(error).__name__}: {error}") from None
+
+
+def _table(fields: dict[str, Any], key: str = "factors") -> CostTable:
+    """Of the factors that each entry has under `key`. ValueError where one has none."""
+    try:
         about = {str(key): str(value) for key, value in fields["about"].items()}
         kernels = {name: _factors(entry[key]) for name, entry in fields["kernels"].items()}
-        return CostTable(about, _factors(fields["loop"][key]), kernels)
-    except (tomllib.TOMLDecodeError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        alone = _factors({name: entry["alone"] for name, entry in fields["kernels"].items() if "alone" in entry})
+        return CostTable(about, _factors(fields["loop"][key]), kernels, alone)
+    except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{type(error).__name__}: {error}") from None
 
 

@@ -9,18 +9,19 @@ import numpy as np
 
 from tinyfuse.emit.arena import arena_c
 from tinyfuse.emit.identifiers import comment
+from tinyfuse.emit.row_expressions import RowExpressions
+from tinyfuse.emit.stack import STACK, StackWriter
 from tinyfuse.emit.staging import copies, staged_pointers
 from tinyfuse.emit.statements import Printer
 from tinyfuse.emit.steps import PIECE, cursor_checks, end_of_step
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Tensor, quoted, type_text
-from tinyfuse.kernels.base import CallSite, Loop, Piece, TensorAccess, division, rows_after
+from tinyfuse.kernels.base import CallSite, Loop, Piece, TensorAccess, division
 from tinyfuse.kernels.c_types import CTYPE
 from tinyfuse.kernels.feed_rows import BEFORE, ROWS
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.base import SAME_ROW
 from tinyfuse.plan import ConstantKey, Group, Plan, Stage, constant_key
-from tinyfuse.plan.rows import height, readers
+from tinyfuse.plan.rows import height
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,8 @@ class _Writer(Printer):
         self.rows = {t: f"y{s}" for s, stage in enumerate(group.stages) for t in stage.op.outputs}
         #: and the one that says which row a sliding ring begins with
         self.first = {t: f"first{y[1:]}" for t, y in self.rows.items() if plan.storage[t].slides}
+        self.loop = RowExpressions(group, self.rows)
+        self.stack = StackWriter(group, self.rows, self.first)
         self.states = {tensor: f"s{n}" for n, tensor in enumerate(plan.states)}
         self.pointers = self._names()
         self.staged = staged_pointers(plan, group.index)
@@ -159,6 +162,10 @@ class _Writer(Printer):
             kind = "sliding ring" if storage.slides else "ring"
             rows = f", a {kind} of {storage.ring_rows} row(s)" if self._is_ring(tensor) else ""
             ctype = CTYPE[tensor.dtype]
+            if tensor in self.stack:
+                name = comment(f"{quoted(tensor.name)} {type_text(tensor)}")
+                self.print_line(f"/* {self.pointers[tensor]}: {name}, up to {storage.ring_rows} row(s) in a stack */")
+                continue
             self.print_line(
                 f"{const}{ctype} *const {self._pointer(tensor)} = "
                 f"({const}{ctype} *)(void *)({self.arena.at(self.plan.offset(tensor), 'arena')}); "
@@ -176,11 +183,13 @@ class _Writer(Printer):
                 f"({const}{ctype} *)(void *)(state + {self.plan.states[tensor]}u); "
                 f"/* {comment(f'{quoted(tensor.name)} {type_text(tensor)}')}{rows} */"
             )
-        for name, stage in zip(self.group.scratch, self.group.stages, strict=True):
-            if name:
-                offset = self.plan.placement.offsets[name]
-                place = self.arena.at(offset, "arena")
-                self.print_line(f"uint8_t *const {name} = {place}; /* {stage.scratch_bytes} bytes */")
+        if self.stack:
+            offset = self.plan.offset(self.group.stack[0].tensor)
+            self.print_line(f"uint8_t *const {STACK} = {self.arena.at(offset, 'arena')};")
+        for scratch, stage in zip(self.group.scratch, self.group.stages, strict=True):
+            if scratch and not self.stack:
+                place = self.arena.at(self.plan.placement.offsets[scratch], "arena")
+                self.print_line(f"uint8_t *const {scratch} = {place}; /* {stage.scratch_bytes} bytes */")
 
         if self.group.counters:
             ctype, offset = self._counter_type(), self.plan.placement.offsets[self.group.counters]
@@ -207,7 +216,7 @@ class _Writer(Printer):
         return names
 
     def _pointer(self, tensor: Tensor) -> str:
-        return self.pointers[tensor]
+        return self.stack.pointer(tensor, CTYPE[tensor.dtype]) if tensor in self.stack else self.pointers[tensor]
 
     def _whole(self, stage: Stage) -> None:
         if not self.cursor:
@@ -231,10 +240,12 @@ class _Writer(Printer):
             self.print_line(f"if (++{PIECE} == {stage.pieces}) {{")
             self.depth += 1
             self.print_line(f"{PIECE} = 0;")
-        self.print_line(self._made(stage))
+        self.print_line(self.loop.made(stage))
         for tensor in stage.op.activations:
             if tensor in self.first:
-                self._slide(tensor)
+                self._slide(tensor, self._written_over(stage) is tensor)
+        if stage.op.output in self.stack and self.loop.leaves_rows_out(stage.op.output):
+            self._slide(stage.op.output)  # of rows that nobody reads none stays
         if stage.pieces > 1:
             self.depth -= 1
             self.print_line("}")
@@ -265,10 +276,12 @@ class _Writer(Printer):
                 start = f"made[{s - 1}]" if s else BEFORE
             elif self.cursor:
                 start = f"rows[{s}]"
-            self.print_line(f"int32_t {row} = {start}; /* rows made of {self._pointer(stage.op.output)} */")
+            self.print_line(f"int32_t {row} = {start}; /* rows made of {self.pointers[stage.op.output]} */")
         for n, (tensor, first) in enumerate(self.first.items(), len(self.group.stages)):
-            start = self._oldest_needed(tensor) if fed else f"rows[{n}]" if self.cursor else "0"
-            self.print_line(f"int32_t {first} = {start}; /* the row that {self._pointer(tensor)} begins with */")
+            start = self.loop.oldest_needed(tensor) if fed else f"rows[{n}]" if self.cursor else "0"
+            self.print_line(f"int32_t {first} = {start}; /* the row that {self.pointers[tensor]} begins with */")
+        if self.stack:
+            self.print_lines(self.stack.beginning())
         self._piece_number()
         self.print_line()
         self._check_cursor()
@@ -279,7 +292,7 @@ class _Writer(Printer):
         self.depth += 1
         for stage in reversed(self.group.stages):
             row = self.rows[stage.op.output]
-            self.print_line(f"if ({' && '.join(self._conditions(stage))}) {{")
+            self.print_line(f"if ({' && '.join(self.loop.conditions(stage))}) {{")
             self.depth += 1
             self._call(stage, row)
             self._made_row(stage)
@@ -310,72 +323,20 @@ class _Writer(Printer):
     def _end_of_step(self, left: str) -> None:
         self.print_lines(end_of_step(self.module.upper(), self.cursor, left))
 
-    def _slide(self, tensor: Tensor) -> None:
-        """Rows that no reader needs any more leave a sliding ring."""
+    def _written_over(self, stage: Stage) -> Tensor | None:
+        """The tensor over whose first row in a stack a stage may write its own."""
+        found = (tensor for tensor in stage.op.activations if self.stack.over(stage.op.output, tensor))
+        return next(found, None)
+
+    def _slide(self, tensor: Tensor, taken: bool = False) -> None:
+        """Rows that no reader needs any more leave a sliding ring; `taken`: of one in a stack, the first of them may have
+        been written over."""
+        if tensor in self.stack:
+            self.print_line(self.stack.drop(tensor, self.loop.oldest_needed(tensor), taken))
+            return
         first, made, size = self.first[tensor], self.rows[tensor], tensor.bytes // height(tensor)
-        arguments = f"{self._pointer(tensor)}, {first}, {self._oldest_needed(tensor)}, {made}, {size}"
+        arguments = f"{self._pointer(tensor)}, {first}, {self.loop.oldest_needed(tensor)}, {made}, {size}"
         self.print_line(f"{first} = tinyfuse_rows_slide({arguments});")
-
-    def _oldest_needed(self, tensor: Tensor) -> str:
-        """C for the oldest row that a reader still needs; without one, how many were made."""
-        rows = []
-        for use in readers(self.group.stages, tensor):
-            reader = self.group.stages[use.stage]
-            row = self.rows[reader.op.output]
-            first = reader.window(use.input).first_c(row)
-            rows.append(f"({row} < {height(reader.op.output)} ? {first} : {self.rows[tensor]})")
-        # a window may begin after all rows that there are, where windows leave rows out
-        windows = (self.group.stages[use.stage].window(use.input) for use in readers(self.group.stages, tensor))
-        several = len(rows) > 1 or any(window.leaves_rows_out for window in windows)
-        oldest = self.rows[tensor] if several else rows[0]
-        for row in rows if several else ():
-            oldest = f"tinyfuse_min({row}, {oldest})"
-        return oldest
-
-    def _conditions(self, stage: Stage) -> list[str]:
-        """When the stage runs: rows left, wanted by a reader, and its own inputs there."""
-        row = self.rows[stage.op.output]
-        source = FAMILIES[stage.op.kind].source
-        conditions = [f"{row} < {BEFORE} + count" if source else f"{row} < {height(stage.op.output)}"]
-        if stage.op.output not in self.group.outputs:
-            wanted = []
-            for use in readers(self.group.stages, stage.op.output):
-                reader = self.group.stages[use.stage]
-                count = self.rows[reader.op.output]
-                unfinished = f"{count} < {height(reader.op.output)}"
-                lacks = f"{row} < {self._needed(reader, use.input)}"
-                # a reader of the same row that has made all its rows has had all of these
-                same_row = self._reads_same_row(reader, use.input)
-                wanted.append(lacks if same_row else f"({unfinished} && {lacks})")
-            conditions.append(wanted[0] if len(wanted) == 1 else f"({' || '.join(wanted)})")
-        for i, tensor in enumerate(stage.op.inputs):
-            if tensor in self.rows:
-                conditions.append(f"{self.rows[tensor]} >= {self._needed(stage, i)}")
-        return conditions
-
-    def _needed(self, stage: Stage, i: int) -> str:
-        """C for RowWindow.needed: the input rows that must exist before the stage's next row."""
-        window, row = stage.window(i), self.rows[stage.op.output]
-        if stage.kernel.rows_a_call > 1:
-            row = f"({self._after(stage)} - 1)"
-        if self._reads_same_row(stage, i):
-            return f"{row} + 1"
-        return window.needed_c(row, height(stage.op.operand(i)))
-
-    def _after(self, stage: Stage) -> str:
-        """C for how many rows there are after a stage's next call."""
-        return rows_after(self.rows[stage.op.output], stage.kernel, height(stage.op.output))
-
-    def _made(self, stage: Stage) -> str:
-        """The statement that counts the rows of a call."""
-        row = self.rows[stage.op.output]
-        return f"++{row};" if stage.kernel.rows_a_call == 1 else f"{row} = {self._after(stage)};"
-
-    def _reads_same_row(self, stage: Stage, i: int) -> bool:
-        """Whether each output row needs the input's row of that number, which exists: a 1x1 convolution
-        with padding has rows beyond its input's."""
-        rows_exist = height(stage.op.operand(i)) >= height(stage.op.output)
-        return stage.windows[i] == SAME_ROW and rows_exist
 
     # --- a kernel's call --------------------------------------------------------------------
 
@@ -398,14 +359,23 @@ class _Writer(Printer):
             inputs=tuple(self._input(tensor) for tensor in stage.op.inputs),
             outputs=tuple(self._output(stage, tensor, row) for tensor in stage.op.outputs),
             row=self._ring_row(stage, row),
-            scratch=self.group.scratch[self.group.stages.index(stage)] or "NULL",
+            scratch=self._scratch(stage),
             constant=lambda name: self._symbol(stage, name),
             module=self.module,
             piece=piece,
         )
+        if row is not None and stage.op.output in self.stack:
+            source = self._written_over(stage)
+            oldest = None if source is None else (source, self.loop.oldest_needed(source, ran=stage))
+            rows = "1" if stage.kernel.rows_a_call == 1 else f"({self.loop.after(stage)} - {row})"
+            self.print_lines(self.stack.open(stage.op.output, rows, oldest))
         statements = stage.kernel.call(stage.op, site, self.plan.context)
         for statement in statements:
             self.print_statement(statement)
+
+    def _scratch(self, stage: Stage) -> str:
+        name = self.group.scratch[self.group.stages.index(stage)]
+        return "NULL" if name is None else self.stack.scratch() if self.stack else name
 
     def _input(self, tensor: Tensor | None) -> TensorAccess | None:
         if tensor is None or tensor.is_constant:
@@ -429,7 +399,7 @@ class _Writer(Printer):
     def _output(self, stage: Stage, tensor: Tensor, row: str | None) -> TensorAccess:
         ring, following = self.plan.storage[tensor].ring_rows, ""
         if row is not None and stage.kernel.rows_a_call > 1:
-            following = self._row_pointer(tensor, f"({self._after(stage)} - 1)")
+            following = self._row_pointer(tensor, f"({self.loop.after(stage)} - 1)")
         row_at = partial(self._row_pointer, tensor)
         return TensorAccess(tensor, self._row_pointer(tensor, row), ring, next_row=following, row_at=row_at)
 

@@ -18,7 +18,7 @@ def headers(plan: Plan) -> tuple[list[str], list[str]]:
     theirs: set[str] = set()
     for group in plan.all_groups:
         if len(group.stages) > 1:
-            ours.add("tinyfuse_rows.h")
+            ours.add("tinyfuse_stack.h" if group.stack else "tinyfuse_rows.h")
         for stage in group.stages:
             for kernel in _called(stage, plan):
                 for header in kernel.headers:

@@ -236,21 +236,23 @@ class AccessOrder:
     read its bytes before it writes the first; else it may read them again until it ends.
 
     A call for one row goes so through the first row of its window and the output row. What it reads of the
-    window's other rows, it may read until it ends.
+    window's other rows, it may read until it ends. `behind`: so many bytes of what was read already, a later iteration
+    reads again.
     """
 
     read: int
     written: int
     buffered: bool = True
+    behind: int = 0
 
     def distance(self, source: int, output: int) -> int:
         """How far an output of so many bytes must start below a source so that each iteration writes below what
         it, or a later one, still reads; at most `output`."""
         # the iterations while which something is still to be read: not a buffered last one
-        iterations = -(-source // self.read) - self.buffered
+        iterations = -(-(source + self.behind) // self.read) - self.buffered
         # what is written less what is used up grows or shrinks evenly, but for the end of the last iteration
         distances = (
-            min((iteration + 1) * self.written, output) - (iteration + self.buffered) * self.read
+            min((iteration + 1) * self.written, output) - (iteration + self.buffered) * self.read + self.behind
             for iteration in {0, iterations - 2, iterations - 1}
             if 0 <= iteration < iterations
         )
@@ -369,6 +371,10 @@ class Kernel(ABC):
         """Per input that the output of a call may overwrite once it is read, how the call, whole or of one
         row, goes through it. Default: the inputs `in_place`, element for element."""
         return element_access_orders(op, self.in_place)
+
+    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        """The same of calls of one row alone, where windows of several columns may overlap."""
+        return self.access_orders(op)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         """The constant arrays that the call refers to, packed as the C expects them."""

@@ -135,7 +135,7 @@ class _CompressedMatmul(Compressed):
         return self.declared(site, layer.lookup, layer.form in _IN_LANES, self._strip(op))
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return looked_up_counts(op, by_row, self._strip(op), rows=self.rows_a_call)
+        return looked_up_counts(super().counts(op, by_row), op, by_row, self._strip(op), rows=self.rows_a_call)
 
 
 class CompressedConvRow(_CompressedMatmul, PackedConvRow):
@@ -149,6 +149,9 @@ class CompressedConvRow(_CompressedMatmul, PackedConvRow):
     name = "tinyfuse_conv_lut_row_s8"
     costs_as = PackedConvRow.name
     headers = ("tinyfuse_conv_lut.h",)
+
+    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return super().row_access_orders(op) if self._strip(op) == op.output.shape[3] else {}
 
     def scratch(self, op: Op, context: Context) -> int:
         return super().scratch(op, context) + self._strip_bytes(op)
@@ -239,7 +242,7 @@ class CompressedDense(Compressed, Dense):
         return 4 * depth + (column_bytes(context) * depth if op.operand(1).shape[1] % 4 else 0)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return looked_up_counts(op, by_row, 4)
+        return looked_up_counts(super().counts(op, by_row), op, by_row, 4)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         layer = proven(compressed_layer(op, context.target, dense=True))

@@ -66,7 +66,8 @@ class CompressedDepthwise(Compressed):
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         step = VECTOR if self.channels == VECTOR else 4
-        return looked_up_depthwise_counts(op, by_row, self._groups(op), self._group_bytes(op), step)
+        plain = self.kernel.counts(op, by_row)
+        return looked_up_depthwise_counts(plain, op, by_row, self._groups(op), self._group_bytes(op), step)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         arguments = (

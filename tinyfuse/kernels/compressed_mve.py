@@ -39,7 +39,7 @@ class _CompressedMve(Compressed):
         return *proven(_lookup(op)).constants, matmul_mve_constants(op)[1]
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return looked_up_counts(op, by_row, self._strip(op), VECTOR)
+        return looked_up_counts(super().counts(op, by_row), op, by_row, self._strip(op), VECTOR)
 
     def _strip(self, op: Op) -> int:
         out_c, depth = channel_weights(op).shape

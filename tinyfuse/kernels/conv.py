@@ -19,7 +19,7 @@ from tinyfuse.kernels.base import (
     Statement,
     proven,
 )
-from tinyfuse.kernels.convolution_counts import layer_counts, window_counts
+from tinyfuse.kernels.convolution_counts import byte_window_counts, layer_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.fully_connected import Dense, DenseWide, dense_call
 from tinyfuse.kernels.matmul import (
@@ -59,7 +59,7 @@ class ConvRow(Kernel):
         return plain_weights(op), general_channels(op)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return window_counts(op, by_row)
+        return byte_window_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site)
@@ -114,6 +114,13 @@ class PackedConvRow(MatmulKernel):
 
     def accepts(self, op: Op, context: Context) -> bool:
         return geometry(op).groups == 1 and self.layer(op, context) is not None
+
+    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        """A block's windows are in scratch before its outputs are written; of a pixel, a block has read even more."""
+        g = geometry(op)
+        if -(-g.in_w // g.stride_w) < g.out_w:
+            return {}
+        return {0: AccessOrder(g.stride_w * g.in_c, g.out_c, behind=g.pad_left * g.in_c)}
 
     def scratch(self, op: Op, context: Context) -> int:
         by_bytes = op.input.shape[3] % 4 != 0

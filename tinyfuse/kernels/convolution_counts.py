@@ -132,11 +132,14 @@ def eighth_counts(op: Op, by_row: bool) -> Counts:
     }
 
 
-#: of `layer_counts`, what is done again for each strip of channels that are looked up together
-_OF_STRIPS = (
+#: of the counts of layers, what is done again for each strip of channels that are looked up together: all of pixels
+_OF_STRIPS = frozenset(
     "pixels tap_rows taps border_taps terms border_terms border_pixel_rows border_pixel_taps byte_border_taps "
-    "byte_terms byte_pixels byte_words byte_runs byte_run_words byte_run_rests long_byte_runs blocks twos"
-).split()
+    "byte_terms byte_pixels byte_words byte_runs byte_run_words byte_run_rests long_byte_runs blocks twos ones "
+    "by_3_threes by_3_twos by_3_ones by_2_twos by_2_ones word_windows word_rows row_words zero_rows zero_words "
+    "border_windows border_rows inner_border_taps border_words zero_taps gathered_windows gathered_words "
+    "inner_rows inner_vectors border_vectors zero_vectors".split()
+)
 
 
 #: what looking weights up adds to the counts of a kernel: of each call, and of strips
@@ -147,18 +150,17 @@ LOOKED_UP = (*OF_LOOKING_UP, "strip_pixels")
 OF_TABLES = ("table_outputs", "table_pairs")
 
 
-@kept
-def looked_up_counts(op: Op, by_row: bool, strip: int, step: int = 4, rows: int = 1) -> Counts:
-    """Of a layer whose weights each call, of so many rows, looks up, `step` at once, `strip` channels together."""
-    counts, weights, calls = layer_counts(op, by_row), op.operand(1), round_up(calls_of(op, by_row), rows)
+def looked_up_counts(plain: Counts, op: Op, by_row: bool, strip: int, step: int = 4, rows: int = 1) -> Counts:
+    """Of a layer whose weights each call, of so many rows, looks up, `step` at once, `strip` channels together;
+    `plain`: those of the layer with packed weights."""
+    weights, calls = op.operand(1), round_up(calls_of(op, by_row), rows)
     out_c = weights.shape[0]
     strips = round_up(out_c, strip)
     return {
-        **counts,
-        **{name: strips * counts[name] for name in _OF_STRIPS},
+        **{name: strips * count if name in _OF_STRIPS else count for name, count in plain.items()},
         **_lookedround_up(calls * out_c, weights.elements // out_c, step),
         "strips": calls * strips,
-        "strip_pixels": counts["pixels"] * strips * (strips > 1),
+        "strip_pixels": op.output.elements // out_c * strips * (strips > 1),
     }
 
 
@@ -196,16 +198,36 @@ def window_counts(op: Op, by_row: bool) -> Counts:
     """Of a convolution, depthwise or not, in plain C: for each output a loop over the rows of its window, in which
     those that exist have one over columns, in which those that exist have one over channels. Where the clamp leaves a
     single value, the compiler leaves all of them out."""
-    g, family = geometry(op), FAMILIES[op.kind]
-    if quantized(op) and clamp_range(op)[0] == clamp_range(op)[1]:
+    family = FAMILIES[op.kind]
+    if _has_one_value(op):
         return {"calls": calls_of(op, by_row)}
-    outputs = g.out_h * g.out_w * g.out_c
+    return {
+        **(depthwise_counts(op, by_row) if family.depthwise else layer_counts(op, by_row)),
+        **_loops_of_windows(op),
+    }
+
+
+@kept
+def byte_window_counts(op: Op, by_row: bool) -> Counts:
+    """The same of int8, whose loops tell all: of these and of outputs alone."""
+    if _has_one_value(op):
+        return {"calls": calls_of(op, by_row)}
+    outputs = {"outputs": op.output.elements, "signed_outputs": _signed(op), "narrowed_outputs": narrowed(op)}
+    return {"calls": calls_of(op, by_row), **outputs, **_loops_of_windows(op)}
+
+
+def _has_one_value(op: Op) -> bool:
+    return quantized(op) and clamp_range(op)[0] == clamp_range(op)[1]
+
+
+def _loops_of_windows(op: Op) -> Counts:
+    g = geometry(op)
     rows = inside(g.out_h, g.in_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top) * g.out_w * g.out_c
     taps = _inner_taps(op) * g.out_c
     return {
-        **(depthwise_counts(op, by_row) if family.depthwise else layer_counts(op, by_row)),
-        "asked_rows": outputs * g.kernel_h,
+        "asked_rows": g.out_h * g.out_w * g.out_c * g.kernel_h,
         "inner_rows": rows,
+        "divided_rows": rows * (g.in_h & (g.in_h - 1) > 0),  # by a height that is no power of two
         "asked_taps": rows * g.kernel_w,
         "inner_taps": taps,
         "inner_macs": taps * op.operand(1).elements // (g.kernel_h * g.kernel_w * g.out_c),
@@ -314,11 +336,11 @@ def joined_depthwise_counts(op: Op, by_row: bool) -> Counts:
     }
 
 
-@kept
-def looked_up_depthwise_counts(op: Op, by_row: bool, groups: int, group_bytes: int, step: int) -> Counts:
-    """Of a depthwise convolution whose weights each call looks up, in so many groups, `step` at once."""
+def looked_up_depthwise_counts(plain: Counts, op: Op, by_row: bool, groups: int, group_bytes: int, step: int) -> Counts:
+    """Of a depthwise convolution whose weights each call looks up, in so many groups, `step` at once; `plain`: those of
+    the same with packed weights."""
     calls = calls_of(op, by_row)
-    return {**depthwise_counts(op, by_row), **_lookedround_up(calls * groups, group_bytes, step), "strips": calls}
+    return {**plain, **_lookedround_up(calls * groups, group_bytes, step), "strips": calls}
 
 
 @kept

@@ -9,7 +9,7 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Kernel, Statement, proven
 from tinyfuse.kernels.c_constants import c_constant
-from tinyfuse.kernels.convolution_counts import depthwise_counts, window_counts
+from tinyfuse.kernels.convolution_counts import byte_window_counts, depthwise_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.packed_counts import packed_depthwise_counts
 from tinyfuse.kernels.packing import POINTER_BYTES, bounded, conv_row_call, general_channels, plain_weights
@@ -36,7 +36,7 @@ class DepthwiseRow(Kernel):
         return plain_weights(op), general_channels(op)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return window_counts(op, by_row)
+        return byte_window_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site)

@@ -9,6 +9,7 @@ from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel, Statement
 from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.convolution_counts import columns_counts
 from tinyfuse.kernels.counts import Counts
+from tinyfuse.kernels.mve_four import requantized
 from tinyfuse.kernels.packing import channel_weights, conv_row_call, folded_bias, rectified, shifts_right
 from tinyfuse.ops.convolution import ConvGeometry, channel_multipliers, geometry
 
@@ -55,13 +56,13 @@ class ColumnsDepthwiseRow(Kernel):
         return _JOB_BYTES + _planes(g) * (_PLANE_BYTES + column * _plane_columns(g))
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return "rectified" if rectified(op) else "clamped"
+        return requantized(op)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return columns_counts(op, by_row, _OUTPUTS, c_constant(_HEADER, self.at_once))
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_row_call(self, op, site, site.scratch, self.at_once, int(rectified(op)))
+        return conv_row_call(self, op, site, site.scratch, self.at_once, f"TINYFUSE_COLUMNS_{requantized(op).upper()}")
 
 
 class FewerColumnsDepthwiseRow(ColumnsDepthwiseRow):

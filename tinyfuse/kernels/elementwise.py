@@ -178,6 +178,14 @@ class EqualShapes(_BinaryKernel):
     """Operands of the output's shape, in a flat loop that goes forward: the output may lie over one of
     them."""
 
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        """Beside the elements, "rests": those of a call that are left of eight; and "raised": those whose scaled value
+        is shifted to the left."""
+        counts = element_counts(op, by_row)
+        calls = counts["calls"]
+        raised = self.parameters is not None and self.parameters(op)[1].get("out_shift", 0) > 0
+        return {**counts, "rests": calls * (op.output.elements // calls % 8), "raised": op.output.elements * raised}
+
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return element_access_orders(op, _replaceable(op))
 

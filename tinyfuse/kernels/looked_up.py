@@ -61,6 +61,9 @@ class _LookedUp(Kernel):
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return self._plain.access_orders(_layer(op))
 
+    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return self._plain.row_access_orders(_layer(op))
+
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return *self.of_layer(op, context), Constant("tables", _from_least(op), "int8_t", align=1)
 

@@ -76,9 +76,17 @@ def _layer(op: Op, dsp: bool, dense: bool) -> Matmul | None:
     bias = layer.channels["bias"].astype(np.int64)
     if lanes is None or (np.abs(bias) + 128 * np.abs(weights.astype(np.int64)).sum(1) >= LANE_SUMS).any():
         return Matmul(WIDE, weights, layer.channels)
-    channels = layer.channels.copy()
-    channels["bias"] = (bias * 256 + extra).astype(np.int32)
-    return Matmul(LANES, lanes, channels)
+    return Matmul(LANES, lanes, in_256ths(layer.channels, extra))
+
+
+def in_256ths(channels: Array, extra: Array | int) -> Array:
+    """tinyfuse_requant in the bounded form as sums in 256ths want it, to which `extra` is added."""
+    of_256ths = channels.copy()
+    bias, multiplier = (channels[field].astype(np.int64) for field in ("bias", "multiplier"))
+    whole = multiplier == 0  # by 1, which no multiplier is: by 1/2, twice as much
+    of_256ths["bias"] = (np.where(whole, 2 * bias, bias) * 256 + extra).astype(np.int32)
+    of_256ths["multiplier"] = np.where(whole, 2**30, (multiplier + 2**32) // 2)
+    return of_256ths
 
 
 def on_line(op: Op, line: StepLine | None, dsp: bool) -> Matmul | None:

@@ -11,10 +11,11 @@ from tinyfuse.ir import Op
 from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Division, Kernel, Let, Statement
 from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.conv import input_pixels, of_pixels
-from tinyfuse.kernels.convolution_counts import depthwise_counts, layer_counts, runs_counts
+from tinyfuse.kernels.convolution_counts import runs_counts
 from tinyfuse.kernels.counts import Counts, round_up
 from tinyfuse.kernels.depthwise import pace_of_columns, taps_scratch
 from tinyfuse.kernels.fully_connected import of_channels
+from tinyfuse.kernels.mve_counts import sixteen_channels_counts, two_pixels_counts, two_windows_counts
 from tinyfuse.kernels.packing import (
     POINTER_BYTES,
     channel_weights,
@@ -59,7 +60,7 @@ class MveConvRow(Kernel):
         return _path(_form(op))
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return layer_counts(op, by_row)
+        return two_windows_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site, site.scratch, _form(op))
@@ -125,7 +126,7 @@ class MvePointwise(Kernel):
         return _path(_form(op))
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return layer_counts(op, by_row)
+        return two_pixels_counts(op, by_row)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         return of_pixels(op, by_row, 2)
@@ -197,7 +198,7 @@ class MveDense(Kernel):
         return None if _one_scale_pays(op, context) else of_channels(op, 4, by_row)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return layer_counts(op, by_row)
+        return two_pixels_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         out_c, depth = op.operand(1).shape
@@ -249,7 +250,7 @@ class MveDepthwiseRow(Kernel):
         return taps_scratch(op)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return depthwise_counts(op, by_row)
+        return sixteen_channels_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site, site.scratch)

@@ -32,8 +32,10 @@ class RowMacsRow(Kernel):
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         counts, weights = element_counts(op, by_row), op.operand(1)
-        taps = counts["rows"] * weights.shape[1]
-        return {**counts, "taps": taps, "macs": weights.elements * op.output.shape[2]}
+        kernel = weights.shape[1]
+        # a loop over taps for each sum, or for each of a channel's; those in the padding are asked for alone
+        taps = {"taps": counts["rows"] * kernel, "sum_taps": counts["outputs"] * kernel}
+        return {**counts, **taps, "macs": weights.elements * op.output.shape[2]}
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         _, _, columns, units = op.output.shape

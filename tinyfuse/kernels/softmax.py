@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
+from tinyfuse.kernels.counts import Counts, element_counts
 from tinyfuse.kernels.rows import vectors
 from tinyfuse.ops.softmax import exps_of_differences
 from tinyfuse.ops.softmax_scaling import Softmax, int16_scaling, softmax_scaling
@@ -24,6 +25,13 @@ class SoftmaxInt8(Kernel):
 
     def accepts(self, op: Op, context: Context) -> bool:
         return (op.input.dtype, op.output.dtype) == ("int8", self.out_dtype)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        """Beside the elements, "exps": of what is not so far below the vector's largest value that it counts as zero,
+        where values are spread evenly."""
+        rows, reach = op.input.elements // op.input.shape[-1], 1 - softmax_scaling(op)[2]
+        exps = rows + (op.input.elements - rows) * min(1.0, reach / 256)
+        return {**element_counts(op, by_row), "exps": exps}
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         multiplier, left_shift, least = softmax_scaling(op)

@@ -31,6 +31,8 @@ from tinyfuse.plan import FEED_STATE, Group, Plan, Stage
 from tinyfuse.plan.contracts import access_orders_of, rows_read
 from tinyfuse.plan.memory_check import begin_copies, check_memory, keep_copies
 from tinyfuse.plan.scratch_contracts import rows_made, scratch_needed
+from tinyfuse.plan.stack_player import StackPlayer
+from tinyfuse.plan.state_check import check_border, check_feed, check_states
 
 #: bytes of a row that are stamped at a time, or iterations of a call that are looked at: each takes eight bytes
 _PART = 1 << 20
@@ -43,63 +45,10 @@ def verify_plan(plan: Plan) -> None:
     """InternalFault, naming the tensor, where any value is overwritten before its last use."""
     check_placement(plan.buffers, plan.overlaps, plan.placement)
     check_memory(plan)
-    _check_states(plan)
-    _check_border(plan)
-    _check_feed(plan)
+    check_states(plan)
+    check_border(plan)
+    check_feed(plan)
     _Player(plan).play()
-
-
-def _check_states(plan: Plan) -> None:
-    """Every state of the graph has bytes of its own in the state's memory, and what is done to states
-    keeps the order of the graph."""
-    order = [op for group in plan.groups for op in group.ops if op.states]
-    if order != [op for op in plan.graph.ops if op.states] or not all(map(_is_in_files_order, _halves(order))):
-        raise _fault("operators on states changed places")
-    if set(plan.states) != set(plan.graph.states):
-        raise _fault("states without a place, or places without a state")
-    taken = np.zeros(plan.state_bytes, bool)
-    for tensor, offset in plan.states.items():
-        place = taken[offset : offset + tensor.bytes]
-        if offset % max(4, ITEM_BYTES[tensor.dtype]) or place.size != tensor.bytes or place.any():
-            raise _fault(f"{tensor}: misplaced")
-        place[:] = True
-
-
-def _is_in_files_order(ops: Sequence[Op]) -> bool:
-    numbers = [op.index for op in ops if op.index >= 0]
-    return numbers == sorted(numbers)
-
-
-def _halves(ops: Sequence[Op]) -> tuple[Sequence[Op], Sequence[Op]]:
-    """What runs for each row of a step's frames, and what runs once a step; all but the first is empty where steps have
-    no rows."""
-    border = next((number for number, op in enumerate(ops) if op.kind == "AWAIT_ROWS"), len(ops))
-    return ops[:border], ops[border:]
-
-
-def _check_border(plan: Plan) -> None:
-    """What is for each row of a step stays so, and what is for a step as a whole; at most one operator parts them."""
-    scheduled = [op for group in plan.groups for op in group.ops]
-    if sum(op.kind == "AWAIT_ROWS" for op in scheduled) > 1:
-        raise _fault("two operators await rows")
-    for_rows, _ = _halves(scheduled)
-    if set(for_rows) != set(_halves(plan.graph.ops)[0]) & set(scheduled):
-        raise _fault("an operator runs for each row that is for a step, or the other way round")
-
-
-def _check_feed(plan: Plan) -> None:
-    """Of a group that is fed rows: somebody takes them, and what the calls keep has room: a tinyfuse_feed, and
-    a number for each other stage that counts to its output's height."""
-    group = plan.fed_group
-    if group is None or group.counters is None:
-        return
-    if len(group.stages) < 2:
-        raise _fault(f"{group.stages[0].op}: nothing takes the rows that are fed")
-    rows = max(stage.op.output.shape[1] for stage in group.stages)
-    number = next(size for size in (1, 2, 4) if rows < 256**size)
-    sizes = {buffer.name: buffer.bytes for buffer in plan.buffers}
-    if sizes[FEED_STATE] < 8 or sizes[group.counters] < number * (len(group.stages) - 1):
-        raise _fault(f"group {group.index}: no room for what the calls that feed rows keep")
 
 
 @dataclass(frozen=True)
@@ -120,12 +69,14 @@ class _Player:
         self.contents: dict[Tensor, tuple[_Run, ...]] = {}
         self.oldest: dict[Tensor, int] = {}  # the row that a sliding ring begins with
         self.size = {buffer.name: buffer.bytes for buffer in plan.buffers}
+        self.stack: StackPlayer | None = None  # that of the group which is played
 
     def play(self) -> None:
         self._name_values()
         for tensor in self.plan.graph.inputs:
             self._write_whole(tensor)
         for group in self.plan.groups:
+            self.stack = StackPlayer(self.plan, group, self.bytes, self.size) if group.stack else None
             self._check_scratch(group)
             begin_copies(self.plan, group.index, self.bytes)
             self._play_feed_state(group, start=group is self.plan.fed_group)
@@ -184,6 +135,8 @@ class _Player:
         return tensor.shape[1] if len(tensor.shape) == 4 and tensor.shape[0] == 1 else 1
 
     def _span(self, tensor: Tensor, row: int) -> slice:
+        if self.stack is not None and tensor in self.stack:
+            return self.stack.span(tensor, row)
         storage = self.plan.storage[tensor]
         rows = self._rows(tensor)
         size = tensor.bytes // rows
@@ -201,7 +154,7 @@ class _Player:
         return slice(start, start + size)
 
     def _write(self, tensor: Tensor, row: int) -> None:
-        start = self.plan.offset(tensor)
+        start = self._span(tensor, row).start
         if start % ITEM_BYTES[tensor.dtype]:
             raise _fault(f"{tensor} at {start} is not aligned")
         for part, stamp in self._stamps(tensor, row):
@@ -233,6 +186,8 @@ class _Player:
 
     def _check_scratch(self, group: Group) -> None:
         for stage, name in zip(group.stages, group.scratch, strict=True):
+            if self.stack is not None:
+                continue  # on top of the stack, wherever that is
             needed = scratch_needed(stage.op, stage.kernel, stage.by_row, self.plan.context)
             there = self.size[name] if name else 0
             if there < needed:
@@ -240,19 +195,21 @@ class _Player:
             if name and self.plan.placement.offsets[name] % 16:
                 raise _fault(f"{stage.op}: its scratch is not aligned to 16")
 
+    def _scratch_of(self, group: Group, stage: int) -> slice:
+        """Where the scratch of a stage lies while it runs."""
+        name, runs = group.scratch[stage], group.stages[stage]
+        if self.stack is not None:
+            return self.stack.scratch(scratch_needed(runs.op, runs.kernel, True, self.plan.context))
+        start = self.plan.placement.offsets[name] if name else 0
+        return slice(start, start + (self.size[name] if name else 0))
+
     def _scribble_scratch(self, group: Group, stage: int) -> None:
-        name = group.scratch[stage]
-        if name:
-            start = self.plan.placement.offsets[name]
-            self.bytes[start : start + self.size[name]] = _SCRATCH
+        self.bytes[self._scratch_of(group, stage)] = _SCRATCH
 
     def _keep_scratch(self, group: Group, stage: int) -> None:
         """What the call wrote must have left its scratch alone, which it reads until it ends."""
-        name = group.scratch[stage]
-        if name:
-            start = self.plan.placement.offsets[name]
-            if (self.bytes[start : start + self.size[name]] != _SCRATCH).any():
-                raise _fault(f"{group.stages[stage].op}: its output is written over its scratch")
+        if (self.bytes[self._scratch_of(group, stage)] != _SCRATCH).any():
+            raise _fault(f"{group.stages[stage].op}: its output is written over its scratch")
 
     def _play_feed_state(self, group: Group, start: bool = False) -> None:
         """What the calls that feed rows keep, written at the `start`, then read: its counters in the group
@@ -355,8 +312,24 @@ class _Player:
                 not finished(c) and window(c, i).stop > done[s] for c, i in consumers[s]
             )
 
+        def early(s: int) -> bool:
+            """Whether a stage runs before a reader lacks its row: if one does for its next but one, and no other stage
+            needs the first row that it reads."""
+            if s not in group.early or len(group.stages[s].op.activations) != 1:
+                return False
+            source = group.stages[s].op.activations[0]
+            others = [(c, i) for c, i in consumers[maker[source]] if c != s and not finished(c)]
+            after = []
+            for c, i in consumers[s]:
+                if done[c] + 1 < group.stages[c].op.output.shape[1]:
+                    done[c] += 1
+                    after.append(window(c, i).stop)
+                    done[c] -= 1
+            own = group.stages[s].op.inputs.index(source)
+            return max(after, default=0) > done[s] and all(window(c, i).start > window(s, own).start for c, i in others)
+
         while True:
-            ready = [s for s in range(len(done)) if not finished(s) and wanted(s) and not lacks(s)]
+            ready = [s for s in range(len(done)) if not finished(s) and (wanted(s) or early(s)) and not lacks(s)]
             if not ready:
                 break
             s = ready[-1]
@@ -364,14 +337,25 @@ class _Player:
                 tensor: window(s, i) if rows is None else _hull([rows[y] for y in makes(s)])
                 for tensor, (i, rows) in reads[s].items()
             }
-            self._play_call_of_rows(group, s, makes(s), windows)
+            before, made = done[s], makes(s)
+
+            def oldest(tensor: Tensor) -> int:
+                """The first row of a ring that its readers still need, or its next row."""
+                waiting = [window(c, i).start for c, i in consumers[maker[tensor]] if not finished(c)]
+                return min([done[maker[tensor]], *waiting])
+
+            if self.stack is not None:
+                done[s] = made.stop
+                self._open_stack(group.stages[s].op, made, {t: oldest(t) for t in windows if t in self.stack})
+                done[s] = before
+            self._play_call_of_rows(group, s, made, windows)
             self._play_feed_state(group)
-            done[s] = makes(s).stop
-            for tensor in windows:
-                if self.plan.storage[tensor].slides:
-                    waiting = [window(c, i).start for c, i in consumers[maker[tensor]] if not finished(c)]
-                    made = done[maker[tensor]]
-                    self._slide(tensor, min([made, *waiting]), made)
+            done[s] = made.stop
+            for tensor in dict.fromkeys((*windows, group.stages[s].op.output)):
+                if self.stack is not None and tensor in self.stack:
+                    self.stack.close(tensor, oldest(tensor))
+                elif tensor in windows and self.plan.storage[tensor].slides:
+                    self._slide(tensor, oldest(tensor), done[maker[tensor]])
         for s, stage in enumerate(group.stages):
             if stage.op.output in group.outputs and not finished(s):
                 raise _fault(f"{stage.op}: rows missing")
@@ -385,6 +369,16 @@ class _Player:
             for i, tensor in enumerate(stage.op.inputs)
             if tensor in stage.op.activations
         }
+
+    def _open_stack(self, op: Op, made: range, oldest: dict[Tensor, int]) -> None:
+        """Room for the rows that an operator makes: over the first row of what it reads, where the plan says so and
+        that is needed no more afterwards. `oldest`: of what it reads in the stack, the first row that then still is."""
+        assert self.stack is not None, "asked of a group with one"
+        if op.output in self.stack:
+            over = [t for t, row in oldest.items() if self.stack.may_take(op.output, t) and self.stack.loses(t, row)]
+            if over and len(made) != 1:
+                raise _fault(f"{op}: several rows over one of {over[0]}")
+            self.stack.open(op.output, len(made), over[0] if over else None)
 
     def _slide(self, tensor: Tensor, oldest: int, made: int) -> None:
         """Rows from `oldest` on move down, the first of them to the ring's start."""

@@ -44,7 +44,9 @@ def rows_read(op: Op, index: int) -> tuple[range, ...] | None:
 def access_orders_of(stage: Stage, context: Context) -> dict[int, AccessOrder]:
     """How the calls of a stage go through its inputs. Where a call is made in pieces each of which reads the whole
     input, none of them has read it for good before the next one writes."""
-    orders, whole = dict(stage.kernel.access_orders(stage.op)), division(stage.kernel, stage.op, stage.by_row, context)
+    kernel = stage.kernel
+    orders = dict(kernel.row_access_orders(stage.op) if stage.by_row else kernel.access_orders(stage.op))
+    whole = division(stage.kernel, stage.op, stage.by_row, context)
     if stage.pieces == 1 or (whole is not None and whole.along):
         return orders
     return {i: replace(order, buffered=False) for i, order in orders.items()}

@@ -32,6 +32,8 @@ class StageRows:
     leaves       its output is kept whole
     accumulates  it makes a row from the row before
     in_order     the rows that an event reads lie in order, and so do those that it makes
+    early        it makes a row as soon as its readers lack it for the row after their next, if no other stage needs the
+                 first row that it reads for it
     """
 
     height: int
@@ -40,6 +42,7 @@ class StageRows:
     accumulates: bool
     at_once: int = 1
     in_order: bool = False
+    early: bool = False
 
     def rows_after(self, events: np.ndarray) -> np.ndarray:
         """How many rows there are after so many of its events."""
@@ -107,6 +110,24 @@ class Loop:
         int32 [events, 1 + stages]."""
         made = self._made()
         return self._live_rows({s: self._held(s, s in sliding, made) for s in range(len(self.stages))})
+
+    @cached_property
+    def made_before(self) -> dict[int, np.ndarray]:
+        """Per stage how many rows of it there are before each event."""
+        return self._made()
+
+    def oldest_kept(self, s: int) -> np.ndarray:
+        """The first row of a stage that is there and still needed, before each event: how many were made, where none
+        is."""
+        oldest = self._oldest(self._uses[s], self.made_before, len(self.order))
+        kept: np.ndarray = np.minimum(oldest, self.made_before[s])
+        return kept
+
+    def made_now(self, s: int) -> np.ndarray:
+        """How many rows of a stage each event makes."""
+        left = np.minimum(self.stages[s].at_once, self.stages[s].height - self.made_before[s])
+        now: np.ndarray = np.where(self.order == s, left, 0)
+        return now
 
     def oldest_needed(self, uses: Sequence[tuple[int, RowWindow]], events: np.ndarray | None = None) -> np.ndarray:
         """The first row that any of the `uses` (stage, window) of a tensor still needs for its next row, NEVER
@@ -247,6 +268,9 @@ def _play(stages: tuple[StageRows, ...], uses: list[list[tuple[int, RowWindow]]]
     # After a row of stage s, only its readers can have become able to run, and stages before s:
     # those after its last reader need no look.
     next_looks = [max((reader for reader, _ in uses[s]), default=s) for s in range(len(stages))]
+    frees = {s: _frees(s, stages, uses) for s, stage in enumerate(stages) if stage.early}
+    for s, early in ((s, early) for early, (_, others) in frees.items() for s, _ in others):
+        next_looks[s] = max(next_looks[s], early)  # or those that wait for its reading
     order: list[int] = []
     at = len(stages) - 1
     while at >= 0:
@@ -257,7 +281,7 @@ def _play(stages: tuple[StageRows, ...], uses: list[list[tuple[int, RowWindow]]]
                 if needed[done[reader]] > row:
                     break
             else:
-                ready = False
+                ready = at in frees and _is_early(row, done, wanted_by[at], *frees[at])
         if ready:
             for maker, needed in inputs[at]:
                 if done[maker] < needed[row]:
@@ -270,3 +294,25 @@ def _play(stages: tuple[StageRows, ...], uses: list[list[tuple[int, RowWindow]]]
         else:
             at -= 1
     return order
+
+
+#: of an early stage, the first row that it reads for each of its own; and the other readers of the same tensor, each with
+#: the same
+_Frees = tuple[np.ndarray, list[tuple[int, np.ndarray]]]
+
+
+def _frees(s: int, stages: tuple[StageRows, ...], uses: list[list[tuple[int, RowWindow]]]) -> _Frees:
+    """What an early stage waits for."""
+    ((maker, window),) = stages[s].reads
+    others = [(other, first_rows(read, stages[other].height)) for other, read in uses[maker] if other != s]
+    return first_rows(window, stages[s].height), others
+
+
+def _is_early(
+    row: int, done: list[int], wanted_by: list[tuple[int, list[int]]], first: np.ndarray,
+    others: list[tuple[int, np.ndarray]],
+) -> bool:  # fmt: skip
+    """Whether an early stage makes its row though no reader lacks it for its next."""
+    if not any(done[reader] + 1 < len(needed) and needed[done[reader] + 1] > row for reader, needed in wanted_by):
+        return False
+    return all(rows[done[other]] > first[row] for other, rows in others)

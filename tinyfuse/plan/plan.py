@@ -68,6 +68,15 @@ class Storage:
     offset: int = 0
 
 
+@dataclass(frozen=True)
+class StackedRing:
+    """The ring of `tensor` in a group's stack of rings. Of each row that is made for the ring below, the last `taken`
+    bytes are written over this ring's first row, where that call is the last one that needs it."""
+
+    tensor: Tensor
+    taken: int = 0
+
+
 @dataclass(frozen=True, eq=False)
 class Group:
     """A fusion group: operators that become one C function.
@@ -76,6 +85,9 @@ class Group:
     scratch           per stage: the name of its scratch buffer, or None
     counters          of a group that is fed rows: the name of the buffer that keeps how many rows each
                       stage after the first has made, between calls; else None
+    stack             rings that lie one above the other in one buffer, bottom first; the stages' scratch on top of them
+    early             stages that make a row when their readers lack it for the row after their next, if no other stage
+                      needs what they read first for it
     """
 
     index: int
@@ -84,6 +96,8 @@ class Group:
     outputs: tuple[Tensor, ...]
     scratch: tuple[str | None, ...]
     counters: str | None = None
+    stack: tuple[StackedRing, ...] = ()
+    early: frozenset[int] = frozenset()
 
     @property
     def counter_bytes(self) -> int:
@@ -336,6 +350,9 @@ def subplans(op: Op) -> dict[int, Plan]:
     numbered = zip(op.attributes.numbers, op.attributes.programs, strict=True)
     return {number: program.plan for number, program in numbered if program.plan is not None}
 
+
+#: alignment of scratch: what kernels are told, and of a stack of rings, which has scratch on top
+STACK_ALIGN = 16
 
 #: the buffer with a mark that an inference is under way, and how many rows it was fed
 FEED_STATE, FEED_STATE_BYTES = "feed", 8

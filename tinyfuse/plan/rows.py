@@ -24,6 +24,7 @@ from tinyfuse.ir import Tensor
 from tinyfuse.ops.base import RowWindow
 from tinyfuse.plan import Stage
 from tinyfuse.plan.loop import StageRows, different, first_rows, play
+from tinyfuse.plan.stack import RingStack, may_be_stacked
 
 
 def height(tensor: Tensor) -> int:
@@ -34,6 +35,18 @@ def height(tensor: Tensor) -> int:
 def row_bytes(tensor: Tensor) -> int:
     """Bytes of one row of a tensor that is streamed."""
     return tensor.bytes // height(tensor)
+
+
+@dataclass(frozen=True)
+class RingModes:
+    """How the rings of a partition's groups lie, which are known by their numbers: in `fixed` ones none slides, in
+    `stacked` ones they lie one above the other (plan/stack.py); elsewhere those slide that hold fewer rows then."""
+
+    fixed: frozenset[int] = frozenset()
+    stacked: frozenset[int] = frozenset()
+
+
+USUAL_RINGS = RingModes()
 
 
 @dataclass(frozen=True)
@@ -60,16 +73,21 @@ class Stream:
 
     loop    what happens when, in numbers: its stages are the group's
     rings   rows that the ring of each internal tensor must hold
+    stack   of the rings that lie one above the other, where they do
+    early   the stages that run early then
 
     Where a kernel wants a ring's rows in order, rings slide in any case.
     """
 
-    def __init__(self, stages: tuple[Stage, ...], kept: frozenset[Tensor], slide: bool = False):
+    def __init__(self, stages: tuple[Stage, ...], kept: frozenset[Tensor], slide: bool = False, stack: bool = False):
         self.stages, self.kept = stages, kept
         makers = {stage.op.output: s for s, stage in enumerate(stages)}
-        self.loop = play(tuple(_stage_rows(stage, makers, kept) for stage in stages))
+        stack = stack and any(may_be_stacked(stage) and stage.op.output not in kept for stage in stages)
+        self.early = early_stages(stages, kept) if stack else frozenset()
+        self.loop = play(tuple(_stage_rows(stage, makers, kept, s in self.early) for s, stage in enumerate(stages)))
         self._slide = slide or bool(self.loop.in_order)
         self.rings = {stages[s].op.output: rows for s, rows in self.loop.rings.items()}
+        self.stack = RingStack(stages, self.loop) if stack else None
 
     def with_slides(self) -> Stream:
         """The same loop with rings that may slide."""
@@ -77,6 +95,10 @@ class Stream:
         twin._slide = True
         twin.__dict__.pop("live_sets", None)
         return twin
+
+    def stacked(self) -> Stream:
+        """The same stages with rings in a stack."""
+        return Stream(self.stages, self.kept, True, True)
 
     @property
     def events(self) -> int:
@@ -93,12 +115,15 @@ class Stream:
 
     @property
     def _sliding(self) -> frozenset[int]:
-        return self.loop.sliding if self._slide else frozenset()
+        sliding = self.loop.sliding if self._slide else frozenset()
+        return sliding | self.stack.members if self.stack else sliding
 
     @property
     def slides(self) -> dict[int, tuple[int, int]]:
         """Per stage that reads sliding rings: how often one is looked at after a row of it, and how many
         bytes are moved."""
+        if self.stack:
+            return dict(self.stack.moves)
         moves = self.loop.slides if self._slide else {}
         return {
             reader: (
@@ -137,10 +162,20 @@ class Stream:
     @property
     def inner_bytes(self) -> int:
         """The most bytes of rings and scratch that are alive at one moment."""
+        if self.stack:
+            return int((self.stack.bytes + self._beside_the_stack()).max())
         live_rows = self.loop.sliding_live_rows if self._slide else self.loop.inner_live_rows
         sizes = np.array([row_bytes(stage.op.output) for stage in self.stages])
         scratch = np.array([stage.scratch_bytes for stage in self.stages])
         return int((live_rows[:, 1:] @ sizes + scratch[live_rows[:, 0]]).max())
+
+    def _beside_the_stack(self) -> np.ndarray:
+        """Event by event, bytes of the rings that are in no stack."""
+        assert self.stack is not None, "asked of one"
+        played, rings = self.played, self.loop.rings.keys() - self.stack.members
+        sizes = [row_bytes(stage.op.output) * (s in rings) for s, stage in enumerate(self.stages)]
+        found: np.ndarray = played[:, 1:] @ np.array(sizes, np.int64)
+        return found
 
     def _uses(self, source: Tensor) -> list[tuple[int, RowWindow]]:
         """(stage, window) of each reader of a tensor."""
@@ -186,9 +221,32 @@ class Stream:
         return np.where(first < height(source), distances, 0)
 
 
-def _stage_rows(stage: Stage, makers: dict[Tensor, int], kept: frozenset[Tensor]) -> StageRows:
+def early_stages(stages: tuple[Stage, ...], kept: frozenset[Tensor]) -> frozenset[int]:
+    """Stages that may run early: each frees, of a tensor that others read too, at least as many bytes as it makes, once
+    it is the last to read them. A projection beside a block's convolutions is one: its row takes less than those of its
+    input that would wait for it."""
+    found = set()
+    made = {stage.op.output for stage in stages}
+    for s, stage in enumerate(stages):
+        output, reads = stage.op.output, stage.op.activations
+        inside = [i for i, tensor in enumerate(stage.op.inputs) if tensor in made]
+        if output in kept or stage.kernel.accumulates or len(reads) != 1 or len(inside) != 1:
+            continue
+        beside = {reader.stage for reader in readers(stages, reads[0])} - {s}
+        after = [reader.stage for reader in readers(stages, output)]
+        window = stage.window(inside[0])
+        frees = window.stride * row_bytes(reads[0]) >= row_bytes(output) * window.spread
+        at_once = [stages[other].kernel.rows_a_call for other in (s, *after)]
+        if beside and after and frees and max(at_once) == 1:
+            found.add(s)
+    return frozenset(found)
+
+
+def _stage_rows(stage: Stage, makers: dict[Tensor, int], kept: frozenset[Tensor], early: bool) -> StageRows:
     op = stage.op
     reads = tuple((makers[t], stage.window(i)) for i, t in enumerate(op.inputs) if t in makers)
     kernel = stage.kernel
     in_order = kernel.in_order and not kernel.takes_rings(op)
-    return StageRows(height(op.output), reads, op.output in kept, kernel.accumulates, kernel.rows_a_call, in_order)
+    return StageRows(
+        height(op.output), reads, op.output in kept, kernel.accumulates, kernel.rows_a_call, in_order, early
+    )

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from tinyfuse.errors import EmulationFailed, ToolMissing
 from tinyfuse.profile.image import COLUMNS, Image
+from tinyfuse.resources import cache_folder
 from tinyfuse.toolchain.packages import how_to_get
 from tinyfuse.toolchain.programs import find_program
-from tinyfuse.verify.emulation.cache import cache_folder
 from tinyfuse.verify.emulation.qemu import Qemu
 from tinyfuse.verify.emulation.result import Firmware, Outcome
 

@@ -12,6 +12,7 @@ from tinyfuse.ir import Graph, Op
 from tinyfuse.ops import graph_macs
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
+from tinyfuse.plan.rows import USUAL_RINGS, RingModes
 from tinyfuse.schedule.lower import Lowered, StageMemo, lower, place_states
 from tinyfuse.schedule.search import Candidate
 from tinyfuse.schedule.variants import Variant
@@ -34,10 +35,10 @@ class Builder:
         """So many times the model's multiply-accumulates."""
         return int(recompute * graph_macs(self.source))
 
-    def plan(self, variant: Variant, groups: Sequence[Sequence[Op]], fixed: frozenset[int] = frozenset()) -> Plan:
-        """The plan that runs the variant's graph in these fusion groups; in those whose numbers are `fixed`, no
-        ring slides. CompileError where it takes more memory than there is."""
-        lowered = lower(variant.graph, groups, variant.context, fixed, self.memo)
+    def plan(self, variant: Variant, groups: Sequence[Sequence[Op]], rings: RingModes = USUAL_RINGS) -> Plan:
+        """The plan that runs the variant's graph in these fusion groups, whose rings lie as `rings` has it.
+        CompileError where it takes more memory than there is."""
+        lowered = lower(variant.graph, groups, variant.context, rings, self.memo)
         plan = self._plan(variant, lowered, plan_arena(lowered.buffers, lowered.overlaps, self.work_limit))
         if plan.arena_bytes > MAX_ARENA_BYTES:
             message = f"its activations take an arena of {plan.arena_bytes:,} bytes, more than {MAX_ARENA_BYTES:,}"
@@ -46,16 +47,16 @@ class Builder:
         return plan
 
     def plan_within(
-        self, most: int, variant: Variant, groups: Sequence[Sequence[Op]], fixed: frozenset[int] = frozenset()
+        self, most: int, variant: Variant, groups: Sequence[Sequence[Op]], rings: RingModes = USUAL_RINGS
     ) -> Plan | None:
         """`plan` where its arena takes at most so many bytes, those of another plan; None where it takes more."""
-        lowered = lower(variant.graph, groups, variant.context, fixed, self.memo)
+        lowered = lower(variant.graph, groups, variant.context, rings, self.memo)
         placement = plan_arena_within(most, lowered.buffers, lowered.overlaps, self.work_limit)
         return None if placement is None else self._plan(variant, lowered, placement)
 
     def candidate(self, candidate: Candidate, most: int | None) -> Plan | None:
         """A candidate's plan: `plan_within` so many bytes, or `plan` for None (choose.Plans)."""
-        groups = (Variant(candidate.graph, candidate.context), candidate.groups, candidate.fixed)
+        groups = (Variant(candidate.graph, candidate.context), candidate.groups, candidate.rings)
         return self.plan(*groups) if most is None else self.plan_within(most, *groups)
 
     def _plan(self, variant: Variant, lowered: Lowered, placement: Placement) -> Plan:

@@ -1,9 +1,10 @@
-"""Strategy: rings stay where they are in groups where moving their rows saves nothing."""
+"""Strategy: rings lie in no stack, or stay where they are, in groups where that saves nothing."""
 
 from __future__ import annotations
 
-from tinyfuse.cost.predict import group_slides
+from tinyfuse.cost.predict import ring_modes
 from tinyfuse.plan import Plan
+from tinyfuse.plan.rows import RingModes
 from tinyfuse.schedule.build import Builder
 from tinyfuse.schedule.variants import Variant
 
@@ -12,13 +13,16 @@ MOST_SLIDE_TRIALS = 8
 
 
 def without_idle_slides(plan: Plan, builder: Builder) -> Plan:
-    """The plan, or one of no more RAM in which fewer groups have rings that slide."""
+    """The plan, or one of no more RAM in which fewer groups have rings in a stack, or such that slide."""
     variant, groups = Variant(plan.graph, plan.context), [group.ops for group in plan.groups]
-    fixed = frozenset(group.index for group in plan.groups if not group_slides(plan, group))
+    rings = ring_modes(plan)
     for group in plan.groups[:MOST_SLIDE_TRIALS]:
-        if group.index not in fixed:
-            tried = fixed | {group.index}
-            found = builder.plan_within(plan.arena_bytes, variant, groups, tried)
+        number = {group.index}
+        for tried in (
+            RingModes(rings.fixed, rings.stacked - number),
+            RingModes(rings.fixed | number, rings.stacked - number),
+        ):
+            found = None if tried == rings else builder.plan_within(plan.arena_bytes, variant, groups, tried)
             if found is not None:
-                plan, fixed = found, tried
+                plan, rings = found, tried
     return plan

@@ -15,17 +15,14 @@ from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.kernels.base import Context, Kernel
 from tinyfuse.ops import FAMILIES
-from tinyfuse.plan import FEED_STATE, FEED_STATE_BYTES, Group, Stage, Storage, tensor_align
+from tinyfuse.plan import FEED_STATE, FEED_STATE_BYTES, STACK_ALIGN, Group, Stage, Storage, tensor_align
 from tinyfuse.plan.liveness import Liveness
 from tinyfuse.plan.places import Places
-from tinyfuse.plan.rows import Stream, height, row_bytes
+from tinyfuse.plan.rows import USUAL_RINGS, RingModes, Stream, height, row_bytes
 from tinyfuse.schedule.select import row_kernel, whole_kernel
 
 #: the stages made so far: per context, by operator and whether it reads rings (None: alone in its group)
 StageMemo = dict[Context, dict[tuple[Op, bool | None], Stage]]
-
-#: alignment of scratch: what kernels are told
-SCRATCH_ALIGN = 16
 
 
 @dataclass(frozen=True)
@@ -48,10 +45,10 @@ def lower(
     graph: Graph,
     partition: Sequence[Sequence[Op]],
     context: Context,
-    fixed: frozenset[int] = frozenset(),
+    rings: RingModes = USUAL_RINGS,
     memo: StageMemo | None = None,
 ) -> Lowered:
-    """The groups of a partition. In those whose numbers are `fixed`, no ring slides. `memo` as in make_stages."""
+    """The groups of a partition, whose rings lie as `rings` has it. `memo` as in make_stages."""
     scheduled = {op for ops in partition for op in ops}
     places = Places(op for op in graph.ops if op not in scheduled)
     groups = []
@@ -72,7 +69,7 @@ def lower(
     for index, ops in enumerate(partition):
         stages = make_stages(ops, context, memo)
         kept = frozenset(t for op in ops for t in op.outputs if places.root(t) in lifetimes)
-        stream = stream_of(stages, kept, context, slide=index not in fixed)
+        stream = stream_of(stages, kept, context, index not in rings.fixed, index in rings.stacked)
         inner, scratch = _inner_buffers(index, stages, stream, names)
         for buffer, ring in inner:
             buffers.append(buffer)
@@ -80,6 +77,10 @@ def lower(
             if stream and ring:
                 storage[ring] = Storage(buffer.name, stream.rings[ring], ring in stream.sliding)
         group = _group(index, stages, kept, scratch)
+        if stream and stream.stack:
+            group = replace(group, stack=stream.stack.rings, early=stream.early)
+            for stacked in group.stack:
+                storage[stacked.tensor] = Storage(_stack_name(index), stream.rings[stacked.tensor], True)
         if FAMILIES[ops[0].kind].source:
             counters = f"counters{index}"
             group = replace(group, counters=counters)
@@ -173,10 +174,15 @@ def make_stages(ops: Sequence[Op], context: Context, memo: StageMemo | None = No
 
 
 def stream_of(
-    stages: tuple[Stage, ...], kept: frozenset[Tensor], context: Context, slide: bool = True
+    stages: tuple[Stage, ...], kept: frozenset[Tensor], context: Context, slide: bool = True, stack: bool = False
 ) -> Stream | None:
     """The group played through, None for a whole call. Rings may slide unless speed is all."""
-    return Stream(stages, kept, slide and context.optimize != "speed") if stages[0].by_row else None
+    return Stream(stages, kept, slide and context.optimize != "speed", stack) if stages[0].by_row else None
+
+
+def may_stack(stages: tuple[Stage, ...], context: Context) -> bool:
+    """Whether the rings of a group may lie in a stack: where RAM is all, and calls are made in one piece."""
+    return context.lean and not context.divided and len(stages) > 1
 
 
 def _stage(op: Op, kernel: Kernel, by_row: bool, context: Context) -> Stage:
@@ -202,8 +208,13 @@ def _inner_buffers(
     name of each stage's scratch. Of those, only what is alive at one moment needs separate bytes."""
     live_sets = stream.live_sets if stream else ((0, frozenset()),)
     found: list[tuple[Buffer, Tensor | None]] = []
+    stacked: frozenset[int] = frozenset()
+    if stream and stream.stack:
+        stacked, size = stream.stack.members, int(stream.stack.bytes.max(initial=0))
+        alive = frozenset(range(len(live_sets)))
+        found.append((Buffer(_stack_name(index), size, index, index, STACK_ALIGN, "stack of rings", alive), None))
     for s, stage in enumerate(stages):
-        if stream and stage.op.output in stream.rings:
+        if stream and stage.op.output in stream.rings and s not in stacked:
             tensor = stage.op.output
             size = stream.rings[tensor] * row_bytes(tensor)
             alive = frozenset(m for m, (_, rings) in enumerate(live_sets) if s in rings)
@@ -212,13 +223,19 @@ def _inner_buffers(
     scratch: list[str | None] = []
     for s, stage in enumerate(stages):
         name = None
-        if stage.scratch_bytes:
+        if stage.scratch_bytes and stream and stream.stack:
+            name = _stack_name(index)
+        elif stage.scratch_bytes:
             name = f"scratch{index}" if len(stages) == 1 else f"scratch{index}_{s}"
             alive = frozenset(m for m, (running, _) in enumerate(live_sets) if running == s)
             owner = f"scratch of {stage.kernel.name}"
-            found.append((Buffer(name, stage.scratch_bytes, index, index, SCRATCH_ALIGN, owner, alive), None))
+            found.append((Buffer(name, stage.scratch_bytes, index, index, STACK_ALIGN, owner, alive), None))
         scratch.append(name)
     return found, tuple(scratch)
+
+
+def _stack_name(group: int) -> str:
+    return f"stack{group}"
 
 
 def _group(index: int, stages: tuple[Stage, ...], kept: frozenset[Tensor], scratch: tuple[str | None, ...]) -> Group:
@@ -295,25 +312,28 @@ class _Border:
 
     def _held_bytes(self, live_sets: np.ndarray) -> dict[str, np.ndarray]:
         """How many bytes from its start on hold something, of each ring, scratch and buffer of an output,
-        moment by moment (Stream.dimensions)."""
+        moment by moment; of a stack of rings event by event."""
         held: dict[str, np.ndarray] = {}
         for s, stage in enumerate(self.group.stages):
             storage, rows = self.storage[stage.op.output], live_sets[:, 1 + s]
             name = storage.buffer
+            if self.stream and self.stream.stack and s in self.stream.stack.members:
+                held[name] = self.stream.stack.bytes
+                continue
             if name in self.lasting - self.begun:
                 held[name] = np.full(len(live_sets), self.sizes[name])
             else:
                 end = np.where(rows > 0, storage.offset + rows * row_bytes(stage.op.output), 0)
                 held[name] = np.maximum(held[name], end) if name in held else end
         for s, scratch in enumerate(self.group.scratch):
-            if scratch:
+            if scratch and scratch not in held:
                 held[scratch] = np.where(live_sets[:, 0] == s, self.group.stages[s].scratch_bytes, 0)
         return held
 
     def inner_overlaps(self, stream: Stream) -> list[Overlap]:
         """How near rings, scratch and outputs may lie above each other: each of them holds bytes from its
         start, but seldom all of them, and at some moments none."""
-        held = self._held_bytes(stream.live_rows)
+        held = self._held_bytes(stream.played if stream.stack else stream.live_rows)
         found = []
         for below, above in permutations(held, 2):
             distance = int(held[below][held[above] > 0].max(initial=0))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tinyfuse.cost.predict import group_slides, plan_instructions
+from tinyfuse.cost.predict import plan_instructions, ring_modes
 from tinyfuse.plan import Plan, Stage
 from tinyfuse.schedule.build import Builder
 from tinyfuse.schedule.lower import make_stages
@@ -49,6 +49,5 @@ def _with(plan: Plan, roomy: frozenset[str], builder: Builder) -> Plan:
     if roomy == plan.context.roomy:
         return plan
     variant, groups = Variant(plan.graph, replace(plan.context, roomy=roomy)), [group.ops for group in plan.groups]
-    fixed = frozenset(group.index for group in plan.groups if not group_slides(plan, group))
-    found = builder.plan_within(plan.arena_bytes, variant, groups, fixed)
+    found = builder.plan_within(plan.arena_bytes, variant, groups, ring_modes(plan))
     return plan if found is None or plan_instructions(found) >= plan_instructions(plan) else found

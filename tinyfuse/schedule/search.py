@@ -23,9 +23,9 @@ from tinyfuse.ops.tiled import Tiled
 from tinyfuse.plan import Stage
 from tinyfuse.plan.liveness import Liveness
 from tinyfuse.plan.places import Places, is_alias
-from tinyfuse.plan.rows import Stream
+from tinyfuse.plan.rows import RingModes, Stream
 from tinyfuse.schedule.legality import Legality
-from tinyfuse.schedule.lower import StageMemo, Streamed, buffer_distance, make_stages
+from tinyfuse.schedule.lower import StageMemo, Streamed, buffer_distance, make_stages, may_stack
 from tinyfuse.schedule.select import row_kernel
 from tinyfuse.schedule.tiling import with_tiles
 from tinyfuse.thinning import evenly
@@ -51,13 +51,13 @@ class Work:
 @dataclass(frozen=True, eq=False)
 class Candidate:
     """A partition of `graph` with its estimated bytes of RAM and predicted instructions, for the kernels
-    of `context`; in the groups whose numbers are `fixed`, no ring slides. `reordered`: the graph's order is
+    of `context`; its groups' rings lie as `rings` has it. `reordered`: the graph's order is
     another one than the file's."""
 
     graph: Graph
     context: Context
     groups: tuple[tuple[Op, ...], ...]
-    fixed: frozenset[int]
+    rings: RingModes
     ram: int
     instructions: float
     reordered: bool = False
@@ -161,24 +161,28 @@ def _worthwhile(labels: list[_Label]) -> list[_Label]:
 
 
 def _candidate(graph: Graph, context: Context, ops: tuple[Op, ...], label: _Label) -> Candidate:
-    groups, slides, end, at = [], [], len(ops), label
+    groups, weights, end, at = [], [], len(ops), label
     tiled: list[Op] = []
     while at.came_from is not None:
         start, at, weight = at.came_from
         groups.append(weight.ops or ops[start:end])
         tiled += [op for op in weight.ops if isinstance(op.attributes, Tiled)]
-        slides.append(weight.slides)
+        weights.append(weight)
         end = start
-    fixed = frozenset(index for index, slide in enumerate(reversed(slides)) if not slide)
+    numbered = list(enumerate(reversed(weights)))
+    rings = RingModes(
+        frozenset(index for index, weight in numbered if not weight.slides),
+        frozenset(index for index, weight in numbered if weight.stacked),
+    )
     graph = with_tiles(graph, tiled, label.more_macs)
-    return Candidate(graph, context, tuple(reversed(groups)), fixed, label.ram, label.instructions)
+    return Candidate(graph, context, tuple(reversed(groups)), rings, label.ram, label.instructions)
 
 
 @dataclass(frozen=True)
 class Weight:
     """Of a group: all bytes alive while it runs, those of its inner buffers, and its instructions;
-    `slides`: with rings that slide. Where some of its operators are computed in tiles, its operators with these in
-    their place, and the MACs that this takes more."""
+    `slides`: with rings that slide; `stacked`: in a stack. Where some of its operators are computed in tiles, its
+    operators with these in their place, and the MACs that this takes more."""
 
     ram: int
     own: int
@@ -186,6 +190,7 @@ class Weight:
     slides: bool
     ops: tuple[Op, ...] = ()
     more_macs: int = 0
+    stacked: bool = False
 
 
 class Weigher:
@@ -207,7 +212,7 @@ class Weigher:
 
     def weigh(self, i: int, j: int) -> tuple[Weight, ...] | None:
         """The weights of the group ops[i:j]: with rings that stay and, where that takes less RAM, with
-        rings that slide. Nothing where only longer ones may be a group, None where no longer one is
+        rings that slide, and in a stack. Nothing where only longer ones may be a group, None where no longer one is
         either, or where the work is used up."""
         if (i, j) not in self.weights:
             if j - i > 1 and self.work.left < 0:
@@ -243,6 +248,11 @@ class Weigher:
             if sliding.sliding and sliding.inner_bytes < own:
                 own = sliding.inner_bytes
                 yield Weight(around + own, own, self._instructions(stages, sliding), True)
+        if stream and may_stack(stages, self.context):
+            stacked = stream.stacked()
+            if stacked.inner_bytes < own:
+                own = stacked.inner_bytes
+                yield Weight(around + own, own, self._instructions(stages, stacked), True, stacked=True)
 
     def _instructions(self, stages: tuple[Stage, ...], stream: Stream | None) -> float:
         for stage in stages:

@@ -11,6 +11,7 @@ from tinyfuse.cost.predict import plan_instructions
 from tinyfuse.ir import Graph, Op
 from tinyfuse.ops import graph_macs
 from tinyfuse.plan import Plan
+from tinyfuse.plan.rows import USUAL_RINGS
 from tinyfuse.schedule.build import Builder
 from tinyfuse.schedule.choose import Choices, Plans
 from tinyfuse.schedule.estimate import better_orders
@@ -97,7 +98,7 @@ class Search:
         for groups in by_rule:
             plan = self._builder.plan(variant, groups)
             partitioned = tuple(map(tuple, groups))
-            found = Candidate(*variant, partitioned, frozenset(), plan.arena_bytes, plan_instructions(plan))
+            found = Candidate(*variant, partitioned, USUAL_RINGS, plan.arena_bytes, plan_instructions(plan))
             self._by_rule[found] = plan
             budget = max(budget, plan.arena_bytes)
             yield found

@@ -67,5 +67,5 @@ const int32_t gesture_g1s0_biases[4] = {
 /* scales of op 7 FULLY_CONNECTED 'v13': 8 bytes */
 GESTURE_WEIGHTS_ATTR GESTURE_ALIGNED(4)
 const tinyfuse_dense_scale gesture_g1s0_scales[1] = {
-    {-1290188392, 5},
+    {1502389452, 5},
 };

@@ -94,5 +94,5 @@ const int32_t separable_g4s0_biases[4] = {
 /* scales of op 9 FULLY_CONNECTED 'v18': 8 bytes */
 SEPARABLE_WEIGHTS_ATTR SEPARABLE_ALIGNED(4)
 const tinyfuse_dense_scale separable_g4s0_scales[1] = {
-    {-318294440, 4},
+    {1988336428, 4},
 };

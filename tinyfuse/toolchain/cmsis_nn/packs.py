@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tinyfuse.errors import UsageError
+from tinyfuse.resources import cache_folder
 
 #: what of a pack is unpacked: sources, headers, licences; packs also hold documentation and tests
 _WANTED = re.compile(r"(Include|Source|CMSIS/Core/Include)/.+|LICEN[CS]E[^/]*|NOTICE[^/]*")
@@ -56,7 +57,7 @@ def unpack(pack: Path) -> Path:
     UsageError where the file is no pack.
     """
     stat = pack.stat()
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tinyfuse" / "packs"
+    cache = cache_folder("packs")
     folder = cache / f"{pack.parent.name}-{pack.stem}-{stat.st_size:x}-{stat.st_mtime_ns:x}"
     if folder.is_dir():
         return folder

@@ -9,10 +9,7 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-
-def cache_folder(name: str) -> Path:
-    """The folder `name` of tinyfuse's cache; it need not exist."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tinyfuse" / name
+from tinyfuse.resources import cache_folder
 
 
 class ObjectCache:

@@ -1,0 +1,75 @@
+/* Rings of rows one above the other in a single buffer, the stack: ring i lies from byte at[i] on, and at[rings] is where
+   the last one ends. All of it is multiples of 4 bytes. */
+#ifndef TINYFUSE_STACK_H
+#define TINYFUSE_STACK_H
+
+#include "tinyfuse_rows.h"
+
+/* Moves `bytes` bytes, a multiple of 4, up from words to words: the last ones first. */
+TINYFUSE_SHARED void tinyfuse_move_up(uint8_t *to, const uint8_t *from, int32_t bytes)
+{
+#if defined(__GNUC__)
+#define TINYFUSE_WORD(pointer) __builtin_assume_aligned(pointer, 4)
+#else
+#define TINYFUSE_WORD(pointer) (pointer)
+#endif
+    uint32_t a, b, c, d;
+    for (to += bytes, from += bytes; bytes >= 16; bytes -= 16) {
+        to -= 16;
+        from -= 16;
+        memcpy(&a, TINYFUSE_WORD(from + 12), 4);
+        memcpy(&b, TINYFUSE_WORD(from + 8), 4);
+        memcpy(&c, TINYFUSE_WORD(from + 4), 4);
+        memcpy(&d, TINYFUSE_WORD(from), 4);
+        memcpy(TINYFUSE_WORD(to + 12), &a, 4);
+        memcpy(TINYFUSE_WORD(to + 8), &b, 4);
+        memcpy(TINYFUSE_WORD(to + 4), &c, 4);
+        memcpy(TINYFUSE_WORD(to), &d, 4);
+    }
+    for (; bytes > 0; bytes -= 4) {
+        to -= 4;
+        from -= 4;
+        memcpy(&a, TINYFUSE_WORD(from), 4);
+        memcpy(TINYFUSE_WORD(to), &a, 4);
+    }
+#undef TINYFUSE_WORD
+}
+
+/* Makes room for `bytes` bytes below ring i: it and all above it move up. */
+TINYFUSE_SHARED void tinyfuse_stack_open(uint8_t *stack, int32_t *at, int32_t rings, int32_t i, int32_t bytes)
+{
+    if (bytes == 0) {
+        return;
+    }
+    tinyfuse_move_up(stack + at[i] + bytes, stack + at[i], at[rings] - at[i]);
+    for (; i <= rings; ++i) {
+        at[i] += bytes;
+    }
+}
+
+/* Lets the rows of ring i before `oldest` go, the first of which is row `first`: what lies above them moves down. `taken`
+   bytes of theirs stay in use, for the ring below. Returns the row that the ring begins with now. */
+TINYFUSE_SHARED int32_t tinyfuse_stack_drop(uint8_t *stack, int32_t *at, int32_t rings, int32_t i, int32_t first,
+                                            int32_t oldest, int32_t row_bytes, int32_t taken)
+{
+    const int32_t from = at[i] + (oldest - first) * row_bytes, to = at[i] + taken;
+    if (oldest <= first) {
+        return first;
+    }
+    at[i] = to;
+    if (from > to) {
+        tinyfuse_move_down(stack + to, stack + from, at[rings] - from);
+        while (++i <= rings) {
+            at[i] -= from - to;
+        }
+    }
+    return oldest;
+}
+
+/* Where scratch begins on top of the stack, aligned to 16 as the stack is. */
+TINYFUSE_INLINE uint8_t *tinyfuse_stack_top(uint8_t *stack, const int32_t *at, int32_t rings)
+{
+    return stack + ((at[rings] + 15) & ~15);
+}
+
+#endif

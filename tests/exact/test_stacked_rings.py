@@ -1,0 +1,135 @@
+"""Rings in a stack: each has exactly the rows that are needed, and rows are written over those that a call uses up."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from executors import assert_all_exact, assert_exact, plan_of
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from random_graphs import Sketch, Value, networks
+from resizing_graphs import longest_plans, resizing_chains
+
+from tinyfuse.plan import Plan
+from tinyfuse.plan.rows import Stream, row_bytes
+
+
+def block(sketch: Sketch, x: Value, filters: int, stride: int) -> Value:
+    """Two convolutions, with a projection beside them where the shape changes, else with their input."""
+    y = sketch.conv(sketch.conv(x, filters, (3, 3), (stride, stride)), filters, (3, 3))
+    return sketch.add(y, sketch.conv(x, filters, (1, 1), (stride, stride)) if stride > 1 else x)
+
+
+def residual(side: int = 20) -> bytes:
+    sketch = Sketch(11)
+    x = sketch.value((1, side, side, 3))
+    y = block(sketch, block(sketch, block(sketch, sketch.conv(x, 8, (3, 3)), 8, 1), 16, 2), 32, 2)
+    return sketch.build([x], [sketch.mean(y)])
+
+
+def stacked(data: bytes, **options) -> Plan:
+    """In the longest groups, rings in a stack."""
+    (plan,) = longest_plans([data], stack=True, **options)
+    return plan
+
+
+def loop_of(plan: Plan) -> Stream:
+    """That of the first group with a stack."""
+    group = next(group for group in plan.groups if group.stack)
+    return Stream(group.stages, frozenset(group.outputs), slide=True, stack=True)
+
+
+def test_a_stack_takes_what_is_needed_at_its_fullest() -> None:
+    """The rows that are there and needed, counted one by one; less where rows are taken."""
+    plan = stacked(residual())
+    stream = loop_of(plan)
+    assert stream.stack is not None and len(stream.stack.rings) > 8
+    made, most = [0] * len(stream.stages), 0
+    taken = {ring.tensor: ring.taken for ring in stream.stack.rings}
+    assert any(taken.values())
+    for s in stream.loop.order.tolist():
+        made[s] += 1
+        needed = 0
+        for m, stage in enumerate(stream.stages):
+            tensor = stage.op.output
+            firsts = [
+                other.window(i).first(made[o] - (o == s))
+                for o, other in enumerate(stream.stages)
+                for i, read in enumerate(other.op.inputs)
+                if read is tensor and made[o] - (o == s) < other.op.output.shape[1]
+            ]
+            if tensor in taken and firsts:
+                needed += max(0, made[m] - min(firsts)) * row_bytes(tensor)
+        most = max(most, needed + stream.stages[s].scratch_bytes)
+    assert most - max(taken.values()) <= int(stream.stack.bytes.max()) <= most + 16
+    plain = longest_plans([residual()])[0]
+    assert plan.arena_bytes < 0.9 * plain.arena_bytes
+
+
+def test_projections_run_early_and_rows_are_written_over_used_ones() -> None:
+    plan = stacked(residual())
+    (group,) = [group for group in plan.groups if group.stack]
+    assert {group.stages[s].op.input.shape[1] for s in group.early if group.stages[s].op.operand(1).shape[1] == 1} == {20, 10}
+    makers = {stage.op.output: stage for stage in group.stages}
+    over = [(makers[b.tensor].op.kind, b, a) for b, a in zip(group.stack, group.stack[1:], strict=False) if a.taken]
+    assert {kind for kind, _, _ in over} == {"CONV_2D", "ADD"}
+    for kind, below, above in over:
+        pixel = above.tensor.shape[3] if kind == "CONV_2D" and makers[below.tensor].op.operand(1).shape[1] > 1 else 0
+        assert above.taken == row_bytes(below.tensor) - pixel
+
+
+@pytest.mark.parametrize("options", [{}, {"feed_rows": True}, {"step": True}], ids=["whole", "fed", "in steps"])
+def test_residual_networks(options: dict) -> None:
+    assert_exact(stacked(residual(), **options))
+
+
+def test_for_the_least_ram_alone() -> None:
+    assert not any(group.stack for group in plan_of(residual(32), "cortex-m4").groups)
+    plan = plan_of(residual(32), "cortex-m4", optimize="ram")
+    assert any(group.stack for group in plan.groups)
+
+
+@pytest.mark.parametrize("stride", [1, 2, 3])
+def test_rows_that_nobody_reads(stride: int) -> None:
+    """They leave the stack as soon as they are made."""
+    sketch = Sketch(3)
+    start = sketch.value((1, 14, 6, 4))
+    x = sketch.conv(start, 8, (1, 1))
+    y = sketch.conv(sketch.depthwise(sketch.conv(x, 8, (1, 1), (stride, 1)), (3, 3)), 8, (1, 1))
+    data = sketch.build([start], [sketch.depthwise(sketch.add(y, sketch.conv(x, 8, (1, 1), (stride, 1))), (3, 3))])
+    assert_all_exact([stacked(data, **o) for o in ({}, {"step": True})], runs=3)
+    assert_exact(stacked(data, feed_rows=True), runs=3)
+
+
+@settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(networks() | resizing_chains(), min_size=8, max_size=8), st.booleans())
+def test_random_networks(models: list[bytes], step: bool) -> None:
+    assert_all_exact(longest_plans(models, stack=True, step=step), runs=3)
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55", "cortex-m0plus"])
+def test_on_emulated_cores(target: str) -> None:
+    for fed in (False, True):
+        assert_exact(stacked(residual(), target=target, feed_rows=fed), runs=2)
+
+
+@pytest.mark.campaign
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(networks(most_layers=24), min_size=10, max_size=10), st.booleans())
+def test_many_random_networks(models: list[bytes], step: bool) -> None:
+    assert_all_exact(longest_plans(models, stack=True, step=step), runs=3)
+
+
+@pytest.mark.campaign
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(networks(most_layers=24), min_size=10, max_size=10))
+def test_many_random_networks_for_the_least_ram(models: list[bytes]) -> None:
+    assert_all_exact([plan_of(data, optimize="ram") for data in models], runs=3)
+
+
+@pytest.mark.campaign
+@settings(max_examples=2, deadline=None, derandomize=True, phases=[Phase.generate])
+@given(models=st.lists(networks(most_layers=16), min_size=10, max_size=10))
+def test_many_random_networks_on_an_emulated_core(models: list[bytes]) -> None:
+    assert_all_exact(longest_plans(models, target="cortex-m4", stack=True), runs=3)

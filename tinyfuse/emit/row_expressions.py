@@ -1,0 +1,107 @@
+"""C expressions of a group's loop over rows: which stage may run, and which rows are still needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tinyfuse.ir import Tensor
+from tinyfuse.kernels.base import rows_after
+from tinyfuse.kernels.feed_rows import BEFORE
+from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.base import SAME_ROW
+from tinyfuse.plan import Group, Stage
+from tinyfuse.plan.rows import height, readers
+
+
+class RowExpressions:
+    """Those of a group; `rows`: the C variables that count the rows made of each tensor."""
+
+    def __init__(self, group: Group, rows: Mapping[Tensor, str]):
+        self._group, self._rows = group, rows
+
+    def oldest_needed(self, tensor: Tensor, ran: Stage | None = None, beside: Stage | None = None) -> str:
+        """C for the oldest row that a reader still needs, as if a stage `ran` once more, or `beside` one; without one,
+        how many were made."""
+        rows = []
+        for use in readers(self._group.stages, tensor):
+            if self._group.stages[use.stage] is beside:
+                continue
+            reader = self._group.stages[use.stage]
+            row = self._rows[reader.op.output]
+            row = f"({row} + 1)" if reader is ran else row
+            first = reader.window(use.input).first_c(row)
+            rows.append(f"({row} < {height(reader.op.output)} ? {first} : {self._rows[tensor]})")
+        # a window may begin after all rows that there are
+        several = len(rows) > 1 or self.leaves_rows_out(tensor)
+        oldest = self._rows[tensor] if several else rows[0]
+        for row in rows if several else ():
+            oldest = f"tinyfuse_min({row}, {oldest})"
+        return oldest
+
+    def leaves_rows_out(self, tensor: Tensor) -> bool:
+        """Whether there may be rows of a tensor between the windows of a reader."""
+        uses = readers(self._group.stages, tensor)
+        return any(self._group.stages[use.stage].window(use.input).leaves_rows_out for use in uses)
+
+    def conditions(self, stage: Stage) -> list[str]:
+        """When the stage runs: rows left, wanted by a reader, and its own inputs there."""
+        row = self._rows[stage.op.output]
+        source = FAMILIES[stage.op.kind].source
+        conditions = [f"{row} < {BEFORE} + count" if source else f"{row} < {height(stage.op.output)}"]
+        if stage.op.output not in self._group.outputs:
+            wanted = []
+            for use in readers(self._group.stages, stage.op.output):
+                reader = self._group.stages[use.stage]
+                count = self._rows[reader.op.output]
+                unfinished = f"{count} < {height(reader.op.output)}"
+                lacks = f"{row} < {self._needed(reader, use.input)}"
+                # a reader of the same row that has made all its rows has had all of these
+                same_row = self._reads_same_row(reader, use.input)
+                wanted.append(lacks if same_row else f"({unfinished} && {lacks})")
+            if self._group.stages.index(stage) in self._group.early:
+                wanted.append(f"({self._is_early(stage)})")
+            conditions.append(wanted[0] if len(wanted) == 1 else f"({' || '.join(wanted)})")
+        for i, tensor in enumerate(stage.op.inputs):
+            if tensor is not None and tensor in self._rows:
+                conditions.append(f"{self._rows[tensor]} >= {self._needed(stage, i)}")
+        return conditions
+
+    def _is_early(self, stage: Stage) -> str:
+        """C for whether an early stage makes a row that no reader lacks for its next one: a reader lacks it for the row
+        after that, and nothing else needs the first row that it reads."""
+        (source,), row = stage.op.activations, self._rows[stage.op.output]
+        lacks = []
+        for use in readers(self._group.stages, stage.op.output):
+            reader = self._group.stages[use.stage]
+            following = f"({self._rows[reader.op.output]} + 1)"
+            needed = reader.window(use.input).needed_c(following, height(stage.op.output))
+            lacks.append(f"{following} < {height(reader.op.output)} && {row} < {needed}")
+        lacking = lacks[0] if len(lacks) == 1 else " || ".join(f"({each})" for each in lacks)
+        lacking = lacking if len(lacks) == 1 else f"({lacking})"
+        reads = stage.window(stage.op.inputs.index(source))
+        others = self.oldest_needed(source, beside=stage)
+        return f"{lacking} && {others} > {reads.first_c(row)}"
+
+    def _needed(self, stage: Stage, i: int) -> str:
+        """C for RowWindow.needed: the input rows that must exist before the stage's next row."""
+        window, row = stage.window(i), self._rows[stage.op.output]
+        if stage.kernel.rows_a_call > 1:
+            row = f"({self.after(stage)} - 1)"
+        if self._reads_same_row(stage, i):
+            return f"{row} + 1"
+        return window.needed_c(row, height(stage.op.operand(i)))
+
+    def after(self, stage: Stage) -> str:
+        """C for how many rows there are after a stage's next call."""
+        return rows_after(self._rows[stage.op.output], stage.kernel, height(stage.op.output))
+
+    def made(self, stage: Stage) -> str:
+        """The statement that counts the rows of a call."""
+        row = self._rows[stage.op.output]
+        return f"++{row};" if stage.kernel.rows_a_call == 1 else f"{row} = {self.after(stage)};"
+
+    def _reads_same_row(self, stage: Stage, i: int) -> bool:
+        """Whether each output row needs the input's row of that number, which exists: a 1x1 convolution
+        with padding has rows beyond its input's."""
+        rows_exist = height(stage.op.operand(i)) >= height(stage.op.output)
+        return stage.windows[i] == SAME_ROW and rows_exist

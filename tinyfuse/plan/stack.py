@@ -1,0 +1,138 @@
+"""Rings of a group in a stack: one above the other in a single buffer, each with exactly the rows that are needed.
+
+A ring that slides leaves its last row's bytes to others for most of the time, but only to what lies there anyway: the
+rows of another ring that are always needed can't come and go. In a stack they do. A row that is made opens a gap behind
+its ring's last row, for which all rings above move up; a row that is used up closes one. So the stack never holds more
+than the rows that are needed at the moment, whose most bytes no placement can fall below. The scratch of the stage that
+runs lies on top.
+
+Less still is needed where a row is written over one that is used up by the very call: the first row of the ring above,
+if the call reads that in an order that keeps in front of what it writes (`Kernel.row_access_orders`). A convolution's
+row lies there over the first row of its window, a sum over one of its terms. So rings that may be taken are laid above
+those that take them; else stages are in order, the last one's ring at the bottom, for it moves least.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from tinyfuse.ir import ITEM_BYTES
+from tinyfuse.plan.loop import NEVER, Loop, first_rows
+from tinyfuse.plan.plan import STACK_ALIGN, StackedRing, Stage
+
+#: what a ring in a stack begins at a multiple of: its elements are no larger
+_UNIT = 4
+
+
+class _Taking(NamedTuple):
+    """So many bytes of each row that a stage makes at these events lie over the first row of another one's ring."""
+
+    below: int
+    above: int
+    taken: int
+    events: np.ndarray
+
+
+class RingStack:
+    """The stack of a group's rings.
+
+    members  the stages whose rings are in it
+    rings    bottom first
+    bytes    event by event what it holds, the scratch of the stage that runs among it
+    """
+
+    def __init__(self, stages: Sequence[Stage], loop: Loop):
+        self._stages, self._loop, self._made = stages, loop, loop.made_before
+        self.members = frozenset(s for s in loop.rings if may_be_stacked(stages[s]))
+        self._oldest = {s: loop.oldest_kept(s) for s in self.members}
+        self._before = {s: self._made[s] - self._oldest[s] for s in self.members}  # rows of its ring before each event
+        held = np.zeros(len(loop.order), np.int64)
+        for s in self.members:
+            held += (self._before[s] + loop.made_now(s)) * _row_bytes(stages[s])
+        scratch = np.array([stage.scratch_bytes for stage in stages])[loop.order]
+        self._takings = self._chosen(held + scratch)
+        self._order = list(self._upwards())
+        taken = {taking.above: taking.taken for taking in self._takings.values()}
+        self.rings = tuple(StackedRing(stages[s].op.output, taken.get(s, 0)) for s in self._order)
+        for taking in self._takings.values():
+            held[taking.events] -= taking.taken
+        self.bytes = np.where(scratch > 0, -(-held // STACK_ALIGN) * STACK_ALIGN + scratch, held)
+
+    def _chosen(self, held: np.ndarray) -> dict[int, _Taking]:
+        """By the stage below: such that each ring takes one, and is taken by one; first where most is `held`."""
+        every = (self._taking(below, above) for below in sorted(self.members) for above in sorted(self.members))
+        found = [taking for taking in every if taking is not None]
+        chosen: dict[int, _Taking] = {}
+        for taking in sorted(found, key=lambda taking: -int(held[taking.events].max())):
+            if taking.below not in chosen and all(other.above != taking.above for other in chosen.values()):
+                chosen[taking.below] = taking
+        return chosen
+
+    def _upwards(self) -> Iterator[int]:
+        """The members from the bottom up."""
+        above = {taking.above for taking in self._takings.values()}
+        for s in sorted(self.members - above, reverse=True):
+            at: int | None = s
+            while at is not None:
+                yield at
+                at = self._takings[at].above if at in self._takings else None
+
+    def _taking(self, below: int, above: int) -> _Taking | None:
+        """How a stage may write its rows over the first of the ring that `above` makes; None where it may not."""
+        stage, source = self._stages[below], self._stages[above]
+        uses = [i for i, tensor in enumerate(stage.op.inputs) if tensor is source.op.output]
+        if len(uses) != 1 or stage.kernel.rows_a_call > 1:
+            return None
+        order = stage.kernel.row_access_orders(stage.op).get(uses[0])
+        read, written = _row_bytes(source), _row_bytes(stage)
+        if order is None or written > read:
+            return None
+        taken = (written - order.distance(read, written)) // _UNIT * _UNIT
+        first = self._oldest[above]
+        last = np.append(first[1:], NEVER) > first  # event by event, whether a row leaves the ring behind it
+        events = np.flatnonzero((self._loop.order == below) & last & (first < self._made[above]))
+        reads = first_rows(stage.window(uses[0]), stage.op.output.shape[1])[self._made[below][events]]
+        if taken <= 0 or not len(events) or (reads != first[events]).any():
+            return None
+        return _Taking(below, above, taken, events)
+
+    @cached_property
+    def moves(self) -> Mapping[int, tuple[int, int]]:
+        """Per stage how often the stack is looked at for it, and how many bytes are moved."""
+        found: dict[int, tuple[int, int]] = {}
+        sizes = {s: _row_bytes(self._stages[s]) for s in self.members}
+        for s, stage in enumerate(self._stages):
+            events = np.flatnonzero(self._loop.order == s)
+            settled = np.zeros(len(events), bool)  # what is taken is what is made
+            if s in self._takings and self._takings[s].taken == sizes[s]:
+                settled = np.isin(events, self._takings[s].events)
+            looks, moved, above = 0, 0, np.zeros(len(events), np.int64)
+            for m in reversed(self._order):
+                if any(tensor is self._stages[m].op.output for tensor in stage.op.inputs):
+                    looks += len(events)
+                    left = np.append(self._oldest[m][1:], NEVER)[events]
+                    drops = left > self._oldest[m][events]
+                    if s in self._takings and self._takings[s].above == m:
+                        drops &= ~settled
+                    kept = np.maximum(self._made[m][events] - left, 0) * sizes[m]
+                    moved += int((above + kept)[drops].sum())
+                if m == s:
+                    looks += len(events)
+                    moved += int(above[~settled].sum())
+                above += self._before[m][events] * sizes[m]
+            found[s] = looks, moved
+        return found
+
+
+def _row_bytes(stage: Stage) -> int:
+    return stage.op.output.bytes // stage.op.output.shape[1]
+
+
+def may_be_stacked(stage: Stage) -> bool:
+    """Whether the rows of what a stage makes can be moved, and lie anywhere."""
+    rows_of_words = _row_bytes(stage) % _UNIT == 0 and ITEM_BYTES[stage.op.output.dtype] <= _UNIT
+    return rows_of_words and not stage.kernel.accumulates

@@ -1,0 +1,125 @@
+"""The checker's own account of a stack of rings: which rows each ring holds, and where they lie.
+
+It is told what happens, not how the plan lays rows out: a ring's rows follow each other from the end of the ring below
+on. What was where before moves with its ring.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from tinyfuse.errors import InternalFault
+from tinyfuse.ir import Tensor
+from tinyfuse.plan.plan import STACK_ALIGN, Group, Plan
+
+#: what a move leaves between rings: no value's number
+_GAP = -8
+
+
+class StackPlayer:
+    """The stack of a group, whose buffer is `size` bytes of `memory` from `start` on."""
+
+    def __init__(self, plan: Plan, group: Group, memory: np.ndarray, sizes: dict[str, int]):
+        self._rings = group.stack
+        name = plan.storage[group.stack[0].tensor].buffer
+        if {plan.storage[ring.tensor].buffer for ring in group.stack} != {name}:
+            raise _fault(f"group {group.index}: its stack lies in several buffers")
+        self.start, self.size, self._memory = plan.placement.offsets[name], sizes[name], memory
+        if self.start % STACK_ALIGN:
+            raise _fault(f"{name} is not aligned")
+        self._first = {ring.tensor: 0 for ring in self._rings}
+        self._made = {ring.tensor: 0 for ring in self._rings}
+        #: the ring whose first row was written over in part, and by how many bytes
+        self._over: tuple[Tensor, int] | None = None
+
+    def __contains__(self, tensor: object) -> bool:
+        return tensor in self._first
+
+    def span(self, tensor: Tensor, row: int) -> slice:
+        """Where a row lies that its ring holds."""
+        if not self._first[tensor] <= row < self._made[tensor]:
+            raise _fault(f"{tensor}: row {row} is not in its stack")
+        found = self._at(self._begins(), tensor, row)
+        if found.stop > self.start + self.size:
+            raise _fault(f"{tensor}: row {row} lies above its stack")
+        return found
+
+    def scratch(self, size: int) -> slice:
+        """Where so many bytes of scratch lie on top."""
+        top = self.start + -(-(self._end() - self.start) // STACK_ALIGN) * STACK_ALIGN
+        if size and top + size > self.start + self.size:
+            raise _fault(f"scratch of {size} bytes lies above the stack")
+        return slice(top, top + size)
+
+    def open(self, tensor: Tensor, rows: int, over: Tensor | None) -> None:
+        """Room for rows behind those of a tensor, for which all above moves up; less by what is taken of `over`."""
+        taken = None if over is None else (over, next(ring.taken for ring in self._rings if ring.tensor is over))
+        self._move(tensor, made=self._made[tensor] + rows, over=taken)
+
+    def close(self, tensor: Tensor, oldest: int) -> None:
+        """Rows before the `oldest` leave their ring, and all above them moves down."""
+        if oldest > self._first[tensor]:
+            self._move(tensor, first=oldest)
+
+    def loses(self, tensor: Tensor, oldest: int) -> bool:
+        """Whether rows leave a ring where those from the `oldest` on are needed."""
+        return oldest > self._first[tensor]
+
+    def may_take(self, tensor: Tensor, source: Tensor) -> bool:
+        """Whether the plan has rows of a tensor written over the first ones of a source."""
+        pairs = pairwise(self._rings)
+        return any(below.tensor is tensor and above.tensor is source and above.taken > 0 for below, above in pairs)
+
+    def _begins(self) -> dict[Tensor, int]:
+        begins, end = {}, self.start
+        for ring in self._rings:
+            begins[ring.tensor] = end
+            if self._over is not None and self._over[0] is ring.tensor:
+                begins[ring.tensor] -= self._over[1]
+            end = begins[ring.tensor] + (self._made[ring.tensor] - self._first[ring.tensor]) * _row(ring.tensor)
+        return begins
+
+    def _end(self) -> int:
+        last = self._rings[-1].tensor
+        return self._begins()[last] + (self._made[last] - self._first[last]) * _row(last)
+
+    def _move(
+        self, tensor: Tensor, made: int | None = None, first: int | None = None, over: tuple[Tensor, int] | None = None
+    ) -> None:
+        """Plays a change of a ring: what every row's bytes carry goes where the row lies afterwards. What was written
+        over the first row of a ring stays where it is when that one goes."""
+        before = self._begins()
+        rows = {
+            (ring.tensor, row): self._memory[self._at(before, ring.tensor, row)].copy()
+            for ring in self._rings
+            for row in range(self._first[ring.tensor], self._made[ring.tensor])
+        }
+        if made is not None:
+            self._made[tensor], self._over = made, over
+        if first is not None:
+            self._first[tensor] = first
+            if self._over is not None and self._over[0] is tensor:
+                self._over = None
+        after = self._begins()
+        if self._end() > self.start + self.size:
+            raise _fault("a stack of rings is too small")
+        moved = [after[other] for other, begin in before.items() if after[other] != begin]
+        if moved:
+            self._memory[min(moved) : self._end()] = _GAP
+        for (other, row), found in rows.items():
+            if self._first[other] <= row < self._made[other]:
+                self._memory[self._at(after, other, row)] = found
+
+    def _at(self, begins: dict[Tensor, int], tensor: Tensor, row: int) -> slice:
+        begin = begins[tensor] + (row - self._first[tensor]) * _row(tensor)
+        return slice(begin, begin + _row(tensor))
+
+
+def _row(tensor: Tensor) -> int:
+    return tensor.bytes // tensor.shape[1]
+
+
+def _fault(what: str) -> InternalFault:
+    return InternalFault("the checker of plans", what)

@@ -1,0 +1,69 @@
+"""What the checker of plans looks at before it plays one: states, the order of what is done to them, and what a group
+that is fed rows keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tinyfuse.errors import InternalFault
+from tinyfuse.ir import ITEM_BYTES, Op
+from tinyfuse.plan.plan import FEED_STATE, Plan
+
+
+def check_states(plan: Plan) -> None:
+    """Every state of the graph has bytes of its own in the state's memory, and what is done to states
+    keeps the order of the graph."""
+    order = [op for group in plan.groups for op in group.ops if op.states]
+    if order != [op for op in plan.graph.ops if op.states] or not all(map(_is_in_files_order, _halves(order))):
+        raise _fault("operators on states changed places")
+    if set(plan.states) != set(plan.graph.states):
+        raise _fault("states without a place, or places without a state")
+    taken = np.zeros(plan.state_bytes, bool)
+    for tensor, offset in plan.states.items():
+        place = taken[offset : offset + tensor.bytes]
+        if offset % max(4, ITEM_BYTES[tensor.dtype]) or place.size != tensor.bytes or place.any():
+            raise _fault(f"{tensor}: misplaced")
+        place[:] = True
+
+
+def _is_in_files_order(ops: Sequence[Op]) -> bool:
+    numbers = [op.index for op in ops if op.index >= 0]
+    return numbers == sorted(numbers)
+
+
+def _halves(ops: Sequence[Op]) -> tuple[Sequence[Op], Sequence[Op]]:
+    """What runs for each row of a step's frames, and what runs once a step; all but the first is empty where steps have
+    no rows."""
+    border = next((number for number, op in enumerate(ops) if op.kind == "AWAIT_ROWS"), len(ops))
+    return ops[:border], ops[border:]
+
+
+def check_border(plan: Plan) -> None:
+    """What is for each row of a step stays so, and what is for a step as a whole; at most one operator parts them."""
+    scheduled = [op for group in plan.groups for op in group.ops]
+    if sum(op.kind == "AWAIT_ROWS" for op in scheduled) > 1:
+        raise _fault("two operators await rows")
+    for_rows, _ = _halves(scheduled)
+    if set(for_rows) != set(_halves(plan.graph.ops)[0]) & set(scheduled):
+        raise _fault("an operator runs for each row that is for a step, or the other way round")
+
+
+def check_feed(plan: Plan) -> None:
+    """Of a group that is fed rows: somebody takes them, and what the calls keep has room: a tinyfuse_feed, and
+    a number for each other stage that counts to its output's height."""
+    group = plan.fed_group
+    if group is None or group.counters is None:
+        return
+    if len(group.stages) < 2:
+        raise _fault(f"{group.stages[0].op}: nothing takes the rows that are fed")
+    rows = max(stage.op.output.shape[1] for stage in group.stages)
+    number = next(size for size in (1, 2, 4) if rows < 256**size)
+    sizes = {buffer.name: buffer.bytes for buffer in plan.buffers}
+    if sizes[FEED_STATE] < 8 or sizes[group.counters] < number * (len(group.stages) - 1):
+        raise _fault(f"group {group.index}: no room for what the calls that feed rows keep")
+
+
+def _fault(what: str) -> InternalFault:
+    return InternalFault("the checker of plans", what)
