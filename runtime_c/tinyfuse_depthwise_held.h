@@ -47,190 +47,186 @@ typedef char tinyfuse_check_held[offsetof(tinyfuse_dw_held, out) == 60 ? 1 : -1]
 
 /* Regrouping: r1 offset of a column in the rows r2, r3, r7; r11 step; r12 the record; lr the end; r4, r5, r9 the left
    column, r6, r8, r10 the right one. */
-#define TINYFUSE_DW_HELD_REGROUP                      \
-    "pkhbt r0, r4, r5, lsl #16\n\t"                \
-    "pkhtb r5, r5, r4, asr #16\n\t"                \
-    "pkhbt r4, r6, r8, lsl #16\n\t"                \
-    "pkhtb r8, r8, r6, asr #16\n\t"                \
-    "pkhbt r6, r9, r10, lsl #16\n\t"               \
-    "pkhtb r10, r10, r9, asr #16\n\t"              \
-    "sxtb16 r9, r0\n\t"                            \
-    "str r9, [r12], #4\n\t"                        \
-    "sxtb16 r9, r4\n\t"                            \
-    "str r9, [r12], #4\n\t"                        \
-    "sxtb16 r9, r6\n\t"                            \
-    "str r9, [r12], #4\n\t"                        \
-    "sxtb16 r0, r0, ror #8\n\t"                    \
-    "sxtb16 r4, r4, ror #8\n\t"                    \
-    "sxtb16 r6, r6, ror #8\n\t"                    \
-    "stm r12!, {r0, r4, r6}\n\t"                   \
-    "sxtb16 r0, r5\n\t"                            \
-    "sxtb16 r4, r8\n\t"                            \
-    "sxtb16 r6, r10\n\t"                           \
-    "stm r12!, {r0, r4, r6}\n\t"                   \
-    "sxtb16 r5, r5, ror #8\n\t"                    \
-    "sxtb16 r8, r8, ror #8\n\t"                    \
-    "sxtb16 r10, r10, ror #8\n\t"                  \
-    "stm r12!, {r5, r8, r10}\n\t"                  \
+#define TINYFUSE_DW_HELD_REGROUP      \
+    "pkhbt r0, r4, r5, lsl #16\n\t"   \
+    "pkhtb r5, r5, r4, asr #16\n\t"   \
+    "pkhbt r4, r6, r8, lsl #16\n\t"   \
+    "pkhtb r8, r8, r6, asr #16\n\t"   \
+    "pkhbt r6, r9, r10, lsl #16\n\t"  \
+    "pkhtb r10, r10, r9, asr #16\n\t" \
+    "sxtb16 r9, r0\n\t"               \
+    "str r9, [r12], #4\n\t"           \
+    "sxtb16 r9, r4\n\t"               \
+    "str r9, [r12], #4\n\t"           \
+    "sxtb16 r9, r6\n\t"               \
+    "str r9, [r12], #4\n\t"           \
+    "sxtb16 r0, r0, ror #8\n\t"       \
+    "sxtb16 r4, r4, ror #8\n\t"       \
+    "sxtb16 r6, r6, ror #8\n\t"       \
+    "stm r12!, {r0, r4, r6}\n\t"      \
+    "sxtb16 r0, r5\n\t"               \
+    "sxtb16 r4, r8\n\t"               \
+    "sxtb16 r6, r10\n\t"              \
+    "stm r12!, {r0, r4, r6}\n\t"      \
+    "sxtb16 r5, r5, ror #8\n\t"       \
+    "sxtb16 r8, r8, ror #8\n\t"       \
+    "sxtb16 r10, r10, ror #8\n\t"     \
+    "stm r12!, {r5, r8, r10}\n\t"     \
     "add r12, #8\n\t"
 
-/* A channel's loop: r0 the record, r1 and lr sums, r2 to r6 weights, r7 bias, r8 multiplier, r9 rounding, r10 to r12 what
+/* The loop of channel c: r0 the record, r1 and lr sums, r2 to r6 weights, r7 bias, r8 multiplier, r9 rounding, r10 to r12 what
    the record has of the channel. On the stack the ends of the four channels, then the tinyfuse_dw_held's address. */
 #define TINYFUSE_DW_HELD_NEXT "adds r0, #56\n\tldm r0, {r10, r11, r12}\n\t"
 #define TINYFUSE_DW_HELD_OUTPUT(sum, at) \
-    "smmla " sum ", " sum ", r8, r9\n\t" TINYFUSE_STEP_LINE_SATURATE(sum) "strb " sum ", [r0, #-" at "]\n\t"
-#define TINYFUSE_DW_HELD_ONE(left)             \
-    "smlad r1, r10, r2, r7\n\t"             \
-    "smlad r1, r11, r3, r1\n\t"             \
-    "smlad r1, r12, r5, r1\n\t"             \
-    TINYFUSE_DW_HELD_NEXT                      \
-    "smlad r1, r10, r4, r1\n\t"             \
-    "smlabt r1, r12, r6, r1\n\t"            \
-    TINYFUSE_DW_HELD_OUTPUT("r1", left)
-#define TINYFUSE_DW_HELD_TWO(left, right)      \
-    "smlad r1, r10, r2, r7\n\t"             \
-    "smlad lr, r11, r2, r7\n\t"             \
-    "smlad r1, r11, r3, r1\n\t"             \
-    "smlatb lr, r12, r5, lr\n\t"            \
-    "smlad r1, r12, r5, r1\n\t"             \
-    TINYFUSE_DW_HELD_NEXT                      \
-    "smlad r1, r10, r4, r1\n\t"             \
-    "smlad lr, r10, r3, lr\n\t"             \
-    "smlabt r1, r12, r6, r1\n\t"            \
-    "smlad lr, r11, r4, lr\n\t"             \
-    "smlad lr, r12, r6, lr\n\t"             \
-    TINYFUSE_DW_HELD_OUTPUT("r1", left) TINYFUSE_DW_HELD_OUTPUT("lr", right)
-#define TINYFUSE_DW_HELD_WEIGHTS(words, bytes, end) \
-    "ldr r2, [sp, #16]\n\t"                      \
-    "ldrd r0, r1, [r2, #40]\n\t"                 \
-    "add r0, #" bytes "\n\t"                     \
-    "add r1, #" words "\n\t"                     \
-    "ldm r1, {r2, r3, r4, r5, r6, r7, r8}\n\t"   \
-    "ldm r0, {r10, r11, r12}\n\t"                \
-    "ldr lr, [sp, #" end "]\n\t"                 \
-    "cmp r0, lr\n\t"                             \
+    "smmla " sum ", " sum ", r8, r9\n\t" TINYFUSE_STEP_LINE_SATURATE(sum) "strb " sum ", [r0, #-(" at " + 11 * \\c)]\n\t"
+#define TINYFUSE_DW_HELD_ONE     \
+    "smlad r1, r10, r2, r7\n\t"  \
+    "smlad r1, r11, r3, r1\n\t"  \
+    "smlad r1, r12, r5, r1\n\t"  \
+    TINYFUSE_DW_HELD_NEXT        \
+    "smlad r1, r10, r4, r1\n\t"  \
+    "smlabt r1, r12, r6, r1\n\t" \
+    TINYFUSE_DW_HELD_OUTPUT("r1", "8")
+#define TINYFUSE_DW_HELD_TWO     \
+    "smlad r1, r10, r2, r7\n\t"  \
+    "smlad lr, r11, r2, r7\n\t"  \
+    "smlad r1, r11, r3, r1\n\t"  \
+    "smlatb lr, r12, r5, lr\n\t" \
+    "smlad r1, r12, r5, r1\n\t"  \
+    TINYFUSE_DW_HELD_NEXT        \
+    "smlad r1, r10, r4, r1\n\t"  \
+    "smlad lr, r10, r3, lr\n\t"  \
+    "smlabt r1, r12, r6, r1\n\t" \
+    "smlad lr, r11, r4, lr\n\t"  \
+    "smlad lr, r12, r6, lr\n\t"  \
+    TINYFUSE_DW_HELD_OUTPUT("r1", "8") TINYFUSE_DW_HELD_OUTPUT("lr", "4")
+#define TINYFUSE_DW_HELD_WEIGHTS               \
+    "ldr r2, [sp, #16]\n\t"                    \
+    "ldrd r0, r1, [r2, #40]\n\t"               \
+    "add r0, #12 * \\c\n\t"                    \
+    "add r1, #28 * \\c\n\t"                    \
+    "ldm r1, {r2, r3, r4, r5, r6, r7, r8}\n\t" \
+    "ldm r0, {r10, r11, r12}\n\t"              \
+    "ldr lr, [sp, #4 * \\c]\n\t"               \
+    "cmp r0, lr\n\t"                           \
     "beq 2f\n\t"
-/* Offsets of the channel's constants and of what a record has of it; of its end on the stack; from the next record's
-   back to the outputs; and from the end's to that of the pixel that is left. */
-#define TINYFUSE_DW_HELD_CHANNEL_1(words, bytes, end, left, right)                          \
-    TINYFUSE_DW_HELD_WEIGHTS(words, bytes, end)                                             \
-    "1:\n\t" TINYFUSE_DW_HELD_TWO(left, right)                                              \
-    "ldr r1, [sp, #" end "]\n\t"                                                         \
-    "cmp r0, r1\n\t"                                                                     \
-    "bne 1b\n\t"                                                                         \
-    "2:\n\t"                                                                             \
-    "ldr r1, [sp, #16]\n\t"                                                              \
-    "ldr r1, [r1, #52]\n\t"                                                              \
-    "cmp r1, #0\n\t"                                                                     \
-    "beq 3f\n\t" TINYFUSE_DW_HELD_ONE(left) "3:\n\t"
-#define TINYFUSE_DW_HELD_CHANNEL_2(words, bytes, end, left, right) \
-    TINYFUSE_DW_HELD_WEIGHTS(words, bytes, end)                    \
-    "1:\n\t" TINYFUSE_DW_HELD_ONE(left)                            \
-    "cmp r0, lr\n\t"                                            \
-    "bne 1b\n\t"                                                \
+#define TINYFUSE_DW_HELD_CHANNEL_1 \
+    TINYFUSE_DW_HELD_WEIGHTS       \
+    "1:\n\t" TINYFUSE_DW_HELD_TWO  \
+    "ldr r1, [sp, #4 * \\c]\n\t"   \
+    "cmp r0, r1\n\t"               \
+    "bne 1b\n\t"                   \
+    "2:\n\t"                       \
+    "ldr r1, [sp, #16]\n\t"        \
+    "ldr r1, [r1, #52]\n\t"        \
+    "cmp r1, #0\n\t"               \
+    "beq 3f\n\t" TINYFUSE_DW_HELD_ONE "3:\n\t"
+#define TINYFUSE_DW_HELD_CHANNEL_2 \
+    TINYFUSE_DW_HELD_WEIGHTS       \
+    "1:\n\t" TINYFUSE_DW_HELD_ONE  \
+    "cmp r0, lr\n\t"               \
+    "bne 1b\n\t"                   \
     "2:\n\t"
 /* From the records r0 to the output row r1, r2 bytes a pixel; r3 the end. */
-#define TINYFUSE_DW_HELD_STORE_1            \
-    "ldr r6, [r4, #52]\n\t"              \
-    "cmp r0, r3\n\t"                     \
-    "beq 2f\n\t"                         \
-    "1:\n\t"                             \
-    "ldrd r4, r5, [r0], #56\n\t"         \
-    "str r4, [r1]\n\t"                   \
-    "str r5, [r1, r2]\n\t"               \
-    "add r1, r1, r2, lsl #1\n\t"         \
-    "cmp r0, r3\n\t"                     \
-    "bne 1b\n\t"                         \
-    "2:\n\t"                             \
-    "cmp r6, #0\n\t"                     \
-    "beq 3f\n\t"                         \
-    "ldr r4, [r0]\n\t"                   \
-    "str r4, [r1]\n\t"                   \
+#define TINYFUSE_DW_HELD_STORE_1 \
+    "ldr r6, [r4, #52]\n\t"      \
+    "cmp r0, r3\n\t"             \
+    "beq 2f\n\t"                 \
+    "1:\n\t"                     \
+    "ldrd r4, r5, [r0], #56\n\t" \
+    "str r4, [r1]\n\t"           \
+    "str r5, [r1, r2]\n\t"       \
+    "add r1, r1, r2, lsl #1\n\t" \
+    "cmp r0, r3\n\t"             \
+    "bne 1b\n\t"                 \
+    "2:\n\t"                     \
+    "cmp r6, #0\n\t"             \
+    "beq 3f\n\t"                 \
+    "ldr r4, [r0]\n\t"           \
+    "str r4, [r1]\n\t"           \
     "3:\n\t"
-#define TINYFUSE_DW_HELD_STORE_2            \
-    "1:\n\t"                             \
-    "ldr r4, [r0], #56\n\t"              \
-    "str r4, [r1]\n\t"                   \
-    "add r1, r2\n\t"                     \
-    "cmp r0, r3\n\t"                     \
+#define TINYFUSE_DW_HELD_STORE_2 \
+    "1:\n\t"                     \
+    "ldr r4, [r0], #56\n\t"      \
+    "str r4, [r1]\n\t"           \
+    "add r1, r2\n\t"             \
+    "cmp r0, r3\n\t"             \
     "bne 1b\n\t"
-#define TINYFUSE_DW_HELD_ASM(held, stride)                                                 \
-    {                                                                                   \
-        TINYFUSE_ARGUMENT(tinyfuse_dw_held *, arguments, held);                         \
-        __asm volatile(TINYFUSE_ASM_BEGIN                                               \
-                       "9:\n\t"                                                         \
-                       "ldm r0, {r1, r2, r3, r7, r11, r12, lr}\n\t"                     \
-                       "ldrd r4, r6, [r0, #32]\n\t"                                     \
-                       "cmp r6, #0\n\t"                                                 \
-                       "beq 3f\n\t"                                                     \
-                       "mov r5, r4\n\t"                                                 \
-                       "mov r9, r4\n\t"                                                 \
-                       "b 2f\n\t"                                                       \
-                       "1:\n\t"                                                         \
-                       "ldr r4, [r2, r1]\n\t"                                           \
-                       "ldr r5, [r3, r1]\n\t"                                           \
-                       "ldr r9, [r7, r1]\n\t"                                           \
-                       "add r1, r11\n\t"                                                \
-                       "2:\n\t"                                                         \
-                       "ldr r6, [r2, r1]\n\t"                                           \
-                       "ldr r8, [r3, r1]\n\t"                                           \
-                       "ldr r10, [r7, r1]\n\t"                                          \
-                       "add r1, r11\n\t"                                                \
-                       "4:\n\t" TINYFUSE_DW_HELD_REGROUP                                   \
-                       "3:\n\t"                                                         \
-                       "cmp r12, lr\n\t"                                                \
-                       "bne 1b\n\t"                                                     \
-                       "ldr r0, [sp]\n\t"                                               \
-                       "ldr lr, [r0, #28]\n\t"                                          \
-                       "cmp r12, lr\n\t"                                                \
-                       "beq 5f\n\t"                                                     \
-                       "ldr r4, [r2, r1]\n\t"                                           \
-                       "ldr r5, [r3, r1]\n\t"                                           \
-                       "ldr r9, [r7, r1]\n\t"                                           \
-                       "ldr r6, [r0, #32]\n\t"                                          \
-                       "mov r8, r6\n\t"                                                 \
-                       "mov r10, r6\n\t"                                                \
-                       "b 4b\n\t"                                                       \
-                       "5:\n\t"                                                         \
-                       "ldr r1, [r0, #48]\n\t"                                          \
-                       "ldr r9, [r0, #56]\n\t"                                          \
-                       "add r2, r1, #12\n\t"                                            \
-                       "add r3, r1, #24\n\t"                                            \
-                       "add r4, r1, #36\n\t"                                            \
-                       "push {r1, r2, r3, r4}\n\t"                                      \
-                       TINYFUSE_DW_HELD_CHANNEL_##stride("0", "0", "0", "8", "4")          \
-                       TINYFUSE_DW_HELD_CHANNEL_##stride("28", "12", "4", "19", "15")      \
-                       TINYFUSE_DW_HELD_CHANNEL_##stride("56", "24", "8", "30", "26")      \
-                       TINYFUSE_DW_HELD_CHANNEL_##stride("84", "36", "12", "41", "37")     \
-                       "pop {r1, r2, r3, r4}\n\t"                                       \
-                       "add r3, r1, #48\n\t"                                            \
-                       "ldr r4, [sp]\n\t"                                               \
-                       "ldr r0, [r4, #40]\n\t"                                          \
-                       "add r0, #48\n\t"                                                \
-                       "ldr r1, [r4, #60]\n\t"                                          \
-                       "ldr r2, [r4, #16]\n\t"                                          \
-                       TINYFUSE_DW_HELD_STORE_##stride                                  \
-                       "ldr r0, [sp]\n\t"                                               \
-                       "ldr r1, [r0]\n\t"                                               \
-                       "ldr r2, [r0, #64]\n\t"                                          \
-                       "subs r2, r2, r1\n\t"                                            \
-                       "beq 8f\n\t"                                                     \
-                       "cmp r2, #4\n\t"                                                 \
-                       "it gt\n\t"                                                      \
-                       "movgt r2, #4\n\t"                                               \
-                       "add r1, r2\n\t"                                                 \
-                       "ldr r3, [r0, #44]\n\t"                                          \
-                       "ldr r4, [r0, #60]\n\t"                                          \
-                       "add r3, #112\n\t"                                               \
-                       "add r4, r2\n\t"                                                 \
-                       "str r1, [r0]\n\t"                                               \
-                       "str r3, [r0, #44]\n\t"                                          \
-                       "str r4, [r0, #60]\n\t"                                          \
-                       "b 9b\n\t"                                                       \
-                       "8:\n\t" TINYFUSE_ASM_END                                        \
-                       :                                                                \
-                       : "r"(arguments)                                                 \
-                       : TINYFUSE_ASM_CLOBBERS);                                        \
+#define TINYFUSE_DW_HELD_ASM(held, stride)                                                          \
+    {                                                                                               \
+        TINYFUSE_ARGUMENT(tinyfuse_dw_held *, arguments, held);                                     \
+        __asm volatile(TINYFUSE_ASM_BEGIN                                                           \
+                       "9:\n\t"                                                                     \
+                       "ldm r0, {r1, r2, r3, r7, r11, r12, lr}\n\t"                                 \
+                       "ldrd r4, r6, [r0, #32]\n\t"                                                 \
+                       "cmp r6, #0\n\t"                                                             \
+                       "beq 3f\n\t"                                                                 \
+                       "mov r5, r4\n\t"                                                             \
+                       "mov r9, r4\n\t"                                                             \
+                       "b 2f\n\t"                                                                   \
+                       "1:\n\t"                                                                     \
+                       "ldr r4, [r2, r1]\n\t"                                                       \
+                       "ldr r5, [r3, r1]\n\t"                                                       \
+                       "ldr r9, [r7, r1]\n\t"                                                       \
+                       "add r1, r11\n\t"                                                            \
+                       "2:\n\t"                                                                     \
+                       "ldr r6, [r2, r1]\n\t"                                                       \
+                       "ldr r8, [r3, r1]\n\t"                                                       \
+                       "ldr r10, [r7, r1]\n\t"                                                      \
+                       "add r1, r11\n\t"                                                            \
+                       "4:\n\t" TINYFUSE_DW_HELD_REGROUP                                            \
+                       "3:\n\t"                                                                     \
+                       "cmp r12, lr\n\t"                                                            \
+                       "bne 1b\n\t"                                                                 \
+                       "ldr r0, [sp]\n\t"                                                           \
+                       "ldr lr, [r0, #28]\n\t"                                                      \
+                       "cmp r12, lr\n\t"                                                            \
+                       "beq 5f\n\t"                                                                 \
+                       "ldr r4, [r2, r1]\n\t"                                                       \
+                       "ldr r5, [r3, r1]\n\t"                                                       \
+                       "ldr r9, [r7, r1]\n\t"                                                       \
+                       "ldr r6, [r0, #32]\n\t"                                                      \
+                       "mov r8, r6\n\t"                                                             \
+                       "mov r10, r6\n\t"                                                            \
+                       "b 4b\n\t"                                                                   \
+                       "5:\n\t"                                                                     \
+                       "ldr r1, [r0, #48]\n\t"                                                      \
+                       "ldr r9, [r0, #56]\n\t"                                                      \
+                       "add r2, r1, #12\n\t"                                                        \
+                       "add r3, r1, #24\n\t"                                                        \
+                       "add r4, r1, #36\n\t"                                                        \
+                       "push {r1, r2, r3, r4}\n\t"                                                  \
+                       ".irp c, 0, 1, 2, 3\n\t" /* the assembler repeats it: a string has an end */ \
+                       TINYFUSE_DW_HELD_CHANNEL_##stride ".endr\n\t"                                \
+                       "pop {r1, r2, r3, r4}\n\t"                                                   \
+                       "add r3, r1, #48\n\t"                                                        \
+                       "ldr r4, [sp]\n\t"                                                           \
+                       "ldr r0, [r4, #40]\n\t"                                                      \
+                       "add r0, #48\n\t"                                                            \
+                       "ldr r1, [r4, #60]\n\t"                                                      \
+                       "ldr r2, [r4, #16]\n\t"                                                      \
+                       TINYFUSE_DW_HELD_STORE_##stride                                              \
+                       "ldr r0, [sp]\n\t"                                                           \
+                       "ldr r1, [r0]\n\t"                                                           \
+                       "ldr r2, [r0, #64]\n\t"                                                      \
+                       "subs r2, r2, r1\n\t"                                                        \
+                       "beq 8f\n\t"                                                                 \
+                       "cmp r2, #4\n\t"                                                             \
+                       "it gt\n\t"                                                                  \
+                       "movgt r2, #4\n\t"                                                           \
+                       "add r1, r2\n\t"                                                             \
+                       "ldr r3, [r0, #44]\n\t"                                                      \
+                       "ldr r4, [r0, #60]\n\t"                                                      \
+                       "add r3, #112\n\t"                                                           \
+                       "add r4, r2\n\t"                                                             \
+                       "str r1, [r0]\n\t"                                                           \
+                       "str r3, [r0, #44]\n\t"                                                      \
+                       "str r4, [r0, #60]\n\t"                                                      \
+                       "b 9b\n\t"                                                                   \
+                       "8:\n\t" TINYFUSE_ASM_END                                                    \
+                       :                                                                            \
+                       : "r"(arguments)                                                             \
+                       : TINYFUSE_ASM_CLOBBERS);                                                    \
     }
 
 #else

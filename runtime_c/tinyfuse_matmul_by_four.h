@@ -1,7 +1,7 @@
 /* Convolutions of int8 by blocks of up to four pixels, for cores with the DSP extension: as tinyfuse_matmul.h in lanes, whose
    weights each block loads from flash, a quarter fewer times than with three pixels. With four pixels and two channels sums
    leave no register for the columns' end, and inputs come two by two: no fewer instructions, but fewer cycles where
-   flash is slow. */
+   flash is slow. out_c is even. */
 #ifndef TINYFUSE_MATMUL_BY_FOUR_H
 #define TINYFUSE_MATMUL_BY_FOUR_H
 
@@ -84,8 +84,7 @@
 
 #endif
 
-/* All channels but the last of an odd count, for four pixels; p->out_c > 1; `form` is TINYFUSE_STEP_LINE or TINYFUSE_LANES,
-   a constant. */
+/* All channels of four pixels; `form` is TINYFUSE_STEP_LINE or TINYFUSE_LANES, a constant. */
 TINYFUSE_INLINE void tinyfuse_by_four_pairs(tinyfuse_matmul *p, const int8_t *weights, const int8_t *columns, int32_t depth,
                                          int form)
 {
@@ -98,7 +97,7 @@ TINYFUSE_INLINE void tinyfuse_by_four_pairs(tinyfuse_matmul *p, const int8_t *we
 #else
     const void *const channels = tinyfuse_matmul_channels(p, form);
     int32_t o, i, k;
-    for (o = 0; o < (p->out_c & ~1); ++o) {
+    for (o = 0; o < p->out_c; ++o) {
         const int8_t *const w = weights + (o & ~1) * depth + 4 * (o & 1);
         for (i = 0; i < 4; ++i) {
             int32_t sum = tinyfuse_channel_bias(channels, o, form);
@@ -120,20 +119,18 @@ TINYFUSE_BY_FOUR(tinyfuse_by_four_lanes, TINYFUSE_LANES)
 TINYFUSE_BY_FOUR(tinyfuse_by_four_step_line, TINYFUSE_STEP_LINE)
 
 /* tinyfuse_matmul_pixels for up to four pixels. */
-TINYFUSE_INLINE void tinyfuse_by_four_pixels(tinyfuse_matmul *p, const int8_t *weights, const int8_t *columns, int32_t depth,
-                                          int8_t *out, int32_t out_c, int32_t pixels, int form)
+TINYFUSE_INLINE void tinyfuse_by_four_pixels(tinyfuse_matmul *p, const int8_t *weights, const int8_t *columns,
+                                             int32_t depth, int8_t *out, int32_t pixels, int form)
 {
-    if (pixels < 4) {
-        tinyfuse_matmul_pixels(p, weights, columns, depth, out, out_c, pixels, form);
-        return;
-    }
     p->out = out;
-    if (out_c > 1) {
+    if (pixels == 4) {
         (form == TINYFUSE_STEP_LINE ? tinyfuse_by_four_step_line : tinyfuse_by_four_lanes)(p, weights, columns, depth);
-    }
-    if (out_c & 1) {
-        p->out = out; /* assembly moves it on */
-        TINYFUSE_MATMUL_OF(form, _odd)(p, weights, columns, depth, 4);
+    } else if (pixels == 3) {
+        TINYFUSE_MATMUL_OF(form, _3)(p, weights, columns, depth);
+    } else if (pixels == 2) {
+        TINYFUSE_MATMUL_OF(form, _2)(p, weights, columns, depth);
+    } else {
+        TINYFUSE_MATMUL_OF(form, _1)(p, weights, columns, depth);
     }
 }
 
@@ -156,7 +153,7 @@ TINYFUSE_INLINE void tinyfuse_pointwise_by_four_body(const tinyfuse_pointwise *p
             (void)tinyfuse_widen(in, p->in_c / 4, columns + 4 * i, 8 * block, form);
             in += p->in_c;
         }
-        tinyfuse_by_four_pixels(&m, weights, columns, p->in_c, out, p->out_c, block, form);
+        tinyfuse_by_four_pixels(&m, weights, columns, p->in_c, out, block, form);
         out += block * p->out_c;
         left -= block;
     }
@@ -179,7 +176,7 @@ TINYFUSE_INLINE void tinyfuse_conv_by_four_body(const tinyfuse_conv *p, const in
     for (x = 0; x < p->out_w;) {
         const int32_t block = tinyfuse_by_four_block(p->out_w - x);
         tinyfuse_windows(p, rows, inside, x, block, columns, bytes, form);
-        tinyfuse_by_four_pixels(&m, weights, columns, depth, out, p->out_c, block, form);
+        tinyfuse_by_four_pixels(&m, weights, columns, depth, out, block, form);
         out += block * p->out_c;
         x += block;
     }

@@ -256,7 +256,7 @@ def layers_by_four() -> Iterator[Op]:
     """Pointwise and of windows, with 11 pixels a row, in both forms; for blocks of four pixels where flash is slow."""
     rng = np.random.default_rng(12)
     for shape in (
-        Shape("CONV_2D", 1, 11, 32, 9),
+        Shape("CONV_2D", 1, 11, 32, 10),
         Shape("CONV_2D", 2, 11, 16, 8, (2, 2)),
         Shape("CONV_2D", 2, 11, 3, 8, (3, 3)),
     ):

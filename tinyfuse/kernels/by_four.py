@@ -13,7 +13,7 @@ _HEADERS = ("tinyfuse_matmul_by_four.h",)
 
 
 class _ByFour(MatmulKernel):
-    """A layer in lanes, each of whose weights is loaded once for four pixels: fewer cycles where flash is slow, for
+    """A layer of an even count of channels, in lanes, each of whose weights is loaded once for four pixels: fewer cycles where flash is slow, for
     more scratch."""
 
     headers = _HEADERS
@@ -23,7 +23,7 @@ class _ByFour(MatmulKernel):
         if context.optimize != "speed" or not target.dsp or target.mve or not super().accepts(op, context):
             return False
         layer = self.layer(op, context)
-        return layer is not None and layer.form in (LANES, STEP_LINE)
+        return op.output.shape[3] % 2 == 0 and layer is not None and layer.form in (LANES, STEP_LINE)
 
     def block(self, op: Op, context: Context) -> int:
         return 4

@@ -14,6 +14,7 @@ from tinyfuse.kernels.base import (
 from tinyfuse.kernels.convolution_counts import layer_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.matmul import halves, in_columns, padded
+from tinyfuse.kernels.packed_counts import packed_counts
 from tinyfuse.kernels.step_line import StepLine, step_line
 from tinyfuse.kernels.widened import WidenedConvRow, WidenedPointwise
 from tinyfuse.ops.convolution import geometry, is_plain_pointwise
@@ -44,6 +45,9 @@ class UnpackedConvRow(_Unpacked, WidenedConvRow):
 
     def accepts(self, op: Op, context: Context) -> bool:
         return geometry(op).groups == 1 and super().accepts(op, context)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return packed_counts(op, by_row)
 
 
 class UnpackedPointwise(_Unpacked, WidenedPointwise):
