@@ -107,7 +107,8 @@ class Compilation:
         return Search(self._variants.of_every_objective(), self._builder, self._progress)
 
     def plan(self, options: Options) -> Plan:
-        """The verified plan for these options: those given at first, or others of --optimize and --max-ram."""
+        """The verified plan for these options: those given at first, or others of --max-ram and --optimize; but for
+        `speed` those given at first ask for `speed` too."""
         builder = replace(self._builder, options=options)
         plan = self._best_found(builder) if is_searched(options) else by_rule(self._variants, builder)
         if options.weights == "auto" and self._price is None and not fits_flash(plan):

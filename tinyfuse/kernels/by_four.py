@@ -13,8 +13,8 @@ _HEADERS = ("tinyfuse_matmul_by_four.h",)
 
 
 class _ByFour(MatmulKernel):
-    """A layer of an even count of channels, in lanes, each of whose weights is loaded once for four pixels: fewer cycles where flash is slow, for
-    more scratch."""
+    """A layer of an even count of channels, in lanes, each of whose weights is loaded once for four pixels: fewer
+    cycles where flash is slow, for more scratch."""
 
     headers = _HEADERS
 

@@ -53,11 +53,13 @@ def pareto_json(plan: Plan, progress: Progress = silent) -> list[JsonObject]:
 
 def _searched(plan: Plan, options: Options, progress: Progress) -> Iterator[tuple[str | None, Plan]]:
     """What each --optimize takes, and without a name the search's front."""
-    compilation = Compilation(plan.source, plan.context.target, options, progress)
+    compilations = _Compilations(plan, progress)
     for optimize in OPTIMIZE:
         wanted = replace(options, optimize=optimize)
-        yield optimize, plan if plan.options == wanted else compilation.plan(wanted)
-    for _, found in compilation.search.choices(options.optimize, options.recompute_limit).front():
+        yield optimize, plan if plan.options == wanted else compilations.of(plan.source, wanted).plan(wanted)
+    for _, found in (
+        compilations.of(plan.source, options).search.choices(options.optimize, options.recompute_limit).front()
+    ):
         verify_plan(found)
         yield None, found
 
@@ -65,17 +67,30 @@ def _searched(plan: Plan, options: Options, progress: Progress) -> Iterator[tupl
 def _of_steps(whole: Graph, plan: Plan, options: Options, progress: Progress) -> Iterator[tuple[str | None, Plan]]:
     """The same of the step graphs of a window over `whole`."""
     steps = steps_of(whole, options)
-    compilations: dict[Graph, Compilation] = {}
+    compilations = _Compilations(plan, progress)
     fastest: Plan | None = None
     for optimize in OPTIMIZE:  # speed is the first
-        wanted, plans = replace(options, optimize=optimize), []
-        for step in hopeful_steps(steps, wanted):
-            if step not in compilations:
-                compilations[step] = Compilation(step, plan.context.target, options, progress)
-            plans.append(compilations[step].plan(wanted))
+        wanted = replace(options, optimize=optimize)
+        plans = [compilations.of(step, wanted).plan(wanted) for step in hopeful_steps(steps, wanted)]
         fastest = fastest or plans[-1]
         yield optimize, choose_step(plans, wanted, fastest)
         yield from ((None, found) for found in plans)
+
+
+class _Compilations:
+    """Of a plan's target, each made once. --optimize speed has its own: other kernels buy speed with RAM there
+    (Context.spares_ram)."""
+
+    def __init__(self, plan: Plan, progress: Progress):
+        self._target, self._progress = plan.context.target, progress
+        self._made: dict[tuple[Graph, bool], Compilation] = {}
+
+    def of(self, graph: Graph, options: Options) -> Compilation:
+        """One that plans for these options."""
+        key = graph, options.optimize == "speed"
+        if key not in self._made:
+            self._made[key] = Compilation(graph, self._target, options, self._progress)
+        return self._made[key]
 
 
 #: bytes of arena and state, and instructions: the search's number, which is known of every plan
