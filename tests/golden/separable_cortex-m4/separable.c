@@ -13,8 +13,7 @@
 #include "tinyfuse_fully_connected_packed.h"
 #include "tinyfuse_merged.h"
 #include "tinyfuse_pointwise.h"
-#include "tinyfuse_pool.h"
-#include "tinyfuse_row_macs.h"
+#include "tinyfuse_reduce.h"
 #include "tinyfuse_rows.h"
 #include "tinyfuse_softmax.h"
 
@@ -205,35 +204,28 @@ static void separable_group_2(uint8_t *arena)
 }
 
 /* Group 3 of 6
- * op 8 ROW_SUM 'v16 (sum)': int8[1,4,3,5] -> int32[1,4,1,5]
- *     tinyfuse_row_sum_s8, by rows, 0 MACs
- * op 8 MEAN_OF_SUM 'v16 (row)': int32[1,4,1,5] -> int8[1,1,1,5]
- *     tinyfuse_mean_of_sum, by rows, 0 MACs
- * buffers alive: 85 bytes, scratch of them: 0
+ * op 8 MEAN 'v16': int8[1,4,3,5] -> int8[1,5]
+ *     tinyfuse_reduce_sum_s8, whole, 0 MACs
+ * buffers alive: 65 bytes, scratch of them: 0
  */
 SEPARABLE_CODE_ATTR
 static void separable_group_3(uint8_t *arena)
 {
-    int32_t *const x2 = (int32_t *)(void *)(arena + 0u); /* 'v16 (sum)' int32[1,4,1,5], a ring of 1 row(s) */
+    int8_t *const t19 = (int8_t *)(void *)(arena + 16u); /* 'v16' int8[1,5] */
     const int8_t *const t16 = (const int8_t *)(void *)(arena + 60u); /* 'v14' int8[1,4,3,5] */
-    int8_t *const x1 = (int8_t *)(void *)(arena + 20u); /* 'v16 (row)' int8[1,1,1,5] */
-    int32_t y0 = 0; /* rows made of x2 */
-    int32_t y1 = 0; /* rows made of x1 */
-
-    /* in each iteration the stage nearest to the end that has its inputs, and whose row is
-       lacking, makes one row */
-    do {
-        if (y1 < 1 && y0 >= tinyfuse_rows_within(y1 + 4, 4)) {
-            tinyfuse_mean_of_sum(x2, x1, 5, -1536, 1293696465, -3, -126);
-            ++y1;
-            continue;
-        }
-        if (y0 < 4 && (y1 < 1 && y0 < tinyfuse_rows_within(y1 + 4, 4))) {
-            tinyfuse_row_sum_s8(t16 + y0 * 15, y0 > 0 ? x2 : NULL, x2, 3, 5);
-            ++y0;
-            continue;
-        }
-    } while (y1 < 1);
+    static const tinyfuse_reduction p = {
+        .kept = {1, 5},
+        .kept_stride = {60, 1},
+        .reduced = {1, 12},
+        .reduced_stride = {0, 5},
+    };
+    static const tinyfuse_sum_scaling scaling = {
+        .offset = -1536,
+        .multiplier = 1293696465,
+        .shift = -3,
+        .out_zero_point = -126,
+    };
+    tinyfuse_reduce_sum_s8(&p, &scaling, t16, t19);
 }
 
 /* Group 4 of 6
@@ -245,7 +237,7 @@ SEPARABLE_CODE_ATTR
 static void separable_group_4(uint8_t *arena)
 {
     int8_t *const t21 = (int8_t *)(void *)(arena + 16u); /* 'v18' int8[1,3] */
-    const int8_t *const t19 = (const int8_t *)(void *)(arena + 20u); /* 'v16' int8[1,5] */
+    const int8_t *const t19 = (const int8_t *)(void *)(arena + 16u); /* 'v16' int8[1,5] */
     uint8_t *const scratch4 = arena + 0u; /* 16 bytes */
     static const tinyfuse_dense p = {
         .batches = 1,

@@ -9,8 +9,7 @@
 #include "tinyfuse_fully_connected_packed.h"
 #include "tinyfuse_merged.h"
 #include "tinyfuse_pointwise.h"
-#include "tinyfuse_pool.h"
-#include "tinyfuse_row_macs.h"
+#include "tinyfuse_reduce.h"
 #include "tinyfuse_rows.h"
 #include "tinyfuse_softmax.h"
 
