@@ -183,6 +183,9 @@ def test_lines_of_a_stage_that_makes_several_rows_a_call_are_its_own():
 
 
 def test_rings_that_a_stage_moves_after_its_row_are_its_own():
+    drop = "        first2 = tinyfuse_stack_drop(stack, at, 3, 0, first2, y1, 8, taken);\n"
+    stages = stage_of_line(f"int f(void)\n{{\n        g();\n        ++y1;\n{drop}        h();\n        ++y0;\n}}\n")
+    assert [stages[line] for line in range(3, 8)] == [1, 1, 1, 0, 0]
     slide = "        first2 = tinyfuse_rows_slide(ring, first2, y1, y2, 8);\n"
     source = f"int f(void)\n{{\n        g();\n        ++y1;\n{slide}{slide}        h();\n        ++y0;\n}}\n"
     stages = stage_of_line(source)

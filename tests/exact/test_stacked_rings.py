@@ -2,35 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from executors import assert_all_exact, assert_exact, plan_of
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from random_graphs import Sketch, Value, networks
+from random_graphs import Sketch, networks
 from resizing_graphs import longest_plans, resizing_chains
+from stacked_networks import residual, stacked
 
 from tinyfuse.plan import Plan
 from tinyfuse.plan.rows import Stream, row_bytes
-
-
-def block(sketch: Sketch, x: Value, filters: int, stride: int) -> Value:
-    """Two convolutions, with a projection beside them where the shape changes, else with their input."""
-    y = sketch.conv(sketch.conv(x, filters, (3, 3), (stride, stride)), filters, (3, 3))
-    return sketch.add(y, sketch.conv(x, filters, (1, 1), (stride, stride)) if stride > 1 else x)
-
-
-def residual(side: int = 20) -> bytes:
-    sketch = Sketch(11)
-    x = sketch.value((1, side, side, 3))
-    y = block(sketch, block(sketch, block(sketch, sketch.conv(x, 8, (3, 3)), 8, 1), 16, 2), 32, 2)
-    return sketch.build([x], [sketch.mean(y)])
-
-
-def stacked(data: bytes, **options) -> Plan:
-    """In the longest groups, rings in a stack."""
-    (plan,) = longest_plans([data], stack=True, **options)
-    return plan
 
 
 def loop_of(plan: Plan) -> Stream:
@@ -69,7 +50,10 @@ def test_a_stack_takes_what_is_needed_at_its_fullest() -> None:
 def test_projections_run_early_and_rows_are_written_over_used_ones() -> None:
     plan = stacked(residual())
     (group,) = [group for group in plan.groups if group.stack]
-    assert {group.stages[s].op.input.shape[1] for s in group.early if group.stages[s].op.operand(1).shape[1] == 1} == {20, 10}
+    assert {group.stages[s].op.input.shape[1] for s in group.early if group.stages[s].op.operand(1).shape[1] == 1} == {
+        20,
+        10,
+    }
     makers = {stage.op.output: stage for stage in group.stages}
     over = [(makers[b.tensor].op.kind, b, a) for b, a in zip(group.stack, group.stack[1:], strict=False) if a.taken]
     assert {kind for kind, _, _ in over} == {"CONV_2D", "ADD"}

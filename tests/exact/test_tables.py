@@ -10,6 +10,7 @@ from cases.common import operator, tensor
 from executors import assert_all_exact, assert_exact, assert_reference_is_tflm, plan_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from normalized_networks import TERMS, layer
 from op_harness import TARGETS, cases_of
 from op_harness import assert_exact as assert_kernels_exact
 from table_chains import tabled_networks
@@ -85,7 +86,9 @@ def test_modules_are_exact(data: bytes) -> None:
 @pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
 def test_networks_on_cores(target: str) -> None:
     target_or_skip(target)
-    assert_all_exact([plan_of(data, target, name=f"net{n}") for n, (data, _) in enumerate(drawn(tabled_networks(), 5))])
+    networks = [data for data, _ in drawn(tabled_networks(), 5)]
+    networks += [layer(kind, 16, normalized=True, pixels=9) for kind in TERMS]
+    assert_all_exact([plan_of(data, target, name=f"net{n}") for n, data in enumerate(networks)])
 
 
 @pytest.mark.campaign

@@ -31,6 +31,7 @@ from stream_models import STREAM_MODELS
 from test_looked_up import layers
 from test_merged import loops, wide_loops
 from test_slice_at import sliced
+from stacked_networks import residual, stacked
 from test_sliding_rings import chain
 from test_split_full_height import SPLIT
 from test_wide_rewrites import pooled
@@ -113,6 +114,7 @@ def _modules(target: str, turn: int, turns: int) -> list[bytes]:
         *(partial(grouped_plan, pooled(dtype, last), (*lengths,), target, **ram) for dtype in REAL for last, *lengths in AVERAGES),
         *(plan(SPLIT[name][0], target, **ram) for name in ("depthwise", "mean", "convolution")),
         plan(chain(2), target, kernels="tinyfuse", optimize="ram", feed_rows=True),
+        partial(stacked, residual(), target=target),
         plan(padded(), target, kernels="tinyfuse", slide=1, optimize="speed"),
         plan(_averaged_int16(), target, kernels="tinyfuse", slide=2, feed_rows=True, optimize="speed"),
         *(plan(_tabled(to_int16), target, kernels="tinyfuse") for to_int16 in (False, True)),

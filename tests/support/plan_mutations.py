@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from tinyfuse.arena import plan_arena
 from tinyfuse.plan import FEED_STATE, Group, Plan
-from tinyfuse.plan.rows import row_bytes
+from tinyfuse.plan.rows import readers, row_bytes
 
 
 @dataclass(frozen=True)
@@ -137,6 +137,34 @@ def _slides(plan: Plan) -> Found:
             yield f"{tensor}: slides {other.slides}", replace(plan, storage=plan.storage | {tensor: other})
 
 
+def _with_group(plan: Plan, group: Group, **fields) -> Plan:
+    return replace(plan, groups=tuple(replace(g, **fields) if g is group else g for g in plan.groups))
+
+
+def _stacks(plan: Plan) -> Found:
+    """More of a ring's first row written over than the calls leave alone; rings in another order, or left out."""
+    for group in plan.groups:
+        for i, ring in enumerate(group.stack):
+            others = group.stack[:i], group.stack[i + 1 :]
+            more = replace(ring, taken=ring.taken + 4 if ring.taken else row_bytes(ring.tensor))
+            if i:
+                yield (
+                    f"{ring.tensor}: {more.taken} bytes taken",
+                    _with_group(plan, group, stack=(*others[0], more, *others[1])),
+                )
+            yield f"{ring.tensor}: not in its stack", _with_group(plan, group, stack=(*others[0], *others[1]))
+
+
+def _early(plan: Plan) -> Found:
+    """Stages that run when there is room for less."""
+    for group in plan.groups:
+        for s in range(len(group.stages) if group.stack else 0):
+            reads = group.stages[s].op.activations
+            inside = any(stage.op.output is reads[0] for stage in group.stages)
+            if inside and len(reads) == 1 and len(readers(group.stages, reads[0])) > 1:
+                yield f"{group.stages[s].op}: early", _with_group(plan, group, early=group.early ^ {s})
+
+
 def _windows(change: Callable) -> Callable[[Plan], Found]:
     def make(plan: Plan) -> Found:
         for group in plan.groups:
@@ -203,6 +231,8 @@ KINDS: dict[str, Callable[[Plan], Found]] = {
     "an overlap a row too near": _overlaps,
     "a ring of one row less": _rings,
     "a ring that slides, or doesn't": _slides,
+    "a stack laid out otherwise": _stacks,
+    "a stage that runs early, or doesn't": _early,
     "a window of one row less": _windows(lambda w: replace(w, kernel=w.kernel - 1) if w.kernel > 1 else None),
     "a padding of one more": _windows(lambda w: replace(w, pad_top=w.pad_top + 1)),
     "a stride of one more": _windows(lambda w: replace(w, stride=w.stride + 1)),

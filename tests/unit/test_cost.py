@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from tinyfuse.cli.request import Request
 from tinyfuse.compiler import plan_groups
 from tinyfuse.cost import cost_table
 from tinyfuse.cost.fit import fit, nnls
-from tinyfuse.cost.predict import known_total, plan_stages
+from tinyfuse.cost.predict import called_once, known_total, plan_stages
 from tinyfuse.cost.table import loop_features
 from tinyfuse.errors import ToolMissing
 from tinyfuse.frontend.reader import read_tflite
@@ -114,6 +115,24 @@ def test_a_kernel_that_was_not_measured_has_no_prediction(monkeypatch) -> None:
     table = cost_table("cortex-m4")
     monkeypatch.delitem(table.kernels, "tinyfuse_softmax_s8")
     assert predicted("cortex-m4").count(None) == 1
+
+
+def test_what_a_kernel_takes_that_is_called_once_is_a_share_of_its_entry(monkeypatch) -> None:
+    """Compilers know the constants of a single call."""
+    graph = read_tflite("model.tflite", separable())
+    context = Context(load_target("cortex-m4"))
+    plan = plan_groups(graph, graph, [[op] for op in graph.ops], context, Options("net"))
+    names = [group.stages[0].kernel.name for group in plan.groups]
+    once = names.index("tinyfuse_softmax_s8")
+    assert called_once(plan) == set(names) and not called_once(replace(plan, groups=2 * plan.groups))
+    table = cost_table("cortex-m4")
+    found = []
+    for share in (1.0, 0.5):
+        monkeypatch.setitem(table.alone, "tinyfuse_softmax_s8", share)
+        found.append(sum(plan_stages(plan), []))
+    loops = table.loops(plan.groups[once].stages, None)
+    assert found[1][once] - loops[0] == pytest.approx((found[0][once] - loops[0]) / 2)
+    assert found[0][:once] == found[1][:once]
 
 
 def test_every_target_that_names_a_table_has_one() -> None:

@@ -64,6 +64,7 @@ def test_every_kernel_was_measured(target: str) -> None:
     reached: dict[str, str] = {}
     floats: dict[str, set[str]] = {each.target.name: set() for each in alike}
     counted: dict[str, set[str]] = {}
+    compressed: dict[tuple[str, str], set[str]] = {}
     for op in operators(target):
         for kernel in (kernel for kernel in kernels_for(op) if kernel.predictable and kernel.library == "tinyfuse"):
             for context in contexts:
@@ -71,6 +72,8 @@ def test_every_kernel_was_measured(target: str) -> None:
                     for entry, counts in entries(op, kernel, context):
                         reached[entry] = f"{kernel.name}: {op}"
                         counted.setdefault(entry, set()).update(counts)
+                        if kernel.costs_with not in (None, entry):
+                            compressed.setdefault((entry, kernel.name), set()).update(counts)
             if kernel.computes_floats:
                 for other in (other for other in alike if kernel.accepts(op, other)):
                     floats[other.target.name].update(entry for entry, _ in entries(op, kernel, other))
@@ -79,6 +82,9 @@ def test_every_kernel_was_measured(target: str) -> None:
     assert not {entry: what for entry, what in reached.items() if entry not in table.kernels}
     unknown = {entry: table.kernels[entry].keys() - names for entry, names in counted.items()}
     assert not {entry: names for entry, names in unknown.items() if names}
+    # what costs as a kernel with packed weights has all of its counts
+    lacking = {key: table.kernels[key[0]].keys() - names for key, names in compressed.items()}
+    assert not {key: names for key, names in lacking.items() if names}
     assert cycles is None or table.kernels.keys() <= cycles.cycles.kernels.keys()
     integers = reached.keys() - {entry for entry in reached if entry.removesuffix(" without FPU") in _float_entries()}
     for other in alike:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from plan_mutations import KINDS, Fault, faults
 from random_graphs import Sketch, networks
 from resizing_graphs import longest_plans, resizing_chains
+from stacked_networks import residual, stacked
 from stream_models import STREAM_MODELS
 
 from tinyfuse.errors import CompileError, InternalFault
@@ -73,7 +74,19 @@ def streaming() -> Plan:
     return plan_of(STREAM_MODELS["streaming convolutions"])
 
 
-MODELS = {"sliding": sliding, "branches": branches, "fed": fed, "streaming": streaming, "by two": by_two}
+def in_a_stack() -> Plan:
+    """Rings in a stack, rows over the first ones of others, a projection that runs early."""
+    return stacked(residual(8, blocks=1))
+
+
+MODELS = {
+    "in a stack": in_a_stack,
+    "sliding": sliding,
+    "branches": branches,
+    "fed": fed,
+    "streaming": streaming,
+    "by two": by_two,
+}
 
 
 def judged(found: Iterable[Fault], counts: Counter) -> list[Fault]:

@@ -198,7 +198,7 @@ def test_optimize_trades_ram_for_speed_within_max_ram() -> None:
         return compile_graph(source, M4, Options("net", optimize=optimize, max_ram=max_ram))
 
     fast, small = plan("speed"), plan("ram")
-    assert [len(group.ops) for group in fast.groups] == [1, 1, 1]
+    assert len(fast.groups) > len(small.groups) == 1
     assert fast.arena_bytes > plan("balanced").arena_bytes >= small.arena_bytes
     assert plan("speed", fast.arena_bytes - 1).arena_bytes < fast.arena_bytes
 

@@ -30,7 +30,7 @@ def counted_cycles(target: Target, options: Options) -> BoardTiming | None:
     if target.cycle_table is None:
         others = ", ".join(name for name, each in all_targets().items() if each.cycle_table == name)
         raise UsageError(
-            f"--count cycles: {target.name} has no table of estimated cycles; leave --count out, or take one of {others}"
+            f"--count cycles: {target.name} has no table of estimated cycles; leave --count out or take one of {others}"
         )
     return timing
 

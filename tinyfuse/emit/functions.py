@@ -329,8 +329,8 @@ class _Writer(Printer):
         return next(found, None)
 
     def _slide(self, tensor: Tensor, taken: bool = False) -> None:
-        """Rows that no reader needs any more leave a sliding ring; `taken`: of one in a stack, the first of them may have
-        been written over."""
+        """Rows that no reader needs any more leave a sliding ring; `taken`: of one in a stack, the first of them may
+        have been written over."""
         if tensor in self.stack:
             self.print_line(self.stack.drop(tensor, self.loop.oldest_needed(tensor), taken))
             return

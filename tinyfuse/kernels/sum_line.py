@@ -35,6 +35,8 @@ _NEIGHBOURS = 12
 #: pairs whose real results lie so near to where rounding changes decide between neighbours, 1 in 32 of them mostly; so
 #: many of these neighbours are held against all pairs
 _NEAR, _HELD = 1 / 64, 32
+#: one of so many pairs is looked at first: these rule most neighbours out
+_FEW = 8
 #: so many neighbours are looked at together
 _TOGETHER = 64
 
@@ -97,9 +99,11 @@ def plane(op: Op) -> Plane | None:
     most = min(_MOST_SHIFT, int(np.floor(31 - np.log2(room))))
     pairs = _Pairs(a, b, results, *clamp_range(op))
     near = pairs.some(np.abs(real - np.rint(real)) < _NEAR)
+    few = near.some(slice(None, None, _FEW))
     for shift in range(most, max(most - _SHIFTS, 0), -1):
-        nearest = np.array([round(slope * 2**shift) for slope in slopes])
-        for factors in islice(near.likely(nearest + _around(), shift), _HELD):
+        neighbours = np.array([round(slope * 2**shift) for slope in slopes]) + _around()
+        possible = few.leave_offsets(neighbours, shift)
+        for factors in islice(near.likely(neighbours[possible], shift), _HELD):
             offset = pairs.offset(*factors, shift, round(middle * 2**shift))
             if offset is not None and pairs.fits(*factors, offset):
                 return Plane(*factors, offset, shift)
@@ -123,19 +127,23 @@ class _Pairs:
     low: int
     high: int
 
-    def some(self, which: Array) -> _Pairs:
+    def some(self, which: Array | slice) -> _Pairs:
         return _Pairs(self.a[which], self.b[which], self.results[which], self.low, self.high)
 
     def likely(self, factors: Array, shift: int) -> Iterator[tuple[int, int]]:
         """Of int64 [n, 2] those that leave an offset to all pairs."""
-        ab, edges = np.stack((self.a, self.b), axis=1), (self.results << shift)[:, None]
-        above, below = self.results > self.low, self.results < self.high
         for some in np.split(factors, range(_TOGETHER, len(factors), _TOGETHER)):
-            # real numbers hold these integers, and are multiplied faster
-            starts = edges - ab.astype(np.float64) @ some.T.astype(np.float64)
-            least = starts[above].max(axis=0, initial=-(2**62))
-            most = starts[below].min(axis=0, initial=2**62) + (1 << shift) - 1
-            yield from map(tuple, some[least <= most].tolist())
+            yield from map(tuple, some[self.leave_offsets(some, shift)].tolist())
+
+    def leave_offsets(self, factors: Array, shift: int) -> Array:
+        """bool [n]: which of int64 [n, 2] do."""
+        # real numbers hold these integers, and are multiplied faster
+        ab, edges = np.stack((self.a, self.b), axis=1).astype(np.float64), (self.results << shift)[:, None]
+        starts = edges - ab @ factors.T.astype(np.float64)
+        least = starts[self.results > self.low].max(axis=0, initial=-(2**62))
+        most = starts[self.results < self.high].min(axis=0, initial=2**62) + (1 << shift) - 1
+        possible: Array = np.greater_equal(most, least)
+        return possible
 
     def offset(self, a_factor: int, b_factor: int, shift: int, about: int) -> int | None:
         """Of the offsets that fit all pairs the nearest to `about`; None where there is none."""

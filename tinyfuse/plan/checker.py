@@ -259,7 +259,7 @@ class _Player:
             raise _fault(f"{op}: its access order ends before the output does")
         for first in range(0, count, _PART):
             iterations = np.arange(first, min(first + _PART, count))
-            unread = read.start + (iterations + access_order.buffered) * access_order.read
+            unread = read.start + (iterations + access_order.buffered) * access_order.read - access_order.behind
             begin = written.start + iterations * access_order.written
             after = np.minimum(begin + access_order.written, written.stop)
             intact = (after <= unread) | (begin >= read.stop) | (unread >= read.stop)

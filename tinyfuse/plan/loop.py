@@ -296,8 +296,8 @@ def _play(stages: tuple[StageRows, ...], uses: list[list[tuple[int, RowWindow]]]
     return order
 
 
-#: of an early stage, the first row that it reads for each of its own; and the other readers of the same tensor, each with
-#: the same
+#: of an early stage, the first row that it reads for each of its own; and the other readers of the same tensor, each
+#: with the same
 _Frees = tuple[np.ndarray, list[tuple[int, np.ndarray]]]
 
 

@@ -24,8 +24,9 @@ class StackPlayer:
     def __init__(self, plan: Plan, group: Group, memory: np.ndarray, sizes: dict[str, int]):
         self._rings = group.stack
         name = plan.storage[group.stack[0].tensor].buffer
-        if {plan.storage[ring.tensor].buffer for ring in group.stack} != {name}:
-            raise _fault(f"group {group.index}: its stack lies in several buffers")
+        for storage in (plan.storage[ring.tensor] for ring in group.stack):
+            if storage.buffer != name or storage.offset or not storage.slides:
+                raise _fault(f"group {group.index}: a ring of its stack lies elsewhere, or stays")
         self.start, self.size, self._memory = plan.placement.offsets[name], sizes[name], memory
         if self.start % STACK_ALIGN:
             raise _fault(f"{name} is not aligned")
@@ -103,7 +104,7 @@ class StackPlayer:
             if self._over is not None and self._over[0] is tensor:
                 self._over = None
         after = self._begins()
-        if self._end() > self.start + self.size:
+        if self._end() > self.start + self.size or min(after.values()) < self.start:
             raise _fault("a stack of rings is too small")
         moved = [after[other] for other, begin in before.items() if after[other] != begin]
         if moved:

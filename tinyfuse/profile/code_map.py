@@ -32,7 +32,7 @@ def stage_of_line(source: str) -> dict[int, int]:
             last = int(counted[1] or counted[2])
             stages |= dict.fromkeys(waiting, last)
             waiting = []
-        elif waiting == [number] and "= tinyfuse_rows_slide(" in line:
+        elif waiting == [number] and re.search(r"= tinyfuse_(rows_slide|stack_drop)\(", line):
             stages[number] = last
             waiting = []
         elif line == "}":

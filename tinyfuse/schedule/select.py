@@ -32,7 +32,8 @@ _WORTH_ROWS = 0.97
 _WORTH_A_LIBRARY = 5000
 
 
-def candidates(op: Op, context: Context) -> list[Kernel]:
+@lru_cache(maxsize=8192)
+def candidates(op: Op, context: Context) -> tuple[Kernel, ...]:
     """Kernels that compute `op` exactly on the target, in order of preference.
 
     "tinyfuse" leaves CMSIS-NN out, "cmsis-nn" prefers it wherever it has a kernel, "auto" ours.
@@ -48,7 +49,7 @@ def candidates(op: Op, context: Context) -> list[Kernel]:
     if context.weights == "auto":  # what takes more flash must be worth it (_best)
         kernels = sorted(kernels, key=lambda k: k.weights != "packed")
     first = "cmsis-nn" if context.kernels == "cmsis-nn" else "tinyfuse"
-    return sorted(kernels, key=lambda k: k.library != first)
+    return tuple(sorted(kernels, key=lambda k: k.library != first))
 
 
 def _spared(op: Op, kernels: list[Kernel], context: Context) -> list[Kernel]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from copy import copy
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -75,7 +76,8 @@ class CmsisRows(CmsisKernel):
 # --- rows ------------------------------------------------------------------------------------
 
 
-def row_extents(window: RowWindow, out_h: int, in_h: int, at_once: int = 1) -> set[tuple[int, int, int]]:
+@lru_cache(maxsize=1024)
+def row_extents(window: RowWindow, out_h: int, in_h: int, at_once: int = 1) -> frozenset[tuple[int, int, int]]:
     """(rows that exist, padding rows above them, output rows) of every call for so many output rows, as
     tinyfuse_window_at has them."""
     dims = set()
@@ -83,7 +85,7 @@ def row_extents(window: RowWindow, out_h: int, in_h: int, at_once: int = 1) -> s
         count = min(at_once, out_h - y)
         rows = max(0, window.needed(y + count - 1, in_h) - window.first(y))
         dims.add((rows, min(window.kernel, max(0, window.pad_top - y * window.stride)), count))
-    return dims
+    return frozenset(dims)
 
 
 @dataclass(frozen=True)

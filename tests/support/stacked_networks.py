@@ -1,0 +1,30 @@
+"""Networks whose groups have rings of many rows at a time, and plans of theirs with rings in a stack."""
+
+from __future__ import annotations
+
+from random_graphs import Sketch, Value
+from resizing_graphs import longest_plans
+
+from tinyfuse.plan import Plan
+
+
+def block(sketch: Sketch, x: Value, filters: int, stride: int) -> Value:
+    """Two convolutions, with a projection beside them where the shape changes, else with their input."""
+    y = sketch.conv(sketch.conv(x, filters, (3, 3), (stride, stride)), filters, (3, 3))
+    return sketch.add(y, sketch.conv(x, filters, (1, 1), (stride, stride)) if stride > 1 else x)
+
+
+def residual(side: int = 20, blocks: int = 2) -> bytes:
+    """A network of residual blocks, of which so many have half their input's rows and twice its channels."""
+    sketch = Sketch(11)
+    x = sketch.value((1, side, side, 3))
+    y = block(sketch, sketch.conv(x, 8, (3, 3)), 8, 1)
+    for filters in (16, 32)[:blocks]:
+        y = block(sketch, y, filters, 2)
+    return sketch.build([x], [sketch.mean(y)])
+
+
+def stacked(data: bytes, **options) -> Plan:
+    """In the longest groups, rings in a stack."""
+    (plan,) = longest_plans([data], stack=True, **options)
+    return plan
