@@ -14,7 +14,7 @@ from tinyfuse.errors import InternalFault
 from tinyfuse.kernels.base import AccessOrder
 from tinyfuse.options import OPTIMIZE
 from tinyfuse.plan import Plan
-from tinyfuse.plan.checker import verify_plan
+from tinyfuse.plan.checker import robbed_iteration, verify_plan
 
 
 def played_distance(access_order: AccessOrder, source: int, output: int) -> int:
@@ -23,7 +23,8 @@ def played_distance(access_order: AccessOrder, source: int, output: int) -> int:
     for distance in range(output + 1):
         for iteration in iterations:
             written = range(iteration * access_order.written, min((iteration + 1) * access_order.written, output))
-            unread = range((iteration + access_order.buffered) * access_order.read, source)
+            unread = range((iteration + access_order.buffered) * access_order.read - access_order.behind, source)
+            unread = range(max(0, unread.start), source)
             if {at - distance for at in written} & set(unread):
                 break
         else:
@@ -41,6 +42,24 @@ def test_the_distance_is_the_least_that_keeps_what_is_unread(
     output = iterations * written - min(cut, written - 1)
     access_order = AccessOrder(read, written, buffered)
     assert access_order.distance(source, output) == played_distance(access_order, source, output)
+
+
+@given(
+    st.integers(1, 6), st.integers(1, 9), st.integers(1, 9), st.integers(0, 8), st.integers(0, 20), st.booleans()
+)  # fmt: skip
+def test_what_is_read_again_is_kept_and_no_more_is_asked_for(
+    iterations: int, read: int, written: int, cut: int, behind: int, buffered: bool
+) -> None:
+    """A distance is found, the checker takes it, and none that robs an iteration."""
+    source, output = iterations * read, iterations * written - min(cut, written - 1)
+    order = AccessOrder(read, written, buffered, behind)
+    least = played_distance(order, source, output)
+    assert order.distance(source, output) >= least
+    for distance in range(output + 1):
+        robbed = robbed_iteration(
+            order, range(output, output + source), range(output - distance, 2 * output - distance)
+        )
+        assert (robbed is None) == (distance >= least) or distance > least
 
 
 def keyword_chain(seed: int = 2) -> bytes:

@@ -168,7 +168,7 @@ def test_the_front_is_a_front_and_has_what_optimize_gives() -> None:
         (point,) = [point for point in front if optimize in point["optimize"]]
         assert (point["arena_bytes"], point["predicted_instructions"]) == (gen.arena_bytes, predicted_total(gen))
     lines = pareto_lines(front)
-    assert len(lines) == len(front) + 1 and f"{arenas[0]:,}" in lines[1]
+    assert len(lines) == len(front) + 1 and f"{at[0][0]:,}" in lines[1]
 
 
 @pytest.mark.slow

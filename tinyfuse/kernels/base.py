@@ -249,7 +249,7 @@ class AccessOrder:
         """How far an output of so many bytes must start below a source so that each iteration writes below what
         it, or a later one, still reads; at most `output`."""
         # the iterations while which something is still to be read: not a buffered last one
-        iterations = -(-(source + self.behind) // self.read) - self.buffered
+        iterations = min(-(-source // self.read), -(-(source + self.behind) // self.read) - self.buffered)
         # what is written less what is used up grows or shrinks evenly, but for the end of the last iteration
         distances = (
             min((iteration + 1) * self.written, output) - (iteration + self.buffered) * self.read + self.behind

@@ -60,6 +60,22 @@ class _Run:
     bytes: int
 
 
+def robbed_iteration(access_order: AccessOrder, read: range, written: range) -> int | None:
+    """Of a call that goes through the bytes `read` while it writes the bytes `written`, the first iteration that no
+    longer finds what it reads; None for none."""
+    count = -(-len(read) // access_order.read)
+    for first in range(0, count, _PART):
+        iterations = np.arange(first, min(first + _PART, count))
+        unread = (iterations + access_order.buffered) * access_order.read - access_order.behind
+        unread = read.start + np.maximum(unread, 0)
+        begin = written.start + iterations * access_order.written
+        after = np.minimum(begin + access_order.written, written.stop)
+        intact = (after <= unread) | (begin >= read.stop) | (unread >= read.stop)
+        if not intact.all():
+            return int(iterations[~intact][0]) + access_order.buffered
+    return None
+
+
 class _Player:
     """The arena as an array of value numbers, one a byte; 0 is junk."""
 
@@ -254,18 +270,11 @@ class _Player:
     ) -> None:
         """No iteration of a call that goes through the bytes `read` of the source, while it writes the bytes
         `written`, writes over what it, or a later iteration, still reads."""
-        count = -(-len(read) // access_order.read)
-        if count * access_order.written < len(written):
+        if -(-len(read) // access_order.read) * access_order.written < len(written):
             raise _fault(f"{op}: its access order ends before the output does")
-        for first in range(0, count, _PART):
-            iterations = np.arange(first, min(first + _PART, count))
-            unread = read.start + (iterations + access_order.buffered) * access_order.read - access_order.behind
-            begin = written.start + iterations * access_order.written
-            after = np.minimum(begin + access_order.written, written.stop)
-            intact = (after <= unread) | (begin >= read.stop) | (unread >= read.stop)
-            if not intact.all():
-                iteration = iterations[~intact][0] + access_order.buffered
-                raise _fault(f"{op} overwrites {source} before iteration {iteration} has read it")
+        iteration = robbed_iteration(access_order, read, written)
+        if iteration is not None:
+            raise _fault(f"{op} overwrites {source} before iteration {iteration} has read it")
 
     def _play_rows(self, group: Group) -> None:
         """Iteration by iteration, the stage nearest to the end that can makes a row, or as many as its kernel makes in
