@@ -132,7 +132,7 @@ def test_a_page_says_which_step_is_longest_and_how_many_labels_there_are() -> No
 
 
 def test_every_choice_is_asked_for_by_its_command() -> None:
-    plan = named(two_inputs())
+    plan = named(mobilenet_v2())
     data = data_of(plan)
     assert [bool(point["optimize"]) for point in data["pareto"]].count(False) >= 1
     for point in data["pareto"]:

@@ -59,11 +59,15 @@ class CostTable:
         the module calls in one place alone."""
         found: list[float | None] = []
         for stage, loop in zip(stages, self.loops(stages, stream), strict=True):
-            kernel, share = self.kernel(stage.op, stage.kernel, stage.by_row, context), 1.0
-            if stage.kernel.name in once:
-                share = self.alone.get(entry_name(stage.op, stage.kernel, stage.by_row, context), 1.0)
-            found.append(None if kernel is None else share * kernel + loop)
+            kernel = self.kernel(stage.op, stage.kernel, stage.by_row, context)
+            found.append(None if kernel is None else self.share(stage, context, once) * kernel + loop)
         return found
+
+    def share(self, stage: Stage, context: Context, once: Collection[str]) -> float:
+        """What share of its entry's instructions the stage's kernel takes; `once` as of `stages`."""
+        if stage.kernel.name not in once:
+            return 1.0
+        return self.alone.get(entry_name(stage.op, stage.kernel, stage.by_row, context), 1.0)
 
     def loops(self, stages: tuple[Stage, ...], stream: Stream | None) -> list[float]:
         """Each stage's share of the row loop alone."""

@@ -13,7 +13,10 @@ from tinyfuse.ops.convolution import ConvGeometry, geometry
 def packed_counts(op: Op, by_row: bool) -> Counts:
     """Of a convolution by im2col of two or three pixels."""
     found = layer_counts(op, by_row)
-    windows = _windows_of_words(op) if op.input.shape[3] % 4 == 0 else {"gathered_words": _gathered_words(op, found)}
+    if op.input.shape[3] % 4 == 0:
+        windows = {"gathered_words": 0, **_windows_of_words(op)}
+    else:
+        windows = {"gathered_words": _gathered_words(op, found)}
     return {**{name: found[name] for name in _PACKED}, **_blocks(op, by_row), **windows}
 
 

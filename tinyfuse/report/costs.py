@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tinyfuse.cost.predict import group_stream
+from tinyfuse.cost.predict import called_once, group_stream
 from tinyfuse.cost.table import CostTable, entry_name, instructions_table, loop_features
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.plan import Group, Plan, Stage
@@ -16,30 +16,41 @@ def costs_json(plan: Plan) -> JsonObject | None:
     table = instructions_table(target)
     if table is None:
         return None
-    operators = [each for group in plan.groups for each in _group(plan, group, table)]
+    once = called_once(plan)
+    operators = [each for group in plan.groups for each in _group(plan, group, table, once)]
     return {"table": target.cost_table, "about": table.about, "operators": operators}
 
 
-def _group(plan: Plan, group: Group, table: CostTable) -> list[JsonObject]:
+def _group(plan: Plan, group: Group, table: CostTable, once: frozenset[str]) -> list[JsonObject]:
     loops = loop_features(group.stages, group_stream(plan, group))
-    return [_operator(plan, group, stage, table, loop) for stage, loop in zip(group.stages, loops, strict=True)]
+    shares = (table.share(stage, plan.context, once) for stage in group.stages)
+    return [
+        _operator(plan, group, stage, table, share, loop)
+        for stage, share, loop in zip(group.stages, shares, loops, strict=True)
+    ]
 
 
-def _operator(plan: Plan, group: Group, stage: Stage, table: CostTable, loop: Counts) -> JsonObject:
+def _operator(plan: Plan, group: Group, stage: Stage, table: CostTable, share: float, loop: Counts) -> JsonObject:
     entry = entry_name(stage.op, stage.kernel, stage.by_row, plan.context)
     more = [stage.kernel.costs_with] if stage.kernel.costs_with else []
     every = [table.kernels.get(name) for name in (entry, *more)]
     counts = stage.kernel.counts(stage.op, stage.by_row)
     terms = None if None in every else [term for factors in every for term in _terms(factors or {}, counts)]
     in_loop = _terms(table.loop, loop)
+    total = None if terms is None else share * _sum(terms) + _sum(in_loop)
     return {
         "group": group.index,
         "operator": str(stage.op),
         "entry": entry,
-        "instructions": None if terms is None else round(sum(t["count"] * t["factor"] for t in (*terms, *in_loop))),
+        "instructions": None if total is None else round(total),
         "terms": terms,
+        "share": share,
         "loop": in_loop,
     }
+
+
+def _sum(terms: list[JsonObject]) -> float:
+    return sum(float(term["count"] * term["factor"]) for term in terms)
 
 
 def _terms(factors: dict[str, float], counts: Counts) -> list[JsonObject]:
@@ -60,7 +71,14 @@ def costs_lines(costs: JsonObject | None) -> list[str]:
     for each in costs["operators"]:
         total = "not measured" if each["instructions"] is None else f"{each['instructions']:,} instructions"
         lines.append(f"group {each['group']}, {each['operator']}: {each['entry']}: {total}")
-        for term in (*(each["terms"] or ()), *each["loop"]):
-            value = term["count"] * term["factor"]
-            lines.append(f"  {term['feature']:<22} {term['count']:>11,} x {term['factor']:>9,g}  {value:>14,.0f}")
+        lines += map(_line, each["terms"] or ())
+        if each["share"] != 1:
+            less = (each["share"] - 1) * _sum(each["terms"] or [])
+            lines.append(f"  {'called in one place':<22} {'':>11}   {each['share']:>9,g}  {less:>14,.0f}")
+        lines += map(_line, each["loop"])
     return lines
+
+
+def _line(term: JsonObject) -> str:
+    value = term["count"] * term["factor"]
+    return f"  {term['feature']:<22} {term['count']:>11,} x {term['factor']:>9,g}  {value:>14,.0f}"

@@ -138,6 +138,7 @@ _COSTS = record(
             entry=TEXT,
             instructions=none_or(COUNT),
             terms=none_or(items(_TERM)),
+            share=NUMBER,
             loop=items(_TERM),
         )
     ),
