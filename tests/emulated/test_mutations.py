@@ -128,6 +128,7 @@ NO_FAULTS = [
             " row that has no more, or slower", lambda p: p["out_w"] <= 3),
     NoFault("argument", r", 2, TINYFUSE_\w+\);' became .*, 1, TINYFUSE", "pixels one by one: slower, and equal"),
     NoFault("argument", r"tinyfuse_copy\(s4, t23, 4\).* became .*, 5\)", "a byte more, between two states"),
+    NoFault("argument", r"_by_four_.*, 4, TINYFUSE_\w+\);' became .*, 5, TINYFUSE", "always four: the C takes no other"),
     NoFault("extent", r"\.block = 3,.* became .*2", "computed two by two: slower, and equal"),
     NoFault("extent", r"\.out_w = (3.*4|4.*5|7.*8),", "a pixel too many, in bytes that nothing uses then"),
     NoFault("extent", r"\.batches = 1,.* 2|\.out_c = (5.*6|7.*8),", "outputs too many, in bytes nothing uses then"),
