@@ -117,3 +117,14 @@ def test_many_random_networks_for_the_least_ram(models: list[bytes]) -> None:
 @given(models=st.lists(networks(most_layers=16), min_size=10, max_size=10))
 def test_many_random_networks_on_an_emulated_core(models: list[bytes]) -> None:
     assert_all_exact(longest_plans(models, target="cortex-m4", stack=True), runs=3)
+
+
+def test_rows_of_padding_below_need_no_row() -> None:
+    """A PAD that makes more rows after its input's last one: that row leaves the stack once."""
+    sketch = Sketch(3)
+    x = sketch.value((1, 4, 5, 12))
+    y = sketch.pad(sketch.conv(x, 20, (1, 1)), 0, 2, 2, 2)
+    y = sketch.add(y, sketch.unary(y, "LOGISTIC"), kind="MUL")
+    plans = longest_plans([sketch.build([x], [sketch.unary(y, "RELU")])], stack=True, step=False)
+    assert any(group.stack for plan in plans for group in plan.groups)
+    assert_all_exact(plans, runs=3)
