@@ -332,9 +332,7 @@ class _Writer(Printer):
         """Rows that no reader needs any more leave a sliding ring; `taken`: of one in a stack, the first of them may
         have been written over."""
         if tensor in self.stack:
-            # rows of padding below the last one are needed of no row
-            needed = f"tinyfuse_min({self.loop.oldest_needed(tensor)}, {self.rows[tensor]})"
-            self.print_line(self.stack.drop(tensor, needed, taken))
+            self.print_line(self.stack.drop(tensor, self.loop.oldest_needed(tensor), taken))
             return
         first, made, size = self.first[tensor], self.rows[tensor], tensor.bytes // height(tensor)
         arguments = f"{self._pointer(tensor)}, {first}, {self.loop.oldest_needed(tensor)}, {made}, {size}"

@@ -20,19 +20,20 @@ class RowExpressions:
         self._group, self._rows = group, rows
 
     def oldest_needed(self, tensor: Tensor, ran: Stage | None = None, beside: Stage | None = None) -> str:
-        """C for the oldest row that a reader still needs, as if a stage `ran` once more, or `beside` one; without one,
-        how many were made."""
-        rows = []
+        """C for the oldest row that is there and that a reader still needs, as if a stage `ran` once more, or `beside`
+        one; without one, how many were made."""
+        rows, passed = [], self.leaves_rows_out(tensor)
         for use in readers(self._group.stages, tensor):
             if self._group.stages[use.stage] is beside:
                 continue
             reader = self._group.stages[use.stage]
             row = self._rows[reader.op.output]
             row = f"({row} + 1)" if reader is ran else row
-            first = reader.window(use.input).first_c(row)
-            rows.append(f"({row} < {height(reader.op.output)} ? {first} : {self._rows[tensor]})")
+            window = reader.window(use.input)
+            rows.append(f"({row} < {height(reader.op.output)} ? {window.first_c(row)} : {self._rows[tensor]})")
+            passed = passed or window.first(height(reader.op.output) - 1) > height(tensor)  # of padding below alone
         # a window may begin after all rows that there are
-        several = len(rows) > 1 or self.leaves_rows_out(tensor)
+        several = len(rows) > 1 or passed
         oldest = self._rows[tensor] if several else rows[0]
         for row in rows if several else ():
             oldest = f"tinyfuse_min({row}, {oldest})"

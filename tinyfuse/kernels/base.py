@@ -250,10 +250,11 @@ class AccessOrder:
         it, or a later one, still reads; at most `output`."""
         # the iterations while which something is still to be read: not a buffered last one
         iterations = min(-(-source // self.read), -(-(source + self.behind) // self.read) - self.buffered)
-        # what is written less what is used up grows or shrinks evenly, but for the end of the last iteration
+        # what is written less what is used up grows or shrinks evenly, but where the output, or the last iteration, ends
+        full = output // self.written
         distances = (
             min((iteration + 1) * self.written, output) - (iteration + self.buffered) * self.read + self.behind
-            for iteration in {0, iterations - 2, iterations - 1}
+            for iteration in {0, full - 1, full, iterations - 2, iterations - 1}
             if 0 <= iteration < iterations
         )
         return min(max([0, *distances]), output)
