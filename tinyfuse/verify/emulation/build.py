@@ -183,7 +183,7 @@ def compile_units(
     others = compiler if others is None else others
     caches = {
         "library": ObjectCache([compiler.version, *compiler.flags], include_dirs),
-        "port": ObjectCache([others.version, *others.flags], [_FIRMWARE, *include_dirs]),
+        "port": ObjectCache([others.version, *others.flags], [_FIRMWARE]),
     }
     system = [option for path in include_dirs for option in ("-isystem", path)]
 
