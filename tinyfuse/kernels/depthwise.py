@@ -32,6 +32,9 @@ class DepthwiseRow(Kernel):
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return pace_of_columns(op)
 
+    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return self.access_orders(op) or pace_of_pixels(op)
+
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return plain_weights(op), general_channels(op)
 
@@ -78,6 +81,14 @@ def pace_of_columns(op: Op) -> dict[int, AccessOrder]:
     g = geometry(op)
     plain = (g.kernel_w, g.stride_w, g.pad_left) == (1, 1, 0)
     return {0: AccessOrder(1, 1)} if plain and (g.in_w, g.in_c) == (g.out_w, g.out_c) else {}
+
+
+def pace_of_pixels(op: Op) -> dict[int, AccessOrder]:
+    """Where a call for a row computes pixel after pixel, each of which it reads until it has written it."""
+    g = geometry(op)
+    if -(-g.in_w // g.stride_w) < g.out_w:
+        return {}
+    return {0: AccessOrder(g.stride_w * g.in_c, g.out_c, buffered=False, behind=max(0, g.pad_left) * g.in_c)}
 
 
 def taps_scratch(op: Op) -> int:
@@ -127,6 +138,9 @@ class PackedDepthwiseRow(Kernel):
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         # the last four of an uneven count of channels are read again
         return pace_of_columns(op) if op.output.shape[3] % 4 == 0 else {}
+
+    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return self.access_orders(op) or pace_of_pixels(op)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return Constant("weights", packed_taps(layer_weights(op)), "int8_t"), channels_constant(op)
