@@ -62,6 +62,7 @@ from tinyfuse.kernels.depthwise import Depthwise3x3Row, DepthwiseRow, PackedDept
 from tinyfuse.kernels.depthwise_columns import ColumnsDepthwiseRow, FewerColumnsDepthwiseRow
 from tinyfuse.kernels.depthwise_held import HeldDepthwiseRow
 from tinyfuse.kernels.depthwise_line import LineDepthwise
+from tinyfuse.kernels.depthwise_lines import DepthwiseAlongRow, DepthwiseColumns
 from tinyfuse.kernels.detection import DetectionKernel
 from tinyfuse.kernels.division import floored, int8_quotients
 from tinyfuse.kernels.each_image import EachImage
@@ -313,7 +314,8 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
         "int8": (
             *INT4_DEPTHWISE, *COMPRESSED_DEPTHWISE,
             FewerColumnsDepthwiseRow(), MveDepthwiseRow(), ColumnsDepthwiseRow(), LineDepthwise(),
-            HeldDepthwiseRow(), JoinedDepthwiseRow(), Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(),
+            HeldDepthwiseRow(), DepthwiseColumns(), DepthwiseAlongRow(), JoinedDepthwiseRow(), Depthwise3x3Row(),
+            PackedDepthwiseRow(), DepthwiseRow(),
             CmsisDepthwiseS4(), CmsisDepthwise(),
         ),
         "int16": (

@@ -368,6 +368,13 @@ def _of_line(p: _Fields, args: _Arguments) -> int:
     return int(_fours(pixels) * POINTER_BYTES + ((p["out_w"] + 7) // 8 * 2 + 3) * 64 + padding)
 
 
+def _of_dw_line(p: _Fields, args: _Arguments) -> int:
+    """Records of 16 bytes, one for two of the pixels that blocks of four outputs see; as much for the outputs of each block;
+    four channels' words, four and two for each two taps, unless there is one block."""
+    blocks, steps = (p["out_n"] + 3) // 4, p["taps"] // 2 + 1
+    return int((3 * blocks + steps - 1) * 16 + (16 * (4 + 2 * steps) if blocks > 1 else 0))
+
+
 def _of_held(p: _Fields, args: _Arguments) -> int:
     """8 bytes of sums a pixel, and 8; of each kernel row and sixteen channels 16 bytes a pixel, and of two more."""
     passes = p["kernel_h"] * ((p["in_c"] + 15) // 16)
@@ -454,6 +461,7 @@ _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_conv_pieces_mve_row_s8": _of_four_pieces,
     "tinyfuse_conv_held_mve_row_s8": _of_held,
     "tinyfuse_depthwise_line_mve_s8": _of_line,
+    "tinyfuse_depthwise_line_s8": _of_dw_line,
     "tinyfuse_depthwise_columns_row_s8": _of_columns,
     "tinyfuse_conv_lut_row_s8": _of_conv_lut,
     "tinyfuse_conv_lut_rows_s8": _of_conv_lut,
