@@ -26,8 +26,8 @@ _SHIFT = c_constant("tinyfuse_requantize.h", "TINYFUSE_STEP_LINE_SHIFT")
 
 
 class _DepthwiseLines(Kernel):
-    """Depth multiplier 1, stride and dilation 1, at least four channels, windows of two to fifteen pixels of a column or of
-    a row. Weights are int16 in flash, each there twice."""
+    """Depth multiplier 1, stride and dilation 1, at least four channels, windows of two to fifteen pixels of a column or
+    of a row. Weights are int16 in flash, each there twice."""
 
     name = "tinyfuse_depthwise_line_s8"
     headers = (_HEADER,)
@@ -131,11 +131,11 @@ def _blocks(g: ConvGeometry) -> int:
 def _channels(op: Op) -> Array | None:
     """int32 [channels, words] as the header says; None where the layer has no step line, and sums too large for the
     bounded form."""
-    line = step_line(op)
+    line, zero_point = step_line(op), op.output.zero_point
+    fields: tuple[Array | int, ...]  # in the order of a channel's head
     if line is not None:
         channels, weights = line.channels(), 256 * line.weights.astype(np.int64)
-        rounding = (2 * op.output.zero_point + 1) << (_SHIFT - 1)
-        fields = [0, channels["bias"], channels["multiplier"], rounding]
+        fields = 0, channels["bias"], channels["multiplier"], (2 * zero_point + 1) << (_SHIFT - 1)
     else:
         layer = bounded(op)
         if layer is None:
@@ -144,8 +144,8 @@ def _channels(op: Op) -> Array | None:
         if (np.abs(bias) + 64 * np.abs(weights).sum(1) >= LANE_SUMS).any():
             return None
         channels = in_256ths(layer.channels, 0)
-        term = (2 * op.output.zero_point + 1) << channels["shift"].astype(np.int64)
-        fields = [channels["shift"], channels["bias"] // 128, channels["multiplier"], term]
+        shift = channels["shift"].astype(np.int64)
+        fields = shift, channels["bias"] // 128, channels["multiplier"], (2 * zero_point + 1) << shift
     head = np.stack([np.broadcast_to(field, len(weights)) for field in fields], axis=1)
     return np.concatenate([head.astype("<i4"), _words(weights)], axis=1)
 

@@ -369,8 +369,8 @@ def _of_line(p: _Fields, args: _Arguments) -> int:
 
 
 def _of_dw_line(p: _Fields, args: _Arguments) -> int:
-    """Records of 16 bytes, one for two of the pixels that blocks of four outputs see; as much for the outputs of each block;
-    four channels' words, four and two for each two taps, unless there is one block."""
+    """Records of 16 bytes, one for two of the pixels that blocks of four outputs see; as much for the outputs of each
+    block; four channels' words, four and two for each two taps, unless there is one block."""
     blocks, steps = (p["out_n"] + 3) // 4, p["taps"] // 2 + 1
     return int((3 * blocks + steps - 1) * 16 + (16 * (4 + 2 * steps) if blocks > 1 else 0))
 
