@@ -26,8 +26,8 @@ _SHIFT = c_constant("tinyfuse_requantize.h", "TINYFUSE_STEP_LINE_SHIFT")
 
 
 class _DepthwiseLines(Kernel):
-    """Depth multiplier 1, stride and dilation 1, at least four channels, windows of two to fifteen pixels of a column or
-    of a row. Weights are int16 in flash, each there twice."""
+    """Depth multiplier 1, stride and dilation 1, at least four channels, windows of two to fifteen pixels of a column
+    or of a row. Weights are int16 in flash, each there twice."""
 
     name = "tinyfuse_depthwise_line_s8"
     headers = (_HEADER,)

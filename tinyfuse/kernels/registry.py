@@ -166,7 +166,7 @@ from tinyfuse.kernels.unary import (
 from tinyfuse.kernels.unpacked import UnpackedConvRow, UnpackedPointwise, UnpackedPointwiseRow
 from tinyfuse.kernels.unpacked_dense import UnpackedDense
 from tinyfuse.kernels.variables import AssignOnce, AssignVariable, ReadVariable, RingPush
-from tinyfuse.kernels.winograd import WinogradRows
+from tinyfuse.kernels.winograd import WinogradAlongRow, WinogradDownRow, WinogradRows
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.binary import add_multipliers, squared_difference_multipliers
 from tinyfuse.ops.cast import CASTS
@@ -303,7 +303,8 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
             NarrowPointwise(), UnpackedPointwise(), JoinedPointwise(), Pointwise(), PointwiseByFour(),
             PointwiseColumnWideRow(), PointwiseColumnRow(),
             NarrowPointwiseRow(), UnpackedPointwiseRow(), JoinedPointwiseRow(), PointwiseRow(), PointwiseByFourRow(),
-            WinogradRows(), UnpackedConvRow(), JoinedConvRow(), PackedConvRow(), ConvByFourRow(), ConvRow(),
+            WinogradRows(), WinogradDownRow(), WinogradAlongRow(),
+            UnpackedConvRow(), JoinedConvRow(), PackedConvRow(), ConvByFourRow(), ConvRow(),
             CmsisConvS4(), CmsisConv(),
         ),
         "int8 x int16": (PackedConvRowW16(), ConvRowW16()),

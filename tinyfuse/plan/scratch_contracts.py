@@ -422,6 +422,7 @@ _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_conv_packed_tables_row_s8": lambda p, args: _of_packed_conv(p, (args[7], args[-1])),
     "tinyfuse_conv_row_s4": _of_packed_conv,
     "tinyfuse_winograd_rows_s8": _of_winograd,
+    "tinyfuse_winograd_line_s8": lambda p, args: int(17 * p["in_c"]),
     "tinyfuse_pointwise_s8": _of_pointwise,
     "tinyfuse_pointwise_tables_s8": _of_pointwise,
     "tinyfuse_pointwise_buffered_mve_s8": lambda p, args: int(2 * p["depth"]),
