@@ -218,12 +218,11 @@ TINYFUSE_SHARED void tinyfuse_winograd_line_put_bounded(const tinyfuse_winograd_
     tinyfuse_winograd_line_put(s, TINYFUSE_WIDE);
 }
 
-/* The four inputs of the patch of a tile that begins with output column x; columns from `columns` on, and what isn't in a row
-   of `rows`, NULL being padding, lie at `padding`. One row, or one column, is read. */
-TINYFUSE_INLINE void tinyfuse_winograd_line_places(const tinyfuse_conv *p, const int8_t *const *rows, int32_t x,
+/* The four inputs of the patch of a tile that begins with output column x, below one another (`down`) or beside: columns from
+   `columns` on, and what isn't in a row of `rows`, NULL being padding, lie at `padding`. */
+TINYFUSE_INLINE void tinyfuse_winograd_line_places(const tinyfuse_conv *p, const int8_t *const *rows, int32_t x, int down,
                                                    int32_t columns, const int8_t *padding, const int8_t **places)
 {
-    const int down = p->kernel_h > 1;
     int32_t j;
     for (j = 0; j < 4; ++j) {
         const int8_t *const row = rows[down ? j : 0];
@@ -232,19 +231,15 @@ TINYFUSE_INLINE void tinyfuse_winograd_line_places(const tinyfuse_conv *p, const
     }
 }
 
-/* Of a 1x3 window output row y, and `next` is `out`; of a 3x1 window the rows y and y + 1, to `out` and `next`, which is
-   `out` where there is no row y + 1. in_c is a multiple of 4, out_c of 2. `form` is TINYFUSE_STEP_LINE, with
-   tinyfuse_step_line channels, or TINYFUSE_WIDE, with tinyfuse_requant in the bounded form. Reads only what the windows of these
-   outputs see, writes only the out_w * out_c bytes of each row. scratch, aligned to 4: 17 * in_c bytes. */
-TINYFUSE_INLINE void tinyfuse_winograd_line_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out,
-                                               int8_t *next, const int8_t *weights, const void *channels,
-                                               void *scratch, int form)
+/* What both functions below do; `down` is a constant. */
+TINYFUSE_INLINE void tinyfuse_winograd_line(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out, int8_t *next,
+                                            const int8_t *weights, const void *channels, void *scratch, int form, int down)
 {
     const size_t channel_bytes = tinyfuse_channel_bytes(form);
-    const int down = p->kernel_h > 1;
     /* columns of a tile, where the last one begins, and the columns that are read */
     const int32_t tile = down ? 1 : 2, last = tinyfuse_max(p->out_w - tile, 0);
     const int32_t columns = tinyfuse_min(p->in_w, p->out_w - 1 + p->kernel_w - p->pad_left);
+    const int32_t reads = down ? 3 + (next != out) : 1;
     int16_t *const transformed = (int16_t *)scratch;
     int8_t *const padding = (int8_t *)scratch + 16 * p->in_c;
     const int8_t *places[TINYFUSE_WINOGRAD_LINE_PLACES];
@@ -252,7 +247,7 @@ TINYFUSE_INLINE void tinyfuse_winograd_line_s8(const tinyfuse_conv *p, const int
     const int8_t *rows[4] = {NULL, NULL, NULL, NULL};
     tinyfuse_winograd_outputs s;
     int32_t r, x;
-    for (r = 0; r < (down ? next != out ? 4 : 3 : 1); ++r) {
+    for (r = 0; r < reads; ++r) {
         const int32_t iy = y - p->pad_top + r;
         if (iy >= 0 && iy < p->in_h) {
             rows[r] = tinyfuse_ring_row(in, iy, p->in_ring, p->in_w * p->in_c);
@@ -265,8 +260,8 @@ TINYFUSE_INLINE void tinyfuse_winograd_line_s8(const tinyfuse_conv *p, const int
         const int32_t from = tinyfuse_min(x, last), second = tinyfuse_min(x + tile, last);
         const int16_t *w = (const int16_t *)(const void *)weights;
         int8_t *const end = out + (from + 1) * p->out_c;
-        tinyfuse_winograd_line_places(p, rows, from, columns, padding, places);
-        tinyfuse_winograd_line_places(p, rows, second, columns, padding, places + 4);
+        tinyfuse_winograd_line_places(p, rows, from, down, columns, padding, places);
+        tinyfuse_winograd_line_places(p, rows, second, down, columns, padding, places + 4);
         tinyfuse_winograd_line_columns(places, p->in_c, transformed);
         s.channels = channels;
         s.two = (second - from) * p->out_c;
@@ -288,6 +283,24 @@ TINYFUSE_INLINE void tinyfuse_winograd_line_s8(const tinyfuse_conv *p, const int
             tinyfuse_clamp_row(next, p->out_w * p->out_c, p->act_min, p->act_max);
         }
     }
+}
+
+/* Windows of 3x1: output rows y and y + 1, to `out` and `next`; where there is no row y + 1, `next` is `out`. in_c is a multiple
+   of 4, out_c of 2. `form` is TINYFUSE_STEP_LINE, with tinyfuse_step_line channels, or TINYFUSE_WIDE, with tinyfuse_requant in
+   the bounded form. Reads only the input rows of the windows of y and y + 1 that exist, writes only the out_w * out_c bytes of
+   each row. scratch, aligned to 4: 17 * in_c bytes. */
+TINYFUSE_INLINE void tinyfuse_winograd_down_rows_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out,
+                                                    int8_t *next, const int8_t *weights, const void *channels,
+                                                    void *scratch, int form)
+{
+    tinyfuse_winograd_line(p, in, y, out, next, weights, channels, scratch, form, 1);
+}
+
+/* Windows of 1x3: output row y, of which the same holds. */
+TINYFUSE_INLINE void tinyfuse_winograd_along_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out,
+                                                    const int8_t *weights, const void *channels, void *scratch, int form)
+{
+    tinyfuse_winograd_line(p, in, y, out, out, weights, channels, scratch, form, 0);
 }
 
 #endif

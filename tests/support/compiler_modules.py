@@ -6,6 +6,7 @@ test_compilers.py compiles with all flags, and test_any_cpu.py on this machine.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache, partial
@@ -233,10 +234,12 @@ def convolutions() -> Iterator[Op]:
 
 
 def layers_by_two() -> Iterator[Op]:
-    """Layers for each loop of Winograd's kernel, in both forms."""
+    """Layers for each loop of Winograd's kernels, in both forms."""
     rng = np.random.default_rng(6)
-    for channels, zero_point in ((4, -128), (8, 3), (16, -128), (32, 3)):
-        op = make_op(Shape("CONV_2D", 5, 6, channels, 4, (3, 3)), rng)
+    windows = ((3, 3), (3, 1), (1, 3))
+    loops = ((4, -128), (8, 3), (16, -128), (32, 3))
+    for kernel, (channels, zero_point) in itertools.product(windows, loops):
+        op = make_op(Shape("CONV_2D", 5, 6, channels, 4, kernel), rng)
         yield replace(op, outputs=(replace(op.output, quant=replace(op.output.quant, zero_point=(zero_point,))),))
 
 

@@ -51,12 +51,9 @@ class _Winograd(Kernel):
         return Constant("weights", layer.weights.reshape(-1).view(np.int8), "int8_t"), layer.constant
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        form, row = proven(winograd_layer(op)).form, site.output.pointer
-        return conv_row_call(self, op, site, site.scratch, form, rows=(row, self.after(site)))
-
-    def after(self, site: CallSite) -> str:
-        """Where a call's second row goes."""
-        return site.output.next_row
+        form, output = proven(winograd_layer(op)).form, site.output
+        rows = (output.pointer, output.next_row)[: self.rows_a_call]
+        return conv_row_call(self, op, site, site.scratch, form, rows=rows)
 
 
 class WinogradRows(_Winograd):
@@ -83,7 +80,7 @@ class WinogradRows(_Winograd):
 class WinogradDownRow(_Winograd):
     """3x1, two rows a call, of which it reads and writes as above."""
 
-    name = "tinyfuse_winograd_line_s8"
+    name = "tinyfuse_winograd_down_rows_s8"
     headers = ("tinyfuse_winograd_line.h",)
     rows_a_call = 2
 
@@ -105,13 +102,11 @@ class WinogradAlongRow(WinogradDownRow):
     A call for row y reads only the input row of its windows, and writes only its output row, which must not overlap it.
     """
 
+    name = "tinyfuse_winograd_along_row_s8"
     rows_a_call = 1
 
     def serves(self, g: ConvGeometry) -> bool:
         return (g.kernel_h, g.kernel_w) == (1, 3)
-
-    def after(self, site: CallSite) -> str:
-        return site.output.pointer
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         out_h, out_w = op.output.shape[1:3]

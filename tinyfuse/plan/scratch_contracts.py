@@ -78,7 +78,7 @@ def _end(offsets: Mapping[str, int], buffers: Sequence[Buffer]) -> int:
 _SCRATCH_NAME = "the_scratch"
 
 #: functions whose call for row y makes row y + 1 as well, where there is one
-_TWO_ROWS = frozenset({"tinyfuse_winograd_rows_s8", "tinyfuse_conv_lut_rows_s8"})
+_TWO_ROWS = frozenset({"tinyfuse_winograd_rows_s8", "tinyfuse_winograd_down_rows_s8", "tinyfuse_conv_lut_rows_s8"})
 
 
 @lru_cache(maxsize=4096)
@@ -135,6 +135,11 @@ def _fours(count: int) -> int:
 def _of_winograd(p: _Fields, args: _Arguments) -> int:
     """65 * in_c bytes."""
     return int(65 * p["in_c"])
+
+
+def _of_winograd_line(p: _Fields, args: _Arguments) -> int:
+    """17 * in_c bytes."""
+    return int(17 * p["in_c"])
 
 
 def _input_bytes(form: object) -> int:
@@ -422,7 +427,8 @@ _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_conv_packed_tables_row_s8": lambda p, args: _of_packed_conv(p, (args[7], args[-1])),
     "tinyfuse_conv_row_s4": _of_packed_conv,
     "tinyfuse_winograd_rows_s8": _of_winograd,
-    "tinyfuse_winograd_line_s8": lambda p, args: int(17 * p["in_c"]),
+    "tinyfuse_winograd_down_rows_s8": _of_winograd_line,
+    "tinyfuse_winograd_along_row_s8": _of_winograd_line,
     "tinyfuse_pointwise_s8": _of_pointwise,
     "tinyfuse_pointwise_tables_s8": _of_pointwise,
     "tinyfuse_pointwise_buffered_mve_s8": lambda p, args: int(2 * p["depth"]),
