@@ -94,10 +94,20 @@ typedef struct {
     const int8_t *table;
     int32_t table_bytes;
     const int8_t *tables;
+#if TINYFUSE_DSP
+    /* along bent lines, in the place of what these are above */
+    struct {
+        const int8_t *table;
+        int8_t *out;
+        int32_t out_c;
+        uintptr_t last;
+    } bent;
+#endif
 } tinyfuse_matmul;
 
 #if TINYFUSE_DSP
 typedef char tinyfuse_check_tables[offsetof(tinyfuse_matmul, table) == 20 ? 1 : -1];
+typedef char tinyfuse_check_bent[offsetof(tinyfuse_matmul, bent) == 32 ? 1 : -1];
 #endif
 
 TINYFUSE_INLINE int32_t tinyfuse_matmul_rounding(int32_t out_zero_point, int form)
@@ -136,6 +146,10 @@ TINYFUSE_INLINE tinyfuse_matmul tinyfuse_matmul_tables_of(int32_t out_c, int32_t
     m.table = tables;
     m.table_bytes = table_bytes;
     m.tables = tables;
+#if TINYFUSE_DSP
+    m.bent.out_c = m.out_c;
+    m.bent.last = m.last;
+#endif
     return m;
 }
 
@@ -410,23 +424,18 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
     "ssat " s ", #8, " s ", asr #1\n\t"
 #define TINYFUSE_OUTPUT_LANES(n) TINYFUSE_OUTPUTS_BOUNDED(n, TINYFUSE_BOUNDED_256THS)
 
-/* tinyfuse_requantize_bent_line: lr the multiplier, r8 the bend, r12 what is added of it. In the end r8 is the first
-   channel's table. */
+/* tinyfuse_requantize_bent_line: lr the multiplier, r8 the bend, r12 what is added of it. r0 is the tinyfuse_matmul's
+   `bent`; in the end r8 is the first channel's table, r10 to r12 as above. */
 #define TINYFUSE_BIASES_BENT TINYFUSE_BIASES_WIDE
-#define TINYFUSE_BIASES_BENT_WIDE TINYFUSE_BIASES_WIDE
 #define TINYFUSE_ON_BENT_LINE(s)             \
     "bic r12, r8, " s ", asr #31\n\t"        \
     "smmla " s ", " s ", lr, r12\n\t"
 #define TINYFUSE_BENT_8(s) TINYFUSE_ON_BENT_LINE(s) TINYFUSE_LEVEL_SATURATE("8", s)
 #define TINYFUSE_BENT_9(s) TINYFUSE_ON_BENT_LINE(s) TINYFUSE_LEVEL_SATURATE("9", s)
-#define TINYFUSE_OUTPUTS_BENT(n, output)                                           \
-    "ldr r9, [r0, #4]\n\t"                                                         \
-    "ldrd lr, r8, [r9, #12]\n\t" TINYFUSE_EVERY_##n(output, "r2", "r4", "r6")     \
-    "ldrd lr, r8, [r9, #24]!\n\t" TINYFUSE_EVERY_##n(output, "r3", "r5", "r7")    \
-    "ldrd r10, r11, [r0, #8]\n\t"                                                  \
-    "ldrd r12, r8, [r0, #16]\n\t"
-#define TINYFUSE_OUTPUT_BENT(n) TINYFUSE_OUTPUTS_BENT(n, TINYFUSE_BENT_8)
-#define TINYFUSE_OUTPUT_BENT_WIDE(n) TINYFUSE_OUTPUTS_BENT(n, TINYFUSE_BENT_9)
+#define TINYFUSE_OUTPUTS_BENT(n, bits)                                                        \
+    "ldrd lr, r8, [r9, #12]\n\t" TINYFUSE_EVERY_##n(TINYFUSE_BENT_##bits, "r2", "r4", "r6")   \
+    "ldrd lr, r8, [r9, #24]!\n\t" TINYFUSE_EVERY_##n(TINYFUSE_BENT_##bits, "r3", "r5", "r7")  \
+    "ldm r0, {r8, r10, r11, r12}\n\t"
 
 /* Of a count of pixels: the end (r4) of the columns (r2), depth being r3; copies of the biases; stores, which
    leave r10 at the pair after. */
@@ -451,30 +460,38 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
     "str r8, [r0, #20]\n\t"
 
 /* The same from r8 on, with tables of a constant count of bytes. */
-#define TINYFUSE_LOOK_UP_AT(n, next)                               \
-    TINYFUSE_EVERY_##n(TINYFUSE_RESULT_OF, "r2", "r4", "r6") next  \
+#define TINYFUSE_LOOK_UP_ONE(n)                               \
+    TINYFUSE_EVERY_##n(TINYFUSE_RESULT_OF, "r2", "r4", "r6")  \
     TINYFUSE_EVERY_##n(TINYFUSE_RESULT_OF, "r3", "r5", "r7")
-#define TINYFUSE_LOOK_UP_EACH(n, bytes)                \
-    TINYFUSE_LOOK_UP_AT(n, "add r8, #" bytes "\n\t")   \
-    "add r8, #" bytes "\n\t"                           \
-    "str r8, [r0, #20]\n\t"
+#define TINYFUSE_LOOK_UP_EACH(n, bytes)                                                  \
+    TINYFUSE_EVERY_##n(TINYFUSE_RESULT_OF, "r2", "r4", "r6") "add r8, #" bytes "\n\t"    \
+    TINYFUSE_EVERY_##n(TINYFUSE_RESULT_OF, "r3", "r5", "r7") "add r8, #" bytes "\n\t"
 
 /* A loop of four steps; the first time it is entered so far from its end that whole loops remain: the bits
    of depth that count single steps and pairs of them go to N and C. */
 #define TINYFUSE_UNTIL_WIDE "ldr r12, [sp, #8]\n\tcmp r0, r12\n\t"
 #define TINYFUSE_UNTIL_LANES "cmp r0, lr\n\t"
 #define TINYFUSE_UNTIL_STEP_LINE TINYFUSE_UNTIL_LANES
-#define TINYFUSE_UNTIL_BENT TINYFUSE_UNTIL_LANES
-#define TINYFUSE_UNTIL_BENT_WIDE TINYFUSE_UNTIL_LANES
 #define TINYFUSE_PAIRS_ASM(n, step, form) TINYFUSE_PAIRS_THEN_ASM(n, step, form, "")
-#define TINYFUSE_PAIRS_THEN_ASM(n, step, form, then)                                         \
+#define TINYFUSE_PAIRS_THEN_ASM(n, step, form, then)                                           \
+    TINYFUSE_PAIRS_WITH_ASM(n, step, form, p, "4", "ldr r0, [sp, #16]\n\t", TINYFUSE_OUTPUT_##form(n), \
+                            then, "strd r9, r10, [r0, #4]\n\t",                                \
+                            "pop {r2, r3, r4, r9}\n\tstr r9, [r0, #4]\n\t")
+/* Where bends are, the multiplier before the pair stays on the stack. */
+#define TINYFUSE_BENT_PAIRS_ASM(n, bits, then)                                                            \
+    TINYFUSE_PAIRS_WITH_ASM(n, TINYFUSE_LANES_##n, BENT, &p->bent, "-28", "ldrd r9, r0, [sp, #12]\n\t", \
+                            TINYFUSE_OUTPUTS_BENT(n, bits), then,                                         \
+                            "str r9, [sp, #12]\n\tstm r0, {r8, r10}\n\t", "add sp, #16\n\t")
+/* job, before: what r0 points to, and the offset of tinyfuse_matmul's `before` from there; begin, finish, end: of what
+   becomes of a pair's sums, and of all. */
+#define TINYFUSE_PAIRS_WITH_ASM(n, step, form, job, before, begin, outputs, then, finish, end) \
     {                                                                                        \
-        register tinyfuse_matmul *r0 __asm("r0") = p;                                        \
+        register void *r0 __asm("r0") = job;                                                 \
         register const int8_t *r1 __asm("r1") = weights;                                     \
         register const int8_t *r2 __asm("r2") = columns;                                     \
         register int32_t r3 __asm("r3") = depth;                                             \
         __asm volatile("push {r0, r2-r11, lr}\n\t"                                           \
-                       "ldr r9, [r0, #4]\n\t" TINYFUSE_END_##n                               \
+                       "ldr r9, [r0, #" before "]\n\t" TINYFUSE_END_##n                      \
                        "push {r2, r3, r4, r9}\n\t"                                           \
                        "b 6f\n\t"                                                            \
                        "5:\n\t"                                                              \
@@ -489,19 +506,16 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
                        "2:\n\t" step                                                         \
                        "3:\n\t" step                                                         \
                        "4:\n\t" step TINYFUSE_UNTIL_##form                                   \
-                       "bne 1b\n\t"                                                          \
-                       "ldr r0, [sp, #16]\n\t" TINYFUSE_OUTPUT_##form(n)                     \
+                       "bne 1b\n\t" begin outputs                                            \
                        "cmp r9, r12\n\t" /* nothing below sets flags */                      \
-                       then TINYFUSE_PUT_##n                                                     \
-                       "strd r9, r10, [r0, #4]\n\t"                                          \
-                       "bne 6b\n\t"                                                          \
-                       "pop {r2, r3, r4, r9}\n\t"                                            \
-                       "str r9, [r0, #4]\n\t"                                                \
+                       then TINYFUSE_PUT_##n finish                                          \
+                       "bne 6b\n\t" end                                                      \
                        "pop {r0, r2-r11, lr}\n\t"                                            \
                        : "+r"(r1)                                                            \
                        : "r"(r0), "r"(r2), "r"(r3)                                           \
                        : "r12", "cc", "memory");                                             \
     }
+#define TINYFUSE_UNTIL_BENT TINYFUSE_UNTIL_LANES
 #define TINYFUSE_PAIRS_FORMS(n, then)                                                         \
     if (plain == TINYFUSE_STEP_LINE) {                                                        \
         TINYFUSE_PAIRS_THEN_ASM(n, TINYFUSE_LANES_##n, STEP_LINE, then)                       \
@@ -511,12 +525,12 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
         TINYFUSE_PAIRS_THEN_ASM(n, TINYFUSE_WEIGHTS_WIDE TINYFUSE_STEP_##n, WIDE, then)       \
     }
 #define TINYFUSE_PAIRS_OF(n)                                                                           \
-    if (plain == TINYFUSE_BENT) {                                                                      \
-        TINYFUSE_PAIRS_THEN_ASM(n, TINYFUSE_LANES_##n, BENT, TINYFUSE_LOOK_UP_EACH(n, "256"))          \
-    } else if (plain == TINYFUSE_BENT_WIDE) {                                                          \
-        TINYFUSE_PAIRS_THEN_ASM(n, TINYFUSE_LANES_##n, BENT_WIDE, TINYFUSE_LOOK_UP_EACH(n, "512"))     \
-    } else if (plain == TINYFUSE_BENT_ONE) {                                                           \
-        TINYFUSE_PAIRS_THEN_ASM(n, TINYFUSE_LANES_##n, BENT_WIDE, TINYFUSE_LOOK_UP_AT(n, ""))          \
+    if (plain == TINYFUSE_BENT) {                                      \
+        TINYFUSE_BENT_PAIRS_ASM(n, 8, TINYFUSE_LOOK_UP_EACH(n, "256"))  \
+    } else if (plain == TINYFUSE_BENT_WIDE) {                          \
+        TINYFUSE_BENT_PAIRS_ASM(n, 9, TINYFUSE_LOOK_UP_EACH(n, "512"))  \
+    } else if (plain == TINYFUSE_BENT_ONE) {                           \
+        TINYFUSE_BENT_PAIRS_ASM(n, 9, TINYFUSE_LOOK_UP_ONE(n))          \
     } else if (tinyfuse_looks_up(form)) {                                                              \
         TINYFUSE_PAIRS_FORMS(n, TINYFUSE_LOOK_UP_PAIR(n))                                              \
     } else {                                                 \
@@ -707,6 +721,12 @@ TINYFUSE_INLINE void tinyfuse_matmul_to(tinyfuse_matmul *p, int8_t *out, int for
     p->out = out;
     if (tinyfuse_looks_up(form)) {
         p->table = p->tables;
+#if TINYFUSE_DSP
+        if (tinyfuse_is_bent(form & ~TINYFUSE_LOOKED_UP)) {
+            p->bent.table = p->tables;
+            p->bent.out = out;
+        }
+#endif
     }
 }
 

@@ -93,7 +93,8 @@ class _LookedUp(Kernel):
         return self._plain.division(_layer(op), by_row, context)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return {**self._plain.counts(_layer(op), by_row), "table_outputs": op.output.elements}
+        bent = op.output.elements if _line(op) is None and _bent_line(op) is not None else 0
+        return {**self._plain.counts(_layer(op), by_row), "table_outputs": op.output.elements, "bent_outputs": bent}
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         """That of the layer, with tables, and in their form."""
@@ -125,7 +126,7 @@ class LookedUpMatmul(_LookedUp):
         return matmul_of(op, context).form
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return f"{form_name(self.form(op, context))}, blocks of {self._block(_layer(op), context)}"
+        return f"{_costs_of(form_name(self.form(op, context)))}, blocks of {self._block(_layer(op), context)}"
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         counts = super().counts(op, by_row)
@@ -159,7 +160,12 @@ class LookedUpDepthwise(_LookedUp):
         return "STEP_LINE" if _line(op) is not None else "BOUNDED"
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return self._form(op, context).lower()
+        return _costs_of(self._form(op, context).lower())
+
+
+def _costs_of(form: str) -> str:
+    """What a form has the costs of, but for its bends."""
+    return "step_line" if form.startswith("bent") else form
 
 
 def _layer(op: Op) -> Op:
