@@ -195,7 +195,7 @@ typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 
 #define TINYFUSE_QUAD_ON_BENT_LINE(bits, sum, multiplier, bend)  \
     "bic " bend ", " bend ", " sum ", asr #31\n\t"               \
     "smmla " sum ", " sum ", " multiplier ", " bend "\n\t"       \
-    TINYFUSE_LEVEL_SATURATE(bits, sum)
+    TINYFUSE_BENT_LINE_SATURATE(bits, sum)
 #define TINYFUSE_QUAD_OUTPUTS_BENT(bits)                                 \
     "ldm r1!, {r6, r7, r8, r9, r10, r11, r12, lr}\n\t"                   \
     TINYFUSE_QUAD_ON_BENT_LINE(bits, "r2", "r6", "r10")                  \

@@ -20,9 +20,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyfuse.ir import Array, Op
+from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.packing import accumulator_range, channel_weights, folded_bias
-from tinyfuse.kernels.step_line import SHIFT, fit, ideal_fits, requantized_steps
+from tinyfuse.kernels.step_line import fit, ideal_fits, requantized_steps
 from tinyfuse.ops.convolution import channel_multipliers, clamp_range
+
+SHIFT = c_constant("tinyfuse_requantize.h", "TINYFUSE_BENT_LINE_SHIFT")
 
 #: tinyfuse_bent_line
 BENT_LINE = np.dtype([("bias", "<i4"), ("multiplier", "<i4"), ("bend", "<i4")])
@@ -112,8 +115,8 @@ def bent_line(op: Op, tables: Array) -> BentLine | None:
         if (constant & (same != of[rows, stored + 128])).any():
             return None
         weights[constant] = 0
-        bias[constant] = (2 * level[constant] + 1) << 12
-        ideal[constant], bend[constant] = 1 << (19 + SHIFT), 0
+        bias[constant] = (2 * level[constant] + 1) << 13
+        ideal[constant], bend[constant] = 1 << (18 + SHIFT), 0
     return BentLine(weights, bias, ideal.astype(np.int32), bend.astype(np.int32), results)
 
 
