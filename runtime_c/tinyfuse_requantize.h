@@ -139,11 +139,12 @@ TINYFUSE_INLINE int32_t tinyfuse_requantize_step_line(int32_t value, int32_t mul
 
 /* --- the bent step line ---------------------------------------------------------------------------
 
-   Halves go away from zero, so outputs above zero lie on a line of their own, above that of the others: by `bend` where the
-   sum is not negative, which is where it has the sign of the output less its zero point. No zero point is added, so this
-   is for outputs that are looked up (tinyfuse_matmul.h); tinyfuse/kernels/bent_line.py compares all their steps. */
+   Halves go away from zero, so outputs above zero lie on a line of their own, above that of the others: by `bend` where
+   the sum is not negative, for it has the sign of the output less its zero point. No zero point is added, so this is for
+   outputs that are looked up (tinyfuse_matmul.h); tinyfuse/kernels/bent_line.py compares all their steps. */
 
-/* One output channel, as tinyfuse_step_line with another shift: bends are integers, and multipliers below 2^-12 have one. */
+/* One output channel, as tinyfuse_step_line with another shift: real multipliers down to 2^-13 have a bend, which is an
+   integer. */
 typedef struct {
     int32_t bias;
     int32_t multiplier;

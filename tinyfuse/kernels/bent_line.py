@@ -104,9 +104,8 @@ def bent_line(op: Op, tables: Array) -> BentLine | None:
     # one table for all channels takes little
     bits = 9 if tables.ndim == 1 or (used & (np.abs(levels) > 127)).any() else 8
     results = _of_levels(tables, zero_point, _LEVELS[bits])
-    # what gives one result: of the level that it has for the accumulator 0, or for the one next to that
     weights, bias = channel_weights(op).copy(), folded_bias(op) * 256 + offset
-    if constant.any():
+    if constant.any():  # these get the level that they have, or the nearest one of the table
         stored = low + (steps <= least[:, None]).sum(axis=1)
         level = np.clip(stored - zero_point, -_LEVELS[bits], _LEVELS[bits] - 1)
         of = np.broadcast_to(tables, (len(bias), 256))
