@@ -14,7 +14,7 @@ from executors import plan_of
 from test_compilers import compile_modules
 
 #: a section's header, whose second line has its alignment; a function's first line, and ADR as it is disassembled
-_SECTION = re.compile(r"^ +\d+ (\.text\S*) +([0-9a-f]+ +){4}2\*\*(\d+)", re.MULTILINE)
+_SECTION = re.compile(r"^ *\d+ (\.text\S*) +([0-9a-f]+ +){4}2\*\*(\d+)", re.MULTILINE)
 _CODE = re.compile(r"^Disassembly of section (\S+):", re.MULTILINE)
 _ADR = re.compile(r"\s(addw?|sub|subw|adr(\.w)?)\s+\w+, pc, #")
 
