@@ -120,7 +120,6 @@ typedef char tinyfuse_check_dw_line[offsetof(tinyfuse_dw_line_four, out_n) == 64
                        "add r4, r0, #28\n\t"                                                    \
                        "ldm r4, {r5, r6, r7, r8, r9, r10, r11}\n\t"                             \
                        "ldr r1, [r0, #56]\n\t"                                                  \
-                       ".p2align 2\n\t" /* ADR counts from words */                             \
                        "adr.w r4, 7f\n\t"                                                       \
                        "mov r3, #" TINYFUSE_DW_LINE_BYTES "\n\t"                                \
                        "mls r8, r8, r3, r4\n\t"                                                 \
@@ -142,6 +141,7 @@ typedef char tinyfuse_check_dw_line[offsetof(tinyfuse_dw_line_four, out_n) == 64
                        "ldr r6, [r0, r7]\n\t"                                                   \
                        "mov r7, r6\n\t"                                                         \
                        "ldr pc, [sp, #12]\n\t"                                                  \
+                       ".p2align 2\n\t" /* ADR counts from words */                             \
                        TINYFUSE_DW_LINE_TWO("8", "7") TINYFUSE_DW_LINE_TWO("6", "5")            \
                        TINYFUSE_DW_LINE_TWO("4", "3") TINYFUSE_DW_LINE_TWO("2", "1")            \
                        "7:\n\t"                                                                 \

@@ -25,7 +25,9 @@ def test_code_with_an_address_begins_at_a_word(compiler: str, level: str, tmp_pa
         pytest.skip(f"needs {compiler} and arm-none-eabi-gcc")
     plan = plan_of(side_by_side(layers_of_int16()), "cortex-m4", weights="unpacked", kernels="tinyfuse", fusion="none")
     compile_modules([plan], "cortex-m4", compiler, [level, "-ffunction-sections"], tmp_path)
-    told = subprocess.run(["arm-none-eabi-objdump", "-hd", tmp_path / "all.o"], capture_output=True, text=True, check=True)
+    told = subprocess.run(
+        ["arm-none-eabi-objdump", "-hd", tmp_path / "all.o"], capture_output=True, text=True, check=True
+    )
     aligned = {found[1]: int(found[3]) for found in _SECTION.finditer(told.stdout)}
     _, *pieces = _CODE.split(told.stdout)
     of_words = {name for name, code in zip(pieces[::2], pieces[1::2], strict=True) if _ADR.search(code)}
