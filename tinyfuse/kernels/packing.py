@@ -9,7 +9,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Int64s, Op, Tensor
 from tinyfuse.ir.fixedpoint import RANGE, clamp, multiply_by_quantized_multiplier
-from tinyfuse.kernels.base import Call, CallSite, Constant, Expr, Kernel, Let, Statement
+from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Expr, Kernel, Let, Statement
 from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.rows import from_piece
 from tinyfuse.ops import FAMILIES
@@ -92,6 +92,15 @@ def conv_row_call(
 
 
 # --- the bounded form (runtime_c/tinyfuse_requantize.h) ----------------------------------------
+
+
+def pace_of_pixels(op: Op, pixels: int = 1) -> dict[int, AccessOrder]:
+    """Where a call for a row goes forward by so many pixels, whose windows it reads until it has written them all."""
+    g = geometry(op)
+    if -(-g.in_w // (pixels * g.stride_w)) * pixels < g.out_w:
+        return {}
+    read, behind = pixels * g.stride_w * g.in_c, max(0, g.pad_left) * g.in_c
+    return {0: AccessOrder(read, pixels * g.out_c, buffered=False, behind=behind)}
 
 
 #: what the sums of weights in lanes stay below (runtime_c/tinyfuse_matmul.h)
