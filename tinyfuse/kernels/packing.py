@@ -91,9 +91,6 @@ def conv_row_call(
     return conv_params(op, site), Call(kernel.name, args)
 
 
-# --- the bounded form (runtime_c/tinyfuse_requantize.h) ----------------------------------------
-
-
 def pace_of_pixels(op: Op, pixels: int = 1) -> dict[int, AccessOrder]:
     """Where a call for a row goes forward by so many pixels, whose windows it reads until it has written them all."""
     g = geometry(op)
@@ -101,6 +98,9 @@ def pace_of_pixels(op: Op, pixels: int = 1) -> dict[int, AccessOrder]:
         return {}
     read, behind = pixels * g.stride_w * g.in_c, max(0, g.pad_left) * g.in_c
     return {0: AccessOrder(read, pixels * g.out_c, buffered=False, behind=behind)}
+
+
+# --- the bounded form (runtime_c/tinyfuse_requantize.h) ----------------------------------------
 
 
 #: what the sums of weights in lanes stay below (runtime_c/tinyfuse_matmul.h)
