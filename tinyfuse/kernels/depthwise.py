@@ -8,6 +8,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Kernel, Statement, proven
+from tinyfuse.kernels.bent_line import BentLine
 from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.convolution_counts import byte_window_counts, depthwise_counts
 from tinyfuse.kernels.counts import Counts
@@ -57,21 +58,21 @@ def on_step_line(op: Op) -> int:
     return int(step_line(op) is not None)
 
 
-def layer_weights(op: Op, line: StepLine | None = None) -> Array:
+def layer_weights(op: Op, line: StepLine | BentLine | None = None) -> Array:
     """int8 [channels, taps], in the form that `on_step_line` says, or along another line."""
     found = line or step_line(op)
     return found.weights if found is not None else proven(bounded(op)).weights
 
 
-def channels_constant(op: Op, line: StepLine | None = None) -> Constant:
-    """Biases and multipliers of the step lines of each group of four channels, or tinyfuse_requant of each
+def channels_constant(op: Op, line: StepLine | BentLine | None = None) -> Constant:
+    """Biases and multipliers (and bends) of the lines of each group of four channels, or tinyfuse_requant of each
     channel. `line`: as of `layer_weights`."""
     found = line or step_line(op)
     if found is None:
         return Constant("channels", proven(bounded(op)).channels, "tinyfuse_requant")
     channels = found.channels()
     fours = [
-        np.concatenate([channels[field][start : start + 4] for field in ("bias", "multiplier")])
+        np.concatenate([channels[field][start : start + 4] for field in proven(channels.dtype.names)])
         for start in quad_starts(len(channels))
     ]
     return Constant("channels", np.concatenate(fours), "int32_t")
@@ -182,7 +183,7 @@ class Depthwise3x3Row(Kernel):
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return self.along(op, None)
 
-    def along(self, op: Op, line: StepLine | None) -> tuple[Constant, ...]:
+    def along(self, op: Op, line: StepLine | BentLine | None) -> tuple[Constant, ...]:
         """The constants along a line, or in the form that the layer has by itself."""
         columns = layer_weights(op, line).reshape(-1, 3, 3).transpose(2, 1, 0)  # [column, row, channel]
         groups = []
