@@ -122,8 +122,9 @@ def test_many_random_networks_for_the_least_ram(models: list[bytes]) -> None:
 @settings(max_examples=2, deadline=None, derandomize=True, phases=[Phase.generate])
 @given(models=st.lists(networks(most_layers=16), min_size=10, max_size=10))
 def test_many_random_networks_on_an_emulated_core(models: list[bytes]) -> None:
-    for growing in (False, True):
-        assert_all_exact(longest_plans(models, target="cortex-m4", stack=True, growing=growing, longest=8), runs=3)
+    for target, growing in (("cortex-m4", True), ("cortex-m55", False), ("cortex-m55", True)):
+        some = {"target": target, "growing": growing, "longest": 8, "lean": growing, "kernels": "tinyfuse"}
+        assert_all_exact(longest_plans(models, stack=True, **some), runs=3)
 
 
 @pytest.mark.parametrize("longest", [3, 5, 1000])

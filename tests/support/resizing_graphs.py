@@ -94,7 +94,8 @@ def longest_plans(
 ) -> list[Plan]:  # fmt: skip
     """Plans of models in their longest groups (of so many operators at most), whose rings may slide or stay, or lie in
     a stack, which an output may be the lowest of (`growing`); with kernels of the least scratch where `lean`."""
-    context, plans = Context(load_target(target), step=options.get("step", False), lean=lean), []
+    choices = {name: options[name] for name in ("step", "kernels") if name in options}
+    context, plans = Context(load_target(target), lean=lean, **choices), []
     for model in data:
         graph = read_tflite("model.tflite", model)
         fed = feed_rows(graph) if options.get("feed_rows") else graph

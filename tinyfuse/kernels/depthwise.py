@@ -13,7 +13,14 @@ from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.convolution_counts import byte_window_counts, depthwise_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.packed_counts import packed_depthwise_counts
-from tinyfuse.kernels.packing import POINTER_BYTES, bounded, conv_row_call, general_channels, plain_weights
+from tinyfuse.kernels.packing import (
+    POINTER_BYTES,
+    bounded,
+    conv_row_call,
+    general_channels,
+    pace_of_pixels,
+    plain_weights,
+)
 from tinyfuse.kernels.step_line import StepLine, step_line
 from tinyfuse.ops.convolution import geometry
 
@@ -82,14 +89,6 @@ def pace_of_columns(op: Op) -> dict[int, AccessOrder]:
     g = geometry(op)
     plain = (g.kernel_w, g.stride_w, g.pad_left) == (1, 1, 0)
     return {0: AccessOrder(1, 1)} if plain and (g.in_w, g.in_c) == (g.out_w, g.out_c) else {}
-
-
-def pace_of_pixels(op: Op) -> dict[int, AccessOrder]:
-    """Where a call for a row computes pixel after pixel, each of which it reads until it has written it."""
-    g = geometry(op)
-    if -(-g.in_w // g.stride_w) < g.out_w:
-        return {}
-    return {0: AccessOrder(g.stride_w * g.in_c, g.out_c, buffered=False, behind=max(0, g.pad_left) * g.in_c)}
 
 
 def taps_scratch(op: Op) -> int:

@@ -13,7 +13,7 @@ from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.conv import input_pixels, of_pixels
 from tinyfuse.kernels.convolution_counts import runs_counts
 from tinyfuse.kernels.counts import Counts, round_up
-from tinyfuse.kernels.depthwise import pace_of_columns, pace_of_pixels, taps_scratch
+from tinyfuse.kernels.depthwise import pace_of_columns, taps_scratch
 from tinyfuse.kernels.fully_connected import of_channels
 from tinyfuse.kernels.mve_counts import sixteen_channels_counts, two_pixels_counts, two_windows_counts
 from tinyfuse.kernels.packing import (
@@ -24,6 +24,7 @@ from tinyfuse.kernels.packing import (
     matmul_mve_constants,
     one_scale,
     output_fields,
+    pace_of_pixels,
     rectified,
     shifts_right,
 )
@@ -48,6 +49,9 @@ class MveConvRow(Kernel):
 
     def accepts(self, op: Op, context: Context) -> bool:
         return context.target.mve and geometry(op).groups == 1 and shifts_right(op) and _two_fit(op)
+
+    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return pace_of_pixels(op, self.columns)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return matmul_mve_constants(op)
@@ -85,6 +89,9 @@ class MveRunsConvRow(Kernel):
         if context.optimize == "ram" and _copied_windows(op) > 1:  # as many as MveConvRow, and the runs
             return False
         return context.target.mve and runs and shifts_right(op) and _two_fit(op)
+
+    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return pace_of_pixels(op, self.columns)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return matmul_mve_constants(op)

@@ -21,6 +21,7 @@ from tinyfuse.kernels.packing import (
     conv_row_call,
     folded_bias,
     output_fields,
+    pace_of_pixels,
     rectified,
     shifts_right,
 )
@@ -142,6 +143,9 @@ class FourStridedPointwiseRow(FourPointwise):
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return {}
 
+    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return pace_of_pixels(op, _PIXELS)
+
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         return Kernel.division(self, op, by_row, context)
 
@@ -166,6 +170,9 @@ class FourColumnsConvRow(FourKernel):
         g = geometry(op)
         shared = g.kernel_w > 1 and (g.stride_w, g.dilation_w) == (1, 1) and g.in_c % _BLOCK == 0
         return shared and super().accepts(op, context)
+
+    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return pace_of_pixels(op, _PIXELS)
 
     def weights_of(self, op: Op) -> Array:
         g = geometry(op)
@@ -204,6 +211,9 @@ class FourPiecesConvRow(FourKernel):
         if context.optimize != "speed" and self.scratch(op, context) > MveConvRow().scratch(op, context):
             return False
         return geometry(op).dilation_w == 1 and super().accepts(op, context)
+
+    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return pace_of_pixels(op, _PIXELS)
 
     def weights_of(self, op: Op) -> Array:
         g = geometry(op)

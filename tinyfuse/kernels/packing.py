@@ -9,7 +9,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Int64s, Op, Tensor
 from tinyfuse.ir.fixedpoint import RANGE, clamp, multiply_by_quantized_multiplier
-from tinyfuse.kernels.base import Call, CallSite, Constant, Expr, Kernel, Let, Statement
+from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Expr, Kernel, Let, Statement
 from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.rows import from_piece
 from tinyfuse.ops import FAMILIES
@@ -89,6 +89,15 @@ def conv_row_call(
     to = rows or (from_piece(site.output.pointer, site, op.output.shape[3]),)
     args = ("&p", site.input(0).pointer, site.output_row, *to, *constants, *more)
     return conv_params(op, site), Call(kernel.name, args)
+
+
+def pace_of_pixels(op: Op, pixels: int = 1) -> dict[int, AccessOrder]:
+    """Where a call for a row goes forward by so many pixels, whose windows it reads until it has written them all."""
+    g = geometry(op)
+    if -(-g.in_w // (pixels * g.stride_w)) * pixels < g.out_w:
+        return {}
+    read, behind = pixels * g.stride_w * g.in_c, max(0, g.pad_left) * g.in_c
+    return {0: AccessOrder(read, pixels * g.out_c, buffered=False, behind=behind)}
 
 
 # --- the bounded form (runtime_c/tinyfuse_requantize.h) ----------------------------------------

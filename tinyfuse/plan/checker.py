@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -28,14 +27,12 @@ from tinyfuse.ir import ITEM_BYTES, Op, Tensor
 from tinyfuse.kernels.base import AccessOrder
 from tinyfuse.ops import FAMILIES
 from tinyfuse.plan import FEED_STATE, Group, Plan, Stage
+from tinyfuse.plan.byte_runs import PART, Run, breaks, part_of
 from tinyfuse.plan.contracts import access_orders_of, rows_read
 from tinyfuse.plan.memory_check import begin_copies, check_memory, keep_copies
 from tinyfuse.plan.scratch_contracts import rows_made, scratch_needed
 from tinyfuse.plan.stack_player import StackPlayer
 from tinyfuse.plan.state_check import check_border, check_feed, check_states
-
-#: bytes of a row that are stamped at a time, or iterations of a call that are looked at: each takes eight bytes
-_PART = 1 << 20
 
 #: what a call leaves in its scratch: no value's number, nor what feed states carry
 _SCRATCH = -9
@@ -51,21 +48,12 @@ def verify_plan(plan: Plan) -> None:
     _Player(plan).play()
 
 
-@dataclass(frozen=True)
-class _Run:
-    """`bytes` bytes of the computed value number `value`, from its byte `start` on."""
-
-    value: int
-    start: int
-    bytes: int
-
-
 def robbed_iteration(access_order: AccessOrder, read: range, written: range) -> int | None:
     """Of a call that goes through the bytes `read` while it writes the bytes `written`, the first iteration that no
     longer finds what it reads; None for none."""
     count = -(-len(read) // access_order.read)
-    for first in range(0, count, _PART):
-        iterations = np.arange(first, min(first + _PART, count))
+    for first in range(0, count, PART):
+        iterations = np.arange(first, min(first + PART, count))
         unread = (iterations + access_order.buffered) * access_order.read - access_order.behind
         unread = read.start + np.maximum(unread, 0)
         begin = written.start + iterations * access_order.written
@@ -82,7 +70,7 @@ class _Player:
     def __init__(self, plan: Plan):
         self.plan = plan
         self.bytes = np.zeros(plan.arena_bytes, np.int64)
-        self.contents: dict[Tensor, tuple[_Run, ...]] = {}
+        self.contents: dict[Tensor, tuple[Run, ...]] = {}
         self.oldest: dict[Tensor, int] = {}  # the row that a sliding ring begins with
         self.size = {buffer.name: buffer.bytes for buffer in plan.buffers}
         self.stack: StackPlayer | None = None  # that of the group which is played
@@ -118,7 +106,7 @@ class _Player:
                 self._name_moved(op)
 
     def _name_computed(self, tensor: Tensor) -> None:
-        self.contents[tensor] = (_Run(len(self.contents) + 1, 0, tensor.bytes),)
+        self.contents[tensor] = (Run(len(self.contents) + 1, 0, tensor.bytes),)
 
     def _name_moved(self, op: Op) -> None:
         """The outputs of an operator that only moves elements: its reference moves their numbers."""
@@ -139,11 +127,11 @@ class _Player:
             moved, item = moved.reshape(-1), ITEM_BYTES[output.dtype]
             if moved.size != output.elements:
                 raise _fault(f"{op}: {output} has elements of nowhere")
-            cuts = [0, *_breaks(moved), moved.size]
+            cuts = [0, *breaks(moved), moved.size]
             self.contents[output] = tuple(
                 run
                 for first, after in pairwise(cuts)
-                for run in _part(runs, int(moved[first]) * item, (after - first) * item)
+                for run in part_of(runs, int(moved[first]) * item, (after - first) * item)
             )
 
     def _rows(self, tensor: Tensor) -> int:
@@ -185,10 +173,10 @@ class _Player:
         """What each byte of a row carries, a part of the row at a time."""
         span, size = self._span(tensor, row), tensor.bytes // self._rows(tensor)
         at = span.start
-        for run in _part(self.contents[tensor], row * size, size):
+        for run in part_of(self.contents[tensor], row * size, size):
             base = run.value * (1 << 32) + run.start
-            for start in range(0, run.bytes, _PART):
-                end = min(start + _PART, run.bytes)
+            for start in range(0, run.bytes, PART):
+                end = min(start + PART, run.bytes)
                 yield slice(at + start, at + end), np.arange(base + start, base + end)
             at += run.bytes
 
@@ -441,19 +429,3 @@ def _hull(rows: Sequence[range]) -> range:
 
 def _fault(what: str) -> InternalFault:
     return InternalFault("the checker of plans", what)
-
-
-def _breaks(numbers: np.ndarray) -> Iterator[int]:
-    """The indexes of numbers that are not one more than the number before them."""
-    for start in range(1, numbers.size, _PART):
-        steps = np.diff(numbers[start - 1 : start - 1 + _PART + 1])
-        yield from (np.flatnonzero(steps != 1) + start).tolist()
-
-
-def _part(runs: Sequence[_Run], start: int, size: int) -> Iterator[_Run]:
-    """Of runs one after the other, the `size` bytes from byte `start` on."""
-    for run in runs:
-        first, after = max(start, 0), min(start + size, run.bytes)
-        if first < after:
-            yield _Run(run.value, run.start + first, after - first)
-        start -= run.bytes

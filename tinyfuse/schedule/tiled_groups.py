@@ -91,24 +91,28 @@ class _Search:
             if i in ahead and any(j in behind and self._keeps(i, j, limit) for j in self._plain[i]):
                 behind.add(i)
         best: dict[int, tuple[int, float, list[tuple[int, int, Weight]]]] = {0: (0, 0.0, [])}
-        for i in range(end):
-            if i not in behind or i not in best:
-                continue
-            macs, instructions, path = best[i]
-            for j in self._plain[i]:
-                weight = self._within(i, j, limit) if j in behind else None
-                if weight is None:
+        for j in sorted(behind - {0}):
+            before = [i for i in range(j) if i in best and j in self._plain[i]]
+            # those without tiles first, for they cost nothing; tiles that can't compute less again aren't weighed
+            for i in sorted(before, key=lambda i: (not self._keeps_plainly(i, j, limit), best[i][0])):
+                macs, instructions, path = best[i]
+                if not self._keeps_plainly(i, j, limit) and j in best and best[j][0] <= macs:
+                    continue
+                weight = self._within(i, j, limit)
+                if weight is None or macs + weight.more_macs > self._more_macs:
                     continue
                 there = macs + weight.more_macs, instructions + weight.instructions
                 if j not in best or there < best[j][:2]:
                     best[j] = (*there, [*path, (i, j, weight)])
-        if end not in best or best[end][0] > self._more_macs:
-            return None
-        return best[end][2]
+        return best[end][2] if end in best else None
+
+    def _keeps_plainly(self, i: int, j: int, limit: int) -> bool:
+        """Whether a group keeps a limit without tiles."""
+        return min(weight.ram for weight in self._plain[i][j]) <= limit
 
     def _keeps(self, i: int, j: int, limit: int) -> bool:
         """Whether a group keeps a limit at all."""
-        if min(weight.ram for weight in self._plain[i][j]) <= limit:
+        if self._keeps_plainly(i, j, limit):
             return True
         weight = self._weigh(i, j, tuple((TILE_ROWS[0], LEAST_COLUMNS) for _ in self._chains_of(i, j)))
         return weight is not None and weight.ram <= limit
