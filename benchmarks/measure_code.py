@@ -12,6 +12,7 @@ with others; the rest is its own. It takes two minutes of processor time a targe
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import re
 import sys
@@ -19,7 +20,7 @@ import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,14 +31,16 @@ TESTS = HERE.parent / "tests"
 sys.path[:0] = [str(HERE), str(HERE.parent), *(str(TESTS / each) for each in ("support", "unit", "exact", "emulated"))]
 
 from compiler_modules import modules  # noqa: E402
+from cost_grid import operators  # noqa: E402
 from cost_networks import networks  # noqa: E402
+from measure_costs import LAYERS, grid_plan  # noqa: E402
 from sized_networks import DTYPES  # noqa: E402
 
-from tinyfuse.cost.code import api_counts, calls_in, code_entry, loop_counts  # noqa: E402
+from tinyfuse.cost.code import calls_in, code_entry, loop_parts, module_parts  # noqa: E402
 from tinyfuse.kernels.base import Context  # noqa: E402
 from tinyfuse.kernels.counts import Counts  # noqa: E402
 from tinyfuse.plan import Plan, Stage  # noqa: E402
-from tinyfuse.targets import all_targets, load_target  # noqa: E402
+from tinyfuse.targets import Target, all_targets, load_target  # noqa: E402
 from tinyfuse.verify.emulation.compilers import find_compiler  # noqa: E402
 from tinyfuse.verify.emulation.elf import open_elf  # noqa: E402
 from tinyfuse.verify.emulation.module import write_module  # noqa: E402
@@ -46,11 +49,17 @@ from tinyfuse.verify.emulation.module import write_module  # noqa: E402
 #: is predicted
 NETWORK_WEIGHT = 3
 
+#: layers of a plan with several of a kind
+SEVERAL = 8
+
 #: errors are weighed with this many bytes more than a group has
 SMALL = 100
 
-#: keeps factors of what is rare near 0, where samples can't tell
-RIDGE = 1e-5
+#: keeps factors near 0 that samples can't tell; and those of `ALONE`, where no module has several calls
+RIDGE, RIDGE_ALONE = 1e-5, 1e-4
+
+#: counts where a call is the only one of its entry in a module
+ALONE = "alone"
 
 #: the module's functions of firmware that calls them all
 API = "init|run|input|output|input_bytes|output_bytes|reset|begin|feed_rows|finish|slide|step"
@@ -66,7 +75,12 @@ class Section(NamedTuple):
     refers: frozenset[str]
 
 
-class Piece(NamedTuple):
+#: begins the entries of what is no kernel's
+PART = "module."
+
+
+@dataclass(frozen=True)
+class Piece:
     """What a group's bytes are of: an entry and its counts."""
 
     entry: str
@@ -94,10 +108,6 @@ class Code:
     functions: Mapping[str, tuple[int, int]]
 
 
-#: the entry of the API, and of loops over rows
-MODULE = ""
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     tables = dict.fromkeys(target.cost_table for target in all_targets().values() if target.cost_table)
@@ -107,7 +117,7 @@ def main() -> int:
     args = parser.parse_args()
     for name in args.targets:
         target = load_target(name)
-        found = [(plan, 1) for plan in modules(name)]
+        found = [(plan, 1) for plan in (*modules(name), *several_layers(target))]
         found += [(plan, NETWORK_WEIGHT) for dtype in DTYPES for plan in networks(target, dtype, args.networks)]
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             objects = list(pool.map(lambda each: sections_of(each[0]), found))
@@ -116,11 +126,19 @@ def main() -> int:
         path = args.output / "code" / f"{name}.toml"
         path.parent.mkdir(exist_ok=True)
         path.write_text(toml(f"{compiler.version}, -O2", code))
-        print(f"{name}: {len(code.factors) - 1} kernels and paths, {len(code.functions)} functions", flush=True)
+        print(f"{name}: {len(code.factors)} entries, {len(code.functions)} functions", flush=True)
     return 0
 
 
 # --- measuring -----------------------------------------------------------------------------------
+
+
+def several_layers(target: Target) -> Iterator[Plan]:
+    """Plans with several layers of a kind, which share their kernels' functions."""
+    for kind, dtype in itertools.product(LAYERS, DTYPES):
+        drawn = operators(kind, 3 * SEVERAL, dtype)
+        for i in range(0, len(drawn), SEVERAL):
+            yield grid_plan(drawn[i : i + SEVERAL], Context(target, kernels="tinyfuse"))
 
 
 def sections_of(plan: Plan) -> dict[str, Section]:
@@ -174,14 +192,22 @@ def samples_of(plan: Plan, weight: int, sections: Mapping[str, Section]) -> Iter
     functions = {int(match[1]): each for each in sections if (match := re.match(rf"\.text\.{name}_group_(\d+)", each))}
     api = reached(sections, [each for each in sections if re.fullmatch(rf"\.text\.{name}_(?:{API})", each)])
     api -= reached(sections, functions.values())
-    yield Sample((Piece(MODULE, api_counts(plan)),), own_bytes(sections, api), frozenset(), weight)
+    yield Sample(tuple(parts(module_parts(plan))), own_bytes(sections, api), frozenset(), weight)
+    stages = [stage for group in plan.groups for stage in group.stages]
+    calls = Counter(piece.entry for stage in stages for piece in pieces_of(stage, plan.context))
     for group in plan.groups:
         if group.index in functions:
             found = reached(sections, [functions[group.index]])
             shared = frozenset(function for part in found if (function := function_of(part)) is not None)
-            pieces = [Piece(MODULE, loop_counts(plan, group))]
-            pieces += [piece for stage in group.stages for piece in pieces_of(stage, plan.context)]
+            pieces = [piece for stage in group.stages for piece in pieces_of(stage, plan.context)]
+            pieces = [replace(piece, counts={**piece.counts, ALONE: calls[piece.entry] == 1}) for piece in pieces]
+            pieces += parts(loop_parts(plan, group))
             yield Sample(tuple(pieces), own_bytes(sections, found), shared, weight)
+
+
+def parts(found: Mapping[str, Counts]) -> Iterator[Piece]:
+    """What is no kernel's."""
+    yield from (Piece(PART + name, counts) for name, counts in found.items())
 
 
 def own_bytes(sections: Mapping[str, Section], found: Iterable[str]) -> int:
@@ -206,7 +232,7 @@ def measured(compiled: list[tuple[Plan, int, dict[str, Section]]]) -> Code:
         calls = [piece.entry for sample in of_one for piece in sample.pieces]
         size = Counter[str]()
         for section, part in sections.items():
-            size[function_of(section) or MODULE] += part.size
+            size[function_of(section) or PART] += part.size
         for name in set(size) & set(shared):
             sizes[name][sum(entry in shared[name] for entry in calls) == 1].extend([size[name]] * weight)
     functions = {name: (mean(several or alone), mean(alone or several)) for name, (several, alone) in sizes.items()}
@@ -228,7 +254,7 @@ def mean(sizes: list[int]) -> int:
 def users_of(function: str, samples: list[Sample]) -> set[str]:
     """The entries whose calls reach a shared function. A kernel may, or not, as its operator is: of each, what is true of
     most groups; and where several stages are in one, those that explain most groups."""
-    found = [({piece.entry for piece in s.pieces} - {MODULE}, function in s.shared, s.weight) for s in samples]
+    found = [({piece.entry for piece in s.pieces}, function in s.shared, s.weight) for s in samples]
 
     def wrong(users: set[str]) -> int:
         return sum(weight for entries, has, weight in found if has != bool(entries & users))
@@ -256,7 +282,7 @@ def factors_of(samples: list[Sample]) -> dict[str, dict[str, float]]:
             for name, count in piece.counts.items():
                 rows[i, column[piece.entry, name]] += weight * count
         wanted[i] = weight * sample.own
-    rows[len(samples) :] = RIDGE * np.eye(len(names))
+    rows[len(samples) :] = np.diag([RIDGE_ALONE if name == ALONE else RIDGE for _, name in names])
     solved = np.linalg.lstsq(rows, wanted, rcond=None)[0]
     found = defaultdict[str, dict[str, float]](dict)
     for (entry, name), factor in zip(names, solved, strict=True):
@@ -271,19 +297,28 @@ def toml(compiler: str, code: Code) -> str:
     lines = [
         "# Bytes of code of every kernel, measured; made by benchmarks/measure_code.py, not by hand.",
         "# factors: bytes of a call, its constants included, a count of `Kernel.code_counts`; shared: functions that it",
-        "# calls, each of which a module has once; shapes: how many calls were compiled.",
-        f'[about]\ncompiler = "{compiler}"\n',
-        f"[module]\nfactors = {inline(code.factors[MODULE])}\n",
-        "# bytes, and bytes where one operator alone calls it",
-        "[functions]",
-        *(f"{name} = [{several}, {alone}]" for name, (several, alone) in code.functions.items()),
+        "# calls, each of which a module has once; alone: bytes more of a call that is a module's only one of the",
+        "# entry; shapes: how many calls were compiled.",
+        f'[about]\ncompiler = "{compiler}"',
     ]
-    for entry in sorted(set(code.factors) - {MODULE}):
-        lines += [
-            "", f'[kernels."{entry}"]', f"shapes = {code.shapes[entry]}", f"factors = {inline(code.factors[entry])}",
-            f"shared = [{', '.join(map(quoted, code.shared[entry]))}]",
-        ]  # fmt: skip
+    kernels = [entry for entry in sorted(code.factors) if not entry.startswith(PART)]
+    for entry in sorted(set(code.factors) - set(kernels)):
+        lines += ["", f"[{entry}]", *entry_lines(code, entry)]
+    lines += ["", "# bytes, and bytes where one operator alone calls it", "[functions]"]
+    lines += [f"{name} = [{several}, {alone}]" for name, (several, alone) in code.functions.items()]
+    for entry in kernels:
+        lines += ["", f'[kernels."{entry}"]', *entry_lines(code, entry)]
     return "\n".join(lines) + "\n"
+
+
+def entry_lines(code: Code, entry: str) -> list[str]:
+    factors = dict(code.factors[entry])
+    alone = factors.pop(ALONE, 0.0)
+    return [
+        f"shapes = {code.shapes[entry]}", f"factors = {inline(factors)}",
+        *([f"alone = {alone:.4g}"] if abs(alone) >= 1 else []),
+        f"shared = [{', '.join(map(quoted, code.shared[entry]))}]",
+    ]  # fmt: skip
 
 
 def quoted(name: str) -> str:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Unpack
 
 from tinyfuse.api.settings import Model, Settings, make_request
-from tinyfuse.cost.cycles import predicted_cycles, predicted_ms
 from tinyfuse.cost.code import estimated_code_bytes
+from tinyfuse.cost.cycles import predicted_cycles, predicted_ms
 from tinyfuse.cost.predict import predicted_total
 from tinyfuse.estimator import rough_plan
 from tinyfuse.frontend.reader import read_tflite

@@ -25,8 +25,8 @@ from tinyfuse.api.writing import (
     unfused_arena_bytes,
 )
 from tinyfuse.compiler import compile_graph
-from tinyfuse.cost.cycles import plan_cycles, predicted_cycles, timing_of
 from tinyfuse.cost.code import estimated_code_bytes
+from tinyfuse.cost.cycles import plan_cycles, predicted_cycles, timing_of
 from tinyfuse.cost.predict import known_total, plan_stages, predicted_total
 from tinyfuse.emit.forms import delivery_of
 from tinyfuse.emit.header import tensor_symbols

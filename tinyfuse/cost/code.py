@@ -28,23 +28,28 @@ _UNKNOWN_MODULE, _UNKNOWN_CALL, _UNKNOWN_KERNEL = 600, 250, 1200
 
 @dataclass(frozen=True)
 class KernelCode:
-    """factors: bytes a count of `Kernel.code_counts`, of one call; shared: names of the C functions that it calls."""
+    """factors: bytes a count of `Kernel.code_counts`, of one call; shared: names of the C functions that it calls; alone:
+    bytes that a call takes more, or less, where a module has no other of this entry: its constants are then in these."""
 
     factors: dict[str, float]
     shared: tuple[str, ...]
+    alone: float = 0.0
+
+    def bytes(self, counts: Counts, alone: bool) -> float:
+        return sum(factor * counts.get(name, 0) for name, factor in self.factors.items()) + alone * self.alone
 
 
 @dataclass(frozen=True)
 class CodeTable:
     """about    compiler and flags of the measurement
-    module     bytes a count of `api_counts` and `loop_counts`
+    module     what is no kernel's: name of `module_parts` or `loop_parts` -> its code
     kernels    code_entry of a kernel -> its code
     functions  name of a shared function -> its bytes, and those where one operator alone calls it: compilers then know
                its constants
     """
 
     about: dict[str, str]
-    module: dict[str, float]
+    module: dict[str, KernelCode]
     kernels: dict[str, KernelCode]
     functions: dict[str, tuple[int, int]]
 
@@ -53,20 +58,6 @@ class CodeTable:
         name = entry.partition(" ")[0]
         other = (code for known, code in self.kernels.items() if known.partition(" ")[0] == name)
         return self.kernels.get(entry) or next(other, None)
-
-    def call(self, op: Op, kernel: Kernel, by_row: bool, context: Context) -> float | None:
-        """Bytes of one call, without the functions that it shares with others; None where it was not measured."""
-        found = [
-            (self.kernel(code_entry(part, each, row, context)), each.code_counts(part, row))
-            for each, part, row in calls_in(op, kernel, by_row, context)
-        ]
-        if any(code is None for code, _ in found):
-            return None
-        return sum(_sum(code.factors, counts) for code, counts in found if code is not None)
-
-
-def _sum(factors: Mapping[str, float], counts: Counts) -> float:
-    return sum(factor * counts.get(name, 0) for name, factor in factors.items())
 
 
 def code_entry(op: Op, kernel: Kernel, by_row: bool, context: Context) -> str:
@@ -88,11 +79,12 @@ def code_table(name: str | None) -> CodeTable | None:
     fields = tomllib.loads(table_text("code", name))
     kernels = {entry: _kernel_code(each) for entry, each in fields["kernels"].items()}
     functions = {function: (several, alone) for function, (several, alone) in fields["functions"].items()}
-    return CodeTable(fields["about"], fields["module"]["factors"], kernels, functions)
+    module = {part: _kernel_code(each) for part, each in fields["module"].items()}
+    return CodeTable(fields["about"], module, kernels, functions)
 
 
 def _kernel_code(fields: dict[str, Any]) -> KernelCode:
-    return KernelCode(fields["factors"], tuple(fields["shared"]))
+    return KernelCode(fields["factors"], tuple(fields["shared"]), fields.get("alone", 0.0))
 
 
 def every_group(plan: Plan) -> Iterator[tuple[Plan, Group]]:
@@ -101,18 +93,20 @@ def every_group(plan: Plan) -> Iterator[tuple[Plan, Group]]:
         yield from ((each, group) for group in each.groups)
 
 
-def api_counts(plan: Plan) -> Counts:
-    """What the bytes of a module's functions for firmware depend on: inputs and outputs, states."""
-    return {"modules": 1, "tensors": len(plan.source.inputs) + len(plan.source.outputs), "states": len(plan.states)}
+def module_parts(plan: Plan) -> dict[str, Counts]:
+    """What a module has beside its groups: the functions that firmware calls."""
+    tensors = len(plan.source.inputs) + len(plan.source.outputs)
+    return {"api": {"calls": 1, "tensors": tensors, "states": len(plan.states)}}
 
 
-def loop_counts(plan: Plan, group: Group) -> Counts:
-    """What the bytes of a group's loop over rows depend on: stages that take turns in it, and of these the ones whose
+def loop_parts(plan: Plan, group: Group) -> dict[str, Counts]:
+    """What a group has beside its kernels' calls: stages that take turns in a loop over rows, and of these the ones whose
     rings slide."""
     if len(group.stages) == 1:
         return {}
     loops = loop_features(group.stages, group_stream(plan, group))
-    return {"turns": len(loops), "slides": sum(loop.get("slides", 0) > 0 for loop in loops)}
+    slides = sum(loop.get("slides", 0) > 0 for loop in loops)
+    return {"turns": {"calls": len(loops)}, **({"slides": {"calls": slides}} if slides else {})}
 
 
 @dataclass(frozen=True)
@@ -147,21 +141,40 @@ class PlanCode:
 def plan_code(plan: Plan) -> PlanCode:
     """The predicted code of a plan's module, and of what it calls of CMSIS-NN."""
     table = code_table(plan.context.target.cost_table)
-    found = tuple(tuple(_stage_code(table, stage, each) for stage in group.stages) for each, group in every_group(plan))
+    groups = list(every_group(plan))
+    if table is None:
+        unknown = tuple(tuple(StageCode(None, ()) for _ in group.stages) for _, group in groups)
+        return PlanCode(_UNKNOWN_MODULE, unknown, {}, _guess(plan, unknown))
+    calls = (_calls(stage, each.context) for each, group in groups for stage in group.stages)
+    entries = Counter(entry for of_stage in calls for entry, _ in of_stage)
+    found = tuple(
+        tuple(_stage_code(table, stage, each.context, entries) for stage in group.stages) for each, group in groups
+    )
     called = Counter(name for group in found for stage in group for name in stage.shared)
-    functions = {name: table.functions[name][count == 1] for name, count in sorted(called.items())} if table else {}
-    loops = [loop_counts(each, group) for each, group in every_group(plan)]
-    module = sum(_sum(table.module, counts) for counts in [api_counts(plan), *loops]) if table else _UNKNOWN_MODULE
+    module = 0.0
+    for parts in (module_parts(plan), *(loop_parts(each, group) for each, group in groups)):
+        for part, counts in parts.items():
+            module += table.module[part].bytes(counts, alone=False)
+            called.update(table.module[part].shared)
+    functions = {name: table.functions[name][count == 1] for name, count in sorted(called.items())}
     return PlanCode(round(module), found, functions, _guess(plan, found))
 
 
-def _stage_code(table: CodeTable | None, stage: Stage, plan: Plan) -> StageCode:
-    call = table.call(stage.op, stage.kernel, stage.by_row, plan.context) if table else None
-    if table is None or call is None:
-        return StageCode(None, ())
-    parts = calls_in(stage.op, stage.kernel, stage.by_row, plan.context)
-    codes = (table.kernel(code_entry(op, kernel, by_row, plan.context)) for kernel, op, by_row in parts)
-    shared = dict.fromkeys(name for code in codes if code is not None for name in code.shared)
+def _calls(stage: Stage, context: Context) -> Iterator[tuple[str, Counts]]:
+    """The entries of what a stage's call takes, each with its counts."""
+    for kernel, op, by_row in calls_in(stage.op, stage.kernel, stage.by_row, context):
+        yield code_entry(op, kernel, by_row, context), kernel.code_counts(op, by_row)
+
+
+def _stage_code(table: CodeTable, stage: Stage, context: Context, entries: Mapping[str, int]) -> StageCode:
+    """`entries`: how many calls the module has of each."""
+    call, shared = 0.0, dict[str, None]()
+    for entry, counts in _calls(stage, context):
+        code = table.kernel(entry)
+        if code is None:
+            return StageCode(None, ())
+        call += code.bytes(counts, alone=entries[entry] == 1)
+        shared |= dict.fromkeys(code.shared)
     return StageCode(round(call), tuple(shared))
 
 
@@ -181,8 +194,8 @@ def estimated_code_bytes(plan: Plan) -> int:
     return plan_code(plan).total
 
 
-def call_code_bytes(op: Op, kernel: Kernel, by_row: bool, context: Context) -> float | None:
-    """Bytes of one call of a kernel, without the functions that it shares with others: what it grows a module by that
-    has these. None where that was not measured."""
+def call_code_bytes(stage: Stage, context: Context) -> int | None:
+    """Bytes of a stage's call, without the functions that it shares with others: what it grows a module by that has
+    these. None where that was not measured."""
     table = code_table(context.target.cost_table)
-    return None if table is None else table.call(op, kernel, by_row, context)
+    return None if table is None else _stage_code(table, stage, context, Counter()).call

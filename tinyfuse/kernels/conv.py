@@ -70,7 +70,7 @@ _SHORT_ROW = c_constant("tinyfuse_conv_packed.h", "TINYFUSE_SHORT_ROW")
 
 
 def own_code(op: Op) -> str:
-    """What `Kernel.code_path` ends in where the rows of a layer's windows are so short, and no whole words, that it gets
+    """What `Kernel.code_path` ends in where the rows of a layer's windows are so short, and no whole words, that it has
     code of its own."""
     g = geometry(op)
     return " of its own" if g.in_c % 4 != 0 and g.kernel_w * g.in_c <= _SHORT_ROW else ""
@@ -97,9 +97,6 @@ class MatmulKernel(Kernel):
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return f"{form_name(self.form(op, context))}, blocks of {self.block(op, context)}"
-
-    def code_path(self, op: Op, by_row: bool, context: Context) -> str:
-        return form_name(self.form(op, context))
 
     def form(self, op: Op, context: Context) -> str:
         """The C's argument `form`."""

@@ -37,7 +37,15 @@ from tinyfuse.kernels.base import (
 from tinyfuse.kernels.c_types import CTYPE, SUFFIX
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.elementwise import stored
-from tinyfuse.kernels.merged_expression import FOUR, ElementOf, Expression, Step, expression_of, merged_code_counts, merged_counts
+from tinyfuse.kernels.merged_expression import (
+    FOUR,
+    ElementOf,
+    Expression,
+    Step,
+    expression_of,
+    merged_code_counts,
+    merged_counts,
+)
 from tinyfuse.kernels.rows import by_elements, element_count, from_piece, row_pointer
 from tinyfuse.ops.merged import Merged
 
