@@ -22,7 +22,7 @@ class Estimate:
     arena_bytes             RAM of all activations of an inference, model inputs and outputs inside
     state_bytes             RAM of what the model keeps from one inference to the next, exact
     weight_bytes            flash of the constants
-    code_bytes              flash of the code, by the rule of thumb of `Module.code_bytes`
+    code_bytes              flash of the code, as predicted, as `Module.code_bytes`
     predicted_instructions  of an inference; None where a kernel was not measured on the target
     predicted_cycles        likewise, of the core or of the setting `timing`'s board
     predicted_ms            what these cycles take; None without `timing`

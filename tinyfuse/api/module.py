@@ -134,7 +134,7 @@ class Module:
 
     @property
     def code_bytes(self) -> int:
-        """Flash of the code, by a rule of thumb; `verify` measures it."""
+        """Flash of the code, as predicted from kernels that were measured; `verify` measures it."""
         return estimated_code_bytes(self.plan)
 
     @property

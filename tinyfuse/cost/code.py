@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -26,10 +26,15 @@ from tinyfuse.plan import Group, Plan, Stage
 _UNKNOWN_MODULE, _UNKNOWN_CALL, _UNKNOWN_KERNEL = 600, 250, 1200
 
 
+#: an operator, its kernel, and whether that is called by rows
+Call = tuple[Op, Kernel, bool]
+
+
 @dataclass(frozen=True)
 class KernelCode:
-    """factors: bytes a count of `Kernel.code_counts`, of one call; shared: names of the C functions that it calls; alone:
-    bytes that a call takes more, or less, where a module has no other of this entry: its constants are then in these."""
+    """factors: bytes a count of `Kernel.code_counts`, of one call; shared: names of the C functions that it calls;
+    alone: bytes that a call takes more, where a module has no other of this entry: compilers then put its constants
+    into these functions."""
 
     factors: dict[str, float]
     shared: tuple[str, ...]
@@ -100,8 +105,8 @@ def module_parts(plan: Plan) -> dict[str, Counts]:
 
 
 def loop_parts(plan: Plan, group: Group) -> dict[str, Counts]:
-    """What a group has beside its kernels' calls: stages that take turns in a loop over rows, and of these the ones whose
-    rings slide."""
+    """What a group has beside its kernels' calls: stages that take turns in a loop over rows, and of these the ones
+    whose rings slide."""
     if len(group.stages) == 1:
         return {}
     loops = loop_features(group.stages, group_stream(plan, group))
@@ -145,31 +150,29 @@ def plan_code(plan: Plan) -> PlanCode:
     if table is None:
         unknown = tuple(tuple(StageCode(None, ()) for _ in group.stages) for _, group in groups)
         return PlanCode(_UNKNOWN_MODULE, unknown, {}, _guess(plan, unknown))
-    calls = (_calls(stage, each.context) for each, group in groups for stage in group.stages)
-    entries = Counter(entry for of_stage in calls for entry, _ in of_stage)
-    found = tuple(
-        tuple(_stage_code(table, stage, each.context, entries) for stage in group.stages) for each, group in groups
-    )
-    called = Counter(name for group in found for stage in group for name in stage.shared)
+    calls = [[list(_calls(*called(stage), each.context)) for stage in group.stages] for each, group in groups]
+    entries = Counter(entry for group_calls in calls for stage_calls in group_calls for entry, _ in stage_calls)
+    found = tuple(tuple(_call_code(table, of_stage, entries) for of_stage in of_group) for of_group in calls)
+    users = Counter(name for group in found for stage in group for name in stage.shared)
     module = 0.0
     for parts in (module_parts(plan), *(loop_parts(each, group) for each, group in groups)):
         for part, counts in parts.items():
             module += table.module[part].bytes(counts, alone=False)
-            called.update(table.module[part].shared)
-    functions = {name: table.functions[name][count == 1] for name, count in sorted(called.items())}
+            users.update(table.module[part].shared)
+    functions = {name: table.functions[name][count == 1] for name, count in sorted(users.items())}
     return PlanCode(round(module), found, functions, _guess(plan, found))
 
 
-def _calls(stage: Stage, context: Context) -> Iterator[tuple[str, Counts]]:
-    """The entries of what a stage's call takes, each with its counts."""
-    for kernel, op, by_row in calls_in(stage.op, stage.kernel, stage.by_row, context):
-        yield code_entry(op, kernel, by_row, context), kernel.code_counts(op, by_row)
+def _calls(op: Op, kernel: Kernel, by_row: bool, context: Context) -> Iterator[tuple[str, Counts]]:
+    """The entries of what a kernel's call takes, each with its counts."""
+    for each, part, row in calls_in(op, kernel, by_row, context):
+        yield code_entry(part, each, row, context), each.code_counts(part, row)
 
 
-def _stage_code(table: CodeTable, stage: Stage, context: Context, entries: Mapping[str, int]) -> StageCode:
+def _call_code(table: CodeTable, calls: Iterable[tuple[str, Counts]], entries: Mapping[str, int]) -> StageCode:
     """`entries`: how many calls the module has of each."""
     call, shared = 0.0, dict[str, None]()
-    for entry, counts in _calls(stage, context):
+    for entry, counts in calls:
         code = table.kernel(entry)
         if code is None:
             return StageCode(None, ())
@@ -194,8 +197,15 @@ def estimated_code_bytes(plan: Plan) -> int:
     return plan_code(plan).total
 
 
-def call_code_bytes(stage: Stage, context: Context) -> int | None:
-    """Bytes of a stage's call, without the functions that it shares with others: what it grows a module by that has
-    these. None where that was not measured."""
+def called(stage: Stage) -> Call:
+    return stage.op, stage.kernel, stage.by_row
+
+
+def grown_code(call: Call, others: Iterable[Call], context: Context) -> int:
+    """Bytes that a call takes more than others in whose place it stands, without the functions that calls share with
+    those of other operators: which a module has anyway, no single one knows. 0 where that was not measured."""
     table = code_table(context.target.cost_table)
-    return None if table is None else _stage_code(table, stage, context, Counter()).call
+    if table is None:
+        return 0
+    after, *before = (_call_code(table, _calls(*each, context), Counter()).call for each in (call, *others))
+    return 0 if after is None or None in before else after - sum(each for each in before if each is not None)

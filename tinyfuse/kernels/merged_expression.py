@@ -82,8 +82,8 @@ def _work(expression: Expression) -> dict[str, int]:
 
 @kept
 def merged_code_counts(element_of: ElementOf, op: Op, by_row: bool, unrolled: int) -> Counts:
-    """What a loop's code holds: its work, four times where it goes over `unrolled` elements or more, and once more where
-    some are left."""
+    """What a loop's code holds: its work, four times where it goes over `unrolled` elements or more, and once more
+    where some are left."""
     expression = expression_of(element_of, op)
     assert expression is not None, "a merged loop"
     length = op.output.shape[-1] if expression.by_channels else op.output.elements // calls_of(op, by_row)
