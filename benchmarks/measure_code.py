@@ -31,7 +31,7 @@ TESTS = HERE.parent / "tests"
 sys.path[:0] = [str(HERE), str(HERE.parent), *(str(TESTS / each) for each in ("support", "unit", "exact", "emulated"))]
 
 from compiler_modules import modules  # noqa: E402
-from cost_grid import operators  # noqa: E402
+from cost_grid import drawn_for, operators  # noqa: E402
 from cost_networks import networks  # noqa: E402
 from measure_costs import LAYERS, grid_plan  # noqa: E402
 from sized_networks import DTYPES  # noqa: E402
@@ -47,7 +47,7 @@ from tinyfuse.verify.emulation.module import write_module  # noqa: E402
 
 #: how often a network's group counts beside one of the modules that reach everything: kernels among neighbours are what
 #: is predicted
-NETWORK_WEIGHT = 3
+NETWORK_WEIGHT = 10
 
 #: layers of a plan with several of a kind
 SEVERAL = 8
@@ -75,8 +75,9 @@ class Section(NamedTuple):
     refers: frozenset[str]
 
 
-#: begins the entries of what is no kernel's
+#: begins the entries of what is no kernel's: of `module_parts` and `loop_parts`
 PART = "module."
+PARTS = tuple(PART + name for name in ("api", "turns", "slides"))
 
 
 @dataclass(frozen=True)
@@ -116,16 +117,17 @@ def main() -> int:
     parser.add_argument("--output", type=Path, default=HERE.parent / "targets", metavar="DIR")
     args = parser.parse_args()
     for name in args.targets:
-        target = load_target(name)
+        target, path = load_target(name), args.output / "code" / f"{name}.toml"
+        compiler = f"{find_compiler(target, 'qemu', 'O2').version}, -O2"
+        path.parent.mkdir(exist_ok=True)
+        if not path.exists():  # plans want one
+            path.write_text(toml(compiler, Code(dict.fromkeys(PARTS, {}), Counter(), {}, {})))
         found = [(plan, 1) for plan in (*modules(name), *several_layers(target))]
         found += [(plan, NETWORK_WEIGHT) for dtype in DTYPES for plan in networks(target, dtype, args.networks)]
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             objects = list(pool.map(lambda each: sections_of(each[0]), found))
-        compiler = find_compiler(target, "qemu", "O2")
         code = measured([(plan, weight, one) for (plan, weight), one in zip(found, objects, strict=True)])
-        path = args.output / "code" / f"{name}.toml"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(toml(f"{compiler.version}, -O2", code))
+        path.write_text(toml(compiler, code))
         print(f"{name}: {len(code.factors)} entries, {len(code.functions)} functions", flush=True)
     return 0
 
@@ -134,9 +136,10 @@ def main() -> int:
 
 
 def several_layers(target: Target) -> Iterator[Plan]:
-    """Plans with several layers of a kind, which share their kernels' functions."""
-    for kind, dtype in itertools.product(LAYERS, DTYPES):
-        drawn = operators(kind, 3 * SEVERAL, dtype)
+    """Plans with several layers of a kind, which share their kernels' functions, and with several merged loops."""
+    layers = [operators(kind, 3 * SEVERAL, dtype) for kind, dtype in itertools.product(LAYERS, DTYPES)]
+    loops = [drawn_for(f"tinyfuse_merged_{dtype}", "MERGED", 4 * SEVERAL) for dtype in ("s8", "s16", "f32")]
+    for drawn in (*layers, *loops):
         for i in range(0, len(drawn), SEVERAL):
             yield grid_plan(drawn[i : i + SEVERAL], Context(target, kernels="tinyfuse"))
 
@@ -270,8 +273,8 @@ def users_of(function: str, samples: list[Sample]) -> set[str]:
 
 
 def factors_of(samples: list[Sample]) -> dict[str, dict[str, float]]:
-    """By entry, bytes a count, so that the groups' own bytes come out, by least squares of relative errors. A factor may
-    be negative: of one thing less than compilers make of two apart."""
+    """By entry, bytes a count, so that the groups' own bytes come out, by least squares of relative errors; none is
+    negative. `ALONE` tells what a call takes less."""
     names = sorted({(piece.entry, name) for each in samples for piece in each.pieces for name in piece.counts})
     column = {name: i for i, name in enumerate(names)}
     rows = np.zeros((len(samples) + len(names), len(names)))
@@ -280,13 +283,19 @@ def factors_of(samples: list[Sample]) -> dict[str, dict[str, float]]:
         weight = sample.weight**0.5 / (sample.own + SMALL)
         for piece in sample.pieces:
             for name, count in piece.counts.items():
-                rows[i, column[piece.entry, name]] += weight * count
+                rows[i, column[piece.entry, name]] += weight * (-count if name == ALONE else count)
         wanted[i] = weight * sample.own
     rows[len(samples) :] = np.diag([RIDGE_ALONE if name == ALONE else RIDGE for _, name in names])
-    solved = np.linalg.lstsq(rows, wanted, rcond=None)[0]
+    kept = list(range(len(names)))
+    while True:  # what would be negative is 0, until nothing is
+        solved = np.linalg.lstsq(rows[:, kept], wanted, rcond=None)[0]
+        if (solved >= 0).all():
+            break
+        kept = [i for i, factor in zip(kept, solved, strict=True) if factor >= 0]
+    factors = dict(zip(kept, solved, strict=True))
     found = defaultdict[str, dict[str, float]](dict)
-    for (entry, name), factor in zip(names, solved, strict=True):
-        found[entry][name] = float(factor)
+    for i, (entry, name) in enumerate(names):
+        found[entry][name] = float(factors.get(i, 0.0))
     return found
 
 
@@ -297,7 +306,7 @@ def toml(compiler: str, code: Code) -> str:
     lines = [
         "# Bytes of code of every kernel, measured; made by benchmarks/measure_code.py, not by hand.",
         "# factors: bytes of a call, its constants included, a count of `Kernel.code_counts`; shared: functions that it",
-        "# calls, each of which a module has once; alone: bytes more of a call that is a module's only one of the",
+        "# calls, each of which a module has once; alone: bytes less of a call that is a module's only one of the",
         "# entry; shapes: how many calls were compiled.",
         f'[about]\ncompiler = "{compiler}"',
     ]
@@ -317,7 +326,7 @@ def entry_lines(code: Code, entry: str) -> list[str]:
     return [
         f"shapes = {code.shapes[entry]}", f"factors = {inline(factors)}",
         *([f"alone = {alone:.4g}"] if abs(alone) >= 1 else []),
-        f"shared = [{', '.join(map(quoted, code.shared[entry]))}]",
+        f"shared = [{', '.join(map(quoted, code.shared.get(entry, ())))}]",
     ]  # fmt: skip
 
 

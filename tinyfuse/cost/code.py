@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from os.path import commonprefix
 from typing import Any
 
 from tinyfuse.cost.predict import group_stream
@@ -33,7 +34,7 @@ Call = tuple[Op, Kernel, bool]
 @dataclass(frozen=True)
 class KernelCode:
     """factors: bytes a count of `Kernel.code_counts`, of one call; shared: names of the C functions that it calls;
-    alone: bytes that a call takes more, where a module has no other of this entry: compilers then put its constants
+    alone: bytes that a call takes less, where a module has no other of this entry: compilers then put its constants
     into these functions."""
 
     factors: dict[str, float]
@@ -41,7 +42,7 @@ class KernelCode:
     alone: float = 0.0
 
     def bytes(self, counts: Counts, alone: bool) -> float:
-        return sum(factor * counts.get(name, 0) for name, factor in self.factors.items()) + alone * self.alone
+        return sum(factor * counts.get(name, 0) for name, factor in self.factors.items()) - alone * self.alone
 
 
 @dataclass(frozen=True)
@@ -59,10 +60,13 @@ class CodeTable:
     functions: dict[str, tuple[int, int]]
 
     def kernel(self, entry: str) -> KernelCode | None:
-        """That of an entry; of a path that was not measured, the first of its kernel's that was; else None."""
+        """That of an entry; of a path that was not measured, the most like it of its kernel's that were; else None."""
+        if entry in self.kernels:
+            return self.kernels[entry]
         name = entry.partition(" ")[0]
-        other = (code for known, code in self.kernels.items() if known.partition(" ")[0] == name)
-        return self.kernels.get(entry) or next(other, None)
+        paths = [known for known in self.kernels if known.partition(" ")[0] == name]
+        alike = max(paths, key=lambda known: len(commonprefix([known, entry])), default=None)
+        return None if alike is None else self.kernels[alike]
 
 
 def code_entry(op: Op, kernel: Kernel, by_row: bool, context: Context) -> str:

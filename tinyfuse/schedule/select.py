@@ -192,7 +192,7 @@ def _surely(other: Kernel, best: Kernel, context: Context) -> float:
 
 
 def _grown(op: Op, other: tuple[Kernel, bool], best: tuple[Kernel, bool], context: Context) -> int:
-    """Bytes of flash that another kernel takes more: code and, where weights have a price, these."""
+    """Bytes of flash that another kernel takes more: code and, where it is to be weighed, weights."""
     code = grown_code((op, *other), [(op, *best)], context)
     return code + (_flash(op, other[0], context) - _flash(op, best[0], context) if context.weights == "auto" else 0)
 
