@@ -47,7 +47,7 @@ from tinyfuse.verify.emulation.module import write_module  # noqa: E402
 
 #: how often a network's group counts beside one of the modules that reach everything: kernels among neighbours are what
 #: is predicted
-NETWORK_WEIGHT = 10
+NETWORK_WEIGHT = 3
 
 #: layers of a plan with several of a kind
 SEVERAL = 8
@@ -315,6 +315,7 @@ def toml(compiler: str, code: Code) -> str:
         lines += ["", f"[{entry}]", *entry_lines(code, entry)]
     lines += ["", "# bytes, and bytes where one operator alone calls it", "[functions]"]
     lines += [f"{name} = [{several}, {alone}]" for name, (several, alone) in code.functions.items()]
+    lines += [] if kernels else ["", "[kernels]"]
     for entry in kernels:
         lines += ["", f'[kernels."{entry}"]', *entry_lines(code, entry)]
     return "\n".join(lines) + "\n"

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from os.path import commonprefix
 from typing import Any
 
 from tinyfuse.cost.predict import group_stream
@@ -20,15 +19,11 @@ from tinyfuse.cost.table import loop_features, table_text
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Context, Kernel
 from tinyfuse.kernels.counts import Counts
-from tinyfuse.plan import Group, Plan, Stage
+from tinyfuse.plan import Group, Plan
 
 #: the rule of thumb, of a core without a table and of kernels that were not measured: bytes of the API, of an inlined
 #: call, of each different kernel
 _UNKNOWN_MODULE, _UNKNOWN_CALL, _UNKNOWN_KERNEL = 600, 250, 1200
-
-
-#: an operator, its kernel, and whether that is called by rows
-Call = tuple[Op, Kernel, bool]
 
 
 @dataclass(frozen=True)
@@ -65,7 +60,7 @@ class CodeTable:
             return self.kernels[entry]
         name = entry.partition(" ")[0]
         paths = [known for known in self.kernels if known.partition(" ")[0] == name]
-        alike = max(paths, key=lambda known: len(commonprefix([known, entry])), default=None)
+        alike = max(paths, key=lambda known: len({*known.split()} & {*entry.split()}), default=None)
         return None if alike is None else self.kernels[alike]
 
 
@@ -80,12 +75,16 @@ def calls_in(op: Op, kernel: Kernel, by_row: bool, context: Context) -> Iterator
     yield from ((inner, part, True) for inner, part in kernel.parts(op, context))
 
 
+#: a table of costs -> that of the code of the core whose kernels it takes, where its own was not measured
+_MEASURED_AS = {"cortex-m3": "cortex-m0plus"}
+
+
 @cache
 def code_table(name: str | None) -> CodeTable | None:
     """The table of that name (Target.cost_table), None for none. ToolMissing where the file is not there."""
     if name is None:
         return None
-    fields = tomllib.loads(table_text("code", name))
+    fields = tomllib.loads(table_text("code", _MEASURED_AS.get(name, name)))
     kernels = {entry: _kernel_code(each) for entry, each in fields["kernels"].items()}
     functions = {function: (several, alone) for function, (several, alone) in fields["functions"].items()}
     module = {part: _kernel_code(each) for part, each in fields["module"].items()}
@@ -154,7 +153,10 @@ def plan_code(plan: Plan) -> PlanCode:
     if table is None:
         unknown = tuple(tuple(StageCode(None, ()) for _ in group.stages) for _, group in groups)
         return PlanCode(_UNKNOWN_MODULE, unknown, {}, _guess(plan, unknown))
-    calls = [[list(_calls(*called(stage), each.context)) for stage in group.stages] for each, group in groups]
+    calls = [
+        [list(_calls(stage.op, stage.kernel, stage.by_row, each.context)) for stage in group.stages]
+        for each, group in groups
+    ]
     entries = Counter(entry for group_calls in calls for stage_calls in group_calls for entry, _ in stage_calls)
     found = tuple(tuple(_call_code(table, of_stage, entries) for of_stage in of_group) for of_group in calls)
     users = Counter(name for group in found for stage in group for name in stage.shared)
@@ -199,17 +201,3 @@ def _guess(plan: Plan, found: tuple[tuple[StageCode, ...], ...]) -> int:
 def estimated_code_bytes(plan: Plan) -> int:
     """Code size without a compiler: always called an estimate."""
     return plan_code(plan).total
-
-
-def called(stage: Stage) -> Call:
-    return stage.op, stage.kernel, stage.by_row
-
-
-def grown_code(call: Call, others: Iterable[Call], context: Context) -> int:
-    """Bytes that a call takes more than others in whose place it stands, without the functions that calls share with
-    those of other operators: which a module has anyway, no single one knows. 0 where that was not measured."""
-    table = code_table(context.target.cost_table)
-    if table is None:
-        return 0
-    after, *before = (_call_code(table, _calls(*each, context), Counter()).call for each in (call, *others))
-    return 0 if after is None or None in before else after - sum(each for each in before if each is not None)

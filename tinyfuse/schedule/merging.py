@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from tinyfuse.cost.code import called, grown_code
 from tinyfuse.cost.predict import kernel_instructions
 from tinyfuse.ir import Graph, Op, Saving, Tensor
 from tinyfuse.kernels.base import Context
@@ -104,15 +103,11 @@ def _ends_with(graph: Graph, tensor: Tensor, op: Op, position: Mapping[Op, int])
 
 
 def _saving(region: tuple[Op, ...], context: Context) -> float:
-    """Instructions that one loop is predicted to take less, without what its code costs more; 0 where fewer aren't
-    sure, or no loop can be written."""
+    """Instructions that one loop is predicted to take less; 0 where that isn't sure, or no loop can be written."""
     loop = merged(region)
-    apart, together = [_alone(op, context) for op in region], _alone(loop, context)
-    before = sum(kernel_instructions(stage, context) for stage in apart)
-    after = kernel_instructions(together, context)
-    price = context.flash_price or 0.0
-    grown = grown_code(called(together), map(called, apart), context) if price else 0
-    return before - after - price * grown if after < _SURELY_FASTER * before else 0.0
+    apart = sum(kernel_instructions(_alone(op, context), context) for op in region)
+    together = kernel_instructions(_alone(loop, context), context)
+    return apart - together if together < _SURELY_FASTER * apart else 0.0
 
 
 def _alone(op: Op, context: Context) -> Stage:

@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from tinyfuse.cost.code import grown_code
 from tinyfuse.cost.table import counted_table
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Op
@@ -161,8 +160,8 @@ def _best(op: Op, usable: Sequence[tuple[Kernel, bool]], context: Context) -> tu
         needed: float = _WORTH_A_LIBRARY if other[0].library != usable[0][0].library else 0
         if least is None or cost is None:
             continue
-        if context.flash_price:
-            needed += context.flash_price * _grown(op, other, best, context)
+        if context.weights == "auto" and context.flash_price:
+            needed += context.flash_price * (_flash(op, other[0], context) - _flash(op, best[0], context))
         if cost < min(_surely(other[0], best[0], context) * least, least - needed):
             best, least = other, cost
     return best
@@ -189,12 +188,6 @@ def _surely(other: Kernel, best: Kernel, context: Context) -> float:
     if (other.form_of or other.name) == (best.form_of or best.name):
         return _WORTH_ROWS if other.library == "cmsis-nn" and other.rows_a_call > best.rows_a_call else 1.0
     return _LIKELY_FASTER if context.speed_alone else _SURELY_FASTER
-
-
-def _grown(op: Op, other: tuple[Kernel, bool], best: tuple[Kernel, bool], context: Context) -> int:
-    """Bytes of flash that another kernel takes more: code and, where it is to be weighed, weights."""
-    code = grown_code((op, *other), [(op, *best)], context)
-    return code + (_flash(op, other[0], context) - _flash(op, best[0], context) if context.weights == "auto" else 0)
 
 
 def _flash(op: Op, kernel: Kernel, context: Context) -> int:
