@@ -455,6 +455,9 @@ TINYFUSE_INLINE void tinyfuse_conv_tables_body(const tinyfuse_conv *p, const int
 TINYFUSE_CONV_TABLES(tinyfuse_conv_packed_tables_wide, TINYFUSE_WIDE)
 TINYFUSE_CONV_TABLES(tinyfuse_conv_packed_tables_lanes, TINYFUSE_LANES)
 TINYFUSE_CONV_TABLES(tinyfuse_conv_packed_tables_step_line, TINYFUSE_STEP_LINE)
+TINYFUSE_CONV_TABLES(tinyfuse_conv_packed_tables_bent, TINYFUSE_BENT)
+TINYFUSE_CONV_TABLES(tinyfuse_conv_packed_tables_bent_wide, TINYFUSE_BENT_WIDE)
+TINYFUSE_CONV_TABLES(tinyfuse_conv_packed_tables_bent_one, TINYFUSE_BENT_ONE)
 
 /* The same with outputs that are looked up (tinyfuse_matmul.h): one table, or, `table_bytes` apart, one a channel. */
 TINYFUSE_INLINE void tinyfuse_conv_packed_tables_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,

@@ -1,6 +1,6 @@
 /* Depthwise 3x3 convolution with depth multiplier 1 and dilation 1, int8 NHWC, one output row a call,
    in two forms: requantized along a step line, weights widened to 256ths; or in the bounded form
-   (tinyfuse_requantize.h). At least four channels; any stride and padding.
+   (tinyfuse_requantize.h). Outputs that are looked up may lie on a bent step line, too. At least four channels; any stride and padding.
 
    Four channels are computed at a time. First the three input rows are widened and regrouped, column
    by column, so that the taps of the upper two rows are neighbours; then each output takes three
@@ -27,8 +27,32 @@ typedef struct {
     int32_t shift[4][2];                  /* 124: of the bounded form: shift, rounding << shift */
 } tinyfuse_quad;
 
+/* The same for outputs that are looked up along a bent step line. */
+typedef struct {
+    int32_t bias[4];                      /* 0 */
+    int16_t weights[3 * TINYFUSE_COLUMN]; /* 16 */
+    int32_t multiplier[4];                /* 88 */
+    int32_t bend[4];                      /* 104 */
+    int8_t *out;                          /* 120 */
+    int32_t out_step;                     /* 124 */
+    int32_t column_step;
+    const int16_t *end;
+    const int8_t *table[4]; /* 136: of each channel, the address of the result of 0 */
+} tinyfuse_bent_quad;
+
+/* How outputs are computed: in the bounded form, along a step line, or, those that are looked up, along a bent one, whose
+   levels are saturated to 8 or to 9 bits. */
+enum { TINYFUSE_QUAD_BOUNDED, TINYFUSE_QUAD_STEP_LINE, TINYFUSE_QUAD_BENT, TINYFUSE_QUAD_BENT_WIDE };
+
+TINYFUSE_INLINE int tinyfuse_is_bent_quad(int form)
+{
+    return form == TINYFUSE_QUAD_BENT || form == TINYFUSE_QUAD_BENT_WIDE;
+}
+
 enum { TINYFUSE_QUAD_BYTES = 156 }; /* on a core of 32 bits: what plans reserve */
 typedef char tinyfuse_check_quad[sizeof(tinyfuse_quad) == TINYFUSE_QUAD_BYTES || sizeof(void *) > 4 ? 1 : -1];
+
+typedef char tinyfuse_check_bent_quad[sizeof(tinyfuse_bent_quad) <= TINYFUSE_QUAD_BYTES || sizeof(void *) > 4 ? 1 : -1];
 
 /* Where a group comes from; assembly knows the offsets of this, too. It has no array, so that compilers keep it
    in registers for the C twin. */
@@ -39,7 +63,7 @@ typedef struct {
     int16_t *inside_end;       /* 12 */
     const int8_t *weights;     /* 16: nine words */
     const void *channels;      /* four biases and four multipliers of step lines, or four tinyfuse_requant */
-    tinyfuse_quad *quad;       /* 24 */
+    void *quad;                /* 24: tinyfuse_quad, or tinyfuse_bent_quad */
 } tinyfuse_quad_source;
 
 /* The same with tables that outputs are looked up in before they are stored (tinyfuse_matmul.h); `source` of what looks
@@ -56,6 +80,7 @@ typedef struct {
 
 typedef char tinyfuse_check_quad_tables[offsetof(tinyfuse_quad_tables, table) == 28 ? 1 : -1];
 typedef char tinyfuse_check_quad_shift[offsetof(tinyfuse_quad, shift) == 124 ? 1 : -1];
+typedef char tinyfuse_check_bend[offsetof(tinyfuse_bent_quad, bend) == 104 ? 1 : -1];
 typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 24 ? 1 : -1];
 
 /* First, weights (r1), requantization (r2) and so on go to the tinyfuse_quad (r3); r0 is the
@@ -80,6 +105,13 @@ typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 
     TINYFUSE_QUAD_WEIGHTS(STEP_LINE)           \
     "ldm r2, {r4, r5, r6, r7}\n\t"             \
     "stm r3, {r4, r5, r6, r7}\n\t"
+#define TINYFUSE_QUAD_LOAD_BENT                          \
+    "ldm r2!, {r4, r5, r6, r7}\n\t"                      \
+    "stm r3!, {r4, r5, r6, r7}\n\t"                      \
+    "mov lr, #0xFF00FF00\n\t"                            \
+    TINYFUSE_QUAD_WEIGHTS(STEP_LINE)                     \
+    "ldm r2, {r4, r5, r6, r7, r8, r9, r10, r11}\n\t"     \
+    "stm r3, {r4, r5, r6, r7, r8, r9, r10, r11}\n\t"
 /* two tinyfuse_requant, lr rounding; offsets of bias, multiplier, shifts */
 #define TINYFUSE_QUAD_REQUANTS(bias, multiplier, first, second)  \
     "ldm r2!, {r4, r5, r6, r7, r8, r9}\n\t"                      \
@@ -159,6 +191,23 @@ typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 
     TINYFUSE_QUAD_REQUANTIZE("r2", "r6", "16") TINYFUSE_QUAD_REQUANTIZE("r3", "r7", "24")  \
     TINYFUSE_QUAD_REQUANTIZE("r4", "r8", "32") TINYFUSE_QUAD_REQUANTIZE("r5", "r9", "40")
 
+/* four multipliers and four bends */
+#define TINYFUSE_QUAD_ON_BENT_LINE(bits, sum, multiplier, bend)  \
+    "bic " bend ", " bend ", " sum ", asr #31\n\t"               \
+    "smmla " sum ", " sum ", " multiplier ", " bend "\n\t"       \
+    TINYFUSE_LEVEL_SATURATE(bits, sum)
+#define TINYFUSE_QUAD_OUTPUTS_BENT(bits)                                 \
+    "ldm r1!, {r6, r7, r8, r9, r10, r11, r12, lr}\n\t"                   \
+    TINYFUSE_QUAD_ON_BENT_LINE(bits, "r2", "r6", "r10")                  \
+    TINYFUSE_QUAD_ON_BENT_LINE(bits, "r3", "r7", "r11")                  \
+    TINYFUSE_QUAD_ON_BENT_LINE(bits, "r4", "r8", "r12")                  \
+    TINYFUSE_QUAD_ON_BENT_LINE(bits, "r5", "r9", "lr")
+
+/* How outputs are stored; of a bent line, looked up. */
+#define TINYFUSE_QUAD_TARGETS "ldm r1, {r6, r7, r8, r9}\n\t"
+#define TINYFUSE_QUAD_TARGETS_BENT                       \
+    "ldm r1, {r6, r7, r8, r9, r10, r11, r12, lr}\n\t" TINYFUSE_QUAD_LOOKED_UP
+
 /* With tables, those of the four channels are on the stack. */
 #define TINYFUSE_QUAD_PUSH_TABLES              \
     "ldrd r4, r5, [r0, #28]\n\t"               \
@@ -166,27 +215,35 @@ typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 
     "add r7, r6, r5\n\t"                       \
     "add r8, r7, r5\n\t"                       \
     "push {r4, r6, r7, r8}\n\t"
-#define TINYFUSE_QUAD_LOOK_UP                  \
-    "ldm sp, {r10, r11, r12, lr}\n\t"          \
+#define TINYFUSE_QUAD_LOOK_UP "ldm sp, {r10, r11, r12, lr}\n\t" TINYFUSE_QUAD_LOOKED_UP
+#define TINYFUSE_QUAD_LOOKED_UP                \
     "ldrb r2, [r10, r2]\n\t"                   \
     "ldrb r3, [r11, r3]\n\t"                   \
     "ldrb r4, [r12, r4]\n\t"                   \
     "ldrb r5, [lr, r5]\n\t"
 #define TINYFUSE_QUAD_POP_TABLES "add sp, #16\n\t"
 
-#define TINYFUSE_QUAD_ASM(source, form) TINYFUSE_QUAD_THEN_ASM(source, form, "", "", "")
-#define TINYFUSE_QUAD_TABLES_ASM(source, form) \
-    TINYFUSE_QUAD_THEN_ASM(source, form, TINYFUSE_QUAD_PUSH_TABLES, TINYFUSE_QUAD_LOOK_UP, TINYFUSE_QUAD_POP_TABLES)
-#define TINYFUSE_QUAD_THEN_ASM(source, form, first, then, last)                              \
+#define TINYFUSE_QUAD_ASM(source, form) \
+    TINYFUSE_QUAD_THEN_ASM(source, TINYFUSE_QUAD_LOAD_##form, "112", TINYFUSE_QUAD_OUTPUTS_##form, TINYFUSE_QUAD_TARGETS, \
+                           "108", "", "")
+#define TINYFUSE_QUAD_TABLES_ASM(source, form)                                                       \
+    TINYFUSE_QUAD_THEN_ASM(source, TINYFUSE_QUAD_LOAD_##form, "112", TINYFUSE_QUAD_OUTPUTS_##form,   \
+                           TINYFUSE_QUAD_TARGETS TINYFUSE_QUAD_LOOK_UP, "108",                       \
+                           TINYFUSE_QUAD_PUSH_TABLES, TINYFUSE_QUAD_POP_TABLES)
+#define TINYFUSE_QUAD_BENT_ASM(source, bits)                                                              \
+    TINYFUSE_QUAD_THEN_ASM(source, TINYFUSE_QUAD_LOAD_BENT, "124", TINYFUSE_QUAD_OUTPUTS_BENT(bits),      \
+                           TINYFUSE_QUAD_TARGETS_BENT, "120", "", "")
+/* out, out_step: their offsets. */
+#define TINYFUSE_QUAD_THEN_ASM(source, load, out_step, outputs, targets, out, first, last)   \
     {                                                                                        \
         TINYFUSE_ARGUMENT(const tinyfuse_quad_source *, arguments, source);                  \
         __asm volatile(TINYFUSE_ASM_BEGIN                                                    \
                        first "ldrd r1, r2, [r0, #16]\n\t"                                    \
-                       "ldr r3, [r0, #24]\n\t" TINYFUSE_QUAD_LOAD_##form                     \
+                       "ldr r3, [r0, #24]\n\t" load                                          \
                        "ldr r8, [r0, #24]\n\t"                                               \
                        "ldm r0, {r1, r7, r12, lr}\n\t"                                       \
                        "ldm r7, {r2, r3, r7}\n\t"                                            \
-                       "ldr r11, [r8, #112]\n\t"                                             \
+                       "ldr r11, [r8, #" out_step "]\n\t"                                    \
                        "subs r4, lr, r12\n\t" /* 24 times the columns */                     \
                        "beq 3f\n\t"                                                          \
                        "tst r4, #8\n\t"                                                      \
@@ -200,14 +257,13 @@ typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 
                        "add r0, r1, #156\n\t"                                                \
                        "4:\n\t"                                                              \
                        "ldm r1!, {r2, r3, r4, r5}\n\t" TINYFUSE_QUAD_PRODUCTS                \
-                       TINYFUSE_QUAD_OUTPUTS_##form                                          \
-                       "ldm r1, {r6, r7, r8, r9}\n\t" then                                   \
+                       outputs targets                                                       \
                        "strb r2, [r6]\n\t"                                                   \
                        "strb r3, [r6, #1]\n\t"                                               \
                        "strb r4, [r6, #2]\n\t"                                               \
                        "strb r5, [r6, #3]\n\t"                                               \
                        "add r6, r7\n\t"                                                      \
-                       "str r6, [r1], #-108\n\t"                                             \
+                       "str r6, [r1], #-" out "\n\t"                                         \
                        "add r0, r8\n\t"                                                      \
                        "cmp r0, r9\n\t"                                                      \
                        "bne 4b\n\t" last TINYFUSE_ASM_END                                    \
@@ -216,18 +272,21 @@ typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 
                        : TINYFUSE_ASM_CLOBBERS);                                             \
     }
 
-/* One row of a group, in the form of the step line (`step_line`, a constant) or the bounded one; with tables where
-   `looks_up`, another constant, says so. */
-/* The columns lie right after the tinyfuse_quad. */
-TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, const int16_t *columns, int step_line,
+/* One row of a group, in a form, which is a constant; with tables where `looks_up`, another constant, says so.
+   The columns lie right after the tinyfuse_quad. */
+TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, const int16_t *columns, int form,
                                        int looks_up)
 {
     (void)columns;
-    if (looks_up && step_line) {
+    if (form == TINYFUSE_QUAD_BENT) {
+        TINYFUSE_QUAD_BENT_ASM(source, "8")
+    } else if (form == TINYFUSE_QUAD_BENT_WIDE) {
+        TINYFUSE_QUAD_BENT_ASM(source, "9")
+    } else if (looks_up && form == TINYFUSE_QUAD_STEP_LINE) {
         TINYFUSE_QUAD_TABLES_ASM(source, STEP_LINE)
     } else if (looks_up) {
         TINYFUSE_QUAD_TABLES_ASM(source, BOUNDED)
-    } else if (step_line) {
+    } else if (form == TINYFUSE_QUAD_STEP_LINE) {
         TINYFUSE_QUAD_ASM(source, STEP_LINE)
     } else {
         TINYFUSE_QUAD_ASM(source, BOUNDED)
@@ -236,19 +295,25 @@ TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, const
 
 #else
 
+/* Weights to where they are widened to: times `unit`. */
+TINYFUSE_INLINE void tinyfuse_quad_weights(int16_t *to, const int8_t *weights, int unit)
+{
+    int i;
+    for (i = 0; i < 3 * TINYFUSE_COLUMN; i += 4) {
+        to[i] = (int16_t)(unit * weights[i]);
+        to[i + 1] = (int16_t)(unit * weights[i + 2]);
+        to[i + 2] = (int16_t)(unit * weights[i + 1]);
+        to[i + 3] = (int16_t)(unit * weights[i + 3]);
+    }
+}
+
 TINYFUSE_INLINE void tinyfuse_quad_load(tinyfuse_quad *q, const int8_t *weights,
                                         const void *channels, int step_line)
 {
     const int32_t *const l = (const int32_t *)channels;
     const tinyfuse_requant *const r = (const tinyfuse_requant *)channels;
-    const int unit = step_line ? 256 : 1;
     int i;
-    for (i = 0; i < 3 * TINYFUSE_COLUMN; i += 4) {
-        q->weights[i] = (int16_t)(unit * weights[i]);
-        q->weights[i + 1] = (int16_t)(unit * weights[i + 2]);
-        q->weights[i + 2] = (int16_t)(unit * weights[i + 1]);
-        q->weights[i + 3] = (int16_t)(unit * weights[i + 3]);
-    }
+    tinyfuse_quad_weights(q->weights, weights, step_line ? 256 : 1);
     for (i = 0; i < 4; ++i) {
         q->bias[i] = step_line ? l[i] : r[i].bias;
         q->multiplier[i] = step_line ? l[4 + i] : r[i].multiplier;
@@ -275,6 +340,20 @@ TINYFUSE_INLINE void tinyfuse_quad_columns(const int8_t *a, const int8_t *b, con
     }
 }
 
+/* s0 to s3: the sums of an output of four channels, of columns at x and of a tinyfuse_quad or tinyfuse_bent_quad. */
+#define TINYFUSE_QUAD_SUMS(q, x)                                                \
+    uint32_t s0 = (uint32_t)(q)->bias[0], s1 = (uint32_t)(q)->bias[1];          \
+    uint32_t s2 = (uint32_t)(q)->bias[2], s3 = (uint32_t)(q)->bias[3];          \
+    const int16_t *w = (q)->weights;                                            \
+    const int16_t *const end = x + 3 * TINYFUSE_COLUMN;                         \
+    for (; x != end; x += TINYFUSE_COLUMN) {                                    \
+        s0 += (uint32_t)(x[0] * w[0] + x[1] * w[1] + x[8] * w[8]);              \
+        s1 += (uint32_t)(x[2] * w[2] + x[3] * w[3] + x[10] * w[10]);            \
+        s2 += (uint32_t)(x[4] * w[4] + x[5] * w[5] + x[9] * w[9]);              \
+        s3 += (uint32_t)(x[6] * w[6] + x[7] * w[7] + x[11] * w[11]);            \
+        w += TINYFUSE_COLUMN;                                                   \
+    }
+
 TINYFUSE_INLINE void tinyfuse_quad_row(tinyfuse_quad *q, const int16_t *columns, int step_line)
 {
     const int32_t *const m = q->multiplier;
@@ -282,17 +361,8 @@ TINYFUSE_INLINE void tinyfuse_quad_row(tinyfuse_quad *q, const int16_t *columns,
     const int32_t step = 3 * TINYFUSE_COLUMN + q->column_step / 2;
     int8_t *out = q->out;
     for (; columns != q->end; columns += step) {
-        uint32_t s0 = (uint32_t)q->bias[0], s1 = (uint32_t)q->bias[1];
-        uint32_t s2 = (uint32_t)q->bias[2], s3 = (uint32_t)q->bias[3];
-        const int16_t *x = columns, *w = q->weights;
-        const int16_t *const end = x + 3 * TINYFUSE_COLUMN;
-        for (; x != end; x += TINYFUSE_COLUMN) {
-            s0 += (uint32_t)(x[0] * w[0] + x[1] * w[1] + x[8] * w[8]);
-            s1 += (uint32_t)(x[2] * w[2] + x[3] * w[3] + x[10] * w[10]);
-            s2 += (uint32_t)(x[4] * w[4] + x[5] * w[5] + x[9] * w[9]);
-            s3 += (uint32_t)(x[6] * w[6] + x[7] * w[7] + x[11] * w[11]);
-            w += TINYFUSE_COLUMN;
-        }
+        const int16_t *x = columns;
+        TINYFUSE_QUAD_SUMS(q, x)
 #define TINYFUSE_QUAD_OUTPUT(i, sum)                                                            \
     out[i] = (int8_t)(step_line ? tinyfuse_requantize_step_line((int32_t)(sum), m[i], rounding) \
                            : tinyfuse_requantize_bounded((int32_t)(sum), m[i],                  \
@@ -305,10 +375,28 @@ TINYFUSE_INLINE void tinyfuse_quad_row(tinyfuse_quad *q, const int16_t *columns,
     }
 }
 
+/* The same along a bent step line, with levels within -most..most - 1. */
+TINYFUSE_INLINE void tinyfuse_bent_quad_row(const tinyfuse_bent_quad *q, const int16_t *columns, int32_t most)
+{
+    const int32_t step = 3 * TINYFUSE_COLUMN + q->column_step / 2;
+    int8_t *out = q->out;
+    for (; columns != q->end; columns += step) {
+        const int16_t *x = columns;
+        TINYFUSE_QUAD_SUMS(q, x)
+#define TINYFUSE_BENT_QUAD_OUTPUT(i, sum) \
+    out[i] = q->table[i][tinyfuse_requantize_bent_line((int32_t)(sum), q->multiplier[i], q->bend[i], most)]
+        TINYFUSE_BENT_QUAD_OUTPUT(0, s0);
+        TINYFUSE_BENT_QUAD_OUTPUT(1, s1);
+        TINYFUSE_BENT_QUAD_OUTPUT(2, s2);
+        TINYFUSE_BENT_QUAD_OUTPUT(3, s3);
+        out += q->out_step;
+    }
+}
+
 /* Looks the group's outputs up. */
 TINYFUSE_INLINE void tinyfuse_quad_look_up(const tinyfuse_quad_tables *t, const int16_t *columns, int8_t *out)
 {
-    const tinyfuse_quad *const q = t->source.quad;
+    const tinyfuse_quad *const q = (const tinyfuse_quad *)t->source.quad;
     const int32_t step = 3 * TINYFUSE_COLUMN + q->column_step / 2;
     for (; columns != q->end; columns += step) {
         int i;
@@ -319,17 +407,32 @@ TINYFUSE_INLINE void tinyfuse_quad_look_up(const tinyfuse_quad_tables *t, const 
     }
 }
 
-TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, const int16_t *columns, int step_line,
+TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, const int16_t *columns, int form,
                                        int looks_up)
 {
     const int8_t *const *const rows = source->rows;
     const int32_t c = source->channel;
-    tinyfuse_quad_load(source->quad, source->weights, source->channels, step_line);
-    tinyfuse_quad_columns(rows[0] + c, rows[1] + c, rows[2] + c, source->quad->out_step,
-                          source->inside, source->inside_end);
-    tinyfuse_quad_row(source->quad, columns, step_line);
-    if (looks_up) {
-        tinyfuse_quad_look_up((const tinyfuse_quad_tables *)source, columns, source->quad->out);
+    const int step_line = form == TINYFUSE_QUAD_STEP_LINE;
+    if (tinyfuse_is_bent_quad(form)) {
+        tinyfuse_bent_quad *const q = (tinyfuse_bent_quad *)source->quad;
+        const int32_t *const l = (const int32_t *)source->channels;
+        int i;
+        tinyfuse_quad_weights(q->weights, source->weights, 256);
+        for (i = 0; i < 4; ++i) {
+            q->bias[i] = l[i];
+            q->multiplier[i] = l[4 + i];
+            q->bend[i] = l[8 + i];
+        }
+        tinyfuse_quad_columns(rows[0] + c, rows[1] + c, rows[2] + c, q->out_step, source->inside, source->inside_end);
+        tinyfuse_bent_quad_row(q, columns, form == TINYFUSE_QUAD_BENT ? 128 : 256);
+    } else {
+        tinyfuse_quad *const q = (tinyfuse_quad *)source->quad;
+        tinyfuse_quad_load(q, source->weights, source->channels, step_line);
+        tinyfuse_quad_columns(rows[0] + c, rows[1] + c, rows[2] + c, q->out_step, source->inside, source->inside_end);
+        tinyfuse_quad_row(q, columns, step_line);
+        if (looks_up) {
+            tinyfuse_quad_look_up((const tinyfuse_quad_tables *)source, columns, q->out);
+        }
     }
 }
 
@@ -337,20 +440,23 @@ TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, const
 
 /* Output row y. Reads only the input rows of y's own window, writes only out_row. Weights:
    [ceil(in_c / 4)][36], the last four channels ending at in_c; channels as many
-   int32_t[8], the biases and multipliers of their step lines, or [in_c] tinyfuse_requant. scratch, aligned to 8:
+   int32_t[8], the biases and multipliers of their step lines, int32_t[12], with bends, or [in_c] tinyfuse_requant. scratch, aligned to 8:
    a tinyfuse_quad; (out_w - 1) * stride_w + 3 columns; in_w * in_c bytes for a row of padding where any
    window reaches above or below the image. */
 TINYFUSE_INLINE void tinyfuse_depthwise_3x3_groups(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                                    int8_t *out_row, tinyfuse_quad_source *source,
                                                    const int8_t *weights, const void *channels, void *scratch,
-                                                   int step_line, int looks_up)
+                                                   int form, int looks_up)
 {
+    const int step_line = form == TINYFUSE_QUAD_STEP_LINE, bent = tinyfuse_is_bent_quad(form);
     const int32_t in_c = p->in_c, row_bytes = p->in_w * in_c;
     const int32_t columns = (p->out_w - 1) * p->stride_w + 3;
     /* columns left of the image, and in it */
     const int32_t left = tinyfuse_min(p->pad_left, columns);
     const int32_t inside = tinyfuse_clamp(columns - left, 0, p->in_w);
-    tinyfuse_quad *const q = (tinyfuse_quad *)TINYFUSE_WITH_POINTERS(scratch, sizeof *q);
+    tinyfuse_quad *const q = (tinyfuse_quad *)TINYFUSE_WITH_POINTERS(
+        scratch, sizeof(tinyfuse_bent_quad) > sizeof *q ? sizeof(tinyfuse_bent_quad) : sizeof *q);
+    tinyfuse_bent_quad *const b = (tinyfuse_bent_quad *)(void *)q;
     int16_t *const first = (int16_t *)(void *)((int8_t *)scratch + TINYFUSE_QUAD_BYTES);
     int8_t *const padding = (int8_t *)(first + TINYFUSE_COLUMN * columns);
     const int8_t *rows[3];
@@ -370,10 +476,16 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_groups(const tinyfuse_conv *p, const
     for (i = TINYFUSE_COLUMN * (left + inside); i < TINYFUSE_COLUMN * columns; ++i) {
         first[i] = (int16_t)p->in_zero_point;
     }
-    q->rounding = step_line ? tinyfuse_step_line_rounding(p->out_zero_point) : 2 * p->out_zero_point + 1;
-    q->out_step = in_c;
-    q->column_step = (p->stride_w - 3) * TINYFUSE_COLUMN * 2;
-    q->end = first + p->out_w * p->stride_w * TINYFUSE_COLUMN;
+    if (bent) {
+        b->out_step = in_c;
+        b->column_step = (p->stride_w - 3) * TINYFUSE_COLUMN * 2;
+        b->end = first + p->out_w * p->stride_w * TINYFUSE_COLUMN;
+    } else {
+        q->rounding = step_line ? tinyfuse_step_line_rounding(p->out_zero_point) : 2 * p->out_zero_point + 1;
+        q->out_step = in_c;
+        q->column_step = (p->stride_w - 3) * TINYFUSE_COLUMN * 2;
+        q->end = first + p->out_w * p->stride_w * TINYFUSE_COLUMN;
+    }
     source->rows = rows;
     source->inside = first + TINYFUSE_COLUMN * left;
     source->inside_end = source->inside + TINYFUSE_COLUMN * inside;
@@ -382,14 +494,22 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_groups(const tinyfuse_conv *p, const
     for (done = 0; done < in_c; done += 4) {
         const int32_t c = tinyfuse_min(done, in_c - 4);
         source->channel = c;
-        source->channels = step_line ? (const void *)((const int32_t *)channels + 2 * done)
-                               : (const void *)((const tinyfuse_requant *)channels + c);
-        q->out = out_row + c;
-        if (looks_up) {
-            tinyfuse_quad_tables *const t = (tinyfuse_quad_tables *)source;
-            t->table = t->tables + c * t->table_bytes;
+        source->channels = step_line || bent ? (const void *)((const int32_t *)channels + (bent ? 3 : 2) * done)
+                                             : (const void *)((const tinyfuse_requant *)channels + c);
+        if (bent) {
+            const tinyfuse_quad_tables *const t = (const tinyfuse_quad_tables *)source;
+            b->out = out_row + c;
+            for (i = 0; i < 4; ++i) {
+                b->table[i] = t->tables + (c + i) * t->table_bytes;
+            }
+        } else {
+            q->out = out_row + c;
+            if (looks_up) {
+                tinyfuse_quad_tables *const t = (tinyfuse_quad_tables *)source;
+                t->table = t->tables + c * t->table_bytes;
+            }
         }
-        tinyfuse_quad_run(source, first, step_line, looks_up);
+        tinyfuse_quad_run(source, first, form, looks_up);
         source->weights += 36;
     }
     if (p->act_min > -128 || p->act_max < 127) {
@@ -430,7 +550,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_row_s8(const tinyfuse_conv *p, const
                                                                                     channels, scratch);
 }
 
-#define TINYFUSE_DEPTHWISE_TABLES(name, step_line)                                                                 \
+#define TINYFUSE_DEPTHWISE_TABLES(name, form)                                                                      \
     TINYFUSE_SHARED void name(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,               \
                               const int8_t *weights, const void *channels, void *scratch, const int8_t *tables,   \
                               int32_t table_bytes)                                                                \
@@ -438,19 +558,24 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_row_s8(const tinyfuse_conv *p, const
         tinyfuse_quad_tables t;                                                                                   \
         t.table_bytes = table_bytes;                                                                              \
         t.tables = tables;                                                                                        \
-        tinyfuse_depthwise_3x3_groups(p, in, y, out_row, &t.source, weights, channels, scratch, step_line, 1);    \
+        tinyfuse_depthwise_3x3_groups(p, in, y, out_row, &t.source, weights, channels, scratch, form, 1);         \
     }
-TINYFUSE_DEPTHWISE_TABLES(tinyfuse_depthwise_3x3_tables_step_line, 1)
-TINYFUSE_DEPTHWISE_TABLES(tinyfuse_depthwise_3x3_tables_bounded, 0)
+TINYFUSE_DEPTHWISE_TABLES(tinyfuse_depthwise_3x3_tables_step_line, TINYFUSE_QUAD_STEP_LINE)
+TINYFUSE_DEPTHWISE_TABLES(tinyfuse_depthwise_3x3_tables_bounded, TINYFUSE_QUAD_BOUNDED)
+TINYFUSE_DEPTHWISE_TABLES(tinyfuse_depthwise_3x3_tables_bent, TINYFUSE_QUAD_BENT)
+TINYFUSE_DEPTHWISE_TABLES(tinyfuse_depthwise_3x3_tables_bent_wide, TINYFUSE_QUAD_BENT_WIDE)
 
 /* The same with outputs that are looked up: one table, or, `table_bytes` apart, one a channel, each given by the address
-   of the result of 0. */
+   of the result of 0; `form` is a constant. */
 TINYFUSE_INLINE void tinyfuse_depthwise_3x3_tables_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                                           int8_t *out_row, const int8_t *weights,
                                                           const void *channels, void *scratch, const int8_t *tables,
-                                                          int32_t table_bytes, int step_line)
+                                                          int32_t table_bytes, int form)
 {
-    (step_line ? tinyfuse_depthwise_3x3_tables_step_line : tinyfuse_depthwise_3x3_tables_bounded)(
+    (form == TINYFUSE_QUAD_STEP_LINE   ? tinyfuse_depthwise_3x3_tables_step_line
+     : form == TINYFUSE_QUAD_BENT      ? tinyfuse_depthwise_3x3_tables_bent
+     : form == TINYFUSE_QUAD_BENT_WIDE ? tinyfuse_depthwise_3x3_tables_bent_wide
+                                       : tinyfuse_depthwise_3x3_tables_bounded)(
         p, in, y, out_row, weights, channels, scratch, tables, table_bytes);
 }
 

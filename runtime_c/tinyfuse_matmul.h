@@ -17,11 +17,11 @@
             bytes. Forms of bytes have int8 in the order of the input.
    weights  [out_c / 2][depth / 4][2][4] int8, then [depth] for the last of an odd count of channels;
             zeros beyond the layer's own depth. Aligned to 4.
-   channels [out_c] tinyfuse_step_line or tinyfuse_requant, in lanes that of sums in 256ths.
+   channels [out_c] tinyfuse_step_line or tinyfuse_requant, in lanes that of sums in 256ths; tinyfuse_bent_line.
 
    Outputs may be looked up before they are stored, in a table of 256 results, or in one a channel: what follows a layer
    element for element is then no pass of its own. A table is given by the address of the result of 0: those of -128 to
-   -1 lie before it.
+   -1 lie before it. Then requantization may go along a bent step line: a table is of outputs less their zero point.
 */
 #ifndef TINYFUSE_MATMUL_H
 #define TINYFUSE_MATMUL_H
@@ -37,7 +37,12 @@ enum {
     TINYFUSE_STEP_LINE,
     TINYFUSE_BYTES,
     TINYFUSE_BYTES_STEP_LINE,
-    TINYFUSE_LOOKED_UP = 8 /* beside one of the first three: outputs are looked up */
+    /* in lanes, along a bent step line, and looked up: a table of 256 results a channel; of 512, for outputs that leave
+       int8 without their zero point; one of 512 for all channels */
+    TINYFUSE_BENT,
+    TINYFUSE_BENT_WIDE,
+    TINYFUSE_BENT_ONE,
+    TINYFUSE_LOOKED_UP = 8 /* beside one of the first three or last three: outputs are looked up */
 };
 
 /* Forms are constants; these say what a form is. */
@@ -54,6 +59,11 @@ TINYFUSE_INLINE int tinyfuse_of_bytes(int form)
 TINYFUSE_INLINE int tinyfuse_on_step_line(int form)
 {
     return form == TINYFUSE_STEP_LINE || form == TINYFUSE_BYTES_STEP_LINE;
+}
+
+TINYFUSE_INLINE int tinyfuse_is_bent(int form)
+{
+    return form == TINYFUSE_BENT || form == TINYFUSE_BENT_WIDE || form == TINYFUSE_BENT_ONE;
 }
 
 /* Bytes of four inputs in a column. */
@@ -84,10 +94,20 @@ typedef struct {
     const int8_t *table;
     int32_t table_bytes;
     const int8_t *tables;
+#if TINYFUSE_DSP
+    /* along bent lines, in the place of what these are above */
+    struct {
+        const int8_t *table;
+        int8_t *out;
+        int32_t out_c;
+        uintptr_t last;
+    } bent;
+#endif
 } tinyfuse_matmul;
 
 #if TINYFUSE_DSP
 typedef char tinyfuse_check_tables[offsetof(tinyfuse_matmul, table) == 20 ? 1 : -1];
+typedef char tinyfuse_check_bent[offsetof(tinyfuse_matmul, bent) == 32 ? 1 : -1];
 #endif
 
 TINYFUSE_INLINE int32_t tinyfuse_matmul_rounding(int32_t out_zero_point, int form)
@@ -98,7 +118,9 @@ TINYFUSE_INLINE int32_t tinyfuse_matmul_rounding(int32_t out_zero_point, int for
 /* Bytes from a channel's multiplier to the next one's. */
 TINYFUSE_INLINE uintptr_t tinyfuse_channel_bytes(int form)
 {
-    return tinyfuse_on_step_line(form) ? sizeof(tinyfuse_step_line) : sizeof(tinyfuse_requant);
+    return tinyfuse_on_step_line(form) ? sizeof(tinyfuse_step_line)
+           : tinyfuse_is_bent(form)    ? sizeof(tinyfuse_bent_line)
+                                       : sizeof(tinyfuse_requant);
 }
 
 TINYFUSE_INLINE tinyfuse_matmul tinyfuse_matmul_of(int32_t out_c, int32_t out_zero_point,
@@ -124,6 +146,10 @@ TINYFUSE_INLINE tinyfuse_matmul tinyfuse_matmul_tables_of(int32_t out_c, int32_t
     m.table = tables;
     m.table_bytes = table_bytes;
     m.tables = tables;
+#if TINYFUSE_DSP
+    m.bent.out_c = m.out_c;
+    m.bent.last = m.last;
+#endif
     return m;
 }
 
@@ -271,6 +297,9 @@ TINYFUSE_INLINE int32_t tinyfuse_channel_bias(const void *channels, int32_t chan
     if (form == TINYFUSE_BYTES_STEP_LINE) {
         return 0; /* the bias is in 256ths, the sum is not */
     }
+    if (tinyfuse_is_bent(form)) {
+        return ((const tinyfuse_bent_line *)channels)[channel].bias;
+    }
     return tinyfuse_on_step_line(form) ? ((const tinyfuse_step_line *)channels)[channel].bias
                                   : ((const tinyfuse_requant *)channels)[channel].bias;
 }
@@ -296,11 +325,16 @@ TINYFUSE_INLINE int8_t tinyfuse_channel_output(const void *channels, int32_t cha
 TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const void *channels, int32_t channel,
                                               int32_t sum, int32_t rounding, int form)
 {
-    const int8_t output = tinyfuse_channel_output(channels, channel, sum, rounding, form & ~TINYFUSE_LOOKED_UP);
-    if (tinyfuse_looks_up(form)) {
-        return p->tables[channel * p->table_bytes + output];
+    const int plain = form & ~TINYFUSE_LOOKED_UP;
+    if (tinyfuse_is_bent(plain)) {
+        const tinyfuse_bent_line *const l = (const tinyfuse_bent_line *)channels + channel;
+        const int32_t most = plain == TINYFUSE_BENT ? 128 : 256;
+        return p->tables[channel * p->table_bytes +
+                         tinyfuse_requantize_bent_line(sum, l->multiplier, l->bend, most)];
+    } else {
+        const int8_t output = tinyfuse_channel_output(channels, channel, sum, rounding, plain);
+        return tinyfuse_looks_up(form) ? p->tables[channel * p->table_bytes + output] : output;
     }
-    return output;
 }
 
 #if TINYFUSE_DSP
@@ -390,6 +424,19 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
     "ssat " s ", #8, " s ", asr #1\n\t"
 #define TINYFUSE_OUTPUT_LANES(n) TINYFUSE_OUTPUTS_BOUNDED(n, TINYFUSE_BOUNDED_256THS)
 
+/* tinyfuse_requantize_bent_line: lr the multiplier, r8 the bend, r12 what is added of it. r0 is the tinyfuse_matmul's
+   `bent`; in the end r8 is the first channel's table, r10 to r12 as above. */
+#define TINYFUSE_BIASES_BENT TINYFUSE_BIASES_WIDE
+#define TINYFUSE_ON_BENT_LINE(s)             \
+    "bic r12, r8, " s ", asr #31\n\t"        \
+    "smmla " s ", " s ", lr, r12\n\t"
+#define TINYFUSE_BENT_8(s) TINYFUSE_ON_BENT_LINE(s) TINYFUSE_LEVEL_SATURATE("8", s)
+#define TINYFUSE_BENT_9(s) TINYFUSE_ON_BENT_LINE(s) TINYFUSE_LEVEL_SATURATE("9", s)
+#define TINYFUSE_OUTPUTS_BENT(n, bits)                                                        \
+    "ldrd lr, r8, [r9, #12]\n\t" TINYFUSE_EVERY_##n(TINYFUSE_BENT_##bits, "r2", "r4", "r6")   \
+    "ldrd lr, r8, [r9, #24]!\n\t" TINYFUSE_EVERY_##n(TINYFUSE_BENT_##bits, "r3", "r5", "r7")  \
+    "ldm r0, {r8, r10, r11, r12}\n\t"
+
 /* Of a count of pixels: the end (r4) of the columns (r2), depth being r3; copies of the biases; stores, which
    leave r10 at the pair after. */
 #define TINYFUSE_END_1 "add r4, r2, r3, lsl #1\n\t"
@@ -398,10 +445,9 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
 #define TINYFUSE_COPY_1 ""
 #define TINYFUSE_COPY_2 "mov r4, r2\n\tmov r5, r3\n\t"
 #define TINYFUSE_COPY_3 TINYFUSE_COPY_2 "mov r6, r2\n\tmov r7, r3\n\t"
-#define TINYFUSE_PUT_1 "strb r2, [r10], #1\n\tstrb r3, [r10], #1\n\t"
-#define TINYFUSE_PUT_2 \
-    TINYFUSE_PUT_1 "add r12, r10, r11\n\tstrb r4, [r12, #-2]\n\tstrb r5, [r12, #-1]\n\t"
-#define TINYFUSE_PUT_3 TINYFUSE_PUT_2 "add r12, r11\n\tstrb r6, [r12, #-2]\n\tstrb r7, [r12, #-1]\n\t"
+#define TINYFUSE_PUT_1 "bfi r2, r3, #8, #8\n\tstrh r2, [r10], #2\n\t"
+#define TINYFUSE_PUT_2 "bfi r4, r5, #8, #8\n\tstrh r4, [r10, r11]\n\t" TINYFUSE_PUT_1
+#define TINYFUSE_PUT_3 "bfi r6, r7, #8, #8\n\tstrh r6, [r10, r11, lsl #1]\n\t" TINYFUSE_PUT_2
 
 /* The outputs of a count of pixels looked up, of both channels. */
 #define TINYFUSE_RESULT_OF(s) "ldrb " s ", [r8, " s "]\n\t"
@@ -413,20 +459,39 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
     "add r8, lr\n\t"                                               \
     "str r8, [r0, #20]\n\t"
 
+/* The same from r8 on, with tables of a constant count of bytes. */
+#define TINYFUSE_LOOK_UP_ONE(n)                               \
+    TINYFUSE_EVERY_##n(TINYFUSE_RESULT_OF, "r2", "r4", "r6")  \
+    TINYFUSE_EVERY_##n(TINYFUSE_RESULT_OF, "r3", "r5", "r7")
+#define TINYFUSE_LOOK_UP_EACH(n, bytes)                                                  \
+    TINYFUSE_EVERY_##n(TINYFUSE_RESULT_OF, "r2", "r4", "r6") "add r8, #" bytes "\n\t"    \
+    TINYFUSE_EVERY_##n(TINYFUSE_RESULT_OF, "r3", "r5", "r7") "add r8, #" bytes "\n\t"
+
 /* A loop of four steps; the first time it is entered so far from its end that whole loops remain: the bits
    of depth that count single steps and pairs of them go to N and C. */
 #define TINYFUSE_UNTIL_WIDE "ldr r12, [sp, #8]\n\tcmp r0, r12\n\t"
 #define TINYFUSE_UNTIL_LANES "cmp r0, lr\n\t"
 #define TINYFUSE_UNTIL_STEP_LINE TINYFUSE_UNTIL_LANES
 #define TINYFUSE_PAIRS_ASM(n, step, form) TINYFUSE_PAIRS_THEN_ASM(n, step, form, "")
-#define TINYFUSE_PAIRS_THEN_ASM(n, step, form, then)                                         \
+#define TINYFUSE_PAIRS_THEN_ASM(n, step, form, then)                                           \
+    TINYFUSE_PAIRS_WITH_ASM(n, step, form, p, "4", "ldr r0, [sp, #16]\n\t", TINYFUSE_OUTPUT_##form(n), \
+                            then, "strd r9, r10, [r0, #4]\n\t",                                \
+                            "pop {r2, r3, r4, r9}\n\tstr r9, [r0, #4]\n\t")
+/* Where bends are, the multiplier before the pair stays on the stack. */
+#define TINYFUSE_BENT_PAIRS_ASM(n, bits, then)                                                            \
+    TINYFUSE_PAIRS_WITH_ASM(n, TINYFUSE_LANES_##n, BENT, &p->bent, "-28", "ldrd r9, r0, [sp, #12]\n\t", \
+                            TINYFUSE_OUTPUTS_BENT(n, bits), then,                                         \
+                            "str r9, [sp, #12]\n\tstm r0, {r8, r10}\n\t", "add sp, #16\n\t")
+/* job, before: what r0 points to, and the offset of tinyfuse_matmul's `before` from there; begin, finish, end: of what
+   becomes of a pair's sums, and of all. */
+#define TINYFUSE_PAIRS_WITH_ASM(n, step, form, job, before, begin, outputs, then, finish, end) \
     {                                                                                        \
-        register tinyfuse_matmul *r0 __asm("r0") = p;                                        \
+        register void *r0 __asm("r0") = job;                                                 \
         register const int8_t *r1 __asm("r1") = weights;                                     \
         register const int8_t *r2 __asm("r2") = columns;                                     \
         register int32_t r3 __asm("r3") = depth;                                             \
         __asm volatile("push {r0, r2-r11, lr}\n\t"                                           \
-                       "ldr r9, [r0, #4]\n\t" TINYFUSE_END_##n                               \
+                       "ldr r9, [r0, #" before "]\n\t" TINYFUSE_END_##n                      \
                        "push {r2, r3, r4, r9}\n\t"                                           \
                        "b 6f\n\t"                                                            \
                        "5:\n\t"                                                              \
@@ -441,19 +506,16 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
                        "2:\n\t" step                                                         \
                        "3:\n\t" step                                                         \
                        "4:\n\t" step TINYFUSE_UNTIL_##form                                   \
-                       "bne 1b\n\t"                                                          \
-                       "ldr r0, [sp, #16]\n\t" TINYFUSE_OUTPUT_##form(n)                     \
+                       "bne 1b\n\t" begin outputs                                            \
                        "cmp r9, r12\n\t" /* nothing below sets flags */                      \
-                       then TINYFUSE_PUT_##n                                                     \
-                       "strd r9, r10, [r0, #4]\n\t"                                          \
-                       "bne 6b\n\t"                                                          \
-                       "pop {r2, r3, r4, r9}\n\t"                                            \
-                       "str r9, [r0, #4]\n\t"                                                \
+                       then TINYFUSE_PUT_##n finish                                          \
+                       "bne 6b\n\t" end                                                      \
                        "pop {r0, r2-r11, lr}\n\t"                                            \
                        : "+r"(r1)                                                            \
                        : "r"(r0), "r"(r2), "r"(r3)                                           \
                        : "r12", "cc", "memory");                                             \
     }
+#define TINYFUSE_UNTIL_BENT TINYFUSE_UNTIL_LANES
 #define TINYFUSE_PAIRS_FORMS(n, then)                                                         \
     if (plain == TINYFUSE_STEP_LINE) {                                                        \
         TINYFUSE_PAIRS_THEN_ASM(n, TINYFUSE_LANES_##n, STEP_LINE, then)                       \
@@ -462,9 +524,15 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
     } else {                                                                                  \
         TINYFUSE_PAIRS_THEN_ASM(n, TINYFUSE_WEIGHTS_WIDE TINYFUSE_STEP_##n, WIDE, then)       \
     }
-#define TINYFUSE_PAIRS_OF(n)                                 \
-    if (tinyfuse_looks_up(form)) {                           \
-        TINYFUSE_PAIRS_FORMS(n, TINYFUSE_LOOK_UP_PAIR(n))    \
+#define TINYFUSE_PAIRS_OF(n)                                                                           \
+    if (plain == TINYFUSE_BENT) {                                      \
+        TINYFUSE_BENT_PAIRS_ASM(n, 8, TINYFUSE_LOOK_UP_EACH(n, "256"))  \
+    } else if (plain == TINYFUSE_BENT_WIDE) {                          \
+        TINYFUSE_BENT_PAIRS_ASM(n, 9, TINYFUSE_LOOK_UP_EACH(n, "512"))  \
+    } else if (plain == TINYFUSE_BENT_ONE) {                           \
+        TINYFUSE_BENT_PAIRS_ASM(n, 9, TINYFUSE_LOOK_UP_ONE(n))          \
+    } else if (tinyfuse_looks_up(form)) {                                                              \
+        TINYFUSE_PAIRS_FORMS(n, TINYFUSE_LOOK_UP_PAIR(n))                                              \
     } else {                                                 \
         TINYFUSE_PAIRS_FORMS(n, "")                          \
     }
@@ -617,6 +685,9 @@ TINYFUSE_MATMUL(tinyfuse_matmul_bytes_step_line, TINYFUSE_BYTES_STEP_LINE)
 TINYFUSE_MATMUL(tinyfuse_matmul_tables_wide, TINYFUSE_WIDE | TINYFUSE_LOOKED_UP)
 TINYFUSE_MATMUL(tinyfuse_matmul_tables_lanes, TINYFUSE_LANES | TINYFUSE_LOOKED_UP)
 TINYFUSE_MATMUL(tinyfuse_matmul_tables_step_line, TINYFUSE_STEP_LINE | TINYFUSE_LOOKED_UP)
+TINYFUSE_MATMUL(tinyfuse_matmul_tables_bent, TINYFUSE_BENT | TINYFUSE_LOOKED_UP)
+TINYFUSE_MATMUL(tinyfuse_matmul_tables_bent_wide, TINYFUSE_BENT_WIDE | TINYFUSE_LOOKED_UP)
+TINYFUSE_MATMUL(tinyfuse_matmul_tables_bent_one, TINYFUSE_BENT_ONE | TINYFUSE_LOOKED_UP)
 
 /* How many of `left` pixels the next block takes, at most `most` (2 or 3); with 3, a row of two or more
    leaves no single pixel for its end. */
@@ -635,6 +706,9 @@ TINYFUSE_INLINE int32_t tinyfuse_block_pixels(int32_t left, int32_t most)
 /* The same with tables, of a form without the flag. */
 #define TINYFUSE_OF_TABLES(form, name, of)                           \
     ((form) == TINYFUSE_STEP_LINE ? name##_tables_step_line##of      \
+     : (form) == TINYFUSE_BENT ? name##_tables_bent##of              \
+     : (form) == TINYFUSE_BENT_WIDE ? name##_tables_bent_wide##of    \
+     : (form) == TINYFUSE_BENT_ONE ? name##_tables_bent_one##of      \
      : (form) == TINYFUSE_LANES ? name##_tables_lanes##of : name##_tables_wide##of)
 
 #define TINYFUSE_MATMUL_OF(form, of)                                                                 \
@@ -647,6 +721,12 @@ TINYFUSE_INLINE void tinyfuse_matmul_to(tinyfuse_matmul *p, int8_t *out, int for
     p->out = out;
     if (tinyfuse_looks_up(form)) {
         p->table = p->tables;
+#if TINYFUSE_DSP
+        if (tinyfuse_is_bent(form & ~TINYFUSE_LOOKED_UP)) {
+            p->bent.table = p->tables;
+            p->bent.out = out;
+        }
+#endif
     }
 }
 

@@ -65,10 +65,10 @@
                        "cmp r0, r12\n\t"                                                    \
                        "bne 1b\n\t"                                                         \
                        "ldr r0, [sp, #16]\n\t" TINYFUSE_BY_FOUR_OUTPUT_##form                  \
-                       "ldrd r10, r11, [r0, #8]\n\t" TINYFUSE_PUT_3                         \
-                       "add r12, r11\n\t"                                                   \
-                       "strb r8, [r12, #-2]\n\t"                                            \
-                       "strb r9, [r12, #-1]\n\t"                                            \
+                       "ldrd r10, r11, [r0, #8]\n\t"                                        \
+                       "add r12, r11, r11, lsl #1\n\t"                                      \
+                       "bfi r8, r9, #8, #8\n\t"                                             \
+                       "strh r8, [r10, r12]\n\t" TINYFUSE_PUT_3                             \
                        "mov r9, lr\n\t"                                                     \
                        "strd r9, r10, [r0, #4]\n\t"                                         \
                        "ldr r12, [r0, #16]\n\t"                                             \

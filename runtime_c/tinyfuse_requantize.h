@@ -5,7 +5,7 @@
    for all inputs; tinyfuse_requantize_bounded is shorter, and exact under bounds that the compiler
    proves for every channel (tinyfuse/kernels/packing.py); tinyfuse_requantize_step_line is shorter still,
    and exact where the compiler has compared all its steps with those of the general form
-   (tinyfuse/kernels/step_line.py). */
+   (tinyfuse/kernels/step_line.py). tinyfuse_requantize_bent_line is one with a bend at zero. */
 #ifndef TINYFUSE_REQUANTIZE_H
 #define TINYFUSE_REQUANTIZE_H
 
@@ -122,7 +122,8 @@ typedef struct {
 
 #define TINYFUSE_STEP_LINE_SHIFT 11
 /* the same for assembly */
-#define TINYFUSE_STEP_LINE_SATURATE(s) "ssat " s ", #8, " s ", asr #11\n\t"
+#define TINYFUSE_STEP_LINE_SATURATE(s) TINYFUSE_LEVEL_SATURATE("8", s)
+#define TINYFUSE_LEVEL_SATURATE(bits, s) "ssat " s ", #" bits ", " s ", asr #11\n\t"
 
 /* What every channel adds before the shift: the output zero point and a half. */
 TINYFUSE_INLINE int32_t tinyfuse_step_line_rounding(int32_t out_zero_point)
@@ -135,6 +136,26 @@ TINYFUSE_INLINE int32_t tinyfuse_requantize_step_line(int32_t value, int32_t mul
 {
     const int32_t high = (int32_t)(((int64_t)value * multiplier) >> 32);
     return tinyfuse_clamp((rounding + high) >> TINYFUSE_STEP_LINE_SHIFT, -128, 127);
+}
+
+/* --- the bent step line ---------------------------------------------------------------------------
+
+   Halves go away from zero, so outputs above zero lie on a line of their own, above that of the others: by `bend` where the
+   sum is not negative, which is where it has the sign of the output less its zero point. No zero point is added, so this
+   is for outputs that are looked up (tinyfuse_matmul.h); tinyfuse/kernels/bent_line.py compares all their steps. */
+
+/* One output channel, as tinyfuse_step_line. */
+typedef struct {
+    int32_t bias;
+    int32_t multiplier;
+    int32_t bend;
+} tinyfuse_bent_line;
+
+/* The output less its zero point, of a sum in 256ths, within -most..most - 1. */
+TINYFUSE_INLINE int32_t tinyfuse_requantize_bent_line(int32_t value, int32_t multiplier, int32_t bend, int32_t most)
+{
+    const int32_t high = (int32_t)(((int64_t)value * multiplier) >> 32);
+    return tinyfuse_clamp((high + (value < 0 ? 0 : bend)) >> TINYFUSE_STEP_LINE_SHIFT, -most, most - 1);
 }
 
 /* Clamps `count` outputs in place: what these forms do where the clamp is not all of int8. */

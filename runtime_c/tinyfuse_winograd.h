@@ -227,11 +227,11 @@ TINYFUSE_INLINE void tinyfuse_winograd_places(const int8_t *const *rows, int32_t
     "ldr r12, [sp, #16]\n\t"                  \
     "stm r12!, {r2, r3, r4, r5}\n\t"          \
     "str r12, [sp, #16]\n\t"
-#define TINYFUSE_WINOGRAD_ASM(position)                                               \
+#define TINYFUSE_WINOGRAD_ASM(rows, position)                                         \
     "push {r0, r2-r11, lr}\n\t"                                                       \
     "lsl r5, r3, #4\n\t"                                                              \
     "add r4, r0, r5\n\t"                                                              \
-    "add r3, r0, r5, lsl #4\n\t"                                                      \
+    "add r3, r0, r5, lsl #2 + " rows "\n\t"                                           \
     "push {r2, r3, r4, r5}\n\t"                                                       \
     "sub sp, #16\n\t"                                                                 \
     "1:\n\t"                                                                          \
@@ -253,9 +253,9 @@ TINYFUSE_INLINE void tinyfuse_winograd_places(const int8_t *const *rows, int32_t
     "add sp, #32\n\t"                                                                 \
     "pop {r0, r2-r11, lr}\n\t"
 
-/* `steps` is in_c / 4, for positions in loops any multiple of what a turn takes. The statement is that of
-   tinyfuse_common.h with three operands more. */
-#define TINYFUSE_WINOGRAD_SUMS_OF(name, position)                                                        \
+/* `steps` is in_c / 4, for positions in loops any multiple of what a turn takes; `rows` of positions: four ("2"), or one
+   ("0", tinyfuse_winograd_line.h). The statement is that of tinyfuse_common.h with three operands more. */
+#define TINYFUSE_WINOGRAD_SUMS_OF(name, rows, position)                                                        \
     TINYFUSE_SHARED const int16_t *name(const int16_t *columns, const int16_t *weights, int32_t *sums, \
                                         int32_t steps)                                                 \
     {                                                                                                  \
@@ -263,16 +263,16 @@ TINYFUSE_INLINE void tinyfuse_winograd_places(const int8_t *const *rows, int32_t
         register const int16_t *r1 __asm("r1") = weights;                                              \
         register int32_t *r2 __asm("r2") = sums;                                                       \
         register int32_t r3 __asm("r3") = steps;                                                       \
-        __asm volatile(TINYFUSE_WINOGRAD_ASM(position)                                                 \
+        __asm volatile(TINYFUSE_WINOGRAD_ASM(rows, position)                                                 \
                        : "+r"(r1)                                                                      \
                        : "r"(r0), "r"(r2), "r"(r3)                                                     \
                        : "r12", "cc", "memory");                                                       \
         return r1;                                                                                     \
     }
-TINYFUSE_WINOGRAD_SUMS_OF(tinyfuse_winograd_sums_four, TINYFUSE_WINOGRAD_STEPS_4)
-TINYFUSE_WINOGRAD_SUMS_OF(tinyfuse_winograd_sums_by_4, TINYFUSE_WINOGRAD_LOOP(TINYFUSE_WINOGRAD_STEPS_4))
-TINYFUSE_WINOGRAD_SUMS_OF(tinyfuse_winograd_sums_by_2, TINYFUSE_WINOGRAD_LOOP(TINYFUSE_WINOGRAD_STEPS_2))
-TINYFUSE_WINOGRAD_SUMS_OF(tinyfuse_winograd_sums_by_1, TINYFUSE_WINOGRAD_LOOP(TINYFUSE_WINOGRAD_STEPS_1))
+TINYFUSE_WINOGRAD_SUMS_OF(tinyfuse_winograd_sums_four, "2", TINYFUSE_WINOGRAD_STEPS_4)
+TINYFUSE_WINOGRAD_SUMS_OF(tinyfuse_winograd_sums_by_4, "2", TINYFUSE_WINOGRAD_LOOP(TINYFUSE_WINOGRAD_STEPS_4))
+TINYFUSE_WINOGRAD_SUMS_OF(tinyfuse_winograd_sums_by_2, "2", TINYFUSE_WINOGRAD_LOOP(TINYFUSE_WINOGRAD_STEPS_2))
+TINYFUSE_WINOGRAD_SUMS_OF(tinyfuse_winograd_sums_by_1, "2", TINYFUSE_WINOGRAD_LOOP(TINYFUSE_WINOGRAD_STEPS_1))
 
 /* Exactly four steps, as 16 input channels have, need no loop. `steps` is a constant. */
 TINYFUSE_INLINE const int16_t *tinyfuse_winograd_sums(const int16_t *columns, const int16_t *weights, int32_t *sums,
@@ -292,12 +292,12 @@ TINYFUSE_INLINE const int16_t *tinyfuse_winograd_sums(const int16_t *columns, co
 
 #else
 
-/* The same in C. */
-TINYFUSE_SHARED const int16_t *tinyfuse_winograd_sums(const int16_t *columns, const int16_t *weights, int32_t *sums,
-                                                      int32_t steps)
+/* The same in C, of so many rows of positions. */
+TINYFUSE_SHARED const int16_t *tinyfuse_winograd_sums_c(const int16_t *columns, const int16_t *weights, int32_t *sums,
+                                                        int32_t steps, int32_t rows)
 {
     int32_t i, j, step, channel, tile, k;
-    for (i = 0; i < 4; ++i) {
+    for (i = 0; i < rows; ++i) {
         uint32_t at[4][4]; /* of a position, channel by channel the tiles */
         memset(at, 0, sizeof at);
         for (j = 0; j < 4; ++j) {
@@ -321,6 +321,12 @@ TINYFUSE_SHARED const int16_t *tinyfuse_winograd_sums(const int16_t *columns, co
         sums += 8;
     }
     return weights;
+}
+
+TINYFUSE_INLINE const int16_t *tinyfuse_winograd_sums(const int16_t *columns, const int16_t *weights, int32_t *sums,
+                                                      int32_t steps)
+{
+    return tinyfuse_winograd_sums_c(columns, weights, sums, steps, 4);
 }
 
 #endif

@@ -227,9 +227,10 @@ def winograd_cases(target: Target) -> list[Case]:
             for zero_point in (-128, 3):
                 output = replace(plain.output, quant=replace(plain.output.quant, zero_point=(zero_point,)))
                 op = replace(plain, outputs=(output,))
-                (kernel,) = (k for k in kernels_for(op) if k.weights == "winograd")
-                if kernel.accepts(op, context):
-                    cases.append(case_of(op, kernel, random_input(op, rng, extreme), ring=extreme, shift=int(extreme)))
+                for kernel in kernels_for(op):
+                    if kernel.weights == "winograd" and kernel.accepts(op, context):
+                        data = random_input(op, rng, extreme)
+                        cases.append(case_of(op, kernel, data, ring=extreme, shift=int(extreme)))
     return cases
 
 

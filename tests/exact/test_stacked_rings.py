@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from random_graphs import Sketch, networks
 from resizing_graphs import longest_plans, resizing_chains
-from stacked_networks import residual, stacked
+from stacked_networks import inverted, residual, stacked
 
 from tinyfuse.plan import Plan
 from tinyfuse.plan.rows import Stream, row_bytes
@@ -86,9 +86,12 @@ def test_rows_that_nobody_reads(stride: int) -> None:
 
 
 @settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.lists(networks() | resizing_chains(), min_size=8, max_size=8), st.booleans())
-def test_random_networks(models: list[bytes], step: bool) -> None:
-    assert_all_exact(longest_plans(models, stack=True, step=step), runs=3)
+@given(
+    st.lists(networks() | resizing_chains(), min_size=8, max_size=8), st.booleans(), st.booleans(),
+    st.sampled_from([3, 6, 1000]),
+)  # fmt: skip
+def test_random_networks(models: list[bytes], step: bool, growing: bool, longest: int) -> None:
+    assert_all_exact(longest_plans(models, stack=True, step=step, growing=growing, longest=longest), runs=3)
 
 
 @pytest.mark.emulated
@@ -100,9 +103,12 @@ def test_on_emulated_cores(target: str) -> None:
 
 @pytest.mark.campaign
 @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.lists(networks(most_layers=24), min_size=10, max_size=10), st.booleans())
-def test_many_random_networks(models: list[bytes], step: bool) -> None:
-    assert_all_exact(longest_plans(models, stack=True, step=step), runs=3)
+@given(
+    st.lists(networks(most_layers=24), min_size=10, max_size=10), st.booleans(), st.booleans(),
+    st.sampled_from([2, 3, 4, 6, 10, 1000]),
+)  # fmt: skip
+def test_many_random_networks(models: list[bytes], step: bool, growing: bool, longest: int) -> None:
+    assert_all_exact(longest_plans(models, stack=True, step=step, growing=growing, longest=longest), runs=3)
 
 
 @pytest.mark.campaign
@@ -116,7 +122,51 @@ def test_many_random_networks_for_the_least_ram(models: list[bytes]) -> None:
 @settings(max_examples=2, deadline=None, derandomize=True, phases=[Phase.generate])
 @given(models=st.lists(networks(most_layers=16), min_size=10, max_size=10))
 def test_many_random_networks_on_an_emulated_core(models: list[bytes]) -> None:
-    assert_all_exact(longest_plans(models, target="cortex-m4", stack=True), runs=3)
+    for growing in (False, True):
+        assert_all_exact(longest_plans(models, target="cortex-m4", stack=True, growing=growing, longest=8), runs=3)
+
+
+@pytest.mark.parametrize("longest", [3, 5, 1000])
+@pytest.mark.parametrize("options", [{}, {"feed_rows": True}, {"step": True}], ids=["whole", "fed", "in steps"])
+def test_outputs_grow_below_stacks(longest: int, options: dict) -> None:
+    """In the end they are whole, and moved to where the next groups read them."""
+    plan = stacked(residual(), growing=True, longest=longest, **options)
+    grown = [group for group in plan.groups if group.growing]
+    assert len(grown) > 1 or longest == 1000
+    for group in grown:
+        output = group.stack[0].tensor
+        assert output in group.outputs and plan.storage[output].ring_rows == output.shape[1]
+    # whatever is moved lies elsewhere then
+    moved = [group for group in grown if plan.offset(group.stack[0].tensor) != plan.stack_offset(group)]
+    assert moved or longest == 1000
+    assert_exact(plan, runs=2)
+
+
+def test_a_stack_on_an_output_takes_less_than_both_apart() -> None:
+    """The output is whole when the rings are empty, and empty when they are fullest."""
+    sketch = Sketch(5)
+    image = sketch.value((1, 12, 12, 4))
+    x = sketch.conv(image, 16, (3, 3), (2, 2))
+    data = sketch.build([image], [sketch.conv(sketch.depthwise(x, (5, 5)), 24, (1, 1))])
+    apart, grown = (stacked(data, feed_rows=True, growing=growing) for growing in (False, True))
+    assert grown.groups[0].growing is grown.graph.outputs[0]
+    assert grown.arena_bytes < 0.9 * apart.arena_bytes
+    assert_exact(grown, runs=3)
+
+
+@pytest.mark.parametrize("target", ["host", pytest.param("cortex-m4", marks=pytest.mark.emulated),
+                                    pytest.param("cortex-m55", marks=pytest.mark.emulated),
+                                    pytest.param("cortex-m0plus", marks=pytest.mark.emulated)])  # fmt: skip
+def test_depthwise_rows_over_used_ones(target: str) -> None:
+    """A pixel's window is read to the end before the next pixel's, so a row may lie a few pixels behind it."""
+    models = [inverted(seed=seed, taps=taps) for seed, taps in enumerate([(5, 5), (3, 5), (7, 1), (3, 4)])]
+    plans = longest_plans(models, stack=True, target=target, lean=True)
+    plans += longest_plans(models, stack=True, growing=True, longest=4, target=target, lean=True)
+    for plan in plans:
+        makers = {stage.op.output: stage.op for group in plan.groups for stage in group.stages}
+        pairs = [pair for group in plan.groups for pair in zip(group.stack, group.stack[1:], strict=False)]
+        assert "DEPTHWISE_CONV_2D" in {makers[below.tensor].kind for below, above in pairs if above.taken}
+    assert_all_exact(plans, runs=3)
 
 
 def test_rows_of_padding_below_need_no_row() -> None:

@@ -4,12 +4,13 @@ serve them all.
     module = write_batch(folder, plans)                      # what build_firmware takes
     outputs = apart(plans, outcome.outputs)                  # outputs[plan][run][index]
 
-Their arenas lie in the batch's arena with guards between them; batch_run fails where one changed.
+Their arenas lie in the batch's arena with guards between them; batch_run fails where one changed. All code is one
+translation unit, all weights another: of a small module a compiler reads headers for longer than anything else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -139,11 +140,11 @@ def write_batch(folder: Path, plans: Sequence[Plan]) -> ModuleFiles:
     """The files of all modules and of the batch, written into `folder`."""
     plans = named_apart(plans)
     folder.mkdir(parents=True, exist_ok=True)
-    files, sources, rows, position = {}, ["batch.c"], [], GUARD
+    files, rows, position = {}, [], GUARD
+    names = [plan.options.name for plan in plans]
     for plan in plans:
         name = plan.options.name
         files |= emit(plan)
-        sources += [f"{name}.c", f"{name}_weights.c"]
         prefix = name.upper()
         rows.append(
             f"    {{{position}u, {prefix}_ARENA_BYTES, {prefix}_INPUTS, {prefix}_OUTPUTS, {API.format(n=name)}}},"
@@ -154,12 +155,16 @@ def write_batch(folder: Path, plans: Sequence[Plan]) -> ModuleFiles:
         inputs=sum(len(p.graph.inputs) for p in plans), outputs=sum(len(p.graph.outputs) for p in plans),
     )  # fmt: skip
     files["batch.c"] = _SOURCE.format(
-        includes="\n".join(f'#include "{p.options.name}.h"' for p in plans),
-        modules=len(plans), table="\n".join(rows),
+        includes=_included(f"{name}.c" for name in names), modules=len(plans), table="\n".join(rows),
     )  # fmt: skip
+    files["batch_weights.c"] = _included(f"{name}_weights.c" for name in names)
     for file, text in files.items():
         (folder / file).write_text(text)
-    return ModuleFiles("batch", "BATCH", folder, tuple(sources))
+    return ModuleFiles("batch", "BATCH", folder, ("batch.c", "batch_weights.c"))
+
+
+def _included(files: Iterable[str]) -> str:
+    return "".join(f'#include "{file}"\n' for file in files)
 
 
 def together(inputs: Sequence[list[list[np.ndarray]]]) -> list[list[np.ndarray]]:

@@ -6,6 +6,7 @@ test_compilers.py compiles with all flags, and test_any_cpu.py on this machine.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache, partial
@@ -233,16 +234,18 @@ def convolutions() -> Iterator[Op]:
 
 
 def layers_by_two() -> Iterator[Op]:
-    """Layers for each loop of Winograd's kernel, in both forms."""
+    """Layers for each loop of Winograd's kernels, in both forms."""
     rng = np.random.default_rng(6)
-    for channels, zero_point in ((4, -128), (8, 3), (16, -128), (32, 3)):
-        op = make_op(Shape("CONV_2D", 5, 6, channels, 4, (3, 3)), rng)
+    windows = ((3, 3), (3, 1), (1, 3))
+    loops = ((4, -128), (8, 3), (16, -128), (32, 3))
+    for kernel, (channels, zero_point) in itertools.product(windows, loops):
+        op = make_op(Shape("CONV_2D", 5, 6, channels, 4, kernel), rng)
         yield replace(op, outputs=(replace(op.output, quant=replace(op.output.quant, zero_point=(zero_point,))),))
 
 
 def layers_of_int16() -> Iterator[Op]:
     """For weights of int16: pointwise layers of four, eight and more channels, on a step line, whole and in a batch; a
-    dense layer with rests of inputs and outputs; depthwise ones of both strides."""
+    dense layer with rests of inputs and outputs; depthwise ones of both strides, and along rows in both forms."""
     rng = np.random.default_rng(7)
     pointwise = (Shape("CONV_2D", 3, 5, channels, 6, batch=batch) for channels, batch in ((4, 1), (8, 1), (8, 2)))
     strides = ((1, 1), (2, 2))
@@ -250,6 +253,9 @@ def layers_of_int16() -> Iterator[Op]:
     for shape in (*pointwise, Shape("CONV_2D", 3, 5, 12, 7), Shape("FULLY_CONNECTED", 1, 1, 37, 9), *depthwise):
         op = make_op(shape, rng)
         yield replace(op, outputs=(replace(op.output, quant=replace(op.output.quant, zero_point=(-128,))),))
+    op = make_op(Shape("DEPTHWISE_CONV_2D", 2, 9, 6, 6, (1, 4)), rng)
+    for zero_point in (-128, 3):
+        yield replace(op, outputs=(replace(op.output, quant=replace(op.output.quant, zero_point=(zero_point,))),))
 
 
 def layers_by_four() -> Iterator[Op]:

@@ -5,7 +5,7 @@ layers, sums and means."""
 from __future__ import annotations
 
 from hypothesis import strategies as st
-from random_graphs import UNARY, Sketch, Value
+from random_graphs import UNARY, Sketch, Value, of_two
 
 #: of two images; PRELU of int8 is no part of loops, and stands between them
 _INTEGERS = ("ADD", "ADD", "SUB", "MUL", "MUL", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE")
@@ -79,9 +79,8 @@ def _step(draw, sketch: Sketch, inner: list[Value]) -> Value:
 
 
 def _of_two(draw, x: Value, other: Value) -> str:
-    """An operator of two such inputs: squares of large scales would overflow, which a rule refuses."""
-    kind = draw(st.sampled_from(_BINARY[x.dtype]))
-    return "MAXIMUM" if kind == "SQUARED_DIFFERENCE" and max(x.scale, other.scale) > 1 else kind
+    """An operator of two such inputs."""
+    return of_two(draw(st.sampled_from(_BINARY[x.dtype])), x, other)
 
 
 def halves(draw, sketch: Sketch, x: Value) -> Value:

@@ -332,6 +332,11 @@ _RESULTS = {"LOGISTIC": (1 / 256, -128), "TANH": (1 / 128, 0)}
 BINARY = ("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE", "PRELU")
 
 
+def of_two(kind: str, x: Value, other: Value) -> str:
+    """That kind of operator, or another one where squares of such large scales would overflow, which a rule refuses."""
+    return "MAXIMUM" if kind == "SQUARED_DIFFERENCE" and max(x.scale, other.scale) > 1 else kind
+
+
 def _dims(shape, kernel, stride, padding, dilation) -> tuple[int, int]:
     result = []
     for dim, k, s, d in zip(shape[1:3], kernel, stride, dilation, strict=True):
@@ -414,8 +419,8 @@ def draw_layer(draw, sketch: Sketch, x: Value, older: list[Value]) -> Value:
         first = draw(st.sampled_from(("MUL", "MUL", *BINARY)))
         return sketch.scale_channels(sketch.scale_channels(x, first), "ADD")
     if kind == "residual":
-        joined = draw(st.sampled_from(("ADD", "ADD", *BINARY)))
-        return sketch.add(x, draw(st.sampled_from(twins)), activation, joined)
+        joined, other = draw(st.sampled_from(("ADD", "ADD", *BINARY))), draw(st.sampled_from(twins))
+        return sketch.add(x, other, activation, of_two(joined, x, other))
     if kind == "unary":
         return sketch.unary(x, draw(st.sampled_from(UNARY)))
     if kind == "swish":

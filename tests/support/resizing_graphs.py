@@ -76,28 +76,30 @@ def _layer(draw, sketch: Sketch, x: Value) -> Value:
     return sketch.conv(x, draw(st.integers(1, 4)), kernel, stride, padding, activation=draw(ACTIVATIONS))
 
 
-def longest_groups(graph: Graph, context: Context) -> list[list[Op]]:
-    """The partition in which every group takes operators as long as that is legal."""
+def longest_groups(graph: Graph, context: Context, longest: int) -> list[list[Op]]:
+    """The partition in which every group takes operators as long as that is legal, and so many at most."""
     legality, groups = Legality(graph, context), [[]]
     for op in graph.ops:
         if is_alias(op):
             continue
-        if groups[-1] and legality.refusal([*groups[-1], op]):
+        if groups[-1] and (len(groups[-1]) == longest or legality.refusal([*groups[-1], op])):
             groups.append([])
         groups[-1].append(op)
     return groups
 
 
 def longest_plans(
-    data: Sequence[bytes], slide: bool = True, target: str = "host", stack: bool = False, **options
-) -> list[Plan]:
-    """Plans of models in their longest groups, whose rings may slide or stay, or lie in a stack."""
-    context, plans = Context(load_target(target), step=options.get("step", False)), []
+    data: Sequence[bytes], slide: bool = True, target: str = "host", stack: bool = False, growing: bool = False,
+    longest: int = 1000, lean: bool = False, **options,
+) -> list[Plan]:  # fmt: skip
+    """Plans of models in their longest groups (of so many operators at most), whose rings may slide or stay, or lie in
+    a stack, which an output may be the lowest of (`growing`); with kernels of the least scratch where `lean`."""
+    context, plans = Context(load_target(target), step=options.get("step", False), lean=lean), []
     for model in data:
         graph = read_tflite("model.tflite", model)
         fed = feed_rows(graph) if options.get("feed_rows") else graph
-        groups = longest_groups(fed, context)
+        groups = longest_groups(fed, context, longest)
         every = frozenset(range(len(groups)))
-        rings = RingModes(frozenset() if slide else every, every if stack else frozenset())
+        rings = RingModes(*(every if all_ else frozenset() for all_ in (not slide, stack, growing)))
         plans.append(plan_groups(graph, fed, groups, context, Options("net", **options), rings))
     return plans

@@ -24,6 +24,18 @@ def residual(side: int = 20, blocks: int = 2) -> bytes:
     return sketch.build([x], [sketch.mean(y)])
 
 
+def inverted(side: int = 14, seed: int = 4, taps: tuple[int, int] = (5, 5)) -> bytes:
+    """Inverted residuals, one of which halves the image's sides, with depthwise windows of so many taps."""
+    sketch = Sketch(seed)
+    image = sketch.value((1, side, side, 3))
+    y = x = sketch.conv(image, 8, (3, 3), (2, 2))
+    for stride in (1, 2, 1):
+        y = sketch.depthwise(sketch.conv(x, 24, (1, 1)), taps, (stride, stride))
+        y = sketch.conv(y, 8, (1, 1))
+        x = sketch.add(x, y) if stride == 1 else y
+    return sketch.build([image], [sketch.conv(x, 12, (1, 1))])
+
+
 def stacked(data: bytes, **options) -> Plan:
     """In the longest groups, rings in a stack."""
     (plan,) = longest_plans([data], stack=True, **options)

@@ -14,7 +14,7 @@ import pytest
 from attention_cases import products, rows_of_layers
 from cases import NAMED
 from cases.common import random_data
-from compiler_modules import layers_of_fours, layers_of_int4
+from compiler_modules import layers_by_two, layers_of_fours, layers_of_int4, layers_of_int16
 from compressed_cases import compressed_layers
 from computed_memory_models import MEMORY
 from conv_cases import FAMILIES as CONV_FAMILIES
@@ -156,12 +156,18 @@ def test_kernels_ask_for_the_scratch_of_their_contract(target: str) -> None:
     asked = set()
     cases = (op for named in (NAMED, layer_cases.NAMED) for ops in named.values() for op in ops.values())
     ops = [*cases, *convolutions(25), *layers_of_int4(), *layers_of_uint8(), *compressed_layers(), *of_attention()]
-    ops += [*layers_of_fours(zero_point=3), *(layers() if load_target(target).dsp else [])]
+    ops += [
+        *layers_of_int16(),
+        *layers_by_two(),
+        *layers_of_fours(zero_point=3),
+        *(layers() if load_target(target).dsp else []),
+    ]
     computed = [*computed_layer_models.MODELS.values(), *(make() for make in MEMORY.values())]
     ops += [op for data in computed for op in checked(read_tflite("m.tflite", data)).ops]
     core = load_target(target)
     contexts = [Context(core, optimize=optimize) for optimize in OPTIMIZE]
     contexts += [Context(core, weights=weights) for weights in ("winograd", "unpacked", "compressed")]
+    contexts += [Context(core, optimize="speed", weights="unpacked")]
     for context in contexts:
         for op in ops:
             for kernel in candidates(op, context):
@@ -174,7 +180,10 @@ def test_kernels_ask_for_the_scratch_of_their_contract(target: str) -> None:
     elsewhere |= set() if core.mve else {"tinyfuse_depthwise_columns_row_s8"}
     elsewhere |= {name for name in _SCRATCH if "_s4" in name and not (core.dsp and core.mve == ("mve" in name))}
     only_dsp = {"tinyfuse_winograd_rows_s8", "tinyfuse_conv_unpacked_row_s8", "tinyfuse_dense_unpacked_s8"}
-    only_dsp |= {f"tinyfuse_{of}_s8" for of in ("pointwise_narrow", "pointwise_unpacked", "depthwise_held_row")}
+    only_dsp |= {
+        f"tinyfuse_{of}_s8" for of in ("pointwise_narrow", "pointwise_unpacked", "depthwise_held_row", "depthwise_line")
+    }
+    only_dsp |= {"tinyfuse_winograd_down_rows_s8", "tinyfuse_winograd_along_row_s8"}
     only_dsp |= {"tinyfuse_pointwise_by_four_s8", "tinyfuse_conv_by_four_row_s8"}
     only_dsp |= {
         f"tinyfuse_{of}_s8" for of in ("pointwise_tables", "conv_packed_tables_row", "depthwise_3x3_tables_row")

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from plan_mutations import KINDS, Fault, faults
 from random_graphs import Sketch, networks
 from resizing_graphs import longest_plans, resizing_chains
+from resizing_graphs import longest_plans
 from stacked_networks import residual, stacked
 from stream_models import STREAM_MODELS
 
@@ -79,8 +80,14 @@ def in_a_stack() -> Plan:
     return stacked(residual(8, blocks=1))
 
 
+def on_an_output() -> Plan:
+    """The same on outputs that grow below them, one of which the next group reads."""
+    return longest_plans([residual(8, blocks=1)], stack=True, growing=True, longest=5)[0]
+
+
 MODELS = {
     "in a stack": in_a_stack,
+    "on an output": on_an_output,
     "sliding": sliding,
     "branches": branches,
     "fed": fed,

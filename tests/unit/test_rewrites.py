@@ -19,6 +19,7 @@ from tinyfuse.rewrite.drop_identities import drop_identities
 from tinyfuse.rewrite.fold_activation import fold_activation
 from tinyfuse.rewrite.fold_pad import fold_pad
 from tinyfuse.rewrite.intervals import channel_intervals
+from tinyfuse.rewrite.invariants import check_graph
 from tinyfuse.rewrite.prune_channels import prune_channels
 from tinyfuse.rewrite.share_results import share_results
 from tinyfuse.rewrite.split_global_pool import split_global_pool
@@ -145,6 +146,18 @@ def test_dead_channels_go(seed: int, padding: str) -> None:
     after = prune_channels(graph)
     assert macs(after) < macs(graph)
     assert_same(graph, after, runs=12)
+
+
+def test_a_pruned_dense_layer_keeps_the_scale_of_its_bias() -> None:
+    """Without one, the layer broke the rule that TFLM's own check of a bias is."""
+    sketch = Sketch(5, dead=0.6)
+    x = sketch.value((1, 6))
+    y = sketch.dense(x, 9)
+    sketch.results = 0.001, 0  # outputs so fine that the scale of a bias shows
+    graph = graph_of(sketch.build([x], [sketch.dense(y, 5)]))
+    after = prune_channels(graph)
+    assert graph.ops[0].output.shape != after.ops[0].output.shape
+    check_graph(after, "prune_channels")
 
 
 def test_live_channels_stay() -> None:

@@ -96,14 +96,16 @@ def group_slides(plan: Plan, group: Group) -> bool:
 def ring_modes(plan: Plan) -> RingModes:
     """How the rings of a plan's groups lie."""
     fixed = frozenset(group.index for group in plan.groups if not group_slides(plan, group))
-    return RingModes(fixed, frozenset(group.index for group in plan.groups if group.stack))
+    stacked = frozenset(group.index for group in plan.groups if group.stack)
+    return RingModes(fixed, stacked, frozenset(group.index for group in plan.groups if group.growing))
 
 
 def group_stream(plan: Plan, group: Group) -> Stream | None:
     """The loop over rows of a group, None where it is one whole call."""
     if not group.stages[0].by_row:
         return None
-    return Stream(group.stages, frozenset(group.outputs), group_slides(plan, group), bool(group.stack))
+    slides, stacked = group_slides(plan, group), bool(group.stack)
+    return Stream(group.stages, frozenset(group.outputs), slides, stacked, group.growing)
 
 
 def known_total(instructions: list[float | None]) -> int | None:

@@ -184,8 +184,8 @@ class _Writer(Printer):
                 f"/* {comment(f'{quoted(tensor.name)} {type_text(tensor)}')}{rows} */"
             )
         if self.stack:
-            offset = self.plan.offset(self.group.stack[0].tensor)
-            self.print_line(f"uint8_t *const {STACK} = {self.arena.at(offset, 'arena')};")
+            place = self.arena.at(self.plan.stack_offset(self.group), "arena")
+            self.print_line(f"uint8_t *const {STACK} = {place};")
         for scratch, stage in zip(self.group.scratch, self.group.stages, strict=True):
             if scratch and not self.stack:
                 place = self.arena.at(self.plan.placement.offsets[scratch], "arena")
@@ -244,8 +244,9 @@ class _Writer(Printer):
         for tensor in stage.op.activations:
             if tensor in self.first:
                 self._slide(tensor, self._written_over(stage) is tensor)
-        if stage.op.output in self.stack and self.loop.leaves_rows_out(stage.op.output):
-            self._slide(stage.op.output)  # of rows that nobody reads none stays
+        output = stage.op.output
+        if output in self.stack and output is not self.group.growing and self.loop.leaves_rows_out(output):
+            self._slide(output)  # of rows that nobody reads none stays
         if stage.pieces > 1:
             self.depth -= 1
             self.print_line("}")
@@ -285,6 +286,8 @@ class _Writer(Printer):
         self._piece_number()
         self.print_line()
         self._check_cursor()
+        if fed and self._leaves:
+            self.print_line(f"const int unfinished = {self._unfinished};")
         once = "once: " if self.cursor else "in each iteration "
         self.print_line(f"/* {once}the stage nearest to the end that has its inputs, and whose row is")
         self.print_line("   lacking, makes one row */")
@@ -304,15 +307,35 @@ class _Writer(Printer):
         self.depth -= 1
         if fed:
             self.print_line("}")
+            self._leave(f"unfinished && !({self._unfinished})")
             for s, stage in enumerate(self.group.stages[1:]):
                 self.print_line(f"made[{s}] = ({self._counter_type()}){self.rows[stage.op.output]};")
             return
-        left = " || ".join(f"{self.rows[t]} < {height(t)}" for t in self.group.outputs)
         if self.cursor:
             self.print_line("} while (0);")
-            self._end_of_step(left)
+            self._leave(f"!({self._unfinished})")
+            self._end_of_step(self._unfinished)
         else:
-            self.print_line(f"}} while ({left});")
+            self.print_line(f"}} while ({self._unfinished});")
+            self.print_lines(self._leaves)
+
+    @property
+    def _unfinished(self) -> str:
+        """C for whether an output lacks rows."""
+        return " || ".join(f"{self.rows[t]} < {height(t)}" for t in self.group.outputs)
+
+    @property
+    def _leaves(self) -> list[str]:
+        """The statement that moves an output from below a stack to its place, where that is another one."""
+        output = self.group.growing
+        up = 0 if output is None else self.plan.offset(output) - self.plan.stack_offset(self.group)
+        if output is None or not up:
+            return []
+        return [self.stack.leave(output, self.arena.at(self.plan.offset(output), "arena"), up > 0)]
+
+    def _leave(self, finished: str) -> None:
+        if self._leaves:
+            self.print_lines([f"if ({finished}) {{", *(f"    {line}" for line in self._leaves), "}"])
 
     def _check_cursor(self) -> None:
         if self.cursor:

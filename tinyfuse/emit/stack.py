@@ -14,7 +14,8 @@ STACK, AT, TAKEN = "stack", "at", "taken"
 
 class StackWriter:
     """The expressions and statements for the stack of a group, which may have none. `rows` and `first`: the C variables
-    that count the rows made of each tensor, and that say with which row its ring begins."""
+    that count the rows made of each tensor, and that say with which row its ring begins; an output, the lowest, has no
+    such one."""
 
     def __init__(self, group: Group, rows: Mapping[Tensor, str], first: Mapping[Tensor, str]):
         self._rings, self._rows, self._first = group.stack, rows, first
@@ -40,7 +41,8 @@ class StackWriter:
         lines, end = [f"int32_t {AT}[{len(self._rings) + 1}];"], "0"
         for i, ring in enumerate(self._rings):
             lines.append(f"{AT}[{i}] = {end};")
-            held = f"({self._rows[ring.tensor]} - {self._first[ring.tensor]})"
+            rows = self._rows[ring.tensor]
+            held = f"({rows} - {self._first[ring.tensor]})" if ring.tensor in self._first else rows
             end = f"{AT}[{i}] + {held} * {row_bytes(ring.tensor)}"
         return [*lines, f"{AT}[{len(self._rings)}] = {end};"]
 
@@ -61,6 +63,11 @@ class StackWriter:
             f"const int32_t {TAKEN} = {needed} > {self._first[source]} ? {taken} : 0;",
             f"tinyfuse_stack_open({self._stack}, {above}, {size} - {TAKEN});",
         ]
+
+    def leave(self, tensor: Tensor, place: str, up: bool) -> str:
+        """The statement that moves an output from below all rings, which are empty, to its place, which is further `up`
+        or further down."""
+        return f"tinyfuse_move_{'up' if up else 'down'}({place}, {STACK}, {tensor.bytes});"
 
     def drop(self, tensor: Tensor, needed: str, taken: bool) -> str:
         """The statement after which a ring has no more rows than are needed, from row `needed` on."""

@@ -250,7 +250,7 @@ class AccessOrder:
         it, or a later one, still reads; at most `output`."""
         # the iterations while which something is still to be read: not a buffered last one
         iterations = min(-(-source // self.read), -(-(source + self.behind) // self.read) - self.buffered)
-        # what is written less what is used up grows or shrinks evenly, but where the output, or the last iteration, ends
+        # what is written less what is used up grows or shrinks evenly, but where output or last iteration end
         full = output // self.written
         distances = (
             min((iteration + 1) * self.written, output) - (iteration + self.buffered) * self.read + self.behind

@@ -147,7 +147,7 @@ OF_LOOKING_UP = ("looked_up_groups", "looked_up_words", "looked_up_vectors", "st
 LOOKED_UP = (*OF_LOOKING_UP, "strip_pixels")
 
 #: what tables of outputs add to the counts of a kernel
-OF_TABLES = ("table_outputs", "table_pairs")
+OF_TABLES = ("table_outputs", "table_pairs", "bent_outputs")
 
 
 def looked_up_counts(plain: Counts, op: Op, by_row: bool, strip: int, step: int = 4, rows: int = 1) -> Counts:
@@ -241,17 +241,29 @@ def winograd_counts(op: Op, by_row: bool) -> Counts:
     words = op.input.shape[3] // 4
     calls = round_up(out_h, 2)
     blocks, pairs = calls * round_up(out_w, 4), out_c // 2
+    return {
+        **_block_counts(calls, blocks, pairs, words),
+        "edge_words": 2 * calls * words,
+        "clamped_outputs": _clamped(op),
+    }
+
+
+def winograd_line_counts(op: Op, calls: int, blocks: int) -> Counts:
+    """Of a 3x1 or 1x3 convolution by tiles of two outputs, two of them a block."""
+    found = _block_counts(calls, blocks, op.output.shape[3] // 2, op.input.shape[3] // 4)
+    return {**found, "clamped_outputs": _clamped(op)}
+
+
+def _block_counts(calls: int, blocks: int, pairs: int, words: int) -> Counts:
     # positions are summed in turns of so many steps, four steps alone without a loop
     turn = 4 if words % 4 == 0 else 2 if words % 2 == 0 else 1
     return {
         "calls": calls,
         "blocks": blocks,
         "block_words": blocks * words,
-        "edge_words": 2 * calls * words,
         "block_pairs": blocks * pairs,
         "block_pair_words": blocks * pairs * words,
         "block_pair_turns": blocks * pairs * (words // turn) * (words != 4),
-        "clamped_outputs": _clamped(op),
     }
 
 

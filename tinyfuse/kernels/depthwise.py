@@ -8,6 +8,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Kernel, Statement, proven
+from tinyfuse.kernels.bent_line import BentLine
 from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.convolution_counts import byte_window_counts, depthwise_counts
 from tinyfuse.kernels.counts import Counts
@@ -32,6 +33,9 @@ class DepthwiseRow(Kernel):
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return pace_of_columns(op)
 
+    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return self.access_orders(op) or pace_of_pixels(op)
+
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return plain_weights(op), general_channels(op)
 
@@ -47,21 +51,21 @@ def on_step_line(op: Op) -> int:
     return int(step_line(op) is not None)
 
 
-def layer_weights(op: Op, line: StepLine | None = None) -> Array:
+def layer_weights(op: Op, line: StepLine | BentLine | None = None) -> Array:
     """int8 [channels, taps], in the form that `on_step_line` says, or along another line."""
     found = line or step_line(op)
     return found.weights if found is not None else proven(bounded(op)).weights
 
 
-def channels_constant(op: Op, line: StepLine | None = None) -> Constant:
-    """Biases and multipliers of the step lines of each group of four channels, or tinyfuse_requant of each
+def channels_constant(op: Op, line: StepLine | BentLine | None = None) -> Constant:
+    """Biases and multipliers (and bends) of the lines of each group of four channels, or tinyfuse_requant of each
     channel. `line`: as of `layer_weights`."""
     found = line or step_line(op)
     if found is None:
         return Constant("channels", proven(bounded(op)).channels, "tinyfuse_requant")
     channels = found.channels()
     fours = [
-        np.concatenate([channels[field][start : start + 4] for field in ("bias", "multiplier")])
+        np.concatenate([channels[field][start : start + 4] for field in proven(channels.dtype.names)])
         for start in quad_starts(len(channels))
     ]
     return Constant("channels", np.concatenate(fours), "int32_t")
@@ -78,6 +82,14 @@ def pace_of_columns(op: Op) -> dict[int, AccessOrder]:
     g = geometry(op)
     plain = (g.kernel_w, g.stride_w, g.pad_left) == (1, 1, 0)
     return {0: AccessOrder(1, 1)} if plain and (g.in_w, g.in_c) == (g.out_w, g.out_c) else {}
+
+
+def pace_of_pixels(op: Op) -> dict[int, AccessOrder]:
+    """Where a call for a row computes pixel after pixel, each of which it reads until it has written it."""
+    g = geometry(op)
+    if -(-g.in_w // g.stride_w) < g.out_w:
+        return {}
+    return {0: AccessOrder(g.stride_w * g.in_c, g.out_c, buffered=False, behind=max(0, g.pad_left) * g.in_c)}
 
 
 def taps_scratch(op: Op) -> int:
@@ -128,6 +140,9 @@ class PackedDepthwiseRow(Kernel):
         # the last four of an uneven count of channels are read again
         return pace_of_columns(op) if op.output.shape[3] % 4 == 0 else {}
 
+    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return self.access_orders(op) or pace_of_pixels(op)
+
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return Constant("weights", packed_taps(layer_weights(op)), "int8_t"), channels_constant(op)
 
@@ -169,7 +184,7 @@ class Depthwise3x3Row(Kernel):
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return self.along(op, None)
 
-    def along(self, op: Op, line: StepLine | None) -> tuple[Constant, ...]:
+    def along(self, op: Op, line: StepLine | BentLine | None) -> tuple[Constant, ...]:
         """The constants along a line, or in the form that the layer has by itself."""
         columns = layer_weights(op, line).reshape(-1, 3, 3).transpose(2, 1, 0)  # [column, row, channel]
         groups = []

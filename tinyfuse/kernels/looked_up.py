@@ -27,16 +27,18 @@ from tinyfuse.kernels.base import (
     Statement,
     proven,
 )
+from tinyfuse.kernels.bent_line import BentLine, bent_line
 from tinyfuse.kernels.conv import MatmulKernel
 from tinyfuse.kernels.counts import Counts
-from tinyfuse.kernels.depthwise import Depthwise3x3Row, on_step_line
-from tinyfuse.kernels.matmul import Matmul, form_name, matmul_constants, matmul_layer, on_line
+from tinyfuse.kernels.depthwise import Depthwise3x3Row
+from tinyfuse.kernels.matmul import Matmul, form_name, matmul_constants, matmul_layer, on_bent_line, on_line
 from tinyfuse.kernels.step_line import StepLine, line_to_tables
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.looked_up import LookedUp
+from tinyfuse.ops.table import MOST_CHANNEL_BYTES
 
-#: where a table that begins with the result of -128 has that of 0
-_MIDDLE = 128
+#: the forms of runtime_c/tinyfuse_depthwise_3x3.h, by what TINYFUSE_QUAD_ stands in front of
+_QUADS = ("BOUNDED", "STEP_LINE", "BENT", "BENT_WIDE")
 
 
 class _LookedUp(Kernel):
@@ -65,14 +67,23 @@ class _LookedUp(Kernel):
         return self._plain.row_access_orders(_layer(op))
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return *self.of_layer(op, context), Constant("tables", _from_least(op), "int8_t", align=1)
+        return *self.of_layer(op, context), Constant("tables", self._tables(op, context), "int8_t", align=1)
+
+    def _tables(self, op: Op, context: Context) -> Array:
+        """int8 [results] or [out_c, results]: those of what the layer's form gives, the least first."""
+        bent = self.bent(op, context)
+        return _from_least(op) if bent is None else bent.tables
+
+    @abstractmethod
+    def bent(self, op: Op, context: Context) -> BentLine | None:
+        """The layer's bent lines, if it is computed along them."""
 
     @abstractmethod
     def of_layer(self, op: Op, context: Context) -> tuple[Constant, ...]:
         """The layer's constants."""
 
     @abstractmethod
-    def form(self, op: Op, context: Context) -> str | int:
+    def form(self, op: Op, context: Context) -> str:
         """The C's last argument."""
 
     def scratch(self, op: Op, context: Context) -> int:
@@ -82,12 +93,15 @@ class _LookedUp(Kernel):
         return self._plain.division(_layer(op), by_row, context)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return {**self._plain.counts(_layer(op), by_row), "table_outputs": op.output.elements}
+        bent = op.output.elements if _line(op) is None and _bent_line(op) is not None else 0
+        return {**self._plain.counts(_layer(op), by_row), "table_outputs": op.output.elements, "bent_outputs": bent}
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         """That of the layer, with tables, and in their form."""
         *lets, call = self._plain.call(_layer(op), site, context)
-        more = (f"{site.constant('tables')} + {_MIDDLE}", 256 if _from_least(op).ndim > 1 else 0)
+        tables = self._tables(op, context)
+        each = tables.shape[-1]
+        more = (f"{site.constant('tables')} + {each // 2}", each if tables.ndim > 1 else 0)
         return *lets, Call(self.name, (*_arguments(call)[:-1], *more, self.form(op, context)))
 
 
@@ -105,11 +119,14 @@ class LookedUpMatmul(_LookedUp):
     def of_layer(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return matmul_constants(matmul_of(op, context))
 
+    def bent(self, op: Op, context: Context) -> BentLine | None:
+        return _bent_line(op) if "BENT" in matmul_of(op, context).form else None
+
     def form(self, op: Op, context: Context) -> str:
         return matmul_of(op, context).form
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return f"{form_name(self.form(op, context))}, blocks of {self._block(_layer(op), context)}"
+        return f"{_costs_of(form_name(self.form(op, context)))}, blocks of {self._block(_layer(op), context)}"
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         counts = super().counts(op, by_row)
@@ -128,13 +145,27 @@ class LookedUpDepthwise(_LookedUp):
         self._along = plain.along
 
     def of_layer(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return self._along(_layer(op), _line(op))
+        return self._along(_layer(op), self.bent(op, context) or _line(op))
 
-    def form(self, op: Op, context: Context) -> int:
-        return int(_line(op) is not None) or on_step_line(_layer(op))
+    def bent(self, op: Op, context: Context) -> BentLine | None:
+        return None if _line(op) is not None else _bent_line(op)
+
+    def form(self, op: Op, context: Context) -> str:
+        return f"TINYFUSE_QUAD_{self._form(op, context)}"
+
+    def _form(self, op: Op, context: Context) -> str:
+        bent = self.bent(op, context)
+        if bent is not None:
+            return "BENT" if bent.bits == 8 else "BENT_WIDE"
+        return "STEP_LINE" if _line(op) is not None else "BOUNDED"
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return "step_line" if self.form(op, context) else "bounded"
+        return _costs_of(self._form(op, context).lower())
+
+
+def _costs_of(form: str) -> str:
+    """What a form has the costs of, but for its bends."""
+    return "step_line" if form.startswith("bent") else form
 
 
 def _layer(op: Op) -> Op:
@@ -149,14 +180,23 @@ def _arguments(call: Statement) -> tuple[Expr, ...]:
 
 def _from_least(op: Op) -> Array:
     """int8 [256] or [out_c, 256]: the results of -128 to 127."""
-    return np.roll(op.attributes_as(LookedUp).table.operand(1).values, _MIDDLE, axis=-1)
+    results = op.attributes_as(LookedUp).table.operand(1).values
+    return np.roll(results, 128, axis=-1)
 
 
 def matmul_of(op: Op, context: Context) -> Matmul:
     """The layer in the fastest form that is proven exact for its tables."""
-    return on_line(_layer(op), _line(op), context.target.dsp) or proven(matmul_layer(_layer(op), context))
+    on_one = on_line(_layer(op), _line(op), context.target.dsp) or on_bent_line(_layer(op), _bent_line(op))
+    return on_one or proven(matmul_layer(_layer(op), context))
 
 
 @lru_cache(maxsize=512)
 def _line(op: Op) -> StepLine | None:
     return line_to_tables(_layer(op), _from_least(op))
+
+
+@lru_cache(maxsize=512)
+def _bent_line(op: Op) -> BentLine | None:
+    """Where tables of more results don't take more than tables of channels may."""
+    found = bent_line(_layer(op), _from_least(op))
+    return found if found is not None and found.tables.nbytes <= MOST_CHANNEL_BYTES else None

@@ -9,6 +9,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import Constant, Context
+from tinyfuse.kernels.bent_line import BentLine
 from tinyfuse.kernels.packing import LANE_SUMS, bounded, channel_weights
 from tinyfuse.kernels.step_line import StepLine, step_line
 from tinyfuse.ops import FAMILIES
@@ -16,12 +17,18 @@ from tinyfuse.ops import FAMILIES
 #: forms of a layer, as enum tinyfuse_form names them
 WIDE, LANES, STEP_LINE = "TINYFUSE_WIDE", "TINYFUSE_LANES", "TINYFUSE_STEP_LINE"
 BYTES, BYTES_STEP_LINE = "TINYFUSE_BYTES", "TINYFUSE_BYTES_STEP_LINE"
+#: of those whose outputs are looked up
+BENT, BENT_WIDE, BENT_ONE = "TINYFUSE_BENT", "TINYFUSE_BENT_WIDE", "TINYFUSE_BENT_ONE"
+
+#: the type of a form's channels
+_CHANNELS = {STEP_LINE: "tinyfuse_step_line", BYTES_STEP_LINE: "tinyfuse_step_line"}
+_CHANNELS |= dict.fromkeys((BENT, BENT_WIDE, BENT_ONE), "tinyfuse_bent_line")
 
 
 @dataclass(frozen=True, eq=False)
 class Matmul:
-    """form; weights int8 [out_c, depth], two to a lane for LANES and LINE; channels tinyfuse_step_line [out_c] for the
-    forms on a step line, else tinyfuse_requant [out_c] in the bounded form."""
+    """form; weights int8 [out_c, depth], two to a lane for LANES and lines; channels tinyfuse_step_line or
+    tinyfuse_bent_line [out_c] for the forms on a line, else tinyfuse_requant [out_c] in the bounded form."""
 
     form: str
     weights: Array
@@ -29,8 +36,7 @@ class Matmul:
 
     @property
     def constant(self) -> Constant:
-        on_step_line = self.form in (STEP_LINE, BYTES_STEP_LINE)
-        return Constant("channels", self.channels, "tinyfuse_step_line" if on_step_line else "tinyfuse_requant")
+        return Constant("channels", self.channels, _CHANNELS.get(self.form, "tinyfuse_requant"))
 
 
 def form_name(form: str) -> str:
@@ -97,6 +103,18 @@ def on_line(op: Op, line: StepLine | None, dsp: bool) -> Matmul | None:
         return Matmul(BYTES_STEP_LINE, padded(op, line.weights), line.channels())
     lanes, extra = weights_in_lanes(padded(op, in_columns(op, line.weights)))
     return None if lanes is None else Matmul(STEP_LINE, lanes, line.channels(extra))
+
+
+def on_bent_line(op: Op, line: BentLine | None) -> Matmul | None:
+    """The layer along that line, on cores with the DSP extension; None where there is none, or where weights don't fit
+    lanes."""
+    if line is None:
+        return None
+    lanes, extra = weights_in_lanes(padded(op, in_columns(op, line.weights)))
+    if lanes is None:
+        return None
+    form = BENT if line.bits == 8 else BENT_WIDE
+    return Matmul(BENT_ONE if line.tables.ndim == 1 else form, lanes, line.channels(extra))
 
 
 def padded(op: Op, weights: Array) -> Array:

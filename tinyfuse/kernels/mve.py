@@ -13,7 +13,7 @@ from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.conv import input_pixels, of_pixels
 from tinyfuse.kernels.convolution_counts import runs_counts
 from tinyfuse.kernels.counts import Counts, round_up
-from tinyfuse.kernels.depthwise import pace_of_columns, taps_scratch
+from tinyfuse.kernels.depthwise import pace_of_columns, pace_of_pixels, taps_scratch
 from tinyfuse.kernels.fully_connected import of_channels
 from tinyfuse.kernels.mve_counts import sixteen_channels_counts, two_pixels_counts, two_windows_counts
 from tinyfuse.kernels.packing import (
@@ -234,6 +234,9 @@ class MveDepthwiseRow(Kernel):
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return pace_of_columns(op)
+
+    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return self.access_orders(op) or pace_of_pixels(op)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         weights = channel_weights(op)

@@ -62,6 +62,7 @@ from tinyfuse.kernels.depthwise import Depthwise3x3Row, DepthwiseRow, PackedDept
 from tinyfuse.kernels.depthwise_columns import ColumnsDepthwiseRow, FewerColumnsDepthwiseRow
 from tinyfuse.kernels.depthwise_held import HeldDepthwiseRow
 from tinyfuse.kernels.depthwise_line import LineDepthwise
+from tinyfuse.kernels.depthwise_lines import DepthwiseAlongRow, DepthwiseColumns
 from tinyfuse.kernels.detection import DetectionKernel
 from tinyfuse.kernels.division import floored, int8_quotients
 from tinyfuse.kernels.each_image import EachImage
@@ -165,7 +166,7 @@ from tinyfuse.kernels.unary import (
 from tinyfuse.kernels.unpacked import UnpackedConvRow, UnpackedPointwise, UnpackedPointwiseRow
 from tinyfuse.kernels.unpacked_dense import UnpackedDense
 from tinyfuse.kernels.variables import AssignOnce, AssignVariable, ReadVariable, RingPush
-from tinyfuse.kernels.winograd import WinogradRows
+from tinyfuse.kernels.winograd import WinogradAlongRow, WinogradDownRow, WinogradRows
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.binary import add_multipliers, squared_difference_multipliers
 from tinyfuse.ops.cast import CASTS
@@ -302,7 +303,8 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
             NarrowPointwise(), UnpackedPointwise(), JoinedPointwise(), Pointwise(), PointwiseByFour(),
             PointwiseColumnWideRow(), PointwiseColumnRow(),
             NarrowPointwiseRow(), UnpackedPointwiseRow(), JoinedPointwiseRow(), PointwiseRow(), PointwiseByFourRow(),
-            WinogradRows(), UnpackedConvRow(), JoinedConvRow(), PackedConvRow(), ConvByFourRow(), ConvRow(),
+            WinogradRows(), WinogradDownRow(), WinogradAlongRow(),
+            UnpackedConvRow(), JoinedConvRow(), PackedConvRow(), ConvByFourRow(), ConvRow(),
             CmsisConvS4(), CmsisConv(),
         ),
         "int8 x int16": (PackedConvRowW16(), ConvRowW16()),
@@ -313,7 +315,8 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
         "int8": (
             *INT4_DEPTHWISE, *COMPRESSED_DEPTHWISE,
             FewerColumnsDepthwiseRow(), MveDepthwiseRow(), ColumnsDepthwiseRow(), LineDepthwise(),
-            HeldDepthwiseRow(), JoinedDepthwiseRow(), Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(),
+            HeldDepthwiseRow(), DepthwiseColumns(), DepthwiseAlongRow(), JoinedDepthwiseRow(), Depthwise3x3Row(),
+            PackedDepthwiseRow(), DepthwiseRow(),
             CmsisDepthwiseS4(), CmsisDepthwise(),
         ),
         "int16": (

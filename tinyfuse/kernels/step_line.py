@@ -76,7 +76,7 @@ def line_to_tables(op: Op, tables: Array | None) -> StepLine | None:
     if least is None or most is None or not zero_points_fit or low > high or (shifts > 0).any():
         return None
     outputs = np.arange(low + 1, high + 1)
-    steps = _steps(least, most, multipliers, shifts, zero_point, outputs)
+    steps = requantized_steps(least, most, multipliers, shifts, zero_point, outputs)
     weights, bias = channel_weights(op).copy(), folded_bias(op) * 256
     slopes = np.zeros(len(bias), np.int64)
     ideal = np.rint(multipliers * 2.0 ** (shifts - 31 + 24 + SHIFT)).astype(np.int64)
@@ -89,7 +89,8 @@ def line_to_tables(op: Op, tables: Array | None) -> StepLine | None:
     else:
         near = np.broadcast_to((np.diff(tables) != 0)[..., outputs + 127], used.shape)
         used = used & near
-    plain, offsets = _ideal_fits(steps, near, outputs - zero_point, ideal, least, most)
+    goals = _goals(outputs - zero_point)
+    plain, offsets = ideal_fits(steps, near, goals[None], ideal, least, most)
     for channel in range(len(bias)):
         if not used[channel].any():
             constant = low + int((steps[channel] <= least[channel]).sum())
@@ -101,7 +102,7 @@ def line_to_tables(op: Op, tables: Array | None) -> StepLine | None:
             offset, slopes[channel] = int(offsets[channel]), ideal[channel]
         else:
             at = near[channel]
-            found = _fit(steps[channel][at], outputs[at] - zero_point, int(ideal[channel]), *ends)
+            found = fit(steps[channel][at], goals[at], int(ideal[channel]), *ends)
             if found is None:
                 return None
             offset, slopes[channel] = found
@@ -111,7 +112,9 @@ def line_to_tables(op: Op, tables: Array | None) -> StepLine | None:
     return StepLine(weights, bias, slopes.astype(np.int32))
 
 
-def _steps(least: Array, most: Array, multipliers: Array, shifts: Array, zero_point: int, outputs: Array) -> Array:
+def requantized_steps(
+    least: Array, most: Array, multipliers: Array, shifts: Array, zero_point: int, outputs: Array
+) -> Array:
     """int64 [channels, outputs]: the least accumulator in least..most that gives at least each output
     (before the clamp); most + 1 where none does. Bisection, about what real numbers give first."""
     below = np.repeat(least[:, None] - 1, len(outputs), axis=1)
@@ -129,23 +132,26 @@ def _steps(least: Array, most: Array, multipliers: Array, shifts: Array, zero_po
     return reach
 
 
-def _ideal_fits(
-    steps: Array, near: Array, levels: Array, ideal: Array, least: Array, most: Array
-) -> tuple[Array, Array]:
-    """For all channels at once what `_fit` finds with the ideal slopes, which mostly do: bool [channels], whether that
-    is a line, and int64 [channels], its bias. steps, near [channels, levels]: as in `step_line`."""
-    goals = (levels << (32 + SHIFT)) - (1 << (31 + SHIFT))
-    first = -(-goals[None] // np.maximum(ideal, 1)[:, None]) - 256 * steps
+def _goals(levels: Array) -> Array:
+    """What a product must reach for each level."""
+    goals: Array = (levels << (32 + SHIFT)) - (1 << (31 + SHIFT))
+    return goals
+
+
+def ideal_fits(steps: Array, near: Array, goals: Array, ideal: Array, least: Array, most: Array) -> tuple[Array, Array]:
+    """For all channels at once what `fit` finds with the ideal slopes, which mostly do: bool [channels], whether that
+    is a line, and int64 [channels], its bias. steps, near [channels, levels]: as in `step_line`; goals
+    [channels or 1, levels]: as of `fit`."""
+    first = -(-goals // np.maximum(ideal, 1)[:, None]) - 256 * steps
     ends = np.iinfo(np.int64)
     low = np.where(near & (steps <= most[:, None]), first, ends.min).max(axis=1, initial=ends.min)
     high = np.where(near & (steps > least[:, None]), first, ends.max - 255).min(axis=1, initial=ends.max - 255) + 255
     return (low <= high) & (ideal > 0) & (ideal < 2**31), (low + high) // 2
 
 
-def _fit(steps: Array, levels: Array, ideal: int, least: int, most: int) -> tuple[int, int] | None:
-    """(bias in 256ths, multiplier) of a line that, over the accumulators least..most, reaches levels[i]
-    exactly from steps[i] on; from `least` on where that is a step, nowhere where it is most + 1."""
-    goals = (levels << (32 + SHIFT)) - (1 << (31 + SHIFT))
+def fit(steps: Array, goals: Array, ideal: int, least: int, most: int) -> tuple[int, int] | None:
+    """(bias in 256ths, multiplier) of a line that, over the accumulators least..most, reaches goals[i] (of a sum times
+    a multiplier) exactly from steps[i] on; from `least` on where that is a step, nowhere where it is most + 1."""
     every = _slopes(ideal, int(steps[-1] - steps[0]))
     for slopes in (every[:1], every[1:_NEAREST], every[_NEAREST:]):
         slopes = slopes[(slopes > 0) & (slopes < 2**31)]

@@ -16,6 +16,9 @@ from tinyfuse.ops.base import SAME_ROW, OpFamily, RowWindow
 TABLE_VALUES = np.arange(256, dtype=np.uint8).view(np.int8)
 TABLE_VALUES.setflags(write=False)
 
+#: bytes in flash of an operator's tables of channels
+MOST_CHANNEL_BYTES = 1 << 14
+
 
 @dataclass(frozen=True)
 class Table:

@@ -349,7 +349,10 @@ class _Player:
             before, made = done[s], makes(s)
 
             def oldest(tensor: Tensor) -> int:
-                """The first row of a ring that its readers still need, or its next row."""
+                """The first row of a ring that its readers still need, or its next row; of what leaves the group all
+                are."""
+                if tensor in group.outputs:
+                    return 0
                 waiting = [window(c, i).start for c, i in consumers[maker[tensor]] if not finished(c)]
                 return min([done[maker[tensor]], *waiting])
 
@@ -368,6 +371,10 @@ class _Player:
         for s, stage in enumerate(group.stages):
             if stage.op.output in group.outputs and not finished(s):
                 raise _fault(f"{stage.op}: rows missing")
+        if self.stack is not None and group.growing is not None:
+            moved, self.stack = self.stack.leave(group.growing), None
+            for row, found in enumerate(moved):
+                self.bytes[self._span(group.growing, row)] = found
 
     @staticmethod
     def _reads(stage: Stage) -> dict[Tensor, tuple[int, tuple[range, ...] | None]]:

@@ -70,8 +70,9 @@ class Storage:
 
 @dataclass(frozen=True)
 class StackedRing:
-    """The ring of `tensor` in a group's stack of rings. Of each row that is made for the ring below, the last `taken`
-    bytes are written over this ring's first row, where that call is the last one that needs it."""
+    """The ring of `tensor` in a group's stack of rings, or the output below them, all of whose rows stay. Of each row
+    that is made for the ring below, the last `taken` bytes are written over this ring's first row, where that call is
+    the last one that needs it."""
 
     tensor: Tensor
     taken: int = 0
@@ -85,7 +86,8 @@ class Group:
     scratch           per stage: the name of its scratch buffer, or None
     counters          of a group that is fed rows: the name of the buffer that keeps how many rows each
                       stage after the first has made, between calls; else None
-    stack             rings that lie one above the other in one buffer, bottom first; the stages' scratch on top of them
+    stack             rings that lie one above the other in one buffer, bottom first, the stages' scratch on top of them
+                      and below them an output, where one is `growing`
     early             stages that make a row when their readers lack it for the row after their next, if no other stage
                       needs what they read first for it
     """
@@ -104,6 +106,13 @@ class Group:
         """Bytes of one of the `counters`: 1, 2 or 4."""
         rows = max(stage.op.output.shape[1] for stage in self.stages)
         return 1 if rows < 1 << 8 else 2 if rows < 1 << 16 else 4
+
+    @property
+    def growing(self) -> Tensor | None:
+        """The output that is the lowest in its stack: its rows stay, and all above moves up for each. Once all outputs
+        are made it is moved to where it is stored."""
+        lowest = self.stack[0].tensor if self.stack else None
+        return lowest if lowest in self.outputs else None
 
     @property
     def ops(self) -> tuple[Op, ...]:
@@ -341,6 +350,10 @@ class Plan:
         """Byte offset of a tensor's memory from the arena's start."""
         storage = self.storage[tensor]
         return self.placement.offsets[storage.buffer] + storage.offset
+
+    def stack_offset(self, group: Group) -> int:
+        """The same of a group's stack, in which the last one is a ring."""
+        return self.offset(group.stack[-1].tensor)
 
 
 def subplans(op: Op) -> dict[int, Plan]:

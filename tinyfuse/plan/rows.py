@@ -40,10 +40,12 @@ def row_bytes(tensor: Tensor) -> int:
 @dataclass(frozen=True)
 class RingModes:
     """How the rings of a partition's groups lie, which are known by their numbers: in `fixed` ones none slides, in
-    `stacked` ones they lie one above the other (plan/stack.py); elsewhere those slide that hold fewer rows then."""
+    `stacked` ones they lie one above the other (plan/stack.py), in those that are `growing` too above an output;
+    elsewhere those slide that hold fewer rows then."""
 
     fixed: frozenset[int] = frozenset()
     stacked: frozenset[int] = frozenset()
+    growing: frozenset[int] = frozenset()
 
 
 USUAL_RINGS = RingModes()
@@ -69,17 +71,22 @@ def readers(stages: tuple[Stage, ...], tensor: Tensor) -> list[Reader]:
 
 class Stream:
     """A row group played through once. `kept` are the tensors that leave the group; `slide`: rings
-    may be windows that slide (`sliding`).
+    may be windows that slide (`sliding`); `stack`: they lie one above the other, where they can, on the output
+    `growing`, if there is one.
 
-    loop    what happens when, in numbers: its stages are the group's
-    rings   rows that the ring of each internal tensor must hold
-    stack   of the rings that lie one above the other, where they do
-    early   the stages that run early then
+    loop     what happens when, in numbers: its stages are the group's
+    rings    rows that the ring of each internal tensor must hold
+    stack    of the rings that lie one above the other, where they do
+    early    the stages that run early then
+    growing  the output that is the lowest in the stack, if any is
 
     Where a kernel wants a ring's rows in order, rings slide in any case.
     """
 
-    def __init__(self, stages: tuple[Stage, ...], kept: frozenset[Tensor], slide: bool = False, stack: bool = False):
+    def __init__(
+        self, stages: tuple[Stage, ...], kept: frozenset[Tensor], slide: bool = False, stack: bool = False,
+        growing: Tensor | None = None,
+    ):  # fmt: skip
         self.stages, self.kept = stages, kept
         makers = {stage.op.output: s for s, stage in enumerate(stages)}
         stack = stack and any(may_be_stacked(stage) and stage.op.output not in kept for stage in stages)
@@ -87,7 +94,9 @@ class Stream:
         self.loop = play(tuple(_stage_rows(stage, makers, kept, s in self.early) for s, stage in enumerate(stages)))
         self._slide = slide or bool(self.loop.in_order)
         self.rings = {stages[s].op.output: rows for s, rows in self.loop.rings.items()}
-        self.stack = RingStack(stages, self.loop) if stack else None
+        self.growing = growing if stack else None
+        lowest = None if self.growing is None else makers[self.growing]
+        self.stack = RingStack(stages, self.loop, lowest) if stack else None
 
     def with_slides(self) -> Stream:
         """The same loop with rings that may slide."""
@@ -96,9 +105,9 @@ class Stream:
         twin.__dict__.pop("live_sets", None)
         return twin
 
-    def stacked(self) -> Stream:
-        """The same stages with rings in a stack."""
-        return Stream(self.stages, self.kept, True, True)
+    def stacked(self, growing: Tensor | None = None) -> Stream:
+        """The same stages with rings in a stack, on the output `growing`."""
+        return Stream(self.stages, self.kept, True, True, growing)
 
     @property
     def events(self) -> int:
@@ -116,7 +125,7 @@ class Stream:
     @property
     def _sliding(self) -> frozenset[int]:
         sliding = self.loop.sliding if self._slide else frozenset()
-        return sliding | self.stack.members if self.stack else sliding
+        return (sliding | self.stack.members) & self.loop.rings.keys() if self.stack else sliding
 
     @property
     def slides(self) -> dict[int, tuple[int, int]]:
@@ -161,20 +170,27 @@ class Stream:
 
     @property
     def inner_bytes(self) -> int:
-        """The most bytes of rings and scratch that are alive at one moment."""
+        """The most bytes of rings and scratch that are alive at one moment, and of an output below a stack."""
         if self.stack:
-            return int((self.stack.bytes + self._beside_the_stack()).max())
+            return int(self.stacked_bytes.max())
         live_rows = self.loop.sliding_live_rows if self._slide else self.loop.inner_live_rows
         sizes = np.array([row_bytes(stage.op.output) for stage in self.stages])
         scratch = np.array([stage.scratch_bytes for stage in self.stages])
         return int((live_rows[:, 1:] @ sizes + scratch[live_rows[:, 0]]).max())
 
-    def _beside_the_stack(self) -> np.ndarray:
-        """Event by event, bytes of the rings that are in no stack."""
+    def most_beside(self, source: Tensor) -> int:
+        """The most bytes of the stack, of rings that are in none, and of `source`, a tensor from outside of which rows
+        that are used up lie below."""
+        dead = np.minimum(self.loop.oldest_needed(self._uses(source)), height(source)).astype(np.int64)
+        return int((self.stacked_bytes + source.bytes - dead * row_bytes(source)).max())
+
+    @cached_property
+    def stacked_bytes(self) -> np.ndarray:
+        """Event by event, bytes of the stack and of the rings that are in none."""
         assert self.stack is not None, "asked of one"
         played, rings = self.played, self.loop.rings.keys() - self.stack.members
         sizes = [row_bytes(stage.op.output) * (s in rings) for s, stage in enumerate(self.stages)]
-        found: np.ndarray = played[:, 1:] @ np.array(sizes, np.int64)
+        found: np.ndarray = self.stack.bytes + played[:, 1:] @ np.array(sizes, np.int64)
         return found
 
     def _uses(self, source: Tensor) -> list[tuple[int, RowWindow]]:

@@ -78,7 +78,7 @@ def _end(offsets: Mapping[str, int], buffers: Sequence[Buffer]) -> int:
 _SCRATCH_NAME = "the_scratch"
 
 #: functions whose call for row y makes row y + 1 as well, where there is one
-_TWO_ROWS = frozenset({"tinyfuse_winograd_rows_s8", "tinyfuse_conv_lut_rows_s8"})
+_TWO_ROWS = frozenset({"tinyfuse_winograd_rows_s8", "tinyfuse_winograd_down_rows_s8", "tinyfuse_conv_lut_rows_s8"})
 
 
 @lru_cache(maxsize=4096)
@@ -135,6 +135,11 @@ def _fours(count: int) -> int:
 def _of_winograd(p: _Fields, args: _Arguments) -> int:
     """65 * in_c bytes."""
     return int(65 * p["in_c"])
+
+
+def _of_winograd_line(p: _Fields, args: _Arguments) -> int:
+    """17 * in_c bytes."""
+    return int(17 * p["in_c"])
 
 
 def _input_bytes(form: object) -> int:
@@ -368,6 +373,13 @@ def _of_line(p: _Fields, args: _Arguments) -> int:
     return int(_fours(pixels) * POINTER_BYTES + ((p["out_w"] + 7) // 8 * 2 + 3) * 64 + padding)
 
 
+def _of_dw_line(p: _Fields, args: _Arguments) -> int:
+    """Records of 16 bytes, one for two of the pixels that blocks of four outputs see; as much for the outputs of each
+    block; four channels' words, four and two for each two taps, unless there is one block."""
+    blocks, steps = (p["out_n"] + 3) // 4, p["taps"] // 2 + 1
+    return int((3 * blocks + steps - 1) * 16 + (16 * (4 + 2 * steps) if blocks > 1 else 0))
+
+
 def _of_held(p: _Fields, args: _Arguments) -> int:
     """8 bytes of sums a pixel, and 8; of each kernel row and sixteen channels 16 bytes a pixel, and of two more."""
     passes = p["kernel_h"] * ((p["in_c"] + 15) // 16)
@@ -415,6 +427,8 @@ _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_conv_packed_tables_row_s8": lambda p, args: _of_packed_conv(p, (args[7], args[-1])),
     "tinyfuse_conv_row_s4": _of_packed_conv,
     "tinyfuse_winograd_rows_s8": _of_winograd,
+    "tinyfuse_winograd_down_rows_s8": _of_winograd_line,
+    "tinyfuse_winograd_along_row_s8": _of_winograd_line,
     "tinyfuse_pointwise_s8": _of_pointwise,
     "tinyfuse_pointwise_tables_s8": _of_pointwise,
     "tinyfuse_pointwise_buffered_mve_s8": lambda p, args: int(2 * p["depth"]),
@@ -454,6 +468,7 @@ _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_conv_pieces_mve_row_s8": _of_four_pieces,
     "tinyfuse_conv_held_mve_row_s8": _of_held,
     "tinyfuse_depthwise_line_mve_s8": _of_line,
+    "tinyfuse_depthwise_line_s8": _of_dw_line,
     "tinyfuse_depthwise_columns_row_s8": _of_columns,
     "tinyfuse_conv_lut_row_s8": _of_conv_lut,
     "tinyfuse_conv_lut_rows_s8": _of_conv_lut,

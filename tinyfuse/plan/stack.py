@@ -6,6 +6,10 @@ its ring's last row, for which all rings above move up; a row that is used up cl
 than the rows that are needed at the moment, whose most bytes no placement can fall below. The scratch of the stage that
 runs lies on top.
 
+An output of the group may be the lowest in it, of which every row stays: while its rows come, those of the rings go, so
+that the stack holds less at its fullest than the whole output and the fullest rings apart. In the end it is all that is
+left, and is moved to where the groups after this one read it, if that is elsewhere.
+
 Less still is needed where a row is written over one that is used up by the very call: the first row of the ring above,
 if the call reads that in an order that keeps in front of what it writes (`Kernel.row_access_orders`). A convolution's
 row lies there over the first row of its window, a sum over one of its terms. So rings that may be taken are laid above
@@ -38,17 +42,20 @@ class _Taking(NamedTuple):
 
 
 class RingStack:
-    """The stack of a group's rings.
+    """The stack of a group's rings, on the output of the stage `growing`, where there is one.
 
-    members  the stages whose rings are in it
+    members  the stages whose rings are in it, and that one
     rings    bottom first
     bytes    event by event what it holds, the scratch of the stage that runs among it
     """
 
-    def __init__(self, stages: Sequence[Stage], loop: Loop):
-        self._stages, self._loop, self._made = stages, loop, loop.made_before
-        self.members = frozenset(s for s in loop.rings if may_be_stacked(stages[s]))
-        self._oldest = {s: loop.oldest_kept(s) for s in self.members}
+    def __init__(self, stages: Sequence[Stage], loop: Loop, growing: int | None = None):
+        self._stages, self._loop, self._made, self._growing = stages, loop, loop.made_before, growing
+        rings = [s for s in loop.rings if may_be_stacked(stages[s])]
+        self.members = frozenset(rings if growing is None else [*rings, growing])
+        self._oldest = {s: loop.oldest_kept(s) for s in rings}
+        if growing is not None:
+            self._oldest[growing] = np.zeros(len(loop.order), np.int32)
         self._before = {s: self._made[s] - self._oldest[s] for s in self.members}  # rows of its ring before each event
         held = np.zeros(len(loop.order), np.int64)
         for s in self.members:
@@ -64,7 +71,8 @@ class RingStack:
 
     def _chosen(self, held: np.ndarray) -> dict[int, _Taking]:
         """By the stage below: such that each ring takes one, and is taken by one; first where most is `held`."""
-        every = (self._taking(below, above) for below in sorted(self.members) for above in sorted(self.members))
+        rings = sorted(self.members - {self._growing})
+        every = (self._taking(below, above) for below in sorted(self.members) for above in rings)
         found = [taking for taking in every if taking is not None]
         chosen: dict[int, _Taking] = {}
         for taking in sorted(found, key=lambda taking: -int(held[taking.events].max())):
@@ -75,7 +83,7 @@ class RingStack:
     def _upwards(self) -> Iterator[int]:
         """The members from the bottom up."""
         above = {taking.above for taking in self._takings.values()}
-        for s in sorted(self.members - above, reverse=True):
+        for s in sorted(self.members - above, key=lambda s: (s == self._growing, s), reverse=True):
             at: int | None = s
             while at is not None:
                 yield at
@@ -112,7 +120,7 @@ class RingStack:
                 settled = np.isin(events, self._takings[s].events)
             looks, moved, above = 0, 0, np.zeros(len(events), np.int64)
             for m in reversed(self._order):
-                if any(tensor is self._stages[m].op.output for tensor in stage.op.inputs):
+                if m != self._growing and any(tensor is self._stages[m].op.output for tensor in stage.op.inputs):
                     looks += len(events)
                     left = np.append(self._oldest[m][1:], NEVER)[events]
                     drops = left > self._oldest[m][events]

@@ -1,7 +1,7 @@
 """The checker's own account of a stack of rings: which rows each ring holds, and where they lie.
 
 It is told what happens, not how the plan lays rows out: a ring's rows follow each other from the end of the ring below
-on. What was where before moves with its ring.
+on. What was where before moves with its ring. The lowest may be an output of the group: of it every row stays.
 """
 
 from __future__ import annotations
@@ -23,9 +23,13 @@ class StackPlayer:
 
     def __init__(self, plan: Plan, group: Group, memory: np.ndarray, sizes: dict[str, int]):
         self._rings = group.stack
-        name = plan.storage[group.stack[0].tensor].buffer
-        for storage in (plan.storage[ring.tensor] for ring in group.stack):
-            if storage.buffer != name or storage.offset or not storage.slides:
+        name = plan.storage[group.stack[-1].tensor].buffer
+        for i, ring in enumerate(group.stack):
+            storage = plan.storage[ring.tensor]
+            if ring.tensor in group.outputs:
+                if i or ring.taken or storage.slides:
+                    raise _fault(f"group {group.index}: its stack moves {ring.tensor}, which leaves it")
+            elif storage.buffer != name or storage.offset or not storage.slides:
                 raise _fault(f"group {group.index}: a ring of its stack lies elsewhere, or stays")
         self.start, self.size, self._memory = plan.placement.offsets[name], sizes[name], memory
         if self.start % STACK_ALIGN:
@@ -67,6 +71,12 @@ class StackPlayer:
     def loses(self, tensor: Tensor, oldest: int) -> bool:
         """Whether rows leave a ring where those from the `oldest` on are needed."""
         return oldest > self._first[tensor]
+
+    def leave(self, tensor: Tensor) -> list[np.ndarray]:
+        """What the rows of an output carry, none of which is there any more."""
+        rows = [self._memory[self.span(tensor, row)].copy() for row in range(self._made[tensor])]
+        self._memory[self.start : self._end()] = _GAP
+        return rows
 
     def may_take(self, tensor: Tensor, source: Tensor) -> bool:
         """Whether the plan has rows of a tensor written over the first ones of a source."""

@@ -171,10 +171,15 @@ def _constant(tensor: Tensor, data: Array, quant: Quant | None = None) -> Tensor
 
 
 def _bias(op: Op, values: Array) -> Tensor:
+    """At the old one's scale, by which a layer's rules know a bias; of a new one, that of the sums. Scales of channels
+    are no rule's."""
     data = values.astype(np.int32)
-    old = op.optional(2)
-    name = f"{op.output.name} (bias)" if old is None else old.name
-    return Tensor(name, data.shape, "int32", None, data)
+    old, weights = op.optional(2), op.operand(1)
+    if old is None:
+        scale = None if weights.quantization.per_channel else Quant((op.input.scale * weights.scale,), (0,))
+        return Tensor(f"{op.output.name} (bias)", data.shape, "int32", scale, data)
+    scale = None if old.quant is None or old.quant.per_channel else old.quant
+    return Tensor(old.name, data.shape, "int32", scale, data)
 
 
 def _channels_of(quant: Quant, keep: Array) -> Quant:

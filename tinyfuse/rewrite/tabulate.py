@@ -23,7 +23,7 @@ import numpy as np
 
 from tinyfuse.ir import ITEM_BYTES, Array, Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.table import TABLE_VALUES, Table
+from tinyfuse.ops.table import MOST_CHANNEL_BYTES, TABLE_VALUES, Table
 from tinyfuse.ops.unary import UnaryOperator
 
 #: what a table may give; an int8 value has two bytes in a table of int16
@@ -32,8 +32,8 @@ RESULTS = ("int8", "int16")
 #: a single operator becomes a table where it has at least as many elements as the table
 FEWEST_ELEMENTS = 256
 
-#: bytes in flash of an operator's tables of channels, and of all such tables of a model
-MOST_CHANNEL_BYTES, MOST_BYTES_IN_ALL = 1 << 14, 1 << 16
+#: bytes in flash of all tables of channels of a model
+MOST_BYTES_IN_ALL = 1 << 16
 
 #: such bytes that an element of an operator which goes is worth
 CHANNEL_BYTES_AN_ELEMENT = 4

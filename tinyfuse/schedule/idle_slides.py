@@ -13,14 +13,16 @@ MOST_SLIDE_TRIALS = 8
 
 
 def without_idle_slides(plan: Plan, builder: Builder) -> Plan:
-    """The plan, or one of no more RAM in which fewer groups have rings in a stack, or such that slide."""
+    """The plan, or one of no more RAM in which fewer groups have rings in a stack, or an output below them, or rings
+    that slide."""
     variant, groups = Variant(plan.graph, plan.context), [group.ops for group in plan.groups]
     rings = ring_modes(plan)
     for group in plan.groups[:MOST_SLIDE_TRIALS]:
         number = {group.index}
         for tried in (
-            RingModes(rings.fixed, rings.stacked - number),
-            RingModes(rings.fixed | number, rings.stacked - number),
+            RingModes(rings.fixed, rings.stacked, rings.growing - number),
+            RingModes(rings.fixed, rings.stacked - number, rings.growing - number),
+            RingModes(rings.fixed | number, rings.stacked - number, rings.growing - number),
         ):
             found = None if tried == rings else builder.plan_within(plan.arena_bytes, variant, groups, tried)
             if found is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import permutations
@@ -19,6 +19,7 @@ from tinyfuse.plan import FEED_STATE, FEED_STATE_BYTES, STACK_ALIGN, Group, Stag
 from tinyfuse.plan.liveness import Liveness
 from tinyfuse.plan.places import Places
 from tinyfuse.plan.rows import USUAL_RINGS, RingModes, Stream, height, row_bytes
+from tinyfuse.plan.stack import may_be_stacked
 from tinyfuse.schedule.select import row_kernel, whole_kernel
 
 #: the stages made so far: per context, by operator and whether it reads rings (None: alone in its group)
@@ -69,7 +70,11 @@ def lower(
     for index, ops in enumerate(partition):
         stages = make_stages(ops, context, memo)
         kept = frozenset(t for op in ops for t in op.outputs if places.root(t) in lifetimes)
-        stream = stream_of(stages, kept, context, index not in rings.fixed, index in rings.stacked)
+        growing = None
+        if index in rings.growing:
+            own = {t: buffers[whole_buffers[storage[t].buffer]] for t in kept if places.root(t) is t}
+            growing = growing_output(stages, {t for t, buffer in own.items() if buffer.first_step == index})
+        stream = stream_of(stages, kept, context, index not in rings.fixed, index in rings.stacked, growing)
         inner, scratch = _inner_buffers(index, stages, stream, names)
         for buffer, ring in inner:
             buffers.append(buffer)
@@ -79,8 +84,8 @@ def lower(
         group = _group(index, stages, kept, scratch)
         if stream and stream.stack:
             group = replace(group, stack=stream.stack.rings, early=stream.early)
-            for stacked in group.stack:
-                storage[stacked.tensor] = Storage(_stack_name(index), stream.rings[stacked.tensor], True)
+            for tensor in (ring.tensor for ring in group.stack if ring.tensor is not stream.growing):
+                storage[tensor] = Storage(_stack_name(index), stream.rings[tensor], True)
         if FAMILIES[ops[0].kind].source:
             counters = f"counters{index}"
             group = replace(group, counters=counters)
@@ -174,15 +179,23 @@ def make_stages(ops: Sequence[Op], context: Context, memo: StageMemo | None = No
 
 
 def stream_of(
-    stages: tuple[Stage, ...], kept: frozenset[Tensor], context: Context, slide: bool = True, stack: bool = False
-) -> Stream | None:
+    stages: tuple[Stage, ...], kept: frozenset[Tensor], context: Context, slide: bool = True, stack: bool = False,
+    growing: Tensor | None = None,
+) -> Stream | None:  # fmt: skip
     """The group played through, None for a whole call. Rings may slide unless speed is all."""
-    return Stream(stages, kept, slide and context.optimize != "speed", stack) if stages[0].by_row else None
+    return Stream(stages, kept, slide and context.optimize != "speed", stack, growing) if stages[0].by_row else None
 
 
 def may_stack(stages: tuple[Stage, ...], context: Context) -> bool:
     """Whether the rings of a group may lie in a stack: where RAM is all, and calls are made in one piece."""
     return context.lean and not context.divided and len(stages) > 1
+
+
+def growing_output(stages: tuple[Stage, ...], begun: Container[Tensor]) -> Tensor | None:
+    """The output that may be the lowest in a group's stack: the largest of those that have a buffer of their own, which
+    holds nothing before (`begun`)."""
+    found = [stage.op.output for stage in stages if stage.op.output in begun and may_be_stacked(stage)]
+    return max(found, key=lambda tensor: tensor.bytes, default=None)
 
 
 def _stage(op: Op, kernel: Kernel, by_row: bool, context: Context) -> Stage:
@@ -276,27 +289,39 @@ class _Border:
     survives: frozenset[str]
 
     @cached_property
+    def growing(self) -> str | None:
+        """The buffer of the output that is the lowest in the stack, which it leaves when the group ends."""
+        return self.storage[self.group.growing].buffer if self.group.growing else None
+
+    @cached_property
     def lasting(self) -> set[str]:
         """The buffers of its outputs."""
         return {self.storage[tensor].buffer for tensor in self.group.outputs}
 
     def live_sets(self, stream: Stream) -> dict[str, frozenset[int]]:
-        """Of each buffer of an output that begins here, the moments at which it holds anything."""
-        found: dict[str, frozenset[int]] = {}
+        """Of each buffer of an output that begins here, the moments at which it holds anything; the last of them comes
+        when all rows are made."""
+        end = frozenset({len(stream.live_sets)})
+        found: dict[str, frozenset[int]] = {self.growing: end} if self.growing else {}
         for s, stage in enumerate(self.group.stages):
             name = self.storage[stage.op.output].buffer
-            if stage.op.output in self.group.outputs and name in self.begun:
+            if stage.op.output in self.group.outputs and name in self.begun and name != self.growing:
                 alive = frozenset(m for m, (_, held) in enumerate(stream.live_sets) if s in held)
-                found[name] = found.get(name, frozenset()) | alive
+                found[name] = found.get(name, end if self.growing else frozenset()) | alive
         return found
 
     def overlaps(self) -> list[Overlap]:
-        """Which outputs may start how far below which inputs, if nobody reads those any more."""
+        """Which outputs may start how far below which inputs, if nobody reads those any more. What leaves a stack in
+        the end may lie anywhere in that, and in those."""
         sources, outputs = self._parts(self.group.inputs), self._parts(self.group.outputs)
         found = []
+        if self.growing:
+            dead = {_stack_name(self.group.index), *sources} - self.survives - self.lasting
+            pairs = (pair for name in sorted(dead) for pair in permutations((self.growing, name)))
+            found += [Overlap(below, above, 0) for below, above in pairs]
         for below in outputs:
             for above in sources:
-                if below in self.begun and above not in self.survives:
+                if below in self.begun and below != self.growing and above not in self.survives:
                     distance = buffer_distance(self.group.stages, self.stream, sources[above], outputs[below])
                     if distance < self.sizes[below]:
                         found.append(Overlap(below, above, distance))
@@ -318,7 +343,7 @@ class _Border:
             storage, rows = self.storage[stage.op.output], live_sets[:, 1 + s]
             name = storage.buffer
             if self.stream and self.stream.stack and s in self.stream.stack.members:
-                held[name] = self.stream.stack.bytes
+                held[_stack_name(self.group.index)] = self.stream.stack.bytes
                 continue
             if name in self.lasting - self.begun:
                 held[name] = np.full(len(live_sets), self.sizes[name])

@@ -25,7 +25,7 @@ from tinyfuse.plan.liveness import Liveness
 from tinyfuse.plan.places import Places, is_alias
 from tinyfuse.plan.rows import RingModes, Stream
 from tinyfuse.schedule.legality import Legality
-from tinyfuse.schedule.lower import StageMemo, Streamed, buffer_distance, make_stages, may_stack
+from tinyfuse.schedule.lower import StageMemo, Streamed, buffer_distance, growing_output, make_stages, may_stack
 from tinyfuse.schedule.select import row_kernel
 from tinyfuse.schedule.tiling import with_tiles
 from tinyfuse.thinning import evenly
@@ -173,6 +173,7 @@ def _candidate(graph: Graph, context: Context, ops: tuple[Op, ...], label: _Labe
     rings = RingModes(
         frozenset(index for index, weight in numbered if not weight.slides),
         frozenset(index for index, weight in numbered if weight.stacked),
+        frozenset(index for index, weight in numbered if weight.growing),
     )
     graph = with_tiles(graph, tiled, label.more_macs)
     return Candidate(graph, context, tuple(reversed(groups)), rings, label.ram, label.instructions)
@@ -181,8 +182,8 @@ def _candidate(graph: Graph, context: Context, ops: tuple[Op, ...], label: _Labe
 @dataclass(frozen=True)
 class Weight:
     """Of a group: all bytes alive while it runs, those of its inner buffers, and its instructions;
-    `slides`: with rings that slide; `stacked`: in a stack. Where some of its operators are computed in tiles, its
-    operators with these in their place, and the MACs that this takes more."""
+    `slides`: with rings that slide; `stacked`: in a stack, `growing`: on an output. Where some of its operators are
+    computed in tiles, its operators with these in their place, and the MACs that this takes more."""
 
     ram: int
     own: int
@@ -191,6 +192,7 @@ class Weight:
     ops: tuple[Op, ...] = ()
     more_macs: int = 0
     stacked: bool = False
+    growing: bool = False
 
 
 class Weigher:
@@ -212,8 +214,8 @@ class Weigher:
 
     def weigh(self, i: int, j: int) -> tuple[Weight, ...] | None:
         """The weights of the group ops[i:j]: with rings that stay and, where that takes less RAM, with
-        rings that slide, and in a stack. Nothing where only longer ones may be a group, None where no longer one is
-        either, or where the work is used up."""
+        rings that slide, in a stack, and in one on an output. Nothing where only longer ones may be a group, None where
+        no longer one is either, or where the work is used up."""
         if (i, j) not in self.weights:
             if j - i > 1 and self.work.left < 0:
                 return None
@@ -253,6 +255,13 @@ class Weigher:
             if stacked.inner_bytes < own:
                 own = stacked.inner_bytes
                 yield Weight(around + own, own, self._instructions(stages, stacked), True, stacked=True)
+            begun = {tensor for tensor in kept if self.places.root(tensor) is tensor and self.live.first(tensor) >= i}
+            growing = growing_output(stages, begun)
+            if growing is not None and stacked.stack is not None:
+                grown = stream.stacked(growing)
+                ram, instructions = self._with_growing(i, j, grown, growing, kept), self._instructions(stages, grown)
+                if ram < around + own:
+                    yield Weight(ram, grown.inner_bytes, instructions, True, stacked=True, growing=True)
 
     def _instructions(self, stages: tuple[Stage, ...], stream: Stream | None) -> float:
         for stage in stages:
@@ -287,6 +296,22 @@ class Weigher:
                     both = max(min(distance, output.bytes) + source.bytes, output.bytes)
                     saved = max(saved, source.bytes + output.bytes - both)
         return sum(root.bytes for root in {**inputs, **outputs}) - saved + by
+
+    def _with_growing(self, i: int, j: int, stream: Stream, growing: Tensor, kept: frozenset[Tensor]) -> int:
+        """Bytes of all that is alive while ops[i:j] run, of which one output is the lowest in the stack: that less what
+        the best single overlap with an input saves."""
+        ops = self.ops[i:j]
+        made = {t for op in ops for t in op.outputs}
+        inputs = self._by_root(t for op in ops for t in op.activations if t not in made)
+        alive = {root for root in self.live.passing[i] if self.live.last(root) >= j}
+        alive |= {*inputs, *self._by_root(kept)} - {growing}
+        whole = sum(root.bytes for root in alive)
+        found = [stream.inner_bytes + whole]
+        for root, tensors in inputs.items():
+            if self.live.last(root) < j and len(tensors) == 1:
+                ((source, _),) = tensors
+                found.append(stream.most_beside(source) + whole - source.bytes)
+        return min(found)
 
     def _by_root(self, tensors: Iterable[Tensor]) -> dict[Tensor, list[tuple[Tensor, int]]]:
         """Per root, the tensors in it with their offsets."""

@@ -51,8 +51,8 @@ class ModuleFiles:
 
 @dataclass(frozen=True)
 class Unit:
-    """One file to compile; `part` is "module", "library" (objects are cached), "harness" or "interface"
-    (sizes are not counted)."""
+    """One file to compile; `part` is "module", "library", "port", "harness" or "interface" (sizes of the last three are
+    not counted). Objects of the library and of the port are cached."""
 
     part: str
     source: Path
@@ -97,13 +97,22 @@ def build_firmware(
     # The second inference is the one that is measured: there must be one.
     fed = inputs if len(inputs) > 1 else inputs * 2
     (work / "inputs.bin").write_bytes(b"".join(array.tobytes() for run in fed for array in run))
-    (work / "inputs.S").write_text(_INPUTS, encoding="utf-8")
+    (work / "inputs.s").write_text(_INPUTS, encoding="utf-8")
 
     define = [f"-D{text}" for text in defines]
     # a sanitizer's report needs lines alone, and gcc takes four times as long to follow variables
     information = ("-g1" if emulator == "host" else "-g",) if debug else ()
     own = ("-std=c99", *information, *_WARNINGS, *define, f"-I{folder}", *module.flags)
+    # no more of the module than what port.h asks for: it is compiled once
+    port_flags = (
+        *("-std=gnu99", *information, *_WARNINGS),
+        *(["-DFRAMES"] if frames is not None else []),
+        *(["-DARENA_PARTS"] if module.parts else []),
+        *(["-DCONSOLE_UART"] if emulator == "renode" else []),
+    )
     harness = (
+        # better code of what isn't measured would cost more time than it saves
+        *([] if opt == "O0" or emulator == "host" else ["-O1"]),
         *("-std=gnu99", *information, *_WARNINGS, f"-I{folder}", f'-DMODULE_HEADER="{module.name}.h"'),
         *(f"-DMODULE_NAME={module.name}", f"-DMODULE_PREFIX={module.prefix}"),
         f"-DRUNS={len(fed)}",
@@ -111,7 +120,6 @@ def build_firmware(
         *(["-DAWAITS"] if awaits else []),
         *([f"-DARENA_PARTS(PART)={_parts(module)}"] if module.parts else []),
         *(["-DSPREAD"] if spread and emulator != "host" else []),
-        *(["-DCONSOLE_UART"] if emulator == "renode" else []),
     )
     # CMSIS-NN's Helium assembly does not compile without optimization
     library = ("-w", "-O1") if opt == "O0" else ("-w",)
@@ -119,9 +127,13 @@ def build_firmware(
     units = [
         *(Unit("module", folder / name, own) for name in module.sources),
         *(Unit("library", Path(path).resolve(), (*library, *define)) for path in cmsis_nn_sources),
-        *(Unit("harness", _FIRMWARE / name, harness) for name in ("verify.c", port)),
-        Unit("harness", work / "inputs.S", ()),
-        *(Unit("interface", work / name, (*harness, f"-I{_FIRMWARE}")) for name in _write(interface, work, emulator)),
+        Unit("harness", _FIRMWARE / "verify.c", harness),
+        Unit("port", _FIRMWARE / port, port_flags),
+        Unit("harness", work / "inputs.s", ()),
+        *(
+            Unit("interface", work / name, () if name.endswith(".s") else (*harness, f"-I{_FIRMWARE}"))
+            for name in _write(interface, work, emulator)
+        ),
     ]
     objects = compile_units(compiler, units, include_dirs, work, gcc)
     firmware = Firmware(work / f"{module.name}.elf", target, emulator, len(inputs), compiler.version, compiler.opt)
@@ -157,10 +169,10 @@ def _write(interface: Interface | None, work: Path, emulator: str) -> list[str]:
     if interface is None:
         return []
     (work / "interface.c").write_text(interface.source, encoding="utf-8")
-    (work / "weights_table.S").write_text(
+    (work / "weights_table.s").write_text(
         interface.weights_table(".quad" if emulator == "host" else ".word"), encoding="utf-8"
     )
-    return ["interface.c", "weights_table.S", str(_FIRMWARE / "other_levels.c")]
+    return ["interface.c", "weights_table.s", str(_FIRMWARE / "other_levels.c")]
 
 
 def compile_units(
@@ -168,17 +180,21 @@ def compile_units(
 ) -> list[Path]:
     """The object files of `units`, in their order; `others` compiles what is neither module nor library, where it is
     another compiler."""
-    cache = ObjectCache([compiler.version, *compiler.flags], include_dirs)
+    others = compiler if others is None else others
+    caches = {
+        "library": ObjectCache([compiler.version, *compiler.flags], include_dirs),
+        "port": ObjectCache([others.version, *others.flags], [_FIRMWARE]),
+    }
     system = [option for path in include_dirs for option in ("-isystem", path)]
 
     def compile_one(number: int, unit: Unit) -> Path:
         # The number keeps files of one name apart; the linker script knows *_weights.o.
         path = work / f"{number}_{unit.source.stem}.o"
-        cached = unit.part == "library"
-        if not (cached and cache.fetch(unit.source, unit.flags, path)):
-            by = compiler if others is None or unit.part in ("module", "library") else others
+        cache = caches.get(unit.part)
+        if not (cache and cache.fetch(unit.source, unit.flags, path)):
+            by = compiler if unit.part in ("module", "library") else others
             by.run([*unit.flags, *system, "-c", unit.source, "-o", path], unit.source.name, work)
-            if cached:
+            if cache:
                 cache.store(unit.source, unit.flags, path)
         return path
 

@@ -7,6 +7,7 @@ import re
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from tinyfuse.errors import EmulationFailed, ToolMissing, UsageError
@@ -80,5 +81,11 @@ def _compiler(programs: Sequence[str], opt: str, *flags: str) -> Compiler:
     if program is None:
         needed = next(name for name in ("gcc", *programs) if name in programs)
         raise ToolMissing(needed, how_to_get(needed))
-    version = subprocess.run([program, "--version"], capture_output=True, encoding="utf-8", errors="replace").stdout
-    return Compiler(program, version.split("\n", 1)[0], opt, (f"-{opt}", *flags))
+    return Compiler(program, _version(program), opt, (f"-{opt}", *flags))
+
+
+@cache
+def _version(program: str) -> str:
+    """The first line of what it says of itself."""
+    said = subprocess.run([program, "--version"], capture_output=True, encoding="utf-8", errors="replace").stdout
+    return said.split("\n", 1)[0]

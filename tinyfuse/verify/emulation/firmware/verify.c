@@ -46,7 +46,7 @@
 
 #define ARENA_BYTES MODULE_MACRO(ARENA_BYTES)
 #define ARENA_ALIGN MODULE_MACRO(ARENA_ALIGN)
-/* The inputs of all runs, one after the other (inputs.S). */
+/* The inputs of all runs, one after the other (inputs.s). */
 extern const uint8_t tinyfuse_inputs[], tinyfuse_inputs_end[];
 extern const uint8_t tinyfuse_blob[], tinyfuse_blob_end[]; /* weights apart from the code */
 

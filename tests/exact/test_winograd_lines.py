@@ -1,0 +1,77 @@
+"""3x1 and 1x3 convolutions by Winograd's F(2, 3) (runtime_c/tinyfuse_winograd_line.h): the C twin on the host under
+sanitizers, and the assembly on an emulated core."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conv_cases import Shape, make_op, random_input
+from op_harness import Case, assert_exact
+
+from tinyfuse.kernels.base import Context
+from tinyfuse.kernels.column_blocks import ColumnBlocks
+from tinyfuse.kernels.matmul import STEP_LINE, WIDE
+from tinyfuse.kernels.registry import kernels_for
+from tinyfuse.kernels.winograd import WinogradAlongRow, WinogradDownRow, transformed_line, winograd_layer
+from tinyfuse.targets import Target, load_target
+
+TARGETS = {"host-dsp-twins": replace(load_target("host"), dsp=True), "cortex-m4": load_target("cortex-m4")}
+
+#: every loop over input channels (multiples of 4, 8, 16, and 16), even and odd heights, each rest of columns, one column,
+#: borders on each side and on none; columns of one pixel, which are made twelve rows a call, with each rest of these
+SHAPES = tuple(
+    Shape("CONV_2D", height, width, channels, out_channels, kernel, padding=padding)
+    for height, width, channels, out_channels, kernel, padding in (
+        (5, 4, 4, 2, (3, 1), "SAME"), (4, 7, 8, 4, (3, 1), "SAME"), (5, 3, 12, 6, (3, 1), "VALID"), (6, 2, 16, 8, (3, 1), "SAME"),
+        (4, 1, 32, 2, (3, 1), "VALID"), (2, 2, 4, 2, (3, 1), (2, 1, 0, 0)), (3, 3, 8, 2, (3, 1), (0, 0, 1, 2)),
+        (2, 4, 4, 2, (1, 3), "SAME"), (1, 7, 8, 4, (1, 3), "SAME"), (2, 9, 12, 6, (1, 3), "VALID"), (1, 8, 16, 8, (1, 3), "SAME"),
+        (3, 3, 32, 2, (1, 3), "VALID"), (1, 2, 24, 4, (1, 3), "SAME"), (2, 1, 4, 2, (1, 3), "SAME"), (1, 4, 48, 2, (1, 3), (0, 0, 3, 1)),
+        (2, 5, 4, 2, (1, 3), (1, 1, 0, 2)), (25, 1, 4, 2, (3, 1), "SAME"), (16, 1, 8, 4, (3, 1), "VALID"), (15, 1, 4, 2, (3, 1), "SAME"),
+        (30, 1, 16, 4, (3, 1), "SAME"),
+    )
+)  # fmt: skip
+
+
+def line_cases(target: Target) -> list[Case]:
+    """Layers of both forms, inputs at the ends among them, whole and from rings."""
+    rng, context = np.random.default_rng(5), Context(target, kernels="tinyfuse", weights="winograd")
+    cases: list[Case] = []
+    for shape in SHAPES:
+        for zero_point in (-128, 3):
+            extreme = bool(rng.random() < 0.5)
+            plain = make_op(shape, rng, extreme)
+            op = replace(
+                plain, outputs=(replace(plain.output, quant=replace(plain.output.quant, zero_point=(zero_point,))),)
+            )
+            for kernel in kernels_for(op):
+                if kernel.weights == "winograd" and kernel.accepts(op, context):
+                    ring = kernel.rings and bool(rng.random() < 0.5)
+                    data = random_input(op, rng, extreme)
+                    cases.append(Case(op, kernel, [data], "rings" if ring else "rows", None, int(rng.integers(0, 4))))
+    return cases
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_winograd_of_one_dimension(target: str, tmp_path: Path) -> None:
+    if shutil.which("gcc" if target.startswith("host") else "qemu-system-arm") is None:
+        pytest.skip("needs gcc" if target.startswith("host") else "needs qemu-system-arm")
+    cases = line_cases(TARGETS[target])
+    assert {case.op.operand(1).shape[1:4] for case in cases} == {(*s.kernel, s.channels) for s in SHAPES}
+    assert {winograd_layer(case.op).form for case in cases} == {STEP_LINE, WIDE}
+    assert {type(case.kernel) for case in cases} == {WinogradAlongRow, WinogradDownRow, ColumnBlocks}
+    assert_exact(cases, TARGETS[target], tmp_path, weights="winograd")
+
+
+def test_sums_are_twice_the_convolutions() -> None:
+    """F(2, 3) of random and of extreme filters and inputs, in the transforms' own terms."""
+    rng = np.random.default_rng(6)
+    for low, high in ((-128, 128), (-128, -126), (127, 128)):
+        filters, patch = rng.integers(low, high, (5, 3, 8)), rng.integers(-128, 128, (4, 8))
+        d = np.stack([patch[0] - patch[2], patch[1] + patch[2], patch[2] - patch[1], patch[1] - patch[3]])
+        m = (transformed_line(filters)[:, 0].astype(np.int64) * d).sum(-1)
+        twice = [2 * (filters * patch[x : x + 3]).sum((1, 2)) for x in (0, 1)]
+        assert (m[:, 0] + m[:, 1] + m[:, 2] == twice[0]).all() and (m[:, 1] - m[:, 2] - m[:, 3] == twice[1]).all()
