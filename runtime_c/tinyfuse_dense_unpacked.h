@@ -77,6 +77,7 @@ TINYFUSE_SHARED void tinyfuse_unpacked_fours_run(const tinyfuse_unpacked_fours *
                    "ldm r1!, {r2, r3, r4, r5}\n\t"
                    "ldr r0, [sp]\n\t"
                    "ldr pc, [sp, #8]\n\t"
+                   ".p2align 2\n\t" /* ADR counts from words */
                    "2:\n\t" TINYFUSE_UNPACKED_DENSE_STEPS
                    "3:\n\t"
                    "ldr r12, [sp, #4]\n\t"

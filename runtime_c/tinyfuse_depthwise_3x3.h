@@ -1,6 +1,7 @@
 /* Depthwise 3x3 convolution with depth multiplier 1 and dilation 1, int8 NHWC, one output row a call,
    in two forms: requantized along a step line, weights widened to 256ths; or in the bounded form
-   (tinyfuse_requantize.h). Outputs that are looked up may lie on a bent step line, too. At least four channels; any stride and padding.
+   (tinyfuse_requantize.h). Outputs that are looked up may lie on a bent step line, too. At least four channels; any
+   stride and padding.
 
    Four channels are computed at a time. First the three input rows are widened and regrouped, column
    by column, so that the taps of the upper two rows are neighbours; then each output takes three
@@ -40,8 +41,8 @@ typedef struct {
     const int8_t *table[4]; /* 136: of each channel, the address of the result of 0 */
 } tinyfuse_bent_quad;
 
-/* How outputs are computed: in the bounded form, along a step line, or, those that are looked up, along a bent one, whose
-   levels are saturated to 8 or to 9 bits. */
+/* How outputs are computed: in the bounded form, along a step line, or, those that are looked up, along a bent one,
+   whose levels are saturated to 8 or to 9 bits. */
 enum { TINYFUSE_QUAD_BOUNDED, TINYFUSE_QUAD_STEP_LINE, TINYFUSE_QUAD_BENT, TINYFUSE_QUAD_BENT_WIDE };
 
 TINYFUSE_INLINE int tinyfuse_is_bent_quad(int form)
@@ -52,7 +53,8 @@ TINYFUSE_INLINE int tinyfuse_is_bent_quad(int form)
 enum { TINYFUSE_QUAD_BYTES = 156 }; /* on a core of 32 bits: what plans reserve */
 typedef char tinyfuse_check_quad[sizeof(tinyfuse_quad) == TINYFUSE_QUAD_BYTES || sizeof(void *) > 4 ? 1 : -1];
 
-typedef char tinyfuse_check_bent_quad[sizeof(tinyfuse_bent_quad) <= TINYFUSE_QUAD_BYTES || sizeof(void *) > 4 ? 1 : -1];
+typedef char
+    tinyfuse_check_bent_quad[sizeof(tinyfuse_bent_quad) <= TINYFUSE_QUAD_BYTES || sizeof(void *) > 4 ? 1 : -1];
 
 /* Where a group comes from; assembly knows the offsets of this, too. It has no array, so that compilers keep it
    in registers for the C twin. */
@@ -195,7 +197,7 @@ typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 
 #define TINYFUSE_QUAD_ON_BENT_LINE(bits, sum, multiplier, bend)  \
     "bic " bend ", " bend ", " sum ", asr #31\n\t"               \
     "smmla " sum ", " sum ", " multiplier ", " bend "\n\t"       \
-    TINYFUSE_LEVEL_SATURATE(bits, sum)
+    TINYFUSE_BENT_LINE_SATURATE(bits, sum)
 #define TINYFUSE_QUAD_OUTPUTS_BENT(bits)                                 \
     "ldm r1!, {r6, r7, r8, r9, r10, r11, r12, lr}\n\t"                   \
     TINYFUSE_QUAD_ON_BENT_LINE(bits, "r2", "r6", "r10")                  \
@@ -440,7 +442,8 @@ TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, const
 
 /* Output row y. Reads only the input rows of y's own window, writes only out_row. Weights:
    [ceil(in_c / 4)][36], the last four channels ending at in_c; channels as many
-   int32_t[8], the biases and multipliers of their step lines, int32_t[12], with bends, or [in_c] tinyfuse_requant. scratch, aligned to 8:
+   int32_t[8], the biases and multipliers of their step lines, int32_t[12], with bends, or [in_c] tinyfuse_requant.
+   scratch, aligned to 8:
    a tinyfuse_quad; (out_w - 1) * stride_w + 3 columns; in_w * in_c bytes for a row of padding where any
    window reaches above or below the image. */
 TINYFUSE_INLINE void tinyfuse_depthwise_3x3_groups(const tinyfuse_conv *p, const int8_t *in, int32_t y,

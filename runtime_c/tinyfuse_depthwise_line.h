@@ -141,6 +141,7 @@ typedef char tinyfuse_check_dw_line[offsetof(tinyfuse_dw_line_four, out_n) == 64
                        "ldr r6, [r0, r7]\n\t"                                                   \
                        "mov r7, r6\n\t"                                                         \
                        "ldr pc, [sp, #12]\n\t"                                                  \
+                       ".p2align 2\n\t" /* ADR counts from words */                             \
                        TINYFUSE_DW_LINE_TWO("8", "7") TINYFUSE_DW_LINE_TWO("6", "5")            \
                        TINYFUSE_DW_LINE_TWO("4", "3") TINYFUSE_DW_LINE_TWO("2", "1")            \
                        "7:\n\t"                                                                 \

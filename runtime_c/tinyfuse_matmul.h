@@ -430,8 +430,8 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
 #define TINYFUSE_ON_BENT_LINE(s)             \
     "bic r12, r8, " s ", asr #31\n\t"        \
     "smmla " s ", " s ", lr, r12\n\t"
-#define TINYFUSE_BENT_8(s) TINYFUSE_ON_BENT_LINE(s) TINYFUSE_LEVEL_SATURATE("8", s)
-#define TINYFUSE_BENT_9(s) TINYFUSE_ON_BENT_LINE(s) TINYFUSE_LEVEL_SATURATE("9", s)
+#define TINYFUSE_BENT_8(s) TINYFUSE_ON_BENT_LINE(s) TINYFUSE_BENT_LINE_SATURATE("8", s)
+#define TINYFUSE_BENT_9(s) TINYFUSE_ON_BENT_LINE(s) TINYFUSE_BENT_LINE_SATURATE("9", s)
 #define TINYFUSE_OUTPUTS_BENT(n, bits)                                                        \
     "ldrd lr, r8, [r9, #12]\n\t" TINYFUSE_EVERY_##n(TINYFUSE_BENT_##bits, "r2", "r4", "r6")   \
     "ldrd lr, r8, [r9, #24]!\n\t" TINYFUSE_EVERY_##n(TINYFUSE_BENT_##bits, "r3", "r5", "r7")  \

@@ -122,8 +122,7 @@ typedef struct {
 
 #define TINYFUSE_STEP_LINE_SHIFT 11
 /* the same for assembly */
-#define TINYFUSE_STEP_LINE_SATURATE(s) TINYFUSE_LEVEL_SATURATE("8", s)
-#define TINYFUSE_LEVEL_SATURATE(bits, s) "ssat " s ", #" bits ", " s ", asr #11\n\t"
+#define TINYFUSE_STEP_LINE_SATURATE(s) "ssat " s ", #8, " s ", asr #11\n\t"
 
 /* What every channel adds before the shift: the output zero point and a half. */
 TINYFUSE_INLINE int32_t tinyfuse_step_line_rounding(int32_t out_zero_point)
@@ -140,22 +139,27 @@ TINYFUSE_INLINE int32_t tinyfuse_requantize_step_line(int32_t value, int32_t mul
 
 /* --- the bent step line ---------------------------------------------------------------------------
 
-   Halves go away from zero, so outputs above zero lie on a line of their own, above that of the others: by `bend` where the
-   sum is not negative, which is where it has the sign of the output less its zero point. No zero point is added, so this
-   is for outputs that are looked up (tinyfuse_matmul.h); tinyfuse/kernels/bent_line.py compares all their steps. */
+   Halves go away from zero, so outputs above zero lie on a line of their own, above that of the others: by `bend` where
+   the sum is not negative, for it has the sign of the output less its zero point. No zero point is added, so this is for
+   outputs that are looked up (tinyfuse_matmul.h); tinyfuse/kernels/bent_line.py compares all their steps. */
 
-/* One output channel, as tinyfuse_step_line. */
+/* One output channel, as tinyfuse_step_line with another shift: real multipliers down to 2^-13 have a bend, which is an
+   integer. */
 typedef struct {
     int32_t bias;
     int32_t multiplier;
     int32_t bend;
 } tinyfuse_bent_line;
 
+#define TINYFUSE_BENT_LINE_SHIFT 12
+/* the same for assembly, to so many bits */
+#define TINYFUSE_BENT_LINE_SATURATE(bits, s) "ssat " s ", #" bits ", " s ", asr #12\n\t"
+
 /* The output less its zero point, of a sum in 256ths, within -most..most - 1. */
 TINYFUSE_INLINE int32_t tinyfuse_requantize_bent_line(int32_t value, int32_t multiplier, int32_t bend, int32_t most)
 {
     const int32_t high = (int32_t)(((int64_t)value * multiplier) >> 32);
-    return tinyfuse_clamp((high + (value < 0 ? 0 : bend)) >> TINYFUSE_STEP_LINE_SHIFT, -most, most - 1);
+    return tinyfuse_clamp((high + (value < 0 ? 0 : bend)) >> TINYFUSE_BENT_LINE_SHIFT, -most, most - 1);
 }
 
 /* Clamps `count` outputs in place: what these forms do where the clamp is not all of int8. */

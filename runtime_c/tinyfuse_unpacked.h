@@ -67,6 +67,7 @@ typedef char tinyfuse_check_unpacked[offsetof(tinyfuse_unpacked, pairs) == 28 ? 
                        "ldm r1!, {r2, r3, r4, r5}\n\t"                                        \
                        "ldr r0, [sp, #16]\n\t"                                                \
                        "ldr pc, [sp, #24]\n\t"                                                \
+                       ".p2align 2\n\t" /* ADR counts from words */                           \
                        "2:\n\t"                                                               \
                        TINYFUSE_UNPACKED_EIGHT(TINYFUSE_UNPACKED_STEP_##n)                    \
                        "3:\n\t"                                                               \

@@ -172,8 +172,9 @@ class Options:
     weights: str = option(
         "How layers' weights lie in flash: packed: as many bytes as in the file; compressed: as indexes of 1 to 4 bits "
         "where a channel, or the layer, has at most 16 values; unpacked: int16, twice as many bytes, not with Helium; "
-        "winograd, on cores with DSP extension: 3.6 times as many where windows are 3x3 with stride 1; auto: whatever "
-        "saves predicted instructions, with --optimize speed as far as --max-flash allows, else "
+        "winograd, on cores with DSP extension: 3.6 times as many where windows are 3x3 with stride 1, 2.7 times where "
+        "they are 3x1 or 1x3; auto: whatever saves predicted instructions, with --optimize speed as far as --max-flash "
+        "allows, else "
         f"{FLASH_PRICES['balanced']:.0f} of an inference for each byte more; where --max-flash is too little for "
         "packed weights, those compressed that add the fewest instructions for each byte.",
         settled="packed",

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from conv_cases import FAMILIES, Shape, make_op, of_int4, random_input, random_shape
 from op_harness import Case, assert_exact
+from test_depthwise_lines import line_cases as depthwise_line_cases
+from test_winograd_lines import line_cases as winograd_line_cases
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Context, Kernel, proven
@@ -511,9 +513,10 @@ def test_assembly_is_exact_with_any_flags(compiler: str, flags: str, tmp_path: P
         folder.mkdir()
         cases = [case for kind in FAMILIES for case in form_cases(kind, TARGETS["cortex-m4"], **choices)]
         assert_exact(cases, TARGETS["cortex-m4"], folder, flags, compiler, **choices)
-    assert_exact(
-        winograd_cases(TARGETS["cortex-m4"]), TARGETS["cortex-m4"], tmp_path, flags, compiler, weights="winograd"
-    )
+    winograd = [case for of in (winograd_cases, winograd_line_cases) for case in of(TARGETS["cortex-m4"])]
+    assert_exact(winograd, TARGETS["cortex-m4"], tmp_path, flags, compiler, weights="winograd")
+    lines = depthwise_line_cases(TARGETS["cortex-m4"])
+    assert_exact(lines, TARGETS["cortex-m4"], tmp_path, flags, compiler, optimize="speed", weights="unpacked")
     of_int16 = [case for of in (narrow_cases, unpacked_cases, held_cases) for case in of(TARGETS["cortex-m4"])]
     assert_exact(of_int16, TARGETS["cortex-m4"], tmp_path, flags, compiler, weights="unpacked")
     by_four = by_four_cases(TARGETS["cortex-m4"])

@@ -19,8 +19,12 @@ from test_op_kernels import drawn, target_or_skip
 
 from tinyfuse.explain.explain_json import explain_json
 from tinyfuse.ir import Op, Quant
+from tinyfuse.ir.fixedpoint import multiply_by_quantized_multiplier
 from tinyfuse.kernels.base import Context
+from tinyfuse.kernels.bent_line import SHIFT, bent_line
 from tinyfuse.kernels.looked_up import matmul_of
+from tinyfuse.kernels.packing import accumulator_range, folded_bias
+from tinyfuse.ops.convolution import channel_multipliers
 from tinyfuse.ops.looked_up import looked_up
 from tinyfuse.ops.table import Table
 from tinyfuse.schedule import looking_up
@@ -80,6 +84,34 @@ def test_kernels(optimize: str, flags: str, tmp_path: Path) -> None:
     wanted |= {("tinyfuse_depthwise_3x3_tables_row_s8", form) for form in quads}
     assert not wanted - reached, wanted - reached
     assert_kernels_exact(cases, core, tmp_path, flags, optimize=optimize)
+
+
+def test_bent_lines_step_where_the_interpreter_does() -> None:
+    """For every accumulator that the weights allow, in 9 bits where zero points ask for these."""
+    found = []
+    for op in layers():
+        layer = op.attributes.layer
+        tables = np.roll(op.attributes.table.operand(1).values, 128, axis=-1)
+        line = bent_line(layer, tables)
+        if line is None:
+            continue
+        found.append(line.bits)
+        least, most = accumulator_range(layer)
+        multipliers, shifts = channel_multipliers(layer)
+        more, middle = line.bias - 256 * folded_bias(layer), line.tables.shape[-1] // 2
+        for channel in range(len(least)):
+            accumulators = np.arange(least[channel], most[channel] + 1)
+            scaled = multiply_by_quantized_multiplier(accumulators, multipliers[channel], shifts[channel])
+            stored = np.clip(scaled + layer.output.zero_point, -128, 127)
+            sums = 256 * accumulators + more[channel]
+            if not line.weights[channel].any():
+                sums = np.full_like(sums, line.bias[channel])
+            assert np.abs(sums).max() < 2**31
+            high = (sums * line.multiplier[channel] >> 32) + np.where(sums < 0, 0, line.bend[channel])
+            levels = np.clip(high >> SHIFT, -middle, middle - 1) + middle
+            results, wanted = (each if each.ndim == 1 else each[channel] for each in (line.tables, tables))
+            np.testing.assert_array_equal(results[levels], wanted[stored + 128])
+    assert {8, 9} <= set(found)
 
 
 #: in the place of a convolution's windows

@@ -180,7 +180,7 @@ def _looked_up(target: str) -> list[Op]:
     for op in layers():
         kernel = next((kernel for kernel in kernels_for(op) if kernel.accepts(op, context)), None)
         if kernel is not None:
-            found.setdefault((kernel.name, kernel.path(op, True, context)), op)
+            found.setdefault((kernel.name, kernel.form(op, context)), op)
     return list(found.values())
 
 

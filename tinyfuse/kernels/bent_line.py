@@ -20,9 +20,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyfuse.ir import Array, Op
+from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.packing import accumulator_range, channel_weights, folded_bias
-from tinyfuse.kernels.step_line import SHIFT, fit, ideal_fits, requantized_steps
+from tinyfuse.kernels.step_line import fit, ideal_fits, requantized_steps
 from tinyfuse.ops.convolution import channel_multipliers, clamp_range
+
+SHIFT = c_constant("tinyfuse_requantize.h", "TINYFUSE_BENT_LINE_SHIFT")
 
 #: tinyfuse_bent_line
 BENT_LINE = np.dtype([("bias", "<i4"), ("multiplier", "<i4"), ("bend", "<i4")])
@@ -101,9 +104,8 @@ def bent_line(op: Op, tables: Array) -> BentLine | None:
     # one table for all channels takes little
     bits = 9 if tables.ndim == 1 or (used & (np.abs(levels) > 127)).any() else 8
     results = _of_levels(tables, zero_point, _LEVELS[bits])
-    # what gives one result: of the level that it has for the accumulator 0, or for the one next to that
     weights, bias = channel_weights(op).copy(), folded_bias(op) * 256 + offset
-    if constant.any():
+    if constant.any():  # these get the level that they have, or the nearest one of the table
         stored = low + (steps <= least[:, None]).sum(axis=1)
         level = np.clip(stored - zero_point, -_LEVELS[bits], _LEVELS[bits] - 1)
         of = np.broadcast_to(tables, (len(bias), 256))
@@ -112,8 +114,8 @@ def bent_line(op: Op, tables: Array) -> BentLine | None:
         if (constant & (same != of[rows, stored + 128])).any():
             return None
         weights[constant] = 0
-        bias[constant] = (2 * level[constant] + 1) << 12
-        ideal[constant], bend[constant] = 1 << (19 + SHIFT), 0
+        bias[constant] = (2 * level[constant] + 1) << 13
+        ideal[constant], bend[constant] = 1 << (18 + SHIFT), 0
     return BentLine(weights, bias, ideal.astype(np.int32), bend.astype(np.int32), results)
 
 
