@@ -1,9 +1,10 @@
 """How well instructions are predicted: of random networks, and of models, predicted beside measured on emulated cores.
 
-    python benchmarks/prediction_errors.py [MODEL.tflite ...] [--targets cortex-m4 cortex-m55] [--networks 50]
+    python benchmarks/prediction_errors.py [MODEL.tflite ...] [--targets cortex-m4 cortex-m55] [--networks 50] [--code]
 
 prints a table of errors for each core, of all networks together and of the models; then the networks that are furthest
-off, with the kernels whose share in that is largest. It fails where one is off by more than --most. The networks
+off, with the kernels whose share in that is largest. With --code all of it is of bytes of code, predicted beside linked,
+but for the kernels. It fails where one is off by more than --most. The networks
 (tests/support/sized_networks.py) are not those that cost tables were fitted on (benchmarks/cost_networks.py). It needs
 what `tinyfuse profile` needs, and three CPU seconds a network.
 """
@@ -13,12 +14,13 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "tests" / "support")]
 
-from predictions import Prediction, error, predictions  # noqa: E402
+from predictions import Prediction, code_prediction, error, predictions  # noqa: E402
 from sized_networks import DTYPES, sized_network  # noqa: E402
 
 from tinyfuse.errors import CompileError  # noqa: E402
@@ -36,27 +38,30 @@ def main() -> int:
     parser.add_argument("--dtypes", nargs="+", choices=DTYPES, default=["int8"])
     parser.add_argument("--networks", type=int, default=50, metavar="N")
     parser.add_argument("--optimize", default="balanced")
+    parser.add_argument("--code", action="store_true", help="bytes of code in the place of instructions")
     parser.add_argument("--most", type=float, default=0.05, metavar="SHARE", help="the largest error that is well")
     args = parser.parse_args()
     print("| core | of | mean error | bias | worst | beyond 5 % |\n|---|---|---|---|---|---|")
-    worst, told = 0.0, []
+    worst, told, looked = 0.0, [], code_prediction if args.code else predictions
     for target in args.targets:
         for dtype in args.dtypes:
-            found = {f"network {seed}": one for seed in range(args.networks) if (one := network(seed, dtype, target))}
+            found = {
+                f"network {seed}": one for seed in range(args.networks) if (one := network(looked, seed, dtype, target))
+            }
             worst = max(worst, row(target, f"{len(found)} networks of {dtype}", found) if found else 0.0)
             told += [f"{target} {dtype} {name}" for name in furthest(found)]
         for path in args.models:
-            one = predictions(path.read_bytes(), target, optimize=args.optimize)
+            one = looked(path.read_bytes(), target, optimize=args.optimize)
             worst = max(worst, row(target, path.stem, {path.stem: one}))
     print("", *told, sep="\n")
     return int(worst > args.most)
 
 
-def network(seed: int, dtype: str, target: str) -> list[Prediction] | None:
+def network(looked: Callable[..., list[Prediction]], seed: int, dtype: str, target: str) -> list[Prediction] | None:
     """None for one that is refused, as TFLM refuses it."""
     print(f"{target} {dtype} {seed}", end="\r", file=sys.stderr, flush=True)
     try:
-        return predictions(sized_network(seed, dtype), target)
+        return looked(sized_network(seed, dtype), target)
     except CompileError:
         return None
 

@@ -1,5 +1,5 @@
-"""Predicted instructions are those measured: campaigns over random networks of every dtype, and over real models with
-their copies in int16."""
+"""Predicted instructions and bytes of code are those measured: campaigns over random networks of every dtype, and over
+real models with their copies in int16."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from other_dtypes import graph_in, model_bytes
-from predictions import error, predictions
+from predictions import code_prediction, error, predictions
 from real_models import REAL_MODELS
 from sized_networks import DTYPES, sized_network
 from test_emulation import needs_qemu
@@ -21,6 +21,8 @@ NETWORKS = 6
 #: mean and worst errors of these networks, which a change may not make larger (the goal is 5 %; int16 was at 6.7 % on
 #: Cortex-M4 in November 2026); of int8; of floats without an FPU, whose instructions depend on values
 BOUNDS, BOUNDS_OF_INT8, BOUNDS_OF_SOFT_FLOATS = (0.08, 0.16), (0.03, 0.1), (0.15, 0.35)
+#: the same of bytes of code, which compilers make fewer of where they know a function's constants
+BOUNDS_OF_CODE = (0.15, 0.4)
 
 
 @pytest.mark.campaign
@@ -47,3 +49,19 @@ def test_real_models(dtype: str, target: str, path: Path) -> None:
     if dtype == "int16":
         data = model_bytes(graph_in(read_tflite(path.name, data), dtype))
     assert abs(error(predictions(data, target))) <= (BOUNDS_OF_INT8 if dtype == "int8" else BOUNDS)[1]
+
+
+@needs_qemu
+@pytest.mark.parametrize(("target", "seed"), [("cortex-m4", 1), ("cortex-m55", 3)])
+def test_code_of_a_network(target: str, seed: int) -> None:
+    assert abs(error(code_prediction(sized_network(seed, "int8"), target))) <= BOUNDS_OF_CODE[0]
+
+
+@pytest.mark.campaign
+@needs_qemu
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("target", TARGETS)
+def test_code_of_networks(target: str, dtype: str) -> None:
+    errors = {seed: error(code_prediction(sized_network(seed, dtype), target)) for seed in range(NETWORKS)}
+    assert np.abs(list(errors.values())).mean() <= BOUNDS_OF_CODE[0], errors
+    assert np.abs(list(errors.values())).max() <= BOUNDS_OF_CODE[1], errors

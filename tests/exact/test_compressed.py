@@ -18,7 +18,7 @@ from test_decode import network as decoded_network
 from tflite_builder import ModelBuilder
 
 from tinyfuse.api.writing import check_flash
-from tinyfuse.cost.predict import estimated_code_bytes
+from tinyfuse.cost.code import estimated_code_bytes
 from tinyfuse.errors import DoesNotFit
 from tinyfuse.kernels.lookup import UNIT, VECTOR, compressed, looked_up
 from tinyfuse.plan import Plan

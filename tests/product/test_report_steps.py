@@ -84,8 +84,14 @@ def test_costs_add_up_to_the_prediction(name: str, tmp_path: Path) -> None:
         assert None in instructions
     else:
         assert sum(instructions) == pytest.approx(data["predicted_instructions"], abs=len(operators))
+    code = data["costs"]["code"]
+    calls = sum(each["code_bytes"] or 0 for each in operators)
+    functions = sum(each["bytes"] for each in code["functions"])
+    # graphs that operators run have calls of their own
+    assert code["bytes"] >= code["module_bytes"] + calls + functions + code["guessed_bytes"] > 0
+    assert {name for each in operators for name in each["functions"]} <= {each["name"] for each in code["functions"]}
     text = CliRunner().invoke(main, command).stdout
-    assert data["costs"]["about"]["date"] in text
+    assert data["costs"]["about"]["date"] in text and f"code: about {code['bytes']:,} bytes" in text
     assert all(each["entry"] in text for each in operators)
 
 

@@ -1,4 +1,4 @@
-"""Predicted and measured instructions of plans, operator by operator.
+"""Predicted and measured instructions of plans, operator by operator, and bytes of code.
 
 python tests/support/predictions.py TARGET DTYPE FIRST COUNT       networks of sized_networks.py, worst kernels last
 """
@@ -18,6 +18,7 @@ if __name__ == "__main__":
 from sized_networks import sized_network
 
 from tinyfuse.compiler import compile_graph
+from tinyfuse.cost.code import estimated_code_bytes
 from tinyfuse.cost.predict import plan_stages
 from tinyfuse.cost.table import entry_name
 from tinyfuse.frontend.reader import read_tflite
@@ -27,6 +28,7 @@ from tinyfuse.profile.image import arena_columns, read_image
 from tinyfuse.profile.measure import measure
 from tinyfuse.profile.plugin import build_plugin, run_counted
 from tinyfuse.targets import load_target
+from tinyfuse.verify.emulation.code_size import measured_code_bytes
 from tinyfuse.verify.emulation.inputs import input_set
 from tinyfuse.verify.emulation.module import build_module
 from tinyfuse.verify.emulation.qemu import Qemu
@@ -47,6 +49,15 @@ def predictions(data: bytes, target: str, **options: str) -> list[Prediction]:
     graph = read_tflite("model.tflite", data)
     plan = compile_graph(graph, load_target(target), Options("net", **{"kernels": "tinyfuse", **options}))
     return list(compared(plan))
+
+
+def code_prediction(data: bytes, target: str, **options: str) -> list[Prediction]:
+    """Bytes of code of a model's plan, all of it one: linked at -O2."""
+    graph = read_tflite("model.tflite", data)
+    plan = compile_graph(graph, load_target(target), Options("net", **{"kernels": "tinyfuse", **options}))
+    with tempfile.TemporaryDirectory(prefix="tinyfuse-") as folder:
+        linked = measured_code_bytes(plan, None, Path(folder))
+    return [Prediction("code", "", estimated_code_bytes(plan), linked)]
 
 
 def compared(plan: Plan) -> Iterator[Prediction]:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Unpack
 
 from tinyfuse.api.settings import Model, Settings, make_request
+from tinyfuse.cost.code import estimated_code_bytes
 from tinyfuse.cost.cycles import predicted_cycles, predicted_ms
-from tinyfuse.cost.predict import estimated_code_bytes, predicted_total
+from tinyfuse.cost.predict import predicted_total
 from tinyfuse.estimator import rough_plan
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.plugin import plugins
@@ -21,7 +22,7 @@ class Estimate:
     arena_bytes             RAM of all activations of an inference, model inputs and outputs inside
     state_bytes             RAM of what the model keeps from one inference to the next, exact
     weight_bytes            flash of the constants
-    code_bytes              flash of the code, by the rule of thumb of `Module.code_bytes`
+    code_bytes              flash of the code, as predicted, as `Module.code_bytes`
     predicted_instructions  of an inference; None where a kernel was not measured on the target
     predicted_cycles        likewise, of the core or of the setting `timing`'s board
     predicted_ms            what these cycles take; None without `timing`

@@ -25,8 +25,9 @@ from tinyfuse.api.writing import (
     unfused_arena_bytes,
 )
 from tinyfuse.compiler import compile_graph
+from tinyfuse.cost.code import estimated_code_bytes
 from tinyfuse.cost.cycles import plan_cycles, predicted_cycles, timing_of
-from tinyfuse.cost.predict import estimated_code_bytes, known_total, plan_stages, predicted_total
+from tinyfuse.cost.predict import known_total, plan_stages, predicted_total
 from tinyfuse.emit.forms import delivery_of
 from tinyfuse.emit.header import tensor_symbols
 from tinyfuse.emit.output_folder import write_folder
@@ -133,7 +134,7 @@ class Module:
 
     @property
     def code_bytes(self) -> int:
-        """Flash of the code, by a rule of thumb; `verify` measures it."""
+        """Flash of the code, as predicted from kernels that were measured; `verify` measures it."""
         return estimated_code_bytes(self.plan)
 
     @property

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tinyfuse.compiler import arena_bytes_by_rule, compile_graph
-from tinyfuse.cost.predict import estimated_code_bytes
+from tinyfuse.cost.code import estimated_code_bytes
 from tinyfuse.cost.steps import fits_step, longest_step
 from tinyfuse.emit import emit, emit_weights
 from tinyfuse.emit.forms import PLAIN, Delivery, archives

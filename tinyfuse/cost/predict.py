@@ -113,13 +113,3 @@ def known_total(instructions: list[float | None]) -> int | None:
     if any(value is None for value in instructions):
         return None
     return round(sum(value for value in instructions if value is not None))
-
-
-def estimated_code_bytes(plan: Plan) -> int:
-    """Code size without a compiler: a rule of thumb, always called an estimate.
-
-    600 bytes for the API, 250 for each inlined call, 1,200 for each different kernel: averages over
-    the MLPerf Tiny models at -O2.
-    """
-    stages = [stage for group in plan.groups for stage in group.stages]
-    return 600 + 250 * len(stages) + 1200 * len({stage.kernel.name for stage in stages})

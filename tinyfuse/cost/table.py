@@ -102,7 +102,7 @@ def loop_features(stages: tuple[Stage, ...], stream: Stream | None) -> list[Coun
 def cost_table(name: str | None) -> CostTable | None:
     """The table of that name (Target.cost_table), None for none. ToolMissing where the file is not there:
     without it the same model would get another plan."""
-    return None if name is None else read_table(_text("costs", name))
+    return None if name is None else read_table(table_text("costs", name))
 
 
 @cache
@@ -120,7 +120,8 @@ def _floats(table: CostTable, others: CostTable) -> dict[str, dict[str, float]]:
     return {entry: factors for entry, factors in others.kernels.items() if entry in floats}
 
 
-def _text(folder: str, name: str) -> str:
+def table_text(folder: str, name: str) -> str:
+    """A table's file in targets/. ToolMissing where it is not there."""
     path = resource_dir("targets") / folder / f"{name}.toml"
     if not path.is_file():
         raise ToolMissing(f"targets/{folder}/{name}.toml", "this installation of tinyfuse lacks it; install it again")
@@ -140,7 +141,7 @@ def cycle_table(name: str | None) -> CycleTable | None:
     """The table of that name (Target.cycle_table), None for none. ToolMissing as `cost_table`."""
     if name is None:
         return None
-    fields = _fields(_text("cycles", name))
+    fields = _fields(table_text("cycles", name))
     return CycleTable(_table(fields), _table(fields, "flash"))
 
 

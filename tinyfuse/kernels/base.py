@@ -399,6 +399,10 @@ class Kernel(ABC):
         (tinyfuse/cost); "" where there is one."""
         return ""
 
+    def code_path(self, op: Op, by_row: bool, context: Context) -> str:
+        """Which of its code a call has, where that differs: each has bytes of its own (tinyfuse/cost/code.py)."""
+        return self.path(op, by_row, context)
+
     def element(self, op: Op) -> Element | None:
         """How one element of `op` is computed in registers, where its operands may be of any shape; None where it can't
         be a part of a merged loop."""
@@ -418,6 +422,11 @@ class Kernel(ABC):
         """How often the C's loops run in an inference, by one call or (`by_row`) one an output row: what the
         instructions that it takes depend on (tinyfuse/kernels/counts.py). Not to be changed."""
         return element_counts(op, by_row)
+
+    def code_counts(self, op: Op, by_row: bool) -> Counts:
+        """What the bytes of one call's code depend on (tinyfuse/cost/code.py): of most kernels nothing. Not to be
+        changed."""
+        return {"calls": 1}
 
     @abstractmethod
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:

@@ -19,6 +19,7 @@ from tinyfuse.kernels.base import (
     Statement,
     proven,
 )
+from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.convolution_counts import byte_window_counts, layer_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.fully_connected import Dense, DenseWide, dense_call
@@ -65,6 +66,16 @@ class ConvRow(Kernel):
         return conv_row_call(self, op, site)
 
 
+_SHORT_ROW = c_constant("tinyfuse_conv_packed.h", "TINYFUSE_SHORT_ROW")
+
+
+def own_code(op: Op) -> str:
+    """What `Kernel.code_path` ends in where the rows of a layer's windows are so short, and no whole words, that it has
+    code of its own."""
+    g = geometry(op)
+    return " of its own" if g.in_c % 4 != 0 and g.kernel_w * g.in_c <= _SHORT_ROW else ""
+
+
 class MatmulKernel(Kernel):
     """What multiplies by tinyfuse_matmul.h.
 
@@ -108,6 +119,9 @@ class PackedConvRow(MatmulKernel):
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return packed_counts(op, by_row)
+
+    def code_path(self, op: Op, by_row: bool, context: Context) -> str:
+        return super().code_path(op, by_row, context) + own_code(op)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         return Division(op.output.shape[2], together=self.block(op, context))

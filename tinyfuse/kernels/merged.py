@@ -37,7 +37,15 @@ from tinyfuse.kernels.base import (
 from tinyfuse.kernels.c_types import CTYPE, SUFFIX
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.elementwise import stored
-from tinyfuse.kernels.merged_expression import FOUR, ElementOf, Expression, Step, expression_of, merged_counts
+from tinyfuse.kernels.merged_expression import (
+    FOUR,
+    ElementOf,
+    Expression,
+    Step,
+    expression_of,
+    merged_code_counts,
+    merged_counts,
+)
 from tinyfuse.kernels.rows import by_elements, element_count, from_piece, row_pointer
 from tinyfuse.ops.merged import Merged
 
@@ -82,6 +90,9 @@ class MergedLoop(Kernel):
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return merged_counts(self._element_of, op, by_row, self.together)
+
+    def code_counts(self, op: Op, by_row: bool) -> Counts:
+        return merged_code_counts(self._element_of, op, by_row, _UNROLLED)
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         reads, result = self._expression(op).reads, op.output.dtype

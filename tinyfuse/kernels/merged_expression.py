@@ -68,6 +68,29 @@ _REGISTERS = 9
 _CONSTANTS = {"planes": 2, "sums": 4, "products": 1, "lookups": 1, "channel_lookups": 1, "comparisons": 2}
 
 
+def _work(expression: Expression) -> dict[str, int]:
+    """What a loop does of each element."""
+    loads = sum(how != "single" for how in expression.reads.values())
+    work, registers = {"loads": loads, "stores": 1}, loads + 2
+    for step in expression.steps:
+        kind = step.element.work
+        work[kind] = work.get(kind, 0) + 1
+        registers += _CONSTANTS.get(kind, 0)
+    work["spills"] = max(0, registers - _REGISTERS)
+    return work
+
+
+@kept
+def merged_code_counts(element_of: ElementOf, op: Op, by_row: bool, unrolled: int) -> Counts:
+    """What a loop's code holds: its work, four times where it goes over `unrolled` elements or more, and once more
+    where some are left."""
+    expression = expression_of(element_of, op)
+    assert expression is not None, "a merged loop"
+    length = op.output.shape[-1] if expression.by_channels else op.output.elements // calls_of(op, by_row)
+    copies = 1 if length < unrolled else 4 + (length % 4 != 0)
+    return {"calls": 1, **{name: copies * each for name, each in _work(expression).items()}}
+
+
 @kept
 def merged_counts(element_of: ElementOf, op: Op, by_row: bool, together: int) -> Counts:
     """How often the loop over elements begins ("runs") and goes round, that many elements together, times what the
@@ -81,13 +104,7 @@ def merged_counts(element_of: ElementOf, op: Op, by_row: bool, together: int) ->
     if expression.by_channels:
         length = op.output.shape[-1]
         runs = elements // length
-    loads = sum(how != "single" for how in expression.reads.values())
-    work, registers = {"loads": loads, "stores": 1}, loads + 2
-    for step in expression.steps:
-        kind = step.element.work
-        work[kind] = work.get(kind, 0) + 1
-        registers += _CONSTANTS.get(kind, 0)
-    work["spills"] = max(0, registers - _REGISTERS)
+    work = _work(expression)
     rounds, rests = runs * (length // together), runs * (length % together)
     counts = {name: rounds * each for name, each in work.items()}
     return counts | {"calls": calls, "runs": runs, "rests": rests, "rest_works": rests * sum(work.values())}

@@ -201,6 +201,10 @@ class MveDense(Kernel):
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return _path(_dense_form(op, context))
 
+    def code_path(self, op: Op, by_row: bool, context: Context) -> str:
+        one = op.output.elements == op.output.shape[-1]
+        return self.path(op, by_row, context) + " of one vector" * one
+
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         return None if _one_scale_pays(op, context) else of_channels(op, 4, by_row)
 

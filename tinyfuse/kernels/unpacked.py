@@ -11,6 +11,7 @@ from tinyfuse.kernels.base import (
     Kernel,
     proven,
 )
+from tinyfuse.kernels.conv import own_code
 from tinyfuse.kernels.convolution_counts import layer_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.matmul import halves, in_columns, padded
@@ -48,6 +49,9 @@ class UnpackedConvRow(_Unpacked, WidenedConvRow):
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return packed_counts(op, by_row)
+
+    def code_path(self, op: Op, by_row: bool, context: Context) -> str:
+        return super().code_path(op, by_row, context) + own_code(op)
 
 
 class UnpackedPointwise(_Unpacked, WidenedPointwise):

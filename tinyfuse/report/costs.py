@@ -1,7 +1,9 @@
-"""`report --costs`: where the predicted instructions come from, entry by entry of the target's cost table."""
+"""`report --costs`: where the predicted instructions and bytes of code come from, entry by entry of the target's
+tables."""
 
 from __future__ import annotations
 
+from tinyfuse.cost.code import PlanCode, StageCode, plan_code
 from tinyfuse.cost.predict import called_once, group_stream
 from tinyfuse.cost.table import CostTable, entry_name, instructions_table, loop_features
 from tinyfuse.kernels.counts import Counts
@@ -10,23 +12,39 @@ from tinyfuse.report.report_json import JsonObject
 
 
 def costs_json(plan: Plan) -> JsonObject | None:
-    """The JSON of --costs: the table's name and measurement, and every operator with the terms that its kernel and
-    the loop of its group add up. None where the target has no table."""
+    """The JSON of --costs: the table's name and measurement, every operator with the terms that its kernel and the loop
+    of its group add up, and with its code, and what the module's code is made of beside that. None where the target has
+    no table."""
     target = plan.context.target
     table = instructions_table(target)
     if table is None:
         return None
-    once = called_once(plan)
-    operators = [each for group in plan.groups for each in _group(plan, group, table, once)]
-    return {"table": target.cost_table, "about": table.about, "operators": operators}
+    once, code = called_once(plan), plan_code(plan)
+    operators = [
+        each
+        for group, stages in zip(plan.groups, code.stages, strict=False)  # graphs that operators run have theirs behind
+        for each in _group(plan, group, table, once, stages)
+    ]
+    return {"table": target.cost_table, "about": table.about, "operators": operators, "code": _code(code)}
 
 
-def _group(plan: Plan, group: Group, table: CostTable, once: frozenset[str]) -> list[JsonObject]:
+def _code(code: PlanCode) -> JsonObject:
+    return {
+        "bytes": code.total,
+        "module_bytes": code.module,
+        "functions": [{"name": name, "bytes": size} for name, size in code.functions.items()],
+        "guessed_bytes": code.guessed,
+    }
+
+
+def _group(
+    plan: Plan, group: Group, table: CostTable, once: frozenset[str], codes: tuple[StageCode, ...]
+) -> list[JsonObject]:
     loops = loop_features(group.stages, group_stream(plan, group))
     shares = (table.share(stage, plan.context, once) for stage in group.stages)
     return [
-        _operator(plan, group, stage, table, share, loop)
-        for stage, share, loop in zip(group.stages, shares, loops, strict=True)
+        _operator(plan, group, stage, table, share, loop) | {"code_bytes": code.call, "functions": list(code.shared)}
+        for stage, share, loop, code in zip(group.stages, shares, loops, codes, strict=True)
     ]
 
 
@@ -76,7 +94,20 @@ def costs_lines(costs: JsonObject | None) -> list[str]:
             less = (each["share"] - 1) * _sum(each["terms"] or [])
             lines.append(f"  {'called in one place':<22} {'':>11}   {each['share']:>9,g}  {less:>14,.0f}")
         lines += map(_line, each["loop"])
+        lines.append(f"  code: {_code_line(each)}")
+    code = costs["code"]
+    lines.append(f"code: about {code['bytes']:,} bytes, of which {code['module_bytes']:,} are no operator's")
+    lines += [f"  {each['name']:<44} {each['bytes']:>6,}" for each in code["functions"]]
+    if code["guessed_bytes"]:
+        lines.append(f"  {'what was not measured, roughly':<44} {code['guessed_bytes']:>6,}")
     return lines
+
+
+def _code_line(operator: JsonObject) -> str:
+    if operator["code_bytes"] is None:
+        return "not measured"
+    shared = ", ".join(operator["functions"])
+    return f"{operator['code_bytes']:,} bytes" + (f", and its part of {shared}" if shared else "")
 
 
 def _line(term: JsonObject) -> str:

@@ -9,8 +9,9 @@ from typing import Any, TypeAlias
 
 from tinyfuse import __version__
 from tinyfuse.board_timing import BoardTiming
+from tinyfuse.cost.code import estimated_code_bytes
 from tinyfuse.cost.cycles import predicted_cycles, predicted_ms, timing_of
-from tinyfuse.cost.predict import estimated_code_bytes, predicted_total
+from tinyfuse.cost.predict import predicted_total
 from tinyfuse.cost.steps import longest_step
 from tinyfuse.emit.header import tensor_symbols
 from tinyfuse.ir import Op, Tensor

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 
-from tinyfuse.cost.predict import estimated_code_bytes
+from tinyfuse.cost.code import estimated_code_bytes
 from tinyfuse.plan import Plan
 from tinyfuse.schedule.progress import Progress
 from tinyfuse.schedule.select import compressible

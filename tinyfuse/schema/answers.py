@@ -140,8 +140,11 @@ _COSTS = record(
             terms=none_or(items(_TERM)),
             share=NUMBER,
             loop=items(_TERM),
+            code_bytes=none_or(COUNT),
+            functions=items(TEXT),
         )
     ),
+    code=record(bytes=COUNT, module_bytes=COUNT, functions=items(record(name=TEXT, bytes=COUNT)), guessed_bytes=COUNT),
 )
 _REPORT = record(
     pareto=none_or(
