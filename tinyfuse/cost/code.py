@@ -75,16 +75,12 @@ def calls_in(op: Op, kernel: Kernel, by_row: bool, context: Context) -> Iterator
     yield from ((inner, part, True) for inner, part in kernel.parts(op, context))
 
 
-#: a table of costs -> that of the code of the core whose kernels it takes, where its own was not measured
-_MEASURED_AS = {"cortex-m3": "cortex-m0plus"}
-
-
 @cache
 def code_table(name: str | None) -> CodeTable | None:
     """The table of that name (Target.cost_table), None for none. ToolMissing where the file is not there."""
     if name is None:
         return None
-    fields = tomllib.loads(table_text("code", _MEASURED_AS.get(name, name)))
+    fields = tomllib.loads(table_text("code", name))
     kernels = {entry: _kernel_code(each) for entry, each in fields["kernels"].items()}
     functions = {function: (several, alone) for function, (several, alone) in fields["functions"].items()}
     module = {part: _kernel_code(each) for part, each in fields["module"].items()}
