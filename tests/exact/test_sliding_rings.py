@@ -46,7 +46,7 @@ def sliding(plan: Plan) -> list[int]:
 
 
 def test_rings_of_many_rows_slide_and_save_bytes() -> None:
-    plan = planned(chain(), recompute=1.0)
+    plan = planned(chain(), "balanced")
     assert sliding(plan) and set(sliding(plan)) == {3}
     still = plan_groups(
         plan.source, plan.graph, [list(group.ops) for group in plan.groups], plan.context, plan.options,
@@ -63,7 +63,7 @@ def test_for_speed_nothing_is_moved() -> None:
 
 
 def test_rings_that_slide_are_told_by_the_checker() -> None:
-    plan = planned(chain())
+    plan = planned(chain(), "balanced")
     tensor = next(t for t, storage in plan.storage.items() if storage.slides)
     for wrong in (replace(plan.storage[tensor], slides=False), replace(plan.storage[tensor], ring_rows=2)):
         with pytest.raises(InternalFault):

@@ -5,9 +5,17 @@ from __future__ import annotations
 import pytest
 from executors import assert_all_exact
 from hypothesis import strategies as st
+from random_graphs import Sketch
 from test_op_kernels import drawn, target_or_skip
 from tiled_networks import shapes_of_tiles, tiled_networks, tiled_plan
 from turns import turn_of
+
+from tinyfuse.compiler import prepare
+from tinyfuse.frontend.reader import read_tflite
+from tinyfuse.ops.tiled import tiled
+from tinyfuse.options import Options
+from tinyfuse.schedule.select import row_kernel
+from tinyfuse.targets import load_target
 
 _CASES = st.tuples(tiled_networks(), shapes_of_tiles(), st.booleans())
 
@@ -24,6 +32,21 @@ def test_tiles_are_exact(target: str, pytestconfig: pytest.Config) -> None:
     target_or_skip(target)
     cases = turn_of(target, [case for case, _ in drawn(_CASES, 12)], pytestconfig)
     assert exact_modules(target, cases) >= len(cases) // 2
+
+
+def test_a_layer_alone_in_tiles_writes_while_it_reads() -> None:
+    """It was taken for one that has read a tile before it writes it, as the last one of several has: in a stack of rings
+    its row lay on the row that it read."""
+    sketch = Sketch(5)
+    x = sketch.value((1, 9, 8, 8))
+    data = sketch.build([x], [sketch.conv(sketch.depthwise(sketch.conv(x, 24, (1, 1)), (3, 3)), 8, (3, 3))])
+    graph, context = prepare(read_tflite("m.tflite", data), load_target("cortex-m4"), Options("net", optimize="ram"))
+    for chain, buffered in (((graph.ops[2],), False), (graph.ops[:2], True)):
+        op = tiled(tuple(chain), 1, 8)
+        kernel = row_kernel(op, context, True)
+        assert kernel is not None
+        (access_order,) = kernel.access_orders(op).values()
+        assert access_order.buffered == buffered
 
 
 @pytest.mark.campaign

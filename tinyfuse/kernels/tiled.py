@@ -86,7 +86,10 @@ class TiledRows(Kernel):
         columns = columns_used_up(op)
         if not columns:
             return {}
-        return {0: AccessOrder(columns * op.input.shape[3], op.attributes_as(Tiled).columns * op.output.shape[3])}
+        tiles = op.attributes_as(Tiled)
+        # the last of several parts writes what the first one has read all for; one alone writes while it reads
+        buffered = len(tiles.parts) > 1
+        return {0: AccessOrder(columns * op.input.shape[3], tiles.columns * op.output.shape[3], buffered)}
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return tuple(
