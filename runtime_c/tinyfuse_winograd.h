@@ -255,40 +255,42 @@ TINYFUSE_INLINE void tinyfuse_winograd_places(const int8_t *const *rows, int32_t
 
 /* `steps` is in_c / 4, for positions in loops any multiple of what a turn takes; `rows` of positions: four ("2"), or one
    ("0", tinyfuse_winograd_line.h). The statement is that of tinyfuse_common.h with three operands more. */
-#define TINYFUSE_WINOGRAD_SUMS_OF(name, rows, position)                                                        \
-    TINYFUSE_SHARED const int16_t *name(const int16_t *columns, const int16_t *weights, int32_t *sums, \
-                                        int32_t steps)                                                 \
-    {                                                                                                  \
-        register const int16_t *r0 __asm("r0") = columns;                                              \
-        register const int16_t *r1 __asm("r1") = weights;                                              \
-        register int32_t *r2 __asm("r2") = sums;                                                       \
-        register int32_t r3 __asm("r3") = steps;                                                       \
-        __asm volatile(TINYFUSE_WINOGRAD_ASM(rows, position)                                                 \
-                       : "+r"(r1)                                                                      \
-                       : "r"(r0), "r"(r2), "r"(r3)                                                     \
-                       : "r12", "cc", "memory");                                                       \
-        return r1;                                                                                     \
+#define TINYFUSE_WINOGRAD_SUMS_OF(name, rows, position)                                                 \
+    TINYFUSE_SHARED const int16_t *name(const int16_t *columns, const int16_t *weights, int32_t *sums,  \
+                                        int32_t steps)                                                  \
+    {                                                                                                   \
+        register const int16_t *r0 __asm("r0") = columns;                                               \
+        register const int16_t *r1 __asm("r1") = weights;                                               \
+        register int32_t *r2 __asm("r2") = sums;                                                        \
+        register int32_t r3 __asm("r3") = steps;                                                        \
+        __asm volatile(TINYFUSE_WINOGRAD_ASM(rows, position)                                            \
+                       : "+r"(r1)                                                                       \
+                       : "r"(r0), "r"(r2), "r"(r3)                                                      \
+                       : "r12", "cc", "memory");                                                        \
+        return r1;                                                                                      \
     }
-TINYFUSE_WINOGRAD_SUMS_OF(tinyfuse_winograd_sums_four, "2", TINYFUSE_WINOGRAD_STEPS_4)
-TINYFUSE_WINOGRAD_SUMS_OF(tinyfuse_winograd_sums_by_4, "2", TINYFUSE_WINOGRAD_LOOP(TINYFUSE_WINOGRAD_STEPS_4))
-TINYFUSE_WINOGRAD_SUMS_OF(tinyfuse_winograd_sums_by_2, "2", TINYFUSE_WINOGRAD_LOOP(TINYFUSE_WINOGRAD_STEPS_2))
-TINYFUSE_WINOGRAD_SUMS_OF(tinyfuse_winograd_sums_by_1, "2", TINYFUSE_WINOGRAD_LOOP(TINYFUSE_WINOGRAD_STEPS_1))
 
-/* Exactly four steps, as 16 input channels have, need no loop. `steps` is a constant. */
-TINYFUSE_INLINE const int16_t *tinyfuse_winograd_sums(const int16_t *columns, const int16_t *weights, int32_t *sums,
-                                                      int32_t steps)
-{
-    if (steps == 4) {
-        return tinyfuse_winograd_sums_four(columns, weights, sums, steps);
+/* The function of that name for any number of steps, a constant. Exactly four, as 16 input channels have, need no loop. */
+#define TINYFUSE_WINOGRAD_FUNCTION(name, rows)                                                          \
+    TINYFUSE_WINOGRAD_SUMS_OF(name##_four, rows, TINYFUSE_WINOGRAD_STEPS_4)                             \
+    TINYFUSE_WINOGRAD_SUMS_OF(name##_by_4, rows, TINYFUSE_WINOGRAD_LOOP(TINYFUSE_WINOGRAD_STEPS_4))     \
+    TINYFUSE_WINOGRAD_SUMS_OF(name##_by_2, rows, TINYFUSE_WINOGRAD_LOOP(TINYFUSE_WINOGRAD_STEPS_2))     \
+    TINYFUSE_WINOGRAD_SUMS_OF(name##_by_1, rows, TINYFUSE_WINOGRAD_LOOP(TINYFUSE_WINOGRAD_STEPS_1))     \
+    TINYFUSE_INLINE const int16_t *name(const int16_t *columns, const int16_t *weights, int32_t *sums,  \
+                                        int32_t steps)                                                  \
+    {                                                                                                   \
+        if (steps == 4) {                                                                               \
+            return name##_four(columns, weights, sums, steps);                                          \
+        }                                                                                               \
+        if (steps % 4 == 0) {                                                                           \
+            return name##_by_4(columns, weights, sums, steps);                                          \
+        }                                                                                               \
+        if (steps % 2 == 0) {                                                                           \
+            return name##_by_2(columns, weights, sums, steps);                                          \
+        }                                                                                               \
+        return name##_by_1(columns, weights, sums, steps);                                              \
     }
-    if (steps % 4 == 0) {
-        return tinyfuse_winograd_sums_by_4(columns, weights, sums, steps);
-    }
-    if (steps % 2 == 0) {
-        return tinyfuse_winograd_sums_by_2(columns, weights, sums, steps);
-    }
-    return tinyfuse_winograd_sums_by_1(columns, weights, sums, steps);
-}
+TINYFUSE_WINOGRAD_FUNCTION(tinyfuse_winograd_sums, "2")
 
 #else
 

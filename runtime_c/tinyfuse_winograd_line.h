@@ -83,26 +83,8 @@ TINYFUSE_SHARED void tinyfuse_winograd_line_columns(const int8_t *const *places,
                    : "r12", "cc", "memory");
 }
 
-TINYFUSE_WINOGRAD_SUMS_OF(tinyfuse_winograd_line_sums_four, "0", TINYFUSE_WINOGRAD_STEPS_4)
-TINYFUSE_WINOGRAD_SUMS_OF(tinyfuse_winograd_line_sums_by_4, "0", TINYFUSE_WINOGRAD_LOOP(TINYFUSE_WINOGRAD_STEPS_4))
-TINYFUSE_WINOGRAD_SUMS_OF(tinyfuse_winograd_line_sums_by_2, "0", TINYFUSE_WINOGRAD_LOOP(TINYFUSE_WINOGRAD_STEPS_2))
-TINYFUSE_WINOGRAD_SUMS_OF(tinyfuse_winograd_line_sums_by_1, "0", TINYFUSE_WINOGRAD_LOOP(TINYFUSE_WINOGRAD_STEPS_1))
-
 /* The positions of a block for a pair of channels; returns the weights of the next pair. `steps` is a constant. */
-TINYFUSE_INLINE const int16_t *tinyfuse_winograd_line_sums(const int16_t *columns, const int16_t *weights, int32_t *sums,
-                                                           int32_t steps)
-{
-    if (steps == 4) {
-        return tinyfuse_winograd_line_sums_four(columns, weights, sums, steps);
-    }
-    if (steps % 4 == 0) {
-        return tinyfuse_winograd_line_sums_by_4(columns, weights, sums, steps);
-    }
-    if (steps % 2 == 0) {
-        return tinyfuse_winograd_line_sums_by_2(columns, weights, sums, steps);
-    }
-    return tinyfuse_winograd_line_sums_by_1(columns, weights, sums, steps);
-}
+TINYFUSE_WINOGRAD_FUNCTION(tinyfuse_winograd_line_sums, "0")
 
 /* The outputs of a channel, whose sums lie from byte `at` on (r0): both tiles' second outputs to r2, then their first ones to
    r1, lr from a tile to the other. The rest as in tinyfuse_winograd.h. */
