@@ -101,8 +101,7 @@ def on_line(op: Op, line: StepLine | None, dsp: bool) -> Matmul | None:
         return None
     if not dsp:
         return Matmul(BYTES_STEP_LINE, padded(op, line.weights), line.channels())
-    lanes, extra = weights_in_lanes(padded(op, in_columns(op, line.weights)))
-    return None if lanes is None else Matmul(STEP_LINE, lanes, line.channels(extra))
+    return _in_lanes(op, line, STEP_LINE)
 
 
 def on_bent_line(op: Op, line: BentLine | None) -> Matmul | None:
@@ -110,11 +109,13 @@ def on_bent_line(op: Op, line: BentLine | None) -> Matmul | None:
     lanes."""
     if line is None:
         return None
-    lanes, extra = weights_in_lanes(padded(op, in_columns(op, line.weights)))
-    if lanes is None:
-        return None
     form = BENT if line.bits == 8 else BENT_WIDE
-    return Matmul(BENT_ONE if line.tables.ndim == 1 else form, lanes, line.channels(extra))
+    return _in_lanes(op, line, BENT_ONE if line.tables.ndim == 1 else form)
+
+
+def _in_lanes(op: Op, line: StepLine | BentLine, form: str) -> Matmul | None:
+    lanes, extra = weights_in_lanes(padded(op, in_columns(op, line.weights)))
+    return None if lanes is None else Matmul(form, lanes, line.channels(extra))
 
 
 def padded(op: Op, weights: Array) -> Array:
