@@ -12,29 +12,6 @@ typedef struct {
     int32_t act_min, act_max;
 } tinyfuse_sum_line;
 
-/* value >> right, saturated to int8. */
-TINYFUSE_INLINE int32_t tinyfuse_saturate_right(int32_t value, int32_t right)
-{
-#if TINYFUSE_DSP
-    /* an immediate of SSAT: the compiler knows `right`, and leaves one of these */
-    switch (right) {
-#define TINYFUSE_SATURATE_RIGHT(n)                                                    \
-    case n:                                                                           \
-        __asm("ssat %0, #8, %1, asr #" #n : "=r"(value) : "r"(value) : "cc");         \
-        return value;
-        TINYFUSE_SATURATE_RIGHT(19)
-        TINYFUSE_SATURATE_RIGHT(20)
-        TINYFUSE_SATURATE_RIGHT(21)
-        TINYFUSE_SATURATE_RIGHT(22)
-        TINYFUSE_SATURATE_RIGHT(23)
-#undef TINYFUSE_SATURATE_RIGHT
-    default:
-        break;
-    }
-#endif
-    return tinyfuse_clamp(value >> right, -128, 127);
-}
-
 TINYFUSE_INLINE int8_t tinyfuse_sum_line_one(const tinyfuse_sum_line *p, int32_t a, int32_t b)
 {
     const int32_t sum = a * p->a_factor + p->offset + b * p->b_factor;
