@@ -179,13 +179,14 @@ class EqualShapes(_BinaryKernel):
     them."""
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        """Beside the elements, "rests": those of a call that are left of eight; "raised": those whose scaled value
-        isn't shifted to the right; and "clamped_outputs"."""
+        """Beside the elements, which "inputs" has of both operands, constants too: "rests", those of a call that are
+        left of eight; "raised", those whose scaled value isn't shifted to the right; and "clamped_outputs"."""
         counts, elements = element_counts(op, by_row), op.output.elements
         calls, fields = counts["calls"], {} if self.parameters is None else self.parameters(op)[1]
         clamped = "act_min" in fields and (fields["act_min"], fields["act_max"]) != RANGE[self.dtype]
         return {
             **counts,
+            "inputs": elements * len(op.operands),
             "rests": calls * (elements // calls % 8),
             "raised": elements * (fields.get("out_shift", -1) >= 0),
             "clamped_outputs": elements * clamped,
