@@ -4,7 +4,9 @@
    gathering load fetches into the vector that one VMLADAV multiplies.
 
    weights  [in_c][4 columns][4 rows], zeros where the window has none
-   channels [in_c][3] int32: bias with -zero point * sum of weights folded in, multiplier, shift (at most 0)
+   channels [in_c][3] int32: bias with -zero point * sum of weights folded in, multiplier, shift (at most 0); where
+            outputs are looked up as they are stored [in_c][67], with the channel's table behind these, the results of 0 to
+            127, then of -128 to -1
 */
 #ifndef TINYFUSE_DEPTHWISE_COLUMNS_H
 #define TINYFUSE_DEPTHWISE_COLUMNS_H
@@ -26,8 +28,14 @@ enum { TINYFUSE_COLUMNS_PLANE_BYTES = 32 };
 enum { TINYFUSE_COLUMNS_WORD = 4 };
 
 /* Constants that say how a layer is requantized: by any clamp, where no channel's shift is 0; the same where the clamp is
-   all of int8; the clamp being all of int8 from the zero point on, where it doesn't matter which way halves go. */
-enum { TINYFUSE_COLUMNS_EACH, TINYFUSE_COLUMNS_SATURATED, TINYFUSE_COLUMNS_RECTIFIED };
+   all of int8; the clamp being all of int8 from the zero point on, where it doesn't matter which way halves go; as
+   SATURATED, and looked up in tables. */
+enum {
+    TINYFUSE_COLUMNS_EACH,
+    TINYFUSE_COLUMNS_SATURATED,
+    TINYFUSE_COLUMNS_RECTIFIED,
+    TINYFUSE_COLUMNS_TABLES
+};
 
 /* Of a window's columns those that lie `stride_w` apart and in the image. The assembly loads all fields by one LDM. */
 typedef struct {
@@ -251,6 +259,19 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_columns_plane) == TINYFUSE_COL
 TINYFUSE_COLUMNS_FORMS(tinyfuse_columns, TINYFUSE_COLUMNS_BY_SIXTEEN)
 TINYFUSE_COLUMNS_FORMS(tinyfuse_fewer_columns, TINYFUSE_COLUMNS_BY_EIGHT)
 
+/* By sixteen channels alone. Narrowed bytes leave the others as they are, which are zeros. */
+TINYFUSE_SHARED void tinyfuse_columns_tables(tinyfuse_columns *chunk)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_columns *, job, chunk);
+    TINYFUSE_COLUMNS_BY_SIXTEEN("vdup.16 q5, r2\n\t"
+                                "vdup.16 q6, r12\n\t",
+                                TINYFUSE_COLUMNS_ROUND_AWAY,
+                                "vqadd.s16 q2, q2, q5\n\t"
+                                "vqmovnb.s16 q6, q2\n\t"
+                                "vldrb.u16 q2, [r7, q6]\n\t"
+                                "add r7, #256\n\t");
+}
+
 /* Of the functions of a name, the one of a constant form. */
 #define TINYFUSE_COLUMNS_OF(form, name)                                                            \
     ((form) == TINYFUSE_COLUMNS_RECTIFIED   ? name##_rectified                                     \
@@ -259,7 +280,9 @@ TINYFUSE_COLUMNS_FORMS(tinyfuse_fewer_columns, TINYFUSE_COLUMNS_BY_EIGHT)
 
 TINYFUSE_INLINE void tinyfuse_columns_chunk(tinyfuse_columns *job, int32_t at_once, int form)
 {
-    if (at_once == TINYFUSE_COLUMNS_CHANNELS) {
+    if (form == TINYFUSE_COLUMNS_TABLES) {
+        tinyfuse_columns_tables(job);
+    } else if (at_once == TINYFUSE_COLUMNS_CHANNELS) {
         TINYFUSE_COLUMNS_OF(form, tinyfuse_columns)(job);
     } else {
         TINYFUSE_COLUMNS_OF(form, tinyfuse_fewer_columns)(job);
@@ -300,11 +323,10 @@ TINYFUSE_INLINE void tinyfuse_columns_interleave(const tinyfuse_columns_plane *p
     }
 }
 
-TINYFUSE_INLINE int8_t tinyfuse_columns_output(const tinyfuse_columns *job, int32_t x, int32_t i,
-                                               int32_t column_bytes)
+TINYFUSE_INLINE int8_t tinyfuse_columns_output(const tinyfuse_columns *job, const int32_t *channel, int32_t x,
+                                               int32_t i, int32_t column_bytes)
 {
     const int8_t *const weights = job->weights + TINYFUSE_COLUMNS_WIDTH * TINYFUSE_COLUMNS_WORD * i;
-    const int32_t *const channel = job->channels + 3 * i;
     uint32_t sum = (uint32_t)channel[0]; /* wraps */
     int32_t k, r;
     for (k = 0; k < TINYFUSE_COLUMNS_WIDTH; ++k) {
@@ -322,21 +344,25 @@ TINYFUSE_SHARED void tinyfuse_columns_chunk(tinyfuse_columns *job, int32_t at_on
 {
     const int32_t column_bytes = TINYFUSE_COLUMNS_WORD * at_once;
     const tinyfuse_columns_plane *plane;
+    const int looked_up = form == TINYFUSE_COLUMNS_TABLES;
+    const int32_t words = looked_up ? 3 + 256 / 4 : 3;
     int32_t c, i, x;
-    (void)form;
     for (c = 0; job->channels_left > 0; c += at_once) {
         const int32_t channels = tinyfuse_min(job->channels_left, at_once);
         for (plane = job->planes; plane != job->planes_end; ++plane) {
             tinyfuse_columns_interleave(plane, c, channels, column_bytes);
         }
         for (i = 0; i < channels; ++i) {
+            const int32_t *const channel = job->channels + words * i;
+            const int8_t *const table = (const int8_t *)(channel + 3);
             for (x = 0; x < job->outputs; ++x) {
-                job->out[x * job->in_c + i] = tinyfuse_columns_output(job, x, i, column_bytes);
+                const int8_t value = tinyfuse_columns_output(job, channel, x, i, column_bytes);
+                job->out[x * job->in_c + i] = looked_up ? table[(uint8_t)value] : value;
             }
         }
         job->out += channels;
         job->weights += TINYFUSE_COLUMNS_WIDTH * TINYFUSE_COLUMNS_WORD * channels;
-        job->channels += 3 * channels;
+        job->channels += words * channels;
         job->channels_left -= at_once;
     }
 }
