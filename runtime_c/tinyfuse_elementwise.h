@@ -126,7 +126,7 @@ TINYFUSE_INLINE int32_t tinyfuse_saturate_right(int32_t value, int32_t right)
 /* tinyfuse_mul_one where the product is shifted right by 1 to 22. -2 times the product comes without a shift of its own,
    and SMMLAR adds the zero point and half of what is shifted out to its high word times -multiplier. A value of 0 that a
    negative product gives may be lowered like those below it, for half of what is shifted out is 1 at least. */
-TINYFUSE_INLINE int8_t tinyfuse_mul_down(const tinyfuse_binary *p, int32_t a, int32_t b, int32_t right)
+TINYFUSE_INLINE int32_t tinyfuse_mul_down(const tinyfuse_binary *p, int32_t a, int32_t b, int32_t right)
 {
     int32_t zero_point = 2 * p->a_zero_point, doubled;
     const int32_t half = (int32_t)((uint32_t)1 << ((right - 1) & 31));
@@ -137,7 +137,7 @@ TINYFUSE_INLINE int8_t tinyfuse_mul_down(const tinyfuse_binary *p, int32_t a, in
     doubled = (zero_point - 2 * a) * (b - p->b_zero_point);
     __asm("smmlar %0, %1, %2, %3" : "=r"(high) : "r"(doubled), "r"(-p->out_multiplier), "r"(half + early - 1));
     high = tinyfuse_saturate_right(high - (doubled >> 31), right);
-    return (int8_t)(saturates ? high : tinyfuse_clamp(high, p->act_min, p->act_max));
+    return saturates ? high : tinyfuse_clamp(high, p->act_min, p->act_max);
 }
 
 #endif
@@ -150,7 +150,7 @@ TINYFUSE_INLINE int8_t tinyfuse_mul_one(const tinyfuse_binary *p, int32_t a, int
     int32_t scaled;
 #if TINYFUSE_DSP
     if (right >= 1 && right <= 22) {
-        return tinyfuse_mul_down(p, a, b, right);
+        return (int8_t)tinyfuse_mul_down(p, a, b, right);
     }
 #endif
     if (right < 0) {

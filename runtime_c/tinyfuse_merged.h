@@ -78,17 +78,19 @@ TINYFUSE_INLINE int32_t tinyfuse_merged_squared_difference(const tinyfuse_binary
 
 TINYFUSE_INLINE int32_t tinyfuse_merged_mul(const tinyfuse_binary *p, int32_t a, int32_t b)
 {
-#if !TINYFUSE_DSP
     const int32_t right = -p->out_shift;
     if (right >= 1 && right <= 22) {
+#if TINYFUSE_DSP
+        return tinyfuse_mul_down(p, a, b, right);
+#else
         /* as in tinyfuse_add_one: the zero point goes in before the shift */
         const int32_t product = (a - p->a_zero_point) * (b - p->b_zero_point);
         const int32_t high = tinyfuse_scale_high(product, p->out_multiplier);
         const int32_t half = (int32_t)((uint32_t)1 << ((right - 1) & 31));
         const int32_t early = p->out_zero_point * (int32_t)((uint32_t)1 << (right & 31));
         return tinyfuse_clamp((high + (high >> 31) + (half + early)) >> right, p->act_min, p->act_max);
-    }
 #endif
+    }
     return tinyfuse_mul_one(p, a, b);
 }
 
