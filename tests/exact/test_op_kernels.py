@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ from tinyfuse.kernels.base import Call, Context
 from tinyfuse.kernels.registry import kernels_of
 from tinyfuse.kernels.sum_line import plane
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.binary import Binary
+from tinyfuse.ops.binary import Binary, mul_multiplier
 from tinyfuse.ops.softmax import Softmax
 from tinyfuse.resources import resource_dir
 from tinyfuse.targets import Target, load_target
@@ -199,4 +200,23 @@ def test_sums_on_a_plane(target: str, tmp_path: Path) -> None:
                 shifts.add(plane(op).shift)
                 cases += [case for case in all_cases(op, core) if case.kernel.name == "tinyfuse_sum_line_s8"]
     assert shifts > {19, 20, 21, 22, 23} and len(shifts) > 5
+    assert_exact(cases, core, tmp_path)
+
+
+@pytest.mark.parametrize("target", ("cortex-m0plus", "cortex-m4", "cortex-m55"))
+def test_products_of_every_shift(target: str, tmp_path: Path) -> None:
+    """To the right, not at all and to the left; of zero points at the ends; clamps; rests beside eight elements; halves of
+    both signs, where the multiplier is a power of two."""
+    core = target_or_skip(target)
+    rng, cases, shifts = np.random.default_rng(8), [], set()
+    for number, (slope, scale) in enumerate(product(2.0 ** np.arange(-22, 3), (0.73, 1.0))):
+        activation = ("NONE", "RELU", "RELU6")[number % 3]
+        zero_points = (*rng.choice([-128, -7, 0, 127], 2), 0 if activation == "NONE" else -128)
+        scales = (1.0, scale, 1 / slope)
+        a, b, out = (tensor((1, 3, 1, 13), scale, int(zero)) for scale, zero in zip(scales, zero_points, strict=True))
+        op = operator("MUL", [a, b], out, Binary(activation))
+        shifts.add(mul_multiplier(op)[1])
+        inputs = [rng.integers(-128, 128, a.shape).astype(np.int8) for _ in range(2)]
+        cases += cases_of(op, Context(core, kernels="tinyfuse"), inputs)
+    assert shifts >= set(range(-21, 3))
     assert_exact(cases, core, tmp_path)
