@@ -237,7 +237,7 @@ def test_the_modules_reach_every_kernel() -> None:
 def test_the_modules_reach_every_function(tmp_path: Path) -> None:
     """Each that the headers define is in the object code of a build that inlines nothing, of some core."""
     defined, compiled = set(), set()
-    for core in CORES:
+    for core in set(CORES) - {"cortex-m33"}:  # which has Cortex-M4's code
         compile_modules(modules(core), core, "gcc", ("-O0", "-save-temps=obj"), tmp_path / core)
         text = (tmp_path / core / "all.i").read_text()
         defined |= set(re.findall(r"\b(tinyfuse_\w+)\((?:[^;{}()]|\([^()]*\))*\)\s*\{", text))
