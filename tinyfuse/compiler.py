@@ -114,7 +114,7 @@ class Compilation:
         if options.weights == "auto" and self._price is None and not fits_flash(plan):
             return within_flash(partial(self._plan_at, options), self._progress)
         verify_plan(plan)
-        return plan
+        return replace(plan, limits=builder.reached.found)
 
     def _plan_at(self, options: Options, weights: str, price: float | None) -> Plan:
         """The plan for another of --weights, at this price of a byte of flash."""

@@ -16,6 +16,7 @@ import pytest
 from browser import Browser, find_browser
 from click.testing import CliRunner
 from families import mobilenet_v2, two_inputs
+from limited import limited
 from random_graphs import Sketch
 from sliding_models import padded
 
@@ -29,7 +30,6 @@ from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.report.pareto import pareto_json
 from tinyfuse.report.report_json import JsonObject, plan_envelope, report_json
-from tinyfuse.schedule import choose_step
 from tinyfuse.targets import load_target
 
 #: names that would end a script, be markup, or turn the text round them
@@ -249,7 +249,7 @@ def test_a_sliding_window_is_chosen_by_arena_and_state(
     browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both together are the axis of the choices, and the whole model stands beside a step."""
-    monkeypatch.setattr(choose_step, "_PLANNED", 3)
+    limited(monkeypatch, STEPS=3)
     source = read_tflite("m.tflite", padded(13))
     plan = compile_graph(source, load_target("cortex-m4"), Options("net", slide=2))
     whole = compile_graph(source, load_target("cortex-m4"), Options("net"))

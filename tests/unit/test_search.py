@@ -15,6 +15,7 @@ from tinyfuse.cost.predict import plan_instructions
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph
 from tinyfuse.kernels.base import Context
+from tinyfuse.limits import Reached
 from tinyfuse.options import OPTIMIZE, Options
 from tinyfuse.plan.places import is_alias
 from tinyfuse.rewrite import rewrite
@@ -97,7 +98,7 @@ def test_arenas_decide_and_estimates_only_order() -> None:
     assert offered.choose("balanced", 80).arena_bytes == 60
     assert offered.choose("speed", 45).arena_bytes == 35
     assert offered.choose("speed", 10).arena_bytes == 35  # none fits: the caller says so with the least
-    assert [plan.arena_bytes for _, plan in offered.front()] == [35, 60, 100]
+    assert [plan.arena_bytes for _, plan in offered.front(Reached())] == [35, 60, 100]
 
 
 def test_balanced_spends_eight_percent() -> None:

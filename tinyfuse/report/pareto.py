@@ -10,9 +10,11 @@ from tinyfuse.compiler import Compilation, steps_of
 from tinyfuse.cost.cycles import predicted_cycles
 from tinyfuse.cost.predict import plan_instructions, predicted_total
 from tinyfuse.ir import Graph
+from tinyfuse.limits import Reached
 from tinyfuse.options import OPTIMIZE, Options
 from tinyfuse.plan import Plan
 from tinyfuse.plan.checker import verify_plan
+from tinyfuse.report.limits import reached_limits
 from tinyfuse.report.report_json import JsonObject
 from tinyfuse.schedule.choose_step import choose_step, hopeful_steps
 from tinyfuse.schedule.progress import Progress, silent
@@ -20,17 +22,21 @@ from tinyfuse.schedule.progress import Progress, silent
 _BAR = 40
 
 
-def pareto_json(plan: Plan, progress: Progress = silent) -> list[JsonObject]:
+def pareto_json(plan: Plan, progress: Progress = silent, reached: Reached | None = None) -> list[JsonObject]:
     """The front of a plan's model and what every --optimize takes, by least RAM; docs/json.md documents
-    the keys. What --optimize takes is improved after the search, so it is planned as `gen` plans it."""
+    the keys. What --optimize takes is improved after the search, so it is planned as `gen` plans it. Limits of the
+    searches for it are noted in `reached`."""
     options = replace(plan.options, max_ram=None)
-    window = plan.source.window
+    window, reached = plan.source.window, Reached() if reached is None else reached
     searched = (
-        _searched(plan, options, progress) if window is None else _of_steps(window.whole, plan, options, progress)
+        _searched(plan, options, progress, reached)
+        if window is None
+        else _of_steps(window.whole, plan, options, progress, reached)
     )
     taken: dict[_Point, list[str]] = {}
     plans: dict[_Point, Plan] = {}
     for optimize, found in searched:
+        reached.note(*reached_limits(found))
         plans.setdefault(_point(found), found)
         if optimize is not None:
             taken.setdefault(_point(found), []).append(optimize)
@@ -51,27 +57,28 @@ def pareto_json(plan: Plan, progress: Progress = silent) -> list[JsonObject]:
     ]
 
 
-def _searched(plan: Plan, options: Options, progress: Progress) -> Iterator[tuple[str | None, Plan]]:
+def _searched(plan: Plan, options: Options, progress: Progress, reached: Reached) -> Iterator[tuple[str | None, Plan]]:
     """What each --optimize takes, and without a name the search's front."""
     compilations = _Compilations(plan, progress)
     for optimize in OPTIMIZE:
         wanted = replace(options, optimize=optimize)
         yield optimize, plan if plan.options == wanted else compilations.of(plan.source, wanted).plan(wanted)
-    for _, found in (
-        compilations.of(plan.source, options).search.choices(options.optimize, options.recompute_limit).front()
-    ):
+    choices = compilations.of(plan.source, options).search.choices(options.optimize, options.recompute_limit)
+    for _, found in choices.front(reached):
         verify_plan(found)
         yield None, found
 
 
-def _of_steps(whole: Graph, plan: Plan, options: Options, progress: Progress) -> Iterator[tuple[str | None, Plan]]:
+def _of_steps(
+    whole: Graph, plan: Plan, options: Options, progress: Progress, reached: Reached
+) -> Iterator[tuple[str | None, Plan]]:
     """The same of the step graphs of a window over `whole`."""
     steps = steps_of(whole, options)
     compilations = _Compilations(plan, progress)
     fastest: Plan | None = None
     for optimize in OPTIMIZE:  # speed is the first
         wanted = replace(options, optimize=optimize)
-        plans = [compilations.of(step, wanted).plan(wanted) for step in hopeful_steps(steps, wanted)]
+        plans = [compilations.of(step, wanted).plan(wanted) for step in hopeful_steps(steps, wanted, reached)]
         fastest = fastest or plans[-1]
         yield optimize, choose_step(plans, wanted, fastest)
         yield from ((None, found) for found in plans)

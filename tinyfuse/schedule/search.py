@@ -14,11 +14,13 @@ in (tinyfuse/schedule/choose.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from tinyfuse import limits
 from tinyfuse.cost.predict import kernel_instructions, loop_instructions
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.kernels.base import Context
+from tinyfuse.limits import Reached
 from tinyfuse.ops.tiled import Tiled
 from tinyfuse.plan import Stage
 from tinyfuse.plan.liveness import Liveness
@@ -30,22 +32,16 @@ from tinyfuse.schedule.select import row_kernel
 from tinyfuse.schedule.tiling import with_tiles
 from tinyfuse.thinning import evenly
 
-#: operators of one group, at most; the search weighs shorter groups first
-LONGEST_GROUPS = (4, 10, 40)
-
-#: rows that all simulations together may compute: a few seconds; MLPerf Tiny's models take a tenth.
-#: When they are used up, groups not yet weighed are left out.
-WORK_LIMIT = 250_000
-
-#: labels that a node keeps, at most
-MOST_LABELS = 48
+#: operators of the groups that are weighed first
+_SHORTER = (4, 10)
 
 
 @dataclass
 class Work:
-    """Rows that simulations may still compute."""
+    """Rows that simulations may still compute, and which limits were reached meanwhile."""
 
-    left: int = WORK_LIMIT
+    left: int = field(default_factory=lambda: limits.GROUP_ROWS.most)
+    reached: Reached = field(default_factory=Reached)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +100,7 @@ def partitions(weigher: Weigher, edges: Sequence[Sequence[tuple[int, Weight]]], 
     graph, context, ops = weigher.graph, weigher.context, weigher.ops
     labels: list[list[_Label]] = [[_Label(0, 0, 0, 0, 0, None)]] + [[] for _ in ops]
     for i in range(len(ops)):
-        labels[i] = _worthwhile(labels[i])
+        labels[i] = _worthwhile(labels[i], weigher.work.reached)
         for j, weight in edges[i]:
             for label in labels[i]:
                 more = label.more_macs + weight.more_macs
@@ -116,7 +112,7 @@ def partitions(weigher: Weigher, edges: Sequence[Sequence[tuple[int, Weight]]], 
                         label.bytes + weight.ram, label.groups + 1, more, (i, label, weight),
                     )
                 )  # fmt: skip
-    return [_candidate(graph, context, ops, label) for label in _worthwhile(labels[-1])]
+    return [_candidate(graph, context, ops, label) for label in _worthwhile(labels[-1], weigher.work.reached)]
 
 
 def weigh_groups(
@@ -124,10 +120,10 @@ def weigh_groups(
 ) -> list[list[tuple[int, Weight]]]:
     """Per node i, (j, weight) of the weigher's groups ops[i:j] within the budget; shorter groups are weighed
     first, as long as there is work left."""
-    ops = weigher.ops
+    ops, most = weigher.ops, limits.GROUP_LENGTH.most
     edges: list[list[tuple[int, Weight]]] = [[] for _ in ops]
     open_ends = dict.fromkeys(range(len(ops)), 1)  # node -> the length to weigh next
-    for longest in LONGEST_GROUPS:
+    for longest in (*(length for length in _SHORTER if length < most), most):
         for i in list(open_ends):
             if i % 16 == 0:
                 progress(f"weighing groups of up to {longest} operators: {i} of {len(ops)}")
@@ -138,12 +134,14 @@ def weigh_groups(
                     break
                 edges[i] += [(i + open_ends[i], weight) for weight in weights if weight.ram <= budget]
                 open_ends[i] += 1
+    if any(i + length <= len(ops) and weigher.may_go_on(i, i + length) for i, length in open_ends.items()):
+        weigher.work.reached.note(limits.GROUP_LENGTH)
     return edges
 
 
-def _worthwhile(labels: list[_Label]) -> list[_Label]:
+def _worthwhile(labels: list[_Label], reached: Reached) -> list[_Label]:
     """The labels that no other one equals or beats in bytes, instructions and MACs; not more than
-    MOST_LABELS: beyond, the ends stay and what lies evenly between them. And of all with the least
+    limits.PARTITIONS: beyond, the ends stay and what lies evenly between them. And of all with the least
     bytes the one with the fewest bytes over all groups, in the most groups: where the estimates are
     equal, it is the most likely to be placed without gaps."""
     if not labels:
@@ -155,7 +153,9 @@ def _worthwhile(labels: list[_Label]) -> list[_Label]:
         if not any(least[more] <= limit for more in least if more <= label.more_macs):
             least[label.more_macs] = label.instructions
             kept.append(label)
-    kept = evenly(kept, MOST_LABELS)
+    if len(kept) > limits.PARTITIONS.most:
+        reached.note(limits.PARTITIONS)
+        kept = evenly(kept, limits.PARTITIONS.most)
     least_ram = min(labels, key=lambda label: (label.ram, label.bytes, -label.groups))
     return kept if least_ram in kept else [*kept, least_ram]
 
@@ -218,12 +218,19 @@ class Weigher:
         no longer one is either, or where the work is used up."""
         if (i, j) not in self.weights:
             if j - i > 1 and self.work.left < 0:
+                if self.may_go_on(i, j):
+                    self.work.reached.note(limits.GROUP_ROWS)
                 return None
             refusal = self.legality.refusal(self.ops[i:j])
             if refusal and refusal.final:
                 return None
             self.weights[i, j] = () if refusal else tuple(self._weigh(i, j))
         return self.weights[i, j]
+
+    def may_go_on(self, i: int, j: int) -> bool:
+        """Whether ops[i:j], or a longer one, may be a group."""
+        refusal = self.legality.refusal(self.ops[i:j])
+        return refusal is None or not refusal.final
 
     def _weigh(self, i: int, j: int) -> Iterator[Weight]:
         yield from self._weights(i, j, self.ops[i:j])
