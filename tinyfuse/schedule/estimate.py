@@ -67,7 +67,7 @@ class RoughWeigher(Weigher):
         stream = RoughStream(stages, kept) if stages[0].by_row else None
         self.work.left -= stream.rows if stream else 1
         own = stream.inner_bytes if stream else stages[0].scratch_bytes
-        yield Weight(self._around(i, j, stages, stream, kept) + own, own, 0.0, False)
+        yield Weight(self._around(i, j, stages, stream, kept)[0] + own, own, 0.0, False)
 
 
 class RoughStream:
