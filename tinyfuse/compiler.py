@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 
 from tinyfuse.cost.cycles import counted_cycles
+from tinyfuse.cost.predict import plan_instructions
 from tinyfuse.cost.steps import fits_step, in_pieces
 from tinyfuse.frontend.check import check, warnings_of
 from tinyfuse.frontend.layouts import in_layouts
@@ -14,7 +15,7 @@ from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph, Op
 from tinyfuse.kernels.base import Context
 from tinyfuse.options import Options
-from tinyfuse.plan import Plan
+from tinyfuse.plan import Plan, Reordering
 from tinyfuse.plan.checker import verify_plan
 from tinyfuse.plan.rows import USUAL_RINGS, RingModes
 from tinyfuse.rewrite import BEFORE_CHECK
@@ -106,6 +107,11 @@ class Compilation:
         """What `--fusion rows` chooses from."""
         return Search(self._variants.of_every_objective(), self._builder, self._progress)
 
+    @cached_property
+    def _sparing(self) -> Search:
+        """What there is beside it with kernels that buy no speed with RAM."""
+        return Search(self._variants.sparing().of_every_objective(), self._builder, self._progress)
+
     def plan(self, options: Options) -> Plan:
         """The verified plan for these options: those given at first, or others of --max-ram and --optimize; but for
         `speed` those given at first ask for `speed` too."""
@@ -126,13 +132,25 @@ class Compilation:
         options = builder.options
         choices = self.search.choices(options.optimize, options.recompute_limit)
         self._progress("placing the arena")
-        plan, reordering = in_best_order(choices, options)
-        too_large = options.max_ram is not None and plan.ram_bytes > options.max_ram
-        if too_large and options.optimize != "ram":  # which has looked at these
-            plan, reordering = in_best_order(self.search.choices("ram", options.recompute_limit), options)
+        plan, reordering = in_best_order(choices, replace(options, max_ram=None))
+        if options.max_ram is not None and plan.ram_bytes > options.max_ram and options.optimize != "ram":
+            plan, reordering = self._fastest_within(options.max_ram, options)
         if options.optimize == "ram":
-            plan = roomier(recomputing(plan, builder, self._progress), builder)
-        return replace(without_idle_slides(plan, builder), options=options, reordering=reordering)
+            plan = recomputing(plan, builder, self._progress)
+        return replace(without_idle_slides(roomier(plan, builder), builder), options=options, reordering=reordering)
+
+    def _fastest_within(self, most: int, options: Options) -> tuple[Plan, Reordering | None]:
+        """The fastest plan of at most so many bytes, whatever it is that kernels and groups spare, and what its order is
+        compared with; where there is none, the smallest."""
+        searches = [self.search, *([self._sparing] if options.optimize == "speed" else [])]
+        wanted = replace(options, optimize="speed")
+        found = [in_best_order(search.choices("ram", options.recompute_limit), wanted) for search in searches]
+
+        def rank(plan: Plan) -> tuple[bool, float]:
+            too_large = plan.ram_bytes > most
+            return too_large, plan.ram_bytes if too_large else plan_instructions(plan)
+
+        return min(found, key=lambda each: rank(each[0]))
 
 
 def checked(source: Graph) -> Graph:

@@ -94,10 +94,22 @@ class Choices:
             plan = self._balanced()
             if max_ram is None or plan.ram_bytes <= max_ram:
                 return self._noted(plan, self._within(self._slower))
-        for candidate in self._by_speed:
-            if max_ram is None or (candidate.ram <= max_ram and self._plans.of(candidate).ram_bytes <= max_ram):
-                return self._plans.of(candidate)
-        return self._noted(self._smallest(self._by_speed), self._by_speed)
+        if max_ram is None:
+            return self._plans.of(self._by_speed[0])
+        return self._fastest_within(max_ram) or self._noted(self._smallest(self._by_speed), self._by_speed)
+
+    def _fastest_within(self, most: int) -> Plan | None:
+        """The fastest plan of at most so many bytes; None where there is none. Estimates may be too high as well: a few
+        of the others, those that are nearest, are looked at too."""
+        fitting = (c for c in self._by_speed if c.ram <= most and self._plans.of(c).ram_bytes <= most)
+        found = next(fitting, None)
+        faster = self._by_speed if found is None else self._by_speed[: self._by_speed.index(found)]
+        nearest = sorted((c for c in faster if c.ram > most), key=lambda c: c.ram)[: limits.PLACED.most]
+        for candidate in sorted(nearest, key=self._by_speed.index):
+            plan = self._plans.within(most, candidate)
+            if plan is not None and plan.ram_bytes <= most:
+                return plan
+        return None if found is None else self._plans.of(found)
 
     def _balanced(self) -> Plan:
         plan, faster = (self._smallest(self._within(share)) for share in (self._slower, min(self._slower, FOR_ANY)))
