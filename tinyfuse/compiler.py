@@ -45,40 +45,56 @@ def compile_model(path: str, target: Target, options: Options) -> Plan:
 def compile_graph(source: Graph, target: Target, options: Options, progress: Progress = silent) -> Plan:
     """The plan of a graph as it was read; a pure function of its arguments. `progress` gets progress."""
     counted_cycles(target, options)  # a board that is not known, before anything is planned
-    plan = _compiled(source, target, options, progress)
-    if options.count == "instructions":
+    return Compiler(source, target, progress).plan(options)
+
+
+class Compiler:
+    """Plans of one graph as it was read, for options that may differ in --optimize, --max-ram, --memory and --count:
+    what they have in common is made once."""
+
+    def __init__(self, source: Graph, target: Target, progress: Progress = silent):
+        self._source, self._target, self._progress = source, target, progress
+        self._steps: list[Graph] = []
+        self._compilations: dict[tuple[object, ...], Compilation] = {}
+
+    def plan(self, options: Options) -> Plan:
+        """The verified plan for these options, as compile_graph's."""
+        plan = self._in_banks(options)
+        if options.count == "instructions":
+            return plan
+        self._progress("planning by instructions too")
+        return of_fewer_cycles(plan, self._in_banks(replace(options, count="instructions")))
+
+    def _in_banks(self, options: Options) -> Plan:
+        if not options.memory:
+            return self._planned(options)
+        plan = in_banks(self._planned, options, self._progress)
+        verify_plan(plan)
         return plan
-    progress("planning by instructions too")
-    return of_fewer_cycles(plan, _compiled(source, target, replace(options, count="instructions"), progress))
 
-
-def _compiled(source: Graph, target: Target, options: Options, progress: Progress) -> Plan:
-    steps = steps_of(source, options)
-    compilations: dict[tuple[Graph, int | None], Compilation] = {}
-
-    def planned(tried: Options) -> Plan:
+    def _planned(self, options: Options) -> Plan:
         """The plan; where its steps are too long, one whose calls can be divided, in pieces."""
+        self._steps = self._steps or steps_of(self._source, options)
 
         def planner(step: Graph) -> Planner:
-            key = step, tried.max_step
-            if key not in compilations:
-                compilations[key] = Compilation(step, target, replace(options, max_step=tried.max_step), progress)
-            return compilations[key].plan
+            return partial(self._plan_of, step)
 
-        if tried.max_step is None:
-            return of_the_best_step(steps, tried, planner, progress)
-        whole = planned(replace(tried, max_step=None))
-        if fits_step(whole, tried.max_step):
-            return replace(whole, options=tried)
-        divided = in_pieces(of_the_best_step(steps, tried, planner, progress), tried.max_step)
+        if options.max_step is None:
+            return of_the_best_step(self._steps, options, planner, self._progress)
+        whole = self._planned(replace(options, max_step=None))
+        if fits_step(whole, options.max_step):
+            return replace(whole, options=options)
+        divided = in_pieces(of_the_best_step(self._steps, options, planner, self._progress), options.max_step)
         verify_plan(divided)
         return divided
 
-    if not options.memory:
-        return planned(options)
-    plan = in_banks(planned, options, progress)
-    verify_plan(plan)
-    return plan
+    def _plan_of(self, step: Graph, options: Options) -> Plan:
+        """The plan of a step graph, or of the graph itself where no window slides over it."""
+        # other kernels buy speed with RAM where speed is all, and what is computed in tiles looks nothing up
+        key = step, options.optimize == "speed", options.recompute_limit, options.max_step, options.count
+        if key not in self._compilations:
+            self._compilations[key] = Compilation(step, self._target, options, self._progress)
+        return self._compilations[key].plan(options)
 
 
 class Compilation:
@@ -140,8 +156,8 @@ class Compilation:
         return replace(without_idle_slides(roomier(plan, builder), builder), options=options, reordering=reordering)
 
     def _fastest_within(self, most: int, options: Options) -> tuple[Plan, Reordering | None]:
-        """The fastest plan of at most so many bytes, whatever it is that kernels and groups spare, and what its order is
-        compared with; where there is none, the smallest."""
+        """The fastest plan of at most so many bytes, whatever it is that kernels and groups spare, and what its order
+        is compared with; where there is none, the smallest."""
         searches = [self.search, *([self._sparing] if options.optimize == "speed" else [])]
         wanted = replace(options, optimize="speed")
         found = [in_best_order(search.choices("ram", options.recompute_limit), wanted) for search in searches]

@@ -234,7 +234,7 @@ def test_report_pareto_is_a_table_and_a_list() -> None:
     front = json_of(tinyfuse_(*command, "--json"))["pareto"]
     assert set(front[0]) == {
         "arena_bytes", "state_bytes", "predicted_instructions", "predicted_cycles", "macs", "slower", "groups",
-        "optimize",
+        "optimize", "options",
     }  # fmt: skip
     assert f"{front[0]['arena_bytes']:,}" in tinyfuse_(*command).stdout
     by_cycles = tinyfuse_(*command, "--count", "cycles", "--timing", "nucleo-l4r5zi").stdout

@@ -19,7 +19,6 @@ from tinyfuse.cost.predict import plan_instructions
 from tinyfuse.limits import Reached
 from tinyfuse.plan import Plan
 from tinyfuse.schedule.search import Candidate
-from tinyfuse.thinning import evenly
 
 #: `balanced` spends at most this share of the fastest plan's instructions on RAM. Where kernels take fewer, the
 #: fixed work of a row weighs more: with 0.05 and 0.07, default arenas grew when the kernels' assembly became faster.
@@ -173,21 +172,3 @@ class Choices:
     def in_file_order(self) -> Choices:
         """Those whose operators run in the order of the file, of which there is at least one."""
         return Choices([c for c in self._by_speed if not c.reordered], self._plans, self._reached)
-
-    def front(self, reached: Reached) -> list[tuple[Candidate, Plan]]:
-        """Candidates that no other one beats in both arena and predicted instructions, by least arena; of
-        those that the estimates allow, at most limits.FRONT evenly spread ones are planned, as is
-        noted in `reached`."""
-        hopeful: list[Candidate] = []
-        for candidate in sorted(self._by_speed, key=lambda c: (c.ram, c.instructions)):
-            if not hopeful or candidate.instructions < hopeful[-1].instructions:
-                hopeful.append(candidate)
-        if len(hopeful) > limits.FRONT.most:
-            reached.note(limits.FRONT)
-        every = [(c, self._plans.of(c)) for c in evenly(hopeful, limits.FRONT.most)]
-        every.sort(key=lambda found: (found[1].arena_bytes, found[0].instructions))
-        kept: list[tuple[Candidate, Plan]] = []
-        for candidate, plan in every:
-            if not kept or candidate.instructions < kept[-1][0].instructions:
-                kept.append((candidate, plan))
-        return kept

@@ -76,8 +76,8 @@ class _Label:
 
 @dataclass(frozen=True)
 class Link:
-    """Of a group's bytes, what the best single overlap saves: what it makes begins so many bytes below an input, `above`.
-    `below`: the output that does, None where the group's stack does, which leaves nothing there."""
+    """Of a group's bytes, what the best single overlap saves: what it makes begins so many bytes below an input,
+    `above`. `below`: the output that does, None where the group's stack does, which leaves nothing there."""
 
     below: Tensor | None
     above: Tensor
@@ -138,9 +138,9 @@ def partitions(weigher: Weigher, edges: Sequence[Sequence[tuple[int, Weight]]], 
 
 
 def _on_top(label: _Label, weight: Weight) -> tuple[int, _Tower | None]:
-    """The most bytes of a label's groups and one more, and the tower then. Two overlaps in a row are one tower: what the
-    first group read lies above what it made, and that above what the second makes. Where that is taller than the second
-    group without its overlap, it has none."""
+    """The most bytes of a label's groups and one more, and the tower then. Two overlaps in a row are one tower: what
+    the first group read lies above what it made, and that above what the second makes. Where that is taller than the
+    second group without its overlap, it has none."""
     ram, link = max(label.ram, weight.ram), weight.link
     if link is None:
         return ram, None

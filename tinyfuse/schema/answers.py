@@ -159,6 +159,7 @@ _REPORT = record(
                 slower=NUMBER,
                 groups=COUNT,
                 optimize=items(TEXT),
+                options=items(TEXT),
             )
         )
     ),
