@@ -27,6 +27,7 @@ from tinyfuse.schedule.choose_step import Planner, of_the_best_step
 from tinyfuse.schedule.idle_slides import without_idle_slides
 from tinyfuse.schedule.programs import Programs, with_programs
 from tinyfuse.schedule.progress import Progress, silent
+from tinyfuse.schedule.quicker import quicker
 from tinyfuse.schedule.recomputing import recomputing
 from tinyfuse.schedule.reordering import in_best_order
 from tinyfuse.schedule.roomier import roomier
@@ -153,7 +154,9 @@ class Compilation:
             plan, reordering = self._fastest_within(options.max_ram, options)
         if options.optimize == "ram":
             plan = recomputing(plan, builder, self._progress)
-        return replace(without_idle_slides(roomier(plan, builder), builder), options=options, reordering=reordering)
+        for strategy in (roomier, without_idle_slides, quicker):
+            plan = strategy(plan, builder)
+        return replace(plan, options=options, reordering=reordering)
 
     def _fastest_within(self, most: int, options: Options) -> tuple[Plan, Reordering | None]:
         """The fastest plan of at most so many bytes, whatever it is that kernels and groups spare, and what its order

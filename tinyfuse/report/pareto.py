@@ -70,8 +70,8 @@ def pareto_json(plan: Plan, progress: Progress = silent, reached: Reached | None
 
 
 def _options(point: _Point, taken: Mapping[_Point, Sequence[str]], options: Options) -> list[str]:
-    """What asks for a point, beside what the front was asked for with, each of them: of --weights, too, where that would
-    be another; these come last."""
+    """What asks for a point, beside what the front was asked for with, each of them: of --weights, too, where that
+    would be another; these come last."""
     found = []
     for optimize in taken.get(point, ["speed"]):
         limit = "" if point in taken else f" --max-ram {point[0]}"
