@@ -199,7 +199,7 @@ def expected_keys(*sections: str, without: tuple[str, ...] = ()) -> dict:
 def test_report_json_is_what_the_docs_say() -> None:
     value = json_of(tinyfuse_("report", "small.tflite", "--target", "host", "--json"))
     keys = expected_keys("Every answer about a model", "report, and gen", without=("files", "output"))
-    assert len(keys) == 37
+    assert len(keys) == 38
     assert_keys(value, keys)
     assert value["model"] == "small.tflite"
     assert value["model_sha256"] == hashlib.sha256(small()).hexdigest()
@@ -235,7 +235,7 @@ def test_report_pareto_is_a_table_and_a_list() -> None:
     front = json_of(tinyfuse_(*command, "--json"))["pareto"]
     assert set(front[0]) == {
         "arena_bytes", "state_bytes", "predicted_instructions", "predicted_cycles", "macs", "slower", "groups",
-        "optimize",
+        "optimize", "options",
     }  # fmt: skip
     assert f"{front[0]['arena_bytes']:,}" in tinyfuse_(*command).stdout
     by_cycles = tinyfuse_(*command, "--count", "cycles", "--timing", "nucleo-l4r5zi").stdout
