@@ -13,7 +13,7 @@ from conv_cases import Shape, make_op, random_input
 from op_harness import Case, assert_exact
 
 from tinyfuse.kernels.base import Context
-from tinyfuse.kernels.depthwise_lines import DepthwiseAlongRow, DepthwiseColumns
+from tinyfuse.kernels.depthwise_line import DepthwiseAlongRow, DepthwiseColumns
 from tinyfuse.targets import Target, load_target
 
 TARGETS = {"host-dsp-twins": replace(load_target("host"), dsp=True), "cortex-m4": load_target("cortex-m4")}

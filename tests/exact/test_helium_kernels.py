@@ -14,7 +14,7 @@ from op_harness import Case, assert_exact
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Context
-from tinyfuse.kernels.depthwise_line import LineDepthwise
+from tinyfuse.kernels.depthwise_line_mve import LineDepthwise
 from tinyfuse.kernels.mve import MveDense
 from tinyfuse.kernels.mve_four import requantized
 from tinyfuse.kernels.mve_held import HeldConvRow

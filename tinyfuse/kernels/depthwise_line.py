@@ -1,100 +1,161 @@
-"""Our kernel of depthwise convolutions along a line for Helium (runtime_c/tinyfuse_depthwise_line_mve.h)."""
+"""Depthwise convolutions along lines of pixels, with the DSP extension (runtime_c/tinyfuse_depthwise_line.h)."""
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
-from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
+from tinyfuse.ir import Array, Op
+from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement, proven
 from tinyfuse.kernels.c_constants import c_constant
-from tinyfuse.kernels.column_blocks import lying
+from tinyfuse.kernels.convolution_counts import depthwise_counts
 from tinyfuse.kernels.counts import Counts, round_up
-from tinyfuse.kernels.mve_four import requantized
-from tinyfuse.kernels.packing import (
-    POINTER_BYTES,
-    channel_weights,
-    folded_bias,
-    input_zero_point,
-    output_fields,
-    rectified,
-    shifts_right,
+from tinyfuse.kernels.depthwise import on_step_line, quad_starts
+from tinyfuse.kernels.matmul import in_256ths
+from tinyfuse.kernels.packing import LANE_SUMS, bounded, input_zero_point, output_fields
+from tinyfuse.kernels.rows import row_pointer
+from tinyfuse.kernels.step_line import step_line
+from tinyfuse.ops.convolution import ConvGeometry, geometry
+
+_HEADER = "tinyfuse_depthwise_line.h"
+_TAPS, _OUTPUTS, _RECORD, _HEAD = (
+    c_constant(_HEADER, f"TINYFUSE_DW_LINE_{name}") for name in ("TAPS", "OUTPUTS", "RECORD", "HEAD")
 )
-from tinyfuse.ops.convolution import ConvGeometry, channel_multipliers, geometry
-
-_HEADER = "tinyfuse_depthwise_line_mve.h"
-_TAPS, _OUTPUTS, _CHANNELS, _WORD = (
-    c_constant(_HEADER, f"TINYFUSE_LINE_{x}") for x in ("TAPS", "OUTPUTS", "CHANNELS", "WORD")
-)
-
-#: what 16 bits hold of the distance between two outputs of eight
-_MOST_CHANNELS = (2**16 - 1) // (_OUTPUTS - 1)
+_SHIFT = c_constant("tinyfuse_requantize.h", "TINYFUSE_STEP_LINE_SHIFT")
 
 
-class LineDepthwise(Kernel):
-    """Depthwise convolution with depth multiplier 1 and stride 1 of a whole image of one column, whose windows have at
-    most thirteen rows: eight outputs of a channel at a time. They can't lie over the input, which kernels by rows
-    allow: only where speed is all."""
+class _DepthwiseLines(Kernel):
+    """Depth multiplier 1, stride and dilation 1, at least four channels, windows of two to fifteen pixels of a column
+    or of a row. Weights are int16 in flash, each there twice."""
 
-    name = "tinyfuse_depthwise_line_mve_s8"
+    name = "tinyfuse_depthwise_line_s8"
     headers = (_HEADER,)
+    weights = "unpacked"
 
     def accepts(self, op: Op, context: Context) -> bool:
-        g = _line_of(op)
-        if not context.target.mve or not context.speed_alone or g is None:
-            return False
-        if g.kernel_h != 1 or not 1 < g.kernel_w <= _TAPS:
-            return False
-        plain = (g.stride_w, g.dilation_w) == (1, 1) and g.in_c == g.out_c <= _MOST_CHANNELS and shifts_right(op)
-        return plain and (rectified(op) or bool((channel_multipliers(op)[1] < 0).all()))
+        g = geometry(op)
+        allowed = context.weights in ("auto", self.weights) and context.target.dsp and not context.target.mve
+        plain = (g.stride_h, g.stride_w, g.dilation_h, g.dilation_w) == (1, 1, 1, 1) and g.in_c == g.out_c >= 4
+        return allowed and plain and self.lies_right(g) and 2 <= _taps(g) <= _TAPS and _channels(op) is not None
+
+    def lies_right(self, g: ConvGeometry) -> bool:
+        """Whether all that windows see lies along a line."""
+        raise NotImplementedError
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        weights = channel_weights(op)
-        padded = np.pad(weights, ((0, 0), (0, _CHANNELS - weights.shape[1])))
-        channels = np.stack([folded_bias(op), *channel_multipliers(op)], axis=1).astype(np.int32)
-        return Constant("weights", padded.reshape(-1), "int8_t"), Constant("channels", channels.reshape(-1), "int32_t")
+        channels = proven(_channels(op))
+        fours = np.concatenate([channels[start : start + 4] for start in quad_starts(len(channels))])
+        return (Constant("channels", fours.reshape(-1), "int32_t"),)
 
     def scratch(self, op: Op, context: Context) -> int:
-        g = _certain(op)
-        pixels, blocks = g.out_w - 1 + g.kernel_w, round_up(g.out_w, _OUTPUTS) * _OUTPUTS // _WORD + 3
-        padding = g.in_c if g.pad_left > 0 or pixels - g.pad_left > g.in_w else 0
-        listed = round_up(pixels, _WORD) * _WORD * POINTER_BYTES
-        return listed + blocks * _WORD * _CHANNELS + padding
+        g = geometry(op)
+        blocks, steps = _blocks(g), _steps(g)
+        copied = 4 * 4 * (_HEAD + 2 * steps) if blocks > 1 else 0
+        return (3 * blocks + steps - 1) * _RECORD + copied
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return requantized(op)
+        return "step_line" if on_step_line(op) else "bounded"
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        g = _certain(op)
-        groups = round_up(g.in_c, _CHANNELS)
-        chunks, pixels = round_up(g.out_w, _OUTPUTS), g.out_w - 1 + g.kernel_w
+        g, layer = geometry(op), depthwise_counts(op, by_row)
+        out_n, lines = (g.out_w, g.out_h) if _along_rows(g) else (g.out_h, g.out_w)
+        calls = g.out_h if by_row else 1
+        fours, blocks, steps = round_up(g.in_c, 4) * lines, _blocks(g), _steps(g)
         return {
-            "calls": 1,
-            "line_pixels": pixels,
-            "line_groups": groups,
-            "line_fours": groups * round_up(pixels, _WORD),
-            "line_chunks": groups * chunks,
-            "line_channel_chunks": g.in_c * chunks,
+            "calls": calls,
+            "line_records": calls * (2 * blocks + steps - 1),
+            "line_groups": fours,
+            "line_words": fours // lines * calls * (_HEAD + 2 * steps) * (blocks > 1),
+            "line_pairs": fours * round_up(out_n - 1 + _taps(g), 2),
+            "line_blocks": 4 * fours * blocks,
+            "line_block_steps": 4 * fours * blocks * steps,
+            "line_outputs": fours * out_n,
+            **{name: layer[name] for name in ("clamped_outputs", "narrowed_outputs")},
         }
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        g = _certain(op)
-        fields = {
-            "in_w": g.in_w, "in_c": g.in_c, "out_w": g.out_w, "kernel_w": g.kernel_w, "pad_left": g.pad_left,
-            "in_zero_point": input_zero_point(op.input),
-        }  # fmt: skip
-        form = f"TINYFUSE_FOUR_{requantized(op).upper()}"
-        constants = site.constant("weights"), site.constant("channels")
-        args = ("&p", site.input(0).pointer, site.output.pointer, *constants, site.scratch, form)
-        return Let("tinyfuse_line", "p", fields | output_fields(op)), Call(self.name, args)
+        g = geometry(op)
+        pixel, in_row, out_row = g.in_c, g.in_w * g.in_c, g.out_w * g.in_c
+        if _along_rows(g):
+            line = {"in_n": g.in_w, "out_n": g.out_w, "taps": g.kernel_w, "pad": g.pad_left, "step": pixel}
+            lines = {"lines": g.out_h if site.row is None else 1, "in_line": in_row, "out_line": out_row}
+        else:
+            line = {"in_n": g.in_h, "out_n": g.out_h, "taps": g.kernel_h, "pad": g.pad_top, "step": in_row}
+            lines = {"lines": g.out_w, "in_line": pixel, "out_line": pixel}
+        fields = {**line, **lines, "in_c": g.in_c, "in_zero_point": input_zero_point(op.input), **output_fields(op)}
+        source = site.input(0).pointer if site.row is None else row_pointer(site.input(0), site.row)
+        arguments = ("&p", source, site.output.pointer, site.constant("channels"), site.scratch, 1 - on_step_line(op))
+        return Let("tinyfuse_dw_line", "p", fields), Call(self.name, arguments)
 
 
-def _line_of(op: Op) -> ConvGeometry | None:
-    """Of an image of one column: as the row that its pixels are in memory."""
-    turned = lying(op)
-    return None if turned is None else geometry(turned)
+class DepthwiseColumns(_DepthwiseLines):
+    """k x 1. Outputs can't lie over the input, which kernels by rows allow: only where speed is all."""
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return context.speed_alone and super().accepts(op, context)
+
+    def lies_right(self, g: ConvGeometry) -> bool:
+        return g.kernel_w == 1 and not g.pads_columns and g.in_w == g.out_w
 
 
-def _certain(op: Op) -> ConvGeometry:
-    line = _line_of(op)
-    assert line is not None, "the kernel accepted it"
-    return line
+class DepthwiseAlongRow(_DepthwiseLines):
+    """1 x k.
+
+    A call for row y reads only input row y, and writes only its output row, which must not overlap it.
+    """
+
+    by_row, whole, rings = True, False, True
+
+    def lies_right(self, g: ConvGeometry) -> bool:
+        return g.kernel_h == 1 and not g.pads_rows and g.in_h == g.out_h
+
+
+def _along_rows(g: ConvGeometry) -> bool:
+    return g.kernel_h == 1
+
+
+def _taps(g: ConvGeometry) -> int:
+    return g.kernel_h * g.kernel_w
+
+
+def _steps(g: ConvGeometry) -> int:
+    return _taps(g) // 2 + 1
+
+
+def _blocks(g: ConvGeometry) -> int:
+    return round_up(g.out_w if _along_rows(g) else g.out_h, _OUTPUTS)
+
+
+@lru_cache(maxsize=512)
+def _channels(op: Op) -> Array | None:
+    """int32 [channels, words] as the header says; None where the layer has no step line, and sums too large for the
+    bounded form."""
+    line, zero_point = step_line(op), op.output.zero_point
+    fields: tuple[Array | int, ...]  # in the order of a channel's head
+    if line is not None:
+        channels, weights = line.channels(), 256 * line.weights.astype(np.int64)
+        fields = 0, channels["bias"], channels["multiplier"], (2 * zero_point + 1) << (_SHIFT - 1)
+    else:
+        layer = bounded(op)
+        if layer is None:
+            return None
+        weights, bias = 2 * layer.weights.astype(np.int64), layer.channels["bias"].astype(np.int64)
+        if (np.abs(bias) + 64 * np.abs(weights).sum(1) >= LANE_SUMS).any():
+            return None
+        channels = in_256ths(layer.channels, 0)
+        shift = channels["shift"].astype(np.int64)
+        fields = shift, channels["bias"] // 128, channels["multiplier"], (2 * zero_point + 1) << shift
+    head = np.stack([np.broadcast_to(field, len(weights)) for field in fields], axis=1)
+    return np.concatenate([head.astype("<i4"), _words(weights)], axis=1)
+
+
+def _words(weights: Array) -> Array:
+    """int32 [channels, 2 * steps] of weights [channels, taps]: of each step the taps 2 j, 2 j + 1 and 2 j - 1, 2 j."""
+    channels, taps = weights.shape
+    steps = taps // 2 + 1
+    taken = np.zeros((channels, 2 * steps + 1), "<i2")
+    taken[:, 1 : 1 + taps] = weights
+    pairs = np.stack([taken[:, 1:].reshape(channels, steps, 2), taken[:, :-1].reshape(channels, steps, 2)], axis=2)
+    words: Array = np.ascontiguousarray(pairs).view("<i4").reshape(channels, 2 * steps)
+    return words

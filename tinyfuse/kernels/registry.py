@@ -61,8 +61,8 @@ from tinyfuse.kernels.cumsum import CumsumWhole
 from tinyfuse.kernels.depthwise import Depthwise3x3Row, DepthwiseRow, PackedDepthwiseRow
 from tinyfuse.kernels.depthwise_columns import ColumnsDepthwiseRow, FewerColumnsDepthwiseRow
 from tinyfuse.kernels.depthwise_held import HeldDepthwiseRow
-from tinyfuse.kernels.depthwise_line import LineDepthwise
-from tinyfuse.kernels.depthwise_lines import DepthwiseAlongRow, DepthwiseColumns
+from tinyfuse.kernels.depthwise_line import DepthwiseAlongRow, DepthwiseColumns
+from tinyfuse.kernels.depthwise_line_mve import LineDepthwise
 from tinyfuse.kernels.detection import DetectionKernel
 from tinyfuse.kernels.division import floored, int8_quotients
 from tinyfuse.kernels.each_image import EachImage
