@@ -74,7 +74,8 @@ def test_one_dtype_a_loop() -> None:
 def test_helium_looks_up_sixteen_at_once_and_a_loop_four() -> None:
     s = Sketch(1)
     x, gate, residual = three(s)
-    y = s.add(s.add(s.add(x, s.unary(gate, "LOGISTIC"), kind="MUL"), residual, kind="MUL"), residual)
+    y = s.add(x, s.unary(gate, "LOGISTIC"), kind="SQUARED_DIFFERENCE")
+    y = s.add(s.add(y, residual, kind="SQUARED_DIFFERENCE"), residual)
     assert kinds(merged(s, [x, gate, residual], [y], "cortex-m55")) == ["LOGISTIC", "MERGED"]
 
 
@@ -122,10 +123,10 @@ def test_a_vector_of_columns_is_not_for_loops() -> None:
 
 def test_an_operator_that_would_keep_more_is_not_drawn_behind_others() -> None:
     """Its two operands would be kept while the convolution runs; with one of them needed after it, it is as much."""
-    for needed, expected in ((False, ["MUL", "CONV_2D", "ADD"]), (True, ["CONV_2D", "MERGED"])):
+    for needed, expected in ((False, ["SQUARED_DIFFERENCE", "CONV_2D", "ADD"]), (True, ["CONV_2D", "MERGED"])):
         s = Sketch(6)
         x, other, third = three(s)
-        product = s.add(x, other, kind="MUL")
+        product = s.add(x, other, kind="SQUARED_DIFFERENCE")
         y = s.add(product, s.conv(x if needed else third, 16, (3, 3)))
         outputs = [y, s.relu(x, "RELU6")] if needed else [y]
         assert kinds(merged(s, [x, other, third], outputs))[: len(expected)] == expected
