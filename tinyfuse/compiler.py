@@ -151,19 +151,21 @@ class Compilation:
         self._progress("placing the arena")
         plan, reordering = in_best_order(choices, replace(options, max_ram=None))
         if options.max_ram is not None and plan.ram_bytes > options.max_ram and options.optimize != "ram":
-            plan, reordering = self._fastest_within(options.max_ram, options)
+            plan, reordering = self._fastest_within(options.max_ram, builder)
         if options.optimize == "ram":
             plan = recomputing(plan, builder, self._progress)
         for strategy in (roomier, without_idle_slides, quicker):
             plan = strategy(plan, builder)
         return replace(plan, options=options, reordering=reordering)
 
-    def _fastest_within(self, most: int, options: Options) -> tuple[Plan, Reordering | None]:
+    def _fastest_within(self, most: int, builder: Builder) -> tuple[Plan, Reordering | None]:
         """The fastest plan of at most so many bytes, whatever it is that kernels and groups spare, and what its order
         is compared with; where there is none, the smallest."""
+        options = builder.options
         searches = [self.search, *([self._sparing] if options.optimize == "speed" else [])]
         wanted = replace(options, optimize="speed")
         found = [in_best_order(search.choices("ram", options.recompute_limit), wanted) for search in searches]
+        found = [(quicker(plan, builder), reordering) for plan, reordering in found]
 
         def rank(plan: Plan) -> tuple[bool, float]:
             too_large = plan.ram_bytes > most
