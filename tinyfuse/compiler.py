@@ -14,6 +14,7 @@ from tinyfuse.frontend.layouts import in_layouts
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph, Op
 from tinyfuse.kernels.base import Context
+from tinyfuse.limits import union
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan, Reordering
 from tinyfuse.plan.checker import verify_plan
@@ -64,7 +65,9 @@ class Compiler:
         if options.count == "instructions":
             return plan
         self._progress("planning by instructions too")
-        return of_fewer_cycles(plan, self._in_banks(replace(options, count="instructions")))
+        by_instructions = self._in_banks(replace(options, count="instructions"))
+        found = of_fewer_cycles(plan, by_instructions)
+        return replace(found, limits=union(plan.limits, by_instructions.limits))
 
     def _in_banks(self, options: Options) -> Plan:
         if not options.memory:
