@@ -14,6 +14,7 @@ from tinyfuse.frontend.layouts import in_layouts
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph, Op
 from tinyfuse.kernels.base import Context
+from tinyfuse.limits import union
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan, Reordering
 from tinyfuse.plan.checker import verify_plan
@@ -64,7 +65,9 @@ class Compiler:
         if options.count == "instructions":
             return plan
         self._progress("planning by instructions too")
-        return of_fewer_cycles(plan, self._in_banks(replace(options, count="instructions")))
+        by_instructions = self._in_banks(replace(options, count="instructions"))
+        found = of_fewer_cycles(plan, by_instructions)
+        return replace(found, limits=union(plan.limits, by_instructions.limits))
 
     def _in_banks(self, options: Options) -> Plan:
         if not options.memory:
@@ -151,19 +154,21 @@ class Compilation:
         self._progress("placing the arena")
         plan, reordering = in_best_order(choices, replace(options, max_ram=None))
         if options.max_ram is not None and plan.ram_bytes > options.max_ram and options.optimize != "ram":
-            plan, reordering = self._fastest_within(options.max_ram, options)
+            plan, reordering = self._fastest_within(options.max_ram, builder)
         if options.optimize == "ram":
             plan = recomputing(plan, builder, self._progress)
         for strategy in (roomier, without_idle_slides, quicker):
             plan = strategy(plan, builder)
         return replace(plan, options=options, reordering=reordering)
 
-    def _fastest_within(self, most: int, options: Options) -> tuple[Plan, Reordering | None]:
+    def _fastest_within(self, most: int, builder: Builder) -> tuple[Plan, Reordering | None]:
         """The fastest plan of at most so many bytes, whatever it is that kernels and groups spare, and what its order
         is compared with; where there is none, the smallest."""
+        options = builder.options
         searches = [self.search, *([self._sparing] if options.optimize == "speed" else [])]
         wanted = replace(options, optimize="speed")
         found = [in_best_order(search.choices("ram", options.recompute_limit), wanted) for search in searches]
+        found = [(quicker(plan, builder), reordering) for plan, reordering in found]
 
         def rank(plan: Plan) -> tuple[bool, float]:
             too_large = plan.ram_bytes > most

@@ -45,7 +45,7 @@ Examples:
 @click.option(
     "--pareto",
     is_flag=True,
-    help="Also every plan that no other one beats in both RAM and instructions, and what --optimize takes.",
+    help="Also every plan that no other one beats in both RAM and instructions, with the options that it takes.",
 )
 @click.option(
     "--html",

@@ -80,12 +80,14 @@ def _options(point: _Point, taken: Mapping[_Point, Sequence[str]], options: Opti
     return sorted(found, key=lambda words: "--weights" in words)
 
 
-#: bytes of arena and state, and instructions: the search's number, which is known of every plan
+#: bytes of arena and state, and instructions: as predicted, or the search's number, which is known of every plan
 _Point = tuple[int, int]
 
 
 def _point(plan: Plan) -> _Point:
-    return _arena_bytes(plan) + plan.state_bytes, round(plan_instructions(plan))
+    predicted = predicted_total(plan)
+    instructions = round(plan_instructions(plan)) if predicted is None else predicted
+    return _arena_bytes(plan) + plan.state_bytes, instructions
 
 
 def _arena_bytes(plan: Plan) -> int:
