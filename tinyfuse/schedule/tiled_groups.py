@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from tinyfuse import limits
 from tinyfuse.ir import Op
 from tinyfuse.ops.tiled import TILE_ROWS
+from tinyfuse.plan.plan import WORD_ALIGN
 from tinyfuse.schedule.search import Weigher, Weight
 from tinyfuse.schedule.tiling import LEAST_COLUMNS, TILE_COLUMNS, Tiling, in_tiles, macs_again
 
@@ -34,7 +35,7 @@ def with_tiled_groups(weigher: Weigher, edges: Edges, more_macs: int) -> Edges:
         return edges
     more: list[list[tuple[int, Weight]]] = [list(of_node) for of_node in edges]
     low = 0
-    while high - low > 1:
+    while high - low > WORD_ALIGN:  # an arena is so many words
         limit = (low + high) // 2
         path = found.path_within(limit)
         if path is None:
