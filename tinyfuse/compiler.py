@@ -23,6 +23,7 @@ from tinyfuse.schedule.build import Builder
 from tinyfuse.schedule.by_rule import by_rule
 from tinyfuse.schedule.choose_count import of_fewer_cycles
 from tinyfuse.schedule.choose_step import Planner, of_the_best_step
+from tinyfuse.schedule.fewer_kernels import with_fewer_kernels
 from tinyfuse.schedule.idle_slides import without_idle_slides
 from tinyfuse.schedule.programs import Programs, with_programs
 from tinyfuse.schedule.progress import Progress, silent
@@ -132,7 +133,8 @@ class Compilation:
             plan, reordering = in_best_order(self.search.choices("ram", options.recompute_limit), options)
         if options.optimize == "ram":
             plan = roomier(recomputing(plan, builder, self._progress), builder)
-        return replace(without_idle_slides(plan, builder), options=options, reordering=reordering)
+        plan = with_fewer_kernels(without_idle_slides(plan, builder), builder)
+        return replace(plan, options=options, reordering=reordering)
 
 
 def checked(source: Graph) -> Graph:

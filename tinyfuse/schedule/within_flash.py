@@ -15,6 +15,7 @@ from tinyfuse.thinning import evenly
 
 #: predicted instructions that a byte of flash must save, where --max-flash allows not all that would save some
 _PRICES = (2.0, 8.0, 32.0, 128.0)
+MOST_PRICE = _PRICES[-1]
 
 #: prices at which layers are compressed that are tried at most
 _TRIED = 6
