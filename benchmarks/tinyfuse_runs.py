@@ -23,7 +23,7 @@ from tinyfuse.verify.oracle import make_oracle
 SETTINGS = (
     {"kernels": "auto", "fusion": "rows", "optimize": "balanced"},
     {"kernels": "auto", "fusion": "rows", "optimize": "speed"},
-    {"kernels": "auto", "fusion": "rows", "optimize": "speed", "weights": "unpacked"},
+    {"kernels": "auto", "fusion": "rows", "optimize": "speed", "weights": "packed"},
     {"kernels": "auto", "fusion": "rows", "optimize": "ram"},
     {"kernels": "tinyfuse", "fusion": "rows", "optimize": "balanced"},
     {"kernels": "cmsis-nn", "fusion": "rows", "optimize": "balanced"},

@@ -80,12 +80,79 @@ TINYFUSE_INLINE int8_t tinyfuse_add_one(const tinyfuse_binary *p, int32_t a, int
     return (int8_t)tinyfuse_clamp_s8(scaled, p->act_min, p->act_max);
 }
 
+/* value >> right, saturated to int8. */
+TINYFUSE_INLINE int32_t tinyfuse_saturate_right(int32_t value, int32_t right)
+{
+#if TINYFUSE_DSP
+    /* an immediate of SSAT: the compiler knows `right`, and leaves one of these */
+    switch (right) {
+#define TINYFUSE_SATURATE_RIGHT(n)                                                    \
+    case n:                                                                           \
+        __asm("ssat %0, #8, %1, asr #" #n : "=r"(value) : "r"(value) : "cc");         \
+        return value;
+        TINYFUSE_SATURATE_RIGHT(1)
+        TINYFUSE_SATURATE_RIGHT(2)
+        TINYFUSE_SATURATE_RIGHT(3)
+        TINYFUSE_SATURATE_RIGHT(4)
+        TINYFUSE_SATURATE_RIGHT(5)
+        TINYFUSE_SATURATE_RIGHT(6)
+        TINYFUSE_SATURATE_RIGHT(7)
+        TINYFUSE_SATURATE_RIGHT(8)
+        TINYFUSE_SATURATE_RIGHT(9)
+        TINYFUSE_SATURATE_RIGHT(10)
+        TINYFUSE_SATURATE_RIGHT(11)
+        TINYFUSE_SATURATE_RIGHT(12)
+        TINYFUSE_SATURATE_RIGHT(13)
+        TINYFUSE_SATURATE_RIGHT(14)
+        TINYFUSE_SATURATE_RIGHT(15)
+        TINYFUSE_SATURATE_RIGHT(16)
+        TINYFUSE_SATURATE_RIGHT(17)
+        TINYFUSE_SATURATE_RIGHT(18)
+        TINYFUSE_SATURATE_RIGHT(19)
+        TINYFUSE_SATURATE_RIGHT(20)
+        TINYFUSE_SATURATE_RIGHT(21)
+        TINYFUSE_SATURATE_RIGHT(22)
+        TINYFUSE_SATURATE_RIGHT(23)
+#undef TINYFUSE_SATURATE_RIGHT
+    default:
+        break;
+    }
+#endif
+    return tinyfuse_clamp_s8(value >> right, -128, 127);
+}
+
+#if TINYFUSE_DSP
+
+/* tinyfuse_mul_one where the product is shifted right by 1 to 22. -2 times the product comes without a shift of its own,
+   and SMMLAR adds the zero point and half of what is shifted out to its high word times -multiplier. A value of 0 that a
+   negative product gives may be lowered like those below it, for half of what is shifted out is 1 at least. */
+TINYFUSE_INLINE int8_t tinyfuse_mul_down(const tinyfuse_binary *p, int32_t a, int32_t b, int32_t right)
+{
+    int32_t zero_point = 2 * p->a_zero_point, doubled;
+    const int32_t half = (int32_t)((uint32_t)1 << ((right - 1) & 31));
+    const int32_t early = p->out_zero_point * (int32_t)((uint32_t)1 << (right & 31));
+    const int saturates = p->act_min == -128 && p->act_max == 127;
+    int32_t high;
+    __asm("" : "+r"(zero_point)); /* compilers would shift products again */
+    doubled = (zero_point - 2 * a) * (b - p->b_zero_point);
+    __asm("smmlar %0, %1, %2, %3" : "=r"(high) : "r"(doubled), "r"(-p->out_multiplier), "r"(half + early - 1));
+    high = tinyfuse_saturate_right(high - (doubled >> 31), right);
+    return (int8_t)(saturates ? high : tinyfuse_clamp(high, p->act_min, p->act_max));
+}
+
+#endif
+
 TINYFUSE_INLINE int8_t tinyfuse_mul_one(const tinyfuse_binary *p, int32_t a, int32_t b)
 {
     /* 255 * 255 * 2^15, the most that is shifted to the left, and a zero point fit int32 together */
     const int32_t product = (a - p->a_zero_point) * (b - p->b_zero_point);
     const int32_t right = -p->out_shift;
     int32_t scaled;
+#if TINYFUSE_DSP
+    if (right >= 1 && right <= 22) {
+        return tinyfuse_mul_down(p, a, b, right);
+    }
+#endif
     if (right < 0) {
         scaled = tinyfuse_high_multiply((int32_t)((uint32_t)product << p->out_shift), p->out_multiplier);
     } else {
@@ -128,6 +195,16 @@ TINYFUSE_INLINE int32x4_t tinyfuse_add4(const tinyfuse_binary *p, int32x4_t a, i
     return tinyfuse_binary_stored4(tinyfuse_scale_down4(high, -p->out_shift), p);
 }
 
+/* Products times a multiplier and shifted right. What is lowered so that halves go away from zero are products below 0:
+   tinyfuse_mul_down. */
+TINYFUSE_INLINE int32x4_t tinyfuse_mul_down4(int32x4_t product, const tinyfuse_binary *p)
+{
+    if (p->out_shift == 0) {
+        return vqrdmulhq_n_s32(product, p->out_multiplier);
+    }
+    return vrshlq_n_s32(vqrdmlahq_n_s32(vshrq_n_s32(product, 31), product, p->out_multiplier), p->out_shift);
+}
+
 TINYFUSE_INLINE int32x4_t tinyfuse_mul4(const tinyfuse_binary *p, int32x4_t a, int32x4_t b)
 {
     const int32x4_t product =
@@ -137,8 +214,38 @@ TINYFUSE_INLINE int32x4_t tinyfuse_mul4(const tinyfuse_binary *p, int32x4_t a, i
         const int32x4_t shifted = vshlq_r_s32(product, p->out_shift);
         return tinyfuse_binary_stored4(vqrdmulhq_n_s32(shifted, p->out_multiplier), p);
     }
-    return tinyfuse_binary_stored4(
-        tinyfuse_scale_down4(vqrdmulhq_n_s32(product, p->out_multiplier), -p->out_shift), p);
+    return tinyfuse_binary_stored4(tinyfuse_mul_down4(product, p), p);
+}
+
+TINYFUSE_INLINE int16x8_t tinyfuse_less_zero_point8(const int8_t *from, int32_t zero_point)
+{
+    const int16x8_t values = vldrbq_s16(from);
+    return zero_point == 0 ? values : vsubq_n_s16(values, (int16_t)zero_point);
+}
+
+/* Eight products, whose operands and results are in 16 bits: of the even places, then of the odd ones. */
+TINYFUSE_INLINE void tinyfuse_mul_eight(const tinyfuse_binary *p, const int8_t *a, const int8_t *b, int8_t *out)
+{
+    const int16x8_t x = tinyfuse_less_zero_point8(a, p->a_zero_point);
+    const int16x8_t y = tinyfuse_less_zero_point8(b, p->b_zero_point);
+    int32x4_t even = vmullbq_int_s16(x, y), odd = vmulltq_int_s16(x, y);
+    int16x8_t results;
+    if (p->out_shift > 0) {
+        even = vqrdmulhq_n_s32(vshlq_r_s32(even, p->out_shift), p->out_multiplier);
+        odd = vqrdmulhq_n_s32(vshlq_r_s32(odd, p->out_shift), p->out_multiplier);
+    } else {
+        even = tinyfuse_mul_down4(even, p);
+        odd = tinyfuse_mul_down4(odd, p);
+    }
+    results = vqmovntq_s32(vqmovnbq_s32(vreinterpretq_s16_s32(even), even), odd);
+    results = vqaddq_n_s16(results, (int16_t)p->out_zero_point);
+    if (p->act_min == -128 && p->act_max == 127) {
+        results = vreinterpretq_s16_s8(vqmovnbq_s16(vreinterpretq_s8_s16(results), results));
+    } else {
+        results = vmaxq_s16(results, vdupq_n_s16((int16_t)p->act_min));
+        results = vminq_s16(results, vdupq_n_s16((int16_t)p->act_max));
+    }
+    vstrbq_s16(out, results);
 }
 
 /* `element` of a and b into out, eight at a time; i becomes how many were computed. */
@@ -183,7 +290,19 @@ TINYFUSE_INLINE void tinyfuse_mul_s8(const tinyfuse_binary *p, const int8_t *a, 
 {
     int32_t i = 0;
 #if TINYFUSE_MVE
-    TINYFUSE_VECTOR_ELEMENTS(tinyfuse_mul4)
+    for (; count >= 8; count -= 8) {
+        tinyfuse_mul_eight(p, a, b, out);
+        a += 8;
+        b += 8;
+        out += 8;
+    }
+#elif TINYFUSE_DSP
+    for (; i + 4 <= count; i += 4) {
+        out[i] = tinyfuse_mul_one(p, a[i], b[i]);
+        out[i + 1] = tinyfuse_mul_one(p, a[i + 1], b[i + 1]);
+        out[i + 2] = tinyfuse_mul_one(p, a[i + 2], b[i + 2]);
+        out[i + 3] = tinyfuse_mul_one(p, a[i + 3], b[i + 3]);
+    }
 #endif
     for (; i < count; ++i) {
         out[i] = tinyfuse_mul_one(p, a[i], b[i]);

@@ -3,6 +3,12 @@
 
    weights  [out_c / 2][ceil(depth / 16)][2][16], zeros beyond the depth
    channels [out_c][3] int32: bias with -zero point * sum of weights folded in, multiplier, shift (at most 0)
+
+   Where outputs are looked up as they are stored:
+
+   channels [out_c / 2][7] int32: those of both channels, then where their tables begin: of the first one in bits 0 to 15,
+            of the second one in the others, in 256ths of `tables`
+   tables   [tables][256], of values from 0 to 127, then from -128 to -1
 */
 #ifndef TINYFUSE_FOUR_MVE_H
 #define TINYFUSE_FOUR_MVE_H
@@ -23,19 +29,24 @@ enum { TINYFUSE_FOUR_BLOCK = 16, TINYFUSE_FOUR_TURN = 4 };
 enum { TINYFUSE_FOUR_BLOCK_CODE = 56 }; /* bytes */
 
 /* Constants that say how a layer is requantized: by any clamp, where no channel's shift is 0; the same where the clamp is
-   all of int8; the clamp being all of int8 from the zero point on. */
-enum { TINYFUSE_FOUR_EACH, TINYFUSE_FOUR_SATURATED, TINYFUSE_FOUR_RECTIFIED };
+   all of int8; the clamp being all of int8 from the zero point on; as SATURATED, and looked up in tables. */
+enum { TINYFUSE_FOUR_EACH, TINYFUSE_FOUR_SATURATED, TINYFUSE_FOUR_RECTIFIED, TINYFUSE_FOUR_TABLES };
 /* Of the functions of a name that the forms have, the one of a constant form. */
 #define TINYFUSE_FOUR_OF(form, name)                                                               \
     ((form) == TINYFUSE_FOUR_RECTIFIED   ? name##_rectified                                        \
      : (form) == TINYFUSE_FOUR_SATURATED ? name##_saturated                                        \
                                          : name##_each)
+#define TINYFUSE_FOUR_ANY_OF(form, name)                                                           \
+    ((form) == TINYFUSE_FOUR_TABLES ? name##_tables : TINYFUSE_FOUR_OF(form, name))
 
 /* Some blocks of four pixels. The assembly loads fields by LDM in this order. */
 typedef struct {
     int8_t *out; /* the first pixel's next two channels */
     const int32_t *channels, *channels_end;
-    int32_t out_zero_point;
+    union {
+        int32_t zero_point;
+        const int8_t *tables; /* the zero point is act_max then */
+    } to;
     int32_t pair_bytes;   /* of the weights of two channels */
     const int8_t *x[4];   /* the pixels' inputs */
     int32_t skip;         /* bytes of code that the first turn leaves out */
@@ -49,6 +60,7 @@ typedef struct {
     int32_t blocks;
     int32_t turns_bytes;  /* of weights of two channels, without those of the rest */
     int32_t depth;
+    int32_t pairs;        /* of channels */
 } tinyfuse_fours;
 
 #if TINYFUSE_MVE
@@ -98,6 +110,19 @@ typedef struct {
     "vmax.s16 q0, q0, q5\n\t"                                                                      \
     "vmin.s16 q0, q0, q6\n\t"
 
+#define TINYFUSE_FOUR_STORED(round, clamp) TINYFUSE_FOUR_SCALE("r3", "r9", round) clamp
+
+/* The same, looked up in the tables that the register `tables` points to: narrowed bytes leave the others as they are,
+   which say where a channel's table begins. */
+#define TINYFUSE_FOUR_LOOKED_UP(tables, zero_point)                                                \
+    "ldm r3!, {r0, r2, r4, r6, r8, r10, r12}\n\t"                                                  \
+    "vadd.i32 q0, q0, r0\n\t"                                                                      \
+    "vadd.i32 q1, q1, r6\n\t" TINYFUSE_FOUR_SCALE_HALVES_AWAY                                      \
+    "vdup.32 q1, r12\n\t"                                                                          \
+    "vqadd.s16 q0, q0, " zero_point "\n\t"                                                         \
+    "vqmovnb.s16 q1, q0\n\t"                                                                       \
+    "vldrb.u16 q0, [" tables ", q1]\n\t"
+
 /* Sixteen inputs: TINYFUSE_FOUR_BLOCK_CODE bytes of code. */
 #define TINYFUSE_FOUR_DOT(load0, load1, load2, load3)                                              \
     "vldrb.8 q2, [r5], #16\n\t" load0                                                              \
@@ -140,7 +165,7 @@ typedef struct {
 
 /* Any depth: `turn` goes back to 3 while there are inputs by sixteen, `rest` multiplies those after them. Of x, r1, r3,
    r7 and r9 are of four pixels; q4: places; q5 and q6: the clamp; q7: where two channels' turns of weights end. */
-#define TINYFUSE_FOURS_DEEP(turn, next, rest_of, round, clamp)                                     \
+#define TINYFUSE_FOURS_DEEP(turn, next, rest_of, stored)                                           \
     __asm volatile(TINYFUSE_ASM_BEGIN                                                              \
                    "mov r11, r0\n\t"                                                               \
                    "vldrw.u32 q4, [r11, %[places]]\n\t"                                            \
@@ -166,7 +191,7 @@ typedef struct {
                    TINYFUSE_FOUR_SUMS_TO_VECTORS                                                   \
                    "ldr r11, [sp]\n\t"                                                             \
                    "ldm r11!, {r1, r3, r7, r9, r12}\n\t" next                                      \
-                   TINYFUSE_FOUR_SCALE("r3", "r9", round) clamp                                    \
+                   stored                                                                          \
                    "vstrb.16 q0, [r1, q4]\n\t"                                                     \
                    "adds r1, #2\n\t"                                                               \
                    "strd r1, r3, [r11, #-20]\n\t"                                                  \
@@ -238,6 +263,50 @@ typedef struct {
     "vdup.16 q3, r2\n\t"                                                                           \
     "vmin.s16 q0, q0, q3\n\t"
 
+/* At most sixteen inputs, and outputs that are looked up: the sums of one channel, then of the other, in four registers,
+   which leaves LR to count pairs of channels. r7: the zero point; r9: tables. */
+#define TINYFUSE_FOURS_NARROW_TABLES                                                               \
+    __asm volatile(TINYFUSE_ASM_BEGIN                                                              \
+                   "mov r11, r0\n\t"                                                               \
+                   "vldrw.u32 q2, [r11, %[places]]\n\t"                                            \
+                   "ldr r0, [r11, %[rest]]\n\t"                                                    \
+                   "ldr r5, [r11, %[weights]]\n\t"                                                 \
+                   "vctp.8 r0\n\t"                                                                 \
+                   "ldm r11, {r1, r3, r7, r9}\n\t"                                                 \
+                   "ldr r7, [r11, %[act_min] + 4]\n\t"                                             \
+                   "1:\n\t"                                                                        \
+                   "ldrd r0, r2, [r11, %[x]]\n\t"                                                  \
+                   "ldrd r4, r6, [r11, %[x] + 8]\n\t"                                              \
+                   "vpstttt\n\t"                                                                   \
+                   "vldrbt.8 q4, [r0]\n\t" /* zeros after the inputs */                           \
+                   "vldrbt.8 q5, [r2]\n\t"                                                         \
+                   "vldrbt.8 q6, [r4]\n\t"                                                         \
+                   "vldrbt.8 q7, [r6]\n\t"                                                         \
+                   "ldr r0, [r11, %[pairs]]\n\t"                                                   \
+                   "dls lr, r0\n\t"                                                                \
+                   "2:\n\t"                                                                        \
+                   "vldrb.8 q0, [r5], #16\n\t"                                                     \
+                   "vldrb.8 q1, [r5], #16\n\t"                                                     \
+                   "vmladav.s8 r0, q4, q0\n\t"                                                     \
+                   "vmladav.s8 r2, q5, q0\n\t"                                                     \
+                   "vmladav.s8 r4, q6, q0\n\t"                                                     \
+                   "vmladav.s8 r6, q7, q0\n\t"                                                     \
+                   "vmov q0[2], q0[0], r0, r4\n\t"                                                 \
+                   "vmladav.s8 r0, q4, q1\n\t"                                                     \
+                   "vmov q0[3], q0[1], r2, r6\n\t"                                                 \
+                   "vmladav.s8 r2, q5, q1\n\t"                                                     \
+                   "vmladav.s8 r4, q6, q1\n\t"                                                     \
+                   "vmladav.s8 r6, q7, q1\n\t"                                                     \
+                   "vmov q1[2], q1[0], r0, r4\n\t"                                                 \
+                   "vmov q1[3], q1[1], r2, r6\n\t" TINYFUSE_FOUR_LOOKED_UP("r9", "r7")             \
+                   "vstrb.16 q0, [r1, q2]\n\t"                                                     \
+                   "adds r1, #2\n\t"                                                               \
+                   "le lr, 2b\n\t"                                                                 \
+                   TINYFUSE_FOURS_NEXT                                                             \
+                   "bne 1b\n\t" TINYFUSE_ASM_END                                                   \
+                   :                                                                               \
+                   : TINYFUSE_FOURS_FIELD(pairs), TINYFUSE_FOURS_OPERANDS)
+
 /* A pixel alone, eight channels at a time, `blocks` of them. r1, r3, r7 and r9: weights of two channels each; r5: inputs;
    r11: inputs left; q4: where the constants of channels 0, 2, 4 and 6 lie. */
 #define TINYFUSE_FOURS_ONE(round, clamp)                                                           \
@@ -300,7 +369,7 @@ typedef struct {
                    "vqmovnb.s32 q0, q0\n\t"                                                        \
                    "vqmovnt.s32 q0, q1\n\t"                                                        \
                    "ldr r2, [r11]\n\t"                                                             \
-                   "ldr r0, [r11, %[out_zero_point]]\n\t"                                          \
+                   "ldr r0, [r11, %[to]]\n\t"                                          \
                    "mov r6, #96\n\t"                                                               \
                    "vqadd.s16 q0, q0, r0\n\t" clamp                                                \
                    "vadd.i32 q4, q4, r6\n\t"                                                       \
@@ -311,7 +380,7 @@ typedef struct {
                    "str r8, [r11, %[blocks]]\n\t"                                                  \
                    "bne 1b\n\t" TINYFUSE_ASM_END                                                   \
                    :                                                                               \
-                   : TINYFUSE_FOURS_FIELD(out_zero_point), TINYFUSE_FOURS_FIELD(pair_bytes),       \
+                   : TINYFUSE_FOURS_FIELD(to), TINYFUSE_FOURS_FIELD(pair_bytes),       \
                      TINYFUSE_FOURS_FIELD(depth), TINYFUSE_FOURS_OPERANDS)
 
 TINYFUSE_SHARED void tinyfuse_fours_one_each(tinyfuse_fours *job)
@@ -341,60 +410,66 @@ TINYFUSE_INLINE void tinyfuse_fours_one(tinyfuse_fours *job, int form)
 TINYFUSE_SHARED void tinyfuse_fours_deep_each(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
-    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_TURNS, TINYFUSE_FOUR_REST, HALVES_AWAY,
-                        TINYFUSE_FOUR_CLAMP);
+    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_TURNS, TINYFUSE_FOUR_REST,
+                        TINYFUSE_FOUR_STORED(HALVES_AWAY, TINYFUSE_FOUR_CLAMP));
 }
 
 TINYFUSE_SHARED void tinyfuse_fours_deep_saturated(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
-    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_TURNS, TINYFUSE_FOUR_REST, HALVES_AWAY,
-                        TINYFUSE_FOUR_SATURATE);
+    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_TURNS, TINYFUSE_FOUR_REST,
+                        TINYFUSE_FOUR_STORED(HALVES_AWAY, TINYFUSE_FOUR_SATURATE));
 }
 
 TINYFUSE_SHARED void tinyfuse_fours_deep_rectified(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
-    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_TURNS, TINYFUSE_FOUR_REST, HALVES_UP,
-                        TINYFUSE_FOUR_SATURATE);
+    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_TURNS, TINYFUSE_FOUR_REST,
+                        TINYFUSE_FOUR_STORED(HALVES_UP, TINYFUSE_FOUR_SATURATE));
 }
 
 /* A multiple of sixteen inputs. */
 TINYFUSE_SHARED void tinyfuse_fours_whole_each(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
-    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_TURNS, "", HALVES_AWAY, TINYFUSE_FOUR_CLAMP);
+    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_TURNS, "",
+                        TINYFUSE_FOUR_STORED(HALVES_AWAY, TINYFUSE_FOUR_CLAMP));
 }
 
 TINYFUSE_SHARED void tinyfuse_fours_whole_saturated(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
-    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_TURNS, "", HALVES_AWAY, TINYFUSE_FOUR_SATURATE);
+    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_TURNS, "",
+                        TINYFUSE_FOUR_STORED(HALVES_AWAY, TINYFUSE_FOUR_SATURATE));
 }
 
 TINYFUSE_SHARED void tinyfuse_fours_whole_rectified(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
-    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_TURNS, "", HALVES_UP, TINYFUSE_FOUR_SATURATE);
+    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_TURNS, "",
+                        TINYFUSE_FOUR_STORED(HALVES_UP, TINYFUSE_FOUR_SATURATE));
 }
 
 /* The same, at most a turn. */
 TINYFUSE_SHARED void tinyfuse_fours_turn_each(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
-    TINYFUSE_FOURS_DEEP("", "", "", HALVES_AWAY, TINYFUSE_FOUR_CLAMP);
+    TINYFUSE_FOURS_DEEP("", "", "",
+                        TINYFUSE_FOUR_STORED(HALVES_AWAY, TINYFUSE_FOUR_CLAMP));
 }
 
 TINYFUSE_SHARED void tinyfuse_fours_turn_saturated(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
-    TINYFUSE_FOURS_DEEP("", "", "", HALVES_AWAY, TINYFUSE_FOUR_SATURATE);
+    TINYFUSE_FOURS_DEEP("", "", "",
+                        TINYFUSE_FOUR_STORED(HALVES_AWAY, TINYFUSE_FOUR_SATURATE));
 }
 
 TINYFUSE_SHARED void tinyfuse_fours_turn_rectified(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
-    TINYFUSE_FOURS_DEEP("", "", "", HALVES_UP, TINYFUSE_FOUR_SATURATE);
+    TINYFUSE_FOURS_DEEP("", "", "",
+                        TINYFUSE_FOUR_STORED(HALVES_UP, TINYFUSE_FOUR_SATURATE));
 }
 
 TINYFUSE_SHARED void tinyfuse_fours_narrow_each(tinyfuse_fours *job)
@@ -415,18 +490,43 @@ TINYFUSE_SHARED void tinyfuse_fours_narrow_rectified(tinyfuse_fours *job)
     TINYFUSE_FOURS_NARROW("", HALVES_UP, TINYFUSE_FOUR_SATURATE);
 }
 
+TINYFUSE_SHARED void tinyfuse_fours_deep_tables(tinyfuse_fours *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
+    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_TURNS, TINYFUSE_FOUR_REST,
+                        TINYFUSE_FOUR_LOOKED_UP("r9", "q6"));
+}
+
+TINYFUSE_SHARED void tinyfuse_fours_whole_tables(tinyfuse_fours *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
+    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_TURNS, "", TINYFUSE_FOUR_LOOKED_UP("r9", "q6"));
+}
+
+TINYFUSE_SHARED void tinyfuse_fours_turn_tables(tinyfuse_fours *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
+    TINYFUSE_FOURS_DEEP("", "", "", TINYFUSE_FOUR_LOOKED_UP("r9", "q6"));
+}
+
+TINYFUSE_SHARED void tinyfuse_fours_narrow_tables(tinyfuse_fours *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
+    TINYFUSE_FOURS_NARROW_TABLES;
+}
+
 /* All channels of the job's pixels. */
 TINYFUSE_INLINE void tinyfuse_fours_run(tinyfuse_fours *job, int form)
 {
     const int32_t depth = job->depth;
     if (depth <= TINYFUSE_FOUR_BLOCK) {
-        TINYFUSE_FOUR_OF(form, tinyfuse_fours_narrow)(job);
+        TINYFUSE_FOUR_ANY_OF(form, tinyfuse_fours_narrow)(job);
     } else if (job->rest > 0) {
-        TINYFUSE_FOUR_OF(form, tinyfuse_fours_deep)(job);
+        TINYFUSE_FOUR_ANY_OF(form, tinyfuse_fours_deep)(job);
     } else if (depth <= TINYFUSE_FOUR_TURN * TINYFUSE_FOUR_BLOCK) {
-        TINYFUSE_FOUR_OF(form, tinyfuse_fours_turn)(job);
+        TINYFUSE_FOUR_ANY_OF(form, tinyfuse_fours_turn)(job);
     } else {
-        TINYFUSE_FOUR_OF(form, tinyfuse_fours_whole)(job);
+        TINYFUSE_FOUR_ANY_OF(form, tinyfuse_fours_whole)(job);
     }
 }
 
@@ -437,11 +537,13 @@ TINYFUSE_SHARED void tinyfuse_fours_run(tinyfuse_fours *job, int form)
 {
     const int32_t depth = job->depth;
     const int32_t padded = (depth + TINYFUSE_FOUR_BLOCK - 1) / TINYFUSE_FOUR_BLOCK * TINYFUSE_FOUR_BLOCK;
+    const int looked_up = form == TINYFUSE_FOUR_TABLES;
+    const int32_t words = looked_up ? 7 : 6, zero_point = looked_up ? job->act_max : job->to.zero_point;
+    const int32_t low = looked_up ? -128 : job->act_min, high = looked_up ? 127 : job->act_max;
     int32_t i, k, o;
-    (void)form;
     for (; job->blocks > 0; --job->blocks) {
         const int8_t *weights = job->weights;
-        for (job->channels = job->first_channels; job->channels != job->channels_end; job->channels += 6) {
+        for (job->channels = job->first_channels; job->channels != job->channels_end; job->channels += words) {
             for (i = 0; i < TINYFUSE_FOUR_PIXELS * TINYFUSE_FOUR_CHANNELS; ++i) {
                 const int32_t *const channel = job->channels + 3 * (i & 1);
                 uint32_t sum = (uint32_t)channel[0]; /* wraps */
@@ -450,9 +552,11 @@ TINYFUSE_SHARED void tinyfuse_fours_run(tinyfuse_fours *job, int form)
                     sum += (uint32_t)(job->x[i >> 1][k] *
                                       weights[o * TINYFUSE_FOUR_BLOCK + k % TINYFUSE_FOUR_BLOCK]);
                 }
-                job->out[job->places[i]] = (int8_t)tinyfuse_clamp(
-                    tinyfuse_requantize((int32_t)sum, channel[1], channel[2]) + job->out_zero_point, job->act_min,
-                    job->act_max);
+                k = tinyfuse_clamp(tinyfuse_requantize((int32_t)sum, channel[1], channel[2]) + zero_point, low, high);
+                if (looked_up) {
+                    k = job->to.tables[((uint32_t)job->channels[6] >> 16 * (i & 1) & 0xff00) + (uint8_t)k];
+                }
+                job->out[job->places[i]] = (int8_t)k;
             }
             weights += TINYFUSE_FOUR_CHANNELS * padded;
             job->out += TINYFUSE_FOUR_CHANNELS;
@@ -494,21 +598,26 @@ TINYFUSE_INLINE void tinyfuse_fours_place(tinyfuse_fours *job, const tinyfuse_fo
     job->channels = job->first_channels;
 }
 
-/* in [pixels] inputs, `pitch` bytes from each pixel's to the next one's, to out [pixels][out_c], forward by four pixels:
-   their outputs must not lie over them or later ones. out_c is even. `form`, a constant. */
-TINYFUSE_SHARED void tinyfuse_pointwise_four_mve_s8(const tinyfuse_four_mve *p, const int8_t *in, int32_t pixels,
-                                                    int8_t *out, const int8_t *weights, const int32_t *channels,
-                                                    int form)
+/* As tinyfuse_pointwise_four_mve_s8; `tables`: those of TINYFUSE_FOUR_TABLES. */
+TINYFUSE_INLINE void tinyfuse_pointwise_fours(const tinyfuse_four_mve *p, const int8_t *in, int32_t pixels, int8_t *out,
+                                              const int8_t *weights, const int32_t *channels, const int8_t *tables,
+                                              int form)
 {
     const int32_t vectors = (p->depth + TINYFUSE_FOUR_BLOCK - 1) / TINYFUSE_FOUR_BLOCK;
     const int32_t whole = p->depth / TINYFUSE_FOUR_BLOCK;
+    const int looks_up = form == TINYFUSE_FOUR_TABLES;
     tinyfuse_fours job;
-    job.out_zero_point = p->out_zero_point;
+    if (looks_up) {
+        job.to.tables = tables;
+        job.pairs = p->out_c / TINYFUSE_FOUR_CHANNELS;
+    } else {
+        job.to.zero_point = p->out_zero_point;
+    }
     job.act_min = p->act_min;
-    job.act_max = p->act_max;
+    job.act_max = looks_up ? p->out_zero_point : p->act_max;
     job.weights = weights;
     job.first_channels = channels;
-    job.channels_end = channels + 3 * p->out_c;
+    job.channels_end = channels + (looks_up ? 7 * (p->out_c / TINYFUSE_FOUR_CHANNELS) : 3 * p->out_c);
     job.pair_bytes = TINYFUSE_FOUR_CHANNELS * TINYFUSE_FOUR_BLOCK * vectors;
     job.turns_bytes = TINYFUSE_FOUR_CHANNELS * TINYFUSE_FOUR_BLOCK * whole;
     job.depth = p->depth;
@@ -518,7 +627,7 @@ TINYFUSE_SHARED void tinyfuse_pointwise_four_mve_s8(const tinyfuse_four_mve *p, 
     job.out_step = (TINYFUSE_FOUR_PIXELS - 1) * p->out_c;
     while (pixels > 0) {
         int32_t some = tinyfuse_min(pixels, TINYFUSE_FOUR_PIXELS); /* of each block */
-        if (some <= TINYFUSE_FOUR_ALONE && p->out_c % 8 == 0) {
+        if (!looks_up && some <= TINYFUSE_FOUR_ALONE && p->out_c % 8 == 0) {
             job.x[0] = in;
             job.out = out;
             job.blocks = p->out_c / 8;
@@ -534,6 +643,23 @@ TINYFUSE_SHARED void tinyfuse_pointwise_four_mve_s8(const tinyfuse_four_mve *p, 
         out += some * p->out_c;
         pixels -= some;
     }
+}
+
+/* in [pixels] inputs, `pitch` bytes from each pixel's to the next one's, to out [pixels][out_c], forward by four pixels:
+   their outputs must not lie over them or later ones. out_c is even. `form`, a constant. */
+TINYFUSE_SHARED void tinyfuse_pointwise_four_mve_s8(const tinyfuse_four_mve *p, const int8_t *in, int32_t pixels,
+                                                    int8_t *out, const int8_t *weights, const int32_t *channels,
+                                                    int form)
+{
+    tinyfuse_pointwise_fours(p, in, pixels, out, weights, channels, NULL, form);
+}
+
+/* The same with outputs that are looked up; p's clamp isn't read. */
+TINYFUSE_SHARED void tinyfuse_pointwise_four_tables_mve_s8(const tinyfuse_four_mve *p, const int8_t *in,
+                                                           int32_t pixels, int8_t *out, const int8_t *weights,
+                                                           const int32_t *channels, const int8_t *tables)
+{
+    tinyfuse_pointwise_fours(p, in, pixels, out, weights, channels, tables, TINYFUSE_FOUR_TABLES);
 }
 
 /* Output row y of a 1x1 convolution with strides and without padding. Reads only the input row of y's window, writes only

@@ -76,45 +76,19 @@ TINYFUSE_INLINE int32_t tinyfuse_merged_squared_difference(const tinyfuse_binary
     return tinyfuse_squared_difference_one(p, a, b);
 }
 
-/* value >> right, saturated to int8. */
-TINYFUSE_INLINE int32_t tinyfuse_merged_saturate(int32_t value, int32_t right)
-{
-#if TINYFUSE_DSP
-    /* as in tinyfuse_saturate_right, of the shifts that products have */
-    switch (right) {
-#define TINYFUSE_MERGED_SATURATE(n)                                           \
-    case n:                                                                   \
-        __asm("ssat %0, #8, %1, asr #" #n : "=r"(value) : "r"(value) : "cc"); \
-        return value;
-        TINYFUSE_MERGED_SATURATE(4)
-        TINYFUSE_MERGED_SATURATE(5)
-        TINYFUSE_MERGED_SATURATE(6)
-        TINYFUSE_MERGED_SATURATE(7)
-        TINYFUSE_MERGED_SATURATE(8)
-        TINYFUSE_MERGED_SATURATE(9)
-        TINYFUSE_MERGED_SATURATE(10)
-        TINYFUSE_MERGED_SATURATE(11)
-#undef TINYFUSE_MERGED_SATURATE
-    default:
-        break;
-    }
-#endif
-    return tinyfuse_clamp_s8(value >> right, -128, 127);
-}
-
 TINYFUSE_INLINE int32_t tinyfuse_merged_mul(const tinyfuse_binary *p, int32_t a, int32_t b)
 {
+#if !TINYFUSE_DSP
     const int32_t right = -p->out_shift;
-    const int saturates = p->act_min == -128 && p->act_max == 127;
     if (right >= 1 && right <= 22) {
         /* as in tinyfuse_add_one: the zero point goes in before the shift */
         const int32_t product = (a - p->a_zero_point) * (b - p->b_zero_point);
         const int32_t high = tinyfuse_scale_high(product, p->out_multiplier);
         const int32_t half = (int32_t)((uint32_t)1 << ((right - 1) & 31));
         const int32_t early = p->out_zero_point * (int32_t)((uint32_t)1 << (right & 31));
-        const int32_t result = tinyfuse_merged_saturate(high + (high >> 31) + (half + early), right);
-        return saturates ? result : tinyfuse_clamp(result, p->act_min, p->act_max);
+        return tinyfuse_clamp((high + (high >> 31) + (half + early)) >> right, p->act_min, p->act_max);
     }
+#endif
     return tinyfuse_mul_one(p, a, b);
 }
 

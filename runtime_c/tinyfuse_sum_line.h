@@ -5,34 +5,12 @@
 
 #include "tinyfuse_elementwise.h"
 
-/* out = clamp((a * a_factor + b * b_factor + offset) >> shift); no sum leaves int32. */
+/* out = clamp((a * a_factor + b * b_factor + offset) >> shift); no sum leaves int32, and factors lie between -2^23 and
+   2^23. */
 typedef struct {
     int32_t a_factor, b_factor, offset, shift;
     int32_t act_min, act_max;
 } tinyfuse_sum_line;
-
-/* value >> right, saturated to int8. */
-TINYFUSE_INLINE int32_t tinyfuse_saturate_right(int32_t value, int32_t right)
-{
-#if TINYFUSE_DSP
-    /* an immediate of SSAT: the compiler knows `right`, and leaves one of these */
-    switch (right) {
-#define TINYFUSE_SATURATE_RIGHT(n)                                                    \
-    case n:                                                                           \
-        __asm("ssat %0, #8, %1, asr #" #n : "=r"(value) : "r"(value) : "cc");         \
-        return value;
-        TINYFUSE_SATURATE_RIGHT(19)
-        TINYFUSE_SATURATE_RIGHT(20)
-        TINYFUSE_SATURATE_RIGHT(21)
-        TINYFUSE_SATURATE_RIGHT(22)
-        TINYFUSE_SATURATE_RIGHT(23)
-#undef TINYFUSE_SATURATE_RIGHT
-    default:
-        break;
-    }
-#endif
-    return tinyfuse_clamp(value >> right, -128, 127);
-}
 
 TINYFUSE_INLINE int8_t tinyfuse_sum_line_one(const tinyfuse_sum_line *p, int32_t a, int32_t b)
 {
@@ -95,6 +73,49 @@ TINYFUSE_SHARED int8_t *tinyfuse_sum_line_eights(const tinyfuse_sum_line *p, con
 
 #endif
 
+#if TINYFUSE_DSP && !TINYFUSE_MVE
+
+/* The element whose operands, 256 times as large, are halves of words `a` and `b`: the bottom ones, `half` being b, or
+   the top ones, t. With factors 256 times as large, too, SMLAW's products begin above the 16 bits that it leaves out. */
+#define TINYFUSE_SUM_LINE_HALF(half, result, p, a, b)                                                              \
+    do {                                                                                                           \
+        __asm("smlaw" half " %0, %1, %2, %3"                                                                       \
+              : "=r"(result) : "r"((p)->a_factor * 256), "r"(a), "r"((p)->offset) : "cc");                         \
+        __asm("smlaw" half " %0, %1, %2, %0" : "+r"(result) : "r"((p)->b_factor * 256), "r"(b) : "cc");            \
+        result = tinyfuse_saturate_right(result, (p)->shift);                                                      \
+        if ((p)->act_min != -128 || (p)->act_max != 127) {                                                         \
+            result = tinyfuse_clamp(result, (p)->act_min, (p)->act_max);                                           \
+        }                                                                                                          \
+    } while (0)
+
+/* Loads four elements and goes on to the next ones. */
+TINYFUSE_INLINE uint32_t tinyfuse_sum_line_next(const int8_t **from)
+{
+    uint32_t four;
+    __asm volatile("ldr %0, [%1], #4" : "=&r"(four), "+r"(*from) : : "memory");
+    return four;
+}
+
+/* `high`: the mask of the halves' high bytes, in a register: AND shifts what it takes from one. */
+TINYFUSE_INLINE void tinyfuse_sum_line_four(const tinyfuse_sum_line *p, const int8_t **a, const int8_t **b, int8_t *out,
+                                            uint32_t high)
+{
+    const uint32_t four_a = tinyfuse_sum_line_next(a), four_b = tinyfuse_sum_line_next(b);
+    const uint32_t even_a = four_a << 8 & high, even_b = four_b << 8 & high;
+    const uint32_t odd_a = four_a & high, odd_b = four_b & high;
+    int32_t four, second, third, fourth;
+    TINYFUSE_SUM_LINE_HALF("b", four, p, even_a, even_b);
+    TINYFUSE_SUM_LINE_HALF("b", second, p, odd_a, odd_b);
+    TINYFUSE_SUM_LINE_HALF("t", third, p, even_a, even_b);
+    TINYFUSE_SUM_LINE_HALF("t", fourth, p, odd_a, odd_b);
+    __asm("bfi %0, %1, #8, #8" : "+r"(four) : "r"(second));
+    __asm("bfi %0, %1, #16, #8" : "+r"(four) : "r"(third));
+    __asm("bfi %0, %1, #24, #8" : "+r"(four) : "r"(fourth));
+    memcpy(out, &four, sizeof four);
+}
+
+#endif
+
 /* `count` elements; `out` may be `a` or `b`, or lie below them. */
 TINYFUSE_INLINE void tinyfuse_sum_line_s8(const tinyfuse_sum_line *p, const int8_t *a, const int8_t *b,
                                           int8_t *out, int32_t count)
@@ -106,6 +127,14 @@ TINYFUSE_INLINE void tinyfuse_sum_line_s8(const tinyfuse_sum_line *p, const int8
         a += done;
         b += done;
         count &= 7;
+    }
+#elif TINYFUSE_DSP
+    uint32_t high = 0xff00ff00u;
+    __asm("" : "+r"(high));
+    for (; count >= 8; count -= 8) {
+        tinyfuse_sum_line_four(p, &a, &b, out, high);
+        tinyfuse_sum_line_four(p, &a, &b, out + 4, high);
+        out += 8;
     }
 #else
     for (; count >= 8; count -= 8) {

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 
 from tinyfuse.cost.cycles import counted_cycles
+from tinyfuse.cost.predict import plan_instructions
 from tinyfuse.cost.steps import fits_step, in_pieces
 from tinyfuse.frontend.check import check, warnings_of
 from tinyfuse.frontend.layouts import in_layouts
@@ -14,7 +15,7 @@ from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph, Op
 from tinyfuse.kernels.base import Context
 from tinyfuse.options import Options
-from tinyfuse.plan import Plan
+from tinyfuse.plan import Plan, Reordering
 from tinyfuse.plan.checker import verify_plan
 from tinyfuse.plan.rows import USUAL_RINGS, RingModes
 from tinyfuse.rewrite import BEFORE_CHECK
@@ -27,6 +28,7 @@ from tinyfuse.schedule.fewer_kernels import with_fewer_kernels
 from tinyfuse.schedule.idle_slides import without_idle_slides
 from tinyfuse.schedule.programs import Programs, with_programs
 from tinyfuse.schedule.progress import Progress, silent
+from tinyfuse.schedule.quicker import quicker
 from tinyfuse.schedule.recomputing import recomputing
 from tinyfuse.schedule.reordering import in_best_order
 from tinyfuse.schedule.roomier import roomier
@@ -45,40 +47,56 @@ def compile_model(path: str, target: Target, options: Options) -> Plan:
 def compile_graph(source: Graph, target: Target, options: Options, progress: Progress = silent) -> Plan:
     """The plan of a graph as it was read; a pure function of its arguments. `progress` gets progress."""
     counted_cycles(target, options)  # a board that is not known, before anything is planned
-    plan = _compiled(source, target, options, progress)
-    if options.count == "instructions":
+    return Compiler(source, target, progress).plan(options)
+
+
+class Compiler:
+    """Plans of one graph as it was read, for options that may differ in --optimize, --max-ram, --memory and --count:
+    what they have in common is made once."""
+
+    def __init__(self, source: Graph, target: Target, progress: Progress = silent):
+        self._source, self._target, self._progress = source, target, progress
+        self._steps: list[Graph] = []
+        self._compilations: dict[tuple[object, ...], Compilation] = {}
+
+    def plan(self, options: Options) -> Plan:
+        """The verified plan for these options, as compile_graph's."""
+        plan = self._in_banks(options)
+        if options.count == "instructions":
+            return plan
+        self._progress("planning by instructions too")
+        return of_fewer_cycles(plan, self._in_banks(replace(options, count="instructions")))
+
+    def _in_banks(self, options: Options) -> Plan:
+        if not options.memory:
+            return self._planned(options)
+        plan = in_banks(self._planned, options, self._progress)
+        verify_plan(plan)
         return plan
-    progress("planning by instructions too")
-    return of_fewer_cycles(plan, _compiled(source, target, replace(options, count="instructions"), progress))
 
-
-def _compiled(source: Graph, target: Target, options: Options, progress: Progress) -> Plan:
-    steps = steps_of(source, options)
-    compilations: dict[tuple[Graph, int | None], Compilation] = {}
-
-    def planned(tried: Options) -> Plan:
+    def _planned(self, options: Options) -> Plan:
         """The plan; where its steps are too long, one whose calls can be divided, in pieces."""
+        self._steps = self._steps or steps_of(self._source, options)
 
         def planner(step: Graph) -> Planner:
-            key = step, tried.max_step
-            if key not in compilations:
-                compilations[key] = Compilation(step, target, replace(options, max_step=tried.max_step), progress)
-            return compilations[key].plan
+            return partial(self._plan_of, step)
 
-        if tried.max_step is None:
-            return of_the_best_step(steps, tried, planner, progress)
-        whole = planned(replace(tried, max_step=None))
-        if fits_step(whole, tried.max_step):
-            return replace(whole, options=tried)
-        divided = in_pieces(of_the_best_step(steps, tried, planner, progress), tried.max_step)
+        if options.max_step is None:
+            return of_the_best_step(self._steps, options, planner, self._progress)
+        whole = self._planned(replace(options, max_step=None))
+        if fits_step(whole, options.max_step):
+            return replace(whole, options=options)
+        divided = in_pieces(of_the_best_step(self._steps, options, planner, self._progress), options.max_step)
         verify_plan(divided)
         return divided
 
-    if not options.memory:
-        return planned(options)
-    plan = in_banks(planned, options, progress)
-    verify_plan(plan)
-    return plan
+    def _plan_of(self, step: Graph, options: Options) -> Plan:
+        """The plan of a step graph, or of the graph itself where no window slides over it."""
+        # other kernels buy speed with RAM where speed is all, and what is computed in tiles looks nothing up
+        key = step, options.optimize == "speed", options.recompute_limit, options.max_step, options.count
+        if key not in self._compilations:
+            self._compilations[key] = Compilation(step, self._target, options, self._progress)
+        return self._compilations[key].plan(options)
 
 
 class Compilation:
@@ -107,6 +125,11 @@ class Compilation:
         """What `--fusion rows` chooses from."""
         return Search(self._variants.of_every_objective(), self._builder, self._progress)
 
+    @cached_property
+    def _sparing(self) -> Search:
+        """What there is beside it with kernels that buy no speed with RAM."""
+        return Search(self._variants.sparing().of_every_objective(), self._builder, self._progress)
+
     def plan(self, options: Options) -> Plan:
         """The verified plan for these options: those given at first, or others of --max-ram and --optimize; but for
         `speed` those given at first ask for `speed` too."""
@@ -115,7 +138,7 @@ class Compilation:
         if options.weights == "auto" and self._price is None and not fits_flash(plan):
             return within_flash(partial(self._plan_at, options), self._progress)
         verify_plan(plan)
-        return plan
+        return replace(plan, limits=builder.reached.found)
 
     def _plan_at(self, options: Options, weights: str, price: float | None) -> Plan:
         """The plan for another of --weights, at this price of a byte of flash."""
@@ -127,14 +150,27 @@ class Compilation:
         options = builder.options
         choices = self.search.choices(options.optimize, options.recompute_limit)
         self._progress("placing the arena")
-        plan, reordering = in_best_order(choices, options)
-        too_large = options.max_ram is not None and plan.ram_bytes > options.max_ram
-        if too_large and options.optimize != "ram":  # which has looked at these
-            plan, reordering = in_best_order(self.search.choices("ram", options.recompute_limit), options)
+        plan, reordering = in_best_order(choices, replace(options, max_ram=None))
+        if options.max_ram is not None and plan.ram_bytes > options.max_ram and options.optimize != "ram":
+            plan, reordering = self._fastest_within(options.max_ram, options)
         if options.optimize == "ram":
-            plan = roomier(recomputing(plan, builder, self._progress), builder)
-        plan = with_fewer_kernels(without_idle_slides(plan, builder), builder)
+            plan = recomputing(plan, builder, self._progress)
+        for strategy in (roomier, without_idle_slides, quicker, with_fewer_kernels):
+            plan = strategy(plan, builder)
         return replace(plan, options=options, reordering=reordering)
+
+    def _fastest_within(self, most: int, options: Options) -> tuple[Plan, Reordering | None]:
+        """The fastest plan of at most so many bytes, whatever it is that kernels and groups spare, and what its order
+        is compared with; where there is none, the smallest."""
+        searches = [self.search, *([self._sparing] if options.optimize == "speed" else [])]
+        wanted = replace(options, optimize="speed")
+        found = [in_best_order(search.choices("ram", options.recompute_limit), wanted) for search in searches]
+
+        def rank(plan: Plan) -> tuple[bool, float]:
+            too_large = plan.ram_bytes > most
+            return too_large, plan.ram_bytes if too_large else plan_instructions(plan)
+
+        return min(found, key=lambda each: rank(each[0]))
 
 
 def checked(source: Graph) -> Graph:

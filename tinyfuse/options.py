@@ -92,6 +92,11 @@ def flags(declared: type) -> Mapping[str, Flag]:
     return found
 
 
+def default_weights(optimize: str | None) -> str:
+    """What --weights is unless it is given: flash is for speed alone."""
+    return "auto" if optimize == "speed" else "packed"
+
+
 def parse_size(text: str | None) -> int | None:
     """Bytes of "20480", "20K", "64KiB" or "1M" (K and M are 1024 and 1024**2); None stays None."""
     if text is None:

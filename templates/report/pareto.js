@@ -1,10 +1,6 @@
 /* RAM, of arena and state, against instructions: the plans to choose from. */
 const KEEPS = (DATA.pareto || []).some((point) => point.state_bytes > 0);
 const ramOf = (point) => point.arena_bytes + point.state_bytes;
-function optionWords(point) {
-  if (point.optimize.length) return `--optimize ${point.optimize.includes("balanced") ? "balanced" : point.optimize[0]}`;
-  return `--optimize speed --max-ram ${ramOf(point)}`;
-}
 function startPareto() {
   const host = byId("pareto"), points = DATA.pareto;
   if (points === null) { host.append(make("p", { class: "note" }, "These options leave one plan: nothing is searched for.")); return; }
@@ -20,8 +16,7 @@ function startPareto() {
     chosen = n;
     const point = points[n];
     about.replaceChildren(make("p", { class: "status" }, `${bytes(point.arena_bytes)} of arena, ${KEEPS ? `${number(point.state_bytes)} of state, ` : ""}${number(point.predicted_instructions)} instructions predicted (${timeText(milliseconds(point.predicted_instructions))} at ${byId("mhz").value} MHz), ${count(point.groups, "group")}.`),
-      make("div", { class: "command mono" }, `${DATA.command} ${optionWords(point)}`),
-      point.optimize.length ? "" : make("p", { class: "hint" }, "--max-ram takes the fastest plan that is found within the limit: this one, or a neighbour."));
+      make("div", { class: "command mono" }, `${DATA.command} ${point.options[0]}`));
     chart.replaceChildren(...(known.length > 1 ? [frontChart(points, chosen, choose)] : []));
   };
   host.append(chart, about, make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table of plans" }, make("table", {}, make("thead", {}, make("tr", {},

@@ -32,6 +32,7 @@ from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.kernels.step_line import step_line
 from tinyfuse.kernels.winograd import winograd_layer
 from tinyfuse.targets import Target, load_target
+from tinyfuse.thinning import evenly
 
 #: the host also runs the C twins of what uses the DSP extension and Helium
 TARGETS = {name: load_target(name) for name in ("host", "cortex-m3", "cortex-m4", "cortex-m55")}
@@ -503,24 +504,43 @@ def skip_without(compiler: str) -> None:
         pytest.skip(f"needs {compiler}, arm-none-eabi-gcc and qemu-system-arm")
 
 
+#: with optimization a call takes a tenth of a second to compile
+_OF_EACH = 4
+
+
+def few(cases: list[Case], flags: str, config: pytest.Config) -> list[Case]:
+    """With optimization, _OF_EACH of each kernel, on a step line and not, called each way; --campaign takes all."""
+    if flags == "-O0" or config.getoption("--campaign"):
+        return cases
+    alike: dict[tuple, list[Case]] = {}
+    for case in cases:
+        form = step_line(case.op) is not None
+        alike.setdefault((case.kernel.name, form, case.how, case.over), []).append(case)
+    return [case for found in alike.values() for case in evenly(found, _OF_EACH)]
+
+
 @pytest.mark.parametrize(("compiler", "flags"), HARD_FLAGS)
-def test_assembly_is_exact_with_any_flags(compiler: str, flags: str, tmp_path: Path) -> None:
+def test_assembly_is_exact_with_any_flags(
+    compiler: str, flags: str, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
     """Without optimization, every form of every block is in the program, used or not."""
     skip_without(compiler)
+
+    def exact(cases: list[Case], folder: Path = tmp_path, **choices: object) -> None:
+        assert_exact(few(cases, flags, pytestconfig), TARGETS["cortex-m4"], folder, flags, compiler, **choices)
+
     others = ({"optimize": "ram"},) if flags == "-O0" else ()
     for choices in ({}, *others):
         folder = tmp_path / "-".join(["plain", *choices])
         folder.mkdir()
-        cases = [case for kind in FAMILIES for case in form_cases(kind, TARGETS["cortex-m4"], **choices)]
-        assert_exact(cases, TARGETS["cortex-m4"], folder, flags, compiler, **choices)
-    winograd = [case for of in (winograd_cases, winograd_line_cases) for case in of(TARGETS["cortex-m4"])]
-    assert_exact(winograd, TARGETS["cortex-m4"], tmp_path, flags, compiler, weights="winograd")
-    lines = depthwise_line_cases(TARGETS["cortex-m4"])
-    assert_exact(lines, TARGETS["cortex-m4"], tmp_path, flags, compiler, optimize="speed", weights="unpacked")
-    of_int16 = [case for of in (narrow_cases, unpacked_cases, held_cases) for case in of(TARGETS["cortex-m4"])]
-    assert_exact(of_int16, TARGETS["cortex-m4"], tmp_path, flags, compiler, weights="unpacked")
-    by_four = by_four_cases(TARGETS["cortex-m4"])
-    assert_exact(by_four, TARGETS["cortex-m4"], tmp_path, flags, compiler, optimize="speed")
+        exact(
+            [case for kind in FAMILIES for case in form_cases(kind, TARGETS["cortex-m4"], **choices)], folder, **choices
+        )
+    core = TARGETS["cortex-m4"]
+    exact([*winograd_cases(core), *winograd_line_cases(core)], weights="winograd")
+    exact(depthwise_line_cases(core), optimize="speed", weights="unpacked")
+    exact([*narrow_cases(core), *unpacked_cases(core), *held_cases(core)], weights="unpacked")
+    exact(by_four_cases(core), optimize="speed")
 
 
 def _by_kind() -> Iterator:
@@ -532,12 +552,14 @@ def _by_kind() -> Iterator:
 
 
 @pytest.mark.parametrize(("kind", "compiler", "flags"), [*_by_kind()])
-def test_helium_is_exact_with_any_flags(kind: str, compiler: str, flags: str, tmp_path: Path) -> None:
+def test_helium_is_exact_with_any_flags(
+    kind: str, compiler: str, flags: str, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
     """Its assembly and intrinsics, and the DSP forms, which its core has too."""
     skip_without(compiler)
     target = TARGETS["cortex-m55"]
     more = {"DEPTHWISE_CONV_2D": columns_cases, "CONV_2D": runs_cases}.get(kind)
-    cases = form_cases(kind, target) + (more(target) if more else [])
+    cases = few(form_cases(kind, target) + (more(target) if more else []), flags, pytestconfig)
     most = 24 if flags == "-O0" else 60  # without optimization, more exceed the flash
     for first in range(0, len(cases), most):
         assert_exact(cases[first : first + most], target, tmp_path, flags, compiler)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
+import normalized_networks
 import numpy as np
 import pytest
 from cases.common import operator, tensor
@@ -30,7 +32,8 @@ from tinyfuse.ops.table import Table
 from tinyfuse.schedule import looking_up
 from tinyfuse.targets import load_target
 
-#: blocks of three pixels, two and one; odd channels, one alone; windows of words, of few channels, over padding
+#: blocks of three pixels, two and one; odd channels, one alone; windows of words, of few channels, over padding; with
+#: Helium a turn of inputs, whole turns, and inputs that are left
 SHAPES = (
     Shape("CONV_2D", 3, 7, 8, 6), Shape("CONV_2D", 2, 5, 4, 7, activation="RELU"), Shape("CONV_2D", 2, 4, 12, 1),
     Shape("CONV_2D", 2, 3, 36, 5, per_channel=False), Shape("CONV_2D", 4, 7, 8, 6, (3, 3), activation="RELU6"),
@@ -39,6 +42,7 @@ SHAPES = (
     Shape("DEPTHWISE_CONV_2D", 5, 6, 10, 10, (3, 3)),
     Shape("DEPTHWISE_CONV_2D", 4, 9, 4, 4, (3, 3), (2, 2), activation="RELU"),
     Shape("DEPTHWISE_CONV_2D", 5, 4, 7, 7, (3, 3), (1, 2), padding="VALID", activation="RELU6"),
+    Shape("CONV_2D", 3, 7, 64, 4), Shape("CONV_2D", 2, 5, 80, 2), Shape("CONV_2D", 1, 9, 36, 6, activation="RELU"),
 )  # fmt: skip
 
 
@@ -84,6 +88,16 @@ def test_kernels(optimize: str, flags: str, tmp_path: Path) -> None:
     wanted |= {("tinyfuse_depthwise_3x3_tables_row_s8", form) for form in quads}
     assert not wanted - reached, wanted - reached
     assert_kernels_exact(cases, core, tmp_path, flags, optimize=optimize)
+
+
+@pytest.mark.parametrize("flags", ["", "-O0"])
+def test_kernels_with_helium(flags: str, tmp_path: Path) -> None:
+    core, rng = target_or_skip("cortex-m55"), np.random.default_rng(1)
+    context = Context(core, kernels="tinyfuse")
+    cases = [case for op in layers() for case in cases_of(op, context, [random_input(op, rng)])]
+    reached = {case.kernel.form(case.op, context) for case in cases}
+    assert reached == {"narrow", "turn", "whole", "deep"}
+    assert_kernels_exact(cases, core, tmp_path, flags)
 
 
 def test_bent_lines_step_where_the_interpreter_does() -> None:
@@ -134,17 +148,22 @@ def looks(plan) -> list[tuple[str, ...]]:
     return [op.attributes.kinds for op in plan.graph.ops if op.kind == "LOOKED_UP"]
 
 
-@pytest.mark.parametrize("kernel", [(1, 1), (3, 3), DEPTHWISE])
-@pytest.mark.parametrize("more", ["", "LOGISTIC"])
-def test_networks(kernel: tuple[int, int], more: str) -> None:
-    target_or_skip("cortex-m4")
+@pytest.mark.parametrize(
+    ("target", "kernel", "more"),
+    [
+        *product(["cortex-m4"], [(1, 1), (3, 3), DEPTHWISE], ["", "LOGISTIC"]),
+        ("cortex-m55", (1, 1), ""),  # one table is looked up sixteen at once there
+    ],
+)
+def test_networks(target: str, kernel: tuple[int, int], more: str) -> None:
+    target_or_skip(target)
     ways: tuple[dict[str, Any], ...] = (
         {},
         {"step": True},
         {"optimize": "speed", "weights": "packed"},
         {"feed_rows": True},
     )
-    plans = [plan_of(normalized(kernel, more), "cortex-m4", kernels="tinyfuse", **way) for way in ways]
+    plans = [plan_of(normalized(kernel, more), target, kernels="tinyfuse", **way) for way in ways]
     kinds = (more,) if more else ("MUL", "ADD", "RELU")
     layer = "DEPTHWISE_CONV_2D" if kernel == DEPTHWISE else "CONV_2D"
     assert all(looks(plan) == [(layer, *kinds)] for plan in plans)
@@ -153,26 +172,45 @@ def test_networks(kernel: tuple[int, int], more: str) -> None:
     assert_exact(plans[-1], runs=2)
 
 
-def wherever_it_may(monkeypatch: pytest.MonkeyPatch, count: int) -> int:
+def wherever_it_may(monkeypatch: pytest.MonkeyPatch, count: int, target: str) -> int:
     """Random networks whose layers look up whether it pays or not, exact on the core; how many do."""
     monkeypatch.setattr(looking_up, "_instructions", lambda context, *ops: len(ops))
     networks = [data for data, _ in drawn(tabled_networks(), count)]
     ways: tuple[dict[str, Any], ...] = ({}, {"step": True}, {"optimize": "speed", "weights": "packed"})
-    plans = [plan_of(data, "cortex-m4", kernels="tinyfuse", **ways[n % 3]) for n, data in enumerate(networks)]
+    plans = [plan_of(data, target, kernels="tinyfuse", **ways[n % 3]) for n, data in enumerate(networks)]
     for start in range(0, count, 20):
         assert_all_exact(plans[start : start + 20], runs=3)
     return sum(map(bool, map(looks, plans)))
 
 
-def test_random_networks(monkeypatch: pytest.MonkeyPatch) -> None:
-    target_or_skip("cortex-m4")
-    assert wherever_it_may(monkeypatch, 12) > 0
+@pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
+def test_random_networks(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    target_or_skip(target)
+    assert wherever_it_may(monkeypatch, 12, target) > 0
 
 
 @pytest.mark.campaign
 def test_many_random_networks(monkeypatch: pytest.MonkeyPatch) -> None:
     target_or_skip("cortex-m4")
-    assert wherever_it_may(monkeypatch, 200) >= 10
+    assert wherever_it_may(monkeypatch, 200, "cortex-m4") >= 10
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("on_host", [False, True])
+@pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
+def test_many_normalized_layers(target: str, on_host: bool) -> None:
+    """What a converter leaves of batch normalizations, behind layers of all depths that kernels tell apart."""
+    target_or_skip(target)
+    rng, ways = np.random.default_rng(4), ({}, {"step": True}, {"optimize": "speed"}, {"weights": "packed"})
+    plans = []
+    for n in range(100):
+        channels, pixels = 2 * int(rng.integers(1, 36)), int(rng.integers(3, 12))
+        kind = rng.choice(["1x1", "1x1", "3x3", "depthwise", "dense"])
+        data = normalized_networks.layer(kind, channels, True, pixels, seed=n)
+        plans.append(plan_of(data, target, kernels="tinyfuse", **ways[n % 4]))
+    for start in range(0, len(plans), 20):
+        assert_all_exact(plans[start : start + 20], runs=3, on_host=on_host)
+    assert sum(map(bool, map(looks, plans))) > 20
 
 
 def test_who_takes_a_pass_over_the_row() -> None:
@@ -181,7 +219,8 @@ def test_who_takes_a_pass_over_the_row() -> None:
     data = normalized((1, 1))
     for options in ({"optimize": "ram"}, {"kernels": "cmsis-nn"}, {"fusion": "none"}, {"weights": "unpacked"}):
         assert not looks(plan_of(data, "cortex-m4", **options)), options
-    assert not any(looks(plan_of(data, target)) for target in ("host", "cortex-m0plus", "cortex-m55"))
+    assert not any(looks(plan_of(data, target)) for target in ("host", "cortex-m0plus"))
+    assert not looks(plan_of(normalized((3, 3)), "cortex-m55"))
     s = Sketch(7)
     x = s.value((1, 9, 11, 12))
     y = s.conv(x, 14, (1, 1))

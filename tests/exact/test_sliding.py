@@ -8,6 +8,7 @@ from itertools import combinations
 
 import pytest
 from executors import assert_exact, plan_of
+from limited import limited
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from sliding_models import (
@@ -31,7 +32,6 @@ from tinyfuse.ops import FAMILIES
 from tinyfuse.plan import Plan
 from tinyfuse.report.pareto import pareto_json
 from tinyfuse.report.report_json import plan_envelope
-from tinyfuse.schedule import choose_step
 from tinyfuse.slide.front import front
 from tinyfuse.slide.step_graph import needs_of
 from tinyfuse.slide.work import step_work
@@ -139,7 +139,7 @@ def test_every_step_graph_is_exact() -> None:
 
 
 def test_options_choose_among_step_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choose_step, "_PLANNED", 3)
+    limited(monkeypatch, STEPS=3)
     plans = {name: plan_of(padded(13), "cortex-m4", slide=2, optimize=name) for name in ("speed", "balanced", "ram")}
     ram = {name: plan.ram_bytes for name, plan in plans.items()}
     assert ram["ram"] < ram["balanced"] <= ram["speed"]

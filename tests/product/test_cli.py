@@ -24,6 +24,7 @@ from tinyfuse.compiler import compile_model
 from tinyfuse.options import Options
 from tinyfuse.targets import load_target
 from tinyfuse.verify.emulation.code_size import measured_code_bytes
+from tinyfuse.verify.emulation.compilers import Compiler
 from tinyfuse.verify.emulation.inputs import input_set
 from tinyfuse.verify.emulation.module import build_module
 
@@ -198,7 +199,7 @@ def expected_keys(*sections: str, without: tuple[str, ...] = ()) -> dict:
 def test_report_json_is_what_the_docs_say() -> None:
     value = json_of(tinyfuse_("report", "small.tflite", "--target", "host", "--json"))
     keys = expected_keys("Every answer about a model", "report, and gen", without=("files", "output"))
-    assert len(keys) == 37
+    assert len(keys) == 38
     assert_keys(value, keys)
     assert value["model"] == "small.tflite"
     assert value["model_sha256"] == hashlib.sha256(small()).hexdigest()
@@ -234,7 +235,7 @@ def test_report_pareto_is_a_table_and_a_list() -> None:
     front = json_of(tinyfuse_(*command, "--json"))["pareto"]
     assert set(front[0]) == {
         "arena_bytes", "state_bytes", "predicted_instructions", "predicted_cycles", "macs", "slower", "groups",
-        "optimize",
+        "optimize", "options",
     }  # fmt: skip
     assert f"{front[0]['arena_bytes']:,}" in tinyfuse_(*command).stdout
     by_cycles = tinyfuse_(*command, "--count", "cycles", "--timing", "nucleo-l4r5zi").stdout
@@ -310,6 +311,23 @@ def test_the_code_size_is_that_of_firmware(tmp_path) -> None:
     plan = compile_model("small.tflite", load_target("cortex-m4"), Options(name="small", kernels="tinyfuse"))
     firmware = build_module(plan, None, input_set(plan.source, 1, 0), "qemu", "O2", tmp_path / "firmware")
     assert measured_code_bytes(plan, None, tmp_path / "size") == firmware.code_bytes
+
+
+@needs_qemu
+def test_code_is_measured_once(tmp_path, monkeypatch) -> None:
+    """Later commands know the bytes, but not of other code, nor from a file that isn't theirs."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    compiled: list[str] = []
+    run = Compiler.run
+    monkeypatch.setattr(Compiler, "run", lambda self, *rest: compiled.append(rest[1]) or run(self, *rest))
+    command = ("report", "small.tflite", "--target", "cortex-m4", "--kernels", "tinyfuse", "--json")
+    measured = json_of(tinyfuse_(*command))["code_bytes"]
+    assert len(compiled) == 2  # the code, and linking it
+    assert json_of(tinyfuse_(*command))["code_bytes"] == measured and len(compiled) == 2
+    assert json_of(tinyfuse_(*command, "--fusion", "none"))["code_bytes"] != measured and len(compiled) == 4
+    for kept in (tmp_path / "cache" / "tinyfuse" / "code_bytes").iterdir():
+        kept.write_bytes(b"1e3\xff")
+    assert json_of(tinyfuse_(*command))["code_bytes"] == measured and len(compiled) == 6
 
 
 def test_floats_have_no_scale() -> None:

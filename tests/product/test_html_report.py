@@ -16,11 +16,14 @@ import pytest
 from browser import Browser, find_browser
 from click.testing import CliRunner
 from families import mobilenet_v2, two_inputs
+from limited import limited
 from random_graphs import Sketch
 from sliding_models import padded
 
+from tinyfuse.api.settings import settled
 from tinyfuse.cli.main import main
 from tinyfuse.compiler import compile_graph
+from tinyfuse.cost.predict import predicted_total
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.html_report import graph, loops
 from tinyfuse.html_report.data import page_data
@@ -29,7 +32,6 @@ from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.report.pareto import pareto_json
 from tinyfuse.report.report_json import JsonObject, plan_envelope, report_json
-from tinyfuse.schedule import choose_step
 from tinyfuse.targets import load_target
 
 #: names that would end a script, be markup, or turn the text round them
@@ -136,13 +138,12 @@ def test_every_choice_is_asked_for_by_its_command() -> None:
     data = data_of(plan)
     assert [bool(point["optimize"]) for point in data["pareto"]].count(False) >= 1
     for point in data["pareto"]:
-        words = (
-            {"optimize": point["optimize"][0]}
-            if point["optimize"]
-            else {"optimize": "speed", "max_ram": point["arena_bytes"] + point["state_bytes"]}
+        words = point["options"][0].split()
+        asked = settled(
+            {flag[2:].replace("-", "_"): value for flag, value in zip(words[::2], words[1::2], strict=True)}, "net"
         )
-        found = compile_graph(plan.source, plan.context.target, Options("net", **words))
-        assert found.arena_bytes == point["arena_bytes"], point
+        found = compile_graph(plan.source, plan.context.target, asked)
+        assert (found.arena_bytes, predicted_total(found)) == (point["arena_bytes"], point["predicted_instructions"])
 
 
 def test_the_loops_are_those_that_run(hostile: JsonObject) -> None:
@@ -237,7 +238,7 @@ def test_it_works_for_a_mouse(browser: Browser, hostile: JsonObject, tmp_path: P
     assert buttons == len(hostile["pareto"])
     browser.click(f"#pareto tbody tr:nth-child({buttons}) button")
     words = shlex.split(text(browser, "#pareto .command"))
-    assert words[:2] == ["tinyfuse", "gen"] and words[-2] in ("--optimize", "--max-ram")
+    assert words[:2] == ["tinyfuse", "gen"] and words[-2] in ("--optimize", "--max-ram", "--weights")
     browser.click("#fusions summary")
     browser.wait("document.querySelectorAll('#fusion-body .item').length > 0")
     assert browser.value("[...document.querySelectorAll('h2')].every((h) => h.offsetHeight > 0)")
@@ -249,7 +250,7 @@ def test_a_sliding_window_is_chosen_by_arena_and_state(
     browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both together are the axis of the choices, and the whole model stands beside a step."""
-    monkeypatch.setattr(choose_step, "_PLANNED", 3)
+    limited(monkeypatch, STEPS=3)
     source = read_tflite("m.tflite", padded(13))
     plan = compile_graph(source, load_target("cortex-m4"), Options("net", slide=2))
     whole = compile_graph(source, load_target("cortex-m4"), Options("net"))

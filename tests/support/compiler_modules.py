@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 
 import layer_cases
 import numpy as np
@@ -84,21 +84,20 @@ _OPERATORS = 8
 
 
 @cache
-def modules(target: str, turn: int = 0, turns: int = 1) -> list[Plan]:
+def modules(target: str) -> list[Plan]:
     """Plans for the target: an operator for each kernel and path, several side by side; what rewrites make;
-    streams; rows that are fed. Of so many `turns` one makes every so-manieth plan alone."""
-    return [plan_from_bytes(data) for data in _modules(target, turn, turns)]
+    streams; rows that are fed."""
+    return [plan_from_bytes(data) for data in _modules(target)]
 
 
 @once_a_run
-def _modules(target: str, turn: int, turns: int) -> list[bytes]:
-    one_each, counted = _one_each(target), load_target(target).cycle_table is not None
+def _modules(target: str) -> list[bytes]:
+    counted = load_target(target).cycle_table is not None
     apart, ram = {"kernels": "tinyfuse", "fusion": "none"}, {"kernels": "tinyfuse", "optimize": "ram"}
     chosen = [op for op in convolutions() if op.kind == "CONV_2D"][:6]
-    parts = [one_each[i : i + _OPERATORS] for i in range(0, len(one_each), _OPERATORS)]
-    plan = partial(partial, plan_of)  # not yet made: that is done below, of one turn alone
-    makers = [
-        *(plan(side_by_side(part), target, **apart) for part in parts),
+    plan = plan_of
+    plans = [
+        *(plan(side_by_side(part), target, **apart) for part in _parts(_one_each(target))),
         plan(side_by_side(chosen), target, weights="unpacked", **apart),
         plan(side_by_side(layers_by_two()), target, weights="winograd", **apart),
         plan(side_by_side(layers_of_int16()), target, weights="unpacked", **apart),
@@ -112,10 +111,10 @@ def _modules(target: str, turn: int, turns: int) -> list[bytes]:
         *(plan(STREAM_MODELS[name], target, kernels="tinyfuse") for name in STREAMS),
         *(plan(data, target, kernels="tinyfuse") for data in SIGNAL_MODELS.values()),
         plan(CONTROL_FLOW["a choice in a loop"](), target, kernels="tinyfuse"),
-        *(partial(grouped_plan, pooled(dtype, last), (*lengths,), target, **ram) for dtype in REAL for last, *lengths in AVERAGES),
+        *(grouped_plan(pooled(dtype, last), (*lengths,), target, **ram) for dtype in REAL for last, *lengths in AVERAGES),
         *(plan(SPLIT[name][0], target, **ram) for name in ("depthwise", "mean", "convolution")),
         plan(chain(2), target, kernels="tinyfuse", optimize="ram", feed_rows=True),
-        partial(stacked, residual(), target=target),
+        stacked(residual(), target=target),
         plan(padded(), target, kernels="tinyfuse", slide=1, optimize="speed"),
         plan(_averaged_int16(), target, kernels="tinyfuse", slide=2, feed_rows=True, optimize="speed"),
         *(plan(_tabled(to_int16), target, kernels="tinyfuse") for to_int16 in (False, True)),
@@ -123,11 +122,15 @@ def _modules(target: str, turn: int, turns: int) -> list[bytes]:
         plan(sliced(), target, kernels="tinyfuse"),
         *(plan(data, target, kernels="tinyfuse") for data in _computed_operands()),
         *(plan(data, target, kernels="tinyfuse") for data in _computed_layers()),
-        partial(tiled_plan, _expanded(), target, ((1, 2), (3, 8)), together=True, kernels="tinyfuse"),
-        partial(_side_by_side, [*loops(LOOPS), *wide_loops(LOOPS, "int16"), *wide_loops(LOOPS, "float32")], target),
-        *(partial(_side_by_side, found, target) for found in [_looked_up(target)] if found),
+        tiled_plan(_expanded(), target, ((1, 2), (3, 8)), together=True, kernels="tinyfuse"),
+        *(_side_by_side(part, target) for part in _parts([*loops(LOOPS), *wide_loops(LOOPS, "int16"), *wide_loops(LOOPS, "float32")])),
+        *(_side_by_side(part, target) for part in _parts(_looked_up(target))),
     ]  # fmt: skip
-    return [plan_to_bytes(plan) for plan in named_apart([make() for make in makers[turn::turns]])]
+    return [plan_to_bytes(plan) for plan in named_apart(plans)]
+
+
+def _parts(ops: list[Op]) -> list[list[Op]]:
+    return [ops[i : i + _OPERATORS] for i in range(0, len(ops), _OPERATORS)]
 
 
 def _tabled(to_int16: bool) -> bytes:

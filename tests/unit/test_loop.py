@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from limited import limited
 from random_graphs import Sketch, networks
 from test_branchy_graphs import branchy
 from test_search import long_network
 
-from tinyfuse import compiler
+from tinyfuse import compiler, limits
 from tinyfuse.compiler import compile_graph
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph
@@ -195,9 +196,9 @@ def test_the_least_peak_looks_at_a_bounded_number_of_ways(monkeypatch) -> None:
     graph = read_tflite("model.tflite", sketch.build([image], branches))
     looked, new_bytes = [], order._Step.new_bytes
     monkeypatch.setattr(order._Step, "new_bytes", lambda step, ran: looked.append(ran) or new_bytes(step, ran))
-    monkeypatch.setattr(order, "MOST_WAYS", 6_000)
+    limited(monkeypatch, ORDER_WAYS=6_000)
     units = _Units(graph, lambda a, b: False)
-    found, _, proven = least_peak(units)
-    assert sorted(found) == list(range(60)) and not proven
+    found, _, reached = least_peak(units)
+    assert sorted(found) == list(range(60)) and reached == {limits.ORDER_WAYS}
     # a hundred ways for each number of operators, and those from the start
     assert len(looked) <= 6_000 + 60

@@ -9,11 +9,12 @@ from executors import plan_of
 from random_graphs import Sketch, Value
 from test_rewrites import assert_same, graph_of, kinds
 
+from tinyfuse import limits
 from tinyfuse.explain.explain_json import explain_json
 from tinyfuse.explain.text import explain_text
 from tinyfuse.ir import Graph
 from tinyfuse.kernels.base import Context
-from tinyfuse.schedule.merging import MOST_PARTS, merge_elementwise
+from tinyfuse.schedule.merging import merge_elementwise
 from tinyfuse.targets import load_target
 
 IMAGE = (1, 6, 8, 16)
@@ -134,10 +135,10 @@ def test_long_chains_are_cut() -> None:
     s = Sketch(7)
     x, other, _ = values = three(s)
     y = x
-    for _ in range(2 * MOST_PARTS):
+    for _ in range(2 * limits.LOOP.most):
         y = s.add(y, other)
     loops = merged(s, values, [y]).ops
-    assert all(loop.kind == "MERGED" and len(loop.attributes.kinds) <= MOST_PARTS for loop in loops)
+    assert all(loop.kind == "MERGED" and len(loop.attributes.kinds) <= limits.LOOP.most for loop in loops)
 
 
 @pytest.mark.parametrize(("fusion", "kernels"), [("none", "auto"), ("rows", "cmsis-nn"), ("basic", "cmsis-nn")])

@@ -29,7 +29,7 @@ def results_on_the_plane(op: Op) -> np.ndarray:
     a, b = VALUES.astype(np.int64)[:, None], VALUES.astype(np.int64)
     first = a * found.a_factor + found.offset
     total = first + b * found.b_factor
-    for part in (first, total):
+    for part in (first, total, 256 * found.a_factor, 256 * found.b_factor):
         assert np.abs(part).max() < 2**31
     return np.clip(total >> found.shift, low, high)
 

@@ -14,7 +14,17 @@ from tinyfuse.errors import UsageError
 from tinyfuse.frontend.labels import labels_of
 from tinyfuse.frontend.reader import load_file
 from tinyfuse.ir import Graph
-from tinyfuse.options import Flag, Options, ProfileOptions, RunOptions, VerifyOptions, flags, parse_size, parse_step
+from tinyfuse.options import (
+    Flag,
+    Options,
+    ProfileOptions,
+    RunOptions,
+    VerifyOptions,
+    default_weights,
+    flags,
+    parse_size,
+    parse_step,
+)
 from tinyfuse.targets import Target, load_target
 
 #: a model: the path of a .tflite file, or its bytes
@@ -155,8 +165,7 @@ def settled(given: Mapping[str, Any], default_name: str) -> Options:
     values |= {key: _step(key, value) for key, value in values.items() if known[key].is_step}
     values["step"] = values.get("step", False) or values.get("max_step") is not None
     values["name"] = module_name(values["name"]) if "name" in values else default_name
-    if values.get("optimize") == "speed":
-        values.setdefault("weights", "auto")
+    values.setdefault("weights", default_weights(values.get("optimize")))
     values["memory"] = _banks(values.get("memory", ()), values.get("weights_blob", False))
     values["plugins"] = tuple(Path(path).name for path in values.get("plugins", ()))
     return Options(**values)

@@ -10,10 +10,8 @@ picture.py   the arena in ASCII; svg.py: as a picture
 """
 
 from tinyfuse.arena.picture import arena_map
-from tinyfuse.arena.planner import WORK_LIMIT, plan_arena, plan_arena_within
+from tinyfuse.arena.planner import plan_arena, plan_arena_within
 from tinyfuse.arena.problem import Buffer, Overlap, Placement
 from tinyfuse.arena.svg import arena_svg
 
-__all__ = [
-    "WORK_LIMIT", "Buffer", "Overlap", "Placement", "arena_map", "arena_svg", "plan_arena", "plan_arena_within",
-]  # fmt: skip
+__all__ = ["Buffer", "Overlap", "Placement", "arena_map", "arena_svg", "plan_arena", "plan_arena_within"]

@@ -18,6 +18,7 @@ from dataclasses import replace
 from functools import lru_cache
 from math import lcm
 
+from tinyfuse import limits
 from tinyfuse.arena.bounds import lower_bound
 from tinyfuse.arena.climb import climb
 from tinyfuse.arena.greedy import greedy_orders
@@ -26,9 +27,6 @@ from tinyfuse.arena.search import Budget, Found
 from tinyfuse.arena.stacking import Stacking
 from tinyfuse.arena.sweep import Sweep
 
-#: a fifth of a second for what can't be proven; what can be mostly needs a tenth of it
-WORK_LIMIT = 500_000
-
 #: a share of a limit
 _FAR = 0.05
 
@@ -36,26 +34,30 @@ _FAR = 0.05
 _FINEST = 64
 
 
-def plan_arena(buffers: Iterable[Buffer], overlaps: Iterable[Overlap] = (), work_limit: int = WORK_LIMIT) -> Placement:
+def plan_arena(buffers: Iterable[Buffer], overlaps: Iterable[Overlap] = (), work_limit: int | None = None) -> Placement:
     """A placement of every buffer; `optimal` where it is proven that none is smaller.
 
-    arena_bytes is exactly where the highest buffer ends; nothing is rounded. `work_limit` bounds the
-    searches in elementary operations (about a microsecond each), so the result depends on the
+    arena_bytes is exactly where the highest buffer ends; nothing is rounded. `work_limit` (limits.PLACEMENT) bounds
+    the searches in elementary operations (about a microsecond each), so the result depends on the
     arguments alone. InternalFault where two buffers have one name, or an overlap is impossible.
     """
-    found = _plan(tuple(buffers), tuple(overlaps), None, work_limit)
+    found = _plan(tuple(buffers), tuple(overlaps), None, _work(work_limit))
     assert found is not None, "a placement within no limit"
     return replace(found, offsets=dict(found.offsets))  # the caller's own
 
 
 def plan_arena_within(
-    most: int, buffers: Iterable[Buffer], overlaps: Iterable[Overlap] = (), work_limit: int = WORK_LIMIT
+    most: int, buffers: Iterable[Buffer], overlaps: Iterable[Overlap] = (), work_limit: int | None = None
 ) -> Placement | None:
     """`plan_arena` where it takes at most so many bytes, else None: that is often known sooner than a placement, or
     so unlikely that no exact search is made. Where there is one, it is never more bytes than `plan_arena` takes; less
     work is lost on what is too large."""
-    found = _plan(tuple(buffers), tuple(overlaps), most, work_limit)
+    found = _plan(tuple(buffers), tuple(overlaps), most, _work(work_limit))
     return None if found is None else replace(found, offsets=dict(found.offsets))
+
+
+def _work(asked: int | None) -> int:
+    return limits.PLACEMENT.most if asked is None else asked
 
 
 @lru_cache(maxsize=64)

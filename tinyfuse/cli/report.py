@@ -18,8 +18,10 @@ from tinyfuse.emit.output_folder import write_file
 from tinyfuse.errors import UsageError
 from tinyfuse.html_report.data import page_data
 from tinyfuse.html_report.page import html_page
+from tinyfuse.limits import Reached, union
 from tinyfuse.plan import Plan
 from tinyfuse.report.costs import costs_json, costs_lines
+from tinyfuse.report.limits import limits_json, reached_limits
 from tinyfuse.report.pareto import pareto_json, pareto_lines
 from tinyfuse.report.passes import passes_json, passes_lines
 from tinyfuse.report.report_json import JsonObject, plan_envelope
@@ -76,11 +78,14 @@ def report(
     where a limit is broken."""
     plan, tree = make_plan(request, progress, needs_tree=False)
     data = plan_envelope(plan) | plan_json(plan, tree, progress) | {"pareto": None, "passes": None, "costs": None}
-    lines = report_text(plan, data, cycles=True).splitlines()
     if pareto:
         if plan.options.fusion != "rows":
             raise UsageError(f"--pareto needs --fusion rows, not {plan.options.fusion}")
-        data["pareto"] = pareto_json(plan, progress)
+        reached = Reached()
+        data["pareto"] = pareto_json(plan, progress, reached)
+        data["limits"] = limits_json(union(reached_limits(plan), reached.found))
+    lines = report_text(plan, data, cycles=True).splitlines()
+    if pareto:
         lines += ["", *pareto_lines(data["pareto"], plan.options.count)]
     if dump_passes:
         data["passes"] = passes_json(plan)

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir.arrays import Array
+from tinyfuse.limits import Limit
 
 #: dtype name -> bytes an element
 ITEM_BYTES = {
@@ -330,6 +331,7 @@ class Graph:
 
     `path` is the file as the user gave it (for messages only), `sha256` that of its bytes.
     `warnings` is what the user should know of how the file was read, `savings` what rewrites saved.
+    `limits` are those that searches of rewrites reached (tinyfuse/limits.py).
     `window` is there where it computes a step of another graph over a sliding window, `layouts` where inputs or outputs
     have another order of dimensions than in the file.
     """
@@ -341,6 +343,7 @@ class Graph:
     outputs: tuple[Tensor, ...]
     warnings: tuple[str, ...] = field(default=())
     savings: tuple[Saving, ...] = field(default=())
+    limits: tuple[Limit, ...] = field(default=())
     window: Window | None = None
     layouts: Layouts | None = None
 

@@ -179,12 +179,17 @@ class EqualShapes(_BinaryKernel):
     them."""
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        """Beside the elements, "rests": those of a call that are left of eight; and "raised": those whose scaled value
-        is shifted to the left."""
-        counts = element_counts(op, by_row)
-        calls = counts["calls"]
-        raised = self.parameters is not None and self.parameters(op)[1].get("out_shift", 0) > 0
-        return {**counts, "rests": calls * (op.output.elements // calls % 8), "raised": op.output.elements * raised}
+        """Beside the elements, "rests": those of a call that are left of eight; "raised": those whose scaled value
+        isn't shifted to the right; and "clamped_outputs"."""
+        counts, elements = element_counts(op, by_row), op.output.elements
+        calls, fields = counts["calls"], {} if self.parameters is None else self.parameters(op)[1]
+        clamped = "act_min" in fields and (fields["act_min"], fields["act_max"]) != RANGE[self.dtype]
+        return {
+            **counts,
+            "rests": calls * (elements // calls % 8),
+            "raised": elements * (fields.get("out_shift", -1) >= 0),
+            "clamped_outputs": elements * clamped,
+        }
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return element_access_orders(op, _replaceable(op))

@@ -41,30 +41,53 @@ from tinyfuse.ops.table import MOST_CHANNEL_BYTES
 _QUADS = ("BOUNDED", "STEP_LINE", "BENT", "BENT_WIDE")
 
 
-class _LookedUp(Kernel):
-    """What `plain` computes, with tables, on cores with the DSP extension and no vectors. A call reads and writes what
-    one of `plain` does."""
+class LookedUpLayer(Kernel):
+    """What `plain` computes, with tables. A call reads and writes what one of `plain` does."""
 
     #: whether it computes depthwise convolutions
     depthwise: bool
 
     def __init__(self, plain: Kernel):
-        self._plain, self.costs_as = plain, plain.name
+        self._plain = plain
         self.headers = plain.headers
         self.by_row, self.whole, self.rings = plain.by_row, plain.whole, plain.rings
 
     def accepts(self, op: Op, context: Context) -> bool:
-        target, layer = context.target, _layer(op)
-        packed = context.weights in ("packed", "auto") and layer.operand(1).dtype == "int8"
-        if not target.dsp or target.mve or not packed or FAMILIES[layer.kind].depthwise != self.depthwise:
+        layer = layer_of(op)
+        if layer.operand(1).dtype != "int8" or FAMILIES[layer.kind].depthwise != self.depthwise:
             return False
         return self._plain.accepts(layer, context)
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return self._plain.access_orders(_layer(op))
+        return self._plain.access_orders(layer_of(op))
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return self._plain.row_access_orders(_layer(op))
+        return self._plain.row_access_orders(layer_of(op))
+
+    def scratch(self, op: Op, context: Context) -> int:
+        return self._plain.scratch(layer_of(op), context)
+
+    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
+        return self._plain.division(layer_of(op), by_row, context)
+
+    def layer_call(self, op: Op, site: CallSite, context: Context) -> tuple[tuple[Statement, ...], tuple[Expr, ...]]:
+        """What stands in front of the layer's call, and the call's arguments but for the last, which is its form."""
+        *lets, call = self._plain.call(layer_of(op), site, context)
+        if not isinstance(call, Call):
+            raise InternalFault("a kernel of tables", "what it computes isn't one call")
+        return tuple(lets), call.args[:-1]
+
+
+class _LookedUp(LookedUpLayer):
+    """On cores with the DSP extension and no vectors."""
+
+    def __init__(self, plain: Kernel):
+        super().__init__(plain)
+        self.costs_as = plain.name
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        target, packed = context.target, context.weights in ("packed", "auto")
+        return target.dsp and not target.mve and packed and super().accepts(op, context)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return *self.of_layer(op, context), Constant("tables", self._tables(op, context), "int8_t", align=1)
@@ -86,23 +109,17 @@ class _LookedUp(Kernel):
     def form(self, op: Op, context: Context) -> str:
         """The C's last argument."""
 
-    def scratch(self, op: Op, context: Context) -> int:
-        return self._plain.scratch(_layer(op), context)
-
-    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return self._plain.division(_layer(op), by_row, context)
-
     def counts(self, op: Op, by_row: bool) -> Counts:
         bent = op.output.elements if _line(op) is None and _bent_line(op) is not None else 0
-        return {**self._plain.counts(_layer(op), by_row), "table_outputs": op.output.elements, "bent_outputs": bent}
+        return {**self._plain.counts(layer_of(op), by_row), "table_outputs": op.output.elements, "bent_outputs": bent}
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         """That of the layer, with tables, and in their form."""
-        *lets, call = self._plain.call(_layer(op), site, context)
+        lets, args = self.layer_call(op, site, context)
         tables = self._tables(op, context)
         each = tables.shape[-1]
         more = (f"{site.constant('tables')} + {each // 2}", each if tables.ndim > 1 else 0)
-        return *lets, Call(self.name, (*_arguments(call)[:-1], *more, self.form(op, context)))
+        return *lets, Call(self.name, (*args, *more, self.form(op, context)))
 
 
 class LookedUpMatmul(_LookedUp):
@@ -126,7 +143,7 @@ class LookedUpMatmul(_LookedUp):
         return matmul_of(op, context).form
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return f"{_costs_of(form_name(self.form(op, context)))}, blocks of {self._block(_layer(op), context)}"
+        return f"{_costs_of(form_name(self.form(op, context)))}, blocks of {self._block(layer_of(op), context)}"
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         counts = super().counts(op, by_row)
@@ -145,7 +162,7 @@ class LookedUpDepthwise(_LookedUp):
         self._along = plain.along
 
     def of_layer(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return self._along(_layer(op), self.bent(op, context) or _line(op))
+        return self._along(layer_of(op), self.bent(op, context) or _line(op))
 
     def bent(self, op: Op, context: Context) -> BentLine | None:
         return None if _line(op) is not None else _bent_line(op)
@@ -168,14 +185,9 @@ def _costs_of(form: str) -> str:
     return "step_line" if form.startswith("bent") else form
 
 
-def _layer(op: Op) -> Op:
+def layer_of(op: Op) -> Op:
+    """The layer that a LOOKED_UP computes."""
     return op.attributes_as(LookedUp).layer
-
-
-def _arguments(call: Statement) -> tuple[Expr, ...]:
-    if not isinstance(call, Call):
-        raise InternalFault("a kernel of tables", "what it computes isn't one call")
-    return call.args
 
 
 def _from_least(op: Op) -> Array:
@@ -186,17 +198,17 @@ def _from_least(op: Op) -> Array:
 
 def matmul_of(op: Op, context: Context) -> Matmul:
     """The layer in the fastest form that is proven exact for its tables."""
-    on_one = on_line(_layer(op), _line(op), context.target.dsp) or on_bent_line(_layer(op), _bent_line(op))
-    return on_one or proven(matmul_layer(_layer(op), context))
+    on_one = on_line(layer_of(op), _line(op), context.target.dsp) or on_bent_line(layer_of(op), _bent_line(op))
+    return on_one or proven(matmul_layer(layer_of(op), context))
 
 
 @lru_cache(maxsize=512)
 def _line(op: Op) -> StepLine | None:
-    return line_to_tables(_layer(op), _from_least(op))
+    return line_to_tables(layer_of(op), _from_least(op))
 
 
 @lru_cache(maxsize=512)
 def _bent_line(op: Op) -> BentLine | None:
     """Where tables of more results don't take more than tables of channels may."""
-    found = bent_line(_layer(op), _from_least(op))
+    found = bent_line(layer_of(op), _from_least(op))
     return found if found is not None and found.tables.nbytes <= MOST_CHANNEL_BYTES else None

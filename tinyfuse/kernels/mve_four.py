@@ -29,7 +29,7 @@ from tinyfuse.kernels.rows import from_piece
 from tinyfuse.ops.convolution import ConvGeometry, channel_multipliers, clamp_range, geometry, is_plain_pointwise
 
 _FOUR, _CONV = "tinyfuse_four_mve.h", "tinyfuse_conv_four_mve.h"
-_PIXELS, _CHANNELS, _ALONE, _BLOCK = (
+_PIXELS, _CHANNELS, _ALONE, BLOCK = (
     c_constant(_FOUR, f"TINYFUSE_FOUR_{x}") for x in ("PIXELS", "CHANNELS", "ALONE", "BLOCK")
 )
 _NAMES = ("TAPS", "COLUMN_POINTERS", "PIECE_POINTERS", "END_BYTES")
@@ -90,9 +90,7 @@ class FourPointwise(FourKernel):
         return _vectors(channel_weights(op)).swapaxes(1, 2)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        depth = geometry(op).in_c
-        sort = "narrow" if depth <= _BLOCK else "turn" if depth <= 4 * _BLOCK and depth % _BLOCK == 0 else "deep"
-        return f"{super().path(op, by_row, context)}, {sort}"
+        return f"{super().path(op, by_row, context)}, {sort_of_depth(op)}"
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return fours_counts(op, by_row, _ALONE)
@@ -109,6 +107,17 @@ class FourPointwise(FourKernel):
             ("&p", pointer, pixels, from_piece(site.output.pointer, site, g.out_c), site.constant("weights"),
              site.constant("channels"), self.form(op)),
         )  # fmt: skip
+
+
+def sort_of_depth(op: Op) -> str:
+    """What the C tells layers apart by."""
+    depth = geometry(op).in_c
+    return "narrow" if depth <= BLOCK else "turn" if depth <= 4 * BLOCK and depth % BLOCK == 0 else "deep"
+
+
+def four_pixels_counts(op: Op, by_row: bool) -> Counts:
+    """Where no pixel is computed alone."""
+    return fours_counts(op, by_row, 0)
 
 
 class FourPointwiseRow(FourPointwise):
@@ -168,7 +177,7 @@ class FourColumnsConvRow(FourKernel):
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)
-        shared = g.kernel_w > 1 and (g.stride_w, g.dilation_w) == (1, 1) and g.in_c % _BLOCK == 0
+        shared = g.kernel_w > 1 and (g.stride_w, g.dilation_w) == (1, 1) and g.in_c % BLOCK == 0
         return shared and super().accepts(op, context)
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
@@ -179,13 +188,13 @@ class FourColumnsConvRow(FourKernel):
         taps = round_up(g.kernel_w, _TAPS)
         filters = channel_weights(op).reshape(g.out_c, g.kernel_h, g.kernel_w, g.in_c)
         padded = np.pad(filters, ((0, 0), (0, 0), (0, taps * _TAPS - g.kernel_w), (0, 0)))
-        split = padded.reshape(-1, _CHANNELS, g.kernel_h, taps, _TAPS, g.in_c // _BLOCK, _BLOCK)
+        split = padded.reshape(-1, _CHANNELS, g.kernel_h, taps, _TAPS, g.in_c // BLOCK, BLOCK)
         return split.transpose(0, 2, 3, 5, 1, 4, 6)
 
     def scratch(self, op: Op, context: Context) -> int:
         g = geometry(op)
-        turns = g.kernel_h * round_up(g.kernel_w, _TAPS) * (g.in_c // _BLOCK)
-        return turns * _COLUMN_POINTERS * POINTER_BYTES + _END_BYTES + _BLOCK
+        turns = g.kernel_h * round_up(g.kernel_w, _TAPS) * (g.in_c // BLOCK)
+        return turns * _COLUMN_POINTERS * POINTER_BYTES + _END_BYTES + BLOCK
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return four_columns_counts(op, by_row, _TAPS)
@@ -219,19 +228,19 @@ class FourPiecesConvRow(FourKernel):
         g = geometry(op)
         run = g.kernel_w * g.in_c
         rows = channel_weights(op).reshape(g.out_c, g.kernel_h, run)
-        pieces = np.zeros((g.out_c, g.kernel_h, round_up(run, _BLOCK), _BLOCK), np.int8)
-        for piece, first in enumerate(range(0, run, _BLOCK)):
-            count = min(_BLOCK, run - first)
-            at = _BLOCK - count if run >= _BLOCK else 0  # the last piece has the last sixteen
+        pieces = np.zeros((g.out_c, g.kernel_h, round_up(run, BLOCK), BLOCK), np.int8)
+        for piece, first in enumerate(range(0, run, BLOCK)):
+            count = min(BLOCK, run - first)
+            at = BLOCK - count if run >= BLOCK else 0  # the last piece has the last sixteen
             pieces[:, :, piece, at : at + count] = rows[:, :, first : first + count]
-        flat = pieces.reshape(g.out_c, -1, _BLOCK)
+        flat = pieces.reshape(g.out_c, -1, BLOCK)
         flat = np.pad(flat, ((0, 0), (0, -flat.shape[1] % _TAPS), (0, 0)))
         return flat.reshape(-1, _CHANNELS, *flat.shape[1:]).swapaxes(1, 2)
 
     def scratch(self, op: Op, context: Context) -> int:
         g = geometry(op)
         run = g.kernel_w * g.in_c
-        turns = round_up(g.kernel_h * round_up(run, _BLOCK), _TAPS)
+        turns = round_up(g.kernel_h * round_up(run, BLOCK), _TAPS)
         windows = g.kernel_h * copied_windows(g, _PIXELS) + g.pads_rows
         return turns * _PIECE_POINTERS * POINTER_BYTES + _END_BYTES + windows * run
 
@@ -251,5 +260,5 @@ def copied_windows(g: ConvGeometry, pixels: int) -> int:
 
 def _vectors(weights: Array) -> Array:
     """int8 [pairs, 2, vectors, 16] of int8 [out_c, terms], zeros after the terms."""
-    padded = np.pad(weights, ((0, 0), (0, -weights.shape[1] % _BLOCK)))
-    return padded.reshape(-1, _CHANNELS, padded.shape[1] // _BLOCK, _BLOCK)
+    padded = np.pad(weights, ((0, 0), (0, -weights.shape[1] % BLOCK)))
+    return padded.reshape(-1, _CHANNELS, padded.shape[1] // BLOCK, BLOCK)

@@ -104,6 +104,7 @@ from tinyfuse.kernels.layers_s16 import ConvRowS16, DepthwiseRowS16, FullyConnec
 from tinyfuse.kernels.layers_w16 import ConvRowW16, DepthwiseRowW16, PackedConvRowW16, PackedDepthwiseRowW16
 from tinyfuse.kernels.logic import Not
 from tinyfuse.kernels.looked_up import LookedUpDepthwise, LookedUpMatmul
+from tinyfuse.kernels.looked_up_mve import LookedUpFours
 from tinyfuse.kernels.lstm import LstmReal, LstmWhole
 from tinyfuse.kernels.matmul_s16 import DenseS16, Depthwise3x3RowS16, PackedConvRowS16, PackedDepthwiseRowS16
 from tinyfuse.kernels.merged import MergedByFours, MergedLoop
@@ -479,6 +480,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "FEED_ROWS": (FeedRow(),),
     "MERGED": (*_LOOPS, *_WIDER_LOOPS),
     "LOOKED_UP": (
+        *map(LookedUpFours, (FourPointwise(), FourPointwiseRow())),
         *map(LookedUpMatmul, (Pointwise(), PointwiseRow(), PackedConvRow())), LookedUpDepthwise(Depthwise3x3Row()),
     ),
     "TILED": tuple(TiledRows(rows, kernels_for) for rows in TILE_ROWS),

@@ -43,6 +43,9 @@ _TOGETHER = 64
 #: shifts that tinyfuse_saturate_right has an instruction for
 _SATURATED = range(19, 24)
 
+#: what SMLAW's halves of 256 times a factor and 256 times an operand leave room for
+_MOST_FACTOR = 1 << 23
+
 #: shifts that are tried, from the most that int32 has room for
 _SHIFTS, _MOST_SHIFT = 2, 28
 
@@ -155,6 +158,8 @@ class _Pairs:
         return None if least > most else min(max(about, least), most)
 
     def fits(self, a_factor: int, b_factor: int, offset: int) -> bool:
-        """Whether int32 holds everything on the way."""
+        """Whether int32 holds everything on the way, factors 256 times as large too."""
+        if max(abs(a_factor), abs(b_factor)) >= _MOST_FACTOR:
+            return False
         first = self.a * a_factor + offset
         return all(bool((np.abs(part) < 2**31).all()) for part in (first, first + self.b * b_factor))

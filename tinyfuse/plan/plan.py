@@ -16,6 +16,7 @@ from tinyfuse.arena import Buffer, Overlap, Placement
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import ITEM_BYTES, Graph, Op, Tensor
 from tinyfuse.kernels.base import Constant, Context, Kernel
+from tinyfuse.limits import Limit
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import RowWindow
 from tinyfuse.ops.control_flow import Calls, called_graphs
@@ -179,7 +180,8 @@ class Plan:
     `states` gives the byte offset of every state from the start of the state's memory.
     `source` is the graph as it was read, `graph` what the rewrites made of it, or of the graph that takes a step's
     frames row by row; both have the same inputs and outputs, but for an input that is fed by rows. `reordering` is
-    there where the operators run in another order than the file's; `memory` where banks were named.
+    there where the operators run in another order than the file's; `memory` where banks were named. `limits` are those
+    that the searches for it reached, beside the graph's and the placement's.
     """
 
     source: Graph
@@ -195,6 +197,7 @@ class Plan:
     warnings: tuple[str, ...]
     reordering: Reordering | None = None
     memory: Memory | None = None
+    limits: tuple[Limit, ...] = ()
 
     @cached_property
     def arena_bytes(self) -> int:

@@ -3,37 +3,54 @@ that --optimize takes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import count, pairwise
 
-from tinyfuse.compiler import Compilation, steps_of
+from tinyfuse import limits
+from tinyfuse.compiler import Compiler
 from tinyfuse.cost.cycles import predicted_cycles
 from tinyfuse.cost.predict import plan_instructions, predicted_total
-from tinyfuse.ir import Graph
-from tinyfuse.options import OPTIMIZE, Options
+from tinyfuse.limits import Reached
+from tinyfuse.options import OPTIMIZE, Options, default_weights
 from tinyfuse.plan import Plan
-from tinyfuse.plan.checker import verify_plan
+from tinyfuse.report.limits import reached_limits
 from tinyfuse.report.report_json import JsonObject
-from tinyfuse.schedule.choose_step import choose_step, hopeful_steps
 from tinyfuse.schedule.progress import Progress, silent
 
 _BAR = 40
 
 
-def pareto_json(plan: Plan, progress: Progress = silent) -> list[JsonObject]:
-    """The front of a plan's model and what every --optimize takes, by least RAM; docs/json.md documents
-    the keys. What --optimize takes is improved after the search, so it is planned as `gen` plans it."""
-    options = replace(plan.options, max_ram=None)
-    window = plan.source.window
-    searched = (
-        _searched(plan, options, progress) if window is None else _of_steps(window.whole, plan, options, progress)
-    )
+def pareto_json(plan: Plan, progress: Progress = silent, reached: Reached | None = None) -> list[JsonObject]:
+    """The front of a plan's model and what every --optimize takes, by least RAM; docs/json.md documents the keys. Each
+    point is the plan that `gen` makes with its options; between those of --optimize, each is the fastest of less RAM
+    than the one above it, so no plan for a --max-ram is left out. Limits of the searches are noted in `reached`."""
+    reached = Reached() if reached is None else reached
+    options, window = replace(plan.options, max_ram=None, memory=()), plan.source.window
+    compiler = Compiler(plan.source if window is None else window.whole, plan.context.target, progress)
     taken: dict[_Point, list[str]] = {}
     plans: dict[_Point, Plan] = {}
-    for optimize, found in searched:
-        plans.setdefault(_point(found), found)
-        if optimize is not None:
-            taken.setdefault(_point(found), []).append(optimize)
+
+    def found(wanted: Options) -> Plan | None:
+        made = plan if plan.options == wanted else compiler.plan(wanted)
+        reached.note(*reached_limits(made))
+        if wanted.max_ram is not None and made.ram_bytes > wanted.max_ram:
+            return None
+        return plans.setdefault(_point(made), made)
+
+    for optimize in OPTIMIZE:
+        made = found(replace(options, optimize=optimize))
+        assert made is not None, "a plan within no limit"
+        taken.setdefault(_point(made), []).append(optimize)
+    for least, below in pairwise(sorted({ram for ram, _ in taken})):
+        for number in count():
+            if number == limits.FRONT.most:
+                reached.note(limits.FRONT)
+                break
+            made = found(replace(options, optimize="speed", max_ram=below - 1))
+            if made is None or made.ram_bytes <= least:
+                break
+            below = made.ram_bytes
     fewest = min(instructions for _, instructions in plans)
     return [
         {
@@ -45,52 +62,22 @@ def pareto_json(plan: Plan, progress: Progress = silent) -> list[JsonObject]:
             "slower": round(point[1] / fewest - 1, 4),
             "groups": len(plans[point].groups),
             "optimize": taken.get(point, []),
+            "options": _options(point, taken, options),
         }
         for point in sorted(plans)
         if point in taken or not _beaten(point, plans)
     ]
 
 
-def _searched(plan: Plan, options: Options, progress: Progress) -> Iterator[tuple[str | None, Plan]]:
-    """What each --optimize takes, and without a name the search's front."""
-    compilations = _Compilations(plan, progress)
-    for optimize in OPTIMIZE:
-        wanted = replace(options, optimize=optimize)
-        yield optimize, plan if plan.options == wanted else compilations.of(plan.source, wanted).plan(wanted)
-    for _, found in (
-        compilations.of(plan.source, options).search.choices(options.optimize, options.recompute_limit).front()
-    ):
-        verify_plan(found)
-        yield None, found
-
-
-def _of_steps(whole: Graph, plan: Plan, options: Options, progress: Progress) -> Iterator[tuple[str | None, Plan]]:
-    """The same of the step graphs of a window over `whole`."""
-    steps = steps_of(whole, options)
-    compilations = _Compilations(plan, progress)
-    fastest: Plan | None = None
-    for optimize in OPTIMIZE:  # speed is the first
-        wanted = replace(options, optimize=optimize)
-        plans = [compilations.of(step, wanted).plan(wanted) for step in hopeful_steps(steps, wanted)]
-        fastest = fastest or plans[-1]
-        yield optimize, choose_step(plans, wanted, fastest)
-        yield from ((None, found) for found in plans)
-
-
-class _Compilations:
-    """Of a plan's target, each made once. --optimize speed has its own: other kernels buy speed with RAM there
-    (Context.spares_ram)."""
-
-    def __init__(self, plan: Plan, progress: Progress):
-        self._target, self._progress = plan.context.target, progress
-        self._made: dict[tuple[Graph, bool], Compilation] = {}
-
-    def of(self, graph: Graph, options: Options) -> Compilation:
-        """One that plans for these options."""
-        key = graph, options.optimize == "speed"
-        if key not in self._made:
-            self._made[key] = Compilation(graph, self._target, options, self._progress)
-        return self._made[key]
+def _options(point: _Point, taken: Mapping[_Point, Sequence[str]], options: Options) -> list[str]:
+    """What asks for a point, beside what the front was asked for with, each of them: of --weights, too, where that
+    would be another; these come last."""
+    found = []
+    for optimize in taken.get(point, ["speed"]):
+        limit = "" if point in taken else f" --max-ram {point[0]}"
+        weights = "" if options.weights == default_weights(optimize) else f" --weights {options.weights}"
+        found.append(f"--optimize {optimize}{limit}{weights}")
+    return sorted(found, key=lambda words: "--weights" in words)
 
 
 #: bytes of arena and state, and instructions: the search's number, which is known of every plan
@@ -111,23 +98,23 @@ def _beaten(point: _Point, others: Iterable[_Point]) -> bool:
     return any(other != point and other[0] <= point[0] and other[1] <= point[1] for other in others)
 
 
-def pareto_lines(front: list[JsonObject], count: str = "instructions") -> list[str]:
+def pareto_lines(front: list[JsonObject], counts: str = "instructions") -> list[str]:
     """A table with a bar for arena and state, and what --count counts."""
-    key = f"predicted_{count}"
+    key = f"predicted_{counts}"
     largest = max(map(_ram, front))
     keeps = any(point["state_bytes"] for point in front)
-    counted = "est. cycles" if count == "cycles" else "predicted"
+    counted = "est. cycles" if counts == "cycles" else "predicted"
     again = len({point["macs"] for point in front}) > 1
     macs = f"  {'MACs':>11}" if again else ""
     lines = [f"{'arena':>9}{'    state' * keeps}  {counted:>12}  {'slower':>7}{macs}  {'groups':>6}"]
     for point in front:
         predicted = "?" if point[key] is None else f"{point[key]:,}"
         bar = "#" * max(1, round(_BAR * _ram(point) / largest))
-        chosen = f"  --optimize {', '.join(point['optimize'])}" if point["optimize"] else ""
+        asked = " or ".join(point["options"])
         state = f"{point['state_bytes']:>9,}" if keeps else ""
         ram, slower = f"{point['arena_bytes']:>9,}{state}", f"{100 * point['slower']:>5.1f} %"
         macs = f"  {point['macs']:>11,}" if again else ""
-        lines.append(f"{ram}  {predicted:>12}  {slower}{macs}  {point['groups']:>6}  {bar}{chosen}")
+        lines.append(f"{ram}  {predicted:>12}  {slower}{macs}  {point['groups']:>6}  {bar}  {asked}")
     return lines
 
 

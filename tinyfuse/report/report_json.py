@@ -18,6 +18,7 @@ from tinyfuse.ir import Op, Tensor
 from tinyfuse.ops import FAMILIES, graph_macs
 from tinyfuse.plan import Plan, Stage, Storage, constant_key
 from tinyfuse.report.compressed import compressed_json
+from tinyfuse.report.limits import limits_json, reached_limits
 from tinyfuse.report.memory import memory_json
 from tinyfuse.report.window import window_json
 
@@ -84,6 +85,7 @@ def report_json(
         "code_bytes_measured": measured_code_bytes is not None,
         "rewrites": _rewrites(plan),
         "reordering": reordering_json(plan),
+        "limits": limits_json(reached_limits(plan)),
         "inputs": _ports(plan.source.inputs),
         "outputs": _ports(plan.source.outputs),
         "longest_step": _longest_step(plan),

@@ -8,6 +8,7 @@ from tinyfuse.board_timing import BY_USER
 from tinyfuse.emit.identifiers import comment
 from tinyfuse.plan import Plan
 from tinyfuse.report.compressed import compressed_line, compressed_lines
+from tinyfuse.report.limits import limits_lines
 from tinyfuse.report.memory import layer_lines, memory_lines
 from tinyfuse.report.report_json import JsonObject
 from tinyfuse.report.window import window_lines
@@ -62,6 +63,7 @@ def summary_lines(data: JsonObject, cycles: bool = True) -> list[str]:
         *_state_line(data),
         *window_lines(data),
         *reordering_lines(data["reordering"]),
+        *limits_lines(data["limits"]),
         f"weights  {data['weight_bytes']:>11,} bytes",
         *compressed_line(data["compressed"]),
         f"code     {data['code_bytes']:>11,} bytes   {measured}",

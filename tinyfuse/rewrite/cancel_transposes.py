@@ -21,14 +21,13 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
+from tinyfuse import limits
 from tinyfuse.ir import Graph, Op, Tensor
+from tinyfuse.limits import Reached, union
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.permute import Order
 from tinyfuse.ops.transpose import permutation
 from tinyfuse.rewrite.permuted import identity, is_free, permuted, permuted_tensor
-
-#: choices are improved no more after so many looks at operators: a second's
-_MOST_LOOKS = 1_000_000
 
 
 def cancel_transposes(graph: Graph) -> Graph:
@@ -36,8 +35,10 @@ def cancel_transposes(graph: Graph) -> Graph:
     if not any(_is_transpose(op) for op in graph.ops):
         return graph
     sources = _Sources(graph)
-    after = _Writer(sources, _chosen(sources)).graph()
-    return graph if [op.kind for op in after.ops] == [op.kind for op in graph.ops] else after
+    reached = Reached()
+    after = _Writer(sources, _chosen(sources, reached)).graph()
+    after = graph if [op.kind for op in after.ops] == [op.kind for op in graph.ops] else after
+    return replace(after, limits=union(graph.limits, reached.found)) if reached.found else after
 
 
 def why_transpose_stays(graph: Graph, op: Op) -> str:
@@ -177,7 +178,7 @@ def _only_read_flat(graph: Graph, flat: Mapping[Op, Tensor]) -> frozenset[Op]:
 # --- the choice ----------------------------------------------------------------------------------
 
 
-def _chosen(sources: _Sources) -> dict[Op, Order]:
+def _chosen(sources: _Sources, reached: Reached) -> dict[Op, Order]:
     """Of each operator that doesn't care, the order of dimensions that it is computed in: improved from that of what it
     reads, or from the file's, where that ends with fewer bytes."""
     sunk: dict[Op, Order] = {}
@@ -185,18 +186,23 @@ def _chosen(sources: _Sources) -> dict[Op, Order]:
         seen = sources.of(max(op.activations, key=lambda t: t.bytes))
         sunk[op] = _settled(op, _as_made(seen, sunk, sources))
     as_read = {op: identity(len(op.output.shape)) for op in sources.free}
-    return min((_improved(sources, start) for start in (sunk, as_read)), key=lambda orders: _cost(sources, orders))
+    return min(
+        (_improved(sources, start, reached) for start in (sunk, as_read)), key=lambda orders: _cost(sources, orders)
+    )
 
 
-def _improved(sources: _Sources, orders: dict[Op, Order]) -> dict[Op, Order]:
+def _improved(sources: _Sources, orders: dict[Op, Order], reached: Reached) -> dict[Op, Order]:
     """The orders, changed region by region as long as that leaves fewer bytes."""
     looks, least, improved = 0, _cost(sources, orders), True
     while improved:
         improved = False
         for region in sources.regions():
             for order in _candidates(sources, region, orders):
-                if looks > _MOST_LOOKS or all(orders[op] == order for op in region):
+                if all(orders[op] == order for op in region):
                     continue
+                if looks > limits.TRANSPOSES.most:
+                    reached.note(limits.TRANSPOSES)
+                    return orders
                 tried = orders | {op: _settled(op, order) for op in region}
                 cost = _cost(sources, tried)
                 looks += len(sources.graph.ops)

@@ -12,24 +12,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tinyfuse import limits
 from tinyfuse.ir import Graph, Op, Saving, Tensor
+from tinyfuse.limits import Reached
 from tinyfuse.ops import FAMILIES
 from tinyfuse.plan.places import is_alias
 
-#: operators that run again together, at most
-_MOST_TOGETHER = 12
 
-
-def recomputable(graph: Graph) -> list[Op]:
+def recomputable(graph: Graph, reached: Reached | None = None) -> list[Op]:
     """Operators whose result several others read, and the caller does not, and that can run again (`_together`): the
-    largest results first."""
+    largest results first. Limits are noted in `reached`."""
     found = [
         op
         for op in graph.ops
         if len(op.outputs) == 1
         and len(graph.consumers.get(op.output, ())) > 1
         and op.output not in graph.outputs
-        and _together(graph, op)
+        and _together(graph, op, reached)
     ]
     return sorted(found, key=lambda op: -op.output.bytes)
 
@@ -51,19 +50,23 @@ def recompute(graph: Graph, op: Op) -> Graph:
     return replace(graph, ops=tuple(ops), savings=(*graph.savings, Saving("recompute", again, 0, 0)))
 
 
-def _together(graph: Graph, op: Op) -> tuple[Op, ...]:
+def _together(graph: Graph, op: Op, reached: Reached | None = None) -> tuple[Op, ...]:
     """The operators without multiply-accumulates, in their order, that make the result of `op` of a tensor that
     something else reads too; `op` alone where there are none and it reads one tensor; or nothing."""
     if not _is_cheap(op):
         return ()
     position = {other: number for number, other in enumerate(graph.ops)}
     found, sources = {op}, set(op.activations)
-    while sources and len(found) <= _MOST_TOGETHER:
+    while sources:
         if len(sources) == 1 and not found.issuperset(graph.consumers[next(iter(sources))]):
             return tuple(sorted(found, key=position.__getitem__))
         makers = {graph.producer.get(tensor) for tensor in sources}
         last = max((maker for maker in makers if maker is not None), key=position.__getitem__, default=None)
         if last is None or not _is_cheap(last):
+            break
+        if len(found) == limits.RECOMPUTED_TOGETHER.most:
+            if reached is not None:
+                reached.note(limits.RECOMPUTED_TOGETHER)
             break
         found.add(last)
         sources = (sources - set(last.outputs)) | set(last.activations)

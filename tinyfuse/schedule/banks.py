@@ -13,6 +13,7 @@ from dataclasses import replace
 from tinyfuse.banks import Bank, parse_banks
 from tinyfuse.cost.traffic import Layer, layers
 from tinyfuse.errors import DoesNotFit
+from tinyfuse.limits import Reached, union
 from tinyfuse.options import Options
 from tinyfuse.plan import ConstantKey, Memory, Plan
 from tinyfuse.plan.plan import WORD_ALIGN
@@ -26,11 +27,13 @@ def in_banks(plan_of: Callable[[Options], Plan], options: Options, progress: Pro
     those given have banks. DoesNotFit, saying what would, where they are too small."""
     every = parse_banks(options.memory)
     banks = tuple(bank for bank in every if not bank.code)
-    ram = ram_of(plan_of, options, banks)
+    reached = Reached()
+    ram = ram_of(plan_of, options, banks, reached)
     progress("placing into memory banks")
     code = next((bank for bank in every if bank.code), None)
     memory = Memory(banks, ram.arena, ram.state, _weights(ram.plan, banks), code=code, parts=ram.parts)
-    return staged(replace(ram.plan, memory=memory, options=options))
+    plan = staged(replace(ram.plan, memory=memory, options=options), reached)
+    return replace(plan, limits=union(plan.limits, reached.found))
 
 
 def _weights(plan: Plan, banks: Sequence[Bank]) -> dict[ConstantKey, str]:

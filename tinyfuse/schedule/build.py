@@ -6,9 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tinyfuse.arena import WORK_LIMIT, Placement, plan_arena, plan_arena_within
+from tinyfuse import limits
+from tinyfuse.arena import Placement, plan_arena, plan_arena_within
 from tinyfuse.errors import CompileError, Problem
 from tinyfuse.ir import Graph, Op
+from tinyfuse.limits import Reached
 from tinyfuse.ops import graph_macs
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
@@ -24,12 +26,13 @@ MAX_ARENA_BYTES = 1 << 26
 @dataclass(frozen=True)
 class Builder:
     """Builds the plans of one model: `source` is its graph as it was read; `memo` as in lower.make_stages,
-    `work_limit` as in plan_arena."""
+    `work_limit` as in plan_arena. The limits that searches for it came to are noted in `reached`."""
 
     source: Graph
     options: Options
     memo: StageMemo = field(default_factory=dict)
-    work_limit: int = WORK_LIMIT
+    work_limit: int = field(default_factory=lambda: limits.PLACEMENT.most)
+    reached: Reached = field(default_factory=Reached)
 
     def macs_within(self, recompute: float) -> int:
         """So many times the model's multiply-accumulates."""

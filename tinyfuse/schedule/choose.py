@@ -14,9 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from tinyfuse import limits
+from tinyfuse.cost.predict import plan_instructions
+from tinyfuse.limits import Reached
 from tinyfuse.plan import Plan
 from tinyfuse.schedule.search import Candidate
-from tinyfuse.thinning import evenly
 
 #: `balanced` spends at most this share of the fastest plan's instructions on RAM. Where kernels take fewer, the
 #: fixed work of a row weighs more: with 0.05 and 0.07, default arenas grew when the kernels' assembly became faster.
@@ -31,13 +33,6 @@ FOR_ANY, WORTH_MORE = 0.06, 0.01
 #: the share under `--kernels cmsis-nn`: so that MLPerf Tiny's models take at most 5 % more than TensorFlow Lite Micro,
 #: whose calls of the same functions, for whole tensors, are about the fewest
 SLOWER_WITH_CMSIS_NN = 0.04
-
-#: how many candidates are planned to find the smallest arena: the one with the least estimate may
-#: not be the one with the least arena
-_PLANNED = 3
-
-#: points of the front that are planned at most: a plan of hundreds of operators takes seconds
-_SHOWN = 16
 
 
 class Plans:
@@ -62,6 +57,10 @@ class Plans:
         plan = self._look(candidate, most)
         return None if plan is None or plan.arena_bytes > most else plan
 
+    def looked_at(self, candidate: Candidate) -> bool:
+        """Whether its plan was made, or is known to take more than one that was."""
+        return candidate in self._made or candidate in self._beyond
+
     def _look(self, candidate: Candidate, most: int | None) -> Plan | None:
         if candidate not in self._made:
             if most is not None and self._beyond.get(candidate, -1) >= most:
@@ -76,32 +75,63 @@ class Plans:
 
 
 class Choices:
-    """Candidates, of which at least one, and their plans."""
+    """Candidates, of which at least one, and their plans; limits of what is looked at are noted in `reached`."""
 
-    def __init__(self, candidates: Sequence[Candidate], plans: Plans):
+    def __init__(self, candidates: Sequence[Candidate], plans: Plans, reached: Reached | None = None):
         self._by_speed = sorted(candidates, key=lambda c: (c.instructions, c.ram))
         self._plans = plans
+        self._reached = Reached() if reached is None else reached
 
     def choose(self, optimize: str, max_ram: int | None) -> Plan:
         """The plan that the options ask for; where none fits into `max_ram`, its state included, the
         smallest."""
         if optimize == "ram":
             # the least estimates may lie: what is planned for `balanced` is not to be smaller
-            plans = self._smallest(self._by_speed), self.choose("balanced", None)
-            return min(plans, key=lambda plan: plan.arena_bytes)
+            plans = self._smallest(self._by_speed), self._balanced()
+            return self._noted(min(plans, key=lambda plan: plan.arena_bytes), self._by_speed)
         if optimize == "balanced":
-            context = self._by_speed[0].context
-            slower = SLOWER_WITH_HELIUM if context.target.mve else SLOWER
-            slower = SLOWER_WITH_CMSIS_NN if context.kernels == "cmsis-nn" else slower
-            plan, faster = self._smallest(self._within(slower)), self._smallest(self._within(min(slower, FOR_ANY)))
-            if faster.arena_bytes * (1 - WORTH_MORE) <= plan.arena_bytes:
-                plan = faster
+            plan = self._balanced()
             if max_ram is None or plan.ram_bytes <= max_ram:
+                return self._noted(plan, self._within(self._slower))
+        if max_ram is None:
+            return self._plans.of(self._by_speed[0])
+        return self._fastest_within(max_ram) or self._noted(self._smallest(self._by_speed), self._by_speed)
+
+    def _fastest_within(self, most: int) -> Plan | None:
+        """The fastest plan of at most so many bytes; None where there is none. Estimates may be too high as well: a few
+        of the others, those that are nearest, are looked at too."""
+        fitting = (c for c in self._by_speed if c.ram <= most and self._plans.of(c).ram_bytes <= most)
+        found = next(fitting, None)
+        faster = self._by_speed if found is None else self._by_speed[: self._by_speed.index(found)]
+        nearest = sorted((c for c in faster if c.ram > most), key=lambda c: c.ram)[: limits.PLACED.most]
+        for candidate in sorted(nearest, key=self._by_speed.index):
+            plan = self._plans.within(most, candidate)
+            if plan is not None and plan.ram_bytes <= most:
                 return plan
-        for candidate in self._by_speed:
-            if max_ram is None or (candidate.ram <= max_ram and self._plans.of(candidate).ram_bytes <= max_ram):
-                return self._plans.of(candidate)
-        return self._smallest(self._by_speed)
+        return None if found is None else self._plans.of(found)
+
+    def _balanced(self) -> Plan:
+        plan, faster = (self._smallest(self._within(share)) for share in (self._slower, min(self._slower, FOR_ANY)))
+        return faster if faster.arena_bytes * (1 - WORTH_MORE) <= plan.arena_bytes else plan
+
+    @property
+    def _slower(self) -> float:
+        context = self._by_speed[0].context
+        return (
+            SLOWER_WITH_CMSIS_NN
+            if context.kernels == "cmsis-nn"
+            else SLOWER_WITH_HELIUM
+            if context.target.mve
+            else SLOWER
+        )
+
+    def _noted(self, plan: Plan, candidates: Sequence[Candidate]) -> Plan:
+        """The plan that was taken, once it is noted whether one of the candidates that were not looked at may be
+        better: by its estimates it would."""
+        size, left = plan.arena_bytes, [c for c in candidates if not self._plans.looked_at(c)]
+        if any(c.ram < size or (c.ram == size and c.instructions < plan_instructions(plan)) for c in left):
+            self._reached.note(limits.PLACED)
+        return plan
 
     def _within(self, slower: float) -> list[Candidate]:
         """Those that take at most so large a share more instructions than the fewest."""
@@ -113,13 +143,15 @@ class Choices:
         file's is looked at as well: estimates of two orders are less alike than those of two partitions. So are those
         with kernels of the least scratch and without."""
         ranked = sorted(candidates, key=lambda c: (c.ram, c.instructions))
-        least = [c for lean in (False, True) for c in [c for c in ranked if c.context.lean == lean][:_PLANNED]]
+        least = [
+            c for lean in (False, True) for c in [c for c in ranked if c.context.lean == lean][: limits.PLACED.most]
+        ]
         if any(c.reordered for c in least):
-            least += [c for c in ranked if not c.reordered][:_PLANNED]
+            least += [c for c in ranked if not c.reordered][: limits.PLACED.most]
         best, plan = self._least_arena(least)
         # where the arena is more than the estimate was, faster candidates may do with it too
         faster = [c for c in candidates if c.ram <= plan.arena_bytes and c.instructions < best.instructions]
-        for candidate in sorted(faster, key=lambda c: c.instructions)[:_PLANNED]:
+        for candidate in sorted(faster, key=lambda c: c.instructions)[: limits.PLACED.most]:
             found = self._plans.within(plan.arena_bytes, candidate)
             if found is not None:
                 return found
@@ -139,19 +171,4 @@ class Choices:
 
     def in_file_order(self) -> Choices:
         """Those whose operators run in the order of the file, of which there is at least one."""
-        return Choices([c for c in self._by_speed if not c.reordered], self._plans)
-
-    def front(self) -> list[tuple[Candidate, Plan]]:
-        """Candidates that no other one beats in both arena and predicted instructions, by least arena; of
-        those that the estimates allow, at most _SHOWN evenly spread ones are planned."""
-        hopeful: list[Candidate] = []
-        for candidate in sorted(self._by_speed, key=lambda c: (c.ram, c.instructions)):
-            if not hopeful or candidate.instructions < hopeful[-1].instructions:
-                hopeful.append(candidate)
-        every = [(c, self._plans.of(c)) for c in evenly(hopeful, _SHOWN)]
-        every.sort(key=lambda found: (found[1].arena_bytes, found[0].instructions))
-        kept: list[tuple[Candidate, Plan]] = []
-        for candidate, plan in every:
-            if not kept or candidate.instructions < kept[-1][0].instructions:
-                kept.append((candidate, plan))
-        return kept
+        return Choices([c for c in self._by_speed if not c.reordered], self._plans, self._reached)

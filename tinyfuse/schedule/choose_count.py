@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tinyfuse.cost.predict import plan_instructions
+from tinyfuse.limits import union
 from tinyfuse.plan import Plan
 
 
@@ -21,4 +22,5 @@ def of_fewer_cycles(plan: Plan, by_instructions: Plan) -> Plan:
     if options.optimize == "speed":
         most = max(most, other.ram_bytes if options.max_ram is None else options.max_ram)
     faster = plan_instructions(other) < plan_instructions(plan)
-    return other if faster and other.ram_bytes <= most else plan
+    found = other if faster and other.ram_bytes <= most else plan
+    return replace(found, limits=union(plan.limits, other.limits))

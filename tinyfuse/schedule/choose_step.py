@@ -6,18 +6,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from tinyfuse import limits
 from tinyfuse.cost.predict import plan_instructions
 from tinyfuse.ir import Graph
+from tinyfuse.limits import Reached, union
 from tinyfuse.ops import graph_macs
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.schedule.choose import SLOWER
 from tinyfuse.schedule.progress import Progress, silent
 from tinyfuse.thinning import evenly
-
-#: step graphs that are planned at most
-_PLANNED = 8
-
 
 #: gives the plans of one graph
 Planner = Callable[[Options], Plan]
@@ -30,24 +28,28 @@ def of_the_best_step(
     graph, where there is one."""
     if len(graphs) == 1:
         return planner(graphs[0])(options)
-    plans = []
-    for graph in hopeful_steps(graphs, options):
+    plans, reached = list[Plan](), Reached()
+    for graph in hopeful_steps(graphs, options, reached):
         progress(f"planning a step with {sum(state.bytes for state in graph.states):,} bytes of state")
         plan_of = planner(graph)
         plans.append(plan_of(options))
+    fastest = plans[-1]
     if options.optimize == "balanced":
-        return choose_step(plans, options, plan_of(replace(options, optimize="speed", max_ram=None)))
-    return choose_step(plans, options, plans[-1])
+        fastest = plan_of(replace(options, optimize="speed", max_ram=None))
+    found = choose_step(plans, options, fastest)
+    return replace(found, limits=union(*(plan.limits for plan in (found, *plans, fastest)), reached.found))
 
 
-def hopeful_steps(graphs: Sequence[Graph], options: Options) -> list[Graph]:
-    """Of step graphs, the one of least work the last, those worth a plan."""
+def hopeful_steps(graphs: Sequence[Graph], options: Options, reached: Reached) -> list[Graph]:
+    """Of step graphs, the one of least work the last, those worth a plan. Limits are noted in `reached`."""
     if options.max_ram is None and options.optimize == "speed":
         return [graphs[-1]]
     if options.max_ram is None and options.optimize == "balanced":
         most = graph_macs(graphs[-1]) * (1 + SLOWER)
         graphs = [graph for graph in graphs if graph_macs(graph) <= most]
-    return evenly(graphs, _PLANNED)
+    if len(graphs) > limits.STEPS.most:
+        reached.note(limits.STEPS)
+    return evenly(graphs, limits.STEPS.most)
 
 
 def choose_step(plans: Sequence[Plan], options: Options, fastest: Plan) -> Plan:

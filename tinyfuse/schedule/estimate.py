@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from tinyfuse import limits
 from tinyfuse.ir import Graph, Tensor
 from tinyfuse.kernels.base import Context
+from tinyfuse.limits import Reached
 from tinyfuse.ops.base import RowWindow
 from tinyfuse.plan import Stage
 from tinyfuse.plan.places import is_alias
@@ -17,10 +19,7 @@ from tinyfuse.plan.rows import height, readers, row_bytes
 from tinyfuse.schedule.legality import Legality
 from tinyfuse.schedule.lower import StageMemo
 from tinyfuse.schedule.order import orders
-from tinyfuse.schedule.search import Weigher, Weight, weigh_groups
-
-#: orders beside the file's that are searched at most
-MOST_ORDERS = 2
+from tinyfuse.schedule.search import Weigher, Weight, Work, weigh_groups
 
 #: moments of a loop that are looked at
 _LIVE_SETS = 6
@@ -28,28 +27,33 @@ _LIVE_SETS = 6
 
 def better_orders(
     graph: Graph, context: Context, budget: int, progress: Callable[[str], None] = lambda text: None,
-    memo: StageMemo | None = None,
+    memo: StageMemo | None = None, reached: Reached | None = None,
 ) -> list[Graph]:  # fmt: skip
     """The graph in other orders that seem to take less RAM than its own and than `budget`, the best first;
-    at most MOST_ORDERS, and none at once where the graph has no branches. `memo` as in lower.make_stages."""
+    at most limits.ORDERS, and none at once where the graph has no branches. `memo` as in lower.make_stages; limits
+    are noted in `reached`."""
+    reached = Reached() if reached is None else reached
     progress("looking for other orders of the operators")
     legality = Legality(graph, context)
-    found = orders(graph, lambda a, b: legality.refusal([a, b]) is None)
+    found = orders(graph, lambda a, b: legality.refusal([a, b]) is None, reached)
     if not found:
         return []
     memo = {} if memo is None else memo
     progress("estimating other orders of the operators")
-    bound = estimate(graph, context, budget, memo)
-    estimates = {other: estimate(other, context, bound, memo) for other in found}
-    return sorted((other for other in found if estimates[other] < bound), key=estimates.__getitem__)[:MOST_ORDERS]
+    bound = estimate(graph, context, budget, memo, reached)
+    estimates = {other: estimate(other, context, bound, memo, reached) for other in found}
+    better = sorted((other for other in found if estimates[other] < bound), key=estimates.__getitem__)
+    if len(better) > limits.ORDERS.most:
+        reached.note(limits.ORDERS)
+    return better[: limits.ORDERS.most]
 
 
-def estimate(graph: Graph, context: Context, budget: int, memo: StageMemo) -> int:
+def estimate(graph: Graph, context: Context, budget: int, memo: StageMemo, reached: Reached) -> int:
     """Roughly the least bytes of RAM that the operators take in this order; the budget where they take more.
-    `memo` as in lower.make_stages."""
+    `memo` and `reached` as in better_orders."""
     ops = tuple(op for op in graph.ops if not is_alias(op))
     least = [0] + [budget] * len(ops)
-    for i, groups in enumerate(weigh_groups(RoughWeigher(graph, ops, context, memo), budget)):
+    for i, groups in enumerate(weigh_groups(RoughWeigher(graph, ops, context, memo, Work(reached=reached)), budget)):
         for j, weight in groups:
             least[j] = min(least[j], max(least[i], weight.ram))
     return least[-1]
@@ -63,7 +67,7 @@ class RoughWeigher(Weigher):
         stream = RoughStream(stages, kept) if stages[0].by_row else None
         self.work.left -= stream.rows if stream else 1
         own = stream.inner_bytes if stream else stages[0].scratch_bytes
-        yield Weight(self._around(i, j, stages, stream, kept) + own, own, 0.0, False)
+        yield Weight(self._around(i, j, stages, stream, kept)[0] + own, own, 0.0, False)
 
 
 class RoughStream:

@@ -19,13 +19,16 @@ from tinyfuse.schedule.build import Builder
 from tinyfuse.schedule.lower import rings_read, stage_of
 from tinyfuse.schedule.select import kernel_for
 from tinyfuse.schedule.variants import Variant
-from tinyfuse.schedule.within_flash import MOST_PRICE, fits_flash
+from tinyfuse.schedule.within_flash import fits_flash
 
 #: predicted bytes that a kernel must save: predictions of a call's err by some tens
 _SURELY = 100
 
 #: the share of the instructions that all of them may add, for their price alone
 _SLOWER = 0.01
+
+#: instructions that a byte may cost where --max-flash isn't enough
+_UNTIL_IT_FITS = 128.0
 
 
 def with_fewer_kernels(plan: Plan, builder: Builder) -> Plan:
@@ -35,7 +38,7 @@ def with_fewer_kernels(plan: Plan, builder: Builder) -> Plan:
         return plan
     if price := plan.context.flash_price:
         plan = _spared(plan, builder, price, _SLOWER * _instructions(plan), lambda _: False)
-    return _spared(plan, builder, MOST_PRICE, math.inf, fits_flash)
+    return _spared(plan, builder, _UNTIL_IT_FITS, math.inf, fits_flash)
 
 
 def _spared(plan: Plan, builder: Builder, price: float, most: float, enough: Callable[[Plan], bool]) -> Plan:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
+from tinyfuse import limits
 from tinyfuse.cost.predict import ring_modes
 from tinyfuse.plan import Plan
 from tinyfuse.plan.rows import RingModes
 from tinyfuse.schedule.build import Builder
 from tinyfuse.schedule.variants import Variant
-
-#: plans that are made to see whether a group's rings must slide; each takes up to a second
-MOST_SLIDE_TRIALS = 8
 
 
 def without_idle_slides(plan: Plan, builder: Builder) -> Plan:
@@ -17,14 +18,23 @@ def without_idle_slides(plan: Plan, builder: Builder) -> Plan:
     that slide."""
     variant, groups = Variant(plan.graph, plan.context), [group.ops for group in plan.groups]
     rings = ring_modes(plan)
-    for group in plan.groups[:MOST_SLIDE_TRIALS]:
-        number = {group.index}
-        for tried in (
-            RingModes(rings.fixed, rings.stacked, rings.growing - number),
-            RingModes(rings.fixed, rings.stacked - number, rings.growing - number),
-            RingModes(rings.fixed | number, rings.stacked - number, rings.growing - number),
-        ):
-            found = None if tried == rings else builder.plan_within(plan.arena_bytes, variant, groups, tried)
+    for group in plan.groups:
+        for simpler in _simpler:
+            tried = simpler(rings, frozenset({group.index}))
+            if tried == rings:
+                continue
+            if group.index >= limits.RINGS.most:
+                builder.reached.note(limits.RINGS)
+                return plan
+            found = builder.plan_within(plan.arena_bytes, variant, groups, tried)
             if found is not None:
                 plan, rings = found, tried
     return plan
+
+
+#: of how all rings lie, how they do where one group's are on no output, in no stack, and stay where they are
+_simpler: tuple[Callable[[RingModes, frozenset[int]], RingModes], ...] = (
+    lambda rings, group: replace(rings, growing=rings.growing - group),
+    lambda rings, group: replace(rings, stacked=rings.stacked - group, growing=rings.growing - group),
+    lambda rings, group: RingModes(rings.fixed | group, rings.stacked - group, rings.growing - group),
+)

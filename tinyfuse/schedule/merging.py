@@ -15,16 +15,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from tinyfuse import limits
 from tinyfuse.cost.predict import kernel_instructions
 from tinyfuse.ir import Graph, Op, Saving, Tensor
 from tinyfuse.kernels.base import Context
 from tinyfuse.kernels.registry import element_of
+from tinyfuse.limits import Reached, union
 from tinyfuse.ops.merged import merged, reach
 from tinyfuse.plan import Stage
 from tinyfuse.schedule.lower import make_stages
-
-#: operators of a loop: more would hold more values than registers do, and grow code
-MOST_PARTS = 10
 
 #: a loop must be predicted to take less than this share of what its operators take
 _SURELY_FASTER = 0.95
@@ -38,11 +37,12 @@ def merge_elementwise(graph: Graph, context: Context) -> Graph:
     # the same loops for all objectives, so that they go on with one graph
     common = replace(context, optimize="balanced", step=False)
     position, instead = {op: place for place, op in enumerate(graph.ops)}, dict[Op, Op | None]()
+    reached = Reached()
     for last in reversed(graph.ops):
         if last in instead or not _joins(last, last):
             continue
         best, saved = tuple[Op, ...](), 0.0
-        for region in _regions(graph, last, position, instead):
+        for region in _regions(graph, last, position, instead, reached):
             found = _saving(region, common)
             if found > saved:
                 best, saved = region, found
@@ -53,7 +53,7 @@ def merge_elementwise(graph: Graph, context: Context) -> Graph:
         return graph
     ops = tuple(new for op in graph.ops if (new := instead.get(op, op)) is not None)
     saving = Saving(merge_elementwise.__name__, tuple(op for op in graph.ops if op in instead), 0, 0)
-    return replace(graph, ops=ops, savings=(*graph.savings, saving))
+    return replace(graph, ops=ops, savings=(*graph.savings, saving), limits=union(graph.limits, reached.found))
 
 
 def _joins(op: Op, last: Op) -> bool:
@@ -65,17 +65,20 @@ def _joins(op: Op, last: Op) -> bool:
 
 
 def _regions(
-    graph: Graph, last: Op, position: Mapping[Op, int], taken: Mapping[Op, Op | None]
+    graph: Graph, last: Op, position: Mapping[Op, int], taken: Mapping[Op, Op | None], reached: Reached
 ) -> Iterator[tuple[Op, ...]]:
     """The regions of several operators that end with `last`, each with one more than the one before."""
     inside = {last}
-    while len(inside) <= MOST_PARTS:
+    while True:
         if len(inside) > 1:
             yield tuple(sorted(inside, key=position.__getitem__))
         front = (graph.producer.get(tensor) for op in inside for tensor in op.activations)
         more = [op for op in front if op is not None and op not in inside and op not in taken]
         more = [op for op in more if _may_enter(graph, op, last, inside, position)]
         if not more:
+            return
+        if len(inside) == limits.LOOP.most:
+            reached.note(limits.LOOP)
             return
         inside.add(max(more, key=position.__getitem__))
 

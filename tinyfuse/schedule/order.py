@@ -3,7 +3,7 @@
 least peak       the least peak of bytes alive, every tensor whole: dynamic programming over the sets of
                  operators that may have run (Liberis and Lane, "Neural networks on microcontrollers: saving
                  memory at inference via operator reordering", 2019). Exact while no number of operators has
-                 more than MOST_STATES / operators such sets and MOST_WAYS / operators ways to go on from them;
+                 more than limits.ORDER_SETS / operators such sets and ORDER_WAYS / operators ways to go on from them;
                  beyond, the best of them go on (a beam)
 streams          the same with each operator next to the only one that reads its result, where both can run by
                  rows: what lies between them is a ring then, which counts nothing
@@ -20,25 +20,26 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
+from tinyfuse import limits
 from tinyfuse.ir import Graph, Op, Tensor
+from tinyfuse.limits import Limit, Reached, union
 from tinyfuse.ops import FAMILIES
 from tinyfuse.plan.liveness import Change, Liveness
 from tinyfuse.plan.places import Places, is_alias
 
-#: sets of operators that the dynamic programming keeps, over all numbers of operators, and how many ways on
-#: from them it looks at: two seconds
-MOST_STATES, MOST_WAYS = 20_000, 800_000
 
-
-def orders(graph: Graph, stream: Callable[[Op, Op], bool]) -> list[Graph]:
+def orders(graph: Graph, stream: Callable[[Op, Op], bool], reached: Reached | None = None) -> list[Graph]:
     """The graph in other orders than its own, none twice; `stream`: whether two operators, of which the
-    second reads the first one's result, can run by rows together."""
+    second reads the first one's result, can run by rows together. Limits are noted in `reached`."""
     apart = _Units(graph, lambda a, b: False)
     if apart.is_chain():
         return []
     pairs = ((op, _only_reader(graph, op)) for op in graph.ops if not is_alias(op))
     together = frozenset((op, reader) for op, reader in pairs if reader is not None and stream(op, reader))
-    found = [_of_least_peak(graph, frozenset()), _of_least_peak(graph, together), apart.flat(siblings(apart))]
+    least = [_of_least_peak(graph, frozenset()), _of_least_peak(graph, together)]
+    if reached is not None:
+        reached.note(*union(*(met for _, met in least)))
+    found = [*(ops for ops, _ in least), apart.flat(siblings(apart))]
     known = [apart.flat(range(len(apart.ops)))]
     for ops in found:
         if ops not in known:
@@ -47,11 +48,12 @@ def orders(graph: Graph, stream: Callable[[Op, Op], bool]) -> list[Graph]:
 
 
 @lru_cache(maxsize=32)
-def _of_least_peak(graph: Graph, together: frozenset[tuple[Op, Op]]) -> tuple[Op, ...]:
-    """The operators in an order with the least peak, those `together` next to each other. Remembered: the
-    kernels that one or the other objective prefers can mostly stream the same pairs."""
+def _of_least_peak(graph: Graph, together: frozenset[tuple[Op, Op]]) -> tuple[tuple[Op, ...], frozenset[Limit]]:
+    """The operators in an order with the least peak, those `together` next to each other, and the limits reached.
+    Remembered: the kernels that one or the other objective prefers can mostly stream the same pairs."""
     units = _Units(graph, lambda a, b: (a, b) in together)
-    return units.flat(least_peak(units)[0])
+    order, _, met = least_peak(units)
+    return units.flat(order), met
 
 
 class _Units:
@@ -167,19 +169,20 @@ class _State:
     came_from: _State | None
 
 
-def least_peak(units: _Units) -> tuple[list[int], int, bool]:
-    """(the units in an order with the least peak of bytes alive, that peak, whether it is proven least).
+def least_peak(units: _Units) -> tuple[list[int], int, frozenset[Limit]]:
+    """(the units in an order with the least peak of bytes alive, that peak, the limits that were reached: without
+    any it is proven least).
 
     Where all orders pass one set (an operator that each other one is before or after), the stretches on
     both sides are orders of their own: each gets its own least peak.
     """
     count = len(units.ops)
-    width, ways = (most // max(1, count) for most in (MOST_STATES, MOST_WAYS))
+    width, ways = (limit.most // max(1, count) for limit in (limits.ORDER_SETS, limits.ORDER_WAYS))
     width = max(1, width)
     steps = [_Step(units, u) for u in range(count)]
     start = tuple(u for u in range(count) if not units.before[u])
     layer = {0: _State(0, 0, sum(t.bytes for t in units.live.brought), start, -1, None)}
-    peak, proven = 0, True
+    peak, met = 0, set[Limit]()
     for _ in range(count):
         if len(layer) == 1:
             ((mask, state),) = layer.items()
@@ -195,20 +198,23 @@ def least_peak(units: _Units) -> tuple[list[int], int, bool]:
         best = list(following.items())
         if len(best) > width:
             best = sorted(best, key=lambda item: (*item[1][:2], item[0]))[:width]
+            met.add(limits.ORDER_SETS)
         layer = {
             ran: steps[u].state_after(ran, highest, total, during, u, state)
             for ran, (highest, total, during, u, state) in best
         }
         if sum(len(state.ready) for state in layer.values()) > ways:
-            layer = _first_ways(layer, ways)
-        proven = proven and len(layer) == len(following)
+            fewer = _first_ways(layer, ways)
+            if len(fewer) < len(layer):
+                met.add(limits.ORDER_WAYS)
+            layer = fewer
     (state,) = layer.values()
     peak = max(peak, state.peak)
     order: list[int] = []
     while state.came_from is not None:
         order.append(state.last)
         state = state.came_from
-    return order[::-1], peak, proven
+    return order[::-1], peak, frozenset(met)
 
 
 def _first_ways(layer: dict[int, _State], ways: int) -> dict[int, _State]:

@@ -10,18 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from tinyfuse import limits
 from tinyfuse.arena import Buffer, Overlap, Placement, plan_arena, plan_arena_within
-from tinyfuse.arena.planner import WORK_LIMIT
 from tinyfuse.arena.problem import Problem
 from tinyfuse.banks import Bank
 from tinyfuse.cost.activation_traffic import buffer_traffic, state_traffic
+from tinyfuse.limits import Reached
 from tinyfuse.plan import ArenaPart, Memory, Plan
 from tinyfuse.plan.memory import STAGED_ALIGN, padded
 from tinyfuse.plan.plan import WORD_ALIGN
 
-#: placements that are tried to fill a bank, at most, how many buffers are placed in all of them, and the work of each
-#: (elementary operations, plan_arena)
-_TRIALS, _TRIED_BUFFERS, _WORK = 100, 5_000, 2_000
+#: how many buffers are placed in all placements that are tried to fill a bank, and the work of each (elementary
+#: operations, plan_arena)
+_TRIED_BUFFERS, _WORK = 5_000, 2_000
 
 #: of so few buffers, more ways to choose are tried
 _FEW = 64
@@ -50,9 +51,10 @@ class Divided:
         return sum(self.traffic.get(bank.name, 0) for bank in banks) / max(1, sum(self.traffic.values()))
 
 
-def divided(plan: Plan, banks: Sequence[Bank], most: int | None = None) -> Divided | None:
+def divided(plan: Plan, banks: Sequence[Bank], most: int | None, reached: Reached) -> Divided | None:
     """The plan's arena in at least two of these banks, fastest first, with the state in one of them, so that most
-    traffic goes to the fastest; None where it has no place there, or takes more than `most` bytes with the state."""
+    traffic goes to the fastest; None where it has no place there, or takes more than `most` bytes with the state.
+    Limits are noted in `reached`."""
     traffic, of_state = buffer_traffic(plan), state_traffic(plan)
     found: list[Divided] = []
     for home in banks if plan.states else [None]:
@@ -62,7 +64,7 @@ def divided(plan: Plan, banks: Sequence[Bank], most: int | None = None) -> Divid
             state = {home.name: of_state} if home else {}
             found += [
                 Divided(each.plan, each.parts, home.name if home else None, _sum(each.traffic, state))
-                for each in _ways(plan, rooms, traffic)
+                for each in _ways(plan, rooms, traffic, reached)
                 if most is None or sum(part.bytes for part in each.parts) + plan.state_bytes <= most
             ]
 
@@ -78,7 +80,7 @@ def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
     return {name: one.get(name, 0) + other.get(name, 0) for name in {**one, **other}}
 
 
-def _ways(plan: Plan, rooms: Mapping[Bank, int], traffic: Mapping[str, int]) -> Iterable[Divided]:
+def _ways(plan: Plan, rooms: Mapping[Bank, int], traffic: Mapping[str, int], reached: Reached) -> Iterable[Divided]:
     """What each order of buffers and of banks gives: by traffic, and by size, which wastes less."""
 
     def by_time(buffer: Buffer) -> float:
@@ -92,10 +94,14 @@ def _ways(plan: Plan, rooms: Mapping[Bank, int], traffic: Mapping[str, int]) -> 
 
     roomiest = sorted(rooms, key=lambda bank: -rooms[bank])
     fastest, starts = list(rooms), (True, False) if len(plan.buffers) <= _FEW else (True,)
-    ways = (_way(plan, rooms, fastest, order, at_once, traffic) for order in (by_time, by_bytes) for at_once in starts)
+    ways = (
+        _way(plan, rooms, fastest, order, at_once, traffic, reached)
+        for order in (by_time, by_bytes)
+        for at_once in starts
+    )
     found = [way for way in ways if way is not None]
     if not found:
-        sized = (_way(plan, rooms, banks, by_size, True, traffic) for banks in (roomiest, fastest))
+        sized = (_way(plan, rooms, banks, by_size, True, traffic, reached) for banks in (roomiest, fastest))
         found = [way for way in sized if way is not None]
     return found
 
@@ -107,13 +113,14 @@ def _way(
     order: _Order,
     at_once: bool,
     traffic: Mapping[str, int],
+    reached: Reached,
 ) -> Divided | None:
     """Every buffer in the first of the banks that has room (`at_once`: as of _filled); None where one has no place, or
     all have one bank."""
     left = sorted(plan.buffers, key=lambda buffer: (-order(buffer), -buffer.bytes, buffer.name))
     held: dict[Bank, _Content] = {}
     for bank in banks:
-        held[bank] = _filled(left, rooms[bank] // STAGED_ALIGN * STAGED_ALIGN, plan.overlaps, at_once)
+        held[bank] = _filled(left, rooms[bank] // STAGED_ALIGN * STAGED_ALIGN, plan.overlaps, at_once, reached)
         left = [buffer for buffer in left if buffer not in held[bank]]
     # the fastest bank first, whichever was filled first
     held = {bank: held[bank] for bank in rooms if any(buffer.bytes for buffer in held[bank])}
@@ -125,15 +132,20 @@ def _way(
     return Divided(*found, None, of_banks)
 
 
-def _filled(buffers: Sequence[Buffer], room: int, overlaps: Sequence[Overlap], at_once: bool) -> _Content:
+def _filled(
+    buffers: Sequence[Buffer], room: int, overlaps: Sequence[Overlap], at_once: bool, reached: Reached
+) -> _Content:
     """Of buffers in the order in which they are wanted, those that have room beside the ones before: where these may
     move, many at a time; `at_once`, before that, all where they stay, which takes a fraction of the time."""
     fitting = [buffer for buffer in buffers if buffer.bytes <= room]
     chosen = _beside({}, fitting, room, overlaps) if at_once else {}
     waiting = [[buffer for buffer in fitting if buffer not in chosen]]
-    for _ in range(min(_TRIALS, _TRIED_BUFFERS // (1 + len(fitting)))):
-        if not waiting:
+    tries = min(limits.BANK_FILLINGS.most, _TRIED_BUFFERS // (1 + len(fitting)))
+    while waiting:
+        if not tries:
+            reached.note(*[limits.BANK_FILLINGS] * any(waiting))
             break
+        tries -= 1
         some = waiting.pop()
         tried = [*chosen, *some]
         placement = plan_arena_within(room, tried, _among(tried, overlaps), _WORK)
@@ -158,7 +170,7 @@ def _among(buffers: Iterable[Buffer], overlaps: Iterable[Overlap]) -> tuple[Over
     return tuple(overlap for overlap in overlaps if {overlap.below, overlap.above} <= names)
 
 
-def _placed(plan: Plan, held: dict[Bank, _Content], work: int = WORK_LIMIT) -> tuple[Plan, tuple[ArenaPart, ...]]:
+def _placed(plan: Plan, held: dict[Bank, _Content], work: int | None = None) -> tuple[Plan, tuple[ArenaPart, ...]]:
     """The plan with each bank's buffers in a part of the arena that begins at a line of the cache, as they lie there or
     closer together."""
     offsets: dict[str, int] = {}

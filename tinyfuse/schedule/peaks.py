@@ -8,7 +8,8 @@ worst moment of the best partition, all groups around operators that alone take 
 
 from __future__ import annotations
 
-from tinyfuse.schedule.search import LONGEST_GROUPS, Weigher, Weight
+from tinyfuse import limits
+from tinyfuse.schedule.search import Weigher, Weight
 
 #: operators that alone take this share of the best partition's bytes are near its peak. Fewer are looked at with a
 #: larger share: with 1, RAM is 7 % too much on MLPerf Tiny's vww_96 and 18 % on its resnet
@@ -33,7 +34,7 @@ def weigh_at_peaks(weigher: Weigher) -> list[list[tuple[int, Weight]]]:
     while peak < before:
         for begin, end in _stretches([bytes_ >= peak * _NEAR for bytes_ in alone]):
             for i in range(max(0, begin - 1), end):
-                for j in range(i + _SHORT + 1, min(end + 1, count, i + LONGEST_GROUPS[-1]) + 1):
+                for j in range(i + _SHORT + 1, min(end + 1, count, i + limits.GROUP_LENGTH.most) + 1):
                     if (i, j) not in weighed:
                         weighed[i, j] = weigher.weigh(i, j)
                     if weighed[i, j] is None or min((w.own for w in weighed[i, j] or ()), default=0) > peak:

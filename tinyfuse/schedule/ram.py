@@ -10,8 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
+from tinyfuse import limits
 from tinyfuse.banks import Bank
 from tinyfuse.errors import DoesNotFit
+from tinyfuse.limits import Reached
 from tinyfuse.options import Options
 from tinyfuse.plan import ArenaPart, Plan
 from tinyfuse.plan.memory import STAGED_ALIGN, padded
@@ -39,9 +41,9 @@ def fast_first(banks: Sequence[Bank]) -> list[Bank]:
     return sorted(banks, key=lambda bank: bank.rank)
 
 
-def ram_of(plan_of: Callable[[Options], Plan], options: Options, banks: Sequence[Bank]) -> Ram:
-    """A plan of those that `plan_of` makes, and where it lies; one that needs no slow bank is preferred. DoesNotFit,
-    saying what would, where the banks are too small."""
+def ram_of(plan_of: Callable[[Options], Plan], options: Options, banks: Sequence[Bank], reached: Reached) -> Ram:
+    """A plan of those that `plan_of` makes, and where it lies; one that needs no slow bank is preferred. Limits are
+    noted in `reached`. DoesNotFit, saying what would, where the banks are too small."""
     named = [bank for bank in banks if not bank.flash]
     every = fast_first(named)
     if not every:
@@ -57,14 +59,16 @@ def ram_of(plan_of: Callable[[Options], Plan], options: Options, banks: Sequence
         plan = plan_within(max(bank.bytes for bank in some))
         whole = _whole(plan, some, every)
         if whole is not None:
-            return _faster(whole, every, options) or whole
+            return _faster(whole, every, options, reached) or whole
         if len(some) > 1:
             total, tried = sum(bank.bytes for bank in some), None
-            for share in _SHARES:
+            for number, share in enumerate(_SHARES[: limits.BANK_SHARES.most]):
                 plan = plan_within(int(share * total))
                 if plan.buffers != tried:
-                    found = divided(plan, some, options.max_ram)
+                    found = divided(plan, some, options.max_ram, reached)
                     if found is not None:
+                        if number:  # a plan of a size between this and the one before may do too
+                            reached.note(limits.BANK_SHARES)
                         return _of(found)
                 tried = plan.buffers
     assert plan is not None, "banks, and no plan tried"
@@ -96,13 +100,13 @@ def _beside(plan: Plan, together: bool) -> int:
     return plan.arena_bytes + (padded(plan.state_bytes, STAGED_ALIGN) if together else 0)
 
 
-def _faster(whole: Ram, every: Sequence[Bank], options: Options) -> Ram | None:
+def _faster(whole: Ram, every: Sequence[Bank], options: Options, reached: Reached) -> Ram | None:
     """The same arena with its hottest buffers in faster banks than the one that holds it, where that is worth it."""
     rank = next(bank.rank for bank in every if bank.name == whole.arena)
     faster = [bank for bank in every if bank.rank < rank]
     if not faster:
         return None
-    found = divided(whole.plan, [bank for bank in every if bank.rank <= rank], options.max_ram)
+    found = divided(whole.plan, [bank for bank in every if bank.rank <= rank], options.max_ram, reached)
     return _of(found) if found is not None and found.share(faster) >= WORTH else None
 
 

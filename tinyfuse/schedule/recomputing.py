@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tinyfuse import limits
 from tinyfuse.plan import Plan
 from tinyfuse.rewrite.recompute import recomputable, recompute
 from tinyfuse.schedule.build import Builder
@@ -9,13 +10,13 @@ from tinyfuse.schedule.progress import Progress, silent
 from tinyfuse.schedule.searched import Search
 from tinyfuse.schedule.variants import Variant
 
-#: operators that are tried; each takes a search
-MOST_RECOMPUTED = 3
-
 
 def recomputing(plan: Plan, builder: Builder, progress: Progress = silent) -> Plan:
     """The plan, or one of less RAM in which operators run again."""
-    for op in recomputable(plan.graph)[:MOST_RECOMPUTED]:
+    every = recomputable(plan.graph, builder.reached)
+    if len(every) > limits.RECOMPUTED.most:
+        builder.reached.note(limits.RECOMPUTED)
+    for op in every[: limits.RECOMPUTED.most]:
         if op in plan.graph.ops:  # none of its inputs was recomputed meanwhile
             variant = Variant(recompute(plan.graph, op), plan.context)
             found = Search([variant], builder, progress).choices_in_file_order().choose("ram", None)

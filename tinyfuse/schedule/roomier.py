@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tinyfuse import limits
 from tinyfuse.cost.predict import plan_instructions, ring_modes
 from tinyfuse.plan import Plan, Stage
 from tinyfuse.schedule.build import Builder
 from tinyfuse.schedule.lower import make_stages
 from tinyfuse.schedule.variants import Variant
-
-#: plans that are made to see whether an operator may have the usual kernel; each takes up to a second
-MOST_TRIALS = 12
 
 #: of the work for the placement that is to be met, such a plan gets so small a part
 _QUICKER = 10
@@ -35,7 +33,10 @@ def roomier(plan: Plan, builder: Builder) -> Plan:
         hidden = hidden.union(*(_names(stage) for stage in spared[group.index] if stage.scratch_bytes <= most))
     plan = _with(plan, hidden, builder)
     every = sorted((stage for stages in spared.values() for stage in stages), key=lambda stage: -stage.macs)
-    for stage in [stage for stage in every if not _names(stage) <= plan.context.roomy][:MOST_TRIALS]:
+    left = [stage for stage in every if not _names(stage) <= plan.context.roomy]
+    if len(left) > limits.ROOMY.most:
+        builder.reached.note(limits.ROOMY)
+    for stage in left[: limits.ROOMY.most]:
         plan = _with(plan, plan.context.roomy | _names(stage), builder)
     return plan
 

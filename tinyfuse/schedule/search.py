@@ -14,11 +14,13 @@ in (tinyfuse/schedule/choose.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from tinyfuse import limits
 from tinyfuse.cost.predict import kernel_instructions, loop_instructions
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.kernels.base import Context
+from tinyfuse.limits import Reached
 from tinyfuse.ops.tiled import Tiled
 from tinyfuse.plan import Stage
 from tinyfuse.plan.liveness import Liveness
@@ -30,22 +32,16 @@ from tinyfuse.schedule.select import row_kernel
 from tinyfuse.schedule.tiling import with_tiles
 from tinyfuse.thinning import evenly
 
-#: operators of one group, at most; the search weighs shorter groups first
-LONGEST_GROUPS = (4, 10, 40)
-
-#: rows that all simulations together may compute: a few seconds; MLPerf Tiny's models take a tenth.
-#: When they are used up, groups not yet weighed are left out.
-WORK_LIMIT = 250_000
-
-#: labels that a node keeps, at most
-MOST_LABELS = 48
+#: operators of the groups that are weighed first
+_SHORTER = (4, 10)
 
 
 @dataclass
 class Work:
-    """Rows that simulations may still compute."""
+    """Rows that simulations may still compute, and which limits were reached meanwhile."""
 
-    left: int = WORK_LIMIT
+    left: int = field(default_factory=lambda: limits.GROUP_ROWS.most)
+    reached: Reached = field(default_factory=Reached)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,15 +62,36 @@ class Candidate:
 @dataclass(eq=False, slots=True)  # by the hundred thousand: frozen ones take three times as long to make
 class _Label:
     """A path to a node: its most bytes, its instructions, the bytes of all its groups added up, how
-    many these are, how many MACs it takes more than the operators; and the label it continues, with that one's node and
-    the last group's weight."""
+    many these are, how many MACs it takes more than the operators; its tower, where the last group has one; and the
+    label it continues, with that one's node and the last group's weight."""
 
     ram: int
     instructions: float
     bytes: int
     groups: int
     more_macs: int
+    tower: _Tower | None
     came_from: tuple[int, _Label, Weight] | None
+
+
+@dataclass(frozen=True)
+class Link:
+    """Of a group's bytes, what the best single overlap saves: what it makes begins so many bytes below an input,
+    `above`. `below`: the output that does, None where the group's stack does, which leaves nothing there."""
+
+    below: Tensor | None
+    above: Tensor
+    distance: int
+    saved: int
+
+
+@dataclass(frozen=True)
+class _Tower:
+    """Buffers of groups that follow one another, each begun below the one before: the lowest, and how many bytes they
+    take together."""
+
+    lowest: Tensor
+    bytes: int
 
 
 def pareto_front(
@@ -102,21 +119,39 @@ def partitions(weigher: Weigher, edges: Sequence[Sequence[tuple[int, Weight]]], 
     """`pareto_front` of the groups that were weighed: per node i, `edges` has (j, weight) of groups ops[i:j]; together
     they may take so many multiply-accumulates more than the graph has."""
     graph, context, ops = weigher.graph, weigher.context, weigher.ops
-    labels: list[list[_Label]] = [[_Label(0, 0, 0, 0, 0, None)]] + [[] for _ in ops]
+    labels: list[list[_Label]] = [[_Label(0, 0, 0, 0, 0, None, None)]] + [[] for _ in ops]
     for i in range(len(ops)):
-        labels[i] = _worthwhile(labels[i])
+        labels[i] = _worthwhile(labels[i], weigher.work.reached)
         for j, weight in edges[i]:
             for label in labels[i]:
                 more = label.more_macs + weight.more_macs
                 if more > more_macs:
                     continue
+                ram, tower = _on_top(label, weight)
                 labels[j].append(
                     _Label(
-                        max(label.ram, weight.ram), label.instructions + weight.instructions,
-                        label.bytes + weight.ram, label.groups + 1, more, (i, label, weight),
+                        ram, label.instructions + weight.instructions,
+                        label.bytes + weight.ram, label.groups + 1, more, tower, (i, label, weight),
                     )
                 )  # fmt: skip
-    return [_candidate(graph, context, ops, label) for label in _worthwhile(labels[-1])]
+    return [_candidate(graph, context, ops, label) for label in _worthwhile(labels[-1], weigher.work.reached)]
+
+
+def _on_top(label: _Label, weight: Weight) -> tuple[int, _Tower | None]:
+    """The most bytes of a label's groups and one more, and the tower then. Two overlaps in a row are one tower: what
+    the first group read lies above what it made, and that above what the second makes. Where that is taller than the
+    second group without its overlap, it has none."""
+    ram, link = max(label.ram, weight.ram), weight.link
+    if link is None:
+        return ram, None
+    tall = link.above.bytes
+    if label.tower is not None and label.tower.lowest is link.above:
+        tall = label.tower.bytes
+    tall += link.distance
+    apart = max(ram, weight.ram + link.saved)
+    if apart < tall:
+        return apart, None
+    return max(ram, tall), None if link.below is None else _Tower(link.below, max(tall, link.below.bytes))
 
 
 def weigh_groups(
@@ -124,10 +159,10 @@ def weigh_groups(
 ) -> list[list[tuple[int, Weight]]]:
     """Per node i, (j, weight) of the weigher's groups ops[i:j] within the budget; shorter groups are weighed
     first, as long as there is work left."""
-    ops = weigher.ops
+    ops, most = weigher.ops, limits.GROUP_LENGTH.most
     edges: list[list[tuple[int, Weight]]] = [[] for _ in ops]
     open_ends = dict.fromkeys(range(len(ops)), 1)  # node -> the length to weigh next
-    for longest in LONGEST_GROUPS:
+    for longest in (*(length for length in _SHORTER if length < most), most):
         for i in list(open_ends):
             if i % 16 == 0:
                 progress(f"weighing groups of up to {longest} operators: {i} of {len(ops)}")
@@ -138,12 +173,14 @@ def weigh_groups(
                     break
                 edges[i] += [(i + open_ends[i], weight) for weight in weights if weight.ram <= budget]
                 open_ends[i] += 1
+    if any(i + length <= len(ops) and weigher.may_go_on(i, i + length) for i, length in open_ends.items()):
+        weigher.work.reached.note(limits.GROUP_LENGTH)
     return edges
 
 
-def _worthwhile(labels: list[_Label]) -> list[_Label]:
+def _worthwhile(labels: list[_Label], reached: Reached) -> list[_Label]:
     """The labels that no other one equals or beats in bytes, instructions and MACs; not more than
-    MOST_LABELS: beyond, the ends stay and what lies evenly between them. And of all with the least
+    limits.PARTITIONS: beyond, the ends stay and what lies evenly between them. And of all with the least
     bytes the one with the fewest bytes over all groups, in the most groups: where the estimates are
     equal, it is the most likely to be placed without gaps."""
     if not labels:
@@ -155,7 +192,9 @@ def _worthwhile(labels: list[_Label]) -> list[_Label]:
         if not any(least[more] <= limit for more in least if more <= label.more_macs):
             least[label.more_macs] = label.instructions
             kept.append(label)
-    kept = evenly(kept, MOST_LABELS)
+    if len(kept) > limits.PARTITIONS.most:
+        reached.note(limits.PARTITIONS)
+        kept = evenly(kept, limits.PARTITIONS.most)
     least_ram = min(labels, key=lambda label: (label.ram, label.bytes, -label.groups))
     return kept if least_ram in kept else [*kept, least_ram]
 
@@ -183,7 +222,8 @@ def _candidate(graph: Graph, context: Context, ops: tuple[Op, ...], label: _Labe
 class Weight:
     """Of a group: all bytes alive while it runs, those of its inner buffers, and its instructions;
     `slides`: with rings that slide; `stacked`: in a stack, `growing`: on an output. Where some of its operators are
-    computed in tiles, its operators with these in their place, and the MACs that this takes more."""
+    computed in tiles, its operators with these in their place, and the MACs that this takes more. `link`: the overlap
+    that is counted on."""
 
     ram: int
     own: int
@@ -193,6 +233,7 @@ class Weight:
     more_macs: int = 0
     stacked: bool = False
     growing: bool = False
+    link: Link | None = None
 
 
 class Weigher:
@@ -218,12 +259,19 @@ class Weigher:
         no longer one is either, or where the work is used up."""
         if (i, j) not in self.weights:
             if j - i > 1 and self.work.left < 0:
+                if self.may_go_on(i, j):
+                    self.work.reached.note(limits.GROUP_ROWS)
                 return None
             refusal = self.legality.refusal(self.ops[i:j])
             if refusal and refusal.final:
                 return None
             self.weights[i, j] = () if refusal else tuple(self._weigh(i, j))
         return self.weights[i, j]
+
+    def may_go_on(self, i: int, j: int) -> bool:
+        """Whether ops[i:j], or a longer one, may be a group."""
+        refusal = self.legality.refusal(self.ops[i:j])
+        return refusal is None or not refusal.final
 
     def _weigh(self, i: int, j: int) -> Iterator[Weight]:
         yield from self._weights(i, j, self.ops[i:j])
@@ -242,26 +290,27 @@ class Weigher:
         stages, kept = self._stages(i, j, ops)
         stream = Stream(stages, kept) if stages[0].by_row else None
         self.work.left -= stream.events if stream else 1
-        around = self._around(i, j, stages, stream, kept)
+        around, link = self._around(i, j, stages, stream, kept)
         own = stream.inner_bytes if stream else stages[0].scratch_bytes
-        yield Weight(around + own, own, self._instructions(stages, stream), False)
+        yield Weight(around + own, own, self._instructions(stages, stream), False, link=link)
         if stream and self.context.optimize != "speed":
             sliding = stream.with_slides()
             if sliding.sliding and sliding.inner_bytes < own:
                 own = sliding.inner_bytes
-                yield Weight(around + own, own, self._instructions(stages, sliding), True)
+                yield Weight(around + own, own, self._instructions(stages, sliding), True, link=link)
         if stream and may_stack(stages, self.context):
             stacked = stream.stacked()
             if stacked.inner_bytes < own:
                 own = stacked.inner_bytes
-                yield Weight(around + own, own, self._instructions(stages, stacked), True, stacked=True)
+                yield Weight(around + own, own, self._instructions(stages, stacked), True, stacked=True, link=link)
             begun = {tensor for tensor in kept if self.places.root(tensor) is tensor and self.live.first(tensor) >= i}
             growing = growing_output(stages, begun)
             if growing is not None and stacked.stack is not None:
                 grown = stream.stacked(growing)
-                ram, instructions = self._with_growing(i, j, grown, growing, kept), self._instructions(stages, grown)
+                ram, link = self._with_growing(i, j, grown, growing, kept)
                 if ram < around + own:
-                    yield Weight(ram, grown.inner_bytes, instructions, True, stacked=True, growing=True)
+                    instructions = self._instructions(stages, grown)
+                    yield Weight(ram, grown.inner_bytes, instructions, True, stacked=True, growing=True, link=link)
 
     def _instructions(self, stages: tuple[Stage, ...], stream: Stream | None) -> float:
         for stage in stages:
@@ -277,8 +326,8 @@ class Weigher:
 
     def _around(
         self, i: int, j: int, stages: tuple[Stage, ...], stream: Streamed | None, kept: frozenset[Tensor]
-    ) -> int:
-        """Bytes of the whole tensors alive while ops[i:j] run, less what the best single overlap saves."""
+    ) -> tuple[int, Link | None]:
+        """Bytes of the whole tensors alive while ops[i:j] run, less what the best single overlap saves; and that."""
         ops = self.ops[i:j]
         made = {t for op in ops for t in op.outputs}
         inputs = self._by_root(t for op in ops for t in op.activations if t not in made)
@@ -288,30 +337,37 @@ class Weigher:
             for root in self.live.passing[i]
             if self.live.last(root) >= j and root not in inputs and root not in outputs
         )
-        saved = 0
+        best: Link | None = None
         for source in inputs:
             for output in outputs:
                 if self.live.last(source) < j and i <= self.live.first(output):
                     distance = buffer_distance(stages, stream, inputs[source], outputs[output])
-                    both = max(min(distance, output.bytes) + source.bytes, output.bytes)
-                    saved = max(saved, source.bytes + output.bytes - both)
-        return sum(root.bytes for root in {**inputs, **outputs}) - saved + by
+                    distance = min(distance, output.bytes)
+                    saved = source.bytes + output.bytes - max(distance + source.bytes, output.bytes)
+                    if saved > (best.saved if best else 0):
+                        best = Link(output, source, distance, saved)
+        return sum(root.bytes for root in {**inputs, **outputs}) - (best.saved if best else 0) + by, best
 
-    def _with_growing(self, i: int, j: int, stream: Stream, growing: Tensor, kept: frozenset[Tensor]) -> int:
+    def _with_growing(
+        self, i: int, j: int, stream: Stream, growing: Tensor, kept: frozenset[Tensor]
+    ) -> tuple[int, Link | None]:
         """Bytes of all that is alive while ops[i:j] run, of which one output is the lowest in the stack: that less what
-        the best single overlap with an input saves."""
+        the best single overlap with an input saves; and that."""
         ops = self.ops[i:j]
         made = {t for op in ops for t in op.outputs}
         inputs = self._by_root(t for op in ops for t in op.activations if t not in made)
         alive = {root for root in self.live.passing[i] if self.live.last(root) >= j}
         alive |= {*inputs, *self._by_root(kept)} - {growing}
         whole = sum(root.bytes for root in alive)
-        found = [stream.inner_bytes + whole]
+        apart, best = stream.inner_bytes + whole, None
         for root, tensors in inputs.items():
             if self.live.last(root) < j and len(tensors) == 1:
                 ((source, _),) = tensors
-                found.append(stream.most_beside(source) + whole - source.bytes)
-        return min(found)
+                beside = stream.most_beside(source)
+                saved = stream.inner_bytes + source.bytes - beside
+                if saved > (best.saved if best else 0):
+                    best = Link(None, root, beside - root.bytes, saved)
+        return apart - (best.saved if best else 0), best
 
     def _by_root(self, tensors: Iterable[Tensor]) -> dict[Tensor, list[tuple[Tensor, int]]]:
         """Per root, the tensors in it with their offsets."""

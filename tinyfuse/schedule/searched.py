@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from tinyfuse import limits
 from tinyfuse.cost.predict import plan_instructions
 from tinyfuse.ir import Graph, Op
 from tinyfuse.ops import graph_macs
@@ -51,12 +52,15 @@ class Search:
         """What there is to choose from, in other orders of the operators too. There is work for some of these alone:
         those of the variants for `optimize` come first. Some compute rows again, until all multiply-accumulates are
         `recompute` times the model's. No plan in it is verified."""
-        found, work = self._found(recompute), Work()
+        found, work = self._found(recompute), self._work()
         if optimize == "ram":
             for lean in self._lean:
                 found += lean._found(recompute)
         for variant in sorted(self._budgets, key=lambda variant: variant.context.optimize != optimize):
-            for order in self._better_orders(variant) if work.left > 0 else ():
+            if work.left <= 0:
+                self._builder.reached.note(limits.GROUP_ROWS)
+                break
+            for order in self._better_orders(variant):
                 found += self._front(Variant(order, variant.context), self._budgets[variant], work)
         return self._offer(found)
 
@@ -87,10 +91,13 @@ class Search:
                     found += partitions(weigher, tiled, more)
         return self._tiled[recompute]
 
+    def _work(self) -> Work:
+        return Work(reached=self._builder.reached)
+
     def _offer(self, candidates: Sequence[Candidate]) -> Choices:
         """What there is to choose from, with plans of its own: which of them are made within limits, and so may be
         smaller, must not depend on what was chosen before."""
-        return Choices(candidates, Plans(self._builder.candidate, self._by_rule))
+        return Choices(candidates, Plans(self._builder.candidate, self._by_rule), self._builder.reached)
 
     def _candidates(self, variant: Variant, by_rule: Sequence[Sequence[Sequence[Op]]]) -> Iterator[Candidate]:
         """The partitions `by_rule`, and what the search finds that takes no more RAM than they do."""
@@ -104,9 +111,9 @@ class Search:
             yield found
         self._budgets[variant] = budget
         if variant.context.optimize != "ram" or variant.context.kernels == "cmsis-nn":
-            yield from pareto_front(*variant, budget, self._progress, memo=self._builder.memo)
+            yield from pareto_front(*variant, budget, self._progress, self._work(), self._builder.memo)
             return
-        weigher = weigher_of(*variant, self._builder.memo)
+        weigher = weigher_of(*variant, self._builder.memo, self._work())
         edges = weigh_groups(weigher, budget, self._progress)
         self._weighed[variant] = weigher, edges
         yield from partitions(weigher, edges)
@@ -114,7 +121,9 @@ class Search:
     def _better_orders(self, variant: Variant) -> list[Graph]:
         if variant not in self._orders:
             budget = self._budgets[variant]
-            self._orders[variant] = better_orders(*variant, budget, self._progress, self._builder.memo)
+            self._orders[variant] = better_orders(
+                *variant, budget, self._progress, self._builder.memo, self._builder.reached
+            )
         return self._orders[variant]
 
     def _front(self, variant: Variant, budget: int, work: Work) -> Sequence[Candidate]:

@@ -10,17 +10,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from tinyfuse import limits
 from tinyfuse.arena import Buffer
 from tinyfuse.cost.traffic import constant_bytes, constant_loads
+from tinyfuse.limits import Reached
 from tinyfuse.plan import Memory, Plan, Stage, Staged, StagedArray, constant_key
 from tinyfuse.plan.memory import STAGED_ALIGN
 from tinyfuse.schedule.parts import with_more
 
 #: how often a layer has to load its constants for a copy to be worth its reading and writing
 WORTH = 2.0
-
-#: plans that are made to find out what fits, at most: each takes up to a fifth of a second
-_TRIALS = 12
 
 _T = TypeVar("_T")
 
@@ -35,9 +34,9 @@ class _Layer:
         return constant_loads(self.stage) / constant_bytes(self.stage)
 
 
-def staged(plan: Plan) -> Plan:
+def staged(plan: Plan, reached: Reached) -> Plan:
     """The plan with copies; as it is where nothing is to be copied, or where an inference may be left halfway: a module
-    in steps, or one that is fed rows, may find its arena elsewhere, or long after."""
+    in steps, or one that is fed rows, may find its arena elsewhere, or long after. Limits are noted in `reached`."""
     memory = plan.memory
     if memory is None or plan.options.step or plan.options.feed_rows:
         return plan
@@ -53,21 +52,25 @@ def staged(plan: Plan) -> Plan:
     def copied(chosen: Sequence[_Layer], ahead: Iterable[int] = ()) -> Plan | None:
         return _with(plan, memory, chosen, rooms, frozenset(ahead))
 
-    chosen, found = _as_many_as_fit(layers, copied)
+    chosen, found = _as_many_as_fit(layers, copied, reached)
     if found is None or found.memory is None:
         return plan
     groups = [each.group for each in sorted(found.memory.staged, key=lambda each: each.bytes)]
-    return _as_many_as_fit(groups, lambda ahead: copied(chosen, ahead))[1] or found
+    return _as_many_as_fit(groups, lambda ahead: copied(chosen, ahead), reached)[1] or found
 
 
-def _as_many_as_fit(items: Sequence[_T], trial: Callable[[Sequence[_T]], Plan | None]) -> tuple[list[_T], Plan | None]:
+def _as_many_as_fit(
+    items: Sequence[_T], trial: Callable[[Sequence[_T]], Plan | None], reached: Reached
+) -> tuple[list[_T], Plan | None]:
     """Items that a plan is found for together, and that plan: all, or each that fits beside those before it; of many
     several at a time. None for the plan where not one fits."""
     every = trial(items)
     if every is not None:
         return list(items), every
     kept: list[_T] = []
-    best, at_once = None, -(-len(items) // _TRIALS)
+    best, at_once = None, -(-len(items) // limits.COPIES.most)
+    if at_once > 1:
+        reached.note(limits.COPIES)
     for first in range(0, len(items), at_once):
         more = [*kept, *items[first : first + at_once]]
         found = trial(more)

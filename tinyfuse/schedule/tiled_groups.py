@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from tinyfuse import limits
 from tinyfuse.ir import Op
 from tinyfuse.ops.tiled import TILE_ROWS
 from tinyfuse.schedule.search import Weigher, Weight
@@ -16,12 +17,6 @@ from tinyfuse.schedule.tiling import LEAST_COLUMNS, TILE_COLUMNS, Tiling, in_til
 
 #: per node i, (j, weight) of groups ops[i:j]
 Edges = Sequence[Sequence[tuple[int, Weight]]]
-
-#: halvings of the bytes that tiles may save
-_HALVINGS = 9
-
-#: groups that are weighed with tiles, at most: each takes milliseconds
-_MOST_WEIGHED = 4000
 
 #: bytes of scratch that a single operator's tiles must save
 _WORTH_TILES = 256
@@ -39,7 +34,7 @@ def with_tiled_groups(weigher: Weigher, edges: Edges, more_macs: int) -> Edges:
         return edges
     more: list[list[tuple[int, Weight]]] = [list(of_node) for of_node in edges]
     low = 0
-    for _ in range(_HALVINGS):
+    while high - low > 1:
         limit = (low + high) // 2
         path = found.path_within(limit)
         if path is None:
@@ -57,8 +52,8 @@ class _Search:
 
     def __init__(self, weigher: Weigher, edges: Edges, more_macs: int):
         self._weigher, self._more_macs = weigher, more_macs
-        self._tiling = Tiling(weigher.graph)
-        self._left = _MOST_WEIGHED
+        self._tiling = Tiling(weigher.graph, weigher.work.reached)
+        self._left = limits.TILED_GROUPS.most
         #: of each group its weights without tiles, those of fewest bytes first
         self._plain: list[dict[int, list[Weight]]] = [{} for _ in edges]
         for plain, of_node in zip(self._plain, edges, strict=True):
@@ -174,7 +169,9 @@ class _Search:
         if key not in self._known:
             chosen = [(c, s) for c, s in zip(self._chains_of(i, j), shapes, strict=True) if s is not None]
             weight = None
-            if chosen and self._left > 0:
+            if chosen and not self._left:
+                self._weigher.work.reached.note(limits.TILED_GROUPS)
+            elif chosen:
                 self._left -= 1
                 ops = in_tiles(self._weigher.ops[i:j], [self._tiled(*each) for each in chosen])
                 more = sum(self._more(*each) for each in chosen)

@@ -16,14 +16,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
+from tinyfuse import limits
 from tinyfuse.ir import Graph, Op, Saving
+from tinyfuse.limits import Reached
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.convolution import ConvGeometry, geometry, is_plain_pointwise
 from tinyfuse.ops.tiled import TILE_ROWS, parts_of, tile_extents, tiled
 from tinyfuse.plan.rows import row_bytes
-
-#: operators of a chain, at most
-_LONGEST = 4
 
 #: columns of a tile: as many as there is room for, of these; kernels are faster with more
 TILE_COLUMNS = (1, 2, 4, 8)
@@ -31,10 +30,12 @@ LEAST_COLUMNS = TILE_COLUMNS[0]
 
 
 class Tiling:
-    """Chains of a graph, and the operators that compute them in tiles, each made once."""
+    """Chains of a graph, and the operators that compute them in tiles, each made once; limits are noted in
+    `reached`."""
 
-    def __init__(self, graph: Graph):
+    def __init__(self, graph: Graph, reached: Reached | None = None):
         self._graph = graph
+        self._reached = Reached() if reached is None else reached
         self._starting: dict[Op, tuple[tuple[Op, ...], ...]] = {}
         self._made: dict[tuple[tuple[Op, ...], int, int], Op] = {}
 
@@ -71,12 +72,15 @@ class Tiling:
 
     def _continued(self, op: Op) -> Iterator[tuple[Op, ...]]:
         chain = [op]
-        while len(chain) < _LONGEST and _may_be_part(chain[-1]):
+        while _may_be_part(chain[-1]):
             readers = self._graph.consumers.get(chain[-1].output, ())
             if len(readers) != 1 or chain[-1].output in self._graph.outputs:
                 return
             chain.append(readers[0])
             if not _may_be_part(chain[-1]) or sum(not is_plain_pointwise(part) for part in chain[1:]) > 1:
+                return
+            if len(chain) > limits.CHAIN.most:
+                self._reached.note(limits.CHAIN)
                 return
             yield tuple(chain)
 

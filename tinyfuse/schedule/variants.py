@@ -53,6 +53,10 @@ class Variants:
         self._loops: dict[Graph, Graph] = {}
         self._looked_up: dict[tuple[Graph, str], Graph] = {}
 
+    def sparing(self) -> Variants:
+        """The same with kernels that buy no speed with RAM, though speed alone was asked for."""
+        return Variants(self._checked, self._target, replace(self._options, optimize="balanced"), self._price)
+
     def one(self, optimize: str, with_views: bool = True) -> Variant:
         """The variant for one of OPTIMIZE."""
         steps = list(self.steps(optimize, with_views))

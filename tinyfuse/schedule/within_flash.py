@@ -6,19 +6,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
+from tinyfuse import limits
 from tinyfuse.cost.code import estimated_code_bytes
+from tinyfuse.limits import Reached, union
 from tinyfuse.plan import Plan
 from tinyfuse.schedule.progress import Progress
 from tinyfuse.schedule.select import compressible
 from tinyfuse.thinning import evenly
 
-#: predicted instructions that a byte of flash must save, where --max-flash allows not all that would save some
-_PRICES = (2.0, 8.0, 32.0, 128.0)
-MOST_PRICE = _PRICES[-1]
-
-#: prices at which layers are compressed that are tried at most
-_TRIED = 6
+#: predicted instructions that a byte of flash must save, where --max-flash allows not all that would save some: this at
+#: first, then so many times as many
+_LEAST_PRICE, _TIMES = 2.0, 4.0
 
 #: what code may take of its estimate, so that a plan that could do with fewer weights isn't refused once it is measured
 _MEASURED = 1.25
@@ -37,15 +37,22 @@ def _flash_bytes(plan: Plan) -> float:
 def within_flash(plan_at: Callable[[str, float | None], Plan], progress: Progress) -> Plan:
     """The plan at the least price at which --max-flash is enough, `plan_at("auto", price)`; else that of packed
     weights, `plan_at("packed", None)`; else the first of those at the prices of compressed weights, or the last."""
-    for price in _PRICES:
+    reached = Reached()
+    reached.note(limits.FLASH_PRICES)  # at one between two of them more may fit
+    plan = _first_that_fits(plan_at, progress, reached)
+    return replace(plan, limits=union(plan.limits, reached.found))
+
+
+def _first_that_fits(plan_at: Callable[[str, float | None], Plan], progress: Progress, reached: Reached) -> Plan:
+    for number in range(limits.FLASH_PRICES.most):
         progress("fitting weights into the flash")
-        plan = plan_at("auto", price)
+        plan = plan_at("auto", _LEAST_PRICE * _TIMES**number)
         if fits_flash(plan):
             return plan
     plan = plan_at("packed", None)
     if fits_flash(plan):
         return plan
-    for spared_price in _prices_of_compressed(plan):
+    for spared_price in _prices_of_compressed(plan, reached):
         progress("compressing weights to fit into the flash")
         plan = plan_at("compressed", spared_price)
         if fits_flash(plan):
@@ -53,7 +60,7 @@ def within_flash(plan_at: Callable[[str, float | None], Plan], progress: Progres
     return plan
 
 
-def _prices_of_compressed(packed: Plan) -> Iterator[float | None]:
+def _prices_of_compressed(packed: Plan, reached: Reached) -> Iterator[float | None]:
     """What a byte spared may cost, the least first: from where enough are spared that the plan of packed weights would
     fit. The last, None, compresses all that can be; there is none where nothing can."""
     found = [compressible(stage.op, packed.context) for group in packed.groups for stage in group.stages]
@@ -63,6 +70,8 @@ def _prices_of_compressed(packed: Plan) -> Iterator[float | None]:
         left -= count
         if left <= 0 and price not in prices and not math.isinf(price):
             prices.append(price)
-    yield from evenly(prices, _TRIED)
+    if len(prices) > limits.COMPRESSED_PRICES.most:
+        reached.note(limits.COMPRESSED_PRICES)
+    yield from evenly(prices, limits.COMPRESSED_PRICES.most)
     if spared:
         yield None

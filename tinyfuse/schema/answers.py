@@ -93,6 +93,7 @@ _FIGURES = record(
         record(**{"pass": TEXT}, what=TEXT, macs_saved=INTEGER, weight_bytes_saved=INTEGER, copied_bytes_saved=INTEGER)
     ),
     reordering=_REORDERING,
+    limits=items(record(search=TEXT, most=COUNT, of=TEXT)),
     inputs=items(_PORT),
     outputs=items(_PORT),
     window=none_or(
@@ -158,6 +159,7 @@ _REPORT = record(
                 slower=NUMBER,
                 groups=COUNT,
                 optimize=items(TEXT),
+                options=items(TEXT),
             )
         )
     ),

@@ -3,7 +3,7 @@
 A tensor whose rows are not kept is made again where a step needs them, out of more rows of the tensors before it. What
 is needed of a tensor depends on the choices behind it alone, so one way through the operators from the model's end
 tries both for each tensor. Of the choices so far that need the same rows, those stay that no other one beats in state
-and work (work.py), and at most `_WIDTH` of all, evenly spread.
+and work (work.py), and at most limits.STEP_CHOICES of all, evenly spread.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from tinyfuse import limits
 from tinyfuse.ir import Tensor
+from tinyfuse.limits import Reached
 from tinyfuse.slide.needs import (
     Needs,
     add_reads,
@@ -24,8 +26,6 @@ from tinyfuse.slide.needs import (
 from tinyfuse.slide.ring import Span
 from tinyfuse.slide.work import work_of
 from tinyfuse.thinning import evenly
-
-_WIDTH = 64
 
 
 @dataclass(frozen=True)
@@ -50,12 +50,14 @@ class _Way:
         return replace(self, choice=made, needed=tuple(needed.items()))
 
 
-def front(needs: Needs) -> list[Choice]:
-    """Choices that no other one beats, by least state; the last one is that of the least work."""
+def front(needs: Needs, reached: Reached | None = None) -> list[Choice]:
+    """Choices that no other one beats, by least state; the last one is that of the least work. Limits are noted in
+    `reached`."""
     graph, analysis, frames = needs.graph, needs.analysis, needs.frames
+    reached = Reached() if reached is None else reached
     ways = [_Way(Choice(frozenset(), 0, 0), tuple(needed_by_caller(graph, analysis).items()))]
     for number in range(len(graph.ops) - 1, -1, -1):
-        ways = _best([way for before in ways for way in _ways_through(needs, number, before)])
+        ways = _best([way for before in ways for way in _ways_through(needs, number, before)], reached)
     found = []
     for way in ways:
         needed = dict(way.needed)
@@ -88,7 +90,7 @@ def _ways_through(needs: Needs, number: int, before: _Way) -> Iterator[_Way]:
         yield before.after(rows.kept_bytes(op.output), work_of(op, rows, analysis), needed, again)
 
 
-def _best(ways: list[_Way]) -> list[_Way]:
+def _best(ways: list[_Way], reached: Reached) -> list[_Way]:
     alike: dict[frozenset[tuple[Tensor, tuple[Span, ...]]], list[_Way]] = {}
     for way in ways:
         alike.setdefault(frozenset(way.needed), []).append(way)
@@ -97,7 +99,9 @@ def _best(ways: list[_Way]) -> list[_Way]:
         by_choice = {way.choice: way for way in same}
         kept += [by_choice[choice] for choice in _unbeaten(by_choice)]
     kept.sort(key=lambda way: (way.choice.state_bytes, way.choice.work))
-    return evenly(kept, _WIDTH)
+    if len(kept) > limits.STEP_CHOICES.most:
+        reached.note(limits.STEP_CHOICES)
+    return evenly(kept, limits.STEP_CHOICES.most)
 
 
 def _unbeaten(choices: Iterable[Choice]) -> list[Choice]:

@@ -26,6 +26,7 @@ import numpy as np
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Graph, Op, OwnWindow, Tensor, Window
 from tinyfuse.ir.fixedpoint import RANGE
+from tinyfuse.limits import Reached, union
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.concatenation import Concatenation
 from tinyfuse.ops.move_sum import MoveSum
@@ -61,8 +62,9 @@ def step_graphs(graph: Graph, step: int, axis: int | None = None, by_row: bool =
     told = (*graph.warnings, *worth(needs, step))
     if by_row:
         window = replace(window, rows=parts_of(needs) if window.own is None else window.own.runs)
-    windows = [replace(window, again=choice.again) for choice in front(needs)]
-    return [_graph_of(one, told) for one in windows]
+    reached = Reached()
+    windows = [replace(window, again=choice.again) for choice in front(needs, reached)]
+    return [replace(_graph_of(one, told), limits=union(graph.limits, reached.found)) for one in windows]
 
 
 def _window(graph: Graph, step: int, axis: int) -> Window:

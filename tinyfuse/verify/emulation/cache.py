@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
-import tempfile
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
-from tinyfuse.resources import cache_folder
+from tinyfuse.resources import cache_folder, keep
 
 
 class ObjectCache:
@@ -41,11 +40,5 @@ class ObjectCache:
         return True
 
     def store(self, source: Path, options: Sequence[str], object_file: Path) -> None:
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            # Whole or not at all: other processes read and write here.
-            with tempfile.NamedTemporaryFile(dir=self._folder, delete=False) as partial:
-                partial.write(object_file.read_bytes())
-            os.replace(partial.name, self._path(source, options))
-        except OSError:
-            pass
+        with suppress(OSError):
+            keep(object_file.read_bytes(), self._path(source, options))

@@ -1,0 +1,87 @@
+"""`report --pareto` against every plan that its options can ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from executors import plan_of
+from limited import limited
+from random_graphs import Sketch
+from stacked_networks import inverted
+
+from tinyfuse import limits
+from tinyfuse.api.settings import settled
+from tinyfuse.compiler import Compiler, compile_graph
+from tinyfuse.cost.predict import predicted_total
+from tinyfuse.limits import Reached
+from tinyfuse.options import OPTIMIZE, Options
+from tinyfuse.plan import Plan
+from tinyfuse.report.pareto import pareto_json, pareto_lines
+
+
+def narrowing() -> bytes:
+    sketch = Sketch(1)
+    x = sketch.value((1, 24, 24, 3))
+    y = sketch.depthwise(sketch.conv(x, 8, (3, 3), (2, 2)), (3, 3))
+    y = sketch.depthwise(sketch.conv(y, 16, (1, 1)), (3, 3), (2, 2))
+    return sketch.build([x], [sketch.mean(sketch.conv(y, 16, (1, 1)))])
+
+
+MODELS = {"inverted residuals": inverted, "narrowing": narrowing}
+
+
+def point_of(plan: Plan) -> tuple[int, int]:
+    return plan.ram_bytes, predicted_total(plan) or 0
+
+
+@pytest.mark.parametrize("weights", ["packed", "auto"])
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_no_plan_of_any_options_beats_the_front(model: Callable[[], bytes], weights: str) -> None:
+    """And each of its points is what its options ask for, which no other point beats but where --optimize takes it."""
+    plan, reached = plan_of(model(), "cortex-m4", weights=weights), Reached()
+    front = pareto_json(plan, reached=reached)
+    assert limits.FRONT not in reached.found
+    at = [(point["arena_bytes"] + point["state_bytes"], point["predicted_instructions"]) for point in front]
+    compiler, found = Compiler(plan.source, plan.context.target), set[tuple[int, int]]()
+    least, largest = min(ram for ram, _ in at), max(ram for ram, _ in at)
+    sizes = range(least, largest + 4, max(4, (largest - least) // 10))
+    for most in (*sizes, *(ram - 1 for ram, _ in at)):
+        for optimize in OPTIMIZE:
+            made = compiler.plan(Options("net", optimize=optimize, weights=weights, max_ram=most))
+            found |= {point_of(made)} if made.ram_bytes <= most else set()
+    assert len(found) > 3 and len(at) > 3
+    for ram, instructions in found:
+        assert any(a <= ram and b <= instructions for a, b in at), (ram, instructions)
+    for point, here in zip(front, at, strict=True):
+        beaten = any(a != here and a[0] <= here[0] and a[1] <= here[1] for a in at)
+        assert point["optimize"] or not beaten
+        for asked in point["options"]:
+            words = asked.split()
+            given = {flag[2:].replace("-", "_"): value for flag, value in zip(words[::2], words[1::2], strict=True)}
+            options = settled({"weights": weights, **given}, "net")
+            assert point_of(compile_graph(plan.source, plan.context.target, options)) == here
+        assert " or ".join(point["options"]) in pareto_lines(front)[1 + front.index(point)]
+
+
+def test_weights_are_asked_for_where_they_would_be_others() -> None:
+    points = pareto_json(plan_of(narrowing(), "cortex-m4"))
+    every = [words for point in points for words in point["options"]]
+    assert all(("--weights packed" in words) == ("--optimize speed" in words) for words in every)
+    assert all(
+        "--weights" not in words
+        for point in points
+        if "balanced" in point["optimize"]
+        for words in point["options"][:1]
+    )
+
+
+def test_a_point_between_is_the_fastest_of_all_objectives(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `balanced` takes is found for `speed` in the same RAM too."""
+    for model in MODELS.values():
+        balanced = plan_of(model(), "cortex-m55")
+        held = plan_of(model(), "cortex-m55", optimize="speed", max_ram=balanced.ram_bytes)
+        assert point_of(held)[0] <= balanced.ram_bytes and point_of(held)[1] <= point_of(balanced)[1]
+    limited(monkeypatch, FRONT=0)
+    reached = Reached()
+    assert len(pareto_json(balanced, reached=reached)) <= len(OPTIMIZE) and limits.FRONT in reached.found

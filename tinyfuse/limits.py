@@ -1,0 +1,107 @@
+"""What ends the searches of a plan: the number at which each stops looking, and a note of those that were reached.
+
+A search that ended so may have missed something better, so `gen` and `report` say it (report/limits.py). Every such
+number is here, and reached where `Reached.note` says so; tests/unit/test_limits.py forces each. What merely defines
+what a search looks at (the sizes that tiles may have, the share of instructions that `balanced` may spend) is none.
+
+What is searched before groups are, in rewrites, is noted in the graph (`Graph.limits`); what a strategy looks at beyond
+one graph, in the plan that it gives back (`Plan.limits`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limit:
+    """search  which one: short, for a column
+    most    the number that it doesn't exceed
+    of      what it is a number of, for people
+    """
+
+    search: str
+    most: int
+    of: str
+
+
+# --- groups (schedule/search.py) ---
+
+#: simulations of all groups together: a few seconds; MLPerf Tiny's models take a tenth. When it is used up, groups not
+#: yet weighed are left out, the longer ones of them first
+GROUP_ROWS = Limit("groups", 250_000, "rows that the groups which are weighed compute together")
+GROUP_LENGTH = Limit("groups", 40, "operators of a group")
+PARTITIONS = Limit("groups", 48, "partitions of the operators up to one that are followed further")
+
+# --- plans of what the searches found (schedule/choose.py, strategies) ---
+
+#: the candidate with the least estimate may not be the one with the least arena
+PLACED = Limit("plans", 3, "partitions placed of those that are estimated to be best")
+#: each takes up to a second
+RINGS = Limit("plans", 8, "groups tried without rings that slide or lie in a stack")
+ROOMY = Limit("plans", 12, "operators tried with a kernel of more scratch")
+#: each takes a search
+RECOMPUTED = Limit("plans", 3, "operators tried that run again for a later reader")
+RECOMPUTED_TOGETHER = Limit("plans", 12, "operators that run again together")
+#: a plan of hundreds of operators takes seconds
+FRONT = Limit("plans", 16, "points of the front that were placed")
+STEPS = Limit("plans", 8, "step graphs that were planned")
+STEP_CHOICES = Limit("steps", 64, "choices of what a step keeps that are followed further")
+
+# --- orders of the operators (schedule/order.py, estimate.py): two seconds ---
+
+ORDERS = Limit("orders", 2, "other orders of the operators that were searched")
+ORDER_SETS = Limit("orders", 20_000, "sets of operators that may have run")
+ORDER_WAYS = Limit("orders", 800_000, "ways to go on from sets of operators that may have run")
+
+# --- tiles (schedule/tiling.py, tiled_groups.py) ---
+
+CHAIN = Limit("tiles", 4, "operators of a chain in tiles")
+#: each takes milliseconds
+TILED_GROUPS = Limit("tiles", 4_000, "groups weighed in tiles")
+
+# --- placements (arena/planner.py) ---
+
+#: a fifth of a second for what can't be proven; what can be mostly needs a tenth of it
+PLACEMENT = Limit("arena", 500_000, "elementary operations of the search for a placement")
+
+# --- memory banks (schedule/ram.py, parts.py, staging.py) ---
+
+BANK_SHARES = Limit("banks", 5, "sizes of a plan tried to divide its arena")
+#: of each placement that is tried
+BANK_FILLINGS = Limit("banks", 100, "placements tried to fill a bank")
+#: each takes up to a fifth of a second
+COPIES = Limit("banks", 12, "plans tried to find the weights that are copied ahead")
+
+# --- weights within --max-flash (schedule/within_flash.py) ---
+
+FLASH_PRICES = Limit("flash", 4, "prices of a byte of flash tried")
+COMPRESSED_PRICES = Limit("flash", 6, "prices of a byte spared tried for compressed weights")
+
+# --- graphs (schedule/merging.py, rewrite/cancel_transposes.py) ---
+
+#: more would hold more values than registers do, and grow code
+LOOP = Limit("graph", 10, "operators of a merged loop")
+#: a second's
+TRANSPOSES = Limit("graph", 1_000_000, "operators looked at to cancel TRANSPOSEs")
+
+
+class Reached:
+    """Which limits searches have reached, in the order in which they first did."""
+
+    def __init__(self) -> None:
+        self._found: dict[Limit, None] = {}
+
+    def note(self, *limits: Limit) -> None:
+        """These were: something was left out."""
+        self._found.update(dict.fromkeys(limits))
+
+    @property
+    def found(self) -> tuple[Limit, ...]:
+        return tuple(self._found)
+
+
+def union(*found: Iterable[Limit]) -> tuple[Limit, ...]:
+    """All of these, each once."""
+    return tuple(dict.fromkeys(limit for limits in found for limit in limits))
