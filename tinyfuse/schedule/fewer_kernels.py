@@ -51,7 +51,8 @@ def _spared(plan: Plan, builder: Builder, price: float, most: float, enough: Cal
         names.remove(name)
         if (found := _without(plan, name, builder)) is not None:
             added = _instructions(found) - _instructions(plan)
-            if added <= min(most, price * (_flash_bytes(plan) - _flash_bytes(found))):
+            faster = plan_instructions(found) < plan_instructions(plan)  # which --pareto would have to know
+            if not faster and added <= min(most, price * (_flash_bytes(plan) - _flash_bytes(found))):
                 plan, most = found, most - added
     return plan
 
