@@ -12,7 +12,14 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tinyfuse.cost.code import code_table, estimated_code_bytes
-from tinyfuse.cost.predict import kernel_instructions, known_total, plan_instructions, plan_stages, ring_modes
+from tinyfuse.cost.predict import (
+    called_once,
+    kernel_instructions,
+    known_total,
+    plan_instructions,
+    plan_stages,
+    ring_modes,
+)
 from tinyfuse.cost.table import counted_table
 from tinyfuse.plan import Plan, Stage
 from tinyfuse.schedule.build import Builder
@@ -60,13 +67,15 @@ def _spared(plan: Plan, builder: Builder, price: float, most: float, enough: Cal
 def _worth(plan: Plan, name: str, price: float, most: float) -> float:
     """Instructions that the bytes are worth which the kernel takes, at their price, less those that come where others
     compute its operators, about; 0 or less where it stays."""
-    context = replace(plan.context, lacks=plan.context.lacks | {name})
+    context, once = replace(plan.context, lacks=plan.context.lacks | {name}), called_once(plan)
     added = 0.0
     for group in plan.groups:
         for stage, rings in zip(group.stages, rings_read(group.ops), strict=True):
             if stage.kernel.name == name:
                 other = kernel_for(stage.op, context, rings)
                 if other is None or other[0].library != "tinyfuse":
+                    return 0.0
+                if other[0].name in once:  # with a second call the compiler makes no copy for the first
                     return 0.0
                 after = replace(stage, kernel=other[0], by_row=other[1])
                 more = kernel_instructions(after, context) - kernel_instructions(stage, plan.context)
