@@ -234,7 +234,7 @@ def _draw_convolution(rng: random.Random, kind: str) -> Op:
     sort = "depthwise" if depthwise else rng.choices(["first", "pointwise", "words", "other"], [3, 3, 4, 2])[0]
     if sort in ("first", "words"):
         channels = (1, 3) if sort == "first" else (4, 4, 8, 8, 12, 16, 24, 32)
-        shape = (1, rng.choice(EXTENTS[4:]), rng.choice(EXTENTS[4:]), rng.choice(channels))
+        shape = (1, rng.choice(EXTENTS[2:]), rng.choice(EXTENTS[2:]), rng.choice(channels))
     windows = [*[(3, 3)] * 5, (5, 5), (2, 2), (3, 1), (1, 3), (10, 4), (7, 1)]
     kernel = (1, 1) if sort == "pointwise" else rng.choice(windows)
     stride = (1, 1) if sort == "pointwise" else rng.choice([(1, 1), (1, 1), (2, 2), (2, 1)])

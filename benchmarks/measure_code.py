@@ -1,6 +1,6 @@
 """Measures the code of every kernel and writes a target's table of code.
 
-    python benchmarks/measure_code.py [--targets cortex-m4 cortex-m55] [--networks 24]
+    python benchmarks/measure_code.py [--targets cortex-m4 cortex-m55] [--networks 24] [--missing]
 
 writes targets/code/NAME.toml, from which `--max-flash`, `report --costs` and `tinyfuse.estimate` predict bytes of code:
 run it after a kernel was changed. It compiles, and runs nothing: the modules that reach every kernel on every path
@@ -17,8 +17,9 @@ import os
 import re
 import sys
 import tempfile
+import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,15 +32,17 @@ TESTS = HERE.parent / "tests"
 sys.path[:0] = [str(HERE), str(HERE.parent), *(str(TESTS / each) for each in ("support", "unit", "exact", "emulated"))]
 
 from compiler_modules import modules  # noqa: E402
+from cost_files import entries_of as entry_texts  # noqa: E402
 from cost_grid import drawn_for, operators  # noqa: E402
 from cost_networks import networks  # noqa: E402
-from measure_costs import LAYERS, grid_plan  # noqa: E402
+from measure_costs import LAYERS, drawn_job, grid_plan, kernels_to_measure  # noqa: E402
 from sized_networks import DTYPES  # noqa: E402
 
-from tinyfuse.cost.code import calls_in, code_entry, loop_parts, module_parts  # noqa: E402
+from tinyfuse.cost.code import calls_in, code_entry, code_table, every_group, loop_parts, module_parts  # noqa: E402
 from tinyfuse.kernels.base import Context  # noqa: E402
-from tinyfuse.kernels.counts import Counts  # noqa: E402
-from tinyfuse.plan import Plan, Stage  # noqa: E402
+from tinyfuse.kernels.counts import Counts
+from tinyfuse.kernels.registry import kernels_for  # noqa: E402
+from tinyfuse.plan import Group, Plan, Stage  # noqa: E402
 from tinyfuse.targets import Target, all_targets, load_target  # noqa: E402
 from tinyfuse.verify.emulation.compilers import find_compiler  # noqa: E402
 from tinyfuse.verify.emulation.elf import open_elf  # noqa: E402
@@ -66,6 +69,10 @@ API = "init|run|input|output|input_bytes|output_bytes|reset|begin|feed_rows|fini
 
 #: of the functions that a module shares
 SHARED = re.compile(r"\.(?:text|rodata)\.(tinyfuse\w*)")
+
+
+#: the beginning of a section with a group's function
+GROUP = re.compile(r"\.text\.\w+_group_\d+")
 
 
 class Section(NamedTuple):
@@ -114,6 +121,7 @@ def main() -> int:
     tables = dict.fromkeys(target.cost_table for target in all_targets().values() if target.cost_table)
     parser.add_argument("--targets", nargs="+", choices=list(tables), default=list(tables))
     parser.add_argument("--networks", type=int, default=24, metavar="N", help="of each dtype")
+    parser.add_argument("--missing", action="store_true", help="kernels without an entry alone, added to the table")
     parser.add_argument("--output", type=Path, default=HERE.parent / "targets", metavar="DIR")
     args = parser.parse_args()
     for name in args.targets:
@@ -122,14 +130,23 @@ def main() -> int:
         path.parent.mkdir(exist_ok=True)
         if not path.exists():  # plans want one
             path.write_text(toml(compiler, Code(dict.fromkeys(PARTS, {}), Counter(), {}, {})))
-        found = [(plan, 1) for plan in (*modules(name), *several_layers(target))]
-        found += [(plan, NETWORK_WEIGHT) for dtype in DTYPES for plan in networks(target, dtype, args.networks)]
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            objects = list(pool.map(lambda each: sections_of(each[0]), found))
-        code = measured([(plan, weight, one) for (plan, weight), one in zip(found, objects, strict=True)])
-        path.write_text(toml(compiler, code))
-        print(f"{name}: {len(code.factors)} entries, {len(code.functions)} functions", flush=True)
+        if args.missing:
+            text = added(path.read_text(), toml(compiler, compiled(missing_kernels(target))))
+        else:
+            plans = [*modules(name), *several_layers(target)]
+            found = [(plan, 1) for plan in (*plans, *with_kernels_beside(kernels_of_plans(plans), target))]
+            found += [(plan, NETWORK_WEIGHT) for dtype in DTYPES for plan in networks(target, dtype, args.networks)]
+            text = toml(compiler, compiled(found))
+        path.write_text(text)
+        print(f"{name}: {text.count('[kernels.')} entries", flush=True)
     return 0
+
+
+def compiled(found: list[tuple[Plan, int]]) -> Code:
+    """What plans, each with its weight, say once they are compiled."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        objects = list(pool.map(lambda each: sections_of(each[0]), found))
+    return measured([(plan, weight, one) for (plan, weight), one in zip(found, objects, strict=True)])
 
 
 # --- measuring -----------------------------------------------------------------------------------
@@ -144,13 +161,59 @@ def several_layers(target: Target) -> Iterator[Plan]:
             yield grid_plan(drawn[i : i + SEVERAL], Context(target, kernels="tinyfuse"))
 
 
+def with_kernels_beside(known: Collection[str], target: Target) -> Iterator[Plan]:
+    """Plans with those kernels of ours that are not known."""
+    for kind, name in kernels_to_measure(None, None):
+        job = drawn_job(target, None, kind, name, 1) if name not in known else None
+        for way in job.tried if job else ():
+            context = replace(way.context(target, lacks=job.rivals), kernels="tinyfuse")
+            ops = [op for op in job.ops if any(k.name == name and k.accepts(op, context) for k in kernels_for(op))]
+            if ops:
+                yield grid_plan(ops[:SEVERAL], context)
+                break
+
+
+def kernels_of_plans(plans: Iterable[Plan]) -> set[str]:
+    """The names of those that they call, and of those that these call."""
+    groups = [(each, group) for plan in plans for each, group in every_group(plan)]
+    stages = [(stage, each.context) for each, group in groups for stage in group.stages]
+    return {kernel_of(piece.entry) for stage, context in stages for piece in pieces_of(stage, context)}
+
+
+def kernel_of(entry: str) -> str:
+    return entry.partition(" ")[0]
+
+
+def missing_kernels(target: Target) -> list[tuple[Plan, int]]:
+    """Plans with the kernels that the target's table has no entry of."""
+    table = code_table(target.cost_table)
+    known = {kernel_of(entry) for entry in table.kernels} if table else set[str]()
+    plans = [plan for plan in modules(target.name) if not kernels_of_plans([plan]) <= known]
+    return [(plan, 1) for plan in (*plans, *with_kernels_beside(known | kernels_of_plans(plans), target))]
+
+
+def added(table: str, measured: str) -> str:
+    """A table's text with the functions of another one, and the entries of its kernels, that it has none of."""
+    ours, theirs = tomllib.loads(table), tomllib.loads(measured)
+    names = {kernel_of(entry) for entry in ours["kernels"]}
+    new = {entry for entry in theirs["kernels"] if kernel_of(entry) not in names}
+    functions = {**theirs["functions"], **ours["functions"]}
+    wanted = {name for entry in new for name in theirs["kernels"][entry]["shared"]} | ours["functions"].keys()
+    head, known = entry_texts(table)
+    head = head.partition("[functions]\n")[0] + "[functions]\n"
+    head += "".join(f"{name} = {functions[name]}\n" for name in sorted(wanted))
+    texts = known | {entry: text for entry, text in entry_texts(measured)[1].items() if entry in new}
+    return "\n".join([head, *(text for _, text in sorted(texts.items()))])
+
+
 def sections_of(plan: Plan) -> dict[str, Section]:
-    """Those of a plan's compiled module, whose groups are functions of their own."""
+    """Those of a plan's compiled module, whose groups are functions of their own, of which none stands for one like
+    it."""
     compiler, name = find_compiler(plan.context.target, "qemu", "O2"), plan.options.name
     with tempfile.TemporaryDirectory(prefix="tinyfuse-") as folder:
         work = Path(folder)
         module = write_module(plan, work / "module", (f"-D{name.upper()}_CODE_ATTR=__attribute__((noinline))",))
-        flags = ("-std=c99", "-w", f"-I{module.folder}", *module.flags)
+        flags = ("-std=c99", "-w", "-fno-ipa-icf", f"-I{module.folder}", *module.flags)
         compiler.run([*flags, "-c", module.folder / module.sources[0], "-o", work / "module.o"], name, work)
         return read_sections(work / "module.o")
 
@@ -172,12 +235,13 @@ def read_sections(path: Path) -> dict[str, Section]:
     return {name: Section(size, frozenset(refers[name])) for name, size in sizes.items()}
 
 
-def reached(sections: Mapping[str, Section], start: Iterable[str]) -> set[str]:
-    """The sections that these refer to, themselves included, however many steps away."""
+def reached(sections: Mapping[str, Section], start: Iterable[str], without: Collection[str] = ()) -> set[str]:
+    """The sections that these refer to, themselves included, however many steps away; `without` these, and what is
+    reached through them alone."""
     found, waiting = set[str](), list(start)
     while waiting:
         name = waiting.pop()
-        if name not in found:
+        if name not in found and name not in without:
             found.add(name)
             waiting += sections[name].refers
     return found
@@ -191,21 +255,37 @@ def function_of(section: str) -> str | None:
 
 def samples_of(plan: Plan, weight: int, sections: Mapping[str, Section]) -> Iterator[Sample]:
     """Of each group that has a function of its own, and of what is no group's."""
-    name = re.escape(plan.options.name)
-    functions = {int(match[1]): each for each in sections if (match := re.match(rf"\.text\.{name}_group_(\d+)", each))}
-    api = reached(sections, [each for each in sections if re.fullmatch(rf"\.text\.{name}_(?:{API})", each)])
-    api -= reached(sections, functions.values())
+    functions = functions_of(plan, sections)
+    named = set(filter(None, functions))
+    api = reached(
+        sections, [each for each in sections if re.fullmatch(rf"\.text\.{plan.options.name}_(?:{API})", each)]
+    )
+    api -= reached(sections, named)
     yield Sample(tuple(parts(module_parts(plan))), own_bytes(sections, api), frozenset(), weight)
-    stages = [stage for group in plan.groups for stage in group.stages]
-    calls = Counter(piece.entry for stage in stages for piece in pieces_of(stage, plan.context))
-    for group in plan.groups:
-        if group.index in functions:
-            found = reached(sections, [functions[group.index]])
-            shared = frozenset(function for part in found if (function := function_of(part)) is not None)
-            pieces = [piece for stage in group.stages for piece in pieces_of(stage, plan.context)]
-            pieces = [replace(piece, counts={**piece.counts, ALONE: calls[piece.entry] == 1}) for piece in pieces]
-            pieces += parts(loop_parts(plan, group))
-            yield Sample(tuple(pieces), own_bytes(sections, found), shared, weight)
+    groups = list(every_group(plan))
+    stages = [(stage, each.context) for each, group in groups for stage in group.stages]
+    calls = Counter(piece.entry for stage, context in stages for piece in pieces_of(stage, context))
+    for function, (each, group) in zip(functions, groups, strict=True):
+        # what runs a graph calls its groups, which are samples of their own
+        found = reached(sections, [function], named - {function}) if function else set[str]()
+        shared = frozenset(name for part in found if (name := function_of(part)) is not None)
+        pieces = [piece for stage in group.stages for piece in pieces_of(stage, each.context)]
+        pieces = [replace(piece, counts={**piece.counts, ALONE: calls[piece.entry] == 1}) for piece in pieces]
+        pieces += parts(loop_parts(each, group))
+        yield Sample(tuple(pieces), own_bytes(sections, found), shared, weight)
+
+
+def functions_of(plan: Plan, sections: Iterable[str]) -> list[str | None]:
+    """Of each of `every_group` the section of its function; None where the compiler has left it out, for it does
+    nothing."""
+    name, there = plan.options.name, {match[0]: each for each in sections if (match := GROUP.match(each))}
+    prefixes = [name, *(f"{name}_subgraph_{number}" for number in plan.subplans)]
+    plans = [plan, *plan.subplans.values()]
+    return [
+        there.get(f".text.{prefix}_group_{group.index}")
+        for prefix, each in zip(prefixes, plans, strict=True)
+        for group in each.groups
+    ]
 
 
 def parts(found: Mapping[str, Counts]) -> Iterator[Piece]:

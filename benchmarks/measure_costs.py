@@ -110,6 +110,9 @@ def main() -> int:
     parser.add_argument(
         "--networks", type=int, default=0, metavar="N", help="and on stages of N networks a dtype, which count twice"
     )
+    parser.add_argument(
+        "--singles", type=int, default=0, metavar="N", help="and on N modules that call each kernel once, for `alone`"
+    )
     parser.add_argument("--loop", action="store_true", help="with --update: the factors of the row loop, too")
     parser.add_argument("--cmsis-nn", metavar="PATH", help="as of `tinyfuse verify`; without one, ours alone")
     parser.add_argument("--output", type=Path, default=HERE.parent / "targets", metavar="DIR")
@@ -121,6 +124,7 @@ def main() -> int:
         jobs = [drawn_job(target, tree, *job, args.fewer) for job in kernels_to_measure(args.kinds, args.kernels)]
         jobs = [job for job in jobs if not job.entries <= known]
         done, samples = list[Job](), list(network_samples(target, args.networks))
+        samples += single_samples(target, jobs, args.singles)
         for part, found, compiler in measure_all(target, tree, jobs):
             done, samples, head = done + part, samples + found, about(tree, compiler)
             if args.update:  # each part at once: what was measured is kept where the rest isn't
@@ -269,6 +273,22 @@ def network_samples(target: Target, count: int) -> Iterator[Sample]:
             for each in found:
                 if each.kernel.name not in joined:
                     yield replace(each, weight=NETWORK_WEIGHT, alone=each.kernel.name in once)
+
+
+def single_samples(target: Target, jobs: list[Job], count: int) -> Iterator[Sample]:
+    """Samples of so many modules with an operator of each job, of those kernels that one calls once."""
+    ours = [job for job in jobs if job.ops and not job.alone]
+    for number in range(count):
+        ops = [job.ops[number * len(job.ops) // count] for job in ours]
+        plan = _side_by_side([[op] for op in ops], Context(target, kernels="tinyfuse"))
+        profile, _ = counted(plan, None)
+        once = called_once(plan)
+        for stage in (stage for group in plan.groups for stage in group.stages if stage.kernel.name in once):
+            yield from (
+                replace(each, weight=NETWORK_WEIGHT, alone=True)
+                for each in _samples(plan, profile, stage.op.kind)
+                if each.kernel.name == stage.kernel.name
+            )
 
 
 def measure_together(target: Target, tree: cmsis_nn.Tree | None, jobs: list[Job]) -> tuple[list[Sample], str]:

@@ -25,6 +25,7 @@ from tinyfuse.schedule.build import Builder
 from tinyfuse.schedule.by_rule import by_rule
 from tinyfuse.schedule.choose_count import of_fewer_cycles
 from tinyfuse.schedule.choose_step import Planner, of_the_best_step
+from tinyfuse.schedule.fewer_kernels import with_fewer_kernels
 from tinyfuse.schedule.idle_slides import without_idle_slides
 from tinyfuse.schedule.programs import Programs, with_programs
 from tinyfuse.schedule.progress import Progress, silent
@@ -157,7 +158,7 @@ class Compilation:
             plan, reordering = self._fastest_within(options.max_ram, builder)
         if options.optimize == "ram":
             plan = recomputing(plan, builder, self._progress)
-        for strategy in (roomier, without_idle_slides, quicker):
+        for strategy in (roomier, without_idle_slides, quicker, with_fewer_kernels):
             plan = strategy(plan, builder)
         return replace(plan, options=options, reordering=reordering)
 

@@ -118,7 +118,7 @@ def _modules(target: str) -> list[bytes]:
         plan(padded(), target, kernels="tinyfuse", slide=1, optimize="speed"),
         plan(_averaged_int16(), target, kernels="tinyfuse", slide=2, feed_rows=True, optimize="speed"),
         *(plan(_tabled(to_int16), target, kernels="tinyfuse") for to_int16 in (False, True)),
-        *(plan(data, target, kernels="tinyfuse") for data in _layers_of_uint8()),
+        *(plan(data, target, **apart) for data in _layers_of_uint8()),
         plan(sliced(), target, kernels="tinyfuse"),
         *(plan(data, target, kernels="tinyfuse") for data in _computed_operands()),
         *(plan(data, target, kernels="tinyfuse") for data in _computed_layers()),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from executors import plan_of
@@ -10,11 +11,15 @@ from random_graphs import Sketch
 from sized_networks import sized_network
 from test_rewrites import graph_of
 
+import tinyfuse.compiler
 from tinyfuse.cost.code import code_table, estimated_code_bytes, plan_code
+from tinyfuse.cost.predict import predicted_total
 from tinyfuse.errors import ToolMissing
 from tinyfuse.kernels.base import Context, Kernel
 from tinyfuse.kernels.registry import KERNELS
+from tinyfuse.plan import Plan
 from tinyfuse.schedule.select import whole_kernel
+from tinyfuse.schedule.within_flash import fits_flash
 from tinyfuse.targets import all_targets, load_target
 
 TABLES = sorted({target.cost_table for target in all_targets().values() if target.cost_table})
@@ -82,3 +87,39 @@ def test_a_layer_of_short_rows_has_code_of_its_own() -> None:
     own, common = graph_of(s.build([image, deep], [s.conv(image, 8, (3, 3)), s.conv(deep, 8, (3, 3))])).ops
     paths = [whole_kernel(op, M4)[0].code_path(op, True, M4) for op in (own, common)]
     assert paths[0].endswith(" of its own") and not paths[1].endswith(" of its own")
+
+
+def of_two_sorts() -> bytes:
+    """Fully connected layers, of which some are so small that a kernel for them alone isn't worth it."""
+    s = Sketch(1)
+    x = y = s.value((1, 1024))
+    for channels in (32, 10, 4):
+        y = s.fully_connected(y, channels)
+    return s.build([x], [y])
+
+
+def kernels_of(plan: Plan) -> set[str]:
+    return {stage.kernel.name for group in plan.groups for stage in group.stages}
+
+
+def test_few_instructions_are_worth_no_kernel_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`balanced` has a price of a byte of flash, which code has too; `speed` has none."""
+    data = of_two_sorts()
+    spared, fast = (plan_of(data, "cortex-m4", kernels="tinyfuse", optimize=o) for o in ("balanced", "speed"))
+    monkeypatch.setattr(tinyfuse.compiler, "with_fewer_kernels", lambda plan, builder: plan)
+    plain, still_fast = (plan_of(data, "cortex-m4", kernels="tinyfuse", optimize=o) for o in ("balanced", "speed"))
+    assert "tinyfuse_dense_wide_s8" in kernels_of(plain) - kernels_of(spared)
+    assert estimated_code_bytes(spared) + spared.weight_bytes < estimated_code_bytes(plain) + plain.weight_bytes - 100
+    assert spared.arena_bytes <= plain.arena_bytes
+    assert predicted_total(spared) <= 1.01 * predicted_total(plain)
+    assert kernels_of(fast) == kernels_of(still_fast)
+
+
+def test_a_limit_of_flash_counts_code() -> None:
+    """Where weights and code are too many, kernels go that are worth more than their price."""
+    data = sized_network(3, "int8")
+    usual = plan_of(data, "cortex-m4", kernels="tinyfuse")
+    limit = usual.weight_bytes + estimated_code_bytes(usual)
+    small = plan_of(data, "cortex-m4", kernels="tinyfuse", max_flash=limit)
+    assert not fits_flash(replace(usual, options=small.options)) and fits_flash(small)
+    assert small.arena_bytes <= usual.arena_bytes and predicted_total(small) > predicted_total(usual)

@@ -159,23 +159,35 @@ def make_stages(ops: Sequence[Op], context: Context, memo: StageMemo | None = No
     """The stages of a group of these operators, each with its kernel. `memo` keeps stages between calls
     (packing weights takes time)."""
     made = {} if memo is None else memo.setdefault(context, {})
-    if len(ops) == 1 and not ops[0].reads_ring:
-        if (ops[0], None) not in made:
-            made[ops[0], None] = _stage(ops[0], *whole_kernel(ops[0], context), context)
-        return (made[ops[0], None],)
     stages: list[Stage] = []
+    for op, rings in zip(ops, rings_read(ops), strict=True):
+        if (op, rings) not in made:
+            made[op, rings] = stage_of(op, rings, context)
+        stages.append(made[op, rings])
+    return tuple(stages)
+
+
+def rings_read(ops: Sequence[Op]) -> list[bool | None]:
+    """Of each operator of a group, whether an input is a ring of rows; None where it stands alone."""
+    if len(ops) == 1 and not ops[0].reads_ring:
+        return [None]
+    found: list[bool | None] = []
     inside: set[Tensor] = set()
     for op in ops:
         # what comes from outside the group is whole, unless it is a state
-        rings = not inside.isdisjoint(op.activations) or op.reads_ring
+        found.append(not inside.isdisjoint(op.activations) or op.reads_ring)
         inside.update(op.outputs)
-        if (op, rings) not in made:
-            kernel = row_kernel(op, context, rings)
-            if kernel is None:
-                raise InternalFault("the lowering of groups", f"{op} does not stream; the partition should know")
-            made[op, rings] = _stage(op, kernel, True, context)
-        stages.append(made[op, rings])
-    return tuple(stages)
+    return found
+
+
+def stage_of(op: Op, rings: bool | None, context: Context) -> Stage:
+    """The stage of an operator, which reads rings or stands alone as `rings_read` has it."""
+    if rings is None:
+        return _stage(op, *whole_kernel(op, context), context)
+    kernel = row_kernel(op, context, rings)
+    if kernel is None:
+        raise InternalFault("the lowering of groups", f"{op} does not stream; the partition should know")
+    return _stage(op, kernel, True, context)
 
 
 def stream_of(

@@ -69,6 +69,14 @@ def _price(op: Op, kernel: Kernel, context: Context) -> float:
 @lru_cache(maxsize=8192)
 def whole_kernel(op: Op, context: Context) -> tuple[Kernel, bool]:
     """The kernel for an operator that stands alone, and whether it runs in a loop over rows."""
+    usable = _usable_alone(op, context)
+    if not usable:
+        raise InternalFault("the choice of kernels", f"no kernel for {op}; a rule should have refused it")
+    return _best(op, usable, context)
+
+
+def _usable_alone(op: Op, context: Context) -> list[tuple[Kernel, bool]]:
+    """Kernels for an operator that stands alone, each with whether it runs in a loop over rows."""
     family = FAMILIES[op.kind]
     streamable = all(
         family.row_window(op, i) is not None
@@ -78,9 +86,7 @@ def whole_kernel(op: Op, context: Context) -> tuple[Kernel, bool]:
     usable = [(k, not k.whole) for k in candidates(op, context) if k.whole or (k.by_row and streamable)]
     if context.step and context.kernels != "cmsis-nn":
         usable = [(k, True) for k, _ in usable if k.by_row and streamable] or usable
-    if not usable:
-        raise InternalFault("the choice of kernels", f"no kernel for {op}; a rule should have refused it")
-    return _best(op, usable, context)
+    return usable
 
 
 @lru_cache(maxsize=8192)
@@ -94,6 +100,15 @@ def row_kernel(op: Op, context: Context, rings: bool) -> Kernel | None:
         if k.by_row and (k.takes_rings(op) or (k.in_order and in_order) or not rings)
     ]
     return _best(op, usable, context)[0] if usable else None
+
+
+def kernel_for(op: Op, context: Context, rings: bool | None) -> tuple[Kernel, bool] | None:
+    """The kernel that computes `op` alone (`rings`: None), or rows of it inside a group, and whether it does so by
+    rows; None where there is none."""
+    if rings is None:
+        return whole_kernel(op, context) if _usable_alone(op, context) else None
+    kernel = row_kernel(op, context, rings)
+    return None if kernel is None else (kernel, True)
 
 
 def loses_cmsis_nn(op: Op, context: Context, rings: bool) -> bool:

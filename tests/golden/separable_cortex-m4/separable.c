@@ -10,8 +10,8 @@
 #include "tinyfuse_common.h"
 #include "tinyfuse_conv_packed.h"
 #include "tinyfuse_depthwise_3x3.h"
-#include "tinyfuse_fully_connected_packed.h"
-#include "tinyfuse_merged.h"
+#include "tinyfuse_elementwise.h"
+#include "tinyfuse_fully_connected.h"
 #include "tinyfuse_pointwise.h"
 #include "tinyfuse_reduce.h"
 #include "tinyfuse_rows.h"
@@ -39,7 +39,7 @@
  * op 1 CONV_2D 'v4': int8[1,8,6,2] -> int8[1,8,6,4]
  *     tinyfuse_conv_packed_row_s8, by rows, 3456 MACs
  * op 2 MUL 'v8': int8[1,8,6,4] -> int8[1,8,6,4]
- *     tinyfuse_merged_s8, by rows, 0 MACs
+ *     tinyfuse_mul_broadcast_s8, by rows, 0 MACs
  * op 4 DEPTHWISE_CONV_2D 'v9': int8[1,8,6,4] -> int8[1,4,3,4]
  *     tinyfuse_depthwise_3x3_row_s8, by rows, 432 MACs
  * buffers alive: 740 bytes, scratch of them: 348
@@ -87,7 +87,7 @@ static void separable_group_0(uint8_t *arena)
             continue;
         }
         if (y1 < 8 && (y2 < 4 && y1 < tinyfuse_rows_within(y2 * 2 + 3, 8)) && y0 >= y1 + 1) {
-            static const tinyfuse_binary p0 = {
+            static const tinyfuse_binary p = {
                 .a_zero_point = -128,
                 .a_multiplier = 0,
                 .a_right = 0,
@@ -100,17 +100,12 @@ static void separable_group_0(uint8_t *arena)
                 .act_min = -128,
                 .act_max = 127,
             };
-            const int8_t *const source0 = t3;
-            const int8_t *const source1 = separable_g0s1_operand1;
-            for (int32_t pixel = 0; pixel < 6; ++pixel) {
-                const int32_t start = pixel * 4;
-                for (int32_t i = 0; i < 4; ++i) {
-                    const int32_t a0 = source0[start + i];
-                    const int32_t a1 = source1[i];
-                    const int32_t r0 = tinyfuse_merged_mul(&p0, a0, a1); /* op 2 MUL */
-                    tinyfuse_merged_store_s8(t8 + (y1 % 3) * 24 + start + i, r0);
-                }
-            }
+            static const tinyfuse_broadcast nest = {
+                .dim = {1, 1, 6, 4},
+                .a_stride = {0, 0, 4, 1},
+                .b_stride = {0, 0, 0, 1},
+            };
+            tinyfuse_mul_broadcast_s8(&p, &nest, t3, separable_g0s1_operand1, t8 + (y1 % 3) * 24);
             ++y1;
             continue;
         }
@@ -211,7 +206,7 @@ static void separable_group_2(uint8_t *arena)
 SEPARABLE_CODE_ATTR
 static void separable_group_3(uint8_t *arena)
 {
-    int8_t *const t19 = (int8_t *)(void *)(arena + 16u); /* 'v16' int8[1,5] */
+    int8_t *const t19 = (int8_t *)(void *)(arena + 0u); /* 'v16' int8[1,5] */
     const int8_t *const t16 = (const int8_t *)(void *)(arena + 60u); /* 'v14' int8[1,4,3,5] */
     static const tinyfuse_reduction p = {
         .kept = {1, 5},
@@ -230,25 +225,25 @@ static void separable_group_3(uint8_t *arena)
 
 /* Group 4 of 6
  * op 9 FULLY_CONNECTED 'v18': int8[1,5] -> int8[1,3]
- *     tinyfuse_dense_wide_s8, whole, 15 MACs
- * buffers alive: 24 bytes, scratch of them: 16
+ *     tinyfuse_fully_connected_s8, whole, 15 MACs
+ * buffers alive: 8 bytes, scratch of them: 0
  */
 SEPARABLE_CODE_ATTR
 static void separable_group_4(uint8_t *arena)
 {
-    int8_t *const t21 = (int8_t *)(void *)(arena + 16u); /* 'v18' int8[1,3] */
-    const int8_t *const t19 = (const int8_t *)(void *)(arena + 16u); /* 'v16' int8[1,5] */
-    uint8_t *const scratch4 = arena + 0u; /* 16 bytes */
-    static const tinyfuse_dense p = {
+    int8_t *const t21 = (int8_t *)(void *)(arena + 8u); /* 'v18' int8[1,3] */
+    const int8_t *const t19 = (const int8_t *)(void *)(arena + 0u); /* 'v16' int8[1,5] */
+    static const tinyfuse_fully_connected p = {
         .batches = 1,
         .in_c = 5,
         .out_c = 3,
-        .scale_step = 0,
+        .in_zero_point = -126,
+        .weights_zero_point = 0,
         .out_zero_point = -100,
         .act_min = -128,
         .act_max = 127,
     };
-    tinyfuse_dense_wide_s8(&p, t19, t21, separable_g4s0_weights, separable_g4s0_biases, separable_g4s0_scales, TINYFUSE_LANES, scratch4);
+    tinyfuse_fully_connected_s8(&p, t19, t21, separable_g4s0_weights, separable_g4s0_channels);
 }
 
 /* Group 5 of 6
@@ -260,7 +255,7 @@ SEPARABLE_CODE_ATTR
 static void separable_group_5(uint8_t *arena)
 {
     int8_t *const t24 = (int8_t *)(void *)(arena + 0u); /* 'v20' int8[1,3] */
-    const int8_t *const t21 = (const int8_t *)(void *)(arena + 16u); /* 'v18' int8[1,3] */
+    const int8_t *const t21 = (const int8_t *)(void *)(arena + 8u); /* 'v18' int8[1,3] */
     static const tinyfuse_softmax p = {
         .rows = 1,
         .depth = 3,

@@ -78,21 +78,16 @@ const tinyfuse_step_line separable_g2s0_channels[5] = {
     {-4340940, 202698039},
 };
 
-/* weights of op 9 FULLY_CONNECTED 'v18': 32 bytes */
+/* weights of op 9 FULLY_CONNECTED 'v18': 15 bytes */
 SEPARABLE_WEIGHTS_ATTR SEPARABLE_ALIGNED(4)
-const int8_t separable_g4s0_weights[32] = {
-    37, -126, 72, 10, 61, -33, -73, -100, -46, 14, -33, -8, 0, 0, 0, 0,
-    0, 56, 0, 0, 0, 22, 0, 0, 0, -14, 0, 0, 0, 0, 0, 0,
+const int8_t separable_g4s0_weights[15] = {
+    126, 37, -10, 72, -56, 33, 61, 99, -73, -22, -15, -46, 7, -33, 14,
 };
 
-/* biases of op 9 FULLY_CONNECTED 'v18': 16 bytes */
+/* channels of op 9 FULLY_CONNECTED 'v18': 36 bytes */
 SEPARABLE_WEIGHTS_ATTR SEPARABLE_ALIGNED(4)
-const int32_t separable_g4s0_biases[4] = {
-    6474605, 7269620, -2225743, 0,
-};
-
-/* scales of op 9 FULLY_CONNECTED 'v18': 8 bytes */
-SEPARABLE_WEIGHTS_ATTR SEPARABLE_ALIGNED(4)
-const tinyfuse_dense_scale separable_g4s0_scales[1] = {
-    {1988336428, 4},
+const tinyfuse_requant separable_g4s0_channels[3] = {
+    {-3514, 1988336428, -5},
+    {2067, 1988336428, -5},
+    {-337, 1988336428, -5},
 };

@@ -6,8 +6,8 @@
 #include "tinyfuse_common.h"
 #include "tinyfuse_conv_packed.h"
 #include "tinyfuse_depthwise_3x3.h"
-#include "tinyfuse_fully_connected_packed.h"
-#include "tinyfuse_merged.h"
+#include "tinyfuse_elementwise.h"
+#include "tinyfuse_fully_connected.h"
 #include "tinyfuse_pointwise.h"
 #include "tinyfuse_reduce.h"
 #include "tinyfuse_rows.h"
@@ -26,9 +26,8 @@ extern const int8_t separable_g1s0_weights[20]; /* weights of op 5 CONV_2D 'v13'
 extern const tinyfuse_step_line separable_g1s0_channels[5]; /* channels of op 5 CONV_2D 'v13' */
 extern const int8_t separable_g2s0_weights[40]; /* weights of op 7 CONV_2D 'v14' */
 extern const tinyfuse_step_line separable_g2s0_channels[5]; /* channels of op 7 CONV_2D 'v14' */
-extern const int8_t separable_g4s0_weights[32]; /* weights of op 9 FULLY_CONNECTED 'v18' */
-extern const int32_t separable_g4s0_biases[4]; /* biases of op 9 FULLY_CONNECTED 'v18' */
-extern const tinyfuse_dense_scale separable_g4s0_scales[1]; /* scales of op 9 FULLY_CONNECTED 'v18' */
+extern const int8_t separable_g4s0_weights[15]; /* weights of op 9 FULLY_CONNECTED 'v18' */
+extern const tinyfuse_requant separable_g4s0_channels[3]; /* channels of op 9 FULLY_CONNECTED 'v18' */
 
 #ifdef __cplusplus
 }
