@@ -14,7 +14,7 @@ def packed_counts(op: Op, by_row: bool) -> Counts:
     """Of a convolution by im2col of two or three pixels."""
     found = layer_counts(op, by_row)
     of_words = op.input.shape[3] % 4 == 0
-    windows = {"gathered_words": 0, **_windows_of_words(op)} if of_words else _gathered(op, found)
+    windows = {**dict.fromkeys(_GATHERED, 0.0), **_windows_of_words(op)} if of_words else _gathered(op, found)
     return {**{name: found[name] for name in _PACKED}, **_blocks(op, by_row), **windows}
 
 
@@ -91,17 +91,18 @@ def _windows_of_words(op: Op) -> Counts:
     }
 
 
+_GATHERED = ("gathered_words", "copied_rows", "copied_terms")
+
+
 def _gathered(op: Op, found: Counts) -> Counts:
     """Of windows that are gathered because some of them is padding: all words, and the rows and terms that are copied
     into them, those inside of the input."""
     g, gathered = geometry(op), found["gathered_windows"]
     plain_rows = (found["pixels"] - gathered) * g.kernel_h
     rows = inside(g.out_h, g.in_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top) * g.out_w
-    return {
-        "gathered_words": gathered * round_up(op.operand(1).elements // g.out_c, 4),
-        "copied_rows": rows - plain_rows,
-        "copied_terms": gathered * g.kernel_h * g.kernel_w * g.in_c - found["border_terms"],
-    }
+    words = gathered * round_up(op.operand(1).elements // g.out_c, 4)
+    copied = gathered * g.kernel_h * g.kernel_w * g.in_c - found["border_terms"]
+    return dict(zip(_GATHERED, (words, rows - plain_rows, copied), strict=True))
 
 
 #: of `layer_counts`, what im2col and blocks of pixels have: where few operators are measured, others would stand for it

@@ -8,10 +8,11 @@ once there is a plan, kernel by kernel, and groups stay as they are.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
-from tinyfuse.cost.code import code_table, estimated_code_bytes
+from tinyfuse.cost.code import code_table, estimated_code_bytes, plan_code
 from tinyfuse.cost.predict import (
     called_once,
     kernel_instructions,
@@ -88,8 +89,16 @@ def _worth(plan: Plan, name: str, price: float, most: float) -> float:
         return tuple(stage_of(s.op, rings, context) if s.kernel.name == name else s for s, rings in each)
 
     other_plan = replace(plan, groups=tuple(replace(group, stages=with_others(group.stages)) for group in plan.groups))
+    callers, then = _callers(plan), _callers(other_plan)
+    if any(count == 1 and then[function] > 1 for function, count in callers.items()):
+        return 0.0  # nor one of a function for its first caller
     saved = _flash_bytes(plan) - _flash_bytes(other_plan)
     return price * saved - added if saved >= _SURELY else 0.0
+
+
+def _callers(plan: Plan) -> Counter[str]:
+    """How many operators call each C function that kernels share."""
+    return Counter(name for group in plan_code(plan).stages for stage in group for name in stage.shared)
 
 
 def _flash_bytes(plan: Plan) -> int:
