@@ -26,6 +26,12 @@ typedef char tinyfuse_check_arithmetic_shift[((-1 >> 1) == -1) ? 1 : -1];
 #else
 #define TINYFUSE_SHARED TINYFUSE_CODE_ATTR static
 #endif
+/* A group of a model is inlined where it is called, but where its loops would have to share registers there. */
+#if defined(__GNUC__)
+#define TINYFUSE_APART __attribute__((noinline))
+#else
+#define TINYFUSE_APART
+#endif
 #if defined(TINYFUSE_INLINE)
 #elif defined(__GNUC__) && defined(__OPTIMIZE__) && UINTPTR_MAX <= 0xFFFFFFFFu
 #define TINYFUSE_INLINE static inline __attribute__((always_inline))

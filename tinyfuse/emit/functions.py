@@ -28,7 +28,7 @@ from tinyfuse.plan.rows import height
 class GroupFunction:
     """What the template prints of a group: `comment` lines, `body` lines (indented by four), `copies` of weights, lines
     that stand before its call. `cursor_rows`: how many numbers it keeps from one step to the next, 0 for a group that
-    is a single step."""
+    is a single step; `apart`: it is never inlined."""
 
     index: int
     comment: tuple[str, ...]
@@ -38,6 +38,7 @@ class GroupFunction:
     parameters: str
     cursor_rows: int = 0
     copies: tuple[str, ...] = ()
+    apart: bool = False
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,7 @@ class _Writer(Printer):
             self.group.index, tuple(self._comment()), tuple(self.lines), self.returns_status,
             self.group.uses_state, ", ".join(parameters), len(self.cursor),
             copies(self.plan, self.group.index, self.constants),
+            any(stage.kernel.spills for stage in self.group.stages),
         )  # fmt: skip
 
     # --- the comment ------------------------------------------------------------------------

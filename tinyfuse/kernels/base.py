@@ -331,6 +331,8 @@ class Kernel(ABC):
     nibbles    its constants have weights of int4 two to a byte
     weights    the --weights that its constants are in
     columns    by rows, a call may compute some columns of a row (its `division`), so many of them together; 0: all
+    spills     its loops are C with more values than registers: a group with it is a function that isn't inlined, for
+               among others a compiler keeps some of the values in memory
     undivided  calls are whole: none computes a part of a row, though those of the kernel that it is a form of may
     form_of    the kernel that does the same work in another form, so that predictions of both err alike; None: itself
     costs_as   the kernel whose costs are its own too, for its counts: it does the same work; None for its own entry
@@ -353,6 +355,7 @@ class Kernel(ABC):
     nibbles: bool = False
     weights: str = "packed"
     columns: int = 0
+    spills: bool = False
     undivided: bool = False
     form_of: str | None = None
     costs_as: str | None = None

@@ -33,6 +33,7 @@ class DepthwiseRow(Kernel):
     """
 
     name = "tinyfuse_depthwise_row_s8"
+    spills = True
     headers = ("tinyfuse_depthwise.h",)
     by_row, whole, rings = True, False, True
     columns = 1

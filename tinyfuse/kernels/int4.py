@@ -65,6 +65,7 @@ class Int4ConvRow(PackedConvRow):
     """
 
     name = "tinyfuse_conv_row_s4"
+    spills = True
     headers = ("tinyfuse_conv_s4.h",)
     nibbles = True
     least_pixels = 2

@@ -42,6 +42,7 @@ class ConvRowF32(_Layer):
     """Any convolution."""
 
     name = "tinyfuse_conv_row_f32"
+    spills = True
     headers = ("tinyfuse_conv_f32.h",)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
@@ -52,6 +53,7 @@ class DepthwiseRowF32(_Layer):
     """Any depthwise convolution."""
 
     name = "tinyfuse_depthwise_row_f32"
+    spills = True
     headers = ("tinyfuse_conv_f32.h",)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
@@ -118,6 +120,7 @@ class TransposeConvRowF32(_Layer):
     """Any transposed convolution."""
 
     name = "tinyfuse_transpose_conv_row_f32"
+    spills = True
     headers = ("tinyfuse_transpose_conv_f32.h",)
 
     def counts(self, op: Op, by_row: bool) -> Counts:

@@ -58,6 +58,7 @@ class ConvRowS16(_Layer):
     """Any convolution."""
 
     name = "tinyfuse_conv_row_s16"
+    spills = True
     headers = ("tinyfuse_conv_s16.h",)
 
     def counts(self, op: Op, by_row: bool) -> Counts:

@@ -36,6 +36,7 @@ class ConvRowW16(_Layer):
     """Any convolution, depthwise ones as those of groups, in portable C."""
 
     name = "tinyfuse_conv_row_w16"
+    spills = True
     headers = ("tinyfuse_conv_w16.h",)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
@@ -118,6 +119,7 @@ class DepthwiseRowW16(_Layer):
     """Depthwise convolution with depth multiplier 1."""
 
     name = "tinyfuse_depthwise_row_w16"
+    spills = True
     headers = ("tinyfuse_depthwise_w16.h",)
 
     def accepts(self, op: Op, context: Context) -> bool:

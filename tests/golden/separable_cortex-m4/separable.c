@@ -10,8 +10,8 @@
 #include "tinyfuse_common.h"
 #include "tinyfuse_conv_packed.h"
 #include "tinyfuse_depthwise_3x3.h"
-#include "tinyfuse_elementwise.h"
 #include "tinyfuse_fully_connected.h"
+#include "tinyfuse_merged.h"
 #include "tinyfuse_pointwise.h"
 #include "tinyfuse_reduce.h"
 #include "tinyfuse_rows.h"
@@ -39,7 +39,7 @@
  * op 1 CONV_2D 'v4': int8[1,8,6,2] -> int8[1,8,6,4]
  *     tinyfuse_conv_packed_row_s8, by rows, 3456 MACs
  * op 2 MUL 'v8': int8[1,8,6,4] -> int8[1,8,6,4]
- *     tinyfuse_mul_broadcast_s8, by rows, 0 MACs
+ *     tinyfuse_merged_s8, by rows, 0 MACs
  * op 4 DEPTHWISE_CONV_2D 'v9': int8[1,8,6,4] -> int8[1,4,3,4]
  *     tinyfuse_depthwise_3x3_row_s8, by rows, 432 MACs
  * buffers alive: 740 bytes, scratch of them: 348
@@ -87,7 +87,7 @@ static void separable_group_0(uint8_t *arena)
             continue;
         }
         if (y1 < 8 && (y2 < 4 && y1 < tinyfuse_rows_within(y2 * 2 + 3, 8)) && y0 >= y1 + 1) {
-            static const tinyfuse_binary p = {
+            static const tinyfuse_binary p0 = {
                 .a_zero_point = -128,
                 .a_multiplier = 0,
                 .a_right = 0,
@@ -100,12 +100,17 @@ static void separable_group_0(uint8_t *arena)
                 .act_min = -128,
                 .act_max = 127,
             };
-            static const tinyfuse_broadcast nest = {
-                .dim = {1, 1, 6, 4},
-                .a_stride = {0, 0, 4, 1},
-                .b_stride = {0, 0, 0, 1},
-            };
-            tinyfuse_mul_broadcast_s8(&p, &nest, t3, separable_g0s1_operand1, t8 + (y1 % 3) * 24);
+            const int8_t *const source0 = t3;
+            const int8_t *const source1 = separable_g0s1_operand1;
+            for (int32_t pixel = 0; pixel < 6; ++pixel) {
+                const int32_t start = pixel * 4;
+                for (int32_t i = 0; i < 4; ++i) {
+                    const int32_t a0 = source0[start + i];
+                    const int32_t a1 = source1[i];
+                    const int32_t r0 = tinyfuse_merged_mul(&p0, a0, a1); /* op 2 MUL */
+                    tinyfuse_merged_store_s8(t8 + (y1 % 3) * 24 + start + i, r0);
+                }
+            }
             ++y1;
             continue;
         }
