@@ -30,7 +30,8 @@ from tinyfuse.errors import UsageError
 from tinyfuse.plan import Plan
 from tinyfuse.profile.profile_json import Measured, profile_json, with_board
 from tinyfuse.profile.text import profile_text
-from tinyfuse.report.report_json import JsonObject, plan_envelope
+from tinyfuse.report.answer import JsonObject
+from tinyfuse.report.report_json import plan_envelope
 from tinyfuse.targets import load_target
 from tinyfuse.verify.emulation import Firmware, Outcome
 

@@ -102,6 +102,13 @@ def test_the_program_runs_as_a_module() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, f"tinyfuse {tinyfuse.__version__}\n", "")
 
 
+def test_a_command_imports_no_more_than_it_needs() -> None:
+    """So that the version, a shell's completion and a wrong option are there at once."""
+    code = "import sys; from tinyfuse.cli.main import main; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"numpy", "jinja2", "tinyfuse.compiler", "tinyfuse.kernels.registry"} & set(done.stdout.split())
+
+
 def test_the_installed_command_is_the_same_entry_point() -> None:
     assert 'tinyfuse = "tinyfuse.cli.main:main"' in (ROOT / "pyproject.toml").read_text()
 

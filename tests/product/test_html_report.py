@@ -31,7 +31,8 @@ from tinyfuse.html_report.page import embedded, html_page
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.report.pareto import pareto_json
-from tinyfuse.report.report_json import JsonObject, plan_envelope, report_json
+from tinyfuse.report.answer import JsonObject
+from tinyfuse.report.report_json import plan_envelope, report_json
 from tinyfuse.targets import load_target
 
 #: names that would end a script, be markup, or turn the text round them

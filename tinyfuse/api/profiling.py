@@ -17,7 +17,8 @@ from tinyfuse.profile.image import arena_columns, read_image
 from tinyfuse.profile.measure import measure
 from tinyfuse.profile.plugin import build_plugin, run_counted
 from tinyfuse.profile.profile_json import Measured, profile_json
-from tinyfuse.report.report_json import JsonObject, plan_envelope
+from tinyfuse.report.answer import JsonObject
+from tinyfuse.report.report_json import plan_envelope
 from tinyfuse.schedule.progress import Progress
 from tinyfuse.targets import Target
 from tinyfuse.toolchain.cmsis_nn import Tree

@@ -14,7 +14,8 @@ from tinyfuse.emit.forms import PLAIN, Delivery, archives
 from tinyfuse.emit.manifest import MANIFEST, manifest_text
 from tinyfuse.errors import DoesNotFit, ToolMissing
 from tinyfuse.plan import Plan
-from tinyfuse.report.report_json import JsonObject, plan_envelope, report_json
+from tinyfuse.report.answer import JsonObject
+from tinyfuse.report.report_json import plan_envelope, report_json
 from tinyfuse.report.text import report_text
 from tinyfuse.schedule.select import compressible
 from tinyfuse.toolchain import cmsis_nn

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tinyfuse.profile.text import bar_of, figure
-from tinyfuse.report.report_json import JsonObject
+from tinyfuse.report.answer import JsonObject
 
 #: from this width on, the kernels are shown too, and the most cycles and those of a MAC
 _WIDE = 110

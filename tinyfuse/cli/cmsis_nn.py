@@ -8,7 +8,7 @@ from tinyfuse.cli.flags import json_flag
 from tinyfuse.cli.planning import cmsis_nn_functions
 from tinyfuse.cli.terminal import Answer, progress, show, versioned
 from tinyfuse.errors import ToolMissing
-from tinyfuse.report.report_json import JsonObject
+from tinyfuse.report.answer import JsonObject
 from tinyfuse.toolchain.cmsis_nn import HOW_TO_GET, Tree, find_cmsis_nn
 from tinyfuse.toolchain.cmsis_nn.install import install as install_pack
 

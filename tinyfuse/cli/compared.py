@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from tinyfuse.api.results import Compared
-from tinyfuse.report.report_json import JsonObject
+from tinyfuse.report.answer import JsonObject
 
 
 def compared_json(found: Compared) -> JsonObject:

@@ -7,8 +7,8 @@ import click
 from tinyfuse.cli.files import text_of
 from tinyfuse.cli.flags import json_flag
 from tinyfuse.cli.terminal import Answer, show, versioned
+from tinyfuse.report.answer import JsonObject
 from tinyfuse.report.diff import compared, doubts, markdown_lines, parse_limits, read_answer, text_lines
-from tinyfuse.report.report_json import JsonObject
 
 _EXAMPLES = """\b
 Examples:

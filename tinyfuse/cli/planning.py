@@ -17,7 +17,7 @@ from tinyfuse.kernels.registry import kernels_for, kernels_of
 from tinyfuse.ops import FAMILIES
 from tinyfuse.options import CMSIS_NN_VERSIONS
 from tinyfuse.plan import Plan
-from tinyfuse.report.report_json import JsonObject
+from tinyfuse.report.answer import JsonObject
 from tinyfuse.schedule.progress import Progress
 from tinyfuse.targets import load_target
 from tinyfuse.toolchain import cmsis_nn

@@ -18,7 +18,7 @@ from tinyfuse.options import ProfileOptions
 from tinyfuse.profile.picture import profile_svg
 from tinyfuse.profile.profile_json import with_board
 from tinyfuse.profile.text import profile_text
-from tinyfuse.report.report_json import JsonObject
+from tinyfuse.report.answer import JsonObject
 from tinyfuse.schedule.progress import Progress
 from tinyfuse.targets import load_target
 

@@ -20,11 +20,12 @@ from tinyfuse.html_report.data import page_data
 from tinyfuse.html_report.page import html_page
 from tinyfuse.limits import Reached, union
 from tinyfuse.plan import Plan
+from tinyfuse.report.answer import JsonObject
 from tinyfuse.report.costs import costs_json, costs_lines
 from tinyfuse.report.limits import limits_json, reached_limits
 from tinyfuse.report.pareto import pareto_json, pareto_lines
 from tinyfuse.report.passes import passes_json, passes_lines
-from tinyfuse.report.report_json import JsonObject, plan_envelope
+from tinyfuse.report.report_json import plan_envelope
 from tinyfuse.report.rows_svg import rows_svg as rows_picture
 from tinyfuse.report.text import report_text
 from tinyfuse.schedule.progress import Progress

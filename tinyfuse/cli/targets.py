@@ -8,7 +8,8 @@ import click
 
 from tinyfuse.cli.flags import json_flag
 from tinyfuse.cli.terminal import Answer, show, versioned
-from tinyfuse.report.report_json import JsonObject, timing_json
+from tinyfuse.report.answer import JsonObject
+from tinyfuse.report.report_json import timing_json
 from tinyfuse.targets import Target, all_targets
 
 

@@ -14,7 +14,7 @@ import click
 
 from tinyfuse import __version__
 from tinyfuse.errors import CompileError, TinyfuseError
-from tinyfuse.report.report_json import SCHEMA_VERSION, JsonObject
+from tinyfuse.report.answer import SCHEMA_VERSION, JsonObject
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from tinyfuse.cli.planning import make_plan
 from tinyfuse.cli.request import Request, command_line
 from tinyfuse.cli.terminal import Answer, progress, show
 from tinyfuse.options import VerifyOptions
-from tinyfuse.report.report_json import JsonObject, plan_envelope
+from tinyfuse.report.answer import JsonObject
+from tinyfuse.report.report_json import plan_envelope
 from tinyfuse.schedule.progress import Progress
 from tinyfuse.verify.comparison import Mismatch
 

@@ -15,7 +15,8 @@ from tinyfuse.ops.merged import Merged
 from tinyfuse.ops.table import Table
 from tinyfuse.ops.tiled import Tiled
 from tinyfuse.plan import Plan
-from tinyfuse.report.report_json import JsonObject, cycles_json, reordering_json
+from tinyfuse.report.answer import JsonObject
+from tinyfuse.report.report_json import cycles_json, reordering_json
 from tinyfuse.schedule.tiling import macs_again
 
 

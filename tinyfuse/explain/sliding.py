@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from tinyfuse.ir import Op
 from tinyfuse.plan import Plan
-from tinyfuse.report.report_json import JsonObject, op_name
+from tinyfuse.report.answer import JsonObject
+from tinyfuse.report.report_json import op_name
 from tinyfuse.slide import OperatorStep, account
 
 #: what is told of as a loss: a share of a step's multiply-accumulates

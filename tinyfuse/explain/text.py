@@ -6,7 +6,7 @@ import textwrap
 
 from tinyfuse.explain.sliding import sliding_lines
 from tinyfuse.ir.graph import quoted
-from tinyfuse.report.report_json import JsonObject
+from tinyfuse.report.answer import JsonObject
 from tinyfuse.report.text import cycles_words, reordering_lines
 
 _WIDTH = 100

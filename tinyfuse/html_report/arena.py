@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tinyfuse.arena import Buffer
 from tinyfuse.plan import Plan
-from tinyfuse.report.report_json import JsonObject
+from tinyfuse.report.answer import JsonObject
 
 
 def arena_data(plan: Plan) -> JsonObject:

@@ -14,7 +14,8 @@ from tinyfuse.html_report.loops import loops_data
 from tinyfuse.html_report.names import visible
 from tinyfuse.ir import type_text
 from tinyfuse.plan import Group, Plan, Stage
-from tinyfuse.report.report_json import JsonObject, op_name
+from tinyfuse.report.answer import JsonObject
+from tinyfuse.report.report_json import op_name
 
 
 def page_data(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from tinyfuse.ir import Graph, type_text
 from tinyfuse.plan import Plan
+from tinyfuse.report.answer import JsonObject
 from tinyfuse.report.passes import steps
-from tinyfuse.report.report_json import JsonObject, op_name
+from tinyfuse.report.report_json import op_name
 
 #: operators of all steps together; where there are more, the steps between the first and the last are left out
 MOST_OPERATORS = 30_000

@@ -11,7 +11,7 @@ from tinyfuse.ir import Tensor
 from tinyfuse.ops.base import RowWindow
 from tinyfuse.plan import Group, Plan
 from tinyfuse.plan.rows import Stream, height, readers, row_bytes
-from tinyfuse.report.report_json import JsonObject
+from tinyfuse.report.answer import JsonObject
 
 #: events of one group, and of all groups, that a page holds; groups beyond are named, not played
 MOST_EVENTS, MOST_EVENTS_IN_ALL = 20_000, 100_000

@@ -7,7 +7,7 @@ import hashlib
 import json
 
 from tinyfuse.emit.render import render
-from tinyfuse.report.report_json import JsonObject
+from tinyfuse.report.answer import JsonObject
 from tinyfuse.resources import resource_dir
 
 #: the page's script, in the order in which its parts know each other

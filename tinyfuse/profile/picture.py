@@ -6,7 +6,7 @@ from __future__ import annotations
 from html import escape
 
 from tinyfuse.errors import UsageError
-from tinyfuse.report.report_json import JsonObject
+from tinyfuse.report.answer import JsonObject
 
 _WIDTH, _MARGIN, _ROW, _GAP = 960, 16, 30, 2
 _FONT = "ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace"

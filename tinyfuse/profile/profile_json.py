@@ -12,7 +12,8 @@ from tinyfuse.errors import UsageError
 from tinyfuse.plan import Group, Memory, Plan, Stage
 from tinyfuse.profile.image import ARENA, BANKS, COLUMNS, FLASH, OTHER, REGIONS, STATES
 from tinyfuse.profile.measure import Profile, Usage
-from tinyfuse.report.report_json import JsonObject, stage_json, timing_json
+from tinyfuse.report.answer import JsonObject
+from tinyfuse.report.report_json import stage_json, timing_json
 from tinyfuse.verify.emulation.result import Firmware, Outcome
 
 

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tinyfuse.profile.image import REGIONS
-from tinyfuse.report.report_json import JsonObject
+from tinyfuse.report.answer import JsonObject
 
 #: from this width on, the kernels and the instructions of an output are shown too
 _WIDE = 120

@@ -8,7 +8,7 @@ from tinyfuse.cost.predict import called_once, group_stream
 from tinyfuse.cost.table import CostTable, entry_name, instructions_table, loop_features
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.plan import Group, Plan, Stage
-from tinyfuse.report.report_json import JsonObject
+from tinyfuse.report.answer import JsonObject
 
 
 def costs_json(plan: Plan) -> JsonObject | None:

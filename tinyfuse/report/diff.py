@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 
 from tinyfuse.errors import UsageError
-from tinyfuse.report.report_json import SCHEMA_VERSION, JsonObject
+from tinyfuse.report.answer import SCHEMA_VERSION, JsonObject
 
 
 @dataclass(frozen=True)

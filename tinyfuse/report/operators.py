@@ -14,7 +14,7 @@ from tinyfuse.kernels.base import Kernel
 from tinyfuse.kernels.registry import kernels_of
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import OpFamily
-from tinyfuse.report.report_json import JsonObject
+from tinyfuse.report.answer import JsonObject
 
 #: kind -> {where: how many operators, each with its own shapes and quantization, are compared there}
 TESTED_CASES = Path(__file__).with_name("tested_cases.json")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tinyfuse.ir import Graph
 from tinyfuse.ir.text import graph_text, op_text
 from tinyfuse.plan import Group, Plan
-from tinyfuse.report.report_json import JsonObject
+from tinyfuse.report.answer import JsonObject
 from tinyfuse.rewrite import BEFORE_CHECK
 from tinyfuse.schedule.variants import Variants
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from dataclasses import asdict
-from typing import Any, TypeAlias
 
-from tinyfuse import __version__
 from tinyfuse.board_timing import BoardTiming
 from tinyfuse.cost.code import estimated_code_bytes
 from tinyfuse.cost.cycles import predicted_cycles, predicted_ms, timing_of
@@ -17,28 +15,11 @@ from tinyfuse.emit.header import tensor_symbols
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.ops import FAMILIES, graph_macs
 from tinyfuse.plan import Plan, Stage, Storage, constant_key
+from tinyfuse.report.answer import JsonObject, envelope
 from tinyfuse.report.compressed import compressed_json
 from tinyfuse.report.limits import limits_json, reached_limits
 from tinyfuse.report.memory import memory_json
 from tinyfuse.report.window import window_json
-
-SCHEMA_VERSION = 1
-
-#: what is printed as JSON: its keys are in docs/json.md
-JsonObject: TypeAlias = dict[str, Any]
-
-
-def envelope(model: str, sha256: str | None, target: str, options: JsonObject, warnings: list[str]) -> JsonObject:
-    """The keys that every JSON answer about a model begins with."""
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "tinyfuse_version": __version__,
-        "model": model,
-        "model_sha256": sha256,
-        "target": target,
-        "options": options,
-        "warnings": warnings,
-    }
 
 
 def plan_envelope(plan: Plan) -> JsonObject:

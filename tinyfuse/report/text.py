@@ -7,10 +7,10 @@ from tinyfuse.arena import arena_map
 from tinyfuse.board_timing import BY_USER
 from tinyfuse.emit.identifiers import comment
 from tinyfuse.plan import Plan
+from tinyfuse.report.answer import JsonObject
 from tinyfuse.report.compressed import compressed_line, compressed_lines
 from tinyfuse.report.limits import limits_lines
 from tinyfuse.report.memory import layer_lines, memory_lines
-from tinyfuse.report.report_json import JsonObject
 from tinyfuse.report.window import window_lines
 
 #: Group.library -> how the report names it

@@ -10,7 +10,7 @@ from tinyfuse.ops import graph_macs
 from tinyfuse.plan import Plan
 
 if TYPE_CHECKING:  # it shows this file's lines too
-    from tinyfuse.report.report_json import JsonObject
+    from tinyfuse.report.answer import JsonObject
 
 
 def window_json(plan: Plan, whole: Plan | None) -> JsonObject | None:

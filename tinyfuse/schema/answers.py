@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tinyfuse.report.report_json import SCHEMA_VERSION
+from tinyfuse.report.answer import SCHEMA_VERSION
 from tinyfuse.schema.parts import (
     COUNT,
     FLAG,

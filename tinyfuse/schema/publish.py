@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from tinyfuse.emit.output_folder import write_file
-from tinyfuse.report.report_json import SCHEMA_VERSION
+from tinyfuse.report.answer import SCHEMA_VERSION
 from tinyfuse.schema.answers import ANSWERS
 from tinyfuse.schema.parts import Schema
 
