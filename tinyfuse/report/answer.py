@@ -1,4 +1,4 @@
-"""What every JSON answer begins with. Nothing that reads or plans models is imported for it: whatever prints, needs it."""
+"""What every JSON answer begins with: for whatever prints, so nothing that reads or plans models is imported here."""
 
 from __future__ import annotations
 
