@@ -18,7 +18,7 @@ from tinyfuse.kernels.fully_connected import SCALE
 from tinyfuse.kernels.packing import REQUANT
 from tinyfuse.kernels.step_line import STEP_LINE
 from tinyfuse.kernels.strided import NEST
-from tinyfuse.plan.scratch_contracts import POINTER_BYTES, QUAD_BYTES
+from tinyfuse.plan.scratch_sizes import POINTER_BYTES, QUAD_BYTES
 from tinyfuse.resources import resource_dir
 
 #: structs whose arrays Python makes, and their headers

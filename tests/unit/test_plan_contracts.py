@@ -33,17 +33,15 @@ from tinyfuse.kernels.registry import kernels_of
 from tinyfuse.ops import FAMILIES
 from tinyfuse.options import OPTIMIZE
 from tinyfuse.plan.contracts import _OF_ELEMENTS, _ROWS, rows_read
-from tinyfuse.plan.scratch_contracts import (
-    _SCRATCH,
+from tinyfuse.plan.scratch_contracts import _site, rows_made, scratch_needed
+from tinyfuse.plan.scratch_sizes import (
     COLUMNS_BYTES,
     COLUMNS_PLANE_BYTES,
     FOUR_BYTES,
     POINTER_BYTES,
     QUAD_BYTES,
     RUN_BYTES,
-    _site,
-    rows_made,
-    scratch_needed,
+    SCRATCH,
 )
 from tinyfuse.resources import resource_dir
 from tinyfuse.schedule.select import candidates
@@ -176,9 +174,9 @@ def test_kernels_ask_for_the_scratch_of_their_contract(target: str) -> None:
                     assert told == needed if kernel.library == "tinyfuse" else told >= needed, f"{kernel.name}: {op}"
                     asked |= _functions(op, kernel, by_row, context) if needed else set()
                     assert not by_row or rows_made(op, kernel, context) == kernel.rows_a_call, f"{kernel.name}: {op}"
-    elsewhere = {name for name in _SCRATCH if "mve" in name and not core.mve}
+    elsewhere = {name for name in SCRATCH if "mve" in name and not core.mve}
     elsewhere |= set() if core.mve else {"tinyfuse_depthwise_columns_row_s8"}
-    elsewhere |= {name for name in _SCRATCH if "_s4" in name and not (core.dsp and core.mve == ("mve" in name))}
+    elsewhere |= {name for name in SCRATCH if "_s4" in name and not (core.dsp and core.mve == ("mve" in name))}
     only_dsp = {"tinyfuse_winograd_rows_s8", "tinyfuse_conv_unpacked_row_s8", "tinyfuse_dense_unpacked_s8"}
     only_dsp |= {
         f"tinyfuse_{of}_s8" for of in ("pointwise_narrow", "pointwise_unpacked", "depthwise_held_row", "depthwise_line")
@@ -192,7 +190,7 @@ def test_kernels_ask_for_the_scratch_of_their_contract(target: str) -> None:
     joined = {"tinyfuse_conv_joined_row_s8", "tinyfuse_depthwise_joined_row_s8"}
     joined |= {f"tinyfuse_{kind}_joined_s8" for kind in ("pointwise", "dense")}
     elsewhere |= joined if core.dsp else set()
-    assert set(_SCRATCH) - asked == elsewhere
+    assert set(SCRATCH) - asked == elsewhere
 
 
 @pytest.mark.parametrize(("compiler", "word"), [("gcc", 8), ("arm-none-eabi-gcc", 4)])
