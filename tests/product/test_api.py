@@ -412,7 +412,8 @@ def test_an_estimate_is_near_the_plan() -> None:
     for target in ("cortex-m0plus", "cortex-m4", "cortex-m55"):
         module, found = tinyfuse.compile(data, target), tinyfuse.estimate(data, target)
         assert (found.name, found.target, found.macs) == (module.name, module.target, module.macs)
-        assert found.weight_bytes == module.weight_bytes
+        # kernels that give way for their code's sake have weights in another layout
+        assert abs(found.weight_bytes / module.weight_bytes - 1) < 0.05
         assert found.state_bytes == 0
         assert abs(found.ram_bytes / module.ram_bytes - 1) < 0.05
         assert abs(found.predicted_instructions / module.predicted_instructions - 1) < 0.05

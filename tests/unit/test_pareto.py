@@ -35,8 +35,12 @@ def point_of(plan: Plan) -> tuple[int, int]:
     return plan.ram_bytes, predicted_total(plan) or 0
 
 
-@pytest.mark.parametrize("weights", ["packed", "auto"])
-@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+@pytest.mark.slow
+@pytest.mark.parametrize(("model", "weights"), [
+    pytest.param(MODELS[name], weights, id=f"{name}-{weights}", marks=[] if here else [pytest.mark.campaign])
+    for name, weights, here in (("narrowing", "auto", True), ("narrowing", "packed", False),
+                                ("inverted residuals", "packed", False), ("inverted residuals", "auto", False))
+])  # fmt: skip
 def test_no_plan_of_any_options_beats_the_front(model: Callable[[], bytes], weights: str) -> None:
     """And each of its points is what its options ask for, which no other point beats but where --optimize takes it."""
     plan, reached = plan_of(model(), "cortex-m4", weights=weights), Reached()

@@ -47,13 +47,37 @@ def plan_arena(buffers: Iterable[Buffer], overlaps: Iterable[Overlap] = (), work
 
 
 def plan_arena_within(
-    most: int, buffers: Iterable[Buffer], overlaps: Iterable[Overlap] = (), work_limit: int | None = None
-) -> Placement | None:
+    most: int, buffers: Iterable[Buffer], overlaps: Iterable[Overlap] = (), work_limit: int | None = None,
+    like: Placement | None = None,
+) -> Placement | None:  # fmt: skip
     """`plan_arena` where it takes at most so many bytes, else None: that is often known sooner than a placement, or
     so unlikely that no exact search is made. Where there is one, it is never more bytes than `plan_arena` takes; less
-    work is lost on what is too large."""
-    found = _plan(tuple(buffers), tuple(overlaps), most, _work(work_limit))
+    work is lost on what is too large.
+
+    `like`: of nearly the same buffers. Where their order by its offsets takes at most so many bytes, that is the
+    answer, and nothing is searched."""
+    buffers, overlaps, work = tuple(buffers), tuple(overlaps), _work(work_limit)
+    found = _in_order(like, most, buffers, overlaps, work) if like else None
+    found = found or _plan(buffers, overlaps, most, work)
     return None if found is None else replace(found, offsets=dict(found.offsets))
+
+
+def _in_order(
+    like: Placement, most: int, buffers: tuple[Buffer, ...], overlaps: tuple[Overlap, ...], work_limit: int
+) -> Placement | None:
+    """The buffers in that placement's order, and those that it hasn't at its end; None where they take more bytes."""
+    problem = Problem(buffers, overlaps)
+    far = max(like.offsets.values(), default=0) + 1
+
+    def place(i: int) -> tuple[int, int]:
+        return like.offsets.get(buffers[i].name, far), i
+
+    offsets = problem.place(sorted(range(len(buffers)), key=place))
+    size = problem.top(offsets)
+    if size > most:
+        return None
+    bound = lower_bound(problem, Budget(work_limit // 2), most)
+    return Placement({buffer.name: offsets[i] for i, buffer in enumerate(buffers)}, size, bound, size == bound)
 
 
 def _work(asked: int | None) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tinyfuse.ir import Graph
 from tinyfuse.ir.text import graph_text, op_text
+from tinyfuse.options import OPTIMIZE
 from tinyfuse.plan import Group, Plan
 from tinyfuse.report.answer import JsonObject
 from tinyfuse.rewrite import BEFORE_CHECK
@@ -16,7 +17,8 @@ def steps(plan: Plan) -> Iterator[tuple[str, Graph]]:
     """The graph as it was read, after each rewrite that changed it, with the rewrite's name, and as the schedule
     took it, where that is another: in another order, or with operators that run again for later readers.
 
-    The rewrites are run once more as they were for this plan: with the objective whose kernels it has, and its views.
+    The rewrites are run once more as they were for this plan: with its views, and the objective whose kernels it has,
+    or another whose rewrites it has (schedule/quicker.py puts kernels of speed into the groups of others).
     """
     yield "read", plan.source
     graph = plan.source
@@ -25,9 +27,11 @@ def steps(plan: Plan) -> Iterator[tuple[str, Graph]]:
         if graph is not before:
             yield one_pass.__name__, graph
     variants = Variants(graph, plan.context.target, plan.options)
-    for name, rewritten in variants.steps(plan.context.optimize, any(op.view for op in plan.graph.ops)):
-        yield name, rewritten
-        graph = rewritten
+    views, done = any(op.view for op in plan.graph.ops), {saving.rewrite for saving in plan.graph.savings}
+    tried = [list(variants.steps(objective, views)) for objective in dict.fromkeys((plan.context.optimize, *OPTIMIZE))]
+    found = max(tried, key=lambda found: len(done & {name for name, _ in found}))
+    yield from found
+    graph = found[-1][1] if found else graph
     if graph_text(graph) != graph_text(plan.graph):
         yield "schedule", plan.graph
 

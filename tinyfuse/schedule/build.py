@@ -10,6 +10,7 @@ from tinyfuse import limits
 from tinyfuse.arena import Placement, plan_arena, plan_arena_within
 from tinyfuse.errors import CompileError, Problem
 from tinyfuse.ir import Graph, Op
+from tinyfuse.kernels.base import Context
 from tinyfuse.limits import Reached
 from tinyfuse.ops import graph_macs
 from tinyfuse.options import Options
@@ -50,12 +51,20 @@ class Builder:
         return plan
 
     def plan_within(
-        self, most: int, variant: Variant, groups: Sequence[Sequence[Op]], rings: RingModes = USUAL_RINGS
-    ) -> Plan | None:
-        """`plan` where its arena takes at most so many bytes, those of another plan; None where it takes more."""
+        self, most: int, variant: Variant, groups: Sequence[Sequence[Op]], rings: RingModes = USUAL_RINGS,
+        like: Placement | None = None,
+    ) -> Plan | None:  # fmt: skip
+        """`plan` where its arena takes at most so many bytes, those of another plan; None where it takes more. `like`
+        as in plan_arena_within."""
         lowered = lower(variant.graph, groups, variant.context, rings, self.memo)
-        placement = plan_arena_within(most, lowered.buffers, lowered.overlaps, self.work_limit)
+        placement = plan_arena_within(most, lowered.buffers, lowered.overlaps, self.work_limit, like)
         return None if placement is None else self._plan(variant, lowered, placement)
+
+    def instead(self, plan: Plan, context: Context, rings: RingModes) -> Plan | None:
+        """The plan with the kernels that another context has, and its groups' rings so; None where that takes more
+        RAM."""
+        variant, groups = Variant(plan.graph, context), [group.ops for group in plan.groups]
+        return self.plan_within(plan.arena_bytes, variant, groups, rings, plan.placement)
 
     def candidate(self, candidate: Candidate, most: int | None) -> Plan | None:
         """A candidate's plan: `plan_within` so many bytes, or `plan` for None (choose.Plans)."""

@@ -26,7 +26,6 @@ from tinyfuse.plan import Plan, Stage
 from tinyfuse.schedule.build import Builder
 from tinyfuse.schedule.lower import rings_read, stage_of
 from tinyfuse.schedule.select import kernel_for
-from tinyfuse.schedule.variants import Variant
 from tinyfuse.schedule.within_flash import fits_flash
 
 #: predicted bytes that a kernel must save: predictions of a call's err by some tens
@@ -113,5 +112,4 @@ def _instructions(plan: Plan) -> float:
 
 def _without(plan: Plan, name: str, builder: Builder) -> Plan | None:
     """The plan with other kernels in the place of that one; None where they take more RAM."""
-    variant = Variant(plan.graph, replace(plan.context, lacks=plan.context.lacks | {name}))
-    return builder.plan_within(plan.arena_bytes, variant, [group.ops for group in plan.groups], ring_modes(plan))
+    return builder.instead(plan, replace(plan.context, lacks=plan.context.lacks | {name}), ring_modes(plan))

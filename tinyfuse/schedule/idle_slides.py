@@ -10,13 +10,11 @@ from tinyfuse.cost.predict import ring_modes
 from tinyfuse.plan import Plan
 from tinyfuse.plan.rows import RingModes
 from tinyfuse.schedule.build import Builder
-from tinyfuse.schedule.variants import Variant
 
 
 def without_idle_slides(plan: Plan, builder: Builder) -> Plan:
     """The plan, or one of no more RAM in which fewer groups have rings in a stack, or an output below them, or rings
     that slide."""
-    variant, groups = Variant(plan.graph, plan.context), [group.ops for group in plan.groups]
     rings = ring_modes(plan)
     for group in plan.groups:
         for simpler in _simpler:
@@ -26,7 +24,7 @@ def without_idle_slides(plan: Plan, builder: Builder) -> Plan:
             if group.index >= limits.RINGS.most:
                 builder.reached.note(limits.RINGS)
                 return plan
-            found = builder.plan_within(plan.arena_bytes, variant, groups, tried)
+            found = builder.instead(plan, plan.context, tried)
             if found is not None:
                 plan, rings = found, tried
     return plan

@@ -7,7 +7,6 @@ from dataclasses import replace
 from tinyfuse.cost.predict import plan_instructions, ring_modes
 from tinyfuse.plan import Plan
 from tinyfuse.schedule.build import Builder
-from tinyfuse.schedule.variants import Variant
 
 
 def quicker(plan: Plan, builder: Builder) -> Plan:
@@ -16,6 +15,5 @@ def quicker(plan: Plan, builder: Builder) -> Plan:
     if plan.context.lean or plan.context.speed_alone:
         return plan
     fastest = replace(plan.context, optimize="speed", spares_ram=False)
-    variant, groups = Variant(plan.graph, fastest), [group.ops for group in plan.groups]
-    found = builder.plan_within(plan.arena_bytes, variant, groups, ring_modes(plan))
+    found = builder.instead(plan, fastest, ring_modes(plan))
     return plan if found is None or plan_instructions(found) >= plan_instructions(plan) else found

@@ -9,7 +9,6 @@ from tinyfuse.cost.predict import plan_instructions, ring_modes
 from tinyfuse.plan import Plan, Stage
 from tinyfuse.schedule.build import Builder
 from tinyfuse.schedule.lower import make_stages
-from tinyfuse.schedule.variants import Variant
 
 #: of the work for the placement that is to be met, such a plan gets so small a part
 _QUICKER = 10
@@ -49,6 +48,5 @@ def _with(plan: Plan, roomy: frozenset[str], builder: Builder) -> Plan:
     """The plan with the usual kernels for these operators, if it takes no more RAM and is faster."""
     if roomy == plan.context.roomy:
         return plan
-    variant, groups = Variant(plan.graph, replace(plan.context, roomy=roomy)), [group.ops for group in plan.groups]
-    found = builder.plan_within(plan.arena_bytes, variant, groups, ring_modes(plan))
+    found = builder.instead(plan, replace(plan.context, roomy=roomy), ring_modes(plan))
     return plan if found is None or plan_instructions(found) >= plan_instructions(plan) else found

@@ -47,8 +47,8 @@ GESTURE_CODE_ATTR
 static void gesture_group_0(uint8_t *arena)
 {
     int8_t *const x2 = (int8_t *)(void *)(arena + 240u); /* 'v3 (rows)' int8[1,28,1,6], a ring of 3 row(s) */
-    const int8_t *const t0 = (const int8_t *)(void *)(arena + 144u); /* 'accelerometer (rows)' int8[1,32,1,3] */
-    int8_t *const x3 = (int8_t *)(void *)(arena + 144u); /* 'v8 (rows)' int8[1,26,1,8], a ring of 1 row(s) */
+    const int8_t *const t0 = (const int8_t *)(void *)(arena + 136u); /* 'accelerometer (rows)' int8[1,32,1,3] */
+    int8_t *const x3 = (int8_t *)(void *)(arena + 232u); /* 'v8 (rows)' int8[1,26,1,8], a ring of 1 row(s) */
     int32_t *const x4 = (int32_t *)(void *)(arena + 112u); /* 'v12 (sum)' int32[1,26,1,8], a ring of 1 row(s) */
     int8_t *const x1 = (int8_t *)(void *)(arena + 0u); /* 'v12 (row)' int8[1,1,1,8] */
     uint8_t *const scratch0_0 = arena + 0u; /* 100 bytes */
@@ -196,7 +196,7 @@ void *gesture_input(void *arena, size_t index)
         return NULL;
     }
     switch (index) {
-    case 0: return (uint8_t *)arena + 144u;
+    case 0: return (uint8_t *)arena + 136u;
     default: return NULL;
     }
 }
