@@ -79,7 +79,7 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_columns_plane) == TINYFUSE_COL
     "add r1, r12\n\t"                                                                              \
     "add r2, r12\n\t"                                                                              \
     "add r3, r12\n\t"                                                                              \
-    "wls lr, r8, 4f\n\t"                                                                         \
+    "wls lr, r8, 4f\n\t"                                                                           \
     "3:\n\t" column                                                                                \
     "le lr, 3b\n\t"                                                                                \
     "4:\n\t"                                                                                       \
@@ -168,7 +168,7 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_columns_plane) == TINYFUSE_COL
     "vmov q3[3], q3[1], r6, lr\n\t"                                                                \
     "ldm r7!, {r0, r2, r4}\n\t"                                                                    \
     "vadd.i32 q2, q2, r0\n\t"                                                                      \
-    "vadd.i32 q3, q3, r0\n\t" round store                                                            \
+    "vadd.i32 q3, q3, r0\n\t" round store                                                          \
     "vpst\n\t"                                                                                     \
     "vstrbt.16 q2, [r3, q4]\n\t"                                                                   \
     "adds r3, #1\n\t"                                                                              \

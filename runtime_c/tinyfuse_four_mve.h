@@ -80,7 +80,7 @@ typedef struct {
     "vadd.i32 q0, q0, r0\n\t"                                                                      \
     "vadd.i32 q1, q1, r6\n\t" TINYFUSE_FOUR_SCALE_##round                                          \
     "vqadd.s16 q0, q0, " zero_point "\n\t"
-#define TINYFUSE_FOUR_SCALE_HALVES_UP                                                                     \
+#define TINYFUSE_FOUR_SCALE_HALVES_UP                                                              \
     "vqrdmulh.s32 q0, q0, r2\n\t"                                                                  \
     "vqrdmulh.s32 q1, q1, r8\n\t"                                                                  \
     "vrshl.s32 q0, r4\n\t"                                                                         \
@@ -89,7 +89,7 @@ typedef struct {
     "vqmovnt.s32 q0, q1\n\t"
 /* VRSHL rounds halves up, so that a negative value is first lowered by one: what is multiplied is added to its sign. A
    value of 0 is lowered, too, where a negative sum gives it; any right shift makes that 0 again. */
-#define TINYFUSE_FOUR_SCALE_HALVES_AWAY                                                                   \
+#define TINYFUSE_FOUR_SCALE_HALVES_AWAY                                                            \
     "vshr.s32 q3, q1, #31\n\t"                                                                     \
     "vqrdmlah.s32 q3, q1, r8\n\t"                                                                  \
     "vshr.s32 q1, q0, #31\n\t"                                                                     \
@@ -144,7 +144,7 @@ typedef struct {
                       "vpstt\n\t" "vldrbt.8 q0, [r7]\n\t", "vldrbt.8 q1, [r9]\n\t")
 
 #define TINYFUSE_FOURS_FIELD(field) [field] "i"(offsetof(tinyfuse_fours, field))
-#define TINYFUSE_FOURS_OPERANDS                                                                    \
+#define TINYFUSE_FOURS_OPERANDS                                                                            \
     "r"(arguments), TINYFUSE_FOURS_FIELD(x), TINYFUSE_FOURS_FIELD(places), TINYFUSE_FOURS_FIELD(act_min),  \
         TINYFUSE_FOURS_FIELD(weights), TINYFUSE_FOURS_FIELD(first_channels), TINYFUSE_FOURS_FIELD(rest),   \
         TINYFUSE_FOURS_FIELD(step), TINYFUSE_FOURS_FIELD(blocks), TINYFUSE_FOURS_FIELD(turns_bytes)        \
@@ -179,7 +179,7 @@ typedef struct {
                    "ldr r0, [r11, %[turns_bytes]]\n\t"                                             \
                    "add r0, r5\n\t"                                                                \
                    "vdup.32 q7, r0\n\t"                                                            \
-                   "add r11, r11, %[x]\n\t"                                                           \
+                   "add r11, r11, %[x]\n\t"                                                        \
                    "2:\n\t"                                                                        \
                    "clrm " TINYFUSE_FOUR_SUMS "\n\t"                                               \
                    "ldm r11, {r1, r3, r7, r9, r11}\n\t"                                            \
@@ -229,7 +229,7 @@ typedef struct {
                    "ldrd r0, r2, [r11, %[x]]\n\t"                                                  \
                    "ldrd r4, r6, [r11, %[x] + 8]\n\t"                                              \
                    "vpstttt\n\t"                                                                   \
-                   "vldrbt.8 q4, [r0]\n\t" /* zeros after the inputs */                           \
+                   "vldrbt.8 q4, [r0]\n\t" /* zeros after the inputs */                            \
                    "vldrbt.8 q5, [r2]\n\t"                                                         \
                    "vldrbt.8 q6, [r4]\n\t"                                                         \
                    "vldrbt.8 q7, [r6]\n\t" begin                                                   \
@@ -278,7 +278,7 @@ typedef struct {
                    "ldrd r0, r2, [r11, %[x]]\n\t"                                                  \
                    "ldrd r4, r6, [r11, %[x] + 8]\n\t"                                              \
                    "vpstttt\n\t"                                                                   \
-                   "vldrbt.8 q4, [r0]\n\t" /* zeros after the inputs */                           \
+                   "vldrbt.8 q4, [r0]\n\t" /* zeros after the inputs */                            \
                    "vldrbt.8 q5, [r2]\n\t"                                                         \
                    "vldrbt.8 q6, [r4]\n\t"                                                         \
                    "vldrbt.8 q7, [r6]\n\t"                                                         \
@@ -334,7 +334,7 @@ typedef struct {
                    "vctp.8 r11\n\t"                                                                \
                    "vldrb.8 q1, [r1], #16\n\t"                                                     \
                    "vpst\n\t"                                                                      \
-                   "vldrbt.8 q0, [r5], #16\n\t" /* zeros after the inputs */                      \
+                   "vldrbt.8 q0, [r5], #16\n\t" /* zeros after the inputs */                       \
                    "vldrb.8 q2, [r1], #16\n\t"                                                     \
                    "vmladava.s8 r0, q0, q1\n\t"                                                    \
                    "vldrb.8 q3, [r3], #16\n\t"                                                     \
@@ -369,7 +369,7 @@ typedef struct {
                    "vqmovnb.s32 q0, q0\n\t"                                                        \
                    "vqmovnt.s32 q0, q1\n\t"                                                        \
                    "ldr r2, [r11]\n\t"                                                             \
-                   "ldr r0, [r11, %[to]]\n\t"                                          \
+                   "ldr r0, [r11, %[to]]\n\t"                                                      \
                    "mov r6, #96\n\t"                                                               \
                    "vqadd.s16 q0, q0, r0\n\t" clamp                                                \
                    "vadd.i32 q4, q4, r6\n\t"                                                       \
@@ -380,7 +380,7 @@ typedef struct {
                    "str r8, [r11, %[blocks]]\n\t"                                                  \
                    "bne 1b\n\t" TINYFUSE_ASM_END                                                   \
                    :                                                                               \
-                   : TINYFUSE_FOURS_FIELD(to), TINYFUSE_FOURS_FIELD(pair_bytes),       \
+                   : TINYFUSE_FOURS_FIELD(to), TINYFUSE_FOURS_FIELD(pair_bytes),                   \
                      TINYFUSE_FOURS_FIELD(depth), TINYFUSE_FOURS_OPERANDS)
 
 TINYFUSE_SHARED void tinyfuse_fours_one_each(tinyfuse_fours *job)
