@@ -215,24 +215,28 @@ typedef struct {
     "beq 4f\n\t" TINYFUSE_FOUR_DOT_REST                                                            \
     "4:\n\t"
 
+/* Of at most sixteen inputs: what all blocks have in common, and four pixels of one. */
+#define TINYFUSE_FOURS_NARROW_BEGIN                                                                \
+    "mov r11, r0\n\t"                                                                              \
+    "vldrw.u32 q2, [r11, %[places]]\n\t"                                                           \
+    "ldr r0, [r11, %[rest]]\n\t"                                                                   \
+    "ldr r5, [r11, %[weights]]\n\t"                                                                \
+    "vctp.8 r0\n\t"                                                                                \
+    "ldm r11, {r1, r3, r7, r9}\n\t"
+#define TINYFUSE_FOURS_NARROW_PIXELS                                                               \
+    "ldrd r0, r2, [r11, %[x]]\n\t"                                                                 \
+    "ldrd r4, r6, [r11, %[x] + 8]\n\t"                                                             \
+    "vpstttt\n\t"                                                                                  \
+    "vldrbt.8 q4, [r0]\n\t" /* zeros after the inputs */                                           \
+    "vldrbt.8 q5, [r2]\n\t"                                                                        \
+    "vldrbt.8 q6, [r4]\n\t"                                                                        \
+    "vldrbt.8 q7, [r6]\n\t"
+
 /* At most sixteen inputs, which stay in q4 to q7 for all channels. q2: places; r1: out; r3: channels; r7: their end; r9:
    the zero point; r11: the job, or, where there is a clamp, both its ends in 16 bits. */
 #define TINYFUSE_FOURS_NARROW(begin, round, clamp)                                                 \
-    __asm volatile(TINYFUSE_ASM_BEGIN                                                              \
-                   "mov r11, r0\n\t"                                                               \
-                   "vldrw.u32 q2, [r11, %[places]]\n\t"                                            \
-                   "ldr r0, [r11, %[rest]]\n\t"                                                    \
-                   "ldr r5, [r11, %[weights]]\n\t"                                                 \
-                   "vctp.8 r0\n\t"                                                                 \
-                   "ldm r11, {r1, r3, r7, r9}\n\t"                                                 \
-                   "1:\n\t"                                                                        \
-                   "ldrd r0, r2, [r11, %[x]]\n\t"                                                  \
-                   "ldrd r4, r6, [r11, %[x] + 8]\n\t"                                              \
-                   "vpstttt\n\t"                                                                   \
-                   "vldrbt.8 q4, [r0]\n\t" /* zeros after the inputs */                            \
-                   "vldrbt.8 q5, [r2]\n\t"                                                         \
-                   "vldrbt.8 q6, [r4]\n\t"                                                         \
-                   "vldrbt.8 q7, [r6]\n\t" begin                                                   \
+    __asm volatile(TINYFUSE_ASM_BEGIN TINYFUSE_FOURS_NARROW_BEGIN                                  \
+                   "1:\n\t" TINYFUSE_FOURS_NARROW_PIXELS begin                                     \
                    "2:\n\t"                                                                        \
                    "vldrb.8 q0, [r5], #16\n\t"                                                     \
                    "vldrb.8 q1, [r5], #16\n\t"                                                     \
@@ -266,22 +270,9 @@ typedef struct {
 /* At most sixteen inputs, and outputs that are looked up: the sums of one channel, then of the other, in four registers,
    which leaves LR to count pairs of channels. r7: the zero point; r9: tables. */
 #define TINYFUSE_FOURS_NARROW_TABLES                                                               \
-    __asm volatile(TINYFUSE_ASM_BEGIN                                                              \
-                   "mov r11, r0\n\t"                                                               \
-                   "vldrw.u32 q2, [r11, %[places]]\n\t"                                            \
-                   "ldr r0, [r11, %[rest]]\n\t"                                                    \
-                   "ldr r5, [r11, %[weights]]\n\t"                                                 \
-                   "vctp.8 r0\n\t"                                                                 \
-                   "ldm r11, {r1, r3, r7, r9}\n\t"                                                 \
+    __asm volatile(TINYFUSE_ASM_BEGIN TINYFUSE_FOURS_NARROW_BEGIN                                  \
                    "ldr r7, [r11, %[act_min] + 4]\n\t"                                             \
-                   "1:\n\t"                                                                        \
-                   "ldrd r0, r2, [r11, %[x]]\n\t"                                                  \
-                   "ldrd r4, r6, [r11, %[x] + 8]\n\t"                                              \
-                   "vpstttt\n\t"                                                                   \
-                   "vldrbt.8 q4, [r0]\n\t" /* zeros after the inputs */                            \
-                   "vldrbt.8 q5, [r2]\n\t"                                                         \
-                   "vldrbt.8 q6, [r4]\n\t"                                                         \
-                   "vldrbt.8 q7, [r6]\n\t"                                                         \
+                   "1:\n\t" TINYFUSE_FOURS_NARROW_PIXELS                                           \
                    "ldr r0, [r11, %[pairs]]\n\t"                                                   \
                    "dls lr, r0\n\t"                                                                \
                    "2:\n\t"                                                                        \
