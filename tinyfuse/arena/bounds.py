@@ -51,7 +51,8 @@ def lower_bound(problem: Problem, most: int | None = None) -> int:
 
 def _most_saved(savings: Iterable[tuple[int, int, int]]) -> int:
     """The most that pairs save together of which no two have the same one below, nor the same one above: a matching of
-    the greatest weight (Kuhn, "The Hungarian method for the assignment problem", 1955; by shortest augmenting paths)."""
+    the greatest weight (Kuhn, "The Hungarian method for the assignment problem", 1955; by shortest augmenting
+    paths)."""
     savings = list(savings)
     below, above = ({item: n for n, item in enumerate(dict.fromkeys(s[side] for s in savings))} for side in (1, 2))
     if len(below) < len(above):  # each of the fewer ones in turn gets a partner, or a stand-in that saves nothing

@@ -28,6 +28,9 @@ from tinyfuse.arena.problem import Buffer, Overlap, Placement, Problem
 #: a share of a limit
 _FAR = 0.05
 
+#: the work after which trials are made before more is done: most searches end within it
+_SOON = 3_000
+
 #: the work for a placement that is like one which is known
 _BRIEF = 5_000
 
@@ -128,18 +131,19 @@ def _comes_near(problem: Problem, offsets: dict[int, int], most: int) -> bool:
 
 def _tightened(problem: Problem, offsets: dict[int, int], bound: int, work_limit: int) -> Placement:
     """The best placement that is found, beginning with these offsets; no one takes less than `bound` bytes."""
-    size, budget = problem.top(offsets), Budget(work_limit)
-    order = climb(problem, offsets, bound) if size > bound else None
-    while True:
+    size, tried = problem.top(offsets), False
+    budget = Budget(min(work_limit, _SOON))
+    while size > bound:
+        answer = fits(problem, size - 1, budget)
+        order = answer.order
+        if answer.known and order is None:
+            bound = size
+        elif order is None and not tried:
+            order, tried, budget = climb(problem, offsets, bound), True, Budget(work_limit)
+        elif order is None:
+            break
         if order is not None:
             offsets = problem.place(order)
             size = problem.top(offsets)
-        if size <= bound:
-            break
-        answer = fits(problem, size - 1, budget)
-        order = answer.order
-        if order is None:
-            bound = size if answer.known else bound
-            break
     names = {buffer.name: offsets[i] for i, buffer in enumerate(problem.buffers)}
     return Placement(names, size, bound, size == bound)
