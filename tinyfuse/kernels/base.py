@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 
 from tinyfuse.board_timing import BoardTiming
 from tinyfuse.errors import InternalFault
-from tinyfuse.hashed_once import hashed_once
 from tinyfuse.ir import ITEM_BYTES, Array, Op, Tensor
+from tinyfuse.ir.hashed_once import hashed_once
 from tinyfuse.kernels.counts import Counts, element_counts
 from tinyfuse.kernels.element import Element
 from tinyfuse.targets import Target

@@ -16,7 +16,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from tinyfuse.hashed_once import hashed_once
+from tinyfuse.ir.hashed_once import hashed_once
 from tinyfuse.ops.base import RowWindow
 
 #: in place of a row: none is needed any more

@@ -14,8 +14,8 @@ import numpy as np
 
 from tinyfuse.arena import Buffer, Overlap, Placement
 from tinyfuse.errors import InternalFault
-from tinyfuse.hashed_once import hashed_once
 from tinyfuse.ir import ITEM_BYTES, Graph, Op, Tensor
+from tinyfuse.ir.hashed_once import hashed_once
 from tinyfuse.kernels.base import Constant, Context, Kernel
 from tinyfuse.limits import Limit
 from tinyfuse.ops import FAMILIES
