@@ -41,9 +41,9 @@
 BRANCHES_CODE_ATTR
 static void branches_group_0(uint8_t *arena)
 {
-    int8_t *const t4 = (int8_t *)(void *)(arena + 0u); /* 'v4' int8[1,6,6,4] */
-    const int8_t *const t0 = (const int8_t *)(void *)(arena + 312u); /* 'v1' int8[1,6,6,3] */
-    uint8_t *const scratch0 = arena + 144u; /* 66 bytes */
+    int8_t *const t4 = (int8_t *)(void *)(arena + 108u); /* 'v4' int8[1,6,6,4] */
+    const int8_t *const t0 = (const int8_t *)(void *)(arena + 0u); /* 'v1' int8[1,6,6,3] */
+    uint8_t *const scratch0 = arena + 256u; /* 66 bytes */
 
     for (int32_t y0 = 0; y0 < 6; ++y0) {
         static const tinyfuse_conv p = {
@@ -79,8 +79,8 @@ static void branches_group_0(uint8_t *arena)
 BRANCHES_CODE_ATTR
 static void branches_group_1(uint8_t *arena)
 {
-    int8_t *const t7 = (int8_t *)(void *)(arena + 168u); /* 'v6' int8[1,6,6,4] */
-    const int8_t *const t4 = (const int8_t *)(void *)(arena + 0u); /* 'v4' int8[1,6,6,4] */
+    int8_t *const t7 = (int8_t *)(void *)(arena + 252u); /* 'v6' int8[1,6,6,4] */
+    const int8_t *const t4 = (const int8_t *)(void *)(arena + 108u); /* 'v4' int8[1,6,6,4] */
 
     for (int32_t y0 = 0; y0 < 6; ++y0) {
         static const tinyfuse_pool p = {
@@ -110,8 +110,8 @@ static void branches_group_1(uint8_t *arena)
 BRANCHES_CODE_ATTR
 static void branches_group_2(uint8_t *arena)
 {
-    int8_t *const t8 = (int8_t *)(void *)(arena + 168u); /* 'v7' int8[1,6,6,4] */
-    const int8_t *const t7 = (const int8_t *)(void *)(arena + 168u); /* 'v6' int8[1,6,6,4] */
+    int8_t *const t8 = (int8_t *)(void *)(arena + 252u); /* 'v7' int8[1,6,6,4] */
+    const int8_t *const t7 = (const int8_t *)(void *)(arena + 252u); /* 'v6' int8[1,6,6,4] */
     static const tinyfuse_rescale p = {
         .in_zero_point = 17,
         .out_zero_point = 121,
@@ -129,8 +129,8 @@ static void branches_group_2(uint8_t *arena)
 BRANCHES_CODE_ATTR
 static void branches_group_3(uint8_t *arena)
 {
-    int8_t *const t1 = (int8_t *)(void *)(arena + 24u); /* 'v2' int8[1,6,6,4] */
-    const int8_t *const t0 = (const int8_t *)(void *)(arena + 312u); /* 'v1' int8[1,6,6,3] */
+    int8_t *const t1 = (int8_t *)(void *)(arena + 108u); /* 'v2' int8[1,6,6,4] */
+    const int8_t *const t0 = (const int8_t *)(void *)(arena + 0u); /* 'v1' int8[1,6,6,3] */
     static const tinyfuse_four_mve p = {
         .depth = 3,
         .out_c = 4,
@@ -152,10 +152,10 @@ static void branches_group_3(uint8_t *arena)
 BRANCHES_CODE_ATTR
 static void branches_group_4(uint8_t *arena)
 {
-    int8_t *const t10 = (int8_t *)(void *)(arena + 312u); /* 'v9' int8[1,12,6,4], a ring of 1 row(s) */
-    const int8_t *const t9 = (const int8_t *)(void *)(arena + 24u); /* 'v8' int8[1,12,6,4] */
-    int8_t *const t13 = (int8_t *)(void *)(arena + 0u); /* 'v11' int8[1,12,6,4] */
-    uint8_t *const scratch4_0 = arena + 336u; /* 84 bytes */
+    int8_t *const t10 = (int8_t *)(void *)(arena + 396u); /* 'v9' int8[1,12,6,4], a ring of 1 row(s) */
+    const int8_t *const t9 = (const int8_t *)(void *)(arena + 108u); /* 'v8' int8[1,12,6,4] */
+    int8_t *const t13 = (int8_t *)(void *)(arena + 84u); /* 'v11' int8[1,12,6,4] */
+    uint8_t *const scratch4_0 = arena + 0u; /* 84 bytes */
     int32_t y0 = 0; /* rows made of t10 */
     int32_t y1 = 0; /* rows made of t13 */
 
@@ -256,19 +256,19 @@ const int8_t *branches_output_v11(const void *arena)
 
 void *branches_input(void *arena, size_t index)
 {
-    if (arena == NULL) {
-        return NULL;
-    }
     switch (index) {
-    case 0: return (uint8_t *)arena + 312u;
+    case 0: return arena;
     default: return NULL;
     }
 }
 
 const void *branches_output(const void *arena, size_t index)
 {
+    if (arena == NULL) {
+        return NULL;
+    }
     switch (index) {
-    case 0: return arena;
+    case 0: return (const uint8_t *)arena + 84u;
     default: return NULL;
     }
 }

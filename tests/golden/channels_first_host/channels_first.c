@@ -135,7 +135,7 @@ static void channels_first_group_2(uint8_t *arena)
 CHANNELS_FIRST_CODE_ATTR
 static void channels_first_group_3(uint8_t *arena)
 {
-    int8_t *const t25 = (int8_t *)(void *)(arena + 0u); /* 'v24' int8[1,3,3,8] */
+    int8_t *const t25 = (int8_t *)(void *)(arena + 20u); /* 'v24' int8[1,3,3,8] */
     const int8_t *const t23 = (const int8_t *)(void *)(arena + 296u); /* 'v22' int8[1,7,7,8] */
 
     for (int32_t y0 = 0; y0 < 3; ++y0) {
@@ -166,8 +166,8 @@ static void channels_first_group_3(uint8_t *arena)
 CHANNELS_FIRST_CODE_ATTR
 static void channels_first_group_4(uint8_t *arena)
 {
-    int8_t *const t30 = (int8_t *)(void *)(arena + 72u); /* 'v29' int8[1,16] */
-    const int8_t *const t25 = (const int8_t *)(void *)(arena + 0u); /* 'v27' int8[1,72] */
+    int8_t *const t30 = (int8_t *)(void *)(arena + 4u); /* 'v29' int8[1,16] */
+    const int8_t *const t25 = (const int8_t *)(void *)(arena + 20u); /* 'v27' int8[1,72] */
     static const tinyfuse_dense p = {
         .batches = 1,
         .in_c = 72,
@@ -189,7 +189,7 @@ CHANNELS_FIRST_CODE_ATTR
 static void channels_first_group_5(uint8_t *arena)
 {
     int8_t *const t33 = (int8_t *)(void *)(arena + 0u); /* 'v31' int8[1,4] */
-    const int8_t *const t30 = (const int8_t *)(void *)(arena + 72u); /* 'v29' int8[1,16] */
+    const int8_t *const t30 = (const int8_t *)(void *)(arena + 4u); /* 'v29' int8[1,16] */
     static const tinyfuse_dense p = {
         .batches = 1,
         .in_c = 16,

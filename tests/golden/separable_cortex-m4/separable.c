@@ -48,9 +48,9 @@ SEPARABLE_CODE_ATTR
 static void separable_group_0(uint8_t *arena)
 {
     int8_t *const t3 = (int8_t *)(void *)(arena + 152u); /* 'v4' int8[1,8,6,4], a ring of 1 row(s) */
-    const int8_t *const t0 = (const int8_t *)(void *)(arena + 420u); /* 'v1' int8[1,8,6,2] */
-    int8_t *const t8 = (int8_t *)(void *)(arena + 348u); /* 'v8' int8[1,8,6,4], a ring of 3 row(s) */
-    int8_t *const t9 = (int8_t *)(void *)(arena + 420u); /* 'v9' int8[1,4,3,4] */
+    const int8_t *const t0 = (const int8_t *)(void *)(arena + 348u); /* 'v1' int8[1,8,6,2] */
+    int8_t *const t8 = (int8_t *)(void *)(arena + 444u); /* 'v8' int8[1,8,6,4], a ring of 3 row(s) */
+    int8_t *const t9 = (int8_t *)(void *)(arena + 348u); /* 'v9' int8[1,4,3,4] */
     uint8_t *const scratch0_0 = arena + 0u; /* 152 bytes */
     uint8_t *const scratch0_2 = arena + 0u; /* 348 bytes */
     int32_t y0 = 0; /* rows made of t3 */
@@ -151,9 +151,9 @@ static void separable_group_0(uint8_t *arena)
 SEPARABLE_CODE_ATTR
 static void separable_group_1(uint8_t *arena)
 {
-    int8_t *const t15 = (int8_t *)(void *)(arena + 0u); /* 'v13' int8[1,4,3,5] */
-    const int8_t *const t9 = (const int8_t *)(void *)(arena + 420u); /* 'v9' int8[1,4,3,4] */
-    uint8_t *const scratch1 = arena + 64u; /* 24 bytes */
+    int8_t *const t15 = (int8_t *)(void *)(arena + 24u); /* 'v13' int8[1,4,3,5] */
+    const int8_t *const t9 = (const int8_t *)(void *)(arena + 348u); /* 'v9' int8[1,4,3,4] */
+    uint8_t *const scratch1 = arena + 0u; /* 24 bytes */
     static const tinyfuse_pointwise p = {
         .in_c = 4,
         .out_c = 5,
@@ -173,9 +173,9 @@ static void separable_group_1(uint8_t *arena)
 SEPARABLE_CODE_ATTR
 static void separable_group_2(uint8_t *arena)
 {
-    int8_t *const t16 = (int8_t *)(void *)(arena + 60u); /* 'v14' int8[1,4,3,5] */
-    const int8_t *const t15 = (const int8_t *)(void *)(arena + 0u); /* 'v13' int8[1,4,3,5] */
-    uint8_t *const scratch2 = arena + 128u; /* 60 bytes */
+    int8_t *const t16 = (int8_t *)(void *)(arena + 84u); /* 'v14' int8[1,4,3,5] */
+    const int8_t *const t15 = (const int8_t *)(void *)(arena + 24u); /* 'v13' int8[1,4,3,5] */
+    uint8_t *const scratch2 = arena + 144u; /* 60 bytes */
 
     for (int32_t y0 = 0; y0 < 4; ++y0) {
         static const tinyfuse_conv p = {
@@ -211,8 +211,8 @@ static void separable_group_2(uint8_t *arena)
 SEPARABLE_CODE_ATTR
 static void separable_group_3(uint8_t *arena)
 {
-    int8_t *const t19 = (int8_t *)(void *)(arena + 0u); /* 'v16' int8[1,5] */
-    const int8_t *const t16 = (const int8_t *)(void *)(arena + 60u); /* 'v14' int8[1,4,3,5] */
+    int8_t *const t19 = (int8_t *)(void *)(arena + 4u); /* 'v16' int8[1,5] */
+    const int8_t *const t16 = (const int8_t *)(void *)(arena + 84u); /* 'v14' int8[1,4,3,5] */
     static const tinyfuse_reduction p = {
         .kept = {1, 5},
         .kept_stride = {60, 1},
@@ -236,8 +236,8 @@ static void separable_group_3(uint8_t *arena)
 SEPARABLE_CODE_ATTR
 static void separable_group_4(uint8_t *arena)
 {
-    int8_t *const t21 = (int8_t *)(void *)(arena + 8u); /* 'v18' int8[1,3] */
-    const int8_t *const t19 = (const int8_t *)(void *)(arena + 0u); /* 'v16' int8[1,5] */
+    int8_t *const t21 = (int8_t *)(void *)(arena + 0u); /* 'v18' int8[1,3] */
+    const int8_t *const t19 = (const int8_t *)(void *)(arena + 4u); /* 'v16' int8[1,5] */
     static const tinyfuse_fully_connected p = {
         .batches = 1,
         .in_c = 5,
@@ -260,7 +260,7 @@ SEPARABLE_CODE_ATTR
 static void separable_group_5(uint8_t *arena)
 {
     int8_t *const t24 = (int8_t *)(void *)(arena + 0u); /* 'v20' int8[1,3] */
-    const int8_t *const t21 = (const int8_t *)(void *)(arena + 8u); /* 'v18' int8[1,3] */
+    const int8_t *const t21 = (const int8_t *)(void *)(arena + 0u); /* 'v18' int8[1,3] */
     static const tinyfuse_softmax p = {
         .rows = 1,
         .depth = 3,
@@ -330,7 +330,7 @@ void *separable_input(void *arena, size_t index)
         return NULL;
     }
     switch (index) {
-    case 0: return (uint8_t *)arena + 420u;
+    case 0: return (uint8_t *)arena + 348u;
     default: return NULL;
     }
 }
