@@ -11,21 +11,18 @@ all events at once.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
-from tinyfuse.ir.hashed_once import hashed_once
 from tinyfuse.ops.base import RowWindow
 
 #: in place of a row: none is needed any more
 NEVER = np.iinfo(np.int32).max
 
 
-@hashed_once
-@dataclass(frozen=True)
-class StageRows:
+class StageRows(NamedTuple):
     """What a loop knows of a stage.
 
     height       rows that it makes

@@ -174,9 +174,14 @@ class Stream:
         if self.stack:
             return int(self.stacked_bytes.max())
         live_rows = self.loop.sliding_live_rows if self._slide else self.loop.inner_live_rows
-        sizes = np.array([row_bytes(stage.op.output) for stage in self.stages])
-        scratch = np.array([stage.scratch_bytes for stage in self.stages])
-        return int((live_rows[:, 1:] @ sizes + scratch[live_rows[:, 0]]).max())
+        rows, scratch = self._sizes
+        return int((live_rows[:, 1:] @ rows + scratch[live_rows[:, 0]]).max())
+
+    @cached_property
+    def _sizes(self) -> tuple[np.ndarray, np.ndarray]:
+        """Bytes of a row of each stage's output, and of its scratch."""
+        rows = [row_bytes(stage.op.output) for stage in self.stages]
+        return np.array(rows), np.array([stage.scratch_bytes for stage in self.stages])
 
     def most_beside(self, source: Tensor) -> int:
         """The most bytes of the stack, of rings that are in none, and of `source`, a tensor from outside of which rows

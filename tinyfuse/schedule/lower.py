@@ -370,33 +370,42 @@ class _Border:
     def inner_overlaps(self, stream: Stream) -> list[Overlap]:
         """How near rings, scratch and outputs may lie above each other: each of them holds bytes from its
         start, but seldom all of them, and at some moments none."""
-        held = self._held_bytes(stream.played if stream.stack else stream.live_rows)
-        found = []
-        for below, above in permutations(held, 2):
-            distance = int(held[below][held[above] > 0].max(initial=0))
-            # outputs meet in later groups too
-            if distance < held[below].max() and not {below, above} <= self.lasting:
-                found.append(Overlap(below, above, distance))
-        return found
+        found = self._held_bytes(stream.played if stream.stack else stream.live_rows)
+        names, held = list(found), np.array(list(found.values()))
+        there, most = held > 0, held.max(axis=1, initial=0).tolist()
+        overlaps = []
+        for i, below in enumerate(names):
+            distances = (held[i] * there).max(axis=1, initial=0).tolist()
+            for j, above in enumerate(names):
+                # outputs meet in later groups too
+                if i != j and distances[j] < most[i] and not {below, above} <= self.lasting:
+                    overlaps.append(Overlap(below, above, distances[j]))
+        return overlaps
 
     def input_overlaps(self, stream: Stream) -> list[Overlap]:
         """How near rings and scratch may lie below an input whose rows are used up, and which of them come
         when it is used up for good. (Outputs: `overlaps`.)"""
-        found = []
+        overlaps = []
         for whole, sources in self._parts(self.group.inputs).items():
             if whole in self.survives or len(sources) > 1:
                 continue
             ((source, offset),) = sources
             live_sets, rows = stream.played_with(source)
             dead = offset + rows * row_bytes(source)
-            for name, held in self._held_bytes(live_sets).items():
-                together = (held > 0) & (dead < offset + source.bytes)
-                below = int((held - dead)[together].max(initial=0))
-                if name not in self.lasting and below < held.max():
-                    found.append(Overlap(name, whole, below))
-                if name not in self.lasting and not together.any():
-                    found.append(Overlap(whole, name, 0))
-        return found
+            found = {n: held for n, held in self._held_bytes(live_sets).items() if n not in self.lasting}
+            if not found:
+                continue
+            held: np.ndarray = np.array(list(found.values()))
+            together: np.ndarray = (held > 0) & (dead < offset + source.bytes)
+            distances = ((held - dead) * together).max(axis=1, initial=0).tolist()
+            most: list[int] = held.max(axis=1, initial=0).tolist()
+            meets: list[bool] = np.any(together, axis=1).tolist()
+            for i, name in enumerate(found):
+                if distances[i] < most[i]:
+                    overlaps.append(Overlap(name, whole, distances[i]))
+                if not meets[i]:
+                    overlaps.append(Overlap(whole, name, 0))
+        return overlaps
 
 
 class Streamed(Protocol):
