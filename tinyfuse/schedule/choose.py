@@ -75,12 +75,16 @@ class Plans:
 
 
 class Choices:
-    """Candidates, of which at least one, and their plans; limits of what is looked at are noted in `reached`."""
+    """Candidates, of which at least one, and their plans; limits of what is looked at are noted in `reached`. `placed`:
+    so many are placed of those that are estimated to be best (limits.PLACED)."""
 
-    def __init__(self, candidates: Sequence[Candidate], plans: Plans, reached: Reached | None = None):
+    def __init__(
+        self, candidates: Sequence[Candidate], plans: Plans, reached: Reached | None = None, placed: int | None = None
+    ):
         self._by_speed = sorted(candidates, key=lambda c: (c.instructions, c.ram))
         self._plans = plans
         self._reached = Reached() if reached is None else reached
+        self._placed = limits.PLACED.most if placed is None else placed
 
     def choose(self, optimize: str, max_ram: int | None) -> Plan:
         """The plan that the options ask for; where none fits into `max_ram`, its state included, the
@@ -103,7 +107,7 @@ class Choices:
         fitting = (c for c in self._by_speed if c.ram <= most and self._plans.of(c).ram_bytes <= most)
         found = next(fitting, None)
         faster = self._by_speed if found is None else self._by_speed[: self._by_speed.index(found)]
-        nearest = sorted((c for c in faster if c.ram > most), key=lambda c: c.ram)[: limits.PLACED.most]
+        nearest = sorted((c for c in faster if c.ram > most), key=lambda c: c.ram)[: self._placed]
         for candidate in sorted(nearest, key=self._by_speed.index):
             plan = self._plans.within(most, candidate)
             if plan is not None and plan.ram_bytes <= most:
@@ -143,15 +147,13 @@ class Choices:
         file's is looked at as well: estimates of two orders are less alike than those of two partitions. So are those
         with kernels of the least scratch and without."""
         ranked = sorted(candidates, key=lambda c: (c.ram, c.instructions))
-        least = [
-            c for lean in (False, True) for c in [c for c in ranked if c.context.lean == lean][: limits.PLACED.most]
-        ]
+        least = [c for lean in (False, True) for c in [c for c in ranked if c.context.lean == lean][: self._placed]]
         if any(c.reordered for c in least):
-            least += [c for c in ranked if not c.reordered][: limits.PLACED.most]
+            least += [c for c in ranked if not c.reordered][: self._placed]
         best, plan = self._least_arena(least)
         # where the arena is more than the estimate was, faster candidates may do with it too
         faster = [c for c in candidates if c.ram <= plan.arena_bytes and c.instructions < best.instructions]
-        for candidate in sorted(faster, key=lambda c: c.instructions)[: limits.PLACED.most]:
+        for candidate in sorted(faster, key=lambda c: c.instructions)[: self._placed]:
             found = self._plans.within(plan.arena_bytes, candidate)
             if found is not None:
                 return found
@@ -171,4 +173,4 @@ class Choices:
 
     def in_file_order(self) -> Choices:
         """Those whose operators run in the order of the file, of which there is at least one."""
-        return Choices([c for c in self._by_speed if not c.reordered], self._plans, self._reached)
+        return Choices([c for c in self._by_speed if not c.reordered], self._plans, self._reached, self._placed)

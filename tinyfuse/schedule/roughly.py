@@ -12,6 +12,9 @@ from tinyfuse.schedule.peaks import weigh_at_peaks
 from tinyfuse.schedule.search import Candidate, Weigher, partitions
 from tinyfuse.schedule.variants import Variants, with_least_scratch
 
+#: partitions placed of those that are estimated to be best
+_PLACED = 1
+
 
 def roughly(variants: Variants, builder: Builder) -> Plan:
     """The plan that the options ask for, of what is found. CompileError where no variant can be computed."""
@@ -24,4 +27,4 @@ def roughly(variants: Variants, builder: Builder) -> Plan:
         ops = tuple(op for op in graph.ops if not is_alias(op))
         weigher = Weigher(graph, ops, context, builder.memo)
         found += partitions(weigher, weigh_at_peaks(weigher))
-    return Choices(found, Plans(builder.candidate)).choose(options.optimize, options.max_ram)
+    return Choices(found, Plans(builder.candidate), placed=_PLACED).choose(options.optimize, options.max_ram)
