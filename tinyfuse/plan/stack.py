@@ -53,6 +53,9 @@ class RingStack:
         self._stages, self._loop, self._made, self._growing = stages, loop, loop.made_before, growing
         rings = [s for s in loop.rings if may_be_stacked(stages[s])]
         self.members = frozenset(rings if growing is None else [*rings, growing])
+        makers = {stages[m].op.output: m for m in self.members}
+        # per stage those of whose rows it reads
+        self._reads = [sorted({makers[t] for t in stage.op.inputs if t in makers}) for stage in stages]
         self._oldest = {s: loop.oldest_kept(s) for s in rings}
         if growing is not None:
             self._oldest[growing] = np.zeros(len(loop.order), np.int32)
@@ -71,9 +74,8 @@ class RingStack:
 
     def _chosen(self, held: np.ndarray) -> dict[int, _Taking]:
         """By the stage below: such that each ring takes one, and is taken by one; first where most is `held`."""
-        rings = sorted(self.members - {self._growing})
-        every = (self._taking(below, above) for below in sorted(self.members) for above in rings)
-        found = [taking for taking in every if taking is not None]
+        pairs = ((m, above) for m in sorted(self.members) for above in self._reads[m] if above != self._growing)
+        found = [taking for taking in (self._taking(*pair) for pair in pairs) if taking is not None]
         chosen: dict[int, _Taking] = {}
         for taking in sorted(found, key=lambda taking: -int(held[taking.events].max())):
             if taking.below not in chosen and all(other.above != taking.above for other in chosen.values()):
@@ -113,25 +115,27 @@ class RingStack:
         """Per stage how often the stack is looked at for it, and how many bytes are moved."""
         found: dict[int, tuple[int, int]] = {}
         sizes = {s: _row_bytes(self._stages[s]) for s in self.members}
-        for s, stage in enumerate(self._stages):
+        held = np.array([self._before[m].astype(np.int64) * sizes[m] for m in self._order])
+        # of each, the bytes above it before each event
+        over = dict(zip(self._order, np.cumsum(held[::-1], axis=0)[::-1] - held, strict=True))
+        for s in range(len(self._stages)):
             events = np.flatnonzero(self._loop.order == s)
             settled = np.zeros(len(events), bool)  # what is taken is what is made
             if s in self._takings and self._takings[s].taken == sizes[s]:
                 settled = np.isin(events, self._takings[s].events)
-            looks, moved, above = 0, 0, np.zeros(len(events), np.int64)
-            for m in reversed(self._order):
-                if m != self._growing and any(tensor is self._stages[m].op.output for tensor in stage.op.inputs):
+            looks = moved = 0
+            for m in self._reads[s]:
+                if m != self._growing:
                     looks += len(events)
                     left = np.append(self._oldest[m][1:], NEVER)[events]
                     drops = left > self._oldest[m][events]
                     if s in self._takings and self._takings[s].above == m:
                         drops &= ~settled
                     kept = np.maximum(self._made[m][events] - left, 0) * sizes[m]
-                    moved += int((above + kept)[drops].sum())
-                if m == s:
-                    looks += len(events)
-                    moved += int(above[~settled].sum())
-                above += self._before[m][events] * sizes[m]
+                    moved += int((over[m][events] + kept)[drops].sum())
+            if s in self.members:
+                looks += len(events)
+                moved += int(over[s][events][~settled].sum())
             found[s] = looks, moved
         return found
 
