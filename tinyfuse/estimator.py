@@ -19,7 +19,7 @@ from tinyfuse.schedule.variants import Variants
 from tinyfuse.targets import Target
 
 #: no exact search of placements: trials (arena/climb.py) come as near, RAM was the same on all that was compared
-_WORK_LIMIT = 0
+_WORK_LIMIT = 2_000
 
 
 def rough_plan(source: Graph, target: Target, options: Options) -> Plan:

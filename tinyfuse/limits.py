@@ -63,8 +63,8 @@ TILED_GROUPS = Limit("tiles", 4_000, "groups weighed in tiles")
 
 # --- placements (arena/planner.py) ---
 
-#: a fifth of a second for what can't be proven; what can be mostly needs a tenth of it
-PLACEMENT = Limit("arena", 500_000, "elementary operations of the search for a placement")
+#: a fiftieth of a second for what can't be proven; what can be mostly needs a hundredth of it
+PLACEMENT = Limit("arena", 20_000, "elementary operations of the search for a placement")
 
 # --- memory banks (schedule/ram.py, parts.py, staging.py) ---
 

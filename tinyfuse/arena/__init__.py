@@ -3,8 +3,8 @@
 problem.py   buffers, overlaps, placements; what may lie where
 bounds.py    what no placement can beat
 greedy.py    orders of placing that are good at once
-stacking.py  exact search for many buffers that are alive together
-sweep.py     exact search for long models
+climb.py     better ones by trial
+fits.py      whether there is a placement of at most so many bytes: exact; pairs.py: its search
 planner.py   puts them together, and says why orders of placing are enough
 picture.py   the arena in ASCII; svg.py: as a picture
 """

@@ -1,77 +1,101 @@
-"""A lower bound of every placement: the buffers that are alive at one moment, placed best."""
+"""A lower bound of every placement: the buffers that are alive at one moment lie one above the other."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 from math import gcd
 
 from tinyfuse.arena.problem import Problem
-from tinyfuse.arena.search import Budget
-from tinyfuse.arena.sweep import Sweep
-
-#: overlapping buffers of one moment up to which its optimum is searched, and states of that search
-_EXACT, _WIDTH = 12, 64
 
 
-class Clique:
-    """Buffers that are alive together, so that they have an order by offset.
+class Tower:
+    """Buffers that are alive together, so that they have an order by offset, each at its full height; and what may be
+    saved of that.
 
-    step   buffer -> how far whatever of them lies next above it is away, at least
-    spare  the sum of the steps of any of them counts at most this much too much: the last one is
-           followed by nothing and takes its bytes instead
-    align  a common divisor of their offsets; by default the greatest of their alignments
+    heights  buffer -> its bytes, rounded up to what divides all offsets
+    spare    of these, what rounding adds to the highest one, at most
+    savings  (bytes, below, above) for each pair of which one may reach into the other that lies next above it, the
+             largest first
     """
 
-    def __init__(self, problem: Problem, members: list[int], align: int | None = None):
-        buffers = problem.buffers
-        self.align = align or gcd(*(buffers[i].align for i in members))
-        self.step = {}
-        for i in members:
-            apart = [problem.apart[i].get(j, 0) for j in members if j != i]
-            self.step[i] = self.round_up(min(apart, default=buffers[i].bytes))
-        self.spare = max(self.step[i] - buffers[i].bytes for i in members)
-        self.bound = sum(self.step.values()) - self.spare
+    def __init__(self, problem: Problem, members: Sequence[int]):
+        align = gcd(*(problem.buffers[i].align for i in members))
+        self.heights = {i: -(-problem.buffers[i].bytes // align) * align for i in members}
+        self.spare = max(self.heights[i] - problem.buffers[i].bytes for i in members)
+        self.savings: list[tuple[int, int, int]] = []
+        for i, height in self.heights.items():
+            for j, distance in problem.near[i].items():
+                if j in self.heights and (saved := height - -(-distance // align) * align) > 0:
+                    self.savings.append((saved, i, j))
+        self.savings.sort(reverse=True)
 
-    def round_up(self, size: int) -> int:
-        return -(-size // self.align) * self.align
+    @cached_property
+    def bytes(self) -> int:
+        """What the buffers take at least. In their order by offset each has one next above it, and lies next above one:
+        what is saved is no more than by the best such pairs, whether or not these are one order."""
+        return sum(self.heights.values()) - self.spare - _most_saved(self.savings)
 
 
-def lower_bound(problem: Problem, budget: Budget, most: int | None = None) -> int:
-    """The largest optimum over all moments, or a little less: every arena is at least as large. Of more than `most`
-    bytes any will do."""
+def lower_bound(problem: Problem, most: int | None = None) -> int:
+    """Every arena is at least as large: the largest of the bounds of all moments. Of more than `most` bytes any will
+    do."""
     best = max((buffer.bytes for buffer in problem.buffers), default=0)
-    # the largest first: most of the others are then too small to be searched
-    for alive in sorted(problem.live_sets, key=lambda alive: -Clique(problem, alive).bound):
+    for alive in problem.live_sets:
         if most is not None and best > most:
             break
-        best = max(best, _optimum(problem, alive, best, budget))
+        if sum(problem.buffers[i].bytes + problem.buffers[i].align for i in alive) > best:
+            best = max(best, Tower(problem, alive).bytes)
     return best
 
 
-def _optimum(problem: Problem, alive: list[int], enough: int, budget: Budget) -> int:
-    """A lower bound for buffers that are alive together; exact where it is above `enough`, no more
-    than _EXACT overlap, and one alignment holds for all.
-
-    A buffer that overlaps none of the others lies wholly above or below each of them: once it is
-    gone, all that is above it can move down by its step. (Take the lowest first; only a topmost one
-    gives back no more than its bytes.) What is left needs a search, with the alignment that is common to
-    all: moving down keeps no other.
-    """
-    clique, buffers = Clique(problem, alive), problem.buffers
-    related = [i for i in alive if any(_may_share(problem, i, j) for j in alive if i != j)]
-    if not related:
-        return clique.bound
-    loose = [i for i in alive if i not in related]
-    beside = sum(clique.step[i] for i in loose)
-    beside -= max((clique.step[i] - buffers[i].bytes for i in loose), default=0)
-    floor = max(enough - beside, max(buffers[i].bytes for i in related), Clique(problem, related, clique.align).bound)
-    limit = sum(clique.round_up(buffers[i].bytes) for i in related)
-    if len(related) > _EXACT or floor >= limit:
-        return max(clique.bound, beside + floor)
-    sweep = Sweep(problem, related, dict.fromkeys(related, clique.align), _WIDTH)
-    return max(clique.bound, beside + sweep.run(limit, floor, budget).bound)
+def _most_saved(savings: Iterable[tuple[int, int, int]]) -> int:
+    """The most that pairs save together of which no two have the same one below, nor the same one above: a matching of
+    the greatest weight (Kuhn, "The Hungarian method for the assignment problem", 1955; by shortest augmenting
+    paths)."""
+    savings = list(savings)
+    below, above = ({item: n for n, item in enumerate(dict.fromkeys(s[side] for s in savings))} for side in (1, 2))
+    if len(below) < len(above):  # each of the fewer ones in turn gets a partner, or a stand-in that saves nothing
+        rows, columns, pairs = below, above, [(below[i], above[j], saved) for saved, i, j in savings]
+    else:
+        rows, columns, pairs = above, below, [(above[j], below[i], saved) for saved, i, j in savings]
+    width = len(columns) + len(rows)
+    cost = [[0] * width for _ in rows]
+    for row, column, saved in pairs:
+        cost[row][column] = -saved
+    return -_assignment(cost, width)
 
 
-def _may_share(problem: Problem, i: int, j: int) -> bool:
-    """Whether two buffers that are alive together may share bytes."""
-    buffers, apart = problem.buffers, problem.apart
-    return j not in apart[i] or apart[i][j] < buffers[i].bytes or apart[j][i] < buffers[j].bytes
+def _assignment(cost: list[list[int]], width: int) -> int:
+    """The least sum of a number of each row, all of different columns."""
+    none = width
+    row_of, rows_price, columns_price = [-1] * (width + 1), [0] * len(cost), [0] * (width + 1)
+    for begun in range(len(cost)):
+        row_of[none], at = begun, none
+        least: list[float] = [float("inf")] * width
+        came_from = [none] * width
+        seen: list[int] = []
+        while row_of[at] >= 0:
+            seen.append(at)
+            row = row_of[at]
+            step, following = float("inf"), none
+            for column in range(width):
+                if column in seen:
+                    continue
+                reduced = cost[row][column] - rows_price[row] - columns_price[column]
+                if reduced < least[column]:
+                    least[column], came_from[column] = reduced, at
+                if least[column] < step:
+                    step, following = least[column], column
+            for column in seen:
+                rows_price[row_of[column]] += int(step)
+                columns_price[column] -= int(step)
+            for column in range(width):
+                if column not in seen:
+                    least[column] -= step
+            at = following
+        while at != none:
+            row_of[at] = row_of[came_from[at]]
+            at = came_from[at]
+        row_of[none] = -1
+    return sum(cost[row][column] for column, row in enumerate(row_of[:width]) if row >= 0)

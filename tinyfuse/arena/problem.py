@@ -70,7 +70,8 @@ class Problem:
 
     `apart[i][j]` is the least offset(j) - offset(i) with which i may lie below j: the bytes of i,
     or the distance of an Overlap. Pairs that can lie anywhere are absent: those that are never alive
-    together, those with a buffer of no bytes, and those that overlap in place both ways.
+    together, those with a buffer of no bytes, and those that overlap in place both ways. `near` has those of two that
+    are alive together and may share bytes, where they overlap in place both ways too.
 
     InternalFault where the buffers or overlaps contradict themselves.
     """
@@ -96,6 +97,10 @@ class Problem:
                 raise _contradiction(f"impossible: {o}")
             if above in self.apart[below]:
                 self.apart[below][above] = min(self.apart[below][above], o.distance)
+        self.near: list[dict[int, int]] = [
+            {j: distance for j, distance in others.items() if distance < self.buffers[i].bytes}
+            for i, others in enumerate(self.apart)
+        ]
         self._free_mutual_pairs()
         self._refuse_circles()
 

@@ -10,6 +10,7 @@ from itertools import accumulate
 from typing import Any
 
 from tinyfuse.board_timing import BoardTiming
+from tinyfuse.cost import plain_toml
 from tinyfuse.errors import ToolMissing
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Context, Kernel
@@ -75,7 +76,11 @@ class CostTable:
 
 
 def _sum(factors: dict[str, float], counts: Counts) -> float:
-    return sum(factor * counts.get(name, 0) for name, factor in factors.items())
+    total = 0.0
+    for name, factor in factors.items():
+        if name in counts:
+            total += factor * counts[name]
+    return total
 
 
 def entry_name(op: Op, kernel: Kernel, by_row: bool, context: Context) -> str:
@@ -173,7 +178,7 @@ def read_table(text: str) -> CostTable:
 
 def _fields(text: str) -> dict[str, Any]:
     try:
-        return tomllib.loads(text)
+        return plain_toml.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ValueError(f"{type(error).__name__}: {error}") from None
 

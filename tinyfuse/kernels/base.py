@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from tinyfuse.board_timing import BoardTiming
 from tinyfuse.errors import InternalFault
+from tinyfuse.hashed_once import hashed_once
 from tinyfuse.ir import ITEM_BYTES, Array, Op, Tensor
 from tinyfuse.kernels.counts import Counts, element_counts
 from tinyfuse.kernels.element import Element
@@ -260,6 +261,7 @@ class AccessOrder:
         return min(max([0, *distances]), output)
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Context:
     """What decides which kernels may be used: the target, and CMSIS-NN's version (4, 0) to (7, 0).

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tinyfuse.errors import Problem
+from tinyfuse.hashed_once import hashed_once
 from tinyfuse.ir import Array, Op, Tensor
 from tinyfuse.ops.permute import Order, broadcast_permuted
 
@@ -46,6 +47,7 @@ class Rule:
 # --- row streaming ---------------------------------------------------------------------------
 
 
+@hashed_once
 @dataclass(frozen=True)
 class RowWindow:
     """The input rows that output row y reads: y*stride - pad_top up to kernel rows further.

@@ -16,12 +16,14 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
+from tinyfuse.hashed_once import hashed_once
 from tinyfuse.ops.base import RowWindow
 
 #: in place of a row: none is needed any more
 NEVER = np.iinfo(np.int32).max
 
 
+@hashed_once
 @dataclass(frozen=True)
 class StageRows:
     """What a loop knows of a stage.
@@ -69,8 +71,8 @@ class Loop:
                      readers run, and whose rows are all read
     slides           per stage that reads rings which slide, for each of those (by its maker) how many rows are
                      moved down after the stage's rows
-    inner_extents    the different `live_rows`, of rings alone, where none of them slides
-    sliding_extents  the same where those slide that may
+    inner_live_rows    the different `live_rows`, of rings alone, where none of them slides
+    sliding_live_rows  the same where those slide that may
     """
 
     def __init__(self, stages: tuple[StageRows, ...]):
@@ -82,20 +84,24 @@ class Loop:
         self.order = np.array(_play(stages, self._uses), np.int16)
         self.calls = np.bincount(self.order, minlength=len(stages))
         self.rows_made = np.array([s.rows_after(n) for s, n in zip(stages, self.calls, strict=True)])
-        made = self._made()
-        self.rings = {s: self._ring(s, made) for s, stage in enumerate(stages) if not stage.leaves}
-        still = {s: self._held(s, False, made) for s in self.rings}
-        moving = {s: self._held(s, True, made) for s, rows in self.rings.items() if rows > 1 and self._reads_all(s)}
+        played = _Played(self)
+        self.rings = {s: self._ring(s, played) for s, stage in enumerate(stages) if not stage.leaves}
         self.in_order = frozenset(
             s for s, rows in self.rings.items() if self._is_read_in_order(s) and 1 < rows < stages[s].height
         )
-        moving |= {s: self._held(s, True, made) for s in self.in_order if s not in moving}
+        still = played.held_still(self.rings)
+        moving = {s: played.held_sliding(s) for s, rows in self.rings.items() if rows > 1 and self._reads_all(s)}
+        moving |= {s: played.held_sliding(s) for s in self.in_order if s not in moving}
         self.sliding = self.in_order | {
             s for s, held in moving.items() if held[self._idle(s)].max(initial=0) < self.rings[s]
         }
-        self.slides = self._slides(made)
+        self.slides = self._slides(played.made)
+        kept = [s for s, stage in enumerate(stages) if stage.leaves]
+        still[kept] = 0
         self.inner_live_rows = different(self._live_rows(still))
-        self.sliding_live_rows = different(self._live_rows(still | {s: moving[s] for s in self.sliding}))
+        for s in self.sliding:
+            still[s] = moving[s]
+        self.sliding_live_rows = different(self._live_rows(still)) if self.sliding else self.inner_live_rows
 
     @cached_property
     def row_events(self) -> list[np.ndarray]:
@@ -106,15 +112,19 @@ class Loop:
         return [np.repeat(event, stage.at_once)[:rows] for stage, event, rows in made]
 
     def live_rows(self, sliding: frozenset[int]) -> np.ndarray:
-        """Event by event the stage that computes, then the rows of each stage's output that hold bytes (`_held`);
+        """Event by event the stage that computes, then the rows of each stage's output that hold bytes (`_Played`);
         int32 [events, 1 + stages]."""
-        made = self._made()
-        return self._live_rows({s: self._held(s, s in sliding, made) for s in range(len(self.stages))})
+        played = _Played(self)
+        held = played.held_still(self.rings)
+        for s in sliding & self.rings.keys():
+            held[s] = played.held_sliding(s)
+        return self._live_rows(held)
 
     @cached_property
-    def made_before(self) -> dict[int, np.ndarray]:
-        """Per stage how many rows of it there are before each event."""
-        return self._made()
+    def made_before(self) -> np.ndarray:
+        """Per stage how many rows of it there are before each event; int32 [stages, events]."""
+        made: np.ndarray = _Played(self).made
+        return made
 
     def oldest_kept(self, s: int) -> np.ndarray:
         """The first row of a stage that is there and still needed, before each event: how many were made, where none
@@ -136,23 +146,21 @@ class Loop:
         made = {reader: np.searchsorted(self.row_events[reader], events) for reader, _ in uses}
         return self._oldest(uses, made, len(events))
 
-    def _oldest(self, uses: Sequence[tuple[int, RowWindow]], made: Mapping[int, np.ndarray], events: int) -> np.ndarray:
+    def _oldest(
+        self, uses: Sequence[tuple[int, RowWindow]], made: Mapping[int, np.ndarray] | np.ndarray, events: int
+    ) -> np.ndarray:
         """`oldest_needed` at so many events, where so many rows of each reader are `made`."""
-        found = np.full(events, NEVER, np.int32)
+        found: np.ndarray | None = None
         for reader, window in uses:
-            np.minimum(found, first_rows(window, self.stages[reader].height)[made[reader]], out=found)
-        return found
+            first = first_rows(window, self.stages[reader].height)[made[reader]]
+            found = first if found is None else np.minimum(found, first)
+        return np.full(events, NEVER, np.int32) if found is None else found
 
-    def _made(self) -> dict[int, np.ndarray]:
-        """Per stage how many rows of it there are before each event."""
-        return {s: stage.rows_after(_rows_before(self.order == s)) for s, stage in enumerate(self.stages)}
-
-    def _ring(self, s: int, made: Mapping[int, np.ndarray]) -> int:
-        oldest = self.oldest_needed(self._uses[s], self.row_events[s])
-        held = np.arange(1, len(oldest) + 1) - oldest
-        rows, stage = max(1, int(held.max(initial=1))), self.stages[s]
+    def _ring(self, s: int, played: _Played) -> int:
+        own, stage = played.running[s], self.stages[s]
+        rows = max(1, int((played.made[s] + played.now[s] - played.oldest[s])[own].max(initial=1)))
         if rows > 1 and self._is_read_in_order(s) and not self._reads_all(s):
-            rows = min(int(self._held(s, True, made)[self.order == s].max()), stage.height)
+            rows = min(int(played.held_sliding(s)[own].max()), stage.height)
         if stage.in_order:  # an event's rows never go beyond the ring's end
             rows = min(-(-rows // stage.at_once) * stage.at_once, stage.height)
         return rows
@@ -169,41 +177,13 @@ class Loop:
         idle[[s, *(reader for reader, _ in self._uses[s])]] = False
         return idle[self.order]
 
-    def _held(self, s: int, slides: bool, made: Mapping[int, np.ndarray]) -> np.ndarray:
-        """How many rows of a stage's output hold bytes during each event, the one that is being written among
-        them: of what leaves the group those made so far, of a ring that slides those still needed, of any
-        other ring all or none."""
-        running = self.order == s
-        now = np.where(running, np.minimum(self.stages[s].at_once, self.stages[s].height - made[s]), 0)
-        held: np.ndarray
-        if self.stages[s].leaves:
-            held = made[s] + now
-            return held
-        oldest = self._oldest(self._uses[s], made, len(self.order))
-        if slides:
-            oldest = oldest if self._reads_all(s) else self._begin(s, oldest, made)
-            held = np.maximum(made[s] - oldest, 0) + now
-            return held
-        # the last row of one that accumulates makes the next
-        holds = (made[s] > 0) & (oldest < (NEVER if self.stages[s].accumulates else made[s]))
-        return np.where(holds | running, np.int32(self.rings[s]), np.int32(0))
-
-    def _begin(self, s: int, oldest: np.ndarray, made: Mapping[int, np.ndarray]) -> np.ndarray:
-        """Event by event the row that a ring begins with which slides after its readers' rows, to the oldest row that
-        is still needed: of rows that nobody reads, those that were not made yet come in all the same."""
-        after = np.minimum(np.append(oldest[1:], NEVER), np.append(made[s][1:], self.rows_made[s]))
-        read = np.isin(self.order, [reader for reader, _ in self._uses[s]])
-        moved: np.ndarray = np.maximum.accumulate(np.where(read, after, 0))
-        return np.insert(moved[:-1], 0, 0)
-
-    def _live_rows(self, held: Mapping[int, np.ndarray]) -> np.ndarray:
-        found = np.zeros((len(self.order), 1 + len(self.stages)), np.int32)
-        found[:, 0] = self.order
-        for s, rows in held.items():
-            found[:, 1 + s] = rows
+    def _live_rows(self, held: np.ndarray) -> np.ndarray:
+        """Event by event the stage that computes, then what is `held` of each."""
+        found = np.empty((len(self.order), 1 + len(self.stages)), np.int32)
+        found[:, 0], found[:, 1:] = self.order, held.T
         return found
 
-    def _slides(self, made: Mapping[int, np.ndarray]) -> dict[int, dict[int, int]]:
+    def _slides(self, made: np.ndarray) -> dict[int, dict[int, int]]:
         found: dict[int, dict[int, int]] = {}
         for s in sorted(self.sliding):
             readers = sorted({reader for reader, _ in self._uses[s]})
@@ -224,11 +204,53 @@ class Loop:
         return found
 
 
-def _rows_before(now: np.ndarray) -> np.ndarray:
-    """How often something happened before each event, of where it happens."""
-    count: np.ndarray = np.cumsum(now, dtype=np.int32)
-    count -= now
-    return count
+class _Played:
+    """What a loop has at each of its events; all int32 [stages, events], but `running`, which is bool.
+
+    running  the stage computes
+    made     rows of it that there are before the event
+    now      rows that the event makes of it
+    oldest   the first row of it that a reader still needs
+    """
+
+    def __init__(self, loop: Loop):
+        self._loop = loop
+        heights, at_once = (
+            np.array([values], np.int32).T
+            for values in ([s.height for s in loop.stages], [s.at_once for s in loop.stages])
+        )
+        self.running = loop.order == np.arange(len(loop.stages))[:, None]
+        events = np.cumsum(self.running, axis=1, dtype=np.int32) - self.running
+        self.made = np.minimum(events * at_once, heights)
+        self.now = np.minimum(at_once, heights - self.made) * self.running
+        self.oldest = np.array([loop._oldest(uses, self.made, len(loop.order)) for uses in loop._uses])
+
+    def held_still(self, rings: Mapping[int, int]) -> np.ndarray:
+        """How many rows of each stage's output hold bytes during each event, the one that is being written among
+        them: of what leaves the group those made so far, of rings, of so many rows, all or none."""
+        stages = self._loop.stages
+        rows = np.array([[rings.get(s, 0)] for s in range(len(stages))], np.int32)
+        # the last row of one that accumulates makes the next
+        needed = np.array([[stage.accumulates] for stage in stages]) & (self.oldest < NEVER)
+        held = np.where((self.made > 0) & (needed | (self.oldest < self.made)) | self.running, rows, np.int32(0))
+        kept = [s for s, stage in enumerate(stages) if stage.leaves]
+        held[kept] = self.made[kept] + self.now[kept]
+        return held
+
+    def held_sliding(self, s: int) -> np.ndarray:
+        """The same of a ring that slides: those still needed."""
+        oldest = self.oldest[s] if self._loop._reads_all(s) else self._begin(s)
+        held: np.ndarray = np.maximum(self.made[s] - oldest, 0) + self.now[s]
+        return held
+
+    def _begin(self, s: int) -> np.ndarray:
+        """Event by event the row that a ring begins with which slides after its readers' rows, to the oldest row that
+        is still needed: of rows that nobody reads, those that were not made yet come in all the same."""
+        oldest, loop = self.oldest[s], self._loop
+        after = np.minimum(np.append(oldest[1:], NEVER), np.append(self.made[s][1:], loop.rows_made[s]))
+        read = np.isin(loop.order, [reader for reader, _ in loop._uses[s]])
+        moved: np.ndarray = np.maximum.accumulate(np.where(read, after, 0))
+        return np.insert(moved[:-1], 0, 0)
 
 
 def different(rows: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ import numpy as np
 
 from tinyfuse.arena import Buffer, Overlap, Placement
 from tinyfuse.errors import InternalFault
+from tinyfuse.hashed_once import hashed_once
 from tinyfuse.ir import ITEM_BYTES, Graph, Op, Tensor
 from tinyfuse.kernels.base import Constant, Context, Kernel
 from tinyfuse.limits import Limit
@@ -24,6 +25,7 @@ from tinyfuse.options import Options
 from tinyfuse.plan.memory import STAGED_ALIGN, ArenaPart, ConstantKey, Memory
 
 
+@hashed_once
 @dataclass(frozen=True, eq=False)
 class Stage:
     """One operator inside a group, with the kernel that computes it.

@@ -54,7 +54,9 @@ class Legality:
         self.graph, self.context = graph, context
         self._position = {op: index for index, op in enumerate(graph.ops)}
         self._barriers: dict[tuple[Op, bool], str | None] = {}
+        self._members: dict[tuple[Op, bool], Refusal | None] = {}
         self._divides = [index for index, op in enumerate(graph.ops) if FAMILIES[op.kind].divides]
+        self._never = frozenset(op for op in graph.ops if FAMILIES[op.kind].source or FAMILIES[op.kind].partial)
 
     def refusal(self, ops: Sequence[Op]) -> Refusal | None:
         """Why `ops`, in an order of execution, are no group; None where they are one. An operator
@@ -64,15 +66,23 @@ class Legality:
         inside: set[Tensor] = set()
         for op in ops:
             rings = not inside.isdisjoint(op.activations) or op.reads_ring
-            barrier = self.barrier(op, rings)
-            if barrier:
-                return Refusal("barrier", op, barrier, final=True)
-            if self._loses_library(op, rings):
-                return Refusal("library", op, "CMSIS-NN computes it whole, and not by rows", final=True)
+            if (op, rings) not in self._members:
+                self._members[op, rings] = self._no_member(op, rings)
+            if refusal := self._members[op, rings]:
+                return refusal
             if op.states and op is not ops[0]:
                 return Refusal("state", op, "it would run before operators on its state", final=True)
             inside.update(op.outputs)
         return self._divided(ops) or self._cycle(ops) or self._unconnected(ops) or self._never_whole(ops)
+
+    def _no_member(self, op: Op, rings: bool) -> Refusal | None:
+        """Why no group has the operator as a member where an input is a ring of rows, or where none is."""
+        barrier = self.barrier(op, rings)
+        if barrier:
+            return Refusal("barrier", op, barrier, final=True)
+        if self._loses_library(op, rings):
+            return Refusal("library", op, "CMSIS-NN computes it whole, and not by rows", final=True)
+        return None
 
     def leaving(self, ops: Sequence[Op]) -> frozenset[Tensor]:
         """What the group makes and must write whole: tensors that are the model's outputs, that an
@@ -116,6 +126,8 @@ class Legality:
 
     def _divided(self, ops: Sequence[Op]) -> Refusal | None:
         """The first operator that runs less often than others of the group."""
+        if not self._divides:
+            return None
         start = min(self._position[op] for op in ops)
         for op in ops:
             if any(start < border < self._position[op] for border in self._divides):
@@ -125,7 +137,8 @@ class Legality:
     def _cycle(self, ops: Sequence[Op]) -> Refusal | None:
         """The operator of the group that reads what an operator outside makes of what the group makes."""
         members = set(ops)
-        start, end = (f(self._position[op] for op in ops) for f in (min, max))
+        positions = [self._position[op] for op in ops]
+        start, end = min(positions), max(positions)
         if end - start + 1 == len(members):
             return None  # nothing lies between them
         descends: dict[Tensor, Op] = {}  # from the group through the operator outside that comes last
@@ -147,21 +160,23 @@ class Legality:
         joined = {*ops[0].activations, *ops[0].outputs}
         waiting = list(ops[1:])
         while waiting:
-            found = [op for op in waiting if not joined.isdisjoint((*op.activations, *op.outputs))]
-            if not found:
+            left = []
+            for op in waiting:
+                if joined.isdisjoint(op.activations) and joined.isdisjoint(op.outputs):
+                    left.append(op)
+                else:
+                    joined.update(op.activations, op.outputs)
+            if len(left) == len(waiting):
                 reason = "it shares no tensor with the other operators"
-                return Refusal("unconnected", waiting[0], reason, final=False)
-            for op in found:
-                joined.update((*op.activations, *op.outputs))
-                waiting.remove(op)
+                return Refusal("unconnected", left[0], reason, final=False)
+            waiting = left
         return None
 
     def _never_whole(self, ops: Sequence[Op]) -> Refusal | None:
         """The operator outside the group that reads what must not be kept whole for it."""
-        for op in ops:
+        for op in [op for op in ops if op in self._never]:
             family = FAMILIES[op.kind]
-            readers = self.graph.consumers.get(op.output, ()) if family.source or family.partial else ()
-            for reader in readers:
+            for reader in self.graph.consumers.get(op.output, ()):
                 if reader not in ops:
                     rule, reason = "fed", f"it needs the whole of {op.output}, which comes row by row"
                     if family.partial:
