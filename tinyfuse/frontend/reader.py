@@ -314,9 +314,9 @@ class _OpReader:
         if family is None:
             return read
         known, hidden = family.instead(read), family.hidden_states(read)
-        for at, end in enumerate(op.inputs + op.outputs):
-            if end is not None and at not in known:
-                self.tensors.require_elements(end)
+        for at, looked_at in enumerate(op.inputs + op.outputs):
+            if looked_at is not None and at not in known:
+                self.tensors.require_elements(looked_at)
         given = tuple(known.get(i, tensor) for i, tensor in enumerate(read.inputs))
         return replace(read, inputs=given + hidden) if known or hidden else read
 
