@@ -47,6 +47,7 @@ from tinyfuse.profile.image import FLASH, arena_columns, read_image  # noqa: E40
 from tinyfuse.profile.measure import Profile, Usage, measure  # noqa: E402
 from tinyfuse.profile.plugin import build_plugin, run_counted  # noqa: E402
 from tinyfuse.schedule.legality import Legality  # noqa: E402
+from tinyfuse.schedule.select import kernel_for  # noqa: E402
 from tinyfuse.targets import Target, all_targets, load_target  # noqa: E402
 from tinyfuse.toolchain import cmsis_nn  # noqa: E402
 from tinyfuse.verify.emulation.inputs import input_set  # noqa: E402
@@ -113,6 +114,9 @@ def main() -> int:
     parser.add_argument(
         "--singles", type=int, default=0, metavar="N", help="and on N modules that call each kernel once, for `alone`"
     )
+    parser.add_argument(
+        "--alone", action="store_true", help="what kernels take that are called once, of those entries that there are"
+    )
     parser.add_argument("--loop", action="store_true", help="with --update: the factors of the row loop, too")
     parser.add_argument("--cmsis-nn", metavar="PATH", help="as of `tinyfuse verify`; without one, ours alone")
     parser.add_argument("--output", type=Path, default=HERE.parent / "targets", metavar="DIR")
@@ -125,6 +129,9 @@ def main() -> int:
         jobs = [job for job in jobs if not job.entries <= known]
         done, samples = list[Job](), list(network_samples(target, args.networks))
         samples += single_samples(target, jobs, args.singles)
+        if args.alone:
+            tables.update_alone(target, samples)
+            continue
         for part, found, compiler in measure_all(target, tree, jobs):
             done, samples, head = done + part, samples + found, about(tree, compiler)
             if args.update:  # each part at once: what was measured is kept where the rest isn't
@@ -276,18 +283,23 @@ def network_samples(target: Target, count: int) -> Iterator[Sample]:
 
 
 def single_samples(target: Target, jobs: list[Job], count: int) -> Iterator[Sample]:
-    """Samples of so many modules with an operator of each job, of those kernels that one calls once."""
-    ours = [job for job in jobs if job.ops and not job.alone]
+    """Samples of so many modules with an operator of each kernel of ours that the jobs' operators have by default."""
+    context = Context(target, kernels="tinyfuse")
+    of_kernels: dict[str, list[Op]] = {}
+    for op in (op for job in jobs if not job.alone for op in job.ops):
+        found = kernel_for(op, context)
+        if found is not None and found[0].library == "tinyfuse":
+            of_kernels.setdefault(found[0].name, []).append(op)
     for number in range(count):
-        ops = [job.ops[number * len(job.ops) // count] for job in ours]
-        plan = _side_by_side([[op] for op in ops], Context(target, kernels="tinyfuse"))
+        ops = [ops[number * len(ops) // count] for ops in of_kernels.values() if len(ops) >= FEWEST]
+        plan = _side_by_side([[op] for op in ops], context)
         profile, _ = counted(plan, None)
         once = called_once(plan)
-        for stage in (stage for group in plan.groups for stage in group.stages if stage.kernel.name in once):
+        for kind in {op.kind for op in ops}:
             yield from (
                 replace(each, weight=NETWORK_WEIGHT, alone=True)
-                for each in _samples(plan, profile, stage.op.kind)
-                if each.kernel.name == stage.kernel.name
+                for each in _samples(plan, profile, kind)
+                if each.kernel.name in once
             )
 
 
