@@ -111,6 +111,7 @@ def main() -> int:
     parser.add_argument(
         "--networks", type=int, default=0, metavar="N", help="and on stages of N networks a dtype, which count twice"
     )
+    parser.add_argument("--dtypes", nargs="+", choices=DTYPES, default=DTYPES, help="of these networks")
     parser.add_argument(
         "--singles", type=int, default=0, metavar="N", help="and on N modules that call each kernel once, for `alone`"
     )
@@ -127,7 +128,7 @@ def main() -> int:
         known = tables.entries(target) if args.missing else set()
         jobs = [drawn_job(target, tree, *job, args.fewer) for job in kernels_to_measure(args.kinds, args.kernels)]
         jobs = [job for job in jobs if not job.entries <= known]
-        done, samples = list[Job](), list(network_samples(target, args.networks))
+        done, samples = list[Job](), list(network_samples(target, args.networks, args.dtypes))
         samples += single_samples(target, jobs, args.singles)
         if args.alone:
             tables.update_alone(target, samples)
@@ -264,10 +265,10 @@ def measure_loops(target: Target) -> tuple[list[Sample], str]:
     ], compiler
 
 
-def network_samples(target: Target, count: int) -> Iterator[Sample]:
-    """Samples of all stages of so many networks of each dtype. Where the compiler has joined the code of a kernel's
+def network_samples(target: Target, count: int, dtypes: Iterable[str]) -> Iterator[Sample]:
+    """Samples of all stages of so many networks of each of these dtypes. Where the compiler has joined the code of a kernel's
     calls in a group, so that one of them has none, none of these tells what it takes."""
-    for plan in (plan for dtype in DTYPES for plan in networks(target, dtype, count)):
+    for plan in (plan for dtype in dtypes for plan in networks(target, dtype, count)):
         profile, _ = counted(plan, None)
         once = called_once(plan)
         for group in plan.groups:
@@ -277,9 +278,9 @@ def network_samples(target: Target, count: int) -> Iterator[Sample]:
                 for number, (stage, loop) in enumerate(zip(group.stages, loops, strict=True))
             ]
             joined = {each.kernel.name for each in found if each.took.instructions <= each.own.instructions}
-            for each in found:
+            for stage, each in zip(group.stages, found, strict=True):
                 if each.kernel.name not in joined:
-                    yield replace(each, weight=NETWORK_WEIGHT, alone=each.kernel.name in once)
+                    yield replace(each, weight=NETWORK_WEIGHT, alone=stage.kernel.shared_code(stage.op) in once)
 
 
 def single_samples(target: Target, jobs: list[Job], count: int) -> Iterator[Sample]:
@@ -295,12 +296,12 @@ def single_samples(target: Target, jobs: list[Job], count: int) -> Iterator[Samp
         plan = _side_by_side([[op] for op in ops], context)
         profile, _ = counted(plan, None)
         once = called_once(plan)
-        for kind in {op.kind for op in ops}:
-            yield from (
-                replace(each, weight=NETWORK_WEIGHT, alone=True)
-                for each in _samples(plan, profile, kind)
-                if each.kernel.name in once
-            )
+        for group in plan.groups:
+            loops = loop_features(group.stages, group_stream(plan, group))
+            for number, (stage, loop) in enumerate(zip(group.stages, loops, strict=True)):
+                if stage.kernel.shared_code(stage.op) in once:
+                    found = _sample(stage, loop, profile, group.index, number, context)
+                    yield replace(found, weight=NETWORK_WEIGHT, alone=True)
 
 
 def measure_together(target: Target, tree: cmsis_nn.Tree | None, jobs: list[Job]) -> tuple[list[Sample], str]:

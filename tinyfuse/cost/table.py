@@ -64,8 +64,8 @@ class CostTable:
     def stages(
         self, stages: tuple[Stage, ...], stream: Stream | None, context: Context, once: Collection[str] = ()
     ) -> list[float | None]:
-        """Instructions of each stage of a group, its share of the row loop included. `once`: names of the kernels that
-        the module calls in one place alone."""
+        """Instructions of each stage of a group, its share of the row loop included. `once`: what of
+        kernels' code the module calls in one place alone (`Kernel.shared_code`)."""
         found: list[float | None] = []
         for stage, loop in zip(stages, self.loops(stages, stream), strict=True):
             kernel = self.kernel(stage.op, stage.kernel, stage.by_row, context)
@@ -75,7 +75,7 @@ class CostTable:
     def share(self, stage: Stage, context: Context, once: Collection[str]) -> float:
         """What share of its entry's instructions the stage's kernel takes; `once` as of `stages`."""
         alone = self.alone.get(entry_name(stage.op, stage.kernel, stage.by_row, context))
-        if stage.kernel.name not in once or alone is None:
+        if alone is None or stage.kernel.shared_code(stage.op) not in once:
             return 1.0
         whole = self.kernel(stage.op, stage.kernel, stage.by_row, context)
         more = _sum(alone.more, stage.kernel.counts(stage.op, stage.by_row))
