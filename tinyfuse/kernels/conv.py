@@ -128,6 +128,9 @@ class PackedConvRow(MatmulKernel):
     def code_path(self, op: Op, by_row: bool, context: Context) -> str:
         return super().code_path(op, by_row, context) + own_code(op)
 
+    def shared_code(self, op: Op) -> str:
+        return self.name + own_code(op)
+
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         return Division(op.output.shape[2], together=self.block(op, context))
 
