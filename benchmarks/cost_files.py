@@ -5,13 +5,13 @@ from __future__ import annotations
 import datetime
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cost_fits import Figures, Fits, function_of
+from cost_fits import Figures, Fits, Sample, added, called_once_fits, function_of
 
-from tinyfuse.cost.fit import Fit
-from tinyfuse.cost.table import CostTable, cost_table
+from tinyfuse.cost.fit import LEAST, MOST, Fit
+from tinyfuse.cost.table import Alone, CostTable, cost_table
 from tinyfuse.profile.cycles import timing
 from tinyfuse.targets import Target
 from tinyfuse.toolchain import cmsis_nn
@@ -19,6 +19,9 @@ from tinyfuse.verify.emulation.qemu import Qemu
 
 #: with fewer samples, cycles are those of instructions, times a factor: free factors would tell of these samples alone
 ENOUGH = 10
+
+#: of an entry without samples: a cycle an instruction
+_EVEN = Figures(1, 1)
 
 
 def about(tree: cmsis_nn.Tree | None, compiler: str) -> dict[str, str]:
@@ -34,8 +37,8 @@ def toml(about: dict[str, str], found: Fits) -> str:
     lines = [
         "# Instructions of every kernel, measured; made by benchmarks/measure_costs.py, not by hand.",
         "# factors: instructions a count of each feature (tinyfuse/kernels/counts.py); shapes: how many",
-        "# operators were measured; mean_error, worst_error: relative, of the fit on them; alone: the share of",
-        "# that which a kernel takes where a module calls it in one place.",
+        "# operators were measured; mean_error, worst_error: relative, of the fit on them; alone: where a module",
+        "# calls the kernel in one place, the share of that which it takes, and what it takes beside.",
         *_head(about),
         f"factors = {_inline(found.loop['instructions'].factors)}",
     ]
@@ -66,7 +69,7 @@ def cycles_toml(about: dict[str, str], found: Fits, target: Target, known: CostT
             took = next(found.took[name] for name in (entry, function_of(entry), "") if name in found.took)
             lines += _alike(entry, shapes, instructions[entry], took)
         else:
-            lines += _entry(entry, shapes, fits["cycles"], found.alone.get(entry))
+            lines += _entry(entry, shapes, fits["cycles"], _in_cycles(found.alone.get(entry), found.took[entry]))
             lines.append(f"flash = {_inline(fits['flash'].factors)}")
     return "\n".join(lines) + "\n"
 
@@ -84,11 +87,28 @@ def _head(about: dict[str, str]) -> list[str]:
     return ["[about]", *(f'{key} = "{value}"' for key, value in about.items()), "", "[loop]"]
 
 
-def _entry(name: str, shapes: int, found: Fit, alone: float | None) -> list[str]:
+def _in_cycles(alone: Alone | None, took: Figures) -> Alone | None:
+    """What is saved of features, in the cycles that the kernel took an instruction."""
+    rate = took.cycles / max(1, took.instructions)
+    return alone and replace(alone, more={name: factor * rate for name, factor in alone.more.items()})
+
+
+def _with_alone(entry: str, alone: Alone | None) -> str:
+    """The text of an entry with that in the place of what it says."""
+    lines = [line for line in entry.splitlines() if not line.startswith("alone = ")]
+    at = 1 + next(number for number, line in enumerate(lines) if line.startswith("factors = "))
+    return "\n".join([*lines[:at], *([_alone_line(alone)] if alone is not None else []), *lines[at:]]) + "\n"
+
+
+def _alone_line(alone: Alone) -> str:
+    return "alone = " + _inline({"share": alone.share, **alone.more})
+
+
+def _entry(name: str, shapes: int, found: Fit, alone: Alone | None) -> list[str]:
     return [
         "", f'[kernels."{name}"]', f"shapes = {shapes}", f"mean_error = {found.mean:.4f}",
         f"worst_error = {found.worst:.4f}", f"factors = {_inline(found.factors)}",
-        *([f"alone = {alone:.3g}"] if alone is not None else []),
+        *([_alone_line(alone)] if alone is not None else []),
     ]  # fmt: skip
 
 
@@ -121,6 +141,27 @@ class Tables:
         if found.kernels or loop:
             for path, text in self._texts(target, head, found, None):
                 path.write_text(updated(path.read_text(), text, loop))
+
+    def update_alone(self, target: Target, samples: list[Sample]) -> None:
+        """Of the entries that samples tell of, what a kernel takes that is called once, and nothing else."""
+        by_entry: dict[str, list[Sample]] = {}
+        for sample in samples:
+            by_entry.setdefault(sample.entry, []).append(sample)
+        costs = cost_table(target.cost_table)
+        if costs is None:
+            return
+        found = called_once_fits(by_entry, costs.kernels, costs.loop)
+        known = costs.alone.keys() & by_entry.keys()
+        took = {entry: added(sample.took for sample in each) for entry, each in by_entry.items()}
+        for path, alike in ((self._costs(target), False), (self._cycles(target), True)):
+            if path.is_file():
+                head, entries = entries_of(path.read_text())
+                for entry in entries.keys() & (found.keys() | known):
+                    alone = found.get(entry)
+                    alone = alone if alone is not None and LEAST <= alone.share <= MOST else None
+                    alone = _in_cycles(alone, took.get(entry, _EVEN)) if alike else alone
+                    entries[entry] = _with_alone(entries[entry], alone)
+                path.write_text("\n".join([head, *(text for _, text in sorted(entries.items()))]))
 
     def _texts(
         self, target: Target, head: dict[str, str], found: Fits, known: CostTable | None

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 
-from tinyfuse.cost.fit import Fit, fit
+from tinyfuse.cost.fit import LEAST, MOST, SMALL, WORTH, Fit, Once, fit, fit_once
+from tinyfuse.cost.table import Alone
 from tinyfuse.kernels.base import Kernel
 from tinyfuse.kernels.counts import Counts
 
 #: a table with fewer samples says nothing
 FEWEST = 3
-
-#: instructions of a sample that tells what being called once saves, and the least share that is worth to be told
-SMALL, WORTH = 500, 0.01
-
-#: a share beyond these tells of factors that don't fit: then all samples have one fit
-LEAST, MOST = 0.6, 1.3
 
 
 @dataclass(frozen=True)
@@ -52,13 +46,13 @@ class Sample:
 @dataclass(frozen=True)
 class Fits:
     """By the names of Figures, factors of the row loop, and of each entry; what all samples of an entry, and of a C
-    function, took, "" for all there are; and the share of its factors that a kernel takes where it is called once."""
+    function, took, "" for all there are; and what a kernel takes where it is called once."""
 
     loop: dict[str, Fit]
     kernels: dict[str, dict[str, Fit]]
     shapes: dict[str, int]
     took: dict[str, Figures]
-    alone: dict[str, float]
+    alone: dict[str, Alone]
 
 
 def fit_all(samples: list[Sample], jobs: list[tuple[str, str]]) -> Fits:
@@ -67,19 +61,20 @@ def fit_all(samples: list[Sample], jobs: list[tuple[str, str]]) -> Fits:
     loop = {name: fit([(s.loop, getattr(s.own, name)) for s in _weighed(ours)]) for name in QUANTITIES}
     distinct: dict[str, dict[tuple, Sample]] = {}  # forms of a kernel that differ by rows have whole calls in common
     for sample in samples:
-        known = sample.took.instructions > _around(sample, loop["instructions"])
+        known = sample.took.instructions > _around(sample, loop["instructions"].factors)
         if known and (sample.kind, sample.kernel.name) in jobs:
             distinct.setdefault(sample.entry, {})[*sample.counts.values(), sample.took] = sample
     by_entry = {entry: list(found.values()) for entry, found in distinct.items()}
     several = {entry: [s for s in found if not s.alone] for entry, found in by_entry.items()}
     several = {entry: found if len(found) >= FEWEST else by_entry[entry] for entry, found in several.items()}
     kernels = _factors(several, loop)
-    alone = shares(
-        by_entry, {entry: fits["instructions"].factors for entry, fits in kernels.items()}, loop["instructions"]
+    alone = called_once_fits(
+        by_entry, {entry: fits["instructions"].factors for entry, fits in kernels.items()}, loop["instructions"].factors
     )
-    doubted = {entry: by_entry[entry] for entry, share in alone.items() if not LEAST <= share <= MOST}
+    # beyond these factors don't fit: then all samples have one fit
+    doubted = {entry: by_entry[entry] for entry, found in alone.items() if not LEAST <= found.share <= MOST}
     kernels |= _factors(doubted, loop)
-    alone = {entry: share for entry, share in alone.items() if entry not in doubted}
+    alone = {entry: found for entry, found in alone.items() if entry not in doubted}
     functions: dict[str, list[Sample]] = {"": samples}
     for entry, of_entry in by_entry.items():
         functions.setdefault(function_of(entry), []).extend(of_entry)
@@ -90,7 +85,10 @@ def fit_all(samples: list[Sample], jobs: list[tuple[str, str]]) -> Fits:
 def _factors(by_entry: dict[str, list[Sample]], loop: dict[str, Fit]) -> dict[str, dict[str, Fit]]:
     """Of each entry with enough samples."""
     return {
-        entry: {name: fit([(s.counts, _kernel(s, name, loop[name])) for s in _weighed(found)]) for name in QUANTITIES}
+        entry: {
+            name: fit([(s.counts, _kernel(s, name, loop[name].factors)) for s in _weighed(found)])
+            for name in QUANTITIES
+        }
         for entry, found in sorted(by_entry.items())
         if len(found) >= FEWEST
     }
@@ -111,21 +109,23 @@ def added(figures: Iterable[Figures]) -> Figures:
     return Figures(*(sum(getattr(each, name) for each in every) for name in QUANTITIES))
 
 
-def _around(sample: Sample, loop: Fit) -> float:
+def _around(sample: Sample, loop: Mapping[str, float]) -> float:
     """The share of the row loop."""
-    return sum(factor * sample.loop.get(name, 0) for name, factor in loop.factors.items())
+    return sum(factor * sample.loop.get(name, 0) for name, factor in loop.items())
 
 
-def shares(by_entry: dict[str, list[Sample]], factors: dict[str, dict[str, float]], loop: Fit) -> dict[str, float]:
-    """Of entries with those factors, the share of them that the kernels take that are called once: the median of an
-    entry's own samples or, where these are too few, of its C function's."""
-    of_entries: dict[str, list[float]] = {}
+def called_once_fits(
+    by_entry: dict[str, list[Sample]], factors: Mapping[str, Mapping[str, float]], loop: Mapping[str, float]
+) -> dict[str, Alone]:
+    """Of entries with those factors, what kernels take that are called once: by an entry's own samples or, where these
+    are too few, by its C function's."""
+    of_entries: dict[str, list[Once]] = {}
     for entry, known in factors.items():
         for sample in by_entry.get(entry, []):
             said = sum(factor * sample.counts.get(name, 0) for name, factor in known.items())
             if sample.alone and said > SMALL:
-                of_entries.setdefault(entry, []).append(_kernel(sample, "instructions", loop) / said)
-    of_functions: dict[str, list[float]] = {}
+                of_entries.setdefault(entry, []).append((said, sample.counts, _kernel(sample, "instructions", loop)))
+    of_functions: dict[str, list[Once]] = {}
     for entry, found in of_entries.items():
         of_functions.setdefault(function_of(entry), []).extend(found)
     enough = {
@@ -134,10 +134,10 @@ def shares(by_entry: dict[str, list[Sample]], factors: dict[str, dict[str, float
         else of_functions.get(function_of(entry), [])
         for entry in factors
     }
-    medians = {entry: round(statistics.median(each), 3) for entry, each in enough.items() if len(each) >= FEWEST}
-    return {entry: share for entry, share in medians.items() if abs(share - 1) >= WORTH}
+    fits = {entry: fit_once(found) for entry, found in enough.items() if len(found) >= FEWEST}
+    return {entry: each for entry, each in fits.items() if each.more or abs(each.share - 1) >= WORTH}
 
 
-def _kernel(sample: Sample, name: str, loop: Fit) -> float:
+def _kernel(sample: Sample, name: str, loop: Mapping[str, float]) -> float:
     """What the kernel itself took of a quantity."""
     return max(0.0, getattr(sample.took, name) - _around(sample, loop))

@@ -47,6 +47,7 @@ from tinyfuse.profile.image import FLASH, arena_columns, read_image  # noqa: E40
 from tinyfuse.profile.measure import Profile, Usage, measure  # noqa: E402
 from tinyfuse.profile.plugin import build_plugin, run_counted  # noqa: E402
 from tinyfuse.schedule.legality import Legality  # noqa: E402
+from tinyfuse.schedule.select import kernel_for  # noqa: E402
 from tinyfuse.targets import Target, all_targets, load_target  # noqa: E402
 from tinyfuse.toolchain import cmsis_nn  # noqa: E402
 from tinyfuse.verify.emulation.inputs import input_set  # noqa: E402
@@ -110,8 +111,12 @@ def main() -> int:
     parser.add_argument(
         "--networks", type=int, default=0, metavar="N", help="and on stages of N networks a dtype, which count twice"
     )
+    parser.add_argument("--dtypes", nargs="+", choices=DTYPES, default=DTYPES, help="of these networks")
     parser.add_argument(
         "--singles", type=int, default=0, metavar="N", help="and on N modules that call each kernel once, for `alone`"
+    )
+    parser.add_argument(
+        "--alone", action="store_true", help="what kernels take that are called once, of those entries that there are"
     )
     parser.add_argument("--loop", action="store_true", help="with --update: the factors of the row loop, too")
     parser.add_argument("--cmsis-nn", metavar="PATH", help="as of `tinyfuse verify`; without one, ours alone")
@@ -123,8 +128,11 @@ def main() -> int:
         known = tables.entries(target) if args.missing else set()
         jobs = [drawn_job(target, tree, *job, args.fewer) for job in kernels_to_measure(args.kinds, args.kernels)]
         jobs = [job for job in jobs if not job.entries <= known]
-        done, samples = list[Job](), list(network_samples(target, args.networks))
+        done, samples = list[Job](), list(network_samples(target, args.networks, args.dtypes))
         samples += single_samples(target, jobs, args.singles)
+        if args.alone:
+            tables.update_alone(target, samples)
+            continue
         for part, found, compiler in measure_all(target, tree, jobs):
             done, samples, head = done + part, samples + found, about(tree, compiler)
             if args.update:  # each part at once: what was measured is kept where the rest isn't
@@ -257,10 +265,10 @@ def measure_loops(target: Target) -> tuple[list[Sample], str]:
     ], compiler
 
 
-def network_samples(target: Target, count: int) -> Iterator[Sample]:
-    """Samples of all stages of so many networks of each dtype. Where the compiler has joined the code of a kernel's
+def network_samples(target: Target, count: int, dtypes: Iterable[str]) -> Iterator[Sample]:
+    """Samples of all stages of so many networks of each of these dtypes. Where the compiler has joined the code of a kernel's
     calls in a group, so that one of them has none, none of these tells what it takes."""
-    for plan in (plan for dtype in DTYPES for plan in networks(target, dtype, count)):
+    for plan in (plan for dtype in dtypes for plan in networks(target, dtype, count)):
         profile, _ = counted(plan, None)
         once = called_once(plan)
         for group in plan.groups:
@@ -270,25 +278,30 @@ def network_samples(target: Target, count: int) -> Iterator[Sample]:
                 for number, (stage, loop) in enumerate(zip(group.stages, loops, strict=True))
             ]
             joined = {each.kernel.name for each in found if each.took.instructions <= each.own.instructions}
-            for each in found:
+            for stage, each in zip(group.stages, found, strict=True):
                 if each.kernel.name not in joined:
-                    yield replace(each, weight=NETWORK_WEIGHT, alone=each.kernel.name in once)
+                    yield replace(each, weight=NETWORK_WEIGHT, alone=stage.kernel.shared_code(stage.op) in once)
 
 
 def single_samples(target: Target, jobs: list[Job], count: int) -> Iterator[Sample]:
-    """Samples of so many modules with an operator of each job, of those kernels that one calls once."""
-    ours = [job for job in jobs if job.ops and not job.alone]
+    """Samples of so many modules with an operator of each kernel of ours that the jobs' operators have by default."""
+    context = Context(target, kernels="tinyfuse")
+    of_kernels: dict[str, list[Op]] = {}
+    for op in (op for job in jobs if not job.alone for op in job.ops):
+        found = kernel_for(op, context)
+        if found is not None and found[0].library == "tinyfuse":
+            of_kernels.setdefault(found[0].name, []).append(op)
     for number in range(count):
-        ops = [job.ops[number * len(job.ops) // count] for job in ours]
-        plan = _side_by_side([[op] for op in ops], Context(target, kernels="tinyfuse"))
+        ops = [ops[number * len(ops) // count] for ops in of_kernels.values() if len(ops) >= FEWEST]
+        plan = _side_by_side([[op] for op in ops], context)
         profile, _ = counted(plan, None)
         once = called_once(plan)
-        for stage in (stage for group in plan.groups for stage in group.stages if stage.kernel.name in once):
-            yield from (
-                replace(each, weight=NETWORK_WEIGHT, alone=True)
-                for each in _samples(plan, profile, stage.op.kind)
-                if each.kernel.name == stage.kernel.name
-            )
+        for group in plan.groups:
+            loops = loop_features(group.stages, group_stream(plan, group))
+            for number, (stage, loop) in enumerate(zip(group.stages, loops, strict=True)):
+                if stage.kernel.shared_code(stage.op) in once:
+                    found = _sample(stage, loop, profile, group.index, number, context)
+                    yield replace(found, weight=NETWORK_WEIGHT, alone=True)
 
 
 def measure_together(target: Target, tree: cmsis_nn.Tree | None, jobs: list[Job]) -> tuple[list[Sample], str]:

@@ -108,6 +108,17 @@ def test_the_plugin_is_built_once_and_without_warnings(tmp_path, monkeypatch):
     assert build_plugin() == plugin and plugin.stat().st_mtime_ns == made
 
 
+@needs_plugin
+def test_the_plugin_is_built_where_no_cache_can_be_written(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    gone = []
+    monkeypatch.setattr("atexit.register", lambda remove, folder, **how: gone.append(folder))
+    plugin = build_plugin()
+    assert plugin.stat().st_size > 0 and [plugin.parent] == gone
+    shutil.rmtree(plugin.parent)
+
+
 # --- cycles ------------------------------------------------------------------------------------
 
 

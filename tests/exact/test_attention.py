@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from attention_cases import HEADS_SWAPPED, products, rows_of_layers
 from attention_networks import FORMS, attention, attention_networks, decoder, feed_forward, text, vision
+from campaigns import assert_batches_are_exact, assert_part_is_exact, drawn_plans
 from cases.common import inputs_of
 from executors import assert_all_exact, assert_exact, assert_reference_is_tflm, plan_of
 from hypothesis import HealthCheck, given, settings
@@ -114,15 +115,12 @@ def test_many_references_equal_tflm(data: bytes) -> None:
 
 
 @pytest.mark.campaign
-@settings(max_examples=1000, **_SETTINGS)
-@given(attention_networks(), st.sampled_from(["basic", "rows"]), st.sampled_from(OPTIMIZE))
-def test_many_networks_are_exact(data: bytes, fusion: str, optimize: str) -> None:
-    assert_exact(plan_of(data, fusion=fusion, optimize=optimize), runs=3)
+@pytest.mark.parametrize("number", range(5))
+def test_many_networks_are_exact(number: int) -> None:
+    assert_part_is_exact(attention_networks(), 240, number, runs=3)
 
 
 @pytest.mark.campaign
 @pytest.mark.parametrize("target", ["cortex-m0plus", "cortex-m4", "cortex-m55"])
-@settings(max_examples=30, **_SETTINGS)
-@given(data=attention_networks(), optimize=st.sampled_from(OPTIMIZE))
-def test_many_networks_are_exact_on_cores(target: str, data: bytes, optimize: str) -> None:
-    assert_exact(plan_of(data, target, optimize=optimize), runs=3)
+def test_many_networks_are_exact_on_cores(target: str) -> None:
+    assert_batches_are_exact(drawn_plans(attention_networks(), 48, 5, target), runs=3)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from campaigns import assert_batches_are_exact, assert_part_is_exact, drawn_plans
 from executors import assert_exact, plan_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -97,3 +98,16 @@ def test_branchy_graphs_are_exact(data: bytes, optimize: str, limit: float, feed
 @given(branchy(), *WAYS)
 def test_many_branchy_graphs_are_exact(data: bytes, optimize: str, limit: float, feed: bool) -> None:
     check(data, optimize, limit, feed)
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("number", range(5))
+def test_branchy_graphs_in_programs(number: int) -> None:
+    """Without limits and rows from outside, many of them at a time."""
+    assert_part_is_exact(branchy(), 240, number, runs=3)
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("target", ["cortex-m0plus", "cortex-m4", "cortex-m55"])
+def test_branchy_graphs_on_cores(target: str) -> None:
+    assert_batches_are_exact(drawn_plans(branchy(), 48, 5, target), runs=3)

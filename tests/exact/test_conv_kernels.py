@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from conv_cases import FAMILIES, Shape, make_op, of_int4, random_input, random_shape
 from op_harness import Case, assert_exact
+from overlaps import covered_inputs
 from test_depthwise_lines import line_cases as depthwise_line_cases
 from test_winograd_lines import line_cases as winograd_line_cases
 
@@ -67,7 +68,7 @@ def random_cases(kind: str, target: Target, count: int = 40, seed: int = 1) -> l
         for kernel in kernels_for(op):
             if kernel.library == "tinyfuse" and kernel.accepts(op, context):
                 ring = takes_rings(kernel, op) and bool(rng.random() < 0.5)
-                over = not ring and 0 in kernel.access_orders(op) and bool(rng.random() < 0.7)
+                over = not ring and 0 in covered_inputs(op, kernel, not kernel.whole) and bool(rng.random() < 0.7)
                 cases.append(case_of(op, kernel, data, ring, int(rng.integers(0, 4)), over))
     return cases
 
@@ -119,7 +120,7 @@ def form_cases(kind: str, target: Target, **choices: object) -> list[Case]:
             data = random_input(op, rng)
             for kernel in kernels_for(op):
                 if kernel.library == "tinyfuse" and kernel.accepts(op, context):
-                    over = 0 in kernel.access_orders(op)
+                    over = 0 in covered_inputs(op, kernel, not kernel.whole)
                     cases += [case_of(op, kernel, data, over=True)] * over + [case_of(op, kernel, data)]
     return cases
 
@@ -194,7 +195,9 @@ def unpacked_cases(target: Target) -> list[Case]:
                     data = random_input(op, rng, extreme)
                     ring = kernel.by_row and extreme and shape.kind == "CONV_2D"
                     cases.append(case_of(op, kernel, data, ring, int(extreme)))
-                    cases += [case_of(op, kernel, data, over=True)] * (not ring and 0 in kernel.access_orders(op))
+                    cases += [case_of(op, kernel, data, over=True)] * (
+                        not ring and 0 in covered_inputs(op, kernel, not kernel.whole)
+                    )
     return cases
 
 
@@ -303,7 +306,7 @@ def by_four_cases(target: Target) -> list[Case]:
                 if "_by_four_" in kernel.name and kernel.accepts(op, context):
                     ring = kernel.by_row and zero_point == 3
                     cases.append(case_of(op, kernel, random_input(op, rng, ring), ring, int(ring)))
-                    over = not ring and 0 in kernel.access_orders(op)
+                    over = not ring and 0 in covered_inputs(op, kernel, not kernel.whole)
                     cases += [case_of(op, kernel, random_input(op, rng), over=True)] * over
     return cases
 
@@ -476,7 +479,7 @@ def four_cases(target: Target) -> list[Case]:
                     ring, extreme = (bool(rng.random() < 0.5) for _ in range(2))
                     data = random_input(op, rng, extreme)
                     cases.append(case_of(op, kernel, data, ring, int(rng.integers(0, 4))))
-                    if 0 in kernel.access_orders(op):
+                    if 0 in covered_inputs(op, kernel, not kernel.whole):
                         cases.append(case_of(op, kernel, data, over=True))
     return cases
 
@@ -595,7 +598,7 @@ def int4_cases(target: Target, **choices: str) -> list[Case]:
                     continue
                 for extreme in (False, True):
                     data = random_input(op, rng, extreme)
-                    over = 0 in kernel.access_orders(op)
+                    over = 0 in covered_inputs(op, kernel, not kernel.whole)
                     ring = takes_rings(kernel, op) and extreme
                     cases += [case_of(op, kernel, data, over=True)] * over
                     cases.append(case_of(op, kernel, data, ring, int(extreme)))

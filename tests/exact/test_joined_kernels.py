@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from conv_cases import FAMILIES, Shape, make_op, random_input
 from op_harness import Case, assert_exact
+from overlaps import covered_inputs
 from test_conv_kernels import HARD_FLAGS, case_of, few, skip_without, takes_rings
 
 from tinyfuse.ir import Op
@@ -58,7 +59,9 @@ def joined_cases(target: Target) -> list[Case]:
                     for extreme in (False, True):
                         data, ring = random_input(op, rng, extreme), extreme and takes_rings(kernel, op)
                         cases.append(case_of(op, kernel, data, ring, int(extreme)))
-                        cases += [case_of(op, kernel, data, over=True)] * (not ring and 0 in kernel.access_orders(op))
+                        cases += [case_of(op, kernel, data, over=True)] * (
+                            not ring and 0 in covered_inputs(op, kernel, not kernel.whole)
+                        )
     return cases
 
 

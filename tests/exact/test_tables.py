@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from campaigns import assert_batches_are_exact, assert_part_is_exact, drawn_plans
 from cases.common import operator, tensor
 from executors import assert_all_exact, assert_exact, assert_reference_is_tflm, plan_of
 from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from normalized_networks import TERMS, layer
 from op_harness import TARGETS, cases_of
 from op_harness import assert_exact as assert_kernels_exact
@@ -21,8 +21,6 @@ from tinyfuse.kernels.base import Context
 from tinyfuse.ops.table import Table
 
 _SETTINGS = {"deadline": None, "suppress_health_check": list(HealthCheck)}
-_FUSION = st.sampled_from(["none", "basic", "rows", "rows"])
-_OPTIMIZE = st.sampled_from(["speed", "balanced", "ram"])
 
 
 def table(shape: tuple[int, ...], dtype: str, channels: bool, clamps: bool = False) -> Op:
@@ -99,15 +97,12 @@ def test_many_references_equal_tflm(data: bytes) -> None:
 
 
 @pytest.mark.campaign
-@settings(max_examples=3000, **_SETTINGS)
-@given(tabled_networks(), _FUSION, _OPTIMIZE)
-def test_many_modules_are_exact(data: bytes, fusion: str, optimize: str) -> None:
-    assert_exact(plan_of(data, fusion=fusion, optimize=optimize), runs=4)
+@pytest.mark.parametrize("number", range(15))
+def test_many_modules_are_exact(number: int) -> None:
+    assert_part_is_exact(tabled_networks(), 240, number, runs=4)
 
 
 @pytest.mark.campaign
 @pytest.mark.parametrize("target", ["cortex-m0plus", "cortex-m4", "cortex-m55"])
-@settings(max_examples=60, **_SETTINGS)
-@given(data=tabled_networks(), optimize=_OPTIMIZE)
-def test_many_modules_are_exact_on_cores(target: str, data: bytes, optimize: str) -> None:
-    assert_exact(plan_of(data, target, optimize=optimize), runs=3)
+def test_many_modules_are_exact_on_cores(target: str) -> None:
+    assert_batches_are_exact(drawn_plans(tabled_networks(), 72, 15, target), runs=3)

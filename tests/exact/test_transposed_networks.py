@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from executors import assert_all_exact, assert_exact, assert_reference_is_tflm, plan_of
+from campaigns import assert_batches_are_exact, assert_part_is_exact, drawn_plans
+from executors import assert_all_exact, assert_reference_is_tflm, plan_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from nchw_networks import TWINS, transposed_networks
@@ -45,15 +46,12 @@ def test_many_references_equal_tflm(data: bytes) -> None:
 
 
 @pytest.mark.campaign
-@settings(max_examples=3000, **_SETTINGS)
-@given(transposed_networks(most=20), st.sampled_from(["basic", "rows"]), st.sampled_from(OPTIMIZE))
-def test_many_networks_are_exact(data: bytes, fusion: str, optimize: str) -> None:
-    assert_exact(plan_of(data, fusion=fusion, optimize=optimize), runs=3)
+@pytest.mark.parametrize("number", range(15))
+def test_many_networks_are_exact(number: int) -> None:
+    assert_part_is_exact(transposed_networks(most=20), 240, number, runs=3)
 
 
 @pytest.mark.campaign
 @pytest.mark.parametrize("target", ["cortex-m0plus", "cortex-m4", "cortex-m55"])
-@settings(max_examples=60, **_SETTINGS)
-@given(data=transposed_networks(), optimize=st.sampled_from(OPTIMIZE))
-def test_many_networks_are_exact_on_cores(target: str, data: bytes, optimize: str) -> None:
-    assert_exact(plan_of(data, target, optimize=optimize), runs=3)
+def test_many_networks_are_exact_on_cores(target: str) -> None:
+    assert_batches_are_exact(drawn_plans(transposed_networks(), 72, 15, target), runs=3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 import pickle
 import shutil
 import subprocess
@@ -188,6 +189,8 @@ def test_nothing_is_printed(model: Path, tmp_path: Path, capfd) -> None:
         ({"feed_rows": True, "fusion": "basic"}, tinyfuse.UsageError, "--feed-rows needs --fusion rows"),
         ({"max_ram": -1}, tinyfuse.UsageError, "max_ram=-1 is not a size"),
         ({"max_flash": "64Q"}, tinyfuse.UsageError, "'64Q' is not a size"),
+        ({"recompute": math.nan}, tinyfuse.UsageError, "recompute=nan: give 1 or more, at most 100"),
+        ({"slide": math.inf}, tinyfuse.UsageError, "slide=inf: give 1 or more"),
         ({"name": "int"}, tinyfuse.UsageError, "a keyword of C"),
         ({"plugins": ["nowhere.py"]}, tinyfuse.UsageError, "nowhere.py: there is no such file"),
         ({"cmsis_nn_version": "3.1"}, tinyfuse.UsageError, "cmsis_nn_version='3.1'"),

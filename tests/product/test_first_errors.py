@@ -173,7 +173,12 @@ def test_int8_models_are_refused_for_what_they_break_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "what"), [("ethos-u", "Vela was given"), ("edgetpu-custom-op", "edgetpu_compiler was given")]
+    ("code", "what"),
+    [
+        ("ethos-u", "Vela was given"),
+        ("edgetpu-custom-op", "edgetpu_compiler was given"),
+        ("XC_conv2d_v2", "xmos-ai-tools was given"),
+    ],
 )
 def test_compiled_models_get_one_sentence(code: str, what: str) -> None:
     """Vela's scratch tensors are read and never made, and its command stream is uint8: neither is the matter."""

@@ -145,7 +145,7 @@ def bomb(name: str) -> str:
 
 WRONG = {
     "no file": (["one.tflite", "--input", "none.npy"], "none.npy: there is no such file"),
-    "no array": (["one.tflite", "--input", "one.tflite"], "one.tflite is no .npy or .npz file"),
+    "no array": (["one.tflite", "--input", "one.tflite"], "one.tflite is no .npy or .npz file: numpy.save"),
     "unknown name": (["one.tflite", "--input", "z=x.npy"], "has no input 'z'; its inputs are x (int8[1, 2, 3])"),
     "shape": (["one.tflite", "--input", "flat.npy"], "the array [6]; it may have [runs, 2, 3]"),
     "no runs": (["one.tflite", "--input", "empty.npy"], "the array [0, 2, 3]"),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 from kernel_program import Case, run_program
+from overlaps import covered_inputs
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Context
@@ -29,7 +30,7 @@ def cases_of(op: Op, context: Context, inputs: list[np.ndarray]) -> Iterator[Cas
         assert loops or not kernel.whole, kernel.name
         for how in loops:
             yield Case(op, kernel, inputs, how)
-            for i in kernel.access_orders(op):
+            for i in covered_inputs(op, kernel, how == "rows"):
                 if not op.inputs[i].is_constant:
                     yield Case(op, kernel, inputs, how, i)
         if "rows" in loops and kernel.takes_rings(op):

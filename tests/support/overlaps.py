@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Kernel
 from tinyfuse.ops import FAMILIES
 from tinyfuse.plan import Stage, tensor_align
 from tinyfuse.plan.rows import Stream
 from tinyfuse.schedule.lower import overlap_distance
+
+
+def covered_inputs(op: Op, kernel: Kernel, by_row: bool) -> Collection[int]:
+    """The inputs whose bytes the output may overwrite while a call reads them, whole or of a row."""
+    if not by_row:
+        return kernel.access_orders(op)
+    return kernel.row_access_orders(op) if kernel.rows_a_call == 1 else ()
 
 
 def least_distance(op: Op, kernel: Kernel, index: int, by_row: bool) -> int:

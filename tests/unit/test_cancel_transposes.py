@@ -9,13 +9,16 @@ from nchw_networks import FIRST, LAST, TWINS, transposed_networks
 from random_graphs import Sketch, Value
 from test_rewrites import assert_same, graph_of, kinds
 
+from tinyfuse.compiler import prepare
 from tinyfuse.cost.predict import predicted_total
 from tinyfuse.explain.advice import advice
 from tinyfuse.ir import Graph
 from tinyfuse.ops.transpose import permutation
+from tinyfuse.options import Options
 from tinyfuse.rewrite.cancel_transposes import cancel_transposes
 from tinyfuse.rewrite.drop_dead import drop_dead
 from tinyfuse.rewrite.invariants import check_pass
+from tinyfuse.targets import load_target
 
 
 def moved_bytes(graph: Graph) -> int:
@@ -121,7 +124,7 @@ def test_layers_over_time_from_pytorch_stream() -> None:
         y = s.unary(s.reshape(s.transpose(s.conv(image, filters, (1, 5)), FIRST), (1, filters, 40)), "TANH")
     data = s.build([x], [s.transpose(y, (0, 2, 1))])
     assert kinds(cancelled(data)) == ["RESHAPE", "CONV_2D", "RESHAPE", "TANH", "RESHAPE", "CONV_2D", "RESHAPE", "TANH"]
-    graph = plan_of(data, "cortex-m4").graph
+    graph = prepare(graph_of(data), load_target("cortex-m4"), Options("net")).graph
     assert kinds(graph) == ["RESHAPE", "CONV_2D", "TANH", "CONV_2D", "TANH", "RESHAPE"]
     assert all(op.output.shape[1:3] == (40, 1) for op in graph.ops[:-1])
 

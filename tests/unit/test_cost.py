@@ -15,9 +15,9 @@ from tinyfuse.cli.profile import profile
 from tinyfuse.cli.request import Request
 from tinyfuse.compiler import plan_groups
 from tinyfuse.cost import cost_table
-from tinyfuse.cost.fit import fit, nnls
+from tinyfuse.cost.fit import fit, fit_once, nnls
 from tinyfuse.cost.predict import called_once, known_total, plan_stages
-from tinyfuse.cost.table import loop_features
+from tinyfuse.cost.table import Alone, loop_features, read_table
 from tinyfuse.errors import ToolMissing
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.kernels.base import Context
@@ -117,8 +117,8 @@ def test_a_kernel_that_was_not_measured_has_no_prediction(monkeypatch) -> None:
     assert predicted("cortex-m4").count(None) == 1
 
 
-def test_what_a_kernel_takes_that_is_called_once_is_a_share_of_its_entry(monkeypatch) -> None:
-    """Compilers know the constants of a single call."""
+def test_what_a_kernel_takes_that_is_called_once(monkeypatch) -> None:
+    """Compilers know the constants of a single call: it takes a share of its entry, and something less where it begins."""
     graph = read_tflite("model.tflite", separable())
     context = Context(load_target("cortex-m4"))
     plan = plan_groups(graph, graph, [[op] for op in graph.ops], context, Options("net"))
@@ -127,12 +127,47 @@ def test_what_a_kernel_takes_that_is_called_once_is_a_share_of_its_entry(monkeyp
     assert called_once(plan) == set(names) and not called_once(replace(plan, groups=2 * plan.groups))
     table = cost_table("cortex-m4")
     found = []
-    for share in (1.0, 0.5):
-        monkeypatch.setitem(table.alone, "tinyfuse_softmax_s8", share)
+    for alone in (Alone(), Alone(0.5), Alone(1.0, {"calls": -25.0}), Alone(0.0, {"calls": -25.0})):
+        monkeypatch.setitem(table.alone, "tinyfuse_softmax_s8", alone)
         found.append(sum(plan_stages(plan), []))
     loops = table.loops(plan.groups[once].stages, None)
     assert found[1][once] - loops[0] == pytest.approx((found[0][once] - loops[0]) / 2)
     assert found[0][:once] == found[1][:once]
+    assert found[2][once] == pytest.approx(found[0][once] - 25) and found[3][once] == pytest.approx(loops[0])
+
+
+def test_a_table_says_what_a_kernel_takes_that_is_called_once() -> None:
+    text = """
+        [about]
+        [loop]
+        factors = {}
+        [kernels."conv"]
+        factors = {macs = 2.0, calls = 100.0}
+        alone = {share = 0.9, calls = -40.5}
+        """
+    assert read_table(text).alone == {"conv": Alone(0.9, {"calls": -40.5})}
+    for wrong in ("{calls = 1}", "{share = -1}", '{share = 1, calls = "few"}', "0.9"):
+        with pytest.raises(ValueError):
+            read_table(text.replace("{share = 0.9, calls = -40.5}", wrong))
+
+
+def test_what_is_saved_where_a_kernel_is_called_once() -> None:
+    """A share where loops are better, instructions a call where the beginning is; of few samples no more than one figure,
+    and one that has nothing to do with the others tells nothing."""
+    rng = np.random.default_rng(1)
+
+    def once(count: int, share: float, a_call: float) -> Alone:
+        sizes = [{"calls": float(rng.integers(4, 33)), "macs": float(rng.integers(400, 9000))} for _ in range(count)]
+        samples = [(100 * each["calls"] + each["macs"], each) for each in sizes]
+        found = [(said, each, share * said + a_call * each["calls"]) for said, each in samples]
+        return fit_once([(said, each, 3 * took if n == 0 else took) for n, (said, each, took) in enumerate(found)])
+
+    for count in (5, 20):
+        assert once(count, 0.9, 0).share == pytest.approx(0.9, abs=0.01) and not once(count, 0.9, 0).more
+        alone = once(count, 1.0, -60)
+        assert alone.share == 1 and alone.more == {"calls": pytest.approx(-60, abs=2)}
+    alone = once(20, 1.1, -60)
+    assert alone.share == pytest.approx(1.1, abs=0.01) and alone.more == {"calls": pytest.approx(-60, abs=2)}
 
 
 def test_every_target_that_names_a_table_has_one() -> None:

@@ -87,7 +87,7 @@ def of_a_plan_that_can_be_divided() -> tuple[Limit, ...]:
     """The first of two sizes can't."""
     least = plan_of(divided_network(), "cortex-m4", optimize="ram")
     large = plan_of(divided_network(), "cortex-m4", optimize="speed", fusion="none")
-    banks, reached = parse_banks((f"a={least.arena_bytes - 8}", "b=256")), Reached()
+    banks, reached = parse_banks((f"a={least.arena_bytes - 8}", "b=1500")), Reached()
 
     def fitting(options: Options) -> Plan:
         return least if options.max_ram is not None and options.max_ram <= least.arena_bytes else large

@@ -325,6 +325,30 @@ def test_an_unused_tensor_is_not_read():
     read(model, inputs, outputs)
 
 
+@pytest.mark.parametrize("data", [None, b""])
+def test_the_shape_of_a_scalar_has_no_elements(data):
+    """As TensorFlow's converter writes it for tf.reshape(x, []); read by anybody else it is refused."""
+    model = ModelBuilder()
+    x, shape = model.tensor("x", (1, 1)), model.tensor("shape", (0,), "int32", data=data)
+    y, z = model.tensor("y", ()), model.tensor("z", (1, 0))
+    model.op("RESHAPE", [x, shape], [y])
+    assert [tensor.shape for tensor in read(model, [x], [y]).ops[0].inputs] == [(1, 1), (0,)]
+    model.op("RELU", [z], [y])
+    with pytest.raises(CompileError, match=r"'z' int8\[1,0\]: dimension 1 is 0"):
+        read(model, [x], [y])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "hint"), [("string", "leave text out"), ("complex64", "as real numbers"), ("float64", "in float32")]
+)
+def test_hints_of_dtypes_that_no_quantization_takes_away(dtype, hint):
+    model = ModelBuilder()
+    x, y = model.tensor("x", (1, 2), dtype), model.tensor("y", (1, 2))
+    model.op("CAST", [x], [y])
+    with pytest.raises(CompileError, match=hint):
+        read(model, [x], [y])
+
+
 def test_files_from_disk(tmp_path):
     model, inputs, outputs = conv_model()
     data = model.build(inputs, outputs)

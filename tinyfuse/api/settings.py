@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -211,7 +212,7 @@ def _step(setting: str, value: int | str) -> int | None:
 def _check_limits(name: str, value: Any, limits: tuple[float, float | None]) -> None:
     """UsageError for what is no number, or one that a flag doesn't take."""
     least, most = limits
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
     if (
         not number
         or (name.startswith("slide") and value != int(value))

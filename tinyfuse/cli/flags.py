@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -112,11 +113,21 @@ def _click_option(name: str, flag: Flag) -> Decorator:
     )
 
 
+class NumberRange(click.FloatRange):
+    """Of finite numbers: nan, which no comparison tells from those of a range, and inf are none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is no finite number", param, ctx)
+        return number
+
+
 def _click_type(flag: Flag) -> Any:
     if flag.choices:
         return click.Choice(flag.choices)
     if flag.limits is not None:
-        return (click.FloatRange if isinstance(flag.limits[0], float) else click.IntRange)(*flag.limits)
+        return (NumberRange if isinstance(flag.limits[0], float) else click.IntRange)(*flag.limits)
     return click.Path() if flag.is_file else click.STRING
 
 

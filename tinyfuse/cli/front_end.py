@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from tinyfuse.audio.front_end import DEFAULT_SCALE, FrontEnd
-from tinyfuse.cli.flags import Decorator, json_flag
+from tinyfuse.cli.flags import Decorator, NumberRange, json_flag
 from tinyfuse.cli.terminal import Answer, show, versioned
 from tinyfuse.emit.output_folder import write_file
 from tinyfuse.errors import UsageError
@@ -32,8 +32,8 @@ def _number(flag: str, kind: Any, default: float, metavar: str, help: str) -> De
 @click.command("front-end", epilog=_EXAMPLES)
 @click.option("-o", "--output", type=click.Path(), required=True, metavar="FILE", help="The .tflite that is written.")
 @_number("--sample-rate", click.IntRange(1000, 192000), _DEFAULTS.sample_rate, "HZ", "Of the samples.")
-@_number("--window", click.FloatRange(min=0), _DEFAULTS.window_ms, "MS", "Milliseconds of a frame.")
-@_number("--stride", click.FloatRange(min=0), _DEFAULTS.stride_ms, "MS", "Milliseconds from one frame to the next.")
+@_number("--window", NumberRange(min=0), _DEFAULTS.window_ms, "MS", "Milliseconds of a frame.")
+@_number("--stride", NumberRange(min=0), _DEFAULTS.stride_ms, "MS", "Milliseconds from one frame to the next.")
 @_number("--channels", click.IntRange(1, 1000), _DEFAULTS.channels, "N", "Features of a frame.")
 @click.option(
     "--frames",
@@ -41,9 +41,9 @@ def _number(flag: str, kind: Any, default: float, metavar: str, help: str) -> De
     metavar="N",
     help="Frames that the network sees together.  [default: 1, or what --for wants]",
 )
-@_number("--low", float, _DEFAULTS.low, "HZ", "Where the lowest channel begins.")
-@_number("--high", float, _DEFAULTS.high, "HZ", "Where the highest channel ends.")
-@click.option("--scale", type=float, metavar="X", help=f"Of the int8 features.  [default: {DEFAULT_SCALE:.9g}]")
+@_number("--low", NumberRange(), _DEFAULTS.low, "HZ", "Where the lowest channel begins.")
+@_number("--high", NumberRange(), _DEFAULTS.high, "HZ", "Where the highest channel ends.")
+@click.option("--scale", type=NumberRange(), metavar="X", help=f"Of the int8 features.  [default: {DEFAULT_SCALE:.9g}]")
 @click.option("--zero-point", type=click.IntRange(-128, 127), metavar="N", help="Likewise.  [default: -128]")
 @click.option("--shape", metavar="N,N,...", help="Of the features.  [default: 1,FRAMES*CHANNELS]")
 @click.option(
@@ -78,7 +78,7 @@ def front_end(
         sample_rate, window, stride, channels, frames, low, high,
         **{**like, **{name: value for name, value in chosen.items() if value is not None}},
     )  # fmt: skip
-    if not 0 < wanted.scale < float("inf"):
+    if wanted.scale <= 0:
         raise UsageError(f"--scale {wanted.scale}: give a positive number")
     data = front_end_model(wanted)
     write_file(Path(output), data)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tinyfuse.cost.table import Alone
 from tinyfuse.ir import Array, Float64s
 from tinyfuse.kernels.counts import Counts
 
@@ -16,6 +17,15 @@ _SMALL = 1000
 
 #: features whose removal worsens the mean relative error by less than this are removed
 _WORTH = 0.001
+
+
+#: of kernels that are called once: instructions of a sample that tells of it; what another form of what they take must
+#: spare of the relative error; samples that are enough for two figures; the least and the largest share that tells of
+#: the same code
+SMALL, WORTH, SOME, LEAST, MOST = 500, 0.005, 6, 0.6, 1.3
+
+#: turns of a search for least absolute errors, and the error that is none
+_TURNS, _NONE = 30, 1e-4
 
 
 @dataclass(frozen=True)
@@ -69,6 +79,47 @@ def _positive(rows: Array, wanted: Array, columns: list[int]) -> list[int]:
 def _error(rows: Array, wanted: Array, columns: list[int]) -> float:
     factors = nnls(rows[:, columns], wanted)
     return float(np.linalg.norm(rows[:, columns] @ factors - wanted))
+
+
+#: of a kernel that is called once: what its factors say, its counts, what it took
+Once = tuple[float, Counts, float]
+
+
+def fit_once(samples: Sequence[Once]) -> Alone:
+    """What a kernel takes that is called once. A share; or all, and instructions a call; or, of enough samples, the
+    nearest two figures among a share, instructions a call and instructions a count of another feature. What compilers
+    know of the constants saves most where calls, rows or windows begin, and loops may be better or worse for it. Errors
+    are absolute ones, as now and then something else becomes of a call."""
+    said, took = (np.array(each) for each in zip(*((said, took) for said, _, took in samples), strict=True))
+    best, least = Alone(round(float(np.median(took / said)), 3)), _nearest(said[:, None], took, took)[1]
+    names = [name for name in dict.fromkeys(name for _, counts, _ in samples for name in counts) if name != "calls"]
+    columns = {name: np.array([counts.get(name, 0) for _, counts, _ in samples], float) for name in ("calls", *names)}
+    columns = {name: column for name, column in columns.items() if column.any()}
+    forms: list[tuple[str, ...]] = [("calls",)] * ("calls" in columns)
+    if len(samples) >= SOME:
+        forms = [(name,) for name in columns] + [("share", name) for name in columns]
+        forms += [("calls", name) for name in columns if name != "calls"] * ("calls" in columns)
+    columns["share"] = said
+    for form in forms:
+        wanted = took if "share" in form else took - said
+        factors, error = _nearest(np.column_stack([columns[name] for name in form]), wanted, took)
+        more = {name: round(float(factor), 3) for name, factor in zip(form, factors, strict=True)}
+        share = more.pop("share", 1.0)
+        if LEAST <= share <= MOST and error < least - WORTH:
+            best, least = Alone(share, more), error
+    return best
+
+
+def _nearest(rows: Array, wanted: Array, took: Array) -> tuple[Array, float]:
+    """The factors of the columns that leave the least absolute error, relative to what was taken, by reweighted least
+    squares; and that error, larger by as much as so many factors hide in so many samples."""
+    weights = 1 / (took + SMALL)
+    scale: Array = weights
+    for _ in range(_TURNS):
+        factors: Array = np.linalg.lstsq(rows * scale[:, None], wanted * scale, rcond=1e-10)[0]
+        errors = (rows @ factors - wanted) * weights
+        scale = weights / np.sqrt(np.maximum(np.abs(errors), _NONE))
+    return factors, float(np.abs(errors).mean()) * len(rows) / max(1, len(rows) - rows.shape[1])
 
 
 def nnls(a: Array, b: Array) -> Array:

@@ -65,10 +65,12 @@ def plan_stages(plan: Plan, table: CostTable | None = None) -> list[list[float |
 
 
 def called_once(plan: Plan) -> frozenset[str]:
-    """Names of the kernels that the plan's module calls in one place alone."""
+    """Of the code of kernels (`Kernel.shared_code`) what the plan's module calls in one place alone; what is a call's
+    own, only where the kernel has no other call."""
     groups = (group for each in (plan, *plan.subplans.values()) for group in each.groups)
-    names = Counter(stage.kernel.name for group in groups for stage in group.stages)
-    return frozenset(name for name, count in names.items() if count == 1)
+    calls = [(stage.kernel.name, stage.kernel.shared_code(stage.op)) for group in groups for stage in group.stages]
+    names, codes = Counter(name for name, _ in calls), Counter(code for _, code in calls)
+    return frozenset(code for name, code in calls if names[name] == 1 or (code == name and codes[code] == 1))
 
 
 def _of_a_run(plan: Plan, group: Group, table: CostTable | None, once: Collection[str]) -> list[float | None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import accumulate
@@ -25,19 +25,28 @@ _SOFT = "without FPU"
 
 
 @dataclass(frozen=True)
+class Alone:
+    """What a kernel takes where a module calls it in one place, for compilers know that call's constants: a share of
+    what its entry says, and so many instructions more a count of some features (or less, below 0)."""
+
+    share: float = 1.0
+    more: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class CostTable:
     """Factors of every kernel that was measured.
 
     about    date, compiler, flags and emulator of the measurement
     loop     factors of what a group's own code does (see loop_features)
     kernels  entry_name of a kernel -> factors of `Kernel.counts`
-    alone    entry_name -> what share of that a kernel takes where a module calls it once: compilers know its constants
+    alone    entry_name -> what becomes of that where a module calls the kernel in one place
     """
 
     about: dict[str, str]
     loop: dict[str, float]
     kernels: dict[str, dict[str, float]]
-    alone: dict[str, float] = field(default_factory=dict)
+    alone: dict[str, Alone] = field(default_factory=dict)
 
     def kernel(self, op: Op, kernel: Kernel, by_row: bool, context: Context) -> float | None:
         """Instructions of all calls of a kernel in one inference; None where it is not in the table."""
@@ -56,8 +65,8 @@ class CostTable:
     def stages(
         self, stages: tuple[Stage, ...], stream: Stream | None, context: Context, once: Collection[str] = ()
     ) -> list[float | None]:
-        """Instructions of each stage of a group, its share of the row loop included. `once`: names of the kernels that
-        the module calls in one place alone."""
+        """Instructions of each stage of a group, its share of the row loop included. `once`: what of
+        kernels' code the module calls in one place alone (`Kernel.shared_code`)."""
         found: list[float | None] = []
         for stage, loop in zip(stages, self.loops(stages, stream), strict=True):
             kernel = self.kernel(stage.op, stage.kernel, stage.by_row, context)
@@ -66,16 +75,19 @@ class CostTable:
 
     def share(self, stage: Stage, context: Context, once: Collection[str]) -> float:
         """What share of its entry's instructions the stage's kernel takes; `once` as of `stages`."""
-        if stage.kernel.name not in once:
+        alone = self.alone.get(entry_name(stage.op, stage.kernel, stage.by_row, context))
+        if alone is None or stage.kernel.shared_code(stage.op) not in once:
             return 1.0
-        return self.alone.get(entry_name(stage.op, stage.kernel, stage.by_row, context), 1.0)
+        whole = self.kernel(stage.op, stage.kernel, stage.by_row, context)
+        more = _sum(alone.more, stage.kernel.counts(stage.op, stage.by_row))
+        return max(0.0, alone.share + (more / whole if whole else 0.0))
 
     def loops(self, stages: tuple[Stage, ...], stream: Stream | None) -> list[float]:
         """Each stage's share of the row loop alone."""
         return [_sum(self.loop, counts) for counts in loop_features(stages, stream)]
 
 
-def _sum(factors: dict[str, float], counts: Counts) -> float:
+def _sum(factors: Mapping[str, float], counts: Counts) -> float:
     total = 0.0
     for name, factor in factors.items():
         if name in counts:
@@ -188,10 +200,17 @@ def _table(fields: dict[str, Any], key: str = "factors") -> CostTable:
     try:
         about = {str(key): str(value) for key, value in fields["about"].items()}
         kernels = {name: _factors(entry[key]) for name, entry in fields["kernels"].items()}
-        alone = _factors({name: entry["alone"] for name, entry in fields["kernels"].items() if "alone" in entry})
+        alone = {name: _alone(entry["alone"]) for name, entry in fields["kernels"].items() if "alone" in entry}
         return CostTable(about, _factors(fields["loop"][key]), kernels, alone)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{type(error).__name__}: {error}") from None
+
+
+def _alone(found: dict[str, float]) -> Alone:
+    """As a table's file has it: a share, and factors that may be negative."""
+    _factors({name: abs(factor) for name, factor in found.items()})
+    share = found["share"]
+    return Alone(_factors({"share": share})["share"], {name: each for name, each in found.items() if name != "share"})
 
 
 def _factors(factors: dict[str, float]) -> dict[str, float]:

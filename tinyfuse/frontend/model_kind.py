@@ -15,6 +15,10 @@ _COMPILED = {
         "a program for Google's Edge TPU, which edgetpu_compiler made",
         "give tinyfuse the file that edgetpu_compiler was given: its name lacks _edgetpu",
     ),
+    "XC_": (
+        "a program for XMOS's xcore, which the converter of xmos-ai-tools made",
+        "give tinyfuse the file that xmos-ai-tools was given",
+    ),
 }
 _AGAIN = f"convert the float model with {SETTINGS}"
 #: (dtype of the data, dtype of the weights) -> what a model of such operators is, which TFLM doesn't run either

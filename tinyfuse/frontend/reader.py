@@ -285,6 +285,7 @@ class _OpReader:
             message = self.out_of_range(f"{end} of the graph", i)
             if self.require(0 <= i < self.tensors.count, message, HINT_UNSOUND):
                 found.append(self.tensors.tensor(i))
+                self.tensors.require_elements(found[-1])
         return found
 
     def out_of_range(self, what: str, index: int) -> str:
@@ -313,6 +314,9 @@ class _OpReader:
         if family is None:
             return read
         known, hidden = family.instead(read), family.hidden_states(read)
+        for at, looked_at in enumerate(op.inputs + op.outputs):
+            if looked_at is not None and at not in known:
+                self.tensors.require_elements(looked_at)
         given = tuple(known.get(i, tensor) for i, tensor in enumerate(read.inputs))
         return replace(read, inputs=given + hidden) if known or hidden else read
 

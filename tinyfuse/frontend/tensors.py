@@ -34,7 +34,15 @@ HINT_DAMAGED = "the file is damaged or cut short: copy or convert it again"
 HINT_UNSOUND = "the file contradicts itself, and no converter writes it so: make it again"
 HINT_SMALLER = "no microcontroller holds such a model: make it smaller"
 _HINT_QUANTIZE = "quantize the whole model to int8 when converting it"
+#: of dtypes that no quantization takes away
+_HINTS_OF_DTYPES = {
+    "string": "leave text out of the model: give it what the firmware has made numbers of",
+    "complex64": "compute real and imaginary parts apart, as real numbers",
+    "complex128": "compute real and imaginary parts apart, as real numbers",
+    "float64": "compute in float32, or quantize the whole model to int8 when converting it",
+}
 _HINT_FIXED_SHAPE = "give the model a fixed input shape before converting it"
+_HINT_EMPTY = "nothing can be computed of a tensor without elements: take it out of the model"
 _HINT_SPARSE = "convert the model without sparsity"
 _HINT_EXTERNAL = "convert the model with its weights inside the file"
 
@@ -186,6 +194,14 @@ class TensorReader:
                 self.require(dim != -1, message, _HINT_FIXED_SHAPE, tensor=tensor)
         return warnings
 
+    def require_elements(self, tensor: Tensor) -> None:
+        """Of what somebody reads or makes. A tensor that nobody looks at may have none: the shape of a scalar, which a
+        RESHAPE's input 1 tells, is int32[0]."""
+        if tensor not in self.bad and not tensor.elements:
+            axis = tensor.shape.index(0)
+            self.require(False, f"dimension {axis} is 0", _HINT_EMPTY, tensor=tensor)
+            self.bad.add(tensor)
+
     def _tensor(self, index: int, table: Table) -> Tensor:
         dtype = _DTYPES.get(table["type"], f"type {table['type']}")
         shape = numbers(table, "shape")
@@ -196,10 +212,11 @@ class TensorReader:
         message = f"rank {rank} is more than {MAX_RANK}"
         good = self.require(rank <= MAX_RANK, message, f"give it at most {MAX_RANK} dimensions", tensor=found)
         good &= self._dims(found)
-        if good and dtype == "resource":  # a handle, without data: tflite_variables.py resolves it
-            return found
+        if good and (dtype == "resource" or not found.elements):
+            return found  # a handle, without data: variables.py resolves it; of no elements: `require_elements`
         message = f"{dtype} is not supported (only {', '.join(ITEM_BYTES)}, and {' and '.join(_CONSTANT)} of weights)"
-        good &= self.require(dtype in ITEM_BYTES or dtype in _CONSTANT, message, _HINT_QUANTIZE, tensor=found)
+        hint = _HINTS_OF_DTYPES.get(dtype, _HINT_QUANTIZE)
+        good &= self.require(dtype in ITEM_BYTES or dtype in _CONSTANT, message, hint, tensor=found)
         message = "sparse tensors are not supported"
         good &= self.require(table["sparsity"] is None, message, _HINT_SPARSE, tensor=found)
         if not good:
@@ -225,7 +242,7 @@ class TensorReader:
         good = True
         for axis, dim in enumerate(tensor.shape):
             hint = _HINT_FIXED_SHAPE if dim == -1 else HINT_UNSOUND
-            good &= self.require(dim > 0, f"dimension {axis} is {dim}", hint, tensor=tensor)
+            good &= self.require(dim >= 0, f"dimension {axis} is {dim}", hint, tensor=tensor)
         size = math.prod(tensor.shape) * ITEM_BYTES.get(tensor.dtype, 1)
         message = f"it has more than {MAX_TENSOR_BYTES:,} bytes"
         return good & self.require(size <= MAX_TENSOR_BYTES, message, HINT_SMALLER, tensor=tensor)

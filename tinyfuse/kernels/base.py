@@ -408,6 +408,11 @@ class Kernel(ABC):
         """Which of its code a call has, where that differs: each has bytes of its own (tinyfuse/cost/code.py)."""
         return self.path(op, by_row, context)
 
+    def shared_code(self, op: Op) -> str:
+        """What all calls that share code with an operator's are called: where there is but one of them, compilers know
+        its constants."""
+        return self.name
+
     def element(self, op: Op) -> Element | None:
         """How one element of `op` is computed in registers, where its operands may be of any shape; None where it can't
         be a part of a merged loop."""

@@ -64,6 +64,9 @@ class CompressedMveConvRow(_CompressedMve, MveConvRow):
     name = "tinyfuse_conv_lut_mve_row_s8"
     costs_as = MveConvRow.name
 
+    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return super().row_access_orders(op) if self._strip(op) == op.output.shape[3] else {}
+
     def scratch(self, op: Op, context: Context) -> int:
         return super().scratch(op, context) + self._strip_bytes(op)
 

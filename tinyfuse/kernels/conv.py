@@ -38,6 +38,7 @@ from tinyfuse.kernels.packing import (
     conv_row_call,
     general_channels,
     output_fields,
+    pace_of_pixels,
     plain_weights,
 )
 from tinyfuse.kernels.rows import from_piece, row_pointer
@@ -56,6 +57,9 @@ class ConvRow(Kernel):
     headers = ("tinyfuse_conv.h",)
     by_row, whole, rings = True, False, True
     columns = 1
+
+    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return pace_of_pixels(op)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return plain_weights(op), general_channels(op)
@@ -124,6 +128,9 @@ class PackedConvRow(MatmulKernel):
     def code_path(self, op: Op, by_row: bool, context: Context) -> str:
         return super().code_path(op, by_row, context) + own_code(op)
 
+    def shared_code(self, op: Op) -> str:
+        return self.name + own_code(op)
+
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         return Division(op.output.shape[2], together=self.block(op, context))
 
@@ -132,10 +139,7 @@ class PackedConvRow(MatmulKernel):
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         """A block's windows are in scratch before its outputs are written; of a pixel, a block has read even more."""
-        g = geometry(op)
-        if -(-g.in_w // g.stride_w) < g.out_w:
-            return {}
-        return {0: AccessOrder(g.stride_w * g.in_c, g.out_c, behind=g.pad_left * g.in_c)}
+        return pace_of_pixels(op, buffered=True)
 
     def scratch(self, op: Op, context: Context) -> int:
         by_bytes = op.input.shape[3] % 4 != 0

@@ -12,7 +12,7 @@ from tinyfuse.kernels.convolution_counts import depthwise_counts, eight_counts, 
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.depthwise import taps_scratch
 from tinyfuse.kernels.fully_connected import pace_of_batches
-from tinyfuse.kernels.packing import channel_weights, conv_row_call, plain_weights
+from tinyfuse.kernels.packing import channel_weights, conv_row_call, pace_of_pixels, plain_weights
 from tinyfuse.kernels.rows import vectors
 from tinyfuse.kernels.transpose_conv import transpose_conv_params
 from tinyfuse.kernels.transposed_counts import transposed_counts
@@ -38,7 +38,14 @@ class _Layer(Kernel):
         return conv_row_call(self, op, site, *real_clamp(op), channels="biases")
 
 
-class ConvRowF32(_Layer):
+class _Window(_Layer):
+    """The same, pixel by pixel."""
+
+    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return pace_of_pixels(op)
+
+
+class ConvRowF32(_Window):
     """Any convolution."""
 
     name = "tinyfuse_conv_row_f32"
@@ -49,7 +56,7 @@ class ConvRowF32(_Layer):
         return window_counts(op, by_row)
 
 
-class DepthwiseRowF32(_Layer):
+class DepthwiseRowF32(_Window):
     """Any depthwise convolution."""
 
     name = "tinyfuse_depthwise_row_f32"
@@ -76,7 +83,7 @@ def _eights(op: Op, groups: int = 1) -> Constant:
     )
 
 
-class PackedConvRowF32(_Layer):
+class PackedConvRowF32(_Window):
     """Any convolution, eight output channels of a group at a time."""
 
     name = "tinyfuse_conv_packed_row_f32"
@@ -89,7 +96,7 @@ class PackedConvRowF32(_Layer):
         return eight_counts(op, by_row)
 
 
-class PackedDepthwiseRowF32(_Layer):
+class PackedDepthwiseRowF32(_Window):
     """Depthwise convolution with depth multiplier 1, eight channels at a time."""
 
     name = "tinyfuse_depthwise_packed_row_f32"

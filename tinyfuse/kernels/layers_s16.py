@@ -12,7 +12,7 @@ from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context
 from tinyfuse.kernels.convolution_counts import layer_counts, window_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.fully_connected import fully_connected_params, pace_of_batches
-from tinyfuse.kernels.packing import conv_row_call, plain_weights
+from tinyfuse.kernels.packing import conv_row_call, pace_of_pixels, plain_weights
 from tinyfuse.kernels.rows import vectors
 from tinyfuse.kernels.transpose_conv import transpose_conv_params
 from tinyfuse.kernels.transposed_counts import transposed_counts
@@ -54,7 +54,14 @@ class _Layer(Kernel):
         return plain_weights(op), channels_s16(op)
 
 
-class ConvRowS16(_Layer):
+class _Window(_Layer):
+    """The same, pixel by pixel."""
+
+    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return pace_of_pixels(op)
+
+
+class ConvRowS16(_Window):
     """Any convolution."""
 
     name = "tinyfuse_conv_row_s16"
@@ -68,7 +75,7 @@ class ConvRowS16(_Layer):
         return conv_row_call(self, op, site, sums(op))
 
 
-class DepthwiseRowS16(_Layer):
+class DepthwiseRowS16(_Window):
     """Any depthwise convolution."""
 
     name = "tinyfuse_depthwise_row_s16"

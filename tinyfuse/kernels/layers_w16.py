@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel, Statement, proven
+from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Kernel, Statement, proven
 from tinyfuse.kernels.convolution_counts import depthwise_counts, layer_counts, window_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.depthwise import packed_taps, taps_scratch
@@ -18,6 +20,7 @@ from tinyfuse.kernels.packing import (
     conv_row_call,
     folded_bias,
     general_channels,
+    pace_of_pixels,
 )
 from tinyfuse.ops.convolution import channel_multipliers, geometry
 
@@ -39,6 +42,9 @@ class ConvRowW16(_Layer):
     spills = True
     headers = ("tinyfuse_conv_w16.h",)
 
+    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return pace_of_pixels(op)
+
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return _constant(channel_weights(op)), general_channels(op)
 
@@ -57,6 +63,9 @@ class PackedConvRowW16(_Layer):
 
     def accepts(self, op: Op, context: Context) -> bool:
         return geometry(op).groups == 1 and bounded(op) is not None
+
+    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return pace_of_pixels(op, buffered=True)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         layer = proven(bounded(op))

@@ -16,7 +16,7 @@ from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.depthwise import pace_of_columns, quad_starts, taps_scratch
 from tinyfuse.kernels.fully_connected import pace_of_batches
 from tinyfuse.kernels.matmul import block_pixels, form_name, matmul_depth
-from tinyfuse.kernels.packing import POINTER_BYTES, REQUANT, channel_weights, conv_params, conv_row_call
+from tinyfuse.kernels.packing import POINTER_BYTES, REQUANT, channel_weights, conv_params, conv_row_call, pace_of_pixels
 from tinyfuse.kernels.rows import vectors
 from tinyfuse.ops.convolution import (
     accumulator,
@@ -126,6 +126,9 @@ class PackedConvRowS16(Kernel):
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         g = geometry(op)
         return {0: AccessOrder(2 * g.in_c, 2 * g.out_c)} if is_plain_pointwise(op) else {}
+
+    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return pace_of_pixels(op, buffered=True) if geometry(op).groups == 1 else {}
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return matmul_s16_constants(op, geometry(op).groups)

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from tinyfuse.ir import Array, Int64s, Op, Tensor
+from tinyfuse.ir import ITEM_BYTES, Array, Int64s, Op, Tensor
 from tinyfuse.ir.fixedpoint import RANGE, clamp, multiply_by_quantized_multiplier
 from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Expr, Kernel, Let, Statement
 from tinyfuse.kernels.c_constants import c_constant
@@ -91,13 +91,15 @@ def conv_row_call(
     return conv_params(op, site), Call(kernel.name, args)
 
 
-def pace_of_pixels(op: Op, pixels: int = 1) -> dict[int, AccessOrder]:
-    """Where a call for a row goes forward by so many pixels, whose windows it reads until it has written them all."""
+def pace_of_pixels(op: Op, pixels: int = 1, buffered: bool = False) -> dict[int, AccessOrder]:
+    """Where a call for a row goes forward by so many pixels, whose windows it reads until it has written them all, or
+    where they are `buffered` before it writes the first."""
     g = geometry(op)
     if -(-g.in_w // (pixels * g.stride_w)) * pixels < g.out_w:
         return {}
-    read, behind = pixels * g.stride_w * g.in_c, max(0, g.pad_left) * g.in_c
-    return {0: AccessOrder(read, pixels * g.out_c, buffered=False, behind=behind)}
+    pixel, made = (ITEM_BYTES[tensor.dtype] * tensor.shape[3] for tensor in (op.input, op.output))
+    behind = max(0, g.pad_left) * pixel
+    return {0: AccessOrder(pixels * g.stride_w * pixel, pixels * made, buffered, behind)}
 
 
 # --- the bounded form (runtime_c/tinyfuse_requantize.h) ----------------------------------------

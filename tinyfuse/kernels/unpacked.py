@@ -53,6 +53,9 @@ class UnpackedConvRow(_Unpacked, WidenedConvRow):
     def code_path(self, op: Op, by_row: bool, context: Context) -> str:
         return super().code_path(op, by_row, context) + own_code(op)
 
+    def shared_code(self, op: Op) -> str:
+        return self.name + own_code(op)
+
 
 class UnpackedPointwise(_Unpacked, WidenedPointwise):
     """1x1 convolution with stride 1."""

@@ -10,7 +10,7 @@ from tinyfuse.ir import Op
 from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Context, Division, Expr, Kernel, Let, Statement
 from tinyfuse.kernels.conv import input_pixels, of_pixels
 from tinyfuse.kernels.matmul import matmul_depth
-from tinyfuse.kernels.packing import POINTER_BYTES, conv_params, output_fields
+from tinyfuse.kernels.packing import POINTER_BYTES, conv_params, output_fields, pace_of_pixels
 from tinyfuse.kernels.rows import from_piece
 from tinyfuse.ops.convolution import geometry
 
@@ -41,6 +41,9 @@ class WidenedConvRow(_Widened):
 
     form_of = "tinyfuse_conv_packed_row_s8"
     by_row, whole, rings = True, False, True
+
+    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return pace_of_pixels(op, buffered=True)
 
     def scratch(self, op: Op, context: Context) -> int:
         by_bytes = op.input.shape[3] % 4 != 0

@@ -43,8 +43,10 @@ def rows_read(op: Op, index: int) -> tuple[range, ...] | None:
 
 def access_orders_of(stage: Stage, context: Context) -> dict[int, AccessOrder]:
     """How the calls of a stage go through its inputs. Where a call is made in pieces each of which reads the whole
-    input, none of them has read it for good before the next one writes."""
+    input, none of them has read it for good before the next one writes. Calls for several rows have no order."""
     kernel = stage.kernel
+    if stage.by_row and kernel.rows_a_call > 1:
+        return {}
     orders = dict(kernel.row_access_orders(stage.op) if stage.by_row else kernel.access_orders(stage.op))
     whole = division(stage.kernel, stage.op, stage.by_row, context)
     if stage.pieces == 1 or (whole is not None and whole.along):

@@ -231,9 +231,10 @@ class Stream:
 
     def _own_distances(self, stage: Stage, source: Tensor, output: Tensor) -> np.ndarray | None:
         """How far `output` must start below `source` for each row that the stage writes at its access order through
-        the first row of its window; None where it has no access order, or reads the source in two places."""
+        the first row of its window; None where it has no access order, as calls for several rows have none, or reads
+        the source in two places."""
         uses = [i for i, tensor in enumerate(stage.op.inputs) if tensor is source]
-        access_orders = stage.kernel.access_orders(stage.op)
+        access_orders = stage.kernel.row_access_orders(stage.op) if stage.kernel.rows_a_call == 1 else {}
         if len(uses) != 1 or uses[0] not in access_orders:
             return None
         read, written = row_bytes(source), row_bytes(output)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
+import shutil
 import subprocess
 import tempfile
 from dataclasses import dataclass
@@ -41,8 +43,9 @@ class Count:
 
 
 def build_plugin() -> Path:
-    """The plugin as a shared object in the user's cache. ToolMissing without a host compiler,
-    EmulationFailed where it can't compile the plugin."""
+    """The plugin as a shared object in the user's cache; where none can be written, as a container's user has it, in a
+    folder that goes when this process ends. ToolMissing without a host compiler, EmulationFailed where it can't
+    compile the plugin."""
     compiler = find_program(os.environ.get("CC", ""), "cc", "gcc", "clang")
     if compiler is None:
         raise ToolMissing("a C compiler for this machine", how_to_get("gcc"))
@@ -55,8 +58,11 @@ def build_plugin() -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         descriptor, partial = tempfile.mkstemp(dir=folder)
         os.close(descriptor)
-    except OSError as error:
-        raise EmulationFailed(f"the plugin can't be kept in {folder}: {error.strerror}") from None
+    except OSError:
+        folder = Path(tempfile.mkdtemp(prefix="tinyfuse-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        path = folder / path.name
+        partial = f"{path}.partial"
     done = subprocess.run(
         [compiler, *_FLAGS, _SOURCE, "-o", partial], capture_output=True, encoding="utf-8", errors="replace"
     )

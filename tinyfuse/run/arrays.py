@@ -112,6 +112,9 @@ def _load(path: str) -> Array | dict[str, Array]:
                 raise UsageError(f"{path}: {too_large[0]} has more than {_MAX_BYTES:,} bytes")
             with np.load(path, allow_pickle=False) as arrays:
                 return {name: arrays[name] for name in arrays.files}
+        with open(path, "rb") as file:
+            if file.read(len(np.lib.format.MAGIC_PREFIX)) != np.lib.format.MAGIC_PREFIX:
+                raise UsageError(f"{path} is no .npy or .npz file: numpy.save and numpy.savez write such")
         # mapped: a header that claims more than the file holds is an error, not an allocation
         array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
         return array

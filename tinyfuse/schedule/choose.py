@@ -30,6 +30,9 @@ SLOWER_WITH_HELIUM = 0.13
 #: what it spends for any RAM, and the share of RAM that more than this must save
 FOR_ANY, WORTH_MORE = 0.06, 0.01
 
+#: estimates are this much too high at most, where they are
+NEAR = 1.02
+
 #: the share under `--kernels cmsis-nn`: so that MLPerf Tiny's models take at most 5 % more than TensorFlow Lite Micro,
 #: whose calls of the same functions, for whole tensors, are about the fewest
 SLOWER_WITH_CMSIS_NN = 0.04
@@ -151,9 +154,14 @@ class Choices:
         if any(c.reordered for c in least):
             least += [c for c in ranked if not c.reordered][: self._placed]
         best, plan = self._least_arena(least)
-        # where the arena is more than the estimate was, faster candidates may do with it too
-        faster = [c for c in candidates if c.ram <= plan.arena_bytes and c.instructions < best.instructions]
-        for candidate in sorted(faster, key=lambda c: c.instructions)[: self._placed]:
+        # where the arena is more than the estimate was, faster candidates may do with it too, and estimates may be high
+        faster = [c for c in candidates if c.instructions < best.instructions]
+        fitting = sorted((c for c in faster if c.ram <= plan.arena_bytes), key=lambda c: c.instructions)
+        nearest = sorted(
+            (c for c in faster if plan.arena_bytes < c.ram <= plan.arena_bytes * NEAR), key=lambda c: c.ram
+        )
+        looked_at = fitting[: self._placed] + nearest[: self._placed]
+        for candidate in sorted(looked_at, key=lambda c: c.instructions):
             found = self._plans.within(plan.arena_bytes, candidate)
             if found is not None:
                 return found

@@ -38,6 +38,7 @@ NAMED = {
         "without a shape input": _op((1, 3, 4, 5), (1, 60), shape_input=False),
         "to an image": _op((60,), (1, 4, 5, 3)),
         "same": _op((1, 3, 4, 5), (1, 3, 4, 5)),
+        "to a scalar": _op((1, 1), ()),
         "rank 6": _op((2, 6, 2), (1, 2, 3, 2, 1, 2)),
         **{dtype: _op((2, 6), (3, 4), dtype=dtype) for dtype in _OTHERS},
     }
