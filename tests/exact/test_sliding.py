@@ -140,12 +140,12 @@ def test_every_step_graph_is_exact() -> None:
 
 def test_options_choose_among_step_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
     limited(monkeypatch, STEPS=3)
-    plans = {name: plan_of(padded(13), "cortex-m4", slide=2, optimize=name) for name in ("speed", "balanced", "ram")}
+    plans = {name: plan_of(padded(9), "cortex-m4", slide=2, optimize=name) for name in ("speed", "balanced", "ram")}
     ram = {name: plan.ram_bytes for name, plan in plans.items()}
     assert ram["ram"] < ram["balanced"] <= ram["speed"]
     assert plans["speed"].macs < plans["ram"].macs
     between = (9 * ram["ram"] + ram["speed"]) // 10
-    held = plan_of(padded(13), "cortex-m4", slide=2, optimize="speed", max_ram=between)
+    held = plan_of(padded(9), "cortex-m4", slide=2, optimize="speed", max_ram=between)
     assert held.ram_bytes <= between
     assert plans["speed"].macs < held.macs <= plans["ram"].macs
     shown = pareto_json(plans["balanced"])

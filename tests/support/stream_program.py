@@ -242,7 +242,7 @@ static int {n}_step_of(void *arena, void *state, const void *frames)
     int status = 8, next = 1;
     for (int row = 0; row < ROWS && status == 8; ++next) {{
         const int left = ROWS - row, count = next < left ? next : left;
-        uint8_t *const batch = junk({row_bytes} * (size_t)count, 0);
+        void *const batch = junk({row_bytes} * (size_t)count, 0);
         if ({n}_feed_rows(arena, state, frames, (size_t)left + 1) != 7 || {n}_feed_rows(arena, state, NULL, 0) != 8
             || {n}_feed_rows(arena, state, NULL, 1) != 1) {{
             status = 9;
