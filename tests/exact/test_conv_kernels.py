@@ -515,15 +515,15 @@ def skip_without(compiler: str) -> None:
 _OF_EACH = 2
 
 
-def few(cases: list[Case], flags: str, config: pytest.Config, most: int = _OF_EACH) -> list[Case]:
-    """With optimization, `most` of each kernel, on a step line and not, called each way; --campaign takes all."""
+def few(cases: list[Case], flags: str, config: pytest.Config) -> list[Case]:
+    """With optimization, _OF_EACH of each kernel, on a step line and not, called each way; --campaign takes all."""
     if flags == "-O0" or config.getoption("--campaign"):
         return cases
     alike: dict[tuple, list[Case]] = {}
     for case in cases:
         form = step_line(case.op) is not None
         alike.setdefault((case.kernel.name, form, case.how, case.over), []).append(case)
-    return [case for found in alike.values() for case in evenly(found, most)]
+    return [case for found in alike.values() for case in evenly(found, _OF_EACH)]
 
 
 @pytest.mark.parametrize(("compiler", "flags"), HARD_FLAGS)
