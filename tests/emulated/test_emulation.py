@@ -87,11 +87,13 @@ def test_every_output_arrives(tmp_path, target, emulator, runs):
 
 @pytest.mark.parametrize("target, emulator", ON_M4)
 def test_instructions_and_stack_are_exact(tmp_path, target, emulator):
-    """A loop of two instructions, longer than the 24 bits of the SysTick, beside 4,000 bytes of stack."""
+    """A loop of two instructions, longer than the 24 bits of the SysTick, beside 4,000 bytes of stack; in the run that
+    is timed."""
     loops = 340_000_000
     code = f"""
+        static int runs;
         volatile char block[4000];
-        uint32_t n = {loops};
+        uint32_t n = ++runs == 2 ? {loops} : 1;
         block[0] = 1;
         __asm__ volatile("1: subs %0, #1\\n\\tbne 1b" : "+r"(n) : "r"(block));
         return (int)n + block[0] - 1 + 0 * (int)arena[0];"""
@@ -186,8 +188,8 @@ def test_crashes_are_reported(tmp_path, target, emulator, code, message):
 
 @pytest.mark.parametrize("target, emulator", [*CORTEX, HOST])
 def test_a_module_that_hangs_is_ended(tmp_path, target, emulator):
-    with pytest.raises(EmulationFailed, match="did not end within 1 s"):
-        run(tmp_path, target, emulator, time_limit=1, run="volatile int n = arena != NULL; while (n) {} return 0;")
+    with pytest.raises(EmulationFailed, match=r"did not end within 0\.4 s"):
+        run(tmp_path, target, emulator, time_limit=0.4, run="volatile int n = arena != NULL; while (n) {} return 0;")
 
 
 @pytest.mark.parametrize("target, emulator", [*CORTEX, HOST])

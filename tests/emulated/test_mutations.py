@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from executors import plan_of
 from mutations import Mutant, mutants
+from one_unit import build_plan
 from random_graphs import Sketch
 from stream_models import STREAM_MODELS
 
@@ -170,7 +171,7 @@ class Subject:
         shutil.rmtree(work, ignore_errors=True)
         try:
             with patch.object(module, "emit", lambda plan: files):
-                firmware = module.build_module(plan, None, self.inputs, "qemu", "O0", work, FRAMES, debug=False)
+                firmware = build_plan(plan, None, self.inputs, "qemu", FRAMES, True, work)
             outcome = machine.run(firmware, SECONDS)
         except TinyfuseError as error:
             return str(error)
@@ -182,8 +183,12 @@ class Subject:
 
 @cache
 def subject(name: str) -> Subject:
-    plan = MODELS[name]()
-    frames, runs = (FRAMES, 4 * FRAMES) if plan.states else (None, RUNS)
+    return subject_of(MODELS[name](), RUNS)
+
+
+def subject_of(plan: Plan, runs: int) -> Subject:
+    """A model with `runs` inputs, or with four streams, where it has a state."""
+    frames, runs = (FRAMES, 4 * FRAMES) if plan.states else (None, runs)
     inputs = input_set(plan.source, runs, 0)
     return Subject(plan, inputs, join(ReferenceOracle(plan.source).run_streams(split(inputs, frames)), frames))
 

@@ -12,7 +12,7 @@ from compressed_cases import SHAPES, compressed_layers, few_values
 from conv_cases import Shape, make_op, random_input
 from op_harness import Case, assert_exact
 from overlaps import covered_inputs
-from test_conv_kernels import HARD_FLAGS, TARGETS, case_of, skip_without
+from test_conv_kernels import HARD_FLAGS, TARGETS, case_of, few, skip_without
 
 from tinyfuse.kernels.base import Context
 from tinyfuse.kernels.compressed import compressed_layer, strip_of
@@ -62,13 +62,16 @@ def every_other(cases: list[Case]) -> list[Case]:
 
 
 @pytest.mark.parametrize("target", HERE)
-def test_compressed_kernels(target: str, tmp_path: Path) -> None:
+def test_compressed_kernels(target: str, tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    """Of all cases, and where the kernels are assembly or intrinsics of a few with optimization."""
     if shutil.which("gcc" if target.startswith("host") else "qemu-system-arm") is None:
         pytest.skip("needs gcc" if target.startswith("host") else "needs qemu-system-arm")
     cases = compressed_cases(HERE[target])
     cases = cases if target == "cortex-m4" else every_other(cases)
     assert {case.kernel.name for case in cases} == _names(HERE[target])
-    assert_exact(cases, HERE[target], tmp_path, "-O2", weights="compressed")
+    assert_exact(cases, HERE[target], tmp_path, weights="compressed")
+    if target in ("cortex-m4", "cortex-m55"):
+        assert_exact(every_other(few(cases, "-O2", pytestconfig)), HERE[target], tmp_path, "-O2", weights="compressed")
 
 
 @pytest.mark.campaign

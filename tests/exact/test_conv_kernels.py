@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conv_cases import FAMILIES, Shape, make_op, of_int4, random_input, random_shape
-from op_harness import Case, assert_exact
+from op_harness import Case, assert_exact, chosen
 from overlaps import covered_inputs
 from test_depthwise_lines import line_cases as depthwise_line_cases
 from test_winograd_lines import line_cases as winograd_line_cases
@@ -148,27 +148,33 @@ def test_every_form_is_among_the_cases(target: str) -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("kind", FAMILIES)
-def test_kernels(kind: str, target: str, tmp_path: Path) -> None:
+def skip_without_tools(target: str) -> None:
     needed = ["gcc"] if target.startswith("host") else ["arm-none-eabi-gcc", "qemu-system-arm"]
     if any(shutil.which(tool) is None for tool in needed):
         pytest.skip(f"needs {' and '.join(needed)}")
-    cases = form_cases(kind, TARGETS[target]) + random_cases(kind, TARGETS[target], 20)
-    assert_exact(cases, TARGETS[target], tmp_path)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_kernels(target: str, tmp_path: Path) -> None:
+    """Of all kinds in one program: a compiler and an emulator start once."""
+    skip_without_tools(target)
+    core = TARGETS[target]
+    cases = [case for kind in FAMILIES for case in form_cases(kind, core) + random_cases(kind, core, 20)]
+    assert_exact(cases, core, tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("target", "lean"), [("host-twins", False), ("host-twins", True), ("cortex-m3", True), ("cortex-m4", True)]
+    ("target", "leans"), [("host-twins", (False, True)), ("cortex-m3", (True,)), ("cortex-m4", (True,))]
 )
-def test_kernels_of_the_least_ram(target: str, lean: bool, tmp_path: Path) -> None:
+def test_kernels_of_the_least_ram(target: str, leans: tuple[bool, ...], tmp_path: Path) -> None:
     """`--optimize ram`: blocks of two pixels, or of one, dense layers from bytes. Blocks of two are compiled for
     Cortex-M4 by test_assembly_is_exact_with_any_flags, too."""
-    if shutil.which("gcc" if target == "host-twins" else "qemu-system-arm") is None:
-        pytest.skip("needs gcc" if target == "host-twins" else "needs qemu-system-arm")
-    cases = form_cases("CONV_2D", TARGETS[target], optimize="ram", lean=lean)
+    skip_without_tools(target)
+    core, cases = TARGETS[target], []
+    for lean in leans:
+        cases += chosen(form_cases("CONV_2D", core, optimize="ram", lean=lean), core, optimize="ram", lean=lean)
     assert any(case.kernel.name == "tinyfuse_dense_s8" for case in cases)
-    assert_exact(cases, TARGETS[target], tmp_path, optimize="ram", lean=lean)
+    assert_exact(cases, core, tmp_path)
 
 
 #: sums of 1, 9, 15, 16, 17, 18 and 32 steps, eight of which are a turn of the loop; one channel, odd and even counts;
@@ -202,15 +208,12 @@ def unpacked_cases(target: Target) -> list[Case]:
 
 
 @pytest.mark.parametrize("target", ("host-dsp-twins", "cortex-m4"))
-def test_unpacked_weights(target: str, tmp_path: Path) -> None:
-    if shutil.which("gcc" if target.startswith("host") else "qemu-system-arm") is None:
-        pytest.skip("needs gcc" if target.startswith("host") else "needs qemu-system-arm")
+def test_cases_of_unpacked_weights(target: str) -> None:
     cases, rng = unpacked_cases(TARGETS[target]), np.random.default_rng(0)
     assert {case.kernel.name.replace("_row", "") for case in cases} == {
         f"tinyfuse_{kind}_unpacked_s8" for kind in ("pointwise", "conv", "dense")
     }
     assert {case.op.operand(1).shape for case in cases} == {make_op(s, rng).operand(1).shape for s in UNPACKED_SHAPES}
-    assert_exact(cases, TARGETS[target], tmp_path, weights="unpacked")
 
 
 #: every loop over input channels (multiples of 4, 8, 16, and 16), odd heights, widths that leave a rest, borders on
@@ -241,13 +244,10 @@ def winograd_cases(target: Target) -> list[Case]:
 
 
 @pytest.mark.parametrize("target", ("host-dsp-twins", "cortex-m4"))
-def test_winograd(target: str, tmp_path: Path) -> None:
-    if shutil.which("gcc" if target.startswith("host") else "qemu-system-arm") is None:
-        pytest.skip("needs gcc" if target.startswith("host") else "needs qemu-system-arm")
+def test_cases_of_winograd(target: str) -> None:
     cases = winograd_cases(TARGETS[target])
     assert {winograd_layer(case.op).form for case in cases} == {STEP_LINE, WIDE}
     assert {case.op.input.shape[3] for case in cases} == {shape.channels for shape in WINOGRAD_SHAPES}
-    assert_exact(cases, TARGETS[target], tmp_path, weights="winograd")
 
 
 #: both counts of channels, pixels that are one, odd and even counts of pairs, more than a block
@@ -276,12 +276,9 @@ def narrow_cases(target: Target) -> list[Case]:
 
 
 @pytest.mark.parametrize("target", ("host-dsp-twins", "cortex-m4"))
-def test_narrow_pointwise(target: str, tmp_path: Path) -> None:
-    if shutil.which("gcc" if target.startswith("host") else "qemu-system-arm") is None:
-        pytest.skip("needs gcc" if target.startswith("host") else "needs qemu-system-arm")
+def test_cases_of_narrow_layers(target: str) -> None:
     cases = narrow_cases(TARGETS[target])
     assert {case.op.input.shape[1:3] for case in cases} == {(shape.height, shape.width) for shape in NARROW_SHAPES}
-    assert_exact(cases, TARGETS[target], tmp_path, weights="unpacked")
 
 
 #: blocks of one to four pixels and rows that leave each of them; sums of one to five steps; one pair of channels and several
@@ -312,15 +309,12 @@ def by_four_cases(target: Target) -> list[Case]:
 
 
 @pytest.mark.parametrize("target", ("host-dsp-twins", "cortex-m4"))
-def test_blocks_of_four_pixels(target: str, tmp_path: Path) -> None:
-    if shutil.which("gcc" if target.startswith("host") else "qemu-system-arm") is None:
-        pytest.skip("needs gcc" if target.startswith("host") else "needs qemu-system-arm")
+def test_cases_of_blocks_of_four_pixels(target: str) -> None:
     cases, context = by_four_cases(TARGETS[target]), Context(TARGETS[target])
     found = {(case.kernel.name, proven(matmul_layer(case.op, context)).form) for case in cases}
     assert found == {
         (f"tinyfuse_{of}_s8", form) for of in ("pointwise_by_four", "conv_by_four_row") for form in (LANES, STEP_LINE)
     }
-    assert_exact(cases, TARGETS[target], tmp_path, optimize="speed")
 
 
 #: odd and even counts of columns and of outputs, one of them; strides; padding of one and of several columns on either side,
@@ -352,12 +346,9 @@ def held_cases(target: Target) -> list[Case]:
 
 
 @pytest.mark.parametrize("target", ("host-dsp-twins", "cortex-m4"))
-def test_depthwise_with_weights_in_registers(target: str, tmp_path: Path) -> None:
-    if shutil.which("gcc" if target.startswith("host") else "qemu-system-arm") is None:
-        pytest.skip("needs gcc" if target.startswith("host") else "needs qemu-system-arm")
+def test_cases_of_weights_in_registers(target: str) -> None:
     cases = held_cases(TARGETS[target])
     assert len(cases) == 2 * len(HELD_SHAPES)
-    assert_exact(cases, TARGETS[target], tmp_path, weights="unpacked")
 
 
 #: chunks of one to eight outputs and several, more and fewer than sixteen channels, strides of any sort, windows up
@@ -391,13 +382,10 @@ def columns_cases(target: Target) -> list[Case]:
 
 
 @pytest.mark.parametrize("target", ("host-twins", "cortex-m55"))
-def test_depthwise_by_columns(target: str, tmp_path: Path) -> None:
-    if shutil.which("gcc" if target.startswith("host") else "qemu-system-arm") is None:
-        pytest.skip("needs gcc" if target.startswith("host") else "needs qemu-system-arm")
+def test_cases_of_depthwise_by_columns(target: str) -> None:
     cases = columns_cases(TARGETS[target])
     assert len(cases) == 2 * 3 * len(COLUMNS_SHAPES)
     assert {rectified(case.op) for case in cases} == {False, True}
-    assert_exact(cases, TARGETS[target], tmp_path)
 
 
 #: one to three kernel rows of one to five blocks, strides, dilated rows, pixels that are one, odd and even, padding on no
@@ -431,13 +419,10 @@ def runs_cases(target: Target) -> list[Case]:
 
 
 @pytest.mark.parametrize("target", ("host-twins", "cortex-m55"))
-def test_convolution_by_runs(target: str, tmp_path: Path) -> None:
-    if shutil.which("gcc" if target.startswith("host") else "qemu-system-arm") is None:
-        pytest.skip("needs gcc" if target.startswith("host") else "needs qemu-system-arm")
+def test_cases_of_convolutions_by_runs(target: str) -> None:
     cases = runs_cases(TARGETS[target])
     assert len({case.op for case in cases}) == 2 * len(RUNS_SHAPES)
     assert {rectified(case.op) for case in cases} == {False, True}
-    assert_exact(cases, TARGETS[target], tmp_path)
 
 
 #: kernels of four pixels times two channels, with 1 to 9 pixels a row: depths below sixteen, of it, of one to four and more
@@ -485,14 +470,36 @@ def four_cases(target: Target) -> list[Case]:
 
 
 @pytest.mark.parametrize("target", ("host-twins", "cortex-m55"))
-def test_four_pixels_times_two_channels(target: str, tmp_path: Path) -> None:
-    if shutil.which("gcc" if target.startswith("host") else "qemu-system-arm") is None:
-        pytest.skip("needs gcc" if target.startswith("host") else "needs qemu-system-arm")
+def test_cases_of_four_pixels_times_two_channels(target: str) -> None:
     cases = four_cases(TARGETS[target])
     assert len({case.op for case in cases}) == 3 * len(FOUR_SHAPES)
     paths = {(case.kernel.name, case.kernel.path(case.op, True, Context(TARGETS[target]))) for case in cases}
     assert len(paths) == 3 * (3 + 3 + 1 + 1) - 3  # no strided one is of the sort that is one turn
-    assert_exact(cases, TARGETS[target], tmp_path, optimize="speed")
+
+
+def dsp_cases(target: Target) -> list[Case]:
+    """Of all kernels for the DSP extension that some choices alone take."""
+    unpacked = [*narrow_cases(target), *unpacked_cases(target), *held_cases(target)]
+    return [
+        *chosen(unpacked, target, weights="unpacked"),
+        *chosen([*winograd_cases(target), *winograd_line_cases(target)], target, weights="winograd"),
+        *chosen(depthwise_line_cases(target), target, optimize="speed", weights="unpacked"),
+        *chosen(by_four_cases(target), target, optimize="speed"),
+    ]
+
+
+@pytest.mark.parametrize("target", ("host-dsp-twins", "cortex-m4"))
+def test_dsp_kernels(target: str, tmp_path: Path) -> None:
+    skip_without_tools(target)
+    assert_exact(dsp_cases(TARGETS[target]), TARGETS[target], tmp_path)
+
+
+@pytest.mark.parametrize("target", ("host-twins", "cortex-m55"))
+def test_helium_kernels(target: str, tmp_path: Path) -> None:
+    skip_without_tools(target)
+    core = TARGETS[target]
+    cases = [*columns_cases(core), *runs_cases(core), *chosen(four_cases(core), core, optimize="speed")]
+    assert_exact(cases, core, tmp_path)
 
 
 #: flags that take registers from assembly, or move what its operands lie in
@@ -508,7 +515,7 @@ def skip_without(compiler: str) -> None:
 
 
 #: with optimization a call takes a tenth of a second to compile
-_OF_EACH = 4
+_OF_EACH = 2
 
 
 def few(cases: list[Case], flags: str, config: pytest.Config) -> list[Case]:
@@ -529,21 +536,13 @@ def test_assembly_is_exact_with_any_flags(
     """Without optimization, every form of every block is in the program, used or not."""
     skip_without(compiler)
 
-    def exact(cases: list[Case], folder: Path = tmp_path, **choices: object) -> None:
-        assert_exact(few(cases, flags, pytestconfig), TARGETS["cortex-m4"], folder, flags, compiler, **choices)
-
-    others = ({"optimize": "ram"},) if flags == "-O0" else ()
-    for choices in ({}, *others):
-        folder = tmp_path / "-".join(["plain", *choices])
-        folder.mkdir()
-        exact(
-            [case for kind in FAMILIES for case in form_cases(kind, TARGETS["cortex-m4"], **choices)], folder, **choices
-        )
     core = TARGETS["cortex-m4"]
-    exact([*winograd_cases(core), *winograd_line_cases(core)], weights="winograd")
-    exact(depthwise_line_cases(core), optimize="speed", weights="unpacked")
-    exact([*narrow_cases(core), *unpacked_cases(core), *held_cases(core)], weights="unpacked")
-    exact(by_four_cases(core), optimize="speed")
+    cases = [case for kind in FAMILIES for case in form_cases(kind, core)]
+    if flags == "-O0":
+        of_ram = [case for kind in FAMILIES for case in form_cases(kind, core, optimize="ram")]
+        cases += chosen(of_ram, core, optimize="ram")
+    cases = few(cases, flags, pytestconfig) + few(dsp_cases(core), flags, pytestconfig)
+    assert_exact(cases, core, tmp_path, flags, compiler)
 
 
 def _by_kind() -> Iterator:
@@ -605,18 +604,20 @@ def int4_cases(target: Target, **choices: str) -> list[Case]:
     return cases
 
 
-@pytest.mark.parametrize("choices", ({}, {"optimize": "ram"}), ids=("plain", "ram"))
 @pytest.mark.parametrize("target", ("host-dsp-twins", "cortex-m4", "host-twins", "cortex-m55"))
-def test_int4_kernels(target: str, choices: dict[str, str], tmp_path: Path) -> None:
-    if shutil.which("gcc" if target.startswith("host") else "qemu-system-arm") is None:
-        pytest.skip("needs gcc" if target.startswith("host") else "needs qemu-system-arm")
-    cases = int4_cases(TARGETS[target], **choices)
-    mve, names = "mve_" if TARGETS[target].mve else "", {case.kernel.name for case in cases}
-    others = {"tinyfuse_fully_connected_s4"} if not mve and not choices else set()
-    others |= {f"tinyfuse_depthwise_{sort}_row_s4" for sort in ("3x3", "packed") if others}
-    assert names == {f"tinyfuse_pointwise_{mve}s4", f"tinyfuse_conv_{mve}row_s4"} | others
-    assert {int4_layer(case.op).form for case in cases if case.op.kind == "CONV_2D"} == {STEP_LINE, WIDE}
-    assert_exact(cases, TARGETS[target], tmp_path, **choices)
+def test_int4_kernels(target: str, tmp_path: Path) -> None:
+    """Plainly and for the least RAM."""
+    skip_without_tools(target)
+    core, all_cases = TARGETS[target], []
+    for choices in ({}, {"optimize": "ram"}):
+        cases = int4_cases(core, **choices)
+        mve, names = "mve_" if core.mve else "", {case.kernel.name for case in cases}
+        others = {"tinyfuse_fully_connected_s4"} if not mve and not choices else set()
+        others |= {f"tinyfuse_depthwise_{sort}_row_s4" for sort in ("3x3", "packed") if others}
+        assert names == {f"tinyfuse_pointwise_{mve}s4", f"tinyfuse_conv_{mve}row_s4"} | others
+        assert {int4_layer(case.op).form for case in cases if case.op.kind == "CONV_2D"} == {STEP_LINE, WIDE}
+        all_cases += chosen(cases, core, **choices)
+    assert_exact(all_cases, core, tmp_path)
 
 
 def test_sums_that_leave_their_4096ths_are_computed_from_bytes() -> None:

@@ -3,14 +3,12 @@ sanitizers, and the assembly on an emulated core."""
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from conv_cases import Shape, make_op, random_input
-from op_harness import Case, assert_exact
+from op_harness import Case
 
 from tinyfuse.kernels.base import Context
 from tinyfuse.kernels.depthwise_line import DepthwiseAlongRow, DepthwiseColumns
@@ -58,10 +56,8 @@ def line_cases(target: Target) -> list[Case]:
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_depthwise_convolutions_along_lines(target: str, tmp_path: Path) -> None:
-    if shutil.which("gcc" if target.startswith("host") else "qemu-system-arm") is None:
-        pytest.skip("needs gcc" if target.startswith("host") else "needs qemu-system-arm")
+def test_cases_of_depthwise_convolutions_along_lines(target: str) -> None:
+    """They run in test_conv_kernels.py, in one program with others."""
     cases, context = line_cases(TARGETS[target]), Context(TARGETS[target])
     assert len(cases) == 2 * 3 * len(SHAPES)
     assert {case.kernel.path(case.op, case.kernel.by_row, context) for case in cases} == {"step_line", "bounded"}
-    assert_exact(cases, TARGETS[target], tmp_path, optimize="speed", weights="unpacked")

@@ -149,29 +149,30 @@ def looks(plan) -> list[tuple[str, ...]]:
 
 
 @pytest.mark.parametrize(
-    ("target", "kernel", "more"),
+    ("target", "layers"),
     [
-        *product(["cortex-m4"], [(1, 1), (3, 3), DEPTHWISE], ["", "LOGISTIC"]),
+        ("cortex-m4", [*product([(1, 1), (3, 3), DEPTHWISE], ["", "LOGISTIC"])]),
         # one table is looked up sixteen at once there
-        ("cortex-m55", (1, 1), ""),
-        ("cortex-m55", DEPTHWISE, ""),
+        ("cortex-m55", [((1, 1), ""), (DEPTHWISE, "")]),
     ],
+    ids=["cortex-m4", "cortex-m55"],
 )
-def test_networks(target: str, kernel: tuple[int, int], more: str) -> None:
+def test_networks(target: str, layers: list[tuple[tuple[int, int], str]]) -> None:
+    """Whole and in steps in one program, the C twins in another; fed, each kernel once."""
     target_or_skip(target)
-    ways: tuple[dict[str, Any], ...] = (
-        {},
-        {"step": True},
-        {"optimize": "speed", "weights": "packed"},
-        {"feed_rows": True},
-    )
-    plans = [plan_of(normalized(kernel, more), target, kernels="tinyfuse", **way) for way in ways]
-    kinds = (more,) if more else ("MUL", "ADD", "RELU")
-    layer = "DEPTHWISE_CONV_2D" if kernel == DEPTHWISE else "CONV_2D"
-    assert all(looks(plan) == [(layer, *kinds)] for plan in plans)
-    assert_all_exact(plans[:-1], runs=3)
-    assert_all_exact(plans[:1], runs=3, on_host=True)  # the C twins
-    assert_exact(plans[-1], runs=2)
+    ways: tuple[dict[str, Any], ...] = ({}, {"step": True}, {"optimize": "speed", "weights": "packed"})
+    plans, fed = [], {}
+    for kernel, more in layers:
+        of_layer = [plan_of(normalized(kernel, more), target, kernels="tinyfuse", **way) for way in ways]
+        fed[kernel] = plan_of(normalized(kernel, more), target, kernels="tinyfuse", feed_rows=True)
+        kinds = (more,) if more else ("MUL", "ADD", "RELU")
+        layer = "DEPTHWISE_CONV_2D" if kernel == DEPTHWISE else "CONV_2D"
+        assert all(looks(plan) == [(layer, *kinds)] for plan in (*of_layer, fed[kernel]))
+        plans += of_layer
+    assert_all_exact(plans, runs=3)
+    assert_all_exact(plans[:: len(ways)], runs=3, on_host=True)
+    for plan in fed.values():
+        assert_exact(plan, runs=2)
 
 
 def wherever_it_may(monkeypatch: pytest.MonkeyPatch, count: int, target: str) -> int:

@@ -47,7 +47,7 @@ def all_cases(op: Op, target: Target, seed: int = 0) -> list[Case]:
 
 #: kinds of operators whose cases are one program: starting a compiler takes longer than most kinds' cases
 _KINDS = [kind for kind in NAMED if kernels_of(kind)]
-TOGETHER = [_KINDS[first : first + 8] for first in range(0, len(_KINDS), 8)]
+TOGETHER = [_KINDS[first : first + 16] for first in range(0, len(_KINDS), 16)]
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from executors import assert_exact, assert_reference_is_tflm, plan_of
 from signal_models import SIGNAL_MODELS, SignalNet, windows
+from stream_program import assert_all_stream
 from test_generated_api import program
-from turns import by_turns
+from turns import turn_of
 
 from tinyfuse.emit import emit
 from tinyfuse.errors import UsageError
@@ -33,22 +34,16 @@ def test_references_are_tflm(name: str) -> None:
     assert_reference_is_tflm(SIGNAL_MODELS[name], 60)
 
 
-@pytest.mark.parametrize("name", SIGNAL_MODELS)
-def test_host(name: str) -> None:
-    assert_exact(plan_of(SIGNAL_MODELS[name]), 100)
+def test_host() -> None:
+    assert_all_stream([plan_of(data) for data in SIGNAL_MODELS.values()])
 
 
 @emulated
-@pytest.mark.parametrize(
-    ("name", "target"),
-    [
-        *by_turns(SIGNAL_MODELS, ("cortex-m4", "cortex-m55")),
-        ("signal streams", "cortex-m0plus"),
-        ("signal noise", "cortex-m0plus"),
-    ],
-)
-def test_emulated(name: str, target: str) -> None:
-    assert_exact(plan_of(SIGNAL_MODELS[name], target), 20)
+@pytest.mark.parametrize("target", ["cortex-m0plus", "cortex-m4", "cortex-m55"])
+def test_emulated(target: str, pytestconfig: pytest.Config) -> None:
+    names = ["signal streams", "signal noise"] if target == "cortex-m0plus" else [*SIGNAL_MODELS]
+    mine = turn_of(target, names, pytestconfig)
+    assert_all_stream([plan_of(SIGNAL_MODELS[name], target) for name in mine], on_core=True)
 
 
 def test_incomplete_frames_are_told() -> None:

@@ -8,9 +8,9 @@ from itertools import combinations
 
 import pytest
 from executors import assert_exact, plan_of
-from limited import limited
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from limited import limited
 from sliding_models import (
     assert_slides,
     dense_first,
@@ -140,12 +140,12 @@ def test_every_step_graph_is_exact() -> None:
 
 def test_options_choose_among_step_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
     limited(monkeypatch, STEPS=3)
-    plans = {name: plan_of(padded(13), "cortex-m4", slide=2, optimize=name) for name in ("speed", "balanced", "ram")}
+    plans = {name: plan_of(padded(9), "cortex-m4", slide=2, optimize=name) for name in ("speed", "balanced", "ram")}
     ram = {name: plan.ram_bytes for name, plan in plans.items()}
     assert ram["ram"] < ram["balanced"] <= ram["speed"]
     assert plans["speed"].macs < plans["ram"].macs
     between = (9 * ram["ram"] + ram["speed"]) // 10
-    held = plan_of(padded(13), "cortex-m4", slide=2, optimize="speed", max_ram=between)
+    held = plan_of(padded(9), "cortex-m4", slide=2, optimize="speed", max_ram=between)
     assert held.ram_bytes <= between
     assert plans["speed"].macs < held.macs <= plans["ram"].macs
     shown = pareto_json(plans["balanced"])
@@ -190,7 +190,8 @@ def test_random_networks_on_the_host(data: bytes, step: int, optimize: str) -> N
 
 @emulated
 @pytest.mark.parametrize(("name", "target"), [("padded", "cortex-m4"), ("padded by one", "cortex-m55")])
-def test_emulated(name: str, target: str) -> None:
+def test_emulated(name: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    limited(monkeypatch, STEPS=2)  # which step graph is chosen is no matter
     data, step = MODELS[name]
     plan = plan_of(data, target, slide=step)
     assert_exact(plan, 4 * plan.source.window.steps_to_fill + 20)
@@ -258,16 +259,8 @@ def test_verify_and_profile_say_worst_and_mean() -> None:
     assert profiled["state_bytes"] == module.state_bytes
 
 
-@pytest.mark.parametrize(
-    ("file", "of", "instead"),
-    [
-        ("tinyfuse_await.h", "return *left > 0;", "return *left > 1;"),
-        ("tinyfuse_ring.h", "*cursor + 1 == height ? 0", "*cursor + 1 == height ? 1"),
-        ("net.h", "#define NET_SLIDE_STEP 1", "#define NET_SLIDE_STEP 2"),
-    ],
-)
-def test_verify_finds_faults(monkeypatch: pytest.MonkeyPatch, file: str, of: str, instead: str) -> None:
-    """A result a step too early, a ring that leaves its first row out, a header that is wrong."""
+def spoil(monkeypatch: pytest.MonkeyPatch, file: str, of: str, instead: str) -> None:
+    """Modules that are run have that in a file of theirs."""
 
     def faulty(plan: Plan) -> dict[str, str]:
         files = emit(plan)
@@ -275,9 +268,28 @@ def test_verify_finds_faults(monkeypatch: pytest.MonkeyPatch, file: str, of: str
         return files | {file: files[file].replace(of, instead)}
 
     monkeypatch.setattr("tinyfuse.verify.emulation.module.emit", faulty)
+
+
+def test_verify_finds_a_result_a_step_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    spoil(monkeypatch, "tinyfuse_await.h", "return *left > 0;", "return *left > 1;")
     module = tinyfuse.compile(wake_word(), "host", name="net", slide=1)
     found = module.verify(emulator="host", oracle="reference", runs=20, compiler="clang")
     assert not found.exact
+
+
+@pytest.mark.parametrize(
+    ("file", "of", "instead"),
+    [
+        ("tinyfuse_ring.h", "*cursor + 1 == height ? 0", "*cursor + 1 == height ? 1"),
+        ("net.h", "#define NET_SLIDE_STEP 1", "#define NET_SLIDE_STEP 2"),
+    ],
+)
+def test_verifys_harness_finds_faults(monkeypatch: pytest.MonkeyPatch, file: str, of: str, instead: str) -> None:
+    """A ring that leaves its first row out, a header that is wrong."""
+    plan = plan_of(wake_word(), slide=1)
+    spoil(monkeypatch, file, of, instead)
+    with pytest.raises(AssertionError):
+        assert_exact(plan, 4 * plan.source.window.steps_to_fill + 20)
 
 
 def test_runs_and_frames() -> None:

@@ -8,21 +8,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from executors import plan_of
+from executors import assert_exact, plan_of
 from random_graphs import Sketch
 from sliding_models import assert_slides, dense_first, gesture, mean_over, padded, step_of, wake_word
 from stream_program import assert_all_stream
 from test_selftest import frames_and_gain, generate, run
+from test_sliding import spoil
 from test_sliding_own_window import joined, sounds, streaming
 
 import tinyfuse
 from tinyfuse.api.writing import check_ram
 from tinyfuse.cli.fitting import what_would_fit
-from tinyfuse.emit import emit
 from tinyfuse.errors import CompileError, DoesNotFit, InternalFault
 from tinyfuse.explain.explain_json import explain_json
 from tinyfuse.ir import Graph
-from tinyfuse.plan import Plan
 from tinyfuse.plan.checker import verify_plan
 from tinyfuse.slide import account
 
@@ -202,22 +201,12 @@ def test_run_says_which_steps_have_no_result() -> None:
         ("net.c", "rows += NET_INPUT_FRAMES_ROW_ELEMENTS;", "rows += 0;"),
     ],
 )
-def test_verify_finds_faults(monkeypatch: pytest.MonkeyPatch, file: str, of: str, instead: str) -> None:
+def test_verifys_harness_finds_faults(monkeypatch: pytest.MonkeyPatch, file: str, of: str, instead: str) -> None:
     """Steps a row too short, rows that no step lacks, one row in the place of all."""
-
-    def faulty(plan: Plan) -> dict[str, str]:
-        files = emit(plan)
-        assert of in files[file]
-        return files | {file: files[file].replace(of, instead)}
-
-    monkeypatch.setattr("tinyfuse.verify.emulation.module.emit", faulty)
-    module = tinyfuse.compile(wake_word(), "host", name="net", slide=3, feed_rows=True)
-    try:
-        found = module.verify(emulator="host", oracle="reference", runs=12, compiler="clang")
-    except tinyfuse.TinyfuseError as failed:
-        assert "run returned" in str(failed)
-    else:
-        assert not found.exact
+    plan = plan_of(wake_word(), slide=3, feed_rows=True)
+    spoil(monkeypatch, file, of, instead)
+    with pytest.raises((AssertionError, tinyfuse.TinyfuseError), match=r"run returned|mismatch|run \d+|assert"):
+        assert_exact(plan, 4 * plan.source.window.steps_to_fill + 12)
 
 
 def test_the_checker_wants_each_side_of_the_border() -> None:

@@ -6,7 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
-from executors import assert_exact, plan_of
+from executors import assert_all_exact, assert_exact, plan_of
 from random_graphs import Sketch
 from test_rewrites import assert_same, graph_of, kinds
 
@@ -82,8 +82,10 @@ def test_generated_code_is_exact(name: str) -> None:
     reason="needs a cross compiler and QEMU",
 )
 def test_it_is_exact_on_an_emulated_core() -> None:
-    for name in ("depthwise", "mean", "fully connected"):
-        assert_exact(plan_of(SPLIT[name][0], "cortex-m4", kernels="tinyfuse", optimize="ram"), runs=4)
+    how = {"kernels": "tinyfuse", "optimize": "ram"}
+    assert_all_exact(
+        [plan_of(SPLIT[n][0], "cortex-m4", **how) for n in ("depthwise", "mean", "fully connected")], runs=4
+    )
 
 
 @pytest.mark.parametrize(

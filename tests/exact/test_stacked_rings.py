@@ -161,6 +161,8 @@ def test_a_stack_on_an_output_takes_less_than_both_apart() -> None:
 def test_depthwise_rows_over_used_ones(target: str) -> None:
     """A pixel's window is read to the end before the next pixel's, so a row may lie a few pixels behind it."""
     models = [inverted(seed=seed, taps=taps) for seed, taps in enumerate([(5, 5), (3, 5), (7, 1), (3, 4)])]
+    # cores take turns; Cortex-M0+ has the host's kernels
+    models = {"cortex-m0plus": models[:1], "cortex-m4": models[::2], "cortex-m55": models[1::2]}.get(target, models)
     plans = longest_plans(models, stack=True, target=target, lean=True)
     plans += longest_plans(models, stack=True, growing=True, longest=4, target=target, lean=True)
     for plan in plans:

@@ -183,7 +183,7 @@ def test_steps_are_the_events_and_a_wrong_cursor_is_refused(tmp_path: Path, comp
     caller = ["-x", "c++", "-std=c++17"] if compiler == "g++" else ["-std=c99"]
     checked = [] if compiler == "clang" else ["-fsanitize=undefined,address"]
     for command in (
-        [module_by, "-std=c99", "-O2", *warnings, *checked, "-c", "net.c", "net_weights.c"],
+        [module_by, "-std=c99", "-O0", *warnings, *checked, "-c", "net.c", "net_weights.c"],
         [compiler, *caller, *warnings, *checked, "-c", "main.c"],
         [compiler, *checked, "main.o", "net.o", "net_weights.o", "-o", "main"],
     ):

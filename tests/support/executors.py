@@ -15,6 +15,7 @@ import native
 import numpy as np
 from batch_module import apart, together, write_batch
 from host_program import HostProgram
+from one_unit import build_at_once, build_plan, takes
 
 from tinyfuse.compiler import compile_graph, plan_groups, prepare
 from tinyfuse.emit.header import stack_bound
@@ -26,7 +27,7 @@ from tinyfuse.targets import Target, load_target
 from tinyfuse.verify import oracle_worker
 from tinyfuse.verify.bounds import check_operators, has_bounds
 from tinyfuse.verify.comparison import compare
-from tinyfuse.verify.emulation import build, build_firmware, find_emulator, module
+from tinyfuse.verify.emulation import build, find_emulator, module
 from tinyfuse.verify.emulation.compilers import Compiler, find_compiler
 from tinyfuse.verify.emulation.inputs import input_set
 from tinyfuse.verify.emulation.module import build_module
@@ -98,12 +99,15 @@ def assert_exact(plan: Plan, runs: int = 5, seed: int = 0, tree=None, on_host: b
     native = on_host or plan.context.target.cpu is None
     machine = find_emulator("host" if native else "qemu", plan.context.target)
     checked = not _only_runs(plan, states=True) or int(plan.source.sha256[:8], 16) % 3 == 0
-    with (
-        tempfile.TemporaryDirectory(prefix="tinyfuse-test-") as folder,
-        patch.object(build, "find_compiler", _compiler),
-        patch.object(module, "interface", module.interface if checked else lambda plan: None),
-    ):
-        firmware = build_module(plan, tree, inputs, machine.name, "O0", Path(folder), frames or 1, debug=native)
+    with tempfile.TemporaryDirectory(prefix="tinyfuse-test-") as folder:
+        if takes(plan):
+            firmware = build_plan(plan, tree, inputs, machine.name, frames or 1, checked, Path(folder))
+        else:
+            with (
+                patch.object(build, "find_compiler", swift_compiler),
+                patch.object(module, "interface", module.interface if checked else lambda plan: None),
+            ):
+                firmware = build_module(plan, tree, inputs, machine.name, "O0", Path(folder), frames or 1, debug=native)
         outcome = machine.run(firmware, 30)
     result = compare(plan, expected, outcome.outputs)
     assert result.mismatches == 0, f"{result.first}\n{plan.graph}"
@@ -117,7 +121,7 @@ def _only_runs(plan: Plan, states: bool = False) -> bool:
     return not more and (states or not plan.states)
 
 
-def _compiler(target: Target, emulator: str, opt: str, name: str = "gcc") -> Compiler:
+def swift_compiler(target: Target, emulator: str, opt: str, name: str = "gcc") -> Compiler:
     """`verify`'s own, but natively clang, without optimization: the sanitizers' checks are many. At every level
     modules are compiled in test_compilers.py, and run in test_compiler_opt.py."""
     found = find_compiler(target, emulator, opt, native.COMPILER if emulator == "host" else name)
@@ -147,7 +151,7 @@ def assert_all_exact(
             include = tree.include_dirs if tree else []
             # a quarter of them are optimized: that takes twice as long
             opt = "O0" if sum(len(plan.graph.ops) for plan in plans) % 4 else "O1"
-            firmware = build_firmware(module, fed, target, library, include, work / "build", "qemu", opt, debug=False)
+            firmware = build_at_once(module, fed, target, "qemu", work, opt, library=library, include_dirs=include)
             outcome = find_emulator("qemu", target).run(firmware, 60)
             assert not outcome.guards, outcome.guards
             most = max(stack_bound(plan, optimized=opt != "O0") for plan in plans)

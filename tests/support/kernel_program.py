@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import native
 import numpy as np
@@ -41,7 +42,7 @@ _NATIVE = (native.COMPILER, *_SWIFT, *native.SANITIZERS)
 class Case:
     """`how`: "whole"; "rows": one call a row; "rings": so that the inputs are rings just large
     enough. `over`: the index of the input over which it writes, as near as its access order allows.
-    `shift` moves inputs and outputs off alignment by that many bytes."""
+    `shift` moves inputs and outputs off alignment by that many bytes. `context`: where it isn't the program's."""
 
     op: Op
     kernel: Kernel
@@ -49,6 +50,7 @@ class Case:
     how: str
     over: int | None = None
     shift: int = 0
+    context: Context | None = None
 
     def __str__(self) -> str:
         shapes = [t.shape for t in (*self.op.inputs, self.op.output) if t is not None]
@@ -307,6 +309,8 @@ class _Program:
     _symbols: dict[str, str] = field(default_factory=dict)
     _definitions: list[str] = field(default_factory=list)
     _tests: list[str] = field(default_factory=list)
+    #: what cases have in common, by the identities of their parts, which outlive the program
+    _known: dict[tuple[object, ...], Any] = field(default_factory=dict)
 
     def text(self) -> str:
         includes = [f'#include "{header}"' for header in sorted(self._headers)]
@@ -314,7 +318,7 @@ class _Program:
         return "\n".join([*includes, _PRELUDE, *self._definitions, *table, _MAIN])
 
     def add(self, case: Case) -> None:
-        op, kernel = case.op, case.kernel
+        op, kernel, context = case.op, case.kernel, case.context or self.context
         self._headers.update(kernel.headers)
         covered = None if case.over is None else op.inputs[case.over]
         distance = 0 if covered is None else least_distance(op, kernel, case.over, case.by_row)
@@ -333,16 +337,22 @@ class _Program:
             inputs.append(f"{{{self._value(data)}, {numbers}}}")
         outputs = [
             f"{{{self._value(data)}, {data.nbytes}, {int(data.dtype == np.float32)}}}"
-            for data in references(op, case.inputs)
+            for data in self._once(("references", id(op), *map(id, case.inputs)), lambda: references(op, case.inputs))
         ]
+        called = (id(op), id(kernel), id(context), case.how, *rings)
         fields = (
-            self._function(case, rings),
+            self._once(called, lambda: self._function(case, rings)),
             self._named("static const struct input {}[]", inputs) if inputs else "NULL",
             self._named("static const struct output {}[]", outputs),
             *(len(inputs), len(outputs), case.rows, case.at_once, int(case.how == "rings")),
-            *(kernel.scratch(op, self.context), both, case.shift),
+            *(kernel.scratch(op, context), both, case.shift),
         )
         self._tests.append(f"    {{{', '.join(map(str, fields))}}},")
+
+    def _once(self, key: tuple[object, ...], make: Callable[[], Any]) -> Any:
+        if key not in self._known:
+            self._known[key] = make()
+        return self._known[key]
 
     def _value(self, data: np.ndarray) -> str:
         """A C expression of where these bytes lie."""
@@ -362,14 +372,16 @@ class _Program:
 
     def _function(self, case: Case, rings: list[int]) -> str:
         """The symbol of a function that makes one call of the case."""
-        op, kernel = case.op, case.kernel
-        constants = {
-            c.name: self._named(
-                f"static const {c.ctype} {{}}[] __attribute__((aligned({c.align})))",
-                [_initializer(value) for value in np.ascontiguousarray(c.data).reshape(-1).tolist()],
-            )
-            for c in kernel.constants(op, self.context)
-        }
+        op, kernel, context = case.op, case.kernel, case.context or self.context
+        constants = self._once(
+            ("constants", id(op), id(kernel), id(context)),
+            lambda: {
+                c.name: self._named(
+                    f"static const {c.ctype} {{}}[] __attribute__((aligned({c.align})))", _elements(c.data)
+                )
+                for c in kernel.constants(op, context)
+            },
+        )
         lines, views = [], {}
         for i, (tensor, ring) in enumerate(zip(op.activations, rings, strict=True)):
             ctype = CTYPE[tensor.dtype]
@@ -387,14 +399,14 @@ class _Program:
             inputs=tuple(views.get(t) for t in op.inputs),
             outputs=tuple(outputs),
             row="y" if case.by_row else None,
-            scratch="scratch" if kernel.scratch(op, self.context) else "NULL",
+            scratch="scratch" if kernel.scratch(op, context) else "NULL",
             constant=constants.__getitem__,
         )
         lines += [
             "(void)in;",
             "(void)scratch;",
             "(void)y;",
-            *map(_statement, kernel.call(op, site, self.context)),
+            *map(_statement, kernel.call(op, site, context)),
             "return 0;",
         ]
         head = "static int {}(void *const *in, void *const *out, uint8_t *scratch, int32_t y)"
@@ -414,6 +426,14 @@ def _statement(statement: Statement) -> str:
         return "\n".join([f"\n#if {statement.condition}", *map(_statement, statement.body), "#endif\n"])
     call = f"{statement.function}({', '.join(map(_initializer, statement.args))})"
     return f"{call};" if statement.status is None else f"if ({call} != {statement.status}) {{ return 1; }}"
+
+
+def _elements(data: np.ndarray) -> list[str]:
+    """A constant's elements in C."""
+    values = np.ascontiguousarray(data).reshape(-1).tolist()
+    if data.dtype.kind in "iu" and data.dtype.itemsize <= 2:  # larger ones may need a suffix, or have no literal
+        return [*map(str, values)]
+    return [_initializer(value) for value in values]
 
 
 def _initializer(value) -> str:

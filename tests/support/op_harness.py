@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -37,11 +38,17 @@ def cases_of(op: Op, context: Context, inputs: list[np.ndarray]) -> Iterator[Cas
             yield Case(op, kernel, inputs, "rings")
 
 
+def chosen(cases: list[Case], target: Target, **choices: object) -> list[Case]:
+    """The cases with a context of these choices: for programs of several."""
+    context = Context(target, kernels="tinyfuse", **choices)
+    return [replace(case, context=context) for case in cases]
+
+
 def assert_exact(
     cases: list[Case], target: Target, folder: Path, flags: str = "", compiler: str = "gcc", **choices: str
 ) -> None:
     """Every case computes the reference's bytes on the target, and writes no other memory. `flags` and `compiler` are
-    those of emulated cores; `choices` are fields of Context."""
+    those of emulated cores; `choices` are fields of the Context of cases that have none."""
     assert cases
     verdicts = run_program(cases, Context(target, kernels="tinyfuse", **choices), folder, flags, compiler)
     wrong = [f"{verdict} {case}" for case, verdict in zip(cases, verdicts, strict=True) if verdict != "."]

@@ -1,10 +1,11 @@
-"""Many modules with state in one native program, held to their contract: NAME_run, or of `--slide` NAME_slide, is
-called as a firmware may.
+"""Many modules with state in one program, held to their contract: NAME_run, or of `--slide` NAME_slide, is called as
+a firmware may.
 
-    assert_all_stream(plans)
+    assert_all_stream(plans)                    under sanitizers, for any target
+    assert_all_stream(plans, on_core=True)      on the emulated core that they are for
 
-Each module has two streams that take turns in one arena, of exactly its bytes on the heap. Before each step the arena
-is junk, and so is a state before its first reset; states are moved from step to step; the first stream is reset in
+Each module has two streams that take turns in one arena, of exactly its bytes: natively on the heap, on a core between
+bytes that must not change. Before each step the arena is junk, and so is a state before its first reset; states are moved from step to step; the first stream is reset in
 between, of `--slide` while its window is full. Every status and every output of every step is compared with what the
 references compute; of `--slide` with the whole model's over each window. With --feed-rows a step's rows come in batches
 of one, two, three, ... rows, more than the step lacks are refused, and the arena is junk before each batch.
@@ -12,6 +13,7 @@ of one, two, three, ... rows, more than the step lacks are refused, and the aren
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -19,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 from batch_module import named_apart
+from core_program import build_for_core, run_on_core
 from host_program import WARNINGS, compile_c
 from native import COMPILER, SANITIZERS, report
 
@@ -34,12 +37,120 @@ RESULTS, BEFORE = 7, 3
 FRAMES, FRAMES_BEFORE = 50, 30
 _OK, _NO_RESULT_YET = 0, 8
 
-_MAIN = """\
-#include <stdint.h>
+_HERE = """\
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+
+static uint8_t *junk(size_t bytes, int value)
+{
+    uint8_t *memory = (uint8_t *)malloc(bytes); /* aligned to 16 */
+    memset(memory, value, bytes);
+    return memory;
+}
+
+static void drop(uint8_t *memory)
+{
+    free(memory);
+}
+
+static int take(void *to, size_t bytes)
+{
+    return fread(to, 1, bytes, stdin) == bytes;
+}
+
+static void give(const void *from, size_t bytes)
+{
+    fwrite(from, 1, bytes, stdout);
+}
+
+static int finish(int status)
+{
+    return status;
+}
+"""
+
+#: the first gap that is large enough, for one of few blocks, with guards at both ends
+_ON_CORE = """\
+#include "port.h"
+
+enum { GUARD = 48, CANARY = 0xC3, MOST = 8 };
+struct block { uint8_t *start, *memory, *after, *end; };
+static uint8_t pool[POOL_BYTES] __attribute__((aligned(16)));
+static struct block blocks[MOST];
+static const uint8_t *next_input;
+extern const uint8_t inputs[];
+__asm__(".pushsection .inputs, \\"aw\\"\\n\\t.balign 16\\ninputs:\\n\\t.incbin \\"inputs.bin\\"\\n\\t.popsection\\n");
+
+static int finish(int status)
+{
+    const char text[2] = {(char)('0' + status), '\\n'};
+    port_write(text, sizeof text);
+    port_exit(status);
+}
+
+static uint8_t *junk(size_t bytes, int value)
+{
+    struct block new = {pool, NULL, NULL, NULL}, *free = NULL;
+    for (int again = 1; again;) {
+        again = 0;
+        new.memory = new.start + GUARD;
+        new.after = new.memory + bytes;
+        new.end = new.memory + (bytes + 15u) / 16u * 16u + GUARD;
+        for (struct block *b = blocks; b < blocks + MOST; ++b) {
+            if (b->start == NULL) {
+                free = b;
+            } else if (b->start < new.end && new.start < b->end) {
+                new.start = b->end;
+                again = 1;
+            }
+        }
+    }
+    if (free == NULL || new.end > pool + sizeof pool) {
+        (void)finish(5);
+    }
+    memset(new.start, CANARY, (size_t)(new.end - new.start));
+    memset(new.memory, value, bytes);
+    *free = new;
+    return new.memory;
+}
+
+static void drop(uint8_t *memory)
+{
+    struct block *b = blocks;
+    while (b->start == NULL || b->memory != memory) {
+        ++b;
+    }
+    for (const uint8_t *p = b->start; p < b->end; p = p + 1 == b->memory ? b->after : p + 1) {
+        if (*p != CANARY) {
+            (void)finish(6);
+        }
+    }
+    b->start = NULL;
+}
+
+static int take(void *to, size_t bytes)
+{
+    memcpy(to, next_input == NULL ? inputs : next_input, bytes);
+    next_input = (next_input == NULL ? inputs : next_input) + bytes;
+    return 1;
+}
+
+static void give(const void *from, size_t bytes)
+{
+    const uint8_t *byte = (const uint8_t *)from;
+    for (size_t i = 0; i < bytes; ++i) {
+        const char text[2] = {"0123456789abcdef"[byte[i] >> 4], "0123456789abcdef"[byte[i] & 15u]};
+        port_write(text, sizeof text);
+    }
+}
+"""
+
+_MAIN = """\
 {includes}
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+{machine}
 struct module {{
     size_t arena_bytes, state_bytes, inputs, outputs, slid;
     int steps, reset_at;
@@ -56,19 +167,12 @@ static const struct module modules[] = {{
 }};
 enum {{ MODULES = sizeof modules / sizeof *modules, STREAMS = 2 }};
 
-static uint8_t *junk(size_t bytes, int value)
-{{
-    uint8_t *memory = (uint8_t *)malloc(bytes); /* aligned to 16 */
-    memset(memory, value, bytes);
-    return memory;
-}}
-
 static int step(const struct module *m, uint8_t *arena, uint8_t **state, int number, int stream)
 {{
     uint8_t *const moved = junk(m->state_bytes, 0x33), *rows = NULL;
     uint8_t status;
     memcpy(moved, *state, m->state_bytes);
-    free(*state);
+    drop(*state);
     *state = moved;
     memset(arena, number % 3 == 0 ? 0x5A : number % 3 == 1 ? 0xFF : 0x80, m->arena_bytes);
     if (number == 0 || (stream == 0 && number == m->reset_at)) {{
@@ -82,15 +186,17 @@ static int step(const struct module *m, uint8_t *arena, uint8_t **state, int num
         if (i == m->slid) {{
             to = rows = junk(bytes, 0);
         }}
-        if (fread(to, 1, bytes, stdin) != bytes) {{
+        if (!take(to, bytes)) {{
             return 3;
         }}
     }}
     status = (uint8_t)m->step(arena, *state, rows);
-    free(rows);
-    fwrite(&status, 1, 1, stdout);
+    if (rows != NULL) {{
+        drop(rows);
+    }}
+    give(&status, 1);
     for (size_t i = 0; i < m->outputs; ++i) {{
-        fwrite(m->output(arena, i), 1, m->output_bytes(i), stdout);
+        give(m->output(arena, i), m->output_bytes(i));
     }}
     return 0;
 }}
@@ -104,22 +210,22 @@ int main(void)
             states[stream] = junk(m->state_bytes, 0xA5 + stream);
         }}
         if (m->init(arena, m->arena_bytes) != 0) {{
-            return 1;
+            return finish(1);
         }}
         for (int number = 0; number < m->steps; ++number) {{
             for (int stream = 0; stream < STREAMS; ++stream) {{
                 const int failed = step(m, arena, &states[stream], number, stream);
                 if (failed) {{
-                    return failed;
+                    return finish(failed);
                 }}
             }}
         }}
         for (int stream = 0; stream < STREAMS; ++stream) {{
-            free(states[stream]);
+            drop(states[stream]);
         }}
-        free(arena);
+        drop(arena);
     }}
-    return 0;
+    return finish(0);
 }}
 """
 _SLIDE = """\
@@ -136,7 +242,7 @@ static int {n}_step_of(void *arena, void *state, const void *frames)
     int status = 8, next = 1;
     for (int row = 0; row < ROWS && status == 8; ++next) {{
         const int left = ROWS - row, count = next < left ? next : left;
-        void *const batch = malloc({row_bytes} * (size_t)count);
+        void *const batch = junk({row_bytes} * (size_t)count, 0);
         if ({n}_feed_rows(arena, state, frames, (size_t)left + 1) != 7 || {n}_feed_rows(arena, state, NULL, 0) != 8
             || {n}_feed_rows(arena, state, NULL, 1) != 1) {{
             status = 9;
@@ -148,7 +254,7 @@ static int {n}_step_of(void *arena, void *state, const void *frames)
         row += count;
         status = status == 9 ? 9 : {n}_feed_rows(arena, state, batch, (size_t)count);
         status = row < ROWS && status == 0 ? 9 : status; /* a result before the last row */
-        free(batch);
+        drop(batch);
     }}
     return status;
 }}
@@ -166,18 +272,16 @@ _ROW = (
 )
 
 
-def assert_all_stream(plans: Sequence[Plan], seed: int = 0) -> None:
-    """The contract of the modules of these plans, each with state, for any target without CMSIS-NN; which steps have a
-    result is known of `--slide` alone."""
+def assert_all_stream(plans: Sequence[Plan], seed: int = 0, on_core: bool = False) -> None:
+    """The contract of the modules of these plans, each with state, without CMSIS-NN; which steps have a result is known
+    of `--slide` alone. They are for one target with `on_core`, else for any."""
     plans = named_apart(plans)
     streams = [[input_set(plan.source, _steps(plan), seed + stream) for stream in range(2)] for plan in plans]
     fed = b"".join(
         array.tobytes() for both in streams for steps in zip(*both, strict=True) for step in steps for array in step
     )
     with tempfile.TemporaryDirectory(prefix="tinyfuse-test-") as folder:
-        program = _built(Path(folder), plans)
-        done = subprocess.run([program], input=fed, capture_output=True, timeout=300)
-    assert done.returncode == 0, report(done.returncode, done.stderr.decode(errors="replace"))
+        said = (_on_core if on_core else _here)(Path(folder), plans, fed)
     position = 0
     for plan, both in zip(plans, streams, strict=True):
         cut = _reset_at(plan)
@@ -187,14 +291,17 @@ def assert_all_stream(plans: Sequence[Plan], seed: int = 0) -> None:
             for stream in range(2):
                 begun = cut if stream == 0 and step >= cut else 0
                 full = step - begun + 1 >= _steps_to_fill(plan)
-                status, position = done.stdout[position], position + 1
+                status, position = said[position], position + 1
                 where = step, stream, plan.source
+                if plan.awaits and plan.source.window is None:  # zeros stand for no result
+                    full = status == _OK
+                    assert full or not any(array.any() for array in wanted[stream][step]), where
                 assert status == (_OK if full else _NO_RESULT_YET), where
                 for expected in wanted[stream][step]:
-                    found = done.stdout[position : position + expected.nbytes]
+                    found = said[position : position + expected.nbytes]
                     position += expected.nbytes
                     assert not full or _same(found, expected), where
-    assert position == len(done.stdout)
+    assert position == len(said)
 
 
 def _same(found: bytes, expected: np.ndarray) -> bool:
@@ -232,7 +339,29 @@ def _adapter(plan: Plan) -> str:
     return _FED.format(n=name, P=name.upper(), row_bytes=row_bytes)
 
 
-def _built(folder: Path, plans: Sequence[Plan]) -> Path:
+def _here(folder: Path, plans: Sequence[Plan], fed: bytes) -> bytes:
+    """What the program says of these inputs on this machine, under sanitizers."""
+    (folder / "main.c").write_text(_program(folder, plans, _HERE))
+    flags = [COMPILER, "-std=c99", "-O0", "-DTINYFUSE_ANY_CPU", *WARNINGS, *SANITIZERS]
+    compile_c([*flags, folder / "main.c", "-lm", "-o", folder / "program"])
+    done = subprocess.run([folder / "program"], input=fed, capture_output=True, timeout=300)
+    assert done.returncode == 0, report(done.returncode, done.stderr.decode(errors="replace"))
+    return done.stdout
+
+
+def _on_core(folder: Path, plans: Sequence[Plan], fed: bytes) -> bytes:
+    """What it says on their core."""
+    target = plans[0].context.target
+    (folder / "inputs.bin").write_bytes(fed)
+    source = folder / "main_weights.c"
+    source.write_text(f"{_program(folder, plans, _ON_CORE)}/* {hashlib.sha256(fed).hexdigest()} */\n")
+    pool = max(p.arena_bytes + 3 * p.state_bytes + 2 * sum(t.bytes for t in p.source.inputs) for p in plans)
+    elf = build_for_core(source, [f"-DPOOL_BYTES={pool + 1024}"], target, "O0", folder)
+    return bytes.fromhex(run_on_core(elf, target).removesuffix("0\n"))
+
+
+def _program(folder: Path, plans: Sequence[Plan], machine: str) -> str:
+    """The text of the program, and in the folder the files that it includes."""
     for plan in plans:
         for file, text in emit(plan).items():
             (folder / file).write_text(text)
@@ -241,14 +370,9 @@ def _built(folder: Path, plans: Sequence[Plan]) -> Path:
         _ROW.format(n=name, P=name.upper(), slid=_slid(plan), steps=_steps(plan), reset_at=_reset_at(plan))
         for name, plan in zip(names, plans, strict=True)
     ]
-    main = folder / "main.c"
-    main.write_text(
-        _MAIN.format(
-            includes="\n".join(f'#include "{name}{part}"' for name in names for part in (".c", "_weights.c")),
-            adapters="\n".join(map(_adapter, plans)),
-            table="\n".join(rows),
-        )
+    return _MAIN.format(
+        includes="\n".join(f'#include "{name}{part}"' for name in names for part in (".c", "_weights.c")),
+        machine=machine,
+        adapters="\n".join(map(_adapter, plans)),
+        table="\n".join(rows),
     )
-    flags = [COMPILER, "-std=c99", "-O0", "-DTINYFUSE_ANY_CPU", *WARNINGS, *SANITIZERS]
-    compile_c([*flags, main, "-lm", "-o", folder / "program"])
-    return folder / "program"

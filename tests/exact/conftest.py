@@ -1,0 +1,5 @@
+"""The tests of this folder look at what modules compute, not at how little RAM they take."""
+
+from limited import brief_placements
+
+__all__ = ["brief_placements"]
