@@ -191,6 +191,12 @@ def test_a_fusion_that_takes_more_ram_says_so() -> None:
     assert gain((None, None, None), (90, 200, None)) == "not predicted"
 
 
+@pytest.mark.parametrize("fusion", ["none", "basic"])
+def test_a_group_that_the_option_forbids_is_refused_for_that(fusion: str) -> None:
+    refused = [one for one in fusions(plan_of(separable(), fusion=fusion)) if one.fused is not None and not one.taken]
+    assert {one.reason for one in refused} == {f"--fusion {fusion} makes no groups that stream rows"}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("target", "optimize"), [
     ("cortex-m4", "balanced"), ("cortex-m4", "ram"), ("host", "balanced"),

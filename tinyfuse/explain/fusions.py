@@ -130,6 +130,8 @@ def _gain(fused: Cost, apart: Cost, count: str) -> str:
 
 def _loss(plan: Plan, fused: Cost, apart: Cost) -> str:
     """Why a legal group was not made: what is known of it says so, in the order of what matters."""
+    if plan.options.fusion != "rows":
+        return f"--fusion {plan.options.fusion} makes no groups that stream rows"
     if fused.ram_bytes is None or apart.ram_bytes is None:
         return "its operators are not neighbours in the order of execution"
     more = fused.ram_bytes - apart.ram_bytes
