@@ -161,8 +161,9 @@ def test_the_front_is_a_front_and_has_what_optimize_gives() -> None:
     assert [arena for arena, _ in at] == sorted(arena for arena, _ in at) and len(set(at)) == len(at)
     beaten = [n for n, here in enumerate(at) if any(a != here and a[0] <= here[0] and a[1] <= here[1] for a in at)]
     assert all(front[n]["optimize"] for n in beaten) and len(beaten) < len(front) - 1  # what --optimize takes is shown
-    fastest = min(front, key=lambda point: point["slower"])
-    assert fastest["slower"] == 0 and "ram" in front[0]["optimize"] and "speed" in fastest["optimize"]
+    assert min(point["slower"] for point in front) == 0 and "ram" in front[0]["optimize"]
+    (fastest,) = [point for point in front if "speed" in point["optimize"]]
+    assert fastest["slower"] < 0.01  # a search doesn't know which kernels the module will call once alone
     for optimize in ("speed", "balanced", "ram"):
         gen = plan_of(separable(), optimize=optimize)
         (point,) = [point for point in front if optimize in point["optimize"]]
