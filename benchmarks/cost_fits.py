@@ -123,7 +123,7 @@ def called_once_fits(
     for entry, known in factors.items():
         for sample in by_entry.get(entry, []):
             said = sum(factor * sample.counts.get(name, 0) for name, factor in known.items())
-            if sample.alone and said > SMALL:
+            if sample.alone and said > SMALL and sample.kernel.costs_with is None:
                 of_entries.setdefault(entry, []).append((said, sample.counts, _kernel(sample, "instructions", loop)))
     of_functions: dict[str, list[Once]] = {}
     for entry, found in of_entries.items():
@@ -134,7 +134,11 @@ def called_once_fits(
         else of_functions.get(function_of(entry), [])
         for entry in factors
     }
-    fits = {entry: fit_once(found) for entry, found in enough.items() if len(found) >= FEWEST}
+    fits = {
+        entry: fit_once(found, len(of_entries.get(entry, ())) < FEWEST)
+        for entry, found in enough.items()
+        if len(found) >= FEWEST
+    }
     return {entry: each for entry, each in fits.items() if each.more or abs(each.share - 1) >= WORTH}
 
 

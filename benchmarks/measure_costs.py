@@ -280,7 +280,12 @@ def network_samples(target: Target, count: int, dtypes: Iterable[str]) -> Iterat
             joined = {each.kernel.name for each in found if each.took.instructions <= each.own.instructions}
             for stage, each in zip(group.stages, found, strict=True):
                 if each.kernel.name not in joined:
-                    yield replace(each, weight=NETWORK_WEIGHT, alone=stage.kernel.shared_code(stage.op) in once)
+                    yield replace(each, weight=NETWORK_WEIGHT, alone=is_once(stage, once))
+
+
+def is_once(stage: Stage, once: frozenset[str]) -> bool:
+    """Whether it tells what a kernel takes that is called once."""
+    return stage.kernel.name in once and not stage.kernel.own_code(stage.op)
 
 
 def single_samples(target: Target, jobs: list[Job], count: int) -> Iterator[Sample]:
@@ -299,7 +304,7 @@ def single_samples(target: Target, jobs: list[Job], count: int) -> Iterator[Samp
         for group in plan.groups:
             loops = loop_features(group.stages, group_stream(plan, group))
             for number, (stage, loop) in enumerate(zip(group.stages, loops, strict=True)):
-                if stage.kernel.shared_code(stage.op) in once:
+                if is_once(stage, once):
                     found = _sample(stage, loop, profile, group.index, number, context)
                     yield replace(found, weight=NETWORK_WEIGHT, alone=True)
 

@@ -247,6 +247,16 @@ def test_names_of_tensors_that_rewrites_made() -> None:
     assert_all_exact([plan])
 
 
+@pytest.mark.parametrize("fusion", ["basic", "rows"])
+def test_loops_behind_a_split_of_which_nobody_reads_the_first_part(fusion: str) -> None:
+    """A find of a campaign, where it ended in a traceback."""
+    s = Sketch(1)
+    x = s.value((1, 3, 2, 3))
+    _, y, z = s.split(x, 1, 3)
+    plan = plan_of(s.build([x], [s.add(s.add(y, z), z, kind="MUL")]), "cortex-m0plus", fusion=fusion, optimize="speed")
+    assert_all_exact([plan], runs=3, on_host=True)
+
+
 @pytest.mark.campaign
 @settings(max_examples=2000, **_SETTINGS)
 @given(merged_networks())

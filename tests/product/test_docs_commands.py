@@ -22,7 +22,17 @@ COMMAND = re.compile(
     r"^\s*(\$|tinyfuse|python3?|pip|pytest|bash|sh|\./|\.venv|cmake|make|ninja|gcc|qemu|sudo|apt|git)\s"
 )
 #: what the options in the prose belong to, if not to tinyfuse
-OTHERS_OPTIONS = {"--campaign", "--missing", "--networks", "--loop", "--update-golden", "--check", "--version"}
+OTHERS_OPTIONS = {
+    "--campaign",
+    "--missing",
+    "--networks",
+    "--dtypes",
+    "--alone",
+    "--loop",
+    "--update-golden",
+    "--check",
+    "--version",
+}
 
 
 def _runnable(page: str) -> list[Block]:

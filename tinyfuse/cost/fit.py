@@ -19,10 +19,10 @@ _SMALL = 1000
 _WORTH = 0.001
 
 
-#: of kernels that are called once: instructions of a sample that tells of it; what another form of what they take must
-#: spare of the relative error; samples that are enough for two figures; the least and the largest share that tells of
-#: the same code
-SMALL, WORTH, SOME, LEAST, MOST = 500, 0.005, 6, 0.6, 1.3
+#: of kernels that are called once: instructions of a sample that tells of it; what each figure of another form of what
+#: they take must spare of the relative error; samples that are enough for two figures; the least and the largest share
+#: that tells of the same code
+SMALL, WORTH, SOME, LEAST, MOST = 500, 0.003, 6, 0.6, 1.3
 
 #: turns of a search for least absolute errors, and the error that is none
 _TURNS, _NONE = 30, 1e-4
@@ -85,18 +85,18 @@ def _error(rows: Array, wanted: Array, columns: list[int]) -> float:
 Once = tuple[float, Counts, float]
 
 
-def fit_once(samples: Sequence[Once]) -> Alone:
-    """What a kernel takes that is called once. A share; or all, and instructions a call; or, of enough samples, the
-    nearest two figures among a share, instructions a call and instructions a count of another feature. What compilers
-    know of the constants saves most where calls, rows or windows begin, and loops may be better or worse for it. Errors
-    are absolute ones, as now and then something else becomes of a call."""
+def fit_once(samples: Sequence[Once], sundry: bool = False) -> Alone:
+    """What a kernel takes that is called once. A share; or all, and instructions a call; or, of enough samples of one
+    entry (not `sundry`), the nearest two figures among a share, instructions a call and instructions a count of another
+    feature. What compilers know of the constants saves most where calls, rows or windows begin, and loops may be better
+    or worse for it. Errors are absolute ones, as now and then something else becomes of a call."""
     said, took = (np.array(each) for each in zip(*((said, took) for said, _, took in samples), strict=True))
     best, least = Alone(round(float(np.median(took / said)), 3)), _nearest(said[:, None], took, took)[1]
     names = [name for name in dict.fromkeys(name for _, counts, _ in samples for name in counts) if name != "calls"]
     columns = {name: np.array([counts.get(name, 0) for _, counts, _ in samples], float) for name in ("calls", *names)}
     columns = {name: column for name, column in columns.items() if column.any()}
     forms: list[tuple[str, ...]] = [("calls",)] * ("calls" in columns)
-    if len(samples) >= SOME:
+    if len(samples) >= SOME and not sundry:
         forms = [(name,) for name in columns] + [("share", name) for name in columns]
         forms += [("calls", name) for name in columns if name != "calls"] * ("calls" in columns)
     columns["share"] = said
@@ -105,7 +105,7 @@ def fit_once(samples: Sequence[Once]) -> Alone:
         factors, error = _nearest(np.column_stack([columns[name] for name in form]), wanted, took)
         more = {name: round(float(factor), 3) for name, factor in zip(form, factors, strict=True)}
         share = more.pop("share", 1.0)
-        if LEAST <= share <= MOST and error < least - WORTH:
+        if LEAST <= share <= MOST and error < least - WORTH * len(form):
             best, least = Alone(share, more), error
     return best
 

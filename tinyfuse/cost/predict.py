@@ -65,12 +65,12 @@ def plan_stages(plan: Plan, table: CostTable | None = None) -> list[list[float |
 
 
 def called_once(plan: Plan) -> frozenset[str]:
-    """Of the code of kernels (`Kernel.shared_code`) what the plan's module calls in one place alone; what is a call's
-    own, only where the kernel has no other call."""
+    """Names of the kernels whose code the plan's module calls in one place alone. Calls with code of their own
+    (`Kernel.own_code`) are none of these places: what compilers know of their constants they know anyway."""
     groups = (group for each in (plan, *plan.subplans.values()) for group in each.groups)
-    calls = [(stage.kernel.name, stage.kernel.shared_code(stage.op)) for group in groups for stage in group.stages]
-    names, codes = Counter(name for name, _ in calls), Counter(code for _, code in calls)
-    return frozenset(code for name, code in calls if names[name] == 1 or (code == name and codes[code] == 1))
+    stages = (stage for group in groups for stage in group.stages)
+    names = Counter(stage.kernel.name for stage in stages if not stage.kernel.own_code(stage.op))
+    return frozenset(name for name, count in names.items() if count == 1)
 
 
 def _of_a_run(plan: Plan, group: Group, table: CostTable | None, once: Collection[str]) -> list[float | None]:

@@ -20,6 +20,9 @@ from tinyfuse.plan.rows import Stream
 from tinyfuse.resources import resource_dir
 from tinyfuse.targets import Target
 
+#: what is known of kernels that are called once ends where they would take so many times more, or less
+_BEYOND = 1.6
+
 #: ends the entries of kernels that compute floats by a library
 _SOFT = "without FPU"
 
@@ -65,8 +68,8 @@ class CostTable:
     def stages(
         self, stages: tuple[Stage, ...], stream: Stream | None, context: Context, once: Collection[str] = ()
     ) -> list[float | None]:
-        """Instructions of each stage of a group, its share of the row loop included. `once`: what of
-        kernels' code the module calls in one place alone (`Kernel.shared_code`)."""
+        """Instructions of each stage of a group, its share of the row loop included. `once`: names of the
+        kernels whose code the module calls in one place alone (predict.called_once)."""
         found: list[float | None] = []
         for stage, loop in zip(stages, self.loops(stages, stream), strict=True):
             kernel = self.kernel(stage.op, stage.kernel, stage.by_row, context)
@@ -76,11 +79,11 @@ class CostTable:
     def share(self, stage: Stage, context: Context, once: Collection[str]) -> float:
         """What share of its entry's instructions the stage's kernel takes; `once` as of `stages`."""
         alone = self.alone.get(entry_name(stage.op, stage.kernel, stage.by_row, context))
-        if alone is None or stage.kernel.shared_code(stage.op) not in once:
+        if alone is None or stage.kernel.name not in once or stage.kernel.own_code(stage.op):
             return 1.0
         whole = self.kernel(stage.op, stage.kernel, stage.by_row, context)
         more = _sum(alone.more, stage.kernel.counts(stage.op, stage.by_row))
-        return max(0.0, alone.share + (more / whole if whole else 0.0))
+        return min(max(alone.share + (more / whole if whole else 0.0), 1 / _BEYOND), _BEYOND)
 
     def loops(self, stages: tuple[Stage, ...], stream: Stream | None) -> list[float]:
         """Each stage's share of the row loop alone."""

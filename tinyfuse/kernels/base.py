@@ -408,10 +408,9 @@ class Kernel(ABC):
         """Which of its code a call has, where that differs: each has bytes of its own (tinyfuse/cost/code.py)."""
         return self.path(op, by_row, context)
 
-    def shared_code(self, op: Op) -> str:
-        """What all calls that share code with an operator's are called: where there is but one of them, compilers know
-        its constants."""
-        return self.name
+    def own_code(self, op: Op) -> bool:
+        """Whether a call for an operator has code of its own, where others share some."""
+        return False
 
     def element(self, op: Op) -> Element | None:
         """How one element of `op` is computed in registers, where its operands may be of any shape; None where it can't

@@ -74,11 +74,10 @@ class ConvRow(Kernel):
 _SHORT_ROW = c_constant("tinyfuse_conv_packed.h", "TINYFUSE_SHORT_ROW")
 
 
-def own_code(op: Op) -> str:
-    """What `Kernel.code_path` ends in where the rows of a layer's windows are so short, and no whole words, that it has
-    code of its own."""
+def has_own_code(op: Op) -> bool:
+    """Whether the rows of a layer's windows are so short, and no whole words, that its call has code of its own."""
     g = geometry(op)
-    return " of its own" if g.in_c % 4 != 0 and g.kernel_w * g.in_c <= _SHORT_ROW else ""
+    return g.in_c % 4 != 0 and g.kernel_w * g.in_c <= _SHORT_ROW
 
 
 class MatmulKernel(Kernel):
@@ -126,10 +125,10 @@ class PackedConvRow(MatmulKernel):
         return packed_counts(op, by_row)
 
     def code_path(self, op: Op, by_row: bool, context: Context) -> str:
-        return super().code_path(op, by_row, context) + own_code(op)
+        return super().code_path(op, by_row, context) + " of its own" * has_own_code(op)
 
-    def shared_code(self, op: Op) -> str:
-        return self.name + own_code(op)
+    def own_code(self, op: Op) -> bool:
+        return has_own_code(op)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         return Division(op.output.shape[2], together=self.block(op, context))

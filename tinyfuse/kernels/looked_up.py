@@ -70,6 +70,9 @@ class LookedUpLayer(Kernel):
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         return self._plain.division(layer_of(op), by_row, context)
 
+    def own_code(self, op: Op) -> bool:
+        return self._plain.own_code(layer_of(op))
+
     def layer_call(self, op: Op, site: CallSite, context: Context) -> tuple[tuple[Statement, ...], tuple[Expr, ...]]:
         """What stands in front of the layer's call, and the call's arguments but for the last, which is its form."""
         *lets, call = self._plain.call(layer_of(op), site, context)

@@ -11,7 +11,7 @@ from tinyfuse.kernels.base import (
     Kernel,
     proven,
 )
-from tinyfuse.kernels.conv import own_code
+from tinyfuse.kernels.conv import has_own_code
 from tinyfuse.kernels.convolution_counts import layer_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.matmul import halves, in_columns, padded
@@ -51,10 +51,10 @@ class UnpackedConvRow(_Unpacked, WidenedConvRow):
         return packed_counts(op, by_row)
 
     def code_path(self, op: Op, by_row: bool, context: Context) -> str:
-        return super().code_path(op, by_row, context) + own_code(op)
+        return super().code_path(op, by_row, context) + " of its own" * has_own_code(op)
 
-    def shared_code(self, op: Op) -> str:
-        return self.name + own_code(op)
+    def own_code(self, op: Op) -> bool:
+        return has_own_code(op)
 
 
 class UnpackedPointwise(_Unpacked, WidenedPointwise):

@@ -76,7 +76,7 @@ def _worth(plan: Plan, name: str, price: float, most: float) -> float:
                 if other is None or other[0].library != "tinyfuse":
                     return 0.0
                 # with a second call the compiler makes no copy for the first
-                if other[0].shared_code(stage.op) in once:
+                if other[0].name in once:
                     return 0.0
                 after = replace(stage, kernel=other[0], by_row=other[1])
                 more = kernel_instructions(after, context) - kernel_instructions(stage, plan.context)

@@ -84,7 +84,7 @@ def _regions(
 
 
 def _may_enter(graph: Graph, op: Op, last: Op, inside: set[Op], position: Mapping[Op, int]) -> bool:
-    if op.output in graph.outputs or not inside.issuperset(graph.consumers[op.output]) or not _joins(op, last):
+    if not _joins(op, last) or op.output in graph.outputs or not inside.issuperset(graph.consumers[op.output]):
         return False
     if len(_dtypes(op, *inside)) > 1:
         return False
