@@ -140,7 +140,7 @@ CASES = {
     "ORDER_WAYS": Case(1, planned(two_towers, optimize="ram")),
     "CHAIN": Case(2, planned(inverted, optimize="ram")),
     "TILED_GROUPS": Case(1, planned(inverted, optimize="ram")),
-    "PLACEMENT": Case(0, planned(inverted, "cortex-m4", optimize="ram")),
+    "PLACEMENT": Case(0, planned(two_towers, "cortex-m4")),
     "BANK_SHARES": Case(5, of_a_plan_that_can_be_divided, divided_at_once),
     "BANK_FILLINGS": Case(0, planned(divided_network, "cortex-m7", memory=("dtcm=1K", "sram=256K"))),
     "COPIES": Case(1, with_weights_copied),

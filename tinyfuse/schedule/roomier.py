@@ -10,8 +10,8 @@ from tinyfuse.plan import Plan, Stage
 from tinyfuse.schedule.build import Builder
 from tinyfuse.schedule.lower import make_stages
 
-#: of the work for the placement that is to be met, such a plan gets so small a part
-_QUICKER = 10
+#: work for such a plan's placement, which has little room to lose: so many times what others get
+_LONGER = 3
 
 
 def roomier(plan: Plan, builder: Builder) -> Plan:
@@ -20,7 +20,7 @@ def roomier(plan: Plan, builder: Builder) -> Plan:
     multiply-accumulates first."""
     if not plan.context.lean:
         return plan
-    builder = replace(builder, work_limit=builder.work_limit // _QUICKER)
+    builder = replace(builder, work_limit=_LONGER * builder.work_limit)
     usual = replace(plan.context, lean=False)
     spared: dict[int, list[Stage]] = {}  # of each group, operators of which another kernel, or form, is the usual one
     for group in plan.groups:
