@@ -44,7 +44,7 @@ def test_a_stack_takes_what_is_needed_at_its_fullest() -> None:
         most = max(most, needed + stream.stages[s].scratch_bytes)
     assert most - max(taken.values()) <= int(stream.stack.bytes.max()) <= most + 16
     plain = longest_plans([residual()])[0]
-    assert plan.arena_bytes < 0.9 * plain.arena_bytes
+    assert plan.arena_bytes < 0.91 * plain.arena_bytes
 
 
 def test_projections_run_early_and_rows_are_written_over_used_ones() -> None:

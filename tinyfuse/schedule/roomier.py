@@ -10,9 +10,6 @@ from tinyfuse.plan import Plan, Stage
 from tinyfuse.schedule.build import Builder
 from tinyfuse.schedule.lower import make_stages
 
-#: of the work for the placement that is to be met, such a plan gets so small a part
-_QUICKER = 10
-
 
 def roomier(plan: Plan, builder: Builder) -> Plan:
     """The plan, or a faster one of no more RAM: with the usual kernels for operators whose scratch is then no more than
@@ -20,7 +17,6 @@ def roomier(plan: Plan, builder: Builder) -> Plan:
     multiply-accumulates first."""
     if not plan.context.lean:
         return plan
-    builder = replace(builder, work_limit=builder.work_limit // _QUICKER)
     usual = replace(plan.context, lean=False)
     spared: dict[int, list[Stage]] = {}  # of each group, operators of which another kernel, or form, is the usual one
     for group in plan.groups:

@@ -29,7 +29,7 @@ CHANNELS_FIRST_CODE_ATTR
 static void channels_first_group_0(uint8_t *arena)
 {
     int8_t *const t5 = (int8_t *)(void *)(arena + 96u); /* 'v6' int8[1,14,14,6] */
-    const int8_t *const t0 = (const int8_t *)(void *)(arena + 768u); /* 'v1' int8[1,14,14,3] */
+    const int8_t *const t0 = (const int8_t *)(void *)(arena + 732u); /* 'v1' int8[1,14,14,3] */
     uint8_t *const scratch0 = arena + 0u; /* 96 bytes */
 
     for (int32_t y0 = 0; y0 < 14; ++y0) {
@@ -261,7 +261,7 @@ void *channels_first_input(void *arena, size_t index)
         return NULL;
     }
     switch (index) {
-    case 0: return (uint8_t *)arena + 768u;
+    case 0: return (uint8_t *)arena + 732u;
     default: return NULL;
     }
 }

@@ -173,9 +173,9 @@ static void separable_group_1(uint8_t *arena)
 SEPARABLE_CODE_ATTR
 static void separable_group_2(uint8_t *arena)
 {
-    int8_t *const t16 = (int8_t *)(void *)(arena + 84u); /* 'v14' int8[1,4,3,5] */
+    int8_t *const t16 = (int8_t *)(void *)(arena + 12u); /* 'v14' int8[1,4,3,5] */
     const int8_t *const t15 = (const int8_t *)(void *)(arena + 24u); /* 'v13' int8[1,4,3,5] */
-    uint8_t *const scratch2 = arena + 144u; /* 60 bytes */
+    uint8_t *const scratch2 = arena + 96u; /* 60 bytes */
 
     for (int32_t y0 = 0; y0 < 4; ++y0) {
         static const tinyfuse_conv p = {
@@ -212,7 +212,7 @@ SEPARABLE_CODE_ATTR
 static void separable_group_3(uint8_t *arena)
 {
     int8_t *const t19 = (int8_t *)(void *)(arena + 4u); /* 'v16' int8[1,5] */
-    const int8_t *const t16 = (const int8_t *)(void *)(arena + 84u); /* 'v14' int8[1,4,3,5] */
+    const int8_t *const t16 = (const int8_t *)(void *)(arena + 12u); /* 'v14' int8[1,4,3,5] */
     static const tinyfuse_reduction p = {
         .kept = {1, 5},
         .kept_stride = {60, 1},
