@@ -7,13 +7,13 @@ both, of -O2. What was not measured, functions of CMSIS-NN and kernels of plugin
 
 from __future__ import annotations
 
+import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from tinyfuse.cost import plain_toml
 from tinyfuse.cost.predict import group_stream
 from tinyfuse.cost.table import loop_features, table_text
 from tinyfuse.ir import Op
@@ -80,7 +80,7 @@ def code_table(name: str | None) -> CodeTable | None:
     """The table of that name (Target.cost_table), None for none. ToolMissing where the file is not there."""
     if name is None:
         return None
-    fields = plain_toml.loads(table_text("code", name))
+    fields = tomllib.loads(table_text("code", name))
     kernels = {entry: _kernel_code(each) for entry, each in fields["kernels"].items()}
     functions = {function: (several, alone) for function, (several, alone) in fields["functions"].items()}
     module = {part: _kernel_code(each) for part, each in fields["module"].items()}

@@ -10,7 +10,6 @@ from itertools import accumulate
 from typing import Any
 
 from tinyfuse.board_timing import BoardTiming
-from tinyfuse.cost import plain_toml
 from tinyfuse.errors import ToolMissing
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Context, Kernel
@@ -193,7 +192,7 @@ def read_table(text: str) -> CostTable:
 
 def _fields(text: str) -> dict[str, Any]:
     try:
-        return plain_toml.loads(text)
+        return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ValueError(f"{type(error).__name__}: {error}") from None
 
