@@ -445,11 +445,11 @@ TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, const
    int32_t[8], the biases and multipliers of their step lines, int32_t[12], with bends, or [in_c] tinyfuse_requant.
    scratch, aligned to 8:
    a tinyfuse_quad; (out_w - 1) * stride_w + 3 columns; in_w * in_c bytes for a row of padding where any
-   window reaches above or below the image. */
+   window reaches above or below the image. `t`: what `source` is a part of, where outputs are looked up, else NULL. */
 TINYFUSE_INLINE void tinyfuse_depthwise_3x3_groups(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                                    int8_t *out_row, tinyfuse_quad_source *source,
-                                                   const int8_t *weights, const void *channels, void *scratch,
-                                                   int form, int looks_up)
+                                                   tinyfuse_quad_tables *t, const int8_t *weights,
+                                                   const void *channels, void *scratch, int form, int looks_up)
 {
     const int step_line = form == TINYFUSE_QUAD_STEP_LINE, bent = tinyfuse_is_bent_quad(form);
     const int32_t in_c = p->in_c, row_bytes = p->in_w * in_c;
@@ -500,7 +500,6 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_groups(const tinyfuse_conv *p, const
         source->channels = step_line || bent ? (const void *)((const int32_t *)channels + (bent ? 3 : 2) * done)
                                              : (const void *)((const tinyfuse_requant *)channels + c);
         if (bent) {
-            const tinyfuse_quad_tables *const t = (const tinyfuse_quad_tables *)source;
             b->out = out_row + c;
             for (i = 0; i < 4; ++i) {
                 b->table[i] = t->tables + (c + i) * t->table_bytes;
@@ -508,7 +507,6 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_groups(const tinyfuse_conv *p, const
         } else {
             q->out = out_row + c;
             if (looks_up) {
-                tinyfuse_quad_tables *const t = (tinyfuse_quad_tables *)source;
                 t->table = t->tables + c * t->table_bytes;
             }
         }
@@ -525,7 +523,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_body(const tinyfuse_conv *p, const i
                                                  const void *channels, void *scratch, int step_line)
 {
     tinyfuse_quad_source source;
-    tinyfuse_depthwise_3x3_groups(p, in, y, out_row, &source, weights, channels, scratch, step_line, 0);
+    tinyfuse_depthwise_3x3_groups(p, in, y, out_row, &source, NULL, weights, channels, scratch, step_line, 0);
 }
 
 TINYFUSE_SHARED void tinyfuse_depthwise_3x3_step_line(const tinyfuse_conv *p, const int8_t *in, int32_t y,
@@ -561,7 +559,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_row_s8(const tinyfuse_conv *p, const
         tinyfuse_quad_tables t;                                                                                   \
         t.table_bytes = table_bytes;                                                                              \
         t.tables = tables;                                                                                        \
-        tinyfuse_depthwise_3x3_groups(p, in, y, out_row, &t.source, weights, channels, scratch, form, 1);         \
+        tinyfuse_depthwise_3x3_groups(p, in, y, out_row, &t.source, &t, weights, channels, scratch, form, 1);     \
     }
 TINYFUSE_DEPTHWISE_TABLES(tinyfuse_depthwise_3x3_tables_step_line, TINYFUSE_QUAD_STEP_LINE)
 TINYFUSE_DEPTHWISE_TABLES(tinyfuse_depthwise_3x3_tables_bounded, TINYFUSE_QUAD_BOUNDED)

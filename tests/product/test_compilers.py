@@ -23,6 +23,7 @@ from compiler_modules import modules
 from cross_compilers import NAMES, cross_compiler
 from executors import plan_of
 from host_program import WARNINGS, compile_c
+from random_graphs import Sketch
 from real_models import ORIGINAL_NAMES, ORIGINALS
 
 from tinyfuse.emit import emit
@@ -212,6 +213,16 @@ def originals(target: str) -> list[Plan]:
 def test_every_flag_compiles_at_every_level_on_every_core(choice: Choice, tmp_path: Path) -> None:
     target, compiler = choice[:2]
     compile_modules([*modules(target), *originals(target)], target, compiler, flags_of(choice), tmp_path)
+
+
+def test_no_warning_where_instrumented_calls_keep_their_arguments(tmp_path: Path) -> None:
+    """gcc believed that a depthwise layer without tables reads them, from beyond the struct that it has instead."""
+    sketch = Sketch(1)
+    image = sketch.value((1, 6, 6, 8))
+    data = sketch.build([image], [sketch.depthwise(sketch.depthwise(image, (3, 3)), (3, 3))])
+    plan = plan_of(data, "cortex-m0plus", kernels="tinyfuse", weights="packed")
+    assert {stage.kernel.name for group in plan.groups for stage in group.stages} == {"tinyfuse_depthwise_3x3_row_s8"}
+    compile_modules([plan], "cortex-m0plus", "gcc", ["-O3", "-finstrument-functions"], tmp_path)
 
 
 def test_the_pairs_are_all_there_and_few() -> None:
