@@ -155,6 +155,7 @@ def test_every_limit_is_forced() -> None:
     assert CASES.keys() == EVERY.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_a_limit_is_named_where_it_is_reached(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     case = CASES[name]

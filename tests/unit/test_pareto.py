@@ -80,6 +80,7 @@ def test_weights_are_asked_for_where_they_would_be_others() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 def test_balanced_and_speed_find_the_same_in_the_same_ram(model: Callable[[], bytes], target: str) -> None:
