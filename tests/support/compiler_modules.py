@@ -13,7 +13,6 @@ from functools import cache
 
 import layer_cases
 import numpy as np
-import pytest
 from batch_module import named_apart
 from cases import NAMED, common
 from compressed_cases import few_values
@@ -41,7 +40,6 @@ from tflite_builder import ModelBuilder
 from tiled_networks import tiled_plan
 from uint8_models import CASES as UINT8
 
-from tinyfuse import limits
 from tinyfuse.api.pickled import plan_from_bytes, plan_to_bytes
 from tinyfuse.compiler import compile_graph
 from tinyfuse.ir import Graph, Op
@@ -81,9 +79,6 @@ INT4_SHAPES = (
 #: where it pays to load weights less often
 _IN_SLOW_FLASH = {"optimize": "speed", "count": "cycles", "timing": "100MHz,wait=20,line=4"}
 
-#: limits.PLACEMENT of these modules
-_PLACEMENT = 20_000
-
 #: operators of a module: few, for each one's inputs and outputs are alive all the time
 _OPERATORS = 8
 
@@ -97,19 +92,11 @@ def modules(target: str) -> list[Plan]:
 
 @once_a_run
 def _modules(target: str) -> list[bytes]:
-    """Their arenas are placed with little work, as a third of what planning them takes would go into searches for fewer
-    bytes between operators that lie side by side."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(limits, "PLACEMENT", replace(limits.PLACEMENT, most=_PLACEMENT))
-        return [plan_to_bytes(plan) for plan in named_apart(_planned(target))]
-
-
-def _planned(target: str) -> list[Plan]:
     counted = load_target(target).cycle_table is not None
     apart, ram = {"kernels": "tinyfuse", "fusion": "none"}, {"kernels": "tinyfuse", "optimize": "ram"}
     chosen = [op for op in convolutions() if op.kind == "CONV_2D"][:6]
     plan = plan_of
-    return [
+    plans = [
         *(plan(side_by_side(part), target, **apart) for part in _parts(_one_each(target))),
         plan(side_by_side(chosen), target, weights="unpacked", **apart),
         plan(side_by_side(layers_by_two()), target, weights="winograd", **apart),
@@ -139,6 +126,7 @@ def _planned(target: str) -> list[Plan]:
         *(_side_by_side(part, target) for part in _parts([*loops(LOOPS), *wide_loops(LOOPS, "int16"), *wide_loops(LOOPS, "float32")])),
         *(_side_by_side(part, target) for part in _parts(_looked_up(target))),
     ]  # fmt: skip
+    return [plan_to_bytes(plan) for plan in named_apart(plans)]
 
 
 def _parts(ops: list[Op]) -> list[list[Op]]:

@@ -15,7 +15,7 @@ import numpy as np
 from tinyfuse.arena import Buffer, Overlap, Placement
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import ITEM_BYTES, Graph, Op, Tensor
-from tinyfuse.kernels.base import Constant, Context, Kernel
+from tinyfuse.kernels.base import AccessOrder, Constant, Context, Kernel
 from tinyfuse.limits import Limit
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import RowWindow
@@ -51,6 +51,15 @@ class Stage:
         if window is None:
             raise InternalFault(f"{self.op}", f"input {i} has no row window")
         return window
+
+    def row_access_order(self, source: Tensor) -> tuple[int, AccessOrder] | None:
+        """Which input a tensor is, and how a call for a row goes through it; None where it is several of them, or the
+        kernel has no such order, as calls for several rows have none."""
+        uses = [i for i, tensor in enumerate(self.op.inputs) if tensor is source]
+        if len(uses) != 1 or self.kernel.rows_a_call > 1:
+            return None
+        order = self.kernel.row_access_orders(self.op).get(uses[0])
+        return None if order is None else (uses[0], order)
 
 
 @dataclass(frozen=True)

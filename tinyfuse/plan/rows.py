@@ -231,15 +231,14 @@ class Stream:
 
     def _own_distances(self, stage: Stage, source: Tensor, output: Tensor) -> np.ndarray | None:
         """How far `output` must start below `source` for each row that the stage writes at its access order through
-        the first row of its window; None where it has no access order, as calls for several rows have none, or reads
-        the source in two places."""
-        uses = [i for i, tensor in enumerate(stage.op.inputs) if tensor is source]
-        access_orders = stage.kernel.row_access_orders(stage.op) if stage.kernel.rows_a_call == 1 else {}
-        if len(uses) != 1 or uses[0] not in access_orders:
+        the first row of its window; None where it has no one access order (Stage.row_access_order)."""
+        use = stage.row_access_order(source)
+        if use is None:
             return None
+        index, order = use
         read, written = row_bytes(source), row_bytes(output)
-        first = first_rows(stage.window(uses[0]), height(output))[:-1].astype(np.int64)
-        distances = np.arange(len(first)) * written + access_orders[uses[0]].distance(read, written) - first * read
+        first = first_rows(stage.window(index), height(output))[:-1].astype(np.int64)
+        distances = np.arange(len(first)) * written + order.distance(read, written) - first * read
         return np.where(first < height(source), distances, 0)
 
 

@@ -94,18 +94,16 @@ class RingStack:
     def _taking(self, below: int, above: int) -> _Taking | None:
         """How a stage may write its rows over the first of the ring that `above` makes; None where it may not."""
         stage, source = self._stages[below], self._stages[above]
-        uses = [i for i, tensor in enumerate(stage.op.inputs) if tensor is source.op.output]
-        if len(uses) != 1 or stage.kernel.rows_a_call > 1:
-            return None
-        order = stage.kernel.row_access_orders(stage.op).get(uses[0])
+        use = stage.row_access_order(source.op.output)
         read, written = _row_bytes(source), _row_bytes(stage)
-        if order is None or written > read:
+        if use is None or written > read:
             return None
+        index, order = use
         taken = (written - order.distance(read, written)) // _UNIT * _UNIT
         first = self._oldest[above]
         last = np.append(first[1:], NEVER) > first  # event by event, whether a row leaves the ring behind it
         events = np.flatnonzero((self._loop.order == below) & last & (first < self._made[above]))
-        reads = first_rows(stage.window(uses[0]), stage.op.output.shape[1])[self._made[below][events]]
+        reads = first_rows(stage.window(index), stage.op.output.shape[1])[self._made[below][events]]
         if taken <= 0 or not len(events) or (reads != first[events]).any():
             return None
         return _Taking(below, above, taken, events)

@@ -110,12 +110,15 @@ class Choices:
         fitting = (c for c in self._by_speed if c.ram <= most and self._plans.of(c).ram_bytes <= most)
         found = next(fitting, None)
         faster = self._by_speed if found is None else self._by_speed[: self._by_speed.index(found)]
-        nearest = sorted((c for c in faster if c.ram > most), key=lambda c: c.ram)[: self._placed]
-        for candidate in sorted(nearest, key=self._by_speed.index):
+        for candidate in sorted(self._nearest(faster, most), key=self._by_speed.index):
             plan = self._plans.within(most, candidate)
             if plan is not None and plan.ram_bytes <= most:
                 return plan
         return None if found is None else self._plans.of(found)
+
+    def _nearest(self, candidates: Sequence[Candidate], most: int) -> list[Candidate]:
+        """A few of those that are estimated to take more, the least first."""
+        return sorted((c for c in candidates if c.ram > most), key=lambda c: c.ram)[: self._placed]
 
     def _balanced(self) -> Plan:
         plan, faster = (self._smallest(self._within(share)) for share in (self._slower, min(self._slower, FOR_ANY)))
@@ -157,11 +160,8 @@ class Choices:
         # where the arena is more than the estimate was, faster candidates may do with it too, and estimates may be high
         faster = [c for c in candidates if c.instructions < best.instructions]
         fitting = sorted((c for c in faster if c.ram <= plan.arena_bytes), key=lambda c: c.instructions)
-        nearest = sorted(
-            (c for c in faster if plan.arena_bytes < c.ram <= plan.arena_bytes * NEAR), key=lambda c: c.ram
-        )
-        looked_at = fitting[: self._placed] + nearest[: self._placed]
-        for candidate in sorted(looked_at, key=lambda c: c.instructions):
+        near = self._nearest([c for c in faster if c.ram <= plan.arena_bytes * NEAR], plan.arena_bytes)
+        for candidate in sorted(fitting[: self._placed] + near, key=lambda c: c.instructions):
             found = self._plans.within(plan.arena_bytes, candidate)
             if found is not None:
                 return found
