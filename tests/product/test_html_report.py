@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from browser import Browser, find_browser
+from browser import Browser, NoAnswer, find_browser, start_browser
 from click.testing import CliRunner
 from families import mobilenet_v2, two_inputs
 from limited import limited
@@ -183,8 +183,29 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     program = find_browser()
     if program is None:
         pytest.skip("no Chromium is installed (Debian: chromium)")
-    with Browser(program, tmp_path_factory.mktemp("profile")) as found:
+    with start_browser(program, tmp_path_factory.mktemp("browser")) as found:
         yield found
+
+
+def test_a_browser_that_says_nothing_is_started_again(tmp_path: Path) -> None:
+    program = find_browser()
+    if program is None:
+        pytest.skip("no Chromium is installed (Debian: chromium)")
+    mute = tmp_path / "mute"
+    mute.write_text(
+        f'#!/bin/sh\n[ -e {tmp_path}/again ] && exec {program} "$@"\n: > {tmp_path}/again\nexec sleep 100\n'
+    )
+    mute.chmod(0o755)
+    with start_browser(str(mute), tmp_path, timeout=12) as found:
+        assert found.value("1 + 1") == 2
+
+
+def test_a_browser_that_never_answers_is_said_with_its_words(tmp_path: Path) -> None:
+    mute = tmp_path / "mute"
+    mute.write_text("#!/bin/sh\necho no such display >&2\n")
+    mute.chmod(0o755)
+    with pytest.raises(NoAnswer, match=r"the browser has ended, 3 times: (no such display\s+){3}"):
+        start_browser(str(mute), tmp_path, timeout=3)
 
 
 def _page(folder: Path, data: JsonObject) -> Path:

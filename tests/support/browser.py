@@ -25,42 +25,82 @@ def find_browser() -> str | None:
     return next((found for name in NAMES if (found := shutil.which(name))), None)
 
 
+class NoAnswer(AssertionError):
+    """The browser has ended, or says nothing."""
+
+
+def start_browser(program: str, folder: Path, timeout: float = 60, tries: int = 3) -> Browser:
+    """A browser with a new profile in `folder`. Once on a machine of CI's a browser started and never answered, so that
+    one is given up after a third of `timeout` s, and another is started.
+
+    Raises:
+        NoAnswer: after the last try; it ends with what the browsers wrote to standard error.
+    """
+    log = folder / "errors.txt"
+    for n in range(1, tries + 1):
+        browser = Browser(program, folder / f"profile{n}", log, timeout / 3)
+        try:
+            browser.attach()
+        except NoAnswer as error:
+            browser.close()
+            if n == tries:
+                raise NoAnswer(f"{error}, {tries} times: {log.read_text(errors='replace')[-2000:]}") from None
+        except BaseException:
+            browser.close()
+            raise
+        else:
+            browser.timeout = timeout
+            return browser
+    raise NoAnswer("it was never started")
+
+
 class Browser:
     """One tab. `requests` are the addresses that pages asked for, `complaints` what they threw, or were refused."""
 
-    def __init__(self, program: str, profile: Path, timeout: float = 60):
+    def __init__(self, program: str, profile: Path, log: Path, timeout: float):
         self.timeout, self.requests, self.complaints = timeout, [], []
         self._next, self._rest, self._answers = 0, b"", {}
+        self._session: str | None = None
         theirs_in, self._to = os.pipe()
         self._from, theirs_out = os.pipe()
         command = [
             program, "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage",
-            "--disable-background-networking", "--disable-component-update", "--hide-scrollbars",
-            "--remote-debugging-pipe", f"--user-data-dir={profile}", "about:blank",
+            "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-quic",
+            "--hide-scrollbars", "--remote-debugging-pipe", f"--user-data-dir={profile}", "about:blank",
         ]  # fmt: skip
         # descriptors 3 and 4 of the browser, whatever their numbers are here
         shell = f'exec "$@" 3<&{theirs_in} 4>&{theirs_out}'
-        self._process = subprocess.Popen(
-            ["bash", "-c", shell, "browser", *command], pass_fds=(theirs_in, theirs_out),
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+        with log.open("ab") as errors:
+            self._process = subprocess.Popen(
+                ["bash", "-c", shell, "browser", *command], pass_fds=(theirs_in, theirs_out),
+                stdout=subprocess.DEVNULL, stderr=errors, env={**os.environ, "DBUS_SESSION_BUS_ADDRESS": "disabled:"},
+            )  # fmt: skip
         for descriptor in (theirs_in, theirs_out):
             os.close(descriptor)
-        self._session: str | None = None
+
+    def attach(self) -> None:
+        """Takes hold of the tab that the browser begins with."""
         targets = self._call("Target.getTargets")["targetInfos"]
         page = next(target for target in targets if target["type"] == "page")
         self._session = self._call("Target.attachToTarget", targetId=page["targetId"], flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Network", "Log"):
             self._call(f"{domain}.enable")
 
+    def close(self) -> None:
+        self._process.terminate()
+        try:
+            self._process.wait(20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        os.close(self._to)
+        os.close(self._from)
+
     def __enter__(self) -> Browser:
         return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._process.terminate()
-        self._process.wait(20)
-        os.close(self._to)
-        os.close(self._from)
+        self.close()
 
     # --- what a person does ----------------------------------------------------------------------------------
 
@@ -121,8 +161,11 @@ class Browser:
         if self._session:
             message["sessionId"] = self._session
         data = json.dumps(message).encode() + b"\0"
-        while data:
-            data = data[os.write(self._to, data) :]
+        try:
+            while data:
+                data = data[os.write(self._to, data) :]
+        except BrokenPipeError:
+            raise NoAnswer("the browser has ended") from None
         until = time.monotonic() + self.timeout
         while self._next not in self._answers:
             self._read(until - time.monotonic())
@@ -133,9 +176,11 @@ class Browser:
 
     def _read(self, seconds: float) -> None:
         ready, _, _ = select.select([self._from], [], [], max(0.0, seconds))
-        assert ready, "the browser doesn't answer"
+        if not ready:
+            raise NoAnswer("the browser doesn't answer")
         data = os.read(self._from, 1 << 20)
-        assert data, "the browser has ended"
+        if not data:
+            raise NoAnswer("the browser has ended")
         *messages, self._rest = (self._rest + data).split(b"\0")
         for text in messages:
             message = json.loads(text)
