@@ -196,7 +196,7 @@ def test_a_browser_that_says_nothing_is_started_again(tmp_path: Path) -> None:
         f'#!/bin/sh\n[ -e {tmp_path}/again ] && exec {program} "$@"\n: > {tmp_path}/again\nexec sleep 100\n'
     )
     mute.chmod(0o755)
-    with start_browser(str(mute), tmp_path, timeout=12) as found:
+    with start_browser(str(mute), tmp_path, (3, 60, 60)) as found:
         assert found.value("1 + 1") == 2
 
 
@@ -205,7 +205,7 @@ def test_a_browser_that_never_answers_is_said_with_its_words(tmp_path: Path) -> 
     mute.write_text("#!/bin/sh\necho no such display >&2\n")
     mute.chmod(0o755)
     with pytest.raises(NoAnswer, match=r"the browser has ended, 3 times: (no such display\s+){3}"):
-        start_browser(str(mute), tmp_path, timeout=3)
+        start_browser(str(mute), tmp_path, (30, 30, 30))
 
 
 def _page(folder: Path, data: JsonObject) -> Path:

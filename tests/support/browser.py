@@ -29,29 +29,28 @@ class NoAnswer(AssertionError):
     """The browser has ended, or says nothing."""
 
 
-def start_browser(program: str, folder: Path, timeout: float = 60, tries: int = 3) -> Browser:
-    """A browser with a new profile in `folder`. Once on a machine of CI's a browser started and never answered, so that
-    one is given up after a third of `timeout` s, and another is started.
+def start_browser(program: str, folder: Path, waits: tuple[float, ...] = (20, 60, 120)) -> Browser:
+    """A browser with a new profile in `folder`. A machine that others share may stand still for a while (in CI one that
+    had started said nothing for a minute), so that one that hasn't answered after so many seconds is given up, and
+    another is started.
 
     Raises:
-        NoAnswer: after the last try; it ends with what the browsers wrote to standard error.
+        NoAnswer: after the last one; it ends with what the browsers wrote to standard error.
     """
-    log = folder / "errors.txt"
-    for n in range(1, tries + 1):
-        browser = Browser(program, folder / f"profile{n}", log, timeout / 3)
+    log, failure = folder / "errors.txt", "none was started"
+    for n, seconds in enumerate(waits):
+        browser = Browser(program, folder / f"profile{n}", log, seconds)
         try:
             browser.attach()
-        except NoAnswer as error:
+        except BaseException as error:
             browser.close()
-            if n == tries:
-                raise NoAnswer(f"{error}, {tries} times: {log.read_text(errors='replace')[-2000:]}") from None
-        except BaseException:
-            browser.close()
-            raise
+            if not isinstance(error, NoAnswer):
+                raise
+            failure = str(error)
         else:
-            browser.timeout = timeout
+            browser.timeout = max(waits)
             return browser
-    raise NoAnswer("it was never started")
+    raise NoAnswer(f"{failure}, {len(waits)} times: {log.read_text(errors='replace')[-2000:]}")
 
 
 class Browser:
