@@ -10,8 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from random_graphs import Sketch
 
+from tinyfuse.cli.main import main
 from tinyfuse.emit.depfile import depfile_text
 from tinyfuse.errors import UsageError
 
@@ -161,3 +163,26 @@ def test_a_depfile_has_names_as_make_reads_them(tmp_path: Path) -> None:
         assert "made it" in subprocess.run(["make"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
     with pytest.raises(UsageError, match="no way to write the name"):
         depfile_text(Path("out"), [Path("a\nb")])
+
+
+@pytest.mark.parametrize(
+    ("depfile", "why"),
+    [
+        ("none/net.d", "there is no folder"),
+        ("model.tflite/net.d", "there is no folder"),
+        (".", "it is a folder"),
+        ("out/net.d", None),
+        ("net.d", None),
+    ],
+)
+def test_a_depfile_that_cannot_be_written_is_refused_before_the_module_is(
+    depfile: str, why: str | None, tmp_path: Path
+) -> None:
+    (tmp_path / "model.tflite").write_bytes(model(1))
+    words = ["gen", str(tmp_path / "model.tflite"), "--target", "cortex-m4", "-o", str(tmp_path / "out")]
+    ran = CliRunner().invoke(main, [*words, "--depfile", str(tmp_path / depfile)])
+    if why is None:
+        assert ran.exit_code == 0 and "manifest.json" in (tmp_path / depfile).read_text()
+    else:
+        assert ran.exit_code == 2 and why in ran.stderr
+        assert not (tmp_path / "out").exists()

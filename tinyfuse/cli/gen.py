@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from tinyfuse.emit.depfile import depfile_text
 from tinyfuse.emit.forms import FORMS, PLAIN, Delivery, delivery_of
 from tinyfuse.emit.forms.base import About
 from tinyfuse.emit.manifest import MANIFEST, digest
-from tinyfuse.emit.output_folder import write_file, write_folder
+from tinyfuse.emit.output_folder import check_place, write_file, write_folder
 from tinyfuse.errors import UsageError
 from tinyfuse.report.report_json import plan_envelope
 from tinyfuse.report.text import summary_lines
@@ -97,18 +98,26 @@ def generate(
     a limit is broken."""
     if output == "":
         raise UsageError("-o '' names no folder; leave it out for NAME_tinyfuse")
+    folder = Path(f"{request.options.name}_tinyfuse" if output is None else output)
+    if depfile is not None:
+        check_place(Path(depfile), folder)
     plan, tree = make_plan(request, progress, needs_tree=bundle)
     data = plan_envelope(plan) | plan_json(plan, tree, progress)
     bundled = bundled_files(plan, tree if bundle else None)
     files = module_files(plan, data["unfused_arena_bytes"], bundled, selftest, delivery)
-    folder = Path(f"{plan.options.name}_tinyfuse" if output is None else output)
+    # all that may be refused is, before anything is written
+    rules = None if depfile is None else _depfile(request, folder, bundled.values())
     progress(f"writing {folder}")
     write_folder(folder, files, force)
-    if depfile is not None:
-        front = [request.front_end] if request.front_end else []
-        sources = [*map(Path, (request.model, *front, *request.plugins, *request.labels)), *bundled.values()]
-        write_file(Path(depfile), depfile_text(folder / MANIFEST, sources))
+    if depfile is not None and rules is not None:
+        write_file(Path(depfile), rules)
     hashes = {name: digest(data) for name, data in sorted(files.items())}
     lines = [f"{folder}: {len(files)} files for {plan.context.target.name}", *summary_lines(data)]
     lines += [f"warning: {warning}" for warning in plan.warnings]
     return Answer(data | {"output": str(folder), "files": hashes}, lines)
+
+
+def _depfile(request: Request, folder: Path, bundled: Iterable[Path]) -> str:
+    front = [request.front_end] if request.front_end else []
+    sources = [*map(Path, (request.model, *front, *request.plugins, *request.labels)), *bundled]
+    return depfile_text(folder / MANIFEST, sources)

@@ -229,6 +229,17 @@ def _remove(folder: Path, name: str) -> None:
             around.rmdir()
 
 
+def check_place(path: Path, made: Path) -> None:
+    """UsageError where a file that the user named can't be written, once the folder `made` is there."""
+    folder = path.parent
+    if path.is_dir():
+        raise UsageError(f"can't write {path}: it is a folder")
+    if folder.exists() and not os.access(path if path.exists() else folder, os.W_OK):
+        raise UsageError(f"can't write {path}: permission denied")
+    if not folder.is_dir() and not folder.resolve() == made.resolve():
+        raise UsageError(f"can't write {path}: there is no folder {folder}")
+
+
 def write_file(path: Path, content: str | bytes) -> None:
     """Writes a file that the user named, over one that is there; UsageError where that can't be."""
     try:
