@@ -155,7 +155,7 @@ class Sketch:
         scale, zero_point = _RESULTS.get(kind, (None, None))
         if kind == "LOGISTIC" and x.dtype == "int16":
             scale = 1 / 128
-        if kind == "HARD_SWISH":  # TFLM refuses scales that are too far apart
+        if kind == "HARD_SWISH" and x.dtype != "float32":  # TFLM refuses scales that are too far apart
             scale = float(np.float32(x.scale * 2.0 ** self.rng.uniform(-6, 8)))
         y = self.value(x.shape, scale, zero_point)
         options = {"alpha": 0.2} if kind == "LEAKY_RELU" else {}

@@ -9,6 +9,8 @@ from random_graphs import BINARY, UNARY, Sketch, Value
 #: functions of one float: those that are rounded once or nowhere, and those of libm, which are so by no standard
 _REAL = ("HARD_SWISH", "ABS", "NEG", "SQUARE", "FLOOR")
 _LIBM = ("LOGISTIC", "TANH", "EXP")
+#: magnitude of floats; scales are above 0.01
+_LARGEST = 2**31 * 0.01
 
 
 @st.composite
@@ -63,15 +65,19 @@ def _step(draw, sketch: Sketch, inner: list[Value], real: tuple[str, ...]) -> Va
 
 
 def _island(draw, sketch: Sketch, x: Value, real: tuple[str, ...]) -> Value:
-    """Through float32 and back."""
+    """Through float32 and back. Squares stay below _LARGEST: what QUANTIZE would make of more than int32 holds, TFLM
+    leaves undefined."""
     sketch.dtype = "float32"
-    y = sketch.converted(x)
+    y, largest = sketch.converted(x), 256 * x.scale
     for _ in range(draw(st.integers(1, 3))):
         if draw(st.booleans()):
-            y = sketch.unary(y, draw(st.sampled_from(real)))
+            kind = draw(st.sampled_from([each for each in real if each != "SQUARE" or largest**2 < _LARGEST]))
+            y = sketch.unary(y, kind)
+            largest = max(largest, largest**2) if kind == "SQUARE" else largest
         else:
             y = sketch.with_constant(y, draw(st.sampled_from(("ADD", "MUL", "MAXIMUM"))), ())
-    if draw(st.booleans()):
+            largest = 4 * (largest + 1)
+    if draw(st.booleans()) and largest**3 < _LARGEST:
         y = sketch.add(y, sketch.unary(y, "SQUARE"), kind="MUL")
     sketch.dtype = "int8"
     return sketch.converted(y)

@@ -50,8 +50,9 @@ class _Elementwise(OpFamily):
 
 
 class QuantizeOperator(_Elementwise):
-    """From float32: round(value / scale) in float32, halves away from zero, saturated. A NaN, which
-    TFLM leaves undefined, becomes the lowest value, as does minus infinity."""
+    """From float32: round(value / scale) in float32, halves away from zero, saturated. TFLM converts to int32 first,
+    and leaves undefined what that can't hold: here it is saturated too, as by an Arm core's VCVT (x86's conversion
+    makes the lowest value of all of it); a NaN becomes the lowest value."""
 
     kind = "QUANTIZE"
     takes_uint8 = True
