@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from executors import plan_of
 from npu_models import COMMANDS, FAST, IMAGE_AT, RESULT, RESULT_AT, SCRATCH, SHAPE, WEIGHTS, npu_model
 
+from tinyfuse.cli.main import main
 from tinyfuse.emit import emit
-from tinyfuse.errors import CompileError, UsageError
+from tinyfuse.errors import CompileError
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ops import FAMILIES
 from tinyfuse.verify.oracle import make_oracle
@@ -113,8 +116,21 @@ def test_all_of_it_lies_in_the_arena_and_the_weights() -> None:
 
 def test_nobody_says_what_it_computes() -> None:
     data = npu_model()
-    with pytest.raises(UsageError, match="only the NPU runs this program"):
-        make_oracle("auto", data, read_tflite("model.tflite", data)).run([np.zeros(SHAPE, np.int8)])
+    with pytest.raises(CompileError, match=r"model\.tflite: op 1 .*: only the NPU runs this program"):
+        make_oracle("auto", data, read_tflite("model.tflite", data))
+
+
+@pytest.mark.parametrize("command", ["verify", "profile"])
+def test_commands_say_that_it_runs_elsewhere(command: str, tmp_path: Path) -> None:
+    """profile ended in the linker's words, verify named no file."""
+    file = tmp_path / "npu.tflite"
+    file.write_bytes(npu_model())
+    ran = CliRunner().invoke(main, [command, str(file), "--target", "cortex-m55", "--json"])
+    assert ran.exit_code == 2
+    error = json.loads(ran.stdout)["error"]
+    (problem,) = error["problems"]
+    assert problem["operator"].startswith("op 1 CUSTOM ethos-u") and "only the NPU" in problem["message"]
+    assert error["message"].startswith(f"{file}: op 1")
 
 
 @pytest.mark.parametrize(

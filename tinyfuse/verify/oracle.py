@@ -26,6 +26,7 @@ from tinyfuse.options import ORACLES
 from tinyfuse.rewrite.fold_constants import fold_constants
 from tinyfuse.verify.emulation.inputs import input_set
 from tinyfuse.verify.interpreter_process import run_interpreter
+from tinyfuse.verify.runnable import check_runs_here
 
 _TIME_LIMIT = 600.0
 
@@ -52,8 +53,9 @@ def make_oracle(kind: str, model_bytes: bytes, graph: Graph) -> Oracle:
 
     "auto" takes the first of the three that is installed and can run the model, and warns where it
     isn't TFLM. ToolMissing where an interpreter isn't installed, UsageError where it can't run the
-    model.
+    model, CompileError where nothing here can.
     """
+    check_runs_here(graph)
     if kind == "reference":
         return ReferenceOracle(graph)
     if kind in _INTERPRETERS:

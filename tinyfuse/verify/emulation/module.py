@@ -16,6 +16,7 @@ from tinyfuse.verify.emulation.board import check_board
 from tinyfuse.verify.emulation.build import ModuleFiles, build_firmware
 from tinyfuse.verify.emulation.interface import interface
 from tinyfuse.verify.emulation.result import Firmware
+from tinyfuse.verify.runnable import check_runs_here
 
 #: what the group hooks put into the code: a label and no instruction, for `tinyfuse profile`
 _LABEL = re.compile(r"tinyfuse_group_(begin|end)_(\d+)_\d+")
@@ -65,8 +66,9 @@ def build_module(
     runs plans for any target that call none. `frames` is how many runs a stream has, where the model has
     state. With `spread` every input's instructions are counted. Without `debug` the firmware has no kernel_symbols, and
     is built faster. `compiled_by`: "gcc" or "clang". Errors as build_firmware; UsageError at once where the board lacks
-    memory.
+    memory, CompileError where only other hardware can run it.
     """
+    check_runs_here(plan.source)
     assert emulator == "host" or plan.context.target.cpu is not None
     if emulator != "host":
         run_bytes = sum(tensor.bytes for tensor in plan.source.inputs)

@@ -1,0 +1,17 @@
+"""Which models this machine can run: all but those whose operators are programs for other hardware."""
+
+from __future__ import annotations
+
+from tinyfuse.errors import CompileError, Problem
+from tinyfuse.ir import Graph
+from tinyfuse.ops import FAMILIES
+
+_HINT = "test the module on the board; verify the file that Vela was given"
+
+
+def check_runs_here(graph: Graph) -> None:
+    """CompileError with every operator that neither an interpreter, nor a host, nor an emulated core runs."""
+    message = "only the NPU runs this program, so nobody here can say what the model computes"
+    problems = [Problem(message, operator=str(op), hint=_HINT) for op in graph.ops if not FAMILIES[op.kind].runs_here]
+    if problems:
+        raise CompileError(graph.path, problems)
