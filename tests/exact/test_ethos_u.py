@@ -120,12 +120,12 @@ def test_nobody_says_what_it_computes() -> None:
         make_oracle("auto", data, read_tflite("model.tflite", data))
 
 
-@pytest.mark.parametrize("command", ["verify", "profile"])
-def test_commands_say_that_it_runs_elsewhere(command: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", [["verify"], ["verify", "--oracle", "tflm"], ["profile"], ["gen", "--selftest"]])
+def test_commands_say_that_it_runs_elsewhere(command: list[str], tmp_path: Path) -> None:
     """profile ended in the linker's words, verify named no file."""
     file = tmp_path / "npu.tflite"
     file.write_bytes(npu_model())
-    ran = CliRunner().invoke(main, [command, str(file), "--target", "cortex-m55", "--json"])
+    ran = CliRunner().invoke(main, [*command, str(file), "--target", "cortex-m55", "--json"])
     assert ran.exit_code == 2
     error = json.loads(ran.stdout)["error"]
     (problem,) = error["problems"]

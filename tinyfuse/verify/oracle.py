@@ -202,12 +202,13 @@ def _moved(arrays: list[np.ndarray], orders: Sequence[Sequence[int] | Array | No
 
 
 class ReferenceOracle(_Runs):
-    """The exact references of our own operator families: no witness from outside."""
+    """The exact references of our own operator families: no witness from outside. CompileError where one has none."""
 
     name = "reference"
     version = tinyfuse.__version__
 
     def __init__(self, graph: Graph):
+        check_runs_here(graph)
         self.warnings: tuple[str, ...] = ()
         self._graph = fold_constants(graph)  # references read the constants of their operators
 
