@@ -1,5 +1,7 @@
 """Options of the test runs, and what they share."""
 
+import gc
+
 import once_a_run
 import pytest
 from compile_cache import cached_in
@@ -30,6 +32,13 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if item.get_closest_marker("campaign"):
             item.add_marker(pytest.mark.skip(reason="a campaign: run with --campaign"))
+
+
+def pytest_collection_finish():
+    """What is there now, thousands of tests among it, stays to the end: no garbage collection looks at it again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -514,19 +514,22 @@ def skip_without(compiler: str) -> None:
         pytest.skip(f"needs {compiler}, arm-none-eabi-gcc and qemu-system-arm")
 
 
-#: with optimization a call takes a tenth of a second to compile
-_OF_EACH = 2
+#: with optimization a call takes a tenth of a second to compile, and without it, all of a kernel's code inlined into each,
+#: a twentieth
+_OF_EACH, _UNOPTIMIZED = 2, 4
 
 
 def few(cases: list[Case], flags: str, config: pytest.Config) -> list[Case]:
-    """With optimization, _OF_EACH of each kernel, on a step line and not, called each way; --campaign takes all."""
-    if flags == "-O0" or config.getoption("--campaign"):
+    """_OF_EACH of each kernel, on a step line and not, called each way, _UNOPTIMIZED without optimization: all run there
+    in test_kernels, whose kernels are functions. --campaign takes all."""
+    if config.getoption("--campaign"):
         return cases
+    most = _UNOPTIMIZED if flags == "-O0" else _OF_EACH
     alike: dict[tuple, list[Case]] = {}
     for case in cases:
         form = step_line(case.op) is not None
         alike.setdefault((case.kernel.name, form, case.how, case.over), []).append(case)
-    return [case for found in alike.values() for case in evenly(found, _OF_EACH)]
+    return [case for found in alike.values() for case in evenly(found, most)]
 
 
 @pytest.mark.parametrize(("compiler", "flags"), HARD_FLAGS)

@@ -1,12 +1,12 @@
 """tinyfuse_add_model (tinyfuse/cmake/tinyfuse.cmake) in a small project for the host."""
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from random_graphs import Sketch
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -40,7 +40,9 @@ class Project:
         self.source, self.build_folder = folder / "app", folder / "build"
         self.model = self.source / "models" / "Net.tflite"
         self.model.parent.mkdir(parents=True)
-        shutil.copy(ROOT / "examples" / "digits" / "digits.tflite", self.model)
+        sketch = Sketch(1)
+        image = sketch.value((1, 4, 4, 2))
+        self.model.write_bytes(sketch.build([image], [sketch.conv(image, 3, (3, 3))]))
         text = PROJECT.format(cmake_dir=ROOT / "tinyfuse" / "cmake", calls=calls, libraries=libraries)
         (self.source / "CMakeLists.txt").write_text(text)
         (self.source / "main.c").write_text(MAIN)
@@ -93,7 +95,7 @@ def test_a_file_whose_name_is_no_c_name_needs_no_other(tmp_path):
 def test_a_model_that_became_bad_stops_the_build(tmp_path):
     project = Project(tmp_path, TWO_MODULES)
     assert project.configure().returncode == 0
-    project.model.write_bytes(project.model.read_bytes()[:1000])
+    project.model.write_bytes(project.model.read_bytes()[:100])
     done = project.build()
     assert done.returncode != 0
     assert "tinyfuse gen failed (2)" in done.stdout

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
-from documented import ROOT, RUN, Block, blocks, blocks_of, commands, differs, pages, run
+from documented import ROOT, RUN, Block, blocks, blocks_of, commands, differs, pages, run, split
 from page_models import image_classifier, keyword_stream, write_models
 from test_emulation import needs_qemu
 
@@ -255,8 +255,23 @@ def test_blocks_and_markers_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("command", "plain", "rest"),
+    [
+        ("tinyfuse gen a.tflite  # why", [["gen", "a.tflite"]], ""),
+        ("tinyfuse gen a \\\n    --about 'x y'\ntinyfuse targets\ngcc a.c", [["gen", "a", "--about", "x y"], ["targets"]], "gcc a.c"),
+        ("tinyfuse gen a || true", [], "tinyfuse gen a || true"),
+        ("cd x\ntinyfuse gen a", [], "cd x\ntinyfuse gen a"),
+        ("tinyfuse gen \"$MODEL\"", [], "tinyfuse gen \"$MODEL\""),
+    ],
+)  # fmt: skip
+def test_what_needs_a_shell(command: str, plain: list[list[str]], rest: str) -> None:
+    assert split(command) == (plain, rest)
+
+
+@pytest.mark.parametrize(
     ("language", "text"),
     [
+        ("sh", "tinyfuse gen missing.tflite"),
         ("sh", "false\ntrue"),
         ("sh", "false | cat"),
         ("console", "$ echo one\ntwo"),

@@ -79,6 +79,9 @@ INT4_SHAPES = (
 #: where it pays to load weights less often
 _IN_SLOW_FLASH = {"optimize": "speed", "count": "cycles", "timing": "100MHz,wait=20,line=4"}
 
+#: a core that has another one's kernels and costs, and so its plans
+_PLANNED_AS = {"cortex-m33": "cortex-m4"}
+
 #: operators of a module: few, for each one's inputs and outputs are alive all the time
 _OPERATORS = 8
 
@@ -87,7 +90,9 @@ _OPERATORS = 8
 def modules(target: str) -> list[Plan]:
     """Plans for the target: an operator for each kernel and path, several side by side; what rewrites make;
     streams; rows that are fed."""
-    return [plan_from_bytes(data) for data in _modules(target)]
+    core = load_target(target)
+    plans = (plan_from_bytes(data) for data in _modules(_PLANNED_AS.get(target, target)))
+    return [replace(plan, context=replace(plan.context, target=core)) for plan in plans]
 
 
 @once_a_run

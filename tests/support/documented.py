@@ -7,16 +7,25 @@ A block of the language sh, bash, console or python is run. What is written abov
 
 In a console block "$ " begins a command ("> " goes on with it), and other lines are what it prints. There "..."
 stands for any text, and alone on a line for any lines.
+
+The shell runs what needs one. Lines of `tinyfuse` alone that come before run in this process: what starts one is
+compiled and imported, and other tests start many.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
+from contextlib import chdir
 from dataclasses import dataclass
 from pathlib import Path
+
+from click.testing import CliRunner
+
+from tinyfuse.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
 #: languages whose blocks are run
@@ -25,6 +34,8 @@ RUN = ("sh", "bash", "console", "python")
 _FENCE = re.compile(r"(?P<indent> *)```(?P<language>\S*)[^\n]*\n(?P<text>.*?)\n?(?P=indent)```", re.DOTALL)
 _BLOCK = re.compile(rf"^(?: *<!-- (?P<marker>[^\n]*?) -->\n+)?{_FENCE.pattern}$", re.DOTALL | re.MULTILINE)
 _MARKER = re.compile(r"(not run|file): (.+)")
+#: what a shell would do more than split words at
+_SHELL = re.compile(r"[|&;<>$`*?(){}!~\n]")
 
 
 @dataclass(frozen=True)
@@ -106,8 +117,32 @@ def run(block: Block, folder: Path) -> None:
         _ended(["python", ".block.py"], block, folder)
         return
     for command, shown in commands(block):
-        printed = _ended(["bash", "-e", "-o", "pipefail", "-c", command], block, folder)
+        plain, rest = split(command)
+        printed = "".join(_here(words, block, folder) for words in plain)
+        if rest:
+            printed += _ended(["bash", "-e", "-o", "pipefail", "-c", rest], block, folder)
         assert not shown or not differs(shown, printed), f"{block} shows\n{shown}\nbut `{command}` prints\n{printed}"
+
+
+def split(command: str) -> tuple[list[list[str]], str]:
+    """The words of each line that calls `tinyfuse` and needs no shell, up to the first other line, and what follows."""
+    plain, rest = [], command
+    while rest:
+        first = re.match(r"(?:[^\n]|(?<=\\)\n)*", rest)[0]
+        line = re.sub(r"\\\n|\s#[^\n]*", " ", first)
+        if not line.startswith("tinyfuse ") or _SHELL.search(line):
+            break
+        plain.append(shlex.split(line)[1:])
+        rest = rest[len(first) :].lstrip("\n")
+    return plain, rest
+
+
+def _here(words: list[str], block: Block, folder: Path) -> str:
+    with chdir(folder):
+        done = CliRunner(env=environment()).invoke(main, words, prog_name="tinyfuse")
+    said = f"{block}: tinyfuse {shlex.join(words)} ends with {done.exit_code}:\n{done.output}"
+    assert done.exit_code == 0, f"{said}\n{done.exception!r}"
+    return done.output
 
 
 def _ended(command: list[str], block: Block, folder: Path) -> str:

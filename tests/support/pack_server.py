@@ -26,7 +26,8 @@ class PackServer:
                 asked.append(self.path)
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(folder)))
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        # it looks every so many seconds whether it shall close, and a test waits for that
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
         self._packs: list[tuple[str, str, str]] = []
 
     @property

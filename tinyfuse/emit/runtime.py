@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from functools import cache
+from pathlib import Path
 
 from tinyfuse.errors import UsageError
 from tinyfuse.kernels.base import Kernel
@@ -43,9 +45,21 @@ def runtime_files(plan: Plan) -> dict[str, str]:
     files: dict[str, str] = {}
     while waiting:
         name = waiting.pop()
-        path = of_plugins.get(name, runtime) / name
-        if not path.is_file():
-            raise UsageError(f"there is no header {path}, which a kernel of a plugin names")
-        files[name] = path.read_text(encoding="utf-8")
-        waiting.update(set(_INCLUDE.findall(files[name])) - set(files))
+        if name in of_plugins:
+            files[name], included = _read(of_plugins[name] / name)
+        else:
+            files[name], included = _of_ours(runtime / name)
+        waiting.update(included - set(files))
     return dict(sorted(files.items()))
+
+
+def _read(path: Path) -> tuple[str, frozenset[str]]:
+    """A header's text, and those of ours that it includes."""
+    if not path.is_file():
+        raise UsageError(f"there is no header {path}, which a kernel of a plugin names")
+    text = path.read_text(encoding="utf-8")
+    return text, frozenset(_INCLUDE.findall(text))
+
+
+#: of what comes with tinyfuse, and stays as it is while a process runs
+_of_ours = cache(_read)
