@@ -67,7 +67,7 @@ DRAWN_FOR = {
     "tinyfuse_depthwise_held_row_s8": 150, "tinyfuse_pointwise_s8": 300, "tinyfuse_conv_packed_row_s8": 150,
     "tinyfuse_pointwise_by_four_s8": 300, "tinyfuse_conv_by_four_row_s8": 90,
     "tinyfuse_conv_unpacked_row_s8": 150, "tinyfuse_depthwise_line_s8": 400,
-    "tinyfuse_pointwise_four_tables_mve_s8": 1000, "tinyfuse_depthwise_columns_row_s8": 150,
+    "tinyfuse_dense_fives_s8": 300, "tinyfuse_pointwise_four_tables_mve_s8": 1000, "tinyfuse_depthwise_columns_row_s8": 150,
 }  # fmt: skip
 #: for a layer whose weights are looked up (`Kernel.costs_with`): the rest of its costs are known
 DRAWN_OF_LOOKED_UP = 16
@@ -293,7 +293,7 @@ def single_samples(target: Target, jobs: list[Job], count: int) -> Iterator[Samp
     context = Context(target, kernels="tinyfuse")
     of_kernels: dict[str, list[Op]] = {}
     for op in (op for job in jobs if not job.alone for op in job.ops):
-        found = kernel_for(op, context)
+        found = kernel_for(op, context, None)
         if found is not None and found[0].library == "tinyfuse":
             of_kernels.setdefault(found[0].name, []).append(op)
     for number in range(count):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,6 +18,7 @@ from test_winograd_lines import line_cases as winograd_line_cases
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Context, Kernel, proven
+from tinyfuse.kernels.dense_fives import DenseFives
 from tinyfuse.kernels.depthwise_columns import ColumnsDepthwiseRow, FewerColumnsDepthwiseRow
 from tinyfuse.kernels.depthwise_held import HeldDepthwiseRow
 from tinyfuse.kernels.int4 import int4_layer
@@ -317,6 +319,45 @@ def test_cases_of_blocks_of_four_pixels(target: str) -> None:
     }
 
 
+#: one and several groups of five and of four outputs, and none of either; one, two and more turns of the loop; batches
+FIVES_SHAPES = tuple(
+    Shape("FULLY_CONNECTED", batches, 1, in_c, out_c, activation=activation, per_channel=False)
+    for batches, in_c, out_c, activation in (
+        (1, 32, 5, "NONE"), (1, 64, 4, "NONE"), (3, 32, 9, "RELU6"), (1, 96, 10, "NONE"), (2, 64, 8, "RELU"),
+        (1, 640, 12, "NONE"), (1, 128, 32, "NONE"), (2, 160, 15, "RELU_N1_TO_1"), (1, 960, 14, "NONE"), (1, 512, 5, "NONE"),
+    )
+)  # fmt: skip
+
+
+def fives_cases(target: Target) -> list[Case]:
+    """On a step line and in the bounded form, also of weights and inputs at their ends; over the input."""
+    rng = np.random.default_rng(9)
+    context = Context(target, kernels="tinyfuse", optimize="speed")
+    cases: list[Case] = []
+    for shape, ends, zero_point in itertools.product(FIVES_SHAPES, (False, True), (-128, 3)):
+        plain = make_op(shape, rng)
+        values = rng.choice(np.array([-127, 127], np.int8), plain.operand(1).shape) if ends else plain.operand(1).values
+        weights = replace(plain.inputs[1], data=values)
+        output = replace(plain.output, quant=replace(plain.output.quant, zero_point=(zero_point,)))
+        op = replace(plain, inputs=(plain.input, weights, *plain.inputs[2:]), outputs=(output,))
+        if DenseFives().accepts(op, context):
+            cases.append(case_of(op, DenseFives(), random_input(op, rng, ends)))
+            cases += [case_of(op, DenseFives(), random_input(op, rng), over=True)] * (
+                0 in covered_inputs(op, DenseFives(), False)
+            )
+    return cases
+
+
+@pytest.mark.parametrize("target", ("host-dsp-twins", "cortex-m4"))
+def test_cases_of_five_outputs(target: str) -> None:
+    context = Context(TARGETS[target], optimize="speed")
+    cases, rng = fives_cases(TARGETS[target]), np.random.default_rng(0)
+    assert {case.op.operand(1).shape for case in cases} == {make_op(s, rng).operand(1).shape for s in FIVES_SHAPES}
+    assert {case.kernel.path(case.op, False, context) for case in cases} == {"lanes", "step_line"}
+    for case in cases:
+        assert not DenseFives().accepts(with_least_weight(case.op), context)
+
+
 #: odd and even counts of columns and of outputs, one of them; strides; padding of one and of several columns on either side,
 #: of all that windows see, and none; groups that overlap
 HELD_SHAPES = tuple(
@@ -484,7 +525,7 @@ def dsp_cases(target: Target) -> list[Case]:
         *chosen(unpacked, target, weights="unpacked"),
         *chosen([*winograd_cases(target), *winograd_line_cases(target)], target, weights="winograd"),
         *chosen(depthwise_line_cases(target), target, optimize="speed", weights="unpacked"),
-        *chosen(by_four_cases(target), target, optimize="speed"),
+        *chosen([*by_four_cases(target), *fives_cases(target)], target, optimize="speed"),
     ]
 
 

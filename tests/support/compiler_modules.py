@@ -267,12 +267,14 @@ def layers_of_int16() -> Iterator[Op]:
 
 
 def layers_by_four() -> Iterator[Op]:
-    """Pointwise and of windows, with 11 pixels a row, in both forms; for blocks of four pixels where flash is slow."""
+    """Pointwise and of windows, with 11 pixels a row, in both forms, for blocks of four pixels where flash is slow; a dense
+    layer of groups of five and of four outputs."""
     rng = np.random.default_rng(12)
     for shape in (
         Shape("CONV_2D", 1, 11, 32, 10),
         Shape("CONV_2D", 2, 11, 16, 8, (2, 2)),
         Shape("CONV_2D", 2, 11, 3, 8, (3, 3)),
+        Shape("FULLY_CONNECTED", 1, 1, 64, 14, per_channel=False),
     ):
         op = make_op(shape, rng)
         for zero_point in (-128, 3):

@@ -14,7 +14,7 @@ import pytest
 from attention_cases import products, rows_of_layers
 from cases import NAMED
 from cases.common import random_data
-from compiler_modules import layers_by_two, layers_of_fours, layers_of_int4, layers_of_int16
+from compiler_modules import layers_by_four, layers_by_two, layers_of_fours, layers_of_int4, layers_of_int16
 from compressed_cases import compressed_layers
 from computed_memory_models import MEMORY
 from conv_cases import FAMILIES as CONV_FAMILIES
@@ -157,6 +157,7 @@ def test_kernels_ask_for_the_scratch_of_their_contract(target: str) -> None:
     ops += [
         *layers_of_int16(),
         *layers_by_two(),
+        *layers_by_four(),
         *layers_of_fours(zero_point=3),
         *(layers() if load_target(target).dsp else []),
     ]
@@ -188,7 +189,7 @@ def test_kernels_ask_for_the_scratch_of_their_contract(target: str) -> None:
         f"tinyfuse_{of}_s8" for of in ("pointwise_narrow", "pointwise_unpacked", "depthwise_held_row", "depthwise_line")
     }
     only_dsp |= {"tinyfuse_winograd_down_rows_s8", "tinyfuse_winograd_along_row_s8"}
-    only_dsp |= {"tinyfuse_pointwise_by_four_s8", "tinyfuse_conv_by_four_row_s8"}
+    only_dsp |= {"tinyfuse_pointwise_by_four_s8", "tinyfuse_conv_by_four_row_s8", "tinyfuse_dense_fives_s8"}
     only_dsp |= {
         f"tinyfuse_{of}_s8" for of in ("pointwise_tables", "conv_packed_tables_row", "depthwise_3x3_tables_row")
     }

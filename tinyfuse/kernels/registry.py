@@ -58,6 +58,7 @@ from tinyfuse.kernels.conv import (
 )
 from tinyfuse.kernels.copy import Copy
 from tinyfuse.kernels.cumsum import CumsumWhole
+from tinyfuse.kernels.dense_fives import DenseFives
 from tinyfuse.kernels.depthwise import Depthwise3x3Row, DepthwiseRow, PackedDepthwiseRow
 from tinyfuse.kernels.depthwise_columns import ColumnsDepthwiseRow, FewerColumnsDepthwiseRow
 from tinyfuse.kernels.depthwise_held import HeldDepthwiseRow
@@ -329,7 +330,7 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     "FULLY_CONNECTED": {
         "int8": (
             Int4MveDense(), CompressedMveDense(), MveDense(), Int4Dense(), CompressedDense(),
-            UnpackedDense(), JoinedDense(), DenseWide(), Dense(), FullyConnectedWhole(),
+            UnpackedDense(), JoinedDense(), DenseWide(), DenseFives(), Dense(), FullyConnectedWhole(),
             CmsisFullyConnectedS4(), CmsisFullyConnected(), CmsisFullyConnectedPerChannel(),
         ),
         "int16": (MveDenseS16(), DenseS16(), FullyConnectedS16(), CmsisFullyConnectedS16()),
