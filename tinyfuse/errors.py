@@ -103,6 +103,11 @@ class ToolMissing(TinyfuseError):
         self.tool, self.hint = tool, hint
         super().__init__(f"{tool} was not found: {hint}")
 
+    def with_others(self, others: Sequence[ToolMissing]) -> ToolMissing:
+        """Itself, with the text of the others below its own: who installs one needs them too."""
+        self.args = ("\n".join(map(str, (self, *others))),)
+        return self
+
 
 class EmulationFailed(TinyfuseError):
     """The emulated firmware crashed, hung or said nothing."""

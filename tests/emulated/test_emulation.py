@@ -16,7 +16,7 @@ from tinyfuse.cli.request import Request
 from tinyfuse.errors import EmulationFailed, ToolMissing, UsageError
 from tinyfuse.ir import Graph, Op, Quant, Tensor
 from tinyfuse.targets import load_target
-from tinyfuse.verify.emulation import Firmware, build_firmware, find_emulator
+from tinyfuse.verify.emulation import Firmware, build_firmware, find_emulator, find_tools
 from tinyfuse.verify.emulation.board import check_board
 from tinyfuse.verify.emulation.inputs import input_set
 from tinyfuse.verify.emulation.renode import Renode, platform_description
@@ -498,14 +498,14 @@ def test_renode_is_looked_for_in_order(tmp_path, monkeypatch):
         Renode(str(tmp_path / "nothing"))
 
 
-def test_auto_prefers_qemu_which_faults_where_no_memory_is(renode, monkeypatch):
+def test_auto_prefers_qemu_which_faults_where_no_memory_is(renode, monkeypatch, tmp_path):
     m55, host = load_target("cortex-m55"), load_target("host")
-    monkeypatch.setenv("PATH", "")
+    monkeypatch.setenv("PATH", str(program(tmp_path / "gcc", "arm-none-eabi-gcc", "").parent))
     assert find_emulator("auto", M4).name == find_emulator("auto", m55).name == "renode"
-    assert machine_for(Request("net.tflite", "cortex-m4"), "auto")[2] == [
+    assert machine_for(Request("net.tflite", "cortex-m4"), "auto", "gcc")[2] == [
         "run on Renode, as QEMU is not installed or has no board with this core"
     ]
-    assert machine_for(Request("net.tflite", "cortex-m4"), "renode")[2] == []
+    assert machine_for(Request("net.tflite", "cortex-m4"), "renode", "gcc")[2] == []
     monkeypatch.setenv("BUILT", "20260216")  # the release 1.16.1
     with pytest.raises(UsageError, match="v1.16.1.15858, build 3407d830-202602161920 can't run cortex-m55's MVE code"):
         find_emulator("renode", m55)
@@ -527,6 +527,9 @@ def test_missing_tools_are_named(tmp_path, monkeypatch):
     bare_path(monkeypatch, tmp_path)
     with pytest.raises(ToolMissing, match="apt-get install qemu-system-arm"):
         find_emulator("auto", M4)
+    with pytest.raises(ToolMissing) as both:
+        find_tools("auto", M4, "gcc")
+    assert [line.split()[0] for line in str(both.value).splitlines()] == ["qemu-system-arm", "arm-none-eabi-gcc"]
     with pytest.raises(ToolMissing, match="apt-get install gcc-arm-none-eabi"):
         build(tmp_path / "1", "cortex-m4", "qemu")
     with pytest.raises(ToolMissing, match="apt-get install gcc"):

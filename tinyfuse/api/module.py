@@ -274,7 +274,7 @@ class Module:
         from tinyfuse.api.measuring import verify_plan
 
         how = checked(VerifyOptions(emulator, oracle, runs, frames, seed, compiler, compiler_opt, timeout))
-        machine, tree = self._machine(emulator), tree_of(self.plan, cmsis_nn_path)
+        machine, tree = self._machine(emulator, compiler), tree_of(self.plan, cmsis_nn_path)
         with plugins(self.request.plugins):
             return verify_plan(self.plan, tree, self.request.data, machine, how, on_progress)
 
@@ -301,7 +301,7 @@ class Module:
                 [("inputs" if name is None else f"inputs[{name!r}]", name, np.asarray(array)) for name, array in named],
                 self.plan.source.inputs,
             )
-            machine, tree = self._machine(emulator), tree_of(self.plan, cmsis_nn_path)
+            machine, tree = self._machine(emulator, compiler), tree_of(self.plan, cmsis_nn_path)
             return run_plan(self.plan, tree, given, machine, how, on_progress)
 
     def profile(
@@ -315,7 +315,7 @@ class Module:
 
         how = checked(ProfileOptions(emulator, compiler, compiler_opt, timeout))
         plan = self.plan
-        counting = find_counting(plan.context.target, self.options.feeds_image, emulator)
+        counting = find_counting(plan.context.target, self.options.feeds_image, emulator, compiler)
         options = replace(self.options, fusion="none", max_ram=None, max_step=None, max_flash=None, memory=())
 
         def unfused() -> Planned:
@@ -325,10 +325,10 @@ class Module:
         with plugins(self.request.plugins):
             return profile_plan((plan, tree_of(plan, cmsis_nn_path)), unfused, counting, how, on_progress)
 
-    def _machine(self, emulator: str) -> Emulator:
-        from tinyfuse.verify.emulation import find_emulator
+    def _machine(self, emulator: str, compiler: str) -> Emulator:
+        from tinyfuse.verify.emulation import find_tools
 
-        machine = find_emulator(emulator, self.plan.context.target)
+        machine = find_tools(emulator, self.plan.context.target, compiler)
         if machine.name == "host" and self.plan.uses_cmsis_nn:
             raise UsageError("this machine runs no CMSIS-NN; compile with kernels='tinyfuse'")
         return machine

@@ -22,7 +22,7 @@ from tinyfuse.report.report_json import plan_envelope
 from tinyfuse.schedule.progress import Progress
 from tinyfuse.targets import Target
 from tinyfuse.toolchain.cmsis_nn import Tree
-from tinyfuse.verify.emulation import Emulator, find_emulator
+from tinyfuse.verify.emulation import Emulator, find_tools
 from tinyfuse.verify.emulation.inputs import input_set
 from tinyfuse.verify.emulation.module import build_module
 from tinyfuse.verify.emulation.qemu import Qemu
@@ -47,13 +47,14 @@ class Counting:
     warnings: tuple[str, ...]
 
 
-def find_counting(target: Target, feeds_image: bool, emulator: str) -> Counting:
-    """What counts a module for the target. UsageError where nothing can, ToolMissing without the emulator."""
+def find_counting(target: Target, feeds_image: bool, emulator: str, compiler: str) -> Counting:
+    """What counts a module for the target. UsageError where nothing can, ToolMissing without the emulator or the
+    compiler."""
     if target.cpu is None:
         raise UsageError("profile counts on an emulated core; give a --target of `tinyfuse targets` other than host")
     if feeds_image:
         raise UsageError("profile measures NAME_run, which a module with --feed-rows does not have; leave it out")
-    machine = find_emulator(emulator, target)
+    machine = find_tools(emulator, target, compiler)
     try:
         if isinstance(machine, Qemu):
             return Counting(machine, build_plugin(), ())

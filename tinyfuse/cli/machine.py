@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from tinyfuse.cli.request import Request
 from tinyfuse.targets import load_target
-from tinyfuse.verify.emulation import Emulator, find_emulator
+from tinyfuse.verify.emulation import Emulator, find_tools
 
 
-def machine_for(request: Request, emulator: str) -> tuple[Emulator, Request, list[str]]:
+def machine_for(request: Request, emulator: str, compiler: str) -> tuple[Emulator, Request, list[str]]:
     """The emulator for a request, the request for what it runs, and warnings: this machine runs a core's
     module, too, but without CMSIS-NN."""
     target = load_target(request.target)
-    machine = find_emulator(emulator, target)
+    machine = find_tools(emulator, target, compiler)
     if emulator == "auto" and machine.name == "renode":
         return machine, request, ["run on Renode, as QEMU is not installed or has no board with this core"]
     if machine.name != "host" or target.cpu is None:

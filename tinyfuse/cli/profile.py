@@ -66,7 +66,7 @@ def profile(request: Request, progress: Progress, how: ProfileOptions) -> JsonOb
 
     Without a compiler for the host's plugin, and on Renode, what needs single instructions is None.
     """
-    counting = find_counting(load_target(request.target), request.options.feeds_image, how.emulator)
+    counting = find_counting(load_target(request.target), request.options.feeds_image, how.emulator, how.compiler)
 
     def planned(request: Request) -> Planned:
         return make_plan(request, progress, needs_tree=True)

@@ -62,7 +62,7 @@ def run(request: Request, inputs: tuple[str, ...], output: str | None, progress:
     Writes the file `output`, if any. Errors as `verify`; UsageError where an array doesn't fit; EmulationFailed
     where the module wrote outside its arena.
     """
-    machine, request, warnings = machine_for(request, how.emulator)
+    machine, request, warnings = machine_for(request, how.emulator, how.compiler)
     plan, tree = make_plan(request, progress, needs_tree=True)
     given = read_inputs(inputs, plan.source.inputs)
     tensors = plan.source.outputs

@@ -39,7 +39,7 @@ def verify(request: Request, progress: Progress, how: VerifyOptions) -> Answer:
     ToolMissing without compiler, emulator, CMSIS-NN or oracle; EmulationFailed where the firmware
     crashed or hung; UsageError for a combination that can't run.
     """
-    machine, run, warnings = machine_for(request, how.emulator)
+    machine, run, warnings = machine_for(request, how.emulator, how.compiler)
     plan, tree = make_plan(run, progress, needs_tree=True)
     found = verify_plan(plan, tree, request.data, machine, how, progress)
     data = plan_envelope(plan) | {

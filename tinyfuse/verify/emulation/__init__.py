@@ -1,6 +1,6 @@
 """Runs a generated module on an emulated Cortex-M, or on this machine, and returns its outputs.
 
-emulator = find_emulator("auto", target)
+emulator = find_tools("auto", target, "gcc")
 firmware = build_firmware(module, inputs, target, ..., emulator.name)
 outcome = emulator.run(firmware, time_limit=60)
 """
@@ -11,12 +11,30 @@ from tinyfuse.errors import ToolMissing, UsageError
 from tinyfuse.options import EMULATORS
 from tinyfuse.targets import Target
 from tinyfuse.verify.emulation.build import ModuleFiles, build_firmware
+from tinyfuse.verify.emulation.compilers import find_compiler
 from tinyfuse.verify.emulation.host import Host
 from tinyfuse.verify.emulation.qemu import Qemu
 from tinyfuse.verify.emulation.renode import Renode
 from tinyfuse.verify.emulation.result import Emulator, Firmware, Outcome
 
-__all__ = ["Emulator", "Firmware", "ModuleFiles", "Outcome", "build_firmware", "find_emulator"]
+__all__ = ["Emulator", "Firmware", "ModuleFiles", "Outcome", "build_firmware", "find_emulator", "find_tools"]
+
+
+def find_tools(kind: str, target: Target, compiler: str) -> Emulator:
+    """find_emulator's, where the compiler ("gcc" or "clang") is here too; else ToolMissing names all that is
+    missing."""
+    found, missing = None, []
+    try:
+        found = find_emulator(kind, target)
+    except ToolMissing as error:
+        missing.append(error)
+    try:
+        find_compiler(target, found.name if found else "qemu", "O2", compiler)
+    except ToolMissing as error:
+        missing.append(error)
+    if found is None or missing:
+        raise missing[0].with_others(missing[1:])
+    return found
 
 
 def find_emulator(kind: str, target: Target) -> Emulator:
