@@ -1,37 +1,41 @@
-/* Fully connected layers of int8 whose weights are int16 in flash, in the bounded form (tinyfuse_requantize.h), for cores
-   with the DSP extension: inputs are widened into a column, then four outputs at a time. Eight inputs in registers serve
-   them; all that four outputs take comes in one stream, in the order in which it is needed. */
+/* Fully connected layers of int8 whose weights are int16 in flash, on a step line of one multiplier or in the bounded form
+   (tinyfuse_requantize.h), for cores with the DSP extension: inputs are widened into a column, then four outputs at a time.
+   Eight inputs in registers serve them; all that four outputs take comes in one stream, in the order in which it is needed. */
 #ifndef TINYFUSE_DENSE_UNPACKED_H
 #define TINYFUSE_DENSE_UNPACKED_H
 
 #include "tinyfuse_matmul.h"
 
+/* `multiplier` and `rounding` of the step line; 0: none, in the bounded form. */
 typedef struct {
-    int32_t batches, in_c, out_c, act_min, act_max;
+    int32_t batches, in_c, out_c, multiplier, rounding, act_min, act_max;
 } tinyfuse_dense_unpacked;
 
-/* What an output is requantized with; `term` is rounding << shift. */
+/* What an output is requantized with in the bounded form; `term` is rounding << shift. */
 typedef struct {
     int32_t multiplier, shift, term;
 } tinyfuse_dense_scale_unpacked;
 
 /* Some fours of outputs of a batch; assembly knows the offsets. A four is int32 biases of its outputs; for each eight
-   inputs [4][4][2] int16, of each output the weights of inputs 0 2, 1 3, 4 6, 5 7; four tinyfuse_dense_scale_unpacked. */
+   inputs [4][4][2] int16, of each output the weights of inputs 0 2, 1 3, 4 6, 5 7, on a step line 256 times; in the bounded
+   form four tinyfuse_dense_scale_unpacked. */
 typedef struct {
     const int8_t *columns; /* each four inputs in the order 0 2 1 3, int16 */
     const int8_t *columns_end;
     int32_t steps; /* eights of inputs, the last filled up with zeros */
     int8_t *out;   /* 12 */
     const int32_t *end;
-    const int32_t *fours; /* 20 */
+    int32_t multiplier; /* 20 */
+    int32_t rounding;
+    const int32_t *fours; /* 28 */
 } tinyfuse_unpacked_fours;
 
 #if TINYFUSE_DSP
 
-typedef char tinyfuse_check_unpacked_fours[offsetof(tinyfuse_unpacked_fours, fours) == 20 ? 1 : -1];
+typedef char tinyfuse_check_unpacked_fours[offsetof(tinyfuse_unpacked_fours, fours) == 28 ? 1 : -1];
 
 /* In the loop: r0 columns, r1 fours, r2 to r5 sums, r6 to r9 inputs, r10 to lr an output's weights. On the stack what the
-   tinyfuse_unpacked_fours has up to `end`, where the loop is entered in the place of `steps`: so far from its end that
+   tinyfuse_unpacked_fours has up to the rounding, where the loop is entered in the place of `steps`: so far from its end that
    whole loops remain. A step has 21 instructions of 32 bits. */
 #define TINYFUSE_UNPACKED_DENSE_OUTPUT(sum)     \
     "ldm r1!, {r10, r11, r12, lr}\n\t"          \
@@ -54,45 +58,62 @@ typedef char tinyfuse_check_unpacked_fours[offsetof(tinyfuse_unpacked_fours, fou
     "asr " sum ", r7\n\t"                               \
     "ssat " sum ", #8, " sum ", asr #1\n\t"             \
     "strb " sum ", [r9], #1\n\t"
+#define TINYFUSE_UNPACKED_DENSE_BOUNDED                                              \
+    TINYFUSE_UNPACKED_DENSE_STORE("r2") TINYFUSE_UNPACKED_DENSE_STORE("r3")          \
+    TINYFUSE_UNPACKED_DENSE_STORE("r4") TINYFUSE_UNPACKED_DENSE_STORE("r5")
+/* tinyfuse_requantize_step_line: r6 multiplier, r7 rounding; r9 out */
+#define TINYFUSE_UNPACKED_DENSE_STORE_LINE(sum)                                      \
+    "smmla " sum ", " sum ", r6, r7\n\t" TINYFUSE_STEP_LINE_SATURATE(sum)            \
+    "strb " sum ", [r9], #1\n\t"
+#define TINYFUSE_UNPACKED_DENSE_LINE                                                 \
+    "ldrd r6, r7, [sp, #20]\n\t"                                                     \
+    TINYFUSE_UNPACKED_DENSE_STORE_LINE("r2") TINYFUSE_UNPACKED_DENSE_STORE_LINE("r3")    \
+    TINYFUSE_UNPACKED_DENSE_STORE_LINE("r4") TINYFUSE_UNPACKED_DENSE_STORE_LINE("r5")
+#define TINYFUSE_UNPACKED_DENSE_ASM(form, p)                                                  \
+    {                                                                                         \
+        TINYFUSE_ARGUMENT(const tinyfuse_unpacked_fours *, arguments, p);                     \
+        __asm volatile(TINYFUSE_ASM_BEGIN                                                     \
+                       "ldm r0, {r2, r3, r4, r5, r6, r7, r8}\n\t"                             \
+                       "ldr r1, [r0, #28]\n\t"                                                \
+                       "adr.w r9, 3f\n\t"                                                     \
+                       "sub r4, #1\n\t"                                                       \
+                       "and r4, #3\n\t"                                                       \
+                       "add r4, #1\n\t"                                                       \
+                       "mov r10, #84\n\t"                                                     \
+                       "mls r4, r4, r10, r9\n\t"                                              \
+                       "orr r4, #1\n\t"                                                       \
+                       "push {r2, r3, r4, r5, r6, r7, r8}\n\t"                                \
+                       "1:\n\t"                                                               \
+                       "ldm r1!, {r2, r3, r4, r5}\n\t"                                        \
+                       "ldr r0, [sp]\n\t"                                                     \
+                       "ldr pc, [sp, #8]\n\t"                                                 \
+                       ".p2align 2\n\t" /* ADR counts from words */                           \
+                       "2:\n\t" TINYFUSE_UNPACKED_DENSE_STEPS                                 \
+                       "3:\n\t"                                                               \
+                       "ldr r12, [sp, #4]\n\t"                                                \
+                       "cmp r0, r12\n\t"                                                      \
+                       "bne 2b\n\t"                                                           \
+                       "ldrd r9, r10, [sp, #12]\n\t" TINYFUSE_UNPACKED_DENSE_##form           \
+                       "str r9, [sp, #12]\n\t"                                                \
+                       "cmp r1, r10\n\t"                                                      \
+                       "bne 1b\n\t"                                                           \
+                       "add sp, #28\n\t" TINYFUSE_ASM_END                                     \
+                       :                                                                      \
+                       : "r"(arguments)                                                       \
+                       : TINYFUSE_ASM_CLOBBERS);                                              \
+    }
 
 #endif
 
-/* All fours of a batch; there are some. */
-TINYFUSE_SHARED void tinyfuse_unpacked_fours_run(const tinyfuse_unpacked_fours *p)
+/* All fours of a batch; there are some. `line`, a constant: on a step line. */
+TINYFUSE_INLINE void tinyfuse_unpacked_fours_run(const tinyfuse_unpacked_fours *p, int line)
 {
 #if TINYFUSE_DSP
-    TINYFUSE_ARGUMENT(const tinyfuse_unpacked_fours *, arguments, p);
-    __asm volatile(TINYFUSE_ASM_BEGIN
-                   "ldm r0, {r2, r3, r4, r5, r6}\n\t"
-                   "ldr r1, [r0, #20]\n\t"
-                   "adr.w r7, 3f\n\t"
-                   "sub r4, #1\n\t"
-                   "and r4, #3\n\t"
-                   "add r4, #1\n\t"
-                   "mov r8, #84\n\t"
-                   "mls r4, r4, r8, r7\n\t"
-                   "orr r4, #1\n\t"
-                   "push {r2, r3, r4, r5, r6}\n\t"
-                   "1:\n\t"
-                   "ldm r1!, {r2, r3, r4, r5}\n\t"
-                   "ldr r0, [sp]\n\t"
-                   "ldr pc, [sp, #8]\n\t"
-                   ".p2align 2\n\t" /* ADR counts from words */
-                   "2:\n\t" TINYFUSE_UNPACKED_DENSE_STEPS
-                   "3:\n\t"
-                   "ldr r12, [sp, #4]\n\t"
-                   "cmp r0, r12\n\t"
-                   "bne 2b\n\t"
-                   "ldrd r9, r10, [sp, #12]\n\t"
-                   TINYFUSE_UNPACKED_DENSE_STORE("r2") TINYFUSE_UNPACKED_DENSE_STORE("r3")
-                   TINYFUSE_UNPACKED_DENSE_STORE("r4") TINYFUSE_UNPACKED_DENSE_STORE("r5")
-                   "str r9, [sp, #12]\n\t"
-                   "cmp r1, r10\n\t"
-                   "bne 1b\n\t"
-                   "add sp, #20\n\t" TINYFUSE_ASM_END
-                   :
-                   : "r"(arguments)
-                   : TINYFUSE_ASM_CLOBBERS);
+    if (line) {
+        TINYFUSE_UNPACKED_DENSE_ASM(LINE, p)
+    } else {
+        TINYFUSE_UNPACKED_DENSE_ASM(BOUNDED, p)
+    }
 #else
     const int32_t *four = p->fours;
     int8_t *out = p->out;
@@ -105,25 +126,45 @@ TINYFUSE_SHARED void tinyfuse_unpacked_fours_run(const tinyfuse_unpacked_fours *
             for (k = 0; k < 2 * p->steps; ++k) {
                 sum = tinyfuse_products_w16(sum, p->columns + 8 * k, weights + 16 * (k / 2) + 4 * i + 2 * (k & 1), 4);
             }
-            sum = tinyfuse_high_multiply_add(sum + scales[3 * i + 2] + (sum >> 31), sum, scales[3 * i]);
-            *out++ = (int8_t)tinyfuse_halve_to_int8(sum >> scales[3 * i + 1]);
+            if (line) {
+                *out++ = (int8_t)tinyfuse_requantize_step_line(sum, p->multiplier, p->rounding);
+            } else {
+                sum = tinyfuse_high_multiply_add(sum + scales[3 * i + 2] + (sum >> 31), sum, scales[3 * i]);
+                *out++ = (int8_t)tinyfuse_halve_to_int8(sum >> scales[3 * i + 1]);
+            }
         }
-        four = scales + 12;
+        four = scales + (line ? 0 : 12);
     }
 #endif
 }
 
+TINYFUSE_SHARED void tinyfuse_unpacked_fours_bounded(const tinyfuse_unpacked_fours *p)
+{
+    tinyfuse_unpacked_fours_run(p, 0);
+}
+
+TINYFUSE_SHARED void tinyfuse_unpacked_fours_line(const tinyfuse_unpacked_fours *p)
+{
+    tinyfuse_unpacked_fours_run(p, 1);
+}
+
+typedef void (*tinyfuse_unpacked_fours_block)(const tinyfuse_unpacked_fours *p);
+
 TINYFUSE_SHARED void tinyfuse_dense_of_fours(const tinyfuse_dense_unpacked *p, const int8_t *in, int8_t *out,
-                                             const int32_t *fours, int8_t *columns)
+                                             const int32_t *fours, int8_t *columns,
+                                             tinyfuse_unpacked_fours_block block)
 {
     const int32_t words = p->in_c / 4, rest = p->in_c & 3, steps = (p->in_c + 7) / 8, out_rest = p->out_c & 3;
-    const int32_t *const last_four = fours + p->out_c / 4 * 16 * (steps + 1);
+    const int32_t size = 16 * steps + (p->multiplier != 0 ? 4 : 16);
+    const int32_t *const last_four = fours + p->out_c / 4 * size;
     int8_t *const first = out;
     tinyfuse_unpacked_fours job;
     int32_t b;
     job.columns = columns;
     job.columns_end = columns + 16 * steps;
     job.steps = steps;
+    job.multiplier = p->multiplier;
+    job.rounding = p->rounding;
     memset(columns + 16 * steps - 8, 0, 8);
     for (b = 0; b < p->batches; ++b) {
         int8_t *to = columns;
@@ -139,14 +180,14 @@ TINYFUSE_SHARED void tinyfuse_dense_of_fours(const tinyfuse_dense_unpacked *p, c
             job.fours = fours;
             job.end = last_four;
             job.out = out;
-            tinyfuse_unpacked_fours_run(&job);
+            block(&job);
         }
         if (out_rest > 0) {
             int8_t last[4];
             job.fours = last_four;
-            job.end = last_four + 16 * (steps + 1);
+            job.end = last_four + size;
             job.out = last;
-            tinyfuse_unpacked_fours_run(&job);
+            block(&job);
             memcpy(out + (p->out_c & ~3), last, (size_t)out_rest);
         }
         in += p->in_c;
@@ -158,12 +199,13 @@ TINYFUSE_SHARED void tinyfuse_dense_of_fours(const tinyfuse_dense_unpacked *p, c
 }
 
 /* in [batches][in_c] to out [batches][out_c], by the fours of all outputs, the last one filled up. scratch, aligned to 8:
-   in_c inputs of 2 bytes, rounded up to a multiple of 8. out may lie over batches of in that are read already, the one
-   that is computed included. */
+   in_c inputs of 2 bytes, rounded up to a multiple of 8. `line`, a constant: on a step line. out may lie over batches of in
+   that are read already, the one that is computed included. */
 TINYFUSE_INLINE void tinyfuse_dense_unpacked_s8(const tinyfuse_dense_unpacked *p, const int8_t *in, int8_t *out,
-                                                const int32_t *fours, void *scratch)
+                                                const int32_t *fours, int line, void *scratch)
 {
-    tinyfuse_dense_of_fours(p, in, out, fours, (int8_t *)scratch);
+    tinyfuse_dense_of_fours(p, in, out, fours, (int8_t *)scratch,
+                            line ? tinyfuse_unpacked_fours_line : tinyfuse_unpacked_fours_bounded);
 }
 
 #endif

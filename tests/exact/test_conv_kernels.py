@@ -186,6 +186,7 @@ UNPACKED_SHAPES = (
     Shape("CONV_2D", 5, 2, 68, 7), Shape("CONV_2D", 4, 5, 8, 6, (3, 3), (2, 2)), Shape("CONV_2D", 1, 5, 128, 3, activation="RELU6"),
     Shape("FULLY_CONNECTED", 1, 1, 8, 3), Shape("FULLY_CONNECTED", 2, 1, 61, 4), Shape("FULLY_CONNECTED", 1, 1, 64, 9, per_channel=False),
     Shape("FULLY_CONNECTED", 3, 1, 70, 8, activation="RELU6"), Shape("FULLY_CONNECTED", 1, 1, 156, 5),
+    Shape("FULLY_CONNECTED", 2, 1, 45, 7, per_channel=False),
 )  # fmt: skip
 
 
@@ -216,6 +217,8 @@ def test_cases_of_unpacked_weights(target: str) -> None:
         f"tinyfuse_{kind}_unpacked_s8" for kind in ("pointwise", "conv", "dense")
     }
     assert {case.op.operand(1).shape for case in cases} == {make_op(s, rng).operand(1).shape for s in UNPACKED_SHAPES}
+    dense = [case for case in cases if case.op.kind == "FULLY_CONNECTED"]
+    assert {case.kernel.path(case.op, False, Context(TARGETS[target])) for case in dense} == {"bounded", "step_line"}
 
 
 #: every loop over input channels (multiples of 4, 8, 16, and 16), odd heights, widths that leave a rest, borders on

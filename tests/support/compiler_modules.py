@@ -252,13 +252,15 @@ def layers_by_two() -> Iterator[Op]:
 
 
 def layers_of_int16() -> Iterator[Op]:
-    """For weights of int16: pointwise layers of four, eight and more channels, on a step line, whole and in a batch; a
-    dense layer with rests of inputs and outputs; depthwise ones of both strides, and along rows in both forms."""
+    """For weights of int16: pointwise layers of four, eight and more channels, on a step line, whole and in a batch;
+    dense layers of several scales and of one with rests of inputs and outputs; depthwise ones of both strides, and along
+    rows in both forms."""
     rng = np.random.default_rng(7)
     pointwise = (Shape("CONV_2D", 3, 5, channels, 6, batch=batch) for channels, batch in ((4, 1), (8, 1), (8, 2)))
     strides = ((1, 1), (2, 2))
     depthwise = (Shape("DEPTHWISE_CONV_2D", 4, 5, 6, 6, (3, 3), stride) for stride in strides)
-    for shape in (*pointwise, Shape("CONV_2D", 3, 5, 12, 7), Shape("FULLY_CONNECTED", 1, 1, 37, 9), *depthwise):
+    dense = (Shape("FULLY_CONNECTED", 1, 1, 37, 9, per_channel=several) for several in (True, False))
+    for shape in (*pointwise, Shape("CONV_2D", 3, 5, 12, 7), *dense, *depthwise):
         op = make_op(shape, rng)
         yield replace(op, outputs=(replace(op.output, quant=replace(op.output.quant, zero_point=(-128,))),))
     op = make_op(Shape("DEPTHWISE_CONV_2D", 2, 9, 6, 6, (1, 4)), rng)
