@@ -1,8 +1,8 @@
 """Every kernel compiles with every flag that a firmware may choose: gcc and clang, each warning an error.
 
 CI takes the flags pairwise: for any two choices (two flags, a flag and a core, a level and a compiler ...) one
-compilation has both, of a part of the modules, and every part is compiled so; every core compiles all of them without
-any flag. --campaign does so for every core and compiler by itself, with all modules and the MLPerf models, so that each
+compilation has both, of a part of the modules, and every part is compiled so; every core's compiler reads all of them
+without any flag. --campaign does so for every core and compiler by itself, with all modules and the MLPerf models, so that each
 sees every level with every flag.
 """
 

@@ -8,6 +8,8 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +24,9 @@ from tflite_builder import ModelBuilder
 
 from tinyfuse.emit import emit
 from tinyfuse.emit.identifiers import default_module_name, module_name
+from tinyfuse.emit.selftest import SelfTest
 from tinyfuse.errors import UsageError
+from tinyfuse.plan import Plan
 from tinyfuse.targets import load_target
 from tinyfuse.toolchain.cmsis_nn import find_cmsis_nn
 from tinyfuse.verify.selftest import embedded_selftest
@@ -167,14 +171,19 @@ def badly_named() -> bytes:
     return model.build(inputs, outputs)
 
 
+@cache
+def badly_named_plan() -> Plan:
+    return plan_of(badly_named())
+
+
 def test_hostile_tensor_names_give_exact_clean_c() -> None:
     """Compiled with every warning an error, and run under sanitizers."""
-    assert_all_exact([plan_of(badly_named())])
+    assert_all_exact([badly_named_plan()])
 
 
 def test_hostile_tensor_names_stay_in_their_places(tmp_path: Path) -> None:
     """Printable ASCII alone, no line too long to read; the header is C++ too."""
-    plan = plan_of(badly_named())
+    plan = badly_named_plan()
     files = emit(plan, embedded_selftest(plan))
     for name, text in files.items():
         assert not set(text) - {"\n", *map(chr, range(32, 127))}, name
@@ -183,6 +192,13 @@ def test_hostile_tensor_names_stay_in_their_places(tmp_path: Path) -> None:
     folder = write(tmp_path, files)
     (folder / "main.cpp").write_text('#include "net.h"\nint main() { return net_init(nullptr, 0) == NET_OK; }\n')
     compile_c(["g++", "-std=c++17", *WARNINGS, "-fsyntax-only", folder / "main.cpp"])
+
+
+@cache
+def planned() -> tuple[Plan, SelfTest]:
+    """A module of any name."""
+    plan = plan_of(network())
+    return plan, embedded_selftest(plan)
 
 
 @pytest.mark.parametrize(
@@ -194,8 +210,8 @@ def test_a_module_called_after_any_file_compiles(tmp_path: Path, file: str) -> N
     """In one folder with its runtime, found by -I: no name may take that of a header it includes."""
     name = default_module_name(f"{tmp_path}/{file}.tflite")
     assert module_name(name) == name
-    plan = plan_of(network(), name=name)
-    files = emit(plan, embedded_selftest(plan))
+    plan, selftest = planned()
+    files = emit(replace(plan, options=replace(plan.options, name=name)), selftest)
     folder = write(tmp_path / "out", files)
     assert len({path.lower() for path in files}) == len(files)
     parts = [folder / part for part in (f"{name}.c", f"{name}_weights.c", f"{name}_selftest.c")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -41,6 +42,7 @@ def package(module: str) -> str:
     return (*module.split("."), "")[1]
 
 
+@cache
 def file_arrows() -> dict[str, set[str]]:
     return {module: set(imported(file)) - {module} for module, file in MODULES.items()}
 

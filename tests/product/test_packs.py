@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -16,7 +18,7 @@ from tinyfuse.errors import UsageError
 from tinyfuse.toolchain.cmsis_nn import find_cmsis_nn
 from tinyfuse.toolchain.devices import find_device
 
-pytest.importorskip("cmsis_pack_manager", reason="needs the PyPI package cmsis-pack-manager")
+manager = pytest.importorskip("cmsis_pack_manager", reason="needs the PyPI package cmsis-pack-manager")
 
 FLASH = ("IROM1", 0x08000000, 0x200000)
 #: two blocks that touch, and one elsewhere
@@ -65,6 +67,8 @@ def server(tmp_path: Path, monkeypatch):
     for name in ("XDG_CACHE_HOME", "XDG_DATA_HOME", "HOME"):
         monkeypatch.setenv(name, str(tmp_path / "home"))
     monkeypatch.setattr("tinyfuse.toolchain.cmsis_nn.find._bakenn", lambda: None)
+    # it looks every half of a second whether a download ended
+    monkeypatch.setattr(manager, "time", SimpleNamespace(sleep=lambda seconds: time.sleep(seconds / 50)))
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.chdir(tmp_path)
     found = PackServer(tmp_path / "server")

@@ -35,8 +35,9 @@ _NEIGHBOURS = 12
 #: pairs whose real results lie so near to where rounding changes decide between neighbours, 1 in 32 of them mostly; so
 #: many of these neighbours are held against all pairs
 _NEAR, _HELD = 1 / 64, 32
-#: one of so many pairs is looked at first: these rule most neighbours out
+#: one of so many pairs is looked at first, if there are many: these rule most neighbours out
 _FEW = 8
+_MANY = 256
 #: so many neighbours are looked at together
 _TOGETHER = 64
 
@@ -139,10 +140,18 @@ class _Pairs:
             yield from map(tuple, some[self.leave_offsets(some, shift)].tolist())
 
     def leave_offsets(self, factors: Array, shift: int) -> Array:
-        """bool [n]: which of int64 [n, 2] do."""
+        """bool [n]: which of int64 [n, 2] do. Where there are many pairs, some of them rule most factors out first."""
+        if len(self.a) > _MANY:
+            possible = self.some(slice(None, None, _FEW)).leave_offsets(factors, shift)
+            possible[possible] = self._leave_offsets(factors[possible], shift)
+            return possible
+        return self._leave_offsets(factors, shift)
+
+    def _leave_offsets(self, factors: Array, shift: int) -> Array:
         # real numbers hold these integers, and are multiplied faster
         ab, edges = np.stack((self.a, self.b), axis=1).astype(np.float64), (self.results << shift)[:, None]
-        starts = edges - ab @ factors.T.astype(np.float64)
+        starts = ab @ factors.T.astype(np.float64)
+        np.subtract(edges, starts, out=starts)
         least = starts[self.results > self.low].max(axis=0, initial=-(2**62))
         most = starts[self.results < self.high].min(axis=0, initial=2**62) + (1 << shift) - 1
         possible: Array = np.greater_equal(most, least)
