@@ -32,7 +32,7 @@ from sized_networks import DTYPES  # noqa: E402
 
 from tinyfuse.compiler import plan_groups  # noqa: E402
 from tinyfuse.cost.predict import called_once, group_stream  # noqa: E402
-from tinyfuse.cost.table import CostTable, cost_table, cycle_table, entry_name, loop_features  # noqa: E402
+from tinyfuse.cost.table import CostTable, cost_table, cycle_table, entry_name, is_once, loop_features  # noqa: E402
 from tinyfuse.ir import Graph, Op, Tensor  # noqa: E402
 from tinyfuse.kernels.base import Context  # noqa: E402
 from tinyfuse.kernels.cmsis.common import SEVERAL_ROWS  # noqa: E402
@@ -78,6 +78,9 @@ CHAINS, WIDTHS = (2, 3, 5, 8, 12, 18), (2, 24)
 
 #: how often a network's stage counts beside an operator of the grid: kernels among neighbours are what is predicted
 NETWORK_WEIGHT = 2
+
+#: so many times fewer instructions than the table has say that the compiler counts a call's code elsewhere
+FAR_BELOW = 4
 
 #: operators in one firmware, and bytes of RAM of all their tensors; layers have rivals on more operators than are drawn
 MOST_OPERATORS, MOST_BYTES, LAYERS = 120, 2_500_000, ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
@@ -267,8 +270,8 @@ def measure_loops(target: Target) -> tuple[list[Sample], str]:
 
 
 def network_samples(target: Target, count: int, dtypes: Iterable[str]) -> Iterator[Sample]:
-    """Samples of all stages of so many networks of each of these dtypes. Where the compiler has joined the code of a kernel's
-    calls in a group, so that one of them has none, none of these tells what it takes."""
+    """Samples of all stages of so many networks of each of these dtypes. Where the compiler has joined the code of calls
+    in a group, so that one of them has hardly any, no stage of the group tells what it takes."""
     for plan in (plan for dtype in dtypes for plan in networks(target, dtype, count)):
         profile, _ = counted(plan, None)
         once = called_once(plan)
@@ -278,15 +281,20 @@ def network_samples(target: Target, count: int, dtypes: Iterable[str]) -> Iterat
                 _sample(stage, loop, profile, group.index, number, plan.context)
                 for number, (stage, loop) in enumerate(zip(group.stages, loops, strict=True))
             ]
-            joined = {each.kernel.name for each in found if each.took.instructions <= each.own.instructions}
+            if any(_joined(stage, each, plan.context) for stage, each in zip(group.stages, found, strict=True)):
+                continue
             for stage, each in zip(group.stages, found, strict=True):
-                if each.kernel.name not in joined:
-                    yield replace(each, weight=NETWORK_WEIGHT, alone=is_once(stage, once))
+                yield replace(each, weight=NETWORK_WEIGHT, alone=is_once(stage, plan.context, once))
 
 
-def is_once(stage: Stage, once: frozenset[str]) -> bool:
-    """Whether it tells what a kernel takes that is called once."""
-    return stage.kernel.name in once and not stage.kernel.own_code(stage.op)
+def _joined(stage: Stage, sample: Sample, context: Context) -> bool:
+    """Whether what its kernel took must have been counted elsewhere: it is nothing, or far below what is known of it."""
+    if stage.kernel.costs_with is not None or stage.kernel.work(stage.op, context):
+        return False  # of these the sample has a part
+    table = _tables(context.target)["instructions"]
+    known = table and table.kernel(stage.op, stage.kernel, stage.by_row, context)
+    took = sample.took.instructions - sample.own.instructions
+    return took <= 0 or FAR_BELOW * took < (known or 0.0)
 
 
 def single_samples(target: Target, jobs: list[Job], count: int) -> Iterator[Sample]:
@@ -305,7 +313,7 @@ def single_samples(target: Target, jobs: list[Job], count: int) -> Iterator[Samp
         for group in plan.groups:
             loops = loop_features(group.stages, group_stream(plan, group))
             for number, (stage, loop) in enumerate(zip(group.stages, loops, strict=True)):
-                if is_once(stage, once):
+                if is_once(stage, context, once):
                     found = _sample(stage, loop, profile, group.index, number, context)
                     yield replace(found, weight=NETWORK_WEIGHT, alone=True)
 

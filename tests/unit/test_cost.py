@@ -122,7 +122,7 @@ def test_what_a_kernel_takes_that_is_called_once(monkeypatch) -> None:
     graph = read_tflite("model.tflite", separable())
     context = Context(load_target("cortex-m4"))
     plan = plan_groups(graph, graph, [[op] for op in graph.ops], context, Options("net"))
-    names = [group.stages[0].kernel.name for group in plan.groups]
+    names = [group.stages[0].kernel.copy_of_code(group.ops[0], context) for group in plan.groups]
     once = names.index("tinyfuse_softmax_s8")
     assert called_once(plan) == set(names) and not called_once(replace(plan, groups=2 * plan.groups))
     table = cost_table("cortex-m4")
@@ -134,6 +134,24 @@ def test_what_a_kernel_takes_that_is_called_once(monkeypatch) -> None:
     assert found[1][once] - loops[0] == pytest.approx((found[0][once] - loops[0]) * 0.75)
     assert found[0][:once] == found[1][:once]
     assert found[2][once] == pytest.approx(found[0][once] - 25) and loops[0] < found[3][once] < found[1][once]
+
+
+def test_each_form_of_a_kernel_has_code_of_its_own() -> None:
+    """Compilers copy a function for each form that is a constant: of two calls of other forms each is the only one."""
+
+    def once(*activations: str) -> frozenset[str]:
+        sketch = Sketch(0)
+        x = image = sketch.value((1, 8, 8, 16))
+        for activation in activations:
+            x = sketch.conv(x, 16, (1, 1), activation=activation)
+        graph = read_tflite("model.tflite", sketch.build([image], [x]))
+        context = Context(load_target("cortex-m4"))
+        plan = plan_groups(graph, graph, [[op] for op in graph.ops], context, Options("net"))
+        assert {group.stages[0].kernel.name for group in plan.groups} == {"tinyfuse_pointwise_s8"}
+        return called_once(plan)
+
+    assert once("RELU", "NONE") == {"tinyfuse_pointwise_s8 step_line", "tinyfuse_pointwise_s8 lanes"}
+    assert once("RELU", "NONE", "RELU") == {"tinyfuse_pointwise_s8 lanes"}
 
 
 def test_a_table_says_what_a_kernel_takes_that_is_called_once() -> None:

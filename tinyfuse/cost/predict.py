@@ -65,11 +65,11 @@ def plan_stages(plan: Plan, table: CostTable | None = None) -> list[list[float |
 
 
 def called_once(plan: Plan) -> frozenset[str]:
-    """Names of the kernels whose code the plan's module calls in one place alone. Calls with code of their own
-    (`Kernel.own_code`) are none of these places: what compilers know of their constants they know anyway."""
+    """Code of kernels (`Kernel.copy_of_code`) that the plan's module calls in one place alone. Calls with code of their
+    own (`Kernel.own_code`) are none of these places: what compilers know of their constants they know anyway."""
     groups = (group for each in (plan, *plan.subplans.values()) for group in each.groups)
-    stages = (stage for group in groups for stage in group.stages)
-    names = Counter(stage.kernel.name for stage in stages if not stage.kernel.own_code(stage.op))
+    stages = [stage for group in groups for stage in group.stages if not stage.kernel.own_code(stage.op)]
+    names = Counter(stage.kernel.copy_of_code(stage.op, plan.context) for stage in stages)
     return frozenset(name for name, count in names.items() if count == 1)
 
 

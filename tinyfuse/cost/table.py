@@ -67,8 +67,8 @@ class CostTable:
     def stages(
         self, stages: tuple[Stage, ...], stream: Stream | None, context: Context, once: Collection[str] = ()
     ) -> list[float | None]:
-        """Instructions of each stage of a group, its share of the row loop included. `once`: names of the
-        kernels whose code the module calls in one place alone (predict.called_once)."""
+        """Instructions of each stage of a group, its share of the row loop included. `once`: code of kernels that the
+        module calls in one place alone (predict.called_once)."""
         found: list[float | None] = []
         for stage, loop in zip(stages, self.loops(stages, stream), strict=True):
             kernel = self.kernel(stage.op, stage.kernel, stage.by_row, context)
@@ -78,7 +78,7 @@ class CostTable:
     def share(self, stage: Stage, context: Context, once: Collection[str]) -> float:
         """What share of its entry's instructions the stage's kernel takes; `once` as of `stages`."""
         alone = self.alone.get(entry_name(stage.op, stage.kernel, stage.by_row, context))
-        if alone is None or stage.kernel.name not in once or stage.kernel.own_code(stage.op):
+        if alone is None or not is_once(stage, context, once):
             return 1.0
         whole = self.kernel(stage.op, stage.kernel, stage.by_row, context)
         more = _sum(alone.more, stage.kernel.counts(stage.op, stage.by_row))
@@ -87,6 +87,11 @@ class CostTable:
     def loops(self, stages: tuple[Stage, ...], stream: Stream | None) -> list[float]:
         """Each stage's share of the row loop alone."""
         return [_sum(self.loop, counts) for counts in loop_features(stages, stream)]
+
+
+def is_once(stage: Stage, context: Context, once: Collection[str]) -> bool:
+    """Whether the stage has a kernel's only call in the module; `once` as of `CostTable.stages`."""
+    return stage.kernel.copy_of_code(stage.op, context) in once and not stage.kernel.own_code(stage.op)
 
 
 def _sum(factors: Mapping[str, float], counts: Counts) -> float:

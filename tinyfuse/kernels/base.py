@@ -412,6 +412,11 @@ class Kernel(ABC):
         """Whether a call for an operator has code of its own, where others share some."""
         return False
 
+    def copy_of_code(self, op: Op, context: Context) -> str:
+        """A name of the code that a call for an operator shares with others: compilers make a copy of the C function
+        for each of some arguments that are constants."""
+        return self.name
+
     def element(self, op: Op) -> Element | None:
         """How one element of `op` is computed in registers, where its operands may be of any shape; None where it can't
         be a part of a merged loop."""

@@ -106,6 +106,10 @@ class MatmulKernel(Kernel):
         """The C's argument `form`."""
         return proven(self.layer(op, context)).form
 
+    def copy_of_code(self, op: Op, context: Context) -> str:
+        """One for each form."""
+        return f"{self.name} {form_name(self.form(op, context))}"
+
     def counts(self, op: Op, by_row: bool) -> Counts:
         return layer_counts(op, by_row)
 

@@ -14,7 +14,6 @@ from dataclasses import replace
 
 from tinyfuse.cost.code import code_table, estimated_code_bytes, plan_code
 from tinyfuse.cost.predict import (
-    called_once,
     kernel_instructions,
     known_total,
     plan_instructions,
@@ -67,7 +66,7 @@ def _spared(plan: Plan, builder: Builder, price: float, most: float, enough: Cal
 def _worth(plan: Plan, name: str, price: float, most: float) -> float:
     """Instructions that the bytes are worth which the kernel takes, at their price, less those that come where others
     compute its operators, about; 0 or less where it stays."""
-    context, once = replace(plan.context, lacks=plan.context.lacks | {name}), called_once(plan)
+    context, once = replace(plan.context, lacks=plan.context.lacks | {name}), _single(plan)
     added = 0.0
     for group in plan.groups:
         for stage, rings in zip(group.stages, rings_read(group.ops), strict=True):
@@ -94,6 +93,12 @@ def _worth(plan: Plan, name: str, price: float, most: float) -> float:
         return 0.0  # nor one of a function for its first caller
     saved = _flash_bytes(plan) - _flash_bytes(other_plan)
     return price * saved - added if saved >= _SURELY else 0.0
+
+
+def _single(plan: Plan) -> frozenset[str]:
+    """Names of the kernels that compute one operator alone, in whatever form, but for those with code of their own."""
+    stages = (stage for group in plan.groups for stage in group.stages if not stage.kernel.own_code(stage.op))
+    return frozenset(name for name, count in Counter(stage.kernel.name for stage in stages).items() if count == 1)
 
 
 def _callers(plan: Plan) -> Counter[str]:
