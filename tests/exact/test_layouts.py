@@ -87,7 +87,10 @@ def test_the_transposes_at_the_border_go() -> None:
     assert [t.shape for t in (*source.inputs, *source.outputs)] == [(1, 10, 8, 3), (1, 10, 8, 6), (1, 5, 4, 4)]
     assert not [op for op in plan.graph.ops if op.kind == "TRANSPOSE"]
     kept = plan_of(planes(), "cortex-m4", kernels="tinyfuse")
-    assert plan.arena_bytes <= kept.arena_bytes and predicted_total(plan) < predicted_total(kept)
+    assert predicted_total(plan) < predicted_total(kept)
+    # by default fewer instructions may be worth some bytes
+    smallest, smallest_kept = (plan_of(planes(), "cortex-m4", optimize="ram", **ways) for ways in (BOTH, {}))
+    assert smallest.arena_bytes <= smallest_kept.arena_bytes
 
 
 def test_it_is_the_twin_whose_file_has_channels_last() -> None:
