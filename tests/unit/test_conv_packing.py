@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from conv_cases import FAMILIES, Shape, make_op, model_of
 from executors import assert_exact, plan_of
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Op, Quant
@@ -25,7 +27,7 @@ from tinyfuse.kernels.matmul import (
     weights_in_lanes,
 )
 from tinyfuse.kernels.packing import accumulator_range, bounded, channel_weights
-from tinyfuse.kernels.step_line import SHIFT, step_line
+from tinyfuse.kernels.step_line import SHIFT, requantized_steps, step_line
 from tinyfuse.ops.convolution import bias_values, channel_multipliers, clamp_range
 from tinyfuse.targets import load_target
 
@@ -244,3 +246,23 @@ def test_the_bounded_form_is_requantization_to_the_ends_of_int32() -> None:
             found = np.clip(_bounded_outputs(layer, channel, accumulators, zero_point), low, high)
             assert found.tolist() == wanted.tolist(), (str(op), channel)
     assert fit > 500
+
+
+@given(
+    st.integers(2**30, 2**31 - 1) | st.sampled_from([0, 2**30, 2**31 - 1]),
+    st.integers(0, 31) | st.integers(0, 10),
+    st.integers(-128, 127),
+    st.integers(-(2**31), 2**31 - 1) | st.integers(-5000, 5000),
+    st.integers(0, 2**32 - 1) | st.integers(0, 10_000),
+)
+def test_each_output_begins_where_the_requantization_says(
+    multiplier: int, right: int, zero_point: int, least: int, span: int
+) -> None:
+    """The least accumulator that gives at least so much, and the one before it, in TFLM's two roundings."""
+    most, outputs = min(least + span, 2**31 - 1), np.arange(-127, 128)
+    ends, scale = (np.array([least]), np.array([most])), (np.array([multiplier]), np.array([-right]))
+    (steps,) = requantized_steps(*ends, *scale, zero_point, outputs)
+    assert ((least <= steps) & (steps <= most + 1)).all()
+    there, before = (multiply_by_quantized_multiplier(x, multiplier, -right) + zero_point for x in (steps, steps - 1))
+    assert (there >= outputs)[steps <= most].all()
+    assert (before < outputs)[steps > least].all()

@@ -156,9 +156,11 @@ class RoughGroup:
             self._held[k][begin] = self._before[k] + ring.most * own - self._behind[k]
             self._before[k] += ring.before * own
         if rings[0] != rings[1]:
-            looks = sum(weights.call(use.op, True).times for use in uses)
-            self._looks += looks
-            self._moved += looks * rings[1].behind * own
+            looks = [(weights.call(use.op, True).times, use.window) for use in uses]
+            self._looks += sum(times for times, _ in looks)
+            # nothing is moved before the first row is used up
+            moves = sum(times - -(-(window.pad_top + 1) // max(1, window.stride)) for times, window in looks)
+            self._moved += max(0, moves) * rings[1].behind * own
         self._reads.pop(output, None)
         self._reads |= dict.fromkeys(weights.ops[begin].activations)
         self._add_call(begin)
