@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from tinyfuse.ir import Array, Int64s, Op
-from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Let, Statement, proven
+from tinyfuse.kernels.base import CallSite, Constant, Context, proven
 from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.convolution_counts import layer_counts
 from tinyfuse.kernels.counts import Counts, kept
@@ -16,6 +16,7 @@ from tinyfuse.kernels.fully_connected import DenseWide
 from tinyfuse.kernels.matmul import LANES, STEP_LINE, dense_layer, matmul_layer
 from tinyfuse.kernels.packing import one_scale, output_fields
 from tinyfuse.kernels.rows import vectors
+from tinyfuse.kernels.statements import Call, Let, Statement
 from tinyfuse.kernels.step_line import SHIFT
 
 _HEADER = "tinyfuse_dense_fives.h"
