@@ -7,6 +7,8 @@ and nothing is verified.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tinyfuse.compiler import is_searched, prepared, steps_of
 from tinyfuse.ir import Graph
 from tinyfuse.options import Options
@@ -18,13 +20,15 @@ from tinyfuse.schedule.roughly import roughly
 from tinyfuse.schedule.variants import Variants
 from tinyfuse.targets import Target
 
-#: no exact search of placements: trials (arena/climb.py) come as near, RAM was the same on all that was compared
-_WORK_LIMIT = 2_000
+#: no search for placements: greedy orders come near
+_WORK_LIMIT = 0
 
 
 def rough_plan(source: Graph, target: Target, options: Options) -> Plan:
     """A plan that takes about what compile_graph's takes; a pure function of its arguments. CompileError names
     every reason why there is none."""
+    if options.kernels == "auto":  # which takes CMSIS-NN's for few operators, and looks at all of them
+        options = replace(options, kernels="tinyfuse")
     steps = steps_of(source, options)
     return of_the_best_step(steps, options, lambda step: lambda wanted: _rough_plan(step, target, wanted))
 

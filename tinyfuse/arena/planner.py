@@ -39,8 +39,9 @@ def plan_arena(buffers: Iterable[Buffer], overlaps: Iterable[Overlap] = (), work
     """A placement of every buffer; `optimal` where it is proven that none is smaller.
 
     arena_bytes is exactly where the highest buffer ends; nothing is rounded. `work_limit` (limits.PLACEMENT) bounds
-    the search in elementary operations (about a microsecond each), so the result depends on the
-    arguments alone. InternalFault where two buffers have one name, or an overlap is impossible.
+    the search in elementary operations (about a microsecond each), so the result depends on the arguments alone; for 0
+    there are greedy orders and trials alone, and nothing is proven. InternalFault where two buffers have one name, or
+    an overlap is impossible.
     """
     found = _plan(tuple(buffers), tuple(overlaps), None, _work(work_limit))
     assert found is not None, "a placement within no limit"
@@ -98,7 +99,7 @@ def _plan(
     if most is not None and bound > most:
         return None
     offsets = _place_greedily(problem, bound)
-    if most is not None and problem.top(offsets) > most:
+    if most is not None and problem.top(offsets) > most and work_limit:
         answer = fits(problem, most, Budget(work_limit))
         if answer.order is None and (answer.known or not _comes_near(problem, offsets, most)):
             return None
@@ -132,8 +133,11 @@ def _comes_near(problem: Problem, offsets: dict[int, int], most: int) -> bool:
 def _tightened(problem: Problem, offsets: dict[int, int], bound: int, work_limit: int) -> Placement:
     """The best placement that is found, beginning with these offsets; no one takes less than `bound` bytes."""
     size, tried = problem.top(offsets), False
+    if size > bound and not work_limit and (tried_order := climb(problem, offsets, bound)) is not None:
+        offsets = problem.place(tried_order)
+        size = problem.top(offsets)
     budget = Budget(min(work_limit, _SOON))
-    while size > bound:
+    while size > bound and work_limit:
         answer = fits(problem, size - 1, budget)
         order = answer.order
         if answer.known and order is None:

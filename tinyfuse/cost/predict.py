@@ -4,10 +4,12 @@ search (which then needs a number all the same)."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from tinyfuse.cost.table import CostTable, counted_table, instructions_table
-from tinyfuse.kernels.base import Context
+from tinyfuse.ir import Op
+from tinyfuse.kernels.base import Context, Kernel
+from tinyfuse.ops import FAMILIES
 from tinyfuse.plan import Group, Plan, Stage
 from tinyfuse.plan.rows import RingModes, Stream
 
@@ -38,9 +40,18 @@ def group_instructions(stages: tuple[Stage, ...], stream: Stream | None, context
 
 def kernel_instructions(stage: Stage, context: Context) -> float:
     """What the kernel of a stage takes of that, a rough guess where it was not measured."""
-    table = counted_table(context) or _UNKNOWN_LOOP
-    known = table.kernel(stage.op, stage.kernel, stage.by_row, context)
-    return _guess(stage) if known is None else known
+    return call_instructions(stage.op, stage.kernel, stage.by_row, context)
+
+
+def call_instructions(op: Op, kernel: Kernel, by_row: bool, context: Context) -> float:
+    """The same of an operator that this kernel computes."""
+    known = (counted_table(context) or _UNKNOWN_LOOP).kernel(op, kernel, by_row, context)
+    return _guess(op, by_row) if known is None else known
+
+
+def loop_factors(context: Context) -> Mapping[str, float]:
+    """What each of the counts of a row loop takes (table.loop_features)."""
+    return (counted_table(context) or _UNKNOWN_LOOP).loop
 
 
 def loop_instructions(stages: tuple[Stage, ...], stream: Stream | None, context: Context) -> list[float]:
@@ -48,11 +59,11 @@ def loop_instructions(stages: tuple[Stage, ...], stream: Stream | None, context:
     return (counted_table(context) or _UNKNOWN_LOOP).loops(stages, stream)
 
 
-def _guess(stage: Stage) -> float:
-    written = stage.op.outputs or stage.op.states  # an assignment has no output
+def _guess(op: Op, by_row: bool) -> float:
+    written = op.outputs or op.states  # an assignment has no output
     outputs = sum(tensor.elements for tensor in written)
-    calls = written[0].shape[1] if stage.by_row else 1
-    return _UNKNOWN_MAC * stage.macs + _UNKNOWN_OUTPUT * outputs + _UNKNOWN_CALL * calls
+    calls = written[0].shape[1] if by_row else 1
+    return _UNKNOWN_MAC * FAMILIES[op.kind].macs(op) + _UNKNOWN_OUTPUT * outputs + _UNKNOWN_CALL * calls
 
 
 def plan_stages(plan: Plan, table: CostTable | None = None) -> list[list[float | None]]:

@@ -22,7 +22,6 @@ from functools import lru_cache
 import numpy as np
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.ir.fixedpoint import multiply_by_quantized_multiplier
 from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.packing import accumulator_range, channel_weights, folded_bias
 from tinyfuse.ops.convolution import channel_multipliers, clamp_range
@@ -32,6 +31,11 @@ SHIFT = c_constant("tinyfuse_requantize.h", "TINYFUSE_STEP_LINE_SHIFT")
 #: slopes that are tried to either side of the ideal one; those that are tried at once, before all others
 SLOPES = 256
 _NEAREST = 33
+
+#: steps to either side that rule slopes out before the others are looked at
+_TIGHT = 8
+
+_ENDS = np.iinfo(np.int64)
 
 #: tinyfuse_line
 STEP_LINE = np.dtype([("bias", "<i4"), ("multiplier", "<i4")])
@@ -91,24 +95,20 @@ def line_to_tables(op: Op, tables: Array | None) -> StepLine | None:
         used = used & near
     goals = _goals(outputs - zero_point)
     plain, offsets = ideal_fits(steps, near, goals[None], ideal, least, most)
-    for channel in range(len(bias)):
-        if not used[channel].any():
-            constant = low + int((steps[channel] <= least[channel]).sum())
-            weights[channel] = 0
-            bias[channel], slopes[channel] = (constant - zero_point) << 13, 1 << (19 + SHIFT)
-            continue
-        ends = [int(x[channel]) for x in (least, most)]
-        if plain[channel]:
-            offset, slopes[channel] = int(offsets[channel]), ideal[channel]
-        else:
-            at = near[channel]
-            found = fit(steps[channel][at], goals[at], int(ideal[channel]), *ends)
-            if found is None:
-                return None
-            offset, slopes[channel] = found
-        if max(abs(end * 256 + offset) for end in ends) >= 2**31:
+    constant = ~used.any(axis=1)
+    slopes, offsets = np.where(plain, ideal, slopes), np.where(constant, 0, offsets)
+    for channel in np.flatnonzero(~plain & ~constant):
+        at = near[channel]
+        found = fit(steps[channel][at], goals[at], int(ideal[channel]), int(least[channel]), int(most[channel]))
+        if found is None:
             return None
-        bias[channel] += offset
+        offsets[channel], slopes[channel] = found
+    reach = np.maximum(np.abs(least * 256 + offsets), np.abs(most * 256 + offsets))
+    if (reach[~constant] >= 2**31).any():
+        return None
+    bias += offsets
+    weights[constant], slopes[constant] = 0, 1 << (19 + SHIFT)
+    bias[constant] = (low + (steps[constant] <= least[constant, None]).sum(axis=1) - zero_point) << 13
     return StepLine(weights, bias, slopes.astype(np.int32))
 
 
@@ -116,20 +116,20 @@ def requantized_steps(
     least: Array, most: Array, multipliers: Array, shifts: Array, zero_point: int, outputs: Array
 ) -> Array:
     """int64 [channels, outputs]: the least accumulator in least..most that gives at least each output
-    (before the clamp); most + 1 where none does. Bisection, about what real numbers give first."""
-    below = np.repeat(least[:, None] - 1, len(outputs), axis=1)
-    reach = np.repeat(most[:, None] + 1, len(outputs), axis=1)
-    real = np.maximum(multipliers, 1) * 2.0 ** (shifts - 31)
-    near = np.clip(np.floor((outputs - zero_point - 0.5) / real[:, None]), below, reach).astype(np.int64)
-    looks = [near + 2, near - 2]
-    while looks or (reach - below > 1).any():
-        middle = np.clip(looks.pop(), below, reach) if looks else (below + reach) // 2
-        scaled = multiply_by_quantized_multiplier(middle, multipliers[:, None], shifts[:, None])
-        reaches = scaled + zero_point >= outputs
-        inside = (below < middle) & (middle < reach)
-        reach = np.where(inside & reaches, middle, reach)
-        below = np.where(inside & ~reaches, middle, below)
-    return reach
+    (before the clamp); most + 1 where none does. Shifts are not above 0.
+
+    Both roundings go up from a half, but for the second of values below zero, and each is undone by a division.
+    """
+    right = -shifts[:, None]
+    wanted = outputs - zero_point
+    # the least product of both, rounded once, whose second rounding gives what is wanted
+    halves = (1 << np.maximum(right - 1, 0)) * (right > 0)
+    product = (wanted << right) - halves + ((wanted <= 0) & (right > 0))
+    product = np.clip(product, -(2**31) - 1, 2**31)
+    least_of = -(-((product << 31) - (1 << 30)) // np.maximum(multipliers, 1)[:, None])
+    nothing = np.where(wanted <= 0, least[:, None], most[:, None] + 1)  # times 0
+    found: Array = np.where(multipliers[:, None] > 0, least_of, nothing)
+    return np.clip(found, least[:, None], most[:, None] + 1)
 
 
 def _goals(levels: Array) -> Array:
@@ -143,9 +143,8 @@ def ideal_fits(steps: Array, near: Array, goals: Array, ideal: Array, least: Arr
     is a line, and int64 [channels], its bias. steps, near [channels, levels]: as in `step_line`; goals
     [channels or 1, levels]: as of `fit`."""
     first = -(-goals // np.maximum(ideal, 1)[:, None]) - 256 * steps
-    ends = np.iinfo(np.int64)
-    low = np.where(near & (steps <= most[:, None]), first, ends.min).max(axis=1, initial=ends.min)
-    high = np.where(near & (steps > least[:, None]), first, ends.max - 255).min(axis=1, initial=ends.max - 255) + 255
+    low = np.where(near & (steps <= most[:, None]), first, _ENDS.min).max(axis=1, initial=_ENDS.min)
+    high = np.where(near & (steps > least[:, None]), first, _ENDS.max - 255).min(axis=1, initial=_ENDS.max - 255) + 255
     return (low <= high) & (ideal > 0) & (ideal < 2**31), (low + high) // 2
 
 
@@ -153,15 +152,26 @@ def fit(steps: Array, goals: Array, ideal: int, least: int, most: int) -> tuple[
     """(bias in 256ths, multiplier) of a line that, over the accumulators least..most, reaches goals[i] (of a sum times
     a multiplier) exactly from steps[i] on; from `least` on where that is a step, nowhere where it is most + 1."""
     every = _slopes(ideal, int(steps[-1] - steps[0]))
-    for slopes in (every[:1], every[1:_NEAREST], every[_NEAREST:]):
-        slopes = slopes[(slopes > 0) & (slopes < 2**31)]
-        # the biases that fit a step: from `first` on, 256 of them
-        first = -(-goals[None] // slopes[:, None]) - 256 * steps[None]
-        low, high = first[:, steps <= most].max(axis=1), first[:, steps > least].min(axis=1) + 255
-        fits = np.flatnonzero(low <= high)
-        if len(fits):
-            best = fits[0]
-            return int(low[best] + high[best]) // 2, int(slopes[best])
+    slopes = every[(every > 0) & (every < 2**31)]
+    low_end, high_end = steps <= most, steps > least
+
+    def biases(slopes: Array, some: Array) -> tuple[Array, Array]:
+        """The ends of the biases that fit these steps: of each slope, from `first` on 256 to a step."""
+        first = -(-goals[None, some] // slopes[:, None]) - 256 * steps[None, some]
+        low = first[:, low_end[some]].max(axis=1, initial=_ENDS.min)
+        return low, first[:, high_end[some]].min(axis=1, initial=_ENDS.max - 255) + 255
+
+    # the steps that leave the ideal slope the least room rule nearly all slopes out
+    room = -(-goals // max(ideal, 1)) - 256 * steps
+    order = np.argsort(room)
+    tight = np.array([0, len(steps) - 1, *order[:_TIGHT], *order[-_TIGHT:]])
+    for some in (slopes[:_NEAREST], slopes[_NEAREST:]):
+        low, high = biases(some, tight)
+        some = some[low <= high]
+        for slope in (some[i : i + 1] for i in range(len(some))):
+            (low,), (high,) = biases(slope, np.arange(len(steps)))
+            if low <= high:
+                return int(low + high) // 2, int(slope[0])
     return None
 
 

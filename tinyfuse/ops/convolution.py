@@ -208,6 +208,7 @@ def accumulator(op: Op) -> str:
     return "int32" if getattr(op.attributes, "quantized_bias_type", None) == "INT32" else "int64"
 
 
+@lru_cache(maxsize=512)
 def clamp_range(op: Op) -> tuple[int, int]:
     """(low, high) of a quantized output in stored units."""
     attributes = op.attributes_as(Clamped)

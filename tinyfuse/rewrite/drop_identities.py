@@ -11,7 +11,9 @@ border.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
@@ -22,7 +24,7 @@ from tinyfuse.rewrite.intervals import Interval, channel_intervals
 
 def drop_identities(graph: Graph) -> Graph:
     """The graph without operators whose output is proven to be their input."""
-    intervals = channel_intervals(graph)
+    intervals = cache(lambda: channel_intervals(graph))  # few graphs have operators that need them
     instead: dict[Tensor, Tensor] = {}
     ops = []
     for op in graph.ops:
@@ -34,7 +36,7 @@ def drop_identities(graph: Graph) -> Graph:
     return replace(graph, ops=tuple(ops)) if instead else graph
 
 
-def _is_identity(op: Op, intervals: dict[Tensor, Interval]) -> bool:
+def _is_identity(op: Op, intervals: Callable[[], dict[Tensor, Interval]]) -> bool:
     if len(op.activations) != 1 or op.activations[0] is not op.input or op.states:
         return False
     source, result = op.input, op.output
@@ -45,7 +47,7 @@ def _is_identity(op: Op, intervals: dict[Tensor, Interval]) -> bool:
         return not op.operand(1).values.any()
     if op.kind == "CONCATENATION":
         return len(op.inputs) == 1
-    return family.elementwise and source.dtype == "int8" and _maps_to_itself(op, intervals.get(source))
+    return family.elementwise and source.dtype == "int8" and _maps_to_itself(op, intervals().get(source))
 
 
 def _maps_to_itself(op: Op, interval: Interval | None) -> bool:

@@ -440,8 +440,13 @@ def overlap_distance(stages: tuple[Stage, ...], stream: Streamed | None, source:
     if stream is not None:
         return stream.overlap_distance(source, output)
     (stage,) = stages
-    access_orders = stage.kernel.access_orders(stage.op)
-    uses = [i for i, tensor in enumerate(stage.op.inputs) if tensor is source]
+    return whole_call_distance(stage.op, stage.kernel, source, output)
+
+
+def whole_call_distance(op: Op, kernel: Kernel, source: Tensor, output: Tensor) -> int:
+    """`overlap_distance` in a whole call."""
+    access_orders = kernel.access_orders(op)
+    uses = [i for i, tensor in enumerate(op.inputs) if tensor is source]
     if not all(i in access_orders for i in uses):
         return output.bytes
     return max(access_orders[i].distance(source.bytes, output.bytes) for i in uses)

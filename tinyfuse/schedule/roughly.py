@@ -1,15 +1,16 @@
-"""Strategy: groups are searched for, but only near the peak (peaks.py), in the order of the file, and few partitions
-are built. For figures, not for code: what is found is near the best, seldom the best."""
+"""Strategy: groups are searched for, roughly weighed and only near the peak (rough_edges.py), in the order of the file,
+and few partitions are built. For figures, not for code: what is found is near the best, seldom the best."""
 
 from __future__ import annotations
 
+from tinyfuse.ops import FAMILIES
 from tinyfuse.plan import Plan
-from tinyfuse.plan.places import is_alias
 from tinyfuse.schedule.build import Builder
 from tinyfuse.schedule.choose import Choices, Plans
 from tinyfuse.schedule.partition import partition_each
-from tinyfuse.schedule.peaks import weigh_at_peaks
-from tinyfuse.schedule.search import Candidate, Weigher, partitions
+from tinyfuse.schedule.rough_edges import rough_edges
+from tinyfuse.schedule.rough_groups import RoughWeights
+from tinyfuse.schedule.search import Candidate, partitions
 from tinyfuse.schedule.variants import Variants, with_least_scratch
 
 #: partitions placed of those that are estimated to be best
@@ -23,8 +24,9 @@ def roughly(variants: Variants, builder: Builder) -> Plan:
     every = variants.of_every_objective()
     if options.optimize == "ram":
         every += with_least_scratch(every)
-    for (graph, context), _ in partition_each(every, "rows"):
-        ops = tuple(op for op in graph.ops if not is_alias(op))
-        weigher = Weigher(graph, ops, context, builder.memo)
-        found += partitions(weigher, weigh_at_peaks(weigher))
+    if any(FAMILIES[op.kind].source for graph, _ in every for op in graph.ops):
+        every = [variant for variant, _ in partition_each(every, "rows")]
+    for variant in every:
+        weights = RoughWeights(*variant)
+        found += partitions(weights, rough_edges(weights))
     return Choices(found, Plans(builder.candidate), placed=_PLACED).choose(options.optimize, options.max_ram)

@@ -38,9 +38,8 @@ def candidates(op: Op, context: Context) -> tuple[Kernel, ...]:
 
     "tinyfuse" leaves CMSIS-NN out, "cmsis-nn" prefers it wherever it has a kernel, "auto" ours.
     """
-    kernels = [k for k in kernels_for(op) if k.name not in context.lacks and k.accepts(op, context)]
-    if context.kernels == "tinyfuse":
-        kernels = [k for k in kernels if k.library == "tinyfuse"]
+    allowed = (k for k in kernels_for(op) if context.kernels != "tinyfuse" or k.library == "tinyfuse")
+    kernels = [k for k in allowed if k.name not in context.lacks and k.accepts(op, context)]
     halved = any(k.nibbles and k.library == "tinyfuse" for k in kernels)
     if halved and context.kernels != "cmsis-nn" and context.weights in ("packed", "auto", "compressed"):
         # who made weights of int4 wants half the flash, which is worth the tenth of the instructions that it takes

@@ -1,0 +1,102 @@
+"""Which groups are worth weighing where a rough answer will do: those that lie where most bytes are alive.
+
+Operators alone and pairs are weighed (rough_groups.py); then, as long as that lowers the worst moment of the best
+partition, all groups around operators that alone take nearly as many bytes as it. Elsewhere a longer group saves no
+RAM, for RAM is what is alive at the worst moment, and seldom an instruction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+from tinyfuse import limits
+from tinyfuse.schedule.rough_groups import RoughGroup, RoughWeights
+from tinyfuse.schedule.search import Weight
+
+#: operators that alone take this share of the best partition's bytes are near its peak. Fewer are looked at with a
+#: larger share: with 1, RAM is 7 % too much on MLPerf Tiny's vww_96 and 18 % on its resnet
+_NEAR = 0.6
+
+#: operators of the groups that are weighed everywhere, at most
+_SHORT = 2
+
+#: more bytes than any group takes
+_NEVER = 1 << 62
+
+#: rules that no operator in front of a group mends (legality.py)
+_FINAL = ("barrier", "library", "state", "divided")
+
+
+def rough_edges(weights: RoughWeights) -> list[list[tuple[int, Weight]]]:
+    """Per node i, (j, weight) of the groups ops[i:j], as search.weigh_groups gives them for all groups."""
+    return _Edges(weights).found
+
+
+class _Edges:
+    """found  what rough_edges gives
+    least  per node j, of the groups ops[i:j] the least bytes by their i
+    """
+
+    def __init__(self, weights: RoughWeights):
+        self._weights, count = weights, len(weights.ops)
+        self.found: list[list[tuple[int, Weight]]] = [[] for _ in weights.ops]
+        self._least: list[dict[int, int]] = [{} for _ in range(count + 1)]
+        self._peak = before = _NEVER + 1
+        growing = [self._ending(end) for end in range(1, count + 1)]
+        longest = [next(group) for group in growing]  # begin with these
+        for end, group in enumerate(growing, 1):
+            longest[end - 1] = group.send(max(0, end - _SHORT))
+        alone = [self._least[i + 1].get(i, _NEVER) for i in range(count)]
+        self._peak = self._best_peak()
+        while self._peak < before:
+            for begin, end in _stretches([bytes_ >= self._peak * _NEAR for bytes_ in alone]):
+                first = max(0, begin - 1)
+                for j in range(begin + 1, min(end + 1, count) + 1):
+                    if longest[j - 1] > first:
+                        longest[j - 1] = growing[j - 1].send(first)
+            self._peak, before = self._best_peak(), self._peak
+
+    def _ending(self, end: int) -> Generator[int, int, None]:
+        """Weighs the groups that end before ops[end]: it gets the first operator that they may begin with, and gives
+        the one that the longest begins with, -1 where none is longer."""
+        ops, legality = self._weights.ops, self._weights.legality
+        if legality.refusal(ops[end - 1 : end]) is None:
+            self._note(end - 1, end, [self._weights.of_one(end - 1)])
+        first = yield end - 1
+        if legality.barrier(ops[end - 1], False) is None:
+            group = RoughGroup(self._weights, end)
+            for begin in range(end - 2, max(-1, end - 1 - limits.GROUP_LENGTH.most), -1):
+                while begin < first:
+                    first = yield begin + 1
+                refusal = legality.refusal(ops[begin:end])
+                if refusal is not None and refusal.rule in _FINAL:
+                    break
+                group.begin_with(begin)
+                if refusal is None and self._note(begin, end, group.weights()) > self._peak:
+                    break  # nor does a longer one fit
+        while True:
+            yield -1
+
+    def _note(self, begin: int, end: int, weights: list[Weight]) -> int:
+        """The least bytes of a group's rings and scratch."""
+        self.found[begin] += [(end, weight) for weight in weights]
+        self._least[end][begin] = min(weight.ram for weight in weights)
+        return min(weight.own for weight in weights)
+
+    def _best_peak(self) -> int:
+        """The least bytes, at its worst moment, of a partition into the groups that were weighed."""
+        least = [0]
+        for ways in self._least[1:]:
+            least.append(min((max(least[i], ram) for i, ram in ways.items()), default=_NEVER))
+        return least[-1]
+
+
+def _stretches(near: list[bool]) -> list[tuple[int, int]]:
+    """(begin, end) of operators that are near the peak, those between two that lie next but one among them."""
+    found: list[tuple[int, int]] = []
+    for k in (k for k, at_peak in enumerate(near) if at_peak):
+        if found and k - found[-1][1] <= _SHORT:
+            found[-1] = found[-1][0], k + 1
+        else:
+            found.append((k, k + 1))
+    return found
