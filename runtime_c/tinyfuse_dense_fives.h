@@ -135,9 +135,11 @@ typedef char tinyfuse_check_fives[offsetof(tinyfuse_fives_groups, end) == 28 ? 1
 /* `sum` plus the products of four weights in lanes with halves of inputs and their X. */
 TINYFUSE_INLINE int32_t tinyfuse_fives_products(int32_t sum, int32_t lanes, const int16_t *inputs, const int16_t *x)
 {
-    const int8_t *const low = (const int8_t *)&lanes;
-    const int16_t *const half = (const int16_t *)&lanes;
     uint32_t total = (uint32_t)sum;
+    int8_t low[4];
+    int16_t half[2];
+    memcpy(low, &lanes, sizeof low);
+    memcpy(half, &lanes, sizeof half);
     total += (uint32_t)(inputs[0] * low[2]) - (uint32_t)(inputs[1] * low[0]);
     return (int32_t)(total + (uint32_t)(half[0] * x[1]) - (uint32_t)(half[1] * x[0]));
 }
