@@ -15,10 +15,11 @@ from typing import Any
 
 from tinyfuse.errors import UsageError
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement, TensorAccess
+from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel, TensorAccess
 from tinyfuse.kernels.element import Element
 from tinyfuse.kernels.registry import KERNELS
 from tinyfuse.kernels.rows import element_count, input_pointer, row_pointer
+from tinyfuse.kernels.statements import Call, Let, Statement
 from tinyfuse.ops import FAMILIES, base
 from tinyfuse.ops.base import SAME_ROW, RowWindow, Rule
 from tinyfuse.rewrite.patterns import PATTERNS, ConstantInput, Input, Operator, Pattern, chain

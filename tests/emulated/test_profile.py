@@ -96,6 +96,26 @@ def test_the_plugin_counts_exactly(tmp_path, target):
     assert at["stack_limit"] < push.lowest < at["stack_top"]
 
 
+# An instruction of 32 bits that begins in a page of QEMU's, of 1 KB, and ends in the next one.
+_ACROSS_PAGES = """
+        __asm__ volatile("b first\\n\\t.p2align 10\\n\\t.space 1018\\n\\t"
+                         "first: nop\\n\\tnop\\n\\tmov.w r3, #0\\n\\tnop\\n"
+                         "second:" : : : "r3");
+        return (int)arena[0] * 0;"""
+
+
+@pytest.mark.parametrize("target", [pytest.param("cortex-m4", marks=emulated, id="cortex-m4")])
+def test_an_instruction_in_two_pages_is_no_jump(tmp_path, target):
+    firmware = build(tmp_path, target, "qemu", run=_ACROSS_PAGES)
+    image, at = toy_image(firmware.elf)
+    assert at["first"] % 1024 == 1018
+    _, counts = run_counted(Qemu(), firmware, image, build_plugin(), 60)
+    inside = [count for count in counts if count.group == 7]
+    assert [(count.address - at["first"], count.executed, count.jumps) for count in inside] == [
+        (0, 1, 0), (2, 1, 0), (4, 1, 0), (8, 1, 0),
+    ]  # fmt: skip
+
+
 @needs_plugin
 def test_the_plugin_is_built_once_and_without_warnings(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

@@ -18,8 +18,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from op_harness import TARGETS, Case, assert_exact, cases_of
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Context
+from tinyfuse.kernels.base import Context
 from tinyfuse.kernels.registry import kernels_of
+from tinyfuse.kernels.statements import Call
 from tinyfuse.kernels.sum_line import plane
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.binary import Binary, mul_multiplier

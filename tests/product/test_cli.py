@@ -139,6 +139,15 @@ def test_no_command_is_a_usage_error_that_shows_the_help() -> None:
     assert result.exit_code == 2 and "Commands:" in result.output
 
 
+def test_the_list_of_commands_is_whole_and_imports_none() -> None:
+    listed = re.findall(r"^  ([a-z-]+)  +\S.*[^.]\.$", tinyfuse_("--help").output.split("Commands:")[1], re.M)
+    assert listed == [name for name in main.commands if not main.commands[name].hidden]
+    told = "import sys, atexit; atexit.register(lambda: print('numpy' in sys.modules, file=sys.stderr))"
+    code = f"{told}; from tinyfuse.cli.main import main; main(['--help'])"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stderr) == (0, "False\n")
+
+
 def test_gen_report_and_verify_share_what_changes_the_code() -> None:
     def options(command):
         return {option for parameter in main.commands[command].params for option in parameter.opts}

@@ -19,10 +19,11 @@ from cases import RANDOM
 from hypothesis import HealthCheck, Phase, given, settings
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Let, Loop, Statement, TensorAccess
+from tinyfuse.kernels.base import CallSite, Context, Kernel, TensorAccess
 from tinyfuse.kernels.c_types import CTYPE
 from tinyfuse.kernels.cmsis.common import SEVERAL_ROWS
 from tinyfuse.kernels.registry import kernels_for
+from tinyfuse.kernels.statements import Call, Let, Loop, Statement
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import RowWindow
 from tinyfuse.resources import resource_dir

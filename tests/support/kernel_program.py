@@ -24,8 +24,9 @@ from overlaps import least_distance
 
 from tinyfuse.emit.weights import scalar
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import CallSite, Compiled, Context, Kernel, Let, Loop, Statement, TensorAccess
+from tinyfuse.kernels.base import CallSite, Context, Kernel, TensorAccess
 from tinyfuse.kernels.c_types import CTYPE
+from tinyfuse.kernels.statements import Compiled, Let, Loop, Statement
 from tinyfuse.ops import FAMILIES
 from tinyfuse.resources import resource_dir
 from tinyfuse.targets import Target

@@ -28,8 +28,9 @@ from uint8_models import layers_of_uint8
 from tinyfuse.compiler import checked
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.base import Call, Context, Kernel, called
+from tinyfuse.kernels.base import Context, Kernel
 from tinyfuse.kernels.registry import kernels_of
+from tinyfuse.kernels.statements import Call, called
 from tinyfuse.ops import FAMILIES
 from tinyfuse.options import OPTIMIZE
 from tinyfuse.plan.contracts import _OF_ELEMENTS, _ROWS, rows_read

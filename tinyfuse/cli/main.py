@@ -73,28 +73,40 @@ def _load(name: str) -> click.Command:
     return command
 
 
-_NAMES = (
-    "gen",
-    "report",
-    "explain",
-    "verify",
-    "run",
-    "profile",
-    "board",
-    "diff",
-    "schema",
-    "targets",
-    "operators",
-    "front-end",
-    "devices",
-    "cmsis-nn",
-    "doctor",
-)
+#: name -> what the list of commands says of it, in the order in which they are met
+_COMMANDS = {
+    "gen": "Write the C module of a model.",
+    "report": "Arena, flash, MACs and groups; nothing is written.",
+    "explain": "Why the plan is as it is, and what would help.",
+    "verify": "Prove on an emulated core that the module is exact.",
+    "run": "Compute a model's outputs for your own inputs.",
+    "profile": "Where instructions and bytes of an inference go.",
+    "board": "Compare and time the module on your real board.",
+    "diff": "Compare figures of two answers; a gate for CI.",
+    "front-end": "Write the model that makes features of audio.",
+    "operators": "The operators and dtypes that a model may have.",
+    "targets": "The cores that code can be generated for.",
+    "devices": "Microcontrollers by name, with their memories.",
+    "cmsis-nn": "Find or install CMSIS-NN's sources.",
+    "schema": "The JSON Schema of what a command prints.",
+    "doctor": "Which tools are here, and how to get the others.",
+}
+
+
+class _Main(Ending):
+    """Lists its commands without importing their files."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
 
 
 @click.group(
-    cls=Ending,
-    commands=_Commands(dict.fromkeys(_NAMES)),
+    cls=_Main,
+    commands=_Commands(dict.fromkeys(_COMMANDS)),
     epilog=_EXAMPLES,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

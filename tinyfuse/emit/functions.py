@@ -16,9 +16,10 @@ from tinyfuse.emit.statements import Printer
 from tinyfuse.emit.steps import PIECE, cursor_checks, end_of_step
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Tensor, quoted, type_text
-from tinyfuse.kernels.base import CallSite, Loop, Piece, TensorAccess, division
+from tinyfuse.kernels.base import CallSite, Piece, TensorAccess, division
 from tinyfuse.kernels.c_types import CTYPE
 from tinyfuse.kernels.feed_rows import BEFORE, ROWS
+from tinyfuse.kernels.statements import Loop
 from tinyfuse.ops import FAMILIES
 from tinyfuse.plan import ConstantKey, Group, Plan, Stage, constant_key
 from tinyfuse.plan.rows import height

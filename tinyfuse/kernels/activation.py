@@ -11,11 +11,12 @@ from collections.abc import Callable
 import numpy as np
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Division, Kernel, Statement, proven
+from tinyfuse.kernels.base import CallSite, Constant, Context, Division, Kernel, proven
 from tinyfuse.kernels.c_types import CTYPE, SUFFIX
 from tinyfuse.kernels.counts import Counts, calls_of
 from tinyfuse.kernels.element import Element
 from tinyfuse.kernels.rows import by_elements, element_count, input_pointer, output_pointer
+from tinyfuse.kernels.statements import Call, Statement
 from tinyfuse.ops.table import TABLE_VALUES
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from math import prod
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Statement
+from tinyfuse.kernels.base import CallSite, Context, Kernel
 from tinyfuse.kernels.c_types import SUFFIX
+from tinyfuse.kernels.statements import Call, Statement
 from tinyfuse.ops.arg_extreme import reduced_axis
 
 

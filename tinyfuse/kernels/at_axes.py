@@ -8,9 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Branch, Call, CallSite, Constant, Context, Kernel, Let, Statement
+from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.operands import constant_operands, with_data
+from tinyfuse.kernels.statements import Branch, Call, Let, Statement
 from tinyfuse.ops.at_axes import ALONG_AXES, choices_of
 from tinyfuse.ops.axes import AtAxes
 

@@ -7,10 +7,10 @@ an input is whole or a ring of rows. Which kernels serve which operator: tinyfus
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from tinyfuse.board_timing import BoardTiming
 from tinyfuse.errors import InternalFault
@@ -18,97 +18,8 @@ from tinyfuse.ir import ITEM_BYTES, Array, Op, Tensor
 from tinyfuse.ir.hashed_once import hashed_once
 from tinyfuse.kernels.counts import Counts, element_counts
 from tinyfuse.kernels.element import Element
+from tinyfuse.kernels.statements import Statement
 from tinyfuse.targets import Target
-
-# --- statements ------------------------------------------------------------------------------
-
-#: A C expression: an int, a float (printed as an exact float32 literal), or text as it stands.
-Expr = int | float | str
-
-
-@dataclass(frozen=True)
-class Let:
-    """`const ctype name = value;` A dict value becomes designated initializers (they may nest). `note`: a comment after
-    it."""
-
-    ctype: str
-    name: str
-    value: Expr | Mapping[str, Any]
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class Call:
-    """`function(args);` With `status`, a result other than `status` ends the run: with an error, or, where the call
-    `awaits`, without a result, which is none; or, where it `hands_on`, with that result, which is the module's."""
-
-    function: str
-    args: tuple[Expr, ...]
-    status: str | None = None
-    awaits: bool = False
-    hands_on: bool = False
-
-
-@dataclass(frozen=True)
-class Loop:
-    """`for (int32_t counter = first; counter < count; counter += step) { body }`, with a macro that tells compilers
-    what to do with the loop in front of it, where `pragma` names one."""
-
-    counter: str
-    count: int | str
-    body: tuple[Statement, ...]
-    step: int = 1
-    first: Expr = 0
-    pragma: str = ""
-
-    @property
-    def head(self) -> str:
-        """The C before its body."""
-        step = f"++{self.counter}" if self.step == 1 else f"{self.counter} += {self.step}"
-        return f"for (int32_t {self.counter} = {self.first}; {self.counter} < {self.count}; {step})"
-
-
-@dataclass(frozen=True)
-class Branch:
-    """`if (condition != 0) { then } else { otherwise }`"""
-
-    condition: str
-    then: tuple[Statement, ...]
-    otherwise: tuple[Statement, ...]
-
-
-@dataclass(frozen=True)
-class Repeat:
-    """`for (;;) { before; if (condition == 0) break; body }`"""
-
-    before: tuple[Statement, ...]
-    condition: str
-    body: tuple[Statement, ...]
-
-
-@dataclass(frozen=True)
-class Compiled:
-    """`#if condition`, body, `#endif`."""
-
-    condition: str
-    body: tuple[Statement, ...]
-
-
-Statement = Let | Call | Loop | Branch | Repeat | Compiled
-
-
-def called(statements: tuple[Statement, ...]) -> Iterator[Let | Call]:
-    """The calls and what they are given, in the order of the text, whether or not they run."""
-    for statement in statements:
-        if isinstance(statement, Loop | Compiled):
-            yield from called(statement.body)
-        elif isinstance(statement, Branch):
-            yield from called(statement.then + statement.otherwise)
-        elif isinstance(statement, Repeat):
-            yield from called(statement.before + statement.body)
-        else:
-            yield statement
-
 
 # --- where a kernel's call stands ------------------------------------------------------------
 

@@ -6,10 +6,11 @@ import numpy as np
 
 from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import reduced_multiplier
-from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
+from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.c_types import CTYPE, SUFFIX
 from tinyfuse.kernels.counts import Counts, product_counts, row_product_counts
 from tinyfuse.kernels.rows import row_pointer
+from tinyfuse.kernels.statements import Call, Let, Statement
 from tinyfuse.ops.batch_matmul import BatchMatMul
 from tinyfuse.ops.matmul_scaling import matmul_multiplier
 from tinyfuse.ops.rows_matmul import RowsMatMul, rows_extents

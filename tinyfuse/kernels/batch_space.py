@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tinyfuse.ir import ITEM_BYTES, Op
-from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Let, Statement
+from tinyfuse.kernels.base import CallSite, Context, Kernel
 from tinyfuse.kernels.counts import Counts, piece_counts
+from tinyfuse.kernels.statements import Call, Let, Statement
 from tinyfuse.ops.batch_space import blocks_of
 
 

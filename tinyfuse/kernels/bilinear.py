@@ -7,8 +7,9 @@ from collections.abc import Callable
 import numpy as np
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
+from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.c_types import SUFFIX
+from tinyfuse.kernels.statements import Call, Let, Statement
 
 #: (op, axis) -> (lower, upper, fraction) of every index of the output's dimension
 Places = Callable[[Op, int], tuple[Array, Array, Array]]

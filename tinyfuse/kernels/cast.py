@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, CallSite, Context, Division, Kernel, Statement
+from tinyfuse.kernels.base import CallSite, Context, Division, Kernel
 from tinyfuse.kernels.c_types import SUFFIX
 from tinyfuse.kernels.counts import Counts, byte_counts, element_counts
 from tinyfuse.kernels.rows import by_elements, element_count, input_pointer, output_pointer
+from tinyfuse.kernels.statements import Call, Statement
 
 
 class Cast(Kernel):

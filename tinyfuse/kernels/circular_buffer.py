@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Statement
+from tinyfuse.kernels.base import CallSite, Context, Kernel
 from tinyfuse.kernels.counts import Counts
+from tinyfuse.kernels.statements import Call, Statement
 from tinyfuse.ops.circular_buffer import cycles
 
 

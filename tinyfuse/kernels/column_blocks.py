@@ -7,9 +7,10 @@ from dataclasses import replace
 from functools import lru_cache
 
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel, Let, Statement, TensorAccess
+from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel, TensorAccess
 from tinyfuse.kernels.convolution_counts import OF_LOOKING_UP
 from tinyfuse.kernels.counts import Counts
+from tinyfuse.kernels.statements import Let, Statement
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.convolution import geometry
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Expr, Kernel, Let, Statement, proven
+from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Kernel, proven
 from tinyfuse.kernels.conv import PackedConvRow, Pointwise, pointwise_input
 from tinyfuse.kernels.convolution_counts import looked_up_counts
 from tinyfuse.kernels.counts import Counts
@@ -30,6 +30,7 @@ from tinyfuse.kernels.matmul import (
     weights_in_lanes,
 )
 from tinyfuse.kernels.packing import bounded, conv_params, one_scale, output_fields
+from tinyfuse.kernels.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.step_line import step_line
 from tinyfuse.ops.convolution import geometry
 from tinyfuse.targets import Target

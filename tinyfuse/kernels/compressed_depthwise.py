@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Kernel, Statement, proven
+from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Kernel, proven
 from tinyfuse.kernels.compressed import Compressed, spares_flash
 from tinyfuse.kernels.convolution_counts import looked_up_depthwise_counts
 from tinyfuse.kernels.counts import Counts
@@ -18,6 +18,7 @@ from tinyfuse.kernels.depthwise import Depthwise3x3Row, PackedDepthwiseRow, on_s
 from tinyfuse.kernels.lookup import UNIT, VECTOR, Lookup, compressed
 from tinyfuse.kernels.mve import MveDepthwiseRow
 from tinyfuse.kernels.packing import conv_params
+from tinyfuse.kernels.statements import Call, Statement
 from tinyfuse.ops.convolution import geometry
 from tinyfuse.targets import Target
 

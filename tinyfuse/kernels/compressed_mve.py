@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Let, Statement, proven
+from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, proven
 from tinyfuse.kernels.compressed import Compressed, spares_flash, strip_of
 from tinyfuse.kernels.conv import pointwise_input
 from tinyfuse.kernels.convolution_counts import looked_up_counts
@@ -15,6 +15,7 @@ from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.lookup import VECTOR, Lookup, compressed
 from tinyfuse.kernels.mve import MveConvRow, MveDense, MvePointwise
 from tinyfuse.kernels.packing import channel_weights, conv_params, matmul_mve_constants, output_fields
+from tinyfuse.kernels.statements import Call, Let, Statement
 
 
 @lru_cache(maxsize=1024)

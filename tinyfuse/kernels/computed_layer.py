@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Expr, Kernel, Statement
+from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.c_types import SUFFIX
 from tinyfuse.kernels.conv import ConvRow
 from tinyfuse.kernels.counts import Counts
@@ -15,6 +15,7 @@ from tinyfuse.kernels.fully_connected import FullyConnectedWhole
 from tinyfuse.kernels.layers_f32 import ConvRowF32, DepthwiseRowF32, TransposeConvRowF32
 from tinyfuse.kernels.layers_s16 import ConvRowS16, DepthwiseRowS16, FullyConnectedS16, TransposeConvRowS16
 from tinyfuse.kernels.operands import constant_operands, with_data
+from tinyfuse.kernels.statements import Call, Expr, Statement
 from tinyfuse.kernels.transpose_conv import TransposeConvRow
 from tinyfuse.ops.computed_layer import ComputedLayer, layer_of, places
 

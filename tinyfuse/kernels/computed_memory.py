@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import ClassVar
 
 from tinyfuse.ir import ITEM_BYTES, Op
-from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
+from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.c_types import SUFFIX
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.lstm import LstmReal, LstmWhole
 from tinyfuse.kernels.operands import constant_operands, operand_pointers, with_data
+from tinyfuse.kernels.statements import Call, Let, Statement
 from tinyfuse.kernels.svdf import SvdfReal, SvdfWhole
 from tinyfuse.ops.lstm_scaling import GATES, HIDDEN
 

@@ -6,10 +6,11 @@ from __future__ import annotations
 from math import prod
 
 from tinyfuse.ir import ITEM_BYTES, Op
-from tinyfuse.kernels.base import Call, CallSite, Context, Expr, Let, Statement
+from tinyfuse.kernels.base import CallSite, Context
 from tinyfuse.kernels.counts import Counts, byte_counts, piece_counts
 from tinyfuse.kernels.pad import pad_fields
 from tinyfuse.kernels.places import Places, c_array
+from tinyfuse.kernels.statements import Call, Expr, Let, Statement
 from tinyfuse.ops.mirror_pad import border_of
 
 _DIMENSIONS = 6

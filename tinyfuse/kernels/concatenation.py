@@ -7,9 +7,10 @@ from math import prod
 import numpy as np
 
 from tinyfuse.ir import ITEM_BYTES, Op, Tensor
-from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Statement
+from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.counts import Counts, byte_counts
 from tinyfuse.kernels.rows import input_pointer
+from tinyfuse.kernels.statements import Call, Statement
 from tinyfuse.ops.concatenation import Concatenation
 from tinyfuse.ops.pack import Pack
 

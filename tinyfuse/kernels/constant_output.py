@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Statement
+from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.copy import Copy
 from tinyfuse.kernels.counts import Counts
+from tinyfuse.kernels.statements import Call, Statement
 
 
 class CopyConstant(Kernel):

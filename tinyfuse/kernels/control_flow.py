@@ -11,8 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from tinyfuse.ir import Array, Op, Tensor
-from tinyfuse.kernels.base import Branch, Call, CallSite, Constant, Context, Kernel, Repeat, Statement
+from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.rows import byte_at
+from tinyfuse.kernels.statements import Branch, Call, Repeat, Statement
 from tinyfuse.ops.control_flow import Calls, InputItself, Program, given_values
 
 

@@ -6,19 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import (
-    AccessOrder,
-    Call,
-    CallSite,
-    Constant,
-    Context,
-    Division,
-    Expr,
-    Kernel,
-    Let,
-    Statement,
-    proven,
-)
+from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Division, Kernel, proven
 from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.convolution_counts import byte_window_counts, layer_counts
 from tinyfuse.kernels.counts import Counts
@@ -42,6 +30,7 @@ from tinyfuse.kernels.packing import (
     plain_weights,
 )
 from tinyfuse.kernels.rows import from_piece, row_pointer
+from tinyfuse.kernels.statements import Call, Expr, Let, Statement
 from tinyfuse.ops.convolution import geometry, is_plain_pointwise
 
 

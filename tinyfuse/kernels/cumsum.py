@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from math import prod
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Context, Kernel, Let, Statement, element_access_orders
+from tinyfuse.kernels.base import AccessOrder, CallSite, Context, Kernel, element_access_orders
 from tinyfuse.kernels.c_types import SUFFIX
 from tinyfuse.kernels.counts import Counts
+from tinyfuse.kernels.statements import Call, Let, Statement
 from tinyfuse.ops.cumsum import Cumsum, cumsum_axis, output_multiplier
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Kernel, Statement, proven
+from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Kernel, proven
 from tinyfuse.kernels.bent_line import BentLine
 from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.convolution_counts import byte_window_counts, depthwise_counts
@@ -21,6 +21,7 @@ from tinyfuse.kernels.packing import (
     pace_of_pixels,
     plain_weights,
 )
+from tinyfuse.kernels.statements import Statement
 from tinyfuse.kernels.step_line import StepLine, step_line
 from tinyfuse.ops.convolution import geometry
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel, Statement
+from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.convolution_counts import columns_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.mve_four import requantized
 from tinyfuse.kernels.packing import channel_weights, conv_row_call, folded_bias, rectified, shifts_right
+from tinyfuse.kernels.statements import Statement
 from tinyfuse.ops.convolution import ConvGeometry, channel_multipliers, geometry
 
 _HEADER = "tinyfuse_depthwise_columns.h"

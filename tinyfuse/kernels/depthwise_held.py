@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Statement, proven
+from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel, proven
 from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.convolution_counts import depthwise_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.depthwise import quad_starts
 from tinyfuse.kernels.packing import conv_params
+from tinyfuse.kernels.statements import Call, Statement
 from tinyfuse.kernels.step_line import step_line
 from tinyfuse.ops.convolution import geometry
 

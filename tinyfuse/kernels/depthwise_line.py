@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement, proven
+from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel, proven
 from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.convolution_counts import depthwise_counts
 from tinyfuse.kernels.counts import Counts, round_up
@@ -15,6 +15,7 @@ from tinyfuse.kernels.depthwise import on_step_line, quad_starts
 from tinyfuse.kernels.matmul import in_256ths
 from tinyfuse.kernels.packing import LANE_SUMS, bounded, input_zero_point, output_fields
 from tinyfuse.kernels.rows import row_pointer
+from tinyfuse.kernels.statements import Call, Let, Statement
 from tinyfuse.kernels.step_line import step_line
 from tinyfuse.ops.convolution import ConvGeometry, geometry
 

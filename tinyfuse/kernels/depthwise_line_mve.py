@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
+from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.column_blocks import lying
 from tinyfuse.kernels.counts import Counts, round_up
@@ -19,6 +19,7 @@ from tinyfuse.kernels.packing import (
     rectified,
     shifts_right,
 )
+from tinyfuse.kernels.statements import Call, Let, Statement
 from tinyfuse.ops.convolution import ConvGeometry, channel_multipliers, geometry
 
 _HEADER = "tinyfuse_depthwise_line_mve.h"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
+from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.operands import constant_operands, operand_pointers
+from tinyfuse.kernels.statements import Call, Let, Statement
 from tinyfuse.ops.detection import Detection
 
 

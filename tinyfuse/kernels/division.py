@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel, Let, Statement
+from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.elementwise import Broadcast, EqualShapes, Fields, binary_kernels
+from tinyfuse.kernels.statements import Let, Statement
 from tinyfuse.ops.convolution import clamp_range
 from tinyfuse.ops.division import div_multiplier, reciprocals
 

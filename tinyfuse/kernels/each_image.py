@@ -6,8 +6,9 @@ from dataclasses import replace
 from functools import lru_cache
 
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel, Loop, Statement, TensorAccess, rows_after
+from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel, TensorAccess, rows_after
 from tinyfuse.kernels.counts import Counts
+from tinyfuse.kernels.statements import Loop, Statement
 from tinyfuse.ops.images import image_op
 
 

@@ -12,15 +12,11 @@ from tinyfuse.ir import ITEM_BYTES, Array, Op, Tensor
 from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.kernels.base import (
     AccessOrder,
-    Call,
     CallSite,
     Constant,
     Context,
     Division,
-    Expr,
     Kernel,
-    Let,
-    Statement,
     TensorAccess,
     element_access_orders,
 )
@@ -28,6 +24,7 @@ from tinyfuse.kernels.c_types import CTYPE, SUFFIX
 from tinyfuse.kernels.counts import Counts, element_counts
 from tinyfuse.kernels.element import Element
 from tinyfuse.kernels.rows import by_elements, element_count, from_piece, input_pointer, output_pointer, row_pointer
+from tinyfuse.kernels.statements import Call, Expr, Let, Statement
 from tinyfuse.ops.binary import (
     MOST_LOOPS,
     Loops,

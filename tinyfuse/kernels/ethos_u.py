@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
+from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.rows import byte_at
+from tinyfuse.kernels.statements import Call, Let, Statement
 from tinyfuse.ops.ethos_u import EthosU
 
 #: what the NPU's loads ask of addresses

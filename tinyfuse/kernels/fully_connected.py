@@ -8,19 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from tinyfuse.ir import ITEM_BYTES, Array, Op
-from tinyfuse.kernels.base import (
-    AccessOrder,
-    Call,
-    CallSite,
-    Constant,
-    Context,
-    Division,
-    Expr,
-    Kernel,
-    Let,
-    Statement,
-    proven,
-)
+from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Division, Kernel, proven
 from tinyfuse.kernels.convolution_counts import layer_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.matmul import Matmul, column_bytes, dense_layer, form_name, matmul_depth
@@ -33,6 +21,7 @@ from tinyfuse.kernels.packing import (
     plain_weights,
 )
 from tinyfuse.kernels.rows import from_piece, vectors
+from tinyfuse.kernels.statements import Call, Expr, Let, Statement
 
 #: tinyfuse_dense_scale
 SCALE = np.dtype([("multiplier", "<i4"), ("shift", "<i4")])

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import ITEM_BYTES, Op
-from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
+from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.counts import Counts, piece_counts
+from tinyfuse.kernels.statements import Call, Let, Statement
 from tinyfuse.ops.gather import gather_extents
 
 

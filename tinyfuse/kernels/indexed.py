@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tinyfuse.ir import ITEM_BYTES, Array, Op
-from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
+from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.counts import Counts, piece_counts
+from tinyfuse.kernels.statements import Call, Let, Statement
 from tinyfuse.ops.mirror_pad import Indexed, indexed_dimensions
 
 #: of each dimension of the output: the input index of every index, below 65536; None: itself

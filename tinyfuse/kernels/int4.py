@@ -8,12 +8,13 @@ from functools import lru_cache
 import numpy as np
 
 from tinyfuse.ir import INT4, Array, Op
-from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Let, Statement, proven
+from tinyfuse.kernels.base import CallSite, Constant, Context, proven
 from tinyfuse.kernels.conv import PackedConvRow, Pointwise, pointwise_input
 from tinyfuse.kernels.convolution_counts import layer_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.matmul import STEP_LINE, WIDE, Matmul, form_name, matmul_depth
 from tinyfuse.kernels.packing import bounded, conv_row_call, output_fields
+from tinyfuse.kernels.statements import Call, Let, Statement
 from tinyfuse.kernels.step_line import step_line
 from tinyfuse.ops.convolution import geometry, is_plain_pointwise
 

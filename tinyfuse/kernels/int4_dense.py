@@ -6,10 +6,11 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import INT4, Op
-from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Let, Statement, proven
+from tinyfuse.kernels.base import CallSite, Constant, Context, proven
 from tinyfuse.kernels.fully_connected import DenseWide, scale_constants
 from tinyfuse.kernels.packing import bounded, one_scale, output_fields
 from tinyfuse.kernels.rows import vectors
+from tinyfuse.kernels.statements import Call, Let, Statement
 
 #: what a sum in 4096ths, and one of digits in 256ths, stay below
 _SUMS, _DIGITS = 2**19, 2**23

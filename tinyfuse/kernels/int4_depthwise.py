@@ -9,11 +9,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from tinyfuse.ir import INT4, Op
-from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Kernel, Statement
+from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.depthwise import Depthwise3x3Row, PackedDepthwiseRow, on_step_line
 from tinyfuse.kernels.packing import conv_row_call
+from tinyfuse.kernels.statements import Statement
 
 #: weights that are widened together
 _BLOCK = c_constant("tinyfuse_weights_s4.h", "TINYFUSE_BLOCK_S4")

@@ -8,11 +8,12 @@ from functools import lru_cache
 import numpy as np
 
 from tinyfuse.ir import INT4, Array, Op
-from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement, proven
+from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel, proven
 from tinyfuse.kernels.conv import pointwise_input
 from tinyfuse.kernels.mve import MveConvRow, MveDense, MvePointwise
 from tinyfuse.kernels.packing import channel_weights, channels4, conv_row_call, folded_bias, output_fields
 from tinyfuse.kernels.rows import vectors
+from tinyfuse.kernels.statements import Call, Let, Statement
 from tinyfuse.ops.convolution import geometry
 
 

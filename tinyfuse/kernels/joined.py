@@ -8,18 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.base import (
-    AccessOrder,
-    Call,
-    CallSite,
-    Constant,
-    Context,
-    Expr,
-    Kernel,
-    Let,
-    Statement,
-    proven,
-)
+from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Kernel, proven
 from tinyfuse.kernels.conv import MatmulKernel
 from tinyfuse.kernels.convolution_counts import joined_depthwise_counts, joined_depthwise_words
 from tinyfuse.kernels.counts import Counts
@@ -27,6 +16,7 @@ from tinyfuse.kernels.fully_connected import Dense, DenseWide, pace_of_batches
 from tinyfuse.kernels.matmul import form_name, matmul_depth
 from tinyfuse.kernels.packing import POINTER_BYTES, conv_params, output_fields
 from tinyfuse.kernels.rows import from_piece, vectors
+from tinyfuse.kernels.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.step_line import StepLine, step_line
 from tinyfuse.kernels.widened import WidenedConvRow, WidenedPointwise
 from tinyfuse.ops.convolution import geometry, is_plain_pointwise

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Kernel, Statement, proven
+from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Kernel, proven
 from tinyfuse.kernels.convolution_counts import depthwise_counts, layer_counts, window_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.depthwise import packed_taps, taps_scratch
@@ -22,6 +22,7 @@ from tinyfuse.kernels.packing import (
     general_channels,
     pace_of_pixels,
 )
+from tinyfuse.kernels.statements import Statement
 from tinyfuse.ops.convolution import channel_multipliers, geometry
 
 

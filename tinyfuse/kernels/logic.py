@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, CallSite, Context, Division, Kernel, Statement
+from tinyfuse.kernels.base import CallSite, Context, Division, Kernel
 from tinyfuse.kernels.element import Element
 from tinyfuse.kernels.rows import by_elements, element_count, input_pointer, output_pointer
+from tinyfuse.kernels.statements import Call, Statement
 
 
 class Not(Kernel):

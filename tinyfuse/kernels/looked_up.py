@@ -15,23 +15,13 @@ import numpy as np
 
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.base import (
-    AccessOrder,
-    Call,
-    CallSite,
-    Constant,
-    Context,
-    Division,
-    Expr,
-    Kernel,
-    Statement,
-    proven,
-)
+from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Division, Kernel, proven
 from tinyfuse.kernels.bent_line import BentLine, bent_line
 from tinyfuse.kernels.conv import MatmulKernel
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.depthwise import Depthwise3x3Row
 from tinyfuse.kernels.matmul import Matmul, form_name, matmul_constants, matmul_layer, on_bent_line, on_line
+from tinyfuse.kernels.statements import Call, Expr, Statement
 from tinyfuse.kernels.step_line import StepLine, line_to_tables
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.looked_up import LookedUp

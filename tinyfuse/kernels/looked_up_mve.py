@@ -6,11 +6,12 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Statement
+from tinyfuse.kernels.base import CallSite, Constant, Context
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.depthwise_columns import ColumnsDepthwiseRow
 from tinyfuse.kernels.looked_up import LookedUpLayer, layer_of
 from tinyfuse.kernels.mve_four import BLOCK, FourPointwise, four_pixels_counts, sort_of_depth
+from tinyfuse.kernels.statements import Call, Statement
 from tinyfuse.ops.convolution import channel_multipliers, geometry
 from tinyfuse.ops.looked_up import LookedUp
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyfuse.ir import Array
-from tinyfuse.kernels.base import Constant, Let
+from tinyfuse.kernels.base import Constant
+from tinyfuse.kernels.statements import Let
 
 #: the most bits of an index
 MOST_BITS = 4

@@ -8,8 +8,9 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.ir.fixedpoint import reduced_multiplier
-from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
+from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.counts import Counts, lstm_counts
+from tinyfuse.kernels.statements import Call, Let, Statement
 from tinyfuse.ops.lstm_scaling import (
     CELL,
     GATES,

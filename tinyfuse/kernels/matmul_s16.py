@@ -10,7 +10,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Int64s, Op
 from tinyfuse.ir.fixedpoint import reduced_multiplier
-from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Kernel, Let, Statement, proven
+from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Kernel, proven
 from tinyfuse.kernels.convolution_counts import depthwise_counts, layer_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.depthwise import pace_of_columns, quad_starts, taps_scratch
@@ -18,6 +18,7 @@ from tinyfuse.kernels.fully_connected import pace_of_batches
 from tinyfuse.kernels.matmul import block_pixels, form_name, matmul_depth
 from tinyfuse.kernels.packing import POINTER_BYTES, REQUANT, channel_weights, conv_params, conv_row_call, pace_of_pixels
 from tinyfuse.kernels.rows import vectors
+from tinyfuse.kernels.statements import Call, Let, Statement
 from tinyfuse.ops.convolution import (
     accumulator,
     bias_values,

@@ -20,17 +20,11 @@ import numpy as np
 from tinyfuse.ir import ITEM_BYTES, Op, Tensor
 from tinyfuse.kernels.base import (
     AccessOrder,
-    Call,
     CallSite,
-    Compiled,
     Constant,
     Context,
     Division,
-    Expr,
     Kernel,
-    Let,
-    Loop,
-    Statement,
     element_access_orders,
     proven,
 )
@@ -47,6 +41,7 @@ from tinyfuse.kernels.merged_expression import (
     merged_counts,
 )
 from tinyfuse.kernels.rows import by_elements, element_count, from_piece, row_pointer
+from tinyfuse.kernels.statements import Call, Compiled, Expr, Let, Loop, Statement
 from tinyfuse.ops.merged import Merged
 
 #: of a loop over channels: of the pixel's first element the number

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Division, Kernel, Let, Statement
+from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Division, Kernel
 from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.conv import input_pixels, of_pixels
 from tinyfuse.kernels.convolution_counts import runs_counts
@@ -29,6 +29,7 @@ from tinyfuse.kernels.packing import (
     shifts_right,
 )
 from tinyfuse.kernels.rows import from_piece, vectors
+from tinyfuse.kernels.statements import Call, Let, Statement
 from tinyfuse.ops.convolution import channel_multipliers, geometry, is_plain_pointwise
 
 _RUNS = "tinyfuse_conv_runs_mve.h"

@@ -9,7 +9,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.ir.fixedpoint import RANGE
-from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Division, Kernel, Let, Statement
+from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Division, Kernel
 from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.conv import input_pixels, of_pixels
 from tinyfuse.kernels.counts import Counts, round_up
@@ -26,6 +26,7 @@ from tinyfuse.kernels.packing import (
     shifts_right,
 )
 from tinyfuse.kernels.rows import from_piece
+from tinyfuse.kernels.statements import Call, Let, Statement
 from tinyfuse.ops.convolution import ConvGeometry, channel_multipliers, clamp_range, geometry, is_plain_pointwise
 
 _FOUR, _CONV = "tinyfuse_four_mve.h", "tinyfuse_conv_four_mve.h"

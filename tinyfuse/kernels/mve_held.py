@@ -6,13 +6,14 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.base import CallSite, Context, Statement
+from tinyfuse.kernels.base import CallSite, Context
 from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.counts import Counts, round_up
 from tinyfuse.kernels.mve import MveConvRow
 from tinyfuse.kernels.mve_four import FourKernel
 from tinyfuse.kernels.mve_four_counts import held_counts
 from tinyfuse.kernels.packing import channel_weights, conv_row_call
+from tinyfuse.kernels.statements import Statement
 from tinyfuse.ops.convolution import geometry
 
 _HEADER = "tinyfuse_conv_held_mve.h"

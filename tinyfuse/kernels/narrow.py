@@ -6,12 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import (
-    Constant,
-    Context,
-    Division,
-    proven,
-)
+from tinyfuse.kernels.base import Constant, Context, Division, proven
 from tinyfuse.kernels.conv import of_pixels
 from tinyfuse.kernels.convolution_counts import narrow_counts
 from tinyfuse.kernels.counts import Counts

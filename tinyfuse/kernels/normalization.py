@@ -4,7 +4,8 @@ runtime_c/tinyfuse_l2_normalization.h, runtime_c/tinyfuse_l2_f32.h)."""
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Let, Statement
+from tinyfuse.kernels.base import CallSite, Context, Kernel
+from tinyfuse.kernels.statements import Call, Let, Statement
 from tinyfuse.ops.softmax_scaling import difference_scaling, reverse_scaling
 
 

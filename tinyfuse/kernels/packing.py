@@ -9,9 +9,10 @@ import numpy as np
 
 from tinyfuse.ir import ITEM_BYTES, Array, Int64s, Op, Tensor
 from tinyfuse.ir.fixedpoint import RANGE, clamp, multiply_by_quantized_multiplier
-from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Expr, Kernel, Let, Statement
+from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Kernel
 from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.rows import from_piece
+from tinyfuse.kernels.statements import Call, Expr, Let, Statement
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.convolution import bias_values, channel_multipliers, clamp_range, geometry, quantized
 

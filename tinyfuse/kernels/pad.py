@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import ITEM_BYTES, Op
-from tinyfuse.kernels.base import Call, CallSite, Context, Expr, Kernel, Let, Statement
+from tinyfuse.kernels.base import CallSite, Context, Kernel
 from tinyfuse.kernels.counts import Counts, byte_counts
+from tinyfuse.kernels.statements import Call, Expr, Let, Statement
 from tinyfuse.ops.pad import pad_value, padded_dimensions
 
 

@@ -9,9 +9,10 @@ from math import prod
 import numpy as np
 
 from tinyfuse.ir import ITEM_BYTES, Op
-from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
+from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.c_types import CTYPE
 from tinyfuse.kernels.counts import Counts, piece_counts
+from tinyfuse.kernels.statements import Call, Let, Statement
 from tinyfuse.ops.dynamic_update_slice import MOST_DIMENSIONS
 from tinyfuse.ops.gather_nd import MOST_INDEXES, places_in
 from tinyfuse.ops.one_hot import one_hot_axis

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, CallSite, Context, Expr, Kernel, Let, Statement
+from tinyfuse.kernels.base import CallSite, Context, Kernel
 from tinyfuse.kernels.c_types import SUFFIX
 from tinyfuse.kernels.counts import Counts, pool_counts
 from tinyfuse.kernels.packing import left_of_piece
 from tinyfuse.kernels.rows import from_piece
+from tinyfuse.kernels.statements import Call, Expr, Let, Statement
 from tinyfuse.ops.convolution import clamp_range
 from tinyfuse.ops.pooling import Pool2D, pool_extents
 from tinyfuse.ops.real import real_clamp

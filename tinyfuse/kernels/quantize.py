@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from tinyfuse.ir import ITEM_BYTES, Op
 from tinyfuse.ir.fixedpoint import quantize_multiplier
-from tinyfuse.kernels.base import Call, CallSite, Context, Division, Kernel, Let, Statement
+from tinyfuse.kernels.base import CallSite, Context, Division, Kernel
 from tinyfuse.kernels.c_types import SUFFIX
 from tinyfuse.kernels.rows import by_elements, element_count, input_pointer, output_pointer
+from tinyfuse.kernels.statements import Call, Let, Statement
 
 
 class InvertSign(Kernel):

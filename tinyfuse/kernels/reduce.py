@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Let, Loop, Statement
+from tinyfuse.kernels.base import CallSite, Context, Kernel
 from tinyfuse.kernels.c_types import SUFFIX
 from tinyfuse.kernels.rows import input_pointer
+from tinyfuse.kernels.statements import Call, Let, Loop, Statement
 from tinyfuse.ops.reduce_scaling import Run, reduced_count, reduction_runs, sum_scaling
 
 

@@ -16,54 +16,30 @@ from tinyfuse.kernels.base import Kernel
 from tinyfuse.kernels.batch_matmul import BatchMatMulWhole, RowsMatMulRow
 from tinyfuse.kernels.batch_space import BatchSpace
 from tinyfuse.kernels.bilinear import Bilinear, BilinearRow
-from tinyfuse.kernels.by_four import ConvByFourRow, PointwiseByFour, PointwiseByFourRow
 from tinyfuse.kernels.cast import Cast
 from tinyfuse.kernels.circular_buffer import CircularBufferKernel
 from tinyfuse.kernels.cmsis.batch_matmul import CmsisBatchMatMul
 from tinyfuse.kernels.cmsis.common import CmsisRows
-from tinyfuse.kernels.cmsis.conv import CmsisConv
-from tinyfuse.kernels.cmsis.depthwise import CmsisDepthwise
 from tinyfuse.kernels.cmsis.elementwise import CmsisAdd, CmsisMinMax, CmsisMul
-from tinyfuse.kernels.cmsis.fully_connected import CmsisFullyConnected, CmsisFullyConnectedPerChannel
-from tinyfuse.kernels.cmsis.layers_s4 import CmsisConvS4, CmsisDepthwiseS4, CmsisFullyConnectedS4
-from tinyfuse.kernels.cmsis.layers_s16 import CmsisConvS16, CmsisDepthwiseS16, CmsisFullyConnectedS16
 from tinyfuse.kernels.cmsis.lstm import CmsisLstm
 from tinyfuse.kernels.cmsis.pad import CmsisPad
 from tinyfuse.kernels.cmsis.pool import CmsisAveragePool, CmsisMaxPool
 from tinyfuse.kernels.cmsis.softmax import CmsisSoftmax, CmsisSoftmaxS16
 from tinyfuse.kernels.cmsis.svdf import CmsisSvdf, CmsisSvdfInt8
 from tinyfuse.kernels.cmsis.transpose import CmsisTranspose
-from tinyfuse.kernels.cmsis.transpose_conv import CmsisReverseConv, CmsisTransposeConv
 from tinyfuse.kernels.column_blocks import ColumnBlocks, lying
-from tinyfuse.kernels.compressed import (
-    CompressedConvRow,
-    CompressedConvRows,
-    CompressedDense,
-    CompressedPointwise,
-    CompressedPointwiseRow,
-)
-from tinyfuse.kernels.compressed_depthwise import COMPRESSED_DEPTHWISE
-from tinyfuse.kernels.compressed_mve import CompressedMveConvRow, CompressedMveDense, CompressedMvePointwise
 from tinyfuse.kernels.computed import COMPUTED_OPERANDS
 from tinyfuse.kernels.concatenation import Concatenate, PackWhole
 from tinyfuse.kernels.constant_output import CopyConstant
 from tinyfuse.kernels.control_flow import If, While
 from tinyfuse.kernels.conv import (
-    ConvRow,
     PackedConvRow,
     Pointwise,
-    PointwiseColumnRow,
-    PointwiseColumnWideRow,
     PointwiseRow,
 )
 from tinyfuse.kernels.copy import Copy
 from tinyfuse.kernels.cumsum import CumsumWhole
-from tinyfuse.kernels.dense_fives import DenseFives
-from tinyfuse.kernels.depthwise import Depthwise3x3Row, DepthwiseRow, PackedDepthwiseRow
-from tinyfuse.kernels.depthwise_columns import ColumnsDepthwiseRow, FewerColumnsDepthwiseRow
-from tinyfuse.kernels.depthwise_held import HeldDepthwiseRow
-from tinyfuse.kernels.depthwise_line import DepthwiseAlongRow, DepthwiseColumns
-from tinyfuse.kernels.depthwise_line_mve import LineDepthwise
+from tinyfuse.kernels.depthwise import Depthwise3x3Row
 from tinyfuse.kernels.detection import DetectionKernel
 from tinyfuse.kernels.division import floored, int8_quotients
 from tinyfuse.kernels.each_image import EachImage
@@ -85,48 +61,18 @@ from tinyfuse.kernels.elementwise import (
 )
 from tinyfuse.kernels.ethos_u import EthosUProgram
 from tinyfuse.kernels.feed_rows import FeedRow
-from tinyfuse.kernels.fully_connected import Dense, DenseWide, FullyConnectedWhole
 from tinyfuse.kernels.gather import GatherSlices
 from tinyfuse.kernels.indexed import IndexedCopy, IndexedRow, Indexes
-from tinyfuse.kernels.int4 import Int4ConvRow, Int4Pointwise, Int4PointwiseRow
-from tinyfuse.kernels.int4_dense import Int4Dense
-from tinyfuse.kernels.int4_depthwise import INT4_DEPTHWISE
-from tinyfuse.kernels.int4_mve import Int4MveConvRow, Int4MveDense, Int4MvePointwise
-from tinyfuse.kernels.joined import JoinedConvRow, JoinedDense, JoinedDepthwiseRow, JoinedPointwise, JoinedPointwiseRow
-from tinyfuse.kernels.layers_f32 import (
-    ConvRowF32,
-    DenseF32,
-    DepthwiseRowF32,
-    PackedConvRowF32,
-    PackedDepthwiseRowF32,
-    TransposeConvRowF32,
-)
-from tinyfuse.kernels.layers_s16 import ConvRowS16, DepthwiseRowS16, FullyConnectedS16, TransposeConvRowS16
-from tinyfuse.kernels.layers_w16 import ConvRowW16, DepthwiseRowW16, PackedConvRowW16, PackedDepthwiseRowW16
+from tinyfuse.kernels.layer_kernels import LAYERS, layer_dtype
 from tinyfuse.kernels.logic import Not
 from tinyfuse.kernels.looked_up import LookedUpDepthwise, LookedUpMatmul
 from tinyfuse.kernels.looked_up_mve import LookedUpColumns, LookedUpFours
 from tinyfuse.kernels.lstm import LstmReal, LstmWhole
-from tinyfuse.kernels.matmul_s16 import DenseS16, Depthwise3x3RowS16, PackedConvRowS16, PackedDepthwiseRowS16
 from tinyfuse.kernels.merged import MergedByFours, MergedLoop
-from tinyfuse.kernels.mve import (
-    MveBufferedPointwise,
-    MveConvRow,
-    MveDense,
-    MveDepthwiseRow,
-    MvePointwise,
-    MveRunsConvRow,
-)
 from tinyfuse.kernels.mve_four import (
-    FourColumnsConvRow,
-    FourPiecesConvRow,
     FourPointwise,
     FourPointwiseRow,
-    FourStridedPointwiseRow,
 )
-from tinyfuse.kernels.mve_held import HeldConvRow
-from tinyfuse.kernels.mve_s16 import MveConvRowS16, MveDenseS16, MveDepthwiseRowS16, MvePointwiseS16
-from tinyfuse.kernels.narrow import NarrowPointwise, NarrowPointwiseRow
 from tinyfuse.kernels.normalization import Floats, L2Normalize, LogSoftmaxWhole
 from tinyfuse.kernels.pad import Pad, PadRow
 from tinyfuse.kernels.places import (
@@ -153,8 +99,6 @@ from tinyfuse.kernels.strided import StridedCopy
 from tinyfuse.kernels.sum_line import SumLine
 from tinyfuse.kernels.svdf import SvdfActivated, SvdfReal, SvdfWhole
 from tinyfuse.kernels.tiled import TiledRows
-from tinyfuse.kernels.transpose_conv import TransposeConvRow
-from tinyfuse.kernels.transpose_packed import PackedTransposedRowF32, PackedTransposedRowS16
 from tinyfuse.kernels.unary import (
     ClampWide,
     GeluReal,
@@ -165,10 +109,7 @@ from tinyfuse.kernels.unary import (
     TwoSlopes,
     float_function,
 )
-from tinyfuse.kernels.unpacked import UnpackedConvRow, UnpackedPointwise, UnpackedPointwiseRow
-from tinyfuse.kernels.unpacked_dense import UnpackedDense
 from tinyfuse.kernels.variables import AssignOnce, AssignVariable, ReadVariable, RingPush
-from tinyfuse.kernels.winograd import WinogradAlongRow, WinogradDownRow, WinogradRows
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.binary import add_multipliers, squared_difference_multipliers
 from tinyfuse.ops.cast import CASTS
@@ -192,8 +133,8 @@ def kernels_for(op: Op) -> tuple[Kernel, ...]:
     """The kernels of `op`'s kind, made fit for it: of a layer those of its dtype; a batch of images takes those of
     one image in a loop; of images of a single column convolutions may also make several rows a call."""
     kernels = kernels_of(op.kind)
-    if op.kind in _LAYERS:
-        kernels = _LAYERS[op.kind].get(_layer_dtype(op), ())
+    if op.kind in LAYERS:
+        kernels = LAYERS[op.kind].get(layer_dtype(op), ())
     if FAMILIES[op.kind].one_image and op.output.shape[0] != 1:
         return tuple(EachImage(kernel, FAMILIES[op.kind].image_input) for kernel in kernels)
     if op.kind == "CONV_2D" and lying(op) is not None:
@@ -220,12 +161,6 @@ def element_of(op: Op) -> Element | None:
 def _element_kernel(op: Op) -> Kernel | None:
     """The kernel that tells."""
     return next((kernel for kernel in kernels_for(op) if kernel.element(op) is not None), None)
-
-
-def _layer_dtype(op: Op) -> str:
-    """The key of a layer's kernels: its dtype, or "int8 x int16" where its weights are wider than its data."""
-    wide = (op.output.dtype, op.operand(1).dtype) == ("int8", "int16")
-    return "int8 x int16" if wide else op.output.dtype
 
 
 def _indexed(indexes: Indexes) -> tuple[Kernel, ...]:
@@ -293,62 +228,12 @@ _WIDE: dict[str, tuple[Kernel, ...]] = {
 }
 _UNARY = {kind: (*_TABLED.get(kind, ()), *_WIDE.get(kind, ())) for kind in (*_TABLED, *_WIDE)}
 
-#: kind -> `_layer_dtype` -> kernels of layers, which no other dtype's operator is offered to
-_LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
-    "CONV_2D": {
-        "int8": (
-            Int4MvePointwise(), Int4MveConvRow(), Int4Pointwise(), Int4PointwiseRow(), Int4ConvRow(),
-            CompressedMvePointwise(), CompressedMveConvRow(),
-            CompressedPointwise(), CompressedPointwiseRow(), CompressedConvRows(), CompressedConvRow(),
-            MveBufferedPointwise(), FourPointwise(), FourPointwiseRow(), MvePointwise(), FourStridedPointwiseRow(),
-            FourColumnsConvRow(), FourPiecesConvRow(), HeldConvRow(), MveRunsConvRow(), MveConvRow(),
-            NarrowPointwise(), UnpackedPointwise(), JoinedPointwise(), Pointwise(), PointwiseByFour(),
-            PointwiseColumnWideRow(), PointwiseColumnRow(),
-            NarrowPointwiseRow(), UnpackedPointwiseRow(), JoinedPointwiseRow(), PointwiseRow(), PointwiseByFourRow(),
-            WinogradRows(), WinogradDownRow(), WinogradAlongRow(),
-            UnpackedConvRow(), JoinedConvRow(), PackedConvRow(), ConvByFourRow(), ConvRow(),
-            CmsisConvS4(), CmsisConv(),
-        ),
-        "int8 x int16": (PackedConvRowW16(), ConvRowW16()),
-        "int16": (MvePointwiseS16(), MveConvRowS16(), PackedConvRowS16(), ConvRowS16(), CmsisConvS16()),
-        "float32": (PackedConvRowF32(), ConvRowF32()),
-    },
-    "DEPTHWISE_CONV_2D": {
-        "int8": (
-            *INT4_DEPTHWISE, *COMPRESSED_DEPTHWISE,
-            FewerColumnsDepthwiseRow(), MveDepthwiseRow(), ColumnsDepthwiseRow(), LineDepthwise(),
-            HeldDepthwiseRow(), DepthwiseColumns(), DepthwiseAlongRow(), JoinedDepthwiseRow(), Depthwise3x3Row(),
-            PackedDepthwiseRow(), DepthwiseRow(),
-            CmsisDepthwiseS4(), CmsisDepthwise(),
-        ),
-        "int16": (
-            MveDepthwiseRowS16(), Depthwise3x3RowS16(), PackedDepthwiseRowS16(), DepthwiseRowS16(), CmsisDepthwiseS16(),
-        ),
-        "int8 x int16": (PackedDepthwiseRowW16(), DepthwiseRowW16(), ConvRowW16()),
-        "float32": (PackedDepthwiseRowF32(), DepthwiseRowF32()),
-    },
-    "FULLY_CONNECTED": {
-        "int8": (
-            Int4MveDense(), CompressedMveDense(), MveDense(), Int4Dense(), CompressedDense(),
-            UnpackedDense(), JoinedDense(), DenseWide(), DenseFives(), Dense(), FullyConnectedWhole(),
-            CmsisFullyConnectedS4(), CmsisFullyConnected(), CmsisFullyConnectedPerChannel(),
-        ),
-        "int16": (MveDenseS16(), DenseS16(), FullyConnectedS16(), CmsisFullyConnectedS16()),
-        "float32": (DenseF32(),),
-    },
-    "TRANSPOSE_CONV": {
-        "int8": (TransposeConvRow(), CmsisTransposeConv(), CmsisReverseConv()),
-        "int16": (PackedTransposedRowS16(), TransposeConvRowS16()),
-        "float32": (PackedTransposedRowF32(), TransposeConvRowF32()),
-    },
-}  # fmt: skip
-
 #: kind -> kernels; operators that compute nothing at run time (SHAPE, ZEROS_LIKE, VAR_HANDLE, ...) have none
 KERNELS: dict[str, tuple[Kernel, ...]] = {
     **_MOVED,
     **_UNARY,
     **{family.kind: _comparisons(family) for family in COMPARISONS},
-    **{kind: tuple(kernel for kernels in of.values() for kernel in kernels) for kind, of in _LAYERS.items()},
+    **{kind: tuple(kernel for kernels in of.values() for kernel in kernels) for kind, of in LAYERS.items()},
     "BATCH_MATMUL": (
         WideBatchMatMul(), *map(BatchMatMulWhole, ("int8", "int16", "float32")),
         *map(CmsisBatchMatMul, ("int8", "int16")),

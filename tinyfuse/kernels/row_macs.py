@@ -6,11 +6,12 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
+from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.c_types import SUFFIX
 from tinyfuse.kernels.counts import Counts, element_counts
 from tinyfuse.kernels.packing import general_channels, output_fields
 from tinyfuse.kernels.rows import row_pointer
+from tinyfuse.kernels.statements import Call, Let, Statement
 from tinyfuse.ops.reduce_scaling import reduced_count, sum_scaling
 from tinyfuse.ops.row_macs import PartOfLayer, RowMacs
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Statement
+from tinyfuse.kernels.base import CallSite, Context, Kernel
 from tinyfuse.kernels.c_types import SUFFIX
 from tinyfuse.kernels.rows import row_pointer
+from tinyfuse.kernels.statements import Call, Statement
 from tinyfuse.ops.convolution import clamp_range
 from tinyfuse.ops.real import real_clamp
 from tinyfuse.ops.row_sum import AverageOfSum

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, CallSite, Context, Let, Loop, Statement
+from tinyfuse.kernels.base import CallSite, Context
 from tinyfuse.kernels.batch_matmul import BatchMatMulWhole, RowsMatMulRow, batch_steps, operand_pointers
 from tinyfuse.kernels.counts import Counts, product_counts
 from tinyfuse.kernels.rows import row_pointer
+from tinyfuse.kernels.statements import Call, Let, Loop, Statement
 from tinyfuse.ops.batch_matmul import BatchMatMul
 from tinyfuse.ops.matmul_scaling import matmul_multiplier
 from tinyfuse.ops.rows_matmul import RowsMatMul, rows_extents

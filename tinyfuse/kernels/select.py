@@ -5,23 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import (
-    AccessOrder,
-    Call,
-    CallSite,
-    Constant,
-    Context,
-    Expr,
-    Kernel,
-    Let,
-    Statement,
-    element_access_orders,
-)
+from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Kernel, element_access_orders
 from tinyfuse.kernels.c_types import CTYPE, SUFFIX
 from tinyfuse.kernels.counts import Counts, calls_of, element_counts
 from tinyfuse.kernels.element import Element
 from tinyfuse.kernels.elementwise import stored
 from tinyfuse.kernels.rows import element_count, row_pointer
+from tinyfuse.kernels.statements import Call, Expr, Let, Statement
 from tinyfuse.ops.add_n import add_n_multiplier
 from tinyfuse.ops.select import MOST_LOOPS, select_loops
 

@@ -8,10 +8,11 @@ from typing import ClassVar
 import numpy as np
 
 from tinyfuse.ir import ITEM_BYTES, Op
-from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
+from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.c_types import CTYPE, SUFFIX
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.operands import constant_operands, operand_pointers
+from tinyfuse.kernels.statements import Call, Let, Statement
 from tinyfuse.ops.signal_fft import factors, positions, twiddles
 from tinyfuse.ops.signal_filter_bank import (
     GAINS,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Statement
+from tinyfuse.kernels.base import CallSite, Context, Kernel
+from tinyfuse.kernels.statements import Call, Statement
 from tinyfuse.ops.signal_streams import Delay, Framer, OverlapAdd, Stacker, outer
 
 

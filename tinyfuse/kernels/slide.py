@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Statement
+from tinyfuse.kernels.base import CallSite, Context, Kernel
 from tinyfuse.kernels.c_types import SUFFIX
 from tinyfuse.kernels.counts import Counts
+from tinyfuse.kernels.statements import Call, Statement
 from tinyfuse.ops.move_sum import MoveSum
 from tinyfuse.ops.ring_rows import RingRows
 

@@ -4,9 +4,10 @@ tinyfuse_softmax_f32.h)."""
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
+from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.counts import Counts, element_counts
 from tinyfuse.kernels.rows import vectors
+from tinyfuse.kernels.statements import Call, Let, Statement
 from tinyfuse.ops.softmax import exps_of_differences
 from tinyfuse.ops.softmax_scaling import Softmax, int16_scaling, softmax_scaling
 from tinyfuse.ops.softmax_tables import exp_table, reciprocal_table

@@ -8,8 +8,9 @@ from math import prod
 import numpy as np
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Let, Loop, Statement
+from tinyfuse.kernels.base import CallSite, Context, Kernel
 from tinyfuse.kernels.counts import Counts, piece_counts
+from tinyfuse.kernels.statements import Call, Let, Loop, Statement
 from tinyfuse.ops.walk import Walk, walk_of
 
 #: loops of the C

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
+from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.counts import Counts, svdf_counts
+from tinyfuse.kernels.statements import Call, Let, Statement
 from tinyfuse.ops.svdf import CLAMPS, SIGN_BIT, Svdf
 from tinyfuse.ops.svdf_scaling import feature_multiplier, time_multiplier
 

@@ -14,22 +14,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import (
-    AccessOrder,
-    Call,
-    CallSite,
-    Constant,
-    Context,
-    Kernel,
-    Let,
-    Loop,
-    Piece,
-    Statement,
-    TensorAccess,
-    division,
-)
+from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Kernel, Piece, TensorAccess, division
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.rows import row_pointer
+from tinyfuse.kernels.statements import Call, Let, Loop, Statement
 from tinyfuse.ops.convolution import Conv2D, geometry, is_plain_pointwise
 from tinyfuse.ops.tiled import Tiled, columns_used_up, parts_of, rows_computed, tile_extents, tiles_of
 

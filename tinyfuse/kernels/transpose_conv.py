@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
+from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.packing import general_channels, input_zero_point, output_fields, plain_weights
+from tinyfuse.kernels.statements import Call, Let, Statement
 from tinyfuse.kernels.transposed_counts import transposed_counts
 from tinyfuse.ops.transpose_conv import TransposeConv, as_convolution, paddings
 

@@ -8,12 +8,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Statement, proven
+from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel, proven
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.layers_f32 import biases, in_eights
 from tinyfuse.kernels.matmul import block_pixels, form_name
 from tinyfuse.kernels.matmul_s16 import matmul_s16, packed_s16
 from tinyfuse.kernels.packing import POINTER_BYTES
+from tinyfuse.kernels.statements import Call, Statement
 from tinyfuse.kernels.transpose_conv import transpose_conv_params
 from tinyfuse.kernels.transposed_counts import phase_counts, transposed_counts
 from tinyfuse.ops.real import real_clamp

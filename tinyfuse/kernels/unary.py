@@ -6,10 +6,11 @@ import numpy as np
 
 from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import activation_range, quantize_multiplier
-from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Division, Expr, Kernel, Let, Statement
+from tinyfuse.kernels.base import CallSite, Constant, Context, Division, Kernel
 from tinyfuse.kernels.c_types import SUFFIX
 from tinyfuse.kernels.element import Element
 from tinyfuse.kernels.rows import by_elements, element_count, input_pointer, output_pointer
+from tinyfuse.kernels.statements import Call, Expr, Let, Statement
 from tinyfuse.ops.activations import LeakyRelu, alpha_multiplier, logistic_scaling, tanh_scaling
 from tinyfuse.ops.gelu import Gelu
 from tinyfuse.ops.sigmoid import SIGMOID_TABLE

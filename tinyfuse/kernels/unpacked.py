@@ -5,12 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.base import (
-    Constant,
-    Context,
-    Kernel,
-    proven,
-)
+from tinyfuse.kernels.base import Constant, Context, Kernel, proven
 from tinyfuse.kernels.conv import has_own_code
 from tinyfuse.kernels.convolution_counts import layer_counts
 from tinyfuse.kernels.counts import Counts

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Let, Statement, proven
+from tinyfuse.kernels.base import CallSite, Constant, Context, proven
 from tinyfuse.kernels.convolution_counts import layer_counts
 from tinyfuse.kernels.counts import Counts, kept, round_up
 from tinyfuse.kernels.fully_connected import DenseWide
 from tinyfuse.kernels.matmul import halves
 from tinyfuse.kernels.packing import bounded, output_fields
 from tinyfuse.kernels.rows import vectors
+from tinyfuse.kernels.statements import Call, Let, Statement
 from tinyfuse.kernels.step_line import SHIFT, StepLine, step_line
 
 

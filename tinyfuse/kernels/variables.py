@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Statement
+from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.counts import Counts
+from tinyfuse.kernels.statements import Call, Statement
 
 
 class ReadVariable(Kernel):

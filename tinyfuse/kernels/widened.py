@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Context, Division, Expr, Kernel, Let, Statement
+from tinyfuse.kernels.base import AccessOrder, CallSite, Context, Division, Kernel
 from tinyfuse.kernels.conv import input_pixels, of_pixels
 from tinyfuse.kernels.matmul import matmul_depth
 from tinyfuse.kernels.packing import POINTER_BYTES, conv_params, output_fields, pace_of_pixels
 from tinyfuse.kernels.rows import from_piece
+from tinyfuse.kernels.statements import Call, Expr, Let, Statement
 from tinyfuse.ops.convolution import geometry
 
 #: pixels of a block

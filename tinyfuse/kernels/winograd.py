@@ -7,11 +7,12 @@ from functools import lru_cache
 import numpy as np
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel, Statement, proven
+from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel, proven
 from tinyfuse.kernels.convolution_counts import winograd_counts, winograd_line_counts
 from tinyfuse.kernels.counts import Counts, round_up
 from tinyfuse.kernels.matmul import STEP_LINE, WIDE, Matmul
 from tinyfuse.kernels.packing import bounded, conv_row_call
+from tinyfuse.kernels.statements import Statement
 from tinyfuse.kernels.step_line import step_line
 from tinyfuse.ops.convolution import ConvGeometry, geometry
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from tinyfuse.arena import Buffer
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Let, TensorAccess, called
+from tinyfuse.kernels.base import CallSite, Context, Kernel, TensorAccess
+from tinyfuse.kernels.statements import Call, Let, called
 from tinyfuse.ops.convolution import Conv2D
 from tinyfuse.ops.tiled import Tiled
 from tinyfuse.plan import subplans

@@ -81,7 +81,7 @@ static struct instruction *buckets[BUCKETS];
 /* The state of the run: whether it is measured, and the instruction before. */
 static bool measuring;
 static int calls, group = NONE, part = NONE;
-static uint64_t return_address, previous_end;
+static uint64_t return_address, previous_start, previous_end;
 static struct counts *previous;
 
 static void *allocate(size_t bytes)
@@ -148,10 +148,13 @@ static void executes(unsigned vcpu, void *data)
         counts = counts_of(insn);
     }
     ++counts->executed;
-    if (previous != NULL && previous_end != insn->address) {
+    /* Before a page ends QEMU looks at the next instruction's first half, and takes it for a part of the one before: an
+       address within the instruction before is that of the next one, too. */
+    if (previous != NULL && (insn->address <= previous_start || insn->address > previous_end)) {
         ++previous->jumps;
     }
     previous = counts;
+    previous_start = insn->address;
     previous_end = insn->end;
 }
 

@@ -6,9 +6,10 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.ir.fixedpoint import RANGE, reduced_multiplier
-from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Expr, Let, Statement
+from tinyfuse.kernels.base import CallSite, Constant, Context
 from tinyfuse.kernels.c_types import CTYPE, SUFFIX
 from tinyfuse.kernels.cmsis.common import MAX_DIM, SUCCESS, CmsisKernel, dims
+from tinyfuse.kernels.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.strided import strided_copy
 from tinyfuse.ops.batch_matmul import BatchMatMul
 from tinyfuse.ops.matmul_scaling import matmul_multiplier

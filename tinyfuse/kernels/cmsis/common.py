@@ -11,8 +11,9 @@ import numpy as np
 
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel, Let, Statement
+from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.rows import row_pointer
+from tinyfuse.kernels.statements import Let, Statement
 from tinyfuse.ops.base import RowWindow
 from tinyfuse.ops.convolution import bias_values, channel_multipliers, clamp_range
 

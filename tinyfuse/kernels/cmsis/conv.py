@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Let, Statement
+from tinyfuse.kernels.base import CallSite, Constant, Context
 from tinyfuse.kernels.cmsis.common import (
     SEVERAL_ROWS,
     SUCCESS,
@@ -26,6 +26,7 @@ from tinyfuse.kernels.cmsis.conv_paths import (
 )
 from tinyfuse.kernels.convolution_counts import layer_counts
 from tinyfuse.kernels.counts import Counts
+from tinyfuse.kernels.statements import Call, Let, Statement
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import RowWindow
 from tinyfuse.ops.convolution import geometry

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import CallSite, Context, Statement
+from tinyfuse.kernels.base import CallSite, Context
 from tinyfuse.kernels.cmsis.common import MAX_DIM
 from tinyfuse.kernels.cmsis.conv import Convolution, image_call
 from tinyfuse.kernels.cmsis.conv_paths import ConvCall, all_calls, convolve_exact, convolve_scratch, middle_call
 from tinyfuse.kernels.convolution_counts import depthwise_counts
 from tinyfuse.kernels.counts import Counts
+from tinyfuse.kernels.statements import Statement
 from tinyfuse.ops.convolution import DepthwiseConv2D
 
 #: channels that the MVE code takes at a time (CH_IN_BLOCK_MVE, the same since 4.0)

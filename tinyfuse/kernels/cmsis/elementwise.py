@@ -5,20 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.base import (
-    AccessOrder,
-    Call,
-    CallSite,
-    Constant,
-    Context,
-    Expr,
-    Let,
-    Statement,
-    element_access_orders,
-)
+from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, element_access_orders
 from tinyfuse.kernels.c_types import CTYPE, SUFFIX
 from tinyfuse.kernels.cmsis.common import SUCCESS, CmsisKernel, dims
 from tinyfuse.kernels.rows import element_count, input_pointer
+from tinyfuse.kernels.statements import Call, Expr, Let, Statement
 from tinyfuse.ops.binary import ADD_SHIFT, add_multipliers, mul_multiplier
 from tinyfuse.ops.convolution import clamp_range
 

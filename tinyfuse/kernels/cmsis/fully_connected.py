@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Let, Statement
+from tinyfuse.kernels.base import CallSite, Constant, Context
 from tinyfuse.kernels.cmsis.common import (
     SUCCESS,
     CmsisKernel,
@@ -19,6 +19,7 @@ from tinyfuse.kernels.cmsis.common import (
 )
 from tinyfuse.kernels.convolution_counts import layer_counts
 from tinyfuse.kernels.counts import Counts
+from tinyfuse.kernels.statements import Call, Let, Statement
 from tinyfuse.ops.convolution import bias_values, channel_multipliers
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import INT4, Op
-from tinyfuse.kernels.base import CallSite, Constant, Context, Statement
+from tinyfuse.kernels.base import CallSite, Constant, Context
 from tinyfuse.kernels.cmsis.common import CmsisKernel, CmsisRows, bias_constant, channel_constants
 from tinyfuse.kernels.cmsis.conv import Convolution
 from tinyfuse.kernels.cmsis.conv_paths import ConvCall, all_calls, convolve_exact, convolve_path, middle_call
@@ -14,6 +14,7 @@ from tinyfuse.kernels.cmsis.fully_connected import plain_call
 from tinyfuse.kernels.convolution_counts import layer_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.int4 import nibbles
+from tinyfuse.kernels.statements import Statement
 from tinyfuse.ops.convolution import geometry
 
 

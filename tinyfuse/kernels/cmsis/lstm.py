@@ -8,9 +8,10 @@ import numpy as np
 
 from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import RANGE, multiply_by_quantized_multiplier
-from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Let, Loop, Statement
+from tinyfuse.kernels.base import CallSite, Constant, Context
 from tinyfuse.kernels.cmsis.common import SUCCESS, CmsisKernel, int32s
 from tinyfuse.kernels.lstm import folded_biases
+from tinyfuse.kernels.statements import Call, Let, Loop, Statement
 from tinyfuse.ops.lstm_scaling import (
     CELL,
     GATES,

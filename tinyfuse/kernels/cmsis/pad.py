@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, CallSite, Context, Statement
+from tinyfuse.kernels.base import CallSite, Context
 from tinyfuse.kernels.cmsis.common import SUCCESS, CmsisRows, dims, image
+from tinyfuse.kernels.statements import Call, Statement
 from tinyfuse.ops.base import RowWindow
 from tinyfuse.ops.pad import amounts, pad_value
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, CallSite, Context, Let, Statement
+from tinyfuse.kernels.base import CallSite, Context
 from tinyfuse.kernels.c_types import SUFFIX
 from tinyfuse.kernels.cmsis.common import (
     SEVERAL_ROWS,
@@ -18,6 +18,7 @@ from tinyfuse.kernels.cmsis.common import (
     tile,
 )
 from tinyfuse.kernels.counts import Counts, pool_counts
+from tinyfuse.kernels.statements import Call, Let, Statement
 from tinyfuse.ops.base import RowWindow
 from tinyfuse.ops.pooling import Pool2D, pool_extents
 

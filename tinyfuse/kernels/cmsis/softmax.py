@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Let, Statement
+from tinyfuse.kernels.base import CallSite, Constant, Context
 from tinyfuse.kernels.cmsis.common import SUCCESS, CmsisKernel
+from tinyfuse.kernels.statements import Call, Let, Statement
 from tinyfuse.ops.softmax_scaling import int16_scaling, softmax_scaling
 from tinyfuse.ops.softmax_tables import exp_table, reciprocal_table
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Let, Statement
+from tinyfuse.kernels.base import CallSite, Constant, Context
 from tinyfuse.kernels.cmsis.common import SUCCESS, CmsisKernel, dims, int32s
+from tinyfuse.kernels.statements import Call, Let, Statement
 from tinyfuse.kernels.svdf import svdf_constants
 from tinyfuse.ops.svdf import Svdf
 from tinyfuse.ops.svdf_scaling import feature_multiplier, time_multiplier

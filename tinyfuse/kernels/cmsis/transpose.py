@@ -5,8 +5,9 @@ from __future__ import annotations
 from math import prod
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, CallSite, Context, Let, Statement
+from tinyfuse.kernels.base import CallSite, Context
 from tinyfuse.kernels.cmsis.common import SUCCESS, CmsisKernel
+from tinyfuse.kernels.statements import Call, Let, Statement
 from tinyfuse.ops.transpose import permutation
 
 #: the MVE code gathers eight elements, a row apart, by offsets of 16 bits

@@ -1,0 +1,133 @@
+"""Which kernels serve layers, the operators with weights, in order of preference (registry.py has all others)."""
+
+from __future__ import annotations
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.base import Kernel
+from tinyfuse.kernels.by_four import ConvByFourRow, PointwiseByFour, PointwiseByFourRow
+from tinyfuse.kernels.cmsis.conv import CmsisConv
+from tinyfuse.kernels.cmsis.depthwise import CmsisDepthwise
+from tinyfuse.kernels.cmsis.fully_connected import CmsisFullyConnected, CmsisFullyConnectedPerChannel
+from tinyfuse.kernels.cmsis.layers_s4 import CmsisConvS4, CmsisDepthwiseS4, CmsisFullyConnectedS4
+from tinyfuse.kernels.cmsis.layers_s16 import CmsisConvS16, CmsisDepthwiseS16, CmsisFullyConnectedS16
+from tinyfuse.kernels.cmsis.transpose_conv import CmsisReverseConv, CmsisTransposeConv
+from tinyfuse.kernels.compressed import (
+    CompressedConvRow,
+    CompressedConvRows,
+    CompressedDense,
+    CompressedPointwise,
+    CompressedPointwiseRow,
+)
+from tinyfuse.kernels.compressed_depthwise import COMPRESSED_DEPTHWISE
+from tinyfuse.kernels.compressed_mve import CompressedMveConvRow, CompressedMveDense, CompressedMvePointwise
+from tinyfuse.kernels.conv import (
+    ConvRow,
+    PackedConvRow,
+    Pointwise,
+    PointwiseColumnRow,
+    PointwiseColumnWideRow,
+    PointwiseRow,
+)
+from tinyfuse.kernels.dense_fives import DenseFives
+from tinyfuse.kernels.depthwise import Depthwise3x3Row, DepthwiseRow, PackedDepthwiseRow
+from tinyfuse.kernels.depthwise_columns import ColumnsDepthwiseRow, FewerColumnsDepthwiseRow
+from tinyfuse.kernels.depthwise_held import HeldDepthwiseRow
+from tinyfuse.kernels.depthwise_line import DepthwiseAlongRow, DepthwiseColumns
+from tinyfuse.kernels.depthwise_line_mve import LineDepthwise
+from tinyfuse.kernels.fully_connected import Dense, DenseWide, FullyConnectedWhole
+from tinyfuse.kernels.int4 import Int4ConvRow, Int4Pointwise, Int4PointwiseRow
+from tinyfuse.kernels.int4_dense import Int4Dense
+from tinyfuse.kernels.int4_depthwise import INT4_DEPTHWISE
+from tinyfuse.kernels.int4_mve import Int4MveConvRow, Int4MveDense, Int4MvePointwise
+from tinyfuse.kernels.joined import JoinedConvRow, JoinedDense, JoinedDepthwiseRow, JoinedPointwise, JoinedPointwiseRow
+from tinyfuse.kernels.layers_f32 import (
+    ConvRowF32,
+    DenseF32,
+    DepthwiseRowF32,
+    PackedConvRowF32,
+    PackedDepthwiseRowF32,
+    TransposeConvRowF32,
+)
+from tinyfuse.kernels.layers_s16 import ConvRowS16, DepthwiseRowS16, FullyConnectedS16, TransposeConvRowS16
+from tinyfuse.kernels.layers_w16 import ConvRowW16, DepthwiseRowW16, PackedConvRowW16, PackedDepthwiseRowW16
+from tinyfuse.kernels.matmul_s16 import DenseS16, Depthwise3x3RowS16, PackedConvRowS16, PackedDepthwiseRowS16
+from tinyfuse.kernels.mve import (
+    MveBufferedPointwise,
+    MveConvRow,
+    MveDense,
+    MveDepthwiseRow,
+    MvePointwise,
+    MveRunsConvRow,
+)
+from tinyfuse.kernels.mve_four import (
+    FourColumnsConvRow,
+    FourPiecesConvRow,
+    FourPointwise,
+    FourPointwiseRow,
+    FourStridedPointwiseRow,
+)
+from tinyfuse.kernels.mve_held import HeldConvRow
+from tinyfuse.kernels.mve_s16 import MveConvRowS16, MveDenseS16, MveDepthwiseRowS16, MvePointwiseS16
+from tinyfuse.kernels.narrow import NarrowPointwise, NarrowPointwiseRow
+from tinyfuse.kernels.transpose_conv import TransposeConvRow
+from tinyfuse.kernels.transpose_packed import PackedTransposedRowF32, PackedTransposedRowS16
+from tinyfuse.kernels.unpacked import UnpackedConvRow, UnpackedPointwise, UnpackedPointwiseRow
+from tinyfuse.kernels.unpacked_dense import UnpackedDense
+from tinyfuse.kernels.winograd import WinogradAlongRow, WinogradDownRow, WinogradRows
+
+
+def layer_dtype(op: Op) -> str:
+    """The key of a layer's kernels: its dtype, or "int8 x int16" where its weights are wider than its data."""
+    wide = (op.output.dtype, op.operand(1).dtype) == ("int8", "int16")
+    return "int8 x int16" if wide else op.output.dtype
+
+
+#: kind -> `layer_dtype` -> kernels of layers, which no other dtype's operator is offered to
+LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
+    "CONV_2D": {
+        "int8": (
+            Int4MvePointwise(), Int4MveConvRow(), Int4Pointwise(), Int4PointwiseRow(), Int4ConvRow(),
+            CompressedMvePointwise(), CompressedMveConvRow(),
+            CompressedPointwise(), CompressedPointwiseRow(), CompressedConvRows(), CompressedConvRow(),
+            MveBufferedPointwise(), FourPointwise(), FourPointwiseRow(), MvePointwise(), FourStridedPointwiseRow(),
+            FourColumnsConvRow(), FourPiecesConvRow(), HeldConvRow(), MveRunsConvRow(), MveConvRow(),
+            NarrowPointwise(), UnpackedPointwise(), JoinedPointwise(), Pointwise(), PointwiseByFour(),
+            PointwiseColumnWideRow(), PointwiseColumnRow(),
+            NarrowPointwiseRow(), UnpackedPointwiseRow(), JoinedPointwiseRow(), PointwiseRow(), PointwiseByFourRow(),
+            WinogradRows(), WinogradDownRow(), WinogradAlongRow(),
+            UnpackedConvRow(), JoinedConvRow(), PackedConvRow(), ConvByFourRow(), ConvRow(),
+            CmsisConvS4(), CmsisConv(),
+        ),
+        "int8 x int16": (PackedConvRowW16(), ConvRowW16()),
+        "int16": (MvePointwiseS16(), MveConvRowS16(), PackedConvRowS16(), ConvRowS16(), CmsisConvS16()),
+        "float32": (PackedConvRowF32(), ConvRowF32()),
+    },
+    "DEPTHWISE_CONV_2D": {
+        "int8": (
+            *INT4_DEPTHWISE, *COMPRESSED_DEPTHWISE,
+            FewerColumnsDepthwiseRow(), MveDepthwiseRow(), ColumnsDepthwiseRow(), LineDepthwise(),
+            HeldDepthwiseRow(), DepthwiseColumns(), DepthwiseAlongRow(), JoinedDepthwiseRow(), Depthwise3x3Row(),
+            PackedDepthwiseRow(), DepthwiseRow(),
+            CmsisDepthwiseS4(), CmsisDepthwise(),
+        ),
+        "int16": (
+            MveDepthwiseRowS16(), Depthwise3x3RowS16(), PackedDepthwiseRowS16(), DepthwiseRowS16(), CmsisDepthwiseS16(),
+        ),
+        "int8 x int16": (PackedDepthwiseRowW16(), DepthwiseRowW16(), ConvRowW16()),
+        "float32": (PackedDepthwiseRowF32(), DepthwiseRowF32()),
+    },
+    "FULLY_CONNECTED": {
+        "int8": (
+            Int4MveDense(), CompressedMveDense(), MveDense(), Int4Dense(), CompressedDense(),
+            UnpackedDense(), JoinedDense(), DenseWide(), DenseFives(), Dense(), FullyConnectedWhole(),
+            CmsisFullyConnectedS4(), CmsisFullyConnected(), CmsisFullyConnectedPerChannel(),
+        ),
+        "int16": (MveDenseS16(), DenseS16(), FullyConnectedS16(), CmsisFullyConnectedS16()),
+        "float32": (DenseF32(),),
+    },
+    "TRANSPOSE_CONV": {
+        "int8": (TransposeConvRow(), CmsisTransposeConv(), CmsisReverseConv()),
+        "int16": (PackedTransposedRowS16(), TransposeConvRowS16()),
+        "float32": (PackedTransposedRowF32(), TransposeConvRowF32()),
+    },
+}  # fmt: skip

@@ -1,0 +1,70 @@
+"""Requantization of a layer of one scale along one line that all its outputs share (runtime_c/tinyfuse_requantize.h).
+
+Outputs of one scale are one function of their accumulators, so what is proven of it over all accumulators that any
+of them may have (as kernels/step_line.py and kernels/bent_line.py do of each channel's) serves all. Outputs of one
+sign, such as a RELU leaves, have a step line. Those of both have a bent one: TensorFlow Lite Micro rounds to multiples
+of 2^-shift, with the shift of the scale, and then halves of these away from zero, so levels above zero begin one such
+multiple earlier. On a line of the same shift that is a bend of 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.packing import accumulator_range, one_scale
+from tinyfuse.kernels.step_line import fit, requantized_steps
+from tinyfuse.ops.convolution import channel_multipliers, clamp_range
+
+#: of a line: a zero point takes 8 bits more, of 32
+_MOST_SHIFT = 22
+
+
+@dataclass(frozen=True)
+class SharedLine:
+    """Of an accumulator, 256 times of which plus `bias` is A, the output is the floor of
+
+    A * multiplier / 2^(32 + shift), where the line is not bent,
+    ((A * multiplier / 2^32) + rounding - (1 if A < 0 else 0)) / 2^shift, where it is; in parentheses a floor, too.
+    """
+
+    bent: bool
+    shift: int
+    multiplier: int
+    bias: int
+    rounding: int
+
+
+def shared_line(op: Op, shift: int) -> SharedLine | None:
+    """The layer's line, a step line of that shift or a bent one; None where there is none, or where scales differ."""
+    least, most = accumulator_range(op)
+    multipliers, shifts = channel_multipliers(op)
+    low, high = clamp_range(op)
+    zero_point, right = op.output.zero_point, -int(shifts[0])
+    zero_points_fit = all(-128 <= t.zero_point <= 127 for t in (op.input, op.output))
+    if least is None or most is None or not zero_points_fit or low >= high:
+        return None
+    if not one_scale(multipliers, shifts) or right < 0:
+        return None
+    outputs = np.arange(low + 1, high + 1)
+    ends = int(least.min()), int(most.max())
+    steps = requantized_steps(np.array(ends[:1]), np.array(ends[1:]), multipliers[:1], shifts[:1], zero_point, outputs)[
+        0
+    ]
+    used = (ends[0] < steps) & (steps <= ends[1])
+    near = used.copy()  # one output more to either side, where there is one
+    near[1:] |= used[:-1]
+    near[:-1] |= used[1:]
+    levels = (outputs - zero_point)[near]
+    for bent, by in ((False, shift), (True, right)):
+        ideal = round(int(multipliers[0]) * 2.0 ** (by - right - 31 + 24))
+        if not (used.any() and 0 < ideal < 2**31 and 0 < by <= _MOST_SHIFT):
+            continue
+        # what a product must reach for an output, on a bent line for its level
+        goals = (levels << (32 + by)) - np.where(levels > 0, 2**32, 0) if bent else outputs[near] << (32 + by)
+        found = fit(steps[near], goals, ideal, *ends)
+        if found is not None and max(abs(256 * end + found[0]) for end in ends) < 2**31:
+            return SharedLine(bent, by, found[1], found[0], (zero_point << by) + 1 if bent else 0)
+    return None

@@ -1,0 +1,184 @@
+"""What answers say of a plan: its figures, report and reasons."""
+
+from __future__ import annotations
+
+from tinyfuse.schema.parts import COUNT, FLAG, INTEGER, NUMBER, TEXT, items, joined, none_or, record, table
+
+OPERATOR = record(kind=TEXT, index=INTEGER, name=TEXT)
+SHAPE = items(COUNT)
+PORT = record(
+    name=TEXT, symbol=TEXT, shape=SHAPE, dtype=TEXT, scale=none_or(NUMBER), zero_point=none_or(INTEGER)
+)  # fmt: skip
+_REORDERING = none_or(
+    record(operators_moved=COUNT, file_order_arena_bytes=COUNT, file_order_predicted_instructions=none_or(COUNT))
+)
+
+_MEMORY_BANKS = record(
+    banks=items(
+        record(
+            name=TEXT, bytes=COUNT, kind={"enum": ["ram", "flash"]}, slow=FLAG, fast=FLAG, used_bytes=COUNT,
+            arena_bytes=COUNT, arena_traffic=COUNT, state_bytes=COUNT,
+            weight_bytes=COUNT, weight_loads=COUNT, uncopied_weight_loads=COUNT,
+            layers=items(record(operator=TEXT, bytes=COUNT, loads=COUNT, copied=FLAG)),
+        )
+    ),
+    arena_parts=items(record(bank=TEXT, start=COUNT, bytes=COUNT)),
+    copies=items(record(group=COUNT, begun=COUNT, bytes=COUNT, offset=COUNT)),
+    copied_bytes=COUNT,
+    uncopied_arena_bytes=none_or(COUNT),
+    code=none_or(record(name=TEXT, bytes=COUNT, kind={"enum": ["ram", "flash"]})),
+)  # fmt: skip
+
+BOARD_TIMING = record(
+    name=TEXT, description=TEXT, mhz=none_or(NUMBER), wait_states=COUNT, line=COUNT, reads=NUMBER, fetch=NUMBER,
+    source=TEXT, cycles_per_flash_byte=NUMBER,
+)  # fmt: skip
+_TIMING = none_or(BOARD_TIMING)
+PREDICTED_CYCLES = record(predicted_cycles=none_or(COUNT), predicted_ms=none_or(NUMBER), timing=_TIMING)
+
+FIGURES = record(
+    macs=COUNT,
+    model_macs=COUNT,
+    predicted_instructions=none_or(COUNT),
+    arena_bytes=COUNT,
+    arena_lower_bound=COUNT,
+    placement_optimal=FLAG,
+    unfused_arena_bytes=COUNT,
+    state_bytes=COUNT,
+    states=items(record(name=TEXT, offset=COUNT, bytes=COUNT, dtype=TEXT, shape=SHAPE, ring=FLAG)),
+    weight_bytes=COUNT,
+    memory=none_or(_MEMORY_BANKS),
+    compressed=none_or(
+        record(
+            bytes_spared=INTEGER,
+            instructions_added=none_or(INTEGER),
+            layers=items(
+                record(
+                    operator=TEXT,
+                    weight_bytes=COUNT,
+                    index_bytes=COUNT,
+                    table_bytes=COUNT,
+                    bytes_spared=INTEGER,
+                    instructions_added=none_or(INTEGER),
+                )
+            ),
+            packed=items(record(operator=TEXT, reason=TEXT)),
+        )
+    ),
+    code_bytes=COUNT,
+    code_bytes_measured=FLAG,
+    rewrites=items(
+        # what a rewrite saves may be less than nothing
+        record(**{"pass": TEXT}, what=TEXT, macs_saved=INTEGER, weight_bytes_saved=INTEGER, copied_bytes_saved=INTEGER)
+    ),
+    reordering=_REORDERING,
+    limits=items(record(search=TEXT, most=COUNT, of=TEXT)),
+    inputs=items(PORT),
+    outputs=items(PORT),
+    window=none_or(
+        record(
+            input=TEXT,
+            axis=COUNT,
+            frames=COUNT,
+            step=COUNT,
+            steps_to_fill=COUNT,
+            rows=none_or(COUNT),
+            whole_macs=COUNT,
+            whole_arena_bytes=none_or(COUNT),
+            whole_state_bytes=none_or(COUNT),
+            whole_predicted_instructions=none_or(COUNT),
+        )
+    ),
+    longest_step=none_or(record(predicted_instructions=none_or(COUNT), group=COUNT, operator=TEXT)),
+    fed_input=none_or(TEXT),
+    groups=items(
+        record(
+            name=TEXT,
+            operators=items(OPERATOR),
+            kernels=items(TEXT),
+            library={"enum": ["tinyfuse", "cmsis-nn", "both"]},
+            macs=COUNT,
+            scratch_bytes=COUNT,
+            traffic_bytes=COUNT,
+            unfused_traffic_bytes=COUNT,
+        )
+    ),
+    buffers=items(record(name=TEXT, offset=COUNT, bytes=COUNT, first_step=COUNT, last_step=COUNT, owner=TEXT)),
+    views=items(record(tensor=TEXT, buffer=TEXT, offset=COUNT, bytes=COUNT)),
+)
+
+_TERM = record(feature=TEXT, count=NUMBER, factor=NUMBER)
+_COSTS = record(
+    table=TEXT,
+    about=table(TEXT),
+    operators=items(
+        record(
+            group=COUNT,
+            operator=TEXT,
+            entry=TEXT,
+            instructions=none_or(COUNT),
+            terms=none_or(items(_TERM)),
+            share=NUMBER,
+            loop=items(_TERM),
+            code_bytes=none_or(COUNT),
+            functions=items(TEXT),
+        )
+    ),
+    code=record(bytes=COUNT, module_bytes=COUNT, functions=items(record(name=TEXT, bytes=COUNT)), guessed_bytes=COUNT),
+)
+REPORT = record(
+    pareto=none_or(
+        items(
+            record(
+                arena_bytes=COUNT,
+                state_bytes=COUNT,
+                macs=COUNT,
+                predicted_instructions=none_or(COUNT),
+                predicted_cycles=none_or(COUNT),
+                slower=NUMBER,
+                groups=COUNT,
+                optimize=items(TEXT),
+                options=items(TEXT),
+            )
+        )
+    ),
+    passes=none_or(items(record(**{"pass": TEXT}, text=TEXT))),
+    costs=none_or(_COSTS),
+)
+
+_COST = record(instructions=none_or(COUNT), ram_bytes=none_or(COUNT), cycles=none_or(COUNT))
+EXPLAIN = record(
+    arena_bytes=COUNT,
+    macs=COUNT,
+    predicted_instructions=none_or(COUNT),
+    reordering=_REORDERING,
+    fusions=items(
+        record(
+            taken=FLAG, groups=items(COUNT), operators=items(OPERATOR), fused=none_or(_COST), apart=_COST, reason=TEXT
+        )
+    ),
+    sliding=none_or(
+        record(
+            operators=items(
+                joined(
+                    OPERATOR,
+                    record(
+                        rows=none_or(COUNT),
+                        made_rows=none_or(COUNT),
+                        new_rows=none_or(COUNT),
+                        kept_rows=COUNT,
+                        kept_bytes=COUNT,
+                        macs=COUNT,
+                        whole_macs=COUNT,
+                        reason=none_or(TEXT),
+                        running_sum=FLAG,
+                    ),
+                )
+            )
+        )
+    ),
+    tables=items(record(operator=OPERATOR, kinds=items(TEXT), channels=COUNT, bytes=COUNT, in_layer=FLAG)),
+    merged=items(record(operator=OPERATOR, kinds=items(TEXT))),
+    tiled=items(record(operator=OPERATOR, kinds=items(TEXT), rows=COUNT, columns=COUNT, macs=COUNT, macs_again=COUNT)),
+    advice=items(record(topic=TEXT, operator=TEXT, message=TEXT, hint=TEXT)),
+)
