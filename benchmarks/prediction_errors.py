@@ -1,6 +1,7 @@
 """How well instructions are predicted: of random networks, and of models, predicted beside measured on emulated cores.
 
-    python benchmarks/prediction_errors.py [MODEL.tflite ...] [--targets cortex-m4 cortex-m55] [--networks 50] [--code]
+    python benchmarks/prediction_errors.py [MODEL.tflite ...] [--targets cortex-m4 cortex-m55] [--networks 50] [--first 0]
+        [--code]
 
 prints a table of errors for each core, of all networks together and of the models; then the networks that are furthest
 off, with the kernels whose share in that is largest. With --code all of it is of bytes of code, predicted beside linked,
@@ -37,6 +38,7 @@ def main() -> int:
     parser.add_argument("--targets", nargs="+", choices=emulated, default=["cortex-m4", "cortex-m55", "cortex-m0plus"])
     parser.add_argument("--dtypes", nargs="+", choices=DTYPES, default=["int8"])
     parser.add_argument("--networks", type=int, default=50, metavar="N")
+    parser.add_argument("--first", type=int, default=0, metavar="SEED", help="of these networks")
     parser.add_argument("--optimize", default="balanced")
     parser.add_argument("--code", action="store_true", help="bytes of code in the place of instructions")
     parser.add_argument("--most", type=float, default=0.05, metavar="SHARE", help="the largest error that is well")
@@ -46,7 +48,9 @@ def main() -> int:
     for target in args.targets:
         for dtype in args.dtypes:
             found = {
-                f"network {seed}": one for seed in range(args.networks) if (one := network(looked, seed, dtype, target))
+                f"network {seed}": one
+                for seed in range(args.first, args.first + args.networks)
+                if (one := network(looked, seed, dtype, target))
             }
             worst = max(worst, row(target, f"{len(found)} networks of {dtype}", found) if found else 0.0)
             told += [f"{target} {dtype} {name}" for name in furthest(found)]
