@@ -285,8 +285,10 @@ TINYFUSE_INLINE int32_t tinyfuse_products(int32_t sum, const void *column, int32
     } else {
         const int32_t first = 256 * w[1] + (uint8_t)w[0], second = 256 * w[3] + (uint8_t)w[2];
         const int16_t *const a = x + step / 4;
-        total += (uint32_t)(x[0] * first + a[0] * w[0]);
-        total += (uint32_t)(x[1] * second + a[1] * w[2]);
+        /* not sums of int32: with -Og -fsanitize=undefined gcc 12 takes those for shorter than they are, and branches
+           over them too far */
+        total += (uint32_t)(x[0] * first) + (uint32_t)(a[0] * w[0]);
+        total += (uint32_t)(x[1] * second) + (uint32_t)(a[1] * w[2]);
     }
     return (int32_t)total;
 }

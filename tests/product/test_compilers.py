@@ -225,6 +225,16 @@ def test_no_warning_where_instrumented_calls_keep_their_arguments(tmp_path: Path
     compile_modules([plan], "cortex-m0plus", "gcc", ["-O3", "-finstrument-functions"], tmp_path)
 
 
+@pytest.mark.parametrize("target", ["cortex-m4", "cortex-m33"])
+def test_branches_over_checked_sums_are_in_range(target: str, tmp_path: Path) -> None:
+    """gcc took sums of int32 whose overflow is checked for shorter than they are, and branched too far over them."""
+    sketch = Sketch(1)
+    image = sketch.value((1, 6, 6, 8))
+    plan = plan_of(sketch.build([image], [sketch.conv(image, 5, (1, 1))]), target, kernels="tinyfuse", weights="packed")
+    flags = ["-Og", "-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"]
+    compile_modules([plan], target, "gcc", flags, tmp_path)
+
+
 def test_the_pairs_are_all_there_and_few() -> None:
     made = pairwise(CHOICES)
     assert made == pairwise(CHOICES) and all(map(possible, made))
