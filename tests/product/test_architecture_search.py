@@ -45,6 +45,13 @@ def test_it_runs_in_a_pool_and_names_the_pareto_set() -> None:
     )
 
 
+def test_the_readme_shows_what_it_prints() -> None:
+    command = [sys.executable, EXAMPLE / "search.py", "--first", "2", "--jobs", "2", "--target", "cortex-m4"]
+    done = subprocess.run([*command, "--max-ram", "8K"], capture_output=True, text=True, check=True)
+    shown = {line.rstrip(" *") for line in (EXAMPLE / "README.md").read_text().splitlines()}
+    assert {line.rstrip(" *") for line in done.stdout.splitlines()[:-1]} <= shown
+
+
 def test_nothing_beats_the_pareto_set(example) -> None:
     search, networks = example("search"), example("networks")
     spaces = list(networks.search_space())
