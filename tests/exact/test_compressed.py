@@ -146,9 +146,15 @@ def test_the_report_says_what_is_spared_and_added(target: str) -> None:
     assert compressed_json(packed) is None
     told = compressed_json(plan)
     spared = packed.weight_bytes - plan.weight_bytes
-    # the plan of packed weights may have kernels whose other constants are larger
-    assert told["bytes_spared"] <= spared < 1.1 * told["bytes_spared"]
     assert spared > 0.3 * packed.weight_bytes
+    # the plan of packed weights may have another form than the one that a compressed layer is like
+    before_and_after = list(zip(*([s for g in p.groups for s in g.stages] for p in (packed, plan)), strict=True))
+    alike = [(before, after) for before, after in before_and_after if before.kernel.name == after.kernel.costs_as]
+    spared_by = {layer["operator"]: layer["bytes_spared"] for layer in told["layers"]}
+    assert len(alike) >= layers(plan) - 2
+    for before, after in alike:
+        flash = [sum(constant.data.nbytes for constant in stage.constants) for stage in (before, after)]
+        assert spared_by[str(after.op)] == flash[0] - flash[1]
     assert told["instructions_added"] > 0
     assert len(told["layers"]) == layers(plan) and all(layer["bytes_spared"] > 0 for layer in told["layers"])
     lines = compressed_lines(told)
