@@ -26,6 +26,8 @@ OTHERS_OPTIONS = {
     "--campaign",
     "--missing",
     "--networks",
+    "--first",
+    "--targets",
     "--dtypes",
     "--alone",
     "--loop",
