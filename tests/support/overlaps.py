@@ -9,7 +9,7 @@ from tinyfuse.kernels.base import Kernel
 from tinyfuse.ops import FAMILIES
 from tinyfuse.plan import Stage, tensor_align
 from tinyfuse.plan.rows import Stream
-from tinyfuse.schedule.lower import overlap_distance
+from tinyfuse.schedule.overlaps import overlap_distance
 
 
 def covered_inputs(op: Op, kernel: Kernel, by_row: bool) -> Collection[int]:

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import permutations
-from typing import Protocol
-
-import numpy as np
 
 from tinyfuse.arena import Buffer, Overlap
 from tinyfuse.errors import InternalFault
@@ -20,6 +15,7 @@ from tinyfuse.plan.liveness import Liveness
 from tinyfuse.plan.places import Places
 from tinyfuse.plan.rows import USUAL_RINGS, RingModes, Stream, height, row_bytes
 from tinyfuse.plan.stack import may_be_stacked
+from tinyfuse.schedule.overlaps import Border, stack_name
 from tinyfuse.schedule.select import row_kernel, whole_kernel
 
 #: the stages made so far: per context, by operator and whether it reads rings (None: alone in its group)
@@ -85,14 +81,14 @@ def lower(
         if stream and stream.stack:
             group = replace(group, stack=stream.stack.rings, early=stream.early)
             for tensor in (ring.tensor for ring in group.stack if ring.tensor is not stream.growing):
-                storage[tensor] = Storage(_stack_name(index), stream.rings[tensor], True)
+                storage[tensor] = Storage(stack_name(index), stream.rings[tensor], True)
         if FAMILIES[ops[0].kind].source:
             counters = f"counters{index}"
             group = replace(group, counters=counters)
             buffers += _feed_buffers(group, counters, len(partition) - 1)
         groups.append(group)
         crossing = [buffers[whole_buffers[storage[t].buffer]] for t in (*group.inputs, *group.outputs)]
-        border = _Border(
+        border = Border(
             group, stream, storage, sizes,
             frozenset(b.name for b in crossing if b.first_step == index and b.name not in brought),
             frozenset(b.name for b in crossing if b.last_step > index or b.name in wanted),
@@ -237,7 +233,7 @@ def _inner_buffers(
     if stream and stream.stack:
         stacked, size = stream.stack.members, int(stream.stack.bytes.max(initial=0))
         alive = frozenset(range(len(live_sets)))
-        found.append((Buffer(_stack_name(index), size, index, index, STACK_ALIGN, "stack of rings", alive), None))
+        found.append((Buffer(stack_name(index), size, index, index, STACK_ALIGN, "stack of rings", alive), None))
     for s, stage in enumerate(stages):
         if stream and stage.op.output in stream.rings and s not in stacked:
             tensor = stage.op.output
@@ -249,7 +245,7 @@ def _inner_buffers(
     for s, stage in enumerate(stages):
         name = None
         if stage.scratch_bytes and stream and stream.stack:
-            name = _stack_name(index)
+            name = stack_name(index)
         elif stage.scratch_bytes:
             name = f"scratch{index}" if len(stages) == 1 else f"scratch{index}_{s}"
             alive = frozenset(m for m, (running, _) in enumerate(live_sets) if running == s)
@@ -257,10 +253,6 @@ def _inner_buffers(
             found.append((Buffer(name, stage.scratch_bytes, index, index, STACK_ALIGN, owner, alive), None))
         scratch.append(name)
     return found, tuple(scratch)
-
-
-def _stack_name(group: int) -> str:
-    return f"stack{group}"
 
 
 def _group(index: int, stages: tuple[Stage, ...], kept: frozenset[Tensor], scratch: tuple[str | None, ...]) -> Group:
@@ -282,171 +274,3 @@ def _feed_buffers(group: Group, counters: str, last: int) -> list[Buffer]:
         Buffer(FEED_STATE, FEED_STATE_BYTES, group.index, last, 4, "rows fed"),
         Buffer(counters, count * size, group.index, group.index, size, "rows made by each stage"),
     ]
-
-
-@dataclass(frozen=True)
-class _Border:
-    """What a group does to the buffers of whole tensors.
-
-    sizes     bytes of every buffer
-    begun     of those, buffers of its inputs and outputs that hold nothing before this group
-    survives  and those that somebody reads after it: a later group, or the caller
-    """
-
-    group: Group
-    stream: Stream | None
-    storage: dict[Tensor, Storage]
-    sizes: dict[str, int]
-    begun: frozenset[str]
-    survives: frozenset[str]
-
-    @cached_property
-    def growing(self) -> str | None:
-        """The buffer of the output that is the lowest in the stack, which it leaves when the group ends."""
-        return self.storage[self.group.growing].buffer if self.group.growing else None
-
-    @cached_property
-    def lasting(self) -> set[str]:
-        """The buffers of its outputs."""
-        return {self.storage[tensor].buffer for tensor in self.group.outputs}
-
-    def live_sets(self, stream: Stream) -> dict[str, frozenset[int]]:
-        """Of each buffer of an output that begins here, the moments at which it holds anything; the last of them comes
-        when all rows are made."""
-        end = frozenset({len(stream.live_sets)})
-        found: dict[str, frozenset[int]] = {self.growing: end} if self.growing else {}
-        for s, stage in enumerate(self.group.stages):
-            name = self.storage[stage.op.output].buffer
-            if stage.op.output in self.group.outputs and name in self.begun and name != self.growing:
-                alive = frozenset(m for m, (_, held) in enumerate(stream.live_sets) if s in held)
-                found[name] = found.get(name, end if self.growing else frozenset()) | alive
-        return found
-
-    def overlaps(self) -> list[Overlap]:
-        """Which outputs may start how far below which inputs, if nobody reads those any more. What leaves a stack in
-        the end may lie anywhere in that, and in those."""
-        sources, outputs = self._parts(self.group.inputs), self._parts(self.group.outputs)
-        found = []
-        if self.growing:
-            dead = {_stack_name(self.group.index), *sources} - self.survives - self.lasting
-            pairs = (pair for name in sorted(dead) for pair in permutations((self.growing, name)))
-            found += [Overlap(below, above, 0) for below, above in pairs]
-        for below in outputs:
-            for above in sources:
-                if below in self.begun and below != self.growing and above not in self.survives:
-                    distance = buffer_distance(self.group.stages, self.stream, sources[above], outputs[below])
-                    if distance < self.sizes[below]:
-                        found.append(Overlap(below, above, distance))
-        return found
-
-    def _parts(self, tensors: Iterable[Tensor]) -> dict[str, list[tuple[Tensor, int]]]:
-        """Per buffer, the tensors in it with their offsets."""
-        found: dict[str, list[tuple[Tensor, int]]] = {}
-        for tensor in tensors:
-            storage = self.storage[tensor]
-            found.setdefault(storage.buffer, []).append((tensor, storage.offset))
-        return found
-
-    def _held_bytes(self, live_sets: np.ndarray) -> dict[str, np.ndarray]:
-        """How many bytes from its start on hold something, of each ring, scratch and buffer of an output,
-        moment by moment; of a stack of rings event by event."""
-        held: dict[str, np.ndarray] = {}
-        for s, stage in enumerate(self.group.stages):
-            storage, rows = self.storage[stage.op.output], live_sets[:, 1 + s]
-            name = storage.buffer
-            if self.stream and self.stream.stack and s in self.stream.stack.members:
-                held[_stack_name(self.group.index)] = self.stream.stack.bytes
-                continue
-            if name in self.lasting - self.begun:
-                held[name] = np.full(len(live_sets), self.sizes[name])
-            else:
-                end = np.where(rows > 0, storage.offset + rows * row_bytes(stage.op.output), 0)
-                held[name] = np.maximum(held[name], end) if name in held else end
-        for s, scratch in enumerate(self.group.scratch):
-            if scratch and scratch not in held:
-                held[scratch] = np.where(live_sets[:, 0] == s, self.group.stages[s].scratch_bytes, 0)
-        return held
-
-    def inner_overlaps(self, stream: Stream) -> list[Overlap]:
-        """How near rings, scratch and outputs may lie above each other: each of them holds bytes from its
-        start, but seldom all of them, and at some moments none."""
-        found = self._held_bytes(stream.played if stream.stack else stream.live_rows)
-        names, held = list(found), np.array(list(found.values()))
-        there, most = held > 0, held.max(axis=1, initial=0).tolist()
-        overlaps = []
-        for i, below in enumerate(names):
-            distances = (held[i] * there).max(axis=1, initial=0).tolist()
-            for j, above in enumerate(names):
-                # outputs meet in later groups too
-                if i != j and distances[j] < most[i] and not {below, above} <= self.lasting:
-                    overlaps.append(Overlap(below, above, distances[j]))
-        return overlaps
-
-    def input_overlaps(self, stream: Stream) -> list[Overlap]:
-        """How near rings and scratch may lie below an input whose rows are used up, and which of them come
-        when it is used up for good. (Outputs: `overlaps`.)"""
-        overlaps = []
-        for whole, sources in self._parts(self.group.inputs).items():
-            if whole in self.survives or len(sources) > 1:
-                continue
-            ((source, offset),) = sources
-            live_sets, rows = stream.played_with(source)
-            dead = offset + rows * row_bytes(source)
-            found = {n: held for n, held in self._held_bytes(live_sets).items() if n not in self.lasting}
-            if not found:
-                continue
-            held: np.ndarray = np.array(list(found.values()))
-            together: np.ndarray = (held > 0) & (dead < offset + source.bytes)
-            distances = ((held - dead) * together).max(axis=1, initial=0).tolist()
-            most: list[int] = held.max(axis=1, initial=0).tolist()
-            meets: list[bool] = np.any(together, axis=1).tolist()
-            for i, name in enumerate(found):
-                if distances[i] < most[i]:
-                    overlaps.append(Overlap(name, whole, distances[i]))
-                if not meets[i]:
-                    overlaps.append(Overlap(whole, name, 0))
-        return overlaps
-
-
-class Streamed(Protocol):
-    """A row group that knows how far its outputs must start below its inputs."""
-
-    def overlap_distance(self, source: Tensor, output: Tensor) -> int:
-        """As rows.Stream."""
-        ...
-
-
-def buffer_distance(
-    stages: tuple[Stage, ...],
-    stream: Streamed | None,
-    sources: Iterable[tuple[Tensor, int]],
-    outputs: Iterable[tuple[Tensor, int]],
-) -> int:
-    """How far a buffer that holds `outputs` must start below one that holds `sources`, tensors with their
-    offsets in it, so that no output overwrites what is still read of a source."""
-    return max(
-        0,
-        *(
-            overlap_distance(stages, stream, source, output) + begin - offset
-            for source, offset in sources
-            for output, begin in outputs
-        ),
-    )
-
-
-def overlap_distance(stages: tuple[Stage, ...], stream: Streamed | None, source: Tensor, output: Tensor) -> int:
-    """How far `output` must start below `source`: by rows from the stream; in a whole call (`stream` is
-    None) from the access order of its kernel, where it has one for every use of `source`; else no overlap."""
-    if stream is not None:
-        return stream.overlap_distance(source, output)
-    (stage,) = stages
-    return whole_call_distance(stage.op, stage.kernel, source, output)
-
-
-def whole_call_distance(op: Op, kernel: Kernel, source: Tensor, output: Tensor) -> int:
-    """`overlap_distance` in a whole call."""
-    access_orders = kernel.access_orders(op)
-    uses = [i for i, tensor in enumerate(op.inputs) if tensor is source]
-    if not all(i in access_orders for i in uses):
-        return output.bytes
-    return max(access_orders[i].distance(source.bytes, output.bytes) for i in uses)

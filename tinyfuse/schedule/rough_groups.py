@@ -19,7 +19,7 @@ from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import RowWindow
 from tinyfuse.plan.places import is_alias
 from tinyfuse.plan.rows import height, row_bytes
-from tinyfuse.schedule.lower import whole_call_distance
+from tinyfuse.schedule.overlaps import whole_call_distance
 from tinyfuse.schedule.search import Link, Weigher, Weight
 from tinyfuse.schedule.select import row_kernel, whole_kernel
 
@@ -243,7 +243,7 @@ class RoughGroup:
         return best
 
     def _distance(self, source: Tensor, output: Tensor, writer: int, alone: _Call | None) -> int:
-        """How far an output must start below a source, as lower.overlap_distance."""
+        """How far an output must start below a source, as overlaps.overlap_distance."""
         op = self._weights.ops[writer]
         if alone is not None and not alone.by_row:
             return whole_call_distance(op, alone.kernel, source, output)

@@ -27,7 +27,8 @@ from tinyfuse.plan.liveness import Liveness
 from tinyfuse.plan.places import Places, is_alias
 from tinyfuse.plan.rows import RingModes, Stream
 from tinyfuse.schedule.legality import Legality
-from tinyfuse.schedule.lower import StageMemo, Streamed, buffer_distance, growing_output, make_stages, may_stack
+from tinyfuse.schedule.lower import StageMemo, growing_output, make_stages, may_stack
+from tinyfuse.schedule.overlaps import Streamed, buffer_distance
 from tinyfuse.schedule.select import row_kernel
 from tinyfuse.schedule.tiling import with_tiles
 from tinyfuse.thinning import evenly

@@ -1,0 +1,146 @@
+"""What the stages of a plan take, counted in QEMU, as samples to fit costs to: for measure_costs.py."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+
+from cost_fits import QUANTITIES, Figures, Sample  # noqa: E402
+from cost_networks import networks  # noqa: E402
+
+from tinyfuse.cost.predict import called_once, group_stream  # noqa: E402
+from tinyfuse.cost.table import CostTable, cost_table, cycle_table, entry_name, is_once, loop_features  # noqa: E402
+from tinyfuse.kernels.base import Context  # noqa: E402
+from tinyfuse.kernels.convolution_counts import LOOKED_UP, OF_TABLES  # noqa: E402
+from tinyfuse.kernels.counts import Counts  # noqa: E402
+from tinyfuse.plan import Group, Plan, Stage  # noqa: E402
+from tinyfuse.profile.cycles import timing  # noqa: E402
+from tinyfuse.profile.image import FLASH, arena_columns, read_image  # noqa: E402
+from tinyfuse.profile.measure import Profile, Usage, measure  # noqa: E402
+from tinyfuse.profile.plugin import build_plugin, run_counted  # noqa: E402
+from tinyfuse.targets import Target  # noqa: E402
+from tinyfuse.toolchain import cmsis_nn  # noqa: E402
+from tinyfuse.verify.emulation.inputs import input_set  # noqa: E402
+from tinyfuse.verify.emulation.module import build_module  # noqa: E402
+from tinyfuse.verify.emulation.qemu import Qemu  # noqa: E402
+
+#: how often a network's stage counts beside an operator of the grid: kernels among neighbours are what is predicted
+NETWORK_WEIGHT = 2
+
+#: so many times fewer instructions than the table has say that the compiler counts a call's code elsewhere
+FAR_BELOW = 4
+
+
+def counted(plan: Plan, tree: cmsis_nn.Tree | None) -> tuple[Profile, str]:
+    """The profile of a plan's inference at -O2, and the compiler."""
+    with tempfile.TemporaryDirectory(prefix="tinyfuse-") as folder:
+        work, core = Path(folder), plan.context.target
+        firmware = build_module(
+            plan, tree if plan.uses_cmsis_nn else None, input_set(plan.source, 1, 0), "qemu", "O2", work
+        )
+        source = (work / "module" / f"{plan.options.name}.c").read_text()
+        image = read_image(firmware.elf, plan.options.name, source, arena_columns(plan), core.mve)
+        _, counts = run_counted(Qemu(), firmware, image, build_plugin(), 600)
+        return measure(counts, image, timing(core.cpu)), firmware.compiler
+
+
+def samples_of(plan: Plan, profile: Profile, kind: str, last: bool = True) -> Iterator[Sample]:
+    """Of the stages of that kind; `last`: of each group the last stage alone."""
+    for group in plan.groups:
+        found = _group_samples(plan, profile, group)
+        yield from (each for each in (found[-1:] if last else found) if each.kind == kind)
+
+
+def samples_called_once(plan: Plan, profile: Profile) -> Iterator[Sample]:
+    """Of the stages whose kernel the module calls once."""
+    once = called_once(plan)
+    for group in plan.groups:
+        for stage, each in zip(group.stages, _group_samples(plan, profile, group), strict=True):
+            if is_once(stage, plan.context, once):
+                yield replace(each, weight=NETWORK_WEIGHT, alone=True)
+
+
+def _group_samples(plan: Plan, profile: Profile, group: Group) -> list[Sample]:
+    loops = loop_features(group.stages, group_stream(plan, group))
+    return [
+        _sample(stage, loop, profile, group.index, number, plan.context)
+        for number, (stage, loop) in enumerate(zip(group.stages, loops, strict=True))
+    ]
+
+
+def _sample(stage: Stage, loop: Counts, profile: Profile, group: int, number: int, context: Context) -> Sample:
+    parts = [(part, used) for part, used in profile.parts.get(group, {}).items() if part.stage == number]
+    entry, counts = (
+        entry_name(stage.op, stage.kernel, stage.by_row, context),
+        stage.kernel.counts(stage.op, stage.by_row),
+    )
+    took = _figures(used for _, used in parts)
+    if stage.kernel.costs_with is not None:  # what the table has of the kernel that it is like is no part of the entry
+        tables = _tables(context.target)
+        known = {name: table.kernels.get(entry, {}) if table else {} for name, table in tables.items()}
+        took = Figures(
+            *(
+                getattr(took, name) - round(sum(factor * counts.get(n, 0) for n, factor in known[name].items()))
+                for name in QUANTITIES
+            )
+        )
+        entry = stage.kernel.costs_with
+        counts = {name: count for name, count in counts.items() if name in LOOKED_UP + OF_TABLES}
+    took = _without_parts(took, stage, context)
+    own = _figures(used for part, used in parts if not part.function or part.function.startswith("tinyfuse_rows"))
+    return Sample(stage.op.kind, stage.kernel, entry, counts, loop, took, own)
+
+
+def _without_parts(took: Figures, stage: Stage, context: Context) -> Figures:
+    """What is left without what the tables have of kernels that the stage's calls."""
+    for name, table in _tables(context.target).items() if stage.kernel.work(stage.op, context) else ():
+        for inner, part, times in stage.kernel.work(stage.op, context):
+            cost = table.kernel(part, inner, True, context) if table else None
+            took = replace(took, **{name: round(getattr(took, name) - times * (cost or 0))})
+    return took
+
+
+def _figures(usages: Iterable[Usage]) -> Figures:
+    every = list(usages)
+    return Figures(
+        sum(used.instructions for used in every),
+        sum(used.cycles or 0 for used in every),
+        sum(used.loaded[FLASH] for used in every),
+    )
+
+
+def _tables(target: Target) -> dict[str, CostTable | None]:
+    """By the names of Figures."""
+    cycles = cycle_table(target.cycle_table)
+    known = cost_table(target.cost_table), cycles and cycles.cycles, cycles and cycles.flash
+    return dict(zip(QUANTITIES, known, strict=True))
+
+
+def network_samples(target: Target, count: int, dtypes: Iterable[str]) -> Iterator[Sample]:
+    """Samples of all stages of so many networks of each of these dtypes. Where the compiler has joined the code of calls
+    in a group, so that one of them has hardly any, no stage of the group tells what it takes."""
+    for plan in (plan for dtype in dtypes for plan in networks(target, dtype, count)):
+        profile, _ = counted(plan, None)
+        once = called_once(plan)
+        for group in plan.groups:
+            found = _group_samples(plan, profile, group)
+            if any(_joined(stage, each, plan.context) for stage, each in zip(group.stages, found, strict=True)):
+                continue
+            for stage, each in zip(group.stages, found, strict=True):
+                yield replace(each, weight=NETWORK_WEIGHT, alone=is_once(stage, plan.context, once))
+
+
+def _joined(stage: Stage, sample: Sample, context: Context) -> bool:
+    """Whether what its kernel took must have been counted elsewhere: it is nothing, or far below what is known of it."""
+    if stage.kernel.costs_with is not None or stage.kernel.work(stage.op, context):
+        return False  # of these the sample has a part
+    table = _tables(context.target)["instructions"]
+    known = table and table.kernel(stage.op, stage.kernel, stage.by_row, context)
+    took = sample.took.instructions - sample.own.instructions
+    return took <= 0 or FAR_BELOW * took < (known or 0.0)
