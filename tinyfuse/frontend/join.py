@@ -8,23 +8,18 @@ that nothing is lost that nobody here reads.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-import flatbuffers
 import numpy as np
 
 from tinyfuse.errors import CompileError, Problem
+from tinyfuse.frontend.file_around import FileAround
 from tinyfuse.frontend.flatbuffer_check import Damaged
-from tinyfuse.frontend.flatbuffer_table import Table, root
+from tinyfuse.frontend.flatbuffer_table import root
 from tinyfuse.frontend.reader import load_file, read_tflite
-from tinyfuse.frontend.schema import ENUM_SIZES, SIZES, TABLES, Field
 from tinyfuse.frontend.tensors import HINT_DAMAGED
 from tinyfuse.ir import Graph, Quant, Tensor
 from tinyfuse.ops import FAMILIES
-
-#: interpreters read constants where they lie
-_ALIGN = 16
 
 
 def with_front_end(front_path: str, network_path: str, network: bytes | None = None) -> bytes:
@@ -109,13 +104,11 @@ def _known(graph: Graph) -> bool:
 # --- the joined file ---------------------------------------------------------------------------
 
 
-class _Join:
-    """Offsets count from the end, as the builder makes a file from its end on; both files are 16-aligned in it."""
+class _Join(FileAround):
+    """Front end and network."""
 
     def __init__(self, front: bytes, network: bytes) -> None:
-        self.builder = flatbuffers.Builder(len(front) + len(network) + 4096)
-        self.network_start = self._embedded(network)
-        self.front_start = self._embedded(front)
+        super().__init__(network, front)
         self.front, self.network = root(front), root(network)
         self.front_graph, self.network_graph = self.front["subgraphs"][0], self.network["subgraphs"][0]
 
@@ -132,106 +125,34 @@ class _Join:
         # of a tensor that nobody uses the buffer may be any number: it was never read
         known = range(1, len(network["buffers"]))
         tensors = [
-            self._copied(t, buffer=t["buffer"] + buffers if t["buffer"] in known else 0)
+            self.copied(t, buffer=t["buffer"] + buffers if t["buffer"] in known else 0)
             for t in self.network_graph["tensors"]
         ]
         operators = [
-            self._copied(
-                op, opcode_index=op["opcode_index"] + codes, inputs=self._vector(moved(op["inputs"])),
-                outputs=self._vector(moved(op["outputs"])),
+            self.copied(
+                op, opcode_index=op["opcode_index"] + codes, inputs=self.vector(moved(op["inputs"])),
+                outputs=self.vector(moved(op["outputs"])),
             )
             for op in self.network_graph["operators"]
         ]  # fmt: skip
         inputs = self.front_graph["inputs"].tolist()
         inputs += [n for n in moved(self.network_graph["inputs"]) if n != source]
-        graph = self._table(
+        graph = self.table(
             "SubGraph",
-            tensors=self._list(self._kept(self.front_graph["tensors"], front=True) + tensors),
-            inputs=self._vector(inputs),
-            outputs=self._vector(moved(self.network_graph["outputs"])),
-            operators=self._list(self._kept(self.front_graph["operators"], front=True) + operators),
+            tensors=self.tables(self.kept(self.front_graph["tensors"]) + tensors),
+            inputs=self.vector(inputs),
+            outputs=self.vector(moved(self.network_graph["outputs"])),
+            operators=self.tables(self.kept(self.front_graph["operators"]) + operators),
         )
 
         def both(name: str) -> int:
-            return self._list(self._kept(front[name], front=True) + self._kept(network[name], front=False))
+            return self.tables(self.kept(front[name]) + self.kept(network[name]))
 
-        model = self._table(
+        model = self.table(
             "Model",
             version=3,
             operator_codes=both("operator_codes"),
-            subgraphs=self._list([graph, *self._kept(front["subgraphs"][1:], front=True)]),
+            subgraphs=self.tables([graph, *self.kept(front["subgraphs"][1:])]),
             buffers=both("buffers"),
         )
-        self.builder.Finish(model, b"TFL3")
-        return bytes(self.builder.Output())
-
-    def _embedded(self, data: bytes) -> int:
-        """Puts a file into this one; the offset of its first byte."""
-        builder = self.builder
-        builder.StartVector(1, len(data), _ALIGN)
-        builder.head -= len(data)
-        builder.Bytes[builder.head : builder.head + len(data)] = data
-        start: int = builder.Offset()
-        builder.EndVector()
-        return start
-
-    def _kept(self, tables: Sequence[Table], front: bool) -> list[int]:
-        """Offsets of tables that stay as they are."""
-        start = self.front_start if front else self.network_start
-        return [start - table.position for table in tables]
-
-    def _copied(self, table: Table, **changes: int) -> int:
-        """A copy of one of the network's tables with other fields; what it refers to is where it was."""
-        fields: dict[str, int] = {}
-        for field in TABLES[table.name]:
-            at = None if field.type == "-" else table.place(field)
-            if at is not None:
-                fields[field.name] = table[field.name] if _is_scalar(field) else self._reference(table, field, at)
-        return self._table(table.name, **{**fields, **changes})
-
-    def _reference(self, table: Table, field: Field, at: int) -> int:
-        """What a field of the network refers to. Damaged where that is outside of its file: the options of operators
-        that nobody reads were never looked at."""
-        size = len(table.data)
-        if at + 4 > size or table.target(at) + 4 > size:
-            raise Damaged(f"{table.name}.{field.name} lies outside the file")
-        return self.network_start - table.target(at)
-
-    def _table(self, name: str, /, **values: int) -> int:
-        """Writes a table of the schema; fields are numbers, or offsets of what was written before."""
-        builder = self.builder
-        builder.StartObject(len(TABLES[name]))
-        for field in TABLES[name]:
-            value = values.get(field.name)
-            if value is None:
-                continue
-            if _is_scalar(field):
-                getattr(builder, f"Prepend{_slot_type(field)}Slot")(field.slot, value, field.default)
-            else:
-                builder.PrependUOffsetTRelativeSlot(field.slot, value, 0)
-        end: int = builder.EndObject()
-        return end
-
-    def _vector(self, numbers: Sequence[int]) -> int:
-        offset: int = self.builder.CreateNumpyVector(np.array(numbers, np.int32))
-        return offset
-
-    def _list(self, offsets: Sequence[int]) -> int:
-        """A vector of tables."""
-        self.builder.StartVector(4, len(offsets), 4)
-        for offset in reversed(offsets):
-            self.builder.PrependUOffsetTRelative(offset)
-        end: int = self.builder.EndVector()
-        return end
-
-
-def _is_scalar(field: Field) -> bool:
-    return field.type in SIZES or field.type in ENUM_SIZES
-
-
-def _slot_type(field: Field) -> str:
-    """What the builder calls a scalar's type."""
-    if field.type in ENUM_SIZES:
-        return {1: "Int8", 4: "Int32"}[ENUM_SIZES[field.type]]
-    return {"bool": "Bool", "byte": "Int8", "ubyte": "Uint8", "int": "Int32", "uint": "Uint32", "float": "Float32",
-            "long": "Int64", "ulong": "Uint64"}[field.type]  # fmt: skip
+        return self.finished(model)

@@ -17,12 +17,9 @@ from tinyfuse.errors import CompileError, Problem
 from tinyfuse.frontend.compressed import LookedUp, compressed_tensors
 from tinyfuse.frontend.flatbuffer_table import Table, root
 from tinyfuse.frontend.schema import enumerators
-from tinyfuse.ir import FLOAT16, INT4, ITEM_BYTES, Array, Op, Quant, Tensor
+from tinyfuse.ir import FLOAT16, INT4, ITEM_BYTES, MAX_TENSOR_BYTES, Array, Op, Quant, Tensor
 from tinyfuse.ops.decode import Undecodable, decode_lookup
 
-#: bytes of one tensor, and of all constants together (which may share a buffer of the file): more than
-#: microcontrollers have, and little enough that compiling takes less than a GiB and 10 s
-MAX_TENSOR_BYTES = 1 << 25
 #: ranks beyond this are of no kernel of TensorFlow Lite
 MAX_RANK = 8
 #: problems that are told one by one; more are only counted
@@ -120,6 +117,12 @@ def numbers(table: Table, field: str) -> tuple[Any, ...]:
     return tuple(table[field].tolist())
 
 
+def _open_axes(table: Table, rank: int) -> tuple[int, ...]:
+    """The dimensions that a tensor's shape_signature leaves open."""
+    signature = numbers(table, "shape_signature")
+    return tuple(axis for axis, dim in enumerate(signature) if dim == -1) if len(signature) == rank else ()
+
+
 def text(raw: bytes) -> str:
     """A string of the file; bytes that are no UTF-8 are replaced."""
     return raw.decode("utf-8", "replace")
@@ -179,8 +182,8 @@ class TensorReader:
     def open_batches(self, inputs: list[Tensor]) -> list[str]:
         """Warnings of inputs with an open batch; any other open dimension is a problem.
 
-        Only the graph's inputs are looked at: signatures of other tensors follow from theirs, and
-        a converter writes every tensor's shape for the batch that the inputs' shapes have.
+        Only the graph's inputs are looked at: what other tensors leave open follows from theirs
+        (rewrite/close_shapes.py).
         """
         warnings = []
         for tensor in inputs:
@@ -230,7 +233,7 @@ class TensorReader:
         if looked_up is not None:
             data = self._looked_up(replace(found, quant=quant), table, looked_up)
         if not table["is_variable"]:
-            return Tensor(found.name, shape, dtype, quant, data, index)
+            return Tensor(found.name, shape, dtype, quant, data, index, open_axes=_open_axes(table, rank))
         self.require(data is None, "is a variable, but has constant data", HINT_UNSOUND, tensor=found)
         if dtype in _CONSTANT:  # which is a problem already
             return found

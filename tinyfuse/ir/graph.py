@@ -16,6 +16,10 @@ from tinyfuse.ir.arrays import Array
 from tinyfuse.limits import Limit
 
 #: dtype name -> bytes an element
+MAX_TENSOR_BYTES = 1 << 25
+"""Of one tensor, and of all constants together (which may share a buffer of the file): more than microcontrollers have,
+and little enough that compiling takes less than a GiB and 10 s."""
+
 ITEM_BYTES = {
     "bool": 1,
     "int8": 1,
@@ -66,6 +70,9 @@ class Tensor:
     no rewrite gives it another form.
 
     The `data` of an int4 tensor is int8, -8 to 7, one value an element.
+
+    `open_axes` are dimensions that the file leaves open: the shape's are its guess, which rewrite/fold_constants.py
+    puts right.
     """
 
     name: str
@@ -77,6 +84,7 @@ class Tensor:
     initial: Array | None = None
     cursor: Tensor | None = None
     lent: bool = False
+    open_axes: tuple[int, ...] = ()
 
     @cached_property
     def elements(self) -> int:

@@ -74,7 +74,14 @@ from tinyfuse.ops.pad import PadOperator, PadV2Operator
 from tinyfuse.ops.pooling import AveragePoolOperator, L2PoolOperator, MaxPoolOperator
 from tinyfuse.ops.power import PowOperator
 from tinyfuse.ops.quantize import DequantizeOperator, QuantizeOperator
-from tinyfuse.ops.reduce import MeanOperator, ReduceAllOperator, ReduceMaxOperator, ReduceMinOperator, SumOperator
+from tinyfuse.ops.reduce import (
+    MeanOperator,
+    ReduceAllOperator,
+    ReduceMaxOperator,
+    ReduceMinOperator,
+    ReduceProdOperator,
+    SumOperator,
+)
 from tinyfuse.ops.reshape import ReshapeOperator
 from tinyfuse.ops.resize import ResizeBilinearOperator, ResizeNearestNeighborOperator
 from tinyfuse.ops.reverse import ReverseV2Operator
@@ -195,6 +202,7 @@ FAMILIES: dict[str, OpFamily] = {
         ReduceMaxOperator(),
         ReduceMinOperator(),
         ReduceAllOperator(),
+        ReduceProdOperator(),
         CumsumOperator(),
         ArgMaxOperator(),
         ArgMinOperator(),

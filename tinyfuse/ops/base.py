@@ -29,12 +29,14 @@ class Rule:
 
     `broken(op)` gives the offending Tensor, or True, where the rule is broken; None or False where
     it holds. It is called only when every rule before it in the family holds, so a rule may rely on
-    the ones above it.
+    the ones above it. `of_kernel`: what TFLM's kernel can't do and `OpFamily.reference` can: it isn't asked
+    of numbers that make shapes.
     """
 
     text: str
     broken: Callable[[Op], Tensor | bool | None]
     hint: str | None = None
+    of_kernel: bool = False
 
     def problem(self, op: Op) -> Problem | None:
         found = self.broken(op)
@@ -133,6 +135,29 @@ class Part:
     offset: int
 
 
+# --- shapes that files leave open ------------------------------------------------------------
+
+
+def open_as_inputs(op: Op, output: Tensor) -> tuple[int, ...]:
+    """An output's shape with open dimensions as those of the activations that have as many (the longest: shorter ones
+    broadcast), else with an open batch as that of the first."""
+    shape = list(output.shape)
+    for axis in output.open_axes:
+        alike = [tensor.shape[axis] for tensor in op.activations if len(tensor.shape) == len(shape)]
+        if alike:
+            shape[axis] = max(alike)
+        elif axis == 0 and op.activations and 0 in op.activations[0].open_axes:
+            shape[axis] = op.activations[0].shape[0]
+    return tuple(shape)
+
+
+def constant_numbers(op: Op, index: int) -> list[int] | None:
+    """The values of a vector of integers among the inputs; None where it is missing, computed, or no such vector."""
+    tensor = op.optional(index)
+    good = tensor is not None and tensor.data is not None and tensor.dtype in ("int32", "int64")
+    return None if tensor is None or not good or len(tensor.shape) != 1 else [int(n) for n in tensor.values.tolist()]
+
+
 # --- operators -------------------------------------------------------------------------------
 
 
@@ -217,6 +242,11 @@ class OpFamily(ABC):
         """Constants for the inputs, by their indexes, that TFLM never looks at: the reader puts them there. It asks
         before any rule is read."""
         return {}
+
+    def closed_shape(self, op: Op, output: Tensor) -> Sequence[int] | None:
+        """The shape of an output that the file leaves open, from the inputs' shapes and constants; None where they
+        don't tell, and it is what the file says. rewrite/fold_constants.py asks before any rule is read."""
+        return open_as_inputs(op, output)
 
     def computing(self, op: Op) -> Op | None:
         """Where a run computes what other operators of the kind have for constants: the operator of ours that takes it

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import isqrt, prod
 
 import numpy as np
 
 from tinyfuse.ir import Array, Op, Tensor, given
-from tinyfuse.ops.base import OpFamily, Rule
+from tinyfuse.ops.base import OpFamily, Rule, constant_numbers
 from tinyfuse.ops.movement import ends, one_dtype, ranks
 
 
@@ -118,10 +118,14 @@ def _bad_shape(op: Op) -> Tensor | None:
     return None if whole and batch.shape == blocks.batch else op.output
 
 
+#: where converters take a dilated convolution apart, the batch is open
+_DILATED = "convert the model with a batch of 1: its dilated convolutions stay in one piece"
+
+
 def _rules(around: str) -> tuple[Rule, ...]:
     return (
         ends(3),
-        one_dtype(("int8", "float32")),
+        replace(one_dtype(("int8", "float32")), hint=_DILATED),
         ranks(3, 4),
         Rule("the block shape is int32 from 1, one a dimension but first and last", _bad_block),
         Rule(f"the {around} are int32 pairs from 0, one a dimension of a block", _bad_around),
@@ -131,6 +135,19 @@ def _rules(around: str) -> tuple[Rule, ...]:
 
 class _BatchSpace(OpFamily):
     """What the blocks are may be computed when the model runs (rewrite/computed_operands.py)."""
+
+    def closed_shape(self, op: Op, output: Tensor) -> Sequence[int] | None:
+        block, around, shape = constant_numbers(op, 1), op.optional(2), op.input.shape
+        if block is None or min(block) < 1 or around is None or not around.is_constant:
+            return None
+        if around.shape != (len(block), 2) or len(shape) <= len(block):
+            return None
+        more = [int(n) for n in around.values.sum(axis=1, dtype=np.int64)]
+        parts = list(zip(shape[1:], block, more, strict=False))
+        rest = shape[1 + len(block) :]
+        if self.kind == "SPACE_TO_BATCH_ND":
+            return shape[0] * prod(block), *((dim + n) // b for dim, b, n in parts), *rest
+        return shape[0] // prod(block), *(dim * b - n for dim, b, n in parts), *rest
 
     def computing(self, op: Op) -> Op | None:
         return replace(op, kind=op.kind.replace("_ND", "_AT")) if _is_computed(op) else None
@@ -159,6 +176,13 @@ class SpaceToBatchOperator(_BatchSpace):
     kind = "SPACE_TO_BATCH_ND"
     summary = "every block-th row and column as an image of its own"
     rules = _rules("paddings")
+
+    def warning(self, op: Op) -> str | None:
+        padded = op.operand(2).is_constant and bool(op.operand(2).values.any())
+        if not padded or op.input.dtype != "int8" or op.input.quant is None or op.input.zero_point == 0:
+            return None
+        value = f"the stored value 0 stands around the image, and the zero point is {op.input.zero_point}"
+        return f"{value}: so TensorFlow Lite Micro computes it, and LiteRT otherwise; {_DILATED}"
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         b = _known(op, inputs)

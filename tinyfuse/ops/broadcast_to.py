@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from tinyfuse.ir import Array, Op, Tensor, all_given
-from tinyfuse.ops.base import OpFamily, Rule
+from tinyfuse.ops.base import OpFamily, Rule, constant_numbers
 from tinyfuse.ops.movement import FIXED_SHAPES, Movement, constant_vector, ends, ranks
 
 _INDEXES = ("int32", "int64")
@@ -38,6 +40,9 @@ class BroadcastToOperator(Movement):
         Rule("the shape is the output's, a constant int32 or int64", _bad_shape, FIXED_SHAPES),
         Rule("the input broadcasts to the output", lambda op: op.input if not _broadcasts(op) else None),
     )
+
+    def closed_shape(self, op: Op, output: Tensor) -> Sequence[int] | None:
+        return constant_numbers(op, 1)
 
     def views(self, op: Op, data: Array) -> tuple[Array, ...]:
         return (np.broadcast_to(data, op.output.shape),)
@@ -72,6 +77,11 @@ class TileOperator(Movement):
             lambda op: op.output if op.output.shape != _tiled(op) else None,
         ),
     )
+
+    def closed_shape(self, op: Op, output: Tensor) -> Sequence[int] | None:
+        multiples = constant_numbers(op, 1)
+        good = multiples is not None and len(multiples) == len(op.input.shape)
+        return [dim * times for dim, times in zip(op.input.shape, multiples or (), strict=True)] if good else None
 
     def views(self, op: Op, data: Array) -> tuple[Array, ...]:
         times = op.operand(1).values.tolist()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from tinyfuse.ir import Array, Op, Tensor
-from tinyfuse.ops.base import OpFamily, Rule
+from tinyfuse.ops.base import OpFamily, Rule, constant_numbers
 from tinyfuse.ops.movement import FIXED_SHAPES, Movement, constant_vector, ends, one_dtype
 
 
@@ -27,6 +29,9 @@ class FillOperator(Movement):
         Rule("the value is a scalar", lambda op: op.operand(1) if op.operand(1).shape else None),
         Rule("the dimensions are the output's, a constant", _bad_dims, FIXED_SHAPES),
     )
+
+    def closed_shape(self, op: Op, output: Tensor) -> Sequence[int] | None:
+        return constant_numbers(op, 0)
 
     def views(self, op: Op, data: Array) -> tuple[Array, ...]:
         return (np.broadcast_to(data.reshape(()), op.output.shape),)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,6 +91,12 @@ class FullyConnectedOperator(OpFamily):
         Rule("the bias has the scale of input times weights (within 0.02 of the output's scale)",
              _bias_scale_off, "TensorFlow Lite Micro refuses this layer, too"),
     )  # fmt: skip
+
+    def closed_shape(self, op: Op, output: Tensor) -> Sequence[int] | None:
+        weights = op.optional(1)
+        if weights is None or len(weights.shape) != 2 or len(output.shape) != 2:
+            return super().closed_shape(op, output)
+        return op.input.elements // max(weights.shape[1], 1), output.shape[1]
 
     def attributes(self, options: Mapping[str, Any]) -> FullyConnected:
         return FullyConnected(

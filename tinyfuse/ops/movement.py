@@ -82,6 +82,7 @@ def one_dtype(dtypes: tuple[str, ...], data_input: int = 0) -> Rule:
         f"input and output have one dtype of {', '.join(dtypes)}",
         broken,
         "TensorFlow Lite Micro moves no others; quantize the model to int8",
+        of_kernel=True,
     )
 
 

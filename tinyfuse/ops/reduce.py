@@ -233,6 +233,24 @@ class ReduceMinOperator(_Extreme):
     summary = "least value over any dimensions"
 
 
+class ReduceProdOperator(_Reduce):
+    """int32 [...] -> int32, the shape without the axes. It has no kernel: converters compute shapes with it, of which
+    rewrite/fold_constants.py makes constants."""
+
+    kind = "REDUCE_PROD"
+    summary = "product over any dimensions, as a constant"
+    in_tflm = False
+    folded = True
+    rules = (
+        *_rules("int32"),
+        Rule("the input follows from constants", lambda op: None if op.input.is_constant else op.input),
+    )
+
+    def function(self, op: Op, terms: Array) -> Array:
+        product: Array = np.multiply.reduce(terms, axis=0, dtype=np.int32)
+        return product
+
+
 class ReduceAllOperator(_Reduce):
     """bool [...] -> bool, the shape without the axes."""
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from math import prod
 
 from tinyfuse.ir import Array, Op, Tensor, given
-from tinyfuse.ops.base import OpFamily, Rule
+from tinyfuse.ops.base import OpFamily, Rule, constant_numbers
 from tinyfuse.ops.movement import shape_constant
 
 
@@ -32,11 +33,19 @@ class ReshapeOperator(OpFamily):
     )
 
     def instead(self, op: Op) -> Mapping[int, Tensor]:
-        """TFLM never looks at the shape's values: they may be computed when the model runs."""
+        """TFLM never looks at the shape's values: they may be computed when the model runs. Of a shape that the file
+        leaves open they are what tells it."""
         shape = op.inputs[1] if len(op.inputs) == 2 and op.outputs else None
-        if shape is None or shape.is_constant:
+        if shape is None or shape.is_constant or op.output.open_axes:
             return {}
         return {1: shape_constant(shape, op.output)}
+
+    def closed_shape(self, op: Op, output: Tensor) -> Sequence[int] | None:
+        shape = constant_numbers(op, 1)
+        if shape is None or shape.count(-1) > 1:
+            return None
+        rest = prod(dim for dim in shape if dim != -1)
+        return [op.input.elements // max(rest, 1) if dim == -1 else dim for dim in shape]
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         return (given(inputs[0]).reshape(op.output.shape),)

@@ -104,7 +104,13 @@ class SliceOperator(Movement):
     def instead(self, op: Op) -> Mapping[int, Tensor]:
         """A size that is computed when the model runs has to be the output's shape, which is static."""
         size = op.optional(2)
-        if size is None or size.is_constant or not op.outputs or size.dtype not in ("int32", "int64"):
+        if (
+            size is None
+            or size.is_constant
+            or not op.outputs
+            or op.output.open_axes
+            or size.dtype not in ("int32", "int64")
+        ):
             return {}
         fixed = shape_constant(size, op.output)
         return {2: replace(fixed, dtype=size.dtype, data=fixed.values.astype(size.dtype))}

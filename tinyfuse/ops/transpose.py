@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tinyfuse.ir import Array, Op, Tensor
-from tinyfuse.ops.base import Rule
+from tinyfuse.ops.base import Rule, constant_numbers
 from tinyfuse.ops.movement import Movement, constant_vector, ends, one_dtype, ranks
 
 #: what TFLM moves
@@ -36,6 +38,12 @@ class TransposeOperator(Movement):
             lambda op: op.output if op.output.shape != tuple(op.input.shape[d] for d in permutation(op)) else None,
         ),
     )
+
+    def closed_shape(self, op: Op, output: Tensor) -> Sequence[int] | None:
+        order = constant_numbers(op, 1)
+        if order is None or sorted(order) != list(range(len(op.input.shape))):
+            return None
+        return [op.input.shape[axis] for axis in order]
 
     def views(self, op: Op, data: Array) -> tuple[Array, ...]:
         return (data.transpose(permutation(op)),)

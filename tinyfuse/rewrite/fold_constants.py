@@ -1,4 +1,5 @@
-"""Operators that read only constants, or only a shape, are computed now, by their exact reference.
+"""Operators that read only constants, or only a shape, are computed now, by their exact reference; shapes that the
+file leaves open are put right on the way (rewrite/close_shapes.py).
 
 before   %x = DEQUANTIZE(%c);  %y = QUANTIZE(%x);  %z = ADD(%in, %y)
 after    %z = ADD(%in, %y')          with %y' the constant
@@ -20,23 +21,30 @@ from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.constant_output import written
 from tinyfuse.ops.control_flow import change_graphs
+from tinyfuse.rewrite.close_shapes import FIXED_BATCH, closed
 
 #: bytes of all constants that one model may have us compute
 MAX_FOLDED_BYTES = 1 << 28
 
+#: dtypes in which files compute shapes: no interpreter for microcontrollers has these operators in all of them
+_OF_SHAPES = ("int32", "int64", "bool")
+
 
 def fold_constants(graph: Graph) -> Graph:
-    """CompileError where the constants to compute of a graph have more than MAX_FOLDED_BYTES bytes."""
+    """CompileError where the constants to compute of a graph have more than MAX_FOLDED_BYTES bytes, or where the shape
+    of one of its outputs, which the file leaves open, is another than the file's."""
     return _folded(graph, {})
 
 
 def _folded(graph: Graph, inner: dict[Graph, Graph]) -> Graph:
     """The graph, and those that its operators run; `inner` are those that were looked at."""
-    known: dict[Tensor, Tensor] = {}
+    known: dict[Tensor, Tensor] = {}  # what readers of a tensor read in its place
     ops: list[Op] = []
     folded = 0
     for op in graph.ops:
-        op = _folded_inside(op.reading(known), inner)
+        read = op.reading(known)
+        op = _folded_inside(closed(read), inner)
+        known |= {old: new for old, new in zip(read.outputs, op.outputs, strict=True) if new is not old}
         if not _is_constant(op):
             ops.append(op)
             continue
@@ -45,15 +53,21 @@ def _folded(graph: Graph, inner: dict[Graph, Graph]) -> Graph:
             message = f"the constants computed so far have more than {MAX_FOLDED_BYTES} bytes"
             hint = "no microcontroller holds such a model"
             raise CompileError(graph.path, Problem(message, operator=str(op), hint=hint))
-        if any(rule.problem(op) for rule in FAMILIES[op.kind].rules):  # asked last: some rules decode
+        of_shapes = all(tensor.dtype in _OF_SHAPES for tensor in op.outputs)
+        rules = (rule for rule in FAMILIES[op.kind].rules if not (rule.of_kernel and of_shapes))
+        if any(rule.problem(op) for rule in rules):  # asked last: some rules decode
             ops.append(op)
             continue
         arrays = FAMILIES[op.kind].reference(op, *(t.data if t is not None else None for t in op.inputs))
-        for tensor, array in zip(op.outputs, arrays, strict=True):
-            known[tensor] = replace(tensor, data=array)
-            if tensor in graph.outputs:
-                ops.append(written(known[tensor], tensor))
+        for old, tensor, array in zip(read.outputs, op.outputs, arrays, strict=True):
+            known[old] = replace(tensor, data=array)
+            if old in graph.outputs:
+                ops.append(written(known[old], old))
     changed = known or any(a is not b for a, b in zip(ops, graph.ops, strict=False))
+    for tensor in graph.outputs:
+        if tensor in known and known[tensor].shape != tensor.shape:
+            message = f"the file leaves its shape open, which is {list(known[tensor].shape)} and not what it says"
+            raise CompileError(graph.path, Problem(message, tensor=str(tensor), hint=FIXED_BATCH))
     return replace(graph, ops=tuple(ops)) if changed else graph
 
 

@@ -19,13 +19,16 @@ import numpy as np
 
 import tinyfuse
 from tinyfuse.errors import EmulationFailed, ToolMissing, UsageError
+from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Array, Graph, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.interpret import run_graph
 from tinyfuse.options import ORACLES
 from tinyfuse.rewrite.fold_constants import fold_constants
+from tinyfuse.verify.closed_file import closed_file
 from tinyfuse.verify.emulation.inputs import input_set
 from tinyfuse.verify.interpreter_process import run_interpreter
+from tinyfuse.verify.pieces import piece_file, pieces
 from tinyfuse.verify.runnable import check_runs_here
 
 _TIME_LIMIT = 600.0
@@ -69,6 +72,11 @@ def make_oracle(kind: str, model_bytes: bytes, graph: Graph) -> Oracle:
             break
         except (ToolMissing, UsageError) as error:
             reasons.append(str(error).splitlines()[0])
+        try:
+            if interpreter == "tflm" and (parts := pieces(graph)):
+                return PiecesOracle(model_bytes, graph, parts)
+        except (ToolMissing, UsageError):
+            continue  # to LiteRT, which runs all of it
     else:
         oracle = ReferenceOracle(graph)
     if reasons:
@@ -107,7 +115,7 @@ class InterpreterOracle(_Runs):
         self.name = kind
         self.version = version(package)
         self.warnings: tuple[str, ...] = ()
-        self._model = model_bytes
+        self._model = closed_file(model_bytes, graph) if kind == "tflm" else model_bytes
         self._layouts, zeros = graph.layouts, input_set(graph, 3, seed=0)[2]
         graph = graph if graph.layouts is None else graph.layouts.file
         self._outputs = graph.outputs
@@ -191,6 +199,33 @@ class InterpreterOracle(_Runs):
         if array.shape != tensor.shape or array.dtype != np.dtype(tensor.dtype):
             raise UsageError(f"{self.name} computes {array.dtype}{list(array.shape)} for the output {tensor}")
         return array
+
+
+class PiecesOracle(_Runs):
+    """TFLM, and LiteRT for the operators that it lacks (verify/pieces.py)."""
+
+    name = "tflm"
+
+    def __init__(self, model_bytes: bytes, graph: Graph, parts: list[tuple[str, Graph]]):
+        """UsageError where an interpreter can't run its part."""
+        self._graph, self._parts = graph, list[tuple[Graph, InterpreterOracle]]()
+        for kind, part in parts:
+            data = piece_file(model_bytes, graph, part)
+            self._parts.append((part, InterpreterOracle(kind, data, read_tflite(graph.path, data))))
+        self.version = self._parts[0][1].version
+        lacked = dict.fromkeys(op.kind for kind, part in parts if kind != "tflm" for op in part.ops)
+        told = f"compared with litert, not with TFLM, which lacks it: {', '.join(lacked)}; all else with TFLM"
+        self.warnings: tuple[str, ...] = (told,)
+
+    def run_streams(self, inputs: list[list[list[np.ndarray]]]) -> list[list[list[np.ndarray]]]:
+        frames = [dict(zip(self._graph.inputs, frame, strict=True)) for stream in inputs for frame in stream]
+        for part, oracle in self._parts:
+            for frame, outputs in zip(
+                frames, oracle.run_all([[frame[t] for t in part.inputs] for frame in frames]), strict=True
+            ):
+                frame |= zip(part.outputs, outputs, strict=True)
+        found = iter([[frame[tensor] for tensor in self._graph.outputs] for frame in frames])
+        return [[next(found) for _ in stream] for stream in inputs]
 
 
 def _moved(arrays: list[np.ndarray], orders: Sequence[Sequence[int] | Array | None]) -> list[np.ndarray]:

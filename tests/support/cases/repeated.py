@@ -1,5 +1,5 @@
 """Operators that fill, repeat or reverse: BROADCAST_TO, TILE, REVERSE_V2, FILL, and those that become constants,
-ZEROS_LIKE and BROADCAST_ARGS."""
+ZEROS_LIKE, BROADCAST_ARGS and REDUCE_PROD."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from cases.common import constant, operator, shapes, tensor
 from tinyfuse.ir import Op, Tensor
+from tinyfuse.ops.reduce import Reducer
 
 _IMAGE = (1, 4, 5, 6)
 _ANY = ("bool", "uint8", "int16", "int32", "uint32", "int64", "uint64", "float32")
@@ -69,6 +70,13 @@ def _shapes(first, second, dtype=np.int32) -> Op:
     return operator("BROADCAST_ARGS", inputs, tensor((len(output),), None, dtype=np.dtype(dtype).name))
 
 
+def _product(shape, axes, keep_dims=False) -> Op:
+    values = np.arange(2, 2 + np.prod(shape), dtype=np.int32).reshape(shape)
+    output = np.prod(values, axis=axes, keepdims=keep_dims).shape
+    inputs = [constant(values), _numbers(axes)]
+    return operator("REDUCE_PROD", inputs, tensor(output, None, dtype="int32"), Reducer(keep_dims))
+
+
 NAMED = {
     "BROADCAST_TO": {
         "channels": _broadcast((6,), _IMAGE),
@@ -113,6 +121,11 @@ NAMED = {
         "equally long": _shapes((1, 4, 1), (3, 1, 1)),
         "one shorter": _shapes((5, 1, 2), (4, 1)),
         "the other shorter": _shapes((3,), (2, 1), np.int64),
+    },
+    "REDUCE_PROD": {
+        "a shape": _product((4,), (0,)),
+        "columns": _product((2, 3), (1,), keep_dims=True),
+        "beyond int32": _product((20,), (0,)),
     },
 }
 RANDOM = {"BROADCAST_TO": _random_broadcast(), "TILE": _random_tile(), "REVERSE_V2": _random_reverse()}

@@ -1,0 +1,52 @@
+"""A model in pieces, for an operator that TFLM lacks: TFLM computes the others, LiteRT that one.
+
+LiteRT alone wouldn't do: it rounds FULLY_CONNECTED once where TFLM rounds twice (verify/oracle.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import groupby
+
+from tinyfuse.frontend.graph_file import graph_file
+from tinyfuse.ir import Graph, Op, Tensor
+from tinyfuse.ops import FAMILIES
+from tinyfuse.rewrite.fold_constants import fold_constants
+
+
+def pieces(graph: Graph) -> list[tuple[str, Graph]]:
+    """(interpreter, the graph that it runs) in the order in which they run; empty where one interpreter is enough, or
+    where a model has unknown operators, states, operators of no file, inputs of another order than in the file, or
+    functions of libm, whose last bits are compared operator by operator (verify/bounds.py)."""
+    if any(op.kind not in FAMILIES for op in graph.ops):
+        return []
+    folded = fold_constants(graph)
+    apart = not folded.states and graph.layouts is None and all(op.index >= 0 for op in folded.ops)
+    of_libm = any(FAMILIES[op.kind].ulp(op) is not None for op in folded.ops)
+    if not apart or of_libm or len({FAMILIES[op.kind].in_tflm for op in folded.ops}) < 2:
+        return []
+    return [("tflm" if in_tflm else "litert", piece) for in_tflm, piece in _runs(folded)]
+
+
+def piece_file(data: bytes, graph: Graph, piece: Graph) -> bytes:
+    """The file of a piece of `graph`, which was read from `data`."""
+    return graph_file(data, piece, {op.index for op in graph.ops} - {op.index for op in piece.ops})
+
+
+def _runs(graph: Graph) -> Iterator[tuple[bool, Graph]]:
+    """As many neighbours as one interpreter can run, in the order of the file."""
+    wanted = set(graph.outputs)
+    runs = [(key, tuple(ops)) for key, ops in groupby(graph.ops, lambda op: FAMILIES[op.kind].in_tflm)]
+    for number, (key, ops) in enumerate(runs):
+        later = wanted.union(*(op.activations for _, rest in runs[number + 1 :] for op in rest))
+        yield key, replace(graph, ops=ops, inputs=_read(ops), outputs=tuple(t for t in _made(ops) if t in later))
+
+
+def _made(ops: tuple[Op, ...]) -> dict[Tensor, None]:
+    return dict.fromkeys(tensor for op in ops for tensor in op.outputs)
+
+
+def _read(ops: tuple[Op, ...]) -> tuple[Tensor, ...]:
+    made = _made(ops)
+    return tuple(dict.fromkeys(tensor for op in ops for tensor in op.activations if tensor not in made))
