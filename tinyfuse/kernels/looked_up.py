@@ -74,10 +74,6 @@ class LookedUpLayer(Kernel):
 class _LookedUp(LookedUpLayer):
     """On cores with the DSP extension and no vectors."""
 
-    def __init__(self, plain: Kernel):
-        super().__init__(plain)
-        self.costs_as = plain.name
-
     def accepts(self, op: Op, context: Context) -> bool:
         target, packed = context.target, context.weights in ("packed", "auto")
         return target.dsp and not target.mve and packed and super().accepts(op, context)
@@ -119,11 +115,10 @@ class LookedUpMatmul(_LookedUp):
     """Convolutions by tinyfuse_matmul.h."""
 
     depthwise = False
-    costs_with = "tinyfuse_matmul_tables"
 
     def __init__(self, plain: MatmulKernel):
         super().__init__(plain)
-        self._block = plain.block
+        self._block, self._windows = plain.block, plain.windows
         self.name = plain.name.replace("_packed", "_packed_tables").replace("pointwise", "pointwise_tables")
 
     def of_layer(self, op: Op, context: Context) -> tuple[Constant, ...]:
@@ -135,12 +130,13 @@ class LookedUpMatmul(_LookedUp):
     def form(self, op: Op, context: Context) -> str:
         return matmul_of(op, context).form
 
-    def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return f"{_costs_of(form_name(self.form(op, context)))}, blocks of {self._block(layer_of(op), context)}"
+    def copy_of_code(self, op: Op, context: Context) -> str:
+        """One for each form."""
+        return f"{self.name} {form_name(self.form(op, context))}"
 
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        counts = super().counts(op, by_row)
-        return {**counts, "table_pairs": counts["block_pairs"]}
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        form, layer = _costs_of(form_name(self.form(op, context))), layer_of(op)
+        return f"{form}, blocks of {self._block(layer, context)}{self._windows(layer)}"
 
 
 class LookedUpDepthwise(_LookedUp):
@@ -152,6 +148,7 @@ class LookedUpDepthwise(_LookedUp):
 
     def __init__(self, plain: Depthwise3x3Row):
         super().__init__(plain)
+        self.costs_as = plain.name
         self._along = plain.along
 
     def of_layer(self, op: Op, context: Context) -> tuple[Constant, ...]:

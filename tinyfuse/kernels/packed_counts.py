@@ -25,10 +25,10 @@ def pointwise_counts(op: Op, by_row: bool) -> Counts:
 
 
 def _blocks(op: Op, by_row: bool) -> Counts:
-    """Blocks of three, two and one pixels where three are the most, as tinyfuse_block_pixels takes them, and where two
-    are: each by itself, times pairs of output channels, and times words of these. Of an odd count of channels the last
-    one is computed pixel by pixel."""
-    return _blocks_of(op, by_row, 3) | _blocks_of(op, by_row, 2)
+    """Blocks of three, two and one pixels where three are the most, as tinyfuse_block_pixels takes them, where two are,
+    and single pixels: each by itself, times pairs of output channels, and times words of these. Of an odd count of
+    channels the last one is computed pixel by pixel."""
+    return _blocks_of(op, by_row, 3) | _blocks_of(op, by_row, 2) | _blocks_of(op, by_row, 1)
 
 
 def _blocks_of(op: Op, by_row: bool, most: int) -> dict[str, float]:
@@ -49,6 +49,8 @@ def _blocks_of(op: Op, by_row: bool, most: int) -> dict[str, float]:
 
 def _of_size(pixels: int, size: int, most: int) -> int:
     """How many blocks of a size make up so many pixels: of more than two, none but of two leaves a single one."""
+    if most == 1:
+        return pixels
     if most == 2 or pixels == 1:
         return {2: pixels // 2, 1: pixels % 2}.get(size, 0)
     if most == 4:
@@ -62,7 +64,7 @@ def _of_size(pixels: int, size: int, most: int) -> int:
 def counts_by_four(op: Op, by_row: bool) -> Counts:
     """Of a convolution by blocks of up to four pixels."""
     found = packed_counts(op, by_row)
-    others = ("by_3_", "by_2_", "block", "two", "pair_words", "odd_pixel_words")
+    others = ("by_3_", "by_2_", "by_1_", "block", "two", "pair_words", "odd_pixel_words")
     rest = {name: count for name, count in found.items() if not name.startswith(others)}
     return rest | _blocks_of(op, by_row, 4)
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import Constant, Context, Kernel, proven
-from tinyfuse.kernels.conv import has_own_code
+from tinyfuse.kernels.conv import has_own_code, kind_of_windows
 from tinyfuse.kernels.convolution_counts import layer_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.matmul import halves, in_columns, padded
@@ -45,8 +45,11 @@ class UnpackedConvRow(_Unpacked, WidenedConvRow):
     def counts(self, op: Op, by_row: bool) -> Counts:
         return packed_counts(op, by_row)
 
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return kind_of_windows(op, True).lstrip()
+
     def code_path(self, op: Op, by_row: bool, context: Context) -> str:
-        return super().code_path(op, by_row, context) + " of its own" * has_own_code(op)
+        return "of its own" * has_own_code(op)
 
     def own_code(self, op: Op) -> bool:
         return has_own_code(op)
