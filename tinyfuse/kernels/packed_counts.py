@@ -93,18 +93,20 @@ def _windows_of_words(op: Op) -> Counts:
     }
 
 
-_GATHERED = ("gathered_words", "copied_rows", "copied_terms")
+_GATHERED = ("gathered_words", "copied_rows", "copied_terms", "asked_windows")
 
 
 def _gathered(op: Op, found: Counts) -> Counts:
     """Of windows that are gathered because some of them is padding: all words, and the rows and terms that are copied
-    into them, those inside of the input."""
+    into them, those inside of the input; and, of a layer with padding, all windows, each of which is asked whether it
+    has any."""
     g, gathered = geometry(op), found["gathered_windows"]
     plain_rows = (found["pixels"] - gathered) * g.kernel_h
     rows = inside(g.out_h, g.in_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top) * g.out_w
     words = gathered * round_up(op.operand(1).elements // g.out_c, 4)
     copied = gathered * g.kernel_h * g.kernel_w * g.in_c - found["border_terms"]
-    return dict(zip(_GATHERED, (words, rows - plain_rows, copied), strict=True))
+    asked = found["pixels"] * (g.pads_rows or g.pads_columns)
+    return dict(zip(_GATHERED, (words, rows - plain_rows, copied, asked), strict=True))
 
 
 #: of `layer_counts`, what im2col and blocks of pixels have: where few operators are measured, others would stand for it
