@@ -92,7 +92,7 @@ class CostTable:
 
 def is_once(stage: Stage, context: Context, once: Collection[str]) -> bool:
     """Whether the stage has a kernel's only call in the module; `once` as of `CostTable.stages`."""
-    return stage.kernel.copy_of_code(stage.op, context) in once and not stage.kernel.own_code(stage.op)
+    return stage.kernel.copy_of_code(stage.op, context) in once
 
 
 def _sum(factors: Mapping[str, float], counts: Counts) -> float:

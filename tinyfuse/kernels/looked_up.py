@@ -17,7 +17,7 @@ from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Division, Kernel, proven
 from tinyfuse.kernels.bent_line import BentLine, bent_line
-from tinyfuse.kernels.conv import MatmulKernel
+from tinyfuse.kernels.conv import AT_BORDERS, MatmulKernel
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.depthwise import Depthwise3x3Row
 from tinyfuse.kernels.matmul import Matmul, form_name, matmul_constants, matmul_layer, on_bent_line, on_line
@@ -131,8 +131,11 @@ class LookedUpMatmul(_LookedUp):
         return matmul_of(op, context).form
 
     def copy_of_code(self, op: Op, context: Context) -> str:
-        """One for each form."""
-        return f"{self.name} {form_name(self.form(op, context))}"
+        """One for each form, where a call hasn't its own."""
+        return AT_BORDERS if self.own_code(op) else f"{self.name} {form_name(self.form(op, context))}"
+
+    def calls_too(self, op: Op, several: bool) -> str | None:
+        return self._plain.calls_too(layer_of(op), several)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         form, layer = _costs_of(form_name(self.form(op, context))), layer_of(op)
