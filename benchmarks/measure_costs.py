@@ -49,7 +49,7 @@ DRAWN_OF_OTHERS = 12
 #: and for a kernel that accepts few of its kind
 DRAWN_FOR = {
     "tinyfuse_winograd_rows_s8": 2500, "tinyfuse_winograd_down_rows_s8": 2500, "tinyfuse_winograd_along_row_s8": 2500,
-    "tinyfuse_conv_packed_tables_row_s8": 400, "tinyfuse_pointwise_tables_s8": 800, "tinyfuse_pointwise_narrow_s8": 600, "tinyfuse_softmax_lookup_s8": 60,
+    "tinyfuse_pointwise_narrow_s8": 600, "tinyfuse_softmax_lookup_s8": 60,
     "tinyfuse_mul_s8": 60, "tinyfuse_dense_s16": 120, "tinyfuse_transpose_conv_packed_row_s16": 60,
     "tinyfuse_rows_matmul_s8": 40, "tinyfuse_pointwise_four_mve_s8": 500, "tinyfuse_conv_columns_mve_row_s8": 500,
     "tinyfuse_pointwise_mve_s8": 300, "tinyfuse_conv_held_mve_row_s8": 500, "tinyfuse_depthwise_line_mve_s8": 4000,

@@ -10,19 +10,22 @@ import pytest
 from random_graphs import Sketch
 from scripts import scripts_of
 
+from tinyfuse.compiler import plan_groups
 from tinyfuse.cost import cost_table
 from tinyfuse.cost.fit import fit_once
-from tinyfuse.cost.table import Alone, entry_name
+from tinyfuse.cost.predict import called_once
+from tinyfuse.cost.table import Alone, entry_name, is_once
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Context, Kernel
 from tinyfuse.kernels.compressed import CompressedConvRow
-from tinyfuse.kernels.conv import PackedConvRow
+from tinyfuse.kernels.conv import AT_BORDERS, PackedConvRow
 from tinyfuse.kernels.int4 import Int4ConvRow
 from tinyfuse.kernels.registry import kernels_for, kernels_of
 from tinyfuse.kernels.unpacked import UnpackedConvRow
 from tinyfuse.ops.looked_up import looked_up
 from tinyfuse.ops.table import Table
+from tinyfuse.options import Options
 from tinyfuse.schedule.lower import stage_of
 from tinyfuse.targets import load_target
 
@@ -70,12 +73,13 @@ def with_table(op: Op) -> tuple[Op, Kernel]:
 
 
 @pytest.mark.parametrize("shape", KINDS)
-def test_convolutions_with_tables_have_entries_of_their_own(shape: tuple[int, tuple[int, int]]) -> None:
+def test_convolutions_with_tables_cost_as_those_without(shape: tuple[int, tuple[int, int]]) -> None:
     op, kernel = with_table(convolution(*shape))
     entry, table = entry_name(op, kernel, True, CONTEXT), cost_table("cortex-m4")
-    assert entry.startswith("tinyfuse_conv_packed_tables_row_s8 ") and entry.endswith(KINDS[shape])
-    assert table is not None and entry in table.kernels and kernel.costs_with is None
-    assert kernel.copy_of_code(op, CONTEXT).startswith(f"{kernel.name} ")  # a form's
+    assert entry.startswith("tinyfuse_conv_packed_row_s8 ") and entry.endswith(KINDS[shape])
+    assert table is not None and {entry, kernel.costs_with} <= table.kernels.keys()
+    copy = kernel.copy_of_code(op, CONTEXT)
+    assert copy == AT_BORDERS if kernel.own_code(op) else copy.startswith(f"{kernel.name} ")  # a form's
 
 
 def test_what_costs_with_another_entry_has_its_single_calls_there() -> None:
@@ -113,3 +117,21 @@ def test_counts_of_values_tell_nothing_of_single_calls() -> None:
     assert (
         "terms" in fit_once([(said, {"calls": 1.0, "terms": each["exps"]}, took) for said, each, took in samples]).more
     )
+
+
+def test_a_first_layer_may_be_all_that_has_windows_at_borders() -> None:
+    """Compilers leave them out of the copy for one layer of whole words, not out of one that two layers share."""
+
+    def once(*channels: int) -> bool:
+        sketch = Sketch(0)
+        x = image = sketch.value((1, 8, 8, 3))
+        for count in channels:
+            x = sketch.conv(x, count, (3, 3), activation="RELU")
+        graph = read_tflite("model.tflite", sketch.build([image], [x]))
+        plan = plan_groups(graph, graph, [[op] for op in graph.ops], CONTEXT, Options("net"))
+        stage = plan.groups[0].stages[0]
+        assert stage.kernel.own_code(stage.op)
+        return is_once(stage, CONTEXT, called_once(plan))
+
+    assert once(8) and once(8, 8)
+    assert not once(8, 8, 8) and not once(7, 8) and not once(5, 8)

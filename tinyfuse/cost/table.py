@@ -43,7 +43,8 @@ class CostTable:
     loop     factors of what a group's own code does (see loop_features)
     kernels  entry_name of a kernel -> factors of `Kernel.counts`
     alone    what becomes of that where a module calls the kernel in one place: by `Kernel.costs_with`, where a kernel
-             has one, for its C function is another one than that of the kernel that it costs as; else by entry_name
+             has one, for its C function is another one than that of the kernel that it costs as; else, and of code
+             of its own, which both have, by entry_name
     """
 
     about: dict[str, str]
@@ -78,7 +79,8 @@ class CostTable:
 
     def share(self, stage: Stage, context: Context, once: Collection[str]) -> float:
         """What share of its entry's instructions the stage's kernel takes; `once` as of `stages`."""
-        alone = self.alone.get(stage.kernel.costs_with or entry_name(stage.op, stage.kernel, stage.by_row, context))
+        with_another = None if stage.kernel.own_code(stage.op) else stage.kernel.costs_with
+        alone = self.alone.get(with_another or entry_name(stage.op, stage.kernel, stage.by_row, context))
         if alone is None or not is_once(stage, context, once):
             return 1.0
         whole = self.kernel(stage.op, stage.kernel, stage.by_row, context)

@@ -74,6 +74,10 @@ class LookedUpLayer(Kernel):
 class _LookedUp(LookedUpLayer):
     """On cores with the DSP extension and no vectors."""
 
+    def __init__(self, plain: Kernel):
+        super().__init__(plain)
+        self.costs_as = plain.name
+
     def accepts(self, op: Op, context: Context) -> bool:
         target, packed = context.target, context.weights in ("packed", "auto")
         return target.dsp and not target.mve and packed and super().accepts(op, context)
@@ -115,6 +119,7 @@ class LookedUpMatmul(_LookedUp):
     """Convolutions by tinyfuse_matmul.h."""
 
     depthwise = False
+    costs_with = "tinyfuse_matmul_tables"
 
     def __init__(self, plain: MatmulKernel):
         super().__init__(plain)
@@ -141,6 +146,10 @@ class LookedUpMatmul(_LookedUp):
         form, layer = _costs_of(form_name(self.form(op, context))), layer_of(op)
         return f"{form}, blocks of {self._block(layer, context)}{self._windows(layer)}"
 
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        counts = super().counts(op, by_row)
+        return {**counts, "table_pairs": counts["block_pairs"]}
+
 
 class LookedUpDepthwise(_LookedUp):
     """3x3 depthwise convolutions."""
@@ -151,7 +160,6 @@ class LookedUpDepthwise(_LookedUp):
 
     def __init__(self, plain: Depthwise3x3Row):
         super().__init__(plain)
-        self.costs_as = plain.name
         self._along = plain.along
 
     def of_layer(self, op: Op, context: Context) -> tuple[Constant, ...]:
