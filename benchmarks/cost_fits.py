@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 
@@ -12,6 +13,9 @@ from tinyfuse.kernels.counts import Counts
 
 #: a table with fewer samples says nothing
 FEWEST = 3
+
+#: of the counts of layers, what tells of blocks of pixels of whatever size
+_ANY_BLOCKS = frozenset("blocks block_pairs block_pair_words twos two_pairs two_pair_words odd_pixel_words".split())
 
 
 @dataclass(frozen=True)
@@ -30,7 +34,8 @@ QUANTITIES = tuple(each.name for each in fields(Figures))
 @dataclass(frozen=True)
 class Sample:
     """One stage that was measured: of what it took, `own` is of the group's own code around the kernel (the row loop,
-    the arguments). weight: how often it counts in a fit; alone: its module calls the kernel once."""
+    the arguments). weight: how often it counts in a fit; alone: its module calls the kernel once; beside: of an entry
+    that a kernel costs with, what the table has of the kernel that it costs as, which is no part of what it took."""
 
     kind: str
     kernel: Kernel
@@ -41,6 +46,7 @@ class Sample:
     own: Figures
     weight: int = 1
     alone: bool = False
+    beside: Figures = Figures()
 
 
 @dataclass(frozen=True)
@@ -61,7 +67,7 @@ def fit_all(samples: list[Sample], jobs: list[tuple[str, str]]) -> Fits:
     loop = {name: fit([(s.loop, getattr(s.own, name)) for s in _weighed(ours)]) for name in QUANTITIES}
     distinct: dict[str, dict[tuple, Sample]] = {}  # forms of a kernel that differ by rows have whole calls in common
     for sample in samples:
-        known = sample.took.instructions > _around(sample, loop["instructions"].factors)
+        known = _whole(sample) > _around(sample, loop["instructions"].factors)
         if known and (sample.kind, sample.kernel.name) in jobs:
             distinct.setdefault(sample.entry, {})[*sample.counts.values(), sample.took] = sample
     by_entry = {entry: list(found.values()) for entry, found in distinct.items()}
@@ -86,12 +92,25 @@ def _factors(by_entry: dict[str, list[Sample]], loop: dict[str, Fit]) -> dict[st
     """Of each entry with enough samples."""
     return {
         entry: {
-            name: fit([(s.counts, _kernel(s, name, loop[name].factors)) for s in _weighed(found)])
+            name: fit([(_of_path(entry, s.counts), _kernel(s, name, loop[name].factors)) for s in _weighed(found)])
             for name in QUANTITIES
         }
         for entry, found in sorted(by_entry.items())
         if len(found) >= FEWEST
     }
+
+
+def _of_path(entry: str, counts: Counts) -> Counts:
+    """The counts that tell of an entry's path: of blocks of pixels, those of its own size alone. Few samples would take
+    others for what they stand beside."""
+    found = re.search(r"blocks of (\d)", entry)
+    own = f"by_{found[1]}_" if found else ""
+    if not own or not any(name.startswith(own) for name in counts):
+        return counts
+    return {
+        name: count for name, count in counts.items()
+        if name not in _ANY_BLOCKS and (name.startswith(own) or not re.match(r"by_\d_", name))
+    }  # fmt: skip
 
 
 def _weighed(samples: Iterable[Sample]) -> list[Sample]:
@@ -122,9 +141,9 @@ def called_once_fits(
     of_entries: dict[str, list[Once]] = {}
     for entry, known in factors.items():
         for sample in by_entry.get(entry, []):
-            said = sum(factor * sample.counts.get(name, 0) for name, factor in known.items())
-            if sample.alone and said > SMALL and sample.kernel.costs_with is None:
-                of_entries.setdefault(entry, []).append((said, sample.counts, _kernel(sample, "instructions", loop)))
+            said = sample.beside.instructions + sum(f * sample.counts.get(name, 0) for name, f in known.items())
+            if sample.alone and said > SMALL:
+                of_entries.setdefault(entry, []).append((said, sample.counts, _whole(sample) - _around(sample, loop)))
     of_functions: dict[str, list[Once]] = {}
     for entry, found in of_entries.items():
         of_functions.setdefault(function_of(entry), []).extend(found)
@@ -140,6 +159,11 @@ def called_once_fits(
         if len(found) >= FEWEST
     }
     return {entry: each for entry, each in fits.items() if each.more or abs(each.share - 1) >= WORTH}
+
+
+def _whole(sample: Sample) -> float:
+    """Instructions, those beside the entry too."""
+    return sample.took.instructions + sample.beside.instructions
 
 
 def _kernel(sample: Sample, name: str, loop: Mapping[str, float]) -> float:

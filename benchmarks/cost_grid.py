@@ -69,6 +69,8 @@ from tinyfuse.rewrite.split_full_height import split_dense, split_full_height
 #: multiply-accumulates of one operator, where it has any, and elements of its output: enough that its
 #: call hardly counts, and few enough that a firmware of a hundred runs in seconds
 MACS, MOST_ELEMENTS = range(3_000, 800_000), 8_000
+#: and of a convolution's, for images of 96x96
+MOST_OF_CONVOLUTIONS = 20_000
 
 #: how many draws are made for each operator that is found
 _PATIENCE = 60
@@ -106,7 +108,8 @@ def operators(kind: str, count: int, dtype: str = "int8", bias: str = "int64", a
 
 
 def _few(op: Op) -> bool:
-    return (op.outputs or op.states)[0].elements <= MOST_ELEMENTS
+    most = MOST_OF_CONVOLUTIONS if op.kind == "CONV_2D" else MOST_ELEMENTS
+    return (op.outputs or op.states)[0].elements <= most
 
 
 def rectifier(output: Tensor) -> Op:
@@ -226,18 +229,25 @@ def _of_few_values(op: Op, seed: int) -> Op:
     return replace(op, inputs=(op.input, few, *op.inputs[2:]))
 
 
+#: extents that first layers have beside others; sorts of convolutions that are drawn -> their input channels
+_OF_IMAGES = (48, 64, 96)
+_SORTS = {"first": (1, 3), "words": (4, 4, 8, 8, 12, 16, 24, 32), "cut": PRUNED}
+
+
 def _draw_convolution(rng: random.Random, kind: str) -> Op:
-    """Of convolutions one in four is a first layer, of one or three channels, one in four is pointwise, one in three
-    has windows of whole words, as what follows in most networks."""
+    """Of convolutions a fifth are first layers, of one or three channels, a quarter have windows of whole words, as what
+    follows in most networks, a fifth read what is left of channels that were cut, one in two of these pointwise, and a
+    fifth are pointwise."""
     shape = (*image(rng)[:3], rng.choice((*CHANNELS, *PRUNED)))
     depthwise = kind == "DEPTHWISE_CONV_2D"
-    sort = "depthwise" if depthwise else rng.choices(["first", "pointwise", "words", "other"], [3, 3, 4, 2])[0]
-    if sort in ("first", "words"):
-        channels = (1, 3) if sort == "first" else (4, 4, 8, 8, 12, 16, 24, 32)
-        shape = (1, rng.choice(EXTENTS[2:]), rng.choice(EXTENTS[2:]), rng.choice(channels))
+    sort = "depthwise" if depthwise else rng.choices([*_SORTS, "pointwise", "other"], [3, 4, 3, 3, 2])[0]
+    if sort in _SORTS:
+        extents = (*EXTENTS[2:], *_OF_IMAGES) if sort == "first" else EXTENTS[2:]
+        shape = (1, rng.choice(extents), rng.choice(extents), rng.choice(_SORTS[sort]))
     windows = [*[(3, 3)] * 5, (5, 5), (2, 2), (3, 1), (1, 3), (10, 4), (7, 1)]
-    kernel = (1, 1) if sort == "pointwise" else rng.choice(windows)
-    stride = (1, 1) if sort == "pointwise" else rng.choice([(1, 1), (1, 1), (2, 2), (2, 1)])
+    pointwise = sort == "pointwise" or (sort == "cut" and rng.random() < 0.5)
+    kernel = (1, 1) if pointwise else rng.choice(windows)
+    stride = (1, 1) if pointwise else rng.choice([(1, 1), (1, 1), (2, 2), (2, 1)])
     out_c = shape[3] if depthwise else rng.choice((*CHANNELS, *PRUNED))
     padding = "SAME" if kernel[0] > shape[1] or kernel[1] > shape[2] else rng.choice(["SAME", "VALID"])
     dims = [

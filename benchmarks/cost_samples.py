@@ -80,21 +80,19 @@ def _sample(stage: Stage, loop: Counts, profile: Profile, group: int, number: in
         entry_name(stage.op, stage.kernel, stage.by_row, context),
         stage.kernel.counts(stage.op, stage.by_row),
     )
-    took = _figures(used for _, used in parts)
+    took, beside = _figures(used for _, used in parts), Figures()
     if stage.kernel.costs_with is not None:  # what the table has of the kernel that it is like is no part of the entry
         tables = _tables(context.target)
         known = {name: table.kernels.get(entry, {}) if table else {} for name, table in tables.items()}
-        took = Figures(
-            *(
-                getattr(took, name) - round(sum(factor * counts.get(n, 0) for n, factor in known[name].items()))
-                for name in QUANTITIES
-            )
+        beside = Figures(
+            *(round(sum(factor * counts.get(n, 0) for n, factor in known[name].items())) for name in QUANTITIES)
         )
+        took = Figures(*(getattr(took, name) - getattr(beside, name) for name in QUANTITIES))
         entry = stage.kernel.costs_with
         counts = {name: count for name, count in counts.items() if name in LOOKED_UP + OF_TABLES}
     took = _without_parts(took, stage, context)
     own = _figures(used for part, used in parts if not part.function or part.function.startswith("tinyfuse_rows"))
-    return Sample(stage.op.kind, stage.kernel, entry, counts, loop, took, own)
+    return Sample(stage.op.kind, stage.kernel, entry, counts, loop, took, own, beside=beside)
 
 
 def _without_parts(took: Figures, stage: Stage, context: Context) -> Figures:
@@ -133,7 +131,8 @@ def network_samples(target: Target, count: int, dtypes: Iterable[str]) -> Iterat
             if any(_joined(stage, each, plan.context) for stage, each in zip(group.stages, found, strict=True)):
                 continue
             for stage, each in zip(group.stages, found, strict=True):
-                yield replace(each, weight=NETWORK_WEIGHT, alone=is_once(stage, plan.context, once))
+                own = each.kernel.costs_with is not None and stage.kernel.own_code(stage.op)
+                yield replace(each, weight=NETWORK_WEIGHT, alone=is_once(stage, plan.context, once) and not own)
 
 
 def _joined(stage: Stage, sample: Sample, context: Context) -> bool:

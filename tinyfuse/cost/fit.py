@@ -24,6 +24,9 @@ _WORTH = 0.001
 #: that tells of the same code
 SMALL, WORTH, SOME, LEAST, MOST = 500, 0.003, 6, 0.6, 1.3
 
+#: counts that are so only in the mean, over values of inputs: what stands beside one of them tells of these values
+_OF_VALUES = ("exps",)
+
 #: turns of a search for least absolute errors, and the error that is none
 _TURNS, _NONE = 30, 1e-4
 
@@ -92,7 +95,8 @@ def fit_once(samples: Sequence[Once], sundry: bool = False) -> Alone:
     or worse for it. Errors are absolute ones, as now and then something else becomes of a call."""
     said, took = (np.array(each) for each in zip(*((said, took) for said, _, took in samples), strict=True))
     best, least = Alone(round(float(np.median(took / said)), 3)), _nearest(said[:, None], took, took)[1]
-    names = [name for name in dict.fromkeys(name for _, counts, _ in samples for name in counts) if name != "calls"]
+    every = dict.fromkeys(name for _, counts, _ in samples for name in counts)
+    names = [name for name in every if name not in ("calls", *_OF_VALUES)]
     columns = {name: np.array([counts.get(name, 0) for _, counts, _ in samples], float) for name in ("calls", *names)}
     columns = {name: column for name, column in columns.items() if column.any()}
     forms: list[tuple[str, ...]] = [("calls",)] * ("calls" in columns)

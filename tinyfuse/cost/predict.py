@@ -76,11 +76,16 @@ def plan_stages(plan: Plan, table: CostTable | None = None) -> list[list[float |
 
 
 def called_once(plan: Plan) -> frozenset[str]:
-    """Code of kernels (`Kernel.copy_of_code`) that the plan's module calls in one place alone. Calls with code of their
-    own (`Kernel.own_code`) are none of these places: what compilers know of their constants they know anyway."""
+    """Code of kernels (`Kernel.copy_of_code`) that the plan's module calls in one place alone."""
     groups = (group for each in (plan, *plan.subplans.values()) for group in each.groups)
-    stages = [stage for group in groups for stage in group.stages if not stage.kernel.own_code(stage.op)]
+    stages = [stage for group in groups for stage in group.stages]
     names = Counter(stage.kernel.copy_of_code(stage.op, plan.context) for stage in stages)
+    several = {name for name, count in names.items() if count > 1}
+    for stage in stages:
+        if not stage.kernel.own_code(stage.op):
+            copy = stage.kernel.copy_of_code(stage.op, plan.context)
+            called = stage.kernel.calls_too(stage.op, copy in several)
+            names.update([called] if called else [])
     return frozenset(name for name, count in names.items() if count == 1)
 
 

@@ -42,7 +42,9 @@ class CostTable:
     about    date, compiler, flags and emulator of the measurement
     loop     factors of what a group's own code does (see loop_features)
     kernels  entry_name of a kernel -> factors of `Kernel.counts`
-    alone    entry_name -> what becomes of that where a module calls the kernel in one place
+    alone    what becomes of that where a module calls the kernel in one place: by `Kernel.costs_with`, where a kernel
+             has one, for its C function is another one than that of the kernel that it costs as; else, and of code
+             of its own, which both have, by entry_name
     """
 
     about: dict[str, str]
@@ -77,7 +79,8 @@ class CostTable:
 
     def share(self, stage: Stage, context: Context, once: Collection[str]) -> float:
         """What share of its entry's instructions the stage's kernel takes; `once` as of `stages`."""
-        alone = self.alone.get(entry_name(stage.op, stage.kernel, stage.by_row, context))
+        with_another = None if stage.kernel.own_code(stage.op) else stage.kernel.costs_with
+        alone = self.alone.get(with_another or entry_name(stage.op, stage.kernel, stage.by_row, context))
         if alone is None or not is_once(stage, context, once):
             return 1.0
         whole = self.kernel(stage.op, stage.kernel, stage.by_row, context)
@@ -91,7 +94,7 @@ class CostTable:
 
 def is_once(stage: Stage, context: Context, once: Collection[str]) -> bool:
     """Whether the stage has a kernel's only call in the module; `once` as of `CostTable.stages`."""
-    return stage.kernel.copy_of_code(stage.op, context) in once and not stage.kernel.own_code(stage.op)
+    return stage.kernel.copy_of_code(stage.op, context) in once
 
 
 def _sum(factors: Mapping[str, float], counts: Counts) -> float:

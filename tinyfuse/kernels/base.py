@@ -325,8 +325,12 @@ class Kernel(ABC):
 
     def copy_of_code(self, op: Op, context: Context) -> str:
         """A name of the code that a call for an operator shares with others: compilers make a copy of the C function
-        for each of some arguments that are constants."""
+        for each of some arguments that are constants. Of a call with code of its own: code that this calls."""
         return self.name
+
+    def calls_too(self, op: Op, several: bool) -> str | None:
+        """What a copy of code for an operator, or for `several`, calls of what `copy_of_code` names."""
+        return None
 
     def element(self, op: Op) -> Element | None:
         """How one element of `op` is computed in registers, where its operands may be of any shape; None where it can't

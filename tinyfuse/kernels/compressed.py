@@ -149,6 +149,7 @@ class CompressedConvRow(_CompressedMatmul, PackedConvRow):
     undivided = True
     name = "tinyfuse_conv_lut_row_s8"
     costs_as = PackedConvRow.name
+    own = False
     headers = ("tinyfuse_conv_lut.h",)
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:

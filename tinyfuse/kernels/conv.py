@@ -69,6 +69,23 @@ def has_own_code(op: Op) -> bool:
     return g.in_c % 4 != 0 and g.kernel_w * g.in_c <= _SHORT_ROW
 
 
+#: code of windows at borders: compilers make a copy of it, too, where one call for short rows is all that calls it
+AT_BORDERS = "windows at borders"
+
+
+def calls_at_borders(op: Op, several: bool) -> str | None:
+    """Whether code that is shared has windows at borders: of one layer of whole words compilers leave them out."""
+    return AT_BORDERS if several or geometry(op).in_c % 4 != 0 else None
+
+
+def kind_of_windows(op: Op, own: bool) -> str:
+    """By which code windows are gathered, as it ends a path: none for those of whole words; of others, where short rows
+    have code of their `own`, theirs, or that of any rows."""
+    if geometry(op).in_c % 4 == 0:
+        return ""
+    return " of its own" if own and has_own_code(op) else " of odd rows"
+
+
 class MatmulKernel(Kernel):
     """What multiplies by tinyfuse_matmul.h.
 
@@ -91,6 +108,10 @@ class MatmulKernel(Kernel):
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return f"{form_name(self.form(op, context))}, blocks of {self.block(op, context)}"
 
+    def windows(self, op: Op) -> str:
+        """Which code gathers an operator's windows, as it ends a path."""
+        return ""
+
     def form(self, op: Op, context: Context) -> str:
         """The C's argument `form`."""
         return proven(self.layer(op, context)).form
@@ -108,20 +129,35 @@ class PackedConvRow(MatmulKernel):
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
     writes only its output row, which must not overlap them.
+
+    own  whether a call for short rows has code of its own
     """
 
     name = "tinyfuse_conv_packed_row_s8"
     headers = ("tinyfuse_conv_packed.h",)
     by_row, whole, rings = True, False, True
+    own = True
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return packed_counts(op, by_row)
 
+    def windows(self, op: Op) -> str:
+        return kind_of_windows(op, self.own)
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return super().path(op, by_row, context) + self.windows(op)
+
     def code_path(self, op: Op, by_row: bool, context: Context) -> str:
-        return super().code_path(op, by_row, context) + " of its own" * has_own_code(op)
+        return super().path(op, by_row, context) + " of its own" * self.own_code(op)
 
     def own_code(self, op: Op) -> bool:
-        return has_own_code(op)
+        return self.own and has_own_code(op)
+
+    def copy_of_code(self, op: Op, context: Context) -> str:
+        return AT_BORDERS if self.own_code(op) else super().copy_of_code(op, context)
+
+    def calls_too(self, op: Op, several: bool) -> str | None:
+        return calls_at_borders(op, several)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         return Division(op.output.shape[2], together=self.block(op, context))

@@ -70,6 +70,7 @@ class Int4ConvRow(PackedConvRow):
     headers = ("tinyfuse_conv_s4.h",)
     nibbles = True
     least_pixels = 2
+    own = False
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return layer_counts(op, by_row)

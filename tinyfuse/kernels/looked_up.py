@@ -17,7 +17,7 @@ from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Division, Kernel, proven
 from tinyfuse.kernels.bent_line import BentLine, bent_line
-from tinyfuse.kernels.conv import MatmulKernel
+from tinyfuse.kernels.conv import AT_BORDERS, MatmulKernel
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.depthwise import Depthwise3x3Row
 from tinyfuse.kernels.matmul import Matmul, form_name, matmul_constants, matmul_layer, on_bent_line, on_line
@@ -123,7 +123,7 @@ class LookedUpMatmul(_LookedUp):
 
     def __init__(self, plain: MatmulKernel):
         super().__init__(plain)
-        self._block = plain.block
+        self._block, self._windows = plain.block, plain.windows
         self.name = plain.name.replace("_packed", "_packed_tables").replace("pointwise", "pointwise_tables")
 
     def of_layer(self, op: Op, context: Context) -> tuple[Constant, ...]:
@@ -135,8 +135,16 @@ class LookedUpMatmul(_LookedUp):
     def form(self, op: Op, context: Context) -> str:
         return matmul_of(op, context).form
 
+    def copy_of_code(self, op: Op, context: Context) -> str:
+        """One for each form, where a call hasn't its own."""
+        return AT_BORDERS if self.own_code(op) else f"{self.name} {form_name(self.form(op, context))}"
+
+    def calls_too(self, op: Op, several: bool) -> str | None:
+        return self._plain.calls_too(layer_of(op), several)
+
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return f"{_costs_of(form_name(self.form(op, context)))}, blocks of {self._block(layer_of(op), context)}"
+        form, layer = _costs_of(form_name(self.form(op, context))), layer_of(op)
+        return f"{form}, blocks of {self._block(layer, context)}{self._windows(layer)}"
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         counts = super().counts(op, by_row)

@@ -25,10 +25,10 @@ def pointwise_counts(op: Op, by_row: bool) -> Counts:
 
 
 def _blocks(op: Op, by_row: bool) -> Counts:
-    """Blocks of three, two and one pixels where three are the most, as tinyfuse_block_pixels takes them, and where two
-    are: each by itself, times pairs of output channels, and times words of these. Of an odd count of channels the last
-    one is computed pixel by pixel."""
-    return _blocks_of(op, by_row, 3) | _blocks_of(op, by_row, 2)
+    """Blocks of three, two and one pixels where three are the most, as tinyfuse_block_pixels takes them, where two are,
+    and single pixels: each by itself, times pairs of output channels, and times words of these. Of an odd count of
+    channels the last one is computed pixel by pixel."""
+    return _blocks_of(op, by_row, 3) | _blocks_of(op, by_row, 2) | _blocks_of(op, by_row, 1)
 
 
 def _blocks_of(op: Op, by_row: bool, most: int) -> dict[str, float]:
@@ -49,6 +49,8 @@ def _blocks_of(op: Op, by_row: bool, most: int) -> dict[str, float]:
 
 def _of_size(pixels: int, size: int, most: int) -> int:
     """How many blocks of a size make up so many pixels: of more than two, none but of two leaves a single one."""
+    if most == 1:
+        return pixels
     if most == 2 or pixels == 1:
         return {2: pixels // 2, 1: pixels % 2}.get(size, 0)
     if most == 4:
@@ -62,7 +64,7 @@ def _of_size(pixels: int, size: int, most: int) -> int:
 def counts_by_four(op: Op, by_row: bool) -> Counts:
     """Of a convolution by blocks of up to four pixels."""
     found = packed_counts(op, by_row)
-    others = ("by_3_", "by_2_", "block", "two", "pair_words", "odd_pixel_words")
+    others = ("by_3_", "by_2_", "by_1_", "block", "two", "pair_words", "odd_pixel_words")
     rest = {name: count for name, count in found.items() if not name.startswith(others)}
     return rest | _blocks_of(op, by_row, 4)
 
@@ -91,18 +93,20 @@ def _windows_of_words(op: Op) -> Counts:
     }
 
 
-_GATHERED = ("gathered_words", "copied_rows", "copied_terms")
+_GATHERED = ("gathered_words", "copied_rows", "copied_terms", "asked_windows")
 
 
 def _gathered(op: Op, found: Counts) -> Counts:
     """Of windows that are gathered because some of them is padding: all words, and the rows and terms that are copied
-    into them, those inside of the input."""
+    into them, those inside of the input; and, of a layer with padding, all windows, each of which is asked whether it
+    has any."""
     g, gathered = geometry(op), found["gathered_windows"]
     plain_rows = (found["pixels"] - gathered) * g.kernel_h
     rows = inside(g.out_h, g.in_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top) * g.out_w
     words = gathered * round_up(op.operand(1).elements // g.out_c, 4)
     copied = gathered * g.kernel_h * g.kernel_w * g.in_c - found["border_terms"]
-    return dict(zip(_GATHERED, (words, rows - plain_rows, copied), strict=True))
+    asked = found["pixels"] * (g.pads_rows or g.pads_columns)
+    return dict(zip(_GATHERED, (words, rows - plain_rows, copied, asked), strict=True))
 
 
 #: of `layer_counts`, what im2col and blocks of pixels have: where few operators are measured, others would stand for it

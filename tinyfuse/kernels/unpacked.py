@@ -6,7 +6,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import Constant, Context, Kernel, proven
-from tinyfuse.kernels.conv import has_own_code
+from tinyfuse.kernels.conv import AT_BORDERS, calls_at_borders, has_own_code, kind_of_windows
 from tinyfuse.kernels.convolution_counts import layer_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.matmul import halves, in_columns, padded
@@ -45,11 +45,20 @@ class UnpackedConvRow(_Unpacked, WidenedConvRow):
     def counts(self, op: Op, by_row: bool) -> Counts:
         return packed_counts(op, by_row)
 
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return kind_of_windows(op, True).lstrip()
+
     def code_path(self, op: Op, by_row: bool, context: Context) -> str:
-        return super().code_path(op, by_row, context) + " of its own" * has_own_code(op)
+        return "of its own" * has_own_code(op)
 
     def own_code(self, op: Op) -> bool:
         return has_own_code(op)
+
+    def copy_of_code(self, op: Op, context: Context) -> str:
+        return AT_BORDERS if self.own_code(op) else super().copy_of_code(op, context)
+
+    def calls_too(self, op: Op, several: bool) -> str | None:
+        return calls_at_borders(op, several)
 
 
 class UnpackedPointwise(_Unpacked, WidenedPointwise):
