@@ -40,7 +40,7 @@ PARTITIONS = Limit("groups", 48, "partitions of the operators up to one that are
 PLACED = Limit("plans", 3, "partitions placed of those that are estimated to be best")
 #: each takes up to a second
 RINGS = Limit("plans", 8, "groups tried without rings that slide or lie in a stack")
-ROOMY = Limit("plans", 12, "operators tried with a kernel of more scratch")
+ROOMY = Limit("plans", 24, "operators tried with a kernel of more scratch")
 #: each takes a search
 RECOMPUTED = Limit("plans", 3, "operators tried that run again for a later reader")
 RECOMPUTED_TOGETHER = Limit("plans", 12, "operators that run again together")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tinyfuse import limits
-from tinyfuse.cost.predict import plan_instructions, ring_modes
+from tinyfuse.cost.predict import kernel_instructions, plan_instructions, ring_modes
 from tinyfuse.plan import Plan, Stage
 from tinyfuse.schedule.build import Builder
 from tinyfuse.schedule.lower import make_stages
@@ -13,21 +13,25 @@ from tinyfuse.schedule.lower import make_stages
 
 def roomier(plan: Plan, builder: Builder) -> Plan:
     """The plan, or a faster one of no more RAM: with the usual kernels for operators whose scratch is then no more than
-    that of another one of their group, as one of them runs after the other; then for others, those with the most
-    multiply-accumulates first."""
+    that of another one of their group, as one of them runs after the other; then for others, those first that spare the
+    most instructions."""
     if not plan.context.lean:
         return plan
     usual = replace(plan.context, lean=False)
     spared: dict[int, list[Stage]] = {}  # of each group, operators of which another kernel, or form, is the usual one
+    gains: dict[Stage, float] = {}
     for group in plan.groups:
-        both = zip(make_stages(group.ops, usual, builder.memo), group.stages, strict=True)
+        both = list(zip(make_stages(group.ops, usual, builder.memo), group.stages, strict=True))
         spared[group.index] = [other for other, stage in both if other.scratch_bytes != stage.scratch_bytes]
+        gains |= {
+            other: kernel_instructions(stage, plan.context) - kernel_instructions(other, usual) for other, stage in both
+        }
     hidden: frozenset[str] = frozenset()
     for group in plan.groups:
         most = max(stage.scratch_bytes for stage in group.stages)
         hidden = hidden.union(*(_names(stage) for stage in spared[group.index] if stage.scratch_bytes <= most))
     plan = _with(plan, hidden, builder)
-    every = sorted((stage for stages in spared.values() for stage in stages), key=lambda stage: -stage.macs)
+    every = sorted((stage for stages in spared.values() for stage in stages), key=lambda stage: -gains[stage])
     left = [stage for stage in every if not _names(stage) <= plan.context.roomy]
     if len(left) > limits.ROOMY.most:
         builder.reached.note(limits.ROOMY)
