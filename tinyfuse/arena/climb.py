@@ -14,17 +14,18 @@ from random import Random
 from tinyfuse.arena.problem import Problem
 
 #: orders in a row that are tried without a better one; orders at all
-_PATIENCE, _MOST = 250, 1500
+PATIENCE, _MOST = 250, 1500
 
 #: what one order may cost, in conflicts looked at: fewer are tried of larger problems
 _WORK = 250_000
 
 
-def climb(problem: Problem, offsets: dict[int, int], enough: int) -> list[int] | None:
+def climb(problem: Problem, offsets: dict[int, int], enough: int, patience: int = PATIENCE) -> list[int] | None:
     """An order of all buffers that takes fewer bytes than these offsets do; None where none was found. Any of `enough`
-    bytes will do. A pure function of its arguments."""
+    bytes will do; after `patience` orders in a row without a better one, no more are tried. A pure function of its
+    arguments."""
     crowded = [i for i, others in enumerate(problem.apart) if others]
-    order = _Climb(problem, crowded, offsets).run(enough)
+    order = _Climb(problem, crowded, offsets).run(enough, patience)
     return None if order is None else order + [i for i, others in enumerate(problem.apart) if not others]
 
 
@@ -48,11 +49,11 @@ class _Climb:
         self.top = max((self.offsets[i] + self.sizes[i] for i in items), default=0)
         self.tries = min(_MOST, _WORK // max(1, sum(map(len, self.conflicts))))
 
-    def run(self, enough: int) -> list[int] | None:
+    def run(self, enough: int, patience: int) -> list[int] | None:
         random, begun, best, waited = Random(0), self.top, None, 0
         movable = self._holding_up()
         for _ in range(self.tries):
-            if self.top <= enough or waited > _PATIENCE:
+            if self.top <= enough or waited > patience:
                 break
             waited += 1
             order = self.order[:]

@@ -34,6 +34,9 @@ _SOON = 3_000
 #: the work for a placement that is like one which is known
 _BRIEF = 5_000
 
+#: trials in a row without a better one, where no work is asked for: they are for an estimate
+_IMPATIENT = 60
+
 
 def plan_arena(buffers: Iterable[Buffer], overlaps: Iterable[Overlap] = (), work_limit: int | None = None) -> Placement:
     """A placement of every buffer; `optimal` where it is proven that none is smaller.
@@ -133,8 +136,8 @@ def _comes_near(problem: Problem, offsets: dict[int, int], most: int) -> bool:
 def _tightened(problem: Problem, offsets: dict[int, int], bound: int, work_limit: int) -> Placement:
     """The best placement that is found, beginning with these offsets; no one takes less than `bound` bytes."""
     size, tried = problem.top(offsets), False
-    if size > bound and not work_limit and (tried_order := climb(problem, offsets, bound)) is not None:
-        offsets = problem.place(tried_order)
+    if size > bound and not work_limit and (order := climb(problem, offsets, bound, _IMPATIENT)) is not None:
+        offsets = problem.place(order)
         size = problem.top(offsets)
     budget = Budget(min(work_limit, _SOON))
     while size > bound and work_limit:

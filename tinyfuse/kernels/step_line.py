@@ -35,7 +35,8 @@ _NEAREST = 33
 #: steps to either side that rule slopes out before the others are looked at
 _TIGHT = 8
 
-_ENDS = np.iinfo(np.int64)
+#: beyond every bias
+_LEAST, _MOST = -(2**63), 2**63 - 1
 
 #: tinyfuse_line
 STEP_LINE = np.dtype([("bias", "<i4"), ("multiplier", "<i4")])
@@ -143,8 +144,8 @@ def ideal_fits(steps: Array, near: Array, goals: Array, ideal: Array, least: Arr
     is a line, and int64 [channels], its bias. steps, near [channels, levels]: as in `step_line`; goals
     [channels or 1, levels]: as of `fit`."""
     first = -(-goals // np.maximum(ideal, 1)[:, None]) - 256 * steps
-    low = np.where(near & (steps <= most[:, None]), first, _ENDS.min).max(axis=1, initial=_ENDS.min)
-    high = np.where(near & (steps > least[:, None]), first, _ENDS.max - 255).min(axis=1, initial=_ENDS.max - 255) + 255
+    low = np.where(near & (steps <= most[:, None]), first, _LEAST).max(axis=1, initial=_LEAST)
+    high = np.where(near & (steps > least[:, None]), first, _MOST - 255).min(axis=1, initial=_MOST - 255) + 255
     return (low <= high) & (ideal > 0) & (ideal < 2**31), (low + high) // 2
 
 
@@ -158,8 +159,8 @@ def fit(steps: Array, goals: Array, ideal: int, least: int, most: int) -> tuple[
     def biases(slopes: Array, some: Array) -> tuple[Array, Array]:
         """The ends of the biases that fit these steps: of each slope, from `first` on 256 to a step."""
         first = -(-goals[None, some] // slopes[:, None]) - 256 * steps[None, some]
-        low = first[:, low_end[some]].max(axis=1, initial=_ENDS.min)
-        return low, first[:, high_end[some]].min(axis=1, initial=_ENDS.max - 255) + 255
+        low = first[:, low_end[some]].max(axis=1, initial=_LEAST)
+        return low, first[:, high_end[some]].min(axis=1, initial=_MOST - 255) + 255
 
     # the steps that leave the ideal slope the least room rule nearly all slopes out
     room = -(-goals // max(ideal, 1)) - 256 * steps

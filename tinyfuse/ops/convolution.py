@@ -25,7 +25,7 @@ from tinyfuse.ir.fixedpoint import (
     clamp,
     multiply_by_quantized_multiplier,
     multiply_by_reduced_multiplier,
-    quantize_multiplier,
+    quantize_multipliers,
 )
 from tinyfuse.ops.base import RowWindow, Rule
 
@@ -228,16 +228,14 @@ def channel_multipliers(op: Op) -> tuple[Array, Array]:
     weights = op.operand(1)
     per_channel = weights.quantization.per_channel
     in_floats = op.kind == "FULLY_CONNECTED" or getattr(op.attributes, "float_scales", False)
-    products = []
-    for scale in weights.quantization.scale:
+    scales = np.array(weights.quantization.scale)
+    with np.errstate(over="ignore"):  # a rule refuses infinity
         if in_floats and not per_channel:
-            products.append(float(np.float32(op.input.scale) * np.float32(scale)))
+            products = (np.float32(op.input.scale) * scales.astype(np.float32)).astype(np.float64)
         else:
-            products.append(op.input.scale * scale)
-    pairs = [quantize_multiplier(product / op.output.scale) for product in products]
-    channels = op.output.shape[-1]
-    pairs = pairs if per_channel else pairs * channels
-    found = np.array(pairs, np.int64).reshape(-1, 2).T.copy()
+            products = op.input.scale * scales
+        found = np.stack(quantize_multipliers(products / op.output.scale))
+    found = found if per_channel else found.repeat(op.output.shape[-1], axis=1)
     found.setflags(write=False)
     return found[0], found[1]
 

@@ -24,9 +24,6 @@ from tinyfuse.ops.convolution import (
 
 Interval = tuple[Array, Array]
 
-#: weights whose products are held at a time
-_PRODUCTS = 1 << 20
-
 
 def channel_intervals(graph: Graph) -> dict[Tensor, Interval]:
     """Of each int8 activation: (least, greatest) stored value of every index of its last dimension,
@@ -91,24 +88,17 @@ def _sums(op: Op, low: Array, high: Array) -> Interval:
             of_output = np.arange(weights.shape[0]) // (weights.shape[0] // groups)
             width = weights.shape[3]
             columns = of_output[:, None] * width + np.arange(width)
-            low, high = low[columns][:, None, None, :], high[columns][:, None, None, :]
+            low, high = low[columns], high[columns]
     else:
         multiplier = op.attributes_as(DepthwiseConv2D).depth_multiplier
         taps = weights[0].transpose(2, 0, 1)[..., None]
-        low = np.repeat(low, multiplier)[:, None, None, None]
-        high = np.repeat(high, multiplier)[:, None, None, None]
+        low, high = (np.repeat(end, multiplier)[:, None] for end in (low, high))
         padded = is_padded(op)
-    # some channels at a time: products of int64 take sixteen times the weights' memory
-    at_a_time = max(1, _PRODUCTS // max(1, taps[0].size))
-    parts = []
-    for start in range(0, taps.shape[0], at_a_time):
-        some = slice(start, start + at_a_time)
-        ends = [taps[some] * (end[some] if end.ndim == 4 else end) for end in (low, high)]
-        least, greatest = np.minimum(*ends), np.maximum(*ends)
-        if padded:
-            least, greatest = np.minimum(least, 0), np.maximum(greatest, 0)
-        parts.append((least.sum(axis=(1, 2, 3)), greatest.sum(axis=(1, 2, 3))))
-    return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+    if padded:  # a tap outside the image gives 0
+        low, high = np.minimum(low, 0), np.maximum(high, 0)
+    # a product is least at the least input where its weight is positive, at the greatest where it is negative
+    up, down = (part.sum(axis=(1, 2), dtype=np.int64) for part in (np.maximum(taps, 0), np.minimum(taps, 0)))
+    return (up * low + down * high).sum(axis=1), (up * high + down * low).sum(axis=1)
 
 
 def is_padded(op: Op) -> bool:

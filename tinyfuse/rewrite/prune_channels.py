@@ -32,10 +32,10 @@ PerChannel = dict[Tensor, Array]
 
 def prune_channels(graph: Graph) -> Graph:
     """The graph without channels that no output depends on."""
-    kept = _kept_channels(graph)
+    constants = _constants(graph)
+    kept = _kept_channels(graph, constants)
     if all(keep.all() for keep in kept.values()):
         return graph
-    constants = _constants(graph)
     changed: dict[Tensor, Tensor] = {}
     ops = []
     for op in graph.ops:
@@ -50,9 +50,8 @@ def _constants(graph: Graph) -> PerChannel:
     return {tensor: np.where(low == high, low, 1 << 20) for tensor, (low, high) in channel_intervals(graph).items()}
 
 
-def _kept_channels(graph: Graph) -> PerChannel:
+def _kept_channels(graph: Graph, constants: PerChannel) -> PerChannel:
     """Per tensor that a layer of channels makes: which channels stay, bool [C]."""
-    constants = _constants(graph)
     kept: PerChannel = {}
     for op in reversed(graph.ops):
         if not op.outputs:
