@@ -7,8 +7,6 @@ and nothing is verified.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tinyfuse.compiler import is_searched, prepared, steps_of
 from tinyfuse.ir import Graph
 from tinyfuse.options import Options
@@ -27,8 +25,6 @@ _WORK_LIMIT = 0
 def rough_plan(source: Graph, target: Target, options: Options) -> Plan:
     """A plan that takes about what compile_graph's takes; a pure function of its arguments. CompileError names
     every reason why there is none."""
-    if options.kernels == "auto":  # which takes CMSIS-NN's for few operators, and looks at all of them
-        options = replace(options, kernels="tinyfuse")
     steps = steps_of(source, options)
     return of_the_best_step(steps, options, lambda step: lambda wanted: _rough_plan(step, target, wanted))
 
