@@ -23,9 +23,11 @@ from tinyfuse.options import ProfileOptions, VerifyOptions
 from tinyfuse.profile.code_map import stage_of_line
 from tinyfuse.profile.cycles import timing
 from tinyfuse.profile.image import ARENA, COLUMNS, FLASH, NONE, OTHER, STACK, Image, Instruction
+from tinyfuse.profile.instruction_kinds import floor_per_mac, kind_of
 from tinyfuse.profile.measure import measure
 from tinyfuse.profile.picture import profile_svg
 from tinyfuse.profile.plugin import Count, build_plugin, run_counted
+from tinyfuse.targets import load_target
 from tinyfuse.verify.emulation.qemu import Qemu
 from tinyfuse.verify.emulation.renode import Renode
 
@@ -194,6 +196,38 @@ def test_a_taken_branch_refills_the_pipeline():
     assert measure(counts, image, None).total.cycles is None
 
 
+# --- kinds of instructions ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "kind, mnemonics",
+    [
+        ("multiply", "mul muls mla mls.w smlad smlsdx smulbb smlawb smlal umull umaal vmladava.s8 vmlaldavax.s16 "
+                     "vmla.s32 vmul.f32 vfma.f32 vmullb.s8 vrmlaldavh.s32 mulne"),
+        ("load", "ldr ldrb.w ldrsh ldrd ldm ldmia.w pop vldrb.u8 vldr vldmia vld40.8 ldrle"),
+        ("store", "str strb.w strd stmia push vstrb.8 vstr vst20.16"),
+        ("widen", "sxtb sxtb16 uxtab16 pkhbt rev16 vmovlb.s8 vshllt.s16 vrev32.8"),
+        ("requantize", "smmul smmlar smmlsr ssat usat16 vqrdmulh.s32 vqrdmlah.s32 vqdmulh.s32 vrshl.s32 vqmovnb.s32"),
+        ("branch", "b b.n bne.n ble.w bls.n bl blx bx cbz cbnz tbb le letp dlstp.8 wls it itte"),
+        ("other", "mov movs add.w adds subs lsls asrs bic cmp vadd.i32 vmax.s8 vmov vdup.32 vmin.s8 smax nop adcs"),
+    ],
+)  # fmt: skip
+def test_kinds_of_instructions(kind, mnemonics):
+    assert {mnemonic: kind_of(mnemonic) for mnemonic in mnemonics.split()} == dict.fromkeys(mnemonics.split(), kind)
+
+
+@pytest.mark.parametrize(
+    "target, dtype, floor",
+    [
+        ("cortex-m4", "int8", 1 / 2), ("cortex-m4", "int16", 1 / 2), ("cortex-m4", "float32", 2),
+        ("cortex-m55", "int8", 1 / 16), ("cortex-m55", "int16", 1 / 8), ("cortex-m0plus", "int8", 1 / 2),
+        ("cortex-m3", "int16", 1),
+    ],
+)  # fmt: skip
+def test_floors(target, dtype, floor):
+    assert floor_per_mac(load_target(target), dtype) == floor
+
+
 # --- the command -------------------------------------------------------------------------------
 
 
@@ -251,6 +285,8 @@ def test_the_profile_has_the_instructions_of_verify(model, target):
     for group in groups:
         assert sum(op["instructions"] for op in group["operators"]) == group["instructions"]
         for op in group["operators"]:
+            assert sum(op["instruction_kinds"].values()) == op["instructions"]
+            assert op["floor_per_mac"] * op["macs"] <= op["instruction_kinds"]["multiply"] < op["instructions"]
             assert sum(f["instructions"] for f in op["functions"]) == op["instructions"]
             assert any(f["name"] == op["kernel"] for f in op["functions"])
         assert 0 < group["stack_bytes"] <= data["stack_bytes"]
@@ -295,6 +331,7 @@ def test_the_command(model, tmp_path):
     text = run_cli(*common).stdout
     assert f"{data['instructions']:,}" in text and "DEPTHWISE_CONV_2D" in text and "█" in text
     assert "an estimate" in text
+    assert "above 2 times the floor" in text and text.count("DEPTHWISE_CONV_2D") == 2
 
 
 @needs_qemu
@@ -313,7 +350,7 @@ def test_without_a_compiler_the_totals_are_left(model, monkeypatch):
     with pytest.raises(UsageError, match="--svg needs"):
         profile_svg(data)
     text = run_cli(model, "--target", "cortex-m4", "--kernels", "tinyfuse").stdout
-    assert f"{data['instructions']:,}" in text and " - " in text
+    assert f"{data['instructions']:,}" in text and " - " in text and "the floor" not in text
 
 
 def test_the_host_is_no_core(model):

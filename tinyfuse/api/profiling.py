@@ -14,6 +14,7 @@ from tinyfuse.options import ProfileOptions
 from tinyfuse.plan import Plan
 from tinyfuse.profile.cycles import timing
 from tinyfuse.profile.image import arena_columns, read_image
+from tinyfuse.profile.instruction_kinds import far_above
 from tinyfuse.profile.measure import measure
 from tinyfuse.profile.plugin import build_plugin, run_counted
 from tinyfuse.profile.profile_json import Measured, profile_json
@@ -84,6 +85,7 @@ def profile_plan(
         "emulator": f"{machine.name} {machine.version}".strip(),
         "compiler": measured.firmware.compiler,
         "compiler_opt": measured.firmware.opt,
+        "far_above_floor": far_above(plan.context.target),
         **profile_json(measured),
         "unfused": unfused,
     }

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from tinyfuse.board_timing import BoardTiming
 from tinyfuse.profile.cycles import Timing
 from tinyfuse.profile.image import BANKS, COLUMNS, FLASH, NONE, STATES, Image, Part
+from tinyfuse.profile.instruction_kinds import KINDS, kind_of
 from tinyfuse.profile.plugin import Count
 
 _NEVER_WAITS = BoardTiming()
@@ -17,18 +18,23 @@ _NEVER_WAITS = BoardTiming()
 class Usage:
     """What some code did in one inference.
 
+    kinds            instructions, by kind (instruction_kinds.py)
     loaded, stored   bytes, by column (image.py)
     calls            function calls (bl, blx) that were made
     cycles           an estimate, what the board's flash adds included; None for a core without a table
     lowest           the lowest stack address written, None where none was
     """
 
-    instructions: int
+    kinds: tuple[int, ...]
     loaded: tuple[int, ...]
     stored: tuple[int, ...]
     calls: int
     cycles: float | None
     lowest: int | None
+
+    @property
+    def instructions(self) -> int:
+        return sum(self.kinds)
 
     @property
     def flash_bytes(self) -> int:
@@ -92,13 +98,20 @@ def _weigh(counts: list[Count], image: Image, timing: Timing | None) -> dict[Cou
 def _sum(counts: list[Count], image: Image, weighed: dict[Count, float]) -> Usage:
     lowest = [count.lowest for count in counts if count.lowest is not None]
     return Usage(
-        instructions=sum(count.executed for count in counts),
+        kinds=_by_kind(counts, image),
         loaded=_columns(count.loaded for count in counts),
         stored=_columns(count.stored for count in counts),
         calls=sum(count.jumps for count in counts if image.instructions[count.address].mnemonic in ("bl", "blx")),
         cycles=sum(weighed[count] for count in counts) if weighed else None,
         lowest=min(lowest, default=None),
     )
+
+
+def _by_kind(counts: list[Count], image: Image) -> tuple[int, ...]:
+    found = dict.fromkeys(KINDS, 0)
+    for count in counts:
+        found[kind_of(image.instructions[count.address].mnemonic)] += count.executed
+    return tuple(found.values())
 
 
 def _columns(rows: Iterable[tuple[int, ...]]) -> tuple[int, ...]:

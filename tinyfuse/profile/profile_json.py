@@ -11,6 +11,7 @@ from tinyfuse.cost.predict import known_total, plan_stages
 from tinyfuse.errors import UsageError
 from tinyfuse.plan import Group, Memory, Plan, Stage
 from tinyfuse.profile.image import ARENA, BANKS, COLUMNS, FLASH, OTHER, REGIONS, STATES
+from tinyfuse.profile.instruction_kinds import KINDS, floor_per_mac
 from tinyfuse.profile.measure import Profile, Usage
 from tinyfuse.report.answer import JsonObject
 from tinyfuse.report.report_json import stage_json, timing_json
@@ -97,6 +98,7 @@ def _operator(
         "macs": macs,
         "output_elements": elements,
         **_usage(measured.plan.memory, usage, macs, elements),
+        "floor_per_mac": floor_per_mac(measured.plan.context.target, stage.op.input.dtype) if macs else None,
         "predicted_instructions": known_total([predicted]),
         "predicted_cycles": known_total([cycles]),
         "functions": functions,
@@ -124,7 +126,7 @@ def total(usages: Iterable[Usage]) -> Usage:
     cycles = [used.cycles for used in usages if used.cycles is not None]
     zeros = (0,) * COLUMNS
     return Usage(
-        instructions=sum(used.instructions for used in usages),
+        kinds=tuple(map(sum, zip(*(used.kinds for used in usages), strict=True))) or (0,) * len(KINDS),
         loaded=tuple(map(sum, zip(zeros, *(used.loaded for used in usages), strict=True))),
         stored=tuple(map(sum, zip(zeros, *(used.stored for used in usages), strict=True))),
         calls=sum(used.calls for used in usages),
@@ -140,6 +142,7 @@ def _usage(memory: Memory | None, usage: Usage | None, macs: int | None, element
             "instructions",
             "instructions_per_mac",
             "instructions_per_output",
+            "instruction_kinds",
             "loaded_bytes",
             "stored_bytes",
             "bank_bytes",
@@ -151,6 +154,7 @@ def _usage(memory: Memory | None, usage: Usage | None, macs: int | None, element
         "instructions": usage.instructions,
         "instructions_per_mac": _ratio(usage.instructions, macs),
         "instructions_per_output": _ratio(usage.instructions, elements),
+        "instruction_kinds": dict(zip(KINDS, usage.kinds, strict=True)),
         "loaded_bytes": _regions(memory, usage.loaded),
         "stored_bytes": _regions(memory, usage.stored),
         "bank_bytes": None if memory is None else _banks(memory, usage),

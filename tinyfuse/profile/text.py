@@ -1,4 +1,4 @@
-"""A profile for a terminal: totals beside the unfused build, then bars by group and operator."""
+"""A profile for a terminal: totals beside the unfused build, bars by group and operator, what is above floors."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from tinyfuse.profile.above_floor import above_floor_table
 from tinyfuse.profile.image import REGIONS
 from tinyfuse.report.answer import JsonObject
 
@@ -20,6 +21,8 @@ def profile_text(data: JsonObject, width: int) -> RenderableType:
     compiler = f"{data['compiler']} -{data['compiler_opt']}"
     head = Text(f"{data['options']['name']} on {data['target']}, {data['emulator']}, {compiler}")
     parts: list[RenderableType] = [head, Text(), _totals(data), Text(), _operators(data, width)]
+    if (above := above_floor_table(data)) is not None:
+        parts += [Text(), above]
     if data["cycles_source"]:
         source = f"cycles: an estimate, from: {data['cycles_source']}"
         parts += [Text(), Text(f"{source}{_waits(data)}", "dim")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tinyfuse.profile.instruction_kinds import KINDS
 from tinyfuse.schema.parts import COUNT, FLAG, INTEGER, NUMBER, TEXT, Schema, items, joined, none_or, record, table
 from tinyfuse.schema.plan_parts import OPERATOR, PORT, PREDICTED_CYCLES, SHAPE
 
@@ -47,6 +48,7 @@ _USAGE = record(
     instructions=none_or(COUNT),
     instructions_per_mac=none_or(NUMBER),
     instructions_per_output=none_or(NUMBER),
+    instruction_kinds=none_or(record(**dict.fromkeys(KINDS, COUNT))),
     loaded_bytes=_REGIONS,
     stored_bytes=_REGIONS,
     bank_bytes=none_or(table(record(loaded=COUNT, stored=COUNT))),
@@ -70,6 +72,7 @@ PROFILE = joined(
         compiler=TEXT,
         compiler_opt=TEXT,
         board_cycles=none_or(COUNT),
+        far_above_floor=NUMBER,
         groups=items(
             joined(
                 _USAGE,
@@ -89,6 +92,7 @@ PROFILE = joined(
                                 kernel=TEXT,
                                 macs=COUNT,
                                 output_elements=COUNT,
+                                floor_per_mac=none_or(NUMBER),
                                 functions=none_or(
                                     items(
                                         record(name=none_or(TEXT), instructions=COUNT, estimated_cycles=none_or(COUNT))

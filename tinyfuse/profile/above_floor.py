@@ -1,0 +1,41 @@
+"""What stands between layers and their floors, for a terminal: a layer's instructions a MAC by their kinds."""
+
+from __future__ import annotations
+
+from rich.table import Table
+
+from tinyfuse.profile.instruction_kinds import KINDS
+from tinyfuse.report.answer import JsonObject
+
+#: of kinds whose name is long for a terminal
+_TITLES = {"multiply": "mult", "requantize": "scale", "branch": "jump"}
+
+
+def far_layers(data: JsonObject) -> list[tuple[str, JsonObject]]:
+    """The operators of a profile that take more than `far_above_floor` times their floor, each with the number of its
+    group in front; none where nothing counted single instructions."""
+    return [
+        (f"{number} {op['kind']}", op)
+        for number, group in enumerate(data["groups"])
+        for op in group["operators"]
+        if op["floor_per_mac"] is not None
+        and op["instructions_per_mac"] is not None
+        and op["instructions_per_mac"] > data["far_above_floor"] * op["floor_per_mac"]
+    ]
+
+
+def above_floor_table(data: JsonObject) -> Table | None:
+    """A row for each of `far_layers`: its floor, its instructions a MAC, and of what kinds these are."""
+    layers = far_layers(data)
+    if not layers:
+        return None
+    title = f"instructions a MAC of layers above {data['far_above_floor']:g} times the floor, by kind"
+    table = Table(box=None, pad_edge=False, title=title, title_justify="left", title_style="")
+    table.add_column("group, operator", no_wrap=True)
+    for title in ("floor", "all", *(_TITLES.get(kind, kind) for kind in KINDS)):
+        table.add_column(title, justify="right", no_wrap=True)
+    for label, op in layers:
+        kinds = [op["instruction_kinds"][kind] / op["macs"] for kind in KINDS]
+        figures = [op["floor_per_mac"], op["instructions_per_mac"], *kinds]
+        table.add_row(label, *(f"{figure:.2f}" for figure in figures))
+    return table
