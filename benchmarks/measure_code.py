@@ -42,7 +42,7 @@ from tinyfuse.cost.code import calls_in, code_entry, code_table, every_group, lo
 from tinyfuse.kernels.base import Context  # noqa: E402
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.registry import kernels_for  # noqa: E402
-from tinyfuse.plan import Group, Plan, Stage  # noqa: E402
+from tinyfuse.plan import Plan, Stage  # noqa: E402
 from tinyfuse.targets import Target, all_targets, load_target  # noqa: E402
 from tinyfuse.verify.emulation.compilers import find_compiler  # noqa: E402
 from tinyfuse.verify.emulation.elf import open_elf  # noqa: E402

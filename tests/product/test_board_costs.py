@@ -3,8 +3,8 @@ are predicted by it; files that are no answers and no tables are refused."""
 
 from __future__ import annotations
 
-import re
 import json
+import re
 import tomllib
 from functools import cache
 from io import StringIO

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache

@@ -30,8 +30,8 @@ from tinyfuse.html_report.data import page_data
 from tinyfuse.html_report.page import embedded, html_page
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
-from tinyfuse.report.pareto import pareto_json
 from tinyfuse.report.answer import JsonObject
+from tinyfuse.report.pareto import pareto_json
 from tinyfuse.report.report_json import plan_envelope, report_json
 from tinyfuse.targets import load_target
 

@@ -28,11 +28,11 @@ from once_a_run import once_a_run
 from random_graphs import Sketch
 from signal_models import SIGNAL_MODELS
 from sliding_models import padded
+from stacked_networks import residual, stacked
 from stream_models import STREAM_MODELS
 from test_looked_up import layers
 from test_merged import loops, wide_loops
 from test_slice_at import sliced
-from stacked_networks import residual, stacked
 from test_sliding_rings import chain
 from test_split_full_height import SPLIT
 from test_wide_rewrites import pooled

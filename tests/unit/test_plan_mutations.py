@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from plan_mutations import KINDS, Fault, faults
 from random_graphs import Sketch, networks
 from resizing_graphs import longest_plans, resizing_chains
-from resizing_graphs import longest_plans
 from stacked_networks import residual, stacked
 from stream_models import STREAM_MODELS
 

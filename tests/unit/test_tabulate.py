@@ -9,9 +9,8 @@ from random_graphs import Sketch, Value
 from test_rewrites import assert_same, graph_of, kinds
 
 from tinyfuse.ir import Graph
-from tinyfuse.ops.table import TABLE_VALUES, Table
+from tinyfuse.ops.table import MOST_CHANNEL_BYTES, TABLE_VALUES, Table
 from tinyfuse.rewrite import rewrite
-from tinyfuse.ops.table import MOST_CHANNEL_BYTES
 from tinyfuse.rewrite.tabulate import MOST_BYTES_IN_ALL, tabulate
 
 IMAGE = (1, 6, 8, 6)
