@@ -22,7 +22,7 @@ COUNTS = ("instructions", "cycles")
 #: predicted instructions of an inference that a byte of flash must save under `--weights auto`
 FLASH_PRICES = {"speed": 0.0, "balanced": 32.0, "ram": 32.0}
 #: levels of optimization that the generated code is compiled at; the flag without its dash
-COMPILERS = ("gcc", "clang")
+COMPILERS = ("gcc", "clang", "armclang")
 COMPILER_OPTS = ("O0", "Og", "O1", "O2", "O3", "Os", "Oz")
 CMSIS_NN_VERSIONS = {"4.0": (4, 0), "4.1": (4, 1), "5.0": (5, 0), "6.0": (6, 0), "7.0": (7, 0)}
 EMULATORS = ("auto", "renode", "qemu", "host")

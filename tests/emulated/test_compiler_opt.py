@@ -4,6 +4,7 @@ says of the stack there."""
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -19,7 +20,7 @@ from real_models import ORIGINAL_NAMES, ORIGINALS
 from tinyfuse.cli.main import main
 from tinyfuse.emit import emit
 from tinyfuse.emit.header import stack_bound
-from tinyfuse.errors import ToolMissing
+from tinyfuse.errors import ToolMissing, UsageError
 from tinyfuse.options import COMPILER_OPTS
 from tinyfuse.targets import load_target
 from tinyfuse.verify.emulation import compilers
@@ -78,6 +79,29 @@ def test_modules_of_clang_are_exact_and_keep_to_the_headers_stack(tmp_path: Path
     data = verified(model, target, opt, "--compiler", "clang")
     assert data["exact"], data
     assert "clang version" in data["compiler"] and "--compiler clang" in data["command"]
+
+
+@pytest.mark.emulated
+@needs_qemu
+@pytest.mark.skipif(shutil.which("clang") is None, reason="needs clang")
+def test_armclang_is_asked_in_its_own_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clang stands in for Arm's build of it, which knows the same words; without these it compiles for this machine."""
+    stand_in = tmp_path / "armclang"
+    stand_in.write_text('#!/bin/sh\nexec clang "$@"\n')
+    stand_in.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    model = tmp_path / "net.tflite"
+    model.write_bytes(FAMILIES["mobilenet_v2"]())
+    data = verified(model, "cortex-m4", "O2", "--compiler", "armclang")
+    assert data["exact"] and "--compiler armclang" in data["command"]
+
+
+def test_what_armclang_needs_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compilers, "find_program", lambda *names: None if "armclang" in names else "/bin/true")
+    with pytest.raises(ToolMissing, match=r"^armclang was not found: Arm Compiler for Embedded 6: https://.+"):
+        compilers.find_compiler(load_target("cortex-m4"), "qemu", "O2", "armclang")
+    with pytest.raises(UsageError, match="Arm's cores alone"):
+        compilers.find_compiler(load_target("cortex-m4"), "host", "O2", "armclang")
 
 
 @pytest.mark.parametrize(("emulator", "missing"), [("host", "clang"), ("qemu", "clang"), ("qemu", "arm-none-eabi-gcc")])

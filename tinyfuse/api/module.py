@@ -262,7 +262,7 @@ class Module:
         runs          inputs: all-smallest, all-largest, all-zero, then random ones; default 8, 64 for a model with
                       state, four times as many where an output stays the same in those
         frames        inferences from one reset of the state to the next
-        compiler      "gcc" or "clang", of the module and of CMSIS-NN
+        compiler      "gcc", "clang" or "armclang", of the module and of CMSIS-NN
         compiler_opt  "O0" to "O3", "Og", "Os", "Oz"
         timeout       seconds of the host's clock that the run may take
 

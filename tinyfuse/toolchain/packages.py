@@ -36,6 +36,7 @@ _ANYWHERE = {
     "qemu-system-arm": "https://www.qemu.org/download",
     "gcc": "a C compiler: gcc or clang",
     "clang": "https://releases.llvm.org",
+    "armclang": "Arm Compiler for Embedded 6: https://developer.arm.com/Tools%20and%20Software/Arm%20Compiler%20for%20Embedded",
     "cmake": "https://cmake.org/download",
 }
 
@@ -44,6 +45,8 @@ def how_to_get(program: str) -> str:
     """The command that installs a program here; where the system is an unknown one, where it is offered."""
     program = _PART_OF.get(program, program)
     manager = package_manager()
+    if program not in _PACKAGES:
+        return _ANYWHERE[program]
     if manager is None:
         return f"{_ANYWHERE[program]} (on Debian: {_command('apt-get', program)})"
     if (manager, program) == ("brew", "gcc"):

@@ -21,7 +21,7 @@ __all__ = ["Emulator", "Firmware", "ModuleFiles", "Outcome", "build_firmware", "
 
 
 def find_tools(kind: str, target: Target, compiler: str) -> Emulator:
-    """find_emulator's, where the compiler ("gcc" or "clang") is here too; else ToolMissing names all that is
+    """find_emulator's, where the compiler (one of COMPILERS) is here too; else ToolMissing names all that is
     missing."""
     found, missing = None, []
     try:

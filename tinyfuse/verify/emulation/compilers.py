@@ -15,6 +15,11 @@ from tinyfuse.targets import Target
 from tinyfuse.toolchain.packages import how_to_get
 from tinyfuse.toolchain.programs import find_program
 
+#: what names the core's kind to compilers that know several; enumerations as GCC has them, which Arm Compiler 6 hasn't
+TRIPLES = {
+    "clang": ("--target=arm-none-eabi",),
+    "armclang": ("--target=arm-arm-none-eabi", "-fshort-enums"),
+}
 _SANITIZERS = ("-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all")
 
 
@@ -48,21 +53,24 @@ class Compiler:
 
 def find_compiler(target: Target, emulator: str, opt: str, name: str = "gcc") -> Compiler:
     """The target's cross compiler at the level `opt` ("O2"), or for "host" this machine's compiler with its
-    sanitizers (and O1, whatever `opt` says). `name`: "gcc" (on "host" the environment's CC comes first), "clang".
-    ToolMissing where it isn't here, or lacks the C library's headers."""
+    sanitizers (and O1, whatever `opt` says). `name`: "gcc" (on "host" the environment's CC comes first), "clang",
+    "armclang". ToolMissing where it isn't here, or lacks the C library's headers; UsageError where it compiles for no
+    such machine."""
     if emulator == "host":
+        if name == "armclang":
+            raise UsageError("--compiler armclang compiles for Arm's cores alone (hint: --compiler clang on the host)")
         own = (os.environ.get("CC", ""), "gcc", "clang") if name == "gcc" else (name,)
         # Sanitizers see most before the optimizer has used what it may assume.
         return _compiler(own, "O1", "-fno-omit-frame-pointer", *_SANITIZERS)
     flags = (*target.flags, "-ffunction-sections", "-fdata-sections")
-    if name == "clang":
-        return _compiler(("clang",), opt, *for_arm(), *flags)
+    if name in TRIPLES:
+        return _compiler((name,), opt, *for_arm(name), *flags)
     return _compiler(("arm-none-eabi-gcc",), opt, *flags)
 
 
-def for_arm() -> tuple[str, ...]:
-    """What makes Clang compile for Cortex-M with the C library of the GNU toolchain, which links it. ToolMissing
-    without that."""
+def for_arm(name: str = "clang") -> tuple[str, ...]:
+    """What makes Clang, or Arm's build of it, compile for Cortex-M with the C library of the GNU toolchain, which links
+    it. ToolMissing without that."""
     gcc = find_program("arm-none-eabi-gcc")
     if gcc is None:
         raise ToolMissing("arm-none-eabi-gcc", how_to_get("arm-none-eabi-gcc"))
@@ -72,7 +80,7 @@ def for_arm() -> tuple[str, ...]:
     headers = next((folder for folder in folders if (folder / "string.h").is_file()), None)
     if headers is None:
         raise ToolMissing("newlib", how_to_get("newlib"))
-    return "--target=arm-none-eabi", f"-isystem{headers}"
+    return *TRIPLES[name], f"-isystem{headers}"
 
 
 def _compiler(programs: Sequence[str], opt: str, *flags: str) -> Compiler:

@@ -65,7 +65,7 @@ def build_module(
     `tree` is the CMSIS-NN that the plan was made for, None where it calls none; the emulator "host"
     runs plans for any target that call none. `frames` is how many runs a stream has, where the model has
     state. With `spread` every input's instructions are counted. Without `debug` the firmware has no kernel_symbols, and
-    is built faster. `compiled_by`: "gcc" or "clang". Errors as build_firmware; UsageError at once where the board lacks
+    is built faster. `compiled_by`: one of COMPILERS. Errors as build_firmware; UsageError at once where the board lacks
     memory, CompileError where only other hardware can run it.
     """
     check_runs_here(plan.source)
