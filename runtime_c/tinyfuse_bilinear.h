@@ -17,25 +17,44 @@ typedef struct {
     const tinyfuse_place *rows, *columns;
 } tinyfuse_bilinear;
 
+/* A pixel of `channels` values between four: `upper` and `lower` on the left, each with the right one `right` bytes
+   further, and their weights, which are 2^20 together. Halves go away from zero. */
+TINYFUSE_INLINE void tinyfuse_bilinear_pixel_s8(const int8_t *upper, const int8_t *lower, int32_t right,
+                                                const int32_t weights[4], int32_t channels, int8_t *out)
+{
+    const int32_t upper_left = weights[0], upper_right = weights[1], lower_left = weights[2], lower_right = weights[3];
+#if TINYFUSE_MVE
+    for (; channels > 0; channels -= 4, upper += 4, lower += 4, out += 4) {
+        const mve_pred16_t there = vctp32q((uint32_t)channels);
+        int32x4_t sum = vmulq_n_s32(vldrbq_z_s32(upper, there), upper_left);
+        sum = vmlaq_n_s32(sum, vldrbq_z_s32(upper + right, there), upper_right);
+        sum = vmlaq_n_s32(sum, vldrbq_z_s32(lower, there), lower_left);
+        sum = vmlaq_n_s32(sum, vldrbq_z_s32(lower + right, there), lower_right);
+        vstrbq_p_s32(out, vrshrq_n_s32(vaddq_s32(sum, vshrq_n_s32(sum, 31)), 20), there);
+    }
+#else
+    for (; channels > 0; --channels, ++upper, ++lower) {
+        int32_t sum = *upper * upper_left + upper[right] * upper_right;
+        sum += *lower * lower_left + lower[right] * lower_right;
+        *out++ = (int8_t)((sum + (sum >> 31) + (1 << 19)) >> 20);
+    }
+#endif
+}
+
 /* Output row `y`. */
-TINYFUSE_INLINE void tinyfuse_bilinear_row_s8(const tinyfuse_bilinear *p, const int8_t *in, int32_t y,
+TINYFUSE_SHARED void tinyfuse_bilinear_row_s8(const tinyfuse_bilinear *p, const int8_t *in, int32_t y,
                                               int8_t *out_row)
 {
     const int32_t channels = p->channels, row_bytes = p->in_w * channels;
     const int8_t *const above = tinyfuse_ring_row(in, p->rows[y].lower, p->in_ring, row_bytes);
     const int8_t *const below = tinyfuse_ring_row(in, p->rows[y].upper, p->in_ring, row_bytes);
     const int32_t down = p->rows[y].fraction, up = 1024 - down;
-    int32_t x, c;
-    for (x = 0; x < p->out_w; ++x) {
-        const int32_t left = p->columns[x].lower * channels, right = p->columns[x].upper * channels;
+    int32_t x;
+    for (x = 0; x < p->out_w; ++x, out_row += channels) {
+        const int32_t left = p->columns[x].lower * channels, right = p->columns[x].upper * channels - left;
         const int32_t to_right = p->columns[x].fraction, to_left = 1024 - to_right;
-        for (c = 0; c < channels; ++c) {
-            const int32_t upper = above[left + c] * to_left + above[right + c] * to_right;
-            const int32_t lower = below[left + c] * to_left + below[right + c] * to_right;
-            const int32_t sum = upper * up + lower * down;
-            const int32_t half = sum > 0 ? 1 << 19 : -(1 << 19);
-            *out_row++ = (int8_t)((sum + half) / (1 << 20));
-        }
+        const int32_t weights[4] = {up * to_left, up * to_right, down * to_left, down * to_right};
+        tinyfuse_bilinear_pixel_s8(above + left, below + left, right, weights, channels, out_row);
     }
 }
 

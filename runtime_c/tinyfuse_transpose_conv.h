@@ -18,12 +18,23 @@ typedef struct {
 TINYFUSE_INLINE uint32_t tinyfuse_channel_product(const int8_t *in, const int8_t *weights, int32_t count,
                                                   int32_t zero_point)
 {
+#if TINYFUSE_MVE
+    int32_t products = 0, of_weights = 0;
+    for (; count > 0; count -= 16, in += 16, weights += 16) {
+        const mve_pred16_t there = vctp8q((uint32_t)count);
+        const int8x16_t w = vldrbq_z_s8(weights, there);
+        products = vmladavaq_s8(products, vldrbq_z_s8(in, there), w);
+        of_weights = vaddvaq_s8(of_weights, w);
+    }
+    return (uint32_t)products - (uint32_t)(of_weights * zero_point);
+#else
     uint32_t sum = 0;
     int32_t i;
     for (i = 0; i < count; ++i) {
         sum += (uint32_t)((in[i] - zero_point) * weights[i]);
     }
     return sum;
+#endif
 }
 
 /* Output row `y`. Weights are [out_c][kernel_h][kernel_w][in_c], `channels` has out_c entries. */

@@ -28,6 +28,7 @@ def transposed_counts(op: Op, by_row: bool) -> Counts:
         "output_taps": taps * out_c,
         "output_asked": asked * out_c,
         "macs": taps * in_c * out_c,
+        "vector_taps": taps * out_c * round_up(in_c, 16),
         "eights": out_h * out_w * round_up(out_c, 8),
         "eight_taps": taps * round_up(out_c, 8),
         "eight_terms": taps * in_c * round_up(out_c, 8),
