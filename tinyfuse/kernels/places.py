@@ -166,8 +166,11 @@ class UpdateSlice(Places):
     in_place = (0,)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        """Of a call that copies the tensor, whose bytes are "inputs": what takes its place doesn't."""
-        return {**_update_counts(op, op.input.shape), "inputs": op.input.bytes}
+        """Of a call that copies the tensor, whose bytes are "inputs"."""
+        return {**_update_counts(op, op.input.shape), **self.copied(op)}
+
+    def copied(self, op: Op) -> Counts:
+        return {"inputs": op.input.bytes}
 
     def code_path(self, op: Op, by_row: bool, context: Context) -> str:
         return _code_path(op, op.input.shape)
