@@ -74,12 +74,12 @@ class Caches:
         self.sketch.model.op("READ_VARIABLE", [cache.handle], [value.index])
         return value
 
-    def replaced(self, data: Value, constant: bool = False) -> Value:
-        """With a part of it replaced, of a random size, most often rows."""
+    def replaced(self, data: Value, constant: bool = False, shape: tuple[int, ...] = ()) -> Value:
+        """With a part of it replaced; without `shape` of a random size, most often rows."""
         s = self.sketch
-        shape = tuple(int(s.rng.choice([1, dim, s.rng.integers(1, dim + 1)])) for dim in data.shape)
-        if s.rng.random() < 0.6:
+        if not shape and s.rng.random() < 0.6:
             shape = (1, min(self.rows, data.shape[1]), *data.shape[2:])
+        shape = shape or tuple(int(s.rng.choice([1, dim, s.rng.integers(1, dim + 1)])) for dim in data.shape)
         part, result = s.value(shape, data.scale, data.zero_point), self.like(data)
         self.inputs.append(part)
         starts = self.starts(tuple(np.subtract(data.shape, shape)), constant)
@@ -166,6 +166,18 @@ def caches(seed: int, dtype: str = "int8", rows: int = 1, wide: bool = False, in
     for number in range(len(c.caches)):
         do(c, "update", number)
     do(c, "scores", int(rng.integers(0, 30)))
+    return c.build()
+
+
+def replacements() -> bytes:
+    """Parts that lie together and parts that don't, replaced in caches and in what is read from them."""
+    c = Caches(2)
+    for shape in ((1, 1, 8), (1, 3, 5)):
+        kept, read = c.cache(6, 8), c.cache(6, 8)
+        value = c.replaced(c.read(kept), shape=shape)
+        c.assign(kept, value)
+        c.update(read, constant=True)
+        c.results += [c.scores(value), c.sketch.with_constant(c.replaced(c.read(read), shape=shape), "ADD")]
     return c.build()
 
 

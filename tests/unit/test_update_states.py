@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from random_graphs import Value
 from stream_models import STREAM_MODELS
 
+from tinyfuse.cost.predict import plan_stages
 from tinyfuse.errors import InternalFault
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph
@@ -24,6 +25,7 @@ from tinyfuse.plan.checker import verify_plan
 from tinyfuse.plan.state_check import check_states
 from tinyfuse.report.report_json import report_json
 from tinyfuse.rewrite import rewrite
+from tinyfuse.rewrite.computed_weights import computed_weights
 from tinyfuse.rewrite.invariants import check_graph
 from tinyfuse.rewrite.read_states import read_states
 from tinyfuse.rewrite.update_states import update_states
@@ -33,7 +35,7 @@ from tinyfuse.verify.oracle import ReferenceOracle
 
 def rewritten(data: bytes) -> Graph:
     """After both rewrites; the references of all three graphs agree, run by run."""
-    before = read_tflite("m.tflite", data)
+    before = computed_weights(read_tflite("m.tflite", data))
     after = read_states(update_states(before))
     check_graph(after, "the rewrites of variables")
     inputs = [input_set(before, 8, 1)]
@@ -139,6 +141,14 @@ def _an_output(c: Caches, cache: Cache) -> Value:
     return new
 
 
+def _weights(c: Caches, cache: Cache) -> Value:
+    """Of a dense layer, which is a product of matrices where a run computes them."""
+    s, new = c.sketch, c.update(cache)
+    x, y = c.input(1, 4), s.value((1, 6), 3.0)
+    s.model.op("FULLY_CONNECTED", [x.index, s.reshape(new, (6, 4)).index, -1], [y.index])
+    return y
+
+
 def _both(c: Caches, cache: Cache) -> Value:
     new = c.update(cache)
     return c.sketch.matmul(new, new, adj_y=True)
@@ -157,6 +167,7 @@ _MATMUL = "BATCH_MATMUL"
         (_between_afterwards, ["UPDATE_STATE", "READ_VARIABLE", "UPDATE_STATE", _MATMUL, _MATMUL]),
         (_by_itself, ["READ_VARIABLE", "SLICE", "UPDATE_STATE", _MATMUL]),
         (_left, ["UPDATE_STATE", _MATMUL]),
+        (_weights, ["UPDATE_STATE", _MATMUL]),
         (_an_output, ["UPDATE_STATE", "READ_VARIABLE", _MATMUL]),
         (_both, ["UPDATE_STATE", _MATMUL]),
     ],
@@ -226,6 +237,28 @@ def test_other_models_stay_as_they_are() -> None:
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1, 2, 5]), st.booleans())
 def test_random_caches_keep_every_bit(seed: int, rows: int, wide: bool) -> None:
     rewritten(caches(seed, rows=rows, wide=wide, initialized=seed % 2 == 0))
+
+
+# --- what predictions and the report say ----------------------------------------------------------
+
+
+def test_the_copy_is_predicted_where_it_is_made() -> None:
+    """Of a tensor that only its update reads, none; of one that is needed afterwards, its bytes."""
+
+    def predicted(needed: bool) -> float:
+        c = Caches(4)
+        x = c.sketch.relu(c.input(1, 40, 16))
+        c.results += [c.replaced(x, shape=(1, 1, 16)), *([c.sketch.with_constant(x, "ADD")] if needed else [])]
+        plan = plan_of(c.build(), "cortex-m4", kernels="tinyfuse", optimize="ram")
+        (found,) = (
+            value
+            for group, values in zip(plan.groups, plan_stages(plan), strict=True)
+            for op, value in zip(group.ops, values, strict=True)
+            if op.kind == "DYNAMIC_UPDATE_SLICE"
+        )
+        return found
+
+    assert predicted(False) < 150 < 300 < predicted(True) < 700
 
 
 # --- the checker of plans ------------------------------------------------------------------------
