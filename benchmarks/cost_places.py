@@ -11,6 +11,7 @@ from cost_tensors import CHANNELS, EXTENTS, image, like, operator, tensor
 
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.update_state import UpdateState
 
 Draw = Callable[[random.Random, str], Op]
 
@@ -54,10 +55,18 @@ def draw_embedding(rng: random.Random, kind: str) -> Op:
 
 
 def draw_update(rng: random.Random, kind: str) -> Op:
+    """Where a run says, or at a place that is known; one in two replaces rows, which lie together."""
     x = _data(rng, image(rng))
     part = tuple(rng.randint(1, dim) for dim in x.shape)
+    if rng.random() < 0.5:
+        part = (1, rng.choice([1, 1, part[1]]), *x.shape[2:])
     start = numbers([rng.randint(0, dim - size) for dim, size in zip(x.shape, part, strict=True)])
-    return operator(kind, [x, replace(like(x), shape=part), start], like(x))
+    start = _given((4,)) if rng.random() < 0.5 else start
+    update = replace(like(x), shape=part)
+    if kind == "UPDATE_STATE":
+        state = replace(x, initial=np.zeros(x.shape, x.dtype), index=-1)
+        return Op(kind, (state, update, start), (), UpdateState(x.shape))
+    return operator(kind, [x, update, start], like(x))
 
 
 def draw_shapes(rng: random.Random, kind: str) -> Op:
@@ -168,6 +177,7 @@ DRAWS: dict[str, Draw] = {
     "GATHER_ND": draw_gather_nd,
     "EMBEDDING_LOOKUP": draw_embedding,
     "DYNAMIC_UPDATE_SLICE": draw_update,
+    "UPDATE_STATE": draw_update,
     "BROADCAST_ARGS": draw_shapes,
     "SCATTER_ND": draw_scatter,
     "ONE_HOT": draw_one_hot,

@@ -14,7 +14,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 from cost_fits import QUANTITIES, Figures, Sample  # noqa: E402
 from cost_networks import networks  # noqa: E402
 
-from tinyfuse.cost.predict import called_once, group_stream  # noqa: E402
+from tinyfuse.cost.predict import called_once, group_stream, lies_over_input  # noqa: E402
 from tinyfuse.cost.table import CostTable, cost_table, cycle_table, entry_name, is_once, loop_features  # noqa: E402
 from tinyfuse.kernels.base import Context  # noqa: E402
 from tinyfuse.kernels.convolution_counts import LOOKED_UP, OF_TABLES  # noqa: E402
@@ -69,17 +69,20 @@ def samples_called_once(plan: Plan, profile: Profile) -> Iterator[Sample]:
 def _group_samples(plan: Plan, profile: Profile, group: Group) -> list[Sample]:
     loops = loop_features(group.stages, group_stream(plan, group))
     return [
-        _sample(stage, loop, profile, group.index, number, plan.context)
+        _sample(stage, loop, profile, group.index, number, plan)
         for number, (stage, loop) in enumerate(zip(group.stages, loops, strict=True))
     ]
 
 
-def _sample(stage: Stage, loop: Counts, profile: Profile, group: int, number: int, context: Context) -> Sample:
+def _sample(stage: Stage, loop: Counts, profile: Profile, group: int, number: int, plan: Plan) -> Sample:
+    context = plan.context
     parts = [(part, used) for part, used in profile.parts.get(group, {}).items() if part.stage == number]
     entry, counts = (
         entry_name(stage.op, stage.kernel, stage.by_row, context),
         stage.kernel.counts(stage.op, stage.by_row),
     )
+    if lies_over_input(plan, stage):
+        counts = {name: count for name, count in counts.items() if name not in stage.kernel.copied(stage.op)}
     took, beside = _figures(used for _, used in parts), Figures()
     if stage.kernel.costs_with is not None:  # what the table has of the kernel that it is like is no part of the entry
         tables = _tables(context.target)

@@ -46,6 +46,8 @@ from tinyfuse.toolchain import cmsis_nn  # noqa: E402
 #: operators drawn of each kind; more of those with many features
 DRAWN = {"CONV_2D": 90, "DEPTHWISE_CONV_2D": 50, "FULLY_CONNECTED": 30, "MERGED": 90, "TILED": 40, "LOOKED_UP": 90}
 DRAWN_OF_OTHERS = 12
+#: kinds whose results are the grid's, or compilers leave out what they know is overwritten unread
+NEEDED = ("DYNAMIC_UPDATE_SLICE",)
 #: and for a kernel that accepts few of its kind
 DRAWN_FOR = {
     "tinyfuse_winograd_rows_s8": 2500, "tinyfuse_winograd_down_rows_s8": 2500, "tinyfuse_winograd_along_row_s8": 2500,
@@ -302,7 +304,7 @@ def grid_plan(ops: list[Op], context: Context) -> Plan:
     groups = [[op] for op in ops]
     for op in ops:
         # with one row there is no loop
-        if _rectified(op.input) and len(op.output.shape) == 4 and op.output.shape[1] > 1:
+        if op.outputs and _rectified(op.input) and len(op.output.shape) == 4 and op.output.shape[1] > 1:
             middle = like(op.input)
             output = replace(op.output, index=-1)
             pair = [rectifier(middle), replace(op, inputs=(middle, *op.inputs[1:]), outputs=(output,))]
@@ -320,7 +322,9 @@ def _graph(groups: list[list[Op]]) -> Graph:
     every = tuple(op for group in groups for op in group)
     made = {tensor for op in every for tensor in op.outputs}
     read = dict.fromkeys(tensor for op in every for tensor in op.activations)
-    return Graph("grid", "", every, tuple(t for t in read if t not in made), (every[-1].output,))
+    last = next(op for op in reversed(every) if op.outputs)  # not one that changes a state
+    outputs = tuple(op.output for op in every if op is last or op.kind in NEEDED)
+    return Graph("grid", "", every, tuple(t for t in read if t not in made), outputs)
 
 
 def _side_by_side(groups: list[list[Op]], context: Context) -> Plan:

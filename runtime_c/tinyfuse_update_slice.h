@@ -1,53 +1,66 @@
-/* DYNAMIC_UPDATE_SLICE: a part of a tensor replaced, at a place that is known at run time. */
+/* DYNAMIC_UPDATE_SLICE and UPDATE_STATE: a part of a tensor, or of a state, replaced at a place that is known at run
+   time. */
 #ifndef TINYFUSE_UPDATE_SLICE_H
 #define TINYFUSE_UPDATE_SLICE_H
 
 #include "tinyfuse_common.h"
 
-/* Of a tensor of `bytes` bytes, dimension by dimension, the outermost first, `rank` of them: the greatest index at
-   which the update may begin, bytes from one index to the next, and the update's indexes. `wide`: the starts are
-   int64, else int32. */
+/* Of a tensor of `bytes` bytes. `starts` dimensions that the update doesn't fill: the place of each one's start among
+   the starts, the greatest index at which the update may begin, bytes from one index to the next. `loops` over the
+   runs of `run` bytes that lie together, the innermost first: how often, bytes from one to the next. `wide`: the starts
+   are int64, else int32. */
 typedef struct {
-    int32_t rank, bytes, wide;
-    int32_t last[6], step[6], dim[6];
+    int32_t bytes, wide, starts, loops, run;
+    int32_t at[6], last[6], step[6];
+    int32_t count[5], stride[5];
 } tinyfuse_updating;
 
 /* Where the update begins, in bytes: every start moved inside where it must be. */
 TINYFUSE_INLINE int32_t tinyfuse_update_offset(const tinyfuse_updating *p, const void *starts)
 {
-    int32_t d, offset = 0;
-    for (d = 0; d < p->rank; ++d) {
+    int32_t i, offset = 0;
+    for (i = 0; i < p->starts; ++i) {
         int64_t start;
         if (p->wide) {
-            memcpy(&start, (const uint8_t *)starts + 8 * d, 8); /* aligned to words, no more */
+            memcpy(&start, (const uint8_t *)starts + 8 * p->at[i], 8); /* aligned to words, no more */
         } else {
-            start = ((const int32_t *)starts)[d];
+            start = ((const int32_t *)starts)[p->at[i]];
         }
-        start = start < 0 ? 0 : start > p->last[d] ? p->last[d] : start;
-        offset += (int32_t)start * p->step[d];
+        start = start < 0 ? 0 : start > p->last[i] ? p->last[i] : start;
+        offset += (int32_t)start * p->step[i];
     }
     return offset;
 }
 
-/* The update, runs of the innermost dimension one after the other, into the part that begins at `to`. */
+/* The update, run after run, into the part that begins at `to`. */
 TINYFUSE_SHARED void tinyfuse_update_part(const tinyfuse_updating *p, const uint8_t *update, uint8_t *to)
 {
-    const int32_t inner = p->rank - 1;
-    const int32_t run = p->dim[inner] * p->step[inner];
-    int32_t at[6] = {0, 0, 0, 0, 0, 0};
+    int32_t done[5] = {0, 0, 0, 0, 0};
     int32_t d;
     do {
-        memcpy(to, update, (size_t)run);
-        update += run;
-        for (d = inner - 1; d >= 0; --d) {
-            to += p->step[d];
-            if (++at[d] < p->dim[d]) {
+        memcpy(to, update, (size_t)p->run);
+        update += p->run;
+        for (d = 0; d < p->loops; ++d) {
+            to += p->stride[d];
+            if (++done[d] < p->count[d]) {
                 break;
             }
-            to -= p->dim[d] * p->step[d];
-            at[d] = 0;
+            to -= p->count[d] * p->stride[d];
+            done[d] = 0;
         }
-    } while (d >= 0);
+    } while (d < p->loops);
+}
+
+/* The update, of which nothing overlaps, into its part of `out`. */
+TINYFUSE_INLINE void tinyfuse_update_state(const tinyfuse_updating *p, const void *update, const void *starts,
+                                           void *out)
+{
+    uint8_t *const to = (uint8_t *)out + tinyfuse_update_offset(p, starts);
+    if (p->loops == 0) {
+        memcpy(to, update, (size_t)p->run);
+    } else {
+        tinyfuse_update_part(p, (const uint8_t *)update, to);
+    }
 }
 
 /* `out` may be `in`, or overlap it. */
@@ -57,7 +70,7 @@ TINYFUSE_INLINE void tinyfuse_update_slice(const tinyfuse_updating *p, const voi
     if (in != out) {
         memmove(out, in, (size_t)p->bytes);
     }
-    tinyfuse_update_part(p, (const uint8_t *)update, (uint8_t *)out + tinyfuse_update_offset(p, starts));
+    tinyfuse_update_state(p, update, starts, out);
 }
 
 #endif

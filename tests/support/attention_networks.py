@@ -160,21 +160,21 @@ def feed_forward(tokens: int = 5, width: int = 8, dtype: str = "int8", form: For
     return s.build([x], [y, b.mean(y, s.value((1, width)), (1,))])
 
 
-def decoder(most: int = 12, width: int = 8, heads: int = 2, dtype: str = "int8", seed: int = 11) -> bytes:
-    """A step of a decoder: a token's vector, its place and a mask come in; keys and values of all tokens so far are
-    kept in variables."""
+def decoder(most: int = 12, width: int = 8, heads: int = 2, dtype: str = "int8", seed: int = 11, tokens: int = 1) -> bytes:  # noqa: E501  # fmt: skip
+    """A step of a decoder: vectors of one token, or of several, their place and a mask come in; keys and values of all
+    tokens so far are kept in variables."""
     b = Blocks(seed, dtype)
     s = b.sketch
-    token = s.value((1, 1, width))
+    token = s.value((1, tokens, width))
     where = Value(len(s.model._tensors), (3,), 1.0, 0, "int32")
     s.model.tensor("where", (3,), "int32")
-    mask = s.value((1, 1, 1, most))
+    mask = s.value((1, 1, tokens, most))
     y = b.normalized(token)
     query = b.heads(b.dense(y, width), heads)
     key, value = (_kept(b, name, b.dense(y, width), where, most) for name in ("keys", "values"))
     scores = s.add(s.matmul(query, b.heads(key, heads), adj_y=True), mask)
     mixed = s.matmul(s.softmax(scores), b.heads(value, heads))
-    merged = s.reshape(s.transpose(mixed, (0, 2, 1, 3)), (1, 1, width))
+    merged = s.reshape(s.transpose(mixed, (0, 2, 1, 3)), (1, tokens, width))
     return s.build([token, where, mask], [s.add(token, b.dense(merged, width))])
 
 

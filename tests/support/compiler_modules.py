@@ -14,6 +14,7 @@ from functools import cache
 import layer_cases
 import numpy as np
 from batch_module import named_apart
+from cache_models import replacements
 from cases import NAMED, common
 from compressed_cases import few_values
 from computed_layer_models import MODELS as COMPUTED
@@ -115,6 +116,7 @@ def _modules(target: str) -> list[bytes]:
         *(plan(side_by_side(layers_of_fours(zero)), target, optimize="speed", **apart) for zero in (-128, 3)),
         *(plan(STREAM_MODELS[name], target, kernels="tinyfuse") for name in STREAMS),
         *(plan(data, target, kernels="tinyfuse") for data in SIGNAL_MODELS.values()),
+        plan(replacements(), target, kernels="tinyfuse"),
         plan(CONTROL_FLOW["a choice in a loop"](), target, kernels="tinyfuse"),
         *(grouped_plan(pooled(dtype, last), (*lengths,), target, **ram) for dtype in REAL for last, *lengths in AVERAGES),
         *(plan(SPLIT[name][0], target, **ram) for name in ("depthwise", "mean", "convolution")),

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from random import Random
 
 import pytest
+from attention_networks import decoder
 from executors import assert_all_exact, assert_exact, plan_of
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -84,7 +85,13 @@ def on_an_output() -> Plan:
     return longest_plans([residual(8, blocks=1)], stack=True, growing=True, longest=5)[0]
 
 
+def caching() -> Plan:
+    """Caches that are updated where they lie, and a group by rows that reads them there."""
+    return plan_of(decoder(tokens=3), "cortex-m4", kernels="tinyfuse")
+
+
 MODELS = {
+    "caching": caching,
     "in a stack": in_a_stack,
     "on an output": on_an_output,
     "sliding": sliding,

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tinyfuse.ir import ITEM_BYTES, Tensor
+from tinyfuse.ir import ITEM_BYTES, Op, Tensor
 from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.update_state import UpdateState
 from tinyfuse.plan import Plan, Stage
 
 #: output channels that a layer's kernels compute with each element of the input that they load
@@ -41,14 +42,22 @@ def buffer_traffic(plan: Plan) -> Counter[str]:
 
 
 def state_traffic(plan: Plan) -> int:
-    """Bytes loaded and stored of the state: each operator on one reads it whole, and writes as much as it makes."""
+    """Bytes loaded and stored of the state: each operator on one reads it whole, and writes as much as it makes. But of
+    a part that is replaced nothing else is touched, and what products of matrices make of one lies elsewhere."""
     sizes = (
-        (tensor.bytes + sum(output.bytes for output in stage.op.outputs)) * plan.runs(group)
+        _touched(stage.op, tensor) * plan.runs(group)
         for group in plan.groups
         for stage in group.stages
         for tensor in stage.op.states
     )
     return sum(sizes)
+
+
+def _touched(op: Op, state: Tensor) -> int:
+    if isinstance(op.attributes, UpdateState):
+        return op.operand(1).bytes
+    made = 0 if FAMILIES[op.kind].from_states else sum(output.bytes for output in op.outputs)
+    return state.bytes + made
 
 
 def _loads(stage: Stage) -> tuple[dict[Tensor, int], int]:

@@ -90,7 +90,20 @@ def called_once(plan: Plan) -> frozenset[str]:
 
 
 def _of_a_run(plan: Plan, group: Group, table: CostTable | None, once: Collection[str]) -> list[float | None]:
-    return stage_instructions(group.stages, group_stream(plan, group), plan.context, table, once)
+    found = stage_instructions(group.stages, group_stream(plan, group), plan.context, table, once)
+    table = table or instructions_table(plan.context.target)
+    if table is None:
+        return found
+    spared = [table.copying(stage, plan.context) if lies_over_input(plan, stage) else 0.0 for stage in group.stages]
+    return [value if value is None else value - less for value, less in zip(found, spared, strict=True)]
+
+
+def lies_over_input(plan: Plan, stage: Stage) -> bool:
+    """Whether a plan has the output of a kernel where the input is that it may change in its place."""
+    op, places = stage.op, stage.kernel.in_place
+    if not places or op.operand(places[0]) not in op.activations:
+        return False
+    return plan.offset(op.operand(places[0])) == plan.offset(op.output)
 
 
 def predicted_total(plan: Plan) -> int | None:

@@ -87,6 +87,12 @@ class CostTable:
         more = _sum(alone.more, stage.kernel.counts(stage.op, stage.by_row))
         return min(max(alone.share + (more / whole if whole else 0.0), 1 / _BEYOND), _BEYOND)
 
+    def copying(self, stage: Stage, context: Context) -> float:
+        """What of a stage's instructions a call doesn't take whose output lies over its input (`Kernel.copied`)."""
+        copied = stage.kernel.copied(stage.op)
+        name = entry_name(stage.op, stage.kernel, stage.by_row, context) if copied else ""
+        return _sum(self.kernels.get(name, {}), copied)
+
     def loops(self, stages: tuple[Stage, ...], stream: Stream | None) -> list[float]:
         """Each stage's share of the row loop alone."""
         return [_sum(self.loop, counts) for counts in loop_features(stages, stream)]

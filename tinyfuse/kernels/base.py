@@ -352,6 +352,11 @@ class Kernel(ABC):
         instructions that it takes depend on (tinyfuse/kernels/counts.py). Not to be changed."""
         return element_counts(op, by_row)
 
+    def copied(self, op: Op) -> Counts:
+        """What of `counts` a call doesn't do whose output lies where the first of the inputs `in_place` does: only what
+        is to be changed there is written. Not to be changed."""
+        return {}
+
     def code_counts(self, op: Op, by_row: bool) -> Counts:
         """What the bytes of one call's code depend on (tinyfuse/cost/code.py): of most kernels nothing. Not to be
         changed."""

@@ -1,14 +1,16 @@
 """Our kernels of operators that look elements up, or put them, where indexes say: GATHER_ND, EMBEDDING_LOOKUP,
-DYNAMIC_UPDATE_SLICE, SLICE_AT, BROADCAST_ARGS, SCATTER_ND, ONE_HOT, REVERSE_SEQUENCE (runtime_c/, a header each)."""
+DYNAMIC_UPDATE_SLICE and UPDATE_STATE, SLICE_AT, BROADCAST_ARGS, SCATTER_ND, ONE_HOT, REVERSE_SEQUENCE (runtime_c/, a
+header each)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
-from tinyfuse.ir import ITEM_BYTES, Op
+from tinyfuse.ir import ITEM_BYTES, Op, Tensor
 from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.c_types import CTYPE
 from tinyfuse.kernels.counts import Counts, piece_counts
@@ -18,6 +20,7 @@ from tinyfuse.ops.gather_nd import MOST_INDEXES, places_in
 from tinyfuse.ops.one_hot import one_hot_axis
 from tinyfuse.ops.reverse_sequence import Sequences
 from tinyfuse.ops.slice_at import first_begins, last_begins
+from tinyfuse.ops.update_state import UpdateState
 
 #: of a dtype, the C that adds up its elements: sums that wrap are the same of signed and unsigned ones
 _SUMS = {"bool": "bool", "int8": "s8", "uint8": "s8", "int32": "s32", "int64": "s64", "float32": "f32"}
@@ -111,6 +114,49 @@ class EmbeddingFloats(Places):
         return Let("tinyfuse_embedding", "p", fields), Call(self.name, args, status="0")
 
 
+@dataclass(frozen=True)
+class _Update:
+    """Where an update goes: `starts` are those that may be other than 0 (which of them, the greatest, bytes of a step),
+    `loops` are over its runs of `run` bytes, which lie together (how many, bytes from one to the next), innermost
+    first."""
+
+    starts: tuple[tuple[int, int, int], ...]
+    loops: tuple[tuple[int, int], ...]
+    run: int
+
+    @property
+    def pieces(self) -> int:
+        return prod(count for count, _ in self.loops)
+
+    def params(self, starts: Tensor, size: int) -> Let:
+        last_loop, last_start = MOST_DIMENSIONS - 1, MOST_DIMENSIONS
+        at, last, step = ([each[i] for each in self.starts] for i in range(3))
+        count, stride = ([each[i] for each in self.loops] for i in range(2))
+        fields = {
+            "bytes": size, "wide": int(starts.dtype == "int64"), "starts": len(at), "loops": len(count),
+            "run": self.run, "at": c_array(at, last_start), "last": c_array(last, last_start),
+            "step": c_array(step, last_start), "count": c_array(count, last_loop),
+            "stride": c_array(stride, last_loop),
+        }  # fmt: skip
+        return Let("tinyfuse_updating", "p", fields)
+
+
+def _update_of(shape: Sequence[int], update: Tensor) -> _Update:
+    """Dimensions of one index are no loop, and those that the update fills lie together with what is inside them."""
+    item = ITEM_BYTES[update.dtype]
+    steps = [item * prod(shape[d + 1 :]) for d in range(len(shape))]
+    dims = list(zip(shape, update.shape, steps, strict=True))
+    starts = tuple((d, dim - part, step) for d, (dim, part, step) in enumerate(dims) if dim > part)
+    run, loops, together = item if update.elements else 0, [], True
+    for dim, part, step in reversed(dims):
+        if together:
+            run *= part
+        elif part > 1:
+            loops.append((part, step))
+        together = together and part == dim
+    return _Update(starts, tuple(loops), run)
+
+
 class UpdateSlice(Places):
     """DYNAMIC_UPDATE_SLICE: the output may lie over the tensor that it changes."""
 
@@ -120,21 +166,47 @@ class UpdateSlice(Places):
     in_place = (0,)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        """Of a call that copies the tensor, whose bytes are "inputs": what takes its place doesn't."""
-        run = op.operand(1).shape[-1]
-        pieces = piece_counts(1, 0, op.operand(1).elements // run, run * ITEM_BYTES[op.input.dtype])
-        return {**pieces, "inputs": op.input.bytes}
+        """Of a call that copies the tensor, whose bytes are "inputs"."""
+        return {**_update_counts(op, op.input.shape), **self.copied(op)}
+
+    def copied(self, op: Op) -> Counts:
+        return {"inputs": op.input.bytes}
+
+    def code_path(self, op: Op, by_row: bool, context: Context) -> str:
+        return _code_path(op, op.input.shape)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        shape, update = op.input.shape, op.operand(1).shape
-        steps = [ITEM_BYTES[op.input.dtype] * prod(shape[d + 1 :]) for d in range(len(shape))]
-        fields = {
-            "rank": len(shape), "bytes": op.input.bytes, "wide": int(op.operand(2).dtype == "int64"),
-            "last": c_array([a - b for a, b in zip(shape, update, strict=True)], MOST_DIMENSIONS),
-            "step": c_array(steps, MOST_DIMENSIONS), "dim": c_array(update, MOST_DIMENSIONS),
-        }  # fmt: skip
-        args = ("&p", *self.pointers(site), site.output.pointer)
-        return Let("tinyfuse_updating", "p", fields), Call(self.name, args)
+        params = _update_of(op.input.shape, op.operand(1)).params(op.operand(2), op.input.bytes)
+        return params, Call(self.name, ("&p", *self.pointers(site), site.output.pointer))
+
+
+class UpdateInState(Places):
+    """UPDATE_STATE: nothing but the update is written."""
+
+    name = "tinyfuse_update_state"
+    headers = ("tinyfuse_update_slice.h",)
+    numbers = (2,)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return _update_counts(op, op.attributes_as(UpdateState).shape)
+
+    def code_path(self, op: Op, by_row: bool, context: Context) -> str:
+        return _code_path(op, op.attributes_as(UpdateState).shape)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        params = _update_of(op.attributes_as(UpdateState).shape, op.operand(1)).params(op.operand(2), op.input.bytes)
+        state, update, starts = self.pointers(site)
+        return params, Call(self.name, ("&p", update, starts, state))
+
+
+def _update_counts(op: Op, shape: Sequence[int]) -> Counts:
+    update = _update_of(shape, op.operand(1))
+    return piece_counts(1, len(update.starts), update.pieces, update.run)
+
+
+def _code_path(op: Op, shape: Sequence[int]) -> str:
+    """Updates of several runs call a function that others share."""
+    return "runs" if _update_of(shape, op.operand(1)).loops else ""
 
 
 class BroadcastShapes(Places):

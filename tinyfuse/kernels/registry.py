@@ -82,6 +82,7 @@ from tinyfuse.kernels.places import (
     GatherPlaces,
     HotVectors,
     ReverseStarts,
+    UpdateInState,
     UpdateSlice,
     scatter_kernels,
 )
@@ -357,6 +358,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "BROADCAST_ARGS": (BroadcastShapes(),),
     **COMPUTED_OPERANDS,
     "RING_PUSH": (RingPush(),),
+    "UPDATE_STATE": (UpdateInState(),),
     "TABLE": (Clamp(_TABLE.function), Lookup(_TABLE.function), WideLookup(_TABLE.function)),
     "CHANNEL_TABLES": (ChannelLookup("int8"), ChannelLookup("int16")),
     "RING_ROWS": (CopyRingRows(),),

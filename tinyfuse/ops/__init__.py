@@ -121,6 +121,7 @@ from tinyfuse.ops.tiled import TiledOperator
 from tinyfuse.ops.transpose import TransposeOperator
 from tinyfuse.ops.transpose_conv import TransposeConvOperator
 from tinyfuse.ops.unary_math import FLOAT_FUNCTIONS, AbsOperator, RsqrtOperator
+from tinyfuse.ops.update_state import UpdateStateOperator
 from tinyfuse.ops.variables import (
     AssignOnceOperator,
     AssignVariableOperator,
@@ -289,6 +290,7 @@ FAMILIES: dict[str, OpFamily] = {
         ComputedLstmOperator(),
         ComputedSvdfOperator(),
         RingPushOperator(),
+        UpdateStateOperator(),
         TableOperator(),
         ChannelTablesOperator(),
         RingRowsOperator(),

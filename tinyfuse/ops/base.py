@@ -180,6 +180,8 @@ class OpFamily(ABC):
     source: bool = False  # nothing is read: the caller brings the output row by row
     updates: tuple[int, ...] = ()  # indexes of the inputs that are states which a run changes
     reads: tuple[int, ...] = ()  # indexes of the inputs that may be states and are only read
+    #: indexes of the inputs that a rewrite may make states (rewrite/read_states.py): kernels read them where they lie
+    from_states: tuple[int, ...] = ()
     folded: bool = False  # always computed when the model is compiled (rewrite/fold_constants.py): without a kernel
     reads_values: bool = True  # else the outputs follow from the inputs' shapes alone
     runs_here: bool = True  # else an accelerator runs it: no reference, no kernel of the CPU

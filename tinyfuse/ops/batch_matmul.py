@@ -73,6 +73,7 @@ class BatchMatMulOperator(OpFamily):
     kind = "BATCH_MATMUL"
     options_table = "BatchMatMulOptions"
     summary = "products of matrices, with broadcasting over leading dimensions"
+    from_states = (0, 1)
     rules = (
         ends(2),
         Rule("inputs and output have one dtype of int8, int16, float32", _bad_dtype),

@@ -23,6 +23,15 @@ def _bad_starts(op: Op) -> Tensor | None:
     return None if starts.dtype in ("int32", "int64") and starts.shape == (len(op.input.shape),) else starts
 
 
+def with_part(data: Array, update: Array, starts: Array) -> Array:
+    """A copy of the data with the update in it, from the starts on, moved inside where they must be."""
+    room = np.array(data.shape) - update.shape
+    first = np.clip(starts.astype(np.int64), 0, room)
+    result = data.copy()
+    result[tuple(slice(at, at + dim) for at, dim in zip(first, update.shape, strict=True))] = update
+    return result
+
+
 class DynamicUpdateSliceOperator(OpFamily):
     """Inputs: a tensor of rank 1 to 6, what comes into it, of the same rank and nowhere larger, and where it
     begins, int32 or int64 [rank]. A start that is below 0, or so large that the part would end outside, is moved
@@ -43,9 +52,4 @@ class DynamicUpdateSliceOperator(OpFamily):
         return (-1, max(op.input.shape)) if index == 2 else None
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
-        data, update, starts = all_given(inputs)
-        room = np.array(data.shape) - update.shape
-        first = np.clip(starts.astype(np.int64), 0, room)
-        result = data.copy()
-        result[tuple(slice(at, at + dim) for at, dim in zip(first, update.shape, strict=True))] = update
-        return (result,)
+        return (with_part(*all_given(inputs)),)

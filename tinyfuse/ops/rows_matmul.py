@@ -49,6 +49,7 @@ class RowsMatMulOperator(OpFamily):
     kind = "ROWS_MATMUL"
     summary = "products of the heads side by side in each row with a matrix each"
     in_files = False
+    from_states = (1,)
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         left, right = all_given(inputs)

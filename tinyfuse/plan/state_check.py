@@ -9,6 +9,7 @@ import numpy as np
 
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import ITEM_BYTES, Op
+from tinyfuse.ops import FAMILIES
 from tinyfuse.plan.plan import FEED_STATE, Plan
 
 
@@ -18,6 +19,9 @@ def check_states(plan: Plan) -> None:
     order = [op for group in plan.groups for op in group.ops if op.states]
     if order != [op for op in plan.graph.ops if op.states] or not all(map(_is_in_files_order, _halves(order))):
         raise _fault("operators on states changed places")
+    for group in plan.groups:
+        if len(group.ops) > 1 and any(FAMILIES[op.kind].updated(op) for op in group.ops):
+            raise _fault(f"group {group.index} changes a state while its rows are made")
     if set(plan.states) != set(plan.graph.states):
         raise _fault("states without a place, or places without a state")
     taken = np.zeros(plan.state_bytes, bool)

@@ -56,6 +56,7 @@ def report_json(
                 "dtype": tensor.dtype,
                 "shape": list(tensor.shape),
                 "ring": tensor.cursor is not None,
+                "updated_in_place": _is_updated_in_place(plan, tensor),
             }
             for tensor, offset in plan.states.items()
         ],
@@ -223,3 +224,8 @@ def _ports(tensors: tuple[Tensor, ...]) -> list[JsonObject]:
         }
         for tensor, symbol in zip(tensors, tensor_symbols(tensors), strict=True)
     ]
+
+
+def _is_updated_in_place(plan: Plan, state: Tensor) -> bool:
+    """Whether a run writes but a part of a variable, where it lies (rewrite/update_states.py)."""
+    return any(op.kind == "UPDATE_STATE" and op.input is state for op in plan.graph.ops)

@@ -164,6 +164,7 @@ def _state_lines(states: list[JsonObject]) -> list[str]:
     return [
         f"state   {comment(repr(state['name']))}: {state['dtype']} {'x'.join(map(str, state['shape']))}, "
         f"{state['bytes']:,} bytes at {state['offset']:,}{', a ring of rows' if state['ring'] else ''}"
+        f"{', a part of it written in place' if state['updated_in_place'] else ''}"
         for state in states
     ]
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from tinyfuse.ir import Graph, Saving
-from tinyfuse.ops import graph_macs
+from tinyfuse.ops import FAMILIES, graph_macs
 from tinyfuse.rewrite.cancel_transposes import cancel_transposes
 from tinyfuse.rewrite.computed_operands import computed_operands
 from tinyfuse.rewrite.computed_weights import computed_weights
@@ -27,6 +27,7 @@ from tinyfuse.rewrite.one_channel_depthwise import one_channel_depthwise
 from tinyfuse.rewrite.patterns import replace_patterns
 from tinyfuse.rewrite.prune_channels import prune_channels
 from tinyfuse.rewrite.read_rings import read_rings
+from tinyfuse.rewrite.read_states import read_states
 from tinyfuse.rewrite.ring_window import ring_window
 from tinyfuse.rewrite.rows_from_columns import rows_from_columns
 from tinyfuse.rewrite.rows_of_sequences import rows_of_sequences
@@ -35,6 +36,7 @@ from tinyfuse.rewrite.split_full_height import split_dense, split_full_height
 from tinyfuse.rewrite.split_global_pool import split_global_pool
 from tinyfuse.rewrite.tabulate import tabulate
 from tinyfuse.rewrite.trim_kernels import trim_kernels
+from tinyfuse.rewrite.update_states import update_states
 from tinyfuse.rewrite.views import every_view, views
 
 Pass = Callable[[Graph], Graph]
@@ -84,6 +86,9 @@ SMALLER: tuple[Pass, ...] = (split_global_pool,)
 SMALLER_BY_OURS: tuple[Pass, ...] = (split_full_height,)
 SMALLEST: tuple[Pass, ...] = (split_dense,)
 
+#: and this whatever it is that fuses, behind all that looks at what operators compute: of variables, no copies
+KEEPING: tuple[Pass, ...] = (update_states, read_states)
+
 
 def rewrite(
     graph: Graph, fusion: str, kernels: str, optimize: str = "balanced", with_views: bool = True,
@@ -130,7 +135,15 @@ def _with_saving(one_pass: Pass, before: Graph) -> Graph:
 
 
 def _spared_copies(before: Graph, after: Graph) -> int:
-    """Bytes that new views leave where they are."""
+    """Bytes that new views leave where they are, and that are not copied out of variables and into them any more."""
+    return _left_by_views(before, after) + _variable_copies(before) - _variable_copies(after)
+
+
+def _variable_copies(graph: Graph) -> int:
+    return sum(op.input.bytes for op in graph.ops if FAMILIES[op.kind].resource)
+
+
+def _left_by_views(before: Graph, after: Graph) -> int:
     had = set(before.ops)
     new = [op for op in after.ops if op not in had]
     copies = [op for op in new if not op.view] if any(op.view for op in new) else []
@@ -160,6 +173,7 @@ def _passes(fusion: str, kernels: str, optimize: str, with_views: bool, fed: boo
     if fusion == "rows" and kernels != "cmsis-nn":
         passes += SMALLER_BY_OURS if optimize != "speed" else ()
         passes += SMALLEST if optimize == "ram" else ()
+    passes += KEEPING if fusion != "none" else ()
     if fusion != "none" and with_views:
         # last: the others look at what operators compute, not at where tensors lie
         passes += (every_view,) if optimize == "speed" else (views,)

@@ -9,8 +9,9 @@ library      under `--kernels cmsis-nn`, no operator that CMSIS-NN would compute
 cycle        nothing outside the group lies between two of its operators: it would have to run after the
              one and before the other. An operator that only renames bytes (RESHAPE, a view) is always outside
 divided      none of them lies before an operator, and none behind it, that only some of the runs go beyond (AWAIT_ROWS)
-state        an operator on a state is the group's first: the group runs where its first operator stood,
-             and what is done to a state keeps its order
+state        an operator on a state is the group's first, or reads states alone and no other operator on one stands
+             between the group's first and it: the group runs where its first operator stood, and what is done to a
+             state keeps its order
 unconnected  tensors that they share, made or read, join all operators. (Those of two branches may be joined
              by a later one alone)
 fed          an image that is fed by rows never exists whole: all its readers are in the group
@@ -70,10 +71,18 @@ class Legality:
                 self._members[op, rings] = self._no_member(op, rings)
             if refusal := self._members[op, rings]:
                 return refusal
-            if op.states and op is not ops[0]:
+            if op.states and op is not ops[0] and not self._keeps_order(ops, op):
                 return Refusal("state", op, "it would run before operators on its state", final=True)
             inside.update(op.outputs)
         return self._divided(ops) or self._cycle(ops) or self._unconnected(ops) or self._never_whole(ops)
+
+    def _keeps_order(self, ops: Sequence[Op], op: Op) -> bool:
+        """Whether a member on a state runs in a group's loop after all operators on states that stand before it, and
+        what the loop does to states, row by row, is no change."""
+        first, place = self._position[ops[0]], self._position[op]
+        between = [other for other in self.graph.ops[first : place + 1] if other.states]
+        inside = [other for other in ops[: ops.index(op) + 1] if other.states]
+        return between == inside and all(map(_only_reads, inside))
 
     def _no_member(self, op: Op, rings: bool) -> Refusal | None:
         """Why no group has the operator as a member where an input is a ring of rows, or where none is."""
@@ -183,3 +192,8 @@ class Legality:
                         rule, reason = "partial", f"it takes the sums of {op} as they grow"
                     return Refusal(rule, reader, reason, final=is_alias(reader))
         return None
+
+
+def _only_reads(op: Op) -> bool:
+    """Whether an operator on states leaves them as they are, and reads all of one for each row."""
+    return not FAMILIES[op.kind].updated(op) and all(state.cursor is None for state in op.states)

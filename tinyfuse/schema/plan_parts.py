@@ -45,7 +45,9 @@ FIGURES = record(
     placement_optimal=FLAG,
     unfused_arena_bytes=COUNT,
     state_bytes=COUNT,
-    states=items(record(name=TEXT, offset=COUNT, bytes=COUNT, dtype=TEXT, shape=SHAPE, ring=FLAG)),
+    states=items(
+        record(name=TEXT, offset=COUNT, bytes=COUNT, dtype=TEXT, shape=SHAPE, ring=FLAG, updated_in_place=FLAG)
+    ),
     weight_bytes=COUNT,
     memory=none_or(_MEMORY_BANKS),
     compressed=none_or(

@@ -1,0 +1,89 @@
+"""A part of a variable is replaced where the variable lies: a decoder puts a token's keys and values into its caches.
+
+before   %v = READ_VARIABLE(%s);  %w = DYNAMIC_UPDATE_SLICE(%v, %update, %starts);  ASSIGN_VARIABLE(%s, %w)
+after    %v = READ_VARIABLE(%s);  UPDATE_STATE(%s, %update, %starts);  %w = READ_VARIABLE(%s)
+
+Nothing is assumed of who reads %v and %w: both are copies, of the variable before and after. What nobody reads is gone,
+and rewrite/read_states.py has most of the rest read where the variable lies. Several updates may follow each other, and
+what only changes shapes may stand between. Nobody else may use the variable from the first update to the assignment,
+nor change it after it was read, and no run may end there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tinyfuse.ir import Graph, Op, Tensor
+from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.update_state import UpdateState
+from tinyfuse.rewrite.drop_dead import drop_dead
+
+
+@dataclass(frozen=True, eq=False)
+class _Updates:
+    """The `updates` between a variable's read and its assignment, in order."""
+
+    state: Tensor
+    updates: tuple[Op, ...]
+    assign: Op
+
+
+def update_states(graph: Graph) -> Graph:
+    """The graph whose variables are updated where they lie."""
+    before = graph
+    for op in before.ops:
+        found = _updates(graph, op) if _assigns(op) else None
+        if found is not None:
+            graph = _in_place(graph, found)
+    return drop_dead(graph) if graph is not before else before
+
+
+def reads_variable(op: Op) -> bool:
+    """Whether it makes a copy of a variable."""
+    family = FAMILIES[op.kind]
+    return family.resource and not family.updates
+
+
+def _assigns(op: Op) -> bool:
+    family = FAMILIES[op.kind]
+    return family.resource and bool(family.updates)
+
+
+def _updates(graph: Graph, assign: Op) -> _Updates | None:
+    """What lies between an assignment and the read of the same variable; None where that is no update in its place."""
+    state, updates = assign.input, []
+    if state.lent or state.cursor is not None:
+        return None
+    maker = graph.producer.get(assign.operand(1))
+    while maker is not None and not reads_variable(maker):
+        if maker.kind == "DYNAMIC_UPDATE_SLICE":
+            updates.append(maker)
+        elif not FAMILIES[maker.kind].alias:
+            return None
+        maker = graph.producer.get(maker.input)
+    if maker is None or maker.input is not state or not updates:
+        return None
+    read, first, end = (graph.ops.index(op) for op in (maker, updates[-1], assign))
+    if any(state in op.states and not reads_variable(op) for op in graph.ops[read + 1 : first]):
+        return None
+    if any(state in op.states or _may_end(op) for op in graph.ops[first:end]):
+        return None
+    return _Updates(state, tuple(reversed(updates)), assign)
+
+
+def _may_end(op: Op) -> bool:
+    """Whether some runs don't come beyond it."""
+    family = FAMILIES[op.kind]
+    return family.awaits(op) or family.divides
+
+
+def _in_place(graph: Graph, found: _Updates) -> Graph:
+    ops: list[Op] = []
+    for op in graph.ops:
+        if op in found.updates:
+            state, (data, update, starts) = found.state, op.operands
+            ops.append(Op("UPDATE_STATE", (state, update, starts), (), UpdateState(data.shape), op.index))
+            ops.append(Op("READ_VARIABLE", (state,), op.outputs, index=op.index))
+        elif op is not found.assign:
+            ops.append(op)
+    return replace(graph, ops=tuple(ops))
