@@ -31,6 +31,7 @@ from tinyfuse.schedule.programs import Programs, with_programs
 from tinyfuse.schedule.progress import Progress, silent
 from tinyfuse.schedule.quicker import quicker
 from tinyfuse.schedule.recomputing import recomputing
+from tinyfuse.schedule.rematerializing import rematerializing
 from tinyfuse.schedule.reordering import in_best_order
 from tinyfuse.schedule.roomier import roomier
 from tinyfuse.schedule.searched import Search
@@ -158,6 +159,7 @@ class Compilation:
             plan, reordering = self._fastest_within(options.max_ram, builder)
         if options.optimize == "ram":
             plan = recomputing(plan, builder, self._progress)
+            plan = rematerializing(plan, builder, self._progress)
         for strategy in (roomier, without_idle_slides, quicker, with_fewer_kernels):
             plan = strategy(plan, builder)
         return replace(plan, options=options, reordering=reordering)

@@ -44,6 +44,8 @@ ROOMY = Limit("plans", 24, "operators tried with a kernel of more scratch")
 #: each takes a search
 RECOMPUTED = Limit("plans", 3, "operators tried that run again for a later reader")
 RECOMPUTED_TOGETHER = Limit("plans", 12, "operators that run again together")
+REMATERIALIZED = Limit("plans", 6, "layers tried that run again for a late reader")
+REMATERIALIZED_TOGETHER = Limit("plans", 12, "layers that run again together")
 #: a plan of hundreds of operators takes seconds
 FRONT = Limit("plans", 16, "points of the front that were placed")
 STEPS = Limit("plans", 8, "step graphs that were planned")

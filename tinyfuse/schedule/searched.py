@@ -69,9 +69,9 @@ class Search:
         """Those of the variants with the kernels of the least scratch."""
         return [Search([variant], self._builder, self._progress) for variant in with_least_scratch([*self._budgets])]
 
-    def choices_in_file_order(self) -> Choices:
+    def choices_in_file_order(self, recompute: float = 1) -> Choices:
         """The same without other orders."""
-        return self._offer(self._in_file_order)
+        return self._offer(self._found(recompute))
 
     def _found(self, recompute: float) -> list[Candidate]:
         """Those in the order of the file."""

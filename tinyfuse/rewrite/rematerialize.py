@@ -1,0 +1,112 @@
+"""Layers run again for late readers, so that their result need not be kept in between (rematerialization).
+
+before   %b = CONV_2D(%a);  %c = MAX_POOL_2D(%b);  ...;  %z = CONCATENATION(%y, %b)
+after    %b = CONV_2D(%a);  %c = MAX_POOL_2D(%b);  ...;  %b2 = CONV_2D(%a);  %z = CONCATENATION(%y, %b2)
+
+What is kept instead is what the layers read, %a: it should take fewer bytes, as the image in front of a U-Net's first level
+does, or be alive at the late reader anyway. Several layers may run again together, from wherever fewest bytes are kept.
+Whether a plan takes less RAM by it is for schedule/rematerializing.py to try. Recomputing what is cheap, in place of storing
+it, after Chen et al., "Training Deep Nets with Sublinear Memory Cost" (2016); here for inference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from tinyfuse import limits
+from tinyfuse.ir import Graph, Op, Saving, Tensor
+from tinyfuse.limits import Reached
+from tinyfuse.ops import FAMILIES
+from tinyfuse.plan.places import is_alias
+
+
+@dataclass(frozen=True)
+class Rematerialization:
+    """`operators` make `tensor` again, in their order, in front of the first of the `readers`, which read that instead.
+
+    spared  bytes of the tensor, less those that are kept for it
+    macs    multiply-accumulates that come on top
+    """
+
+    tensor: Tensor
+    readers: tuple[Op, ...]
+    operators: tuple[Op, ...]
+    spared: int
+    macs: int
+
+
+def rematerializations(graph: Graph, most_macs: int, reached: Reached | None = None) -> list[Rematerialization]:
+    """What may be made again for at most so many multiply-accumulates, so that fewer bytes are kept: those that spare most
+    first. Limits are noted in `reached`."""
+    position = {op: number for number, op in enumerate(graph.ops)}
+    found = []
+    for op in graph.ops:
+        if not _can_run_again(op) or op.output in graph.outputs:
+            continue
+        readers = sorted(graph.consumers.get(op.output, ()), key=position.__getitem__)
+        for first in range(1, len(readers)):
+            late = tuple(readers[first:])
+            if position[late[0]] - position[readers[first - 1]] < 2 or any(map(is_alias, late)):
+                continue  # nothing runs in between, or its bytes have another name
+            made = [
+                Rematerialization(op.output, late, operators, op.output.bytes - kept, macs)
+                for operators, kept, macs in _cuts(graph, op, position, position[late[0]], reached)
+                if kept < op.output.bytes and 0 < macs <= most_macs
+            ]
+            found += sorted(made, key=lambda each: (-each.spared, each.macs))[:1]
+    return sorted(found, key=lambda each: (-each.spared, each.macs))
+
+
+def rematerialize(graph: Graph, again: Rematerialization) -> Graph:
+    """The graph in which the late readers have a copy of what they read, made right in front of the first of them."""
+    first = again.readers[0]
+    number = graph.ops.index(first)
+    instead: dict[Tensor, Tensor] = {}
+    copies = []
+    for made in again.operators:
+        result = replace(made.output, name=f"{made.output.name} (again {number})", index=-1)
+        copies.append(replace(made.reading(instead), outputs=(result,)))
+        instead[made.output] = result
+    ops: list[Op] = []
+    for op in graph.ops:
+        if op is first:
+            ops += copies
+        ops.append(op.reading({again.tensor: instead[again.tensor]}) if op in again.readers else op)
+    saving = Saving("rematerialize", again.operators, -again.macs, 0)
+    return replace(graph, ops=tuple(ops), savings=(*graph.savings, saving))
+
+
+def _cuts(
+    graph: Graph, op: Op, position: dict[Op, int], late: int, reached: Reached | None
+) -> Iterator[tuple[tuple[Op, ...], int, int]]:
+    """Operators that make the result of `op`, bytes that are kept until `late` for them, and their multiply-accumulates:
+    `op` alone, then with the maker of what is kept and was made last, and so on."""
+
+    def kept(tensor: Tensor) -> bool:
+        """Whether it is kept for this alone; what the caller reads too is there anyway."""
+        last = max(position[reader] for reader in graph.consumers[tensor])
+        return last < late and tensor not in graph.outputs
+
+    found = {op}
+    while True:
+        sources = {tensor for each in found for tensor in each.activations} - {each.output for each in found}
+        extra = [tensor for tensor in sources if kept(tensor)]
+        operators = tuple(sorted(found, key=position.__getitem__))
+        yield operators, sum(tensor.bytes for tensor in extra), sum(FAMILIES[o.kind].macs(o) for o in operators)
+        makers = [graph.producer[tensor] for tensor in extra if tensor in graph.producer]
+        last = max(makers, key=position.__getitem__, default=None)
+        if last is None or not _can_run_again(last):
+            return
+        if len(found) == limits.REMATERIALIZED_TOGETHER.most:
+            if reached is not None:
+                reached.note(limits.REMATERIALIZED_TOGETHER)
+            return
+        found.add(last)
+
+
+def _can_run_again(op: Op) -> bool:
+    """Whether it makes one tensor, of what it reads alone."""
+    family = FAMILIES[op.kind]
+    may_end = family.awaits(op) or family.divides or family.source
+    return len(op.outputs) == 1 and not (op.states or is_alias(op) or family.partial or may_end or not family.runs_here)
