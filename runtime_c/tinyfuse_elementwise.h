@@ -140,6 +140,79 @@ TINYFUSE_INLINE int32_t tinyfuse_mul_down(const tinyfuse_binary *p, int32_t a, i
     return saturates ? high : tinyfuse_clamp(high, p->act_min, p->act_max);
 }
 
+#if !TINYFUSE_MVE
+
+/* Loads four elements and goes on to the next ones. */
+TINYFUSE_INLINE uint32_t tinyfuse_next_four(const int8_t **from)
+{
+    uint32_t four;
+    __asm volatile("ldr %0, [%1], #4" : "=&r"(four), "+r"(*from) : : "memory");
+    return four;
+}
+
+/* Four results, the first one in the lowest byte. */
+TINYFUSE_INLINE uint32_t tinyfuse_four_of(int32_t first, int32_t second, int32_t third, int32_t fourth)
+{
+    __asm("bfi %0, %1, #8, #8" : "+r"(first) : "r"(second));
+    __asm("bfi %0, %1, #16, #8" : "+r"(first) : "r"(third));
+    __asm("bfi %0, %1, #24, #8" : "+r"(first) : "r"(fourth));
+    return (uint32_t)first;
+}
+
+/* Of four elements those of the even places, or with ", ror #8" of the odd ones, less a zero point that is in both halves
+   of `less` with its sign turned. */
+#define TINYFUSE_MUL_HALVES(halves, four, zero_point, less, places)                                                    do {                                                                                                                   if ((zero_point) == 0) {                                                                                               __asm("sxtb16 %0, %1" places : "=r"(halves) : "r"(four));                                                      } else {                                                                                                               __asm("sxtab16 %0, %1, %2" places : "=r"(halves) : "r"(less), "r"(four));                                      }                                                                                                              } while (0)
+
+/* The element whose operands, one of them twice as large, are halves of words, as in tinyfuse_mul_down: smulbb or
+   smultt. */
+#define TINYFUSE_MUL_HALF(multiply, result, p, a, b, term, right)                                                      do {                                                                                                                   int32_t doubled_;                                                                                                  __asm(multiply " %0, %1, %2" : "=r"(doubled_) : "r"(a), "r"(b));                                                   __asm("smmlar %0, %1, %2, %3" : "=r"(result) : "r"(doubled_), "r"((p)->out_multiplier), "r"(term));                result = tinyfuse_saturate_right(result + (doubled_ >> 31), right);                                                if ((p)->act_min != -128 || (p)->act_max != 127) {                                                                     result = tinyfuse_clamp(result, (p)->act_min, (p)->act_max);                                                   }                                                                                                              } while (0)
+
+/* Of two words of four elements the halves that TINYFUSE_MUL_HALF multiplies. */
+#define TINYFUSE_MUL_OPERANDS(p, four_a, four_b, less_a, less_b, even_a, odd_a, even_b, odd_b)                     \
+    do {                                                                                                           \
+        TINYFUSE_MUL_HALVES(even_a, four_a, (p)->a_zero_point, less_a, "");                                        \
+        TINYFUSE_MUL_HALVES(odd_a, four_a, (p)->a_zero_point, less_a, ", ror #8");                                 \
+        TINYFUSE_MUL_HALVES(even_b, four_b, (p)->b_zero_point, less_b, "");                                        \
+        TINYFUSE_MUL_HALVES(odd_b, four_b, (p)->b_zero_point, less_b, ", ror #8");                                 \
+        __asm("sadd16 %0, %0, %0" : "+r"(even_a) : : "cc");                                                        \
+        __asm("sadd16 %0, %0, %0" : "+r"(odd_a) : : "cc");                                                         \
+    } while (0)
+
+/* A zero point as TINYFUSE_MUL_HALVES wants it; an empty statement hides it from compilers, which would make it again
+   each time. */
+TINYFUSE_INLINE uint32_t tinyfuse_mul_less(int32_t zero_point)
+{
+    uint32_t less = (uint32_t)(uint16_t)-zero_point * 0x10001u;
+    __asm("" : "+r"(less));
+    return less;
+}
+
+/* What is added to a product's high word: the zero point and half of what is shifted out. */
+TINYFUSE_INLINE int32_t tinyfuse_mul_term(const tinyfuse_binary *p, int32_t right)
+{
+    const int32_t half = (int32_t)((uint32_t)1 << ((right - 1) & 31));
+    return half + p->out_zero_point * (int32_t)((uint32_t)1 << (right & 31));
+}
+
+/* tinyfuse_mul_down of four elements, which are loaded and stored as words. `less_a`, `less_b`: tinyfuse_mul_less. */
+TINYFUSE_INLINE void tinyfuse_mul_four(const tinyfuse_binary *p, const int8_t **a, const int8_t **b, int8_t *out,
+                                       uint32_t less_a, uint32_t less_b, int32_t right)
+{
+    const int32_t term = tinyfuse_mul_term(p, right);
+    const uint32_t four_a = tinyfuse_next_four(a), four_b = tinyfuse_next_four(b);
+    uint32_t even_a, odd_a, even_b, odd_b, four;
+    int32_t first, second, third, fourth;
+    TINYFUSE_MUL_OPERANDS(p, four_a, four_b, less_a, less_b, even_a, odd_a, even_b, odd_b);
+    TINYFUSE_MUL_HALF("smulbb", first, p, even_a, even_b, term, right);
+    TINYFUSE_MUL_HALF("smulbb", second, p, odd_a, odd_b, term, right);
+    TINYFUSE_MUL_HALF("smultt", third, p, even_a, even_b, term, right);
+    TINYFUSE_MUL_HALF("smultt", fourth, p, odd_a, odd_b, term, right);
+    four = tinyfuse_four_of(first, second, third, fourth);
+    memcpy(out, &four, sizeof four);
+}
+
+#endif
+
 #endif
 
 TINYFUSE_INLINE int8_t tinyfuse_mul_one(const tinyfuse_binary *p, int32_t a, int32_t b)
@@ -297,11 +370,21 @@ TINYFUSE_INLINE void tinyfuse_mul_s8(const tinyfuse_binary *p, const int8_t *a, 
         out += 8;
     }
 #elif TINYFUSE_DSP
-    for (; i + 4 <= count; i += 4) {
-        out[i] = tinyfuse_mul_one(p, a[i], b[i]);
-        out[i + 1] = tinyfuse_mul_one(p, a[i + 1], b[i + 1]);
-        out[i + 2] = tinyfuse_mul_one(p, a[i + 2], b[i + 2]);
-        out[i + 3] = tinyfuse_mul_one(p, a[i + 3], b[i + 3]);
+    const int32_t right = -p->out_shift;
+    if (right >= 1 && right <= 22) {
+        const uint32_t less_a = tinyfuse_mul_less(p->a_zero_point), less_b = tinyfuse_mul_less(p->b_zero_point);
+        for (; count >= 8; count -= 8) {
+            tinyfuse_mul_four(p, &a, &b, out, less_a, less_b, right);
+            tinyfuse_mul_four(p, &a, &b, out + 4, less_a, less_b, right);
+            out += 8;
+        }
+    } else {
+        for (; i + 4 <= count; i += 4) {
+            out[i] = tinyfuse_mul_one(p, a[i], b[i]);
+            out[i + 1] = tinyfuse_mul_one(p, a[i + 1], b[i + 1]);
+            out[i + 2] = tinyfuse_mul_one(p, a[i + 2], b[i + 2]);
+            out[i + 3] = tinyfuse_mul_one(p, a[i + 3], b[i + 3]);
+        }
     }
 #endif
     for (; i < count; ++i) {

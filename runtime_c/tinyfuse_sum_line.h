@@ -88,29 +88,20 @@ TINYFUSE_SHARED int8_t *tinyfuse_sum_line_eights(const tinyfuse_sum_line *p, con
         }                                                                                                          \
     } while (0)
 
-/* Loads four elements and goes on to the next ones. */
-TINYFUSE_INLINE uint32_t tinyfuse_sum_line_next(const int8_t **from)
-{
-    uint32_t four;
-    __asm volatile("ldr %0, [%1], #4" : "=&r"(four), "+r"(*from) : : "memory");
-    return four;
-}
-
 /* `high`: the mask of the halves' high bytes, in a register: AND shifts what it takes from one. */
 TINYFUSE_INLINE void tinyfuse_sum_line_four(const tinyfuse_sum_line *p, const int8_t **a, const int8_t **b, int8_t *out,
                                             uint32_t high)
 {
-    const uint32_t four_a = tinyfuse_sum_line_next(a), four_b = tinyfuse_sum_line_next(b);
+    const uint32_t four_a = tinyfuse_next_four(a), four_b = tinyfuse_next_four(b);
     const uint32_t even_a = four_a << 8 & high, even_b = four_b << 8 & high;
     const uint32_t odd_a = four_a & high, odd_b = four_b & high;
-    int32_t four, second, third, fourth;
-    TINYFUSE_SUM_LINE_HALF("b", four, p, even_a, even_b);
+    int32_t first, second, third, fourth;
+    uint32_t four;
+    TINYFUSE_SUM_LINE_HALF("b", first, p, even_a, even_b);
     TINYFUSE_SUM_LINE_HALF("b", second, p, odd_a, odd_b);
     TINYFUSE_SUM_LINE_HALF("t", third, p, even_a, even_b);
     TINYFUSE_SUM_LINE_HALF("t", fourth, p, odd_a, odd_b);
-    __asm("bfi %0, %1, #8, #8" : "+r"(four) : "r"(second));
-    __asm("bfi %0, %1, #16, #8" : "+r"(four) : "r"(third));
-    __asm("bfi %0, %1, #24, #8" : "+r"(four) : "r"(fourth));
+    four = tinyfuse_four_of(first, second, third, fourth);
     memcpy(out, &four, sizeof four);
 }
 

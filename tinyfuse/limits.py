@@ -28,9 +28,12 @@ class Limit:
 
 # --- groups (schedule/search.py) ---
 
-#: simulations of all groups together: a few seconds; MLPerf Tiny's models take a tenth. When it is used up, groups not
-#: yet weighed are left out, the longer ones of them first
+#: simulations of all groups together: a second; MLPerf Tiny's models take a tenth. When it is used up, groups not yet
+#: weighed are left out, the longer ones of them first
 GROUP_ROWS = Limit("groups", 250_000, "rows that the groups which are weighed compute together")
+#: so many rows of the tallest tensor have that work; for the least RAM taller ones have more in proportion, so that as
+#: many groups are weighed: attention over hundreds of vectors needs groups of whole blocks
+ROWS_OF_WORK = 64
 GROUP_LENGTH = Limit("groups", 40, "operators of a group")
 PARTITIONS = Limit("groups", 48, "partitions of the operators up to one that are followed further")
 

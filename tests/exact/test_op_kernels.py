@@ -204,8 +204,14 @@ def test_sums_on_a_plane(target: str, tmp_path: Path) -> None:
     assert_exact(cases, core, tmp_path)
 
 
-@pytest.mark.parametrize("target", ("cortex-m0plus", "cortex-m4", "cortex-m55"))
-def test_products_of_every_shift(target: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("target", "compiler", "flags"),
+    [
+        ("cortex-m0plus", "gcc", ""), ("cortex-m4", "gcc", ""), ("cortex-m4", "gcc", "-O0"), ("cortex-m4", "clang", "-O3"),
+        ("cortex-m55", "gcc", ""),
+    ],
+)  # fmt: skip
+def test_products_of_every_shift(target: str, compiler: str, flags: str, tmp_path: Path) -> None:
     """To the right, not at all and to the left; of zero points at the ends; clamps; rests beside eight elements; halves of
     both signs, where the multiplier is a power of two."""
     core = target_or_skip(target)
@@ -220,4 +226,4 @@ def test_products_of_every_shift(target: str, tmp_path: Path) -> None:
         inputs = [rng.integers(-128, 128, a.shape).astype(np.int8) for _ in range(2)]
         cases += cases_of(op, Context(core, kernels="tinyfuse"), inputs)
     assert shifts >= set(range(-21, 3))
-    assert_exact(cases, core, tmp_path)
+    assert_exact(cases, core, tmp_path, flags, compiler)

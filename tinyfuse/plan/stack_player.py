@@ -101,12 +101,8 @@ class StackPlayer:
     ) -> None:
         """Plays a change of a ring: what every row's bytes carry goes where the row lies afterwards. What was written
         over the first row of a ring stays where it is when that one goes."""
-        before = self._begins()
-        rows = {
-            (ring.tensor, row): self._memory[self._at(before, ring.tensor, row)].copy()
-            for ring in self._rings
-            for row in range(self._first[ring.tensor], self._made[ring.tensor])
-        }
+        before, held = self._begins(), {t: (self._first[t], self._made[t]) for t in self._made}
+        found = self._memory[self.start : self._end()].copy()
         if made is not None:
             self._made[tensor], self._over = made, over
         if first is not None:
@@ -119,9 +115,11 @@ class StackPlayer:
         moved = [after[other] for other, begin in before.items() if after[other] != begin]
         if moved:
             self._memory[min(moved) : self._end()] = _GAP
-        for (other, row), found in rows.items():
-            if self._first[other] <= row < self._made[other]:
-                self._memory[self._at(after, other, row)] = found
+        for other, (oldest, newest) in held.items():
+            kept = max(oldest, self._first[other])  # rows of a ring follow each other before and afterwards
+            source = before[other] - self.start + (kept - oldest) * _row(other)
+            size = max(newest - kept, 0) * _row(other)
+            self._memory[after[other] : after[other] + size] = found[source : source + size]
 
     def _at(self, begins: dict[Tensor, int], tensor: Tensor, row: int) -> slice:
         begin = begins[tensor] + (row - self._first[tensor]) * _row(tensor)

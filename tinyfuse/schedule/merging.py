@@ -25,16 +25,16 @@ from tinyfuse.ops.merged import merged, reach
 from tinyfuse.plan import Stage
 from tinyfuse.schedule.lower import make_stages
 
-#: a loop must be predicted to take less than this share of what its operators take
-_SURELY_FASTER = 0.95
+#: a loop must be predicted to take less than this share of what its operators take, for the least RAM than the second:
+#: what one passes on to the next needs no memory
+_NO_SLOWER, _FOR_RAM = 1.0, 1.15
 
 
-def merge_elementwise(graph: Graph, context: Context) -> Graph:
+def merge_elementwise(graph: Graph, context: Context, for_ram: bool = False) -> Graph:
     """The graph with merged operators, the very same where there is nothing to merge. CMSIS-NN's kernels stay where the
-    user asks for them."""
+    user asks for them. `for_ram`: for the least RAM; else for all objectives, which go on with one graph then."""
     if context.kernels == "cmsis-nn":
         return graph
-    # the same loops for all objectives, so that they go on with one graph
     common = replace(context, optimize="balanced", step=False)
     position, instead = {op: place for place, op in enumerate(graph.ops)}, dict[Op, Op | None]()
     reached = Reached()
@@ -43,7 +43,7 @@ def merge_elementwise(graph: Graph, context: Context) -> Graph:
             continue
         best, saved = tuple[Op, ...](), 0.0
         for region in _regions(graph, last, position, instead, reached):
-            found = _saving(region, common)
+            found = _saving(region, common, _FOR_RAM if for_ram else _NO_SLOWER)
             if found > saved:
                 best, saved = region, found
         if best:
@@ -105,12 +105,12 @@ def _ends_with(graph: Graph, tensor: Tensor, op: Op, position: Mapping[Op, int])
     return tensor not in graph.outputs and max(readers, key=position.__getitem__) is op
 
 
-def _saving(region: tuple[Op, ...], context: Context) -> float:
-    """Instructions that one loop is predicted to take less; 0 where that isn't sure, or no loop can be written."""
+def _saving(region: tuple[Op, ...], context: Context, share: float) -> float:
+    """Instructions that one loop is predicted to take less than that share of its operators'; 0 where it takes more."""
     loop = merged(region)
     apart = sum(kernel_instructions(_alone(op, context), context) for op in region)
     together = kernel_instructions(_alone(loop, context), context)
-    return apart - together if together < _SURELY_FASTER * apart else 0.0
+    return max(0.0, share * apart - together)
 
 
 def _alone(op: Op, context: Context) -> Stage:

@@ -20,7 +20,7 @@ from tinyfuse import limits
 from tinyfuse.cost.predict import kernel_instructions, loop_instructions
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.kernels.base import Context
-from tinyfuse.limits import Reached
+from tinyfuse.limits import Limit, Reached
 from tinyfuse.ops.tiled import Tiled
 from tinyfuse.plan import Stage
 from tinyfuse.plan.liveness import Liveness
@@ -39,10 +39,14 @@ _SHORTER = (4, 10)
 
 @dataclass
 class Work:
-    """Rows that simulations may still compute, and which limits were reached meanwhile."""
+    """Rows that simulations may still compute, of `rows`, and which limits were reached meanwhile."""
 
-    left: int = field(default_factory=lambda: limits.GROUP_ROWS.most)
     reached: Reached = field(default_factory=Reached)
+    rows: Limit = field(default_factory=lambda: limits.GROUP_ROWS)
+    left: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.left = self.rows.most
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,7 +265,7 @@ class Weigher:
         if (i, j) not in self.weights:
             if j - i > 1 and self.work.left < 0:
                 if self.may_go_on(i, j):
-                    self.work.reached.note(limits.GROUP_ROWS)
+                    self.work.reached.note(self.work.rows)
                 return None
             refusal = self.legality.refusal(self.ops[i:j])
             if refusal and refusal.final:

@@ -52,13 +52,13 @@ class Search:
         """What there is to choose from, in other orders of the operators too. There is work for some of these alone:
         those of the variants for `optimize` come first. Some compute rows again, until all multiply-accumulates are
         `recompute` times the model's. No plan in it is verified."""
-        found, work = self._found(recompute), self._work()
+        found, work = self._found(recompute), self._work(optimize, *self._budgets)
         if optimize == "ram":
             for lean in self._lean:
                 found += lean._found(recompute)
         for variant in sorted(self._budgets, key=lambda variant: variant.context.optimize != optimize):
             if work.left <= 0:
-                self._builder.reached.note(limits.GROUP_ROWS)
+                self._builder.reached.note(work.rows)
                 break
             for order in self._better_orders(variant):
                 found += self._front(Variant(order, variant.context), self._budgets[variant], work)
@@ -91,8 +91,14 @@ class Search:
                     found += partitions(weigher, tiled, more)
         return self._tiled[recompute]
 
-    def _work(self) -> Work:
-        return Work(reached=self._builder.reached)
+    def _work(self, optimize: str, *variants: Variant) -> Work:
+        """What there is of it for some variants. Loops over tall images have more rows."""
+        rows = limits.GROUP_ROWS
+        tensors = (tensor for variant in variants for op in variant.graph.ops for tensor in op.outputs)
+        tallest = max((tensor.shape[1] for tensor in tensors if len(tensor.shape) == 4), default=0)
+        if optimize == "ram" and tallest > limits.ROWS_OF_WORK:
+            rows = replace(rows, most=rows.most * tallest // limits.ROWS_OF_WORK)
+        return Work(self._builder.reached, rows)
 
     def _offer(self, candidates: Sequence[Candidate]) -> Choices:
         """What there is to choose from, with plans of its own: which of them are made within limits, and so may be
@@ -110,10 +116,11 @@ class Search:
             budget = max(budget, plan.arena_bytes)
             yield found
         self._budgets[variant] = budget
+        work = self._work(variant.context.optimize, variant)
         if variant.context.optimize != "ram" or variant.context.kernels == "cmsis-nn":
-            yield from pareto_front(*variant, budget, self._progress, self._work(), self._builder.memo)
+            yield from pareto_front(*variant, budget, self._progress, work, self._builder.memo)
             return
-        weigher = weigher_of(*variant, self._builder.memo, self._work())
+        weigher = weigher_of(*variant, self._builder.memo, work)
         edges = weigh_groups(weigher, budget, self._progress)
         self._weighed[variant] = weigher, edges
         yield from partitions(weigher, edges)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from tinyfuse.cost.cycles import counted_cycles
-from tinyfuse.ir import Graph
+from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.kernels.base import Context
 from tinyfuse.options import CMSIS_NN_VERSIONS, FLASH_PRICES, OPTIMIZE, Options
 from tinyfuse.rewrite import Rewritten, rewrite_steps
@@ -31,6 +31,11 @@ class Variant(NamedTuple):
     context: Context
 
 
+def _made(op: Op) -> tuple[str, tuple[Tensor | None, ...], tuple[Tensor, ...]]:
+    """Of an operator its kind, what it reads and what it makes."""
+    return op.kind, op.inputs, op.outputs
+
+
 def with_least_scratch(variants: Sequence[Variant]) -> list[Variant]:
     """The first of those for the least RAM, where there is any, with the kernels of the least scratch. CMSIS-NN's have
     no others."""
@@ -50,7 +55,7 @@ class Variants:
         self._price = usual if flash_price is None else flash_price
         self._known: Rewritten = {}
         self._cut: dict[Graph, Graph] = {}
-        self._loops: dict[Graph, Graph] = {}
+        self._loops: dict[tuple[Graph, bool], Graph] = {}
         self._looked_up: dict[tuple[Graph, str], Graph] = {}
 
     def sparing(self) -> Variants:
@@ -90,20 +95,27 @@ class Variants:
             yield feed_rows.__name__, self._fed(graph)
 
     def _by_cost(self, graph: Graph, optimize: str) -> Iterator[tuple[str, Graph]]:
-        """What the target's costs make of a graph, up to the last step the same for every objective."""
+        """What the target's costs make of a graph, up to the last step the same for every objective but the least RAM,
+        whose loops may be more."""
         context = self._context("balanced")
         if graph not in self._cut:
             self._cut[graph] = cut_faster_layers(graph, context)
         graph = self._cut[graph]
         yield cut_layers.__name__, graph
-        if graph not in self._loops:
-            self._loops[graph] = merge_elementwise(graph, context)
-        graph = self._loops[graph]
+        graph = self._merged(graph, context, optimize == "ram")
         yield merge_elementwise.__name__, graph
         if self._options.recompute_limit <= 1:  # else layers may be computed in tiles
             if (graph, optimize) not in self._looked_up:
                 self._looked_up[graph, optimize] = look_up_in_layers(graph, self._context(optimize))
             yield look_up_in_layers.__name__, self._looked_up[graph, optimize]
+
+    def _merged(self, graph: Graph, context: Context, for_ram: bool) -> Graph:
+        """The graph with loops, one for all objectives where those are the same."""
+        if (graph, for_ram) not in self._loops:
+            found, other = merge_elementwise(graph, context, for_ram), self._loops.get((graph, not for_ram))
+            same = other is not None and [_made(op) for op in other.ops] == [_made(op) for op in found.ops]
+            self._loops[graph, for_ram] = other if other is not None and same else found
+        return self._loops[graph, for_ram]
 
     def _fed(self, graph: Graph) -> Graph:
         if (feed_rows, graph) not in self._known:
