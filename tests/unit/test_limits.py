@@ -14,6 +14,7 @@ from executors import plan_of
 from limited import limited
 from nchw_networks import classifier
 from random_graphs import Sketch
+from skip_networks import unet
 from sliding_models import padded, steps_of_model
 from stacked_networks import inverted, residual
 from test_arena_parts import network as divided_network
@@ -33,6 +34,7 @@ from tinyfuse.report.limits import reached_limits
 from tinyfuse.report.pareto import pareto_json
 from tinyfuse.rewrite import rewrite
 from tinyfuse.rewrite.recompute import recomputable
+from tinyfuse.rewrite.rematerialize import rematerializations
 from tinyfuse.schedule.choose_step import hopeful_steps
 from tinyfuse.schedule.ram import ram_of
 
@@ -60,6 +62,12 @@ def of_a_normalization() -> tuple[Limit, ...]:
     x = blocks.sketch.value((1, 12, 8))
     data = blocks.sketch.build([x], [blocks.sketch.add(x, blocks.attention(blocks.normalized(x), 2))])
     assert recomputable(rewrite(read_tflite("model.tflite", data), "rows", "tinyfuse"), reached)
+    return reached.found
+
+
+def of_a_skip() -> tuple[Limit, ...]:
+    reached = Reached()
+    rematerializations(read_tflite("model.tflite", unet("ADD", 8, 1, (4, 4))), 10**9, reached)
     return reached.found
 
 
@@ -143,6 +151,8 @@ CASES = {
     "ROOMY": Case(0, planned(residual, optimize="ram")),
     "RECOMPUTED": Case(0, planned(far_readers, optimize="ram", feed_rows=True)),
     "RECOMPUTED_TOGETHER": Case(2, of_a_normalization),
+    "REMATERIALIZED": Case(0, planned(lambda: unet("ADD", 24, 1, (8, 8, 8), 1), optimize="ram")),
+    "REMATERIALIZED_TOGETHER": Case(1, of_a_skip),
     "FRONT": Case(2, of_the_front),
     "STEPS": Case(3, of_step_graphs, plenty={"STEPS": 9}),
     "STEP_CHOICES": Case(2, planned(lambda: padded(13), slide=2)),

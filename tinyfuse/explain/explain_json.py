@@ -69,6 +69,15 @@ def explain_json(plan: Plan) -> JsonObject:
             for op in plan.graph.ops
             if isinstance(op.attributes, Tiled)
         ],
+        "again": [
+            {
+                "operator": _operator(saving.operators[-1]),
+                "kinds": [op.kind for op in saving.operators],
+                "macs": -saving.macs,
+            }
+            for saving in plan.graph.savings
+            if saving.rewrite in ("recompute", "rematerialize")
+        ],
         "sliding": sliding,
         "advice": [
             *(

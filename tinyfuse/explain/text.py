@@ -29,6 +29,8 @@ def explain_text(data: JsonObject) -> str:
         lines += _wrapped(_merged(loop), "  ", first="")
     for tiles in data["tiled"]:
         lines += _wrapped(_tiled(tiles), "  ", first="")
+    for again in data["again"]:
+        lines += _wrapped(_again(again), "  ", first="")
     lines += sliding_lines(data)
     lines += ["", "advice" if data["advice"] else "no advice"]
     for advice in data["advice"]:
@@ -65,6 +67,12 @@ def _tiled(tiles: JsonObject) -> str:
     again = f", for {tiles['macs_again']:,} MACs more" if tiles["macs_again"] else ""
     size = f"{tiles['rows']} row{'s' * (tiles['rows'] > 1)} and {tiles['columns']} columns"
     return f"tiled    {where}: {what} are computed together for {size} at a time{again}"
+
+
+def _again(again: JsonObject) -> str:
+    what, where = " + ".join(again["kinds"]), f"op {again['operator']['index']} {quoted(again['operator']['name'])}"
+    cost = f", for {again['macs']:,} MACs more" if again["macs"] else ""
+    return f"again    {where}: {what} run again for a later reader{cost}, so that the result isn't kept for it"
 
 
 def _operators(operators: list[JsonObject]) -> str:

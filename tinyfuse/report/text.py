@@ -125,12 +125,13 @@ def _state_line(data: JsonObject) -> list[str]:
 
 
 def _removed(data: JsonObject) -> str:
-    """What dead channels (rewrite/prune_channels.py) took out of the model, or tiles (schedule/tiling.py) put in."""
+    """What dead channels (rewrite/prune_channels.py) took out of the model, or tiles (schedule/tiling.py) and layers
+    that run again (rewrite/rematerialize.py) put in."""
     if data["macs"] == data["model_macs"]:
         return ""
     if data["macs"] > data["model_macs"]:
         times = data["macs"] / data["model_macs"]
-        return f"         {times:.3f} times the model's {data['model_macs']:,}: rows computed again"
+        return f"         {times:.3f} times the model's {data['model_macs']:,}: computed again"
     return f"         of the model's {data['model_macs']:,}: dead channels cut"
 
 

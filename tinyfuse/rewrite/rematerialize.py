@@ -3,10 +3,10 @@
 before   %b = CONV_2D(%a);  %c = MAX_POOL_2D(%b);  ...;  %z = CONCATENATION(%y, %b)
 after    %b = CONV_2D(%a);  %c = MAX_POOL_2D(%b);  ...;  %b2 = CONV_2D(%a);  %z = CONCATENATION(%y, %b2)
 
-What is kept instead is what the layers read, %a: it should take fewer bytes, as the image in front of a U-Net's first level
-does, or be alive at the late reader anyway. Several layers may run again together, from wherever fewest bytes are kept.
-Whether a plan takes less RAM by it is for schedule/rematerializing.py to try. Recomputing what is cheap, in place of storing
-it, after Chen et al., "Training Deep Nets with Sublinear Memory Cost" (2016); here for inference.
+What is kept instead is what the layers read, %a: it should take fewer bytes, as the image in front of a U-Net's first
+level does, or be alive at the late reader anyway. Several layers may run again together, from wherever fewest bytes are
+kept. Whether a plan takes less RAM by it is for schedule/rematerializing.py to try. It is computed again, not stored, as
+Chen et al. do ("Training Deep Nets with Sublinear Memory Cost", 2016); here for inference.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Rematerialization:
 
 
 def rematerializations(graph: Graph, most_macs: int, reached: Reached | None = None) -> list[Rematerialization]:
-    """What may be made again for at most so many multiply-accumulates, so that fewer bytes are kept: those that spare most
-    first. Limits are noted in `reached`."""
+    """What may be made again for at most so many multiply-accumulates, so that fewer bytes are kept: those that spare
+    most first. Limits are noted in `reached`."""
     position = {op: number for number, op in enumerate(graph.ops)}
     found = []
     for op in graph.ops:
@@ -80,8 +80,8 @@ def rematerialize(graph: Graph, again: Rematerialization) -> Graph:
 def _cuts(
     graph: Graph, op: Op, position: dict[Op, int], late: int, reached: Reached | None
 ) -> Iterator[tuple[tuple[Op, ...], int, int]]:
-    """Operators that make the result of `op`, bytes that are kept until `late` for them, and their multiply-accumulates:
-    `op` alone, then with the maker of what is kept and was made last, and so on."""
+    """Operators that make the result of `op`, bytes that are kept until `late` for them, and their
+    multiply-accumulates: `op` alone, then with the maker of what is kept and was made last, and so on."""
 
     def kept(tensor: Tensor) -> bool:
         """Whether it is kept for this alone; what the caller reads too is there anyway."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 from tinyfuse import limits
 from tinyfuse.ops import graph_macs
 from tinyfuse.plan import Plan
-from tinyfuse.rewrite.rematerialize import rematerialize, rematerializations
+from tinyfuse.rewrite.rematerialize import rematerializations, rematerialize
 from tinyfuse.schedule.build import Builder
 from tinyfuse.schedule.progress import Progress, silent
 from tinyfuse.schedule.searched import Search

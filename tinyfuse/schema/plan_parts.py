@@ -182,5 +182,6 @@ EXPLAIN = record(
     tables=items(record(operator=OPERATOR, kinds=items(TEXT), channels=COUNT, bytes=COUNT, in_layer=FLAG)),
     merged=items(record(operator=OPERATOR, kinds=items(TEXT))),
     tiled=items(record(operator=OPERATOR, kinds=items(TEXT), rows=COUNT, columns=COUNT, macs=COUNT, macs_again=COUNT)),
+    again=items(record(operator=OPERATOR, kinds=items(TEXT), macs=COUNT)),
     advice=items(record(topic=TEXT, operator=TEXT, message=TEXT, hint=TEXT)),
 )
