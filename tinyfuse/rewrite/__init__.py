@@ -29,6 +29,7 @@ from tinyfuse.rewrite.prune_channels import prune_channels
 from tinyfuse.rewrite.read_rings import read_rings
 from tinyfuse.rewrite.ring_window import ring_window
 from tinyfuse.rewrite.rows_from_columns import rows_from_columns
+from tinyfuse.rewrite.rows_of_planes import rows_of_planes
 from tinyfuse.rewrite.rows_of_sequences import rows_of_sequences
 from tinyfuse.rewrite.share_results import share_results
 from tinyfuse.rewrite.split_full_height import split_dense, split_full_height
@@ -83,6 +84,9 @@ STREAMING: tuple[Pass, ...] = (ring_window, read_rings)
 SMALLER: tuple[Pass, ...] = (split_global_pool,)
 SMALLER_BY_OURS: tuple[Pass, ...] = (split_full_height,)
 SMALLEST: tuple[Pass, ...] = (split_dense,)
+
+#: and this behind all that looks at TRANSPOSEs, unless CMSIS-NN's kernels are to be used, which has one of its own
+IN_PLANES: tuple[Pass, ...] = (rows_of_planes,)
 
 
 def rewrite(
@@ -160,6 +164,7 @@ def _passes(fusion: str, kernels: str, optimize: str, with_views: bool, fed: boo
     if fusion == "rows" and kernels != "cmsis-nn":
         passes += SMALLER_BY_OURS if optimize != "speed" else ()
         passes += SMALLEST if optimize == "ram" else ()
+        passes += IN_PLANES
     if fusion != "none" and with_views:
         # last: the others look at what operators compute, not at where tensors lie
         passes += (every_view,) if optimize == "speed" else (views,)

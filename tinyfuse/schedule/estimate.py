@@ -15,7 +15,7 @@ from tinyfuse.limits import Reached
 from tinyfuse.ops.base import RowWindow
 from tinyfuse.plan import Stage
 from tinyfuse.plan.places import is_alias
-from tinyfuse.plan.rows import height, readers, row_bytes
+from tinyfuse.plan.rows import free_bytes, held_bytes, height, readers, row_bytes
 from tinyfuse.schedule.legality import Legality
 from tinyfuse.schedule.lower import StageMemo
 from tinyfuse.schedule.order import orders
@@ -113,6 +113,6 @@ class RoughStream:
         for live_set in range(_LIVE_SETS):
             oldest = self._oldest(uses, live_set, rows)
             if oldest < rows:
-                written = (self._made[writer][live_set] + 1) * row_bytes(output)
-                distance = max(distance, written - oldest * row_bytes(source))
+                written = held_bytes(output, self._made[writer][live_set] + 1)
+                distance = max(distance, written - free_bytes(source, oldest))
         return min(distance, output.bytes)

@@ -18,7 +18,7 @@ from tinyfuse.kernels.base import AccessOrder, Context, Kernel
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import RowWindow
 from tinyfuse.plan.places import is_alias
-from tinyfuse.plan.rows import height, row_bytes
+from tinyfuse.plan.rows import free_bytes, held_bytes, height, row_bytes
 from tinyfuse.schedule.overlaps import whole_call_distance
 from tinyfuse.schedule.search import Link, Weigher, Weight
 from tinyfuse.schedule.select import row_kernel, whole_kernel
@@ -263,7 +263,7 @@ class RoughGroup:
                 for use, row in zip(uses, rows, strict=True)
             ]
             oldest.append(max(0, min(firsts, default=tall)))
-            distances.append(self._made[writer][k] * written - oldest[k] * read)
+            distances.append(held_bytes(output, self._made[writer][k]) - free_bytes(source, oldest[k]))
         if oldest[_LAST] >= tall > oldest[_FIRST]:  # all of it is used up before the last row is written
             share = (tall - 1 - oldest[_FIRST]) / max(1, oldest[_LAST] - oldest[_FIRST])
             distances[_LAST] = int(distances[_FIRST] + (distances[_LAST] - distances[_FIRST]) * share)
