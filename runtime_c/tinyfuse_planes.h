@@ -4,59 +4,54 @@
 
 #include "tinyfuse_common.h"
 
-/* Elements of 8, 16 and 32 bits: an element after the other, of which so many lie between two in `in` (`from_step`) and
-   in `out` (`to_step`). One of the steps is 1. */
-#define TINYFUSE_PLANES_LINE(bits, type)                                                                               \
-    TINYFUSE_INLINE void tinyfuse_planes_line_##bits(const type *in, int32_t from_step, type *out, int32_t to_step,    \
+/* Four elements, of which so many lie between two at `in` (`from`) and at `out` (`to`). */
+#define TINYFUSE_PLANES_FOUR(type, in, from, out, to)                                                                  \
+    do {                                                                                                               \
+        const type a = (in)[0], b = (in)[from], c = (in)[2 * (from)], d = (in)[3 * (from)];                            \
+        (out)[0] = a;                                                                                                  \
+        (out)[to] = b;                                                                                                 \
+        (out)[2 * (to)] = c;                                                                                           \
+        (out)[3 * (to)] = d;                                                                                           \
+    } while (0)
+
+/* Of elements of so many bits: a line of `count`; as many pixels of `channels` elements at `out` from a line of each
+   plane, where a plane begins `plane` elements after the one before; and the lines from the pixels. */
+#define TINYFUSE_PLANES(bits, type)                                                                                    \
+    TINYFUSE_INLINE void tinyfuse_planes_line_##bits(const type *in, int32_t from, type *out, int32_t to,              \
                                                      int32_t count)                                                    \
     {                                                                                                                  \
         int32_t i;                                                                                                     \
-        for (i = count; i >= 4; i -= 4) {                                                                              \
-            const type a = in[0], b = in[from_step], c = in[2 * from_step], d = in[3 * from_step];                     \
-            out[0] = a;                                                                                                \
-            out[to_step] = b;                                                                                          \
-            out[2 * to_step] = c;                                                                                      \
-            out[3 * to_step] = d;                                                                                      \
-            in += 4 * from_step;                                                                                       \
-            out += 4 * to_step;                                                                                        \
+        for (i = count >> 3; i > 0; --i) {                                                                             \
+            TINYFUSE_PLANES_FOUR(type, in, from, out, to);                                                             \
+            TINYFUSE_PLANES_FOUR(type, in + 4 * from, from, out + 4 * to, to);                                         \
+            in += 8 * from;                                                                                            \
+            out += 8 * to;                                                                                             \
         }                                                                                                              \
-        for (; i > 0; --i) {                                                                                           \
+        for (i = count & 7; i > 0; --i) {                                                                              \
             *out = *in;                                                                                                \
-            in += from_step;                                                                                           \
-            out += to_step;                                                                                            \
+            in += from;                                                                                                \
+            out += to;                                                                                                 \
         }                                                                                                              \
-    }
-
-/* `count` pixels of `channels` elements at `out` from as many elements of each plane; `plane`: elements from one plane to
-   the next. And the other way round. */
-#define TINYFUSE_PLANES_TO_ROWS(bits, type)                                                                            \
-    TINYFUSE_INLINE void tinyfuse_planes_to_rows_##bits(const type *in, int32_t plane, int32_t channels,               \
-                                                        int32_t count, type *out)                                      \
+    }                                                                                                                  \
+    TINYFUSE_INLINE void tinyfuse_planes_to_rows_##bits(const void *in, int32_t plane, int32_t channels,               \
+                                                        int32_t count, void *out)                                      \
     {                                                                                                                  \
         int32_t c;                                                                                                     \
         for (c = 0; c < channels; ++c) {                                                                               \
-            tinyfuse_planes_line_##bits(in + c * plane, 1, out + c, channels, count);                                  \
+            tinyfuse_planes_line_##bits((const type *)in + c * plane, 1, (type *)out + c, channels, count);            \
         }                                                                                                              \
-    }
-
-#define TINYFUSE_ROWS_TO_PLANES(bits, type)                                                                            \
-    TINYFUSE_INLINE void tinyfuse_rows_to_planes_##bits(const type *in, int32_t plane, int32_t channels,               \
-                                                        int32_t count, type *out)                                      \
+    }                                                                                                                  \
+    TINYFUSE_INLINE void tinyfuse_rows_to_planes_##bits(const void *in, int32_t plane, int32_t channels,               \
+                                                        int32_t count, void *out)                                      \
     {                                                                                                                  \
         int32_t c;                                                                                                     \
         for (c = 0; c < channels; ++c) {                                                                               \
-            tinyfuse_planes_line_##bits(in + c, channels, out + c * plane, 1, count);                                  \
+            tinyfuse_planes_line_##bits((const type *)in + c, channels, (type *)out + c * plane, 1, count);            \
         }                                                                                                              \
     }
 
-TINYFUSE_PLANES_LINE(8, int8_t)
-TINYFUSE_PLANES_LINE(16, int16_t)
-TINYFUSE_PLANES_LINE(32, float)
-TINYFUSE_PLANES_TO_ROWS(8, int8_t)
-TINYFUSE_PLANES_TO_ROWS(16, int16_t)
-TINYFUSE_PLANES_TO_ROWS(32, float)
-TINYFUSE_ROWS_TO_PLANES(8, int8_t)
-TINYFUSE_ROWS_TO_PLANES(16, int16_t)
-TINYFUSE_ROWS_TO_PLANES(32, float)
+TINYFUSE_PLANES(8, uint8_t)
+TINYFUSE_PLANES(16, uint16_t)
+TINYFUSE_PLANES(32, float)
 
 #endif
