@@ -1,4 +1,4 @@
-"""PLANES_TO_ROWS and ROWS_TO_PLANES: lines with and without rests of what kernels move at a time, few and many planes."""
+"""PLANES_TO_ROWS and ROWS_TO_PLANES: lines with and without rests of what is moved at a time, few and many planes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from tinyfuse.ir import Op, Quant, Tensor
 
 #: rows, columns, planes
 SHAPES = (
-    (3, 7, 3), (2, 8, 4), (4, 1, 2), (1, 5, 6), (2, 35, 3), (3, 16, 17), (2, 9, 18), (2, 16, 20), (5, 3, 1), (1, 1, 9),
+    (3, 7, 3), (2, 8, 4), (4, 1, 2), (1, 5, 6), (2, 35, 3), (3, 16, 17), (2, 9, 18), (2, 16, 20), (5, 3, 2), (1, 1, 9),
+    (25, 1, 3), (24, 1, 18),
 )  # fmt: skip
 DTYPES = ("int8", "int16", "float32")
 

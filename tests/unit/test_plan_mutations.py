@@ -14,10 +14,11 @@ import pytest
 from executors import assert_all_exact, assert_exact, plan_of
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from nchw_networks import FIRST, LAST
 from plan_mutations import KINDS, Fault, faults
+from planar_networks import segmentation
 from random_graphs import Sketch, networks
 from resizing_graphs import longest_plans, resizing_chains
-from resizing_graphs import longest_plans
 from stacked_networks import residual, stacked
 from stream_models import STREAM_MODELS
 
@@ -85,7 +86,23 @@ def on_an_output() -> Plan:
     return longest_plans([residual(8, blocks=1)], stack=True, growing=True, longest=5)[0]
 
 
+def of_planes() -> Plan:
+    """Planes over planes, and planes that a second group makes."""
+    sketch = Sketch(9)
+    image = sketch.value((1, 3, 9, 8))
+    x = sketch.conv(sketch.conv(sketch.transpose(image, LAST), 4, (3, 3)), 3, (3, 3))
+    y = sketch.transpose(x, FIRST)
+    other = sketch.transpose(sketch.conv(sketch.transpose(sketch.softmax(y), LAST), 5, (3, 3), (2, 2)), FIRST)
+    return plan_of(sketch.build([image], [y, other]), kernels="tinyfuse", optimize="ram")
+
+
+def planes_over_planes() -> Plan:
+    return plan_of(segmentation(12, 3, 3), kernels="tinyfuse", optimize="ram")
+
+
 MODELS = {
+    "of planes": of_planes,
+    "planes over planes": planes_over_planes,
     "in a stack": in_a_stack,
     "on an output": on_an_output,
     "sliding": sliding,

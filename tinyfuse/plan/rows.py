@@ -45,14 +45,16 @@ def held_bytes(tensor: Tensor, rows: _Rows) -> _Rows:
     """How many bytes from its start on hold something of a tensor that is kept, once so many of its rows are made: of
     planes, in the last of which the first row has a line too, nearly all."""
     line = row_bytes(tensor) // tensor.planes
-    return rows * line + (rows > 0) * (tensor.bytes - height(tensor) * line)
+    held: _Rows = rows * line + (rows > 0) * (tensor.bytes - height(tensor) * line)
+    return held
 
 
 def free_bytes(tensor: Tensor, rows: _Rows) -> _Rows:
     """How many bytes from its start on nobody needs any more, once so many rows of a tensor are used up: of planes,
     those of the first one, until all are."""
     line = row_bytes(tensor) // tensor.planes
-    return rows * line + (rows >= height(tensor)) * (tensor.bytes - height(tensor) * line)
+    free: _Rows = rows * line + (rows >= height(tensor)) * (tensor.bytes - height(tensor) * line)
+    return free
 
 
 @dataclass(frozen=True)
@@ -246,6 +248,14 @@ class Stream:
             distance = int(in_access_order[: len(events)].max(initial=0))
         ahead = (written - free_bytes(source, oldest.astype(np.int64)))[oldest < height(source)]
         return min(max(distance, int(ahead.max(initial=0))), output.bytes)
+
+    def in_place(self, source: Tensor, output: Tensor) -> bool:
+        """Whether every row of the output is written when nobody needs that row of the source any more: where their
+        rows lie alike, they may have one place."""
+        writer = next(s for s, stage in enumerate(self.stages) if stage.op.output is output)
+        events = self.loop.row_events[writer]
+        oldest = self.loop.oldest_needed(self._uses(source), events)
+        return bool((oldest > np.arange(len(events))).all())
 
     def _own_distances(self, stage: Stage, source: Tensor, output: Tensor) -> np.ndarray | None:
         """How far `output` must start below `source` for each row that the stage writes at its access order through

@@ -153,6 +153,10 @@ class Streamed(Protocol):
         """As rows.Stream."""
         ...
 
+    def in_place(self, source: Tensor, output: Tensor) -> bool:
+        """As rows.Stream."""
+        ...
+
 
 def buffer_distance(
     stages: tuple[Stage, ...],
