@@ -28,6 +28,7 @@ from tinyfuse.ops.base import RowWindow
 from tinyfuse.options import OPTIMIZE
 from tinyfuse.plan import Plan
 from tinyfuse.plan.checker import verify_plan
+from tinyfuse.rewrite.rows_of_planes import rows_of_planes
 
 #: kinds of which the generated code would not tell: survivors can't be shown to be harmless
 NEVER = {"a buffer too small", "scratch 4 bytes short", "scratch 16 bytes short", "a state elsewhere",
@@ -93,11 +94,13 @@ def of_planes() -> Plan:
     x = sketch.conv(sketch.conv(sketch.transpose(image, LAST), 4, (3, 3)), 3, (3, 3))
     y = sketch.transpose(x, FIRST)
     other = sketch.transpose(sketch.conv(sketch.transpose(sketch.softmax(y), LAST), 5, (3, 3), (2, 2)), FIRST)
-    return plan_of(sketch.build([image], [y, other]), kernels="tinyfuse", optimize="ram")
+    return longest_plans([sketch.build([image], [y, other])], slide=True, rewritten=rows_of_planes)[0]
 
 
 def planes_over_planes() -> Plan:
-    return plan_of(segmentation(12, 3, 3), kernels="tinyfuse", optimize="ram")
+    (plan,) = longest_plans([segmentation(9, 3, 3)], stack=True, rewritten=rows_of_planes)
+    assert len(plan.groups) == 1 and len({plan.offset(t) for t in plan.storage if t.planes > 1}) == 1
+    return plan
 
 
 MODELS = {
