@@ -1,8 +1,8 @@
 """Planes over planes: what a group makes of planes lies where the planes lay that it reads.
 
 A row of either has a line in each plane, so none may begin a little below the other: the first lines of a plane would
-lie over the last ones of the plane before. But where planes have one size, line y of the output may lie over line y of the
-input, in every plane, if that row is used up: then both have one place.
+lie over the last ones of the plane before. But where planes have one size, line y of the output may lie over line y of
+the input, in every plane, if that row is used up: then both have one place.
 """
 
 from __future__ import annotations

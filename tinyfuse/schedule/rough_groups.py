@@ -19,7 +19,7 @@ from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import RowWindow
 from tinyfuse.plan.liveness import BEFORE
 from tinyfuse.plan.places import is_alias
-from tinyfuse.plan.rows import free_bytes, held_bytes, height, row_bytes
+from tinyfuse.plan.rows import free_bytes, height, held_bytes, row_bytes
 from tinyfuse.schedule.in_place import may_lie_over
 from tinyfuse.schedule.overlaps import whole_call_distance
 from tinyfuse.schedule.search import Link, Weigher, Weight
