@@ -32,6 +32,16 @@ def draw_transpose(rng: random.Random, kind: str) -> Op:
     return operator(kind, [tensor(shape), indexes(order)], tensor([shape[d] for d in order]))
 
 
+def draw_planes(rng: random.Random, kind: str) -> Op:
+    """Few planes of long lines as well as many of short ones."""
+    _, rows, width, _ = image(rng)
+    width = rng.choice([width, rng.choice([28, 48, 64, 96])])
+    planes = rng.choice([2, 3, 3, 4, 6, 8, 16, 24, 32])
+    pixels = tensor((1, rows, width, planes))
+    lines = replace(tensor((1, rows, planes, width)), planes=planes)
+    return operator(kind, [lines], pixels) if kind == "PLANES_TO_ROWS" else operator(kind, [pixels], lines)
+
+
 def draw_strided_slice(rng: random.Random, kind: str) -> Op:
     """One in two takes every second row and column."""
     shape, step = image(rng), rng.choice([1, 2])

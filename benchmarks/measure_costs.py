@@ -44,7 +44,10 @@ from tinyfuse.targets import Target, all_targets, load_target  # noqa: E402
 from tinyfuse.toolchain import cmsis_nn  # noqa: E402
 
 #: operators drawn of each kind; more of those with many features
-DRAWN = {"CONV_2D": 90, "DEPTHWISE_CONV_2D": 50, "FULLY_CONNECTED": 30, "MERGED": 90, "TILED": 40, "LOOKED_UP": 90}
+DRAWN = {
+    "CONV_2D": 90, "DEPTHWISE_CONV_2D": 50, "FULLY_CONNECTED": 30, "MERGED": 90, "TILED": 40, "LOOKED_UP": 90,
+    "PLANES_TO_ROWS": 30, "ROWS_TO_PLANES": 30,
+}  # fmt: skip
 DRAWN_OF_OTHERS = 12
 #: kinds whose results are the grid's, or compilers leave out what they know is overwritten unread
 NEEDED = ("DYNAMIC_UPDATE_SLICE",)

@@ -13,7 +13,7 @@ from unittest.mock import patch
 import pytest
 from click.testing import CliRunner
 from executors import assert_exact
-from families import two_inputs, u_net
+from families import planes, two_inputs, u_net
 from random_graphs import Sketch
 from stream_models import streaming_convolutions
 
@@ -33,7 +33,7 @@ from tinyfuse.verify.emulation import module
 needs_cross = pytest.mark.skipif(
     not (shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")), reason="no cross compiler, or no QEMU"
 )
-FAMILIES = {"u-net": u_net, "two inputs": two_inputs, "stream": streaming_convolutions}
+FAMILIES = {"u-net": u_net, "two inputs": two_inputs, "stream": streaming_convolutions, "planes": planes}
 
 
 def plan_of(data: bytes, target: str = "host", **options: object) -> Plan:

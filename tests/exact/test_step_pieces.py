@@ -9,7 +9,7 @@ from unittest.mock import patch
 import pytest
 from click.testing import CliRunner
 from executors import assert_exact
-from families import two_inputs, u_net
+from families import planes, two_inputs, u_net
 from other_dtypes import graph_in, model_bytes
 from random_graphs import Sketch
 from stream_models import streaming_convolutions
@@ -35,7 +35,9 @@ def layers() -> bytes:
     return sketch.build([x], [sketch.softmax(sketch.fully_connected(y, 7))])
 
 
-MODELS = {"layers": layers, "u-net": u_net, "two inputs": two_inputs, "stream": streaming_convolutions}
+MODELS = {
+    "layers": layers, "u-net": u_net, "two inputs": two_inputs, "stream": streaming_convolutions, "planes": planes,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -26,6 +26,8 @@ from conv_cases import FAMILIES as CONVOLUTIONS
 from conv_cases import Shape, make_op, of_int4, options_of
 from executors import grouped_plan, plan_of
 from once_a_run import once_a_run
+from planar_networks import in_the_middle
+from planes_cases import DTYPES, swap
 from random_graphs import Sketch
 from signal_models import SIGNAL_MODELS
 from sliding_models import padded
@@ -132,6 +134,7 @@ def _modules(target: str) -> list[bytes]:
         tiled_plan(_expanded(), target, ((1, 2), (3, 8)), together=True, kernels="tinyfuse"),
         *(_side_by_side(part, target) for part in _parts([*loops(LOOPS), *wide_loops(LOOPS, "int16"), *wide_loops(LOOPS, "float32")])),
         *(_side_by_side(part, target) for part in _parts(_looked_up(target))),
+        *_planes(target),
     ]  # fmt: skip
     return [plan_to_bytes(plan) for plan in named_apart(plans)]
 
@@ -192,6 +195,14 @@ def _looked_up(target: str) -> list[Op]:
         if kernel is not None:
             found.setdefault((kernel.name, kernel.form(op, context)), op)
     return list(found.values())
+
+
+def _planes(target: str) -> Iterator[Plan]:
+    """Pixels and lines of planes, whole and by rows; of few planes and of more than a vector's bytes tell apart."""
+    shapes = (3, 11, 3), (2, 8, 20), (25, 1, 3)
+    for kind in ("PLANES_TO_ROWS", "ROWS_TO_PLANES"):
+        yield _side_by_side([swap(kind, *shape, dtype) for shape in shapes for dtype in DTYPES], target)
+    yield plan_of(in_the_middle(), target, kernels="tinyfuse", optimize="ram", step=True)
 
 
 def _expanded() -> bytes:

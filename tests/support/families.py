@@ -100,4 +100,14 @@ def attention(seed: int = 27) -> bytes:
     return s.build([x], [x2])
 
 
-FAMILIES = {f.__name__: f for f in (mobilenet_v2, mobilenet_v3, u_net, two_inputs, attention)}
+def planes(seed: int = 31) -> bytes:
+    """Segmentation as PyTorch has it: three planes of an image, three of classes; and a softmax over their columns."""
+    s = Sketch(seed)
+    image = s.value((1, 3, 12, 10))
+    x = s.conv(s.transpose(image, (0, 2, 3, 1)), 6, (3, 3), activation="RELU")
+    x = s.conv(s.depthwise(x, (3, 3)), 3, (1, 1))
+    y = s.transpose(x, (0, 3, 1, 2))
+    return s.build([image], [y, s.softmax(y)])
+
+
+FAMILIES = {f.__name__: f for f in (mobilenet_v2, mobilenet_v3, u_net, two_inputs, attention, planes)}

@@ -28,6 +28,7 @@ from tinyfuse.kernels.base import CallSite, Context, Kernel, TensorAccess
 from tinyfuse.kernels.c_types import CTYPE
 from tinyfuse.kernels.statements import Compiled, Let, Loop, Statement
 from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.planes import in_memory
 from tinyfuse.resources import resource_dir
 from tinyfuse.targets import Target
 
@@ -335,10 +336,11 @@ class _Program:
             rings.append(ring)
             place = distance if tensor is covered else -1
             numbers = ", ".join(map(str, (place, height, tensor.bytes // height, ring, *window)))
-            inputs.append(f"{{{self._value(data)}, {numbers}}}")
+            inputs.append(f"{{{self._value(in_memory(tensor, data))}, {numbers}}}")
+        found = self._once(("references", id(op), *map(id, case.inputs)), lambda: references(op, case.inputs))
         outputs = [
-            f"{{{self._value(data)}, {data.nbytes}, {int(data.dtype == np.float32)}}}"
-            for data in self._once(("references", id(op), *map(id, case.inputs)), lambda: references(op, case.inputs))
+            f"{{{self._value(in_memory(tensor, data))}, {data.nbytes}, {int(data.dtype == np.float32)}}}"
+            for tensor, data in zip(op.outputs, found, strict=True)
         ]
         called = (id(op), id(kernel), id(context), case.how, *rings)
         fields = (
@@ -392,7 +394,7 @@ class _Program:
             ctype = CTYPE[tensor.dtype]
             lines.append(f"{ctype} *const out{o} = ({ctype} *)out[{o}];")
         outputs = [TensorAccess(t, f"out{o}", 1) for o, t in enumerate(op.outputs)]
-        row = op.output.elements // case.rows
+        row = op.output.elements // case.rows // op.output.planes
         pointer = f"(out0 + y * {row})" if case.by_row else "out0"
         last = f"(out0 + (y + {case.at_once} < {case.rows} ? y + {case.at_once - 1} : {case.rows - 1}) * {row})"
         outputs[0] = TensorAccess(op.output, pointer, case.rows, next_row=last if case.at_once > 1 else "")

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from tinyfuse.arena import plan_arena
-from tinyfuse.plan import FEED_STATE, Group, Plan
+from tinyfuse.ir import Tensor
+from tinyfuse.plan import FEED_STATE, Group, Plan, Storage
 from tinyfuse.plan.rows import readers, row_bytes
 
 
@@ -109,7 +110,10 @@ def _live_sets(plan: Plan) -> Found:
 def _overlaps(plan: Plan) -> Found:
     """An output, a ring or scratch that may start a row too near."""
     for number, overlap in enumerate(plan.overlaps):
-        rows = [row_bytes(t) for t, s in plan.storage.items() if s.buffer == overlap.below and len(t.shape) == 4]
+        # of planes a line
+        rows = [
+            row_bytes(t) // t.planes for t, s in plan.storage.items() if s.buffer == overlap.below and len(t.shape) == 4
+        ]
         less = min(rows, default=4)
         if overlap.distance >= less:
             near = replace(overlap, distance=overlap.distance - less)
@@ -209,6 +213,37 @@ def _views(plan: Plan) -> Found:
                 yield f"{tensor}: offset {wrong.offset}", replace(plan, storage=plan.storage | {tensor: wrong})
 
 
+def _planes(plan: Plan) -> Found:
+    """Planes that lie where others lie, a line or a plane beside; and planes that are told to be a ring."""
+    for tensor, storage in plan.storage.items():
+        if tensor.planes > 1:
+            line = row_bytes(tensor) // tensor.planes
+            for step in (line, line * tensor.shape[1]):
+                wrong = replace(storage, offset=storage.offset + step)
+                yield f"{tensor}: {step} bytes on", replace(plan, storage=plan.storage | {tensor: wrong})
+            ring = replace(storage, ring_rows=storage.ring_rows - 1)
+            yield f"{tensor}: a ring", replace(plan, storage=plan.storage | {tensor: ring})
+
+
+def _over_planes(plan: Plan) -> Found:
+    """An output that lies over planes which are read, whether or not their rows are used up by then."""
+    for group in plan.groups:
+        for source in (tensor for tensor in group.inputs if tensor.planes > 1):
+            for output in group.outputs:
+                there, storage = plan.storage[source], plan.storage[output]
+                if storage.buffer != there.buffer and output.bytes <= source.bytes:
+                    for step in (0, row_bytes(source) // source.planes):
+                        wrong = replace(storage, buffer=there.buffer, offset=there.offset + step)
+                        if wrong.offset + output.bytes <= source.bytes:
+                            yield f"{output} over {source} + {step}", _stored(plan, storage.buffer, output, wrong)
+
+
+def _stored(plan: Plan, buffer: str, output: Tensor, wrong: Storage) -> Plan:
+    """A plan in which an output, and what lies in its buffer, is stored elsewhere."""
+    moved = {t: replace(wrong, ring_rows=s.ring_rows) for t, s in plan.storage.items() if s.buffer == buffer}
+    return replace(plan, storage=plan.storage | moved)
+
+
 def _states(plan: Plan) -> Found:
     for tensor, offset in plan.states.items():
         for wrong in (offset - 4, offset - 1, offset + 1):
@@ -241,6 +276,8 @@ KINDS: dict[str, Callable[[Plan], Found]] = {
     "scratch 16 bytes short": _scratch(16),
     "two groups swapped": _order,
     "a view at a wrong offset": _views,
+    "planes elsewhere": _planes,
+    "an output over planes": _over_planes,
     "a state elsewhere": _states,
     "counters of a fed group short": _counters,
 }

@@ -3,7 +3,7 @@ cropped. Rings between such layers have readers whose windows move by fractions 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from hypothesis import strategies as st
 from random_graphs import ACTIVATIONS, Sketch, Value
@@ -90,15 +90,16 @@ def longest_groups(graph: Graph, context: Context, longest: int) -> list[list[Op
 
 def longest_plans(
     data: Sequence[bytes], slide: bool = True, target: str = "host", stack: bool = False, growing: bool = False,
-    longest: int = 1000, lean: bool = False, **options,
+    longest: int = 1000, lean: bool = False, rewritten: Callable[[Graph], Graph] = lambda graph: graph, **options,
 ) -> list[Plan]:  # fmt: skip
-    """Plans of models in their longest groups (of so many operators at most), whose rings may slide or stay, or lie in
-    a stack, which an output may be the lowest of (`growing`); with kernels of the least scratch where `lean`."""
+    """Plans of models, rewritten so, in their longest groups (of so many operators at most), whose rings may slide or
+    stay, or lie in a stack, which an output may be the lowest of (`growing`); with kernels of the least scratch where
+    `lean`."""
     choices = {name: options[name] for name in ("step", "kernels") if name in options}
     context, plans = Context(load_target(target), lean=lean, **choices), []
     for model in data:
         graph = read_tflite("model.tflite", model)
-        fed = feed_rows(graph) if options.get("feed_rows") else graph
+        fed = rewritten(feed_rows(graph) if options.get("feed_rows") else graph)
         groups = longest_groups(fed, context, longest)
         every = frozenset(range(len(groups)))
         rings = RingModes(*(every if all_ else frozenset() for all_ in (not slide, stack, growing)))

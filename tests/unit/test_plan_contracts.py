@@ -21,6 +21,7 @@ from conv_cases import FAMILIES as CONV_FAMILIES
 from conv_cases import Shape, make_op, random_shape
 from host_program import compile_c
 from hypothesis import HealthCheck, given, settings
+from planes_cases import swaps
 from resizing_graphs import resizing_chains
 from test_looked_up import layers
 from uint8_models import layers_of_uint8
@@ -109,12 +110,13 @@ def check_rows(op: Op, index: int) -> None:
             assert planned.start <= read.start and read.stop <= planned.stop, f"{op} {op.attributes}: row {y}"
 
 
-def of_attention() -> Iterator[Op]:
+def made_by_rewrites() -> Iterator[Op]:
     yield from (after for _, after in products())
     yield from rows_of_layers()
+    yield from swaps()
 
 
-_CASES = streaming(op for ops in (*(named.values() for named in NAMED.values()), of_attention()) for op in ops)
+_CASES = streaming(op for ops in (*(named.values() for named in NAMED.values()), made_by_rewrites()) for op in ops)
 _IDS = [f"{op.kind}{number}" for number, (op, _) in enumerate(_CASES)]
 
 
@@ -154,7 +156,7 @@ def test_kernels_ask_for_the_scratch_of_their_contract(target: str) -> None:
     function of CMSIS-NN needs, test_cmsis_scratch.py asks the library."""
     asked = set()
     cases = (op for named in (NAMED, layer_cases.NAMED) for ops in named.values() for op in ops.values())
-    ops = [*cases, *convolutions(25), *layers_of_int4(), *layers_of_uint8(), *compressed_layers(), *of_attention()]
+    ops = [*cases, *convolutions(25), *layers_of_int4(), *layers_of_uint8(), *compressed_layers(), *made_by_rewrites()]
     ops += [
         *layers_of_int16(),
         *layers_by_two(),

@@ -15,7 +15,9 @@ from attention_networks import decoder
 from executors import assert_all_exact, assert_exact, plan_of
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from nchw_networks import FIRST, LAST
 from plan_mutations import KINDS, Fault, faults
+from planar_networks import segmentation
 from random_graphs import Sketch, networks
 from resizing_graphs import longest_plans, resizing_chains
 from stacked_networks import residual, stacked
@@ -27,6 +29,7 @@ from tinyfuse.ops.base import RowWindow
 from tinyfuse.options import OPTIMIZE
 from tinyfuse.plan import Plan
 from tinyfuse.plan.checker import verify_plan
+from tinyfuse.rewrite.rows_of_planes import rows_of_planes
 
 #: kinds of which the generated code would not tell: survivors can't be shown to be harmless
 NEVER = {"a buffer too small", "scratch 4 bytes short", "scratch 16 bytes short", "a state elsewhere",
@@ -90,8 +93,26 @@ def caching() -> Plan:
     return plan_of(decoder(tokens=3), "cortex-m4", kernels="tinyfuse")
 
 
+def of_planes() -> Plan:
+    """Planes over planes, and planes that a second group makes."""
+    sketch = Sketch(9)
+    image = sketch.value((1, 3, 9, 8))
+    x = sketch.conv(sketch.conv(sketch.transpose(image, LAST), 4, (3, 3)), 3, (3, 3))
+    y = sketch.transpose(x, FIRST)
+    other = sketch.transpose(sketch.conv(sketch.transpose(sketch.softmax(y), LAST), 5, (3, 3), (2, 2)), FIRST)
+    return longest_plans([sketch.build([image], [y, other])], slide=True, rewritten=rows_of_planes)[0]
+
+
+def planes_over_planes() -> Plan:
+    (plan,) = longest_plans([segmentation(9, 3, 3)], stack=True, rewritten=rows_of_planes)
+    assert len(plan.groups) == 1 and len({plan.offset(t) for t in plan.storage if t.planes > 1}) == 1
+    return plan
+
+
 MODELS = {
     "caching": caching,
+    "of planes": of_planes,
+    "planes over planes": planes_over_planes,
     "in a stack": in_a_stack,
     "on an output": on_an_output,
     "sliding": sliding,

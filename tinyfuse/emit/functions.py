@@ -430,14 +430,14 @@ class _Writer(Printer):
         return TensorAccess(tensor, self._row_pointer(tensor, row), ring, next_row=following, row_at=row_at)
 
     def _row_pointer(self, tensor: Tensor, row: str | None) -> str:
-        """C for where a row of an output goes; for the whole output, its start."""
+        """C for where a row of an output goes, of planes the line of the first one; for the whole output, its start."""
         pointer, ring = self._pointer(tensor), self.plan.storage[tensor].ring_rows
         if row is None or ring == 1:
             return pointer
         slot = row if ring >= height(tensor) else f"({row} % {ring})"
         if tensor in self.first:
             slot = f"({row} - {self.first[tensor]})"
-        return f"{pointer} + {slot} * {tensor.elements // height(tensor)}"
+        return f"{pointer} + {slot} * {tensor.elements // height(tensor) // tensor.planes}"
 
     def _symbol(self, stage: Stage, name: str) -> str:
         for constant in stage.constants:

@@ -76,7 +76,7 @@ def _padding(plan: Plan, op: Op, instructions: int | None) -> Iterator[Advice]:
 
 
 def _layout(plan: Plan, op: Op, instructions: int | None) -> Iterator[Advice]:
-    if op.kind == "TRANSPOSE" and not op.view and plan.options.fusion != "none":
+    if FAMILIES[op.kind].transposes and not op.view and plan.options.fusion != "none":
         reason = why_transpose_stays(plan.graph, op)
         yield Advice(
             "layout", op, f"moves {op.output.bytes:,} bytes: {reason}{_takes(instructions)}",

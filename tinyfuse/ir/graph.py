@@ -71,6 +71,9 @@ class Tensor:
 
     The `data` of an int4 tensor is int8, -8 to 7, one value an element.
 
+    An activation [1, H, P, W] of several `planes`, P, lies in memory as [P, H, W]: its row y is line y of every plane
+    (ops/planes.py). It is whole, never a ring.
+
     `open_axes` are dimensions that the file leaves open: the shape's are its guess, which rewrite/fold_constants.py
     puts right.
     """
@@ -85,6 +88,7 @@ class Tensor:
     cursor: Tensor | None = None
     lent: bool = False
     open_axes: tuple[int, ...] = ()
+    planes: int = 1
 
     @cached_property
     def elements(self) -> int:

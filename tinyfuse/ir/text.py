@@ -92,6 +92,8 @@ class _Tensors:
         words.append(quoted(tensor.name))
         if tensor.data is not None:
             words.append(f"= {_values(tensor.data)}")
+        if tensor.planes > 1:
+            words.append("in planes")
         if tensor.initial is not None:
             words.append(f"state, at first {_values(tensor.initial)}")
         if tensor.cursor is not None:

@@ -86,6 +86,7 @@ from tinyfuse.kernels.places import (
     UpdateSlice,
     scatter_kernels,
 )
+from tinyfuse.kernels.planes import TO_PLANES, TO_ROWS
 from tinyfuse.kernels.pool import PoolRow, WidePoolRow
 from tinyfuse.kernels.quantize import Convert, InvertSign
 from tinyfuse.kernels.reduce import Reduce, ReduceExtreme, ReduceFloatSum, ReduceSum
@@ -366,6 +367,8 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "AWAIT_WINDOW": (AwaitWindow(),),
     "AWAIT_ROWS": (AwaitRows(),),
     "FEED_ROWS": (FeedRow(),),
+    "PLANES_TO_ROWS": TO_ROWS,
+    "ROWS_TO_PLANES": TO_PLANES,
     "MERGED": (*_LOOPS, *_WIDER_LOOPS),
     "LOOKED_UP": (
         *map(LookedUpFours, (FourPointwise(), FourPointwiseRow())), LookedUpColumns(),

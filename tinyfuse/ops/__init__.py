@@ -71,6 +71,7 @@ from tinyfuse.ops.move_sum import MoveSumOperator
 from tinyfuse.ops.one_hot import OneHotOperator
 from tinyfuse.ops.pack import PackOperator
 from tinyfuse.ops.pad import PadOperator, PadV2Operator
+from tinyfuse.ops.planes import PlanesOperator, PlanesToRowsOperator, RowsToPlanesOperator
 from tinyfuse.ops.pooling import AveragePoolOperator, L2PoolOperator, MaxPoolOperator
 from tinyfuse.ops.power import PowOperator
 from tinyfuse.ops.quantize import DequantizeOperator, QuantizeOperator
@@ -298,6 +299,9 @@ FAMILIES: dict[str, OpFamily] = {
         AwaitRowsOperator(),
         AwaitWindowOperator(),
         FeedRowsOperator(),
+        PlanesOperator(),
+        PlanesToRowsOperator(),
+        RowsToPlanesOperator(),
         MergedOperator(_compute),
         TiledOperator(_compute, _macs_of),
         LookedUpOperator(_compute, _macs_of),

@@ -207,6 +207,7 @@ class OpFamily(ABC):
     pointwise: bool = False  # each element of the output follows from those at its place of the inputs, which broadcast
     one_image: bool = False  # each image of a batch is computed by itself
     image_input: int = 0  # of these: the input that holds the images
+    transposes: bool = False  # its output are the elements of input 0, whose dimensions stand in another order
     pads: bool = False  # rows, columns, ... of one stored value around input 0; input 1 says how many
     pools: bool = False  # each output value lies between stored values of its own channel
     #: input 0 keeps its channels: each of them follows from its own, with this constant's index of dimension 0

@@ -28,6 +28,7 @@ class TransposeOperator(Movement):
 
     kind = "TRANSPOSE"
     summary = "the dimensions in another order"
+    transposes = True
     rules = (
         ends(2),
         one_dtype(DTYPES),

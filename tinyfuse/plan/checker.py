@@ -158,7 +158,7 @@ class _Player:
         return slice(start, start + size)
 
     def _write(self, tensor: Tensor, row: int) -> None:
-        start = self._span(tensor, row).start
+        start = self._pieces(tensor, row)[0].start
         if start % ITEM_BYTES[tensor.dtype]:
             raise _fault(f"{tensor} at {start} is not aligned")
         for part, stamp in self._stamps(tensor, row):
@@ -171,14 +171,30 @@ class _Player:
 
     def _stamps(self, tensor: Tensor, row: int) -> Iterator[tuple[slice, np.ndarray]]:
         """What each byte of a row carries, a part of the row at a time."""
-        span, size = self._span(tensor, row), tensor.bytes // self._rows(tensor)
-        at = span.start
-        for run in part_of(self.contents[tensor], row * size, size):
-            base = run.value * (1 << 32) + run.start
-            for start in range(0, run.bytes, PART):
-                end = min(start + PART, run.bytes)
-                yield slice(at + start, at + end), np.arange(base + start, base + end)
-            at += run.bytes
+        size = tensor.bytes // self._rows(tensor)
+        begin = row * size
+        for span in self._pieces(tensor, row):
+            at, piece = span.start, span.stop - span.start
+            for run in part_of(self.contents[tensor], begin, piece):
+                base = run.value * (1 << 32) + run.start
+                for start in range(0, run.bytes, PART):
+                    end = min(start + PART, run.bytes)
+                    yield slice(at + start, at + end), np.arange(base + start, base + end)
+                at += run.bytes
+            begin += piece
+
+    def _pieces(self, tensor: Tensor, row: int) -> list[slice]:
+        """Where a row lies: in one piece, or with a line in each plane."""
+        if tensor.planes == 1:
+            return [self._span(tensor, row)]
+        storage, (_, height, planes, _) = self.plan.storage[tensor], tensor.shape
+        line = tensor.bytes // height // planes
+        if storage.slides or storage.ring_rows != height:
+            raise _fault(f"{tensor}: planes are no ring")
+        if not 0 <= storage.offset <= self.size[storage.buffer] - tensor.bytes:
+            raise _fault(f"{tensor}: its planes lie outside its buffer")
+        first = self.plan.offset(tensor) + row * line
+        return [slice(start, start + line) for start in range(first, first + tensor.bytes, height * line)]
 
     def _write_whole(self, tensor: Tensor) -> None:
         for row in range(self._rows(tensor)):

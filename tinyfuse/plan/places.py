@@ -71,3 +71,7 @@ class Places:
             if inner.root is outer.root:
                 raise InternalFault("the places of views", f"{op}: {part.part} has a place already")
             self._parents[inner.root] = Place(outer.root, outer.offset + part.offset - inner.offset)
+
+    def lie_in(self, part: Tensor, whole: Tensor) -> None:
+        """From now on a root lies at the start of another one, whose bytes it overwrites."""
+        self._parents[part] = Place(whole, 0)

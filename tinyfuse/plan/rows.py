@@ -17,6 +17,7 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
@@ -35,6 +36,25 @@ def height(tensor: Tensor) -> int:
 def row_bytes(tensor: Tensor) -> int:
     """Bytes of one row of a tensor that is streamed."""
     return tensor.bytes // height(tensor)
+
+
+_Rows = TypeVar("_Rows", int, np.ndarray)
+
+
+def held_bytes(tensor: Tensor, rows: _Rows) -> _Rows:
+    """How many bytes from its start on hold something of a tensor that is kept, once so many of its rows are made: of
+    planes, in the last of which the first row has a line too, nearly all."""
+    line = row_bytes(tensor) // tensor.planes
+    held: _Rows = rows * line + (rows > 0) * (tensor.bytes - height(tensor) * line)
+    return held
+
+
+def free_bytes(tensor: Tensor, rows: _Rows) -> _Rows:
+    """How many bytes from its start on nobody needs any more, once so many rows of a tensor are used up: of planes,
+    those of the first one, until all are."""
+    line = row_bytes(tensor) // tensor.planes
+    free: _Rows = rows * line + (rows >= height(tensor)) * (tensor.bytes - height(tensor) * line)
+    return free
 
 
 @dataclass(frozen=True)
@@ -187,7 +207,7 @@ class Stream:
         """The most bytes of the stack, of rings that are in none, and of `source`, a tensor from outside of which rows
         that are used up lie below."""
         dead = np.minimum(self.loop.oldest_needed(self._uses(source)), height(source)).astype(np.int64)
-        return int((self.stacked_bytes + source.bytes - dead * row_bytes(source)).max())
+        return int((self.stacked_bytes + source.bytes - free_bytes(source, dead)).max())
 
     @cached_property
     def stacked_bytes(self) -> np.ndarray:
@@ -212,7 +232,7 @@ class Stream:
         """
         writer = next(s for s, stage in enumerate(self.stages) if stage.op.output is output)
         events = self.loop.row_events[writer]
-        written = np.arange(1, len(events) + 1) * row_bytes(output)
+        written = held_bytes(output, np.arange(1, len(events) + 1))
         in_access_order = self._own_distances(self.stages[writer], source, output)
         uses = self._uses(source)
         if in_access_order is None:
@@ -226,8 +246,16 @@ class Stream:
                 first_rows(own, height(output))[: len(events)] + 1,
             )
             distance = int(in_access_order[: len(events)].max(initial=0))
-        ahead = (written - oldest.astype(np.int64) * row_bytes(source))[oldest < height(source)]
+        ahead = (written - free_bytes(source, oldest.astype(np.int64)))[oldest < height(source)]
         return min(max(distance, int(ahead.max(initial=0))), output.bytes)
+
+    def in_place(self, source: Tensor, output: Tensor) -> bool:
+        """Whether every row of the output is written when nobody needs that row of the source any more: where their
+        rows lie alike, they may have one place."""
+        writer = next(s for s, stage in enumerate(self.stages) if stage.op.output is output)
+        events = self.loop.row_events[writer]
+        oldest = self.loop.oldest_needed(self._uses(source), events)
+        return bool((oldest > np.arange(len(events))).all())
 
     def _own_distances(self, stage: Stage, source: Tensor, output: Tensor) -> np.ndarray | None:
         """How far `output` must start below `source` for each row that the stage writes at its access order through

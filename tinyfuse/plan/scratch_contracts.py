@@ -78,6 +78,9 @@ _SCRATCH_NAME = "the_scratch"
 #: functions whose call for row y makes row y + 1 as well, where there is one
 _TWO_ROWS = frozenset({"tinyfuse_winograd_rows_s8", "tinyfuse_winograd_down_rows_s8", "tinyfuse_conv_lut_rows_s8"})
 
+#: functions whose fourth argument is how many pixels they make of a plane's, their second
+_OF_PLANES = ("tinyfuse_planes_to_rows_", "tinyfuse_rows_to_planes_")
+
 
 @lru_cache(maxsize=4096)
 def rows_made(op: Op, kernel: Kernel, context: Context) -> int:
@@ -92,6 +95,9 @@ def rows_made(op: Op, kernel: Kernel, context: Context) -> int:
         return _at_most(named.get(str(image["h"]), image["h"]))
     if {s.function for s in statements if isinstance(s, Call)} & _TWO_ROWS:
         return 2
+    for call in (s for s in statements if isinstance(s, Call) and s.function.startswith(_OF_PLANES)):
+        _, plane, _, pixels, _ = call.args
+        return _at_most(pixels) * op.output.shape[1] // int(plane)
     if len(op.output.shape) == 4 and op.output.shape[2] == 1:
         # the pixels of a row of that call are rows of one column
         return max((_pixels(s.value) for s in statements if isinstance(s, Let)), default=1)

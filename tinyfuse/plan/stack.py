@@ -145,4 +145,4 @@ def _row_bytes(stage: Stage) -> int:
 def may_be_stacked(stage: Stage) -> bool:
     """Whether the rows of what a stage makes can be moved, and lie anywhere."""
     rows_of_words = _row_bytes(stage) % _UNIT == 0 and ITEM_BYTES[stage.op.output.dtype] <= _UNIT
-    return rows_of_words and not stage.kernel.accumulates
+    return rows_of_words and not stage.kernel.accumulates and stage.op.output.planes == 1

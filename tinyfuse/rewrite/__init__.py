@@ -30,6 +30,7 @@ from tinyfuse.rewrite.read_rings import read_rings
 from tinyfuse.rewrite.read_states import read_states
 from tinyfuse.rewrite.ring_window import ring_window
 from tinyfuse.rewrite.rows_from_columns import rows_from_columns
+from tinyfuse.rewrite.rows_of_planes import rows_of_planes
 from tinyfuse.rewrite.rows_of_sequences import rows_of_sequences
 from tinyfuse.rewrite.share_results import share_results
 from tinyfuse.rewrite.split_full_height import split_dense, split_full_height
@@ -88,6 +89,8 @@ SMALLEST: tuple[Pass, ...] = (split_dense,)
 
 #: and this whatever it is that fuses, behind all that looks at what operators compute: of variables, no copies
 KEEPING: tuple[Pass, ...] = (update_states, read_states)
+#: and this behind all that looks at TRANSPOSEs, unless CMSIS-NN's kernels are to be used, which has one of its own
+IN_PLANES: tuple[Pass, ...] = (rows_of_planes,)
 
 
 def rewrite(
@@ -173,6 +176,7 @@ def _passes(fusion: str, kernels: str, optimize: str, with_views: bool, fed: boo
     if fusion == "rows" and kernels != "cmsis-nn":
         passes += SMALLER_BY_OURS if optimize != "speed" else ()
         passes += SMALLEST if optimize == "ram" else ()
+        passes += IN_PLANES
     passes += KEEPING if fusion != "none" else ()
     if fusion != "none" and with_views:
         # last: the others look at what operators compute, not at where tensors lie

@@ -48,7 +48,9 @@ def why_transpose_stays(graph: Graph, op: Op) -> str:
         source = maker.input
     if source in graph.inputs:
         return f"the model's input has its dimensions in another order than {_readers(graph, op)} wants"
-    if op.output in graph.outputs:
+    readers = graph.consumers.get(op.output, ())
+    renamed = next((reader.output for reader in readers if FAMILIES[reader.kind].alias), op.output)
+    if op.output in graph.outputs or renamed in graph.outputs:
         return f"the model's output has its dimensions in another order than {maker} makes"
     if op.input.quant != op.output.quant:
         return "its output has another scale or zero point than its input"
@@ -56,7 +58,11 @@ def why_transpose_stays(graph: Graph, op: Op) -> str:
 
 
 def _readers(graph: Graph, op: Op) -> str:
-    return str(next(iter(graph.consumers.get(op.output, ())), "what reads it"))
+    """What reads the output of a TRANSPOSE, whatever its name."""
+    output = op.output
+    while (reader := next(iter(graph.consumers.get(output, ())), None)) is not None and FAMILIES[reader.kind].alias:
+        output = reader.output
+    return "what reads it" if reader is None else str(reader)
 
 
 def _is_transpose(op: Op) -> bool:

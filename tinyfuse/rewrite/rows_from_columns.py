@@ -176,7 +176,9 @@ def _pays(graph: Graph, region: tuple[Op, ...]) -> bool:
     for op in region:
         for tensor in op.activations:
             maker = graph.producer.get(tensor)
-            if maker is not None and maker not in members and any(_has_rows(t) for t in maker.activations):
+            if maker is None or maker in members or FAMILIES[maker.kind].transposes:  # out of planes, which are whole
+                continue
+            if any(_has_rows(t) for t in maker.activations):
                 return False
     return any(_slides(op) for op in region)
 

@@ -15,7 +15,7 @@ from tinyfuse.limits import Reached
 from tinyfuse.ops.base import RowWindow
 from tinyfuse.plan import Stage
 from tinyfuse.plan.places import is_alias
-from tinyfuse.plan.rows import height, readers, row_bytes
+from tinyfuse.plan.rows import free_bytes, height, held_bytes, readers, row_bytes
 from tinyfuse.schedule.legality import Legality
 from tinyfuse.schedule.lower import StageMemo
 from tinyfuse.schedule.order import orders
@@ -113,6 +113,13 @@ class RoughStream:
         for live_set in range(_LIVE_SETS):
             oldest = self._oldest(uses, live_set, rows)
             if oldest < rows:
-                written = (self._made[writer][live_set] + 1) * row_bytes(output)
-                distance = max(distance, written - oldest * row_bytes(source))
+                written = held_bytes(output, self._made[writer][live_set] + 1)
+                distance = max(distance, written - free_bytes(source, oldest))
         return min(distance, output.bytes)
+
+    def in_place(self, source: Tensor, output: Tensor) -> bool:
+        """Roughly as in rows.Stream."""
+        uses, rows = self._uses(source), height(source)
+        writer = next(s for s, stage in enumerate(self.stages) if stage.op.output is output)
+        made = self._made[writer]
+        return all(self._oldest(uses, live_set, rows) > made[live_set] for live_set in range(_LIVE_SETS))

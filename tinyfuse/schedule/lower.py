@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tinyfuse.arena import Buffer, Overlap
@@ -15,6 +15,7 @@ from tinyfuse.plan.liveness import Liveness
 from tinyfuse.plan.places import Places
 from tinyfuse.plan.rows import USUAL_RINGS, RingModes, Stream, height, row_bytes
 from tinyfuse.plan.stack import may_be_stacked
+from tinyfuse.schedule.in_place import has_planes_on_both_sides, share_places
 from tinyfuse.schedule.overlaps import Border, stack_name
 from tinyfuse.schedule.select import row_kernel, whole_kernel
 
@@ -48,6 +49,7 @@ def lower(
     """The groups of a partition, whose rings lie as `rings` has it. `memo` as in make_stages."""
     scheduled = {op for ops in partition for op in ops}
     places = Places(op for op in graph.ops if op not in scheduled)
+    share_places(graph, partition, places, _between_planes(graph, partition, context, places, rings, memo))
     groups = []
     buffers: list[Buffer] = []
     overlaps: list[Overlap] = []
@@ -101,6 +103,22 @@ def lower(
                 number = whole_buffers[name]
                 buffers[number] = replace(buffers[number], live_sets=alive)
     return Lowered(tuple(groups), storage, tuple(buffers), tuple(overlaps))
+
+
+def _between_planes(
+    graph: Graph, partition: Sequence[Sequence[Op]], context: Context, places: Places, rings: RingModes,
+    memo: StageMemo | None,
+) -> Iterator[tuple[int, Stream]]:  # fmt: skip
+    """The groups that read planes and make some."""
+    found = [index for index, ops in enumerate(partition) if has_planes_on_both_sides(ops)]
+    inner = Liveness(graph, partition, places).inner if found else frozenset()
+    for index in found:
+        ops = partition[index]
+        kept = frozenset(t for op in ops for t in op.outputs if places.root(t) not in inner)
+        stages = make_stages(ops, context, memo)
+        stream = stream_of(stages, kept, context, index not in rings.fixed, index in rings.stacked)
+        if stream is not None:
+            yield index, stream
 
 
 def place_states(graph: Graph) -> dict[Tensor, int]:

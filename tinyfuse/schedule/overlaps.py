@@ -14,7 +14,7 @@ from tinyfuse.arena import Overlap
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.kernels.base import Kernel
 from tinyfuse.plan import Group, Stage, Storage
-from tinyfuse.plan.rows import Stream, row_bytes
+from tinyfuse.plan.rows import Stream, free_bytes, held_bytes
 
 
 def stack_name(group: int) -> str:
@@ -98,7 +98,7 @@ class Border:
             if name in self.lasting - self.begun:
                 held[name] = np.full(len(live_sets), self.sizes[name])
             else:
-                end = np.where(rows > 0, storage.offset + rows * row_bytes(stage.op.output), 0)
+                end = np.where(rows > 0, storage.offset + held_bytes(stage.op.output, rows), 0)
                 held[name] = np.maximum(held[name], end) if name in held else end
         for s, scratch in enumerate(self.group.scratch):
             if scratch and scratch not in held:
@@ -129,7 +129,7 @@ class Border:
                 continue
             ((source, offset),) = sources
             live_sets, rows = stream.played_with(source)
-            dead = offset + rows * row_bytes(source)
+            dead = offset + free_bytes(source, rows)
             found = {n: held for n, held in self._held_bytes(live_sets).items() if n not in self.lasting}
             if not found:
                 continue
@@ -150,6 +150,10 @@ class Streamed(Protocol):
     """A row group that knows how far its outputs must start below its inputs."""
 
     def overlap_distance(self, source: Tensor, output: Tensor) -> int:
+        """As rows.Stream."""
+        ...
+
+    def in_place(self, source: Tensor, output: Tensor) -> bool:
         """As rows.Stream."""
         ...
 

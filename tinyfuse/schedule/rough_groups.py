@@ -17,8 +17,10 @@ from tinyfuse.ir import Graph, Tensor
 from tinyfuse.kernels.base import AccessOrder, Context, Kernel
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import RowWindow
+from tinyfuse.plan.liveness import BEFORE
 from tinyfuse.plan.places import is_alias
-from tinyfuse.plan.rows import height, row_bytes
+from tinyfuse.plan.rows import free_bytes, height, held_bytes, row_bytes
+from tinyfuse.schedule.in_place import may_lie_over
 from tinyfuse.schedule.overlaps import whole_call_distance
 from tinyfuse.schedule.search import Link, Weigher, Weight
 from tinyfuse.schedule.select import row_kernel, whole_kernel
@@ -263,7 +265,9 @@ class RoughGroup:
                 for use, row in zip(uses, rows, strict=True)
             ]
             oldest.append(max(0, min(firsts, default=tall)))
-            distances.append(self._made[writer][k] * written - oldest[k] * read)
+            distances.append(held_bytes(output, self._made[writer][k]) - free_bytes(source, oldest[k]))
+        if self._may_lie_over(source, output) and all(oldest[k] >= self._made[writer][k] for k in _MOMENTS):
+            return 0
         if oldest[_LAST] >= tall > oldest[_FIRST]:  # all of it is used up before the last row is written
             share = (tall - 1 - oldest[_FIRST]) / max(1, oldest[_LAST] - oldest[_FIRST])
             distances[_LAST] = int(distances[_FIRST] + (distances[_LAST] - distances[_FIRST]) * share)
@@ -273,6 +277,12 @@ class RoughGroup:
                 if first < tall:
                     distances.append(row * written + order.distance(read, written) - first * read)
         return min(max(0, *distances), output.bytes)
+
+    def _may_lie_over(self, source: Tensor, output: Tensor) -> bool:
+        """Whether planes may lie where others lay (in_place.py)."""
+        live, root = self._weights.live, self._weights.places.root(source)
+        first = self.begin == 0 and live.first(root) == BEFORE
+        return root.bytes == source.bytes and may_lie_over(source, output, first, self.end == len(self._weights.ops))
 
 
 def _start(window: RowWindow, y: int) -> int:

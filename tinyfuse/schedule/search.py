@@ -23,9 +23,10 @@ from tinyfuse.kernels.base import Context
 from tinyfuse.limits import Limit, Reached
 from tinyfuse.ops.tiled import Tiled
 from tinyfuse.plan import Stage
-from tinyfuse.plan.liveness import Liveness
+from tinyfuse.plan.liveness import BEFORE, Liveness
 from tinyfuse.plan.places import Places, is_alias
 from tinyfuse.plan.rows import RingModes, Stream
+from tinyfuse.schedule.in_place import may_lie_over
 from tinyfuse.schedule.legality import Legality
 from tinyfuse.schedule.lower import StageMemo, growing_output, make_stages, may_stack
 from tinyfuse.schedule.overlaps import Streamed, buffer_distance
@@ -346,12 +347,26 @@ class Weigher:
         for source in inputs:
             for output in outputs:
                 if self.live.last(source) < j and i <= self.live.first(output):
-                    distance = buffer_distance(stages, stream, inputs[source], outputs[output])
-                    distance = min(distance, output.bytes)
+                    if self._in_place(i, j, stream, inputs[source], output):
+                        distance = 0
+                    else:
+                        distance = buffer_distance(stages, stream, inputs[source], outputs[output])
+                        distance = min(distance, output.bytes)
                     saved = source.bytes + output.bytes - max(distance + source.bytes, output.bytes)
                     if saved > (best.saved if best else 0):
                         best = Link(output, source, distance, saved)
         return sum(root.bytes for root in {**inputs, **outputs}) - (best.saved if best else 0) + by, best
+
+    def _in_place(
+        self, i: int, j: int, stream: Streamed | None, sources: list[tuple[Tensor, int]], output: Tensor
+    ) -> bool:
+        """Whether an output of ops[i:j] will lie where an input lay (in_place.py)."""
+        source, _ = sources[0]
+        root = self.places.root(source)
+        if stream is None or len(sources) > 1 or source.bytes != root.bytes:
+            return False
+        first = i == 0 and self.live.first(root) == BEFORE
+        return may_lie_over(source, output, first, j == len(self.ops)) and stream.in_place(source, output)
 
     def _with_growing(
         self, i: int, j: int, stream: Stream, growing: Tensor, kept: frozenset[Tensor]

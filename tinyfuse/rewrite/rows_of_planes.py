@@ -1,0 +1,107 @@
+"""A TRANSPOSE between channels in front and channels last goes row by row.
+
+before   %x[1,H,W,C] = TRANSPOSE(%planes[1,C,H,W], 0 2 3 1);  ...;  %out[1,D,H,W] = TRANSPOSE(%y[1,H,W,D], 0 3 1 2)
+after    %p[1,H,C,W] = PLANES(%planes);  %x = PLANES_TO_ROWS(%p);  ...
+         %q[1,H,D,W] = ROWS_TO_PLANES(%y);  %out = PLANES(%q)
+
+%p and %q are the planes' own bytes, under the names of images whose rows lie in as many pieces as there are planes
+(`Tensor.planes`). So each is whole, and the image with channels last can be a ring of rows. The same of lines,
+[1,C,L] and [1,L,C], which other rewrites made images of a single column.
+
+It comes after all that looks at TRANSPOSEs and RESHAPEs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from tinyfuse.ir import Graph, Op, Tensor
+from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.transpose import permutation
+from tinyfuse.ops.walk import walk_of
+
+
+def rows_of_planes(graph: Graph) -> Graph:
+    """The graph whose TRANSPOSEs of planes make rows, or take rows."""
+    instead: dict[Op, list[Op]] = {}
+    for op in graph.ops:
+        if op not in instead and op.kind == "TRANSPOSE" and not op.view:
+            instead |= _to_rows(graph, op) or _to_planes(graph, op) or {}
+    if not instead:
+        return graph
+    return replace(graph, ops=tuple(made for op in graph.ops for made in instead.get(op, [op])))
+
+
+def _to_rows(graph: Graph, op: Op) -> dict[Op, list[Op]] | None:
+    """What stands for a TRANSPOSE whose output is an image of rows, under a name of its own or another one, and for
+    what gives it that name; None where it is no such TRANSPOSE."""
+    pixels, planes = _matrix(op)
+    renamings = [reader for reader in graph.consumers.get(op.output, ()) if _renames(reader)]
+    found = next((t for t in (op.output, *(r.output for r in renamings)) if _has_rows(t, pixels, planes)), None)
+    if found is None or _is_brought(graph, op.input):
+        return None
+    rows = _in_planes(op.input, found)
+    ops = [Op("PLANES", (op.input,), (rows,), index=op.index), Op("PLANES_TO_ROWS", (rows,), (found,), index=op.index)]
+    if found is op.output:
+        return {op: ops}
+    ops.append(Op("RESHAPE", (found,), (op.output,), index=op.index))
+    return {op: ops, **{reader: [] for reader in renamings if reader.output is found}}
+
+
+def _to_planes(graph: Graph, op: Op) -> dict[Op, list[Op]] | None:
+    """The same of one whose input is an image of rows."""
+    planes, pixels = _matrix(op)
+    found = next((t for t in _names(graph, op.input) if _has_rows(t, pixels, planes)), None)
+    if found is None:
+        return None
+    rows = _in_planes(op.output, found)
+    return {
+        op: [
+            Op("ROWS_TO_PLANES", (found,), (rows,), index=op.index),
+            Op("PLANES", (rows,), (op.output,), index=op.index),
+        ]
+    }
+
+
+def _matrix(op: Op) -> tuple[int, int]:
+    """Rows and columns of the output where it is a matrix, and the input that one transposed; else nothing."""
+    data = np.empty(op.input.shape, op.input.dtype)  # its memory is never touched
+    walk = walk_of(data.transpose(permutation(op)), data)
+    if len(walk.dims) == 2 and walk.run == data.itemsize and walk.steps == (walk.run, walk.dims[0] * walk.run):
+        return walk.dims[0], walk.dims[1]
+    return 0, 0
+
+
+def _has_rows(image: Tensor, pixels: int, channels: int) -> bool:
+    """Whether it is an image of several rows, of so many pixels, and computed."""
+    several = image.is_image and image.shape[1] > 1 and not image.is_constant and not image.is_state
+    return several and image.shape[3] == channels > 1 and image.elements == pixels * channels
+
+
+def _names(graph: Graph, tensor: Tensor) -> Iterator[Tensor]:
+    """A tensor, and those that it gives another name to."""
+    yield tensor
+    while (maker := graph.producer.get(tensor)) is not None and _renames(maker):
+        tensor = maker.input
+        yield tensor
+
+
+def _renames(op: Op) -> bool:
+    return FAMILIES[op.kind].alias
+
+
+def _is_brought(graph: Graph, tensor: Tensor) -> bool:
+    """Whether it comes row by row: then nothing makes planes of it."""
+    *_, first = _names(graph, tensor)
+    maker = graph.producer.get(first)
+    return maker is not None and FAMILIES[maker.kind].source
+
+
+def _in_planes(tensor: Tensor, image: Tensor) -> Tensor:
+    """The planes of a tensor under the name of rows, each of which is one of the image's."""
+    _, height, width, channels = image.shape
+    name = f"{tensor.name} (rows)"
+    return Tensor(name, (1, height, channels, width), tensor.dtype, tensor.quant, planes=channels)

@@ -1,0 +1,61 @@
+"""Planes over planes: what a group makes of planes lies where the planes lay that it reads.
+
+A row of either has a line in each plane, so none may begin a little below the other: the first lines of a plane would
+lie over the last ones of the plane before. But where planes have one size, line y of the output may lie over line y of
+the input, in every plane, if that row is used up: then both have one place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tinyfuse.ir import Graph, Op, Tensor
+from tinyfuse.plan.liveness import BEFORE, Liveness
+from tinyfuse.plan.places import Places
+from tinyfuse.plan.rows import Stream
+
+
+def may_lie_over(source: Tensor, output: Tensor, first: bool, last: bool) -> bool:
+    """Whether two tensors have planes of one size, and one place for both is no larger than what is alive anyway:
+    `first`: there is nothing before the group but its inputs; `last`: nothing after it but its outputs."""
+    planes = source.planes, output.planes
+    sizes = [(tensor.dtype, tensor.shape[1], tensor.shape[-1]) for tensor in (source, output) if tensor.planes > 1]
+    if len(sizes) < 2 or sizes[0] != sizes[1]:
+        return False
+    return planes[0] == planes[1] or (first if planes[0] < planes[1] else last)
+
+
+def share_places(
+    graph: Graph, partition: Sequence[Sequence[Op]], places: Places, streams: Iterable[tuple[int, Stream]]
+) -> None:
+    """Gives outputs of groups, whose numbers come with them, the place of an input that ends there."""
+    for index, stream in streams:
+        pair = _pair(graph, partition, places, index, stream)
+        if pair is not None:
+            whole, part = pair
+            places.lie_in(part, whole)
+
+
+def has_planes_on_both_sides(ops: Sequence[Op]) -> bool:
+    """Whether a group reads and makes some."""
+    return any(t.planes > 1 for op in ops for t in op.activations) and any(op.output.planes > 1 for op in ops)
+
+
+def _pair(
+    graph: Graph, partition: Sequence[Sequence[Op]], places: Places, index: int, stream: Stream
+) -> tuple[Tensor, Tensor] | None:
+    """(the larger, the other) of the roots of an input and an output that may have one place."""
+    live, ops = Liveness(graph, partition, places), partition[index]
+    made = {tensor for op in ops for tensor in op.outputs}
+    read = [tensor for tensor in dict.fromkeys(t for op in ops for t in op.activations) if tensor not in made]
+    for source in read:
+        root = places.root(source)
+        alone = root.bytes == source.bytes and [t for t in read if places.root(t) is root] == [source]
+        if source.planes == 1 or not alone or live.last(root) != index:
+            continue
+        first = live.first(root) == BEFORE and index == 0
+        for output in (tensor for tensor in made if tensor.planes > 1 and places.root(tensor) is tensor):
+            fits = may_lie_over(source, output, first, index == len(partition) - 1)
+            if fits and live.first(output) == index and stream.in_place(source, output):
+                return (root, output) if root.bytes >= output.bytes else (output, root)
+    return None
