@@ -15,7 +15,15 @@ from cost_fits import QUANTITIES, Figures, Sample  # noqa: E402
 from cost_networks import networks  # noqa: E402
 
 from tinyfuse.cost.predict import called_once, group_stream  # noqa: E402
-from tinyfuse.cost.table import CostTable, cost_table, cycle_table, entry_name, is_once, loop_features  # noqa: E402
+from tinyfuse.cost.table import (  # noqa: E402
+    CostTable,
+    cost_table,
+    cycle_table,
+    entry_name,
+    is_once,
+    loop_features,
+    rows_made,
+)
 from tinyfuse.kernels.base import Context  # noqa: E402
 from tinyfuse.kernels.convolution_counts import LOOKED_UP, OF_TABLES  # noqa: E402
 from tinyfuse.kernels.counts import Counts  # noqa: E402
@@ -80,6 +88,8 @@ def _sample(stage: Stage, loop: Counts, profile: Profile, group: int, number: in
         entry_name(stage.op, stage.kernel, stage.by_row, context),
         stage.kernel.counts(stage.op, stage.by_row),
     )
+    made = rows_made(stage, loop)
+    counts = {name: count * made for name, count in counts.items()} if made < 1 else counts
     took, beside = _figures(used for _, used in parts), Figures()
     if stage.kernel.costs_with is not None:  # what the table has of the kernel that it is like is no part of the entry
         tables = _tables(context.target)

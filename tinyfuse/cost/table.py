@@ -13,7 +13,7 @@ from tinyfuse.board_timing import BoardTiming
 from tinyfuse.errors import ToolMissing
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Context, Kernel
-from tinyfuse.kernels.counts import Counts
+from tinyfuse.kernels.counts import Counts, round_up
 from tinyfuse.plan import Stage
 from tinyfuse.plan.rows import Stream
 from tinyfuse.resources import resource_dir
@@ -72,9 +72,11 @@ class CostTable:
         """Instructions of each stage of a group, its share of the row loop included. `once`: code of kernels that the
         module calls in one place alone (predict.called_once)."""
         found: list[float | None] = []
-        for stage, loop in zip(stages, self.loops(stages, stream), strict=True):
+        for stage, counts in zip(stages, loop_features(stages, stream), strict=True):
+            loop = _sum(self.loop, counts)
             kernel = self.kernel(stage.op, stage.kernel, stage.by_row, context)
-            found.append(None if kernel is None else self.share(stage, context, once) * kernel + loop)
+            taken = self.share(stage, context, once) * rows_made(stage, counts)
+            found.append(None if kernel is None else taken * kernel + loop)
         return found
 
     def share(self, stage: Stage, context: Context, once: Collection[str]) -> float:
@@ -109,6 +111,13 @@ def entry_name(op: Op, kernel: Kernel, by_row: bool, context: Context) -> str:
     """The kernel's name in a table: each of its paths has an entry of its own, and so have floats without an FPU."""
     soft = _SOFT if kernel.computes_floats and not context.target.fpu else ""
     return " ".join(filter(None, (kernel.costs_as or kernel.name, kernel.path(op, by_row, context), soft)))
+
+
+def rows_made(stage: Stage, loop: Counts) -> float:
+    """What share of its output's rows a stage makes, whose `loop_features` these are: fewer than all where its group
+    reads no more."""
+    calls = round_up(stage.op.output.shape[1], stage.kernel.rows_a_call) if stage.by_row else 0
+    return min(1.0, loop["rows"] / calls) if calls else 1.0
 
 
 def loop_features(stages: tuple[Stage, ...], stream: Stream | None) -> list[Counts]:

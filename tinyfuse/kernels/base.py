@@ -328,8 +328,8 @@ class Kernel(ABC):
         for each of some arguments that are constants. Of a call with code of its own: code that this calls."""
         return self.name
 
-    def calls_too(self, op: Op, several: bool) -> str | None:
-        """What a copy of code for an operator, or for `several`, calls of what `copy_of_code` names."""
+    def calls_too(self, op: Op) -> str | None:
+        """What a copy of code for an operator calls of what `copy_of_code` names."""
         return None
 
     def element(self, op: Op) -> Element | None:

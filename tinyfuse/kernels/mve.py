@@ -13,7 +13,7 @@ from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.conv import input_pixels, of_pixels
 from tinyfuse.kernels.convolution_counts import runs_counts
 from tinyfuse.kernels.counts import Counts, round_up
-from tinyfuse.kernels.depthwise import pace_of_columns, taps_scratch
+from tinyfuse.kernels.depthwise import LISTS_OF_TAPS, pace_of_columns, taps_scratch
 from tinyfuse.kernels.fully_connected import of_channels
 from tinyfuse.kernels.mve_counts import sixteen_channels_counts, two_pixels_counts, two_windows_counts
 from tinyfuse.kernels.packing import (
@@ -263,6 +263,9 @@ class MveDepthwiseRow(Kernel):
 
     def scratch(self, op: Op, context: Context) -> int:
         return taps_scratch(op)
+
+    def copy_of_code(self, op: Op, context: Context) -> str:
+        return LISTS_OF_TAPS
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return sixteen_channels_counts(op, by_row)
