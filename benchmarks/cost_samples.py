@@ -141,8 +141,8 @@ def network_samples(target: Target, count: int, dtypes: Iterable[str]) -> Iterat
             if any(_joined(stage, each, plan.context) for stage, each in zip(group.stages, found, strict=True)):
                 continue
             for stage, each in zip(group.stages, found, strict=True):
-                own = each.kernel.costs_with is not None and stage.kernel.own_code(stage.op)
-                yield replace(each, weight=NETWORK_WEIGHT, alone=is_once(stage, plan.context, once) and not own)
+                other = each.kernel.costs_with is not None and stage.kernel.single_calls_as(stage.op) is None
+                yield replace(each, weight=NETWORK_WEIGHT, alone=is_once(stage, plan.context, once) and not other)
 
 
 def _joined(stage: Stage, sample: Sample, context: Context) -> bool:

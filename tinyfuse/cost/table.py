@@ -42,9 +42,9 @@ class CostTable:
     about    date, compiler, flags and emulator of the measurement
     loop     factors of what a group's own code does (see loop_features)
     kernels  entry_name of a kernel -> factors of `Kernel.counts`
-    alone    what becomes of that where a module calls the kernel in one place: by `Kernel.costs_with`, where a kernel
-             has one, for its C function is another one than that of the kernel that it costs as; else, and of code
-             of its own, which both have, by entry_name
+    alone    what becomes of that where a module calls the kernel in one place: by `Kernel.single_calls_as`, mostly
+             its costs_with, for its C function is another one than that of the kernel that it costs as; else by
+             entry_name
     """
 
     about: dict[str, str]
@@ -81,8 +81,8 @@ class CostTable:
 
     def share(self, stage: Stage, context: Context, once: Collection[str]) -> float:
         """What share of its entry's instructions the stage's kernel takes; `once` as of `stages`."""
-        with_another = None if stage.kernel.own_code(stage.op) else stage.kernel.costs_with
-        alone = self.alone.get(with_another or entry_name(stage.op, stage.kernel, stage.by_row, context))
+        entry = stage.kernel.single_calls_as(stage.op) or entry_name(stage.op, stage.kernel, stage.by_row, context)
+        alone = self.alone.get(entry)
         if alone is None or not is_once(stage, context, once):
             return 1.0
         whole = self.kernel(stage.op, stage.kernel, stage.by_row, context)

@@ -332,6 +332,10 @@ class Kernel(ABC):
         """What a copy of code for an operator calls of what `copy_of_code` names."""
         return None
 
+    def single_calls_as(self, op: Op) -> str | None:
+        """The entry that says what the only call in a module takes, for an operator; None for the one that it costs as."""
+        return None if self.own_code(op) else self.costs_with
+
     def element(self, op: Op) -> Element | None:
         """How one element of `op` is computed in registers, where its operands may be of any shape; None where it can't
         be a part of a merged loop."""

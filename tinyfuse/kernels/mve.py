@@ -35,6 +35,9 @@ from tinyfuse.ops.convolution import channel_multipliers, geometry, is_plain_poi
 _RUNS = "tinyfuse_conv_runs_mve.h"
 _RUN_BYTES = c_constant(_RUNS, "TINYFUSE_RUN_BYTES")
 
+#: code that copies a window, which two kernels share: where one layer alone calls it, compilers know its constants
+COPIED_WINDOWS = "copied windows"
+
 
 class MveConvRow(Kernel):
     """Convolution of one group by im2col of two pixels.
@@ -63,6 +66,9 @@ class MveConvRow(Kernel):
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return _path(_form(op))
+
+    def copy_of_code(self, op: Op, context: Context) -> str:
+        return COPIED_WINDOWS
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return two_windows_counts(op, by_row)
@@ -103,6 +109,9 @@ class MveRunsConvRow(Kernel):
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return _path(_form(op))
+
+    def calls_too(self, op: Op) -> str | None:
+        return COPIED_WINDOWS
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return runs_counts(op, by_row)
