@@ -333,7 +333,7 @@ class Kernel(ABC):
         return None
 
     def single_calls_as(self, op: Op) -> str | None:
-        """The entry that says what the only call in a module takes, for an operator; None for the one that it costs as."""
+        """The entry that says what the only call in a module takes, for an operator; None for the one that it has."""
         return None if self.own_code(op) else self.costs_with
 
     def element(self, op: Op) -> Element | None:
