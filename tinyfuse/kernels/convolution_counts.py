@@ -213,6 +213,7 @@ def byte_window_counts(op: Op, by_row: bool) -> Counts:
     if _has_one_value(op):
         return {"calls": calls_of(op, by_row), "stored_outputs": op.output.elements}
     outputs = {"outputs": op.output.elements, "signed_outputs": _signed(op), "narrowed_outputs": narrowed(op)}
+    outputs["stored_outputs"] = 0
     return {"calls": calls_of(op, by_row), **outputs, **_loops_of_windows(op)}
 
 
