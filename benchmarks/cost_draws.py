@@ -207,8 +207,11 @@ def _elementwise(rng: random.Random, x: Tensor, other: Tensor) -> Op:
         size = rng.choice([x.shape[3:], ()])
         data = values.integers(-127, 128, size) * (256 if x.dtype == "int16" else 1)
         other = replace(_value(x.dtype, size, 0.03, 3), data=np.asarray(data, x.dtype))
-    output = _value(x.dtype, x.shape, rng.choice([0.07, 0.05, 0.02]), 1)
-    return operator(kind, [x, other], output if kind != "MAXIMUM" else _value(x.dtype, x.shape))
+    # a result of so fine a scale that it is shifted to the left, one in four
+    finer = 256 if kind in ("MUL", "SQUARED_DIFFERENCE") and rng.random() < 0.25 else 1
+    output = _value(x.dtype, x.shape, rng.choice([0.07, 0.05, 0.02]) / finer, 1)
+    fused = {"fused_activation_function": rng.choice(["NONE", "NONE", "RELU"])} if kind in ("ADD", "MUL") else {}
+    return operator(kind, [x, other], output if kind != "MAXIMUM" else _value(x.dtype, x.shape), **fused)
 
 
 def draw_tiled(rng: random.Random, kind: str) -> Op:

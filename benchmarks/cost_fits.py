@@ -67,7 +67,7 @@ def fit_all(samples: list[Sample], jobs: list[tuple[str, str]]) -> Fits:
     loop = {name: fit([(s.loop, getattr(s.own, name)) for s in _weighed(ours)]) for name in QUANTITIES}
     distinct: dict[str, dict[tuple, Sample]] = {}  # forms of a kernel that differ by rows have whole calls in common
     for sample in samples:
-        known = _whole(sample) > _around(sample, loop["instructions"].factors)
+        known = _whole(sample) > _around(sample, loop["instructions"].factors) and not _folded(sample)
         if known and (sample.kind, sample.kernel.name) in jobs:
             distinct.setdefault(sample.entry, {})[*sample.counts.values(), sample.took] = sample
     by_entry = {entry: list(found.values()) for entry, found in distinct.items()}
@@ -86,6 +86,15 @@ def fit_all(samples: list[Sample], jobs: list[tuple[str, str]]) -> Fits:
         functions.setdefault(function_of(entry), []).extend(of_entry)
     took = {name: added(sample.took for sample in found) for name, found in (functions | by_entry).items()}
     return Fits(loop, kernels, {entry: len(found) for entry, found in by_entry.items()}, took, alone)
+
+
+def _folded(sample: Sample) -> bool:
+    """Whether a merged loop has less than an instruction for each load, store and operator: compilers know what some of
+    it comes to."""
+    if sample.kind != "MERGED":
+        return False
+    others = ("calls", "runs", "rests", "rest_works", "spills")
+    return sample.took.instructions < sum(count for name, count in sample.counts.items() if name not in others)
 
 
 def _factors(by_entry: dict[str, list[Sample]], loop: dict[str, Fit]) -> dict[str, dict[str, Fit]]:

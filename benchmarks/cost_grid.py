@@ -165,6 +165,11 @@ def drawn_for(kernel: str, kind: str, count: int) -> list[Op]:
     suffix = kernel.rpartition("_")[2]
     if _DTYPE.get(suffix) in PLAIN:
         return operators(kind, count, _DTYPE[suffix], activation="RELU" if "_clamped_" in kernel else "NONE")
+    if kernel == "tinyfuse_depthwise_row_s8":
+        return operators(kind, count) + _of_few_channels(kind, count)
+    if kernel == "tinyfuse_conv_row_s8":
+        every = operators(kind, count)
+        return every + [_of_one_value(op) for op in every[:_OF_ONE_VALUE]]
     if kernel.endswith("_s8"):
         return operators(kind, count)
     wide = operators(kind, count, "int16")
@@ -195,6 +200,22 @@ def _to_int16(op: Op) -> Op:
     if op.kind == "SOFTMAX":
         output = replace(output, quant=replace(output.quantization, scale=(1 / 65536,), zero_point=(-32768,)))
     return replace(op, outputs=(output,))
+
+
+#: layers whose clamp leaves a single value, beside others
+_OF_ONE_VALUE = 12
+
+
+def _of_one_value(op: Op) -> Op:
+    """The same layer with a clamp that leaves the last value alone."""
+    output = like(replace(op.output, quant=replace(op.output.quantization, zero_point=(127,))))
+    attributes = replace(op.attributes, activation="RELU")
+    return replace(op, inputs=(like(op.input), *op.inputs[1:]), outputs=(output,), attributes=attributes)
+
+
+def _of_few_channels(kind: str, count: int) -> list[Op]:
+    """Layers of an image's channels, which no other kernel serves."""
+    return [op for op in operators(kind, 20 * count) if op.input.shape[3] < 4][:count]
 
 
 def _of_other_sign(op: Op) -> Op:

@@ -15,7 +15,15 @@ from cost_fits import QUANTITIES, Figures, Sample  # noqa: E402
 from cost_networks import networks  # noqa: E402
 
 from tinyfuse.cost.predict import called_once, group_stream, lies_over_input  # noqa: E402
-from tinyfuse.cost.table import CostTable, cost_table, cycle_table, entry_name, is_once, loop_features  # noqa: E402
+from tinyfuse.cost.table import (  # noqa: E402
+    CostTable,
+    cost_table,
+    cycle_table,
+    entry_name,
+    is_once,
+    loop_features,
+    rows_made,
+)
 from tinyfuse.kernels.base import Context  # noqa: E402
 from tinyfuse.kernels.convolution_counts import LOOKED_UP, OF_TABLES  # noqa: E402
 from tinyfuse.kernels.counts import Counts  # noqa: E402
@@ -83,6 +91,8 @@ def _sample(stage: Stage, loop: Counts, profile: Profile, group: int, number: in
     )
     if lies_over_input(plan, stage):
         counts = {name: count for name, count in counts.items() if name not in stage.kernel.copied(stage.op)}
+    made = rows_made(stage, loop)
+    counts = {name: count * made for name, count in counts.items()} if made < 1 else counts
     took, beside = _figures(used for _, used in parts), Figures()
     if stage.kernel.costs_with is not None:  # what the table has of the kernel that it is like is no part of the entry
         tables = _tables(context.target)
@@ -134,8 +144,8 @@ def network_samples(target: Target, count: int, dtypes: Iterable[str]) -> Iterat
             if any(_joined(stage, each, plan.context) for stage, each in zip(group.stages, found, strict=True)):
                 continue
             for stage, each in zip(group.stages, found, strict=True):
-                own = each.kernel.costs_with is not None and stage.kernel.own_code(stage.op)
-                yield replace(each, weight=NETWORK_WEIGHT, alone=is_once(stage, plan.context, once) and not own)
+                other = each.kernel.costs_with is not None and stage.kernel.single_calls_as(stage.op) is None
+                yield replace(each, weight=NETWORK_WEIGHT, alone=is_once(stage, plan.context, once) and not other)
 
 
 def _joined(stage: Stage, sample: Sample, context: Context) -> bool:

@@ -26,7 +26,7 @@ from tinyfuse.emit.weights import scalar
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import CallSite, Context, Kernel, TensorAccess
 from tinyfuse.kernels.c_types import CTYPE
-from tinyfuse.kernels.statements import Compiled, Let, Loop, Statement
+from tinyfuse.kernels.statements import Apart, Compiled, Let, Loop, Statement
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.planes import in_memory
 from tinyfuse.resources import resource_dir
@@ -425,6 +425,9 @@ def _statement(statement: Statement) -> str:
         return f"const {statement.ctype} {statement.name} = {_initializer(statement.value)};"
     if isinstance(statement, Loop):
         return f"{statement.pragma} {statement.head} {{ {' '.join(map(_statement, statement.body))} }}"
+    if isinstance(statement, Apart):
+        lets = (f"{ctype} {name} = {_initializer(value)};" for ctype, name, value in statement.parameters)
+        return "\n".join(["{", *lets, *map(_statement, statement.body), "}"])
     if isinstance(statement, Compiled):
         return "\n".join([f"\n#if {statement.condition}", *map(_statement, statement.body), "#endif\n"])
     call = f"{statement.function}({', '.join(map(_initializer, statement.args))})"

@@ -21,6 +21,7 @@ from tinyfuse.cost.table import Alone, loop_features, read_table
 from tinyfuse.errors import ToolMissing
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.kernels.base import Context
+from tinyfuse.kernels.conv import AT_BORDERS
 from tinyfuse.options import Options, ProfileOptions
 from tinyfuse.plan import Plan
 from tinyfuse.plan.rows import Stream
@@ -124,7 +125,7 @@ def test_what_a_kernel_takes_that_is_called_once(monkeypatch) -> None:
     plan = plan_groups(graph, graph, [[op] for op in graph.ops], context, Options("net"))
     names = [group.stages[0].kernel.copy_of_code(group.ops[0], context) for group in plan.groups]
     once = names.index("tinyfuse_softmax_s8")
-    assert called_once(plan) == set(names) and not called_once(replace(plan, groups=2 * plan.groups))
+    assert called_once(plan) == {*names, AT_BORDERS} and not called_once(replace(plan, groups=2 * plan.groups))
     table = cost_table("cortex-m4")
     found = []
     for alone in (Alone(), Alone(0.75), Alone(1.0, {"calls": -25.0}), Alone(0.0, {"calls": -25.0})):

@@ -13,14 +13,16 @@ from scripts import scripts_of
 from tinyfuse.compiler import plan_groups
 from tinyfuse.cost import cost_table
 from tinyfuse.cost.fit import fit_once
-from tinyfuse.cost.predict import called_once
-from tinyfuse.cost.table import Alone, entry_name, is_once
+from tinyfuse.cost.predict import called_once, group_stream, plan_stages
+from tinyfuse.cost.table import Alone, entry_name, is_once, loop_features, rows_made
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Context, Kernel
 from tinyfuse.kernels.compressed import CompressedConvRow
 from tinyfuse.kernels.conv import AT_BORDERS, PackedConvRow
+from tinyfuse.kernels.depthwise import LISTS_OF_TAPS, PackedDepthwiseRow
 from tinyfuse.kernels.int4 import Int4ConvRow
+from tinyfuse.kernels.mve import COPIED_WINDOWS, MveConvRow, MveDepthwiseRow, MveRunsConvRow
 from tinyfuse.kernels.registry import kernels_for, kernels_of
 from tinyfuse.kernels.unpacked import UnpackedConvRow
 from tinyfuse.ops.looked_up import looked_up
@@ -120,7 +122,7 @@ def test_counts_of_values_tell_nothing_of_single_calls() -> None:
 
 
 def test_a_first_layer_may_be_all_that_has_windows_at_borders() -> None:
-    """Compilers leave them out of the copy for one layer of whole words, not out of one that two layers share."""
+    """What other layers share calls that code too: one of whole words leaves it out, after compilers have decided."""
 
     def once(*channels: int) -> bool:
         sketch = Sketch(0)
@@ -133,5 +135,28 @@ def test_a_first_layer_may_be_all_that_has_windows_at_borders() -> None:
         assert stage.kernel.own_code(stage.op)
         return is_once(stage, CONTEXT, called_once(plan))
 
-    assert once(8) and once(8, 8)
-    assert not once(8, 8, 8) and not once(7, 8) and not once(5, 8)
+    assert once(8)
+    assert not once(8, 8) and not once(8, 8, 8) and not once(7, 8) and not once(5, 8)
+
+
+def test_kernels_that_share_code_are_not_called_once() -> None:
+    """With Helium both kernels of depthwise layers list taps by one function, and runs have windows copied as another
+    kernel has them copied."""
+    context, op = Context(load_target("cortex-m55")), convolution(16, (3, 3))
+    assert {kernel.copy_of_code(op, context) for kernel in (MveDepthwiseRow(), PackedDepthwiseRow())} == {LISTS_OF_TAPS}
+    assert MveConvRow().copy_of_code(op, context) == MveRunsConvRow().calls_too(op) == COPIED_WINDOWS
+
+
+def test_rows_that_nobody_reads_take_nothing() -> None:
+    """A pool of two rows leaves the last one of five out, which the layer before it then doesn't make."""
+    sketch = Sketch(0)
+    image = sketch.value((1, 5, 4, 16))
+    pooled = sketch.pool(sketch.conv(image, 24, (3, 3)), "MAX_POOL_2D", (2, 2), (2, 2))
+    graph = read_tflite("model.tflite", sketch.build([image], [pooled]))
+    plan = plan_groups(graph, graph, [list(graph.ops)], CONTEXT, Options("net"))
+    (group,) = plan.groups
+    loops = loop_features(group.stages, group_stream(plan, group))
+    assert [rows_made(*each) for each in zip(group.stages, loops, strict=True)] == [0.8, 1.0]
+    alone = plan_groups(graph, graph, [[op] for op in graph.ops], CONTEXT, Options("net"))
+    together, apart = (sum(map(sum, plan_stages(each))) for each in (plan, alone))
+    assert together < 0.85 * apart

@@ -89,17 +89,19 @@ Once = tuple[float, Counts, float]
 
 
 def fit_once(samples: Sequence[Once], sundry: bool = False) -> Alone:
-    """What a kernel takes that is called once. A share; or all, and instructions a call; or, of enough samples of one
-    entry (not `sundry`), the nearest two figures among a share, instructions a call and instructions a count of another
-    feature. What compilers know of the constants saves most where calls, rows or windows begin, and loops may be better
-    or worse for it. Errors are absolute ones, as now and then something else becomes of a call."""
+    """What a kernel takes that is called once. A share; or all, and instructions a call or, of one entry (not
+    `sundry`), a pixel; or, of enough samples of one entry, the nearest two figures among a share, instructions a call
+    and instructions a count of another feature. What compilers know of the constants saves most where calls, rows or
+    windows begin, and loops may be better or worse for it. Errors are absolute ones, as now and then something else
+    becomes of a call."""
     said, took = (np.array(each) for each in zip(*((said, took) for said, _, took in samples), strict=True))
     best, least = Alone(round(float(np.median(took / said)), 3)), _nearest(said[:, None], took, took)[1]
     every = dict.fromkeys(name for _, counts, _ in samples for name in counts)
     names = [name for name in every if name not in ("calls", *_OF_VALUES)]
     columns = {name: np.array([counts.get(name, 0) for _, counts, _ in samples], float) for name in ("calls", *names)}
     columns = {name: column for name, column in columns.items() if column.any()}
-    forms: list[tuple[str, ...]] = [("calls",)] * ("calls" in columns)
+    begun = ("calls",) if sundry else ("calls", "pixels")
+    forms: list[tuple[str, ...]] = [(name,) for name in begun if name in columns]
     if len(samples) >= SOME and not sundry:
         forms = [(name,) for name in columns] + [("share", name) for name in columns]
         forms += [("calls", name) for name in columns if name != "calls"] * ("calls" in columns)

@@ -13,7 +13,7 @@ from tinyfuse.board_timing import BoardTiming
 from tinyfuse.errors import ToolMissing
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Context, Kernel
-from tinyfuse.kernels.counts import Counts
+from tinyfuse.kernels.counts import Counts, round_up
 from tinyfuse.plan import Stage
 from tinyfuse.plan.rows import Stream
 from tinyfuse.resources import resource_dir
@@ -42,9 +42,9 @@ class CostTable:
     about    date, compiler, flags and emulator of the measurement
     loop     factors of what a group's own code does (see loop_features)
     kernels  entry_name of a kernel -> factors of `Kernel.counts`
-    alone    what becomes of that where a module calls the kernel in one place: by `Kernel.costs_with`, where a kernel
-             has one, for its C function is another one than that of the kernel that it costs as; else, and of code
-             of its own, which both have, by entry_name
+    alone    what becomes of that where a module calls the kernel in one place: by `Kernel.single_calls_as`, mostly
+             its costs_with, for its C function is another one than that of the kernel that it costs as; else by
+             entry_name
     """
 
     about: dict[str, str]
@@ -72,15 +72,17 @@ class CostTable:
         """Instructions of each stage of a group, its share of the row loop included. `once`: code of kernels that the
         module calls in one place alone (predict.called_once)."""
         found: list[float | None] = []
-        for stage, loop in zip(stages, self.loops(stages, stream), strict=True):
+        for stage, counts in zip(stages, loop_features(stages, stream), strict=True):
+            loop = _sum(self.loop, counts)
             kernel = self.kernel(stage.op, stage.kernel, stage.by_row, context)
-            found.append(None if kernel is None else self.share(stage, context, once) * kernel + loop)
+            taken = self.share(stage, context, once) * rows_made(stage, counts)
+            found.append(None if kernel is None else taken * kernel + loop)
         return found
 
     def share(self, stage: Stage, context: Context, once: Collection[str]) -> float:
         """What share of its entry's instructions the stage's kernel takes; `once` as of `stages`."""
-        with_another = None if stage.kernel.own_code(stage.op) else stage.kernel.costs_with
-        alone = self.alone.get(with_another or entry_name(stage.op, stage.kernel, stage.by_row, context))
+        entry = stage.kernel.single_calls_as(stage.op) or entry_name(stage.op, stage.kernel, stage.by_row, context)
+        alone = self.alone.get(entry)
         if alone is None or not is_once(stage, context, once):
             return 1.0
         whole = self.kernel(stage.op, stage.kernel, stage.by_row, context)
@@ -115,6 +117,13 @@ def entry_name(op: Op, kernel: Kernel, by_row: bool, context: Context) -> str:
     """The kernel's name in a table: each of its paths has an entry of its own, and so have floats without an FPU."""
     soft = _SOFT if kernel.computes_floats and not context.target.fpu else ""
     return " ".join(filter(None, (kernel.costs_as or kernel.name, kernel.path(op, by_row, context), soft)))
+
+
+def rows_made(stage: Stage, loop: Counts) -> float:
+    """What share of its output's rows a stage makes, whose `loop_features` these are: fewer than all where its group
+    reads no more."""
+    calls = round_up(stage.op.output.shape[1], stage.kernel.rows_a_call) if stage.by_row else 0
+    return min(1.0, loop["rows"] / calls) if calls else 1.0
 
 
 def loop_features(stages: tuple[Stage, ...], stream: Stream | None) -> list[Counts]:

@@ -29,7 +29,7 @@ from tinyfuse.plan.rows import height
 class GroupFunction:
     """What the template prints of a group: `comment` lines, `body` lines (indented by four), `copies` of weights, lines
     that stand before its call. `cursor_rows`: how many numbers it keeps from one step to the next, 0 for a group that
-    is a single step; `apart`: it is never inlined."""
+    is a single step; `apart`: it is never inlined; `loops`: the lines of functions that it alone calls."""
 
     index: int
     comment: tuple[str, ...]
@@ -40,6 +40,7 @@ class GroupFunction:
     cursor_rows: int = 0
     copies: tuple[str, ...] = ()
     apart: bool = False
+    loops: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -63,8 +64,9 @@ def subgraph_functions(plan: Plan, constants: dict[ConstantKey, str]) -> list[Su
     name, found = plan.options.name, []
     for number, inner in plan.subplans.items():
         subplan = replace(inner, states={tensor: plan.states[tensor] for tensor in inner.states})
-        groups = tuple(_Writer(name, subplan, group, constants).write() for group in subplan.groups)
-        found.append(SubgraphFunction(number, f"{name}_subgraph_{number}", groups))
+        prefix = f"{name}_subgraph_{number}"
+        groups = tuple(_Writer(prefix, subplan, group, constants).write() for group in subplan.groups)
+        found.append(SubgraphFunction(number, prefix, groups))
     return found
 
 
@@ -89,8 +91,8 @@ def group_functions(plan: Plan, constants: dict[ConstantKey, str]) -> list[Group
 
 
 class _Writer(Printer):
-    def __init__(self, module: str, plan: Plan, group: Group, constants: dict[ConstantKey, str]):
-        super().__init__(module, plan.options.step)
+    def __init__(self, prefix: str, plan: Plan, group: Group, constants: dict[ConstantKey, str]):
+        super().__init__(plan.options.name, f"{prefix}_group_{group.index}", plan.options.step)
         self.plan, self.group, self.constants = plan, group, constants
         self.arena = arena_c(plan)
         #: the C variable that counts the rows made by each stage
@@ -123,7 +125,7 @@ class _Writer(Printer):
             self.group.index, tuple(self._comment()), tuple(self.lines), self.returns_status,
             self.group.uses_state, ", ".join(parameters), len(self.cursor),
             copies(self.plan, self.group.index, self.constants),
-            any(stage.kernel.spills for stage in self.group.stages),
+            any(stage.kernel.spills for stage in self.group.stages), tuple(self.apart),
         )  # fmt: skip
 
     # --- the comment ------------------------------------------------------------------------

@@ -8,16 +8,18 @@ from typing import Any
 
 from tinyfuse.emit.identifiers import comment
 from tinyfuse.emit.weights import scalar
-from tinyfuse.kernels.statements import Branch, Compiled, Let, Loop, Repeat, Statement
+from tinyfuse.kernels.statements import Apart, Branch, Compiled, Let, Loop, Repeat, Statement
 
 
 class Printer:
-    """The lines of a function's body: each a step to the right of its name's. `returns_status` says whether some
-    statement returns one of the module's status codes."""
+    """The lines of a function's body: each a step to the right of its name's. `function`: that name; `apart`: the lines
+    of functions that stand before it, which it alone calls; `returns_status` says whether some statement returns one of
+    the module's status codes."""
 
-    def __init__(self, module: str, returns_status: bool):
-        self.module, self.returns_status = module, returns_status
+    def __init__(self, module: str, function: str, returns_status: bool):
+        self.module, self.function, self.returns_status = module, function, returns_status
         self.lines: list[str] = []
+        self.apart: list[tuple[str, ...]] = []
         self.depth = 1
 
     def print_line(self, text: str = "") -> None:
@@ -47,6 +49,9 @@ class Printer:
             self.print_line(f"{statement.head} {{")
             self.print_block(statement.body)
             self.print_line("}")
+            return
+        if isinstance(statement, Apart):
+            self._apart(statement)
             return
         if isinstance(statement, Compiled):
             self.lines.append(f"#if {statement.condition}")
@@ -93,6 +98,16 @@ class Printer:
         for statement in statements:
             self.print_statement(statement)
         self.depth -= 1
+
+    def _apart(self, statement: Apart) -> None:
+        name = f"{self.function}_loop_{len(self.apart)}"
+        inner = Printer(self.module, name, returns_status=False)
+        for each in statement.body:
+            inner.print_statement(each)
+        parameters = ", ".join(f"{ctype} {each}".replace("* ", "*") for ctype, each, _ in statement.parameters)
+        head = f"static TINYFUSE_APART void {name}({parameters})"
+        self.apart.append((f"{self.module.upper()}_CODE_ATTR", head, "{", *inner.lines, "}"))
+        self.print_line(f"{name}({', '.join(_expression(value) for _, _, value in statement.parameters)});")
 
     def _fields(self, fields: Mapping[str, Any]) -> None:
         for name, value in fields.items():

@@ -328,9 +328,13 @@ class Kernel(ABC):
         for each of some arguments that are constants. Of a call with code of its own: code that this calls."""
         return self.name
 
-    def calls_too(self, op: Op, several: bool) -> str | None:
-        """What a copy of code for an operator, or for `several`, calls of what `copy_of_code` names."""
+    def calls_too(self, op: Op) -> str | None:
+        """What a copy of code for an operator calls of what `copy_of_code` names."""
         return None
+
+    def single_calls_as(self, op: Op) -> str | None:
+        """The entry that says what the only call in a module takes, for an operator; None for the one that it has."""
+        return None if self.own_code(op) else self.costs_with
 
     def element(self, op: Op) -> Element | None:
         """How one element of `op` is computed in registers, where its operands may be of any shape; None where it can't

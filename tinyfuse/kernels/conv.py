@@ -69,13 +69,9 @@ def has_own_code(op: Op) -> bool:
     return g.in_c % 4 != 0 and g.kernel_w * g.in_c <= _SHORT_ROW
 
 
-#: code of windows at borders: compilers make a copy of it, too, where one call for short rows is all that calls it
+#: code of windows at borders: compilers make a copy of it, too, where one call for short rows is all that calls it;
+#: what other layers share calls it, even where one of whole words is all of them, which leaves it out later
 AT_BORDERS = "windows at borders"
-
-
-def calls_at_borders(op: Op, several: bool) -> str | None:
-    """Whether code that is shared has windows at borders: of one layer of whole words compilers leave them out."""
-    return AT_BORDERS if several or geometry(op).in_c % 4 != 0 else None
 
 
 def kind_of_windows(op: Op, own: bool) -> str:
@@ -156,8 +152,8 @@ class PackedConvRow(MatmulKernel):
     def copy_of_code(self, op: Op, context: Context) -> str:
         return AT_BORDERS if self.own_code(op) else super().copy_of_code(op, context)
 
-    def calls_too(self, op: Op, several: bool) -> str | None:
-        return calls_at_borders(op, several)
+    def calls_too(self, op: Op) -> str | None:
+        return AT_BORDERS
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         return Division(op.output.shape[2], together=self.block(op, context))

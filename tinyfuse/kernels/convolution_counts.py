@@ -209,10 +209,11 @@ def window_counts(op: Op, by_row: bool) -> Counts:
 
 @kept
 def byte_window_counts(op: Op, by_row: bool) -> Counts:
-    """The same of int8, whose loops tell all: of these and of outputs alone."""
+    """The same of int8, whose loops tell all: of these and of outputs alone; or of stores of the single value."""
     if _has_one_value(op):
-        return {"calls": calls_of(op, by_row)}
+        return {"calls": calls_of(op, by_row), "stored_outputs": op.output.elements}
     outputs = {"outputs": op.output.elements, "signed_outputs": _signed(op), "narrowed_outputs": narrowed(op)}
+    outputs["stored_outputs"] = 0
     return {"calls": calls_of(op, by_row), **outputs, **_loops_of_windows(op)}
 
 
@@ -220,15 +221,26 @@ def _has_one_value(op: Op) -> bool:
     return quantized(op) and clamp_range(op)[0] == clamp_range(op)[1]
 
 
+#: taps of a row that gcc computes one after the other, without a loop
+_UNROLLED_TAPS = 3
+
+
 def _loops_of_windows(op: Op) -> Counts:
     g = geometry(op)
     rows = inside(g.out_h, g.in_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top) * g.out_w * g.out_c
     taps = _inner_taps(op) * g.out_c
+    # what compilers know to lie inside isn't asked: half of it where one side alone has padding
+    beside = ((g.pad_left > 0) + g.pads_right) / 2
+    above = ((g.pad_top > 0) + g.pads_bottom) / 2
+    asked = g.out_h * g.out_w * g.out_c * g.kernel_h
     return {
-        "asked_rows": g.out_h * g.out_w * g.out_c * g.kernel_h,
+        "asked_rows": asked,
+        "padded_rows": asked * above,
         "inner_rows": rows,
         "divided_rows": rows * (g.in_h & (g.in_h - 1) > 0),  # by a height that is no power of two
+        "short_padded_rows": rows * beside * (g.kernel_w <= _UNROLLED_TAPS),
         "asked_taps": rows * g.kernel_w,
+        "padded_taps": rows * g.kernel_w * beside,
         "inner_taps": taps,
         "inner_macs": taps * op.operand(1).elements // (g.kernel_h * g.kernel_w * g.out_c),
     }

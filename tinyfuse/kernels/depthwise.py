@@ -93,6 +93,11 @@ def pace_of_columns(op: Op) -> dict[int, AccessOrder]:
     return {0: AccessOrder(1, 1)} if plain and (g.in_w, g.in_c) == (g.out_w, g.out_c) else {}
 
 
+#: code that lists a window's taps, which several kernels share: where one layer alone calls it, compilers know its
+#: constants
+LISTS_OF_TAPS = "lists of taps"
+
+
 def taps_scratch(op: Op) -> int:
     """Bytes of what tinyfuse_depthwise_taps fills: a pointer a tap, an even number; and of a pixel of padding
     for them to point to."""
@@ -152,6 +157,9 @@ class PackedDepthwiseRow(Kernel):
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return "step_line" if on_step_line(op) else "bounded"
+
+    def copy_of_code(self, op: Op, context: Context) -> str:
+        return LISTS_OF_TAPS
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return packed_depthwise_counts(op, by_row)

@@ -139,8 +139,12 @@ class LookedUpMatmul(_LookedUp):
         """One for each form, where a call hasn't its own."""
         return AT_BORDERS if self.own_code(op) else f"{self.name} {form_name(self.form(op, context))}"
 
-    def calls_too(self, op: Op, several: bool) -> str | None:
-        return self._plain.calls_too(layer_of(op), several)
+    def single_calls_as(self, op: Op) -> str | None:
+        """What gathers windows by bytes tells of a single call, not what looks up."""
+        return None if self._windows(layer_of(op)) else self.costs_with
+
+    def calls_too(self, op: Op) -> str | None:
+        return self._plain.calls_too(layer_of(op))
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         form, layer = _costs_of(form_name(self.form(op, context))), layer_of(op)

@@ -3,7 +3,7 @@
     for (int32_t i = 0; i < 64; ++i) {
         const int32_t a0 = source0[i];
         const int32_t a1 = source1[i];
-        const int32_t r0 = tinyfuse_merged_look_up(table0, a1); /* op 4 LOGISTIC */
+        const int32_t r0 = tinyfuse_merged_look_up(middle0, a1); /* op 4 LOGISTIC */
         const int32_t r1 = tinyfuse_merged_mul(&p1, a0, r0); /* op 5 MUL */
         tinyfuse_merged_store_s8(out + i, r1);
     }
@@ -13,7 +13,8 @@ With Helium the same loop over fours stands in front of it, and leaves it the re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -41,11 +42,13 @@ from tinyfuse.kernels.merged_expression import (
     merged_counts,
 )
 from tinyfuse.kernels.rows import by_elements, element_count, from_piece, row_pointer
-from tinyfuse.kernels.statements import Call, Compiled, Expr, Let, Loop, Statement
+from tinyfuse.kernels.statements import Apart, Call, Compiled, Expr, Let, Loop, Statement
 from tinyfuse.ops.merged import Merged
 
 #: of a loop over channels: of the pixel's first element the number
 _START = "start"
+#: how many elements, or pixels, the piece of a call has
+_COUNT = "count"
 
 
 class MergedLoop(Kernel):
@@ -137,7 +140,8 @@ def _register(tensor: Tensor, four: bool = False) -> str:
 
 
 class _Writer:
-    """The statements of one call."""
+    """The statements of one call: a function of its own, for the loop's values would compete for registers with a
+    group's."""
 
     def __init__(self, op: Op, site: CallSite, expression: Expression):
         self.op, self.site, self.expression = op, site, expression
@@ -147,13 +151,17 @@ class _Writer:
 
     def statements(self, together: int) -> tuple[Statement, ...]:
         """What stays the same, then the loops."""
-        if not self.expression.by_channels:
-            loops = self._loops(element_count(self.op.output, self.site), together)
+        by_channels, piece = self.expression.by_channels, self.site.piece
+        length = self.pixels if by_channels else element_count(self.op.output, replace(self.site, piece=None))
+        count = () if piece is None else (("int32_t", _COUNT, piece.count),)
+        times: int | str = _COUNT if count else length
+        if not by_channels:
+            loops = self._loops(times, together)
         else:
             start = Let("int32_t", _START, f"pixel * {self.channels}")
-            pixels = self.pixels if self.site.piece is None else self.site.piece.count
-            loops = (Loop("pixel", pixels, (start, *self._loops(self.channels, together))),)
-        return *self._parameters(), *self._pointers(), *loops
+            loops = (Loop("pixel", times, (start, *self._loops(self.channels, together))),)
+        result = (f"{CTYPE[self.op.output.dtype]} *", "out", self._of_piece(self.site.output.pointer))
+        return (Apart((*self._pointers(), *count, result), (*self._parameters(), *self._constants(), *loops)),)
 
     def _loops(self, length: int | str, together: int) -> tuple[Statement, ...]:
         """Those over so many elements."""
@@ -172,23 +180,27 @@ class _Writer:
             if step.element.parameters is not None
         )
 
-    def _pointers(self) -> tuple[Let, ...]:
-        """The inputs' first elements of this call, values that are single, and tables."""
-        found = []
+    def _constants(self) -> Iterator[Let]:
+        """Values that are single, and where in tables the result of 0 stands."""
         for i, how in self.expression.reads.items():
-            tensor, ctype = self.op.operand(i), CTYPE[self.op.operand(i).dtype]
-            if how == "single" and tensor.is_constant:
-                found.append(Let(_register(tensor), f"a{i}", stored(tensor)[0].item()))
-            elif how == "single":
-                found.append(Let(_register(tensor), f"a{i}", f"*({self._pointer(i)})"))
-            else:
-                found.append(Let(f"{ctype} *const", f"source{i}", self._pointer(i)))
-        tables = (n for n, step in enumerate(self.expression.steps) if step.element.table is not None)
-        found += [
-            Let("int8_t *const", f"table{n}", f"tinyfuse_merged_middle({self.site.constant(f'table{n}')})")
-            for n in tables
-        ]
-        return tuple(found)
+            if how == "single" and self.op.operand(i).is_constant:
+                yield Let(_register(self.op.operand(i)), f"a{i}", stored(self.op.operand(i))[0].item())
+        for n in self._tables():
+            yield Let("int8_t *const", f"middle{n}", f"tinyfuse_merged_middle(table{n})")
+
+    def _tables(self) -> list[int]:
+        """The numbers of the steps that look up."""
+        return [n for n, step in enumerate(self.expression.steps) if step.element.table is not None]
+
+    def _pointers(self) -> Iterator[tuple[str, str, Expr]]:
+        """Parameters: the inputs' first elements of this call, values that are read, and tables."""
+        for i, how in self.expression.reads.items():
+            tensor = self.op.operand(i)
+            if how != "single":
+                yield f"const {CTYPE[tensor.dtype]} *", f"source{i}", self._pointer(i)
+            elif not tensor.is_constant:
+                yield _register(tensor), f"a{i}", f"*({self._pointer(i)})"
+        yield from (("const int8_t *", f"table{n}", self.site.constant(f"table{n}")) for n in self._tables())
 
     def _pointer(self, i: int) -> str:
         view, tensor, row = self.site.inputs[i], self.op.operand(i), self.site.row
@@ -220,9 +232,8 @@ class _Writer:
             )
             for n, step in enumerate(self.expression.steps)
         ]
-        place = f"{self._of_piece(self.site.output.pointer)} + {self._place('whole')}"
         store = f"tinyfuse_merged_store{'4' if four else ''}_{SUFFIX[self.op.output.dtype]}"
-        return *loads, *steps, Call(store, (place, f"r{len(steps) - 1}"))
+        return *loads, *steps, Call(store, (f"out + {self._place('whole')}", f"r{len(steps) - 1}"))
 
     def _place(self, how: str) -> str:
         """The number of a call's element in the loop."""
@@ -237,7 +248,7 @@ class _Writer:
         element = step.element
         args: list[Expr] = ["&p" + str(n)] if element.parameters is not None else []
         if element.table is not None:
-            args.append(f"table{n} + 256 * i" if element.table.ndim > 1 else f"table{n}")
+            args.append(f"middle{n} + 256 * i" if element.table.ndim > 1 else f"middle{n}")
         args += [self._value(source, four) for source in step.operands]
         args += element.numbers
         return f"{element.function(four)}({', '.join(map(str, args))})"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from tinyfuse.ir import Op
+from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.kernels.counts import Counts, calls_of, kept
 from tinyfuse.kernels.element import Element
 from tinyfuse.ops.merged import Merged, Part, reach
@@ -75,9 +76,21 @@ def _work(expression: Expression) -> dict[str, int]:
     for step in expression.steps:
         kind = step.element.work
         work[kind] = work.get(kind, 0) + 1
+        for form in _forms(step):
+            work[form] = work.get(form, 0) + 1
         registers += _CONSTANTS.get(kind, 0)
     work["spills"] = max(0, registers - _REGISTERS)
     return work
+
+
+def _forms(step: Step) -> list[str]:
+    """What an operator's parameters make of its work: "clamps" of results that don't only saturate, and work that is
+    "raised_", whose scaled value isn't shifted to the right."""
+    fields = step.element.parameters[1] if step.element.parameters else {}
+    limits = RANGE.get(step.op.output.dtype)
+    clamps = "act_min" in fields and (fields["act_min"], fields["act_max"]) != limits
+    raised = fields.get("out_shift", -1) >= 0
+    return ["clamps"] * clamps + [f"raised_{step.element.work}"] * raised
 
 
 @kept

@@ -13,7 +13,7 @@ from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.conv import input_pixels, of_pixels
 from tinyfuse.kernels.convolution_counts import runs_counts
 from tinyfuse.kernels.counts import Counts, round_up
-from tinyfuse.kernels.depthwise import pace_of_columns, taps_scratch
+from tinyfuse.kernels.depthwise import LISTS_OF_TAPS, pace_of_columns, taps_scratch
 from tinyfuse.kernels.fully_connected import of_channels
 from tinyfuse.kernels.mve_counts import sixteen_channels_counts, two_pixels_counts, two_windows_counts
 from tinyfuse.kernels.packing import (
@@ -34,6 +34,9 @@ from tinyfuse.ops.convolution import channel_multipliers, geometry, is_plain_poi
 
 _RUNS = "tinyfuse_conv_runs_mve.h"
 _RUN_BYTES = c_constant(_RUNS, "TINYFUSE_RUN_BYTES")
+
+#: code that copies a window, which two kernels share: where one layer alone calls it, compilers know its constants
+COPIED_WINDOWS = "copied windows"
 
 
 class MveConvRow(Kernel):
@@ -63,6 +66,9 @@ class MveConvRow(Kernel):
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return _path(_form(op))
+
+    def copy_of_code(self, op: Op, context: Context) -> str:
+        return COPIED_WINDOWS
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return two_windows_counts(op, by_row)
@@ -103,6 +109,9 @@ class MveRunsConvRow(Kernel):
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return _path(_form(op))
+
+    def calls_too(self, op: Op) -> str | None:
+        return COPIED_WINDOWS
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return runs_counts(op, by_row)
@@ -263,6 +272,9 @@ class MveDepthwiseRow(Kernel):
 
     def scratch(self, op: Op, context: Context) -> int:
         return taps_scratch(op)
+
+    def copy_of_code(self, op: Op, context: Context) -> str:
+        return LISTS_OF_TAPS
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return sixteen_channels_counts(op, by_row)

@@ -78,13 +78,23 @@ class Compiled:
     body: tuple[Statement, ...]
 
 
-Statement = Let | Call | Loop | Branch | Repeat | Compiled
+@dataclass(frozen=True)
+class Apart:
+    """A function with `body`, which is never inlined, and its call: among what stands around it, its loops would have
+    too few registers, or more, as it happens. parameters: C type, name and value of each; the body knows of nothing
+    else."""
+
+    parameters: tuple[tuple[str, str, Expr], ...]
+    body: tuple[Statement, ...]
+
+
+Statement = Let | Call | Loop | Branch | Repeat | Compiled | Apart
 
 
 def called(statements: tuple[Statement, ...]) -> Iterator[Let | Call]:
     """The calls and what they are given, in the order of the text, whether or not they run."""
     for statement in statements:
-        if isinstance(statement, Loop | Compiled):
+        if isinstance(statement, Loop | Compiled | Apart):
             yield from called(statement.body)
         elif isinstance(statement, Branch):
             yield from called(statement.then + statement.otherwise)

@@ -120,14 +120,24 @@ class ConvGeometry:
     @property
     def pads_rows(self) -> bool:
         """Whether a window reaches above or below the image."""
+        return self.pad_top > 0 or self.pads_bottom
+
+    @property
+    def pads_bottom(self) -> bool:
+        """Whether a window reaches below the image."""
         after = (self.out_h - 1) * self.stride_h - self.pad_top + (self.kernel_h - 1) * self.dilation_h
-        return self.pad_top > 0 or after >= self.in_h
+        return after >= self.in_h
 
     @property
     def pads_columns(self) -> bool:
         """Whether a window reaches beside the image."""
+        return self.pad_left > 0 or self.pads_right
+
+    @property
+    def pads_right(self) -> bool:
+        """Whether a window reaches beyond the image's last column."""
         after = (self.out_w - 1) * self.stride_w - self.pad_left + (self.kernel_w - 1) * self.dilation_w
-        return self.pad_left > 0 or after >= self.in_w
+        return after >= self.in_w
 
 
 def windows_along(dim: int, kernel: int, stride: int, dilation: int, padding: str | tuple[int, int]) -> tuple[int, int]:

@@ -25,9 +25,9 @@ from tinyfuse.ops.merged import merged, reach
 from tinyfuse.plan import Stage
 from tinyfuse.schedule.lower import make_stages
 
-#: a loop must be predicted to take less than this share of what its operators take, for the least RAM than the second:
-#: what one passes on to the next needs no memory
-_NO_SLOWER, _FOR_RAM = 1.0, 1.15
+#: a loop must be predicted to take less than this share of what its operators take; of other dtypes than int8, whose
+#: predictions err by twice as much; for the least RAM, as what one passes on to the next needs no memory
+_SURELY_FASTER, _OF_OTHERS, _FOR_RAM = 0.97, 0.95, 1.15
 
 
 def merge_elementwise(graph: Graph, context: Context, for_ram: bool = False) -> Graph:
@@ -43,7 +43,7 @@ def merge_elementwise(graph: Graph, context: Context, for_ram: bool = False) -> 
             continue
         best, saved = tuple[Op, ...](), 0.0
         for region in _regions(graph, last, position, instead, reached):
-            found = _saving(region, common, _FOR_RAM if for_ram else _NO_SLOWER)
+            found = _saving(region, common, for_ram)
             if found > saved:
                 best, saved = region, found
         if best:
@@ -105,11 +105,12 @@ def _ends_with(graph: Graph, tensor: Tensor, op: Op, position: Mapping[Op, int])
     return tensor not in graph.outputs and max(readers, key=position.__getitem__) is op
 
 
-def _saving(region: tuple[Op, ...], context: Context, share: float) -> float:
-    """Instructions that one loop is predicted to take less than that share of its operators'; 0 where it takes more."""
+def _saving(region: tuple[Op, ...], context: Context, for_ram: bool) -> float:
+    """Instructions that one loop is predicted to take less than its share of its operators'; 0 where it takes more."""
     loop = merged(region)
     apart = sum(kernel_instructions(_alone(op, context), context) for op in region)
     together = kernel_instructions(_alone(loop, context), context)
+    share = _FOR_RAM if for_ram else _SURELY_FASTER if loop.output.dtype == "int8" else _OF_OTHERS
     return max(0.0, share * apart - together)
 
 

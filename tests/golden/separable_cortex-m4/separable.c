@@ -35,6 +35,33 @@
 #define SEPARABLE_GROUP_END(index)
 #endif
 
+SEPARABLE_CODE_ATTR
+static TINYFUSE_APART void separable_group_0_loop_0(const int8_t *source0, const int8_t *source1, int8_t *out)
+{
+    static const tinyfuse_binary p0 = {
+        .a_zero_point = -128,
+        .a_multiplier = 0,
+        .a_right = 0,
+        .b_zero_point = 3,
+        .b_multiplier = 0,
+        .b_right = 0,
+        .out_zero_point = -128,
+        .out_multiplier = 1129695914,
+        .out_shift = -4,
+        .act_min = -128,
+        .act_max = 127,
+    };
+    for (int32_t pixel = 0; pixel < 6; ++pixel) {
+        const int32_t start = pixel * 4;
+        for (int32_t i = 0; i < 4; ++i) {
+            const int32_t a0 = source0[start + i];
+            const int32_t a1 = source1[i];
+            const int32_t r0 = tinyfuse_merged_mul(&p0, a0, a1); /* op 2 MUL */
+            tinyfuse_merged_store_s8(out + start + i, r0);
+        }
+    }
+}
+
 /* Group 0 of 6
  * op 1 CONV_2D 'v4': int8[1,8,6,2] -> int8[1,8,6,4]
  *     tinyfuse_conv_packed_row_s8, by rows, 3456 MACs
@@ -87,30 +114,7 @@ static void separable_group_0(uint8_t *arena)
             continue;
         }
         if (y1 < 8 && (y2 < 4 && y1 < tinyfuse_rows_within(y2 * 2 + 3, 8)) && y0 >= y1 + 1) {
-            static const tinyfuse_binary p0 = {
-                .a_zero_point = -128,
-                .a_multiplier = 0,
-                .a_right = 0,
-                .b_zero_point = 3,
-                .b_multiplier = 0,
-                .b_right = 0,
-                .out_zero_point = -128,
-                .out_multiplier = 1129695914,
-                .out_shift = -4,
-                .act_min = -128,
-                .act_max = 127,
-            };
-            const int8_t *const source0 = t3;
-            const int8_t *const source1 = separable_g0s1_operand1;
-            for (int32_t pixel = 0; pixel < 6; ++pixel) {
-                const int32_t start = pixel * 4;
-                for (int32_t i = 0; i < 4; ++i) {
-                    const int32_t a0 = source0[start + i];
-                    const int32_t a1 = source1[i];
-                    const int32_t r0 = tinyfuse_merged_mul(&p0, a0, a1); /* op 2 MUL */
-                    tinyfuse_merged_store_s8(t8 + (y1 % 3) * 24 + start + i, r0);
-                }
-            }
+            separable_group_0_loop_0(t3, separable_g0s1_operand1, t8 + (y1 % 3) * 24);
             ++y1;
             continue;
         }
