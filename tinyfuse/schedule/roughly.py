@@ -4,8 +4,7 @@ seldom the best."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tinyfuse.ops import FAMILIES
 from tinyfuse.options import Options
@@ -16,7 +15,7 @@ from tinyfuse.schedule.partition import partition_each
 from tinyfuse.schedule.rough_edges import lone_edges, rough_edges
 from tinyfuse.schedule.rough_groups import RoughWeights
 from tinyfuse.schedule.search import Candidate, partitions
-from tinyfuse.schedule.variants import Variant, Variants, with_least_scratch
+from tinyfuse.schedule.variants import Variant, Variants, at_once, with_least_scratch
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ def roughly(variants: Variants, builder: Builder) -> Plan:
     return builder.plan(Variant(chosen.graph, chosen.context), chosen.groups, chosen.rings)
 
 
-def _variants(variants: Variants, options: Options) -> Sequence[Variant]:
+def _variants(variants: Variants, options: Options) -> list[Variant]:
     every = variants.of_every_objective()
     if options.optimize == "ram":
         every += with_least_scratch(every)
@@ -54,7 +53,11 @@ def _variants(variants: Variants, options: Options) -> Sequence[Variant]:
 
 
 def _candidates(variant: Variant, options: Options) -> list[Candidate]:
-    """Partitions of a variant's operators. For `balanced` that for `speed` only tells which instructions are few."""
-    weights = RoughWeights(*variant)
-    only_speed = variant.context.optimize == "speed" and options.optimize == "balanced" and options.max_ram is None
-    return partitions(weights, lone_edges(weights) if only_speed else rough_edges(weights))
+    """Partitions of a variant's operators."""
+    graph, context = variant
+    if context.optimize == "speed" and options.optimize == "balanced" and options.max_ram is None:
+        # only tells which instructions are few; its kernels seldom differ from those that are looked at anyway
+        weights = RoughWeights(graph, replace(context, optimize="balanced", at_once=at_once("balanced")))
+        return partitions(weights, lone_edges(weights))
+    weights = RoughWeights(graph, context)
+    return partitions(weights, rough_edges(weights))
