@@ -78,8 +78,12 @@ def _call(function: Callable, data: bytes, target: str) -> tuple[float, dict[str
 
 
 def case_of(name: str, data: bytes, target: str, repeats: int) -> Case:
-    turns = [[measured(function, data, target) for function in (tinyfuse.compile, tinyfuse.estimate)] for _ in range(repeats)]
-    (compile_seconds, planned), (estimate_seconds, estimated) = (min(calls, key=lambda call: call[0]) for calls in zip(*turns))
+    turns = [
+        [measured(function, data, target) for function in (tinyfuse.compile, tinyfuse.estimate)] for _ in range(repeats)
+    ]
+    (compile_seconds, planned), (estimate_seconds, estimated) = (
+        min(calls, key=lambda call: call[0]) for calls in zip(*turns)
+    )
     return Case(name, target, planned, estimated, compile_seconds, estimate_seconds)
 
 
@@ -98,7 +102,11 @@ def drawn(strategy: SearchStrategy[bytes], count: int, number: int) -> Iterator[
 
     @seed(number)
     @settings(
-        max_examples=count, database=None, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
+        max_examples=count,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
     )
     @given(strategy)
     def draw(data: bytes) -> None:
@@ -123,7 +131,9 @@ def line(case: Case) -> str:
 
 
 def summary(cases: Sequence[Case]) -> Iterator[str]:
-    compiled, estimated = (sum(getattr(case, name) for case in cases) for name in ("compile_seconds", "estimate_seconds"))
+    compiled, estimated = (
+        sum(getattr(case, name) for case in cases) for name in ("compile_seconds", "estimate_seconds")
+    )
     ratios = [case.ratio for case in cases]
     yield (
         f"{len(cases)} cases: an estimate takes {estimated / len(cases):.3f} s on average, compile {compiled / estimated:.1f} "
