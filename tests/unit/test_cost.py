@@ -104,9 +104,8 @@ def test_rows_are_calls_and_the_loop_asks_every_stage_behind() -> None:
 
 
 def test_a_kernel_that_was_not_measured_has_no_prediction(monkeypatch) -> None:
-    graph = read_tflite("model.tflite", separable())
-
     def predicted(target: str) -> list:
+        graph = read_tflite("model.tflite", separable())  # what an operator's kernel takes is worked out once
         context = Context(load_target(target))
         plan: Plan = plan_groups(graph, graph, [[op] for op in graph.ops], context, Options("net"))
         return sum(plan_stages(plan), [])

@@ -15,7 +15,7 @@ import tinyfuse
 from tinyfuse.compiler import prepare
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.options import Options
-from tinyfuse.schedule.rough_edges import rough_edges
+from tinyfuse.schedule.rough_edges import lone_edges, rough_edges
 from tinyfuse.schedule.rough_groups import RoughGroup, RoughWeights
 from tinyfuse.schedule.search import Weigher, Weight, weigh_groups
 from tinyfuse.targets import load_target
@@ -103,3 +103,21 @@ def test_estimates_of_random_networks_are_near_their_plans(data: bytes, target: 
     else:
         error = abs(found.predicted_instructions - module.predicted_instructions)
         assert error <= max(5000, 0.15 * module.predicted_instructions)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("model", [mobilenet_v2, mobilenet_v3, u_net, two_inputs])
+def test_estimates_of_families_are_near_their_plans(model, target: str) -> None:
+    module, found = tinyfuse.compile(model(), target), tinyfuse.estimate(model(), target)
+    assert found.ram_bytes == pytest.approx(module.ram_bytes, rel=0.05)
+    assert found.predicted_instructions == pytest.approx(module.predicted_instructions, rel=0.05)
+
+
+def test_operators_alone_are_weighed_where_only_instructions_count() -> None:
+    weights = weights_of(mobilenet_v2(), "cortex-m4")
+    edges = lone_edges(weights)
+    for i, (op, groups) in enumerate(zip(weights.ops, edges, strict=True)):
+        if weights.legality.refusal([op]) is None:
+            assert groups == [(i + 1, weights.of_one(i))]
+        else:  # sums that only the next operator takes
+            assert not groups

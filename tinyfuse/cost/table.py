@@ -13,7 +13,7 @@ from tinyfuse.board_timing import BoardTiming
 from tinyfuse.errors import ToolMissing
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Context, Kernel
-from tinyfuse.kernels.counts import Counts, round_up
+from tinyfuse.kernels.counts import Counts, kept, round_up
 from tinyfuse.plan import Stage
 from tinyfuse.plan.rows import Stream
 from tinyfuse.resources import resource_dir
@@ -35,7 +35,7 @@ class Alone:
     more: Mapping[str, float] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CostTable:
     """Factors of every kernel that was measured.
 
@@ -52,6 +52,7 @@ class CostTable:
     kernels: dict[str, dict[str, float]]
     alone: dict[str, Alone] = field(default_factory=dict)
 
+    @kept
     def kernel(self, op: Op, kernel: Kernel, by_row: bool, context: Context) -> float | None:
         """Instructions of all calls of a kernel in one inference; None where it is not in the table."""
         entries = [entry_name(op, kernel, by_row, context), *((kernel.costs_with,) if kernel.costs_with else ())]

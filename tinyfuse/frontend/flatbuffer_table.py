@@ -7,7 +7,7 @@ default if it is a scalar, an empty vector or string, and None if it is a table.
 from __future__ import annotations
 
 import struct
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,13 @@ class Table:
     def __init__(self, data: bytes, name: str, position: int):
         self.data, self.name, self.position = data, name, position
 
+    @cached_property
+    def _offsets(self) -> tuple[int, ...]:
+        """The table's vtable: two sizes, and by slot where fields are, 0 for one that is absent."""
+        (back,) = struct.unpack_from("<i", self.data, self.position)
+        (size,) = struct.unpack_from("<H", self.data, self.position - back)
+        return struct.unpack_from(f"<{size // 2}H", self.data, self.position - back)
+
     def __getitem__(self, name: str) -> Any:
         field = _field(self.name, name)
         at, kind = self.place(field), field.type
@@ -53,12 +60,8 @@ class Table:
 
     def place(self, field: Field) -> int | None:
         """Where the field's value is, or its offset; None where it is absent."""
-        (back,) = struct.unpack_from("<i", self.data, self.position)
-        vtable, entry = self.position - back, 4 + 2 * field.slot
-        (size,) = struct.unpack_from("<H", self.data, vtable)
-        if entry >= size:
-            return None
-        (offset,) = struct.unpack_from("<H", self.data, vtable + entry)
+        entry = 2 + field.slot
+        offset = self._offsets[entry] if entry < len(self._offsets) else 0
         return self.position + offset if offset else None
 
     def target(self, at: int) -> int:

@@ -167,9 +167,10 @@ def bounded(op: Op) -> Bounded | None:
     return Bounded(np.where(constant[:, None], np.int8(0), weights), channels)
 
 
+@lru_cache(maxsize=512)
 def accumulator_range(op: Op) -> tuple[Array, Array] | tuple[None, None]:
     """(least, most) accumulator of each channel, bias included, over all int8 inputs (padding is within
-    int8, too); None where one may leave int32, there or on its way."""
+    int8, too), not to be changed; None where one may leave int32, there or on its way."""
     weights, bias = channel_weights(op), folded_bias(op)
     positive = np.maximum(weights, 0).sum(1, dtype=np.int64)
     negative = np.minimum(weights, 0).sum(1, dtype=np.int64)
@@ -178,8 +179,9 @@ def accumulator_range(op: Op) -> tuple[Array, Array] | tuple[None, None]:
     return bias - 128 * positive + 127 * negative, bias + 127 * positive - 128 * negative
 
 
+@lru_cache(maxsize=512)
 def folded_bias(op: Op) -> Int64s:
-    """bias - input zero point * sum of weights, int64; padding then counts as the zero point."""
+    """bias - input zero point * sum of weights, int64, not to be changed; padding then counts as the zero point."""
     sums: Int64s = channel_weights(op).sum(1, dtype=np.int64)
     return bias_values(op) - op.input.zero_point * sums
 
@@ -195,6 +197,7 @@ def channel_weights(op: Op) -> Array:
 # --- Helium (runtime_c/tinyfuse_matmul_mve.h) ----------------------------------------------------
 
 
+@lru_cache(maxsize=512)
 def shifts_right(op: Op) -> bool:
     """No channel's requantization shifts left, and no folded bias leaves int32."""
     bias = folded_bias(op)

@@ -160,6 +160,7 @@ def element_of(op: Op) -> Element | None:
     return kernel.element(op) if kernel is not None else None
 
 
+@lru_cache(maxsize=2048)
 def _element_kernel(op: Op) -> Kernel | None:
     """The kernel that tells."""
     return next((kernel for kernel in kernels_for(op) if kernel.element(op) is not None), None)

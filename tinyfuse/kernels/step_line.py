@@ -32,6 +32,9 @@ SHIFT = c_constant("tinyfuse_requantize.h", "TINYFUSE_STEP_LINE_SHIFT")
 SLOPES = 256
 _NEAREST = 33
 
+#: 0, -1, 1, -2, 2, ...
+_AWAY = np.array([0, *(sign * away for away in range(1, SLOPES + 1) for sign in (-1, 1))])
+
 #: steps to either side that rule slopes out before the others are looked at
 _TIGHT = 8
 
@@ -179,5 +182,5 @@ def fit(steps: Array, goals: Array, ideal: int, least: int, most: int) -> tuple[
 def _slopes(ideal: int, span: int) -> Array:
     """Slopes about the ideal one, nearest first: the last ones miss by an accumulator over the span."""
     step = max(1, ideal // max(span, 1) // SLOPES)
-    away = np.arange(1, SLOPES + 1)
-    return ideal + step * np.concatenate([[0], np.stack([-away, away], 1).reshape(-1)])
+    away: Array = ideal + step * _AWAY
+    return away

@@ -92,25 +92,39 @@ def _fields(op: Op) -> Fields:
 def plane(op: Op) -> Plane | None:
     """The plane whose results are those of an int8 ADD or SUB for all stored values; None where none is found."""
     (x, y), out = op.operands, op.output
-    values = np.arange(-128, 128)
-    a, b = (grid.reshape(-1) for grid in np.meshgrid(values, values, indexing="ij"))
-    results = FAMILIES[op.kind].reference(op, a.astype(np.int8), b.astype(np.int8))[0].astype(np.int64)
+    of_a, of_b = np.arange(-128, 128)[:, None], np.arange(-128, 128)[None]
+    a, b = (np.broadcast_to(values, (256, 256)).reshape(-1) for values in (of_a, of_b))
+    # each operand alone is rescaled before they are added up
+    results = FAMILIES[op.kind].reference(op, of_a.astype(np.int8), of_b.astype(np.int8))[0]
+    results = results.astype(np.int64).reshape(-1)
     slopes = x.scale / out.scale, (-1 if op.kind == "SUB" else 1) * y.scale / out.scale
     middle = out.zero_point - x.zero_point * slopes[0] - y.zero_point * slopes[1] + 0.5
-    real = a * slopes[0] + b * slopes[1] + middle
-    # the sums with a part of them alone, whatever the clamp makes of them
-    room = np.abs(real).max() + 128 * sum(map(abs, slopes)) + 1
+
+    def real(a: Array, b: Array) -> Array:
+        """The sums, not rounded."""
+        sums: Array = a * slopes[0] + b * slopes[1] + middle
+        return sums.reshape(-1)
+
+    # the sums with a part of them alone, whatever the clamp makes of them; the largest are those of the ends
+    room = np.abs(real(of_a[[0, -1]], of_b[:, [0, -1]])).max() + 128 * sum(map(abs, slopes)) + 1
     most = min(_MOST_SHIFT, int(np.floor(31 - np.log2(room))))
     pairs = _Pairs(a, b, results, *clamp_range(op))
-    near = pairs.some(np.abs(real - np.rint(real)) < _NEAR)
-    few = near.some(slice(None, None, _FEW))
+    near = few = None
     for shift in range(most, max(most - _SHIFTS, 0), -1):
-        neighbours = np.array([round(slope * 2**shift) for slope in slopes]) + _around()
+        (a_factor, b_factor), about = (round(slope * 2**shift) for slope in slopes), round(middle * 2**shift)
+        found = pairs.plane(a_factor, b_factor, shift, about)  # mostly is one
+        if found is not None:
+            return found
+        if near is None or few is None:
+            rounded = real(of_a, of_b)
+            near = pairs.some(np.abs(rounded - np.rint(rounded)) < _NEAR)
+            few = near.some(slice(None, None, _FEW))
+        neighbours = np.array([a_factor, b_factor]) + _around()
         possible = few.leave_offsets(neighbours, shift)
         for factors in islice(near.likely(neighbours[possible], shift), _HELD):
-            offset = pairs.offset(*factors, shift, round(middle * 2**shift))
-            if offset is not None and pairs.fits(*factors, offset):
-                return Plane(*factors, offset, shift)
+            found = pairs.plane(*factors, shift, about)
+            if found is not None:
+                return found
     return None
 
 
@@ -157,6 +171,13 @@ class _Pairs:
         possible: Array = np.greater_equal(most, least)
         return possible
 
+    def plane(self, a_factor: int, b_factor: int, shift: int, about: int) -> Plane | None:
+        """The one of these factors whose offset is the nearest to `about`; None where there is none."""
+        offset = self.offset(a_factor, b_factor, shift, about)
+        return (
+            None if offset is None or not fits(a_factor, b_factor, offset) else Plane(a_factor, b_factor, offset, shift)
+        )
+
     def offset(self, a_factor: int, b_factor: int, shift: int, about: int) -> int | None:
         """Of the offsets that fit all pairs the nearest to `about`; None where there is none."""
         sums = self.a * a_factor + self.b * b_factor
@@ -166,9 +187,11 @@ class _Pairs:
         most = int((starts + (1 << shift) - 1)[self.results < self.high].min(initial=2**62))
         return None if least > most else min(max(about, least), most)
 
-    def fits(self, a_factor: int, b_factor: int, offset: int) -> bool:
-        """Whether int32 holds everything on the way, factors 256 times as large too."""
-        if max(abs(a_factor), abs(b_factor)) >= _MOST_FACTOR:
-            return False
-        first = self.a * a_factor + offset
-        return all(bool((np.abs(part) < 2**31).all()) for part in (first, first + self.b * b_factor))
+
+def fits(a_factor: int, b_factor: int, offset: int) -> bool:
+    """Whether int32 holds everything on the way, factors 256 times as large too."""
+    if max(abs(a_factor), abs(b_factor)) >= _MOST_FACTOR:
+        return False
+    # what is linear is largest at the ends of operands
+    first = [a * a_factor + offset for a in (-128, 127)]
+    return all(abs(part) < 2**31 for part in (*first, *(part + b * b_factor for part in first for b in (-128, 127))))

@@ -13,6 +13,7 @@ fragmentation, several overlaps at once).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Generic, Protocol, TypeVar
 
 from tinyfuse import limits
 from tinyfuse.cost.predict import plan_instructions
@@ -38,24 +39,37 @@ NEAR = 1.02
 SLOWER_WITH_CMSIS_NN = 0.04
 
 
-class Plans:
+class Sized(Protocol):
+    """What is asked of plans here: `Plan`, or what stands for one that is never made."""
+
+    @property
+    def arena_bytes(self) -> int: ...
+
+    @property
+    def ram_bytes(self) -> int: ...
+
+
+_Plan = TypeVar("_Plan", bound=Sized)
+
+
+class Plans(Generic[_Plan]):
     """The plans of candidates that were looked at, each made once. `make` makes one of at most so many bytes of arena,
     None where it would take more (or of any, for None); `made` are there already."""
 
     def __init__(
-        self, make: Callable[[Candidate, int | None], Plan | None], made: Mapping[Candidate, Plan] | None = None
+        self, make: Callable[[Candidate, int | None], _Plan | None], made: Mapping[Candidate, _Plan] | None = None
     ):
         self._make = make
-        self._made: dict[Candidate, Plan] = dict(made or {})
+        self._made: dict[Candidate, _Plan] = dict(made or {})
         self._beyond: dict[Candidate, int] = {}  # takes more bytes of arena than these
 
-    def of(self, candidate: Candidate) -> Plan:
+    def of(self, candidate: Candidate) -> _Plan:
         """A candidate's plan, however large it is."""
         plan = self._look(candidate, None)
         assert plan is not None, "a plan within no limit"
         return plan
 
-    def within(self, most: int, candidate: Candidate) -> Plan | None:
+    def within(self, most: int, candidate: Candidate) -> _Plan | None:
         """A candidate's plan where its arena takes at most so many bytes, else None."""
         plan = self._look(candidate, most)
         return None if plan is None or plan.arena_bytes > most else plan
@@ -64,7 +78,7 @@ class Plans:
         """Whether its plan was made, or is known to take more than one that was."""
         return candidate in self._made or candidate in self._beyond
 
-    def _look(self, candidate: Candidate, most: int | None) -> Plan | None:
+    def _look(self, candidate: Candidate, most: int | None) -> _Plan | None:
         if candidate not in self._made:
             if most is not None and self._beyond.get(candidate, -1) >= most:
                 return None
@@ -77,19 +91,35 @@ class Plans:
         return self._made[candidate]
 
 
-class Choices:
-    """Candidates, of which at least one, and their plans; limits of what is looked at are noted in `reached`. `placed`:
-    so many are placed of those that are estimated to be best (limits.PLACED)."""
+#: is told of a plan that was taken, and of the candidates that were not looked at for it
+Note = Callable[[_Plan, Sequence[Candidate]], None]
+
+
+def noting(reached: Reached) -> Note[Plan]:
+    """Notes whether one of those that were not looked at may be better: by its estimates it would."""
+
+    def note(plan: Plan, left: Sequence[Candidate]) -> None:
+        size = plan.arena_bytes
+        if any(c.ram < size or (c.ram == size and c.instructions < plan_instructions(plan)) for c in left):
+            reached.note(limits.PLACED)
+
+    return note
+
+
+class Choices(Generic[_Plan]):
+    """Candidates, of which at least one, and their plans; `note` is told what is taken. `placed`: so many are placed of
+    those that are estimated to be best (limits.PLACED)."""
 
     def __init__(
-        self, candidates: Sequence[Candidate], plans: Plans, reached: Reached | None = None, placed: int | None = None
-    ):
+        self, candidates: Sequence[Candidate], plans: Plans[_Plan], note: Note[_Plan] | None = None,
+        placed: int | None = None,
+    ):  # fmt: skip
         self._by_speed = sorted(candidates, key=lambda c: (c.instructions, c.ram))
         self._plans = plans
-        self._reached = Reached() if reached is None else reached
+        self._note = note
         self._placed = limits.PLACED.most if placed is None else placed
 
-    def choose(self, optimize: str, max_ram: int | None) -> Plan:
+    def choose(self, optimize: str, max_ram: int | None) -> _Plan:
         """The plan that the options ask for; where none fits into `max_ram`, its state included, the
         smallest."""
         if optimize == "ram":
@@ -104,7 +134,7 @@ class Choices:
             return self._plans.of(self._by_speed[0])
         return self._fastest_within(max_ram) or self._noted(self._smallest(self._by_speed), self._by_speed)
 
-    def _fastest_within(self, most: int) -> Plan | None:
+    def _fastest_within(self, most: int) -> _Plan | None:
         """The fastest plan of at most so many bytes; None where there is none. Estimates may be too high as well: a few
         of the others, those that are nearest, are looked at too."""
         fitting = (c for c in self._by_speed if c.ram <= most and self._plans.of(c).ram_bytes <= most)
@@ -120,7 +150,7 @@ class Choices:
         """A few of those that are estimated to take more, the least first."""
         return sorted((c for c in candidates if c.ram > most), key=lambda c: c.ram)[: self._placed]
 
-    def _balanced(self) -> Plan:
+    def _balanced(self) -> _Plan:
         plan, faster = (self._smallest(self._within(share)) for share in (self._slower, min(self._slower, FOR_ANY)))
         return faster if faster.arena_bytes * (1 - WORTH_MORE) <= plan.arena_bytes else plan
 
@@ -135,12 +165,10 @@ class Choices:
             else SLOWER
         )
 
-    def _noted(self, plan: Plan, candidates: Sequence[Candidate]) -> Plan:
-        """The plan that was taken, once it is noted whether one of the candidates that were not looked at may be
-        better: by its estimates it would."""
-        size, left = plan.arena_bytes, [c for c in candidates if not self._plans.looked_at(c)]
-        if any(c.ram < size or (c.ram == size and c.instructions < plan_instructions(plan)) for c in left):
-            self._reached.note(limits.PLACED)
+    def _noted(self, plan: _Plan, candidates: Sequence[Candidate]) -> _Plan:
+        """The plan that was taken, once that is noted."""
+        if self._note is not None:
+            self._note(plan, [c for c in candidates if not self._plans.looked_at(c)])
         return plan
 
     def _within(self, slower: float) -> list[Candidate]:
@@ -148,7 +176,7 @@ class Choices:
         most = self._by_speed[0].instructions * (1 + slower)
         return [c for c in self._by_speed if c.instructions <= most]
 
-    def _smallest(self, candidates: Sequence[Candidate]) -> Plan:
+    def _smallest(self, candidates: Sequence[Candidate]) -> _Plan:
         """The least arena; of equal ones the faster. Where another order than the file's seems best, the
         file's is looked at as well: estimates of two orders are less alike than those of two partitions. So are those
         with kernels of the least scratch and without."""
@@ -167,7 +195,7 @@ class Choices:
                 return found
         return plan
 
-    def _least_arena(self, candidates: Sequence[Candidate]) -> tuple[Candidate, Plan]:
+    def _least_arena(self, candidates: Sequence[Candidate]) -> tuple[Candidate, _Plan]:
         """The candidate of the least arena, of equal ones the fastest, and its plan. Once there is a plan, others
         are made only as far as they may be no larger."""
         best, plan = candidates[0], self._plans.of(candidates[0])
@@ -179,6 +207,6 @@ class Choices:
                     best, plan = candidate, found
         return best, plan
 
-    def in_file_order(self) -> Choices:
+    def in_file_order(self) -> Choices[_Plan]:
         """Those whose operators run in the order of the file, of which there is at least one."""
-        return Choices([c for c in self._by_speed if not c.reordered], self._plans, self._reached, self._placed)
+        return Choices([c for c in self._by_speed if not c.reordered], self._plans, self._note, self._placed)

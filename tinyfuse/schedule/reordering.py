@@ -8,7 +8,7 @@ from tinyfuse.plan import Plan, Reordering
 from tinyfuse.schedule.choose import Choices
 
 
-def in_best_order(choices: Choices, options: Options) -> tuple[Plan, Reordering | None]:
+def in_best_order(choices: Choices[Plan], options: Options) -> tuple[Plan, Reordering | None]:
     """The plan that the options ask for, in the order of the file unless another one saves something; and then what
     that is compared with."""
     plan, usual = (some.choose(options.optimize, options.max_ram) for some in (choices, choices.in_file_order()))

@@ -1,32 +1,63 @@
 """Strategy: groups are searched for, roughly weighed and only near the peak (rough_edges.py), in the order of the file,
-and few partitions are built. For figures, not for code: what is found is near the best, seldom the best."""
+and the one partition is built that is estimated to be best. For figures, not for code: what is found is near the best,
+seldom the best."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 from tinyfuse.ops import FAMILIES
+from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.schedule.build import Builder
 from tinyfuse.schedule.choose import Choices, Plans
 from tinyfuse.schedule.partition import partition_each
-from tinyfuse.schedule.rough_edges import rough_edges
+from tinyfuse.schedule.rough_edges import lone_edges, rough_edges
 from tinyfuse.schedule.rough_groups import RoughWeights
 from tinyfuse.schedule.search import Candidate, partitions
-from tinyfuse.schedule.variants import Variants, with_least_scratch
+from tinyfuse.schedule.variants import Variant, Variants, at_once, with_least_scratch
 
-#: partitions placed of those that are estimated to be best
-_PLACED = 1
+
+@dataclass(frozen=True)
+class _Unplaced:
+    """Stands for a candidate's plan: its bytes are those of the estimate."""
+
+    candidate: Candidate
+
+    @property
+    def arena_bytes(self) -> int:
+        return self.candidate.ram
+
+    @property
+    def ram_bytes(self) -> int:
+        return self.arena_bytes + sum(state.bytes for state in self.candidate.graph.states)
 
 
 def roughly(variants: Variants, builder: Builder) -> Plan:
     """The plan that the options ask for, of what is found. CompileError where no variant can be computed."""
     options = builder.options
-    found: list[Candidate] = []
+    every = _variants(variants, options)
+    found = [candidate for variant in every for candidate in _candidates(variant, options)]
+    unplaced = Plans(lambda candidate, _: _Unplaced(candidate))
+    chosen = Choices(found, unplaced).choose(options.optimize, options.max_ram).candidate
+    return builder.plan(Variant(chosen.graph, chosen.context), chosen.groups, chosen.rings)
+
+
+def _variants(variants: Variants, options: Options) -> list[Variant]:
     every = variants.of_every_objective()
     if options.optimize == "ram":
         every += with_least_scratch(every)
     if any(FAMILIES[op.kind].source for graph, _ in every for op in graph.ops):
         every = [variant for variant, _ in partition_each(every, "rows")]
-    for variant in every:
-        weights = RoughWeights(*variant)
-        found += partitions(weights, rough_edges(weights))
-    return Choices(found, Plans(builder.candidate), placed=_PLACED).choose(options.optimize, options.max_ram)
+    return every
+
+
+def _candidates(variant: Variant, options: Options) -> list[Candidate]:
+    """Partitions of a variant's operators."""
+    graph, context = variant
+    if context.optimize == "speed" and options.optimize == "balanced" and options.max_ram is None:
+        # only tells which instructions are few; its kernels seldom differ from those that are looked at anyway
+        weights = RoughWeights(graph, replace(context, optimize="balanced", at_once=at_once("balanced")))
+        return partitions(weights, lone_edges(weights))
+    weights = RoughWeights(graph, context)
+    return partitions(weights, rough_edges(weights))

@@ -14,7 +14,7 @@ from tinyfuse.ops import graph_macs
 from tinyfuse.plan import Plan
 from tinyfuse.plan.rows import USUAL_RINGS
 from tinyfuse.schedule.build import Builder
-from tinyfuse.schedule.choose import Choices, Plans
+from tinyfuse.schedule.choose import Choices, Plans, noting
 from tinyfuse.schedule.estimate import better_orders
 from tinyfuse.schedule.partition import partition_each
 from tinyfuse.schedule.progress import Progress, silent
@@ -48,7 +48,7 @@ class Search:
         for variant, by_rule in partition_each(variants, "basic", "rows"):
             self._in_file_order += self._candidates(variant, by_rule)
 
-    def choices(self, optimize: str, recompute: float = 1) -> Choices:
+    def choices(self, optimize: str, recompute: float = 1) -> Choices[Plan]:
         """What there is to choose from, in other orders of the operators too. There is work for some of these alone:
         those of the variants for `optimize` come first. Some compute rows again, until all multiply-accumulates are
         `recompute` times the model's. No plan in it is verified."""
@@ -69,7 +69,7 @@ class Search:
         """Those of the variants with the kernels of the least scratch."""
         return [Search([variant], self._builder, self._progress) for variant in with_least_scratch([*self._budgets])]
 
-    def choices_in_file_order(self, recompute: float = 1) -> Choices:
+    def choices_in_file_order(self, recompute: float = 1) -> Choices[Plan]:
         """The same without other orders."""
         return self._offer(self._found(recompute))
 
@@ -100,10 +100,10 @@ class Search:
             rows = replace(rows, most=rows.most * tallest // limits.ROWS_OF_WORK)
         return Work(self._builder.reached, rows)
 
-    def _offer(self, candidates: Sequence[Candidate]) -> Choices:
+    def _offer(self, candidates: Sequence[Candidate]) -> Choices[Plan]:
         """What there is to choose from, with plans of its own: which of them are made within limits, and so may be
         smaller, must not depend on what was chosen before."""
-        return Choices(candidates, Plans(self._builder.candidate, self._by_rule), self._builder.reached)
+        return Choices(candidates, Plans(self._builder.candidate, self._by_rule), noting(self._builder.reached))
 
     def _candidates(self, variant: Variant, by_rule: Sequence[Sequence[Sequence[Op]]]) -> Iterator[Candidate]:
         """The partitions `by_rule`, and what the search finds that takes no more RAM than they do."""

@@ -24,6 +24,11 @@ from tinyfuse.targets import Target
 _AT_ONCE = {"speed": (8,), "balanced": (4, 2), "ram": (1,)}
 
 
+def at_once(optimize: str) -> int:
+    """So many rows, for one of OPTIMIZE."""
+    return _AT_ONCE[optimize][0]
+
+
 class Variant(NamedTuple):
     """A graph that the rewrites made of the model, and what decides about its kernels."""
 
@@ -73,7 +78,7 @@ class Variants:
         return Context(
             self._target, version, options.kernels, lacks, optimize, options.weights, self._price, options.step,
             divided=options.max_step is not None, cycles=counted_cycles(self._target, options),
-            at_once=_AT_ONCE[optimize][0], spares_ram=options.optimize != "speed",
+            at_once=at_once(optimize), spares_ram=options.optimize != "speed",
         )  # fmt: skip
 
     def steps(self, optimize: str, with_views: bool = True) -> Iterator[tuple[str, Graph]]:

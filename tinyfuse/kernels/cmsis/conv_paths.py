@@ -7,6 +7,7 @@ with the library's own getters, tests/emulated/test_cmsis_nn.py its results with
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Context
@@ -46,6 +47,7 @@ class ConvCall:
         return self.dilation_h == self.dilation_w == 1
 
 
+@lru_cache(maxsize=512)
 def whole_call(op: Op) -> ConvCall:
     """The call for the whole output of a CONV_2D or DEPTHWISE_CONV_2D."""
     g = geometry(op)
@@ -58,13 +60,15 @@ def whole_call(op: Op) -> ConvCall:
     )  # fmt: skip
 
 
-def all_calls(op: Op, at_once: int = 1) -> list[ConvCall]:
+@lru_cache(maxsize=2048)
+def all_calls(op: Op, at_once: int = 1) -> tuple[ConvCall, ...]:
     """The whole call, and every different call for so many rows."""
     whole = whole_call(op)
     extents = sorted(row_extents(geometry(op).window, whole.out_h, whole.in_h, at_once))
-    return [whole] + [_rows_call(whole, at_once, *extent) for extent in extents]
+    return whole, *(_rows_call(whole, at_once, *extent) for extent in extents)
 
 
+@lru_cache(maxsize=2048)
 def middle_call(op: Op, by_row: bool, at_once: int = 1) -> ConvCall:
     """The whole call, or that for rows in the middle of the image."""
     whole, window = whole_call(op), geometry(op).window
