@@ -3,8 +3,8 @@
 python benchmarks/estimates.py [MODEL.tflite ...] [--targets cortex-m0plus cortex-m4 cortex-m55] [--generated 100]
 
 Each call is made in a process of its own, so that nothing is remembered from other models: a fork of one that has
-imported all and read the cores' tables for another network, which it compiles again before what is timed. Times are the least processor
-time of some calls that take turns; --generated 0 leaves the generated networks out.
+imported all and read the cores' tables for another network, which it plans again before what is timed. Times are the
+least processor time of some calls that take turns; --generated 0 leaves the generated networks out.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def case_of(name: str, data: bytes, target: str, repeats: int) -> Case:
         [measured(function, data, target) for function in (tinyfuse.compile, tinyfuse.estimate)] for _ in range(repeats)
     ]
     (compile_seconds, planned), (estimate_seconds, estimated) = (
-        min(calls, key=lambda call: call[0]) for calls in zip(*turns)
+        min(calls, key=lambda call: call[0]) for calls in zip(*turns, strict=True)
     )
     return Case(name, target, planned, estimated, compile_seconds, estimate_seconds)
 
@@ -136,14 +136,14 @@ def summary(cases: Sequence[Case]) -> Iterator[str]:
     )
     ratios = [case.ratio for case in cases]
     yield (
-        f"{len(cases)} cases: an estimate takes {estimated / len(cases):.3f} s on average, compile {compiled / estimated:.1f} "
-        f"times as long in all, {min(ratios):.1f} to {max(ratios):.1f} times"
+        f"{len(cases)} cases: an estimate takes {estimated / len(cases):.3f} s on average, compile "
+        f"{compiled / estimated:.1f} times as long in all, {min(ratios):.1f} to {max(ratios):.1f} times"
     )
     for figure in FIGURES:
         errors = [abs(case.error(figure)) for case in cases]
         yield (
-            f"{figure}: {errors.count(0)} equal, {100 * fmean(errors):.2f} % off in the mean, {100 * max(errors):.1f} % at "
-            f"most, {sum(error > FAR for error in errors)} by more than {100 * FAR:.0f} %"
+            f"{figure}: {errors.count(0)} equal, {100 * fmean(errors):.2f} % off in the mean, {100 * max(errors):.1f}"
+            f" % at most, {sum(error > FAR for error in errors)} by more than {100 * FAR:.0f} %"
         )
 
 

@@ -33,7 +33,7 @@ def rough_edges(weights: RoughWeights) -> list[list[tuple[int, Weight]]]:
 
 
 def lone_edges(weights: RoughWeights) -> list[list[tuple[int, Weight]]]:
-    """The same of operators alone. They take the fewest instructions or nearly so: what is fused loops over rows."""
+    """The same of operators alone. They take about the fewest instructions, for what is fused loops over rows."""
     legal = [weights.legality.refusal([op]) is None for op in weights.ops]
     return [[(i + 1, weights.of_one(i))] if may_be else [] for i, may_be in enumerate(legal)]
 
