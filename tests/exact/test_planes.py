@@ -9,11 +9,14 @@ import pytest
 from campaigns import assert_batches_are_exact, assert_part_is_exact, drawn_plans
 from cases.common import inputs_of
 from executors import assert_all_exact, assert_reference_is_tflm, plan_of
+from executors import assert_exact as assert_plan_exact
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from nchw_networks import FIRST, LAST
 from op_harness import TARGETS, assert_exact, cases_of
 from planar_networks import classifier, enlarging, in_the_middle, line, line_of_images, planar_networks, segmentation
 from planes_cases import DTYPES, swaps
+from random_graphs import Sketch
 from test_op_kernels import drawn, target_or_skip
 from turns import turn_of
 
@@ -116,6 +119,28 @@ def test_what_stays_whole() -> None:
         plan_of(segmentation(9, 3), feed_rows=True)
     graph = plan_of(segmentation(9, 3), "cortex-m4", kernels="cmsis-nn").graph
     assert [op.kind for op in graph.ops if "TRANSPOSE" in op.kind or "PLANES" in op.kind] == ["TRANSPOSE"] * 2
+
+
+def test_rows_that_are_fed_become_planes() -> None:
+    s = Sketch(3)
+    image = s.value((1, 12, 10, 3))
+    x = s.conv(s.conv(image, 4, (3, 3)), 4, (3, 3))
+    for optimize in ("balanced", "ram"):
+        plan = plan_of(s.build([image], [s.transpose(x, FIRST)]), feed_rows=True, optimize=optimize, kernels="tinyfuse")
+        assert plan.fed_group.ops[-1].kind == "ROWS_TO_PLANES"
+        assert_plan_exact(plan, runs=3, on_host=True)
+
+
+def test_windows_that_slide_over_planes() -> None:
+    """Frames of planes, and planes in the middle of what a step computes."""
+    s = Sketch(4)
+    frames = s.value((1, 3, 24, 4), name="frames")
+    x = s.conv(s.transpose(frames, LAST), 6, (3, 1), padding="VALID")
+    x = s.transpose(s.softmax(s.transpose(x, FIRST)), LAST)
+    data = s.build([frames], [s.mean(s.conv(x, 5, (3, 1), padding="VALID"))])
+    plan = plan_of(data, "cortex-m4", slide=1, kernels="tinyfuse")
+    assert "PLANES_TO_ROWS" in {op.kind for op in plan.graph.ops}
+    assert_plan_exact(plan, runs=3, on_host=True)
 
 
 def test_advice_names_them() -> None:

@@ -25,9 +25,8 @@ from control_flow_models import STREAMS as CONTROL_FLOW_STREAMS
 from conv_cases import FAMILIES as CONVOLUTIONS
 from conv_cases import Shape, make_op, of_int4, options_of
 from executors import grouped_plan, plan_of
+from nchw_networks import FIRST, LAST
 from once_a_run import once_a_run
-from planar_networks import in_the_middle
-from planes_cases import DTYPES, swap
 from random_graphs import Sketch
 from signal_models import SIGNAL_MODELS
 from sliding_models import padded
@@ -134,7 +133,7 @@ def _modules(target: str) -> list[bytes]:
         tiled_plan(_expanded(), target, ((1, 2), (3, 8)), together=True, kernels="tinyfuse"),
         *(_side_by_side(part, target) for part in _parts([*loops(LOOPS), *wide_loops(LOOPS, "int16"), *wide_loops(LOOPS, "float32")])),
         *(_side_by_side(part, target) for part in _parts(_looked_up(target))),
-        *_planes(target),
+        *(plan(_planes(), target, kernels="tinyfuse", step=step) for step in (False, True)),
     ]  # fmt: skip
     return [plan_to_bytes(plan) for plan in named_apart(plans)]
 
@@ -197,12 +196,16 @@ def _looked_up(target: str) -> list[Op]:
     return list(found.values())
 
 
-def _planes(target: str) -> Iterator[Plan]:
-    """Pixels and lines of planes, whole and by rows; of few planes and of more than a vector's bytes tell apart."""
-    shapes = (3, 11, 3), (2, 8, 20), (25, 1, 3)
-    for kind in ("PLANES_TO_ROWS", "ROWS_TO_PLANES"):
-        yield _side_by_side([swap(kind, *shape, dtype) for shape in shapes for dtype in DTYPES], target)
-    yield plan_of(in_the_middle(), target, kernels="tinyfuse", optimize="ram", step=True)
+def _planes() -> bytes:
+    """Pixels and lines of planes: few planes, more than a vector's bytes tell apart, images of a single column."""
+    sketch, ins, outs = Sketch(4), [], []
+    for dtype in ("int8", "int16", "float32"):
+        sketch.dtype = dtype
+        for rows, columns, planes in ((3, 11, 3), (2, 8, 20), (25, 1, 3)):
+            for shape, order in (((1, planes, rows, columns), LAST), ((1, rows, columns, planes), FIRST)):
+                ins.append(sketch.value(shape))
+                outs.append(sketch.transpose(ins[-1], order))
+    return sketch.build(ins, outs)
 
 
 def _expanded() -> bytes:

@@ -46,7 +46,7 @@ def _pair(
 ) -> tuple[Tensor, Tensor] | None:
     """(the larger, the other) of the roots of an input and an output that may have one place."""
     live, ops = Liveness(graph, partition, places), partition[index]
-    made = {tensor for op in ops for tensor in op.outputs}
+    made = [tensor for op in ops for tensor in op.outputs]
     read = [tensor for tensor in dict.fromkeys(t for op in ops for t in op.activations) if tensor not in made]
     for source in read:
         root = places.root(source)
