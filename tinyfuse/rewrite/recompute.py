@@ -10,6 +10,7 @@ plan can tell, so this is no pass: schedule/recomputing.py tries it under `--opt
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tinyfuse import limits
@@ -40,14 +41,22 @@ def recompute(graph: Graph, op: Op) -> Graph:
     ops: list[Op] = []
     for number, other in enumerate(graph.ops):
         if other in later:
-            instead: dict[Tensor, Tensor] = {}
-            for made in again:
-                result = replace(made.output, name=f"{made.output.name} (again {number})", index=-1)
-                ops.append(replace(made.reading(instead), outputs=(result,)))
-                instead[made.output] = result
-            other = other.reading({op.output: instead[op.output]})
+            copies = run_again(again, number)
+            ops += copies
+            other = other.reading({op.output: copies[-1].output})
         ops.append(other)
     return replace(graph, ops=tuple(ops), savings=(*graph.savings, Saving("recompute", again, 0, 0)))
+
+
+def run_again(operators: Sequence[Op], number: int) -> list[Op]:
+    """Copies of operators that follow one another, in front of the operator of that number."""
+    instead: dict[Tensor, Tensor] = {}
+    copies = []
+    for op in operators:
+        result = replace(op.output, name=f"{op.output.name} (again {number})", index=-1)
+        copies.append(replace(op.reading(instead), outputs=(result,)))
+        instead[op.output] = result
+    return copies
 
 
 def _together(graph: Graph, op: Op, reached: Reached | None = None) -> tuple[Op, ...]:

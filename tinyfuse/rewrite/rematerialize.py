@@ -19,6 +19,7 @@ from tinyfuse.ir import Graph, Op, Saving, Tensor
 from tinyfuse.limits import Reached
 from tinyfuse.ops import FAMILIES
 from tinyfuse.plan.places import is_alias
+from tinyfuse.rewrite.recompute import run_again
 
 
 @dataclass(frozen=True)
@@ -60,19 +61,10 @@ def rematerializations(graph: Graph, most_macs: int, reached: Reached | None = N
 
 def rematerialize(graph: Graph, again: Rematerialization) -> Graph:
     """The graph in which the late readers have a copy of what they read, made right in front of the first of them."""
-    first = again.readers[0]
-    number = graph.ops.index(first)
-    instead: dict[Tensor, Tensor] = {}
-    copies = []
-    for made in again.operators:
-        result = replace(made.output, name=f"{made.output.name} (again {number})", index=-1)
-        copies.append(replace(made.reading(instead), outputs=(result,)))
-        instead[made.output] = result
-    ops: list[Op] = []
-    for op in graph.ops:
-        if op is first:
-            ops += copies
-        ops.append(op.reading({again.tensor: instead[again.tensor]}) if op in again.readers else op)
+    first = graph.ops.index(again.readers[0])
+    copies = run_again(again.operators, first)
+    late = [op.reading({again.tensor: copies[-1].output}) if op in again.readers else op for op in graph.ops[first:]]
+    ops = [*graph.ops[:first], *copies, *late]
     saving = Saving("rematerialize", again.operators, -again.macs, 0)
     return replace(graph, ops=tuple(ops), savings=(*graph.savings, saving))
 
