@@ -34,3 +34,10 @@ def part_of(runs: Sequence[Run], start: int, size: int) -> Iterator[Run]:
         if first < after:
             yield Run(run.value, run.start + first, after - first)
         start -= run.bytes
+
+
+def stamps(runs: Sequence[Run]) -> np.ndarray:
+    """What all bytes of runs carry, of which there may be many short ones."""
+    bases, counts = (np.array(each) for each in zip(*(((r.value << 32) + r.start, r.bytes) for r in runs), strict=True))
+    found: np.ndarray = np.repeat(bases - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+    return found

@@ -27,7 +27,7 @@ from tinyfuse.ir import ITEM_BYTES, Op, Tensor
 from tinyfuse.kernels.base import AccessOrder
 from tinyfuse.ops import FAMILIES
 from tinyfuse.plan import FEED_STATE, Group, Plan, Stage
-from tinyfuse.plan.byte_runs import PART, Run, breaks, part_of
+from tinyfuse.plan.byte_runs import PART, Run, breaks, part_of, stamps
 from tinyfuse.plan.contracts import access_orders_of, rows_read
 from tinyfuse.plan.memory_check import begin_copies, check_memory, keep_copies
 from tinyfuse.plan.scratch_contracts import rows_made, scratch_needed
@@ -71,6 +71,7 @@ class _Player:
         self.plan = plan
         self.bytes = np.zeros(plan.arena_bytes, np.int64)
         self.contents: dict[Tensor, tuple[Run, ...]] = {}
+        self.stamps: dict[Tensor, np.ndarray] = {}  # of planes
         self.oldest: dict[Tensor, int] = {}  # the row that a sliding ring begins with
         self.size = {buffer.name: buffer.bytes for buffer in plan.buffers}
         self.stack: StackPlayer | None = None  # that of the group which is played
@@ -158,7 +159,7 @@ class _Player:
         return slice(start, start + size)
 
     def _write(self, tensor: Tensor, row: int) -> None:
-        start = self._pieces(tensor, row)[0].start
+        start = int(self._in_planes(tensor, row)[0]) if tensor.planes > 1 else self._span(tensor, row).start
         if start % ITEM_BYTES[tensor.dtype]:
             raise _fault(f"{tensor} at {start} is not aligned")
         for part, stamp in self._stamps(tensor, row):
@@ -169,32 +170,33 @@ class _Player:
             if (self.bytes[part] != stamp).any():
                 raise _fault(f"{reader} reads row {row} of {tensor}: overwritten, or not made yet")
 
-    def _stamps(self, tensor: Tensor, row: int) -> Iterator[tuple[slice, np.ndarray]]:
+    def _stamps(self, tensor: Tensor, row: int) -> Iterator[tuple[slice | np.ndarray, np.ndarray]]:
         """What each byte of a row carries, a part of the row at a time."""
         size = tensor.bytes // self._rows(tensor)
-        begin = row * size
-        for span in self._pieces(tensor, row):
-            at, piece = span.start, span.stop - span.start
-            for run in part_of(self.contents[tensor], begin, piece):
-                base = run.value * (1 << 32) + run.start
-                for start in range(0, run.bytes, PART):
-                    end = min(start + PART, run.bytes)
-                    yield slice(at + start, at + end), np.arange(base + start, base + end)
-                at += run.bytes
-            begin += piece
+        if tensor.planes > 1:
+            if tensor not in self.stamps:
+                self.stamps[tensor] = stamps(self.contents[tensor])
+            yield self._in_planes(tensor, row), self.stamps[tensor][row * size : row * size + size]
+            return
+        at = self._span(tensor, row).start
+        for run in part_of(self.contents[tensor], row * size, size):
+            base = run.value * (1 << 32) + run.start
+            for start in range(0, run.bytes, PART):
+                end = min(start + PART, run.bytes)
+                yield slice(at + start, at + end), np.arange(base + start, base + end)
+            at += run.bytes
 
-    def _pieces(self, tensor: Tensor, row: int) -> list[slice]:
-        """Where a row lies: in one piece, or with a line in each plane."""
-        if tensor.planes == 1:
-            return [self._span(tensor, row)]
+    def _in_planes(self, tensor: Tensor, row: int) -> np.ndarray:
+        """Where the bytes of a row lie that has a line in each plane."""
         storage, (_, height, planes, _) = self.plan.storage[tensor], tensor.shape
-        line = tensor.bytes // height // planes
         if storage.slides or storage.ring_rows != height:
             raise _fault(f"{tensor}: planes are no ring")
         if not 0 <= storage.offset <= self.size[storage.buffer] - tensor.bytes:
             raise _fault(f"{tensor}: its planes lie outside its buffer")
-        first = self.plan.offset(tensor) + row * line
-        return [slice(start, start + line) for start in range(first, first + tensor.bytes, height * line)]
+        line = tensor.bytes // height // planes
+        lines = self.plan.offset(tensor) + row * line + height * line * np.arange(planes)
+        found: np.ndarray = np.add.outer(lines, np.arange(line)).ravel()
+        return found
 
     def _write_whole(self, tensor: Tensor) -> None:
         for row in range(self._rows(tensor)):
