@@ -151,7 +151,7 @@ TINYFUSE_INLINE uint32_t tinyfuse_next_four(const int8_t **from)
 }
 
 /* Four results, the first one in the lowest byte. */
-TINYFUSE_INLINE uint32_t tinyfuse_four_of(int32_t first, int32_t second, int32_t third, int32_t fourth)
+TINYFUSE_INLINE uint32_t tinyfuse_word_of(int32_t first, int32_t second, int32_t third, int32_t fourth)
 {
     __asm("bfi %0, %1, #8, #8" : "+r"(first) : "r"(second));
     __asm("bfi %0, %1, #16, #8" : "+r"(first) : "r"(third));
@@ -207,7 +207,7 @@ TINYFUSE_INLINE void tinyfuse_mul_four(const tinyfuse_binary *p, const int8_t **
     TINYFUSE_MUL_HALF("smulbb", second, p, odd_a, odd_b, term, right);
     TINYFUSE_MUL_HALF("smultt", third, p, even_a, even_b, term, right);
     TINYFUSE_MUL_HALF("smultt", fourth, p, odd_a, odd_b, term, right);
-    four = tinyfuse_four_of(first, second, third, fourth);
+    four = tinyfuse_word_of(first, second, third, fourth);
     memcpy(out, &four, sizeof four);
 }
 

@@ -101,7 +101,7 @@ TINYFUSE_INLINE void tinyfuse_sum_line_four(const tinyfuse_sum_line *p, const in
     TINYFUSE_SUM_LINE_HALF("b", second, p, odd_a, odd_b);
     TINYFUSE_SUM_LINE_HALF("t", third, p, even_a, even_b);
     TINYFUSE_SUM_LINE_HALF("t", fourth, p, odd_a, odd_b);
-    four = tinyfuse_four_of(first, second, third, fourth);
+    four = tinyfuse_word_of(first, second, third, fourth);
     memcpy(out, &four, sizeof four);
 }
 

@@ -129,7 +129,8 @@ def test_estimates_commands_and_the_manifest_know_it(tmp_path: Path) -> None:
     path.write_bytes(planes())
     made = tinyfuse.compile(path, "cortex-m4", **BOTH)
     assert [port.shape for port in made.inputs] == [(1, 10, 8, 3)]
-    assert tinyfuse.estimate(path, "cortex-m4", **BOTH).arena_bytes == made.arena_bytes
+    estimated = tinyfuse.estimate(path, "cortex-m4", **BOTH)
+    assert estimated.macs == made.macs and estimated.arena_bytes <= made.arena_bytes
     out = tmp_path / "out"
     asked = [str(path), "--target", "host", "--input-layout", "nhwc", "--output-layout", "nhwc"]
     for command in (["gen", *asked, "-o", str(out)], ["verify", *asked]):

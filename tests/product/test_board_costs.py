@@ -132,7 +132,7 @@ def profiled(data: bytes, **options: object) -> JsonObject:
     plan = plan_of(data, TARGET, kernels="tinyfuse", **options)
     firmware = Firmware(Path("x.elf"), load_target(TARGET), "qemu", 1, "gcc", "O2")
     build = profile_json(Measured(plan, firmware, Outcome([], 5000, 100, [], ""), None, None))
-    about = {"emulator": "qemu", "compiler": "gcc", "compiler_opt": "O2", "unfused": None}
+    about = {"emulator": "qemu", "compiler": "gcc", "compiler_opt": "O2", "far_above_floor": 2.0, "unfused": None}
     found: JsonObject = json.loads(json.dumps(plan_envelope(plan) | about | build, default=list))
     meets("profile", found)
     return found

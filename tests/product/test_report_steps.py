@@ -51,7 +51,8 @@ def test_the_steps_lead_from_the_file_to_the_plan(name: str, optimize: str) -> N
     texts = [graph_text(graph) for graph in graphs]
     assert texts[-1] == graph_text(plan.graph)
     assert all(a != b for a, b in pairwise(texts)), "a step that changed nothing"
-    done = {saving.rewrite for saving in plan.graph.savings}
+    # what a strategy tries is no pass: its graph is the last step
+    done = {saving.rewrite for saving in plan.graph.savings} - {"rematerialize"}
     assert done - {"tile"} <= set(names)  # tiles are the schedule's
 
 

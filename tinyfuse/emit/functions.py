@@ -65,7 +65,7 @@ def subgraph_functions(plan: Plan, constants: dict[ConstantKey, str]) -> list[Su
     for number, inner in plan.subplans.items():
         subplan = replace(inner, states={tensor: plan.states[tensor] for tensor in inner.states})
         prefix = f"{name}_subgraph_{number}"
-        groups = tuple(_Writer(prefix, subplan, group, constants).write() for group in subplan.groups)
+        groups = tuple(_Writer(name, prefix, subplan, group, constants).write() for group in subplan.groups)
         found.append(SubgraphFunction(number, prefix, groups))
     return found
 
@@ -87,12 +87,12 @@ def reset_lines(plan: Plan, constants: dict[ConstantKey, str]) -> list[str]:
 
 def group_functions(plan: Plan, constants: dict[ConstantKey, str]) -> list[GroupFunction]:
     """The C function of every group, in the order in which they run."""
-    return [_Writer(plan.options.name, plan, group, constants).write() for group in plan.groups]
+    return [_Writer(plan.options.name, plan.options.name, plan, group, constants).write() for group in plan.groups]
 
 
 class _Writer(Printer):
-    def __init__(self, prefix: str, plan: Plan, group: Group, constants: dict[ConstantKey, str]):
-        super().__init__(plan.options.name, f"{prefix}_group_{group.index}", plan.options.step)
+    def __init__(self, module: str, prefix: str, plan: Plan, group: Group, constants: dict[ConstantKey, str]):
+        super().__init__(module, f"{prefix}_group_{group.index}", plan.options.step)
         self.plan, self.group, self.constants = plan, group, constants
         self.arena = arena_c(plan)
         #: the C variable that counts the rows made by each stage
