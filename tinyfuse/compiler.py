@@ -157,7 +157,7 @@ class Compilation:
         plan, reordering = in_best_order(choices, replace(options, max_ram=None))
         if options.max_ram is not None and plan.ram_bytes > options.max_ram and options.optimize != "ram":
             plan, reordering = self._fastest_within(options.max_ram, builder)
-        if options.optimize == "ram":
+        if options.optimize == "ram" or (options.max_ram is not None and plan.ram_bytes > options.max_ram):
             plan = recomputing(plan, builder, self._progress)
             plan = rematerializing(plan, builder, self._progress)
         for strategy in (roomier, without_idle_slides, quicker, with_fewer_kernels):

@@ -167,8 +167,8 @@ class Options:
         metavar="BOARD",
     )
     recompute: float | None = option(
-        "Rows of convolutions may be computed again, where that takes less RAM, until all MACs are so many times the "
-        "model's (docs/fusion.md).",
+        "Rows of convolutions, and layers whose results are read again late, may be computed again, where that takes "
+        "less RAM, until all MACs are so many times the model's (docs/fusion.md).",
         None,
         metavar="F",
         limits=(1.0, 100.0),

@@ -10,6 +10,7 @@ from random_graphs import Sketch, networks
 from skip_networks import unet
 from test_rewrites import assert_same, graph_of, kinds
 
+from tinyfuse import limits
 from tinyfuse.ops import graph_macs
 from tinyfuse.rewrite.rematerialize import rematerializations, rematerialize
 
@@ -74,3 +75,28 @@ def test_it_is_done_where_it_takes_less_ram(join: str, target: str, monkeypatch:
 def test_chains_end_at_their_limit(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     limited(monkeypatch, REMATERIALIZED_TOGETHER=most + 1)
     assert len(rematerializations(graph_of(skipped()), 10**9)) == most
+
+
+@pytest.mark.slow
+def test_it_is_done_where_max_ram_leaves_nothing_else() -> None:
+    data = unet("ADD", 24, 1, (8, 8, 8), 1)
+    usual = plan_of(data, "cortex-m4", kernels="tinyfuse", recompute=1.3)
+    smallest = plan_of(data, "cortex-m4", kernels="tinyfuse", optimize="ram", recompute=1.0)
+    within = plan_of(data, "cortex-m4", kernels="tinyfuse", recompute=1.3, max_ram=smallest.ram_bytes - 1)
+    assert within.ram_bytes < smallest.ram_bytes < usual.ram_bytes
+    assert "rematerialize" in [saving.rewrite for saving in within.graph.savings]
+    assert "rematerialize" not in [saving.rewrite for saving in usual.graph.savings]
+
+
+def test_what_is_not_there_where_most_bytes_are_is_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The image in front weighs more than all that could run again."""
+    sketch = Sketch(5)
+    image = sketch.value((1, 48, 48, 8))
+    small = sketch.conv(image, 4, (3, 3), (4, 4))
+    x = sketch.conv(small, 8, (3, 3))
+    y = sketch.depthwise(sketch.depthwise(x, (3, 3)), (3, 3))
+    data = sketch.build([image], [sketch.add(y, x)])
+    assert rematerializations(graph_of(data), 10**9)
+    limited(monkeypatch, REMATERIALIZED=0)
+    plan = plan_of(data, "cortex-m4", kernels="tinyfuse", optimize="ram", recompute=2.0)
+    assert limits.REMATERIALIZED not in plan.limits

@@ -6,7 +6,7 @@ from __future__ import annotations
 from tinyfuse import limits
 from tinyfuse.ops import graph_macs
 from tinyfuse.plan import Plan
-from tinyfuse.rewrite.rematerialize import rematerializations, rematerialize
+from tinyfuse.rewrite.rematerialize import Rematerialization, rematerializations, rematerialize
 from tinyfuse.schedule.build import Builder
 from tinyfuse.schedule.progress import Progress, silent
 from tinyfuse.schedule.searched import Search
@@ -20,9 +20,8 @@ def rematerializing(plan: Plan, builder: Builder, progress: Progress = silent) -
         return plan
     while True:
         most = builder.macs_within(recompute) - graph_macs(plan.graph)
-        candidates = rematerializations(plan.graph, most, builder.reached)
         better = None
-        for candidate in candidates:
+        for candidate in _kept_in_full_steps(plan, rematerializations(plan.graph, most, builder.reached)):
             if tried == limits.REMATERIALIZED.most:
                 builder.reached.note(limits.REMATERIALIZED)
                 return plan
@@ -36,3 +35,21 @@ def rematerializing(plan: Plan, builder: Builder, progress: Progress = silent) -
         if better is None:
             return plan
         plan = better
+
+
+def _kept_in_full_steps(plan: Plan, candidates: list[Rematerialization]) -> list[Rematerialization]:
+    """Those whose tensor has bytes in a step that fills the arena: to be without another one spares nothing, and each
+    try is a search."""
+    full = [step for step in range(len(plan.groups)) if _bytes_at(plan, step) >= plan.placement.lower_bound]
+    buffers = {buffer.name: buffer for buffer in plan.buffers}
+
+    def is_full_of(candidate: Rematerialization) -> bool:
+        buffer = buffers.get(plan.storage[candidate.tensor].buffer)
+        return buffer is not None and any(buffer.first_step <= step <= buffer.last_step for step in full)
+
+    return [candidate for candidate in candidates if is_full_of(candidate)]
+
+
+def _bytes_at(plan: Plan, step: int) -> int:
+    """Of all buffers that a step of the plan needs, at whatever moment of it: at least what it needs at once."""
+    return sum(buffer.bytes for buffer in plan.buffers if buffer.first_step <= step <= buffer.last_step)
