@@ -23,6 +23,7 @@ from tinyfuse.cli.main import main
 from tinyfuse.compiler import compile_model
 from tinyfuse.options import Options
 from tinyfuse.targets import load_target
+from tinyfuse.toolchain.cmsis_nn import how_to_get
 from tinyfuse.verify.emulation.code_size import measured_code_bytes
 from tinyfuse.verify.emulation.compilers import Compiler
 from tinyfuse.verify.emulation.inputs import input_set
@@ -559,6 +560,9 @@ def test_a_bundle_without_cmsis_nn_says_how_to_get_it(folder: Path, monkeypatch)
     assert files_below(folder) == BEFORE
     # without --bundle none is needed
     assert tinyfuse_(*arguments).exit_code == 0
+    # where it was tinyfuse that chose its kernels, there is a way without
+    way = "--kernels tinyfuse"
+    assert way not in result.stderr and way in how_to_get("auto") and way not in how_to_get("cmsis-nn")
 
 
 # --- what a terminal shows ---------------------------------------------------------------------

@@ -133,7 +133,7 @@ def tree_of(plan: Plan, path: str | None) -> cmsis_nn.Tree | None:
     version = plan.options.cmsis_nn_version
     tree = cmsis_nn.find_cmsis_nn(path, plan.context.cmsis_nn)
     if tree is None:
-        raise ToolMissing("CMSIS-NN", cmsis_nn.HOW_TO_GET)
+        raise ToolMissing("CMSIS-NN", cmsis_nn.how_to_get(plan.options.kernels))
     if tree.version != plan.context.cmsis_nn:
         found = ".".join(map(str, tree.version))
         hint = f"found {found} at {tree.path}; give another path, or compile with cmsis_nn_version={found!r}"

@@ -56,7 +56,7 @@ def _plan_for_tree(request: Request, progress: Progress, needs_tree: bool) -> tu
         matches = tree is not None and tree.version == plan.context.cmsis_nn
         return plan, tree if matches else None
     if tree is None:
-        raise ToolMissing("CMSIS-NN", cmsis_nn.HOW_TO_GET)
+        raise ToolMissing("CMSIS-NN", cmsis_nn.how_to_get(options.kernels))
     if tree.version != plan.context.cmsis_nn:
         found = ".".join(map(str, tree.version))
         if request.cmsis_nn_version is not None or found not in CMSIS_NN_VERSIONS:

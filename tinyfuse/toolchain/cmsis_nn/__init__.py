@@ -5,7 +5,7 @@ but `install` touches the network. docs/cmsis-nn.md lists where trees are looked
 """
 
 from tinyfuse.toolchain.cmsis_nn.bundle import bundle
-from tinyfuse.toolchain.cmsis_nn.find import HOW_TO_GET, find_cmsis_nn, named_tree
+from tinyfuse.toolchain.cmsis_nn.find import HOW_TO_GET, find_cmsis_nn, how_to_get, named_tree
 from tinyfuse.toolchain.cmsis_nn.tree import Tree
 
-__all__ = ["HOW_TO_GET", "Tree", "bundle", "find_cmsis_nn", "named_tree"]
+__all__ = ["HOW_TO_GET", "Tree", "bundle", "find_cmsis_nn", "how_to_get", "named_tree"]

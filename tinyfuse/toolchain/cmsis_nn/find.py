@@ -16,6 +16,12 @@ HOW_TO_GET = (
     "give it as --cmsis-nn PATH or CMSIS_NN_PATH; a part of 4.0 comes with: pip install bakenn==1.0.0"
 )
 
+
+def how_to_get(kernels: str) -> str:
+    """The same for a module that calls it, and how it need not, with that value of --kernels."""
+    return HOW_TO_GET + ("; or have it call none of it: --kernels tinyfuse" if kernels == "auto" else "")
+
+
 #: where a folder that the user names may hold the tree: itself, a copy's folder, CMSIS 5
 _TREE_INSIDE = ("", "CMSIS-NN", "cmsis-nn", "cmsis_nn", "CMSIS/NN")
 #: where CMSIS core's headers may lie, seen from a tree, the folder around it, or what a user names
