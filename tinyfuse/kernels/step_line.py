@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,6 +38,9 @@ _AWAY = np.array([0, *(sign * away for away in range(1, SLOPES + 1) for sign in 
 
 #: steps to either side that rule slopes out before the others are looked at
 _TIGHT = 8
+
+#: channels of a rough operator that are looked at
+_WIDEST = 4
 
 #: beyond every bias
 _LEAST, _MOST = -(2**63), 2**63 - 1
@@ -75,7 +79,8 @@ def step_line(op: Op) -> StepLine | None:
 
 def line_to_tables(op: Op, tables: Array | None) -> StepLine | None:
     """The same where outputs are looked up: int8 [256] or [out_c, 256], of each stored value the result, that of -128
-    first. None: they are not."""
+    first. None: they are not. Of a rough operator there is a line, with numbers that mean nothing, where some channels
+    have one."""
     least, most = accumulator_range(op)
     multipliers, shifts = channel_multipliers(op)
     low, high = clamp_range(op)
@@ -83,10 +88,49 @@ def line_to_tables(op: Op, tables: Array | None) -> StepLine | None:
     zero_points_fit = all(-128 <= t.zero_point <= 127 for t in (op.input, op.output))
     if least is None or most is None or not zero_points_fit or low > high or (shifts > 0).any():
         return None
+    if op.rough:
+        some = _widest(least, most, multipliers, shifts, op)
+        tables = tables[some] if tables is not None and tables.ndim > 1 else tables
+        found = _fitted(op, least[some], most[some], multipliers[some], shifts[some], tables)
+        return None if found is None else StepLine(channel_weights(op), folded_bias(op), multipliers.astype(np.int32))
+    found = _fitted(op, least, most, multipliers, shifts, tables)
+    if found is None:
+        return None
+    weights, bias = channel_weights(op).copy(), folded_bias(op) * 256 + found.offsets
+    slopes, constant = found.slopes, found.constant
+    weights[constant], slopes[constant] = 0, 1 << (19 + SHIFT)
+    bias[constant] = (found.stored[constant] - zero_point) << 13
+    return StepLine(weights, bias, slopes.astype(np.int32))
+
+
+def _widest(least: Array, most: Array, multipliers: Array, shifts: Array, op: Op) -> Array:
+    """The numbers of the channels that reach the most outputs: if any has no line, it is mostly one of these, for lines
+    that fit outputs of both signs are rare."""
+    low, high = (end - op.output.zero_point for end in clamp_range(op))
+    scale = multipliers * 2.0 ** (shifts - 31)
+    reached = np.minimum(most * scale, high) - np.maximum(least * scale, low)
+    found: Array = np.argsort(-reached, kind="stable")[:_WIDEST]
+    return found
+
+
+class _Fitted(NamedTuple):
+    """Of each channel the bias of its line in 256ths less that of the accumulator, its slope, whether its output is one
+    constant, and which one then."""
+
+    offsets: Array
+    slopes: Array
+    constant: Array
+    stored: Array
+
+
+def _fitted(
+    op: Op, least: Array, most: Array, multipliers: Array, shifts: Array, tables: Array | None
+) -> _Fitted | None:
+    """The lines of some channels, with such accumulators and requantization; None where one has none."""
+    (low, high), zero_point = clamp_range(op), op.output.zero_point
     outputs = np.arange(low + 1, high + 1)
     steps = requantized_steps(least, most, multipliers, shifts, zero_point, outputs)
-    weights, bias = channel_weights(op).copy(), folded_bias(op) * 256
-    slopes = np.zeros(len(bias), np.int64)
+    slopes = np.zeros(len(least), np.int64)
     ideal = np.rint(multipliers * 2.0 ** (shifts - 31 + 24 + SHIFT)).astype(np.int64)
     used = (least[:, None] < steps) & (steps <= most[:, None])
     if tables is None:
@@ -110,10 +154,7 @@ def line_to_tables(op: Op, tables: Array | None) -> StepLine | None:
     reach = np.maximum(np.abs(least * 256 + offsets), np.abs(most * 256 + offsets))
     if (reach[~constant] >= 2**31).any():
         return None
-    bias += offsets
-    weights[constant], slopes[constant] = 0, 1 << (19 + SHIFT)
-    bias[constant] = (low + (steps[constant] <= least[constant, None]).sum(axis=1) - zero_point) << 13
-    return StepLine(weights, bias, slopes.astype(np.int32))
+    return _Fitted(offsets, slopes, constant, low + (steps <= least[:, None]).sum(axis=1))
 
 
 def requantized_steps(
