@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 
@@ -38,9 +37,6 @@ _AWAY = np.array([0, *(sign * away for away in range(1, SLOPES + 1) for sign in 
 
 #: steps to either side that rule slopes out before the others are looked at
 _TIGHT = 8
-
-#: channels of a rough operator that are looked at
-_WIDEST = 4
 
 #: beyond every bias
 _LEAST, _MOST = -(2**63), 2**63 - 1
@@ -73,64 +69,48 @@ class StepLine:
 
 @lru_cache(maxsize=2048)
 def step_line(op: Op) -> StepLine | None:
-    """The layer's step lines, or None where a channel has none."""
+    """The layer's step lines, or None where a channel has none; of a rough operator whether there are some, so to say:
+    nothing else in what is found means anything."""
+    if op.rough:
+        return StepLine(channel_weights(op), folded_bias(op), channel_multipliers(op)[0]) if _is_likely(op) else None
     return line_to_tables(op, None)
+
+
+def _is_likely(op: Op) -> bool:
+    """Whether no channel reaches outputs of both signs: TensorFlow Lite Micro's halves go away from zero, which no line
+    does, and nearly all other channels have one."""
+    least, most = accumulator_range(op)
+    if least is None or most is None or not _is_fit(op):
+        return False
+    multipliers, shifts = channel_multipliers(op)
+    low, high = (end - op.output.zero_point for end in clamp_range(op))
+    scales = multipliers * 2.0 ** (shifts - 31)
+    least_output, most_output = np.maximum(least * scales, low), np.minimum(most * scales, high)
+    no_line = (least_output < -0.5) & (most_output > 0.5)
+    no_line |= (np.maximum(-least, most) >= 2**23) & (least_output < most_output)
+    return not no_line.any()
+
+
+def _is_fit(op: Op) -> bool:
+    """Whether lines are for the layer's quantization at all."""
+    low, high = clamp_range(op)
+    zero_points_fit = all(-128 <= t.zero_point <= 127 for t in (op.input, op.output))
+    return zero_points_fit and low <= high and not (channel_multipliers(op)[1] > 0).any()
 
 
 def line_to_tables(op: Op, tables: Array | None) -> StepLine | None:
     """The same where outputs are looked up: int8 [256] or [out_c, 256], of each stored value the result, that of -128
-    first. None: they are not. Of a rough operator there is a line, with numbers that mean nothing, where some channels
-    have one."""
+    first. None: they are not."""
     least, most = accumulator_range(op)
     multipliers, shifts = channel_multipliers(op)
     low, high = clamp_range(op)
     zero_point = op.output.zero_point
-    zero_points_fit = all(-128 <= t.zero_point <= 127 for t in (op.input, op.output))
-    if least is None or most is None or not zero_points_fit or low > high or (shifts > 0).any():
+    if least is None or most is None or not _is_fit(op):
         return None
-    if op.rough:
-        some = _widest(least, most, multipliers, shifts, op)
-        tables = tables[some] if tables is not None and tables.ndim > 1 else tables
-        found = _fitted(op, least[some], most[some], multipliers[some], shifts[some], tables)
-        return None if found is None else StepLine(channel_weights(op), folded_bias(op), multipliers.astype(np.int32))
-    found = _fitted(op, least, most, multipliers, shifts, tables)
-    if found is None:
-        return None
-    weights, bias = channel_weights(op).copy(), folded_bias(op) * 256 + found.offsets
-    slopes, constant = found.slopes, found.constant
-    weights[constant], slopes[constant] = 0, 1 << (19 + SHIFT)
-    bias[constant] = (found.stored[constant] - zero_point) << 13
-    return StepLine(weights, bias, slopes.astype(np.int32))
-
-
-def _widest(least: Array, most: Array, multipliers: Array, shifts: Array, op: Op) -> Array:
-    """The numbers of the channels that reach the most outputs: if any has no line, it is mostly one of these, for lines
-    that fit outputs of both signs are rare."""
-    low, high = (end - op.output.zero_point for end in clamp_range(op))
-    scale = multipliers * 2.0 ** (shifts - 31)
-    reached = np.minimum(most * scale, high) - np.maximum(least * scale, low)
-    found: Array = np.argsort(-reached, kind="stable")[:_WIDEST]
-    return found
-
-
-class _Fitted(NamedTuple):
-    """Of each channel the bias of its line in 256ths less that of the accumulator, its slope, whether its output is one
-    constant, and which one then."""
-
-    offsets: Array
-    slopes: Array
-    constant: Array
-    stored: Array
-
-
-def _fitted(
-    op: Op, least: Array, most: Array, multipliers: Array, shifts: Array, tables: Array | None
-) -> _Fitted | None:
-    """The lines of some channels, with such accumulators and requantization; None where one has none."""
-    (low, high), zero_point = clamp_range(op), op.output.zero_point
     outputs = np.arange(low + 1, high + 1)
     steps = requantized_steps(least, most, multipliers, shifts, zero_point, outputs)
-    slopes = np.zeros(len(least), np.int64)
+    weights, bias = channel_weights(op).copy(), folded_bias(op) * 256
+    slopes = np.zeros(len(bias), np.int64)
     ideal = np.rint(multipliers * 2.0 ** (shifts - 31 + 24 + SHIFT)).astype(np.int64)
     used = (least[:, None] < steps) & (steps <= most[:, None])
     if tables is None:
@@ -154,7 +134,10 @@ def _fitted(
     reach = np.maximum(np.abs(least * 256 + offsets), np.abs(most * 256 + offsets))
     if (reach[~constant] >= 2**31).any():
         return None
-    return _Fitted(offsets, slopes, constant, low + (steps <= least[:, None]).sum(axis=1))
+    bias += offsets
+    weights[constant], slopes[constant] = 0, 1 << (19 + SHIFT)
+    bias[constant] = (low + (steps[constant] <= least[constant, None]).sum(axis=1) - zero_point) << 13
+    return StepLine(weights, bias, slopes.astype(np.int32))
 
 
 def requantized_steps(
