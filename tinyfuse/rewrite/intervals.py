@@ -93,19 +93,20 @@ def _sums(op: Op, low: Array, high: Array) -> Interval:
         padded = is_padded(op)
     if padded:  # a tap outside the image gives 0
         low, high = np.minimum(low, 0), np.maximum(high, 0)
-    # a product is least at the least input where its weight is positive, at the greatest where it is negative
-    taps = taps.reshape(taps.shape[0], -1, taps.shape[3])
-    above = np.maximum(taps, 0)
-    # real numbers hold these integers, and are multiplied faster
-    up, down = (part.sum(axis=1, dtype=np.float64) for part in (above, taps - above))
-    ends = (_products(up, low) + _products(down, high), _products(up, high) + _products(down, low))
-    least, greatest = (end.astype(np.int64) for end in ends)
-    return least, greatest
+    # a product lies between w * low and w * high: half their sum, give or take half of |w| * (high - low). Real numbers
+    # hold these integers, and are multiplied faster
+    both, apart = low + high, high - low
+    reach = 128 * taps[0].size * max(np.abs(both).max(), apart.max())
+    taps = taps.reshape(taps.shape[0], -1, taps.shape[3]).astype(np.float32 if reach < 2**24 else np.float64)
+    middle = _products(taps, both).astype(np.int64)
+    away = _products(np.abs(taps, out=taps), apart).astype(np.int64)
+    return (middle - away) // 2, (middle + away) // 2
 
 
-def _products(weights: Array, inputs: Array) -> Array:
-    """Of weights [out channels, in channels] their sums with inputs [in channels], or of each output channel its own."""
-    sums: Array = weights @ inputs.astype(np.float64) if inputs.ndim == 1 else (weights * inputs).sum(axis=1)
+def _products(taps: Array, inputs: Array) -> Array:
+    """Sums of taps [out channels, taps, in channels] times inputs [in channels], or of each output channel its own."""
+    weights, inputs = taps[:, 0] if taps.shape[1] == 1 else taps.sum(axis=1), inputs.astype(taps.dtype)
+    sums: Array = weights @ inputs if inputs.ndim == 1 else (weights * inputs).sum(axis=1)
     return sums
 
 
