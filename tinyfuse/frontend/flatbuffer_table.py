@@ -85,4 +85,5 @@ class Table:
 
 def root(data: bytes, table: str = "Model") -> Table:
     """The first table: a file's Model."""
-    return Table(data, table, 0).follow(0, table)
+    (position,) = struct.unpack_from("<I", data)
+    return Table(data, table, position)
