@@ -7,6 +7,8 @@ and nothing is verified.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tinyfuse.compiler import is_searched, prepared, steps_of
 from tinyfuse.ir import Graph
 from tinyfuse.options import Options
@@ -25,7 +27,8 @@ _WORK_LIMIT = 0
 def rough_plan(source: Graph, target: Target, options: Options) -> Plan:
     """A plan that takes about what compile_graph's takes; a pure function of its arguments. CompileError names
     every reason why there is none."""
-    steps = steps_of(source, options)
+    rough = replace(source, ops=tuple(replace(op, rough=True) for op in source.ops))
+    steps = steps_of(rough, options)
     return of_the_best_step(steps, options, lambda step: lambda wanted: _rough_plan(step, target, wanted))
 
 

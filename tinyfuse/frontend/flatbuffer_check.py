@@ -23,6 +23,12 @@ MAX_ITEMS = 1 << 22
 #: bytes of one string; names of fused layers, joined by the converter, reach thousands
 MAX_STRING = 1 << 16
 
+#: of a scalar or enumeration, the unsigned integer of its size
+_FORMATS = {kind: f"<{'BHIQ'[size.bit_length() - 1]}" for kind, size in {**SIZES, **ENUM_SIZES}.items()}
+
+#: bytes of the numbers that are read
+_SIZES = {format: struct.calcsize(format) for format in (*_FORMATS.values(), "<H", "<i")}
+
 
 class Damaged(Exception):
     """The file can't be read; the message says at which field and why."""
@@ -46,7 +52,7 @@ class Walk:
     """
 
     def __init__(self, data: bytes):
-        self.data = data
+        self.data, self.end = data, len(data)
         self.tables = MAX_TABLES
         self.items = MAX_ITEMS
         self.stack: list[tuple[str, int, str]] = []
@@ -58,13 +64,14 @@ class Walk:
 
     def number(self, format: str, position: int, place: str) -> int:
         """The unsigned or signed integer at a position, once it is known to be in the file."""
-        self.bounds(position, struct.calcsize(format), place)
-        (value,) = struct.unpack_from(format, self.data, position)
-        return int(value)
+        if not 0 <= position <= self.end - _SIZES[format]:
+            self.bounds(position, _SIZES[format], place)
+        value: int = struct.unpack_from(format, self.data, position)[0]
+        return value
 
     def bounds(self, position: int, size: int, place: str) -> None:
-        if position < 0 or position + size > len(self.data):
-            raise Damaged(f"{place} lies outside the file (bytes {position} to {position + size} of {len(self.data)})")
+        if position < 0 or position + size > self.end:
+            raise Damaged(f"{place} lies outside the file (bytes {position} to {position + size} of {self.end})")
 
     def push(self, table: str, position: int, place: str) -> None:
         """Follows the offset at a position to a table that is still to be checked."""
@@ -76,16 +83,17 @@ class Walk:
 
     def table(self, table: str, position: int, place: str) -> None:
         vtable = position - self.number("<i", position, place)
-        vtable_size = self.number("<H", vtable, f"the vtable of {place}")
+        of_vtable = f"the vtable of {place}"
+        vtable_size = self.number("<H", vtable, of_vtable)
         if vtable_size < 4 or vtable_size % 2:
-            raise Damaged(f"the vtable of {place} has an impossible size ({vtable_size})")
-        self.bounds(vtable, vtable_size, f"the vtable of {place}")
+            raise Damaged(f"{of_vtable} has an impossible size ({vtable_size})")
+        self.bounds(vtable, vtable_size, of_vtable)
         union = 0
         for field in TABLES[table]:
             entry = 4 + 2 * field.slot
             if entry >= vtable_size:
                 break
-            offset = self.number("<H", vtable + entry, f"the vtable of {place}")
+            offset = self.number("<H", vtable + entry, of_vtable)
             if offset and field.type != "-":
                 at = f"{place}.{field.name}"
                 if field.name == "builtin_options_type":
@@ -94,9 +102,8 @@ class Walk:
 
     def field(self, field: Field, position: int, place: str, union: int) -> None:
         kind = field.type
-        if kind in SIZES or kind in ENUM_SIZES:
-            size = SIZES.get(kind) or ENUM_SIZES[kind]
-            self.number(f"<{'BHIQ'[size.bit_length() - 1]}", position, place)
+        if kind in _FORMATS:
+            self.number(_FORMATS[kind], position, place)
         elif kind == "union":
             if union in UNION_TABLES:
                 self.push(UNION_TABLES[union], position, place)

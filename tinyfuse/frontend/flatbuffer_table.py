@@ -7,7 +7,7 @@ default if it is a scalar, an empty vector or string, and None if it is a table.
 from __future__ import annotations
 
 import struct
-from functools import cache, cached_property
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,13 @@ _DTYPES = {"ubyte": "u1", "int": "<i4", "float": "<f4", "long": "<i8"}
 
 
 @cache
-def _field(table: str, name: str) -> Field:
-    return next(field for field in TABLES[table] if field.name == name)
+def _field(table: str, name: str) -> tuple[Field, str | None]:
+    """A field, and the format of its number; None where it is none."""
+    field = next(field for field in TABLES[table] if field.name == name)
+    if field.type not in SIZES and field.type not in ENUM_SIZES:
+        return field, None
+    # enumerations are signed
+    return field, "<" + (_FORMATS.get(field.type) or {1: "b", 4: "i"}[ENUM_SIZES[field.type]])
 
 
 class Table:
@@ -31,27 +36,23 @@ class Table:
     def __init__(self, data: bytes, name: str, position: int):
         self.data, self.name, self.position = data, name, position
 
-    @cached_property
-    def _offsets(self) -> tuple[int, ...]:
-        """The table's vtable: two sizes, and by slot where fields are, 0 for one that is absent."""
-        (back,) = struct.unpack_from("<i", self.data, self.position)
-        (size,) = struct.unpack_from("<H", self.data, self.position - back)
-        return struct.unpack_from(f"<{size // 2}H", self.data, self.position - back)
+        (back,) = struct.unpack_from("<i", data, position)
+        (size,) = struct.unpack_from("<H", data, position - back)
+        # the table's vtable: two sizes, and by slot where fields are, 0 for one that is absent
+        self._offsets: tuple[int, ...] = struct.unpack_from(f"<{size // 2}H", data, position - back)
 
     def __getitem__(self, name: str) -> Any:
-        field = _field(self.name, name)
+        field, format = _field(self.name, name)
         at, kind = self.place(field), field.type
-        if kind in SIZES or kind in ENUM_SIZES:
-            # enumerations are signed
-            format = _FORMATS.get(kind) or {1: "b", 4: "i"}[ENUM_SIZES[kind]]
-            return field.default if at is None else struct.unpack_from("<" + format, self.data, at)[0]
+        if format is not None:
+            return field.default if at is None else struct.unpack_from(format, self.data, at)[0]
         if kind == "string" or kind.startswith("["):
             return self._vector("ubyte" if kind == "string" else kind[1:-1], at, kind == "string")
         return None if at is None else self.follow(at, kind)
 
     def union(self, name: str, table: str) -> Table | None:
         """What a union holds, as a table of that type: the one that the walk knew it by."""
-        at = self.place(_field(self.name, name))
+        at = self.place(_field(self.name, name)[0])
         return None if at is None else self.follow(at, table)
 
     def follow(self, at: int, table: str) -> Table:
@@ -60,8 +61,8 @@ class Table:
 
     def place(self, field: Field) -> int | None:
         """Where the field's value is, or its offset; None where it is absent."""
-        entry = 2 + field.slot
-        offset = self._offsets[entry] if entry < len(self._offsets) else 0
+        offsets, entry = self._offsets, 2 + field.slot
+        offset = offsets[entry] if entry < len(offsets) else 0
         return self.position + offset if offset else None
 
     def target(self, at: int) -> int:
@@ -78,10 +79,11 @@ class Table:
         return np.frombuffer(self.data, _DTYPES[element], length, start + 4 if length else 0)
 
     def _uint(self, at: int) -> int:
-        (value,) = struct.unpack_from("<I", self.data, at)
-        return int(value)
+        value: int = struct.unpack_from("<I", self.data, at)[0]
+        return value
 
 
 def root(data: bytes, table: str = "Model") -> Table:
     """The first table: a file's Model."""
-    return Table(data, table, 0).follow(0, table)
+    (position,) = struct.unpack_from("<I", data)
+    return Table(data, table, position)

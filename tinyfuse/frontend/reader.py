@@ -127,7 +127,8 @@ def _graph(path: str, data: bytes, model: Model) -> Graph:
     problems.require(bool(ops), "the graph has no operators", HINT_CONVERT)
     warnings = tensors.open_batches(inputs)
     called: list[int] = []
-    nested = _CalledGraphs(path, data, model, problems)
+    digest = hashlib.sha256(data).hexdigest()
+    nested = _CalledGraphs(path, data, digest, model, problems)
     ops = nested.resolved(ops, (0,))
 
     def subgraph_ops(number: int) -> tuple[Op, ...]:
@@ -152,7 +153,6 @@ def _graph(path: str, data: bytes, model: Model) -> Graph:
             if problem is not None:
                 problems.require(False, problem.message, problem.hint, op)
     problems.stop(path)
-    digest = hashlib.sha256(data).hexdigest()
     graph = with_written_outputs(Graph(path, digest, ops, tuple(inputs), tuple(outputs), tuple(warnings)))
     if not is_uint8(ops):
         return graph
@@ -169,9 +169,8 @@ _DEEPEST = 16
 class _CalledGraphs:
     """The graphs that IF and WHILE run, each read once."""
 
-    def __init__(self, path: str, data: bytes, model: Model, problems: Problems):
-        self.path, self.data, self.model, self.problems = path, data, model, problems
-        self.digest = hashlib.sha256(data).hexdigest()
+    def __init__(self, path: str, data: bytes, digest: str, model: Model, problems: Problems):
+        self.path, self.data, self.digest, self.model, self.problems = path, data, digest, model, problems
         self.graphs: dict[int, Graph] = {}
         self.readers: list[TensorReader] = []
 

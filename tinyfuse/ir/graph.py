@@ -186,6 +186,8 @@ class Op:
     (tinyfuse/ops). `index` is the operator's place in the file, -1 for one a rewrite made.
     `view`: nothing runs; its inputs lie in its output, or its outputs in its input, as the family's
     `parts` says (tinyfuse/rewrite/views.py decides).
+    `rough`: figures are wanted of it, never code, so what would be proven of all its values may be tried with some
+    (tinyfuse/estimator.py).
     """
 
     kind: str
@@ -194,6 +196,7 @@ class Op:
     attributes: object = None
     index: int = -1
     view: bool = False
+    rough: bool = False
 
     def operand(self, i: int) -> Tensor:
         """Input `i`, which the rules want there; InternalFault where it is missing."""

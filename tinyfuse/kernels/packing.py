@@ -171,9 +171,7 @@ def bounded(op: Op) -> Bounded | None:
 def accumulator_range(op: Op) -> tuple[Array, Array] | tuple[None, None]:
     """(least, most) accumulator of each channel, bias included, over all int8 inputs (padding is within
     int8, too), not to be changed; None where one may leave int32, there or on its way."""
-    weights, bias = channel_weights(op), folded_bias(op)
-    positive = np.maximum(weights, 0).sum(1, dtype=np.int64)
-    negative = np.minimum(weights, 0).sum(1, dtype=np.int64)
+    bias, (positive, negative) = folded_bias(op), _sums_by_sign(op)
     if (np.abs(bias) + 128 * (positive - negative) >= 2**31).any():
         return None, None
     return bias - 128 * positive + 127 * negative, bias + 127 * positive - 128 * negative
@@ -182,8 +180,20 @@ def accumulator_range(op: Op) -> tuple[Array, Array] | tuple[None, None]:
 @lru_cache(maxsize=512)
 def folded_bias(op: Op) -> Int64s:
     """bias - input zero point * sum of weights, int64, not to be changed; padding then counts as the zero point."""
-    sums: Int64s = channel_weights(op).sum(1, dtype=np.int64)
-    return bias_values(op) - op.input.zero_point * sums
+    positive, negative = _sums_by_sign(op)
+    return bias_values(op) - op.input.zero_point * (positive + negative)
+
+
+@lru_cache(maxsize=512)
+def _sums_by_sign(op: Op) -> tuple[Int64s, Int64s]:
+    """Of each channel the sum of its positive weights and that of its negative ones, not to be changed."""
+    weights = channel_weights(op)
+    # real numbers hold these integers, and are added up faster
+    real = weights.astype(np.float32 if weights.shape[1] < 2**16 else np.float64)
+    ones = np.ones(weights.shape[1], real.dtype)
+    sums, sizes = (of @ ones for of in (real, np.abs(real)))
+    positive, negative = (half.astype(np.int64) for half in ((sizes + sums) / 2, (sums - sizes) / 2))
+    return positive, negative
 
 
 def channel_weights(op: Op) -> Array:

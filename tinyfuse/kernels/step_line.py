@@ -69,8 +69,33 @@ class StepLine:
 
 @lru_cache(maxsize=2048)
 def step_line(op: Op) -> StepLine | None:
-    """The layer's step lines, or None where a channel has none."""
+    """The layer's step lines, or None where a channel has none; of a rough operator whether there are some, so to say:
+    nothing else in what is found means anything."""
+    if op.rough:
+        return StepLine(channel_weights(op), folded_bias(op), channel_multipliers(op)[0]) if _is_likely(op) else None
     return line_to_tables(op, None)
+
+
+def _is_likely(op: Op) -> bool:
+    """Whether no channel reaches outputs of both signs: TensorFlow Lite Micro's halves go away from zero, which no line
+    does, and nearly all other channels have one."""
+    least, most = accumulator_range(op)
+    if least is None or most is None or not _is_fit(op):
+        return False
+    multipliers, shifts = channel_multipliers(op)
+    low, high = (end - op.output.zero_point for end in clamp_range(op))
+    scales = multipliers * 2.0 ** (shifts - 31)
+    least_output, most_output = np.maximum(least * scales, low), np.minimum(most * scales, high)
+    no_line = (least_output < -0.5) & (most_output > 0.5)
+    no_line |= (np.maximum(-least, most) >= 2**23) & (least_output < most_output)
+    return not no_line.any()
+
+
+def _is_fit(op: Op) -> bool:
+    """Whether lines are for the layer's quantization at all."""
+    low, high = clamp_range(op)
+    zero_points_fit = all(-128 <= t.zero_point <= 127 for t in (op.input, op.output))
+    return zero_points_fit and low <= high and not (channel_multipliers(op)[1] > 0).any()
 
 
 def line_to_tables(op: Op, tables: Array | None) -> StepLine | None:
@@ -80,8 +105,7 @@ def line_to_tables(op: Op, tables: Array | None) -> StepLine | None:
     multipliers, shifts = channel_multipliers(op)
     low, high = clamp_range(op)
     zero_point = op.output.zero_point
-    zero_points_fit = all(-128 <= t.zero_point <= 127 for t in (op.input, op.output))
-    if least is None or most is None or not zero_points_fit or low > high or (shifts > 0).any():
+    if least is None or most is None or not _is_fit(op):
         return None
     outputs = np.arange(low + 1, high + 1)
     steps = requantized_steps(least, most, multipliers, shifts, zero_point, outputs)

@@ -41,6 +41,9 @@ _MANY = 256
 #: so many neighbours are looked at together
 _TOGETHER = 64
 
+#: of a rough operator's values one of so many is looked at, both ends among them
+_APART = 5
+
 #: shifts that tinyfuse_saturate_right has an instruction for
 _SATURATED = range(19, 24)
 
@@ -90,10 +93,12 @@ def _fields(op: Op) -> Fields:
 
 @lru_cache(maxsize=512)
 def plane(op: Op) -> Plane | None:
-    """The plane whose results are those of an int8 ADD or SUB for all stored values; None where none is found."""
+    """The plane whose results are those of an int8 ADD or SUB for all stored values, of a rough one for some; None
+    where none is found."""
     (x, y), out = op.operands, op.output
-    of_a, of_b = np.arange(-128, 128)[:, None], np.arange(-128, 128)[None]
-    a, b = (np.broadcast_to(values, (256, 256)).reshape(-1) for values in (of_a, of_b))
+    values = np.arange(-128, 128, _APART if op.rough else 1)
+    of_a, of_b = values[:, None], values[None]
+    a, b = (np.broadcast_to(of, (len(values), len(values))).reshape(-1) for of in (of_a, of_b))
     # each operand alone is rescaled before they are added up
     results = FAMILIES[op.kind].reference(op, of_a.astype(np.int8), of_b.astype(np.int8))[0]
     results = results.astype(np.int64).reshape(-1)

@@ -19,6 +19,7 @@ from dataclasses import replace
 
 from tinyfuse.ir import Graph, Op
 from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.base import OpFamily
 from tinyfuse.ops.control_flow import change_graphs
 
 
@@ -37,6 +38,8 @@ def _changed(graph: Graph, known: dict[Graph, Graph]) -> Graph:
 
 def _operator(op: Op) -> Op:
     family = FAMILIES.get(op.kind)
-    if family is None or any(rule.problem(op) is not None for rule in family.rules):
+    if family is None or type(family).computing is OpFamily.computing:
+        return op  # whatever the rules say
+    if any(rule.problem(op) is not None for rule in family.rules):
         return op
     return family.computing(op) or op

@@ -58,18 +58,15 @@ def _accumulated(op: Op, low: Array, high: Array) -> Interval:
         low.size != op.operand(1).shape[1] or any(op.operand(1).quantization.zero_point)
     ):
         return anything
-    least, greatest = _sums(op, low - op.input.zero_point, high - op.input.zero_point)
-    bias = bias_values(op)
-    if (least + bias).min() < INT32_MIN or (greatest + bias).max() > INT32_MAX:
+    sums = np.stack(_sums(op, low - op.input.zero_point, high - op.input.zero_point))
+    totals = sums + bias_values(op)
+    if totals[0].min() <= INT32_MIN or totals[1].max() > INT32_MAX:
         return anything  # it might wrap
     shifts = channel_multipliers(op)[1]
-    reach = np.maximum(np.abs(least + bias), np.abs(greatest + bias))
-    if ((reach << np.maximum(shifts, 0)) > INT32_MAX).any():
+    if shifts.max() > 0 and ((np.abs(totals) << np.maximum(shifts, 0)) > INT32_MAX).any():
         return anything
-    return (
-        requantize_channels(op, least).astype(np.int64),
-        requantize_channels(op, greatest).astype(np.int64),
-    )
+    least, greatest = requantize_channels(op, sums).astype(np.int64)
+    return least, greatest
 
 
 def _sums(op: Op, low: Array, high: Array) -> Interval:
@@ -96,9 +93,21 @@ def _sums(op: Op, low: Array, high: Array) -> Interval:
         padded = is_padded(op)
     if padded:  # a tap outside the image gives 0
         low, high = np.minimum(low, 0), np.maximum(high, 0)
-    # a product is least at the least input where its weight is positive, at the greatest where it is negative
-    up, down = (part.sum(axis=(1, 2), dtype=np.int64) for part in (np.maximum(taps, 0), np.minimum(taps, 0)))
-    return (up * low + down * high).sum(axis=1), (up * high + down * low).sum(axis=1)
+    # a product lies between w * low and w * high: half their sum, give or take half of |w| * (high - low). Real numbers
+    # hold these integers, and are multiplied faster
+    both, apart = low + high, high - low
+    reach = 128 * taps[0].size * max(np.abs(both).max(), apart.max())
+    taps = taps.reshape(taps.shape[0], -1, taps.shape[3]).astype(np.float32 if reach < 2**24 else np.float64)
+    middle = _products(taps, both).astype(np.int64)
+    away = _products(np.abs(taps, out=taps), apart).astype(np.int64)
+    return (middle - away) // 2, (middle + away) // 2
+
+
+def _products(taps: Array, inputs: Array) -> Array:
+    """Sums of taps [out channels, taps, in channels] times inputs [in channels], or of each output channel its own."""
+    weights, inputs = taps[:, 0] if taps.shape[1] == 1 else taps.sum(axis=1), inputs.astype(taps.dtype)
+    sums: Array = weights @ inputs if inputs.ndim == 1 else (weights * inputs).sum(axis=1)
+    return sums
 
 
 def is_padded(op: Op) -> bool:

@@ -115,7 +115,7 @@ def _does_without(reader: Op, tensor: Tensor, constants: PerChannel, kept: PerCh
     constant = value != 1 << 20
     silent = constant & (value == tensor.zero_point)
     can_go: Array = unread | silent
-    if not (FAMILIES[reader.kind].convolution and is_padded(reader)):
+    if constant.any() and not (FAMILIES[reader.kind].convolution and is_padded(reader)):
         can_go |= constant & _fits_bias(reader, tensor, value, constant)
     return can_go
 
@@ -130,7 +130,8 @@ def _fits_bias(reader: Op, tensor: Tensor, value: Array, constant: Array) -> boo
 def _weight_sums(reader: Op) -> Array:
     """[out channels, in channels]: each input channel's weights added up over the kernel."""
     weights = reader.operand(1).values
-    return weights.sum(axis=(1, 2), dtype=np.int64) if weights.ndim == 4 else weights.astype(np.int64)
+    weights = weights.reshape(weights.shape[0], -1, weights.shape[-1])
+    return weights[:, 0].astype(np.int64) if weights.shape[1] == 1 else weights.sum(axis=1, dtype=np.int64)
 
 
 def _without_inputs(op: Op, kept: PerChannel, constants: PerChannel) -> Op:
