@@ -92,15 +92,15 @@ def test_kernels(optimize: str, flags: str, tmp_path: Path) -> None:
     assert_kernels_exact(cases, core, tmp_path, flags, optimize=optimize)
 
 
-@pytest.mark.parametrize("flags", ["", "-O0"])
-def test_kernels_with_helium(flags: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("flags", "compiler"), [("", "gcc"), ("-O0", "gcc"), ("-O2", "clang")])
+def test_kernels_with_helium(flags: str, compiler: str, tmp_path: Path) -> None:
     core, rng = target_or_skip("cortex-m55"), np.random.default_rng(1)
     context = Context(core, kernels="tinyfuse")
     cases = [case for op in layers() for case in cases_of(op, context, [random_input(op, rng)])]
     reached = {(case.kernel.depthwise, case.kernel.form(case.op, context)) for case in cases}
     of_channels = product([False], ["narrow", "turn", "whole", "deep", "levels"])
     assert reached == {*of_channels, *product([True], ["tables", "levels"])}
-    assert_kernels_exact(cases, core, tmp_path, flags)
+    assert_kernels_exact(cases, core, tmp_path, flags, compiler)
 
 
 def test_bent_lines_step_where_the_interpreter_does() -> None:

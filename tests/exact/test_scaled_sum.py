@@ -55,8 +55,11 @@ def scaled_sums(shape: tuple[int, ...]) -> list[Op]:
     ]
 
 
-@pytest.mark.parametrize("target", TARGETS)
-def test_alone(target: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("target", "flags", "compiler"),
+    [*((target, "", "gcc") for target in TARGETS), ("cortex-m4", "-O0", "clang"), ("cortex-m55", "-O3", "clang")],
+)
+def test_alone(target: str, flags: str, compiler: str, tmp_path: Path) -> None:
     core, rng = target_or_skip(target), np.random.default_rng(1)
     kernel = ScaledSumMve() if core.mve else ScaledSum()
     context = Context(core, kernels="tinyfuse")
@@ -71,7 +74,7 @@ def test_alone(target: str, tmp_path: Path) -> None:
         if case.kernel.name == kernel.name
     ]
     assert {case.op.output.shape for case in cases} == set(SHAPES)
-    assert_exact(cases, core, tmp_path)
+    assert_exact(cases, core, tmp_path, flags, compiler)
 
 
 def test_products_are_clamped_on_the_sides_where_it_makes_a_difference() -> None:
