@@ -39,30 +39,40 @@ TINYFUSE_INLINE int32_t tinyfuse_scaled_sum_gain(const int32_t *group, int32_t i
 
 #define TINYFUSE_SCALED_SUM_LESS(p) tinyfuse_mul_less((p)->product.a_zero_point)
 
-/* Of halves of two words, as the letters of `multiply` say. */
-#define TINYFUSE_SCALED_SUM_HALF(multiply, result, p, x, gains, offset, term)                                      \
+#define TINYFUSE_SCALED_SUM_OF(product, p, offset)                                                                 \
     do {                                                                                                           \
-        TINYFUSE_MUL_HALF(multiply, result, &(p)->product, x, gains, term, -(p)->product.out_shift);               \
-        result = tinyfuse_saturate_right(result * (p)->factor + (offset), (p)->shift);                             \
+        product = tinyfuse_saturate_right(product * (p)->factor + (offset), (p)->shift);                           \
         if ((p)->act_min != -128 || (p)->act_max != 127) {                                                         \
-            result = tinyfuse_clamp(result, (p)->act_min, (p)->act_max);                                           \
+            product = tinyfuse_clamp(product, (p)->act_min, (p)->act_max);                                         \
         }                                                                                                          \
+    } while (0)
+
+/* Of two products; their offsets, from that word of the group on, are loaded when registers are free for them. */
+#define TINYFUSE_SCALED_SUM_PAIR(first, second, p, group, word)                                                    \
+    do {                                                                                                           \
+        int32_t of_first_, of_second_;                                                                             \
+        __asm volatile("ldrd %0, %1, [%2, %3]"                                                                     \
+                       : "=r"(of_first_), "=r"(of_second_) : "r"(group), "i"(4 * (word)) : "memory");              \
+        TINYFUSE_SCALED_SUM_OF(first, p, of_first_);                                                               \
+        TINYFUSE_SCALED_SUM_OF(second, p, of_second_);                                                             \
     } while (0)
 
 TINYFUSE_INLINE void tinyfuse_scaled_sum_four(const tinyfuse_scaled_sum *p, const int8_t **in, const int32_t *group,
                                               int8_t *out, uint32_t less)
 {
-    const int32_t term = tinyfuse_mul_term(&p->product, -p->product.out_shift);
+    const int32_t right = -p->product.out_shift, term = tinyfuse_mul_term(&p->product, right);
     const uint32_t word = tinyfuse_next_four(in);
     const int32_t gains = group[0], more_gains = group[1];
     uint32_t even, odd, four;
     int32_t first, second, third, fourth;
     TINYFUSE_MUL_HALVES(even, word, p->product.a_zero_point, less, "");
     TINYFUSE_MUL_HALVES(odd, word, p->product.a_zero_point, less, ", ror #8");
-    TINYFUSE_SCALED_SUM_HALF("smulbb", first, p, even, gains, group[2], term);
-    TINYFUSE_SCALED_SUM_HALF("smulbt", second, p, odd, gains, group[3], term);
-    TINYFUSE_SCALED_SUM_HALF("smultb", third, p, even, more_gains, group[4], term);
-    TINYFUSE_SCALED_SUM_HALF("smultt", fourth, p, odd, more_gains, group[5], term);
+    TINYFUSE_MUL_HALF("smulbb", first, &p->product, even, gains, term, right);
+    TINYFUSE_MUL_HALF("smulbt", second, &p->product, odd, gains, term, right);
+    TINYFUSE_MUL_HALF("smultb", third, &p->product, even, more_gains, term, right);
+    TINYFUSE_MUL_HALF("smultt", fourth, &p->product, odd, more_gains, term, right);
+    TINYFUSE_SCALED_SUM_PAIR(first, second, p, group, 2);
+    TINYFUSE_SCALED_SUM_PAIR(third, fourth, p, group, 4);
     four = tinyfuse_word_of(first, second, third, fourth);
     memcpy(out, &four, sizeof four);
 }
