@@ -22,6 +22,7 @@ from cost_draws import (
     draw_product,
     draw_reduction,
     draw_row_product,
+    draw_scaled_sum,
     draw_split,
     draw_strided_slice,
     draw_svdf,
@@ -138,6 +139,9 @@ def drawn_for(kernel: str, kind: str, count: int) -> list[Op]:
     it ends in none. Of int16 layers every third has a bias of int32, if it may."""
     if "_lut_" in kernel:
         return _looked_up(kind, count)
+    if kernel.startswith("tinyfuse_scaled_sum"):
+        rng = random.Random(kernel)
+        return [op for op in (draw_scaled_sum(rng) for _ in range(2 * count)) if _few(op)][:count]
     if kind in OWN_DTYPES:
         return operators(kind, OWN_DTYPES[kind] * count)
     if kind == "CAST":

@@ -29,12 +29,14 @@ enum { TINYFUSE_COLUMNS_WORD = 4 };
 
 /* Constants that say how a layer is requantized: by any clamp, where no channel's shift is 0; the same where the clamp is
    all of int8; the clamp being all of int8 from the zero point on, where it doesn't matter which way halves go; as
-   SATURATED, and looked up in tables. */
+   SATURATED, and looked up in tables; the same of an even count of channels, whose tables are of outputs less their zero
+   point, which then is 0. */
 enum {
     TINYFUSE_COLUMNS_EACH,
     TINYFUSE_COLUMNS_SATURATED,
     TINYFUSE_COLUMNS_RECTIFIED,
-    TINYFUSE_COLUMNS_TABLES
+    TINYFUSE_COLUMNS_TABLES,
+    TINYFUSE_COLUMNS_LEVELS
 };
 
 /* Of a window's columns those that lie `stride_w` apart and in the image. The assembly loads all fields by one LDM. */
@@ -149,16 +151,7 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_columns_plane) == TINYFUSE_COL
 /* The outputs of at most so many channels. r3: out; r5: weights; r7: channels; r9: how much of the eight dot products
    is left out, in bytes of code; r11: the last channel's weights' end. q1: a channel's weights; q4: where the outputs
    lie; q7: a word before the first window's columns. */
-#define TINYFUSE_COLUMNS_CHUNK(most, dots, round, store)                                           \
-    "ldr r10, [r0, %[outputs]]\n\t"                                                                \
-    "ldr r2, [r0, %[channels_left]]\n\t"                                                           \
-    "ldm r0, {r3, r5, r7}\n\t"                                                                     \
-    "vctp.16 r10\n\t"                                                                              \
-    "cmp r2, #" most "\n\t"                                                                        \
-    "it gt\n\t"                                                                                    \
-    "movgt r2, #" most "\n\t"                                                                      \
-    "add r11, r5, r2, lsl #4\n\t"                                                                  \
-    "5:\n\t"                                                                                       \
+#define TINYFUSE_COLUMNS_CHANNEL(dots, round, store)                                               \
     "vldrb.8 q1, [r5], #16\n\t"                                                                    \
     "add pc, r9\n\t" /* eight bytes of code for each output that isn't there */                    \
     "nop\n\t" dots                                                                                 \
@@ -171,16 +164,26 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_columns_plane) == TINYFUSE_COL
     "vadd.i32 q3, q3, r0\n\t" round store                                                          \
     "vpst\n\t"                                                                                     \
     "vstrbt.16 q2, [r3, q4]\n\t"                                                                   \
-    "adds r3, #1\n\t"                                                                              \
+    "adds r3, #1\n\t"
+#define TINYFUSE_COLUMNS_CHUNK(most, channels)                                                     \
+    "ldr r10, [r0, %[outputs]]\n\t"                                                                \
+    "ldr r2, [r0, %[channels_left]]\n\t"                                                           \
+    "ldm r0, {r3, r5, r7}\n\t"                                                                     \
+    "vctp.16 r10\n\t"                                                                              \
+    "cmp r2, #" most "\n\t"                                                                        \
+    "it gt\n\t"                                                                                    \
+    "movgt r2, #" most "\n\t"                                                                      \
+    "add r11, r5, r2, lsl #4\n\t"                                                                  \
+    "5:\n\t" channels                                                                              \
     "cmp r5, r11\n\t"                                                                              \
     "bne 5b\n\t"
 
 #define TINYFUSE_COLUMNS_FIELD(field) [field] "i"(offsetof(tinyfuse_columns, field))
 
-/* All channels, `most`, whose words take `column_bytes`, at a time. `begin` is in front of the loop over them,
-   `round` before the shift, `store` before what is stored, in 16 bits. On the stack: the zero point, the channels that
+/* All channels, `most`, whose words take `column_bytes`, at a time. `begin` is in front of the loop over them, `channels`
+   is what it computes in a turn. On the stack: the zero point, the channels that
    are done, the job. */
-#define TINYFUSE_COLUMNS_ALL(most, column_bytes, interleave, dots, begin, round, store)            \
+#define TINYFUSE_COLUMNS_ALL(most, column_bytes, interleave, begin, channels)                      \
     __asm volatile(TINYFUSE_ASM_BEGIN                                                              \
                    "ldr r4, [r0, %[in_c]]\n\t"                                                     \
                    "movs r2, #0\n\t"                                                               \
@@ -197,7 +200,7 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_columns_plane) == TINYFUSE_COL
                    "ldr r2, [r0, %[out_zero_point]]\n\t"                                           \
                    "movs r12, #0\n\t" begin                                                        \
                    "push {r2, r12}\n\t"                                                            \
-                   "1:\n\t" interleave TINYFUSE_COLUMNS_CHUNK(most, dots, round, store)            \
+                   "1:\n\t" interleave TINYFUSE_COLUMNS_CHUNK(most, channels)                      \
                    "ldrd r12, r0, [sp, #4]\n\t"                                                    \
                    "ldr r1, [r0, %[channels_left]]\n\t"                                            \
                    "movs r2, #" column_bytes "\n\t"                                                \
@@ -216,12 +219,15 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_columns_plane) == TINYFUSE_COL
                      TINYFUSE_COLUMNS_FIELD(columns), TINYFUSE_COLUMNS_FIELD(planes),              \
                      TINYFUSE_COLUMNS_FIELD(planes_end)                                            \
                    : TINYFUSE_ASM_CLOBBERS, TINYFUSE_CLOBBERS_P0 "q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7")
-#define TINYFUSE_COLUMNS_BY_SIXTEEN(begin, round, store)                                           \
+#define TINYFUSE_COLUMNS_SIXTEEN(begin, channels)                                                  \
     TINYFUSE_COLUMNS_ALL("16", "64", TINYFUSE_COLUMNS_INTERLEAVE("vctp.8", TINYFUSE_COLUMN_OF_SIXTEEN),\
-                         TINYFUSE_DOTS_OF_SIXTEEN, begin, round, store)
+                         begin, channels)
+/* `round` is before the shift, `store` before what is stored, in 16 bits. */
+#define TINYFUSE_COLUMNS_BY_SIXTEEN(begin, round, store)                                           \
+    TINYFUSE_COLUMNS_SIXTEEN(begin, TINYFUSE_COLUMNS_CHANNEL(TINYFUSE_DOTS_OF_SIXTEEN, round, store))
 #define TINYFUSE_COLUMNS_BY_EIGHT(begin, round, store)                                             \
     TINYFUSE_COLUMNS_ALL("8", "32", TINYFUSE_COLUMNS_INTERLEAVE("vctp.16", TINYFUSE_COLUMN_OF_EIGHT),\
-                         TINYFUSE_DOTS_OF_EIGHT, begin, round, store)
+                         begin, TINYFUSE_COLUMNS_CHANNEL(TINYFUSE_DOTS_OF_EIGHT, round, store))
 
 /* What saturating clamps to. */
 #define TINYFUSE_COLUMNS_SATURATE(by, round)                                                       \
@@ -272,6 +278,19 @@ TINYFUSE_SHARED void tinyfuse_columns_tables(tinyfuse_columns *chunk)
                                 "add r7, #256\n\t");
 }
 
+/* The same of outputs less their zero point, two channels a turn. */
+#define TINYFUSE_COLUMNS_LEVELS_CHANNEL                                                            \
+    TINYFUSE_COLUMNS_CHANNEL(TINYFUSE_DOTS_OF_SIXTEEN, TINYFUSE_COLUMNS_ROUND_AWAY,                \
+                             "vqmovnb.s16 q6, q2\n\t"                                              \
+                             "vldrb.u16 q2, [r7, q6]\n\t"                                          \
+                             "add r7, #256\n\t")
+TINYFUSE_SHARED void tinyfuse_columns_levels(tinyfuse_columns *chunk)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_columns *, job, chunk);
+    TINYFUSE_COLUMNS_SIXTEEN("vdup.16 q6, r12\n\t",
+                             TINYFUSE_COLUMNS_LEVELS_CHANNEL TINYFUSE_COLUMNS_LEVELS_CHANNEL);
+}
+
 /* Of the functions of a name, the one of a constant form. */
 #define TINYFUSE_COLUMNS_OF(form, name)                                                            \
     ((form) == TINYFUSE_COLUMNS_RECTIFIED   ? name##_rectified                                     \
@@ -282,6 +301,8 @@ TINYFUSE_INLINE void tinyfuse_columns_chunk(tinyfuse_columns *job, int32_t at_on
 {
     if (form == TINYFUSE_COLUMNS_TABLES) {
         tinyfuse_columns_tables(job);
+    } else if (form == TINYFUSE_COLUMNS_LEVELS) {
+        tinyfuse_columns_levels(job);
     } else if (at_once == TINYFUSE_COLUMNS_CHANNELS) {
         TINYFUSE_COLUMNS_OF(form, tinyfuse_columns)(job);
     } else {
@@ -344,7 +365,7 @@ TINYFUSE_SHARED void tinyfuse_columns_chunk(tinyfuse_columns *job, int32_t at_on
 {
     const int32_t column_bytes = TINYFUSE_COLUMNS_WORD * at_once;
     const tinyfuse_columns_plane *plane;
-    const int looked_up = form == TINYFUSE_COLUMNS_TABLES;
+    const int looked_up = form == TINYFUSE_COLUMNS_TABLES || form == TINYFUSE_COLUMNS_LEVELS;
     const int32_t words = looked_up ? 3 + 256 / 4 : 3;
     int32_t c, i, x;
     for (c = 0; job->channels_left > 0; c += at_once) {

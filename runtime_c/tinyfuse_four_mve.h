@@ -29,8 +29,16 @@ enum { TINYFUSE_FOUR_BLOCK = 16, TINYFUSE_FOUR_TURN = 4 };
 enum { TINYFUSE_FOUR_BLOCK_CODE = 56 }; /* bytes */
 
 /* Constants that say how a layer is requantized: by any clamp, where no channel's shift is 0; the same where the clamp is
-   all of int8; the clamp being all of int8 from the zero point on; as SATURATED, and looked up in tables. */
-enum { TINYFUSE_FOUR_EACH, TINYFUSE_FOUR_SATURATED, TINYFUSE_FOUR_RECTIFIED, TINYFUSE_FOUR_TABLES };
+   all of int8; the clamp being all of int8 from the zero point on; as SATURATED, and looked up in tables; the same of at
+   most sixteen inputs and a multiple of four channels, whose tables are of outputs less their zero point, which then is
+   0. */
+enum {
+    TINYFUSE_FOUR_EACH,
+    TINYFUSE_FOUR_SATURATED,
+    TINYFUSE_FOUR_RECTIFIED,
+    TINYFUSE_FOUR_TABLES,
+    TINYFUSE_FOUR_LEVELS
+};
 /* Of the functions of a name that the forms have, the one of a constant form. */
 #define TINYFUSE_FOUR_OF(form, name)                                                               \
     ((form) == TINYFUSE_FOUR_RECTIFIED   ? name##_rectified                                        \
@@ -38,6 +46,11 @@ enum { TINYFUSE_FOUR_EACH, TINYFUSE_FOUR_SATURATED, TINYFUSE_FOUR_RECTIFIED, TIN
                                          : name##_each)
 #define TINYFUSE_FOUR_ANY_OF(form, name)                                                           \
     ((form) == TINYFUSE_FOUR_TABLES ? name##_tables : TINYFUSE_FOUR_OF(form, name))
+
+TINYFUSE_INLINE int tinyfuse_four_looks_up(int form)
+{
+    return form == TINYFUSE_FOUR_TABLES || form == TINYFUSE_FOUR_LEVELS;
+}
 
 /* Some blocks of four pixels. The assembly loads fields by LDM in this order. */
 typedef struct {
@@ -60,7 +73,7 @@ typedef struct {
     int32_t blocks;
     int32_t turns_bytes;  /* of weights of two channels, without those of the rest */
     int32_t depth;
-    int32_t pairs;        /* of channels */
+    int32_t turns;        /* over the channels, where outputs are looked up */
 } tinyfuse_fours;
 
 #if TINYFUSE_MVE
@@ -113,15 +126,15 @@ typedef struct {
 #define TINYFUSE_FOUR_STORED(round, clamp) TINYFUSE_FOUR_SCALE("r3", "r9", round) clamp
 
 /* The same, looked up in the tables that the register `tables` points to: narrowed bytes leave the others as they are,
-   which say where a channel's table begins. */
-#define TINYFUSE_FOUR_LOOKED_UP(tables, zero_point)                                                \
+   which say where a channel's table begins. `stored`: what makes stored values of outputs less their zero point. */
+#define TINYFUSE_FOUR_LOOKED_UP(tables, stored)                                                    \
     "ldm r3!, {r0, r2, r4, r6, r8, r10, r12}\n\t"                                                  \
     "vadd.i32 q0, q0, r0\n\t"                                                                      \
     "vadd.i32 q1, q1, r6\n\t" TINYFUSE_FOUR_SCALE_HALVES_AWAY                                      \
-    "vdup.32 q1, r12\n\t"                                                                          \
-    "vqadd.s16 q0, q0, " zero_point "\n\t"                                                         \
+    "vdup.32 q1, r12\n\t" stored                                                                   \
     "vqmovnb.s16 q1, q0\n\t"                                                                       \
     "vldrb.u16 q0, [" tables ", q1]\n\t"
+#define TINYFUSE_FOUR_FROM(zero_point) "vqadd.s16 q0, q0, " zero_point "\n\t"
 
 /* Sixteen inputs: TINYFUSE_FOUR_BLOCK_CODE bytes of code. */
 #define TINYFUSE_FOUR_DOT(load0, load1, load2, load3)                                              \
@@ -150,18 +163,19 @@ typedef struct {
         TINYFUSE_FOURS_FIELD(step), TINYFUSE_FOURS_FIELD(blocks), TINYFUSE_FOURS_FIELD(turns_bytes)        \
         : TINYFUSE_ASM_CLOBBERS, TINYFUSE_CLOBBERS_P0 "q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7"
 
-/* After the last channels of four pixels, r1 being after their outputs: to the next four; r11: the job. */
-#define TINYFUSE_FOURS_NEXT                                                                        \
+/* After the last channels of four pixels, r1 being after their outputs: to the next four, `left` of which is counted down;
+   r11: the job. */
+#define TINYFUSE_FOURS_MOVE(left)                                                                  \
     "ldrd r4, r6, [r11, %[step]]\n\t"                                                              \
-    "ldr r8, [r11, %[blocks]]\n\t"                                                                 \
     "vldrw.u32 q0, [r11, %[x]]\n\t"                                                                \
     "add r1, r6\n\t"                                                                               \
     "vadd.i32 q0, q0, r4\n\t"                                                                      \
-    "ldr r3, [r11, %[first_channels]]\n\t"                                                         \
-    "vstrw.32 q0, [r11, %[x]]\n\t"                                                                 \
-    "ldr r5, [r11, %[weights]]\n\t"                                                                \
-    "subs r8, #1\n\t"                                                                              \
-    "str r8, [r11, %[blocks]]\n\t"
+    "ldrd r5, r3, [r11, %[weights]]\n\t" /* and first_channels */                                  \
+    "vstrw.32 q0, [r11, %[x]]\n\t" left
+#define TINYFUSE_FOURS_NEXT                                                                        \
+    TINYFUSE_FOURS_MOVE("ldr r8, [r11, %[blocks]]\n\t"                                             \
+                        "subs r8, #1\n\t"                                                          \
+                        "str r8, [r11, %[blocks]]\n\t")
 
 /* Any depth: `turn` goes back to 3 while there are inputs by sixteen, `rest` multiplies those after them. Of x, r1, r3,
    r7 and r9 are of four pixels; q4: places; q5 and q6: the clamp; q7: where two channels' turns of weights end. */
@@ -268,35 +282,36 @@ typedef struct {
     "vmin.s16 q0, q0, q3\n\t"
 
 /* At most sixteen inputs, and outputs that are looked up: the sums of one channel, then of the other, in four registers,
-   which leaves LR to count pairs of channels. r7: the zero point; r9: tables. */
-#define TINYFUSE_FOURS_NARROW_TABLES                                                               \
+   which leaves LR to count pairs of channels. r9: tables. */
+#define TINYFUSE_FOURS_PAIR(stored)                                                                \
+    "vldrb.8 q0, [r5], #16\n\t"                                                                    \
+    "vldrb.8 q1, [r5], #16\n\t"                                                                    \
+    "vmladav.s8 r0, q4, q0\n\t"                                                                    \
+    "vmladav.s8 r2, q5, q0\n\t"                                                                    \
+    "vmladav.s8 r4, q6, q0\n\t"                                                                    \
+    "vmladav.s8 r6, q7, q0\n\t"                                                                    \
+    "vmov q0[2], q0[0], r0, r4\n\t"                                                                \
+    "vmladav.s8 r0, q4, q1\n\t"                                                                    \
+    "vmov q0[3], q0[1], r2, r6\n\t"                                                                \
+    "vmladav.s8 r2, q5, q1\n\t"                                                                    \
+    "vmladav.s8 r4, q6, q1\n\t"                                                                    \
+    "vmladav.s8 r6, q7, q1\n\t"                                                                    \
+    "vmov q1[2], q1[0], r0, r4\n\t"                                                                \
+    "vmov q1[3], q1[1], r2, r6\n\t" TINYFUSE_FOUR_LOOKED_UP("r9", stored)                          \
+    "vstrb.16 q0, [r1, q2]\n\t"                                                                    \
+    "adds r1, #2\n\t"
+/* `pairs`: what a turn computes; r7: `held`, a field. */
+#define TINYFUSE_FOURS_NARROW_PAIRS(held, pairs, next)                                             \
     __asm volatile(TINYFUSE_ASM_BEGIN TINYFUSE_FOURS_NARROW_BEGIN                                  \
-                   "ldr r7, [r11, %[act_min] + 4]\n\t"                                             \
+                   "ldr r7, [r11, " held "]\n\t"                                                   \
                    "1:\n\t" TINYFUSE_FOURS_NARROW_PIXELS                                           \
-                   "ldr r0, [r11, %[pairs]]\n\t"                                                   \
+                   "ldr r0, [r11, %[turns]]\n\t"                                                   \
                    "dls lr, r0\n\t"                                                                \
-                   "2:\n\t"                                                                        \
-                   "vldrb.8 q0, [r5], #16\n\t"                                                     \
-                   "vldrb.8 q1, [r5], #16\n\t"                                                     \
-                   "vmladav.s8 r0, q4, q0\n\t"                                                     \
-                   "vmladav.s8 r2, q5, q0\n\t"                                                     \
-                   "vmladav.s8 r4, q6, q0\n\t"                                                     \
-                   "vmladav.s8 r6, q7, q0\n\t"                                                     \
-                   "vmov q0[2], q0[0], r0, r4\n\t"                                                 \
-                   "vmladav.s8 r0, q4, q1\n\t"                                                     \
-                   "vmov q0[3], q0[1], r2, r6\n\t"                                                 \
-                   "vmladav.s8 r2, q5, q1\n\t"                                                     \
-                   "vmladav.s8 r4, q6, q1\n\t"                                                     \
-                   "vmladav.s8 r6, q7, q1\n\t"                                                     \
-                   "vmov q1[2], q1[0], r0, r4\n\t"                                                 \
-                   "vmov q1[3], q1[1], r2, r6\n\t" TINYFUSE_FOUR_LOOKED_UP("r9", "r7")             \
-                   "vstrb.16 q0, [r1, q2]\n\t"                                                     \
-                   "adds r1, #2\n\t"                                                               \
-                   "le lr, 2b\n\t"                                                                 \
-                   TINYFUSE_FOURS_NEXT                                                             \
+                   "2:\n\t" pairs                                                                  \
+                   "le lr, 2b\n\t" next                                                            \
                    "bne 1b\n\t" TINYFUSE_ASM_END                                                   \
                    :                                                                               \
-                   : TINYFUSE_FOURS_FIELD(pairs), TINYFUSE_FOURS_OPERANDS)
+                   : TINYFUSE_FOURS_FIELD(turns), TINYFUSE_FOURS_OPERANDS)
 
 /* A pixel alone, eight channels at a time, `blocks` of them. r1, r3, r7 and r9: weights of two channels each; r5: inputs;
    r11: inputs left; q4: where the constants of channels 0, 2, 4 and 6 lie. */
@@ -485,32 +500,41 @@ TINYFUSE_SHARED void tinyfuse_fours_deep_tables(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
     TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_TURNS, TINYFUSE_FOUR_REST,
-                        TINYFUSE_FOUR_LOOKED_UP("r9", "q6"));
+                        TINYFUSE_FOUR_LOOKED_UP("r9", TINYFUSE_FOUR_FROM("q6")));
 }
 
 TINYFUSE_SHARED void tinyfuse_fours_whole_tables(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
-    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_TURNS, "", TINYFUSE_FOUR_LOOKED_UP("r9", "q6"));
+    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_TURNS, "", TINYFUSE_FOUR_LOOKED_UP("r9", TINYFUSE_FOUR_FROM("q6")));
 }
 
 TINYFUSE_SHARED void tinyfuse_fours_turn_tables(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
-    TINYFUSE_FOURS_DEEP("", "", "", TINYFUSE_FOUR_LOOKED_UP("r9", "q6"));
+    TINYFUSE_FOURS_DEEP("", "", "", TINYFUSE_FOUR_LOOKED_UP("r9", TINYFUSE_FOUR_FROM("q6")));
 }
 
 TINYFUSE_SHARED void tinyfuse_fours_narrow_tables(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
-    TINYFUSE_FOURS_NARROW_TABLES;
+    TINYFUSE_FOURS_NARROW_PAIRS("%[act_min] + 4", TINYFUSE_FOURS_PAIR(TINYFUSE_FOUR_FROM("r7")), TINYFUSE_FOURS_NEXT);
+}
+
+TINYFUSE_SHARED void tinyfuse_fours_narrow_levels(tinyfuse_fours *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
+    TINYFUSE_FOURS_NARROW_PAIRS("%[blocks]", TINYFUSE_FOURS_PAIR("") TINYFUSE_FOURS_PAIR(""),
+                                TINYFUSE_FOURS_MOVE("subs r7, #1\n\t"));
 }
 
 /* All channels of the job's pixels. */
 TINYFUSE_INLINE void tinyfuse_fours_run(tinyfuse_fours *job, int form)
 {
     const int32_t depth = job->depth;
-    if (depth <= TINYFUSE_FOUR_BLOCK) {
+    if (form == TINYFUSE_FOUR_LEVELS) {
+        tinyfuse_fours_narrow_levels(job);
+    } else if (depth <= TINYFUSE_FOUR_BLOCK) {
         TINYFUSE_FOUR_ANY_OF(form, tinyfuse_fours_narrow)(job);
     } else if (job->rest > 0) {
         TINYFUSE_FOUR_ANY_OF(form, tinyfuse_fours_deep)(job);
@@ -528,7 +552,7 @@ TINYFUSE_SHARED void tinyfuse_fours_run(tinyfuse_fours *job, int form)
 {
     const int32_t depth = job->depth;
     const int32_t padded = (depth + TINYFUSE_FOUR_BLOCK - 1) / TINYFUSE_FOUR_BLOCK * TINYFUSE_FOUR_BLOCK;
-    const int looked_up = form == TINYFUSE_FOUR_TABLES;
+    const int looked_up = tinyfuse_four_looks_up(form);
     const int32_t words = looked_up ? 7 : 6, zero_point = looked_up ? job->act_max : job->to.zero_point;
     const int32_t low = looked_up ? -128 : job->act_min, high = looked_up ? 127 : job->act_max;
     int32_t i, k, o;
@@ -589,18 +613,18 @@ TINYFUSE_INLINE void tinyfuse_fours_place(tinyfuse_fours *job, const tinyfuse_fo
     job->channels = job->first_channels;
 }
 
-/* As tinyfuse_pointwise_four_mve_s8; `tables`: those of TINYFUSE_FOUR_TABLES. */
+/* As tinyfuse_pointwise_four_mve_s8; `tables`: those of forms that look up. */
 TINYFUSE_INLINE void tinyfuse_pointwise_fours(const tinyfuse_four_mve *p, const int8_t *in, int32_t pixels, int8_t *out,
                                               const int8_t *weights, const int32_t *channels, const int8_t *tables,
                                               int form)
 {
     const int32_t vectors = (p->depth + TINYFUSE_FOUR_BLOCK - 1) / TINYFUSE_FOUR_BLOCK;
     const int32_t whole = p->depth / TINYFUSE_FOUR_BLOCK;
-    const int looks_up = form == TINYFUSE_FOUR_TABLES;
+    const int looks_up = tinyfuse_four_looks_up(form);
     tinyfuse_fours job;
     if (looks_up) {
         job.to.tables = tables;
-        job.pairs = p->out_c / TINYFUSE_FOUR_CHANNELS;
+        job.turns = p->out_c / (form == TINYFUSE_FOUR_LEVELS ? 2 * TINYFUSE_FOUR_CHANNELS : TINYFUSE_FOUR_CHANNELS);
     } else {
         job.to.zero_point = p->out_zero_point;
     }
@@ -645,12 +669,12 @@ TINYFUSE_SHARED void tinyfuse_pointwise_four_mve_s8(const tinyfuse_four_mve *p, 
     tinyfuse_pointwise_fours(p, in, pixels, out, weights, channels, NULL, form);
 }
 
-/* The same with outputs that are looked up; p's clamp isn't read. */
+/* The same with outputs that are looked up, as `form`, a constant, says; p's clamp isn't read. */
 TINYFUSE_SHARED void tinyfuse_pointwise_four_tables_mve_s8(const tinyfuse_four_mve *p, const int8_t *in,
                                                            int32_t pixels, int8_t *out, const int8_t *weights,
-                                                           const int32_t *channels, const int8_t *tables)
+                                                           const int32_t *channels, const int8_t *tables, int form)
 {
-    tinyfuse_pointwise_fours(p, in, pixels, out, weights, channels, tables, TINYFUSE_FOUR_TABLES);
+    tinyfuse_pointwise_fours(p, in, pixels, out, weights, channels, tables, form);
 }
 
 /* Output row y of a 1x1 convolution with strides and without padding. Reads only the input row of y's window, writes only

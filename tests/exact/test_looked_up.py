@@ -25,6 +25,7 @@ from tinyfuse.ir.fixedpoint import multiply_by_quantized_multiplier
 from tinyfuse.kernels.base import Context
 from tinyfuse.kernels.bent_line import SHIFT, bent_line
 from tinyfuse.kernels.looked_up import matmul_of
+from tinyfuse.kernels.looked_up_mve import LookedUpColumns
 from tinyfuse.kernels.packing import accumulator_range, folded_bias
 from tinyfuse.ops.convolution import channel_multipliers
 from tinyfuse.ops.looked_up import looked_up
@@ -43,11 +44,12 @@ SHAPES = (
     Shape("DEPTHWISE_CONV_2D", 4, 9, 4, 4, (3, 3), (2, 2), activation="RELU"),
     Shape("DEPTHWISE_CONV_2D", 5, 4, 7, 7, (3, 3), (1, 2), padding="VALID", activation="RELU6"),
     Shape("CONV_2D", 3, 7, 64, 4), Shape("CONV_2D", 2, 5, 80, 2), Shape("CONV_2D", 1, 9, 36, 6, activation="RELU"),
+    Shape("CONV_2D", 3, 7, 9, 8), Shape("CONV_2D", 2, 3, 16, 4),
 )  # fmt: skip
 
 
 #: zero points of some of them, about zero, as a converter gives them where no RELU follows at once
-OF_BOTH_SIGNS = {0: 7, 4: 5, 5: -20, 8: 3, 9: -9, 10: -1}
+OF_BOTH_SIGNS = {0: 7, 4: 5, 5: -20, 8: 3, 9: -9, 10: -1, 14: 6, 15: 0}
 
 
 def layers() -> list[Op]:
@@ -90,14 +92,15 @@ def test_kernels(optimize: str, flags: str, tmp_path: Path) -> None:
     assert_kernels_exact(cases, core, tmp_path, flags, optimize=optimize)
 
 
-@pytest.mark.parametrize("flags", ["", "-O0"])
-def test_kernels_with_helium(flags: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("flags", "compiler"), [("", "gcc"), ("-O0", "gcc"), ("-O2", "clang")])
+def test_kernels_with_helium(flags: str, compiler: str, tmp_path: Path) -> None:
     core, rng = target_or_skip("cortex-m55"), np.random.default_rng(1)
     context = Context(core, kernels="tinyfuse")
     cases = [case for op in layers() for case in cases_of(op, context, [random_input(op, rng)])]
-    reached = {case.kernel.form(case.op, context) for case in cases}
-    assert reached == {"narrow", "turn", "whole", "deep", "columns"}
-    assert_kernels_exact(cases, core, tmp_path, flags)
+    reached = {(case.kernel.depthwise, case.kernel.form(case.op, context)) for case in cases}
+    of_channels = product([False], ["narrow", "turn", "whole", "deep", "levels"])
+    assert reached == {*of_channels, *product([True], ["tables", "levels"])}
+    assert_kernels_exact(cases, core, tmp_path, flags, compiler)
 
 
 def test_bent_lines_step_where_the_interpreter_does() -> None:
@@ -126,6 +129,33 @@ def test_bent_lines_step_where_the_interpreter_does() -> None:
             results, wanted = (each if each.ndim == 1 else each[channel] for each in (line.tables, tables))
             np.testing.assert_array_equal(results[levels], wanted[stored + 128])
     assert {8, 9} <= set(found)
+
+
+@pytest.mark.parametrize("zero_point", [0, 7, -9])
+def test_tables_of_levels(zero_point: int) -> None:
+    """Outputs less their zero point are in a byte as far as tables tell them apart, and inputs give them."""
+    rng, context = np.random.default_rng(3), Context(load_target("cortex-m55"))
+    layer = make_op(Shape("DEPTHWISE_CONV_2D", 5, 6, 4, 4, (3, 3)), rng)
+    found = []
+    for spread, values in product((1, 1 / 64), (np.arange(-128, 128), np.clip(np.arange(-128, 128), -60, 60))):
+        (scale,) = layer.output.quant.scale
+        output = replace(layer.output, quant=Quant((scale / spread,), (zero_point,)))
+        last = Op("TABLE", (output,), (tensor(output.shape),), Table(()), 1)
+        tables = np.broadcast_to(np.roll(values, 128), (4, 256)).astype(np.int8)
+        op = looked_up(replace(layer, outputs=(output,)), last, tables)
+        levels = LookedUpColumns().of_levels(op, context)
+        found.append(levels is not None)
+        least, most = accumulator_range(op.attributes.layer)
+        multipliers, shifts = channel_multipliers(op.attributes.layer)
+        for channel in range(4 if levels is not None else 0):
+            ends = (least[channel], most[channel])
+            level = multiply_by_quantized_multiplier(
+                np.linspace(*ends, 9999).astype(int), multipliers[channel], shifts[channel]
+            )
+            stored = np.clip(level + zero_point, -128, 127)
+            np.testing.assert_array_equal(levels[channel, np.clip(level, -128, 127)], tables[channel, stored])
+    # all are told apart where there is no zero point; those that nothing gives need not be
+    assert found == ([True] * 4 if zero_point == 0 else [False, True, True, True])
 
 
 #: in the place of a convolution's windows

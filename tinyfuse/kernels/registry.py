@@ -93,6 +93,7 @@ from tinyfuse.kernels.reduce import Reduce, ReduceExtreme, ReduceFloatSum, Reduc
 from tinyfuse.kernels.row_macs import MeanOfSumRow, OutputOfSumsRow, RowMacsRow
 from tinyfuse.kernels.row_sum import AverageOfSumRow, MveRowSumRow, RowSumRow
 from tinyfuse.kernels.rows_matmul import WideBatchMatMul, WideRowsMatMul
+from tinyfuse.kernels.scaled_sum import ScaledSum, ScaledSumMve
 from tinyfuse.kernels.select import AddN, Select
 from tinyfuse.kernels.signal_library import SIGNAL_LIBRARY
 from tinyfuse.kernels.slide import AwaitRows, AwaitWindow, CopyRingRows, MoveSums
@@ -370,7 +371,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "FEED_ROWS": (FeedRow(),),
     "PLANES_TO_ROWS": TO_ROWS,
     "ROWS_TO_PLANES": TO_PLANES,
-    "MERGED": (*_LOOPS, *_WIDER_LOOPS),
+    "MERGED": (ScaledSum(), ScaledSumMve(), *_LOOPS, *_WIDER_LOOPS),
     "LOOKED_UP": (
         *map(LookedUpFours, (FourPointwise(), FourPointwiseRow())), LookedUpColumns(),
         *map(LookedUpMatmul, (Pointwise(), PointwiseRow(), PackedConvRow())), LookedUpDepthwise(Depthwise3x3Row()),
