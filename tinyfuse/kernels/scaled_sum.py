@@ -30,6 +30,7 @@ from tinyfuse.kernels.elementwise import Fields, product
 from tinyfuse.kernels.rows import from_piece, input_pointer
 from tinyfuse.kernels.statements import Call, Let, Statement
 from tinyfuse.kernels.sum_line import plane
+from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.binary import mul_multiplier
 from tinyfuse.ops.convolution import clamp_range
 from tinyfuse.ops.merged import Merged, Part
@@ -132,7 +133,7 @@ def _scaled_sum(op: Op) -> _ScaledSum | None:
     if not isinstance(op.attributes, Merged) or len(op.activations) != 1 or len(op.attributes.parts) != 2:
         return None
     first, last = op.attributes.parts
-    if first.op.kind != "MUL" or last.op.kind not in ("ADD", "SUB") or op.input.dtype != "int8":
+    if first.op.kind != "MUL" or last.op.kind == "MUL" or not FAMILIES[last.op.kind].affine or op.input.dtype != "int8":
         return None
     x, gains = _operands(op, first, 0)
     _, addends = _operands(op, last, len(op.inputs))
