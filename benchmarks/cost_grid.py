@@ -153,6 +153,12 @@ def drawn_for(kernel: str, kind: str, count: int) -> list[Op]:
     if kind in ("QUANTIZE", "DEQUANTIZE") and kernel != "tinyfuse_invert_sign":
         source, target = (_DTYPE[suffix] for suffix in kernel.split("_")[-2:])
         return _allowed(_converted(op, source, target) for op in operators(kind, count))
+    if kernel == "tinyfuse_dense_eight_s8":  # most layers of eight inputs are smaller than the others
+        rng = random.Random(kernel)
+        return [
+            _fully_connected(rng, kind, 8, rng.choice((24, 32, 46, 64, 96, 128, 200)), rng.choice((0.01, 0.04, 0.08)))
+            for _ in range(count)
+        ]
     if kernel.endswith("_s4"):
         return [of_int4(op) for op in operators(kind, count)]
     if kernel.endswith("_w16"):
@@ -294,12 +300,16 @@ def _draw_fully_connected(rng: random.Random, kind: str) -> Op:
     # pruned channels leave depths that are no multiple of four, which kernels of their own serve
     in_c = rng.choice((*CHANNELS, 200, 256, 320, 640, 22, 45, 61, 131))
     out_c = rng.choice((*CHANNELS, 2, 6))
+    return _fully_connected(rng, kind, in_c, out_c, 0.08)
+
+
+def _fully_connected(rng: random.Random, kind: str, in_c: int, out_c: int, scale: float) -> Op:
     batches = rng.choice([1, 1, 1, 2, 5])
     weights, bias = layer_weights(rng, (out_c, in_c), 1, 0)
     bias_data = np.resize(bias.data, out_c)
     bias = Tensor(bias.name, (out_c,), "int32", bias.quant, bias_data, bias.index)
     activation = rng.choice(_ACTIVATIONS)
-    output = tensor((batches, out_c), 0.08, -128 if activation != "NONE" else 5)
+    output = tensor((batches, out_c), scale, -128 if activation != "NONE" else 5)
     return operator(kind, [tensor((batches, in_c)), weights, bias], output, fused_activation_function=activation)
 
 

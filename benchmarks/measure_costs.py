@@ -29,6 +29,7 @@ from cost_places import as_in_file  # noqa: E402
 from cost_samples import counted, network_samples, samples_called_once, samples_of  # noqa: E402
 from sized_networks import DTYPES  # noqa: E402
 
+from tinyfuse.board_timing import BoardTiming  # noqa: E402
 from tinyfuse.compiler import plan_groups  # noqa: E402
 from tinyfuse.cost.table import entry_name  # noqa: E402
 from tinyfuse.ir import Graph, Op, Tensor  # noqa: E402
@@ -61,7 +62,7 @@ DRAWN_FOR = {
     "tinyfuse_depthwise_held_row_s8": 150, "tinyfuse_pointwise_s8": 800, "tinyfuse_conv_packed_row_s8": 300,
     "tinyfuse_pointwise_by_four_s8": 1200, "tinyfuse_conv_by_four_row_s8": 250,
     "tinyfuse_conv_unpacked_row_s8": 150, "tinyfuse_depthwise_line_s8": 400,
-    "tinyfuse_dense_fives_s8": 300, "tinyfuse_dense_unpacked_s8": 150,
+    "tinyfuse_dense_fives_s8": 300, "tinyfuse_dense_eight_s8": 120, "tinyfuse_dense_unpacked_s8": 150,
     "tinyfuse_pointwise_four_tables_mve_s8": 1000, "tinyfuse_depthwise_columns_row_s8": 500,
 }  # fmt: skip
 #: for a layer whose weights are looked up (`Kernel.costs_with`): the rest of its costs are known
@@ -81,13 +82,18 @@ class Way(NamedTuple):
     weights: str = "packed"
     at_once: int = 1
     lean: bool = False
+    cycles: BoardTiming | None = None
 
     def context(self, target: Target, **other: Any) -> Context:
         return Context(target, **self._asdict(), **other)
 
 
 #: those of ours that are measured
-OURS = (*(Way(optimize, weights) for optimize in OPTIMIZE for weights in WEIGHTS), Way("ram", lean=True))
+OURS = (
+    *(Way(optimize, weights) for optimize in OPTIMIZE for weights in WEIGHTS),
+    Way("ram", lean=True),
+    Way("speed", cycles=BoardTiming()),
+)
 
 
 def main() -> int:

@@ -16,9 +16,11 @@ from overlaps import covered_inputs
 from test_depthwise_lines import line_cases as depthwise_line_cases
 from test_winograd_lines import line_cases as winograd_line_cases
 
+from tinyfuse.board_timing import BoardTiming
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Context, Kernel, proven
-from tinyfuse.kernels.dense_fives import DenseFives
+from tinyfuse.kernels.dense_eight import DenseEight
+from tinyfuse.kernels.dense_fives import FORMS, DenseFives
 from tinyfuse.kernels.depthwise_columns import ColumnsDepthwiseRow, FewerColumnsDepthwiseRow
 from tinyfuse.kernels.depthwise_held import HeldDepthwiseRow
 from tinyfuse.kernels.int4 import int4_layer
@@ -322,22 +324,40 @@ def test_cases_of_blocks_of_four_pixels(target: str) -> None:
     }
 
 
-#: one and several groups of five and of four outputs, and none of either; one, two and more turns of the loop; batches
+#: one and several groups of five and of four outputs, and none of either; each count of steps in the first turn of the loop;
+#: one, two and more turns; batches
 FIVES_SHAPES = tuple(
     Shape("FULLY_CONNECTED", batches, 1, in_c, out_c, activation=activation, per_channel=False)
     for batches, in_c, out_c, activation in (
-        (1, 32, 5, "NONE"), (1, 64, 4, "NONE"), (3, 32, 9, "RELU6"), (1, 96, 10, "NONE"), (2, 64, 8, "RELU"),
-        (1, 640, 12, "NONE"), (1, 128, 32, "NONE"), (2, 160, 15, "RELU_N1_TO_1"), (1, 960, 14, "NONE"), (1, 512, 5, "NONE"),
+        (1, 4, 5, "NONE"), (2, 8, 9, "RELU"), (1, 12, 4, "NONE"), (1, 16, 10, "NONE"), (3, 20, 9, "RELU6"),
+        (1, 24, 5, "NONE"), (1, 28, 8, "RELU"), (1, 32, 13, "NONE"), (1, 36, 4, "NONE"), (2, 40, 10, "RELU"),
+        (1, 44, 14, "NONE"), (1, 48, 9, "NONE"), (2, 88, 5, "RELU"), (1, 92, 4, "NONE"), (1, 128, 32, "NONE"),
+        (2, 160, 15, "RELU_N1_TO_1"), (1, 640, 12, "NONE"), (1, 960, 14, "NONE"), (1, 512, 5, "NONE"),
+    )
+)  # fmt: skip
+#: each count of pairs of outputs in the first turn of the loop; one, two and more turns; batches
+EIGHT_SHAPES = tuple(
+    Shape("FULLY_CONNECTED", batches, 1, 8, out_c, activation=activation, per_channel=False)
+    for batches, out_c, activation in (
+        (1, 2, "NONE"), (3, 4, "RELU"), (1, 6, "NONE"), (1, 8, "RELU"), (2, 10, "NONE"), (1, 24, "NONE"), (1, 62, "RELU6"),
     )
 )  # fmt: skip
 
 
+#: choices of who counts cycles
+COUNTED = {"optimize": "speed", "cycles": BoardTiming()}
+
+
 def fives_cases(target: Target) -> list[Case]:
-    """On a step line and on a bent one, also of weights and inputs at their ends; over the input."""
+    """On a step line and on bent ones of several shifts, also of weights and inputs at their ends; over the input."""
     rng = np.random.default_rng(9)
-    context = Context(target, kernels="tinyfuse", optimize="speed")
+    context = Context(target, kernels="tinyfuse", **COUNTED)
     cases: list[Case] = []
-    for shape, ends, zero_point in itertools.product(FIVES_SHAPES, (False, True), (-128, 3)):
+    for (kernel, shape), ends, (zero_point, scale) in itertools.product(
+        [*[(DenseFives(), shape) for shape in FIVES_SHAPES], *[(DenseEight(), shape) for shape in EIGHT_SHAPES]],
+        (False, True),
+        ((-128, 1), (3, 1), (-4, 0.2), (5, 5)),
+    ):
         plain = make_op(shape, rng)
         values = (
             rng.choice(np.array([-127, 127], np.int8), plain.operand(1).shape)
@@ -346,24 +366,29 @@ def fives_cases(target: Target) -> list[Case]:
         )
         values[:, 1::4][values[:, 1::4] == -127] = -128  # the second of four may be that
         weights = replace(plain.inputs[1], data=values)
-        output = replace(plain.output, quant=replace(plain.output.quant, zero_point=(zero_point,)))
+        scales = tuple(scale * each for each in plain.output.quantization.scale)
+        output = replace(plain.output, quant=replace(plain.output.quant, scale=scales, zero_point=(zero_point,)))
         op = replace(plain, inputs=(plain.input, weights, *plain.inputs[2:]), outputs=(output,))
-        if DenseFives().accepts(op, context):
-            cases.append(case_of(op, DenseFives(), random_input(op, rng, ends)))
-            cases += [case_of(op, DenseFives(), random_input(op, rng), over=True)] * (
-                0 in covered_inputs(op, DenseFives(), False)
-            )
+        if kernel.accepts(op, context):
+            cases.append(case_of(op, kernel, random_input(op, rng, ends)))
+            cases += [case_of(op, kernel, random_input(op, rng), over=True)] * (0 in covered_inputs(op, kernel, False))
     return cases
 
 
 @pytest.mark.parametrize("target", ("host-dsp-twins", "cortex-m4"))
 def test_cases_of_five_outputs(target: str) -> None:
-    context = Context(TARGETS[target], optimize="speed")
+    context = Context(TARGETS[target], **COUNTED)
     cases, rng = fives_cases(TARGETS[target]), np.random.default_rng(0)
-    assert {case.op.operand(1).shape for case in cases} == {make_op(s, rng).operand(1).shape for s in FIVES_SHAPES}
-    assert {case.kernel.path(case.op, False, context) for case in cases} == {"bent_line", "step_line"}
+    assert {(case.kernel.name, case.op.operand(1).shape) for case in cases} == {
+        (kernel.name, make_op(shape, rng).operand(1).shape)
+        for kernel, shapes in ((DenseFives(), FIVES_SHAPES), (DenseEight(), EIGHT_SHAPES))
+        for shape in shapes
+    }
+    assert {(case.kernel.name, case.kernel.path(case.op, False, context)) for case in cases} == {
+        (kernel.name, form) for kernel in (DenseFives(), DenseEight()) for form in FORMS.values()
+    }
     for case in cases:
-        assert not DenseFives().accepts(with_least_weight(case.op), context)
+        assert not case.kernel.accepts(with_least_weight(case.op), context)
 
 
 #: odd and even counts of columns and of outputs, one of them; strides; padding of one and of several columns on either side,
@@ -533,7 +558,8 @@ def dsp_cases(target: Target) -> list[Case]:
         *chosen(unpacked, target, weights="unpacked"),
         *chosen([*winograd_cases(target), *winograd_line_cases(target)], target, weights="winograd"),
         *chosen(depthwise_line_cases(target), target, optimize="speed", weights="unpacked"),
-        *chosen([*by_four_cases(target), *fives_cases(target)], target, optimize="speed"),
+        *chosen(by_four_cases(target), target, optimize="speed"),
+        *chosen(fives_cases(target), target, **COUNTED),
     ]
 
 

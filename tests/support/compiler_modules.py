@@ -285,18 +285,21 @@ def layers_of_int16() -> Iterator[Op]:
 
 
 def layers_by_four() -> Iterator[Op]:
-    """Pointwise and of windows, with 11 pixels a row, in both forms, for blocks of four pixels where flash is slow; a dense
-    layer of groups of five and of four outputs."""
+    """Pointwise and of windows, with 11 pixels a row, in both forms, for blocks of four pixels where flash is slow; dense
+    layers of groups of five and of four outputs, and of eight inputs, on each sort of line."""
     rng = np.random.default_rng(12)
-    for shape in (
-        Shape("CONV_2D", 1, 11, 32, 10),
-        Shape("CONV_2D", 2, 11, 16, 8, (2, 2)),
-        Shape("CONV_2D", 2, 11, 3, 8, (3, 3)),
-        Shape("FULLY_CONNECTED", 1, 1, 64, 14, per_channel=False),
+    convolutions = ((1, 11, 32, 10), (2, 11, 16, 8, (2, 2)), (2, 11, 3, 8, (3, 3)))
+    dense = (Shape("FULLY_CONNECTED", 1, 1, *channels, per_channel=False) for channels in ((64, 14), (8, 14)))
+    lines = ((-128, 1.0), (3, 1.0))
+    for shape, of in (
+        *((Shape("CONV_2D", *shape), lines) for shape in convolutions),
+        *((shape, (*lines, (3, 0.1), (3, 4.0))) for shape in dense),
     ):
         op = make_op(shape, rng)
-        for zero_point in (-128, 3):
-            yield replace(op, outputs=(replace(op.output, quant=replace(op.output.quant, zero_point=(zero_point,))),))
+        for zero_point, times in of:
+            scale = tuple(times * each for each in op.output.quantization.scale)
+            quant = replace(op.output.quant, scale=scale, zero_point=(zero_point,))
+            yield replace(op, outputs=(replace(op.output, quant=quant),))
 
 
 def layers_to_join() -> Iterator[Op]:

@@ -13,6 +13,7 @@ import pytest
 from cases import NAMED
 from compiler_modules import convolutions, layers_by_two, layers_for_helium, layers_of_int4, layers_of_int16, modules
 
+from tinyfuse.board_timing import BoardTiming
 from tinyfuse.cost import cost_table
 from tinyfuse.cost.code import calls_in, code_table
 from tinyfuse.cost.table import cycle_table, entry_name, instructions_table
@@ -61,6 +62,7 @@ def test_every_kernel_was_measured(target: str) -> None:
     balanced = Context(load_target(target))
     contexts = [balanced, replace(balanced, optimize="ram"), replace(balanced, optimize="speed", at_once=8)]
     contexts += [replace(balanced, optimize="ram", lean=True)]
+    contexts += [replace(balanced, optimize="speed", cycles=BoardTiming())]
     contexts += [replace(balanced, weights=weights) for weights in ("unpacked", "winograd", "compressed")]
     alike = [replace(balanced, target=load_target(each)) for each in _ALIKE[target]]
     reached: dict[str, str] = {}

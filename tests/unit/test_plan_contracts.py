@@ -26,6 +26,7 @@ from resizing_graphs import resizing_chains
 from test_looked_up import layers
 from uint8_models import layers_of_uint8
 
+from tinyfuse.board_timing import BoardTiming
 from tinyfuse.compiler import checked
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Op, Tensor
@@ -170,6 +171,7 @@ def test_kernels_ask_for_the_scratch_of_their_contract(target: str) -> None:
     contexts = [Context(core, optimize=optimize) for optimize in OPTIMIZE]
     contexts += [Context(core, weights=weights) for weights in ("winograd", "unpacked", "compressed")]
     contexts += [Context(core, optimize="speed", weights="unpacked")]
+    contexts += [Context(core, optimize="speed", cycles=BoardTiming())]
     takes_none = set()  # most kernels, of elements: they do what they do whatever is chosen
     for context in contexts:
         for number, op in enumerate(ops):

@@ -19,8 +19,10 @@ def outputs_of_line(line, accumulators):
     sums = 256 * accumulators + line.bias
     assert (np.abs(sums) < 2**31).all()
     high = (sums * line.multiplier) >> 32
-    if line.bent:
-        high += line.rounding - (sums < 0)
+    if line.bend:
+        steady = line.steady and line.shift == SHIFT
+        assert line.steady == bool((np.abs(sums) < 2**29).all())
+        high += line.rounding & ~((sums & 0xFFFFFFFF) >> 29) if steady else line.rounding - (sums < 0)
     return np.clip(high >> line.shift, -128, 127)
 
 
@@ -41,9 +43,9 @@ def test_every_accumulator_has_its_output(activation: str) -> None:
         expected = multiply_by_quantized_multiplier(accumulators, multipliers[0], shifts[0]) + op.output.zero_point
         given = outputs_of_line(line, accumulators)
         assert (np.clip(given, *clamp_range(op)) == np.clip(expected, *clamp_range(op))).all()
-        found.append(line.bent)
+        found.append(line.bend)
     assert len(found) >= 15
-    assert (activation == "NONE") in found
+    assert (0 in found) == (activation != "NONE")
 
 
 def test_scales_that_differ_have_none() -> None:

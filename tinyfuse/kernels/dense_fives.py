@@ -11,7 +11,7 @@ from tinyfuse.ir import Array, Int64s, Op
 from tinyfuse.kernels.base import CallSite, Constant, Context, proven
 from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.convolution_counts import layer_counts
-from tinyfuse.kernels.counts import Counts, kept
+from tinyfuse.kernels.counts import Counts, kept, round_up
 from tinyfuse.kernels.fully_connected import DenseWide
 from tinyfuse.kernels.packing import folded_bias, output_fields
 from tinyfuse.kernels.rows import vectors
@@ -19,12 +19,14 @@ from tinyfuse.kernels.shared_line import shared_line
 from tinyfuse.kernels.statements import Call, Let, Statement
 
 _HEADER = "tinyfuse_dense_fives.h"
-#: inputs of a turn of the loop
-_TURN = c_constant(_HEADER, "TINYFUSE_FIVES_INPUTS")
-#: bytes of its columns
-_TURN_BYTES = c_constant(_HEADER, "TINYFUSE_FIVES_TURN_BYTES")
-#: of step lines
+#: fours of inputs of a turn of the loop
+_STEPS = c_constant(_HEADER, "TINYFUSE_FIVES_STEPS")
+#: of step lines, and of bent ones whose sums are steady
 SHIFT = c_constant(_HEADER, "TINYFUSE_FIVES_SHIFT")
+#: how outputs are requantized: C's names and paths
+FORMS = {
+    "TINYFUSE_FIVES_LINE": "step_line", "TINYFUSE_FIVES_BENT": "bent_line", "TINYFUSE_FIVES_ANY": "any_bent_line",
+}  # fmt: skip
 
 
 class DenseFives(DenseWide):
@@ -35,40 +37,48 @@ class DenseFives(DenseWide):
     form_of = DenseWide.name
 
     def accepts(self, op: Op, context: Context) -> bool:
-        target = context.target
-        if context.optimize != "speed" or not target.dsp or target.mve or not super().accepts(op, context):
-            return False
         out_c, in_c = op.operand(1).shape
-        return in_c % _TURN == 0 and _groups(out_c) is not None and _layer(op) is not None
+        return in_c % 4 == 0 and _groups(out_c) is not None and self.has_lanes(op, context)
+
+    def has_lanes(self, op: Op, context: Context) -> bool:
+        """Whether cycles count on a core that it saves some, and weights fit lanes, and one line all outputs."""
+        target = context.target
+        counted = context.optimize == "speed" and context.cycles is not None and target.dsp and not target.mve
+        return counted and super().accepts(op, context) and fives_layer(op) is not None
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        """int32: for each five outputs, then each four, what their sums begin with, and of each four inputs a word of
-        weights an output."""
-        layer, (fives, fours) = proven(_layer(op)), proven(_groups(op.operand(1).shape[0]))
-        words = np.concatenate([layer.sums[:, None], layer.words], axis=1)
+        """int32: what all groups share; for each five outputs, then each four, what their sums begin with, and of each
+        four inputs a word of weights an output."""
+        layer, (out_c, in_c) = proven(fives_layer(op)), op.operand(1).shape
+        fives, fours = proven(_groups(out_c))
+        # the sign by which the loop ends, -2^15, is multiplied with a lower lane
+        sums = layer.sums + 2**15 * layer.words[:, -1].astype(np.int16).astype(np.int64)
+        words = np.concatenate([wrapped(sums)[:, None], layer.words], axis=1)
         of_five, of_four = np.split(words, [5 * fives])
         groups = [*np.split(of_five, max(fives, 1)), *np.split(of_four, max(fours, 1))]
-        return (Constant("groups", np.concatenate([group.T.reshape(-1) for group in groups]), "int32_t"),)
+        first = (in_c // 4 - 1) % _STEPS + 1
+        inputs = (in_c << 12) + (first << 8) + layer.shift
+        shared = np.array([*layer.line, of_five.nbytes, of_four.nbytes, inputs], np.int32)
+        return (Constant("groups", np.concatenate([shared, *(group.T.reshape(-1) for group in groups)]), "int32_t"),)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return "bent_line" if proven(_layer(op)).shift else "step_line"
+        return FORMS[proven(fives_layer(op)).form]
 
     def code_path(self, op: Op, by_row: bool, context: Context) -> str:
-        return ""
+        path = self.path(op, by_row, context)
+        return "bent_line" if path == "any_bent_line" else path  # functions of much the same size
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return _counts(op, by_row)
 
     def scratch(self, op: Op, context: Context) -> int:
-        return int(op.operand(1).shape[1]) // _TURN * _TURN_BYTES
+        steps: int = op.operand(1).shape[1] // 4
+        return 4 * (steps + round_up(steps, _STEPS))
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        layer, (out_c, in_c), (pointer, batches) = proven(_layer(op)), op.operand(1).shape, vectors(op, site)
-        output, (fives, _) = output_fields(op), proven(_groups(out_c))
+        (out_c, in_c), (pointer, batches), output = op.operand(1).shape, vectors(op, site), output_fields(op)
         fields = {
-            "batches": batches, "in_c": in_c, "out_c": out_c,
-            "first_four": 5 * fives * (1 + in_c // 4), "words": out_c * (1 + in_c // 4),
-            "multiplier": layer.multiplier, "rounding": layer.rounding, "shift": layer.shift,
+            "batches": batches, "in_c": in_c, "out_c": out_c, "form": proven(fives_layer(op)).form,
             "act_min": output["act_min"], "act_max": output["act_max"],
         }  # fmt: skip
         arguments = ("&p", pointer, site.output.pointer, site.constant("groups"), site.scratch)
@@ -76,28 +86,35 @@ class DenseFives(DenseWide):
 
 
 @dataclass(frozen=True, eq=False)
-class _Fives:
-    """words int32 [out_c, in_c / 4], weights in lanes; sums int32 [out_c], what they begin with; the others as
-    tinyfuse_dense_fives."""
+class Fives:
+    """words int32 [out_c, in_c / 4], weights in lanes; sums int64 [out_c], what they begin with; the others as groups
+    and tinyfuse_dense_fives have them."""
 
     words: Array
-    sums: Array
+    sums: Int64s
     multiplier: int
     rounding: int
     shift: int
+    form: str
+
+    @property
+    def line(self) -> tuple[int, ...]:
+        """What is loaded first."""
+        return (self.multiplier,) if self.form == "TINYFUSE_FIVES_LINE" else (self.multiplier, self.rounding)
 
 
 @lru_cache(maxsize=512)
-def _layer(op: Op) -> _Fives | None:
+def fives_layer(op: Op) -> Fives | None:
     """The layer on the line that all its outputs share; None where there is none, or where weights don't fit lanes."""
     words, line = _in_lanes(op.operand(1).values.astype(np.int64)), shared_line(op, SHIFT)
     if words is None or line is None:
         return None
-    # X are 128 more than inputs; the sign by which the loop ends, -2^15, is multiplied with a lower lane
-    of_x = 128 * op.operand(1).values[:, ::2].sum(1, dtype=np.int64)
-    of_sign = -(2**15) * words[:, -_TURN // 4].astype(np.int16).astype(np.int64)
-    sums = 256 * (folded_bias(op) - of_x) + line.bias - of_sign
-    return _Fives(_wrapped(words), _wrapped(sums), line.multiplier, line.rounding, line.shift if line.bent else 0)
+    of_x = 128 * op.operand(1).values[:, ::2].sum(1, dtype=np.int64)  # X are 128 more than inputs
+    sums = 256 * (folded_bias(op) - of_x) + line.bias
+    line_form, bent_form, any_form = FORMS
+    bent = bent_form if line.steady and line.shift == SHIFT else any_form
+    form = bent if line.bend else line_form
+    return Fives(wrapped(words), sums, line.multiplier, line.rounding, line.shift, form)
 
 
 def _in_lanes(weights: Int64s) -> Int64s | None:
@@ -110,21 +127,25 @@ def _in_lanes(weights: Int64s) -> Int64s | None:
     return words
 
 
-def _wrapped(values: Int64s) -> Array:
+def wrapped(values: Int64s) -> Array:
     """The lower 32 bits, as int32: sums may pass through values beyond it on their way."""
     return values.astype(np.int32)
 
 
 @kept
 def _counts(op: Op, by_row: bool) -> Counts:
+    """Of groups of five and of four outputs: words of weights an output, and turns of the loop."""
     found, (out_c, in_c) = layer_counts(op, by_row), op.operand(1).shape
     fives, fours = (groups * found["pixels"] for groups in proven(_groups(out_c)))
+    turns = round_up(in_c // 4, _STEPS)
     return {
         **{name: found[name] for name in ("calls", "pixels", "terms", "clamped_outputs")},
         "fives": fives,
         "five_words": fives * (in_c // 4),
+        "five_turns": fives * turns,
         "fours": fours,
         "four_words": fours * (in_c // 4),
+        "four_turns": fours * turns,
     }
 
 

@@ -327,7 +327,7 @@ SCRATCH: Mapping[str, Callable[[Fields, Arguments], int]] = {
     "tinyfuse_pointwise_narrow_s8": _of_narrow,
     "tinyfuse_pointwise_unpacked_s8": _of_narrow,
     "tinyfuse_dense_wide_s8": _of_dense,
-    "tinyfuse_dense_fives_s8": lambda p, args: int(p["in_c"] // 8 * 9),
+    "tinyfuse_dense_fives_s8": lambda p, args: int(p["in_c"] + 4 * -(-p["in_c"] // 44)),
     "tinyfuse_conv_packed_row_s16": _of_packed_conv_s16,
     "tinyfuse_transpose_conv_packed_row_s16": _of_packed_transposed_s16,
     "tinyfuse_dense_s16": _of_dense_s16,
