@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from statistics import fmean
 
 import pytest
-from families import attention, mobilenet_v2, mobilenet_v3, two_inputs, u_net
+from families import FAMILIES, attention, mobilenet_v2, mobilenet_v3, two_inputs, u_net
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from line_networks import line_networks
 from random_graphs import Sketch, networks
 
 import tinyfuse
-from tinyfuse.compiler import prepare
+from tinyfuse.compiler import compile_graph, prepare
+from tinyfuse.estimator import rough_plan
 from tinyfuse.frontend.reader import read_tflite
+from tinyfuse.ir import Op
+from tinyfuse.kernels.step_line import step_line
 from tinyfuse.options import Options
 from tinyfuse.schedule.rough_edges import lone_edges, rough_edges
 from tinyfuse.schedule.rough_groups import RoughGroup, RoughWeights
@@ -121,3 +125,28 @@ def test_operators_alone_are_weighed_where_only_instructions_count() -> None:
             assert groups == [(i + 1, weights.of_one(i))]
         else:  # sums that only the next operator takes
             assert not groups
+
+
+def layers_of(data: bytes) -> list[Op]:
+    """Of int8 that sum up products of weights, with channels of their own."""
+    ops = read_tflite("net", data).ops
+    return [op for op in ops if op.kind in ("CONV_2D", "DEPTHWISE_CONV_2D") and op.output.dtype == "int8"]
+
+
+def test_rough_layers_nearly_always_have_the_form_that_is_proven() -> None:
+    layers = [op for family in FAMILIES.values() for op in layers_of(family())]
+    same = [(step_line(op) is None) == (step_line(replace(op, rough=True)) is None) for op in layers]
+    assert len(layers) > 30 and same.count(False) <= 0.05 * len(layers)
+
+
+def test_what_is_taken_of_rough_operators_is_not_met_by_code() -> None:
+    """The very same graph is estimated, then compiled: of it every byte is as if it hadn't been."""
+    options, target = Options(name="net"), load_target("cortex-m4")
+    graph = read_tflite("net", mobilenet_v2())
+    rough = rough_plan(graph, target, options)
+    assert all(op.rough for op in rough.graph.ops if op.index >= 0)
+    plan, fresh = (compile_graph(g, target, options) for g in (graph, read_tflite("net", mobilenet_v2())))
+    for ours, theirs in zip(plan.groups, fresh.groups, strict=True):
+        for a, b in zip(ours.stages, theirs.stages, strict=True):
+            assert not a.op.rough and a.kernel.name == b.kernel.name
+            assert [c.data.tobytes() for c in a.constants] == [c.data.tobytes() for c in b.constants]

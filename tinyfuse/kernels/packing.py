@@ -191,9 +191,8 @@ def _sums_by_sign(op: Op) -> tuple[Int64s, Int64s]:
     # real numbers hold these integers, and are added up faster
     real = weights.astype(np.float32 if weights.shape[1] < 2**16 else np.float64)
     ones = np.ones(weights.shape[1], real.dtype)
-    sums: Int64s = (real @ ones).astype(np.int64)
-    sizes: Int64s = (np.abs(real) @ ones).astype(np.int64)
-    return (sizes + sums) // 2, (sums - sizes) // 2
+    sums, sizes = ((of @ ones).astype(np.int64) for of in (real, np.abs(real)))
+    return (sums + sizes) // 2, (sums - sizes) // 2
 
 
 def channel_weights(op: Op) -> Array:

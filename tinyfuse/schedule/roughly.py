@@ -56,8 +56,8 @@ def _candidates(variant: Variant, options: Options) -> list[Candidate]:
     """Partitions of a variant's operators."""
     graph, context = variant
     if context.optimize == "speed" and options.optimize == "balanced" and options.max_ram is None:
-        # only tells which instructions are few; its kernels seldom differ from those that are looked at anyway
-        weights = RoughWeights(graph, replace(context, optimize="balanced", at_once=at_once("balanced")))
+        # only tells which instructions are few; calls for more rows seldom take fewer
+        weights = RoughWeights(graph, replace(context, at_once=at_once("balanced")))
         return partitions(weights, lone_edges(weights))
     weights = RoughWeights(graph, context)
     return partitions(weights, rough_edges(weights))
