@@ -103,7 +103,7 @@ def kernels_of(plan: Plan) -> set[str]:
 
 
 def test_few_instructions_are_worth_no_kernel_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`balanced` has a price of a byte of flash, which code has too; `speed` has none."""
+    """`balanced` has a price of a byte of flash, which code has too; `speed` has next to none."""
     data = of_two_sorts()
     spared, fast = (plan_of(data, "cortex-m4", kernels="tinyfuse", optimize=o) for o in ("balanced", "speed"))
     monkeypatch.setattr(tinyfuse.compiler, "with_fewer_kernels", lambda plan, builder: plan)
@@ -113,6 +113,19 @@ def test_few_instructions_are_worth_no_kernel_of_their_own(monkeypatch: pytest.M
     assert spared.arena_bytes <= plain.arena_bytes
     assert predicted_total(spared) <= 1.01 * predicted_total(plain)
     assert kernels_of(fast) == kernels_of(still_fast)
+
+
+def test_for_speed_a_kernel_saves_more_than_next_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    s = Sketch(2)
+    x = s.value((1, 24, 24, 16))
+    y = s.pool(s.conv(s.conv(x, 32, (3, 3)), 32, (3, 3), (2, 2)), "AVERAGE_POOL_2D", (12, 12), (1, 1))
+    data = s.build([x], [s.fully_connected(y, 10)])
+    fast = plan_of(data, "cortex-m4", kernels="tinyfuse", optimize="speed", count="cycles")
+    monkeypatch.setattr(tinyfuse.compiler, "with_fewer_kernels", lambda plan, builder: plan)
+    fastest = plan_of(data, "cortex-m4", kernels="tinyfuse", optimize="speed", count="cycles")
+    assert "tinyfuse_dense_fives_s8" in kernels_of(fastest) - kernels_of(fast)
+    assert estimated_code_bytes(fast) < estimated_code_bytes(fastest) - 1000
+    assert fast.arena_bytes <= fastest.arena_bytes and predicted_total(fast) <= 1.001 * predicted_total(fastest)
 
 
 def test_a_limit_of_flash_counts_code() -> None:

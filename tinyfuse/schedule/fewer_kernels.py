@@ -1,5 +1,6 @@
-"""Strategy: where a byte of flash has a price, a kernel whose functions few operators call gives way to one that is
-there anyway, if the code that goes is worth the instructions that come; and where --max-flash is too little, others.
+"""Strategy: a kernel whose functions few operators call gives way to one that is there anyway, if the code that goes is
+worth the instructions that come, for a byte of flash has a price, next to none for speed; and where --max-flash is too
+little, others.
 
 Kernels are chosen operator by operator (schedule/select.py), where what they share costs nothing. So code is looked at
 once there is a plan, kernel by kernel, and groups stay as they are.
@@ -33,6 +34,10 @@ _SURELY = 100
 #: the share of the instructions that all of them may add, for their price alone
 _SLOWER = 0.01
 
+#: what a byte must bring all the same where speed alone is asked for, and flash has no price: so many instructions; and
+#: the share of all that may come
+_FOR_SPEED, _SLOWER_FOR_SPEED = 0.5, 0.001
+
 #: instructions that a byte may cost where --max-flash isn't enough
 _UNTIL_IT_FITS = 128.0
 
@@ -42,8 +47,11 @@ def with_fewer_kernels(plan: Plan, builder: Builder) -> Plan:
     the price of a byte of flash and, as long as --max-flash isn't enough, at most prices."""
     if code_table(plan.context.target.cost_table) is None:
         return plan
-    if price := plan.context.flash_price:
-        plan = _spared(plan, builder, price, _SLOWER * _instructions(plan), lambda _: False)
+    price, slower = plan.context.flash_price, _SLOWER
+    if plan.options.optimize == "speed":
+        price, slower = max(price, _FOR_SPEED), _SLOWER_FOR_SPEED
+    if price:
+        plan = _spared(plan, builder, price, slower * _instructions(plan), lambda _: False)
     return _spared(plan, builder, _UNTIL_IT_FITS, math.inf, fits_flash)
 
 
