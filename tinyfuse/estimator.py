@@ -2,7 +2,9 @@
 
 It leaves out what takes most of the time: most groups are not weighed (schedule/roughly.py), operators run in the
 order of the file, the arena's placement gets no exact search, no ring is tried without sliding, no operator runs twice,
-and nothing is verified.
+and nothing is verified. Its operators are marked as rough: a layer's fast form is taken to be exact where it nearly
+always is (kernels/step_line.py), a sum's by some pairs of operands (kernels/sum_line.py). What is remembered of them is
+theirs alone, so code is never made of it.
 """
 
 from __future__ import annotations

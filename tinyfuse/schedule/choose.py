@@ -17,6 +17,7 @@ from typing import Generic, Protocol, TypeVar
 
 from tinyfuse import limits
 from tinyfuse.cost.predict import plan_instructions
+from tinyfuse.kernels.base import Context
 from tinyfuse.limits import Reached
 from tinyfuse.plan import Plan
 from tinyfuse.schedule.search import Candidate
@@ -91,6 +92,13 @@ class Plans(Generic[_Plan]):
         return self._made[candidate]
 
 
+def slower(context: Context) -> float:
+    """What share of the fewest instructions `balanced` may take more."""
+    if context.kernels == "cmsis-nn":
+        return SLOWER_WITH_CMSIS_NN
+    return SLOWER_WITH_HELIUM if context.target.mve else SLOWER
+
+
 #: is told of a plan that was taken, and of the candidates that were not looked at for it
 Note = Callable[[_Plan, Sequence[Candidate]], None]
 
@@ -151,19 +159,13 @@ class Choices(Generic[_Plan]):
         return sorted((c for c in candidates if c.ram > most), key=lambda c: c.ram)[: self._placed]
 
     def _balanced(self) -> _Plan:
-        plan, faster = (self._smallest(self._within(share)) for share in (self._slower, min(self._slower, FOR_ANY)))
+        most = self._slower
+        plan, faster = (self._smallest(self._within(share)) for share in (most, min(most, FOR_ANY)))
         return faster if faster.arena_bytes * (1 - WORTH_MORE) <= plan.arena_bytes else plan
 
     @property
     def _slower(self) -> float:
-        context = self._by_speed[0].context
-        return (
-            SLOWER_WITH_CMSIS_NN
-            if context.kernels == "cmsis-nn"
-            else SLOWER_WITH_HELIUM
-            if context.target.mve
-            else SLOWER
-        )
+        return slower(self._by_speed[0].context)
 
     def _noted(self, plan: _Plan, candidates: Sequence[Candidate]) -> _Plan:
         """The plan that was taken, once that is noted."""

@@ -66,6 +66,7 @@ class RoughWeights(Weigher):
         super().__init__(graph, tuple(op for op in graph.ops if not is_alias(op)), context)
         self.factors = loop_factors(context)
         self._calls: dict[tuple[int, bool | None], _Call] = {}
+        self._alone: dict[int, Weight] = {}
         self._uses: dict[Tensor, list[_Use]] = {}
         for number, op in enumerate(self.ops):
             for i, tensor in enumerate(op.inputs):
@@ -101,9 +102,12 @@ class RoughWeights(Weigher):
 
     def of_one(self, number: int) -> Weight:
         """Of an operator alone."""
-        call = self.call(number, True if self.ops[number].reads_ring else None)
-        loop = self.factors.get("groups", 0) + self.factors.get("rows", 0) * call.times
-        return RoughGroup(self, number + 1).weight(call.scratch, call.instructions + loop, False, call)
+        if number not in self._alone:
+            call = self.call(number, True if self.ops[number].reads_ring else None)
+            loop = self.factors.get("groups", 0) + self.factors.get("rows", 0) * call.times
+            group = RoughGroup(self, number + 1)
+            self._alone[number] = group.weight(call.scratch, call.instructions + loop, False, call)
+        return self._alone[number]
 
 
 class RoughGroup:

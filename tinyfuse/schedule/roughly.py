@@ -4,13 +4,14 @@ seldom the best."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tinyfuse.ops import FAMILIES
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.schedule.build import Builder
-from tinyfuse.schedule.choose import Choices, Plans
+from tinyfuse.schedule.choose import Choices, Plans, slower
 from tinyfuse.schedule.partition import partition_each
 from tinyfuse.schedule.rough_edges import lone_edges, rough_edges
 from tinyfuse.schedule.rough_groups import RoughWeights
@@ -36,8 +37,9 @@ class _Unplaced:
 def roughly(variants: Variants, builder: Builder) -> Plan:
     """The plan that the options ask for, of what is found. CompileError where no variant can be computed."""
     options = builder.options
-    every = _variants(variants, options)
-    found = [candidate for variant in every for candidate in _candidates(variant, options)]
+    found: list[Candidate] = []
+    for variant in _variants(variants, options):
+        found += _candidates(variant, options, found)
     unplaced = Plans(lambda candidate, _: _Unplaced(candidate))
     chosen = Choices(found, unplaced).choose(options.optimize, options.max_ram).candidate
     return builder.plan(Variant(chosen.graph, chosen.context), chosen.groups, chosen.rings)
@@ -52,12 +54,22 @@ def _variants(variants: Variants, options: Options) -> list[Variant]:
     return every
 
 
-def _candidates(variant: Variant, options: Options) -> list[Candidate]:
-    """Partitions of a variant's operators."""
-    graph, context = variant
-    if context.optimize == "speed" and options.optimize == "balanced" and options.max_ram is None:
+def _candidates(variant: Variant, options: Options, before: Sequence[Candidate]) -> list[Candidate]:
+    """Partitions of a variant's operators; none where `before` has some that are too much faster."""
+    (graph, context), balanced = variant, options.optimize == "balanced" and options.max_ram is None
+    if context.optimize == "speed" and balanced:
         # only tells which instructions are few; calls for more rows seldom take fewer
         weights = RoughWeights(graph, replace(context, at_once=at_once("balanced")))
         return partitions(weights, lone_edges(weights))
     weights = RoughWeights(graph, context)
+    if before and balanced and _is_too_slow(weights, min(candidate.instructions for candidate in before)):
+        return []
     return partitions(weights, rough_edges(weights))
+
+
+def _is_too_slow(weights: RoughWeights, fewest: float) -> bool:
+    """Whether `balanced` takes no partition of these operators where another takes so few instructions: alone they take
+    about the fewest."""
+    alone = lone_edges(weights)
+    least = sum(weight.instructions for groups in alone for _, weight in groups)
+    return all(alone) and least > (1 + slower(weights.context)) * fewest
