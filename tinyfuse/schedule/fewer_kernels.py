@@ -48,7 +48,7 @@ def with_fewer_kernels(plan: Plan, builder: Builder) -> Plan:
     if code_table(plan.context.target.cost_table) is None:
         return plan
     price, slower = plan.context.flash_price, _SLOWER
-    if plan.options.optimize == "speed":
+    if plan.options.optimize == "speed" and price is not None:
         price, slower = max(price, _FOR_SPEED), _SLOWER_FOR_SPEED
     if price:
         plan = _spared(plan, builder, price, slower * _instructions(plan), lambda _: False)
