@@ -14,6 +14,8 @@ typedef struct {
     int32_t act_min, act_max;
 } tinyfuse_scaled_sum;
 
+#if !TINYFUSE_MVE && (!TINYFUSE_DSP || defined(TINYFUSE_SCALED_SUM_MVE_H))
+
 /* `gain`: less its zero point. */
 TINYFUSE_INLINE int8_t tinyfuse_scaled_sum_one(const tinyfuse_scaled_sum *p, int32_t x, int32_t gain, int32_t offset)
 {
@@ -26,16 +28,20 @@ TINYFUSE_INLINE int8_t tinyfuse_scaled_sum_one(const tinyfuse_scaled_sum *p, int
     return (int8_t)tinyfuse_clamp((product * p->factor + offset) >> p->shift, p->act_min, p->act_max);
 }
 
-/* The constants of four channels, in words: twice their gains in 16 bits, then their offsets. */
-enum { TINYFUSE_SCALED_SUM_CHANNELS = 4, TINYFUSE_SCALED_SUM_WORDS = 6 };
-
 /* Of int16 in words the one of that number. */
 TINYFUSE_INLINE int32_t tinyfuse_scaled_sum_gain(const int32_t *group, int32_t i)
 {
     return (i & 1) == 0 ? (int16_t)(group[i >> 1] & 0xffff) : group[i >> 1] >> 16;
 }
 
-#if TINYFUSE_DSP && !TINYFUSE_MVE
+#endif
+
+#if !TINYFUSE_MVE
+
+/* The constants of four channels, in words: twice their gains in 16 bits, then their offsets. */
+enum { TINYFUSE_SCALED_SUM_CHANNELS = 4, TINYFUSE_SCALED_SUM_WORDS = 6 };
+
+#if TINYFUSE_DSP
 
 #define TINYFUSE_SCALED_SUM_LESS(p) tinyfuse_mul_less((p)->product.a_zero_point)
 
@@ -120,5 +126,7 @@ TINYFUSE_INLINE void tinyfuse_scaled_sum_s8(const tinyfuse_scaled_sum *p, const 
         }
     }
 }
+
+#endif
 
 #endif

@@ -10,8 +10,8 @@
 enum { TINYFUSE_SCALED_SUM_EIGHT = 8, TINYFUSE_SCALED_SUM_EIGHT_WORDS = 12 };
 
 /* On which sides of their clamp products may lie so that it makes a difference. */
-enum { TINYFUSE_SCALED_SUM_BELOW = 1 };
-enum { TINYFUSE_SCALED_SUM_ABOVE = 2 };
+#define TINYFUSE_SCALED_SUM_BELOW 1
+#define TINYFUSE_SCALED_SUM_ABOVE 2
 
 #if TINYFUSE_MVE
 
