@@ -28,6 +28,10 @@ class Buffer:
     owner: str = ""
     live_sets: frozenset[int] | None = None
 
+    def is_alive_in(self, step: int) -> bool:
+        """Whether it holds anything in a step, at some moment of it."""
+        return self.first_step <= step <= self.last_step
+
     def meets(self, other: Buffer) -> bool:
         """Whether both are ever alive together."""
         if self.first_step > other.last_step or other.first_step > self.last_step:

@@ -131,7 +131,7 @@ class _Writer(Printer):
     # --- the comment ------------------------------------------------------------------------
 
     def _comment(self) -> list[str]:
-        live = sum(b.bytes for b in self.plan.buffers if b.first_step <= self.group.index <= b.last_step)
+        live = self.plan.live_bytes(self.group.index)
         lines = []
         for stage in self.group.stages:
             op = stage.op

@@ -241,6 +241,10 @@ class Plan:
         """Size of the state that outlives a run, 0 where there is none."""
         return states_bytes(self.states)
 
+    def live_bytes(self, step: int) -> int:
+        """Of all buffers that a group needs, at whatever moment of it: at least what it needs at once."""
+        return sum(buffer.bytes for buffer in self.buffers if buffer.is_alive_in(step))
+
     @property
     def ram_bytes(self) -> int:
         """Arena and one state together."""

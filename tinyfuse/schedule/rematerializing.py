@@ -40,16 +40,11 @@ def rematerializing(plan: Plan, builder: Builder, progress: Progress = silent) -
 def _kept_in_full_steps(plan: Plan, candidates: list[Rematerialization]) -> list[Rematerialization]:
     """Those whose tensor has bytes in a step that fills the arena: to be without another one spares nothing, and each
     try is a search."""
-    full = [step for step in range(len(plan.groups)) if _bytes_at(plan, step) >= plan.placement.lower_bound]
+    full = [step for step in range(len(plan.groups)) if plan.live_bytes(step) >= plan.placement.lower_bound]
     buffers = {buffer.name: buffer for buffer in plan.buffers}
 
     def is_full_of(candidate: Rematerialization) -> bool:
         buffer = buffers.get(plan.storage[candidate.tensor].buffer)
-        return buffer is not None and any(buffer.first_step <= step <= buffer.last_step for step in full)
+        return buffer is not None and any(map(buffer.is_alive_in, full))
 
     return [candidate for candidate in candidates if is_full_of(candidate)]
-
-
-def _bytes_at(plan: Plan, step: int) -> int:
-    """Of all buffers that a step of the plan needs, at whatever moment of it: at least what it needs at once."""
-    return sum(buffer.bytes for buffer in plan.buffers if buffer.first_step <= step <= buffer.last_step)
