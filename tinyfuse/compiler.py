@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -155,16 +156,17 @@ class Compilation:
         choices = self.search.choices(options.optimize, options.recompute_limit)
         self._progress("placing the arena")
         plan, reordering = in_best_order(choices, replace(options, max_ram=None))
-        if options.max_ram is not None and plan.ram_bytes > options.max_ram and options.optimize != "ram":
-            plan, reordering = self._fastest_within(options.max_ram, builder)
-        if options.optimize == "ram" or (options.max_ram is not None and plan.ram_bytes > options.max_ram):
+        most = math.inf if options.max_ram is None else options.max_ram
+        if plan.ram_bytes > most and options.optimize != "ram":
+            plan, reordering = self._fastest_within(most, builder)
+        if plan.ram_bytes > most or options.optimize == "ram":
             plan = recomputing(plan, builder, self._progress)
             plan = rematerializing(plan, builder, self._progress)
         for strategy in (roomier, without_idle_slides, quicker, with_fewer_kernels):
             plan = strategy(plan, builder)
         return replace(plan, options=options, reordering=reordering)
 
-    def _fastest_within(self, most: int, builder: Builder) -> tuple[Plan, Reordering | None]:
+    def _fastest_within(self, most: float, builder: Builder) -> tuple[Plan, Reordering | None]:
         """The fastest plan of at most so many bytes, whatever it is that kernels and groups spare, and what its order
         is compared with; where there is none, the smallest."""
         options = builder.options
