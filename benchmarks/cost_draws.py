@@ -132,7 +132,7 @@ def draw_svdf(rng: random.Random, kind: str) -> Op:
     """Of int8 with either state, or of float32."""
     state = rng.choice(["int16", "int8", "float32"])
     inputs, units = rng.choice(CHANNELS), rng.choice(CHANNELS)
-    sizes = (rng.choice([1, 1, 2]), inputs, units, rng.choice([1, 2]), rng.choice([4, 8, 10]))
+    sizes = (rng.choice([1, 1, 2]), inputs, units, rng.choice([1, 2]), rng.choice([2, 4, 8, 10, 32]))
     activation = rng.choice(["RELU", "TANH"])
     return _only(real_svdf(sizes, activation) if state == "float32" else svdf(state, sizes, 0.02))
 

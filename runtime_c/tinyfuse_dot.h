@@ -1,4 +1,5 @@
-/* The sum of products of two int8 vectors, for layers that see one input vector at a time. */
+/* Sums of products of int8 vectors, for layers that see one input vector at a time: with one row of weights, and with
+   four, which share what is loaded of the vector. */
 #ifndef TINYFUSE_DOT_H
 #define TINYFUSE_DOT_H
 
@@ -19,6 +20,27 @@ TINYFUSE_INLINE int32_t tinyfuse_dot_s8(const int8_t *a, const int8_t *b, int32_
     return sum;
 }
 
+/* sums[r] += a[0] * rows[r * row] + ... + a[count - 1] * rows[r * row + count - 1], of four rows; wraps. */
+TINYFUSE_INLINE void tinyfuse_dots_s8(const int8_t *a, const int8_t *rows, int32_t row, int32_t count, int32_t *sums)
+{
+    int32_t s0 = sums[0], s1 = sums[1], s2 = sums[2], s3 = sums[3];
+    while (count > 0) {
+        const mve_pred16_t some = vctp8q((uint32_t)count);
+        const int8x16_t x = vldrbq_z_s8(a, some); /* zeros beyond the end: products of what the others load are, too */
+        s0 = vmladavaq_s8(s0, x, vldrbq_z_s8(rows, some));
+        s1 = vmladavaq_s8(s1, x, vldrbq_z_s8(rows + row, some));
+        s2 = vmladavaq_s8(s2, x, vldrbq_z_s8(rows + 2 * row, some));
+        s3 = vmladavaq_s8(s3, x, vldrbq_z_s8(rows + 3 * row, some));
+        a += 16;
+        rows += 16;
+        count -= 16;
+    }
+    sums[0] = s0;
+    sums[1] = s1;
+    sums[2] = s2;
+    sums[3] = s3;
+}
+
 #elif TINYFUSE_DSP
 
 /* Bytes 0 and 2 of a word, and bytes 1 and 3, as pairs of int16. */
@@ -33,6 +55,14 @@ TINYFUSE_INLINE uint32_t tinyfuse_odd_bytes(uint32_t word)
 {
     uint32_t pair;
     __asm("sxtb16 %0, %1, ror #8" : "=r"(pair) : "r"(word));
+    return pair;
+}
+
+/* a - b of each half of a word. */
+TINYFUSE_INLINE uint32_t tinyfuse_subtract_pairs(uint32_t a, uint32_t b)
+{
+    uint32_t pair;
+    __asm("ssub16 %0, %1, %2" : "=r"(pair) : "r"(a), "r"(b));
     return pair;
 }
 
@@ -59,6 +89,40 @@ TINYFUSE_INLINE int32_t tinyfuse_dot_s8(const int8_t *a, const int8_t *b, int32_
     return sum;
 }
 
+/* sums[r] += a[0] * rows[r * row] + ... + a[count - 1] * rows[r * row + count - 1], of four rows; wraps. */
+TINYFUSE_INLINE void tinyfuse_dots_s8(const int8_t *a, const int8_t *rows, int32_t row, int32_t count, int32_t *sums)
+{
+    const int8_t *const words = a + (count & ~3), *const end = a + count;
+    const int8_t *r0 = rows, *r1 = r0 + row, *r2 = r1 + row, *r3 = r2 + row;
+    int32_t s0 = sums[0], s1 = sums[1], s2 = sums[2], s3 = sums[3];
+#define TINYFUSE_DOTS_WORD(sum, from)                                  \
+    word = tinyfuse_load_u32(from);                                    \
+    sum = tinyfuse_add_products(sum, even, tinyfuse_even_bytes(word)); \
+    sum = tinyfuse_add_products(sum, odd, tinyfuse_odd_bytes(word));   \
+    from += 4;
+    while (a != words) {
+        uint32_t word = tinyfuse_load_u32(a);
+        const uint32_t even = tinyfuse_even_bytes(word), odd = tinyfuse_odd_bytes(word);
+        a += 4;
+        TINYFUSE_DOTS_WORD(s0, r0)
+        TINYFUSE_DOTS_WORD(s1, r1)
+        TINYFUSE_DOTS_WORD(s2, r2)
+        TINYFUSE_DOTS_WORD(s3, r3)
+    }
+#undef TINYFUSE_DOTS_WORD
+    while (a != end) {
+        const int32_t x = *a++;
+        s0 = (int32_t)((uint32_t)s0 + (uint32_t)(x * *r0++));
+        s1 = (int32_t)((uint32_t)s1 + (uint32_t)(x * *r1++));
+        s2 = (int32_t)((uint32_t)s2 + (uint32_t)(x * *r2++));
+        s3 = (int32_t)((uint32_t)s3 + (uint32_t)(x * *r3++));
+    }
+    sums[0] = s0;
+    sums[1] = s1;
+    sums[2] = s2;
+    sums[3] = s3;
+}
+
 #else
 
 TINYFUSE_INLINE int32_t tinyfuse_dot_s8(const int8_t *a, const int8_t *b, int32_t count, int32_t sum)
@@ -69,6 +133,15 @@ TINYFUSE_INLINE int32_t tinyfuse_dot_s8(const int8_t *a, const int8_t *b, int32_
         wrapping += (uint32_t)(a[i] * b[i]);
     }
     return (int32_t)wrapping;
+}
+
+/* sums[r] += a[0] * rows[r * row] + ... + a[count - 1] * rows[r * row + count - 1], of four rows; wraps. */
+TINYFUSE_INLINE void tinyfuse_dots_s8(const int8_t *a, const int8_t *rows, int32_t row, int32_t count, int32_t *sums)
+{
+    int32_t r;
+    for (r = 0; r < 4; ++r) {
+        sums[r] = tinyfuse_dot_s8(a, rows + r * row, count, sums[r]);
+    }
 }
 
 #endif

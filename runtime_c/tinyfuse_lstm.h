@@ -89,14 +89,15 @@ TINYFUSE_INLINE int8_t tinyfuse_lstm_unit(const tinyfuse_lstm *p, const int8_t *
                                           int16_t *cell, const int8_t *weights,
                                           const int32_t *bias, const uint16_t *table)
 {
-    int32_t gate[4];
+    int32_t of_input[4], of_hidden[4], gate[4];
     int32_t g;
+    memcpy(of_input, bias, sizeof of_input);
+    memcpy(of_hidden, bias + 4, sizeof of_hidden);
+    tinyfuse_dots_s8(in, weights, p->inputs + p->units, p->inputs, of_input);
+    tinyfuse_dots_s8(hidden, weights + p->inputs, p->inputs + p->units, p->units, of_hidden);
     for (g = 0; g < 4; ++g) {
-        const int32_t of_input = tinyfuse_dot_s8(in, weights, p->inputs, bias[g]);
-        const int32_t of_hidden = tinyfuse_dot_s8(hidden, weights + p->inputs, p->units, bias[4 + g]);
-        gate[g] = tinyfuse_lstm_gate(g, tinyfuse_rescale_to_int16(of_input, p->of_input[g]),
-                                     tinyfuse_rescale_to_int16(of_hidden, p->of_hidden[g]), table);
-        weights += p->inputs + p->units;
+        gate[g] = tinyfuse_lstm_gate(g, tinyfuse_rescale_to_int16(of_input[g], p->of_input[g]),
+                                     tinyfuse_rescale_to_int16(of_hidden[g], p->of_hidden[g]), table);
     }
     return (int8_t)tinyfuse_clamp(tinyfuse_lstm_advance(p, gate, cell, table), INT8_MIN, INT8_MAX);
 }

@@ -13,11 +13,24 @@ typedef struct {
     int32_t feature_multiplier, feature_shift, time_multiplier, time_shift;
 } tinyfuse_svdf;
 
-/* A filter's product with an input vector, in units of the state, not yet clamped. */
-TINYFUSE_INLINE int32_t tinyfuse_svdf_feature(const tinyfuse_svdf *p, const int8_t *in,
-                                              const int8_t *weights, int32_t offset)
+/* The products of four filters with an input vector, or of as many as there are, if those are fewer. */
+TINYFUSE_INLINE void tinyfuse_svdf_products(const tinyfuse_svdf *p, const int8_t *in, const int8_t *features,
+                                            const int32_t *offsets, int32_t filters, int32_t *sums)
 {
-    const int32_t sum = tinyfuse_dot_s8(in, weights, p->inputs, offset);
+    int32_t f;
+    if (filters >= 4) {
+        memcpy(sums, offsets, 4 * sizeof *sums);
+        tinyfuse_dots_s8(in, features, p->inputs, p->inputs, sums);
+    } else {
+        for (f = 0; f < filters; ++f) {
+            sums[f] = tinyfuse_dot_s8(in, features + f * p->inputs, p->inputs, offsets[f]);
+        }
+    }
+}
+
+/* A product in units of the state, not yet clamped. */
+TINYFUSE_INLINE int32_t tinyfuse_svdf_feature(const tinyfuse_svdf *p, int32_t sum)
+{
     return tinyfuse_requantize(sum, p->feature_multiplier, p->feature_shift);
 }
 
@@ -25,6 +38,63 @@ TINYFUSE_INLINE int8_t tinyfuse_svdf_output(const tinyfuse_svdf *p, uint32_t sum
 {
     const int32_t scaled = tinyfuse_requantize((int32_t)sum, p->time_multiplier, p->time_shift);
     return (int8_t)tinyfuse_clamp(scaled + p->out_zero_point, -128, 127);
+}
+
+/* A filter's state moves by one value, all but the newest; `sum` plus what they weigh. Sums wrap. */
+TINYFUSE_INLINE uint32_t tinyfuse_svdf_move_s16(int16_t *state, const int16_t *time, int32_t moved, uint32_t sum)
+{
+    int32_t m = 0;
+#if TINYFUSE_MVE
+    for (; m < moved; m += 8) {
+        const mve_pred16_t some = vctp16q((uint32_t)(moved - m));
+        const int16x8_t values = vldrhq_z_s16(state + m + 1, some);
+        vstrhq_p_s16(state + m, values, some);
+        sum = (uint32_t)vmladavaq_s16((int32_t)sum, values, vldrhq_z_s16(time + m, some));
+    }
+#elif TINYFUSE_DSP
+    for (; m + 2 <= moved; m += 2) {
+        uint32_t pair, weights;
+        memcpy(&pair, state + m + 1, sizeof pair);
+        memcpy(&weights, time + m, sizeof weights);
+        memcpy(state + m, &pair, sizeof pair);
+        sum = (uint32_t)tinyfuse_add_products((int32_t)sum, pair, weights);
+    }
+#endif
+    for (; m < moved; ++m) {
+        state[m] = state[m + 1];
+        sum += (uint32_t)(state[m] * time[m]);
+    }
+    return sum;
+}
+
+/* The same of int8 with a zero point. */
+TINYFUSE_INLINE uint32_t tinyfuse_svdf_move_s8(int8_t *state, const int8_t *time, int32_t moved, int32_t zero_point,
+                                               uint32_t sum)
+{
+    int32_t m = 0;
+#if TINYFUSE_MVE
+    for (; m < moved; m += 8) {
+        const mve_pred16_t some = vctp16q((uint32_t)(moved - m));
+        const int16x8_t values = vldrbq_z_s16(state + m + 1, some), weights = vldrbq_z_s16(time + m, some);
+        vstrbq_p_s16(state + m, values, some);
+        sum = (uint32_t)vmladavaq_s16((int32_t)sum, vsubq_n_s16(values, (int16_t)zero_point), weights);
+    }
+#elif TINYFUSE_DSP
+    const uint32_t zero_points = ((uint32_t)zero_point & 0xFFFFu) * 0x10001u;
+    for (; m + 4 <= moved; m += 4) {
+        const uint32_t values = tinyfuse_load_u32(state + m + 1), weights = tinyfuse_load_u32(time + m);
+        const uint32_t even = tinyfuse_subtract_pairs(tinyfuse_even_bytes(values), zero_points);
+        const uint32_t odd = tinyfuse_subtract_pairs(tinyfuse_odd_bytes(values), zero_points);
+        memcpy(state + m, &values, sizeof values);
+        sum = (uint32_t)tinyfuse_add_products((int32_t)sum, even, tinyfuse_even_bytes(weights));
+        sum = (uint32_t)tinyfuse_add_products((int32_t)sum, odd, tinyfuse_odd_bytes(weights));
+    }
+#endif
+    for (; m < moved; ++m) {
+        state[m] = state[m + 1];
+        sum += (uint32_t)((state[m] - zero_point) * time[m]);
+    }
+    return sum;
 }
 
 /* in [batches][inputs], state [batches][units * rank][memory], out [batches][units]; features
@@ -35,26 +105,27 @@ TINYFUSE_INLINE void tinyfuse_svdf_s16(const tinyfuse_svdf *p, const int8_t *in,
                                        int8_t *out, const int8_t *features, const int32_t *offsets,
                                        const int16_t *time, const int32_t *bias)
 {
-    int32_t b, u, r, m;
+    const int32_t filters = p->units * p->rank, moved = p->memory - 1;
+    int32_t b, f, sums[4];
     for (b = 0; b < p->batches; ++b) {
-        const int8_t *feature = features;
-        const int32_t *offset = offsets;
         const int16_t *weight = time;
-        for (u = 0; u < p->units; ++u) {
-            uint32_t sum = (uint32_t)bias[u]; /* wraps */
-            for (r = 0; r < p->rank; ++r) {
-                for (m = 0; m + 1 < p->memory; ++m) {
-                    state[m] = state[m + 1];
-                    sum += (uint32_t)(state[m] * weight[m]);
-                }
-                state[m] = (int16_t)tinyfuse_clamp(tinyfuse_svdf_feature(p, in, feature, *offset++),
-                                                   INT16_MIN, INT16_MAX);
-                sum += (uint32_t)(state[m] * weight[m]);
-                feature += p->inputs;
-                weight += p->memory;
-                state += p->memory;
+        uint32_t sum = 0; /* wraps */
+        int32_t unit = 0, left = p->rank;
+        for (f = 0; f < filters; ++f) {
+            int32_t newest;
+            if (f % 4 == 0) {
+                tinyfuse_svdf_products(p, in, features + f * p->inputs, offsets + f, filters - f, sums);
             }
-            *out++ = tinyfuse_svdf_output(p, sum);
+            newest = tinyfuse_clamp(tinyfuse_svdf_feature(p, sums[f % 4]), INT16_MIN, INT16_MAX);
+            sum = tinyfuse_svdf_move_s16(state, weight, moved, sum) + (uint32_t)(newest * weight[moved]);
+            state[moved] = (int16_t)newest;
+            weight += p->memory;
+            state += p->memory;
+            if (--left == 0) {
+                *out++ = tinyfuse_svdf_output(p, sum + (uint32_t)bias[unit++]);
+                sum = 0;
+                left = p->rank;
+            }
         }
         in += p->inputs;
     }
@@ -66,27 +137,28 @@ TINYFUSE_INLINE void tinyfuse_svdf_s8(const tinyfuse_svdf *p, const int8_t *in, 
                                       int8_t *out, const int8_t *features, const int32_t *offsets,
                                       const int8_t *time, const int32_t *bias)
 {
-    int32_t b, u, r, m;
+    const int32_t filters = p->units * p->rank, moved = p->memory - 1;
+    int32_t b, f, sums[4];
     for (b = 0; b < p->batches; ++b) {
-        const int8_t *feature = features;
-        const int32_t *offset = offsets;
         const int8_t *weight = time;
-        for (u = 0; u < p->units; ++u) {
-            uint32_t sum = (uint32_t)bias[u]; /* wraps */
-            for (r = 0; r < p->rank; ++r) {
-                int32_t newest;
-                for (m = 0; m + 1 < p->memory; ++m) {
-                    state[m] = state[m + 1];
-                    sum += (uint32_t)((state[m] - p->state_zero_point) * weight[m]);
-                }
-                newest = tinyfuse_clamp(tinyfuse_svdf_feature(p, in, feature, *offset++), INT8_MIN, INT8_MAX);
-                state[m] = (int8_t)(uint8_t)(newest + p->state_zero_point);
-                sum += (uint32_t)((state[m] - p->state_zero_point) * weight[m]);
-                feature += p->inputs;
-                weight += p->memory;
-                state += p->memory;
+        uint32_t sum = 0; /* wraps */
+        int32_t unit = 0, left = p->rank;
+        for (f = 0; f < filters; ++f) {
+            int32_t newest;
+            if (f % 4 == 0) {
+                tinyfuse_svdf_products(p, in, features + f * p->inputs, offsets + f, filters - f, sums);
             }
-            *out++ = tinyfuse_svdf_output(p, sum);
+            newest = tinyfuse_clamp(tinyfuse_svdf_feature(p, sums[f % 4]), INT8_MIN, INT8_MAX);
+            sum = tinyfuse_svdf_move_s8(state, weight, moved, p->state_zero_point, sum);
+            state[moved] = (int8_t)(uint8_t)(newest + p->state_zero_point);
+            sum += (uint32_t)((state[moved] - p->state_zero_point) * weight[moved]);
+            weight += p->memory;
+            state += p->memory;
+            if (--left == 0) {
+                *out++ = tinyfuse_svdf_output(p, sum + (uint32_t)bias[unit++]);
+                sum = 0;
+                left = p->rank;
+            }
         }
         in += p->inputs;
     }

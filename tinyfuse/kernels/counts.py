@@ -166,22 +166,31 @@ def row_product_counts(op: Op, by_row: bool) -> Counts:
 
 @kept
 def svdf_counts(op: Op, by_row: bool) -> Counts:
-    """Of an SVDF."""
+    """Of an SVDF, whose filters' products with the input come by fours; blocks are Helium's vectors."""
     (batches, inputs), (filters, memory) = op.input.shape, op.operand(2).shape
+    every, moved, a_word = batches * filters, memory - 1, 4 // ITEM_BYTES[op.operand(4).dtype]
+    fours, others = batches * (filters // 4), batches * (filters % 4)
     return {
         "calls": 1,
         "outputs": op.output.elements,
-        "filters": batches * filters,
-        "macs": batches * filters * inputs,
-        "words": batches * filters * (inputs // 4),
-        "rests": batches * filters * (inputs % 4),
-        "remembered": batches * filters * memory,
+        "filters": every,
+        "macs": every * inputs,
+        "words_of_four": fours * (inputs // 4),
+        "words": others * (inputs // 4),
+        "blocks_of_four": fours * round_up(inputs, 16),
+        "blocks": others * round_up(inputs, 16),
+        "rests": every * (inputs % 4),
+        "remembered": every * memory,
+        "moved_words": every * (moved // a_word),
+        "moved_rests": every * (moved % a_word),
+        "moved_blocks": every * round_up(moved, 8),
     }
 
 
 @kept
 def lstm_counts(op: Op, by_row: bool) -> Counts:
-    """Of an LSTM: a unit has four gates, each a sum over inputs and one over the hidden state."""
+    """Of an LSTM: a unit has four gates, each a sum over inputs and one over the hidden state; blocks are Helium's
+    vectors."""
     inputs, units = op.input.shape[2], op.output.shape[2]
     outputs = op.output.elements
     return {
@@ -190,6 +199,7 @@ def lstm_counts(op: Op, by_row: bool) -> Counts:
         "outputs": outputs,
         "macs": outputs * 4 * (inputs + units),
         "words": outputs * 4 * (inputs // 4 + units // 4),
+        "blocks": outputs * (round_up(inputs, 16) + round_up(units, 16)),
         "rests": outputs * 4 * (inputs % 4 + units % 4),
     }
 
