@@ -115,13 +115,6 @@ TINYFUSE_SHARED void tinyfuse_rows_sums_s8(const tinyfuse_rows_matmul *p, const 
 
 #elif TINYFUSE_DSP
 
-TINYFUSE_INLINE uint32_t tinyfuse_subtract_pairs(uint32_t a, uint32_t b)
-{
-    uint32_t pair;
-    __asm("ssub16 %0, %1, %2" : "=r"(pair) : "r"(a), "r"(b));
-    return pair;
-}
-
 /* The lower halves of two pairs, and the upper ones. */
 TINYFUSE_INLINE uint32_t tinyfuse_lower_halves(uint32_t a, uint32_t b)
 {
