@@ -107,9 +107,11 @@ typedef struct {
 #define TINYFUSE_JOINED_LOWER_1 "lsls r5, r2, #16\n\tmov r4, r8\n\tsubs r4, r4, r5\n\t"
 #define TINYFUSE_JOINED_LOWER_2 \
     TINYFUSE_JOINED_LOWER_1 "lsls r6, r3, #16\n\tmov r5, r9\n\tsubs r5, r5, r6\n\t"
-/* tinyfuse_requantize_step_line of the sum r4 of the channel whose bias lies at `bias` from r1; its multiplier is
-   65536 r6 + r5, r12 the rounding. To r7; uses r0 and r2. */
-#define TINYFUSE_JOINED_OUTPUT(bias)   \
+/* tinyfuse_requantize_step_line, or with another `shift` of r4, of the sum r4 of the channel whose bias lies at `bias` from
+   r1; its multiplier is 65536 r6 + r5, r12 the rounding. To r7; uses r0 and r2. */
+#define TINYFUSE_JOINED_SHIFT "asrs r4, r4, #11\n\t"
+#define TINYFUSE_JOINED_OUTPUT(bias) TINYFUSE_JOINED_SHIFTED(bias, TINYFUSE_JOINED_SHIFT)
+#define TINYFUSE_JOINED_SHIFTED(bias, shift) \
     "ldr r0, [r1, #" bias "]\n\t"      \
     "lsls r4, r4, #8\n\t"              \
     "adds r4, r4, r0\n\t"              \
@@ -130,7 +132,7 @@ typedef struct {
     "adds r4, r4, r0\n\t"              \
     "adds r4, r4, r2\n\t"              \
     "add r4, r12\n\t"                  \
-    "asrs r4, r4, #11\n\t"             \
+    shift                              \
     "sxtb r7, r4\n\t"                  \
     "cmp r7, r4\n\t"                   \
     "beq 8f\n\t"                       \
@@ -225,9 +227,11 @@ typedef struct {
     "sub r4, r4, r5, lsl #16\n\t"                                   \
     "ldr r0, [sp]\n\t"
 /* tinyfuse_requantize_step_line; r12 the rounding, r6 may change. */
-#define TINYFUSE_JOINED_OUTPUT(sum, bias, multiplier)             \
+#define TINYFUSE_JOINED_HIGH(sum, bias, multiplier)               \
     "add " sum ", " bias ", " sum ", lsl #8\n\t"                  \
-    "smull lr, " sum ", " sum ", " multiplier "\n\t"              \
+    "smull lr, " sum ", " sum ", " multiplier "\n\t"
+#define TINYFUSE_JOINED_OUTPUT(sum, bias, multiplier)             \
+    TINYFUSE_JOINED_HIGH(sum, bias, multiplier)                   \
     "add " sum ", r12\n\t" TINYFUSE_STEP_LINE_SATURATE(sum)
 #define TINYFUSE_JOINED_OUTPUTS_1                                                          \
     TINYFUSE_JOINED_OUTPUT("r2", "r6", "r7") TINYFUSE_JOINED_OUTPUT("r3", "r8", "r9")      \

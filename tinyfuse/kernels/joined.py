@@ -12,12 +12,13 @@ from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Kern
 from tinyfuse.kernels.conv import MatmulKernel
 from tinyfuse.kernels.convolution_counts import joined_depthwise_counts, joined_depthwise_words
 from tinyfuse.kernels.counts import Counts
+from tinyfuse.kernels.depthwise import form_argument, form_of
 from tinyfuse.kernels.fully_connected import Dense, DenseWide, pace_of_batches
 from tinyfuse.kernels.matmul import form_name, matmul_depth
 from tinyfuse.kernels.packing import POINTER_BYTES, conv_params, output_fields
 from tinyfuse.kernels.rows import from_piece, vectors
 from tinyfuse.kernels.statements import Call, Expr, Let, Statement
-from tinyfuse.kernels.step_line import StepLine, step_line
+from tinyfuse.kernels.step_line import StepLine, any_step_line
 from tinyfuse.kernels.widened import WidenedConvRow, WidenedPointwise
 from tinyfuse.ops.convolution import geometry, is_plain_pointwise
 
@@ -123,13 +124,13 @@ class JoinedDepthwiseRow(Kernel):
     def accepts(self, op: Op, context: Context) -> bool:
         if context.weights not in ("auto", self.weights) or context.target.dsp:
             return False
-        g, line = geometry(op), step_line(op)
+        g, line = geometry(op), any_step_line(op)
         return g.in_c == g.out_c and g.dilation_w == 1 and line is not None and joins(_taps(op, line))
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        """int32: of each channel the weights, then bias and multiplier."""
-        line = proven(step_line(op))
-        parts = _taps(op, line).astype("<i4"), line.channels().view("<i4").reshape(-1, 2)
+        """int32: of each channel the weights, then bias and multiplier, and an own shift."""
+        line = proven(any_step_line(op))
+        parts = _taps(op, line).astype("<i4"), line.channels().view("<i4").reshape(len(line.bias), -1)
         return (Constant("filters", np.concatenate(parts, axis=1).reshape(-1), "int32_t"),)
 
     def scratch(self, op: Op, context: Context) -> int:
@@ -137,12 +138,15 @@ class JoinedDepthwiseRow(Kernel):
         padding = g.in_c if g.pads_rows or g.pads_columns else 0
         return 2 * POINTER_BYTES * (words + words % 2) + _INPUT_BYTES * (words + 2 - words % 2) + padding
 
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return "own_shifts" * (form_of(op) == "own_shifts")
+
     def counts(self, op: Op, by_row: bool) -> Counts:
         return joined_depthwise_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         output = from_piece(site.output.pointer, site, op.output.shape[3])
-        arguments = ("&p", site.input(0).pointer, site.output_row, output, site.constant("filters"), site.scratch)
+        arguments = ("&p", site.input(0).pointer, site.output_row, output, site.constant("filters"), site.scratch, form_argument(op))
         return conv_params(op, site), Call(self.name, arguments)
 
 

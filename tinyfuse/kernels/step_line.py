@@ -28,6 +28,9 @@ from tinyfuse.ops.convolution import channel_multipliers, clamp_range
 
 SHIFT = c_constant("tinyfuse_requantize.h", "TINYFUSE_STEP_LINE_SHIFT")
 
+#: of own shifts: what goals of 64 bits leave room for
+_MOST_SHIFT = 23
+
 #: slopes that are tried to either side of the ideal one; those that are tried at once, before all others
 SLOPES = 256
 _NEAREST = 33
@@ -41,8 +44,9 @@ _TIGHT = 8
 #: beyond every bias
 _LEAST, _MOST = -(2**63), 2**63 - 1
 
-#: tinyfuse_line
+#: tinyfuse_step_line, tinyfuse_own_line
 STEP_LINE = np.dtype([("bias", "<i4"), ("multiplier", "<i4")])
+OWN_LINE = np.dtype([*STEP_LINE.descr, ("shift", "<i4")])
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,66 +56,81 @@ class StepLine:
     weights      int8 [out_c, terms]; zeros where the output is one constant
     bias         int64 [out_c], in 256ths, for accumulators with the input zero point folded in
     multiplier   int32 [out_c]
+    shift        int32 [out_c], its own of each channel, whose bias has the output zero point, too; None: SHIFT
     """
 
     weights: Array
     bias: Array
     multiplier: Array
+    shift: Array | None = None
 
     def channels(self, extra: Array | int = 0) -> Array:
-        """tinyfuse_step_line [out_c], with `extra` 256ths added to each bias. A sum may pass through values
-        beyond int32 on its way, so the bias wraps."""
-        channels = np.zeros(len(self.bias), STEP_LINE)
+        """tinyfuse_step_line or tinyfuse_own_line [out_c], with `extra` 256ths added to each bias. A sum may pass through
+        values beyond int32 on its way, so the bias wraps."""
+        channels = np.zeros(len(self.bias), STEP_LINE if self.shift is None else OWN_LINE)
         channels["bias"] = (self.bias + extra).astype(np.int32)
         channels["multiplier"] = self.multiplier
+        if self.shift is not None:
+            channels["shift"] = self.shift
         return channels
 
 
 @lru_cache(maxsize=2048)
-def step_line(op: Op) -> StepLine | None:
+def step_line(op: Op, own_shifts: bool = False) -> StepLine | None:
     """The layer's step lines, or None where a channel has none; of a rough operator whether there are some, so to say:
     nothing else in what is found means anything."""
     if op.rough:
-        return StepLine(channel_weights(op), folded_bias(op), channel_multipliers(op)[0]) if _is_likely(op) else None
-    return line_to_tables(op, None)
+        multipliers, shifts = channel_multipliers(op)
+        found = StepLine(channel_weights(op), folded_bias(op), multipliers, shifts if own_shifts else None)
+        return found if _is_likely(op, own_shifts) else None
+    return line_to_tables(op, None, own_shifts)
 
 
-def _is_likely(op: Op) -> bool:
+def any_step_line(op: Op) -> StepLine | None:
+    """The same, of own shifts where there is none of one, for kernels that have both."""
+    return step_line(op) or step_line(op, own_shifts=True)
+
+
+def _is_likely(op: Op, own_shifts: bool) -> bool:
     """Whether no channel reaches outputs of both signs: TensorFlow Lite Micro's halves go away from zero, which no line
     does, and nearly all other channels have one."""
     least, most = accumulator_range(op)
-    if least is None or most is None or not _is_fit(op):
+    if least is None or most is None or not _is_fit(op, least, most):
         return False
     multipliers, shifts = channel_multipliers(op)
     low, high = (end - op.output.zero_point for end in clamp_range(op))
     scales = multipliers * 2.0 ** (shifts - 31)
     least_output, most_output = np.maximum(least * scales, low), np.minimum(most * scales, high)
     no_line = (least_output < -0.5) & (most_output > 0.5)
-    no_line |= (np.maximum(-least, most) >= 2**23) & (least_output < most_output)
+    too_large = (np.maximum(-least, most) >= 2**23) | (not own_shifts and scales >= 2.0 ** (7 - SHIFT))
+    no_line |= too_large & (least_output < most_output)
     return not no_line.any()
 
 
-def _is_fit(op: Op) -> bool:
-    """Whether lines are for the layer's quantization at all."""
+def _is_fit(op: Op, least: Array, most: Array) -> bool:
+    """Whether lines are for the layer's quantization at all: where a left shift wraps, it is not monotone."""
     low, high = clamp_range(op)
     zero_points_fit = all(-128 <= t.zero_point <= 127 for t in (op.input, op.output))
-    return zero_points_fit and low <= high and not (channel_multipliers(op)[1] > 0).any()
+    wraps = np.maximum(-least, most) * 2.0 ** np.clip(channel_multipliers(op)[1], 0, 31) >= 2**31
+    return zero_points_fit and low <= high and not wraps.any()
 
 
-def line_to_tables(op: Op, tables: Array | None) -> StepLine | None:
+def line_to_tables(op: Op, tables: Array | None, own_shifts: bool = False) -> StepLine | None:
     """The same where outputs are looked up: int8 [256] or [out_c, 256], of each stored value the result, that of -128
     first. None: they are not."""
     least, most = accumulator_range(op)
     multipliers, shifts = channel_multipliers(op)
     low, high = clamp_range(op)
     zero_point = op.output.zero_point
-    if least is None or most is None or not _is_fit(op):
+    if least is None or most is None or not _is_fit(op, least, most):
         return None
     outputs = np.arange(low + 1, high + 1)
     steps = requantized_steps(least, most, multipliers, shifts, zero_point, outputs)
     weights, bias = channel_weights(op).copy(), folded_bias(op) * 256
     slopes = np.zeros(len(bias), np.int64)
-    ideal = np.rint(multipliers * 2.0 ** (shifts - 31 + 24 + SHIFT)).astype(np.int64)
+    # the multiplier as it is; of shifts below 0 it would leave int32
+    own = np.clip(7 - shifts, 0, _MOST_SHIFT) if own_shifts else np.full(len(bias), SHIFT)
+    ideal = np.rint(multipliers * 2.0 ** (shifts - 31 + 24 + own)).astype(np.int64)
     used = (least[:, None] < steps) & (steps <= most[:, None])
     if tables is None:
         # one output more to either side, where there is one
@@ -121,13 +140,13 @@ def line_to_tables(op: Op, tables: Array | None) -> StepLine | None:
     else:
         near = np.broadcast_to((np.diff(tables) != 0)[..., outputs + 127], used.shape)
         used = used & near
-    goals = _goals(outputs - zero_point)
-    plain, offsets = ideal_fits(steps, near, goals[None], ideal, least, most)
+    goals = _goals(outputs, own[:, None], 0) if own_shifts else _goals(outputs - zero_point, own[:, None], 1)
+    plain, offsets = ideal_fits(steps, near, goals, ideal, least, most)
     constant = ~used.any(axis=1)
     slopes, offsets = np.where(plain, ideal, slopes), np.where(constant, 0, offsets)
     for channel in np.flatnonzero(~plain & ~constant):
         at = near[channel]
-        found = fit(steps[channel][at], goals[at], int(ideal[channel]), int(least[channel]), int(most[channel]))
+        found = fit(steps[channel][at], goals[channel][at], int(ideal[channel]), int(least[channel]), int(most[channel]))
         if found is None:
             return None
         offsets[channel], slopes[channel] = found
@@ -135,34 +154,35 @@ def line_to_tables(op: Op, tables: Array | None) -> StepLine | None:
     if (reach[~constant] >= 2**31).any():
         return None
     bias += offsets
+    own[constant] = SHIFT
     weights[constant], slopes[constant] = 0, 1 << (19 + SHIFT)
-    bias[constant] = (low + (steps[constant] <= least[constant, None]).sum(axis=1) - zero_point) << 13
-    return StepLine(weights, bias, slopes.astype(np.int32))
+    bias[constant] = (low + (steps[constant] <= least[constant, None]).sum(axis=1) - (0 if own_shifts else zero_point)) << 13
+    return StepLine(weights, bias, slopes.astype(np.int32), own.astype(np.int32) if own_shifts else None)
 
 
 def requantized_steps(
     least: Array, most: Array, multipliers: Array, shifts: Array, zero_point: int, outputs: Array
 ) -> Array:
     """int64 [channels, outputs]: the least accumulator in least..most that gives at least each output
-    (before the clamp); most + 1 where none does. Shifts are not above 0.
+    (before the clamp); most + 1 where none does. None of them wraps where it is shifted to the left.
 
     Both roundings go up from a half, but for the second of values below zero, and each is undone by a division.
     """
-    right = -shifts[:, None]
+    right, left = np.maximum(-shifts, 0)[:, None], np.clip(shifts, 0, 31)[:, None]
     wanted = outputs - zero_point
     # the least product of both, rounded once, whose second rounding gives what is wanted
     halves = (1 << np.maximum(right - 1, 0)) * (right > 0)
     product = (wanted << right) - halves + ((wanted <= 0) & (right > 0))
     product = np.clip(product, -(2**31) - 1, 2**31)
-    least_of = -(-((product << 31) - (1 << 30)) // np.maximum(multipliers, 1)[:, None])
+    least_of = -(-((product << 31) - (1 << 30)) // (np.maximum(multipliers, 1)[:, None] << left))
     nothing = np.where(wanted <= 0, least[:, None], most[:, None] + 1)  # times 0
     found: Array = np.where(multipliers[:, None] > 0, least_of, nothing)
     return np.clip(found, least[:, None], most[:, None] + 1)
 
 
-def _goals(levels: Array) -> Array:
-    """What a product must reach for each level."""
-    goals: Array = (levels << (32 + SHIFT)) - (1 << (31 + SHIFT))
+def _goals(levels: Array, shift: Array, rounded: int) -> Array:
+    """What a product must reach for each level, which begins half of one before it where it is rounded."""
+    goals: Array = ((levels << 1) - rounded) << (31 + shift)
     return goals
 
 
