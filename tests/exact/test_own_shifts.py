@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conv_cases import Shape, make_op, of_int4, random_input
+from conv_cases import Shape, make_op, of_int4, random_input, with_multipliers
 from op_harness import Case, assert_exact
 from test_conv_kernels import skip_without_tools
 
-from tinyfuse.ir import Op, Quant
+from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Context
 from tinyfuse.kernels.packing import bounded
 from tinyfuse.kernels.registry import kernels_for
@@ -32,20 +32,6 @@ SHAPES = tuple(
         (3, 6, 8, (1, 3), (1, 1), "SAME"), (7, 7, 4, (2, 2), (3, 1), "SAME"),
     )
 )  # fmt: skip
-
-
-def with_multipliers(op: Op, multipliers: np.ndarray, zero_point: int) -> Op:
-    """The layer with these real multipliers, one a channel, and biases that leave outputs on both sides of 0."""
-    weights, bias = op.inputs[1], op.inputs[2]
-    scales = tuple(float(np.float32(each)) for each in multipliers * (op.output.scale / op.input.scale))
-    inputs = op.input, replace(weights, quant=replace(weights.quant, scale=scales)), *op.inputs[2:]
-    if bias is not None:
-        reach = np.minimum(100 / multipliers, 40000)
-        values = (reach * np.random.default_rng(0).uniform(-1, 1, len(reach))).astype(np.int32)
-        bias = replace(bias, data=values, quant=replace(bias.quant, scale=tuple(op.input.scale * each for each in scales)))
-        inputs = (*inputs[:2], bias)
-    quant = replace(op.output.quant, zero_point=(zero_point,))
-    return replace(op, inputs=inputs, outputs=(replace(op.output, quant=quant),))
 
 
 def drawn_multipliers(channels: int, rng: np.random.Generator) -> np.ndarray:
