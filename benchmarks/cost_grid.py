@@ -217,9 +217,9 @@ def _to_int16(op: Op) -> Op:
 
 
 #: kernels with a path for layers whose channels' multipliers are far apart
-_WITH_OWN_SHIFTS = tuple(
-    f"tinyfuse_depthwise_{sort}"
-    for sort in ("3x3_row_s8", "packed_row_s8", "held_row_s8", "joined_row_s8", "line_s8", "3x3_row_s4", "packed_row_s4")
+_WITH_OWN_SHIFTS = (
+    *(f"tinyfuse_depthwise_{sort}_s8" for sort in ("3x3_row", "packed_row", "held_row", "joined_row", "line")),
+    *(f"tinyfuse_depthwise_{sort}_row_s4" for sort in ("3x3", "packed")),
 )
 
 

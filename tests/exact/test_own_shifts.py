@@ -1,5 +1,5 @@
-"""Depthwise convolutions whose channels' multipliers are far apart, from 1e-4 to 4: on step lines of their channels' own
-shifts (tinyfuse/kernels/step_line.py), on the host under sanitizers and on emulated cores, in every kernel that has them."""
+"""Depthwise convolutions whose channels' multipliers are far apart, from 1e-4 to 4: on step lines of their channels'
+own shifts (tinyfuse/kernels/step_line.py), on the host under sanitizers and on emulated cores, in every kernel."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Context
 from tinyfuse.kernels.packing import bounded
 from tinyfuse.kernels.registry import kernels_for
-from tinyfuse.kernels.step_line import any_step_line, step_line
+from tinyfuse.kernels.step_line import step_line
 from tinyfuse.targets import Target, load_target
 
 TARGETS = {name: load_target(name) for name in ("host", "cortex-m0plus", "cortex-m3", "cortex-m4", "cortex-m55")}
@@ -61,7 +61,11 @@ def cases_of(target: Target) -> list[Case]:
         context = Context(target, kernels="tinyfuse", weights=weights, optimize="speed")
         for op in layers():
             for kernel in kernels_for(op):
-                if kernel.library == "tinyfuse" and kernel.accepts(op, context) and "own_shifts" in kernel.path(op, True, context):
+                if (
+                    kernel.library == "tinyfuse"
+                    and kernel.accepts(op, context)
+                    and "own_shifts" in kernel.path(op, True, context)
+                ):
                     extreme = bool(rng.random() < 0.5)
                     how = "whole" if kernel.whole else "rings" if rng.random() < 0.3 else "rows"
                     shift = int(rng.integers(0, 4))

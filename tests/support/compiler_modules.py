@@ -295,7 +295,8 @@ def layers_of_own_shifts() -> Iterator[Op]:
     last two of int4."""
     rng = np.random.default_rng(13)
     shapes = [
-        Shape("DEPTHWISE_CONV_2D", 4, 5, 6, 6, *window) for window in (((3, 3), (2, 2)), ((1, 4),), ((3, 3),), ((2, 2),))
+        Shape("DEPTHWISE_CONV_2D", 4, 5, 6, 6, *window)
+        for window in (((3, 3), (2, 2)), ((1, 4),), ((3, 3),), ((2, 2),))
     ]
     for shape in (*shapes, *map(of_int4, shapes[2:])):
         yield with_multipliers(make_op(shape, rng), np.array([2e-3, 0.8, 4e-3, 2.0, 0.1, 1e-3]), -128)

@@ -146,7 +146,15 @@ class JoinedDepthwiseRow(Kernel):
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         output = from_piece(site.output.pointer, site, op.output.shape[3])
-        arguments = ("&p", site.input(0).pointer, site.output_row, output, site.constant("filters"), site.scratch, form_argument(op))
+        arguments = (
+            "&p",
+            site.input(0).pointer,
+            site.output_row,
+            output,
+            site.constant("filters"),
+            site.scratch,
+            form_argument(op),
+        )
         return conv_params(op, site), Call(self.name, arguments)
 
 

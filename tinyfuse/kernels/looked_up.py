@@ -28,7 +28,6 @@ from tinyfuse.ops.looked_up import LookedUp
 from tinyfuse.ops.table import MOST_CHANNEL_BYTES
 
 
-
 class LookedUpLayer(Kernel):
     """What `plain` computes, with tables. A call reads and writes what one of `plain` does."""
 

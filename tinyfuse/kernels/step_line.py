@@ -146,7 +146,9 @@ def line_to_tables(op: Op, tables: Array | None, own_shifts: bool = False) -> St
     slopes, offsets = np.where(plain, ideal, slopes), np.where(constant, 0, offsets)
     for channel in np.flatnonzero(~plain & ~constant):
         at = near[channel]
-        found = fit(steps[channel][at], goals[channel][at], int(ideal[channel]), int(least[channel]), int(most[channel]))
+        found = fit(
+            steps[channel][at], goals[channel][at], int(ideal[channel]), int(least[channel]), int(most[channel])
+        )
         if found is None:
             return None
         offsets[channel], slopes[channel] = found
@@ -154,9 +156,9 @@ def line_to_tables(op: Op, tables: Array | None, own_shifts: bool = False) -> St
     if (reach[~constant] >= 2**31).any():
         return None
     bias += offsets
-    own[constant] = SHIFT
-    weights[constant], slopes[constant] = 0, 1 << (19 + SHIFT)
-    bias[constant] = (low + (steps[constant] <= least[constant, None]).sum(axis=1) - (0 if own_shifts else zero_point)) << 13
+    weights[constant], slopes[constant], own[constant] = 0, 1 << (19 + SHIFT), SHIFT
+    result = low + (steps[constant] <= least[constant, None]).sum(axis=1)
+    bias[constant] = (result if own_shifts else result - zero_point) << 13
     return StepLine(weights, bias, slopes.astype(np.int32), own.astype(np.int32) if own_shifts else None)
 
 
