@@ -73,7 +73,12 @@ class Sketch:
         spread = 60 * 60 * np.sqrt(weights.size / channels)
         bias = self.rng.integers(-int(spread), int(spread) + 1, channels).astype(np.int32)
         weights, bias = self._switch_off(weights, bias, axis)
-        reach = x.scale * float(np.median(scales)) * spread
+        median = float(np.median(scales))
+        reach = x.scale * median * spread
+        drawn = weights.reshape(-1)  # what was drawn decides, too: networks of a seed stay what they are but for that
+        if kind == "DEPTHWISE_CONV_2D" and x.dtype == "int8" and per_channel and drawn[0] % 3 == 0:
+            # multipliers far above the others', and beyond 1
+            scales[:1] = median * spread / 128 * 0.4 * 10.0 ** (drawn[-1] / 127)
         own = float(np.float32(reach * self.rng.uniform(0.5, 3) / 128)), None
         y = self.value(out_shape, *(self.results or own))
         w, b = self._weights(x, weights, scales, axis, bias)

@@ -250,7 +250,7 @@ def test_the_bounded_form_is_requantization_to_the_ends_of_int32() -> None:
 
 @given(
     st.integers(2**30, 2**31 - 1) | st.sampled_from([0, 2**30, 2**31 - 1]),
-    st.integers(0, 31) | st.integers(0, 10),
+    st.integers(-6, 31) | st.integers(0, 10),
     st.integers(-128, 127),
     st.integers(-(2**31), 2**31 - 1) | st.integers(-5000, 5000),
     st.integers(0, 2**32 - 1) | st.integers(0, 10_000),
@@ -259,7 +259,9 @@ def test_each_output_begins_where_the_requantization_says(
     multiplier: int, right: int, zero_point: int, least: int, span: int
 ) -> None:
     """The least accumulator that gives at least so much, and the one before it, in TFLM's two roundings."""
-    most, outputs = min(least + span, 2**31 - 1), np.arange(-127, 128)
+    largest = (2**31 - 1) >> max(-right, 0)  # no left shift wraps
+    least = max(min(least, largest), -largest)
+    most, outputs = min(least + span, largest), np.arange(-127, 128)
     ends, scale = (np.array([least]), np.array([most])), (np.array([multiplier]), np.array([-right]))
     (steps,) = requantized_steps(*ends, *scale, zero_point, outputs)
     assert ((least <= steps) & (steps <= most + 1)).all()

@@ -31,9 +31,11 @@ SHIFT = c_constant("tinyfuse_requantize.h", "TINYFUSE_STEP_LINE_SHIFT")
 #: of own shifts: what goals of 64 bits leave room for
 _MOST_SHIFT = 23
 
-#: slopes that are tried to either side of the ideal one; those that are tried at once, before all others
+#: slopes that are tried to either side of the ideal one; those that are tried at once, before all others; and how much
+#: nearer to one another as many lie that are tried in the end
 SLOPES = 256
 _NEAREST = 33
+_FINER = 16
 
 #: 0, -1, 1, -2, 2, ...
 _AWAY = np.array([0, *(sign * away for away in range(1, SLOPES + 1) for sign in (-1, 1))])
@@ -226,7 +228,8 @@ def fit(steps: Array, goals: Array, ideal: int, least: int, most: int) -> tuple[
 
 
 def _slopes(ideal: int, span: int) -> Array:
-    """Slopes about the ideal one, nearest first: the last ones miss by an accumulator over the span."""
+    """Slopes about the ideal one, nearest first: the last ones miss by an accumulator over the span. Then finer ones, of
+    multipliers that are large enough."""
     step = max(1, ideal // max(span, 1) // SLOPES)
-    away: Array = ideal + step * _AWAY
-    return away
+    steps = (step, step // _FINER) if step >= _FINER else (step,)
+    return ideal + np.concatenate([each * _AWAY for each in steps])
