@@ -1,7 +1,7 @@
 /* Depthwise 3x3 convolution with depth multiplier 1 and dilation 1, int8 NHWC, one output row a call,
    in three forms: requantized along a step line, of one shift or of its channels' own, weights widened to 256ths; or in
-   the bounded form (tinyfuse_requantize.h). Outputs that are looked up may lie on a bent step line, too. At least four channels; any
-   stride and padding.
+   the bounded form (tinyfuse_requantize.h). Outputs that are looked up may lie on a bent step line, too. At least four
+   channels; any stride and padding.
 
    Four channels are computed at a time. First the three input rows are widened and regrouped, column
    by column, so that the taps of the upper two rows are neighbours; then each output takes three
@@ -560,7 +560,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_body(const tinyfuse_conv *p, const i
     tinyfuse_depthwise_3x3_groups(p, in, y, out_row, &source, NULL, weights, channels, scratch, form, 0);
 }
 
-#define TINYFUSE_DEPTHWISE_3X3(name, form)                                                               \
+#define TINYFUSE_DEPTHWISE_3X3(name, form)                                                              \
     TINYFUSE_SHARED void name(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,     \
                               const int8_t *weights, const void *channels, void *scratch)               \
     {                                                                                                   \

@@ -18,8 +18,8 @@
 enum { TINYFUSE_DW_HELD_RECORD = 56 };  /* bytes of a record */
 enum { TINYFUSE_DW_HELD_OUTPUTS = 48 }; /* where its outputs are */
 
-/* Words of a channel: weights of the columns 0, 1, 2 of the upper rows; of the columns 0 1 and 1 2 of the lower one, each 256
-   times; bias and multiplier of the step line; and its own shift. */
+/* Words of a channel: weights of the columns 0, 1, 2 of the upper rows; of the columns 0 1 and 1 2 of the lower one, each
+   256 times; bias and multiplier of the step line; and its own shift. */
 TINYFUSE_INLINE int32_t tinyfuse_dw_held_words(int form)
 {
     return form == TINYFUSE_OWN_SHIFTS_FORM ? 8 : 7;
@@ -78,20 +78,21 @@ typedef char tinyfuse_check_held[offsetof(tinyfuse_dw_held, out) == 60 ? 1 : -1]
     "stm r12!, {r5, r8, r10}\n\t"     \
     "add r12, #8\n\t"
 
-/* The loop of channel c: r0 the record, r1 and lr sums, r2 to r6 weights, r7 bias, r8 multiplier, r9 rounding or shift, r10 to r12 what
-   the record has of the channel. On the stack the ends of the four channels, then the tinyfuse_dw_held's address. */
+/* The loop of channel c: r0 the record, r1 and lr sums, r2 to r6 weights, r7 bias, r8 multiplier, r9 rounding or
+   shift, r10 to r12 what the record has of the channel. On the stack the ends of the four channels, then the
+   tinyfuse_dw_held's address. */
 #define TINYFUSE_DW_HELD_NEXT "adds r0, #56\n\tldm r0, {r10, r11, r12}\n\t"
 #define TINYFUSE_DW_HELD_ON_STEP_LINE(sum) "smmla " sum ", " sum ", r8, r9\n\t" TINYFUSE_STEP_LINE_SATURATE(sum)
 #define TINYFUSE_DW_HELD_ON_OWN_SHIFTS(sum) TINYFUSE_OWN_SHIFT(sum, "r8", "r9")
 #define TINYFUSE_DW_HELD_OUTPUT(form, sum, at) \
     TINYFUSE_DW_HELD_ON_##form(sum) "strb " sum ", [r0, #-(" at " + 11 * \\c)]\n\t"
 #define TINYFUSE_DW_HELD_ONE(form) \
-    "smlad r1, r10, r2, r7\n\t"  \
-    "smlad r1, r11, r3, r1\n\t"  \
-    "smlad r1, r12, r5, r1\n\t"  \
-    TINYFUSE_DW_HELD_NEXT        \
-    "smlad r1, r10, r4, r1\n\t"  \
-    "smlabt r1, r12, r6, r1\n\t" \
+    "smlad r1, r10, r2, r7\n\t"    \
+    "smlad r1, r11, r3, r1\n\t"    \
+    "smlad r1, r12, r5, r1\n\t"    \
+    TINYFUSE_DW_HELD_NEXT          \
+    "smlad r1, r10, r4, r1\n\t"    \
+    "smlabt r1, r12, r6, r1\n\t"   \
     TINYFUSE_DW_HELD_OUTPUT(form, "r1", "8")
 #define TINYFUSE_DW_HELD_TWO(form) \
     "smlad r1, r10, r2, r7\n\t"  \
@@ -116,13 +117,13 @@ typedef char tinyfuse_check_held[offsetof(tinyfuse_dw_held, out) == 60 ? 1 : -1]
     "add r0, #12 * \\c\n\t"                                     \
     "add r1, #" TINYFUSE_DW_HELD_BYTES_##form " * \\c\n\t"      \
     TINYFUSE_DW_HELD_LOAD_##form                                \
-    "ldm r0, {r10, r11, r12}\n\t"              \
-    "ldr lr, [sp, #4 * \\c]\n\t"               \
-    "cmp r0, lr\n\t"                           \
+    "ldm r0, {r10, r11, r12}\n\t"                               \
+    "ldr lr, [sp, #4 * \\c]\n\t"                                \
+    "cmp r0, lr\n\t"                                            \
     "beq 2f\n\t"
 #define TINYFUSE_DW_HELD_CHANNEL_1(form) \
-    TINYFUSE_DW_HELD_WEIGHTS(form)       \
-    "1:\n\t" TINYFUSE_DW_HELD_TWO(form)  \
+    TINYFUSE_DW_HELD_WEIGHTS(form) \
+    "1:\n\t" TINYFUSE_DW_HELD_TWO(form) \
     "ldr r1, [sp, #4 * \\c]\n\t"   \
     "cmp r0, r1\n\t"               \
     "bne 1b\n\t"                   \
@@ -134,8 +135,8 @@ typedef char tinyfuse_check_held[offsetof(tinyfuse_dw_held, out) == 60 ? 1 : -1]
 #define TINYFUSE_DW_HELD_CHANNEL_2(form) \
     TINYFUSE_DW_HELD_WEIGHTS(form)       \
     "1:\n\t" TINYFUSE_DW_HELD_ONE(form)  \
-    "cmp r0, lr\n\t"               \
-    "bne 1b\n\t"                   \
+    "cmp r0, lr\n\t"                     \
+    "bne 1b\n\t"                         \
     "2:\n\t"
 /* From the records r0 to the output row r1, r2 bytes a pixel; r3 the end. */
 #define TINYFUSE_DW_HELD_STORE_1 \
@@ -162,7 +163,7 @@ typedef char tinyfuse_check_held[offsetof(tinyfuse_dw_held, out) == 60 ? 1 : -1]
     "add r1, r2\n\t"             \
     "cmp r0, r3\n\t"             \
     "bne 1b\n\t"
-#define TINYFUSE_DW_HELD_ASM(held, stride, form)                                                      \
+#define TINYFUSE_DW_HELD_ASM(held, stride, form)                                                    \
     {                                                                                               \
         TINYFUSE_ARGUMENT(tinyfuse_dw_held *, arguments, held);                                     \
         __asm volatile(TINYFUSE_ASM_BEGIN                                                           \
@@ -207,7 +208,7 @@ typedef char tinyfuse_check_held[offsetof(tinyfuse_dw_held, out) == 60 ? 1 : -1]
                        "add r4, r1, #36\n\t"                                                        \
                        "push {r1, r2, r3, r4}\n\t"                                                  \
                        ".irp c, 0, 1, 2, 3\n\t" /* the assembler repeats it: a string has an end */ \
-                       TINYFUSE_DW_HELD_CHANNEL_##stride(form) ".endr\n\t"                                \
+                       TINYFUSE_DW_HELD_CHANNEL_##stride(form) ".endr\n\t"                          \
                        "pop {r1, r2, r3, r4}\n\t"                                                   \
                        "add r3, r1, #48\n\t"                                                        \
                        "ldr r4, [sp]\n\t"                                                           \

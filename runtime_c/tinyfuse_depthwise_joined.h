@@ -116,10 +116,10 @@ typedef char tinyfuse_check_depthwise_joined[offsetof(tinyfuse_depthwise_joined,
    loop of tinyfuse_joined.h; r4 the output's words, r5 out, r10 outputs left, r11 the tinyfuse_depthwise_joined. */
 #define TINYFUSE_DEPTHWISE_ON_STEP_LINE \
     "ldr r12, [r11, #12]\n\t" TINYFUSE_JOINED_OUTPUT("r2", "r6", "r7") TINYFUSE_JOINED_OUTPUT("r3", "r6", "r7")
-#define TINYFUSE_DEPTHWISE_OWN_SHIFTS                                      \
-    "ldr r12, [r1, #8]\n\t"                                                \
+#define TINYFUSE_DEPTHWISE_OWN_SHIFTS                                             \
+    "ldr r12, [r1, #8]\n\t"                                                       \
     TINYFUSE_JOINED_HIGH("r2", "r6", "r7") TINYFUSE_JOINED_HIGH("r3", "r6", "r7") \
-    "asr r2, r12\n\tssat r2, #8, r2\n\t"                                   \
+    "asr r2, r12\n\tssat r2, #8, r2\n\t"                                          \
     "asr r3, r12\n\tssat r3, #8, r3\n\t"
 #define TINYFUSE_DEPTHWISE_JOINED_ASM(outputs)          \
     TINYFUSE_ASM_BEGIN                                  \
@@ -274,11 +274,11 @@ TINYFUSE_SHARED void tinyfuse_depthwise_joined_row(const tinyfuse_conv *p, const
     }
 }
 
-/* Output row y. Reads only the input rows of y's own window, writes only out_row. `form`, a constant, isn't TINYFUSE_BOUNDED_FORM.
-   filters [in_c] of: int32 weights [kernel_w][kernel_h], with a zero behind an odd number of them; bias and multiplier of
-   the step line, and its own shift. scratch, aligned
-   to 8, of n = ((ceil(out_w / 2) - 1) * stride_w + kernel_w) * kernel_h words: two pointers of 4 bytes for each, n rounded
-   up to an even number; 4 bytes for n + 1, rounded up as well; in_c bytes where any window reaches outside. */
+/* Output row y. Reads only the input rows of y's own window, writes only out_row. `form`, a constant, isn't
+   TINYFUSE_BOUNDED_FORM. filters [in_c] of: int32 weights [kernel_w][kernel_h], with a zero behind an odd number of them;
+   bias and multiplier of the step line, and its own shift. scratch, aligned to 8, of
+   n = ((ceil(out_w / 2) - 1) * stride_w + kernel_w) * kernel_h words: two pointers of 4 bytes for each, n rounded up to an
+   even number; 4 bytes for n + 1, rounded up as well; in_c bytes where any window reaches outside. */
 TINYFUSE_INLINE void tinyfuse_depthwise_joined_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                                       int8_t *out_row, const int32_t *filters, void *scratch, int form)
 {

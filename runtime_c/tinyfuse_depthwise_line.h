@@ -13,9 +13,9 @@
       shift, bias, multiplier, term
 
    then of each step the taps 2 j, 2 j + 1 and the taps 2 j - 1, 2 j, in a word each, 0 where there is none. On a step line
-   weights are taken 256 times, and of the shift and the term, its rounding, there is one. In the bounded form they and the bias are
-   doubled, with which the multiplier is taken as it is (tinyfuse_requantize_256ths), and the term is the rounding,
-   shifted. The last four channels end at in_c. */
+   weights are taken 256 times, and there is either its rounding, the term, or an own shift. In the bounded form they and
+   the bias are doubled, with which the multiplier is taken as it is (tinyfuse_requantize_256ths), and the term is the
+   rounding, shifted. The last four channels end at in_c. */
 #ifndef TINYFUSE_DEPTHWISE_LINE_H
 #define TINYFUSE_DEPTHWISE_LINE_H
 
@@ -287,8 +287,9 @@ TINYFUSE_INLINE const int32_t *tinyfuse_dw_line_copy(const int32_t *from, int32_
     return to;
 }
 
-/* The outputs of all lines, which must not overlap the input. `form` is a constant. scratch, aligned to 8, with steps = taps / 2 + 1 and blocks = ceil(out_n / 4): 2 * blocks + steps - 1 records, as much as `blocks` more for
-   the outputs, and where there are several blocks the words of four channels, which are copied there. */
+/* The outputs of all lines, which must not overlap the input. `form` is a constant. scratch, aligned to 8, with
+   steps = taps / 2 + 1 and blocks = ceil(out_n / 4): 2 * blocks + steps - 1 records, as much as `blocks` more for the
+   outputs, and where there are several blocks the words of four channels, which are copied there. */
 TINYFUSE_INLINE void tinyfuse_depthwise_line_s8(const tinyfuse_dw_line *p, const int8_t *in, int8_t *out,
                                                 const int32_t *channels, void *scratch, int form)
 {

@@ -20,9 +20,9 @@ TINYFUSE_INLINE int32_t tinyfuse_depthwise_line_words(int form)
 
 enum { TINYFUSE_BEFORE_CHANNELS = 8 };
 
-/* What computing channels of a pixel needs; assembly knows the offsets. `before` is eight bytes before four
-   biases, four multipliers and any four own shifts of step lines for each four channels, or before [4 * fours] tinyfuse_requant. `before`
-   and `fours` are used up. */
+/* What computing channels of a pixel needs; assembly knows the offsets. `before` is eight bytes before four biases, four
+   multipliers and, if they have some, four own shifts of step lines for each four channels, or before [4 * fours]
+   tinyfuse_requant. `before` and `fours` are used up. */
 typedef struct {
     const int8_t *const *taps;
     int32_t rounding; /* of the step line or of the bounded form */
@@ -227,7 +227,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_pixel_body(const int8_t *const *taps, in
     }
 }
 
-#define TINYFUSE_DEPTHWISE_PIXEL_OF(name, form)                                                              \
+#define TINYFUSE_DEPTHWISE_PIXEL_OF(name, form)                                                             \
     TINYFUSE_DEPTHWISE_PIXEL void name(const int8_t *const *taps, int32_t pairs, int32_t in_c,              \
                                        const int8_t *weights, const void *channels, int32_t rounding,       \
                                        int8_t *out)                                                         \
@@ -300,8 +300,8 @@ TINYFUSE_INLINE int tinyfuse_depthwise_columns_inside(const tinyfuse_conv *p)
 /* Output row y. Reads only the input rows of y's own window, writes only out_row. Weights:
    [ceil(in_c / 4)][pairs] groups of eight as tinyfuse_depthwise_fours takes them, the last four
    channels ending at in_c; channels as many int32_t[8], the biases and multipliers of their step lines, or
-   int32_t[12], with own shifts, or [in_c] tinyfuse_requant, as `form`, a constant, says. scratch, aligned to 8: 2 * pairs pointers of 4 bytes, then
-   in_c bytes where any window reaches into the padding. */
+   int32_t[12], with own shifts, or [in_c] tinyfuse_requant, as `form`, a constant, says. scratch, aligned to 8:
+   2 * pairs pointers of 4 bytes, then in_c bytes where any window reaches into the padding. */
 TINYFUSE_INLINE void tinyfuse_depthwise_packed_row_s8(const tinyfuse_conv *p, const int8_t *in,
                                                       int32_t y, int8_t *out_row,
                                                       const int8_t *weights,

@@ -57,13 +57,25 @@ def layers() -> list[Op]:
     return found
 
 
+def layers_of_few_values() -> list[Op]:
+    """Whose weights are looked up in tables."""
+    found, rng = [], np.random.default_rng(33)
+    for kernel in ((3, 3), (4, 2)):
+        plain = make_op(Shape("DEPTHWISE_CONV_2D", 5, 6, 40, 40, kernel), rng)
+        weights = plain.inputs[1]
+        weights = replace(weights, data=rng.choice(np.array([-127, -20, 50, 127], np.int8), weights.shape))
+        op = replace(plain, inputs=(plain.input, weights, plain.inputs[2]))
+        found.append(with_multipliers(op, drawn_multipliers(40, rng), -128))
+    return found
+
+
 def cases_of(target: Target) -> list[Case]:
     """Each layer in each kernel that computes it on its line; whole, by rows or from rings."""
     rng = np.random.default_rng(32)
     cases: list[Case] = []
-    for weights in ("packed", "unpacked"):
+    for weights, ops in (("packed", layers()), ("unpacked", layers()), ("compressed", layers_of_few_values())):
         context = Context(target, kernels="tinyfuse", weights=weights, optimize="speed")
-        for op, kernel in ((op, kernel) for op in layers() for kernel in kernels_for(op)):
+        for op, kernel in ((op, kernel) for op in ops for kernel in kernels_for(op)):
             ours = kernel.library == "tinyfuse" and kernel.accepts(op, context)
             if ours and "own_shifts" in kernel.path(op, True, context):
                 data = random_input(op, rng, extreme=bool(rng.random() < 0.5))
@@ -118,7 +130,7 @@ def test_kernels(target: str, tmp_path: Path) -> None:
     skip_without_tools(target)
     core = TARGETS[target]
     cases = cases_of(core)
-    sorts = {"3x3_row_s8", "packed_row_s8"}
+    sorts = {"3x3_row_s8", "packed_row_s8", "3x3_lut_row_s8", "packed_lut_row_s8"}
     sorts |= {"held_row_s8", "line_s8", "3x3_row_s4", "packed_row_s4"} if core.dsp and not core.mve else set()
     sorts |= set() if core.dsp else {"joined_row_s8"}
     assert {case.kernel.name for case in cases} == {f"tinyfuse_depthwise_{sort}" for sort in sorts}

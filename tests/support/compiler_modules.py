@@ -291,8 +291,8 @@ def layers_of_int16() -> Iterator[Op]:
 
 
 def layers_of_own_shifts() -> Iterator[Op]:
-    """Depthwise layers whose channels' multipliers are far apart: 3x3 of both strides, along rows, and of other windows; the
-    last two of int4."""
+    """Depthwise layers whose channels' multipliers are far apart: 3x3 of both strides, along rows, and of other
+    windows; the last two of int4."""
     rng = np.random.default_rng(13)
     shapes = [
         Shape("DEPTHWISE_CONV_2D", 4, 5, 6, 6, *window)

@@ -100,7 +100,7 @@ def make_op(shape: Shape, rng: np.random.Generator, extreme: bool = False) -> Op
 
 
 def with_multipliers(op: Op, multipliers: np.ndarray, zero_point: int) -> Op:
-    """The layer, which has a bias, with these real multipliers, one a channel, and biases of outputs to either side of 0."""
+    """The layer, which has a bias, with these real multipliers, one a channel, and biases to either side of 0."""
     x, weights, bias = op.inputs
     scales = tuple(_f32(each) for each in multipliers * (op.output.scale / x.scale))
     reach = np.minimum(100 / multipliers, 40000) * np.random.default_rng(0).uniform(-1, 1, len(multipliers))

@@ -79,8 +79,8 @@ def layer_weights(op: Op, line: StepLine | BentLine | None = None) -> Array:
 
 
 def channels_constant(op: Op, line: StepLine | BentLine | None = None) -> Constant:
-    """Biases and multipliers (and bends, or shifts) of the lines of each group of four channels, or tinyfuse_requant of each
-    channel. `line`: as of `layer_weights`."""
+    """Biases and multipliers (and bends, or shifts) of the lines of each group of four channels, or tinyfuse_requant of
+    each channel. `line`: as of `layer_weights`."""
     found = line or any_step_line(op)
     if found is None:
         return Constant("channels", proven(bounded(op)).channels, "tinyfuse_requant")

@@ -12,6 +12,11 @@ interval: the line must not reach them within, or must have. The ideal multiplie
 where not, slightly other slopes are tried.
 
 Where outputs are looked up in a table, only those steps count at which the table's result changes.
+
+With a shift of its own (`own_shifts`) a channel's ideal multiplier is the one of the two roundings, whatever its real
+multiplier is. Its bias has the output zero point, too:
+
+    A * multiplier >= t * 2^shift * 2^32.
 """
 
 from __future__ import annotations
@@ -28,7 +33,7 @@ from tinyfuse.ops.convolution import channel_multipliers, clamp_range
 
 SHIFT = c_constant("tinyfuse_requantize.h", "TINYFUSE_STEP_LINE_SHIFT")
 
-#: of own shifts: what goals of 64 bits leave room for
+#: of own shifts: what such goals in 64 bits leave room for
 _MOST_SHIFT = 23
 
 #: slopes that are tried to either side of the ideal one; those that are tried at once, before all others; and how much
@@ -46,7 +51,7 @@ _TIGHT = 8
 #: beyond every bias
 _LEAST, _MOST = -(2**63), 2**63 - 1
 
-#: tinyfuse_step_line, tinyfuse_own_line
+#: tinyfuse_step_line; with the channel's own shift
 STEP_LINE = np.dtype([("bias", "<i4"), ("multiplier", "<i4")])
 OWN_LINE = np.dtype([*STEP_LINE.descr, ("shift", "<i4")])
 
@@ -67,8 +72,8 @@ class StepLine:
     shift: Array | None = None
 
     def channels(self, extra: Array | int = 0) -> Array:
-        """tinyfuse_step_line or tinyfuse_own_line [out_c], with `extra` 256ths added to each bias. A sum may pass through
-        values beyond int32 on its way, so the bias wraps."""
+        """STEP_LINE or OWN_LINE [out_c], with `extra` 256ths added to each bias. A sum may pass through values
+        beyond int32 on its way, so the bias wraps."""
         channels = np.zeros(len(self.bias), STEP_LINE if self.shift is None else OWN_LINE)
         channels["bias"] = (self.bias + extra).astype(np.int32)
         channels["multiplier"] = self.multiplier
@@ -130,9 +135,9 @@ def line_to_tables(op: Op, tables: Array | None, own_shifts: bool = False) -> St
     steps = requantized_steps(least, most, multipliers, shifts, zero_point, outputs)
     weights, bias = channel_weights(op).copy(), folded_bias(op) * 256
     slopes = np.zeros(len(bias), np.int64)
-    # the multiplier as it is; of shifts below 0 it would leave int32
+    # of own ones the multiplier as it is: 2^31 of its units are 2^24 of those here
     own = np.clip(7 - shifts, 0, _MOST_SHIFT) if own_shifts else np.full(len(bias), SHIFT)
-    ideal = np.rint(multipliers * 2.0 ** (shifts - 31 + 24 + own)).astype(np.int64)
+    ideal = np.rint(multipliers * 2.0 ** np.minimum(shifts - 7 + own, 31)).astype(np.int64)
     used = (least[:, None] < steps) & (steps <= most[:, None])
     if tables is None:
         # one output more to either side, where there is one
@@ -142,15 +147,15 @@ def line_to_tables(op: Op, tables: Array | None, own_shifts: bool = False) -> St
     else:
         near = np.broadcast_to((np.diff(tables) != 0)[..., outputs + 127], used.shape)
         used = used & near
-    goals = _goals(outputs, own[:, None], 0) if own_shifts else _goals(outputs - zero_point, own[:, None], 1)
+    levels = 2 * outputs if own_shifts else 2 * (outputs - zero_point) - 1
+    goals = levels << (31 + own[:, None])  # what products must reach
     plain, offsets = ideal_fits(steps, near, goals, ideal, least, most)
     constant = ~used.any(axis=1)
     slopes, offsets = np.where(plain, ideal, slopes), np.where(constant, 0, offsets)
     for channel in np.flatnonzero(~plain & ~constant):
         at = near[channel]
-        found = fit(
-            steps[channel][at], goals[channel][at], int(ideal[channel]), int(least[channel]), int(most[channel])
-        )
+        ends = int(least[channel]), int(most[channel])
+        found = fit(steps[channel][at], goals[channel][at], int(ideal[channel]), *ends)
         if found is None:
             return None
         offsets[channel], slopes[channel] = found
@@ -182,12 +187,6 @@ def requantized_steps(
     nothing = np.where(wanted <= 0, least[:, None], most[:, None] + 1)  # times 0
     found: Array = np.where(multipliers[:, None] > 0, least_of, nothing)
     return np.clip(found, least[:, None], most[:, None] + 1)
-
-
-def _goals(levels: Array, shift: Array, rounded: int) -> Array:
-    """What a product must reach for each level, which begins half of one before it where it is rounded."""
-    goals: Array = ((levels << 1) - rounded) << (31 + shift)
-    return goals
 
 
 def ideal_fits(steps: Array, near: Array, goals: Array, ideal: Array, least: Array, most: Array) -> tuple[Array, Array]:
