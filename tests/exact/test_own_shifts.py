@@ -73,9 +73,9 @@ def cases_of(target: Target) -> list[Case]:
     """Each layer in each kernel that computes it on its line; whole, by rows or from rings."""
     rng = np.random.default_rng(32)
     cases: list[Case] = []
-    for weights, ops in (("packed", layers()), ("unpacked", layers()), ("compressed", layers_of_few_values())):
+    for weights, found in (("packed", layers()), ("unpacked", layers()), ("compressed", layers_of_few_values())):
         context = Context(target, kernels="tinyfuse", weights=weights, optimize="speed")
-        for op, kernel in ((op, kernel) for op in ops for kernel in kernels_for(op)):
+        for op, kernel in ((op, kernel) for op in found for kernel in kernels_for(op)):
             ours = kernel.library == "tinyfuse" and kernel.accepts(op, context)
             if ours and "own_shifts" in kernel.path(op, True, context):
                 data = random_input(op, rng, extreme=bool(rng.random() < 0.5))
