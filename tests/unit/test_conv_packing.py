@@ -86,6 +86,17 @@ def test_a_left_shift_is_refused() -> None:
     assert bounded(_layer(output_scale=0.00005)) is None
 
 
+def test_a_left_shift_of_a_channel_that_is_constant_is_none() -> None:
+    """Whose weights a converter has cut to zeros: what it is multiplied by doesn't matter, unless it wraps."""
+    op = _layer()
+    dead = op.inputs[1].data.copy()
+    dead[1] = 0
+    weights = replace(op.inputs[1], data=dead, quant=Quant((0.01, 1000.0), (0, 0), 0))
+    for bias, fits in ((0, True), (3, True), (2**24, False)):
+        layer = bounded(_with_bias(replace(op, inputs=(op.input, weights, op.inputs[2])), [100, bias]))
+        assert (layer is not None) == fits
+
+
 def test_an_overflow_is_refused() -> None:
     # with so large an output scale both ends of the accumulator's range are still apart
     op = _layer(output_scale=3000.0, activation="NONE")

@@ -28,7 +28,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.c_constants import c_constant
-from tinyfuse.kernels.packing import accumulator_range, channel_weights, folded_bias
+from tinyfuse.kernels.packing import accumulator_range, channel_weights, folded_bias, wraps
 from tinyfuse.ops.convolution import channel_multipliers, clamp_range
 
 SHIFT = c_constant("tinyfuse_requantize.h", "TINYFUSE_STEP_LINE_SHIFT")
@@ -102,7 +102,7 @@ def _is_likely(op: Op, own_shifts: bool) -> bool:
     """Whether no channel reaches outputs of both signs: TensorFlow Lite Micro's halves go away from zero, which no line
     does, and nearly all other channels have one."""
     least, most = accumulator_range(op)
-    if least is None or most is None or not _is_fit(op, least, most):
+    if least is None or most is None or not _is_fit(op):
         return False
     multipliers, shifts = channel_multipliers(op)
     low, high = (end - op.output.zero_point for end in clamp_range(op))
@@ -114,12 +114,11 @@ def _is_likely(op: Op, own_shifts: bool) -> bool:
     return not no_line.any()
 
 
-def _is_fit(op: Op, least: Array, most: Array) -> bool:
+def _is_fit(op: Op) -> bool:
     """Whether lines are for the layer's quantization at all: where a left shift wraps, it is not monotone."""
     low, high = clamp_range(op)
     zero_points_fit = all(-128 <= t.zero_point <= 127 for t in (op.input, op.output))
-    wraps = np.maximum(-least, most) * 2.0 ** np.clip(channel_multipliers(op)[1], 0, 31) >= 2**31
-    return zero_points_fit and low <= high and not wraps.any()
+    return zero_points_fit and low <= high and not wraps(op).any()
 
 
 def line_to_tables(op: Op, tables: Array | None, own_shifts: bool = False) -> StepLine | None:
@@ -129,7 +128,7 @@ def line_to_tables(op: Op, tables: Array | None, own_shifts: bool = False) -> St
     multipliers, shifts = channel_multipliers(op)
     low, high = clamp_range(op)
     zero_point = op.output.zero_point
-    if least is None or most is None or not _is_fit(op, least, most):
+    if least is None or most is None or not _is_fit(op):
         return None
     outputs = np.arange(low + 1, high + 1)
     steps = requantized_steps(least, most, multipliers, shifts, zero_point, outputs)
