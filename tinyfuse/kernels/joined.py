@@ -145,16 +145,8 @@ class JoinedDepthwiseRow(Kernel):
         return joined_depthwise_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        output = from_piece(site.output.pointer, site, op.output.shape[3])
-        arguments = (
-            "&p",
-            site.input(0).pointer,
-            site.output_row,
-            output,
-            site.constant("filters"),
-            site.scratch,
-            form_argument(op),
-        )
+        row = site.input(0).pointer, site.output_row, from_piece(site.output.pointer, site, op.output.shape[3])
+        arguments = ("&p", *row, site.constant("filters"), site.scratch, form_argument(op))
         return conv_params(op, site), Call(self.name, arguments)
 
 
