@@ -14,7 +14,7 @@ from tinyfuse.kernels.convolution_counts import joined_depthwise_counts, joined_
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.depthwise import form_argument, form_of
 from tinyfuse.kernels.fully_connected import Dense, DenseWide, pace_of_batches
-from tinyfuse.kernels.matmul import form_name, matmul_depth
+from tinyfuse.kernels.matmul import BYTES, Matmul, form_name, matmul_depth
 from tinyfuse.kernels.packing import POINTER_BYTES, conv_params, output_fields
 from tinyfuse.kernels.rows import from_piece, vectors
 from tinyfuse.kernels.statements import Call, Expr, Let, Statement
@@ -42,7 +42,8 @@ class _Joined(MatmulKernel):
         """int32: for each pair of channels the weights, then what requantizes both."""
         layer = proven(self.layer(op, context))
         channels = _pairs(len(layer.weights))
-        parts = joined(layer.weights[channels]), layer.channels[channels].view("<i4").reshape(len(channels), -1)
+        scales = _scales(layer)[channels].view("<i4").reshape(len(channels), -1)
+        parts = joined(layer.weights[channels]), scales
         return (Constant("pairs", np.concatenate(parts, axis=1).reshape(-1), "int32_t"),)
 
     def last_arguments(self, op: Op, context: Context) -> tuple[Expr, ...]:
@@ -156,6 +157,17 @@ def _taps(op: Op, line: StepLine) -> Array:
     columns = line.weights.reshape(g.in_c, g.kernel_h, g.kernel_w).swapaxes(1, 2).reshape(g.in_c, -1)
     taps: Array = np.pad(columns, ((0, 0), (0, columns.shape[1] % 2)))
     return taps
+
+
+def _scales(layer: Matmul) -> Array:
+    """The layer's channels; in the bounded form those that nothing is multiplied by are doubled and halved, for 2^32 less
+    than all multipliers are negative."""
+    channels = layer.channels.copy()
+    if layer.form == BYTES:
+        plain = channels["multiplier"] == 0
+        channels["bias"][plain] *= 2
+        channels["multiplier"][plain] = -(2**31)
+    return channels
 
 
 def joins(weights: Array) -> bool:
