@@ -75,7 +75,7 @@ def cases_of(target: Target) -> list[Case]:
     cases: list[Case] = []
     for weights, found in (("packed", layers()), ("unpacked", layers()), ("compressed", layers_of_few_values())):
         context = Context(target, kernels="tinyfuse", weights=weights, optimize="speed")
-        for op, kernel in ((op, kernel) for op in found for kernel in kernels_for(op)):
+        for op, kernel in [(each, kernel) for each in found for kernel in kernels_for(each)]:
             ours = kernel.library == "tinyfuse" and kernel.accepts(op, context)
             if ours and "own_shifts" in kernel.path(op, True, context):
                 data = random_input(op, rng, extreme=bool(rng.random() < 0.5))

@@ -160,8 +160,8 @@ def _taps(op: Op, line: StepLine) -> Array:
 
 
 def _scales(layer: Matmul) -> Array:
-    """The layer's channels; in the bounded form those that nothing is multiplied by are doubled and halved, for 2^32 less
-    than all multipliers are negative."""
+    """The layer's channels; in the bounded form those that aren't multiplied are doubled and halved, so that there is
+    always a multiplier, which is negative (runtime_c/tinyfuse_joined.h)."""
     channels = layer.channels.copy()
     if layer.form == BYTES:
         plain = channels["multiplier"] == 0

@@ -178,8 +178,8 @@ def accumulator_range(op: Op) -> tuple[Array, Array] | tuple[None, None]:
 
 
 def wraps(op: Op) -> Array:
-    """bool [out_c]: whether an accumulator of `accumulator_range`, which there is, leaves int32 where it is shifted to the
-    left."""
+    """bool [out_c]: whether an accumulator of `accumulator_range`, which there is, leaves int32 where it is shifted to
+    the left."""
     least, most = accumulator_range(op)
     left = np.clip(channel_multipliers(op)[1], 0, 31)
     found: Array = np.maximum(-proven(least), proven(most)) << left >= 2**31

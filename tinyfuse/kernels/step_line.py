@@ -226,8 +226,8 @@ def fit(steps: Array, goals: Array, ideal: int, least: int, most: int) -> tuple[
 
 
 def _slopes(ideal: int, span: int) -> Array:
-    """Slopes about the ideal one, nearest first: the last ones miss by an accumulator over the span. Then finer ones, of
-    multipliers that are large enough."""
+    """Slopes about the ideal one, nearest first: the last ones miss by an accumulator over the span. Then finer ones,
+    of multipliers that are large enough."""
     step = max(1, ideal // max(span, 1) // SLOPES)
     steps = (step, step // _FINER) if step >= _FINER else (step,)
     return ideal + np.concatenate([each * _AWAY for each in steps])
