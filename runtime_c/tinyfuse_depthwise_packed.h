@@ -321,10 +321,13 @@ TINYFUSE_INLINE void tinyfuse_depthwise_packed_row_s8(const tinyfuse_conv *p, co
     }
     for (x = 0; x < p->out_w; ++x) {
         tinyfuse_depthwise_next_taps(p, in, y, x, padding, taps, rows_inside);
-        (form == TINYFUSE_STEP_LINE_FORM    ? tinyfuse_depthwise_pixel_step_line
-         : form == TINYFUSE_OWN_SHIFTS_FORM ? tinyfuse_depthwise_pixel_own_shifts
-                                            : tinyfuse_depthwise_pixel_bounded)(taps, pairs, p->in_c, weights, channels,
-                                                                                rounding, out);
+        if (form == TINYFUSE_STEP_LINE_FORM) {
+            tinyfuse_depthwise_pixel_step_line(taps, pairs, p->in_c, weights, channels, rounding, out);
+        } else if (form == TINYFUSE_OWN_SHIFTS_FORM) {
+            tinyfuse_depthwise_pixel_own_shifts(taps, pairs, p->in_c, weights, channels, rounding, out);
+        } else {
+            tinyfuse_depthwise_pixel_bounded(taps, pairs, p->in_c, weights, channels, rounding, out);
+        }
         out += p->in_c;
     }
     if (p->act_min > -128 || p->act_max < 127) {
