@@ -159,6 +159,10 @@ def drawn_for(kernel: str, kind: str, count: int) -> list[Op]:
             _fully_connected(rng, kind, 8, rng.choice((24, 32, 46, 64, 96, 128, 200)), rng.choice((0.01, 0.04, 0.08)))
             for _ in range(count)
         ]
+    if kernel in _WITH_OWN_SHIFTS:
+        every = operators(kind, count)
+        every += [_of_own_shifts(op) for op in every if op.output.zero_point == -128]
+        return [of_int4(op) for op in every] if kernel.endswith("_s4") else every
     if kernel.endswith("_s4"):
         return [of_int4(op) for op in operators(kind, count)]
     if kernel.endswith("_w16"):
@@ -210,6 +214,21 @@ def _to_int16(op: Op) -> Op:
     if op.kind == "SOFTMAX":
         output = replace(output, quant=replace(output.quantization, scale=(1 / 65536,), zero_point=(-32768,)))
     return replace(op, outputs=(output,))
+
+
+#: kernels with a path for layers whose channels' multipliers are far apart
+_WITH_OWN_SHIFTS = (
+    *(f"tinyfuse_depthwise_{sort}_s8" for sort in ("3x3_row", "packed_row", "held_row", "joined_row", "line")),
+    *(f"tinyfuse_depthwise_{sort}_row_s4" for sort in ("3x3", "packed")),
+)
+
+
+def _of_own_shifts(op: Op) -> Op:
+    """The same layer with a multiplier of 0.8 of its first channel."""
+    weights, output = op.operand(1), op.output.quantization
+    scale = 0.8 * output.scale[0] / op.input.scale, *weights.quantization.scale[1:]
+    weights = replace(weights, quant=replace(weights.quantization, scale=scale))
+    return replace(op, inputs=(like(op.input), weights, *op.inputs[2:]), outputs=(like(op.output),))
 
 
 #: layers whose clamp leaves a single value, beside others

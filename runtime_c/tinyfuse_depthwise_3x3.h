@@ -1,7 +1,7 @@
 /* Depthwise 3x3 convolution with depth multiplier 1 and dilation 1, int8 NHWC, one output row a call,
-   in two forms: requantized along a step line, weights widened to 256ths; or in the bounded form
-   (tinyfuse_requantize.h). Outputs that are looked up may lie on a bent step line, too. At least four channels; any
-   stride and padding.
+   in three forms: requantized along a step line, of one shift or of its channels' own, weights widened to 256ths; or in
+   the bounded form (tinyfuse_requantize.h). Outputs that are looked up may lie on a bent step line, too. At least four
+   channels; any stride and padding.
 
    Four channels are computed at a time. First the three input rows are widened and regrouped, column
    by column, so that the taps of the upper two rows are neighbours; then each output takes three
@@ -28,12 +28,13 @@ typedef struct {
     int32_t shift[4][2];                  /* 124: of the bounded form: shift, rounding << shift */
 } tinyfuse_quad;
 
-/* The same for outputs that are looked up along a bent step line. */
+/* The same for a step line of own shifts, whose outputs are looked up elsewhere, and for outputs that are looked up along
+   a bent step line. */
 typedef struct {
     int32_t bias[4];                      /* 0 */
     int16_t weights[3 * TINYFUSE_COLUMN]; /* 16 */
     int32_t multiplier[4];                /* 88 */
-    int32_t bend[4];                      /* 104 */
+    int32_t bend[4];                      /* 104: or shifts */
     int8_t *out;                          /* 120 */
     int32_t out_step;                     /* 124 */
     int32_t column_step;
@@ -41,13 +42,24 @@ typedef struct {
     const int8_t *table[4]; /* 136: of each channel, the address of the result of 0 */
 } tinyfuse_bent_quad;
 
-/* How outputs are computed: in the bounded form, along a step line, or, those that are looked up, along a bent one,
+/* How outputs are computed: in the forms of tinyfuse_requantize.h, or, those that are looked up, along a bent step line,
    whose levels are saturated to 8 or to 9 bits. */
-enum { TINYFUSE_QUAD_BOUNDED, TINYFUSE_QUAD_STEP_LINE, TINYFUSE_QUAD_BENT, TINYFUSE_QUAD_BENT_WIDE };
+enum {
+    TINYFUSE_QUAD_BOUNDED = TINYFUSE_BOUNDED_FORM,
+    TINYFUSE_QUAD_STEP_LINE = TINYFUSE_STEP_LINE_FORM,
+    TINYFUSE_QUAD_OWN_SHIFTS = TINYFUSE_OWN_SHIFTS_FORM,
+    TINYFUSE_QUAD_BENT,
+    TINYFUSE_QUAD_BENT_WIDE
+};
 
 TINYFUSE_INLINE int tinyfuse_is_bent_quad(int form)
 {
     return form == TINYFUSE_QUAD_BENT || form == TINYFUSE_QUAD_BENT_WIDE;
+}
+
+TINYFUSE_INLINE int tinyfuse_has_bent_quad(int form)
+{
+    return form == TINYFUSE_QUAD_OWN_SHIFTS || tinyfuse_is_bent_quad(form);
 }
 
 enum { TINYFUSE_QUAD_BYTES = 156 }; /* on a core of 32 bits: what plans reserve */
@@ -64,7 +76,7 @@ typedef struct {
     int16_t *inside;           /* the columns that come from the rows */
     int16_t *inside_end;       /* 12 */
     const int8_t *weights;     /* 16: nine words */
-    const void *channels;      /* four biases and four multipliers of step lines, or four tinyfuse_requant */
+    const void *channels;      /* four biases, multipliers and shifts or bends of step lines, or four tinyfuse_requant */
     void *quad;                /* 24: tinyfuse_quad, or tinyfuse_bent_quad */
 } tinyfuse_quad_source;
 
@@ -193,6 +205,12 @@ typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 
     TINYFUSE_QUAD_REQUANTIZE("r2", "r6", "16") TINYFUSE_QUAD_REQUANTIZE("r3", "r7", "24")  \
     TINYFUSE_QUAD_REQUANTIZE("r4", "r8", "32") TINYFUSE_QUAD_REQUANTIZE("r5", "r9", "40")
 
+/* four multipliers and four shifts */
+#define TINYFUSE_QUAD_OUTPUTS_OWN_SHIFTS                                                                       \
+    "ldm r1!, {r6, r7, r8, r9, r10, r11, r12, lr}\n\t"                                                         \
+    TINYFUSE_OWN_SHIFT("r2", "r6", "r10") TINYFUSE_OWN_SHIFT("r3", "r7", "r11")                                \
+    TINYFUSE_OWN_SHIFT("r4", "r8", "r12") TINYFUSE_OWN_SHIFT("r5", "r9", "lr")
+
 /* four multipliers and four bends */
 #define TINYFUSE_QUAD_ON_BENT_LINE(bits, sum, multiplier, bend)  \
     "bic " bend ", " bend ", " sum ", asr #31\n\t"               \
@@ -232,6 +250,9 @@ typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 
     TINYFUSE_QUAD_THEN_ASM(source, TINYFUSE_QUAD_LOAD_##form, "112", TINYFUSE_QUAD_OUTPUTS_##form,   \
                            TINYFUSE_QUAD_TARGETS TINYFUSE_QUAD_LOOK_UP, "108",                       \
                            TINYFUSE_QUAD_PUSH_TABLES, TINYFUSE_QUAD_POP_TABLES)
+#define TINYFUSE_QUAD_OWN_ASM(source, targets, first, last)                                               \
+    TINYFUSE_QUAD_THEN_ASM(source, TINYFUSE_QUAD_LOAD_BENT, "124", TINYFUSE_QUAD_OUTPUTS_OWN_SHIFTS,      \
+                           targets, "120", first, last)
 #define TINYFUSE_QUAD_BENT_ASM(source, bits)                                                              \
     TINYFUSE_QUAD_THEN_ASM(source, TINYFUSE_QUAD_LOAD_BENT, "124", TINYFUSE_QUAD_OUTPUTS_BENT(bits),      \
                            TINYFUSE_QUAD_TARGETS_BENT, "120", "", "")
@@ -286,10 +307,15 @@ TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, const
         TINYFUSE_QUAD_BENT_ASM(source, "9")
     } else if (looks_up && form == TINYFUSE_QUAD_STEP_LINE) {
         TINYFUSE_QUAD_TABLES_ASM(source, STEP_LINE)
+    } else if (looks_up && form == TINYFUSE_QUAD_OWN_SHIFTS) {
+        TINYFUSE_QUAD_OWN_ASM(source, TINYFUSE_QUAD_TARGETS TINYFUSE_QUAD_LOOK_UP, TINYFUSE_QUAD_PUSH_TABLES,
+                              TINYFUSE_QUAD_POP_TABLES)
     } else if (looks_up) {
         TINYFUSE_QUAD_TABLES_ASM(source, BOUNDED)
     } else if (form == TINYFUSE_QUAD_STEP_LINE) {
         TINYFUSE_QUAD_ASM(source, STEP_LINE)
+    } else if (form == TINYFUSE_QUAD_OWN_SHIFTS) {
+        TINYFUSE_QUAD_OWN_ASM(source, TINYFUSE_QUAD_TARGETS, "", "")
     } else {
         TINYFUSE_QUAD_ASM(source, BOUNDED)
     }
@@ -377,16 +403,18 @@ TINYFUSE_INLINE void tinyfuse_quad_row(tinyfuse_quad *q, const int16_t *columns,
     }
 }
 
-/* The same along a bent step line, with levels within -most..most - 1. */
-TINYFUSE_INLINE void tinyfuse_bent_quad_row(const tinyfuse_bent_quad *q, const int16_t *columns, int32_t most)
+/* The same in the forms of a tinyfuse_bent_quad. */
+TINYFUSE_INLINE void tinyfuse_bent_quad_row(const tinyfuse_bent_quad *q, const int16_t *columns, int form)
 {
-    const int32_t step = 3 * TINYFUSE_COLUMN + q->column_step / 2;
+    const int32_t step = 3 * TINYFUSE_COLUMN + q->column_step / 2, most = form == TINYFUSE_QUAD_BENT ? 128 : 256;
+    const int own = form == TINYFUSE_QUAD_OWN_SHIFTS;
     int8_t *out = q->out;
     for (; columns != q->end; columns += step) {
         const int16_t *x = columns;
         TINYFUSE_QUAD_SUMS(q, x)
-#define TINYFUSE_BENT_QUAD_OUTPUT(i, sum) \
-    out[i] = q->table[i][tinyfuse_requantize_bent_line((int32_t)(sum), q->multiplier[i], q->bend[i], most)]
+#define TINYFUSE_BENT_QUAD_OUTPUT(i, sum)                                                                  \
+    out[i] = own ? (int8_t)tinyfuse_requantize_own_shift((int32_t)(sum), q->multiplier[i], q->bend[i])     \
+                 : q->table[i][tinyfuse_requantize_bent_line((int32_t)(sum), q->multiplier[i], q->bend[i], most)]
         TINYFUSE_BENT_QUAD_OUTPUT(0, s0);
         TINYFUSE_BENT_QUAD_OUTPUT(1, s1);
         TINYFUSE_BENT_QUAD_OUTPUT(2, s2);
@@ -395,17 +423,16 @@ TINYFUSE_INLINE void tinyfuse_bent_quad_row(const tinyfuse_bent_quad *q, const i
     }
 }
 
-/* Looks the group's outputs up. */
-TINYFUSE_INLINE void tinyfuse_quad_look_up(const tinyfuse_quad_tables *t, const int16_t *columns, int8_t *out)
+/* Looks the group's outputs up, which lie `out_step` apart; `step` int16 to the next pixel's columns. */
+TINYFUSE_INLINE void tinyfuse_quad_look_up(const tinyfuse_quad_tables *t, const int16_t *columns, const int16_t *end,
+                                           int32_t step, int8_t *out, int32_t out_step)
 {
-    const tinyfuse_quad *const q = (const tinyfuse_quad *)t->source.quad;
-    const int32_t step = 3 * TINYFUSE_COLUMN + q->column_step / 2;
-    for (; columns != q->end; columns += step) {
+    for (; columns != end; columns += step) {
         int i;
         for (i = 0; i < 4; ++i) {
             out[i] = t->table[i * t->table_bytes + out[i]];
         }
-        out += q->out_step;
+        out += out_step;
     }
 }
 
@@ -414,8 +441,7 @@ TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, const
 {
     const int8_t *const *const rows = source->rows;
     const int32_t c = source->channel;
-    const int step_line = form == TINYFUSE_QUAD_STEP_LINE;
-    if (tinyfuse_is_bent_quad(form)) {
+    if (tinyfuse_has_bent_quad(form)) {
         tinyfuse_bent_quad *const q = (tinyfuse_bent_quad *)source->quad;
         const int32_t *const l = (const int32_t *)source->channels;
         int i;
@@ -426,14 +452,19 @@ TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, const
             q->bend[i] = l[8 + i];
         }
         tinyfuse_quad_columns(rows[0] + c, rows[1] + c, rows[2] + c, q->out_step, source->inside, source->inside_end);
-        tinyfuse_bent_quad_row(q, columns, form == TINYFUSE_QUAD_BENT ? 128 : 256);
+        tinyfuse_bent_quad_row(q, columns, form);
+        if (looks_up && form == TINYFUSE_QUAD_OWN_SHIFTS) {
+            tinyfuse_quad_look_up((const tinyfuse_quad_tables *)source, columns, q->end,
+                                  3 * TINYFUSE_COLUMN + q->column_step / 2, q->out, q->out_step);
+        }
     } else {
         tinyfuse_quad *const q = (tinyfuse_quad *)source->quad;
-        tinyfuse_quad_load(q, source->weights, source->channels, step_line);
+        tinyfuse_quad_load(q, source->weights, source->channels, form);
         tinyfuse_quad_columns(rows[0] + c, rows[1] + c, rows[2] + c, q->out_step, source->inside, source->inside_end);
-        tinyfuse_quad_row(q, columns, step_line);
+        tinyfuse_quad_row(q, columns, form);
         if (looks_up) {
-            tinyfuse_quad_look_up((const tinyfuse_quad_tables *)source, columns, q->out);
+            tinyfuse_quad_look_up((const tinyfuse_quad_tables *)source, columns, q->end,
+                                  3 * TINYFUSE_COLUMN + q->column_step / 2, q->out, q->out_step);
         }
     }
 }
@@ -442,7 +473,8 @@ TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, const
 
 /* Output row y. Reads only the input rows of y's own window, writes only out_row. Weights:
    [ceil(in_c / 4)][36], the last four channels ending at in_c; channels as many
-   int32_t[8], the biases and multipliers of their step lines, int32_t[12], with bends, or [in_c] tinyfuse_requant.
+   int32_t[8], the biases and multipliers of their step lines, int32_t[12], with shifts or bends, or [in_c]
+   tinyfuse_requant.
    scratch, aligned to 8:
    a tinyfuse_quad; (out_w - 1) * stride_w + 3 columns; in_w * in_c bytes for a row of padding where any
    window reaches above or below the image. `t`: what `source` is a part of, where outputs are looked up, else NULL. */
@@ -451,7 +483,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_groups(const tinyfuse_conv *p, const
                                                    tinyfuse_quad_tables *t, const int8_t *weights,
                                                    const void *channels, void *scratch, int form, int looks_up)
 {
-    const int step_line = form == TINYFUSE_QUAD_STEP_LINE, bent = tinyfuse_is_bent_quad(form);
+    const int bent = tinyfuse_is_bent_quad(form), has_bent = tinyfuse_has_bent_quad(form);
     const int32_t in_c = p->in_c, row_bytes = p->in_w * in_c;
     const int32_t columns = (p->out_w - 1) * p->stride_w + 3;
     /* columns left of the image, and in it */
@@ -479,12 +511,12 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_groups(const tinyfuse_conv *p, const
     for (i = TINYFUSE_COLUMN * (left + inside); i < TINYFUSE_COLUMN * columns; ++i) {
         first[i] = (int16_t)p->in_zero_point;
     }
-    if (bent) {
+    if (has_bent) {
         b->out_step = in_c;
         b->column_step = (p->stride_w - 3) * TINYFUSE_COLUMN * 2;
         b->end = first + p->out_w * p->stride_w * TINYFUSE_COLUMN;
     } else {
-        q->rounding = step_line ? tinyfuse_step_line_rounding(p->out_zero_point) : 2 * p->out_zero_point + 1;
+        q->rounding = tinyfuse_form_rounding(p->out_zero_point, form);
         q->out_step = in_c;
         q->column_step = (p->stride_w - 3) * TINYFUSE_COLUMN * 2;
         q->end = first + p->out_w * p->stride_w * TINYFUSE_COLUMN;
@@ -497,18 +529,20 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_groups(const tinyfuse_conv *p, const
     for (done = 0; done < in_c; done += 4) {
         const int32_t c = tinyfuse_min(done, in_c - 4);
         source->channel = c;
-        source->channels = step_line || bent ? (const void *)((const int32_t *)channels + (bent ? 3 : 2) * done)
-                                             : (const void *)((const tinyfuse_requant *)channels + c);
-        if (bent) {
+        source->channels = form == TINYFUSE_QUAD_BOUNDED
+                               ? (const void *)((const tinyfuse_requant *)channels + c)
+                               : (const void *)((const int32_t *)channels + (has_bent ? 3 : 2) * done);
+        if (has_bent) {
             b->out = out_row + c;
+        } else {
+            q->out = out_row + c;
+        }
+        if (bent) {
             for (i = 0; i < 4; ++i) {
                 b->table[i] = t->tables + (c + i) * t->table_bytes;
             }
-        } else {
-            q->out = out_row + c;
-            if (looks_up) {
-                t->table = t->tables + c * t->table_bytes;
-            }
+        } else if (looks_up) {
+            t->table = t->tables + c * t->table_bytes;
         }
         tinyfuse_quad_run(source, first, form, looks_up);
         source->weights += 36;
@@ -520,35 +554,31 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_groups(const tinyfuse_conv *p, const
 
 TINYFUSE_INLINE void tinyfuse_depthwise_3x3_body(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                                  int8_t *out_row, const int8_t *weights,
-                                                 const void *channels, void *scratch, int step_line)
+                                                 const void *channels, void *scratch, int form)
 {
     tinyfuse_quad_source source;
-    tinyfuse_depthwise_3x3_groups(p, in, y, out_row, &source, NULL, weights, channels, scratch, step_line, 0);
+    tinyfuse_depthwise_3x3_groups(p, in, y, out_row, &source, NULL, weights, channels, scratch, form, 0);
 }
 
-TINYFUSE_SHARED void tinyfuse_depthwise_3x3_step_line(const tinyfuse_conv *p, const int8_t *in, int32_t y,
-                                                      int8_t *out_row, const int8_t *weights,
-                                                      const void *channels, void *scratch)
-{
-    tinyfuse_depthwise_3x3_body(p, in, y, out_row, weights, channels, scratch, 1);
-}
+#define TINYFUSE_DEPTHWISE_3X3(name, form)                                                              \
+    TINYFUSE_SHARED void name(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,     \
+                              const int8_t *weights, const void *channels, void *scratch)               \
+    {                                                                                                   \
+        tinyfuse_depthwise_3x3_body(p, in, y, out_row, weights, channels, scratch, form);               \
+    }
+TINYFUSE_DEPTHWISE_3X3(tinyfuse_depthwise_3x3_step_line, TINYFUSE_QUAD_STEP_LINE)
+TINYFUSE_DEPTHWISE_3X3(tinyfuse_depthwise_3x3_own_shifts, TINYFUSE_QUAD_OWN_SHIFTS)
+TINYFUSE_DEPTHWISE_3X3(tinyfuse_depthwise_3x3_bounded, TINYFUSE_QUAD_BOUNDED)
 
-TINYFUSE_SHARED void tinyfuse_depthwise_3x3_bounded(const tinyfuse_conv *p, const int8_t *in,
-                                                    int32_t y, int8_t *out_row,
-                                                    const int8_t *weights, const void *channels,
-                                                    void *scratch)
-{
-    tinyfuse_depthwise_3x3_body(p, in, y, out_row, weights, channels, scratch, 0);
-}
-
-/* Output row y, as tinyfuse_depthwise_3x3_body; `step_line` is a constant. */
+/* Output row y, as tinyfuse_depthwise_3x3_body; `form` is a constant. */
 TINYFUSE_INLINE void tinyfuse_depthwise_3x3_row_s8(const tinyfuse_conv *p, const int8_t *in,
                                                    int32_t y, int8_t *out_row,
                                                    const int8_t *weights, const void *channels,
-                                                   void *scratch, int step_line)
+                                                   void *scratch, int form)
 {
-    (step_line ? tinyfuse_depthwise_3x3_step_line : tinyfuse_depthwise_3x3_bounded)(p, in, y, out_row, weights,
-                                                                                    channels, scratch);
+    (form == TINYFUSE_STEP_LINE_FORM    ? tinyfuse_depthwise_3x3_step_line
+     : form == TINYFUSE_OWN_SHIFTS_FORM ? tinyfuse_depthwise_3x3_own_shifts
+                                        : tinyfuse_depthwise_3x3_bounded)(p, in, y, out_row, weights, channels, scratch);
 }
 
 #define TINYFUSE_DEPTHWISE_TABLES(name, form)                                                                      \
@@ -562,6 +592,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_row_s8(const tinyfuse_conv *p, const
         tinyfuse_depthwise_3x3_groups(p, in, y, out_row, &t.source, &t, weights, channels, scratch, form, 1);     \
     }
 TINYFUSE_DEPTHWISE_TABLES(tinyfuse_depthwise_3x3_tables_step_line, TINYFUSE_QUAD_STEP_LINE)
+TINYFUSE_DEPTHWISE_TABLES(tinyfuse_depthwise_3x3_tables_own_shifts, TINYFUSE_QUAD_OWN_SHIFTS)
 TINYFUSE_DEPTHWISE_TABLES(tinyfuse_depthwise_3x3_tables_bounded, TINYFUSE_QUAD_BOUNDED)
 TINYFUSE_DEPTHWISE_TABLES(tinyfuse_depthwise_3x3_tables_bent, TINYFUSE_QUAD_BENT)
 TINYFUSE_DEPTHWISE_TABLES(tinyfuse_depthwise_3x3_tables_bent_wide, TINYFUSE_QUAD_BENT_WIDE)
@@ -573,10 +604,11 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_tables_row_s8(const tinyfuse_conv *p
                                                           const void *channels, void *scratch, const int8_t *tables,
                                                           int32_t table_bytes, int form)
 {
-    (form == TINYFUSE_QUAD_STEP_LINE   ? tinyfuse_depthwise_3x3_tables_step_line
-     : form == TINYFUSE_QUAD_BENT      ? tinyfuse_depthwise_3x3_tables_bent
-     : form == TINYFUSE_QUAD_BENT_WIDE ? tinyfuse_depthwise_3x3_tables_bent_wide
-                                       : tinyfuse_depthwise_3x3_tables_bounded)(
+    (form == TINYFUSE_QUAD_STEP_LINE    ? tinyfuse_depthwise_3x3_tables_step_line
+     : form == TINYFUSE_QUAD_OWN_SHIFTS ? tinyfuse_depthwise_3x3_tables_own_shifts
+     : form == TINYFUSE_QUAD_BENT       ? tinyfuse_depthwise_3x3_tables_bent
+     : form == TINYFUSE_QUAD_BENT_WIDE  ? tinyfuse_depthwise_3x3_tables_bent_wide
+                                        : tinyfuse_depthwise_3x3_tables_bounded)(
         p, in, y, out_row, weights, channels, scratch, tables, table_bytes);
 }
 

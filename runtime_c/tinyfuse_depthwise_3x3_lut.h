@@ -10,10 +10,10 @@
 TINYFUSE_INLINE void tinyfuse_depthwise_3x3_lut_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                                        int8_t *out_row, const tinyfuse_compressed *w,
                                                        const void *channels, void *scratch, int32_t groups,
-                                                       int step_line)
+                                                       int form)
 {
     void *const rest = tinyfuse_look_up_groups(w, groups, 36, 4, scratch);
-    tinyfuse_depthwise_3x3_row_s8(p, in, y, out_row, (const int8_t *)scratch, channels, rest, step_line);
+    tinyfuse_depthwise_3x3_row_s8(p, in, y, out_row, (const int8_t *)scratch, channels, rest, form);
 }
 
 #endif

@@ -17,9 +17,13 @@
 
 enum { TINYFUSE_DW_HELD_RECORD = 56 };  /* bytes of a record */
 enum { TINYFUSE_DW_HELD_OUTPUTS = 48 }; /* where its outputs are */
-/* words of a channel: weights of the columns 0, 1, 2 of the upper rows; of the columns 0 1 and 1 2 of the lower one, each 256
-   times; bias and multiplier of the step line */
-enum { TINYFUSE_DW_HELD_WORDS = 7 };
+
+/* Words of a channel: weights of the columns 0, 1, 2 of the upper rows; of the columns 0 1 and 1 2 of the lower one, each
+   256 times; bias and multiplier of the step line; and its own shift. */
+TINYFUSE_INLINE int32_t tinyfuse_dw_held_words(int form)
+{
+    return form == TINYFUSE_OWN_SHIFTS_FORM ? 8 : 7;
+}
 
 /* A row, and where its groups of four channels come from and go; assembly knows the offsets. `channel`, `channels` and
    `out` go from group to group. */
@@ -33,7 +37,7 @@ typedef struct {
     uint32_t zeros; /* 32: four times the input zero point */
     int32_t lead;
     int8_t *records;         /* 40 */
-    const int32_t *channels; /* [4][TINYFUSE_DW_HELD_WORDS] */
+    const int32_t *channels; /* [4][tinyfuse_dw_held_words] */
     int8_t *end;             /* 48: the record after those of whole steps */
     int32_t odd;             /* whether one pixel is left then */
     int32_t rounding;        /* 56: of the step line */
@@ -74,20 +78,23 @@ typedef char tinyfuse_check_held[offsetof(tinyfuse_dw_held, out) == 60 ? 1 : -1]
     "stm r12!, {r5, r8, r10}\n\t"     \
     "add r12, #8\n\t"
 
-/* The loop of channel c: r0 the record, r1 and lr sums, r2 to r6 weights, r7 bias, r8 multiplier, r9 rounding, r10 to r12 what
-   the record has of the channel. On the stack the ends of the four channels, then the tinyfuse_dw_held's address. */
+/* The loop of channel c: r0 the record, r1 and lr sums, r2 to r6 weights, r7 bias, r8 multiplier, r9 rounding or
+   shift, r10 to r12 what the record has of the channel. On the stack the ends of the four channels, then the
+   tinyfuse_dw_held's address. */
 #define TINYFUSE_DW_HELD_NEXT "adds r0, #56\n\tldm r0, {r10, r11, r12}\n\t"
-#define TINYFUSE_DW_HELD_OUTPUT(sum, at) \
-    "smmla " sum ", " sum ", r8, r9\n\t" TINYFUSE_STEP_LINE_SATURATE(sum) "strb " sum ", [r0, #-(" at " + 11 * \\c)]\n\t"
-#define TINYFUSE_DW_HELD_ONE     \
-    "smlad r1, r10, r2, r7\n\t"  \
-    "smlad r1, r11, r3, r1\n\t"  \
-    "smlad r1, r12, r5, r1\n\t"  \
-    TINYFUSE_DW_HELD_NEXT        \
-    "smlad r1, r10, r4, r1\n\t"  \
-    "smlabt r1, r12, r6, r1\n\t" \
-    TINYFUSE_DW_HELD_OUTPUT("r1", "8")
-#define TINYFUSE_DW_HELD_TWO     \
+#define TINYFUSE_DW_HELD_ON_STEP_LINE(sum) "smmla " sum ", " sum ", r8, r9\n\t" TINYFUSE_STEP_LINE_SATURATE(sum)
+#define TINYFUSE_DW_HELD_ON_OWN_SHIFTS(sum) TINYFUSE_OWN_SHIFT(sum, "r8", "r9")
+#define TINYFUSE_DW_HELD_OUTPUT(form, sum, at) \
+    TINYFUSE_DW_HELD_ON_##form(sum) "strb " sum ", [r0, #-(" at " + 11 * \\c)]\n\t"
+#define TINYFUSE_DW_HELD_ONE(form) \
+    "smlad r1, r10, r2, r7\n\t"    \
+    "smlad r1, r11, r3, r1\n\t"    \
+    "smlad r1, r12, r5, r1\n\t"    \
+    TINYFUSE_DW_HELD_NEXT          \
+    "smlad r1, r10, r4, r1\n\t"    \
+    "smlabt r1, r12, r6, r1\n\t"   \
+    TINYFUSE_DW_HELD_OUTPUT(form, "r1", "8")
+#define TINYFUSE_DW_HELD_TWO(form) \
     "smlad r1, r10, r2, r7\n\t"  \
     "smlad lr, r11, r2, r7\n\t"  \
     "smlad r1, r11, r3, r1\n\t"  \
@@ -99,20 +106,24 @@ typedef char tinyfuse_check_held[offsetof(tinyfuse_dw_held, out) == 60 ? 1 : -1]
     "smlabt r1, r12, r6, r1\n\t" \
     "smlad lr, r11, r4, lr\n\t"  \
     "smlad lr, r12, r6, lr\n\t"  \
-    TINYFUSE_DW_HELD_OUTPUT("r1", "8") TINYFUSE_DW_HELD_OUTPUT("lr", "4")
-#define TINYFUSE_DW_HELD_WEIGHTS               \
-    "ldr r2, [sp, #16]\n\t"                    \
-    "ldrd r0, r1, [r2, #40]\n\t"               \
-    "add r0, #12 * \\c\n\t"                    \
-    "add r1, #28 * \\c\n\t"                    \
-    "ldm r1, {r2, r3, r4, r5, r6, r7, r8}\n\t" \
-    "ldm r0, {r10, r11, r12}\n\t"              \
-    "ldr lr, [sp, #4 * \\c]\n\t"               \
-    "cmp r0, lr\n\t"                           \
+    TINYFUSE_DW_HELD_OUTPUT(form, "r1", "8") TINYFUSE_DW_HELD_OUTPUT(form, "lr", "4")
+#define TINYFUSE_DW_HELD_BYTES_STEP_LINE "28"
+#define TINYFUSE_DW_HELD_BYTES_OWN_SHIFTS "32"
+#define TINYFUSE_DW_HELD_LOAD_STEP_LINE "ldm r1, {r2, r3, r4, r5, r6, r7, r8}\n\t"
+#define TINYFUSE_DW_HELD_LOAD_OWN_SHIFTS "ldm r1, {r2, r3, r4, r5, r6, r7, r8, r9}\n\t"
+#define TINYFUSE_DW_HELD_WEIGHTS(form)                          \
+    "ldr r2, [sp, #16]\n\t"                                     \
+    "ldrd r0, r1, [r2, #40]\n\t"                                \
+    "add r0, #12 * \\c\n\t"                                     \
+    "add r1, #" TINYFUSE_DW_HELD_BYTES_##form " * \\c\n\t"      \
+    TINYFUSE_DW_HELD_LOAD_##form                                \
+    "ldm r0, {r10, r11, r12}\n\t"                               \
+    "ldr lr, [sp, #4 * \\c]\n\t"                                \
+    "cmp r0, lr\n\t"                                            \
     "beq 2f\n\t"
-#define TINYFUSE_DW_HELD_CHANNEL_1 \
-    TINYFUSE_DW_HELD_WEIGHTS       \
-    "1:\n\t" TINYFUSE_DW_HELD_TWO  \
+#define TINYFUSE_DW_HELD_CHANNEL_1(form) \
+    TINYFUSE_DW_HELD_WEIGHTS(form) \
+    "1:\n\t" TINYFUSE_DW_HELD_TWO(form) \
     "ldr r1, [sp, #4 * \\c]\n\t"   \
     "cmp r0, r1\n\t"               \
     "bne 1b\n\t"                   \
@@ -120,12 +131,12 @@ typedef char tinyfuse_check_held[offsetof(tinyfuse_dw_held, out) == 60 ? 1 : -1]
     "ldr r1, [sp, #16]\n\t"        \
     "ldr r1, [r1, #52]\n\t"        \
     "cmp r1, #0\n\t"               \
-    "beq 3f\n\t" TINYFUSE_DW_HELD_ONE "3:\n\t"
-#define TINYFUSE_DW_HELD_CHANNEL_2 \
-    TINYFUSE_DW_HELD_WEIGHTS       \
-    "1:\n\t" TINYFUSE_DW_HELD_ONE  \
-    "cmp r0, lr\n\t"               \
-    "bne 1b\n\t"                   \
+    "beq 3f\n\t" TINYFUSE_DW_HELD_ONE(form) "3:\n\t"
+#define TINYFUSE_DW_HELD_CHANNEL_2(form) \
+    TINYFUSE_DW_HELD_WEIGHTS(form)       \
+    "1:\n\t" TINYFUSE_DW_HELD_ONE(form)  \
+    "cmp r0, lr\n\t"                     \
+    "bne 1b\n\t"                         \
     "2:\n\t"
 /* From the records r0 to the output row r1, r2 bytes a pixel; r3 the end. */
 #define TINYFUSE_DW_HELD_STORE_1 \
@@ -152,7 +163,7 @@ typedef char tinyfuse_check_held[offsetof(tinyfuse_dw_held, out) == 60 ? 1 : -1]
     "add r1, r2\n\t"             \
     "cmp r0, r3\n\t"             \
     "bne 1b\n\t"
-#define TINYFUSE_DW_HELD_ASM(held, stride)                                                          \
+#define TINYFUSE_DW_HELD_ASM(held, stride, form)                                                    \
     {                                                                                               \
         TINYFUSE_ARGUMENT(tinyfuse_dw_held *, arguments, held);                                     \
         __asm volatile(TINYFUSE_ASM_BEGIN                                                           \
@@ -197,7 +208,7 @@ typedef char tinyfuse_check_held[offsetof(tinyfuse_dw_held, out) == 60 ? 1 : -1]
                        "add r4, r1, #36\n\t"                                                        \
                        "push {r1, r2, r3, r4}\n\t"                                                  \
                        ".irp c, 0, 1, 2, 3\n\t" /* the assembler repeats it: a string has an end */ \
-                       TINYFUSE_DW_HELD_CHANNEL_##stride ".endr\n\t"                                \
+                       TINYFUSE_DW_HELD_CHANNEL_##stride(form) ".endr\n\t"                          \
                        "pop {r1, r2, r3, r4}\n\t"                                                   \
                        "add r3, r1, #48\n\t"                                                        \
                        "ldr r4, [sp]\n\t"                                                           \
@@ -217,7 +228,7 @@ typedef char tinyfuse_check_held[offsetof(tinyfuse_dw_held, out) == 60 ? 1 : -1]
                        "add r1, r2\n\t"                                                             \
                        "ldr r3, [r0, #44]\n\t"                                                      \
                        "ldr r4, [r0, #60]\n\t"                                                      \
-                       "add r3, #112\n\t"                                                           \
+                       "add r3, #4 * " TINYFUSE_DW_HELD_BYTES_##form "\n\t"                         \
                        "add r4, r2\n\t"                                                             \
                        "str r1, [r0]\n\t"                                                           \
                        "str r3, [r0, #44]\n\t"                                                      \
@@ -261,7 +272,7 @@ TINYFUSE_INLINE void tinyfuse_dw_held_columns(const tinyfuse_dw_held *h)
 
 /* A pixel of a channel, whose window begins in the left or, `right` being 1, in the right column of a record. */
 TINYFUSE_INLINE int8_t tinyfuse_dw_held_output(const tinyfuse_dw_held *h, const int8_t *record,
-                                               const int32_t *channel, int right)
+                                               const int32_t *channel, int right, int form)
 {
     int16_t x[12], w[10];
     uint32_t sum = (uint32_t)channel[5];
@@ -275,21 +286,30 @@ TINYFUSE_INLINE int8_t tinyfuse_dw_held_output(const tinyfuse_dw_held *h, const 
         sum += (uint32_t)(at[2 * (column & 1)] * w[2 * i] + at[2 * (column & 1) + 1] * w[2 * i + 1]);
         sum += (uint32_t)(at[4 + (column & 1)] * (i < 2 ? w[6 + i] : w[9]));
     }
-    return (int8_t)tinyfuse_requantize_step_line((int32_t)sum, channel[6], h->rounding);
+    return (int8_t)(form == TINYFUSE_STEP_LINE_FORM
+                        ? tinyfuse_requantize_step_line((int32_t)sum, channel[6], h->rounding)
+                        : tinyfuse_requantize_own_shift((int32_t)sum, channel[6], channel[7]));
 }
 
 #endif
 
-/* All groups of a row; `stride`, a constant, is 1 or 2. */
-TINYFUSE_INLINE void tinyfuse_dw_held_run(tinyfuse_dw_held *h, int32_t stride)
+/* All groups of a row; `stride`, 1 or 2, and `form` are constants. */
+TINYFUSE_INLINE void tinyfuse_dw_held_run(tinyfuse_dw_held *h, int32_t stride, int form)
 {
 #if TINYFUSE_DSP
-    if (stride == 1) {
-        TINYFUSE_DW_HELD_ASM(h, 1)
+    if (form == TINYFUSE_STEP_LINE_FORM) {
+        if (stride == 1) {
+            TINYFUSE_DW_HELD_ASM(h, 1, STEP_LINE)
+        } else {
+            TINYFUSE_DW_HELD_ASM(h, 2, STEP_LINE)
+        }
+    } else if (stride == 1) {
+        TINYFUSE_DW_HELD_ASM(h, 1, OWN_SHIFTS)
     } else {
-        TINYFUSE_DW_HELD_ASM(h, 2)
+        TINYFUSE_DW_HELD_ASM(h, 2, OWN_SHIFTS)
     }
 #else
+    const int32_t words = tinyfuse_dw_held_words(form);
     for (;;) {
         const int8_t *record;
         int8_t *out = h->out;
@@ -300,7 +320,7 @@ TINYFUSE_INLINE void tinyfuse_dw_held_run(tinyfuse_dw_held *h, int32_t stride)
             const int32_t pixels = stride == 1 && record != h->end ? 2 : 1;
             for (i = 0; i < pixels; ++i) {
                 for (c = 0; c < 4; ++c) {
-                    out[c] = tinyfuse_dw_held_output(h, record + 12 * c, h->channels + TINYFUSE_DW_HELD_WORDS * c, (int)i);
+                    out[c] = tinyfuse_dw_held_output(h, record + 12 * c, h->channels + words * c, (int)i, form);
                 }
                 out += h->step;
             }
@@ -310,27 +330,28 @@ TINYFUSE_INLINE void tinyfuse_dw_held_run(tinyfuse_dw_held *h, int32_t stride)
         }
         h->channel += step;
         h->out += step;
-        h->channels += 4 * TINYFUSE_DW_HELD_WORDS;
+        h->channels += 4 * words;
     }
 #endif
 }
 
-TINYFUSE_SHARED void tinyfuse_dw_held_1(tinyfuse_dw_held *h)
-{
-    tinyfuse_dw_held_run(h, 1);
-}
+#define TINYFUSE_DW_HELD_RUN(name, stride, form)          \
+    TINYFUSE_SHARED void name(tinyfuse_dw_held *h)        \
+    {                                                     \
+        tinyfuse_dw_held_run(h, stride, form);            \
+    }
+TINYFUSE_DW_HELD_RUN(tinyfuse_dw_held_1, 1, TINYFUSE_STEP_LINE_FORM)
+TINYFUSE_DW_HELD_RUN(tinyfuse_dw_held_2, 2, TINYFUSE_STEP_LINE_FORM)
+TINYFUSE_DW_HELD_RUN(tinyfuse_dw_held_own_shifts_1, 1, TINYFUSE_OWN_SHIFTS_FORM)
+TINYFUSE_DW_HELD_RUN(tinyfuse_dw_held_own_shifts_2, 2, TINYFUSE_OWN_SHIFTS_FORM)
 
-TINYFUSE_SHARED void tinyfuse_dw_held_2(tinyfuse_dw_held *h)
-{
-    tinyfuse_dw_held_run(h, 2);
-}
-
-/* Output row y. Reads only the input rows of y's own window, writes only out_row. stride_w is 1 or 2; channels
-   [ceil(in_c / 4)][4][TINYFUSE_DW_HELD_WORDS], the last four ending at in_c. scratch, aligned to 8: a record for each two
+/* Output row y. Reads only the input rows of y's own window, writes only out_row. stride_w is 1 or 2; `form`, a constant,
+   isn't TINYFUSE_BOUNDED_FORM; channels
+   [ceil(in_c / 4)][4][tinyfuse_dw_held_words], the last four ending at in_c. scratch, aligned to 8: a record for each two
    columns of ((out_w - 1) * stride_w + 3), and in_w * in_c bytes for a row of padding where any window reaches above or
    below the image. */
 TINYFUSE_INLINE void tinyfuse_depthwise_held_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
-                                                    const int32_t *channels, void *scratch)
+                                                    const int32_t *channels, void *scratch, int form)
 {
     const int32_t in_c = p->in_c, row_bytes = p->in_w * in_c;
     const int32_t columns = (p->out_w - 1) * p->stride_w + 3, records = (columns + 1) / 2;
@@ -365,7 +386,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_held_row_s8(const tinyfuse_conv *p, cons
     h.zeros = 0x01010101u * (uint8_t)p->in_zero_point;
     h.end = h.records + steps * TINYFUSE_DW_HELD_RECORD;
     h.odd = p->stride_w == 1 ? p->out_w & 1 : 0;
-    h.rounding = tinyfuse_step_line_rounding(p->out_zero_point);
+    h.rounding = tinyfuse_form_rounding(p->out_zero_point, form);
     for (record = h.records; record != padding; record += TINYFUSE_DW_HELD_RECORD) {
         if (record == h.inside) {
             record = h.last;
@@ -382,9 +403,9 @@ TINYFUSE_INLINE void tinyfuse_depthwise_held_row_s8(const tinyfuse_conv *p, cons
     h.channels = channels;
     h.out = out_row;
     if (p->stride_w == 1) {
-        tinyfuse_dw_held_1(&h);
+        (form == TINYFUSE_STEP_LINE_FORM ? tinyfuse_dw_held_1 : tinyfuse_dw_held_own_shifts_1)(&h);
     } else {
-        tinyfuse_dw_held_2(&h);
+        (form == TINYFUSE_STEP_LINE_FORM ? tinyfuse_dw_held_2 : tinyfuse_dw_held_own_shifts_2)(&h);
     }
     if (p->act_min > -128 || p->act_max < 127) {
         tinyfuse_clamp_row(out_row, p->out_w * in_c, p->act_min, p->act_max);

@@ -21,7 +21,7 @@ typedef struct {
     int32_t out_c;    /* 20 */
     int32_t apart;    /* 24: bytes from an output to that half a row on */
     int32_t outputs;  /* 28: twos of them */
-    const int32_t *filter;     /* 32: the weights, then bias and multiplier */
+    const int32_t *filter;     /* 32: the weights, then bias, multiplier, and an own shift */
     const int32_t *filter_end; /* 36: of the weights */
     const int8_t *const *inputs;     /* 40: two for each word, an even number of words */
     const int8_t *const *inputs_end; /* 44 */
@@ -52,7 +52,9 @@ typedef char tinyfuse_check_depthwise_joined[offsetof(tinyfuse_depthwise_joined,
 /* First the words: r1; r2 inputs, r6 their end, r5 the channel. Then outputs: in the loop of taps r0 words, r1 filter, r3
    its end, r2 upper sum, r8 sum of q; r9 the output's words, r10 outputs left, r11 out, r12 rounding, lr the
    tinyfuse_depthwise_joined. */
-#define TINYFUSE_DEPTHWISE_JOINED_ASM                   \
+#define TINYFUSE_DEPTHWISE_ON_STEP_LINE TINYFUSE_JOINED_OUTPUT("0")
+#define TINYFUSE_DEPTHWISE_OWN_SHIFTS TINYFUSE_JOINED_SHIFTED("0", "ldr r0, [r1, #8]\n\tasrs r4, r0\n\t")
+#define TINYFUSE_DEPTHWISE_JOINED_ASM(output)           \
     TINYFUSE_THUMB1_BEGIN                               \
     "mov lr, r0\n\t"                                    \
     "ldr r1, [r0]\n\t"                                  \
@@ -89,10 +91,10 @@ typedef char tinyfuse_check_depthwise_joined[offsetof(tinyfuse_depthwise_joined,
     "mov r8, r2\n\t" TINYFUSE_DEPTHWISE_TAPS("r4", "r3") \
     TINYFUSE_JOINED_LOWER_1                             \
     "mov r8, r2\n\t" TINYFUSE_JOINED_MULTIPLIER("4")    \
-    TINYFUSE_JOINED_OUTPUT("0")                         \
+    output                                              \
     "mov r0, r11\n\t"                                   \
     "strb r7, [r0]\n\t"                                 \
-    "mov r4, r8\n\t" TINYFUSE_JOINED_OUTPUT("0")        \
+    "mov r4, r8\n\t" output                             \
     "mov r4, lr\n\t"                                    \
     "ldr r0, [r4, #24]\n\t"                             \
     "add r0, r11\n\t"                                   \
@@ -112,7 +114,14 @@ typedef char tinyfuse_check_depthwise_joined[offsetof(tinyfuse_depthwise_joined,
 
 /* First the words: r1; r2 inputs, r6 their end, r5 the channel. Then outputs: r0 to r3, r6 to r9, r12 and lr as in the
    loop of tinyfuse_joined.h; r4 the output's words, r5 out, r10 outputs left, r11 the tinyfuse_depthwise_joined. */
-#define TINYFUSE_DEPTHWISE_JOINED_ASM                   \
+#define TINYFUSE_DEPTHWISE_ON_STEP_LINE \
+    "ldr r12, [r11, #12]\n\t" TINYFUSE_JOINED_OUTPUT("r2", "r6", "r7") TINYFUSE_JOINED_OUTPUT("r3", "r6", "r7")
+#define TINYFUSE_DEPTHWISE_OWN_SHIFTS                                             \
+    "ldr r12, [r1, #8]\n\t"                                                       \
+    TINYFUSE_JOINED_HIGH("r2", "r6", "r7") TINYFUSE_JOINED_HIGH("r3", "r6", "r7") \
+    "asr r2, r12\n\tssat r2, #8, r2\n\t"                                          \
+    "asr r3, r12\n\tssat r3, #8, r3\n\t"
+#define TINYFUSE_DEPTHWISE_JOINED_ASM(outputs)          \
     TINYFUSE_ASM_BEGIN                                  \
     "mov r11, r0\n\t"                                   \
     "ldr r1, [r0]\n\t"                                  \
@@ -142,8 +151,7 @@ typedef char tinyfuse_check_depthwise_joined[offsetof(tinyfuse_depthwise_joined,
     TINYFUSE_DEPTHWISE_TAPS("r6", "lr")                 \
     "sub r2, r2, r3, lsl #16\n\t"                       \
     "ldrd r6, r7, [r1]\n\t"                             \
-    "ldr r12, [r11, #12]\n\t"                           \
-    TINYFUSE_JOINED_OUTPUT("r2", "r6", "r7") TINYFUSE_JOINED_OUTPUT("r3", "r6", "r7") \
+    outputs                                             \
     "ldrd r6, r7, [r11, #20]\n\t"                       \
     "strb r2, [r5]\n\t"                                 \
     "strb r3, [r5, r7]\n\t"                             \
@@ -156,10 +164,15 @@ typedef char tinyfuse_check_depthwise_joined[offsetof(tinyfuse_depthwise_joined,
 #endif
 #endif
 
-TINYFUSE_SHARED void tinyfuse_depthwise_joined_channel(tinyfuse_depthwise_joined *s)
+/* All outputs of a channel; `form` is a constant. */
+TINYFUSE_INLINE void tinyfuse_depthwise_joined_outputs(tinyfuse_depthwise_joined *s, int form)
 {
 #if TINYFUSE_THUMB1 || TINYFUSE_THUMB2
-    TINYFUSE_JOINED_ASM(s, TINYFUSE_DEPTHWISE_JOINED_ASM)
+    if (form == TINYFUSE_STEP_LINE_FORM) {
+        TINYFUSE_JOINED_ASM(s, TINYFUSE_DEPTHWISE_JOINED_ASM(TINYFUSE_DEPTHWISE_ON_STEP_LINE))
+    } else {
+        TINYFUSE_JOINED_ASM(s, TINYFUSE_DEPTHWISE_JOINED_ASM(TINYFUSE_DEPTHWISE_OWN_SHIFTS))
+    }
 #else
     const int8_t *const *inputs = s->inputs;
     int32_t *words = s->words;
@@ -179,11 +192,24 @@ TINYFUSE_SHARED void tinyfuse_depthwise_joined_channel(tinyfuse_depthwise_joined
         for (k = 0; k < 2; ++k) {
             const uint32_t sum = k == 0 ? all - (upper << 16) : upper;
             const int32_t value = (int32_t)(256u * sum + (uint32_t)s->filter_end[0]);
-            out[k * s->apart] = (int8_t)tinyfuse_requantize_step_line(value, s->filter_end[1], s->rounding);
+            out[k * s->apart] =
+                (int8_t)(form == TINYFUSE_STEP_LINE_FORM
+                             ? tinyfuse_requantize_step_line(value, s->filter_end[1], s->rounding)
+                             : tinyfuse_requantize_own_shift(value, s->filter_end[1], s->filter_end[2]));
         }
         out += s->out_c;
     }
 #endif
+}
+
+TINYFUSE_SHARED void tinyfuse_depthwise_joined_channel(tinyfuse_depthwise_joined *s)
+{
+    tinyfuse_depthwise_joined_outputs(s, TINYFUSE_STEP_LINE_FORM);
+}
+
+TINYFUSE_SHARED void tinyfuse_depthwise_joined_own_shift(tinyfuse_depthwise_joined *s)
+{
+    tinyfuse_depthwise_joined_outputs(s, TINYFUSE_OWN_SHIFTS_FORM);
 }
 
 /* Where the inputs of the first channel lie, or `zeros`. */
@@ -193,8 +219,9 @@ TINYFUSE_INLINE const int8_t *tinyfuse_depthwise_joined_input(const tinyfuse_con
     return row != NULL && column >= 0 && column < p->in_w ? row + column * p->in_c : zeros;
 }
 
+/* Where all layers of a module have the same form, compilers take it for the constant that it is. */
 TINYFUSE_SHARED void tinyfuse_depthwise_joined_row(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
-                                                   const int32_t *filters, void *scratch)
+                                                   const int32_t *filters, void *scratch, int form)
 {
     const int32_t half = (p->out_w + 1) / 2, apart = p->out_w - half;
     const int32_t columns = (half - 1) * p->stride_w + p->kernel_w, count = columns * p->kernel_h;
@@ -228,7 +255,7 @@ TINYFUSE_SHARED void tinyfuse_depthwise_joined_row(const tinyfuse_conv *p, const
     s.words[(count + 2) / 2 * 2 - 2] = 0;
     s.step = 4 * p->stride_w * p->kernel_h;
     s.taps = (p->kernel_h * p->kernel_w + 1) & ~1;
-    s.rounding = tinyfuse_step_line_rounding(p->out_zero_point);
+    s.rounding = tinyfuse_form_rounding(p->out_zero_point, form);
     s.out_c = p->in_c;
     s.apart = apart * p->in_c;
     s.outputs = half;
@@ -239,22 +266,23 @@ TINYFUSE_SHARED void tinyfuse_depthwise_joined_row(const tinyfuse_conv *p, const
         s.filter_end = filters + s.taps;
         s.out = out_row + channel;
         s.channel = channel;
-        tinyfuse_depthwise_joined_channel(&s);
-        filters = s.filter_end + 2;
+        (form == TINYFUSE_STEP_LINE_FORM ? tinyfuse_depthwise_joined_channel : tinyfuse_depthwise_joined_own_shift)(&s);
+        filters = s.filter_end + (form == TINYFUSE_STEP_LINE_FORM ? 2 : 3);
     }
     if (p->act_min > -128 || p->act_max < 127) {
         tinyfuse_clamp_row(out_row, p->out_w * p->in_c, p->act_min, p->act_max);
     }
 }
 
-/* Output row y. Reads only the input rows of y's own window, writes only out_row. filters [in_c] of: int32 weights
-   [kernel_w][kernel_h], with a zero behind an odd number of them; bias and multiplier of the step line. scratch, aligned
-   to 8, of n = ((ceil(out_w / 2) - 1) * stride_w + kernel_w) * kernel_h words: two pointers of 4 bytes for each, n rounded
-   up to an even number; 4 bytes for n + 1, rounded up as well; in_c bytes where any window reaches outside. */
+/* Output row y. Reads only the input rows of y's own window, writes only out_row. `form`, a constant, isn't
+   TINYFUSE_BOUNDED_FORM. filters [in_c] of: int32 weights [kernel_w][kernel_h], with a zero behind an odd number of them;
+   bias and multiplier of the step line, and its own shift. scratch, aligned to 8, of
+   n = ((ceil(out_w / 2) - 1) * stride_w + kernel_w) * kernel_h words: two pointers of 4 bytes for each, n rounded up to an
+   even number; 4 bytes for n + 1, rounded up as well; in_c bytes where any window reaches outside. */
 TINYFUSE_INLINE void tinyfuse_depthwise_joined_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
-                                                      int8_t *out_row, const int32_t *filters, void *scratch)
+                                                      int8_t *out_row, const int32_t *filters, void *scratch, int form)
 {
-    tinyfuse_depthwise_joined_row(p, in, y, out_row, filters, scratch);
+    tinyfuse_depthwise_joined_row(p, in, y, out_row, filters, scratch, form);
 }
 
 #endif

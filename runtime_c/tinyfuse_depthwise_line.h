@@ -13,9 +13,9 @@
       shift, bias, multiplier, term
 
    then of each step the taps 2 j, 2 j + 1 and the taps 2 j - 1, 2 j, in a word each, 0 where there is none. On a step line
-   weights are taken 256 times, the term is its rounding, and there is no shift. In the bounded form they and the bias are
-   doubled, with which the multiplier is taken as it is (tinyfuse_requantize_256ths), and the term is the rounding,
-   shifted. The last four channels end at in_c. */
+   weights are taken 256 times, and there is either its rounding, the term, or an own shift. In the bounded form they and
+   the bias are doubled, with which the multiplier is taken as it is (tinyfuse_requantize_256ths), and the term is the
+   rounding, shifted. The last four channels end at in_c. */
 #ifndef TINYFUSE_DEPTHWISE_LINE_H
 #define TINYFUSE_DEPTHWISE_LINE_H
 
@@ -74,6 +74,7 @@ typedef char tinyfuse_check_dw_line[offsetof(tinyfuse_dw_line_four, out_n) == 64
 #define TINYFUSE_DW_LINE_BYTES "28"
 /* r8 shift, r11 multiplier, r12 term; uses r9 */
 #define TINYFUSE_DW_LINE_OUTPUT_STEP_LINE(s) "smmla " s ", " s ", r11, r12\n\t" TINYFUSE_STEP_LINE_SATURATE(s)
+#define TINYFUSE_DW_LINE_OUTPUT_OWN_SHIFTS(s) TINYFUSE_OWN_SHIFT(s, "r11", "r8")
 #define TINYFUSE_DW_LINE_OUTPUT_BOUNDED(s)  \
     "sub r9, r12, " s ", lsr #31\n\t"       \
     "smmlar " s ", " s ", r11, r9\n\t"      \
@@ -217,7 +218,7 @@ TINYFUSE_INLINE void tinyfuse_dw_line_records(const tinyfuse_dw_line_four *f)
 
 /* Output i of a channel, whose pairs of pixels lie at `pairs`, a record apart. */
 TINYFUSE_INLINE int8_t tinyfuse_dw_line_output(const int8_t *pairs, const int32_t *channel, int32_t steps, int32_t i,
-                                               int bounded)
+                                               int form)
 {
     const int32_t *const words = channel + TINYFUSE_DW_LINE_HEAD + (i & 1);
     uint32_t sum = (uint32_t)channel[1];
@@ -229,23 +230,27 @@ TINYFUSE_INLINE int8_t tinyfuse_dw_line_output(const int8_t *pairs, const int32_
         sum += (uint32_t)(x[0] * w[0]) + (uint32_t)(x[1] * w[1]);
     }
     value = (int32_t)sum;
-    return (int8_t)(bounded ? tinyfuse_halve_to_int8(tinyfuse_high_multiply_add(channel[3] - (value < 0 ? 1 : 0), value,
-                                                                                channel[2]) >>
-                                                     channel[0])
-                            : tinyfuse_requantize_step_line(value, channel[2], channel[3]));
+    return (int8_t)(form == TINYFUSE_STEP_LINE_FORM ? tinyfuse_requantize_step_line(value, channel[2], channel[3])
+                    : form == TINYFUSE_OWN_SHIFTS_FORM
+                        ? tinyfuse_requantize_own_shift(value, channel[2], channel[0])
+                        : tinyfuse_halve_to_int8(tinyfuse_high_multiply_add(channel[3] - (value < 0 ? 1 : 0), value,
+                                                                            channel[2]) >>
+                                                 channel[0]));
 }
 
 #endif
 
-/* All of four channels of a line, in the bounded form (`bounded`, a constant) or along a step line. */
-TINYFUSE_INLINE void tinyfuse_dw_line_run(const tinyfuse_dw_line_four *f, const int8_t *records, int bounded)
+/* All of four channels of a line, in a form, which is a constant. */
+TINYFUSE_INLINE void tinyfuse_dw_line_run(const tinyfuse_dw_line_four *f, const int8_t *records, int form)
 {
 #if TINYFUSE_DSP
     (void)records;
-    if (bounded) {
-        TINYFUSE_DW_LINE_ASM(f, BOUNDED)
-    } else {
+    if (form == TINYFUSE_STEP_LINE_FORM) {
         TINYFUSE_DW_LINE_ASM(f, STEP_LINE)
+    } else if (form == TINYFUSE_OWN_SHIFTS_FORM) {
+        TINYFUSE_DW_LINE_ASM(f, OWN_SHIFTS)
+    } else {
+        TINYFUSE_DW_LINE_ASM(f, BOUNDED)
     }
 #else
     int32_t c, i;
@@ -253,21 +258,20 @@ TINYFUSE_INLINE void tinyfuse_dw_line_run(const tinyfuse_dw_line_four *f, const 
     for (c = 0; c < 4; ++c) {
         const int32_t *const channel = f->channels + c * (TINYFUSE_DW_LINE_HEAD + 2 * f->steps);
         for (i = 0; i < f->out_n; ++i) {
-            f->out[i * f->step + c] = tinyfuse_dw_line_output(records + 4 * c, channel, f->steps, i, bounded);
+            f->out[i * f->step + c] = tinyfuse_dw_line_output(records + 4 * c, channel, f->steps, i, form);
         }
     }
 #endif
 }
 
-TINYFUSE_SHARED void tinyfuse_dw_line_bounded(const tinyfuse_dw_line_four *f, const int8_t *records)
-{
-    tinyfuse_dw_line_run(f, records, 1);
-}
-
-TINYFUSE_SHARED void tinyfuse_dw_line_on_step_line(const tinyfuse_dw_line_four *f, const int8_t *records)
-{
-    tinyfuse_dw_line_run(f, records, 0);
-}
+#define TINYFUSE_DW_LINE_RUN(name, form)                                                          \
+    TINYFUSE_SHARED void name(const tinyfuse_dw_line_four *f, const int8_t *records)              \
+    {                                                                                             \
+        tinyfuse_dw_line_run(f, records, form);                                                   \
+    }
+TINYFUSE_DW_LINE_RUN(tinyfuse_dw_line_on_step_line, TINYFUSE_STEP_LINE_FORM)
+TINYFUSE_DW_LINE_RUN(tinyfuse_dw_line_own_shifts, TINYFUSE_OWN_SHIFTS_FORM)
+TINYFUSE_DW_LINE_RUN(tinyfuse_dw_line_bounded, TINYFUSE_BOUNDED_FORM)
 
 /* So many words, a multiple of four, and where they are then: a library's memcpy may go byte by byte. */
 TINYFUSE_INLINE const int32_t *tinyfuse_dw_line_copy(const int32_t *from, int32_t words, int32_t *to)
@@ -283,11 +287,11 @@ TINYFUSE_INLINE const int32_t *tinyfuse_dw_line_copy(const int32_t *from, int32_
     return to;
 }
 
-/* The outputs of all lines, which must not overlap the input. `bounded`, a constant: in the bounded form. scratch, aligned
-   to 8, with steps = taps / 2 + 1 and blocks = ceil(out_n / 4): 2 * blocks + steps - 1 records, as much as `blocks` more for
-   the outputs, and where there are several blocks the words of four channels, which are copied there. */
+/* The outputs of all lines, which must not overlap the input. `form` is a constant. scratch, aligned to 8, with
+   steps = taps / 2 + 1 and blocks = ceil(out_n / 4): 2 * blocks + steps - 1 records, as much as `blocks` more for the
+   outputs, and where there are several blocks the words of four channels, which are copied there. */
 TINYFUSE_INLINE void tinyfuse_depthwise_line_s8(const tinyfuse_dw_line *p, const int8_t *in, int8_t *out,
-                                                const int32_t *channels, void *scratch, int bounded)
+                                                const int32_t *channels, void *scratch, int form)
 {
     const int32_t steps = p->taps / 2 + 1;
     const int32_t blocks = (p->out_n + TINYFUSE_DW_LINE_OUTPUTS - 1) / TINYFUSE_DW_LINE_OUTPUTS;
@@ -329,11 +333,9 @@ TINYFUSE_INLINE void tinyfuse_depthwise_line_s8(const tinyfuse_dw_line *p, const
         for (line = 0; line < p->lines; ++line) {
             f.in = in + line * p->in_line + first;
             f.out = out + line * p->out_line + first;
-            if (bounded) {
-                tinyfuse_dw_line_bounded(&f, records);
-            } else {
-                tinyfuse_dw_line_on_step_line(&f, records);
-            }
+            (form == TINYFUSE_STEP_LINE_FORM    ? tinyfuse_dw_line_on_step_line
+             : form == TINYFUSE_OWN_SHIFTS_FORM ? tinyfuse_dw_line_own_shifts
+                                                : tinyfuse_dw_line_bounded)(&f, records);
         }
         channels += words;
     }

@@ -6,17 +6,23 @@
 
 #include "tinyfuse_conv.h"
 
+/* int32 of four channels on step lines. */
+TINYFUSE_INLINE int32_t tinyfuse_depthwise_line_words(int form)
+{
+    return form == TINYFUSE_OWN_SHIFTS_FORM ? 12 : 8;
+}
+
 /* Four neighbouring channels at a time from `channel` on: sums over pairs of taps, where tap t of channel c is
-   taps[t][c], requantized to out[c] along a step line (`step_line`, a constant) or in the bounded form. Weights:
+   taps[t][c], requantized to out[c] along a step line or in the bounded form, as `form`, a constant, says. Weights:
    [fours][pairs][8], for channels c..c+3 and taps t, u of a pair
    {c t, c+1 t, c u, c+1 u, c+2 t, c+3 t, c+2 u, c+3 u}. */
 #if TINYFUSE_DSP
 
 enum { TINYFUSE_BEFORE_CHANNELS = 8 };
 
-/* What computing channels of a pixel needs; assembly knows the offsets. `before` is eight bytes before four
-   biases and four multipliers of step lines for each four channels, or before [4 * fours] tinyfuse_requant. `before`
-   and `fours` are used up. */
+/* What computing channels of a pixel needs; assembly knows the offsets. `before` is eight bytes before four biases, four
+   multipliers and, if they have some, four own shifts of step lines for each four channels, or before [4 * fours]
+   tinyfuse_requant. `before` and `fours` are used up. */
 typedef struct {
     const int8_t *const *taps;
     int32_t rounding; /* of the step line or of the bounded form */
@@ -67,7 +73,18 @@ typedef struct {
     TINYFUSE_TAPS_ON_STEP_LINE("r3", "r7", "0") TINYFUSE_TAPS_ON_STEP_LINE("r4", "lr", "1") \
     "ldrd r7, lr, [r11, #32]!\n\t"                                                          \
     TINYFUSE_TAPS_ON_STEP_LINE("r5", "r7", "2") TINYFUSE_TAPS_ON_STEP_LINE("r6", "lr", "3")
-#define TINYFUSE_TAPS_ASM(form)                                                              \
+/* multipliers in r7 and lr, shifts in r0 and r9 */
+#define TINYFUSE_TAPS_OUTPUT_OWN_SHIFTS                                      \
+    "ldrd r7, lr, [r11, #24]\n\t"                                            \
+    "ldrd r0, r9, [r11, #40]\n\t"                                            \
+    TINYFUSE_OWN_SHIFT("r3", "r7", "r0") "strb r3, [r10]\n\t"                \
+    TINYFUSE_OWN_SHIFT("r4", "lr", "r9") "strb r4, [r10, #1]\n\t"            \
+    "ldrd r7, lr, [r11, #32]\n\t"                                            \
+    "ldrd r0, r9, [r11, #48]!\n\t"                                           \
+    TINYFUSE_OWN_SHIFT("r5", "r7", "r0") "strb r5, [r10, #2]\n\t"            \
+    TINYFUSE_OWN_SHIFT("r6", "lr", "r9") "strb r6, [r10, #3]\n\t"            \
+    "ldr r0, [sp]\n\t"
+#define TINYFUSE_TAPS_ASM(form, output)                                                      \
     {                                                                                        \
         register tinyfuse_depthwise_pixel *r0 __asm("r0") = pixel;                           \
         register const int8_t *r1 __asm("r1") = weights;                                     \
@@ -97,7 +114,7 @@ typedef struct {
                        "bne 1b\n\t"                                                          \
                        "ldr r0, [sp]\n\t"                                                    \
                        "ldm r0, {r8, r9, r10, r11, r12}\n\t"                                 \
-                       "add r10, r2\n\t" TINYFUSE_TAPS_OUTPUT_##form                         \
+                       "add r10, r2\n\t" output                                              \
                        "adds r2, #4\n\t"                                                     \
                        "subs r12, #1\n\t"                                                    \
                        "strd r11, r12, [r0, #12]\n\t"                                        \
@@ -110,27 +127,30 @@ typedef struct {
 
 /* The statements are those of tinyfuse_common.h with four operands. */
 TINYFUSE_INLINE void tinyfuse_depthwise_fours_dsp(tinyfuse_depthwise_pixel *pixel, const int8_t *weights,
-                                                  int32_t channel, const int8_t *const *end, int step_line)
+                                                  int32_t channel, const int8_t *const *end, int form)
 {
-    if (step_line) {
-        TINYFUSE_TAPS_ASM(STEP_LINE)
+    if (form == TINYFUSE_STEP_LINE_FORM) {
+        TINYFUSE_TAPS_ASM(STEP_LINE, TINYFUSE_TAPS_OUTPUT_STEP_LINE)
+    } else if (form == TINYFUSE_OWN_SHIFTS_FORM) {
+        TINYFUSE_TAPS_ASM(STEP_LINE, TINYFUSE_TAPS_OUTPUT_OWN_SHIFTS)
     } else {
-        TINYFUSE_TAPS_ASM(BOUNDED)
+        TINYFUSE_TAPS_ASM(BOUNDED, TINYFUSE_TAPS_OUTPUT_BOUNDED)
     }
 }
 
-#define TINYFUSE_DEPTHWISE_FOURS(name, step_line)                                                    \
+#define TINYFUSE_DEPTHWISE_FOURS(name, form)                                                         \
     TINYFUSE_SHARED void name(tinyfuse_depthwise_pixel *pixel, const int8_t *weights,                \
                               int32_t channel, const int8_t *const *end)                             \
     {                                                                                                \
-        tinyfuse_depthwise_fours_dsp(pixel, weights, channel, end, step_line);                       \
+        tinyfuse_depthwise_fours_dsp(pixel, weights, channel, end, form);                            \
     }
-TINYFUSE_DEPTHWISE_FOURS(tinyfuse_depthwise_fours_step_line, 1)
-TINYFUSE_DEPTHWISE_FOURS(tinyfuse_depthwise_fours_bounded, 0)
+TINYFUSE_DEPTHWISE_FOURS(tinyfuse_depthwise_fours_step_line, TINYFUSE_STEP_LINE_FORM)
+TINYFUSE_DEPTHWISE_FOURS(tinyfuse_depthwise_fours_own_shifts, TINYFUSE_OWN_SHIFTS_FORM)
+TINYFUSE_DEPTHWISE_FOURS(tinyfuse_depthwise_fours_bounded, TINYFUSE_BOUNDED_FORM)
 
 TINYFUSE_INLINE void tinyfuse_depthwise_fours(const int8_t *const *taps, int32_t pairs, int32_t channel,
                                               int32_t fours, const int8_t *weights, const void *channels,
-                                              int32_t rounding, int8_t *out, int step_line)
+                                              int32_t rounding, int8_t *out, int form)
 {
     tinyfuse_depthwise_pixel pixel;
     pixel.taps = taps;
@@ -138,8 +158,9 @@ TINYFUSE_INLINE void tinyfuse_depthwise_fours(const int8_t *const *taps, int32_t
     pixel.out = out;
     pixel.before = (uintptr_t)channels - TINYFUSE_BEFORE_CHANNELS;
     pixel.fours = fours;
-    (step_line ? tinyfuse_depthwise_fours_step_line : tinyfuse_depthwise_fours_bounded)(&pixel, weights, channel,
-                                                                                        taps + 2 * pairs);
+    (form == TINYFUSE_STEP_LINE_FORM    ? tinyfuse_depthwise_fours_step_line
+     : form == TINYFUSE_OWN_SHIFTS_FORM ? tinyfuse_depthwise_fours_own_shifts
+                                        : tinyfuse_depthwise_fours_bounded)(&pixel, weights, channel, taps + 2 * pairs);
 }
 
 /* Layers share the assembly alone: */
@@ -149,11 +170,12 @@ TINYFUSE_INLINE void tinyfuse_depthwise_fours(const int8_t *const *taps, int32_t
 
 TINYFUSE_INLINE void tinyfuse_depthwise_fours(const int8_t *const *taps, int32_t pairs, int32_t c,
                                               int32_t fours, const int8_t *w, const void *channels,
-                                              int32_t rounding, int8_t *out, int step_line)
+                                              int32_t rounding, int8_t *out, int form)
 {
     const int32_t *l = (const int32_t *)channels;
     const tinyfuse_requant *r = (const tinyfuse_requant *)channels;
-    const int32_t unit = step_line ? 256 : 1;
+    const int bounded = form == TINYFUSE_BOUNDED_FORM;
+    const int32_t unit = bounded ? 1 : 256;
     for (; fours > 0; --fours) {
         int32_t s[4], i;
         for (i = 0; i < 4; ++i) {
@@ -169,13 +191,14 @@ TINYFUSE_INLINE void tinyfuse_depthwise_fours(const int8_t *const *taps, int32_t
             w += 8;
         }
         for (i = 0; i < 4; ++i) {
-            const uint32_t bias = (uint32_t)(step_line ? l[i] : r[i].bias);
+            const uint32_t bias = (uint32_t)(bounded ? r[i].bias : l[i]);
             const int32_t sum = (int32_t)((uint32_t)s[i] * (uint32_t)unit + bias);
-            out[c + i] = (int8_t)(step_line ? tinyfuse_requantize_step_line(sum, l[4 + i], rounding)
-                                       : tinyfuse_requantize_bounded(sum, r[i].multiplier,
-                                                                     r[i].shift, rounding));
+            out[c + i] = (int8_t)(bounded ? tinyfuse_requantize_bounded(sum, r[i].multiplier, r[i].shift, rounding)
+                                  : form == TINYFUSE_STEP_LINE_FORM
+                                      ? tinyfuse_requantize_step_line(sum, l[4 + i], rounding)
+                                      : tinyfuse_requantize_own_shift(sum, l[4 + i], l[8 + i]));
         }
-        l += 8;
+        l += tinyfuse_depthwise_line_words(form);
         r += 4;
         c += 4;
     }
@@ -187,36 +210,33 @@ TINYFUSE_INLINE void tinyfuse_depthwise_fours(const int8_t *const *taps, int32_t
 #endif
 
 /* One output pixel, all in_c channels: in fours, the last four overlapping those before where in_c is no
-   multiple of 4. `step_line` is a constant. */
+   multiple of 4. `form` is a constant. */
 TINYFUSE_INLINE void tinyfuse_depthwise_pixel_body(const int8_t *const *taps, int32_t pairs, int32_t in_c,
                                                    const int8_t *weights, const void *channels,
-                                                   int32_t rounding, int8_t *out, int step_line)
+                                                   int32_t rounding, int8_t *out, int form)
 {
     const int32_t fours = in_c / 4, last = in_c - 4;
-    tinyfuse_depthwise_fours(taps, pairs, 0, fours, weights, channels, rounding, out, step_line);
+    tinyfuse_depthwise_fours(taps, pairs, 0, fours, weights, channels, rounding, out, form);
     if ((in_c & 3) != 0) {
         tinyfuse_depthwise_fours(taps, pairs, last, 1, weights + 8 * pairs * fours,
-                                 step_line ? (const void *)((const int32_t *)channels + 8 * fours)
-                                      : (const void *)((const tinyfuse_requant *)channels + last),
-                                 rounding, out, step_line);
+                                 form == TINYFUSE_BOUNDED_FORM
+                                     ? (const void *)((const tinyfuse_requant *)channels + last)
+                                     : (const void *)((const int32_t *)channels +
+                                                      tinyfuse_depthwise_line_words(form) * fours),
+                                 rounding, out, form);
     }
 }
 
-TINYFUSE_DEPTHWISE_PIXEL void tinyfuse_depthwise_pixel_step_line(const int8_t *const *taps, int32_t pairs,
-                                                                 int32_t in_c, const int8_t *weights,
-                                                                 const void *channels, int32_t rounding,
-                                                                 int8_t *out)
-{
-    tinyfuse_depthwise_pixel_body(taps, pairs, in_c, weights, channels, rounding, out, 1);
-}
-
-TINYFUSE_DEPTHWISE_PIXEL void tinyfuse_depthwise_pixel_bounded(const int8_t *const *taps, int32_t pairs,
-                                                               int32_t in_c, const int8_t *weights,
-                                                               const void *channels, int32_t rounding,
-                                                               int8_t *out)
-{
-    tinyfuse_depthwise_pixel_body(taps, pairs, in_c, weights, channels, rounding, out, 0);
-}
+#define TINYFUSE_DEPTHWISE_PIXEL_OF(name, form)                                                             \
+    TINYFUSE_DEPTHWISE_PIXEL void name(const int8_t *const *taps, int32_t pairs, int32_t in_c,              \
+                                       const int8_t *weights, const void *channels, int32_t rounding,       \
+                                       int8_t *out)                                                         \
+    {                                                                                                       \
+        tinyfuse_depthwise_pixel_body(taps, pairs, in_c, weights, channels, rounding, out, form);           \
+    }
+TINYFUSE_DEPTHWISE_PIXEL_OF(tinyfuse_depthwise_pixel_step_line, TINYFUSE_STEP_LINE_FORM)
+TINYFUSE_DEPTHWISE_PIXEL_OF(tinyfuse_depthwise_pixel_own_shifts, TINYFUSE_OWN_SHIFTS_FORM)
+TINYFUSE_DEPTHWISE_PIXEL_OF(tinyfuse_depthwise_pixel_bounded, TINYFUSE_BOUNDED_FORM)
 
 /* Fills taps[2 * pairs] for output pixel (y, x); taps in the padding point to `padding`: in_c bytes of
    the input zero point. The one that makes their count even, whose weights are zeros, repeats the
@@ -279,20 +299,20 @@ TINYFUSE_INLINE int tinyfuse_depthwise_columns_inside(const tinyfuse_conv *p)
 
 /* Output row y. Reads only the input rows of y's own window, writes only out_row. Weights:
    [ceil(in_c / 4)][pairs] groups of eight as tinyfuse_depthwise_fours takes them, the last four
-   channels ending at in_c; channels as many int32_t[8], the biases and multipliers of their step lines
-   (`step_line`, a constant), or [in_c] tinyfuse_requant. scratch, aligned to 8: 2 * pairs pointers of 4 bytes, then
-   in_c bytes where any window reaches into the padding. */
+   channels ending at in_c; channels as many int32_t[8], the biases and multipliers of their step lines, or
+   int32_t[12], with own shifts, or [in_c] tinyfuse_requant, as `form`, a constant, says. scratch, aligned to 8:
+   2 * pairs pointers of 4 bytes, then in_c bytes where any window reaches into the padding. */
 TINYFUSE_INLINE void tinyfuse_depthwise_packed_row_s8(const tinyfuse_conv *p, const int8_t *in,
                                                       int32_t y, int8_t *out_row,
                                                       const int8_t *weights,
                                                       const void *channels, void *scratch,
-                                                      int step_line)
+                                                      int form)
 {
     const int32_t pairs = (p->kernel_h * p->kernel_w + 1) / 2;
     const int8_t **const taps =
         (const int8_t **)TINYFUSE_WITH_POINTERS(scratch, 2 * (size_t)pairs * sizeof *taps);
     int8_t *const padding = (int8_t *)scratch + 2 * pairs * TINYFUSE_POINTER_BYTES;
-    const int32_t rounding = step_line ? tinyfuse_step_line_rounding(p->out_zero_point) : 2 * p->out_zero_point + 1;
+    const int32_t rounding = tinyfuse_form_rounding(p->out_zero_point, form);
     int8_t *out = out_row;
     const int rows_inside = tinyfuse_depthwise_rows_inside(p, y);
     int32_t x;
@@ -301,8 +321,10 @@ TINYFUSE_INLINE void tinyfuse_depthwise_packed_row_s8(const tinyfuse_conv *p, co
     }
     for (x = 0; x < p->out_w; ++x) {
         tinyfuse_depthwise_next_taps(p, in, y, x, padding, taps, rows_inside);
-        if (step_line) {
+        if (form == TINYFUSE_STEP_LINE_FORM) {
             tinyfuse_depthwise_pixel_step_line(taps, pairs, p->in_c, weights, channels, rounding, out);
+        } else if (form == TINYFUSE_OWN_SHIFTS_FORM) {
+            tinyfuse_depthwise_pixel_own_shifts(taps, pairs, p->in_c, weights, channels, rounding, out);
         } else {
             tinyfuse_depthwise_pixel_bounded(taps, pairs, p->in_c, weights, channels, rounding, out);
         }

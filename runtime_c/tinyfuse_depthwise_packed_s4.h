@@ -8,10 +8,10 @@
 /* As tinyfuse_depthwise_packed_row_s8. scratch: 32 * blocks bytes of widened weights, then what that takes. */
 TINYFUSE_INLINE void tinyfuse_depthwise_packed_row_s4(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
                                                       const uint32_t *weights, const void *channels, void *scratch,
-                                                      int32_t blocks, int step_line)
+                                                      int32_t blocks, int form)
 {
     void *const rest = tinyfuse_widen_weights_s4(weights, blocks, scratch);
-    tinyfuse_depthwise_packed_row_s8(p, in, y, out_row, (const int8_t *)scratch, channels, rest, step_line);
+    tinyfuse_depthwise_packed_row_s8(p, in, y, out_row, (const int8_t *)scratch, channels, rest, form);
 }
 
 #endif

@@ -41,7 +41,6 @@ typedef struct {
     int32_t out_c;
     const int32_t *pairs_end; /* 24 */
     const int32_t *pairs;     /* 28: the next one */
-    int32_t sums[4];          /* 32: of a pair, without biases: upper sums of two pixels, lower ones */
 } tinyfuse_joined;
 
 /* Four inputs: the same code twice, in a literal that is no longer than C99 promises to take. */
@@ -107,9 +106,11 @@ typedef struct {
 #define TINYFUSE_JOINED_LOWER_1 "lsls r5, r2, #16\n\tmov r4, r8\n\tsubs r4, r4, r5\n\t"
 #define TINYFUSE_JOINED_LOWER_2 \
     TINYFUSE_JOINED_LOWER_1 "lsls r6, r3, #16\n\tmov r5, r9\n\tsubs r5, r5, r6\n\t"
-/* tinyfuse_requantize_step_line of the sum r4 of the channel whose bias lies at `bias` from r1; its multiplier is
-   65536 r6 + r5, r12 the rounding. To r7; uses r0 and r2. */
-#define TINYFUSE_JOINED_OUTPUT(bias)   \
+/* tinyfuse_requantize_step_line, or with another `shift` of r4, of the sum r4 of the channel whose bias lies at `bias` from
+   r1; its multiplier is 65536 r6 + r5, r12 the rounding. To r7; uses r0 and r2. */
+#define TINYFUSE_JOINED_SHIFT "asrs r4, r4, #11\n\t"
+#define TINYFUSE_JOINED_OUTPUT(bias) TINYFUSE_JOINED_SHIFTED(bias, TINYFUSE_JOINED_SHIFT)
+#define TINYFUSE_JOINED_SHIFTED(bias, shift) \
     "ldr r0, [r1, #" bias "]\n\t"      \
     "lsls r4, r4, #8\n\t"              \
     "adds r4, r4, r0\n\t"              \
@@ -130,7 +131,8 @@ typedef struct {
     "adds r4, r4, r0\n\t"              \
     "adds r4, r4, r2\n\t"              \
     "add r4, r12\n\t"                  \
-    "asrs r4, r4, #11\n\t"             \
+    shift TINYFUSE_JOINED_SATURATE
+#define TINYFUSE_JOINED_SATURATE       \
     "sxtb r7, r4\n\t"                  \
     "cmp r7, r4\n\t"                   \
     "beq 8f\n\t"                       \
@@ -138,15 +140,50 @@ typedef struct {
     "movs r0, #127\n\t"                \
     "eors r7, r0\n\t"                  \
     "8:\n\t"
+/* tinyfuse_requantize_bounded in the same registers, of the channel whose shift lies at `shift`. The multiplier, which is
+   negative, is taken with 2^32 more, so that no sum need be added to the product, and is positive: r6 as r5. 2^15 rounds
+   where the shift by 16 is the last. */
+#define TINYFUSE_JOINED_BOUNDED(bias, shift) \
+    "ldr r0, [r1, #" bias "]\n\t"            \
+    "adds r4, r4, r0\n\t"                    \
+    "uxth r0, r4\n\t"                        \
+    "asrs r4, r4, #16\n\t"                   \
+    "movs r2, r0\n\t"                        \
+    "muls r2, r5, r2\n\t"                    \
+    "lsrs r2, r2, #16\n\t"                   \
+    "muls r0, r6, r0\n\t"                    \
+    "adds r0, r0, r2\n\t"                    \
+    "movs r2, #128\n\t"                      \
+    "lsls r2, r2, #8\n\t"                    \
+    "adds r0, r0, r2\n\t"                    \
+    "movs r2, r4\n\t"                        \
+    "muls r2, r6, r2\n\t"                    \
+    "muls r4, r5, r4\n\t"                    \
+    "uxth r7, r0\n\t"                        \
+    "adds r4, r4, r7\n\t"                    \
+    "asrs r4, r4, #16\n\t"                   \
+    "lsrs r0, r0, #16\n\t"                   \
+    "adds r4, r4, r0\n\t"                    \
+    "adds r4, r4, r2\n\t"                    \
+    "asrs r0, r4, #31\n\t"                   \
+    "adds r4, r4, r0\n\t"                    \
+    "ldr r2, [r1, #" shift "]\n\t"           \
+    "mov r0, r12\n\t"                        \
+    "lsls r0, r2\n\t"                        \
+    "adds r4, r4, r0\n\t"                    \
+    "asrs r4, r2\n\t"                        \
+    "asrs r4, r4, #1\n\t" TINYFUSE_JOINED_SATURATE
 #define TINYFUSE_JOINED_MULTIPLIER(at) "ldr r6, [r1, #" at "]\n\tuxth r5, r6\n\tlsrs r6, r6, #16\n\t"
+#define TINYFUSE_JOINED_BYTES_STEP_LINE "16"
+#define TINYFUSE_JOINED_BYTES_BOUNDED "24"
 #define TINYFUSE_JOINED_PUT(channel) "mov r0, r11\n\tstrb r7, [r0, #" channel "]\n\t"
 #define TINYFUSE_JOINED_PUT_NEXT(channel) "mov r0, lr\n\tldr r0, [r0, #20]\n\tadd r0, r11\n\tstrb r7, [r0, #" channel "]\n\t"
-#define TINYFUSE_JOINED_OUTPUTS_1                                                      \
+#define TINYFUSE_JOINED_OUTPUTS_STEP_LINE_1                                            \
     "mov r9, r2\n\t" TINYFUSE_JOINED_MULTIPLIER("4")                                   \
     TINYFUSE_JOINED_OUTPUT("0") TINYFUSE_JOINED_PUT("0")                               \
     TINYFUSE_JOINED_MULTIPLIER("12")                                                   \
     "mov r4, r9\n\t" TINYFUSE_JOINED_OUTPUT("8") TINYFUSE_JOINED_PUT("1")
-#define TINYFUSE_JOINED_OUTPUTS_2                                                      \
+#define TINYFUSE_JOINED_OUTPUTS_STEP_LINE_2                                            \
     "mov r8, r5\n\t"                                                                   \
     "mov r9, r2\n\t" TINYFUSE_JOINED_MULTIPLIER("4")                                   \
     TINYFUSE_JOINED_OUTPUT("0") TINYFUSE_JOINED_PUT("0")                               \
@@ -154,18 +191,30 @@ typedef struct {
     TINYFUSE_JOINED_MULTIPLIER("12")                                                   \
     "mov r4, r9\n\t" TINYFUSE_JOINED_OUTPUT("8") TINYFUSE_JOINED_PUT("1")              \
     "movs r4, r3\n\t" TINYFUSE_JOINED_OUTPUT("8") TINYFUSE_JOINED_PUT_NEXT("1")
-/* Both begin with the tinyfuse_joined in r0, and leave it on the stack. */
-#define TINYFUSE_JOINED_BEGIN "ldr r1, [r0, #28]\n\tldr r4, [r0, #4]\n\tmov r10, r4\n\t"
-#define TINYFUSE_JOINED_PAIR_ASM(n)                   \
-    TINYFUSE_THUMB1_BEGIN TINYFUSE_JOINED_BEGIN       \
-    TINYFUSE_JOINED_SUMS(n)                           \
-    TINYFUSE_JOINED_LOWER_##n                         \
-    "ldr r0, [sp, #16]\n\t"                           \
-    "str r1, [r0, #28]\n\t"                           \
-    "adds r0, #32\n\t"                                \
-    "stmia r0!, {r2, r3, r4, r5}\n\t" TINYFUSE_THUMB1_END
-#define TINYFUSE_JOINED_PAIRS_ASM(n)                  \
-    TINYFUSE_THUMB1_BEGIN TINYFUSE_JOINED_BEGIN       \
+/* Channel c; the assembler repeats it: a string has an end. */
+#define TINYFUSE_JOINED_OF_CHANNEL                                                     \
+    TINYFUSE_JOINED_MULTIPLIER("(4 + 12 * \\c)")                                       \
+    TINYFUSE_JOINED_BOUNDED("(12 * \\c)", "(8 + 12 * \\c)") TINYFUSE_JOINED_PUT("\\c")
+#define TINYFUSE_JOINED_OUTPUTS_BOUNDED_1                                              \
+    "mov r9, r2\n\t"                                                                   \
+    ".irp c, 0, 1\n\t" TINYFUSE_JOINED_OF_CHANNEL                                      \
+    "mov r4, r9\n\t"                                                                   \
+    ".endr\n\t"
+#define TINYFUSE_JOINED_OUTPUTS_BOUNDED_2                                              \
+    "mov r8, r5\n\t"                                                                   \
+    "mov r9, r2\n\t"                                                                   \
+    ".irp c, 0, 1\n\t" TINYFUSE_JOINED_OF_CHANNEL                                      \
+    "mov r4, r8\n\t"                                                                   \
+    TINYFUSE_JOINED_BOUNDED("(12 * \\c)", "(8 + 12 * \\c)") TINYFUSE_JOINED_PUT_NEXT("\\c") \
+    "mov r4, r9\n\t"                                                                   \
+    "mov r8, r3\n\t"                                                                   \
+    ".endr\n\t"
+/* The tinyfuse_joined is in r0. */
+#define TINYFUSE_JOINED_PAIRS_ASM(n, form)            \
+    TINYFUSE_THUMB1_BEGIN                             \
+    "ldr r1, [r0, #28]\n\t"                           \
+    "ldr r4, [r0, #4]\n\t"                            \
+    "mov r10, r4\n\t"                                 \
     "mov lr, r0\n\t"                                  \
     "ldr r4, [r0, #12]\n\t"                           \
     "mov r12, r4\n\t"                                 \
@@ -173,8 +222,8 @@ typedef struct {
     "6:\n\t"                                          \
     "mov r11, r4\n\t" TINYFUSE_JOINED_SUMS(n)         \
     TINYFUSE_JOINED_LOWER_##n                         \
-    TINYFUSE_JOINED_OUTPUTS_##n                       \
-    "adds r1, #16\n\t"                                \
+    TINYFUSE_JOINED_OUTPUTS_##form##_##n              \
+    "adds r1, #" TINYFUSE_JOINED_BYTES_##form "\n\t"  \
     "mov r4, r11\n\t"                                 \
     "adds r4, #2\n\t"                                 \
     "mov r0, lr\n\t"                                  \
@@ -225,34 +274,57 @@ typedef struct {
     "sub r4, r4, r5, lsl #16\n\t"                                   \
     "ldr r0, [sp]\n\t"
 /* tinyfuse_requantize_step_line; r12 the rounding, r6 may change. */
-#define TINYFUSE_JOINED_OUTPUT(sum, bias, multiplier)             \
+#define TINYFUSE_JOINED_HIGH(sum, bias, multiplier)               \
     "add " sum ", " bias ", " sum ", lsl #8\n\t"                  \
-    "smull lr, " sum ", " sum ", " multiplier "\n\t"              \
+    "smull lr, " sum ", " sum ", " multiplier "\n\t"
+#define TINYFUSE_JOINED_OUTPUT(sum, bias, multiplier)             \
+    TINYFUSE_JOINED_HIGH(sum, bias, multiplier)                   \
     "add " sum ", r12\n\t" TINYFUSE_STEP_LINE_SATURATE(sum)
-#define TINYFUSE_JOINED_OUTPUTS_1                                                          \
-    TINYFUSE_JOINED_OUTPUT("r2", "r6", "r7") TINYFUSE_JOINED_OUTPUT("r3", "r8", "r9")      \
-    "strb r2, [r10], #1\n\t"                                                               \
+/* tinyfuse_requantize_bounded; r6 bias, r7 multiplier, r8 shift, r9 rounding << shift. A rounded product takes the carry of
+   its lower word. */
+#define TINYFUSE_JOINED_CHANNEL           \
+    "ldm r1!, {r6, r7, r8}\n\t"           \
+    "ldr r9, [r0, #12]\n\t"               \
+    "lsl r9, r8\n\t"
+#define TINYFUSE_JOINED_BOUNDED(sum)             \
+    "add " sum ", r6\n\t"                        \
+    "smull lr, r12, " sum ", r7\n\t"             \
+    "lsls lr, lr, #1\n\t"                        \
+    "adc r12, r12, " sum "\n\t"                  \
+    "add r12, r12, " sum ", asr #31\n\t"         \
+    "add r12, r9\n\t"                            \
+    "asr r12, r8\n\t"                            \
+    "ssat " sum ", #8, r12, asr #1\n\t"
+/* The outputs of a pair, to r2 and r3, of a second pixel to r4 and r5. */
+#define TINYFUSE_JOINED_STEP_LINES "ldm r1!, {r6, r7, r8, r9}\n\tldr r12, [r0, #12]\n\t"
+#define TINYFUSE_JOINED_ON_STEP_LINE_1 \
+    TINYFUSE_JOINED_OUTPUT("r2", "r6", "r7") TINYFUSE_JOINED_OUTPUT("r3", "r8", "r9")
+#define TINYFUSE_JOINED_OUTPUTS_STEP_LINE_1 TINYFUSE_JOINED_STEP_LINES TINYFUSE_JOINED_ON_STEP_LINE_1
+#define TINYFUSE_JOINED_OUTPUTS_STEP_LINE_2                                              \
+    TINYFUSE_JOINED_STEP_LINES                                                           \
+    TINYFUSE_JOINED_OUTPUT("r4", "r6", "r7") TINYFUSE_JOINED_OUTPUT("r5", "r8", "r9")    \
+    TINYFUSE_JOINED_ON_STEP_LINE_1
+#define TINYFUSE_JOINED_OUTPUTS_BOUNDED_1                  \
+    TINYFUSE_JOINED_CHANNEL TINYFUSE_JOINED_BOUNDED("r2")  \
+    TINYFUSE_JOINED_CHANNEL TINYFUSE_JOINED_BOUNDED("r3")
+#define TINYFUSE_JOINED_OUTPUTS_BOUNDED_2                                               \
+    TINYFUSE_JOINED_CHANNEL TINYFUSE_JOINED_BOUNDED("r2") TINYFUSE_JOINED_BOUNDED("r4")  \
+    TINYFUSE_JOINED_CHANNEL TINYFUSE_JOINED_BOUNDED("r3") TINYFUSE_JOINED_BOUNDED("r5")
+#define TINYFUSE_JOINED_STORE_1  \
+    "strb r2, [r10], #1\n\t"     \
     "strb r3, [r10], #1\n\t"
-#define TINYFUSE_JOINED_OUTPUTS_2                                                          \
-    TINYFUSE_JOINED_OUTPUT("r4", "r6", "r7") TINYFUSE_JOINED_OUTPUT("r5", "r8", "r9")      \
-    "strb r4, [r10, r11]\n\t"                                                              \
-    "add r11, #1\n\t"                                                                      \
-    "strb r5, [r10, r11]\n\t" TINYFUSE_JOINED_OUTPUTS_1
-/* The tinyfuse_joined is in r0, and stays on the stack. */
-#define TINYFUSE_JOINED_PAIR_ASM(n)                       \
-    TINYFUSE_ASM_BEGIN                                    \
-    "ldr r1, [r0, #28]\n\t" TINYFUSE_JOINED_SUMS(n)       \
-    "str r1, [r0, #28]\n\t"                               \
-    "strd r3, r5, [r0, #32]\n\t"                          \
-    "strd r2, r4, [r0, #40]\n\t" TINYFUSE_ASM_END
-#define TINYFUSE_JOINED_PAIRS_ASM(n)                      \
+#define TINYFUSE_JOINED_STORE_2  \
+    "strb r4, [r10, r11]\n\t"    \
+    "add r11, #1\n\t"            \
+    "strb r5, [r10, r11]\n\t" TINYFUSE_JOINED_STORE_1
+/* The tinyfuse_joined is in r0. */
+#define TINYFUSE_JOINED_PAIRS_ASM(n, form)                \
     TINYFUSE_ASM_BEGIN                                    \
     "ldr r1, [r0, #28]\n\t"                               \
     "6:\n\t" TINYFUSE_JOINED_SUMS(n)                      \
-    "ldm r1!, {r6, r7, r8, r9}\n\t"                       \
-    "ldr r12, [r0, #12]\n\t"                              \
+    TINYFUSE_JOINED_OUTPUTS_##form##_##n                  \
     "ldrd r10, r11, [r0, #16]\n\t"                        \
-    TINYFUSE_JOINED_OUTPUTS_##n                           \
+    TINYFUSE_JOINED_STORE_##n                             \
     "ldr r6, [r0, #24]\n\t"                               \
     "str r10, [r0, #16]\n\t"                              \
     "cmp r1, r6\n\t"                                      \
@@ -262,19 +334,19 @@ typedef struct {
 
 #if TINYFUSE_THUMB1 || TINYFUSE_THUMB2
 
-typedef char tinyfuse_check_joined[offsetof(tinyfuse_joined, sums) == 32 ? 1 : -1];
+typedef char tinyfuse_check_joined[offsetof(tinyfuse_joined, pairs) == 28 ? 1 : -1];
 #define TINYFUSE_JOINED_ASM(p, statement)                                                                         \
     {                                                                                                             \
         TINYFUSE_ARGUMENT(void *, arguments, p);                                                                  \
         __asm volatile(statement : : "r"(arguments) : TINYFUSE_ASM_CLOBBERS);                                     \
     }
-#define TINYFUSE_JOINED_PAIR(p, n) TINYFUSE_JOINED_ASM(p, TINYFUSE_JOINED_PAIR_ASM(n))
-#define TINYFUSE_JOINED_PAIRS(p, n) TINYFUSE_JOINED_ASM(p, TINYFUSE_JOINED_PAIRS_ASM(n))
+/* All pairs of a block, in a form, STEP_LINE or BOUNDED. */
+#define TINYFUSE_JOINED_PAIRS(p, n, form) TINYFUSE_JOINED_ASM(p, TINYFUSE_JOINED_PAIRS_ASM(n, form))
 
 #else
 
-/* The same in C: sums of the next pair of so many pixels. */
-TINYFUSE_INLINE void tinyfuse_joined_pair_c(tinyfuse_joined *s, int pixels)
+/* Sums of the next pair of so many pixels, without biases: upper sums of two pixels, lower ones. */
+TINYFUSE_INLINE void tinyfuse_joined_pair_c(tinyfuse_joined *s, int pixels, int32_t *sums)
 {
     const int32_t *w = s->pairs, *x = s->columns;
     uint32_t all[2] = {0, 0}, upper[2] = {0, 0};
@@ -288,69 +360,54 @@ TINYFUSE_INLINE void tinyfuse_joined_pair_c(tinyfuse_joined *s, int pixels)
         }
     }
     for (i = 0; i < pixels; ++i) {
-        s->sums[i] = (int32_t)upper[i];
-        s->sums[2 + i] = (int32_t)(all[i] - (upper[i] << 16));
+        sums[i] = (int32_t)upper[i];
+        sums[2 + i] = (int32_t)(all[i] - (upper[i] << 16));
     }
     s->pairs = w;
 }
-#define TINYFUSE_JOINED_PAIR(p, n) tinyfuse_joined_pair_c(p, n);
 
-#endif
-
-/* Sums of the next pair of channels of one or two pixels. */
-TINYFUSE_SHARED void tinyfuse_joined_pair_1(tinyfuse_joined *s)
-{
-    TINYFUSE_JOINED_PAIR(s, 1)
-}
-
-TINYFUSE_SHARED void tinyfuse_joined_pair_2(tinyfuse_joined *s)
-{
-    TINYFUSE_JOINED_PAIR(s, 2)
-}
-
-/* All pairs of a block, whose outputs are made in C; `form` is a constant. */
+/* All pairs of a block; `form` is a constant. */
 TINYFUSE_INLINE void tinyfuse_joined_pairs_c(tinyfuse_joined *s, int pixels, int form)
 {
     while (s->pairs != s->pairs_end) {
+        int32_t sums[4];
         int i, j;
-        if (pixels == 2) {
-            tinyfuse_joined_pair_2(s);
-        } else {
-            tinyfuse_joined_pair_1(s);
-        }
+        tinyfuse_joined_pair_c(s, pixels, sums);
         for (j = 0; j < 2; ++j) {
             const int32_t bias = tinyfuse_channel_bias(s->pairs, j, form);
             for (i = 0; i < pixels; ++i) {
                 s->out[i * s->out_c + j] =
-                    tinyfuse_channel_output(s->pairs, j, s->sums[2 * (1 - j) + i] + bias, s->rounding, form);
+                    tinyfuse_channel_output(s->pairs, j, sums[2 * (1 - j) + i] + bias, s->rounding, form);
             }
         }
         s->pairs += 2 * tinyfuse_channel_bytes(form) / sizeof *s->pairs;
         s->out += 2;
     }
 }
-#if !TINYFUSE_THUMB1 && !TINYFUSE_THUMB2
-#define TINYFUSE_JOINED_PAIRS(p, n) tinyfuse_joined_pairs_c(p, n, TINYFUSE_BYTES_STEP_LINE);
+#define TINYFUSE_JOINED_FORM_STEP_LINE TINYFUSE_BYTES_STEP_LINE
+#define TINYFUSE_JOINED_FORM_BOUNDED TINYFUSE_BYTES
+#define TINYFUSE_JOINED_PAIRS(p, n, form) tinyfuse_joined_pairs_c(p, n, TINYFUSE_JOINED_FORM_##form);
+
 #endif
 
 TINYFUSE_SHARED void tinyfuse_joined_bytes_1(tinyfuse_joined *s)
 {
-    tinyfuse_joined_pairs_c(s, 1, TINYFUSE_BYTES);
+    TINYFUSE_JOINED_PAIRS(s, 1, BOUNDED)
 }
 
 TINYFUSE_SHARED void tinyfuse_joined_bytes_2(tinyfuse_joined *s)
 {
-    tinyfuse_joined_pairs_c(s, 2, TINYFUSE_BYTES);
+    TINYFUSE_JOINED_PAIRS(s, 2, BOUNDED)
 }
 
 TINYFUSE_SHARED void tinyfuse_joined_step_line_1(tinyfuse_joined *s)
 {
-    TINYFUSE_JOINED_PAIRS(s, 1)
+    TINYFUSE_JOINED_PAIRS(s, 1, STEP_LINE)
 }
 
 TINYFUSE_SHARED void tinyfuse_joined_step_line_2(tinyfuse_joined *s)
 {
-    TINYFUSE_JOINED_PAIRS(s, 2)
+    TINYFUSE_JOINED_PAIRS(s, 2, STEP_LINE)
 }
 
 /* 4 * words inputs of a pixel to its column: two to each `step` words from `to`, with step = 2 * pixels. Returns the next

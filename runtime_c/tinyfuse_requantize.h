@@ -111,7 +111,8 @@ TINYFUSE_INLINE int32_t tinyfuse_requantize_256ths(int32_t value, int32_t multip
    Requantization of int8 is a staircase of at most 255 steps: whatever steps at the same
    accumulators is the same function. With accumulators in 256ths, a bias and a multiplier can nearly
    always be found that step so with one multiplication and one rounding: a straight line whose floor
-   is taken, in two instructions. */
+   is taken, in two instructions. Its shift is one for all channels; multipliers from 2^-4 on leave int32 then. With
+   shifts of its channels' own a line takes one instruction more, and nearly always the multipliers of the two roundings. */
 
 /* One output channel: bias in 256ths of the accumulator's unit, with the input zero point and what the
    line needs folded in; real multiplier * 2^(24 + TINYFUSE_STEP_LINE_SHIFT), nearly. */
@@ -123,6 +124,9 @@ typedef struct {
 #define TINYFUSE_STEP_LINE_SHIFT 11
 /* the same for assembly */
 #define TINYFUSE_STEP_LINE_SATURATE(s) "ssat " s ", #8, " s ", asr #11\n\t"
+/* tinyfuse_requantize_own_shift */
+#define TINYFUSE_OWN_SHIFT(s, multiplier, shift) \
+    "smmul " s ", " s ", " multiplier "\n\tasr " s ", " shift "\n\tssat " s ", #8, " s "\n\t"
 
 /* What every channel adds before the shift: the output zero point and a half. */
 TINYFUSE_INLINE int32_t tinyfuse_step_line_rounding(int32_t out_zero_point)
@@ -135,6 +139,23 @@ TINYFUSE_INLINE int32_t tinyfuse_requantize_step_line(int32_t value, int32_t mul
 {
     const int32_t high = (int32_t)(((int64_t)value * multiplier) >> 32);
     return tinyfuse_clamp((rounding + high) >> TINYFUSE_STEP_LINE_SHIFT, -128, 127);
+}
+
+/* The same with a channel's own shift, whose bias has the output zero point, too. */
+TINYFUSE_INLINE int32_t tinyfuse_requantize_own_shift(int32_t value, int32_t multiplier, int32_t shift)
+{
+    return tinyfuse_clamp((int32_t)(((int64_t)value * multiplier) >> 32) >> shift, -128, 127);
+}
+
+/* How a depthwise convolution is requantized: a constant, as which kernels take it. */
+enum { TINYFUSE_BOUNDED_FORM, TINYFUSE_STEP_LINE_FORM, TINYFUSE_OWN_SHIFTS_FORM };
+
+/* What every channel adds in that form. */
+TINYFUSE_INLINE int32_t tinyfuse_form_rounding(int32_t out_zero_point, int form)
+{
+    return form == TINYFUSE_STEP_LINE_FORM   ? tinyfuse_step_line_rounding(out_zero_point)
+           : form == TINYFUSE_OWN_SHIFTS_FORM ? 0
+                                              : 2 * out_zero_point + 1;
 }
 
 /* --- the bent step line ---------------------------------------------------------------------------

@@ -47,13 +47,15 @@ def with_large_weights(op: Op, rng: np.random.Generator) -> Op:
 
 
 def joined_cases(target: Target) -> list[Case]:
-    """In both forms, with the largest weights: whole, by rows, from rings, over the input."""
+    """In both forms, with the largest weights, with multipliers far apart, large biases and constant channels: whole, by
+    rows, from rings, over the input."""
     rng = np.random.default_rng(9)
     context = Context(target, kernels="tinyfuse", weights="unpacked")
     cases: list[Case] = []
     for shape in SHAPES:
-        plain = make_op(shape, rng)
-        for op in (with_zero_point(plain, -128), with_zero_point(plain, 3), with_large_weights(plain, rng)):
+        plain, apart = make_op(shape, rng), make_op(shape, np.random.default_rng(10), extreme=True)
+        both_signs = with_zero_point(plain, 3), with_zero_point(apart, 3)
+        for op in (with_zero_point(plain, -128), *both_signs, with_large_weights(plain, rng)):
             for kernel in kernels_for(op):
                 if "_joined_" in kernel.name and kernel.accepts(op, context):
                     for extreme in (False, True):

@@ -44,12 +44,14 @@ SHAPES = (
     Shape("DEPTHWISE_CONV_2D", 4, 9, 4, 4, (3, 3), (2, 2), activation="RELU"),
     Shape("DEPTHWISE_CONV_2D", 5, 4, 7, 7, (3, 3), (1, 2), padding="VALID", activation="RELU6"),
     Shape("CONV_2D", 3, 7, 64, 4), Shape("CONV_2D", 2, 5, 80, 2), Shape("CONV_2D", 1, 9, 36, 6, activation="RELU"),
-    Shape("CONV_2D", 3, 7, 9, 8), Shape("CONV_2D", 2, 3, 16, 4),
+    Shape("CONV_2D", 3, 7, 9, 8), Shape("CONV_2D", 2, 3, 16, 4), Shape("DEPTHWISE_CONV_2D", 3, 5, 5, 5, (3, 3)),
 )  # fmt: skip
 
 
 #: zero points of some of them, about zero, as a converter gives them where no RELU follows at once
-OF_BOTH_SIGNS = {0: 7, 4: 5, 5: -20, 8: 3, 9: -9, 10: -1, 14: 6, 15: 0}
+OF_BOTH_SIGNS = {0: 7, 4: 5, 5: -20, 8: 3, 9: -9, 10: -1, 14: 6, 15: 0, 16: -1}
+#: of multipliers that are too large for lines of one shift, and of both signs for any line
+OF_LARGE_MULTIPLIERS = (10, 16)
 
 
 def layers() -> list[Op]:
@@ -58,7 +60,7 @@ def layers() -> list[Op]:
     for number, shape in enumerate(SHAPES):
         layer = make_op(shape, rng, extreme=number == 1)
         if number in OF_BOTH_SIGNS:
-            scale = layer.output.quant.scale[0] / (16 if number == 10 else 1)  # a multiplier too large for lines
+            scale = layer.output.quant.scale[0] / (16 if number in OF_LARGE_MULTIPLIERS else 1)
             quant = Quant((scale,), (OF_BOTH_SIGNS[number],))
             layer = replace(layer, outputs=(replace(layer.output, quant=quant),))
         elif number % 4 == 3:  # which no lane holds
@@ -86,7 +88,7 @@ def test_kernels(optimize: str, flags: str, tmp_path: Path) -> None:
         ("STEP_LINE", "LANES", "WIDE", *(f"BENT{form}" for form in ("", "_WIDE", "_ONE"))),
     )
     wanted = {(f"tinyfuse_{kernel}_s8", f"TINYFUSE_{form}") for kernel in kernels for form in forms}
-    quads = {f"TINYFUSE_QUAD_{form}" for form in ("BOUNDED", "STEP_LINE", "BENT", "BENT_WIDE")}
+    quads = {f"TINYFUSE_QUAD_{form}" for form in ("BOUNDED", "STEP_LINE", "OWN_SHIFTS", "BENT", "BENT_WIDE")}
     wanted |= {("tinyfuse_depthwise_3x3_tables_row_s8", form) for form in quads}
     assert not wanted - reached, wanted - reached
     assert_kernels_exact(cases, core, tmp_path, flags, optimize=optimize)

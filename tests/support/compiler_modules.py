@@ -23,7 +23,7 @@ from computed_operand_models import ALONG, PADDED
 from control_flow_models import MODELS as CONTROL_FLOW
 from control_flow_models import STREAMS as CONTROL_FLOW_STREAMS
 from conv_cases import FAMILIES as CONVOLUTIONS
-from conv_cases import Shape, make_op, of_int4, options_of
+from conv_cases import Shape, make_op, of_int4, options_of, with_multipliers
 from executors import grouped_plan, plan_of
 from nchw_networks import FIRST, LAST
 from once_a_run import once_a_run
@@ -113,6 +113,7 @@ def _modules(target: str) -> list[bytes]:
         plan(side_by_side(layers_by_two()), target, weights="winograd", **apart),
         plan(side_by_side(layers_of_int16()), target, weights="unpacked", **apart),
         plan(side_by_side(layers_to_join()), target, weights="unpacked", **apart),
+        *(plan(side_by_side(layers_of_own_shifts()), target, weights=sort, **apart) for sort in ("packed", "unpacked")),
         *([plan(side_by_side(layers_by_four()), target, weights="packed", **_IN_SLOW_FLASH, **apart)] if counted else []),
         *(plan(side_by_side(part), target, weights="compressed", **apart) for part in _compressed_parts()),
         plan(side_by_side(chosen), target, **ram),
@@ -287,6 +288,18 @@ def layers_of_int16() -> Iterator[Op]:
     op = make_op(Shape("DEPTHWISE_CONV_2D", 2, 9, 6, 6, (1, 4)), rng)
     for zero_point in (-128, 3):
         yield replace(op, outputs=(replace(op.output, quant=replace(op.output.quant, zero_point=(zero_point,))),))
+
+
+def layers_of_own_shifts() -> Iterator[Op]:
+    """Depthwise layers whose channels' multipliers are far apart: 3x3 of both strides, along rows, and of other
+    windows; the last two of int4."""
+    rng = np.random.default_rng(13)
+    shapes = [
+        Shape("DEPTHWISE_CONV_2D", 4, 5, 6, 6, *window)
+        for window in (((3, 3), (2, 2)), ((1, 4),), ((3, 3),), ((2, 2),))
+    ]
+    for shape in (*shapes, *map(of_int4, shapes[2:])):
+        yield with_multipliers(make_op(shape, rng), np.array([2e-3, 0.8, 4e-3, 2.0, 0.1, 1e-3]), -128)
 
 
 def layers_by_four() -> Iterator[Op]:

@@ -99,6 +99,18 @@ def make_op(shape: Shape, rng: np.random.Generator, extreme: bool = False) -> Op
     return Op(shape.kind, inputs, (y,), attributes, index=0)
 
 
+def with_multipliers(op: Op, multipliers: np.ndarray, zero_point: int) -> Op:
+    """The layer, which has a bias, with these real multipliers, one a channel, and biases to either side of 0."""
+    x, weights, bias = op.inputs
+    scales = tuple(_f32(each) for each in multipliers * (op.output.scale / x.scale))
+    reach = np.minimum(100 / multipliers, 40000) * np.random.default_rng(0).uniform(-1, 1, len(multipliers))
+    biased = replace(bias.quant, scale=tuple(_f32(x.scale * each) for each in scales))
+    bias = replace(bias, data=reach.astype(np.int32), quant=biased)
+    output = replace(op.output, quant=replace(op.output.quant, zero_point=(zero_point,)))
+    weights = replace(weights, quant=replace(weights.quant, scale=scales))
+    return replace(op, inputs=(x, weights, bias), outputs=(output,))
+
+
 def model_of(op: Op) -> bytes:
     """The .tflite with that one operator; its padding must be "SAME" or "VALID"."""
     builder = ModelBuilder()

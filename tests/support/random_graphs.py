@@ -44,6 +44,8 @@ class Sketch:
         self.names = 0
         #: scale and zero point of what the next layers give; None: each has its own
         self.results: tuple[float, int] | None = None
+        #: whether a channel of some depthwise layers has a multiplier far above the others', or beyond 1
+        self.far = True
 
     def value(self, shape, scale: float | None = None, zero_point: int | None = None, name: str = "") -> Value:
         if scale is None:
@@ -73,7 +75,11 @@ class Sketch:
         spread = 60 * 60 * np.sqrt(weights.size / channels)
         bias = self.rng.integers(-int(spread), int(spread) + 1, channels).astype(np.int32)
         weights, bias = self._switch_off(weights, bias, axis)
-        reach = x.scale * float(np.median(scales)) * spread
+        median = float(np.median(scales))
+        reach = x.scale * median * spread
+        drawn = weights.reshape(-1)  # decides, so that nothing more is drawn
+        if self.far and kind == "DEPTHWISE_CONV_2D" and x.dtype == "int8" and per_channel and drawn[0] % 3 == 0:
+            scales[:1] = median * spread / 128 * 0.4 * 10.0 ** (drawn[-1] / 127)
         own = float(np.float32(reach * self.rng.uniform(0.5, 3) / 128)), None
         y = self.value(out_shape, *(self.results or own))
         w, b = self._weights(x, weights, scales, axis, bias)

@@ -86,6 +86,17 @@ def test_a_left_shift_is_refused() -> None:
     assert bounded(_layer(output_scale=0.00005)) is None
 
 
+def test_a_left_shift_of_a_channel_that_is_constant_is_none() -> None:
+    """Whose weights a converter has cut to zeros: what it is multiplied by doesn't matter, unless it wraps."""
+    op = _layer()
+    dead = op.inputs[1].data.copy()
+    dead[1] = 0
+    weights = replace(op.inputs[1], data=dead, quant=Quant((0.01, 1000.0), (0, 0), 0))
+    for bias, fits in ((0, True), (3, True), (2**24, False)):
+        layer = bounded(_with_bias(replace(op, inputs=(op.input, weights, op.inputs[2])), [100, bias]))
+        assert (layer is not None) == fits
+
+
 def test_an_overflow_is_refused() -> None:
     # with so large an output scale both ends of the accumulator's range are still apart
     op = _layer(output_scale=3000.0, activation="NONE")
@@ -250,7 +261,7 @@ def test_the_bounded_form_is_requantization_to_the_ends_of_int32() -> None:
 
 @given(
     st.integers(2**30, 2**31 - 1) | st.sampled_from([0, 2**30, 2**31 - 1]),
-    st.integers(0, 31) | st.integers(0, 10),
+    st.integers(-6, 31) | st.integers(0, 10),
     st.integers(-128, 127),
     st.integers(-(2**31), 2**31 - 1) | st.integers(-5000, 5000),
     st.integers(0, 2**32 - 1) | st.integers(0, 10_000),
@@ -259,7 +270,9 @@ def test_each_output_begins_where_the_requantization_says(
     multiplier: int, right: int, zero_point: int, least: int, span: int
 ) -> None:
     """The least accumulator that gives at least so much, and the one before it, in TFLM's two roundings."""
-    most, outputs = min(least + span, 2**31 - 1), np.arange(-127, 128)
+    largest = (2**31 - 1) >> max(-right, 0)  # no left shift wraps
+    least = max(min(least, largest), -largest)
+    most, outputs = min(least + span, largest), np.arange(-127, 128)
     ends, scale = (np.array([least]), np.array([most])), (np.array([multiplier]), np.array([-right]))
     (steps,) = requantized_steps(*ends, *scale, zero_point, outputs)
     assert ((least <= steps) & (steps <= most + 1)).all()

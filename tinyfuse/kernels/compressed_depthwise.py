@@ -14,7 +14,7 @@ from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Kern
 from tinyfuse.kernels.compressed import Compressed, spares_flash
 from tinyfuse.kernels.convolution_counts import looked_up_depthwise_counts
 from tinyfuse.kernels.counts import Counts
-from tinyfuse.kernels.depthwise import Depthwise3x3Row, PackedDepthwiseRow, on_step_line
+from tinyfuse.kernels.depthwise import Depthwise3x3Row, PackedDepthwiseRow, form_argument
 from tinyfuse.kernels.lookup import UNIT, VECTOR, Lookup, compressed
 from tinyfuse.kernels.mve import MveDepthwiseRow
 from tinyfuse.kernels.packing import conv_params
@@ -73,7 +73,7 @@ class CompressedDepthwise(Compressed):
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         arguments = (
             "&p", site.input(0).pointer, site.output_row, site.output.pointer, "&w", site.constant("channels"),
-            site.scratch, self._groups(op), *(() if self.channels == VECTOR else (on_step_line(op),)),
+            site.scratch, self._groups(op), *(() if self.channels == VECTOR else (form_argument(op),)),
         )  # fmt: skip
         weights = self.declared(site, proven(self._lookup(op, context)), False, self.channels)
         return weights, conv_params(op, site), Call(self.name, arguments)

@@ -22,7 +22,7 @@ from tinyfuse.kernels.packing import (
     plain_weights,
 )
 from tinyfuse.kernels.statements import Statement
-from tinyfuse.kernels.step_line import StepLine, step_line
+from tinyfuse.kernels.step_line import StepLine, any_step_line
 from tinyfuse.ops.convolution import geometry
 
 
@@ -55,21 +55,33 @@ class DepthwiseRow(Kernel):
         return conv_row_call(self, op, site)
 
 
-def on_step_line(op: Op) -> int:
-    """The kernels' argument `step_line`."""
-    return int(step_line(op) is not None)
+#: the forms of a layer, in the order of the C's enum (runtime_c/tinyfuse_requantize.h)
+_FORMS = ("bounded", "step_line", "own_shifts")
+
+
+def form_of(op: Op) -> str:
+    """The best one in which the layer is proven exact."""
+    found = any_step_line(op)
+    if found is None:
+        return "bounded"
+    return "step_line" if found.shift is None else "own_shifts"
+
+
+def form_argument(op: Op) -> int:
+    """The same as the C's last argument."""
+    return _FORMS.index(form_of(op))
 
 
 def layer_weights(op: Op, line: StepLine | BentLine | None = None) -> Array:
-    """int8 [channels, taps], in the form that `on_step_line` says, or along another line."""
-    found = line or step_line(op)
+    """int8 [channels, taps], in the form that `form_of` says, or along another line."""
+    found = line or any_step_line(op)
     return found.weights if found is not None else proven(bounded(op)).weights
 
 
 def channels_constant(op: Op, line: StepLine | BentLine | None = None) -> Constant:
-    """Biases and multipliers (and bends) of the lines of each group of four channels, or tinyfuse_requant of each
-    channel. `line`: as of `layer_weights`."""
-    found = line or step_line(op)
+    """Biases and multipliers (and bends, or shifts) of the lines of each group of four channels, or tinyfuse_requant of
+    each channel. `line`: as of `layer_weights`."""
+    found = line or any_step_line(op)
     if found is None:
         return Constant("channels", proven(bounded(op)).channels, "tinyfuse_requant")
     channels = found.channels()
@@ -81,8 +93,8 @@ def channels_constant(op: Op, line: StepLine | BentLine | None = None) -> Consta
 
 
 def has_form(op: Op) -> bool:
-    """Whether the layer is proven exact in one of both forms."""
-    return step_line(op) is not None or bounded(op) is not None
+    """Whether the layer is proven exact in one of these forms."""
+    return any_step_line(op) is not None or bounded(op) is not None
 
 
 def pace_of_columns(op: Op) -> dict[int, AccessOrder]:
@@ -156,7 +168,7 @@ class PackedDepthwiseRow(Kernel):
         return taps_scratch(op)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return "step_line" if on_step_line(op) else "bounded"
+        return form_of(op)
 
     def copy_of_code(self, op: Op, context: Context) -> str:
         return LISTS_OF_TAPS
@@ -165,7 +177,7 @@ class PackedDepthwiseRow(Kernel):
         return packed_depthwise_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_row_call(self, op, site, site.scratch, on_step_line(op))
+        return conv_row_call(self, op, site, site.scratch, form_argument(op))
 
 
 _HEADER_3X3 = "tinyfuse_depthwise_3x3.h"
@@ -213,10 +225,10 @@ class Depthwise3x3Row(Kernel):
         return _QUAD_BYTES + _COLUMN_BYTES * ((g.out_w - 1) * g.stride_w + 3) + padding
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return "step_line" if on_step_line(op) else "bounded"
+        return form_of(op)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return depthwise_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_row_call(self, op, site, site.scratch, on_step_line(op))
+        return conv_row_call(self, op, site, site.scratch, form_argument(op))

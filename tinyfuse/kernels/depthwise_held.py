@@ -9,10 +9,10 @@ from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel, proven
 from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.convolution_counts import depthwise_counts
 from tinyfuse.kernels.counts import Counts
-from tinyfuse.kernels.depthwise import quad_starts
+from tinyfuse.kernels.depthwise import form_argument, form_of, quad_starts
 from tinyfuse.kernels.packing import conv_params
 from tinyfuse.kernels.statements import Call, Statement
-from tinyfuse.kernels.step_line import step_line
+from tinyfuse.kernels.step_line import any_step_line
 from tinyfuse.ops.convolution import geometry
 
 _HEADER = "tinyfuse_depthwise_held.h"
@@ -37,16 +37,16 @@ class HeldDepthwiseRow(Kernel):
         g = geometry(op)
         allowed = context.weights in ("auto", self.weights) and context.target.dsp and not context.target.mve
         plain = (g.kernel_h, g.kernel_w, g.dilation_h, g.dilation_w) == (3, 3, 1, 1) and g.stride_w in (1, 2)
-        return allowed and plain and g.in_c == g.out_c >= 4 and step_line(op) is not None
+        return allowed and plain and g.in_c == g.out_c >= 4 and any_step_line(op) is not None
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         """Per channel its weights, 256 times, two a word: of each column the upper two, of the lower row 0 1 and 1 2;
-        then bias and multiplier."""
-        found = proven(step_line(op))
+        then bias and multiplier, and an own shift."""
+        found = proven(any_step_line(op))
         rows = 256 * found.weights.astype("<i2").reshape(-1, 3, 3)
         pairs = np.concatenate([rows[:, :2].transpose(0, 2, 1).reshape(-1, 6), rows[:, 2, [0, 1, 1, 2]]], axis=1)
         line = found.channels()
-        words = [np.ascontiguousarray(pairs).view("<i4"), line["bias"][:, None], line["multiplier"][:, None]]
+        words = [np.ascontiguousarray(pairs).view("<i4"), *(line[name][:, None] for name in proven(line.dtype.names))]
         channels = np.concatenate(words, axis=1).astype("<i4")
         fours = np.concatenate([channels[start : start + 4] for start in quad_starts(len(channels))])
         return (Constant("channels", fours.reshape(-1), "int32_t"),)
@@ -57,7 +57,7 @@ class HeldDepthwiseRow(Kernel):
         return (columns + 1) // 2 * _RECORD + (g.in_w * g.in_c if g.pads_rows else 0)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return f"stride {geometry(op).stride_w}"
+        return f"stride {geometry(op).stride_w}" + " own_shifts" * (form_of(op) == "own_shifts")
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         g, layer = geometry(op), depthwise_counts(op, by_row)
@@ -73,4 +73,4 @@ class HeldDepthwiseRow(Kernel):
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         arguments = ("&p", site.input(0).pointer, site.output_row, site.output.pointer, site.constant("channels"))
-        return conv_params(op, site), Call(self.name, (*arguments, site.scratch))
+        return conv_params(op, site), Call(self.name, (*arguments, site.scratch, form_argument(op)))

@@ -11,19 +11,18 @@ from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel, proven
 from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.convolution_counts import depthwise_counts
 from tinyfuse.kernels.counts import Counts, round_up
-from tinyfuse.kernels.depthwise import on_step_line, quad_starts
+from tinyfuse.kernels.depthwise import form_argument, form_of, quad_starts
 from tinyfuse.kernels.matmul import in_256ths
 from tinyfuse.kernels.packing import LANE_SUMS, bounded, input_zero_point, output_fields
 from tinyfuse.kernels.rows import row_pointer
 from tinyfuse.kernels.statements import Call, Let, Statement
-from tinyfuse.kernels.step_line import step_line
+from tinyfuse.kernels.step_line import SHIFT, any_step_line
 from tinyfuse.ops.convolution import ConvGeometry, geometry
 
 _HEADER = "tinyfuse_depthwise_line.h"
 _TAPS, _OUTPUTS, _RECORD, _HEAD = (
     c_constant(_HEADER, f"TINYFUSE_DW_LINE_{name}") for name in ("TAPS", "OUTPUTS", "RECORD", "HEAD")
 )
-_SHIFT = c_constant("tinyfuse_requantize.h", "TINYFUSE_STEP_LINE_SHIFT")
 
 
 class _DepthwiseLines(Kernel):
@@ -56,7 +55,7 @@ class _DepthwiseLines(Kernel):
         return (3 * blocks + steps - 1) * _RECORD + copied
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return "step_line" if on_step_line(op) else "bounded"
+        return form_of(op)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         g, layer = geometry(op), depthwise_counts(op, by_row)
@@ -86,7 +85,7 @@ class _DepthwiseLines(Kernel):
             lines = {"lines": g.out_w, "in_line": pixel, "out_line": pixel}
         fields = {**line, **lines, "in_c": g.in_c, "in_zero_point": input_zero_point(op.input), **output_fields(op)}
         source = site.input(0).pointer if site.row is None else row_pointer(site.input(0), site.row)
-        arguments = ("&p", source, site.output.pointer, site.constant("channels"), site.scratch, 1 - on_step_line(op))
+        arguments = ("&p", source, site.output.pointer, site.constant("channels"), site.scratch, form_argument(op))
         return Let("tinyfuse_dw_line", "p", fields), Call(self.name, arguments)
 
 
@@ -132,11 +131,13 @@ def _blocks(g: ConvGeometry) -> int:
 def _channels(op: Op) -> Array | None:
     """int32 [channels, words] as the header says; None where the layer has no step line, and sums too large for the
     bounded form."""
-    line, zero_point = step_line(op), op.output.zero_point
+    line, zero_point = any_step_line(op), op.output.zero_point
     fields: tuple[Array | int, ...]  # in the order of a channel's head
     if line is not None:
         channels, weights = line.channels(), 256 * line.weights.astype(np.int64)
-        fields = 0, channels["bias"], channels["multiplier"], (2 * zero_point + 1) << (_SHIFT - 1)
+        # own shifts need no rounding
+        shift, rounding = (0, (2 * zero_point + 1) << (SHIFT - 1)) if line.shift is None else (line.shift, 0)
+        fields = shift, channels["bias"], channels["multiplier"], rounding
     else:
         layer = bounded(op)
         if layer is None:

@@ -12,7 +12,7 @@ from tinyfuse.ir import INT4, Op
 from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.counts import Counts
-from tinyfuse.kernels.depthwise import Depthwise3x3Row, PackedDepthwiseRow, on_step_line
+from tinyfuse.kernels.depthwise import Depthwise3x3Row, PackedDepthwiseRow, form_argument
 from tinyfuse.kernels.packing import conv_row_call
 from tinyfuse.kernels.statements import Statement
 
@@ -68,7 +68,7 @@ class Int4Depthwise(Kernel):
         return self.kernel.counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_row_call(self, op, site, site.scratch, self._blocks(op, context), on_step_line(op))
+        return conv_row_call(self, op, site, site.scratch, self._blocks(op, context), form_argument(op))
 
 
 #: the best first

@@ -12,12 +12,13 @@ from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Kern
 from tinyfuse.kernels.conv import MatmulKernel
 from tinyfuse.kernels.convolution_counts import joined_depthwise_counts, joined_depthwise_words
 from tinyfuse.kernels.counts import Counts
+from tinyfuse.kernels.depthwise import form_argument, form_of
 from tinyfuse.kernels.fully_connected import Dense, DenseWide, pace_of_batches
-from tinyfuse.kernels.matmul import form_name, matmul_depth
+from tinyfuse.kernels.matmul import BYTES, Matmul, form_name, matmul_depth
 from tinyfuse.kernels.packing import POINTER_BYTES, conv_params, output_fields
 from tinyfuse.kernels.rows import from_piece, vectors
 from tinyfuse.kernels.statements import Call, Expr, Let, Statement
-from tinyfuse.kernels.step_line import StepLine, step_line
+from tinyfuse.kernels.step_line import StepLine, any_step_line
 from tinyfuse.kernels.widened import WidenedConvRow, WidenedPointwise
 from tinyfuse.ops.convolution import geometry, is_plain_pointwise
 
@@ -41,7 +42,8 @@ class _Joined(MatmulKernel):
         """int32: for each pair of channels the weights, then what requantizes both."""
         layer = proven(self.layer(op, context))
         channels = _pairs(len(layer.weights))
-        parts = joined(layer.weights[channels]), layer.channels[channels].view("<i4").reshape(len(channels), -1)
+        scales = _scales(layer)[channels].view("<i4").reshape(len(channels), -1)
+        parts = joined(layer.weights[channels]), scales
         return (Constant("pairs", np.concatenate(parts, axis=1).reshape(-1), "int32_t"),)
 
     def last_arguments(self, op: Op, context: Context) -> tuple[Expr, ...]:
@@ -123,13 +125,13 @@ class JoinedDepthwiseRow(Kernel):
     def accepts(self, op: Op, context: Context) -> bool:
         if context.weights not in ("auto", self.weights) or context.target.dsp:
             return False
-        g, line = geometry(op), step_line(op)
+        g, line = geometry(op), any_step_line(op)
         return g.in_c == g.out_c and g.dilation_w == 1 and line is not None and joins(_taps(op, line))
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        """int32: of each channel the weights, then bias and multiplier."""
-        line = proven(step_line(op))
-        parts = _taps(op, line).astype("<i4"), line.channels().view("<i4").reshape(-1, 2)
+        """int32: of each channel the weights, then bias and multiplier, and an own shift."""
+        line = proven(any_step_line(op))
+        parts = _taps(op, line).astype("<i4"), line.channels().view("<i4").reshape(len(line.bias), -1)
         return (Constant("filters", np.concatenate(parts, axis=1).reshape(-1), "int32_t"),)
 
     def scratch(self, op: Op, context: Context) -> int:
@@ -137,12 +139,15 @@ class JoinedDepthwiseRow(Kernel):
         padding = g.in_c if g.pads_rows or g.pads_columns else 0
         return 2 * POINTER_BYTES * (words + words % 2) + _INPUT_BYTES * (words + 2 - words % 2) + padding
 
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return "own_shifts" * (form_of(op) == "own_shifts")
+
     def counts(self, op: Op, by_row: bool) -> Counts:
         return joined_depthwise_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        output = from_piece(site.output.pointer, site, op.output.shape[3])
-        arguments = ("&p", site.input(0).pointer, site.output_row, output, site.constant("filters"), site.scratch)
+        row = site.input(0).pointer, site.output_row, from_piece(site.output.pointer, site, op.output.shape[3])
+        arguments = ("&p", *row, site.constant("filters"), site.scratch, form_argument(op))
         return conv_params(op, site), Call(self.name, arguments)
 
 
@@ -152,6 +157,17 @@ def _taps(op: Op, line: StepLine) -> Array:
     columns = line.weights.reshape(g.in_c, g.kernel_h, g.kernel_w).swapaxes(1, 2).reshape(g.in_c, -1)
     taps: Array = np.pad(columns, ((0, 0), (0, columns.shape[1] % 2)))
     return taps
+
+
+def _scales(layer: Matmul) -> Array:
+    """The layer's channels; in the bounded form those that aren't multiplied are doubled and halved, so that there is
+    always a multiplier, which is negative (runtime_c/tinyfuse_joined.h)."""
+    channels = layer.channels.copy()
+    if layer.form == BYTES:
+        plain = channels["multiplier"] == 0
+        channels["bias"][plain] *= 2
+        channels["multiplier"][plain] = -(2**31)
+    return channels
 
 
 def joins(weights: Array) -> bool:

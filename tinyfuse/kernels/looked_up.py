@@ -22,13 +22,10 @@ from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.depthwise import Depthwise3x3Row
 from tinyfuse.kernels.matmul import Matmul, form_name, matmul_constants, matmul_layer, on_bent_line, on_line
 from tinyfuse.kernels.statements import Call, Expr, Statement
-from tinyfuse.kernels.step_line import StepLine, line_to_tables
+from tinyfuse.kernels.step_line import StepLine, line_to_tables, step_line
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.looked_up import LookedUp
 from tinyfuse.ops.table import MOST_CHANNEL_BYTES
-
-#: the forms of runtime_c/tinyfuse_depthwise_3x3.h, by what TINYFUSE_QUAD_ stands in front of
-_QUADS = ("BOUNDED", "STEP_LINE", "BENT", "BENT_WIDE")
 
 
 class LookedUpLayer(Kernel):
@@ -167,7 +164,7 @@ class LookedUpDepthwise(_LookedUp):
         self._along = plain.along
 
     def of_layer(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return self._along(layer_of(op), self.bent(op, context) or _line(op))
+        return self._along(layer_of(op), self.bent(op, context) or _line(op) or _line(op, own_shifts=True))
 
     def bent(self, op: Op, context: Context) -> BentLine | None:
         return None if _line(op) is not None else _bent_line(op)
@@ -179,7 +176,9 @@ class LookedUpDepthwise(_LookedUp):
         bent = self.bent(op, context)
         if bent is not None:
             return "BENT" if bent.bits == 8 else "BENT_WIDE"
-        return "STEP_LINE" if _line(op) is not None else "BOUNDED"
+        if _line(op) is not None:
+            return "STEP_LINE"
+        return "OWN_SHIFTS" if _line(op, own_shifts=True) is not None else "BOUNDED"
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return _costs_of(self._form(op, context).lower())
@@ -208,8 +207,9 @@ def matmul_of(op: Op, context: Context) -> Matmul:
 
 
 @lru_cache(maxsize=512)
-def _line(op: Op) -> StepLine | None:
-    return line_to_tables(layer_of(op), _from_least(op))
+def _line(op: Op, own_shifts: bool = False) -> StepLine | None:
+    """One to the tables, or where other slopes are tried without them, to all outputs."""
+    return line_to_tables(layer_of(op), _from_least(op), own_shifts) or step_line(layer_of(op), own_shifts)
 
 
 @lru_cache(maxsize=512)

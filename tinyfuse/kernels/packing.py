@@ -9,7 +9,7 @@ import numpy as np
 
 from tinyfuse.ir import ITEM_BYTES, Array, Int64s, Op, Tensor
 from tinyfuse.ir.fixedpoint import RANGE, clamp, multiply_by_quantized_multiplier
-from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Kernel
+from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Kernel, proven
 from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.rows import from_piece
 from tinyfuse.kernels.statements import Call, Expr, Let, Statement
@@ -145,7 +145,7 @@ def bounded(op: Op) -> Bounded | None:
         return clamp(scaled + zero_point, low, high)
 
     # requantization is monotone unless its left shift wraps
-    constant = (shifts <= 0) & (stored(least) == stored(most))
+    constant = ~wraps(op) & (stored(least) == stored(most))
     rounding = 2 * zero_point + 1
     term = rounding * 2 ** np.maximum(-shifts - 1, 0)
     # what is shifted lies between the term alone and its sum with the accumulator
@@ -175,6 +175,15 @@ def accumulator_range(op: Op) -> tuple[Array, Array] | tuple[None, None]:
     if (np.abs(bias) + 128 * (positive - negative) >= 2**31).any():
         return None, None
     return bias - 128 * positive + 127 * negative, bias + 127 * positive - 128 * negative
+
+
+def wraps(op: Op) -> Array:
+    """bool [out_c]: whether an accumulator of `accumulator_range`, which there is, leaves int32 where it is shifted to
+    the left."""
+    least, most = accumulator_range(op)
+    left = np.clip(channel_multipliers(op)[1], 0, 31)
+    found: Array = np.maximum(-proven(least), proven(most)) << left >= 2**31
+    return found
 
 
 @lru_cache(maxsize=512)
