@@ -19,7 +19,7 @@ from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Context, Kernel
 from tinyfuse.kernels.compressed import CompressedConvRow
-from tinyfuse.kernels.conv import AT_BORDERS, PackedConvRow
+from tinyfuse.kernels.conv import AT_BORDERS, ConvRow, PackedConvRow
 from tinyfuse.kernels.depthwise import LISTS_OF_TAPS, PackedDepthwiseRow
 from tinyfuse.kernels.int4 import Int4ConvRow
 from tinyfuse.kernels.mve import COPIED_WINDOWS, MveConvRow, MveDepthwiseRow, MveRunsConvRow
@@ -35,10 +35,11 @@ BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 CONTEXT = Context(load_target("cortex-m4"))
 
 
-def convolution(channels: int, kernel: tuple[int, int]) -> Op:
+def convolution(channels: int, kernel: tuple[int, int], filters: int = 6) -> Op:
     sketch = Sketch(0)
     image = sketch.value((1, 8, 8, channels))
-    return read_tflite("model.tflite", sketch.build([image], [sketch.conv(image, 6, kernel, activation="RELU")])).ops[0]
+    output = sketch.conv(image, filters, kernel, activation="RELU")
+    return read_tflite("model.tflite", sketch.build([image], [output])).ops[0]
 
 
 #: whole words; few enough bytes for code of its own, of one channel too; more
@@ -235,3 +236,11 @@ def test_rows_that_nobody_reads_take_nothing() -> None:
     alone = plan_groups(graph, graph, [[op] for op in graph.ops], CONTEXT, Options("net"))
     together, apart = (sum(map(sum, plan_stages(each))) for each in (plan, alone))
     assert together < 0.85 * apart
+
+
+def test_general_convolutions_of_one_channel_divide_nothing() -> None:
+    """Those of one output channel were predicted 9 to 37 % too high, those of few terms a tap up to 12 % too low."""
+    for channels, out, several, short in ((8, 1, 0, False), (8, 5, 320, False), (3, 1, 0, True), (4, 5, 320, True)):
+        counts = ConvRow().counts(convolution(channels, (3, 3), out), True)
+        assert counts["several_outputs"] == several
+        assert counts["short_macs"] == counts["inner_macs"] * short
