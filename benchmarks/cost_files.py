@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cost_fits import Figures, Fits, Sample, added, called_once_fits, function_of
+from cost_fits import Figures, Fits, Sample, Singles, added, called_once_fits, function_of
 
 from tinyfuse.cost.fit import LEAST, MOST, Fit
-from tinyfuse.cost.table import Alone, CostTable, cost_table
+from tinyfuse.cost.table import CostTable, cost_table
 from tinyfuse.profile.cycles import timing
 from tinyfuse.targets import Target
 from tinyfuse.toolchain import cmsis_nn
@@ -38,12 +38,13 @@ def toml(about: dict[str, str], found: Fits) -> str:
         "# Instructions of every kernel, measured; made by benchmarks/measure_costs.py, not by hand.",
         "# factors: instructions a count of each feature (tinyfuse/kernels/counts.py); shapes: how many",
         "# operators were measured; mean_error, worst_error: relative, of the fit on them; alone: where a module",
-        "# calls the kernel in one place, the share of that which it takes, and what it takes beside.",
+        "# calls the kernel in one place, the share of that which it takes, and what it takes beside; sole: the same",
+        "# where nothing else calls what gathers its windows.",
         *_head(about),
         f"factors = {_inline(found.loop['instructions'].factors)}",
     ]
     for entry, fits in found.kernels.items():
-        lines += _entry(entry, found.shapes[entry], fits["instructions"], found.alone.get(entry))
+        lines += _entry(entry, found.shapes[entry], fits["instructions"], found.singles(entry))
     return "\n".join(lines) + "\n"
 
 
@@ -69,7 +70,7 @@ def cycles_toml(about: dict[str, str], found: Fits, target: Target, known: CostT
             took = next(found.took[name] for name in (entry, function_of(entry), "") if name in found.took)
             lines += _alike(entry, shapes, instructions[entry], took)
         else:
-            lines += _entry(entry, shapes, fits["cycles"], _in_cycles(found.alone.get(entry), found.took[entry]))
+            lines += _entry(entry, shapes, fits["cycles"], _in_cycles(found.singles(entry), found.took[entry]))
             lines.append(f"flash = {_inline(fits['flash'].factors)}")
     return "\n".join(lines) + "\n"
 
@@ -87,28 +88,34 @@ def _head(about: dict[str, str]) -> list[str]:
     return ["[about]", *(f'{key} = "{value}"' for key, value in about.items()), "", "[loop]"]
 
 
-def _in_cycles(alone: Alone | None, took: Figures) -> Alone | None:
+def _in_cycles(singles: Singles, took: Figures) -> Singles:
     """What is saved of features, in the cycles that the kernel took an instruction."""
     rate = took.cycles / max(1, took.instructions)
-    return alone and replace(alone, more={name: factor * rate for name, factor in alone.more.items()})
+    alone, sole = (
+        each and replace(each, more={name: factor * rate for name, factor in each.more.items()}) for each in singles
+    )
+    return alone, sole
 
 
-def _with_alone(entry: str, alone: Alone | None) -> str:
+def _with_alone(entry: str, singles: Singles) -> str:
     """The text of an entry with that in the place of what it says."""
-    lines = [line for line in entry.splitlines() if not line.startswith("alone = ")]
+    lines = [line for line in entry.splitlines() if not line.startswith(("alone = ", "sole = "))]
     at = 1 + next(number for number, line in enumerate(lines) if line.startswith("factors = "))
-    return "\n".join([*lines[:at], *([_alone_line(alone)] if alone is not None else []), *lines[at:]]) + "\n"
+    return "\n".join([*lines[:at], *_alone_lines(singles), *lines[at:]]) + "\n"
 
 
-def _alone_line(alone: Alone) -> str:
-    return "alone = " + _inline({"share": alone.share, **alone.more})
+def _alone_lines(singles: Singles) -> list[str]:
+    return [
+        f"{name} = " + _inline({"share": found.share, **found.more})
+        for name, found in zip(("alone", "sole"), singles, strict=True)
+        if found is not None
+    ]
 
 
-def _entry(name: str, shapes: int, found: Fit, alone: Alone | None) -> list[str]:
+def _entry(name: str, shapes: int, found: Fit, singles: Singles) -> list[str]:
     return [
         "", f'[kernels."{name}"]', f"shapes = {shapes}", f"mean_error = {found.mean:.4f}",
-        f"worst_error = {found.worst:.4f}", f"factors = {_inline(found.factors)}",
-        *([_alone_line(alone)] if alone is not None else []),
+        f"worst_error = {found.worst:.4f}", f"factors = {_inline(found.factors)}", *_alone_lines(singles),
     ]  # fmt: skip
 
 
@@ -150,17 +157,18 @@ class Tables:
         costs = cost_table(target.cost_table)
         if costs is None:
             return
-        found = called_once_fits(by_entry, costs.kernels, costs.loop)
-        known = costs.alone.keys() & by_entry.keys()
+        alone, sole = called_once_fits(by_entry, costs.kernels, costs.loop)
+        known = (costs.alone.keys() | costs.sole.keys()) & by_entry.keys()
         took = {entry: added(sample.took for sample in each) for entry, each in by_entry.items()}
         for path, alike in ((self._costs(target), False), (self._cycles(target), True)):
             if path.is_file():
                 head, entries = entries_of(path.read_text())
-                for entry in entries.keys() & (found.keys() | known):
-                    alone = found.get(entry)
-                    alone = alone if alone is not None and LEAST <= alone.share <= MOST else None
-                    alone = _in_cycles(alone, took.get(entry, _EVEN)) if alike else alone
-                    entries[entry] = _with_alone(entries[entry], alone)
+                for entry in entries.keys() & (alone.keys() | sole.keys() | known):
+                    singles = alone.get(entry), sole.get(entry)
+                    if singles[0] is not None and not LEAST <= singles[0].share <= MOST:
+                        singles = None, singles[1]
+                    singles = _in_cycles(singles, took.get(entry, _EVEN)) if alike else singles
+                    entries[entry] = _with_alone(entries[entry], singles)
                 path.write_text("\n".join([head, *(text for _, text in sorted(entries.items()))]))
 
     def _texts(

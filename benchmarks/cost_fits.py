@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
-from tinyfuse.cost.fit import LEAST, MOST, SMALL, WORTH, Fit, Once, fit, fit_once
+import numpy as np
+
+from tinyfuse.cost.fit import LEAST, MOST, SMALL, SOME, WORTH, Fit, Once, fit, fit_once
 from tinyfuse.cost.table import Alone
 from tinyfuse.kernels.base import Kernel
 from tinyfuse.kernels.counts import Counts
@@ -16,6 +19,10 @@ FEWEST = 3
 
 #: of the counts of layers, what tells of blocks of pixels of whatever size
 _ANY_BLOCKS = frozenset("blocks block_pairs block_pair_words twos two_pairs two_pair_words odd_pixel_words".split())
+
+
+#: where something begins in what gathers windows: there a single call spares something
+_BEGUN = ("calls", "pixels", "tap_rows", "gathered_rows", "border_pixel_rows", "border_taps")
 
 
 @dataclass(frozen=True)
@@ -34,8 +41,9 @@ QUANTITIES = tuple(each.name for each in fields(Figures))
 @dataclass(frozen=True)
 class Sample:
     """One stage that was measured: of what it took, `own` is of the group's own code around the kernel (the row loop,
-    the arguments). weight: how often it counts in a fit; alone: its module calls the kernel once; beside: of an entry
-    that a kernel costs with, what the table has of the kernel that it costs as, which is no part of what it took."""
+    the arguments). weight: how often it counts in a fit; alone: its module calls the kernel once; windows: the kernel
+    gathers them by code that others share; sole: which nothing else calls; beside: of an entry that a kernel costs
+    with, what the table has of the kernel that it costs as, which is no part of what it took."""
 
     kind: str
     kernel: Kernel
@@ -46,19 +54,30 @@ class Sample:
     own: Figures
     weight: int = 1
     alone: bool = False
+    windows: bool = False
+    sole: bool = False
     beside: Figures = Figures()
+
+
+#: what an entry's single calls take: of all of them, and where nothing else calls what gathers their windows
+Singles = tuple[Alone | None, Alone | None]
 
 
 @dataclass(frozen=True)
 class Fits:
     """By the names of Figures, factors of the row loop, and of each entry; what all samples of an entry, and of a C
-    function, took, "" for all there are; and what a kernel takes where it is called once."""
+    function, took, "" for all there are; and what a kernel takes where it is called once, and where it is all that
+    calls what gathers its windows."""
 
     loop: dict[str, Fit]
     kernels: dict[str, dict[str, Fit]]
     shapes: dict[str, int]
     took: dict[str, Figures]
     alone: dict[str, Alone]
+    sole: dict[str, Alone]
+
+    def singles(self, entry: str) -> Singles:
+        return self.alone.get(entry), self.sole.get(entry)
 
 
 def fit_all(samples: list[Sample], jobs: list[tuple[str, str]]) -> Fits:
@@ -74,18 +93,18 @@ def fit_all(samples: list[Sample], jobs: list[tuple[str, str]]) -> Fits:
     several = {entry: [s for s in found if not s.alone] for entry, found in by_entry.items()}
     several = {entry: found if len(found) >= FEWEST else by_entry[entry] for entry, found in several.items()}
     kernels = _factors(several, loop)
-    alone = called_once_fits(
+    alone, sole = called_once_fits(
         by_entry, {entry: fits["instructions"].factors for entry, fits in kernels.items()}, loop["instructions"].factors
     )
     # beyond these factors don't fit: then all samples have one fit
     doubted = {entry: by_entry[entry] for entry, found in alone.items() if not LEAST <= found.share <= MOST}
-    kernels |= _factors(doubted, loop)
+    kernels = _with_passes(several | doubted, kernels | _factors(doubted, loop))
     alone = {entry: found for entry, found in alone.items() if entry not in doubted}
     functions: dict[str, list[Sample]] = {"": samples}
     for entry, of_entry in by_entry.items():
         functions.setdefault(function_of(entry), []).extend(of_entry)
     took = {name: added(sample.took for sample in found) for name, found in (functions | by_entry).items()}
-    return Fits(loop, kernels, {entry: len(found) for entry, found in by_entry.items()}, took, alone)
+    return Fits(loop, kernels, {entry: len(found) for entry, found in by_entry.items()}, took, alone, sole)
 
 
 def _folded(sample: Sample) -> bool:
@@ -107,6 +126,26 @@ def _factors(by_entry: dict[str, list[Sample]], loop: dict[str, Fit]) -> dict[st
         for entry, found in sorted(by_entry.items())
         if len(found) >= FEWEST
     }
+
+
+#: counts of loops of their own behind a kernel's: of few entries some sample has them
+_PASSES = ("clamped_outputs", "narrowed_outputs")
+
+
+def _with_passes(fitted: dict[str, list[Sample]], kernels: dict[str, dict[str, Fit]]) -> dict[str, dict[str, Fit]]:
+    """Entries none of whose fitted samples has one of these loops take it for what it is in the middle of their
+    function's others."""
+    found: dict[str, dict[str, Fit]] = {}
+    for entry, fits in kernels.items():
+        without = [count for count in _PASSES if not any(sample.counts.get(count) for sample in fitted[entry])]
+        others = [each for name, each in kernels.items() if function_of(name) == function_of(entry)]
+        found[entry] = dict(fits)
+        for name, count in itertools.product(QUANTITIES, without):
+            known = [each[name].factors[count] for each in others if count in each[name].factors]
+            if known:
+                factors = {**found[entry][name].factors, count: float(np.median(known))}
+                found[entry][name] = replace(found[entry][name], factors=factors)
+    return found
 
 
 def _of_path(entry: str, counts: Counts) -> Counts:
@@ -144,30 +183,46 @@ def _around(sample: Sample, loop: Mapping[str, float]) -> float:
 
 def called_once_fits(
     by_entry: dict[str, list[Sample]], factors: Mapping[str, Mapping[str, float]], loop: Mapping[str, float]
-) -> dict[str, Alone]:
-    """Of entries with those factors, what kernels take that are called once: by an entry's own samples or, where these
-    are too few, by its C function's."""
-    of_entries: dict[str, list[Once]] = {}
+) -> tuple[dict[str, Alone], dict[str, Alone]]:
+    """Of entries with those factors, what kernels take that are called once, and what those of them take that are all
+    that calls what gathers their windows. By an entry's own samples or, where these are too few, by its C function's;
+    of what gathers windows by those of all forms and blocks, which do it by the same code."""
+    of_entries: dict[str, list[tuple[Sample, Once]]] = {}
     for entry, known in factors.items():
         for sample in by_entry.get(entry, []):
             said = sample.beside.instructions + sum(f * sample.counts.get(name, 0) for name, f in known.items())
             if sample.alone and said > SMALL:
-                of_entries.setdefault(entry, []).append((said, sample.counts, _whole(sample) - _around(sample, loop)))
+                once = said, sample.counts, _whole(sample) - _around(sample, loop)
+                of_entries.setdefault(entry, []).append((sample, once))
     of_functions: dict[str, list[Once]] = {}
+    of_windows: dict[tuple[str | None, bool], list[Once]] = {}
     for entry, found in of_entries.items():
-        of_functions.setdefault(function_of(entry), []).extend(found)
-    enough = {
-        entry: of_entries[entry]
-        if len(of_entries.get(entry, ())) >= FEWEST
-        else of_functions.get(function_of(entry), [])
-        for entry in factors
-    }
-    fits = {
-        entry: fit_once(found, len(of_entries.get(entry, ())) < FEWEST)
-        for entry, found in enough.items()
-        if len(found) >= FEWEST
-    }
-    return {entry: each for entry, each in fits.items() if each.more or abs(each.share - 1) >= WORTH}
+        of_functions.setdefault(function_of(entry), []).extend(once for _, once in found)
+        for sample, once in found:
+            if sample.windows and LEAST * once[0] < once[2] < MOST * once[0]:  # else something else became of the call
+                counts = {name: count for name, count in sample.counts.items() if name in _BEGUN}
+                of_windows.setdefault((_windows(entry), sample.sole), []).append((once[0], counts, once[2]))
+    alone: dict[str, Alone] = {}
+    sole: dict[str, Alone] = {}
+    gathering = {function_of(entry) for entry, found in of_entries.items() if any(each.windows for each, _ in found)}
+    for entry in factors:
+        own = [once for _, once in of_entries.get(entry, ())]
+        kind = _windows(entry) if function_of(entry) in gathering else None
+        shared, only = (of_windows.get((kind, alike), []) for alike in (False, True))
+        if len(shared) >= SOME:
+            alone[entry] = fit_once(shared)
+        elif max(len(own), len(of_functions.get(function_of(entry), ()))) >= FEWEST:
+            sundry = len(own) < FEWEST
+            alone[entry] = fit_once(of_functions[function_of(entry)] if sundry else own, sundry)
+        if len(only) >= SOME:
+            sole[entry] = fit_once(only)
+    telling = {entry: each for entry, each in alone.items() if each.more or abs(each.share - 1) >= WORTH}
+    return telling, {entry: each for entry, each in sole.items() if each != telling.get(entry, Alone())}
+
+
+def _windows(entry: str) -> str:
+    """Of entries that differ by forms and sizes of blocks alone, what is behind those: which windows are gathered."""
+    return re.sub(r".* \w+, blocks of \d", "", entry)
 
 
 def _whole(sample: Sample) -> float:

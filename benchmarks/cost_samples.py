@@ -21,6 +21,7 @@ from tinyfuse.cost.table import (  # noqa: E402
     cycle_table,
     entry_name,
     is_once,
+    is_sole,
     loop_features,
     rows_made,
 )
@@ -71,7 +72,8 @@ def samples_called_once(plan: Plan, profile: Profile) -> Iterator[Sample]:
     for group in plan.groups:
         for stage, each in zip(group.stages, _group_samples(plan, profile, group), strict=True):
             if is_once(stage, plan.context, once):
-                yield replace(each, weight=NETWORK_WEIGHT, alone=True)
+                sole = is_sole(stage, plan.context, once)
+                yield replace(each, weight=NETWORK_WEIGHT, alone=True, sole=sole)
 
 
 def _group_samples(plan: Plan, profile: Profile, group: Group) -> list[Sample]:
@@ -105,7 +107,8 @@ def _sample(stage: Stage, loop: Counts, profile: Profile, group: int, number: in
         counts = {name: count for name, count in counts.items() if name in LOOKED_UP + OF_TABLES}
     took = _without_parts(took, stage, context)
     own = _figures(used for part, used in parts if not part.function or part.function.startswith("tinyfuse_rows"))
-    return Sample(stage.op.kind, stage.kernel, entry, counts, loop, took, own, beside=beside)
+    windows = stage.kernel.costs_with is None and bool(stage.kernel.calls_too(stage.op))
+    return Sample(stage.op.kind, stage.kernel, entry, counts, loop, took, own, windows=windows, beside=beside)
 
 
 def _without_parts(took: Figures, stage: Stage, context: Context) -> Figures:
@@ -145,7 +148,8 @@ def network_samples(target: Target, count: int, dtypes: Iterable[str]) -> Iterat
                 continue
             for stage, each in zip(group.stages, found, strict=True):
                 other = each.kernel.costs_with is not None and stage.kernel.single_calls_as(stage.op) is None
-                yield replace(each, weight=NETWORK_WEIGHT, alone=is_once(stage, plan.context, once) and not other)
+                alone = is_once(stage, plan.context, once) and not other
+                yield replace(each, weight=NETWORK_WEIGHT, alone=alone, sole=is_sole(stage, plan.context, once))
 
 
 def _joined(stage: Stage, sample: Sample, context: Context) -> bool:

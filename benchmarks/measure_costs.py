@@ -111,7 +111,11 @@ def main() -> int:
     )
     parser.add_argument("--dtypes", nargs="+", choices=DTYPES, default=DTYPES, help="of these networks")
     parser.add_argument(
-        "--singles", type=int, default=0, metavar="N", help="and on N modules that call each kernel once, for `alone`"
+        "--singles",
+        type=int,
+        default=0,
+        metavar="N",
+        help="and on N modules that call each kernel once, for `alone`, and on N that have one layer, for `sole`",
     )
     parser.add_argument(
         "--alone", action="store_true", help="what kernels take that are called once, of those entries that there are"
@@ -127,7 +131,7 @@ def main() -> int:
         jobs = [drawn_job(target, tree, *job, args.fewer) for job in kernels_to_measure(args.kinds, args.kernels)]
         jobs = [job for job in jobs if not job.entries <= known]
         done, samples = list[Job](), list(network_samples(target, args.networks, args.dtypes))
-        samples += single_samples(target, jobs, args.singles)
+        samples += [*single_samples(target, jobs, args.singles), *sole_samples(target, jobs, args.singles)]
         if args.alone:
             tables.update_alone(target, samples)
             continue
@@ -274,6 +278,22 @@ def single_samples(target: Target, jobs: list[Job], count: int) -> Iterator[Samp
     for number in range(count):
         ops = [ops[number * len(ops) // count] for ops in of_kernels.values() if len(ops) >= FEWEST]
         plan = _side_by_side([[op] for op in ops], context)
+        profile, _ = counted(plan, None)
+        yield from samples_called_once(plan, profile)
+
+
+def sole_samples(target: Target, jobs: list[Job], count: int) -> Iterator[Sample]:
+    """Samples of so many modules with one layer each that gathers windows, and nothing else that calls its code.
+    Without a clamp, which in networks other layers have, too."""
+    context = Context(target, kernels="tinyfuse")
+    ops: list[Op] = []
+    for op in (op for job in jobs if not job.alone for op in job.ops):
+        found = kernel_for(op, context, None)
+        gathers = found is not None and found[0].library == "tinyfuse" and found[0].calls_too(op)
+        if found is not None and gathers and not found[0].counts(op, True).get("clamped_outputs"):
+            ops.append(op)
+    for number in range(min(count, len(ops))):
+        plan = _side_by_side([[ops[number * len(ops) // count]]], context)
         profile, _ = counted(plan, None)
         yield from samples_called_once(plan, profile)
 

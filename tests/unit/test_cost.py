@@ -21,7 +21,7 @@ from tinyfuse.cost.table import Alone, loop_features, read_table
 from tinyfuse.errors import ToolMissing
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.kernels.base import Context
-from tinyfuse.kernels.conv import AT_BORDERS
+from tinyfuse.kernels.conv import CODE_OF_WINDOWS
 from tinyfuse.options import Options, ProfileOptions
 from tinyfuse.plan import Plan
 from tinyfuse.plan.rows import Stream
@@ -124,7 +124,7 @@ def test_what_a_kernel_takes_that_is_called_once(monkeypatch) -> None:
     plan = plan_groups(graph, graph, [[op] for op in graph.ops], context, Options("net"))
     names = [group.stages[0].kernel.copy_of_code(group.ops[0], context) for group in plan.groups]
     once = names.index("tinyfuse_softmax_s8")
-    assert called_once(plan) == {*names, AT_BORDERS} and not called_once(replace(plan, groups=2 * plan.groups))
+    assert called_once(plan) == {*names, *CODE_OF_WINDOWS} and not called_once(replace(plan, groups=2 * plan.groups))
     table = cost_table("cortex-m4")
     found = []
     for alone in (Alone(), Alone(0.75), Alone(1.0, {"calls": -25.0}), Alone(0.0, {"calls": -25.0})):
@@ -162,8 +162,10 @@ def test_a_table_says_what_a_kernel_takes_that_is_called_once() -> None:
         [kernels."conv"]
         factors = {macs = 2.0, calls = 100.0}
         alone = {share = 0.9, calls = -40.5}
+        sole = {share = 1, pixels = -2.5}
         """
     assert read_table(text).alone == {"conv": Alone(0.9, {"calls": -40.5})}
+    assert read_table(text).sole == {"conv": Alone(1, {"pixels": -2.5})}
     for wrong in ("{calls = 1}", "{share = -1}", '{share = 1, calls = "few"}', "0.9"):
         with pytest.raises(ValueError):
             read_table(text.replace("{share = 0.9, calls = -40.5}", wrong))
@@ -184,6 +186,13 @@ def test_what_is_saved_where_a_kernel_is_called_once() -> None:
         assert once(count, 0.9, 0).share == pytest.approx(0.9, abs=0.01) and not once(count, 0.9, 0).more
         alone = once(count, 1.0, -60)
         assert alone.share == 1 and alone.more == {"calls": pytest.approx(-60, abs=2)}
+    sizes = [{name: float(rng.integers(4, 400)) for name in ("calls", "pixels", "taps", "macs")} for _ in range(40)]
+    saved = [
+        (1000 * each["macs"], each, 1000 * each["macs"] - 90 * each["pixels"] - 60 * each["taps"]) for each in sizes
+    ]
+    more = fit_once(saved).more
+    assert {"pixels": more["pixels"], "taps": more["taps"]} == pytest.approx({"pixels": -90, "taps": -60}, abs=1)
+    assert all(abs(figure) < 1 for name, figure in more.items() if name not in ("pixels", "taps"))
     alone = once(20, 1.1, -60)
     assert alone.share == pytest.approx(1.1, abs=0.01) and alone.more == {"calls": pytest.approx(-60, abs=2)}
 

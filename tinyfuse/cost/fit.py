@@ -22,7 +22,10 @@ _WORTH = 0.001
 #: of kernels that are called once: instructions of a sample that tells of it; what each figure of another form of what
 #: they take must spare of the relative error; samples that are enough for two figures; the least and the largest share
 #: that tells of the same code
-SMALL, WORTH, SOME, LEAST, MOST = 500, 0.003, 6, 0.6, 1.3
+SMALL, WORTH, SOME, LEAST, MOST = 500, 0.001, 6, 0.6, 1.3
+
+#: more than two figures: at most so many, each of so many samples
+_FIGURES, _SAMPLES = 4, 10
 
 #: counts that are so only in the mean, over values of inputs: what stands beside one of them tells of these values
 _OF_VALUES = ("exps",)
@@ -91,29 +94,41 @@ Once = tuple[float, Counts, float]
 def fit_once(samples: Sequence[Once], sundry: bool = False) -> Alone:
     """What a kernel takes that is called once. A share; or all, and instructions a call or, of one entry (not
     `sundry`), a pixel; or, of enough samples of one entry, the nearest two figures among a share, instructions a call
-    and instructions a count of another feature. What compilers know of the constants saves most where calls, rows or
-    windows begin, and loops may be better or worse for it. Errors are absolute ones, as now and then something else
-    becomes of a call."""
+    and instructions a count of another feature, and of more samples more such features. What compilers know of the
+    constants saves most where calls, rows or windows begin, and loops may be better or worse for it. Errors are
+    absolute ones, as now and then something else becomes of a call."""
     said, took = (np.array(each) for each in zip(*((said, took) for said, _, took in samples), strict=True))
-    best, least = Alone(round(float(np.median(took / said)), 3)), _nearest(said[:, None], took, took)[1]
     every = dict.fromkeys(name for _, counts, _ in samples for name in counts)
-    names = [name for name in every if name not in ("calls", *_OF_VALUES)]
-    columns = {name: np.array([counts.get(name, 0) for _, counts, _ in samples], float) for name in ("calls", *names)}
+    names = ("calls", *(name for name in every if name not in ("calls", *_OF_VALUES)))
+    columns = {name: np.array([counts.get(name, 0) for _, counts, _ in samples], float) for name in names}
     columns = {name: column for name, column in columns.items() if column.any()}
     begun = ("calls",) if sundry else ("calls", "pixels")
     forms: list[tuple[str, ...]] = [(name,) for name in begun if name in columns]
-    if len(samples) >= SOME and not sundry:
+    enough = len(samples) >= SOME and not sundry
+    if enough:
         forms = [(name,) for name in columns] + [("share", name) for name in columns]
         forms += [("calls", name) for name in columns if name != "calls"] * ("calls" in columns)
     columns["share"] = said
-    for form in forms:
-        wanted = took if "share" in form else took - said
-        factors, error = _nearest(np.column_stack([columns[name] for name in form]), wanted, took)
-        more = {name: round(float(factor), 3) for name, factor in zip(form, factors, strict=True)}
-        share = more.pop("share", 1.0)
-        if LEAST <= share <= MOST and error < least - WORTH * len(form):
-            best, least = Alone(share, more), error
-    return best
+    least, alone = _nearest(said[:, None], took, took)[1], Alone(round(float(np.median(took / said)), 3))
+    form: tuple[str, ...] = ()
+    while forms:
+        tried = [(*_once(each, columns, said, took), each) for each in forms]
+        error, found, longer = min(tried, key=lambda each: each[0] + WORTH * len(each[2]))
+        if error + WORTH * (len(longer) - len(form)) >= least:
+            break
+        least, alone, form = error, found, longer
+        more = enough and len(form) < min(_FIGURES, len(samples) // _SAMPLES)
+        forms = [(*form, name) for name in columns if name not in form] if more else []
+    return alone
+
+
+def _once(form: tuple[str, ...], columns: dict[str, Array], said: Array, took: Array) -> tuple[float, Alone]:
+    """The error of a form, and what it says; infinite for what isn't of the same code."""
+    wanted = took if "share" in form else took - said
+    factors, error = _nearest(np.column_stack([columns[name] for name in form]), wanted, took)
+    more = {name: round(float(factor), 3) for name, factor in zip(form, factors, strict=True)}
+    alone = Alone(more.pop("share", 1.0), more)
+    return (error if LEAST <= alone.share <= MOST else np.inf), alone
 
 
 def _nearest(rows: Array, wanted: Array, took: Array) -> tuple[Array, float]:

@@ -80,8 +80,8 @@ def called_once(plan: Plan) -> frozenset[str]:
     groups = (group for each in (plan, *plan.subplans.values()) for group in each.groups)
     stages = [stage for group in groups for stage in group.stages]
     names = Counter(stage.kernel.copy_of_code(stage.op, plan.context) for stage in stages)
-    others = (stage.kernel.calls_too(stage.op) for stage in stages if not stage.kernel.own_code(stage.op))
-    names.update(called for called in others if called is not None)
+    for stage in stages:
+        names.update(() if stage.kernel.own_code(stage.op) else stage.kernel.calls_too(stage.op))
     return frozenset(name for name, count in names.items() if count == 1)
 
 

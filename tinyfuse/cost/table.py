@@ -45,12 +45,15 @@ class CostTable:
     alone    what becomes of that where a module calls the kernel in one place: by `Kernel.single_calls_as`, mostly
              its costs_with, for its C function is another one than that of the kernel that it costs as; else by
              entry_name
+    sole     the same where that call is all that calls what gathers its windows (`Kernel.windows_by`); as `alone` where
+             there is none
     """
 
     about: dict[str, str]
     loop: dict[str, float]
     kernels: dict[str, dict[str, float]]
     alone: dict[str, Alone] = field(default_factory=dict)
+    sole: dict[str, Alone] = field(default_factory=dict)
 
     @kept
     def kernel(self, op: Op, kernel: Kernel, by_row: bool, context: Context) -> float | None:
@@ -83,7 +86,8 @@ class CostTable:
     def share(self, stage: Stage, context: Context, once: Collection[str]) -> float:
         """What share of its entry's instructions the stage's kernel takes; `once` as of `stages`."""
         entry = stage.kernel.single_calls_as(stage.op) or entry_name(stage.op, stage.kernel, stage.by_row, context)
-        alone = self.alone.get(entry)
+        alone = self.sole.get(entry) if is_sole(stage, context, once) else None
+        alone = alone or self.alone.get(entry)
         if alone is None or not is_once(stage, context, once):
             return 1.0
         whole = self.kernel(stage.op, stage.kernel, stage.by_row, context)
@@ -104,6 +108,11 @@ class CostTable:
 def is_once(stage: Stage, context: Context, once: Collection[str]) -> bool:
     """Whether the stage has a kernel's only call in the module; `once` as of `CostTable.stages`."""
     return stage.kernel.copy_of_code(stage.op, context) in once
+
+
+def is_sole(stage: Stage, context: Context, once: Collection[str]) -> bool:
+    """Whether it is all in the module that calls what gathers its windows; `once` as of `CostTable.stages`."""
+    return stage.kernel.windows_by(stage.op, context) in once
 
 
 def _sum(factors: Mapping[str, float], counts: Counts) -> float:
@@ -200,7 +209,7 @@ def board_table(name: str | None, timing: BoardTiming) -> CostTable | None:
 
     core, flash = table.cycles, table.flash
     kernels = {entry: on_board(factors, flash.kernels[entry]) for entry, factors in core.kernels.items()}
-    return CostTable(core.about, on_board(core.loop, flash.loop), kernels, core.alone)
+    return CostTable(core.about, on_board(core.loop, flash.loop), kernels, core.alone, core.sole)
 
 
 def counted_table(context: Context) -> CostTable | None:
@@ -226,8 +235,11 @@ def _table(fields: dict[str, Any], key: str = "factors") -> CostTable:
     try:
         about = {str(key): str(value) for key, value in fields["about"].items()}
         kernels = {name: _factors(entry[key]) for name, entry in fields["kernels"].items()}
-        alone = {name: _alone(entry["alone"]) for name, entry in fields["kernels"].items() if "alone" in entry}
-        return CostTable(about, _factors(fields["loop"][key]), kernels, alone)
+        alone, sole = (
+            {name: _alone(entry[form]) for name, entry in fields["kernels"].items() if form in entry}
+            for form in ("alone", "sole")
+        )
+        return CostTable(about, _factors(fields["loop"][key]), kernels, alone, sole)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{type(error).__name__}: {error}") from None
 

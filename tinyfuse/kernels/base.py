@@ -328,8 +328,13 @@ class Kernel(ABC):
         for each of some arguments that are constants. Of a call with code of its own: code that this calls."""
         return self.name
 
-    def calls_too(self, op: Op) -> str | None:
-        """What a copy of code for an operator calls of what `copy_of_code` names."""
+    def calls_too(self, op: Op) -> tuple[str, ...]:
+        """What a copy of code for an operator calls of code that others share, where it isn't the call's own."""
+        return ()
+
+    def windows_by(self, op: Op, context: Context) -> str | None:
+        """Which of that gathers an operator's windows, where it isn't the call's own: compilers know its arguments,
+        too, where a single call is all that calls it."""
         return None
 
     def single_calls_as(self, op: Op) -> str | None:

@@ -69,9 +69,9 @@ def has_own_code(op: Op) -> bool:
     return g.in_c % 4 != 0 and g.kernel_w * g.in_c <= _SHORT_ROW
 
 
-#: code of windows at borders: compilers make a copy of it, too, where one call for short rows is all that calls it;
-#: what other layers share calls it, even where one of whole words is all of them, which leaves it out later
-AT_BORDERS = "windows at borders"
+#: code of windows at borders, of pixels that are no whole words and that are: compilers make a copy of it, too, where
+#: one call is all that calls it; what layers share calls both, even where one layer alone leaves one of both out later
+AT_BORDERS, WINDOWS_OF_WORDS = CODE_OF_WINDOWS = "windows at borders", "windows of words at borders"
 
 
 def kind_of_windows(op: Op, own: bool) -> str:
@@ -152,8 +152,14 @@ class PackedConvRow(MatmulKernel):
     def copy_of_code(self, op: Op, context: Context) -> str:
         return AT_BORDERS if self.own_code(op) else super().copy_of_code(op, context)
 
-    def calls_too(self, op: Op) -> str | None:
-        return AT_BORDERS
+    def calls_too(self, op: Op) -> tuple[str, ...]:
+        return CODE_OF_WINDOWS
+
+    def windows_by(self, op: Op, context: Context) -> str | None:
+        if self.own_code(op):
+            return None
+        words = context.target.dsp and geometry(op).in_c % 4 == 0  # of bytes, one function gathers all
+        return WINDOWS_OF_WORDS if words else AT_BORDERS
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         return Division(op.output.shape[2], together=self.block(op, context))

@@ -209,20 +209,28 @@ def window_counts(op: Op, by_row: bool) -> Counts:
 
 @kept
 def byte_window_counts(op: Op, by_row: bool) -> Counts:
-    """The same of int8, whose loops tell all: of these and of outputs alone; or of stores of the single value."""
+    """The same of int8, whose loops tell all: of these and of outputs alone, of sums those of several channels, which
+    divide by their count, and terms that have no loop; or of stores of the single value."""
     if _has_one_value(op):
         return {"calls": calls_of(op, by_row), "stored_outputs": op.output.elements}
     outputs = {"outputs": op.output.elements, "signed_outputs": _signed(op), "narrowed_outputs": narrowed(op)}
     outputs["stored_outputs"] = 0
-    return {"calls": calls_of(op, by_row), **outputs, **_loops_of_windows(op)}
+    found = {"calls": calls_of(op, by_row), **outputs, **_loops_of_windows(op)}
+    channels, *_, terms = op.operand(1).shape
+    summed = not FAMILIES[op.kind].depthwise
+    return {
+        **found,
+        "several_outputs": op.output.elements * (summed and channels > 1),
+        "short_macs": found["inner_macs"] * (summed and terms <= _UNROLLED_TERMS),
+    }
 
 
 def _has_one_value(op: Op) -> bool:
     return quantized(op) and clamp_range(op)[0] == clamp_range(op)[1]
 
 
-#: taps of a row that gcc computes one after the other, without a loop
-_UNROLLED_TAPS = 3
+#: taps of a row, and terms of a tap, that gcc computes one after the other, without a loop
+_UNROLLED_TAPS, _UNROLLED_TERMS = 3, 4
 
 
 def _loops_of_windows(op: Op) -> Counts:

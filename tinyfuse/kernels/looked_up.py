@@ -140,7 +140,7 @@ class LookedUpMatmul(_LookedUp):
         """What gathers windows by bytes tells of a single call, not what looks up."""
         return None if self._windows(layer_of(op)) else self.costs_with
 
-    def calls_too(self, op: Op) -> str | None:
+    def calls_too(self, op: Op) -> tuple[str, ...]:
         return self._plain.calls_too(layer_of(op))
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:

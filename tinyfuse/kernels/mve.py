@@ -110,8 +110,8 @@ class MveRunsConvRow(Kernel):
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return _path(_form(op))
 
-    def calls_too(self, op: Op) -> str | None:
-        return COPIED_WINDOWS
+    def calls_too(self, op: Op) -> tuple[str, ...]:
+        return (COPIED_WINDOWS,)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return runs_counts(op, by_row)

@@ -6,7 +6,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import Constant, Context, Kernel, proven
-from tinyfuse.kernels.conv import AT_BORDERS, has_own_code, kind_of_windows
+from tinyfuse.kernels.conv import AT_BORDERS, CODE_OF_WINDOWS, has_own_code, kind_of_windows
 from tinyfuse.kernels.convolution_counts import layer_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.matmul import halves, in_columns, padded
@@ -57,8 +57,8 @@ class UnpackedConvRow(_Unpacked, WidenedConvRow):
     def copy_of_code(self, op: Op, context: Context) -> str:
         return AT_BORDERS if self.own_code(op) else super().copy_of_code(op, context)
 
-    def calls_too(self, op: Op) -> str | None:
-        return AT_BORDERS
+    def calls_too(self, op: Op) -> tuple[str, ...]:
+        return CODE_OF_WINDOWS
 
 
 class UnpackedPointwise(_Unpacked, WidenedPointwise):
