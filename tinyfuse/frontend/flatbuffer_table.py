@@ -18,14 +18,17 @@ _FORMATS = {"bool": "?", "byte": "b", "ubyte": "B", "int": "i", "uint": "I", "fl
 _DTYPES = {"ubyte": "u1", "int": "<i4", "float": "<f4", "long": "<i8"}
 
 
+_UINT, _INT, _USHORT = struct.Struct("<I"), struct.Struct("<i"), struct.Struct("<H")
+
+
 @cache
-def _field(table: str, name: str) -> tuple[Field, str | None]:
+def _field(table: str, name: str) -> tuple[Field, struct.Struct | None]:
     """A field, and the format of its number; None where it is none."""
     field = next(field for field in TABLES[table] if field.name == name)
     if field.type not in SIZES and field.type not in ENUM_SIZES:
         return field, None
     # enumerations are signed
-    return field, "<" + (_FORMATS.get(field.type) or {1: "b", 4: "i"}[ENUM_SIZES[field.type]])
+    return field, struct.Struct("<" + (_FORMATS.get(field.type) or {1: "b", 4: "i"}[ENUM_SIZES[field.type]]))
 
 
 class Table:
@@ -33,19 +36,21 @@ class Table:
     a number, the bytes of a string, an array that shares the file's memory (a vector of numbers), a list of
     tables (a vector of them) or a table."""
 
+    __slots__ = "_offsets", "data", "name", "position"
+
     def __init__(self, data: bytes, name: str, position: int):
         self.data, self.name, self.position = data, name, position
 
-        (back,) = struct.unpack_from("<i", data, position)
-        (size,) = struct.unpack_from("<H", data, position - back)
+        vtable = position - _INT.unpack_from(data, position)[0]
+        (size,) = _USHORT.unpack_from(data, vtable)
         # the table's vtable: two sizes, and by slot where fields are, 0 for one that is absent
-        self._offsets: tuple[int, ...] = struct.unpack_from(f"<{size // 2}H", data, position - back)
+        self._offsets: tuple[int, ...] = struct.unpack_from(f"<{size // 2}H", data, vtable)
 
     def __getitem__(self, name: str) -> Any:
-        field, format = _field(self.name, name)
+        field, number = _field(self.name, name)
         at, kind = self.place(field), field.type
-        if format is not None:
-            return field.default if at is None else struct.unpack_from(format, self.data, at)[0]
+        if number is not None:  # mostly
+            return field.default if at is None else number.unpack_from(self.data, at)[0]
         if kind == "string" or kind.startswith("["):
             return self._vector("ubyte" if kind == "string" else kind[1:-1], at, kind == "string")
         return None if at is None else self.follow(at, kind)
@@ -79,11 +84,11 @@ class Table:
         return np.frombuffer(self.data, _DTYPES[element], length, start + 4 if length else 0)
 
     def _uint(self, at: int) -> int:
-        value: int = struct.unpack_from("<I", self.data, at)[0]
+        value: int = _UINT.unpack_from(self.data, at)[0]
         return value
 
 
 def root(data: bytes, table: str = "Model") -> Table:
     """The first table: a file's Model."""
-    (position,) = struct.unpack_from("<I", data)
+    (position,) = _UINT.unpack_from(data)
     return Table(data, table, position)

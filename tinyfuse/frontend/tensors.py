@@ -45,6 +45,7 @@ _HINT_EXTERNAL = "convert the model with its weights inside the file"
 
 #: dtypes that only constants may have
 _CONSTANT = (INT4, FLOAT16)
+_SUPPORTED = f"(only {', '.join(ITEM_BYTES)}, and {' and '.join(_CONSTANT)} of weights)"
 _DTYPES = {value: name.lower() for value, name in enumerators("TensorType").items()}
 #: what zero points may be; int32 where they mean nothing, because TFLM keeps them in 32 bits
 _ZERO_POINT_RANGE = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-(2**15), 2**15 - 1)}
@@ -217,7 +218,7 @@ class TensorReader:
         good &= self._dims(found)
         if good and (dtype == "resource" or not found.elements):
             return found  # a handle, without data: variables.py resolves it; of no elements: `require_elements`
-        message = f"{dtype} is not supported (only {', '.join(ITEM_BYTES)}, and {' and '.join(_CONSTANT)} of weights)"
+        message = f"{dtype} is not supported {_SUPPORTED}"
         hint = _HINTS_OF_DTYPES.get(dtype, _HINT_QUANTIZE)
         good &= self.require(dtype in ITEM_BYTES or dtype in _CONSTANT, message, hint, tensor=found)
         message = "sparse tensors are not supported"
@@ -244,8 +245,9 @@ class TensorReader:
     def _dims(self, tensor: Tensor) -> bool:
         good = True
         for axis, dim in enumerate(tensor.shape):
-            hint = _HINT_FIXED_SHAPE if dim == -1 else HINT_UNSOUND
-            good &= self.require(dim >= 0, f"dimension {axis} is {dim}", hint, tensor=tensor)
+            if dim < 0:
+                hint = _HINT_FIXED_SHAPE if dim == -1 else HINT_UNSOUND
+                good = self.require(False, f"dimension {axis} is {dim}", hint, tensor=tensor)
         size = math.prod(tensor.shape) * ITEM_BYTES.get(tensor.dtype, 1)
         message = f"it has more than {MAX_TENSOR_BYTES:,} bytes"
         return good & self.require(size <= MAX_TENSOR_BYTES, message, HINT_SMALLER, tensor=tensor)
@@ -265,11 +267,15 @@ class TensorReader:
             zero_point = zero_point[:1] * len(scale)
         # a filter of zeros alone may have scale 0, which makes its bias's 0; the rules say where that will do
         least = 0.0 if constant and (len(scale) > 1 or tensor.dtype == "int32") else None
-        wrong = next((value for value in scale if not (0 < value < math.inf or value == least)), None)
+        sound = min(scale) > 0 and sum(scale) < math.inf  # mostly: of many a sum is sooner known to be one than each
+        wrong = (
+            None if sound else next((value for value in scale if not (0 < value < math.inf or value == least)), None)
+        )
         message = f"a scale is {wrong}; it must be positive and finite"
         self.require(wrong is None, message, _HINT_QUANTIZE, tensor=tensor)
         low, high = _ZERO_POINT_RANGE.get(tensor.dtype, _INT32)
-        wrong = next((value for value in zero_point if not low <= value <= high), None)
+        sound = low <= min(zero_point) and max(zero_point) <= high
+        wrong = None if sound else next(value for value in zero_point if not low <= value <= high)
         message = f"a zero point is {wrong}; it must be in {low}..{high}"
         self.require(wrong is None, message, _HINT_QUANTIZE, tensor=tensor)
         return Quant(scale, zero_point, table["quantized_dimension"] if len(scale) > 1 else 0)
