@@ -115,7 +115,7 @@ def main() -> int:
         type=int,
         default=0,
         metavar="N",
-        help="and on N modules that call each kernel once, for `alone`, and on N that have one layer, for `sole`",
+        help="and on N modules that call each kernel once, and N of one layer",
     )
     parser.add_argument(
         "--alone", action="store_true", help="what kernels take that are called once, of those entries that there are"

@@ -18,13 +18,6 @@
 enum { TINYFUSE_DW_HELD_RECORD = 56 };  /* bytes of a record */
 enum { TINYFUSE_DW_HELD_OUTPUTS = 48 }; /* where its outputs are */
 
-/* Words of a channel: weights of the columns 0, 1, 2 of the upper rows; of the columns 0 1 and 1 2 of the lower one, each
-   256 times; bias and multiplier of the step line; and its own shift. */
-TINYFUSE_INLINE int32_t tinyfuse_dw_held_words(int form)
-{
-    return form == TINYFUSE_OWN_SHIFTS_FORM ? 8 : 7;
-}
-
 /* A row, and where its groups of four channels come from and go; assembly knows the offsets. `channel`, `channels` and
    `out` go from group to group. */
 typedef struct {
@@ -37,7 +30,8 @@ typedef struct {
     uint32_t zeros; /* 32: four times the input zero point */
     int32_t lead;
     int8_t *records;         /* 40 */
-    const int32_t *channels; /* [4][tinyfuse_dw_held_words] */
+    const int32_t *channels; /* [4][7]: weights of the columns 0, 1, 2 of the upper rows; of the columns 0 1 and 1 2 of the
+                                lower one, each 256 times; bias and multiplier of the step line; or [4][8]: its own shift */
     int8_t *end;             /* 48: the record after those of whole steps */
     int32_t odd;             /* whether one pixel is left then */
     int32_t rounding;        /* 56: of the step line */
@@ -309,7 +303,7 @@ TINYFUSE_INLINE void tinyfuse_dw_held_run(tinyfuse_dw_held *h, int32_t stride, i
         TINYFUSE_DW_HELD_ASM(h, 2, OWN_SHIFTS)
     }
 #else
-    const int32_t words = tinyfuse_dw_held_words(form);
+    const int32_t words = form == TINYFUSE_OWN_SHIFTS_FORM ? 8 : 7;
     for (;;) {
         const int8_t *record;
         int8_t *out = h->out;
@@ -347,7 +341,7 @@ TINYFUSE_DW_HELD_RUN(tinyfuse_dw_held_own_shifts_2, 2, TINYFUSE_OWN_SHIFTS_FORM)
 
 /* Output row y. Reads only the input rows of y's own window, writes only out_row. stride_w is 1 or 2; `form`, a constant,
    isn't TINYFUSE_BOUNDED_FORM; channels
-   [ceil(in_c / 4)][4][tinyfuse_dw_held_words], the last four ending at in_c. scratch, aligned to 8: a record for each two
+   [ceil(in_c / 4)][4][7 or, with own shifts, 8], the last four ending at in_c. scratch, aligned to 8: a record for each two
    columns of ((out_w - 1) * stride_w + 3), and in_w * in_c bytes for a row of padding where any window reaches above or
    below the image. */
 TINYFUSE_INLINE void tinyfuse_depthwise_held_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,

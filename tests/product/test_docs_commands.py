@@ -30,6 +30,7 @@ OTHERS_OPTIONS = {
     "--targets",
     "--dtypes",
     "--alone",
+    "--singles",
     "--loop",
     "--update-golden",
     "--check",

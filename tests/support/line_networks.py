@@ -11,7 +11,7 @@ from random_graphs import Sketch, Value
 @st.composite
 def line_networks(draw, most_layers: int = 6, longest: int = 50, dtypes: tuple[str, ...] = ("int8",)) -> bytes:
     """A .tflite of up to so many layers over a line of up to so many places."""
-    sketch = Sketch(draw(st.integers(0, 2**20)), dtype=draw(st.sampled_from(dtypes)))
+    sketch = Sketch(draw(st.integers(0, 2**20)), dtype=draw(st.sampled_from(dtypes)), far=True)
     length, channels = draw(st.integers(2, longest)), draw(st.integers(1, 9))
     start = draw(st.sampled_from([(1, length, channels), (1, 1, length, channels), (1, length, 1, channels)]))
     image = sketch.value(start)

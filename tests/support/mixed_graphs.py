@@ -23,7 +23,7 @@ _BINARY = {
 @st.composite
 def mixed_networks(draw, most_layers: int = 8, dtypes: tuple[str, ...] = DTYPES) -> bytes:
     """A .tflite of up to `most_layers` layers, which begins and ends with any of the dtypes."""
-    sketch = Sketch(draw(st.integers(0, 2**20)), dtype=draw(st.sampled_from(dtypes)))
+    sketch = Sketch(draw(st.integers(0, 2**20)), dtype=draw(st.sampled_from(dtypes)), far=True)
     image = sketch.value((1, draw(st.integers(1, 10)), draw(st.integers(1, 6)), draw(st.integers(1, 9))))
     x, older = image, []
     for _ in range(draw(st.integers(1, most_layers))):

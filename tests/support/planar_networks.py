@@ -73,7 +73,7 @@ def in_the_middle(dtype: str = "int8") -> bytes:
 @st.composite
 def planar_networks(draw, most_layers: int = 5) -> bytes:
     """Planes or lines of them, up to so many layers, and what they make: as planes, as it is, or both."""
-    s = Sketch(draw(st.integers(0, 2**20)), dtype=draw(st.sampled_from(["int8", "int8", "int16", "float32"])))
+    s = Sketch(draw(st.integers(0, 2**20)), dtype=draw(st.sampled_from(["int8", "int8", "int16", "float32"])), far=True)
     planes, columns = draw(st.integers(2, 20)), draw(st.sampled_from([1, 2, 5, 8, 9, 17]))
     rows = draw(st.integers(2, 12))
     image = s.value((1, planes, rows, columns))

@@ -34,9 +34,10 @@ class Value:
 class Sketch:
     """Layers with random weights; every method takes and returns Values."""
 
-    def __init__(self, seed: int, dead: float = 0.0, dtype: str = "int8"):
+    def __init__(self, seed: int, dead: float = 0.0, dtype: str = "int8", far: bool = False):
         """`dead`: the share of filters that are switched off, by zero weights or by their bias; `dtype`: that of the
-        next values, int8, int16 or float32. It may be changed: `converted` brings values along."""
+        next values, int8, int16 or float32. It may be changed: `converted` brings values along. `far`: whether a channel
+        of some depthwise layers has a multiplier far above the others', or beyond 1."""
         self.dtype = dtype
         self.rng = np.random.default_rng(seed)
         self.dead = dead
@@ -44,8 +45,7 @@ class Sketch:
         self.names = 0
         #: scale and zero point of what the next layers give; None: each has its own
         self.results: tuple[float, int] | None = None
-        #: whether a channel of some depthwise layers has a multiplier far above the others', or beyond 1
-        self.far = True
+        self.far = far
 
     def value(self, shape, scale: float | None = None, zero_point: int | None = None, name: str = "") -> Value:
         if scale is None:
@@ -365,7 +365,7 @@ ACTIVATIONS = st.sampled_from(["NONE", "NONE", "RELU", "RELU6"])
 @st.composite
 def networks(draw, most_layers: int = 8) -> bytes:
     """A .tflite of up to `most_layers` layers and a tail, with one or two inputs and outputs."""
-    sketch = Sketch(draw(st.integers(0, 2**20)), draw(st.sampled_from([0.0, 0.0, 0.3, 0.8])))
+    sketch = Sketch(draw(st.integers(0, 2**20)), draw(st.sampled_from([0.0, 0.0, 0.3, 0.8])), far=True)
     channels = draw(st.integers(1, 20) | st.sampled_from([31, 64, 70]))
     batch = draw(st.sampled_from([1, 1, 1, 1, 1, 2]))
     start = sketch.value((batch, draw(st.integers(1, 12)), draw(st.integers(1, 10)), channels))

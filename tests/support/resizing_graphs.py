@@ -31,7 +31,7 @@ KINDS = (*GROWING, *GROWING, "bilinear", "transposed", "conv", "depthwise", "dep
 @st.composite
 def resizing_chains(draw, most_layers: int = 7) -> bytes:
     """A chain of up to `most_layers` layers; some later one may add what an earlier one made."""
-    sketch = Sketch(draw(st.integers(0, 2**20)))
+    sketch = Sketch(draw(st.integers(0, 2**20)), far=True)
     start = sketch.value((1, draw(st.integers(1, 12)), draw(st.integers(1, 4)), draw(st.integers(1, 4))))
     x, older = start, []
     for _ in range(draw(st.integers(2, most_layers))):

@@ -19,7 +19,7 @@ def sized_network(seed: int, dtype: str) -> bytes:
     """A .tflite of four to nine layers on an image of 12 to 32 rows, and a classifier. Of float32 smaller, for cores
     without an FPU take thousands of instructions a pixel."""
     rng = random.Random(f"{seed} {dtype}")
-    sketch = Sketch(rng.randrange(2**20), dtype=dtype)
+    sketch = Sketch(rng.randrange(2**20), dtype=dtype, far=True)
     sizes = (6, 8, 12) if dtype == "float32" else (12, 16, 20, 24, 32)
     image = sketch.value((1, rng.choice(sizes), rng.choice(sizes), rng.choice([1, 3, 8, 16])))
     x = sketch.conv(image, rng.choice(_CHANNELS), (3, 3), rng.choice([(1, 1), (2, 2)]), activation="RELU")

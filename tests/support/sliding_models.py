@@ -63,7 +63,7 @@ def _by_row(window: Window, stream: list[list[np.ndarray]]) -> list[list[np.ndar
 @st.composite
 def time_networks(draw, most_layers: int = 7) -> bytes:
     """A .tflite whose first input has frames: up to `most_layers` layers, most of which slide, and a tail."""
-    sketch = Sketch(draw(st.integers(0, 2**20)))
+    sketch = Sketch(draw(st.integers(0, 2**20)), far=True)
     start = sketch.value((1, draw(st.integers(6, 30)), draw(st.integers(1, 4)), draw(st.integers(1, 5))))
     x, older, inputs = start, [], [start]
     if draw(st.integers(0, 7)) == 7:
@@ -127,7 +127,9 @@ def _draw_sliding(draw, sketch: Sketch, x: Value, older: list[Value]) -> Value:
 def frame_networks(draw, most_layers: int = 6) -> bytes:
     """A .tflite over [1, T, C], as Keras' layers over time are converted: convolutions over columns between EXPAND_DIMS
     and RESHAPE, layers of each frame, all that moves channels or frames, and a tail that sees all of time."""
-    s = Sketch(draw(st.integers(0, 2**20)), dtype=draw(st.sampled_from(["int8", "int8", "int8", "int16", "float32"])))
+    s = Sketch(
+        draw(st.integers(0, 2**20)), dtype=draw(st.sampled_from(["int8", "int8", "int8", "int16", "float32"])), far=True
+    )
     length, channels = draw(st.integers(6, 30)), draw(st.integers(1, 6))
     flat = draw(st.integers(0, 4)) == 0
     start = s.value((1, length * channels) if flat else (1, length, channels))

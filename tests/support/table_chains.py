@@ -17,7 +17,7 @@ _LARGEST = 2**31 * 0.01
 def tabled_networks(draw, most_steps: int = 7, libm: bool = True) -> bytes:
     """A .tflite of one or two layers with functions of one int8 value behind each; `libm`: those of libm too."""
     real = _REAL + _LIBM * libm
-    sketch = Sketch(draw(st.integers(0, 2**20)))
+    sketch = Sketch(draw(st.integers(0, 2**20)), far=True)
     shape = (draw(st.sampled_from([1, 1, 1, 2])), draw(st.integers(1, 9)), draw(st.integers(1, 7)))
     image = sketch.value((*shape, draw(st.integers(1, 9))))
     x, wanted = image, []

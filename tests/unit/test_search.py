@@ -113,7 +113,6 @@ def test_the_last_two_percent_must_save_one_of_ram() -> None:
 def long_network(blocks: int) -> bytes:
     """Inverted residuals, one after the other: five operators each."""
     sketch = Sketch(3)
-    sketch.far = False  # whose kernels would be others
     start = x = sketch.value((1, 16, 8, 4))
     for _ in range(blocks):
         wide = sketch.conv(x, 12, (1, 1), activation="RELU6")
