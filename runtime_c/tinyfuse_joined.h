@@ -106,6 +106,25 @@ typedef struct {
 #define TINYFUSE_JOINED_LOWER_1 "lsls r5, r2, #16\n\tmov r4, r8\n\tsubs r4, r4, r5\n\t"
 #define TINYFUSE_JOINED_LOWER_2 \
     TINYFUSE_JOINED_LOWER_1 "lsls r6, r3, #16\n\tmov r5, r9\n\tsubs r5, r5, r6\n\t"
+/* The high word of r4 times 65536 r6 + r5, to r4: `round` is added to the middle words before they go `down` by 16 bits.
+   Uses r0, r2 and r7. */
+#define TINYFUSE_JOINED_PRODUCT(round, down)             \
+    "uxth r0, r4\n\t"                                    \
+    "asrs r4, r4, #16\n\t"                               \
+    "movs r2, r0\n\t"                                    \
+    "muls r2, r5, r2\n\t"                                \
+    "lsrs r2, r2, #16\n\t"                               \
+    "muls r0, r6, r0\n\t"                                \
+    "adds r0, r0, r2\n\t" round                          \
+    "movs r2, r4\n\t"                                    \
+    "muls r2, r6, r2\n\t"                                \
+    "muls r4, r5, r4\n\t"                                \
+    "uxth r7, r0\n\t"                                    \
+    "adds r4, r4, r7\n\t"                                \
+    "asrs r4, r4, #16\n\t" down " r0, r0, #16\n\t"       \
+    "adds r4, r4, r0\n\t"                                \
+    "adds r4, r4, r2\n\t"
+#define TINYFUSE_JOINED_ROUND "movs r2, #128\n\tlsls r2, r2, #8\n\tadds r0, r0, r2\n\t"
 /* tinyfuse_requantize_step_line, or with another `shift` of r4, of the sum r4 of the channel whose bias lies at `bias` from
    r1; its multiplier is 65536 r6 + r5, r12 the rounding. To r7; uses r0 and r2. */
 #define TINYFUSE_JOINED_SHIFT "asrs r4, r4, #11\n\t"
@@ -114,22 +133,7 @@ typedef struct {
     "ldr r0, [r1, #" bias "]\n\t"      \
     "lsls r4, r4, #8\n\t"              \
     "adds r4, r4, r0\n\t"              \
-    "uxth r0, r4\n\t"                  \
-    "asrs r4, r4, #16\n\t"             \
-    "movs r2, r0\n\t"                  \
-    "muls r2, r5, r2\n\t"              \
-    "lsrs r2, r2, #16\n\t"             \
-    "muls r0, r6, r0\n\t"              \
-    "adds r0, r0, r2\n\t"              \
-    "movs r2, r4\n\t"                  \
-    "muls r2, r6, r2\n\t"              \
-    "muls r4, r5, r4\n\t"              \
-    "uxth r7, r0\n\t"                  \
-    "adds r4, r4, r7\n\t"              \
-    "asrs r4, r4, #16\n\t"             \
-    "asrs r0, r0, #16\n\t"             \
-    "adds r4, r4, r0\n\t"              \
-    "adds r4, r4, r2\n\t"              \
+    TINYFUSE_JOINED_PRODUCT("", "asrs") \
     "add r4, r12\n\t"                  \
     shift TINYFUSE_JOINED_SATURATE
 #define TINYFUSE_JOINED_SATURATE       \
@@ -146,25 +150,7 @@ typedef struct {
 #define TINYFUSE_JOINED_BOUNDED(bias, shift) \
     "ldr r0, [r1, #" bias "]\n\t"            \
     "adds r4, r4, r0\n\t"                    \
-    "uxth r0, r4\n\t"                        \
-    "asrs r4, r4, #16\n\t"                   \
-    "movs r2, r0\n\t"                        \
-    "muls r2, r5, r2\n\t"                    \
-    "lsrs r2, r2, #16\n\t"                   \
-    "muls r0, r6, r0\n\t"                    \
-    "adds r0, r0, r2\n\t"                    \
-    "movs r2, #128\n\t"                      \
-    "lsls r2, r2, #8\n\t"                    \
-    "adds r0, r0, r2\n\t"                    \
-    "movs r2, r4\n\t"                        \
-    "muls r2, r6, r2\n\t"                    \
-    "muls r4, r5, r4\n\t"                    \
-    "uxth r7, r0\n\t"                        \
-    "adds r4, r4, r7\n\t"                    \
-    "asrs r4, r4, #16\n\t"                   \
-    "lsrs r0, r0, #16\n\t"                   \
-    "adds r4, r4, r0\n\t"                    \
-    "adds r4, r4, r2\n\t"                    \
+    TINYFUSE_JOINED_PRODUCT(TINYFUSE_JOINED_ROUND, "lsrs") \
     "asrs r0, r4, #31\n\t"                   \
     "adds r4, r4, r0\n\t"                    \
     "ldr r2, [r1, #" shift "]\n\t"           \
