@@ -137,7 +137,7 @@ def test_scratch_is_what_the_getters_say(target: str, tmp_path: Path) -> None:
     """On MVE the getter of int4 asks int8's, which wants more for one-row convolutions than the function uses."""
     tree = newest_tree()
     context, calls = context_for(target, tree), grid()
-    fields = tuple(ConvCall.__dataclass_fields__)
+    fields = tuple(ConvCall._fields)
     table = array("int32_t", "calls", np.array([[getattr(c, f) for f in fields] for c in calls]))
     text = f"#include <arm_nnfunctions.h>\n{PRELUDE}{table}{_PROGRAM}"
     lines = run_program(text, _GETTERS, context.target, tree, tmp_path)

@@ -16,7 +16,7 @@ from tinyfuse.kernels.cmsis.depthwise import depthwise_path, depthwise_scratch
 from tinyfuse.kernels.cmsis.pool import average_scratch
 from tinyfuse.kernels.cmsis.transpose_conv import CmsisReverseConv, rolling_scratch
 
-_FIELDS = tuple(ConvCall.__dataclass_fields__)
+_FIELDS = ConvCall._fields
 _GETTERS = {
     "arm_convolve_wrapper_s8_get_buffer_size",
     "arm_depthwise_conv_wrapper_s8_get_buffer_size",

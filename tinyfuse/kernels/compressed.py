@@ -229,8 +229,8 @@ class CompressedDense(Compressed, Dense):
     by_row, rings = False, False  # all weights would be looked up for each row
 
     def accepts(self, op: Op, context: Context) -> bool:
-        plain = not any(op.operand(1).quantization.zero_point) and bounded(op) is not None
-        return self.wanted(context) and plain and compressed_layer(op, context.target, dense=True) is not None
+        wanted = self.wanted(context) and not any(op.operand(1).quantization.zero_point)
+        return wanted and bounded(op) is not None and compressed_layer(op, context.target, dense=True) is not None
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return {}

@@ -40,8 +40,7 @@ class LineDepthwise(Kernel):
     headers = (_HEADER,)
 
     def accepts(self, op: Op, context: Context) -> bool:
-        g = _line_of(op)
-        if not context.target.mve or not context.speed_alone or g is None:
+        if not context.target.mve or not context.speed_alone or (g := _line_of(op)) is None:
             return False
         if g.kernel_h != 1 or not 1 < g.kernel_w <= _TAPS:
             return False

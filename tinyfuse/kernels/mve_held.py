@@ -35,10 +35,11 @@ class HeldConvRow(FourKernel):
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)
-        if not context.speed_alone and self.scratch(op, context) > MveConvRow().scratch(op, context):
-            return False
         side_by_side = 1 < g.kernel_w <= _TAPS and (g.stride_w, g.dilation_w) == (1, 1)
-        return side_by_side and g.out_w >= _PIXELS and super().accepts(op, context)
+        if not context.target.mve or not side_by_side or g.out_w < _PIXELS:
+            return False
+        small = context.speed_alone or self.scratch(op, context) <= MveConvRow().scratch(op, context)
+        return small and super().accepts(op, context)
 
     def weights_of(self, op: Op) -> Array:
         g = geometry(op)

@@ -6,9 +6,9 @@ computes it, unless the cost table finds another surely faster (tinyfuse/schedul
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache, lru_cache
 
-from tinyfuse.ir import Op
+from tinyfuse.ir import INT4, Op
 from tinyfuse.kernels.activation import ChannelLookup, Clamp, Lookup, WideLookup
 from tinyfuse.kernels.arg_extreme import ArgExtreme
 from tinyfuse.kernels.at_axes import along_computed_axes
@@ -133,11 +133,11 @@ def kernels_of(kind: str) -> tuple[Kernel, ...]:
 
 
 def kernels_for(op: Op) -> tuple[Kernel, ...]:
-    """The kernels of `op`'s kind, made fit for it: of a layer those of its dtype; a batch of images takes those of
+    """The kernels of `op`'s kind, made fit for it: of a layer those of its dtypes; a batch of images takes those of
     one image in a loop; of images of a single column convolutions may also make several rows a call."""
     kernels = kernels_of(op.kind)
     if op.kind in LAYERS:
-        kernels = LAYERS[op.kind].get(layer_dtype(op), ())
+        kernels = _of_dtypes(op.kind, layer_dtype(op), op.operand(1).dtype == INT4)
     if FAMILIES[op.kind].one_image and op.output.shape[0] != 1:
         return tuple(EachImage(kernel, FAMILIES[op.kind].image_input) for kernel in kernels)
     if op.kind == "CONV_2D" and lying(op) is not None:
@@ -146,6 +146,12 @@ def kernels_for(op: Op) -> tuple[Kernel, ...]:
             *(ColumnBlocks(k) for k in kernels if k.by_row and not (k.whole or k.undivided) and k.rows_a_call == 1),
         )
     return (*kernels, *_several_rows(kernels))
+
+
+@cache
+def _of_dtypes(kind: str, dtype: str, int4: bool) -> tuple[Kernel, ...]:
+    """Those of a layer's `layer_dtype`, without those of int4 where the weights aren't."""
+    return tuple(kernel for kernel in LAYERS[kind].get(dtype, ()) if int4 or not kernel.nibbles)
 
 
 @lru_cache

@@ -62,9 +62,9 @@ class CmsisRows(CmsisKernel):
 
     def _takes_several(self, op: Op, context: Context) -> bool:
         """Whether calls for several rows are wanted, and no row's window is all padding."""
-        height, window = op.output.shape[1], self.window(op)
-        wanted = self.rows_a_call <= context.at_once and self.rows_a_call < height and not context.divided
-        return wanted and all(rows for rows, _, _ in row_extents(window, height, op.input.shape[1]))
+        if not self.rows_a_call <= context.at_once or context.divided or not self.rows_a_call < op.output.shape[1]:
+            return False
+        return all(rows for rows, _, _ in row_extents(self.window(op), op.output.shape[1], op.input.shape[1]))
 
     def takes_rings(self, op: Op) -> bool:
         return self.window(op).kernel == 1 and self.rows_a_call == 1 and not op.reads_ring

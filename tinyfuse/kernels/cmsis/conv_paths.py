@@ -6,8 +6,8 @@ with the library's own getters, tests/emulated/test_cmsis_nn.py its results with
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Context
@@ -19,8 +19,7 @@ from tinyfuse.ops.convolution import geometry
 _PADDING = -1
 
 
-@dataclass(frozen=True)
-class ConvCall:
+class ConvCall(NamedTuple):
     """The dimensions that one call passes: an image, or one output row with its window as the image.
 
     kernel_c is a filter's channels: in_c / groups, or 1 for a depthwise convolution.
@@ -79,7 +78,7 @@ def middle_call(op: Op, by_row: bool, at_once: int = 1) -> ConvCall:
 def _rows_call(whole: ConvCall, at_once: int, rows: int, pad_top: int, out_rows: int) -> ConvCall:
     """Of calls for one row the vertical stride means nothing, and 1 keeps the path for stride 1 open."""
     stride = 1 if at_once == 1 else whole.stride_h
-    return replace(whole, in_h=rows, out_h=out_rows, stride_h=stride, pad_h=pad_top)
+    return whole._replace(in_h=rows, out_h=out_rows, stride_h=stride, pad_h=pad_top)
 
 
 def convolve_path(call: ConvCall, version: tuple[int, int]) -> str:

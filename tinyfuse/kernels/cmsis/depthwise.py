@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import CallSite, Context
 from tinyfuse.kernels.cmsis.common import MAX_DIM
@@ -59,7 +57,7 @@ def depthwise_scratch(call: ConvCall, context: Context) -> int:
     path, taps = depthwise_path(call, context), call.kernel_h * call.kernel_w
     if path == "convolution":
         # the weights are transposed after the convolution's own scratch
-        return convolve_scratch(replace(call, kernel_c=1), context) + call.out_c * taps
+        return convolve_scratch(call._replace(kernel_c=1), context) + call.out_c * taps
     if path != "opt":  # 4.0's getter wants scratch for 3x3, but the function ignores it
         return 0
     if context.target.mve:
@@ -72,7 +70,7 @@ def _exact(call: ConvCall, context: Context) -> bool:
         return False
     path = depthwise_path(call, context)
     if path == "convolution":
-        return convolve_exact(replace(call, kernel_c=1), context)
+        return convolve_exact(call._replace(kernel_c=1), context)
     if path == "3x3":  # always reads the middle column: one column of padding at the right is the most
         return (call.out_w - 1) * call.stride_w - call.pad_w + 1 < call.in_w
     return path != "opt" or context.target.mve or fills_scratch(call)
