@@ -122,7 +122,8 @@ class Stream:
         """The same loop with rings that may slide."""
         twin = copy(self)
         twin._slide = True
-        twin.__dict__.pop("live_sets", None)
+        for of_slides in ("live_sets", "played"):
+            twin.__dict__.pop(of_slides, None)
         return twin
 
     def stacked(self, growing: Tensor | None = None) -> Stream:
@@ -167,15 +168,17 @@ class Stream:
         """The different (stage that computes, stages whose outputs hold rows meanwhile), in order of
         their first event. A ring holds rows while a reader needs one that was made, and while its own
         stage writes; what is kept holds rows from its first one on."""
-        live_rows = self.played
+        if len(self.stages) == 1:
+            return ((0, frozenset({0})),)
+        live_rows = self.played.copy()
         live_rows[:, 1:] = live_rows[:, 1:] > 0
         return tuple((s, frozenset(np.flatnonzero(held).tolist())) for s, *held in different(live_rows).tolist())
 
-    @property
+    @cached_property
     def played(self) -> np.ndarray:
         """Event by event the stage that computes, then the rows of each stage's output that hold bytes: of a
         tensor that is kept those made so far, of a sliding ring those still needed, of any other ring all or
-        none; int64 [events, 1 + stages]."""
+        none; int64 [events, 1 + stages], not to be changed."""
         return self.loop.live_rows(self._sliding).astype(np.int64)
 
     @property

@@ -107,7 +107,9 @@ class Border:
 
     def inner_overlaps(self, stream: Stream) -> list[Overlap]:
         """How near rings, scratch and outputs may lie above each other: each of them holds bytes from its
-        start, but seldom all of them, and at some moments none."""
+        start, but seldom all of them, and at some moments none. (Of one stage all are there all the time.)"""
+        if len(self.group.stages) == 1:
+            return []
         found = self._held_bytes(stream.played if stream.stack else stream.live_rows)
         names, held = list(found), np.array(list(found.values()))
         there, most = held > 0, held.max(axis=1, initial=0).tolist()
@@ -123,7 +125,9 @@ class Border:
     def input_overlaps(self, stream: Stream) -> list[Overlap]:
         """How near rings and scratch may lie below an input whose rows are used up, and which of them come
         when it is used up for good. (Outputs: `overlaps`.)"""
-        overlaps = []
+        overlaps: list[Overlap] = []
+        if len(self.group.stages) == 1 and not any(self.group.scratch):
+            return overlaps
         for whole, sources in self._parts(self.group.inputs).items():
             if whole in self.survives or len(sources) > 1:
                 continue
