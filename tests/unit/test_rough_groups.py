@@ -36,6 +36,8 @@ def every_group(weights: RoughWeights) -> list[tuple[list[Weight], list[Weight]]
     """Of all groups of several operators, what they roughly take and what they take."""
     exact, found = Weigher(weights.graph, weights.ops, weights.context), []
     for end in range(2, len(weights.ops) + 1):
+        if weights.legality.barrier(weights.ops[end - 1], False) is not None:
+            continue
         group = RoughGroup(weights, end)
         for begin in range(end - 2, -1, -1):
             refusal = weights.legality.refusal(weights.ops[begin:end])

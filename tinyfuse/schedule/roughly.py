@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from tinyfuse.ir import Graph
 from tinyfuse.ops import FAMILIES
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
@@ -15,6 +16,7 @@ from tinyfuse.schedule.choose import Choices, Plans, slower
 from tinyfuse.schedule.partition import partition_each
 from tinyfuse.schedule.rough_edges import lone_edges, rough_edges
 from tinyfuse.schedule.rough_groups import RoughWeights
+from tinyfuse.schedule.rough_loops import Shapes
 from tinyfuse.schedule.search import Candidate, partitions
 from tinyfuse.schedule.variants import Variant, Variants, at_once, with_least_scratch
 
@@ -38,8 +40,11 @@ def roughly(variants: Variants, builder: Builder) -> Plan:
     """The plan that the options ask for, of what is found. CompileError where no variant can be computed."""
     options = builder.options
     found: list[Candidate] = []
+    shapes: dict[Graph, Shapes] = {}
     for variant in _variants(variants, options):
-        found += _candidates(variant, options, found)
+        if variant.graph not in shapes:
+            shapes[variant.graph] = Shapes(variant.graph)
+        found += _candidates(variant, shapes[variant.graph], options, found)
     unplaced = Plans(lambda candidate, _: _Unplaced(candidate))
     chosen = Choices(found, unplaced).choose(options.optimize, options.max_ram).candidate
     return builder.plan(Variant(chosen.graph, chosen.context), chosen.groups, chosen.rings)
@@ -54,14 +59,14 @@ def _variants(variants: Variants, options: Options) -> list[Variant]:
     return every
 
 
-def _candidates(variant: Variant, options: Options, before: Sequence[Candidate]) -> list[Candidate]:
-    """Partitions of a variant's operators; none where `before` has some that are too much faster."""
+def _candidates(variant: Variant, shapes: Shapes, options: Options, before: Sequence[Candidate]) -> list[Candidate]:
+    """Partitions of a variant's operators, which have these shapes; none where `before` has much faster ones."""
     (graph, context), balanced = variant, options.optimize == "balanced" and options.max_ram is None
     if context.optimize == "speed" and balanced:
         # only tells which instructions are few; calls for more rows seldom take fewer
-        weights = RoughWeights(graph, replace(context, at_once=at_once("balanced")))
+        weights = RoughWeights(graph, replace(context, at_once=at_once("balanced")), shapes)
         return partitions(weights, lone_edges(weights))
-    weights = RoughWeights(graph, context)
+    weights = RoughWeights(graph, context, shapes)
     if before and balanced and _is_too_slow(weights, min(candidate.instructions for candidate in before)):
         return []
     return partitions(weights, rough_edges(weights))

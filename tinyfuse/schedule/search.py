@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from tinyfuse import limits
 from tinyfuse.cost.predict import kernel_instructions, loop_instructions
@@ -252,12 +253,18 @@ class Weigher:
     ):  # fmt: skip
         self.graph, self.ops, self.context = graph, ops, context
         self.legality = Legality(graph, context)
-        self.places = Places(op for op in graph.ops if is_alias(op))
-        self.live = Liveness(graph, [(op,) for op in ops], self.places)
         self.memo: StageMemo = {} if memo is None else memo
         self.costs: dict[Stage, float] = {}  # of kernels alone, without the loop
         self.weights: dict[tuple[int, int], tuple[Weight, ...]] = {}
         self.work = Work() if work is None else work
+
+    @cached_property
+    def places(self) -> Places:
+        return Places(op for op in self.graph.ops if is_alias(op))
+
+    @cached_property
+    def live(self) -> Liveness:
+        return Liveness(self.graph, [(op,) for op in self.ops], self.places)
 
     def weigh(self, i: int, j: int) -> tuple[Weight, ...] | None:
         """The weights of the group ops[i:j]: with rings that stay and, where that takes less RAM, with

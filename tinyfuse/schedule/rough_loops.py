@@ -1,0 +1,294 @@
+"""Loops over rows as shapes tell: rings, overlaps and what is alive around them, but nothing of what calls take.
+
+Where a tensor has one reader, its ring holds the rows of that reader's window and nothing else matters; where it has
+several, what also counts is how many rows one of them is ahead of the other, which their windows say. Windows go on as
+if images had no borders, and no ring is in a stack. Of kernels it matters how many rows a call makes, and in which
+order: those of several objectives mostly are the same, and so are their loops, which are made once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+from tinyfuse.ir import Graph, Tensor
+from tinyfuse.kernels.base import AccessOrder, Kernel
+from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.base import RowWindow
+from tinyfuse.plan.liveness import BEFORE, Liveness
+from tinyfuse.plan.places import Places, is_alias
+from tinyfuse.plan.rows import free_bytes, height, held_bytes, row_bytes
+from tinyfuse.schedule.in_place import may_lie_over
+from tinyfuse.schedule.overlaps import whole_call_distance
+from tinyfuse.schedule.search import Link
+
+#: moments that are looked at: when a group's last operator makes its first row, and its last one
+_FIRST, _LAST = 0, 1
+_MOMENTS = _FIRST, _LAST
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """The operator of that number reads a tensor as that input, by that window."""
+
+    op: int
+    input: int
+    window: RowWindow
+
+
+class Where(NamedTuple):
+    """Where a tensor's bytes are: which root has them, from which offset on, and that one's first and last step."""
+
+    root: Tensor
+    offset: int
+    first: int
+    last: int
+
+
+class _Ring(NamedTuple):
+    """Rows that a ring holds: at most, which is while its maker or a reader runs; while operators behind these run; and
+    while some in front of its maker do."""
+
+    most: int = 0
+    behind: int = 0
+    before: int = 0
+
+
+class Shapes:
+    """Of a graph whose operators run one by one in their order.
+
+    ops          those that are no aliases
+    alive        before each of them, and at the end, what is there and needed from then on: since when, how many bytes
+    alive_bytes  the sums of these bytes
+    """
+
+    def __init__(self, graph: Graph):
+        self.ops = tuple(op for op in graph.ops if not is_alias(op))
+        self.places = Places(op for op in graph.ops if is_alias(op))
+        self.live = Liveness(graph, [(op,) for op in self.ops], self.places)
+        self._loops: dict[tuple[int, Kernel, bool, bool], RoughLoop] = {}
+        self._where: dict[Tensor, Where] = {}
+        self._uses: dict[Tensor, list[Use]] = {}
+        for number, op in enumerate(self.ops):
+            for i, tensor in enumerate(op.inputs):
+                if tensor is not None and not tensor.is_constant:
+                    window = FAMILIES[op.kind].row_window(op, i)
+                    if window is not None:
+                        self._uses.setdefault(tensor, []).append(Use(number, i, window))
+        self.alive: list[list[tuple[int, int]]] = [[] for _ in range(len(self.ops) + 1)]
+        for root in self.live.uses:
+            first = self.live.first(root)
+            for step in range(first + 1, min(self.live.last(root), len(self.ops)) + 1):
+                self.alive[step].append((first, root.bytes))
+        self.alive_bytes = [sum(size for _, size in alive) for alive in self.alive]
+
+    def uses(self, tensor: Tensor, begin: int, end: int) -> list[Use]:
+        """Those by rows in ops[begin:end]."""
+        return [use for use in self._uses.get(tensor, ()) if begin <= use.op < end]
+
+    def where(self, tensor: Tensor) -> Where:
+        """Where an activation's bytes are."""
+        found = self._where.get(tensor)
+        if found is None:
+            place, live = self.places.of(tensor), self.live
+            found = Where(place.root, place.offset, live.first(place.root), live.last(place.root))
+            self._where[tensor] = found
+        return found
+
+    def loop(self, number: int, kernel: Kernel, by_row: bool, slides: bool) -> RoughLoop:
+        """Of one operator, which this kernel computes; `slides`: rings may, where others stand in front of it."""
+        key = number, kernel, by_row, slides
+        if key not in self._loops:
+            op = self.ops[number]
+            self._loops[key] = RoughLoop(
+                self, number, number + 1, slides, by_row, {number: kernel},
+                {number: (1, height(op.outputs[0]) if op.outputs and op.output.is_image else 1)},
+                dict.fromkeys(op.activations), tuple((tensor, number) for tensor in op.outputs),
+                ({number: 0}, {number: 0}), (0, 0), (0, 0),
+            )  # fmt: skip
+        return self._loops[key]
+
+
+@dataclass(eq=False)
+class RoughLoop:
+    """The loop over rows of ops[begin:end], which may be longer at its front.
+
+    slides   whether rings may
+    by_row   False: one operator, by a call for all of it
+    kernels  per operator the one that computes it
+    made     per operator how many rows of its output there are when the last one makes its first row, and its last
+    reads    tensors that it reads and doesn't make
+    kept     what it makes whole, each with the number of its operator
+    held     per operator the most bytes of rings while it runs, less `behind`; of rings that stay, and of those that
+             slide
+    behind   bytes of all rings, each while operators behind its readers run
+    before   the same while operators in front of its maker do
+    looks    how often calls look whether rings slide; and bytes that are `moved` then
+    """
+
+    shapes: Shapes
+    begin: int
+    end: int
+    slides: bool
+    by_row: bool
+    kernels: Mapping[int, Kernel]
+    made: Mapping[int, tuple[int, int]]
+    reads: Mapping[Tensor, None]
+    kept: tuple[tuple[Tensor, int], ...]
+    held: tuple[dict[int, int], ...]
+    behind: tuple[int, ...]
+    before: tuple[int, ...]
+    looks: int = 0
+    moved: int = 0
+    _longer: dict[tuple[Kernel, ...], RoughLoop] = field(default_factory=dict)
+
+    @cached_property
+    def next_uses(self) -> list[Use]:
+        """What reads rows of the operator in front of the loop."""
+        return self.shapes.uses(self.shapes.ops[self.begin - 1].output, self.begin, self.end)
+
+    def with_one_more(self, kernel: Kernel, readers: Mapping[int, Kernel]) -> RoughLoop:
+        """The loop with the operator in front of it, which this kernel computes, and its readers' kernels, which read a
+        ring then."""
+        key = kernel, *readers.values()
+        if key not in self._longer:
+            self._longer[key] = self._with_one_more(kernel, readers)
+        return self._longer[key]
+
+    def _with_one_more(self, kernel: Kernel, readers: Mapping[int, Kernel]) -> RoughLoop:
+        begin, end, shapes, uses = self.begin - 1, self.end, self.shapes, self.next_uses
+        op = shapes.ops[begin]
+        output, where = op.output, shapes.where(op.output)
+        made, kernels = (1, height(output)), {**self.kernels, **readers, begin: kernel}
+        if uses:
+            made = _rows_after(uses, self.made, _FIRST), _rows_after(uses, self.made, _LAST)
+        is_kept = not uses or where.root is not output or where.last >= end
+        rings = (_Ring(), _Ring()) if is_kept else self._rings(kernel, made[_LAST], uses, kernels)
+        own, held = row_bytes(output), tuple(map(dict, self.held))
+        for of_mode, ring, behind, before in zip(held, rings, self.behind, self.before, strict=True):
+            for reader in readers:
+                of_mode[reader] += (ring.most - ring.behind) * own
+            of_mode[begin] = before + ring.most * own - behind - ring.behind * own
+        looks = moved = 0
+        if rings[0] != rings[1]:
+            calls = [(-(-height(shapes.ops[use.op].output) // kernels[use.op].rows_a_call), use.window) for use in uses]
+            looks = sum(times for times, _ in calls)
+            # nothing is moved before the first row is used up
+            moves = sum(times - -(-(window.pad_top + 1) // max(1, window.stride)) for times, window in calls)
+            moved = max(0, moves) * rings[1].behind * own
+        return RoughLoop(
+            shapes, begin, end, self.slides, True, kernels, {**self.made, begin: made},
+            {**{tensor: None for tensor in self.reads if tensor is not output}, **dict.fromkeys(op.activations)},
+            (*self.kept, (output, begin)) if is_kept else self.kept,
+            held, tuple(had + ring.behind * own for had, ring in zip(self.behind, rings, strict=True)),
+            tuple(had + ring.before * own for had, ring in zip(self.before, rings, strict=True)),
+            self.looks + looks, self.moved + moved,
+        )  # fmt: skip
+
+    def _rings(
+        self, maker: Kernel, made: int, uses: Sequence[Use], kernels: Mapping[int, Kernel]
+    ) -> tuple[_Ring, _Ring]:
+        """The ring of what the operator in front makes, where it stays, and where it slides if it may; so many rows are
+        `made` at the last moment."""
+        tall = height(self.shapes.ops[self.begin - 1].output)
+        if len(uses) == 1:
+            window, together = uses[0].window, kernels[uses[0].op].rows_a_call
+            span = max(_end(window, y + together - 1) - _start(window, y) for y in (0, 1))
+            step = _start(window, together) - _start(window, 0)
+        else:  # rows wait for the reader that is the last to need them
+            span = made - min(_start(use.window, self.made[use.op][_LAST] - 1) for use in uses)
+            step = 0
+        most = max(1, min(span + maker.rows_a_call - 1, tall))
+        if maker.accumulates:
+            return (_Ring(most, most, most),) * 2
+        alive = most if most > 1 or len(uses) > 1 else 0
+        still, sliding = _Ring(most, alive, alive), _Ring(most, max(0, min(span - step, most)), most - 1)
+        slides = self.slides and max(sliding.behind, sliding.before) < most > 1
+        return still, sliding if slides and not any(use.window.leaves_rows_out for use in uses) else still
+
+    @cached_property
+    def around(self) -> int:
+        """Bytes that are alive beside rings and scratch, less those that `link` saves."""
+        shapes = self.shapes
+        passing = sum(size for first, size in shapes.alive[self.end] if first < self.begin)
+        unread = sum(
+            tensor.bytes for tensor in shapes.ops[self.end - 1].outputs if shapes.where(tensor).last < self.end
+        )
+        alive = shapes.alive_bytes[self.begin] + shapes.alive_bytes[self.end] - passing + unread
+        return alive - (self.link.saved if self.link else 0)
+
+    @cached_property
+    def link(self) -> Link | None:
+        """The best single overlap of an input that ends here and an output that begins here."""
+        best: Link | None = None
+        for source in self.reads:
+            above = self.shapes.where(source)
+            if above.last >= self.end:
+                continue
+            for output, writer in self.kept:
+                below = self.shapes.where(output)
+                if below.first < self.begin or below.last < self.end:
+                    continue
+                distance = self._distance(source, output, writer) + below.offset - above.offset
+                distance = min(max(0, distance), below.root.bytes)
+                taken = max(distance + above.root.bytes, below.root.bytes)
+                saved = above.root.bytes + below.root.bytes - taken
+                if saved > (best.saved if best else 0):
+                    best = Link(below.root, above.root, distance, saved)
+        return best
+
+    def _distance(self, source: Tensor, output: Tensor, writer: int) -> int:
+        """How far an output must start below a source, as overlaps.overlap_distance."""
+        op, kernel = self.shapes.ops[writer], self.kernels[writer]
+        if not self.by_row:
+            return whole_call_distance(op, kernel, source, output)
+        uses = self.shapes.uses(source, self.begin, self.end)
+        own = [use for use in uses if use.op == writer]
+        order: AccessOrder | None = None
+        if len(own) == 1 and kernel.rows_a_call == 1:
+            order = kernel.row_access_orders(op).get(own[0].input)
+        tall, read, written = height(source), row_bytes(source), row_bytes(output)
+        oldest, distances = [], []
+        for k in _MOMENTS:
+            # operators in front of the writer have made their rows; a writer in its access order has read its first one
+            firsts = [
+                _start(use.window, self.made[use.op][k] - (use.op >= writer)) + (use.op == writer and order is not None)
+                for use in uses
+            ]
+            oldest.append(max(0, min(firsts, default=tall)))
+            distances.append(held_bytes(output, self.made[writer][k]) - free_bytes(source, oldest[k]))
+        if self._may_lie_over(source, output) and all(oldest[k] >= self.made[writer][k] for k in _MOMENTS):
+            return 0
+        if oldest[_LAST] >= tall > oldest[_FIRST]:  # all of it is used up before the last row is written
+            share = (tall - 1 - oldest[_FIRST]) / max(1, oldest[_LAST] - oldest[_FIRST])
+            distances[_LAST] = int(distances[_FIRST] + (distances[_LAST] - distances[_FIRST]) * share)
+        if order is not None:
+            for row in (0, height(output) - 1):
+                first = max(0, _start(own[0].window, row))
+                if first < tall:
+                    distances.append(row * written + order.distance(read, written) - first * read)
+        return min(max(0, *distances), output.bytes)
+
+    def _may_lie_over(self, source: Tensor, output: Tensor) -> bool:
+        """Whether planes may lie where others lay (in_place.py)."""
+        where = self.shapes.where(source)
+        first = self.begin == 0 and where.first == BEFORE
+        last = self.end == len(self.shapes.ops)
+        return where.root.bytes == source.bytes and may_lie_over(source, output, first, last)
+
+
+def _rows_after(uses: Sequence[Use], made: Mapping[int, tuple[int, int]], moment: int) -> int:
+    """So many rows of what is read are there at a moment."""
+    return max(_end(use.window, made[use.op][moment] - 1) for use in uses)
+
+
+def _start(window: RowWindow, y: int) -> int:
+    """The first row that row y's window takes; images have no borders here."""
+    return (y * window.stride - window.pad_top + window.spread - 1) // window.spread
+
+
+def _end(window: RowWindow, y: int) -> int:
+    """The row after its last one."""
+    return (y * window.stride - window.pad_top + window.spread - 1 + window.kernel) // window.spread
