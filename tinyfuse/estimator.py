@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tinyfuse.compiler import is_searched, prepared, steps_of
-from tinyfuse.ir import Graph
+from tinyfuse.ir import Graph, Rough
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.schedule.build import Builder
@@ -29,7 +29,8 @@ _WORK_LIMIT = 0
 def rough_plan(source: Graph, target: Target, options: Options) -> Plan:
     """A plan that takes about what compile_graph's takes; a pure function of its arguments. CompileError names
     every reason why there is none."""
-    rough = replace(source, ops=tuple(replace(op, rough=True) for op in source.ops))
+    mark = Rough()
+    rough = replace(source, ops=tuple(replace(op, rough=mark) for op in source.ops))
     steps = steps_of(rough, options)
     return of_the_best_step(steps, options, lambda step: lambda wanted: _rough_plan(step, target, wanted))
 

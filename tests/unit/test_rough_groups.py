@@ -16,7 +16,7 @@ import tinyfuse
 from tinyfuse.compiler import compile_graph, prepare
 from tinyfuse.estimator import rough_plan
 from tinyfuse.frontend.reader import read_tflite
-from tinyfuse.ir import Op
+from tinyfuse.ir import Op, Rough
 from tinyfuse.kernels.step_line import step_line
 from tinyfuse.options import Options
 from tinyfuse.schedule.rough_edges import lone_edges, rough_edges
@@ -137,7 +137,7 @@ def layers_of(data: bytes) -> list[Op]:
 
 def test_rough_layers_nearly_always_have_the_form_that_is_proven() -> None:
     layers = [op for family in FAMILIES.values() for op in layers_of(family())]
-    same = [(step_line(op) is None) == (step_line(replace(op, rough=True)) is None) for op in layers]
+    same = [(step_line(op) is None) == (step_line(replace(op, rough=Rough())) is None) for op in layers]
     assert len(layers) > 30 and same.count(False) <= 0.05 * len(layers)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from tinyfuse.board_timing import BoardTiming
 from tinyfuse.errors import ToolMissing
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Context, Kernel
+from tinyfuse.kernels.base import Context, Kernel, ObjectiveAsked, of_any_objective
 from tinyfuse.kernels.counts import Counts, kept, round_up
 from tinyfuse.plan import Stage
 from tinyfuse.plan.rows import Stream
@@ -58,6 +58,13 @@ class CostTable:
     @kept
     def kernel(self, op: Op, kernel: Kernel, by_row: bool, context: Context) -> float | None:
         """Instructions of all calls of a kernel in one inference; None where it is not in the table."""
+        try:
+            return self._kernel(op, kernel, by_row, of_any_objective(context))
+        except ObjectiveAsked:
+            return self._kernel(op, kernel, by_row, context)
+
+    @kept
+    def _kernel(self, op: Op, kernel: Kernel, by_row: bool, context: Context) -> float | None:
         entries = [entry_name(op, kernel, by_row, context), *((kernel.costs_with,) if kernel.costs_with else ())]
         found, counts = [self.kernels.get(entry) for entry in entries], kernel.counts(op, by_row)
         if None in found:

@@ -6,7 +6,7 @@ Rewrites build new objects; nothing is changed in place. `tinyfuse.ir.text` prin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeVar
@@ -175,6 +175,18 @@ def type_text(tensor: Tensor) -> str:
     return f"{tensor.dtype}[{','.join(map(str, tensor.shape))}]"
 
 
+class Rough:
+    """Marks the operators of one estimate, and knows the first of those that are alike (schedule/alike.py): what was
+    estimated before must not change what is."""
+
+    def __init__(self) -> None:
+        self._first: dict[Hashable, Op] = {}
+
+    def first(self, likeness: Hashable, op: Op) -> Op:
+        """The first operator of that likeness: this one, if there was none."""
+        return self._first.setdefault(likeness, op)
+
+
 @dataclass(frozen=True, eq=False)
 class Op:
     """One operator: `kind` is the schema's name (CONV_2D); a missing optional input is None.
@@ -196,7 +208,7 @@ class Op:
     attributes: object = None
     index: int = -1
     view: bool = False
-    rough: bool = False
+    rough: Rough | None = None
 
     def operand(self, i: int) -> Tensor:
         """Input `i`, which the rules want there; InternalFault where it is missing."""

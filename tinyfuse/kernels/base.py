@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from tinyfuse.board_timing import BoardTiming
 from tinyfuse.errors import InternalFault
@@ -214,6 +215,40 @@ class Context:
 
     def wants_least_scratch(self, op: Op) -> bool:
         return self.lean and not any(tensor.name in self.roomy for tensor in op.outputs)
+
+
+class ObjectiveAsked(Exception):
+    """An answer depends on what kernels should spare."""
+
+
+class AnyObjective(Context):
+    """A context that doesn't tell what kernels should spare: ObjectiveAsked for who asks. So what is answered all the
+    same is the answer for every objective."""
+
+    def __init__(self, context: Context):
+        self.__dict__.update({name: value for name, value in vars(context).items() if name not in _OBJECTIVE})
+
+    __hash__ = object.__hash__
+    __eq__ = object.__eq__
+
+
+def _asked(context: AnyObjective) -> NoReturn:
+    raise ObjectiveAsked
+
+
+#: fields of a context that say what kernels should spare, and values that none has
+_OBJECTIVE: dict[str, Any] = {"optimize": "", "at_once": 0, "spares_ram": False, "lean": False, "roomy": frozenset()}
+for _field in _OBJECTIVE:
+    setattr(AnyObjective, _field, property(_asked))
+
+
+@lru_cache
+def of_any_objective(context: Context) -> AnyObjective:
+    """The one for all contexts that differ in what kernels should spare alone."""
+    return context if isinstance(context, AnyObjective) else _of_the_rest(replace(context, **_OBJECTIVE))
+
+
+_of_the_rest = lru_cache(AnyObjective)
 
 
 def division(kernel: Kernel, op: Op, by_row: bool, context: Context) -> Division | None:

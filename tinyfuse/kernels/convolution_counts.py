@@ -418,6 +418,7 @@ def columns_counts(op: Op, by_row: bool, outputs: int, channels: int) -> Counts:
     }
 
 
+@kept
 def _inner_taps(op: Op) -> int:
     """Of all output pixels together: taps that are not in the padding."""
     g = geometry(op)
@@ -425,6 +426,7 @@ def _inner_taps(op: Op) -> int:
     return rows * inside(g.out_w, g.in_w, g.kernel_w, g.stride_w, g.dilation_w, g.pad_left)
 
 
+@kept
 def _gathered_windows(op: Op) -> int:
     """Output pixels whose window has rows or columns in the padding, or dilated columns."""
     g = geometry(op)
@@ -441,6 +443,7 @@ def _spans(op: Op) -> int:
     return 1 if g.dilation_w == 1 else g.kernel_w
 
 
+@kept
 def pixels_at_borders(op: Op) -> int:
     """Output pixels whose window has columns in the padding."""
     g = geometry(op)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -113,7 +113,7 @@ class ConvGeometry:
     pad_left: int
     groups: int
 
-    @property
+    @cached_property
     def window(self) -> RowWindow:
         return RowWindow((self.kernel_h - 1) * self.dilation_h + 1, self.stride_h, self.pad_top)
 

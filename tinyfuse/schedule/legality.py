@@ -64,12 +64,13 @@ class Legality:
         alone need not stream."""
         if len(ops) == 1:
             return self._never_whole(ops)
-        inside: set[Tensor] = set()
+        inside, known = set[Tensor](), self._members
         for op in ops:
             rings = not inside.isdisjoint(op.activations) or op.reads_ring
-            if (op, rings) not in self._members:
-                self._members[op, rings] = self._no_member(op, rings)
-            if refusal := self._members[op, rings]:
+            member = op, rings
+            if member not in known:
+                known[member] = self._no_member(op, rings)
+            if refusal := known[member]:
                 return refusal
             if op.states and op is not ops[0] and not self._keeps_order(ops, op):
                 return Refusal("state", op, "it would run before operators on its state", final=True)
@@ -183,7 +184,7 @@ class Legality:
 
     def _never_whole(self, ops: Sequence[Op]) -> Refusal | None:
         """The operator outside the group that reads what must not be kept whole for it."""
-        for op in [op for op in ops if op in self._never]:
+        for op in [op for op in ops if op in self._never] if self._never else ():
             family = FAMILIES[op.kind]
             for reader in self.graph.consumers.get(op.output, ()):
                 if reader not in ops:

@@ -14,9 +14,10 @@ from tinyfuse.cost.predict import call_instructions, loop_factors
 from tinyfuse.ir import Graph
 from tinyfuse.kernels.base import Context, Kernel
 from tinyfuse.plan.rows import height
+from tinyfuse.schedule.alike import first_alike
 from tinyfuse.schedule.rough_loops import RoughLoop, Shapes
 from tinyfuse.schedule.search import Weigher, Weight
-from tinyfuse.schedule.select import row_kernel, whole_kernel
+from tinyfuse.schedule.select import kernel_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +50,15 @@ class RoughWeights(Weigher):
         return found
 
     def _call(self, number: int, rings: bool | None) -> _Call:
-        op = self.ops[number]
-        alone = whole_kernel(op, self.context) if rings is None else None
-        kernel, by_row = alone or (row_kernel(op, self.context, bool(rings)), True)
-        assert kernel is not None, "legality knows"
+        op, context = self.ops[number], self.context
+        found = kernel_for(op, context, rings)
+        assert found is not None, "rules and legality know"
+        if found == kernel_for(first_alike(op), context, rings):
+            op = first_alike(op)
+        kernel, by_row = found
         times = -(-height(op.output) // kernel.rows_a_call) if by_row else 0
-        instructions = call_instructions(op, kernel, by_row, self.context)
-        return _Call(kernel, by_row, kernel.scratch(op, self.context), instructions, times)
+        instructions = call_instructions(op, kernel, by_row, context)
+        return _Call(kernel, by_row, kernel.scratch(op, context), instructions, times)
 
     def loop(self, number: int, call: _Call) -> RoughLoop:
         """That of an operator alone, to begin with."""

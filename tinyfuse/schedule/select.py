@@ -12,9 +12,10 @@ from typing import NamedTuple
 from tinyfuse.cost.table import counted_table
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Context, Kernel
+from tinyfuse.kernels.base import AnyObjective, Context, Kernel, ObjectiveAsked, of_any_objective
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.ops import FAMILIES
+from tinyfuse.schedule.alike import first_alike
 
 #: another kernel must be predicted to take less than this share of the preferred one: predictions err by
 #: a few percent
@@ -38,8 +39,8 @@ def candidates(op: Op, context: Context) -> tuple[Kernel, ...]:
 
     "tinyfuse" leaves CMSIS-NN out, "cmsis-nn" prefers it wherever it has a kernel, "auto" ours.
     """
-    allowed = (k for k in kernels_for(op) if context.kernels != "tinyfuse" or k.library == "tinyfuse")
-    kernels = [k for k in allowed if k.name not in context.lacks and k.accepts(op, context)]
+    offered = _offered(op, of_any_objective(context))
+    kernels = [kernel for kernel, is_sure in offered if is_sure or kernel.accepts(op, context)]
     halved = any(k.nibbles and k.library == "tinyfuse" for k in kernels)
     if halved and context.kernels != "cmsis-nn" and context.weights in ("packed", "auto", "compressed"):
         # who made weights of int4 wants half the flash, which is worth the tenth of the instructions that it takes
@@ -49,6 +50,20 @@ def candidates(op: Op, context: Context) -> tuple[Kernel, ...]:
         kernels = sorted(kernels, key=lambda k: k.weights != "packed")
     first = "cmsis-nn" if context.kernels == "cmsis-nn" else "tinyfuse"
     return tuple(sorted(kernels, key=lambda k: k.library != first))
+
+
+@lru_cache(maxsize=8192)
+def _offered(op: Op, context: AnyObjective) -> list[tuple[Kernel, bool]]:
+    """Kernels that accept an operator, each with True, and with False those that do for some objectives."""
+    found = []
+    for kernel in kernels_for(op):
+        if kernel.name not in context.lacks and (context.kernels != "tinyfuse" or kernel.library == "tinyfuse"):
+            try:
+                if kernel.accepts(op, context):
+                    found.append((kernel, True))
+            except ObjectiveAsked:
+                found.append((kernel, False))
+    return found
 
 
 def _spared(op: Op, kernels: list[Kernel], context: Context) -> list[Kernel]:
@@ -65,13 +80,12 @@ def _price(op: Op, kernel: Kernel, context: Context) -> float:
     return compression(op, kernel, context, not kernel.whole).price
 
 
-@lru_cache(maxsize=8192)
 def whole_kernel(op: Op, context: Context) -> tuple[Kernel, bool]:
     """The kernel for an operator that stands alone, and whether it runs in a loop over rows."""
-    usable = _usable_alone(op, context)
-    if not usable:
+    found = kernel_for(op, context, None)
+    if found is None:
         raise InternalFault("the choice of kernels", f"no kernel for {op}; a rule should have refused it")
-    return _best(op, usable, context)
+    return found
 
 
 def _usable_alone(op: Op, context: Context) -> list[tuple[Kernel, bool]]:
@@ -88,26 +102,34 @@ def _usable_alone(op: Op, context: Context) -> list[tuple[Kernel, bool]]:
     return usable
 
 
-@lru_cache(maxsize=8192)
-def row_kernel(op: Op, context: Context, rings: bool) -> Kernel | None:
-    """The kernel that computes rows of `op` inside a group; `rings`: an input is a ring of rows."""
+def _usable_by_rows(op: Op, context: Context, rings: bool) -> list[tuple[Kernel, bool]]:
+    """Kernels for rows of an operator inside a group."""
     # a state that is a ring wraps around: what wants rows in order can't read it
     in_order = not op.reads_ring
-    usable = [
+    return [
         (k, True)
         for k in candidates(op, context)
         if k.by_row and (k.takes_rings(op) or (k.in_order and in_order) or not rings)
     ]
-    return _best(op, usable, context)[0] if usable else None
 
 
+def row_kernel(op: Op, context: Context, rings: bool) -> Kernel | None:
+    """The kernel that computes rows of `op` inside a group; `rings`: an input is a ring of rows."""
+    found = kernel_for(op, context, rings)
+    return None if found is None else found[0]
+
+
+@lru_cache(maxsize=8192)
 def kernel_for(op: Op, context: Context, rings: bool | None) -> tuple[Kernel, bool] | None:
     """The kernel that computes `op` alone (`rings`: None), or rows of it inside a group, and whether it does so by
-    rows; None where there is none."""
-    if rings is None:
-        return whole_kernel(op, context) if _usable_alone(op, context) else None
-    kernel = row_kernel(op, context, rings)
-    return None if kernel is None else (kernel, True)
+    rows; None where there is none. Of one that is like another that of the other, if it computes this one too."""
+    first = first_alike(op) if context.weights != "compressed" else op  # these are as large as they have values
+    if first is not op:
+        found = kernel_for(first, context, rings)
+        if found is not None and found[0].accepts(op, context):
+            return found
+    usable = _usable_alone(op, context) if rings is None else _usable_by_rows(op, context, rings)
+    return _best(op, usable, context) if usable else None
 
 
 def loses_cmsis_nn(op: Op, context: Context, rings: bool) -> bool:

@@ -1,0 +1,112 @@
+"""Layers of which a rough answer is the same, and answers that are the same for every objective."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from families import attention, mobilenet_v2, mobilenet_v3, planes, two_inputs, u_net
+
+from tinyfuse.compiler import prepare
+from tinyfuse.frontend.reader import read_tflite
+from tinyfuse.ir import Graph, Op, Rough, Tensor
+from tinyfuse.kernels.base import Context, ObjectiveAsked, of_any_objective
+from tinyfuse.kernels.registry import kernels_for
+from tinyfuse.kernels.step_line import step_line
+from tinyfuse.options import Options
+from tinyfuse.plan.places import is_alias
+from tinyfuse.schedule.alike import first_alike
+from tinyfuse.schedule.select import candidates, kernel_for
+from tinyfuse.targets import load_target
+
+MODELS = mobilenet_v2, mobilenet_v3, u_net, two_inputs, attention, planes
+TARGETS = "cortex-m0plus", "cortex-m4", "cortex-m55"
+
+
+def variants(model, target: str) -> Iterator[tuple[Graph, Context]]:
+    """What the rewrites make of a model for each objective, of rough operators."""
+    graph, mark = read_tflite("net", model()), Rough()
+    rough = replace(graph, ops=tuple(replace(op, rough=mark) for op in graph.ops))
+    for optimize in ("speed", "balanced", "ram"):
+        yield tuple(prepare(rough, load_target(target), Options(name="net", optimize=optimize)))
+
+
+def layer() -> Op:
+    """A convolution with a step line, the first of its estimate."""
+    ops = read_tflite("net", mobilenet_v2()).ops
+    found = next(replace(op, rough=Rough()) for op in ops if op.kind == "CONV_2D" and step_line(op) is not None)
+    assert first_alike(found) is found
+    return found
+
+
+def with_input(op: Op, index: int, tensor: Tensor) -> Op:
+    return replace(op, inputs=(*op.inputs[:index], tensor, *op.inputs[index + 1 :]))
+
+
+def test_layers_with_other_weights_are_alike() -> None:
+    op = layer()
+    weights = op.operand(1)
+    less = np.sign(weights.values).astype(np.int8)
+    assert first_alike(with_input(op, 1, replace(weights, data=less))) is op
+    assert first_alike(replace(op, index=99)) is op
+
+
+def test_layers_of_other_shapes_and_quantization_are_not() -> None:
+    op = layer()
+    output = op.output
+    wider = replace(output, shape=(*output.shape[:2], output.shape[2] + 1, output.shape[3]))
+    moved = replace(output, quant=replace(output.quantization, zero_point=(output.zero_point + 1,)))
+    others = [replace(op, outputs=(tensor,)) for tensor in (wider, moved)]
+    others.append(replace(op, attributes=op.attributes.clamped((-3, 5))))
+    assert all(first_alike(other) is other for other in others)
+
+
+def test_layers_with_a_line_and_without_are_not(monkeypatch) -> None:
+    other = replace(layer())
+    monkeypatch.setattr("tinyfuse.schedule.alike.any_step_line", lambda op: None)
+    assert first_alike(other) is other
+
+
+def test_layers_of_two_estimates_are_not() -> None:
+    """Else a model's figures would depend on those that were estimated before it."""
+    other = replace(layer(), rough=Rough())
+    assert first_alike(other) is other
+
+
+def test_a_layer_that_code_is_made_of_is_like_itself_alone() -> None:
+    other = replace(layer(), rough=None)
+    assert first_alike(other) is other
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("model", MODELS)
+def test_rough_operators_get_kernels_that_compute_them(model, target: str) -> None:
+    for graph, context in variants(model, target):
+        for op in (op for op in graph.ops if not is_alias(op)):
+            for rings in (None, False, True):
+                found = kernel_for(op, context, rings)
+                assert found is None or found[0].accepts(op, context)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("model", MODELS)
+def test_what_is_asked_once_for_all_objectives_is_right_for_each(model, target: str) -> None:
+    for graph, context in variants(model, target):
+        for op in (op for op in graph.ops if not is_alias(op)):
+            accepting = {kernel for kernel in kernels_for(op) if kernel.accepts(op, context)}
+            # others are left out where all are asked for one by one: those of compressed weights
+            expected = {kernel for kernel in accepting if kernel.weights != "compressed"}
+            assert expected <= set(candidates(op, context)) <= accepting
+
+
+def test_a_context_of_any_objective_tells_none() -> None:
+    context = Context(load_target("cortex-m4"), optimize="ram", lean=True)
+    common = of_any_objective(context)
+    assert common is of_any_objective(replace(context, optimize="speed", at_once=8)) is of_any_objective(common)
+    assert common is not of_any_objective(replace(context, weights="unpacked"))
+    assert common.target is context.target
+    for asked in ("optimize", "at_once", "spares_ram", "lean", "roomy", "speed_alone"):
+        with pytest.raises(ObjectiveAsked):
+            getattr(common, asked)
