@@ -45,6 +45,10 @@ class _Mapper(Walk):
         self.sites.append(Site(place, position, format))
         return super().number(format, position, place)
 
+    def offsets(self, count: int, position: int, place: str) -> tuple[int, ...]:
+        self.sites += [Site(place, position + 2 * i, "<H") for i in range(count)]
+        return super().offsets(count, position, place)
+
     def vector(self, kind: str, position: int, place: str) -> None:
         super().vector(kind, position, place)
         element = kind[1:-1]

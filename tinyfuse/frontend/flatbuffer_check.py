@@ -69,6 +69,10 @@ class Walk:
         value: int = struct.unpack_from(format, self.data, position)[0]
         return value
 
+    def offsets(self, count: int, position: int, place: str) -> tuple[int, ...]:
+        """Of a table's first fields, by slot, where they are, as a vtable that is known to be in the file says."""
+        return struct.unpack_from(f"<{count}H", self.data, position)
+
     def bounds(self, position: int, size: int, place: str) -> None:
         if position < 0 or position + size > self.end:
             raise Damaged(f"{place} lies outside the file (bytes {position} to {position + size} of {self.end})")
@@ -88,12 +92,9 @@ class Walk:
         if vtable_size < 4 or vtable_size % 2:
             raise Damaged(f"{of_vtable} has an impossible size ({vtable_size})")
         self.bounds(vtable, vtable_size, of_vtable)
-        union = 0
-        for field in TABLES[table]:
-            entry = 4 + 2 * field.slot
-            if entry >= vtable_size:
-                break
-            offset = self.number("<H", vtable + entry, of_vtable)
+        fields, union = TABLES[table], 0
+        offsets = self.offsets(min(len(fields), vtable_size // 2 - 2), vtable + 4, of_vtable)
+        for field, offset in zip(fields, offsets, strict=False):
             if offset and field.type != "-":
                 at = f"{place}.{field.name}"
                 if field.name == "builtin_options_type":

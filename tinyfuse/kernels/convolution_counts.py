@@ -36,6 +36,40 @@ def pixels_of_calls(op: Op, pixels: int, by_row: bool, at_once: int) -> list[tup
 def layer_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
     """Of a layer whose output channels sum over channels: a convolution, or a fully connected layer; so many rows a
     call."""
+    weights = op.operand(1)
+    out_c, depth = weights.shape[0], weights.elements // weights.shape[0]
+    calls = pixels_of_calls(op, op.output.elements // out_c, by_row, at_once)
+    blocks, twos = (sum([count * round_up(each, of) for count, each in calls]) for of in (3, 2))
+    fours, rests = (
+        sum([count * (each // 4) for count, each in calls]),
+        sum([count * (each % 4) for count, each in calls]),
+    )
+    pairs, quads, words, vectors = round_up(out_c, 2), round_up(out_c, 4), round_up(depth, 4), round_up(depth, 16)
+    return {
+        **_layer_counts(op),
+        "calls": sum([count for count, _ in calls]),
+        "blocks": blocks,
+        "block_pairs": blocks * pairs,
+        "block_pair_words": blocks * pairs * words,
+        "odd_pixel_words": sum([count * (each % 2) for count, each in calls]) * pairs * words,
+        "rest_pixels": rests,
+        "rest_outputs": rests * out_c,
+        "rest_vectors": rests * out_c * vectors,
+        "four_outputs": fours * out_c,
+        "four_vectors": fours * out_c * vectors,
+        "four_pair_words": fours * pairs * words,
+        "twos": twos,
+        "two_pairs": twos * pairs,
+        "two_pair_words": twos * pairs * words,
+        "two_quads": twos * quads,
+        "two_quad_vectors": twos * quads * (depth // 16),
+        "two_quad_rests": twos * quads * (depth % 16 > 0),
+    }
+
+
+@kept
+def _layer_counts(op: Op) -> Counts:
+    """Those of them that are the same however many calls there are."""
     convolution = FAMILIES[op.kind].convolution
     weights = op.operand(1)
     out_c, depth = weights.shape[0], weights.elements // weights.shape[0]
@@ -44,9 +78,6 @@ def layer_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
     taps, tap_rows = pixels * kernel_h * kernel_w, pixels * kernel_h
     inner = _inner_taps(op) if convolution else pixels
     run = kernel_w * in_c  # terms that are neighbours in the input
-    calls = pixels_of_calls(op, pixels, by_row, at_once)
-    blocks, twos = (sum(count * round_up(each, of) for count, each in calls) for of in (3, 2))
-    fours, rests = sum(count * (each // 4) for count, each in calls), sum(count * (each % 4) for count, each in calls)
     pairs, quads, words = round_up(out_c, 2), round_up(out_c, 4), round_up(depth, 4)
     terms = pixels * depth
     border_pixels = pixels_at_borders(op) if convolution else 0
@@ -54,7 +85,6 @@ def layer_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
     sorts = ("short", odd_c and run <= 16), ("long", odd_c and run > 16)  # of rows, which have code of their own
     gathered, spans = (_gathered_windows(op), _spans(op)) if convolution and odd_c else (0, 0)
     return {
-        "calls": sum(count for count, _ in calls),
         "pixels": pixels,
         "tap_rows": tap_rows,
         "taps": taps,
@@ -90,22 +120,6 @@ def layer_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
         "odd_words": pixels * (out_c % 2) * words,
         "quads": pixels * quads,
         "quad_words": pixels * quads * words,
-        "blocks": blocks,
-        "block_pairs": blocks * pairs,
-        "block_pair_words": blocks * pairs * words,
-        "odd_pixel_words": sum(count * (each % 2) for count, each in calls) * pairs * words,
-        "rest_pixels": rests,
-        "rest_outputs": rests * out_c,
-        "rest_vectors": rests * out_c * round_up(depth, 16),
-        "four_outputs": fours * out_c,
-        "four_vectors": fours * out_c * round_up(depth, 16),
-        "four_pair_words": fours * pairs * words,
-        "twos": twos,
-        "two_pairs": twos * pairs,
-        "two_pair_words": twos * pairs * words,
-        "two_quads": twos * quads,
-        "two_quad_vectors": twos * quads * (depth // 16),
-        "two_quad_rests": twos * quads * (depth % 16 > 0),
     }
 
 
@@ -310,14 +324,27 @@ def depthwise_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
     """Of a depthwise convolution, so many rows a call."""
     g = geometry(op)
     of_calls = pixels_of_calls(op, g.out_h * g.out_w, by_row, at_once)
-    calls, rests = sum(count for count, _ in of_calls), sum(count * (each % 4) for count, each in of_calls)
+    calls, rests = sum([count for count, _ in of_calls]), sum([count * (each % 4) for count, each in of_calls])
+    fours = round_up(g.out_c, 4)
+    return {
+        **_depthwise_counts(op),
+        "calls": calls,
+        "fours": calls * fours,
+        "four_columns": calls * fours * (g.out_w - 1) * g.stride_w + 3 * calls * fours,
+        "rest_pixels": rests,
+        "rest_pixel_fours": rests * fours,
+        "rest_pixel_taps": rests * fours * g.kernel_h * g.kernel_w,
+    }
+
+
+@kept
+def _depthwise_counts(op: Op) -> Counts:
+    """Those of them that are the same however many calls there are."""
+    g = geometry(op)
     taps, pixels, inner = g.kernel_h * g.kernel_w, g.out_h * g.out_w, _inner_taps(op)
     fours, eights, sixteens = round_up(g.out_c, 4), round_up(g.out_c, 8), round_up(g.out_c, 16)
     pairs = round_up(taps, 2)
     return {
-        "calls": calls,
-        "fours": calls * fours,
-        "four_columns": calls * fours * (g.out_w - 1) * g.stride_w + 3 * calls * fours,
         "pixels": pixels,
         "tap_rows": pixels * g.kernel_h,
         "taps": pixels * taps,
@@ -332,9 +359,6 @@ def depthwise_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
         "quads": pixels * fours,
         "quad_pairs": pixels * fours * pairs,
         "rest_quads": pixels * (g.out_c % 4 > 0),
-        "rest_pixels": rests,
-        "rest_pixel_fours": rests * fours,
-        "rest_pixel_taps": rests * fours * taps,
         "eights": pixels * eights,
         "eight_pairs": pixels * eights * pairs,
         "rests": pixels * (g.out_c % 8 > 0),

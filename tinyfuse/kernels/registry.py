@@ -163,7 +163,7 @@ def _several_rows(kernels: tuple[Kernel, ...]) -> tuple[Kernel, ...]:
 
 def element_of(op: Op) -> Element | None:
     """How one element of `op` is computed in registers; None where it can't be a part of a merged loop."""
-    kernel = _element_kernel(op)
+    kernel = _element_kernel(op) if op.kind not in LAYERS else None  # layers have none
     return kernel.element(op) if kernel is not None else None
 
 

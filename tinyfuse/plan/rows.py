@@ -45,6 +45,8 @@ def held_bytes(tensor: Tensor, rows: _Rows) -> _Rows:
     """How many bytes from its start on hold something of a tensor that is kept, once so many of its rows are made: of
     planes, in the last of which the first row has a line too, nearly all."""
     line = row_bytes(tensor) // tensor.planes
+    if tensor.planes == 1:
+        return rows * line
     held: _Rows = rows * line + (rows > 0) * (tensor.bytes - height(tensor) * line)
     return held
 
@@ -53,6 +55,8 @@ def free_bytes(tensor: Tensor, rows: _Rows) -> _Rows:
     """How many bytes from its start on nobody needs any more, once so many rows of a tensor are used up: of planes,
     those of the first one, until all are."""
     line = row_bytes(tensor) // tensor.planes
+    if tensor.planes == 1:
+        return rows * line
     free: _Rows = rows * line + (rows >= height(tensor)) * (tensor.bytes - height(tensor) * line)
     return free
 
@@ -224,6 +228,10 @@ class Stream:
     def _uses(self, source: Tensor) -> list[tuple[int, RowWindow]]:
         """(stage, window) of each reader of a tensor."""
         return [(use.stage, self.stages[use.stage].window(use.input)) for use in readers(self.stages, source)]
+
+    def first_row(self, source: Tensor) -> int:
+        """The first row of `source`, a tensor from outside, that any stage needs for its first."""
+        return min(window.first(0) for _, window in self._uses(source))
 
     def overlap_distance(self, source: Tensor, output: Tensor) -> int:
         """Bytes that `output` must start below `source` so that no row still needed is overwritten.

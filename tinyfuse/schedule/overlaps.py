@@ -125,13 +125,13 @@ class Border:
     def input_overlaps(self, stream: Stream) -> list[Overlap]:
         """How near rings and scratch may lie below an input whose rows are used up, and which of them come
         when it is used up for good. (Outputs: `overlaps`.)"""
-        overlaps: list[Overlap] = []
-        if len(self.group.stages) == 1 and not any(self.group.scratch):
-            return overlaps
+        overlaps = []
         for whole, sources in self._parts(self.group.inputs).items():
             if whole in self.survives or len(sources) > 1:
                 continue
             ((source, offset),) = sources
+            if len(self.group.stages) == 1 and offset == stream.first_row(source) == 0:
+                continue  # scratch is there before any byte is used up
             live_sets, rows = stream.played_with(source)
             dead = offset + free_bytes(source, rows)
             found = {n: held for n, held in self._held_bytes(live_sets).items() if n not in self.lasting}
