@@ -140,12 +140,10 @@ def bounded(op: Op) -> Bounded | None:
     if least is None or most is None:
         return None
 
-    def stored(accumulators: Array) -> Array:
-        scaled = multiply_by_quantized_multiplier(accumulators, multipliers, shifts)
-        return clamp(scaled + zero_point, low, high)
-
     # requantization is monotone unless its left shift wraps
-    constant = ~wraps(op) & (stored(least) == stored(most))
+    scaled = multiply_by_quantized_multiplier(np.stack([least, most]), multipliers, shifts)
+    at_least, at_most = clamp(scaled + zero_point, low, high)
+    constant = ~wraps(op) & (at_least == at_most)
     rounding = 2 * zero_point + 1
     term = rounding * 2 ** np.maximum(-shifts - 1, 0)
     # what is shifted lies between the term alone and its sum with the accumulator
@@ -161,7 +159,7 @@ def bounded(op: Op) -> Bounded | None:
     plain = constant & ~as_it_is  # multiplied by 1/2: nothing is lost
     channels = np.zeros(len(bias), REQUANT)
     channels["bias"] = np.where(constant, accumulator, bias)
-    channels["bias"][plain] = 2 * (stored(least).astype(np.int64) - zero_point)[plain]
+    channels["bias"][plain] = 2 * (at_least.astype(np.int64) - zero_point)[plain]
     channels["multiplier"] = np.where(plain, 0, 2 * multipliers - 2**32)
     channels["shift"] = np.where(plain, 0, -shifts - 1)
     return Bounded(np.where(constant[:, None], np.int8(0), weights), channels)

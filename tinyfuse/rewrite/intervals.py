@@ -51,21 +51,24 @@ def channel_intervals(graph: Graph) -> dict[Tensor, Interval]:
 
 def _accumulated(op: Op, low: Array, high: Array) -> Interval:
     """The interval of each output channel of a convolution or fully connected layer."""
-    full = clamp_range(op)
-    channels = op.output.shape[-1]
-    anything = (np.full(channels, full[0]), np.full(channels, full[1]))
     if op.kind == "FULLY_CONNECTED" and (
         low.size != op.operand(1).shape[1] or any(op.operand(1).quantization.zero_point)
     ):
-        return anything
+        return _anything(op)
     sums = np.stack(_sums(op, low - op.input.zero_point, high - op.input.zero_point))
     totals = sums + bias_values(op)
     if totals[0].min() <= INT32_MIN or totals[1].max() > INT32_MAX:
-        return anything  # it might wrap
+        return _anything(op)  # it might wrap
     shifts = channel_multipliers(op)[1]
     if shifts.max() > 0 and ((np.abs(totals) << np.maximum(shifts, 0)) > INT32_MAX).any():
-        return anything
+        return _anything(op)
     least, greatest = requantize_channels(op, sums).astype(np.int64)
+    return least, greatest
+
+
+def _anything(op: Op) -> Interval:
+    """Whatever the clamp leaves, of each output channel."""
+    least, greatest = (np.full(op.output.shape[-1], end) for end in clamp_range(op))
     return least, greatest
 
 
