@@ -128,6 +128,7 @@ def _plain(name: str) -> str:
     return re.sub(r"[-_ ]", "", name.strip().lower())
 
 
+@cache
 def _by_plain_name() -> dict[str, str]:
     return {_plain(target): target for target in all_targets()} | _OTHER_NAMES
 

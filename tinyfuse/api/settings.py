@@ -28,6 +28,8 @@ from tinyfuse.options import (
 )
 from tinyfuse.targets import Target, load_target
 
+_FLAGS = flags(Options)
+
 #: a model: the path of a .tflite file, or its bytes
 Model = str | os.PathLike[str] | bytes | bytearray | memoryview
 
@@ -122,7 +124,7 @@ def make_request(model: Model, target: str, settings: Settings) -> Request:
     if unknown:
         known = ", ".join(Settings.__annotations__)
         raise TypeError(f"there is no setting {', '.join(sorted(unknown))}; there are {known}")
-    for setting, flag in flags(Options).items():
+    for setting, flag in _FLAGS.items():
         choices = _choices(flag)
         if choices and setting in settings and given[setting] not in choices:
             raise UsageError(f"{setting}={given[setting]!r}: choose one of {', '.join(map(repr, choices))}")
@@ -160,10 +162,9 @@ def settled(given: Mapping[str, Any], default_name: str) -> Options:
     """What a plan is made with, of options as flags or settings give them: plugins are paths, sizes may be text, None
     is for the default; names that are no option's are passed over, and `labels`, files that `with_labels` reads.
     UsageError for a name or a size that can't be one."""
-    known = flags(Options)
-    values = {key: value for key, value in given.items() if key in known and value is not None and key != "labels"}
-    values |= {key: _size(key, value) for key, value in values.items() if known[key].is_size}
-    values |= {key: _step(key, value) for key, value in values.items() if known[key].is_step}
+    values = {key: value for key, value in given.items() if key in _FLAGS and value is not None and key != "labels"}
+    values |= {key: _size(key, value) for key, value in values.items() if _FLAGS[key].is_size}
+    values |= {key: _step(key, value) for key, value in values.items() if _FLAGS[key].is_step}
     values["step"] = values.get("step", False) or values.get("max_step") is not None
     values["name"] = module_name(values["name"]) if "name" in values else default_name
     values.setdefault("weights", default_weights(values.get("optimize")))

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
+from typing import NamedTuple
 
 from tinyfuse.errors import InternalFault
 
@@ -41,8 +42,7 @@ class Buffer:
         return self.live_sets is None or other.live_sets is None or bool(self.live_sets & other.live_sets)
 
 
-@dataclass(frozen=True)
-class Overlap:
+class Overlap(NamedTuple):
     """Though both are alive, `below` may reach into `above` if it starts at least `distance` bytes
     before it: an output that overwrites input bytes which are no longer needed. 0: in place."""
 
@@ -180,9 +180,11 @@ class Problem:
         align = self.buffers[item].align
         # [start, end) of starts of `item` that a placed buffer forbids
         forbidden = sorted(
-            (offsets[other] - distance + 1, offsets[other] + self.apart[other][item])
-            for other, distance in self.apart[item].items()
-            if other in offsets
+            [
+                (offsets[other] - distance + 1, offsets[other] + self.apart[other][item])
+                for other, distance in self.apart[item].items()
+                if other in offsets
+            ]
         )
         candidate = 0
         for start, end in forbidden:

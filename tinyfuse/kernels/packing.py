@@ -153,7 +153,7 @@ def bounded(op: Op) -> Bounded | None:
         return None
 
     # any accumulator of a constant channel will do: the nearest to 0
-    accumulator = np.clip(0, least, most)
+    accumulator = np.minimum(np.maximum(0, least), most)
     as_it_is = shiftable & (np.abs(accumulator + term) < 2**31)
     as_it_is &= np.abs(accumulator) < LANE_SUMS  # else the whole layer would have to do without lanes
     plain = constant & ~as_it_is  # multiplied by 1/2: nothing is lost
@@ -179,7 +179,7 @@ def wraps(op: Op) -> Array:
     """bool [out_c]: whether an accumulator of `accumulator_range`, which there is, leaves int32 where it is shifted to
     the left."""
     least, most = accumulator_range(op)
-    left = np.clip(channel_multipliers(op)[1], 0, 31)
+    left = np.minimum(np.maximum(channel_multipliers(op)[1], 0), 31)
     found: Array = np.maximum(-proven(least), proven(most)) << left >= 2**31
     return found
 

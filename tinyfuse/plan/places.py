@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Op, Tensor
@@ -20,8 +20,7 @@ def _is_fixed(tensor: Tensor) -> bool:
     return tensor.is_constant or tensor.is_state
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """A tensor's bytes are those of `root` from byte `offset` on; the root lies in no other tensor."""
 
     root: Tensor

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import compress
 
 from tinyfuse.ir import Graph, Op, Tensor
@@ -83,9 +84,17 @@ class _Usage:
     alone, and what a view changes about them."""
 
     def __init__(self, graph: Graph):
+        self._graph = graph
         self.places = Places(op for op in graph.ops if is_alias(op))
-        self.step = {op: step for step, op in enumerate(graph.ops)}
-        self.live = Liveness(graph, [() if is_alias(op) else (op,) for op in graph.ops], self.places)
+
+    @cached_property
+    def step(self) -> dict[Op, int]:
+        return {op: step for step, op in enumerate(self._graph.ops)}
+
+    @cached_property
+    def live(self) -> Liveness:
+        """Of all that runs, and that views have joined since this was asked for, which is before the first one."""
+        return Liveness(self._graph, [() if is_alias(op) else (op,) for op in self._graph.ops], self.places)
 
     def _joined(self, op: Op, parts: Sequence[Part]) -> tuple[list[Tensor], list[int], int]:
         """The roots that a view joins, the uses of all of them, and the bytes of the whole."""

@@ -7,8 +7,8 @@ A group is weighed by setting an operator in front of one that is known: bytes a
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from operator import add
+from typing import NamedTuple
 
 from tinyfuse.cost.predict import call_instructions, loop_factors
 from tinyfuse.ir import Graph
@@ -20,8 +20,7 @@ from tinyfuse.schedule.search import Weigher, Weight
 from tinyfuse.schedule.select import kernel_for
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
+class _Call(NamedTuple):
     """How an operator is computed: bytes of scratch, instructions without the loop's, how many calls by rows it is."""
 
     kernel: Kernel
@@ -69,8 +68,8 @@ class RoughWeights(Weigher):
         if number not in self._alone:
             call = self.call(number, True if self.ops[number].reads_ring else None)
             instructions = call.instructions + (self.factors["groups"] + self.factors["rows"] * call.times)
-            loop = self.loop(number, call)
-            self._alone[number] = Weight(loop.around + call.scratch, call.scratch, instructions, False, link=loop.link)
+            around, link = self.loop(number, call).around
+            self._alone[number] = Weight(around + call.scratch, call.scratch, instructions, False, link=link)
         return self._alone[number]
 
 
@@ -122,8 +121,9 @@ class RoughGroup:
             max(map(add, held.values(), self._scratch.values())) + behind
             for held, behind in zip(loop.held, loop.behind, strict=True)
         )
-        found = [Weight(loop.around + still, still, instructions, False, link=loop.link)]
+        around, link = loop.around
+        found = [Weight(around + still, still, instructions, False, link=link)]
         if sliding < still:
             instructions += of["slides"] * loop.looks + of["slid_bytes"] * loop.moved
-            found.append(Weight(loop.around + sliding, sliding, instructions, True, link=loop.link))
+            found.append(Weight(around + sliding, sliding, instructions, True, link=link))
         return found

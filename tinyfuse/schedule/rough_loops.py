@@ -29,8 +29,7 @@ _FIRST, _LAST = 0, 1
 _MOMENTS = _FIRST, _LAST
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(NamedTuple):
     """The operator of that number reads a tensor as that input, by that window."""
 
     op: int
@@ -209,18 +208,17 @@ class RoughLoop:
         return still, sliding if slides and not any(use.window.leaves_rows_out for use in uses) else still
 
     @cached_property
-    def around(self) -> int:
-        """Bytes that are alive beside rings and scratch, less those that `link` saves."""
-        shapes = self.shapes
+    def around(self) -> tuple[int, Link | None]:
+        """Bytes that are alive beside rings and scratch, less those that the best overlap saves; and that."""
+        shapes, link = self.shapes, self._link()
         passing = sum(size for first, size in shapes.alive[self.end] if first < self.begin)
         unread = sum(
             tensor.bytes for tensor in shapes.ops[self.end - 1].outputs if shapes.where(tensor).last < self.end
         )
         alive = shapes.alive_bytes[self.begin] + shapes.alive_bytes[self.end] - passing + unread
-        return alive - (self.link.saved if self.link else 0)
+        return alive - (link.saved if link else 0), link
 
-    @cached_property
-    def link(self) -> Link | None:
+    def _link(self) -> Link | None:
         """The best single overlap of an input that ends here and an output that begins here."""
         best: Link | None = None
         for source in self.reads:

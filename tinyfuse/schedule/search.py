@@ -14,8 +14,9 @@ in (tinyfuse/schedule/choose.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from tinyfuse import limits
 from tinyfuse.cost.predict import kernel_instructions, loop_instructions
@@ -81,8 +82,7 @@ class _Label:
     came_from: tuple[int, _Label, Weight] | None
 
 
-@dataclass(frozen=True)
-class Link:
+class Link(NamedTuple):
     """Of a group's bytes, what the best single overlap saves: what it makes begins so many bytes below an input,
     `above`. `below`: the output that does, None where the group's stack does, which leaves nothing there."""
 
@@ -92,8 +92,7 @@ class Link:
     saved: int
 
 
-@dataclass(frozen=True)
-class _Tower:
+class _Tower(NamedTuple):
     """Buffers of groups that follow one another, each begun below the one before: the lowest, and how many bytes they
     take together."""
 
@@ -225,8 +224,7 @@ def _candidate(graph: Graph, context: Context, ops: tuple[Op, ...], label: _Labe
     return Candidate(graph, context, tuple(reversed(groups)), rings, label.ram, label.instructions)
 
 
-@dataclass(frozen=True)
-class Weight:
+class Weight(NamedTuple):
     """Of a group: all bytes alive while it runs, those of its inner buffers, and its instructions;
     `slides`: with rings that slide; `stacked`: in a stack, `growing`: on an output. Where some of its operators are
     computed in tiles, its operators with these in their place, and the MACs that this takes more. `link`: the overlap
@@ -291,7 +289,7 @@ class Weigher:
 
     def weights_of(self, i: int, j: int, ops: tuple[Op, ...], more_macs: int) -> list[Weight]:
         """The weights of the group ops[i:j] where `ops` compute some of it in tiles, and take more MACs for it."""
-        return [replace(weight, ops=ops, more_macs=more_macs) for weight in self._weights(i, j, ops)]
+        return [weight._replace(ops=ops, more_macs=more_macs) for weight in self._weights(i, j, ops)]
 
     def row_scratch(self, op: Op) -> int | None:
         """Bytes of scratch of the kernel that computes rows of an operator from rings; None where none does."""
