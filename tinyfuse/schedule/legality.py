@@ -64,18 +64,20 @@ class Legality:
         alone need not stream."""
         if len(ops) == 1:
             return self._never_whole(ops)
-        inside, known = set[Tensor](), self._members
+        inside, known, is_chain = set[Tensor](), self._members, True
         for op in ops:
-            rings = not inside.isdisjoint(op.activations) or op.reads_ring
-            member = op, rings
+            reads_inside = not inside.isdisjoint(op.activations)
+            is_chain = is_chain and (reads_inside or op is ops[0])
+            member = op, reads_inside or op.reads_ring
             if member not in known:
-                known[member] = self._no_member(op, rings)
+                known[member] = self._no_member(*member)
             if refusal := known[member]:
                 return refusal
             if op.states and op is not ops[0] and not self._keeps_order(ops, op):
                 return Refusal("state", op, "it would run before operators on its state", final=True)
             inside.update(op.outputs)
-        return self._divided(ops) or self._cycle(ops) or self._unconnected(ops) or self._never_whole(ops)
+        apart = self._divided(ops) or self._cycle(ops) or (None if is_chain else self._unconnected(ops))
+        return apart or self._never_whole(ops)
 
     def _keeps_order(self, ops: Sequence[Op], op: Op) -> bool:
         """Whether a member on a state runs in a group's loop after all operators on states that stand before it, and

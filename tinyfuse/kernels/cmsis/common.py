@@ -81,11 +81,15 @@ class CmsisRows(CmsisKernel):
 def row_extents(window: RowWindow, out_h: int, in_h: int, at_once: int = 1) -> frozenset[tuple[int, int, int]]:
     """(rows that exist, padding rows above them, output rows) of every call for so many output rows, as
     tinyfuse_window_at has them."""
-    dims = set()
-    for y in range(0, out_h, at_once):
-        count = min(at_once, out_h - y)
-        rows = max(0, window.needed(y + count - 1, in_h) - window.first(y))
-        dims.add((rows, min(window.kernel, max(0, window.pad_top - y * window.stride)), count))
+    dims, calls = set(), range(0, out_h, at_once)
+    for at_border in (calls, reversed(calls)):
+        for y in at_border:
+            count, start = min(at_once, out_h - y), y * window.stride - window.pad_top
+            rows = max(0, window.needed(y + count - 1, in_h) - window.first(y))
+            dims.add((rows, min(window.kernel, max(0, -start)), count))
+            end = start + (count - 1) * window.stride + window.kernel
+            if start >= 0 and end <= in_h and (count, window.spread) == (at_once, 1):
+                break  # so are all up to the other border
     return frozenset(dims)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import CallSite, Constant, Context
+from tinyfuse.kernels.base import CallSite, Constant, Context, of_any_objective
 from tinyfuse.kernels.cmsis.common import (
     SEVERAL_ROWS,
     SUCCESS,
@@ -18,6 +18,7 @@ from tinyfuse.kernels.cmsis.common import (
 )
 from tinyfuse.kernels.cmsis.conv_paths import (
     all_calls,
+    all_exact,
     convolve_exact,
     convolve_path,
     convolve_scratch,
@@ -58,7 +59,8 @@ class CmsisConv(Convolution):
     name = "arm_convolve_wrapper_s8"
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return super().accepts(op, context) and all(convolve_exact(c, context) for c in all_calls(op, self.rows_a_call))
+        of_any = of_any_objective(context)
+        return super().accepts(op, context) and all_exact(convolve_exact, op, self.rows_a_call, of_any)
 
     def scratch(self, op: Op, context: Context) -> int:
         return max(convolve_scratch(call, context) for call in all_calls(op, self.rows_a_call))

@@ -6,11 +6,12 @@ with the library's own getters, tests/emulated/test_cmsis_nn.py its results with
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Context
+from tinyfuse.kernels.base import AnyObjective, Context
 from tinyfuse.kernels.cmsis.common import MAX_DIM, row_extents
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.convolution import geometry
@@ -65,6 +66,12 @@ def all_calls(op: Op, at_once: int = 1) -> tuple[ConvCall, ...]:
     whole = whole_call(op)
     extents = sorted(row_extents(geometry(op).window, whole.out_h, whole.in_h, at_once))
     return whole, *(_rows_call(whole, at_once, *extent) for extent in extents)
+
+
+@lru_cache(maxsize=2048)
+def all_exact(exact: Callable[[ConvCall, Context], bool], op: Op, at_once: int, context: AnyObjective) -> bool:
+    """Whether all these calls are."""
+    return all(exact(call, context) for call in all_calls(op, at_once))
 
 
 @lru_cache(maxsize=2048)

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import CallSite, Context
+from tinyfuse.kernels.base import CallSite, Context, of_any_objective
 from tinyfuse.kernels.cmsis.common import MAX_DIM
 from tinyfuse.kernels.cmsis.conv import Convolution, image_call
-from tinyfuse.kernels.cmsis.conv_paths import ConvCall, all_calls, convolve_exact, convolve_scratch, middle_call
+from tinyfuse.kernels.cmsis.conv_paths import (
+    ConvCall,
+    all_calls,
+    all_exact,
+    convolve_exact,
+    convolve_scratch,
+    middle_call,
+)
 from tinyfuse.kernels.convolution_counts import depthwise_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.statements import Statement
@@ -33,7 +40,8 @@ class CmsisDepthwise(Depthwise):
     name = "arm_depthwise_conv_wrapper_s8"
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return super().accepts(op, context) and all(_exact(call, context) for call in all_calls(op, self.rows_a_call))
+        of_any = of_any_objective(context)
+        return super().accepts(op, context) and all_exact(_exact, op, self.rows_a_call, of_any)
 
     def scratch(self, op: Op, context: Context) -> int:
         return max(depthwise_scratch(call, context) for call in all_calls(op, self.rows_a_call))
