@@ -85,7 +85,7 @@ def _short(plan: Plan, name: str, less: int) -> Plan:
 def _shorter(plan: Plan, name: str, less: int) -> dict:
     """The buffers of a plan, one of which has `less` bytes less, and its overlaps."""
     size = next(b.bytes for b in plan.buffers if b.name == name)
-    overlaps = tuple(replace(o, distance=max(0, o.distance - less)) if o.below == name else o for o in plan.overlaps)
+    overlaps = tuple(o._replace(distance=max(0, o.distance - less)) if o.below == name else o for o in plan.overlaps)
     return {"buffers": _with_buffer(plan, name, bytes=max(0, size - less)), "overlaps": overlaps}
 
 
@@ -116,7 +116,7 @@ def _overlaps(plan: Plan) -> Found:
         ]
         less = min(rows, default=4)
         if overlap.distance >= less:
-            near = replace(overlap, distance=overlap.distance - less)
+            near = overlap._replace(distance=overlap.distance - less)
             again = _placed_again(plan, overlaps=(*plan.overlaps[:number], near, *plan.overlaps[number + 1 :]))
             if again.placement.offsets != plan.placement.offsets:
                 yield f"{overlap.below} below {overlap.above}", again

@@ -132,8 +132,9 @@ def _sum(factors: Mapping[str, float], counts: Counts) -> float:
 
 def entry_name(op: Op, kernel: Kernel, by_row: bool, context: Context) -> str:
     """The kernel's name in a table: each of its paths has an entry of its own, and so have floats without an FPU."""
-    soft = _SOFT if kernel.computes_floats and not context.target.fpu else ""
-    return " ".join(filter(None, (kernel.costs_as or kernel.name, kernel.path(op, by_row, context), soft)))
+    name, path = kernel.costs_as or kernel.name, kernel.path(op, by_row, context)
+    name = f"{name} {path}" if path else name
+    return f"{name} {_SOFT}" if kernel.computes_floats and not context.target.fpu else name
 
 
 def rows_made(stage: Stage, loop: Counts) -> float:

@@ -199,7 +199,7 @@ def _sums_by_sign(op: Op) -> tuple[Int64s, Int64s]:
     real = weights.astype(np.float32 if weights.shape[1] < 2**16 else np.float64)
     ones = np.ones(weights.shape[1], real.dtype)
     sums, sizes = ((of @ ones).astype(np.int64) for of in (real, np.abs(real)))
-    return (sums + sizes) // 2, (sums - sizes) // 2
+    return (sums + sizes) >> 1, (sums - sizes) >> 1
 
 
 def channel_weights(op: Op) -> Array:

@@ -103,7 +103,7 @@ def _sums(op: Op, low: Array, high: Array) -> Interval:
     taps = taps.reshape(taps.shape[0], -1, taps.shape[3]).astype(np.float32 if reach < 2**24 else np.float64)
     middle = _products(taps, both).astype(np.int64)
     away = _products(np.abs(taps, out=taps), apart).astype(np.int64)
-    return (middle - away) // 2, (middle + away) // 2
+    return (middle - away) >> 1, (middle + away) >> 1
 
 
 def _products(taps: Array, inputs: Array) -> Array:

@@ -28,7 +28,10 @@ def trim_kernels(graph: Graph) -> Graph:
 
 def _has_kernel(op: Op) -> bool:
     family = FAMILIES[op.kind]
-    return family.convolution and quantized(op) and not (family.depthwise and op.operand(1).shape[1:3] == (3, 3))
+    if not family.convolution or not quantized(op):
+        return False
+    size = op.operand(1).shape[1:3]
+    return size != (1, 1) and not (family.depthwise and size == (3, 3))
 
 
 def _trimmed(op: Op) -> Op:

@@ -193,12 +193,12 @@ def _best(op: Op, usable: Sequence[tuple[Kernel, bool]], context: Context) -> tu
     least = table.kernel(op, *best, context)
     for other in usable[1:]:
         cost = table.kernel(op, *other, context)
-        needed: float = _WORTH_A_LIBRARY if other[0].library != usable[0][0].library else 0
-        if least is None or cost is None:
+        if least is None or cost is None or cost >= _surely(other[0], best[0], context) * least:
             continue
+        needed: float = _WORTH_A_LIBRARY if other[0].library != usable[0][0].library else 0
         if context.weights == "auto" and context.flash_price:
             needed += context.flash_price * (_flash(op, other[0], context) - _flash(op, best[0], context))
-        if cost < min(_surely(other[0], best[0], context) * least, least - needed):
+        if cost < least - needed:
             best, least = other, cost
     return best
 
