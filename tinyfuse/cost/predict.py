@@ -86,12 +86,17 @@ def called_once(plan: Plan) -> frozenset[str]:
 
 
 def _of_a_run(plan: Plan, group: Group, table: CostTable | None, once: Collection[str]) -> list[float | None]:
-    found = stage_instructions(group.stages, group_stream(plan, group), plan.context, table, once)
+    found = stage_instructions(group.stages, _turns(plan, group), plan.context, table, once)
     table = table or instructions_table(plan.context.target)
     if table is None:
         return found
     spared = [table.copying(stage, plan.context) if lies_over_input(plan, stage) else 0.0 for stage in group.stages]
     return [value if value is None else value - less for value, less in zip(found, spared, strict=True)]
+
+
+def _turns(plan: Plan, group: Group) -> Stream | None:
+    """The loop in which several stages take turns; what a single one takes follows without."""
+    return group_stream(plan, group) if len(group.stages) > 1 else None
 
 
 def lies_over_input(plan: Plan, stage: Stage) -> bool:
@@ -110,7 +115,7 @@ def predicted_total(plan: Plan) -> int | None:
 def plan_instructions(plan: Plan) -> float:
     """The search's number for a whole plan, as `group_instructions`."""
     return sum(
-        plan.runs(group) * group_instructions(group.stages, group_stream(plan, group), plan.context)
+        plan.runs(group) * group_instructions(group.stages, _turns(plan, group), plan.context)
         for group in plan.groups
     )
 

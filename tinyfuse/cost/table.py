@@ -13,7 +13,7 @@ from tinyfuse.board_timing import BoardTiming
 from tinyfuse.errors import ToolMissing
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Context, Kernel, ObjectiveAsked, of_any_objective
-from tinyfuse.kernels.counts import Counts, kept, round_up
+from tinyfuse.kernels.counts import Counts, calls_of, kept, round_up
 from tinyfuse.plan import Stage
 from tinyfuse.plan.rows import Stream
 from tinyfuse.resources import resource_dir
@@ -147,9 +147,11 @@ def rows_made(stage: Stage, loop: Counts) -> float:
 def loop_features(stages: tuple[Stage, ...], stream: Stream | None) -> list[Counts]:
     """Of each stage: is it a group's first, how often it makes rows in a loop, how often the loop of
     several stages asks whether it can run (from the last stage to the one that can), and what sliding
-    rings take after its rows: looks, and bytes moved."""
-    if stream is None or len(stages) == 1:
-        return [{"groups": 1, "rows": stream.events if stream else 0}]
+    rings take after its rows: looks, and bytes moved. A single stage has no use for the stream."""
+    if len(stages) == 1:
+        (stage,) = stages
+        return [{"groups": 1, "rows": calls_of(stage.op, stage.by_row, stage.kernel.rows_a_call) * stage.by_row}]
+    assert stream is not None, "several stages make rows in turns"
     rows, slides = stream.loop.calls.tolist(), stream.slides
     found: list[Counts] = []
     for s, checks in enumerate(accumulate(rows)):

@@ -81,7 +81,15 @@ class Loop:
         self.order = np.array(_play(stages, self._uses), np.int16)
         self.calls = np.bincount(self.order, minlength=len(stages))
         self.rows_made = np.array([s.rows_after(n) for s, n in zip(stages, self.calls, strict=True)])
-        played = _Played(self)
+        self.rings: dict[int, int] = {}
+        self.in_order = self.sliding = frozenset[int]()
+        self.slides: dict[int, dict[int, int]] = {}
+        self.inner_live_rows = self.sliding_live_rows = np.zeros((1, 2), np.int32)  # of one stage that leaves
+        if len(stages) > 1 or not stages[0].leaves:
+            self._look_at_rings(_Played(self))
+
+    def _look_at_rings(self, played: _Played) -> None:
+        stages = self.stages
         self.rings = {s: self._ring(s, played) for s, stage in enumerate(stages) if not stage.leaves}
         self.in_order = frozenset(
             s for s, rows in self.rings.items() if self._is_read_in_order(s) and 1 < rows < stages[s].height
