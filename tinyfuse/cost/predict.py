@@ -115,8 +115,7 @@ def predicted_total(plan: Plan) -> int | None:
 def plan_instructions(plan: Plan) -> float:
     """The search's number for a whole plan, as `group_instructions`."""
     return sum(
-        plan.runs(group) * group_instructions(group.stages, _turns(plan, group), plan.context)
-        for group in plan.groups
+        plan.runs(group) * group_instructions(group.stages, _turns(plan, group), plan.context) for group in plan.groups
     )
 
 
