@@ -209,19 +209,51 @@ def window_counts(op: Op, by_row: bool) -> Counts:
 
 @kept
 def byte_window_counts(op: Op, by_row: bool) -> Counts:
-    """The same of int8, whose loops tell all: of these and of outputs alone, of sums those of several channels, which
-    divide by their count, and terms that have no loop; or of stores of the single value."""
+    """The same of an int8 convolution, whose loops tell all: of these and of outputs alone, those of several channels,
+    which divide by their count, and terms that have no loop; or of stores of the single value."""
     if _has_one_value(op):
-        return {"calls": calls_of(op, by_row), "stored_outputs": op.output.elements}
-    outputs = {"outputs": op.output.elements, "signed_outputs": _signed(op), "narrowed_outputs": narrowed(op)}
-    outputs["stored_outputs"] = 0
-    found = {"calls": calls_of(op, by_row), **outputs, **_loops_of_windows(op)}
+        return _stores(op, by_row)
+    found = {"calls": calls_of(op, by_row), **_byte_outputs(op), **_loops_of_windows(op)}
     channels, *_, terms = op.operand(1).shape
-    summed = not FAMILIES[op.kind].depthwise
     return {
         **found,
-        "several_outputs": op.output.elements * (summed and channels > 1),
-        "short_macs": found["inner_macs"] * (summed and terms <= _UNROLLED_TERMS),
+        "several_outputs": op.output.elements * (channels > 1),
+        "short_macs": found["inner_macs"] * (terms <= _UNROLLED_TERMS),
+    }
+
+
+@kept
+def inner_window_counts(op: Op, by_row: bool) -> Counts:
+    """Of an int8 depthwise convolution in plain C, whose outputs have a loop over the rows of a window and one over
+    those of its columns that exist. Which these are is found for each pixel, and compilers know it where there is no
+    padding beside the image: then few taps have no loop."""
+    if _has_one_value(op):
+        return _stores(op, by_row)
+    g = geometry(op)
+    rows = inside(g.out_h, g.in_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top) * g.out_w * g.out_c
+    taps, beside = _inner_taps(op) * g.out_c, g.pad_left > 0 or g.pads_right
+    return {
+        "calls": calls_of(op, by_row),
+        **_byte_outputs(op),
+        "border_outputs": op.output.elements * beside,
+        "inner_rows": rows,
+        "divided_rows": rows * (g.in_h & (g.in_h - 1) > 0),  # by a height that is no power of two
+        "inner_taps": taps,
+        "loop_taps": taps * (beside or g.kernel_w > _UNROLLED_TAPS),
+    }
+
+
+def _stores(op: Op, by_row: bool) -> Counts:
+    """Of a layer whose clamp leaves a single value."""
+    return {"calls": calls_of(op, by_row), "stored_outputs": op.output.elements}
+
+
+def _byte_outputs(op: Op) -> Counts:
+    return {
+        "outputs": op.output.elements,
+        "signed_outputs": _signed(op),
+        "narrowed_outputs": narrowed(op),
+        "stored_outputs": 0,
     }
 
 

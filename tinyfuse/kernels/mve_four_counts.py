@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.convolution_counts import pixels_at_borders, pixels_of_calls
-from tinyfuse.kernels.counts import Counts, calls_of, kept, multiples, round_up
+from tinyfuse.kernels.counts import Counts, calls_of, inside, kept, multiples, round_up
 from tinyfuse.ops.convolution import geometry
 
 
@@ -35,10 +35,44 @@ def fours_counts(op: Op, by_row: bool, alone: int) -> Counts:
 @kept
 def four_columns_counts(op: Op, by_row: bool, taps: int) -> Counts:
     """Of a convolution by four pixels times two channels, whose turns are so many taps of a kernel row by sixteen
-    channels."""
+    channels. Of a list's places those that lie beside the image are padded."""
     g, calls = geometry(op), calls_of(op, by_row)
-    turns = g.kernel_h * round_up(g.kernel_w, taps) * round_up(g.in_c, 16)
-    return _four_counts(op, calls, turns) | {"call_rows": calls * g.kernel_h}
+    row_turns, blocks = round_up(g.kernel_w, taps), round_up(g.in_c, 16)
+    beside = [_columns_beside(op, x, row_turns * taps, taps) for x in range(0, g.out_w, 4)]
+    padded, columns = sum(count > 0 for count in beside), sum(beside)
+    whole, fours = _rows_inside(op), len(beside)
+    # the list after a padded one isn't that one moved on, nor is any where a row of the window is in the padding
+    once = 1 + sum(count > 0 for count in beside[:-1])
+    window_rows = _window_rows(op)
+    return _four_counts(op, calls, g.kernel_h * row_turns * blocks, (g.out_h - whole) * fours + whole * once) | {
+        "call_rows": calls * g.kernel_h,
+        "listed_inner_rows": (window_rows - whole * g.kernel_h) * fours + whole * g.kernel_h * once,
+        "padded_turns": calls * padded * row_turns,
+        "padded_columns": calls * columns,
+        "padded_rows": calls * columns * g.kernel_h,
+        "padded_blocks": calls * columns * g.kernel_h * blocks,
+    }
+
+
+def _window_rows(op: Op) -> int:
+    """Of the windows of all rows of the output, the rows that are in the image."""
+    g = geometry(op)
+    return inside(g.out_h, g.in_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
+
+
+def _columns_beside(op: Op, x: int, taps: int, turn: int) -> int:
+    """Of the columns that a list has for pixel x and the three after it, where as many taps are a turn: those that
+    aren't in the image."""
+    g = geometry(op)
+    first = x - g.pad_left
+    columns = [first + tap + i for tap in range(0, taps, turn) for i in range(turn + 3)]
+    return sum(not 0 <= column < g.in_w for column in columns)
+
+
+def _rows_inside(op: Op) -> int:
+    """Rows of the output whose windows have no row in the padding."""
+    g = geometry(op)
+    return multiples(g.out_h, g.stride_h, g.pad_top, g.in_h + g.pad_top - (g.kernel_h - 1) * g.dilation_h)
 
 
 @kept
@@ -47,7 +81,10 @@ def four_pieces_counts(op: Op, by_row: bool, pieces: int) -> Counts:
     terms; windows in the padding are copied."""
     g, calls = geometry(op), calls_of(op, by_row)
     turns, border = round_up(g.kernel_h * round_up(g.kernel_w * g.in_c, 16), pieces), pixels_at_borders(op)
-    return _four_counts(op, calls, turns) | {
+    # of four pixels those that have no columns in the padding are the ones before them moved on
+    whole = sum(_four_inside(op, x) for x in range(0, g.out_w, 4))
+    listed = g.out_h * round_up(g.out_w, 4) - _rows_inside(op) * max(0, whole - 1)
+    return _four_counts(op, calls, turns, listed) | {
         "call_rows": calls * g.kernel_h,
         "border_pixel_rows": border * g.kernel_h,
         "border_pixel_taps": border * g.kernel_h * g.kernel_w,
@@ -74,13 +111,10 @@ def held_counts(op: Op, by_row: bool) -> Counts:
     }
 
 
-def _four_counts(op: Op, calls: int, turns: int) -> dict[str, float]:
-    """What both count of their lists: those of four pixels that aren't the ones before moved on are `listed`."""
+def _four_counts(op: Op, calls: int, turns: int, listed: int) -> dict[str, float]:
+    """What both count of their lists: so many of four pixels aren't the ones before moved on."""
     g = geometry(op)
     fours = round_up(g.out_w, 4)
-    whole = [x for x in range(0, g.out_w, 4) if _four_inside(op, x)]
-    rows = multiples(g.out_h, g.stride_h, g.pad_top, g.in_h + g.pad_top - (g.kernel_h - 1) * g.dilation_h)
-    listed = g.out_h * fours - rows * max(0, len(whole) - 1)
     return {
         "calls": calls,
         "fours": calls * fours,
