@@ -42,7 +42,7 @@ def layer_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
     pixels, in_c = op.output.elements // out_c, op.input.shape[-1]
     kernel_h, kernel_w = weights.shape[1:3] if convolution else (1, 1)
     taps, tap_rows = pixels * kernel_h * kernel_w, pixels * kernel_h
-    inner = _inner_taps(op) if convolution else pixels
+    inner = inner_taps(op) if convolution else pixels
     run = kernel_w * in_c  # terms that are neighbours in the input
     calls = pixels_of_calls(op, pixels, by_row, at_once)
     blocks, twos = (sum(count * round_up(each, of) for count, each in calls) for of in (3, 2))
@@ -187,9 +187,9 @@ def eight_counts(op: Op, by_row: bool) -> Counts:
         "eights": g.out_h * g.out_w * eights,
         "eight_rows": g.out_h * g.out_w * g.kernel_h * eights,
         "eight_runs": runs * eights,
-        "eight_taps": (_inner_taps(op) - runs * g.kernel_w) * eights,
+        "eight_taps": (inner_taps(op) - runs * g.kernel_w) * eights,
         "eight_asked": (rows * g.out_w - runs) * g.kernel_w * eights,
-        "eight_terms": _inner_taps(op) * (g.in_c // g.groups) * eights,
+        "eight_terms": inner_taps(op) * (g.in_c // g.groups) * eights,
     }
 
 
@@ -231,7 +231,7 @@ def inner_window_counts(op: Op, by_row: bool) -> Counts:
         return _stores(op, by_row)
     g = geometry(op)
     rows = inside(g.out_h, g.in_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top) * g.out_w * g.out_c
-    taps, beside = _inner_taps(op) * g.out_c, g.pad_left > 0 or g.pads_right
+    taps, beside = inner_taps(op) * g.out_c, g.pad_left > 0 or g.pads_right
     return {
         "calls": calls_of(op, by_row),
         **_byte_outputs(op),
@@ -268,7 +268,7 @@ _UNROLLED_TAPS, _UNROLLED_TERMS = 3, 4
 def _loops_of_windows(op: Op) -> Counts:
     g = geometry(op)
     rows = inside(g.out_h, g.in_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top) * g.out_w * g.out_c
-    taps = _inner_taps(op) * g.out_c
+    taps = inner_taps(op) * g.out_c
     # what compilers know to lie inside isn't asked: half of it where one side alone has padding
     beside = ((g.pad_left > 0) + g.pads_right) / 2
     above = ((g.pad_top > 0) + g.pads_bottom) / 2
@@ -343,7 +343,7 @@ def depthwise_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
     g = geometry(op)
     of_calls = pixels_of_calls(op, g.out_h * g.out_w, by_row, at_once)
     calls, rests = sum(count for count, _ in of_calls), sum(count * (each % 4) for count, each in of_calls)
-    taps, pixels, inner = g.kernel_h * g.kernel_w, g.out_h * g.out_w, _inner_taps(op)
+    taps, pixels, inner = g.kernel_h * g.kernel_w, g.out_h * g.out_w, inner_taps(op)
     fours, eights, sixteens = round_up(g.out_c, 4), round_up(g.out_c, 8), round_up(g.out_c, 16)
     pairs = round_up(taps, 2)
     return {
@@ -408,27 +408,6 @@ def looked_up_depthwise_counts(plain: Counts, op: Op, by_row: bool, groups: int,
 
 
 @kept
-def runs_counts(op: Op, by_row: bool) -> Counts:
-    """Of a convolution that reads windows kernel row by kernel row, four blocks of sixteen inputs in a turn."""
-    kernel_h, kernel_w, in_c = op.operand(1).shape[1:]
-    calls, (out_w, out_c), blocks = calls_of(op, by_row), op.output.shape[2:], kernel_w * in_c // 16
-    twos, quads = op.output.shape[1] * round_up(out_w, 2), round_up(out_c, 4)
-    border = pixels_at_borders(op) * kernel_h
-    return {
-        "calls": calls,
-        "call_rows": calls * kernel_h,
-        "twos": twos,
-        "two_rows": twos * kernel_h,
-        "border_pixel_rows": border,
-        "border_pixel_taps": border * kernel_w,
-        "two_quads": twos * quads,
-        "two_quad_runs": twos * quads * kernel_h,
-        "two_quad_turns": twos * quads * kernel_h * round_up(blocks, 4),
-        "two_quad_vectors": twos * quads * kernel_h * blocks,
-    }
-
-
-@kept
 def columns_counts(op: Op, by_row: bool, outputs: int, channels: int) -> Counts:
     """Of a depthwise convolution that goes through a row by chunks of so many outputs, and so many channels of them at
     a time, whose columns it regroups plane by plane: columns that lie `stride_w` apart."""
@@ -450,7 +429,7 @@ def columns_counts(op: Op, by_row: bool, outputs: int, channels: int) -> Counts:
     }
 
 
-def _inner_taps(op: Op) -> int:
+def inner_taps(op: Op) -> int:
     """Of all output pixels together: taps that are not in the padding."""
     g = geometry(op)
     rows = inside(g.out_h, g.in_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
@@ -471,6 +450,13 @@ def _spans(op: Op) -> int:
     """Pieces of a kernel row that are neighbours in the input."""
     g = geometry(op)
     return 1 if g.dilation_w == 1 else g.kernel_w
+
+
+def columns_inside(op: Op) -> list[int]:
+    """Of each pixel's window in a row of the output, the columns that are in the image."""
+    g = geometry(op)
+    starts = (x * g.stride_w - g.pad_left for x in range(g.out_w))
+    return [sum(0 <= start + k * g.dilation_w < g.in_w for k in range(g.kernel_w)) for start in starts]
 
 
 def pixels_at_borders(op: Op) -> int:
