@@ -1,5 +1,5 @@
-"""Counts of kernels with Helium that list, copy and move windows on: against the loops of their C, played through. What of
-a window lies in the padding takes other instructions: of networks, layers of few columns were off by 8 %."""
+"""Counts of kernels with Helium that list, copy and move windows on: against the loops of their C, played through. What
+of a window lies in the padding takes other instructions: of networks, layers of few columns were off by 8 %."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def layer(width: int, channels: int, kernel: tuple[int, int], stride: tuple[int,
 
 
 def windows(op: Op) -> Iterator[tuple[int, list[list[int]]]]:
-    """Of each row of the output the rows of its windows that are in the image, and of each pixel the columns that are."""
+    """Of each row of the output the rows of its windows that are in the image, and each pixel's columns that are."""
     g = geometry(op)
     for y in range(g.out_h):
         rows = sum(0 <= y * g.stride_h - g.pad_top + k < g.in_h for k in range(g.kernel_h))
