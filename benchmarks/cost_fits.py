@@ -22,7 +22,7 @@ _ANY_BLOCKS = frozenset("blocks block_pairs block_pair_words twos two_pairs two_
 
 
 #: where something begins in what gathers windows: there a single call spares something
-_BEGUN = ("calls", "pixels", "tap_rows", "gathered_rows", "border_pixel_rows", "border_taps")
+_BEGUN = ("calls", "pixels", "twos", "tap_rows", "gathered_rows", "border_pixel_rows", "border_taps", "missing_vectors")
 
 
 @dataclass(frozen=True)
@@ -222,7 +222,7 @@ def called_once_fits(
 
 def _windows(entry: str) -> str:
     """Of entries that differ by forms and sizes of blocks alone, what is behind those: which windows are gathered."""
-    return re.sub(r".* \w+, blocks of \d", "", entry)
+    return re.sub(r".* \w+, blocks of \d| (each|rectified|saturated)$", "", entry)
 
 
 def _whole(sample: Sample) -> float:

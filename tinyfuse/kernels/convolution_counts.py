@@ -76,7 +76,7 @@ def _layer_counts(op: Op) -> Counts:
     pixels, in_c = op.output.elements // out_c, op.input.shape[-1]
     kernel_h, kernel_w = weights.shape[1:3] if convolution else (1, 1)
     taps, tap_rows = pixels * kernel_h * kernel_w, pixels * kernel_h
-    inner = _inner_taps(op) if convolution else pixels
+    inner = inner_taps(op) if convolution else pixels
     run = kernel_w * in_c  # terms that are neighbours in the input
     pairs, quads, words = round_up(out_c, 2), round_up(out_c, 4), round_up(depth, 4)
     terms = pixels * depth
@@ -201,9 +201,9 @@ def eight_counts(op: Op, by_row: bool) -> Counts:
         "eights": g.out_h * g.out_w * eights,
         "eight_rows": g.out_h * g.out_w * g.kernel_h * eights,
         "eight_runs": runs * eights,
-        "eight_taps": (_inner_taps(op) - runs * g.kernel_w) * eights,
+        "eight_taps": (inner_taps(op) - runs * g.kernel_w) * eights,
         "eight_asked": (rows * g.out_w - runs) * g.kernel_w * eights,
-        "eight_terms": _inner_taps(op) * (g.in_c // g.groups) * eights,
+        "eight_terms": inner_taps(op) * (g.in_c // g.groups) * eights,
     }
 
 
@@ -223,19 +223,51 @@ def window_counts(op: Op, by_row: bool) -> Counts:
 
 @kept
 def byte_window_counts(op: Op, by_row: bool) -> Counts:
-    """The same of int8, whose loops tell all: of these and of outputs alone, of sums those of several channels, which
-    divide by their count, and terms that have no loop; or of stores of the single value."""
+    """The same of an int8 convolution, whose loops tell all: of these and of outputs alone, those of several channels,
+    which divide by their count, and terms that have no loop; or of stores of the single value."""
     if _has_one_value(op):
-        return {"calls": calls_of(op, by_row), "stored_outputs": op.output.elements}
-    outputs = {"outputs": op.output.elements, "signed_outputs": _signed(op), "narrowed_outputs": narrowed(op)}
-    outputs["stored_outputs"] = 0
-    found = {"calls": calls_of(op, by_row), **outputs, **_loops_of_windows(op)}
+        return _stores(op, by_row)
+    found = {"calls": calls_of(op, by_row), **_byte_outputs(op), **_loops_of_windows(op)}
     channels, *_, terms = op.operand(1).shape
-    summed = not FAMILIES[op.kind].depthwise
     return {
         **found,
-        "several_outputs": op.output.elements * (summed and channels > 1),
-        "short_macs": found["inner_macs"] * (summed and terms <= _UNROLLED_TERMS),
+        "several_outputs": op.output.elements * (channels > 1),
+        "short_macs": found["inner_macs"] * (terms <= _UNROLLED_TERMS),
+    }
+
+
+@kept
+def inner_window_counts(op: Op, by_row: bool) -> Counts:
+    """Of an int8 depthwise convolution in plain C, whose outputs have a loop over the rows of a window and one over
+    those of its columns that exist. Which these are is found for each pixel, and compilers know it where there is no
+    padding beside the image: then few taps have no loop."""
+    if _has_one_value(op):
+        return _stores(op, by_row)
+    g = geometry(op)
+    rows = inside(g.out_h, g.in_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top) * g.out_w * g.out_c
+    taps, beside = inner_taps(op) * g.out_c, g.pad_left > 0 or g.pads_right
+    return {
+        "calls": calls_of(op, by_row),
+        **_byte_outputs(op),
+        "border_outputs": op.output.elements * beside,
+        "inner_rows": rows,
+        "divided_rows": rows * (g.in_h & (g.in_h - 1) > 0),  # by a height that is no power of two
+        "inner_taps": taps,
+        "loop_taps": taps * (beside or g.kernel_w > _UNROLLED_TAPS),
+    }
+
+
+def _stores(op: Op, by_row: bool) -> Counts:
+    """Of a layer whose clamp leaves a single value."""
+    return {"calls": calls_of(op, by_row), "stored_outputs": op.output.elements}
+
+
+def _byte_outputs(op: Op) -> Counts:
+    return {
+        "outputs": op.output.elements,
+        "signed_outputs": _signed(op),
+        "narrowed_outputs": narrowed(op),
+        "stored_outputs": 0,
     }
 
 
@@ -250,7 +282,7 @@ _UNROLLED_TAPS, _UNROLLED_TERMS = 3, 4
 def _loops_of_windows(op: Op) -> Counts:
     g = geometry(op)
     rows = inside(g.out_h, g.in_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top) * g.out_w * g.out_c
-    taps = _inner_taps(op) * g.out_c
+    taps = inner_taps(op) * g.out_c
     # what compilers know to lie inside isn't asked: half of it where one side alone has padding
     beside = ((g.pad_left > 0) + g.pads_right) / 2
     above = ((g.pad_top > 0) + g.pads_bottom) / 2
@@ -341,7 +373,7 @@ def depthwise_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
 def _depthwise_counts(op: Op) -> Counts:
     """Those of them that are the same however many calls there are."""
     g = geometry(op)
-    taps, pixels, inner = g.kernel_h * g.kernel_w, g.out_h * g.out_w, _inner_taps(op)
+    taps, pixels, inner = g.kernel_h * g.kernel_w, g.out_h * g.out_w, inner_taps(op)
     fours, eights, sixteens = round_up(g.out_c, 4), round_up(g.out_c, 8), round_up(g.out_c, 16)
     pairs = round_up(taps, 2)
     return {
@@ -400,27 +432,6 @@ def looked_up_depthwise_counts(plain: Counts, op: Op, by_row: bool, groups: int,
 
 
 @kept
-def runs_counts(op: Op, by_row: bool) -> Counts:
-    """Of a convolution that reads windows kernel row by kernel row, four blocks of sixteen inputs in a turn."""
-    kernel_h, kernel_w, in_c = op.operand(1).shape[1:]
-    calls, (out_w, out_c), blocks = calls_of(op, by_row), op.output.shape[2:], kernel_w * in_c // 16
-    twos, quads = op.output.shape[1] * round_up(out_w, 2), round_up(out_c, 4)
-    border = pixels_at_borders(op) * kernel_h
-    return {
-        "calls": calls,
-        "call_rows": calls * kernel_h,
-        "twos": twos,
-        "two_rows": twos * kernel_h,
-        "border_pixel_rows": border,
-        "border_pixel_taps": border * kernel_w,
-        "two_quads": twos * quads,
-        "two_quad_runs": twos * quads * kernel_h,
-        "two_quad_turns": twos * quads * kernel_h * round_up(blocks, 4),
-        "two_quad_vectors": twos * quads * kernel_h * blocks,
-    }
-
-
-@kept
 def columns_counts(op: Op, by_row: bool, outputs: int, channels: int) -> Counts:
     """Of a depthwise convolution that goes through a row by chunks of so many outputs, and so many channels of them at
     a time, whose columns it regroups plane by plane: columns that lie `stride_w` apart."""
@@ -443,7 +454,7 @@ def columns_counts(op: Op, by_row: bool, outputs: int, channels: int) -> Counts:
 
 
 @kept
-def _inner_taps(op: Op) -> int:
+def inner_taps(op: Op) -> int:
     """Of all output pixels together: taps that are not in the padding."""
     g = geometry(op)
     rows = inside(g.out_h, g.in_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
@@ -465,6 +476,13 @@ def _spans(op: Op) -> int:
     """Pieces of a kernel row that are neighbours in the input."""
     g = geometry(op)
     return 1 if g.dilation_w == 1 else g.kernel_w
+
+
+def columns_inside(op: Op) -> list[int]:
+    """Of each pixel's window in a row of the output, the columns that are in the image."""
+    g = geometry(op)
+    starts = (x * g.stride_w - g.pad_left for x in range(g.out_w))
+    return [sum(0 <= start + k * g.dilation_w < g.in_w for k in range(g.kernel_w)) for start in starts]
 
 
 @kept

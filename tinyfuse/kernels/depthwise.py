@@ -10,7 +10,7 @@ from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Kernel, proven
 from tinyfuse.kernels.bent_line import BentLine
 from tinyfuse.kernels.c_constants import c_constant
-from tinyfuse.kernels.convolution_counts import byte_window_counts, depthwise_counts
+from tinyfuse.kernels.convolution_counts import depthwise_counts, inner_window_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.packed_counts import packed_depthwise_counts
 from tinyfuse.kernels.packing import (
@@ -49,7 +49,7 @@ class DepthwiseRow(Kernel):
         return plain_weights(op), general_channels(op)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return byte_window_counts(op, by_row)
+        return inner_window_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site)

@@ -11,11 +11,10 @@ from tinyfuse.ir import Op
 from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Division, Kernel
 from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.conv import input_pixels, of_pixels
-from tinyfuse.kernels.convolution_counts import runs_counts
 from tinyfuse.kernels.counts import Counts, round_up
 from tinyfuse.kernels.depthwise import LISTS_OF_TAPS, pace_of_columns, taps_scratch
 from tinyfuse.kernels.fully_connected import of_channels
-from tinyfuse.kernels.mve_counts import sixteen_channels_counts, two_pixels_counts, two_windows_counts
+from tinyfuse.kernels.mve_counts import runs_counts, sixteen_channels_counts, two_pixels_counts, two_windows_counts
 from tinyfuse.kernels.packing import (
     POINTER_BYTES,
     channel_weights,

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import itertools
+
 from tinyfuse.ir import Op
-from tinyfuse.kernels.convolution_counts import pixels_at_borders, pixels_of_calls
-from tinyfuse.kernels.counts import Counts, calls_of, kept, multiples, round_up
+from tinyfuse.kernels.convolution_counts import columns_inside, pixels_of_calls
+from tinyfuse.kernels.counts import Counts, calls_of, inside, kept, multiples, round_up
 from tinyfuse.ops.convolution import geometry
 
 
@@ -35,22 +37,45 @@ def fours_counts(op: Op, by_row: bool, alone: int) -> Counts:
 @kept
 def four_columns_counts(op: Op, by_row: bool, taps: int) -> Counts:
     """Of a convolution by four pixels times two channels, whose turns are so many taps of a kernel row by sixteen
-    channels."""
+    channels. Of a list's places those that lie beside the image are padded."""
     g, calls = geometry(op), calls_of(op, by_row)
-    turns = g.kernel_h * round_up(g.kernel_w, taps) * round_up(g.in_c, 16)
-    return _four_counts(op, calls, turns) | {"call_rows": calls * g.kernel_h}
+    row_turns, blocks = round_up(g.kernel_w, taps), round_up(g.in_c, 16)
+    beside = [_columns_beside(op, x, row_turns * taps, taps) for x in range(0, g.out_w, 4)]
+    columns = calls * sum(beside)
+    return _four_counts(op, calls, g.kernel_h * row_turns * blocks, [(True, count > 0) for count in beside]) | {
+        "padded_turns": calls * sum(count > 0 for count in beside) * row_turns,
+        "padded_columns": columns,
+        "padded_rows": columns * g.kernel_h,
+        "padded_blocks": columns * g.kernel_h * blocks,
+    }
+
+
+def _columns_beside(op: Op, x: int, taps: int, turn: int) -> int:
+    """Of the columns that a list has for pixel x and the three after it, where as many taps are a turn: those that
+    aren't in the image."""
+    g = geometry(op)
+    columns = [x - g.pad_left + tap + i for tap in range(0, taps, turn) for i in range(turn + 3)]
+    return sum(not 0 <= column < g.in_w for column in columns)
 
 
 @kept
 def four_pieces_counts(op: Op, by_row: bool, pieces: int) -> Counts:
     """Of a convolution by four pixels times two channels, whose turns are so many pieces of kernel rows by sixteen
-    terms; windows in the padding are copied."""
+    terms; windows with columns in the padding are copied."""
     g, calls = geometry(op), calls_of(op, by_row)
-    turns, border = round_up(g.kernel_h * round_up(g.kernel_w * g.in_c, 16), pieces), pixels_at_borders(op)
-    return _four_counts(op, calls, turns) | {
-        "call_rows": calls * g.kernel_h,
-        "border_pixel_rows": border * g.kernel_h,
-        "border_pixel_taps": border * g.kernel_h * g.kernel_w,
+    row_pieces = round_up(g.kernel_w * g.in_c, 16)
+    columns = columns_inside(op)
+    copied, rows = [count for count in columns if count < g.kernel_w], _window_rows(op)
+    fours = [columns[x : x + 4] for x in range(0, g.out_w, 4)]
+    kinds = [(len(four) == 4, min(four[0], four[-1]) < g.kernel_w) for four in fours]
+    return _four_counts(op, calls, round_up(g.kernel_h * row_pieces, pieces), kinds) | {
+        "border_pixels": calls * len(copied),
+        "border_pixel_rows": calls * len(copied) * g.kernel_h,
+        "border_pixel_taps": calls * len(copied) * g.kernel_h * g.kernel_w,
+        "border_pieces": calls * len(copied) * g.kernel_h * row_pieces,
+        "border_rows": rows * len(copied),
+        "border_taps": rows * sum(copied),
+        "border_vectors": rows * sum(copied) * round_up(g.in_c, 16),
     }
 
 
@@ -74,27 +99,30 @@ def held_counts(op: Op, by_row: bool) -> Counts:
     }
 
 
-def _four_counts(op: Op, calls: int, turns: int) -> dict[str, float]:
-    """What both count of their lists: those of four pixels that aren't the ones before moved on are `listed`."""
+def _four_counts(op: Op, calls: int, turns: int, fours: list[tuple[bool, bool]]) -> dict[str, float]:
+    """What both count of their lists: of each four pixels of a row, whether all are there, and whether something of
+    them is padded. Four that are there have the list of those before moved on, unless that is padded, or has a row in
+    the padding."""
     g = geometry(op)
-    fours = round_up(g.out_w, 4)
-    whole = [x for x in range(0, g.out_w, 4) if _four_inside(op, x)]
-    rows = multiples(g.out_h, g.stride_h, g.pad_top, g.in_h + g.pad_top - (g.kernel_h - 1) * g.dilation_h)
-    listed = g.out_h * fours - rows * max(0, len(whole) - 1)
+    whole_rows = multiples(g.out_h, g.stride_h, g.pad_top, g.in_h + g.pad_top - (g.kernel_h - 1) * g.dilation_h)
+    once = 1 + sum(padded or not there for (_, padded), (there, _) in itertools.pairwise(fours))
+    listed = (g.out_h - whole_rows) * len(fours) + whole_rows * once
+    cut_rows = _window_rows(op) - whole_rows * g.kernel_h
     return {
         "calls": calls,
-        "fours": calls * fours,
+        "call_rows": calls * g.kernel_h,
+        "fours": calls * len(fours),
         "listed": listed,
         "listed_rows": listed * g.kernel_h,
+        "listed_inner_rows": cut_rows * len(fours) + whole_rows * g.kernel_h * once,
         "listed_turns": listed * turns,
-        "moved_turns": (calls * fours - listed) * turns,
-        "four_pairs": calls * fours * (g.out_c // 2),
-        "four_pair_turns": calls * fours * (g.out_c // 2) * turns,
+        "moved_turns": (calls * len(fours) - listed) * turns,
+        "four_pairs": calls * len(fours) * (g.out_c // 2),
+        "four_pair_turns": calls * len(fours) * (g.out_c // 2) * turns,
     }
 
 
-def _four_inside(op: Op, x: int) -> bool:
-    """Whether the windows of a row's pixel x and of the three after it have no columns in the padding."""
+def _window_rows(op: Op) -> int:
+    """Of the windows of all rows of the output, the rows that are in the image."""
     g = geometry(op)
-    first, last = x * g.stride_w - g.pad_left, (x + 3) * g.stride_w - g.pad_left
-    return x + 3 < g.out_w and first >= 0 and last + g.kernel_w <= g.in_w
+    return inside(g.out_h, g.in_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)

@@ -4,7 +4,13 @@ Part of `tinyfuse.kernels.counts`."""
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.convolution_counts import depthwise_counts, layer_counts, pixels_at_borders, pixels_of_calls
+from tinyfuse.kernels.convolution_counts import (
+    depthwise_counts,
+    inner_taps,
+    layer_counts,
+    pixels_at_borders,
+    pixels_of_calls,
+)
 from tinyfuse.kernels.counts import Counts, calls_of, inside, kept, multiples, round_up
 from tinyfuse.ops.convolution import ConvGeometry, geometry
 
@@ -126,12 +132,16 @@ def packed_depthwise_counts(op: Op, by_row: bool) -> Counts:
     g, found = geometry(op), depthwise_counts(op, by_row)
     moved = _moved_windows(g)
     gathered, taps = found["pixels"] - moved, g.kernel_h * g.kernel_w
+    rows = inside(g.out_h, g.in_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top) * g.out_w - moved * g.kernel_h
     return {
         **found,
         "moved_pairs": moved * round_up(taps, 2),
         "gathered_windows": gathered,
         "gathered_rows": gathered * g.kernel_h,
         "gathered_taps": gathered * taps,
+        "gathered_inner_rows": rows,
+        "gathered_inner_taps": rows * g.kernel_w,
+        "gathered_image_taps": inner_taps(op) - moved * taps,
         "padded_calls": calls_of(op, by_row) * (g.pads_rows or g.pads_columns),
         "padded_bytes": calls_of(op, by_row) * g.in_c * (g.pads_rows or g.pads_columns),
     }
