@@ -42,7 +42,7 @@ def test_no_kernel_is_surely_faster_than_the_one_that_is_taken(target: str, widt
 
 def test_a_library_is_not_called_for_little() -> None:
     sketch = Sketch(1)
-    x = sketch.value((1, 3, 3, 3))
+    x = sketch.value((1, 5, 5, 3))
     op = graph_of(sketch.build([x], [sketch.depthwise(x, (3, 3))])).ops[0]
     costs = predicted(op, M4)
     kernel, _ = whole_kernel(op, M4)
