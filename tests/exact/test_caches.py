@@ -75,8 +75,8 @@ def test_rows_of_tokens_stream_over_caches() -> None:
 @pytest.mark.parametrize("target", CORES)
 def test_on_cores(target: str) -> None:
     target_or_skip(target)
-    first = 30 + 10 * CORES.index(target)
-    assert_all_stream([*planned(drawn(range(first, first + 10)), target), *decoders(target)], on_core=True)
+    first = 30 + 6 * CORES.index(target)
+    assert_all_stream([*planned(drawn(range(first, first + 6)), target), *decoders(target)], on_core=True)
 
 
 @pytest.mark.parametrize("wide", [False, True])
@@ -98,7 +98,7 @@ def test_steps_stop_between_updates(options: dict) -> None:
     assert_exact(plan_of(decoder(), "cortex-m4", kernels="tinyfuse", **options), runs=8, on_host=True)
 
 
-@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(cache_models(), min_size=6, max_size=6))
 def test_random_caches(models: list[bytes]) -> None:
     assert_all_stream(planned(models, "host"))
