@@ -68,6 +68,20 @@ def test_a_normalization_runs_again_as_a_whole() -> None:
     assert_same(graph, after)
 
 
+def test_what_runs_again_leaves_rows_from_outside_their_group() -> None:
+    """A requantized value that runs again beside a CONCATENATION would keep the fed rows from having a group."""
+    sketch = Sketch(1)
+    x = sketch.value((1, 5, 4, 7))
+    pooled = sketch.pool(x, "MAX_POOL_2D", (3, 3), (1, 1), "SAME")
+    y = sketch.depthwise(sketch.depthwise(pooled, (3, 3)), (3, 3))
+    z = sketch.pool(y, "MAX_POOL_2D", (2, 2), (1, 1), "SAME")
+    others = [sketch.transpose_conv(z, 6, (3, 3), (2, 1)), sketch.concatenate([z, sketch.requantize_to(pooled, z)], 3)]
+    last = sketch.depthwise(sketch.add(y, x), (3, 3))
+    taller = sketch.concatenate([last, sketch.requantize_to(pooled, last)], 1)
+    data = sketch.build([x], [*others, sketch.transpose_conv(taller, 4, (3, 3), (1, 1))])
+    assert_exact(plan_of(data, optimize="ram", feed_rows=True), runs=3)
+
+
 @pytest.mark.slow
 def test_attention_keeps_keys_values_and_what_it_reads() -> None:
     tokens, width = 24, 16

@@ -7,7 +7,7 @@ from tinyfuse.plan import Plan
 from tinyfuse.rewrite.recompute import recomputable, recompute
 from tinyfuse.schedule.build import Builder
 from tinyfuse.schedule.progress import Progress, silent
-from tinyfuse.schedule.searched import Search
+from tinyfuse.schedule.searched import least_ram
 from tinyfuse.schedule.variants import Variant
 
 
@@ -19,6 +19,7 @@ def recomputing(plan: Plan, builder: Builder, progress: Progress = silent) -> Pl
     for op in every[: limits.RECOMPUTED.most]:
         if op in plan.graph.ops:  # none of its inputs was recomputed meanwhile
             variant = Variant(recompute(plan.graph, op), plan.context)
-            found = Search([variant], builder, progress).choices_in_file_order().choose("ram", None)
-            plan = min(plan, found, key=lambda plan: plan.arena_bytes)
+            found = least_ram(variant, builder, progress)
+            if found is not None and found.arena_bytes < plan.arena_bytes:
+                plan = found
     return plan

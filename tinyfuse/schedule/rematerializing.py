@@ -9,7 +9,7 @@ from tinyfuse.plan import Plan
 from tinyfuse.rewrite.rematerialize import Rematerialization, rematerializations, rematerialize
 from tinyfuse.schedule.build import Builder
 from tinyfuse.schedule.progress import Progress, silent
-from tinyfuse.schedule.searched import Search
+from tinyfuse.schedule.searched import least_ram
 from tinyfuse.schedule.variants import Variant
 
 
@@ -28,8 +28,8 @@ def rematerializing(plan: Plan, builder: Builder, progress: Progress = silent) -
             tried += 1
             progress("trying what may run again")
             variant = Variant(rematerialize(plan.graph, candidate), plan.context)
-            found = Search([variant], builder, progress).choices_in_file_order(recompute).choose("ram", None)
-            if found.arena_bytes < plan.arena_bytes:
+            found = least_ram(variant, builder, progress, recompute)
+            if found is not None and found.arena_bytes < plan.arena_bytes:
                 better = found
                 break
         if better is None:

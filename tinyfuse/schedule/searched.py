@@ -9,6 +9,7 @@ from functools import cached_property
 
 from tinyfuse import limits
 from tinyfuse.cost.predict import plan_instructions
+from tinyfuse.errors import CompileError
 from tinyfuse.ir import Graph, Op
 from tinyfuse.ops import graph_macs
 from tinyfuse.plan import Plan
@@ -67,7 +68,8 @@ class Search:
     @cached_property
     def _lean(self) -> list[Search]:
         """Those of the variants with the kernels of the least scratch."""
-        return [Search([variant], self._builder, self._progress) for variant in with_least_scratch([*self._budgets])]
+        searches = (_search(variant, self._builder, self._progress) for variant in with_least_scratch([*self._budgets]))
+        return [search for search in searches if search is not None]
 
     def choices_in_file_order(self, recompute: float = 1) -> Choices[Plan]:
         """The same without other orders."""
@@ -144,3 +146,17 @@ class Search:
         if work.left >= 0:  # nothing was left out: more work would have found the same
             self._fronts[variant] = front
         return front.candidates
+
+
+def least_ram(variant: Variant, builder: Builder, progress: Progress = silent, recompute: float = 1) -> Plan | None:
+    """Of a variant the plan of least RAM, in its own order; None where it can't be computed."""
+    search = _search(variant, builder, progress)
+    return None if search is None else search.choices_in_file_order(recompute).choose("ram", None)
+
+
+def _search(variant: Variant, builder: Builder, progress: Progress) -> Search | None:
+    """None where the variant can't be computed: what runs again may keep --feed-rows from having a group."""
+    try:
+        return Search([variant], builder, progress)
+    except CompileError:
+        return None
