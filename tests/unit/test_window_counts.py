@@ -11,6 +11,7 @@ from random_graphs import Sketch
 
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Op
+from tinyfuse.kernels.base import Kernel
 from tinyfuse.kernels.depthwise import PackedDepthwiseRow
 from tinyfuse.kernels.mve import MveDepthwiseRow, MveRunsConvRow
 from tinyfuse.kernels.mve_four import FourColumnsConvRow, FourPiecesConvRow
@@ -45,6 +46,12 @@ def windows(op: Op) -> Iterator[tuple[int, list[list[int]]]]:
         yield rows, [[x for x in range(start, start + g.kernel_w) if 0 <= x < g.in_w] for start in starts]
 
 
+def assert_counted(kernel: Kernel, op: Op, found: Counter[str]) -> None:
+    """A kernel that computes rows counts what was found."""
+    counts = kernel.counts(op, True)
+    assert {name: counts[name] for name in found} == found
+
+
 @pytest.mark.parametrize("shape", WITHOUT_STRIDES)
 def test_lists_of_columns(shape) -> None:
     op = layer(*shape)
@@ -64,8 +71,7 @@ def test_lists_of_columns(shape) -> None:
                 moves_on = False
                 found.update(padded_turns=turns, padded_columns=beside, padded_rows=beside * g.kernel_h)
                 found["padded_blocks"] += beside * g.kernel_h * blocks
-    counts = FourColumnsConvRow().counts(op, True)
-    assert {name: counts[name] for name in found} == found
+    assert_counted(FourColumnsConvRow(), op, found)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -83,8 +89,7 @@ def test_lists_of_pieces(shape) -> None:
             for pixel in copied:
                 moves_on = False
                 found.update(border_pixels=1, border_rows=rows, border_taps=rows * len(pixel))
-    counts = FourPiecesConvRow().counts(op, True)
-    assert {name: counts[name] for name in found} == found
+    assert_counted(FourPiecesConvRow(), op, found)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -102,8 +107,7 @@ def test_runs(shape) -> None:
             for pixel in (first, second):
                 if len(pixel) < g.kernel_w:
                     found.update(border_pixels=1, border_rows=rows, border_vectors=rows * len(pixel) * (g.in_c // 16))
-    counts = MveRunsConvRow().counts(op, True)
-    assert {name: counts[name] for name in found} == found
+    assert_counted(MveRunsConvRow(), op, found)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -117,5 +121,4 @@ def test_lists_of_taps(kernel, shape) -> None:
             if not (x > 0 and whole and len(columns[x - 1]) == g.kernel_w):
                 found.update(gathered_windows=1, gathered_inner_rows=rows, gathered_inner_taps=rows * g.kernel_w)
                 found["gathered_image_taps"] += rows * len(pixel)
-    counts = kernel.counts(op, True)
-    assert {name: counts[name] for name in found} == found
+    assert_counted(kernel, op, found)

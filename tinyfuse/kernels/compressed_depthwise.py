@@ -12,9 +12,9 @@ import numpy as np
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Kernel, proven
 from tinyfuse.kernels.compressed import Compressed, spares_flash
-from tinyfuse.kernels.convolution_counts import looked_up_depthwise_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.depthwise import Depthwise3x3Row, PackedDepthwiseRow, form_argument
+from tinyfuse.kernels.depthwise_counts import looked_up_depthwise_counts
 from tinyfuse.kernels.lookup import UNIT, VECTOR, Lookup, compressed
 from tinyfuse.kernels.mve import MveDepthwiseRow
 from tinyfuse.kernels.packing import conv_params

@@ -8,7 +8,7 @@ from dataclasses import replace
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Division, Kernel, proven
 from tinyfuse.kernels.c_constants import c_constant
-from tinyfuse.kernels.convolution_counts import byte_window_counts, layer_counts
+from tinyfuse.kernels.convolution_counts import layer_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.fully_connected import Dense, DenseWide, dense_call
 from tinyfuse.kernels.matmul import (
@@ -31,6 +31,7 @@ from tinyfuse.kernels.packing import (
 )
 from tinyfuse.kernels.rows import from_piece, row_pointer
 from tinyfuse.kernels.statements import Call, Expr, Let, Statement
+from tinyfuse.kernels.window_counts import byte_window_counts
 from tinyfuse.ops.convolution import geometry, is_plain_pointwise
 
 

@@ -7,20 +7,10 @@ over the weights serves (three in portable code, two with Helium).
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.ir.fixedpoint import RANGE
-from tinyfuse.kernels.counts import Counts, calls_of, inside, kept, multiples, narrowed, round_up
+from tinyfuse.kernels.counts import Counts, calls_of, clamped, kept, narrowed, round_up, signed
+from tinyfuse.kernels.padding_counts import inner_taps, pixels_at_borders, whole_rows, window_rows
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.convolution import clamp_range, geometry, quantized
-
-
-def _signed(op: Op) -> int:
-    """Outputs that may be below the zero point: their requantization takes an instruction more."""
-    return op.output.elements if quantized(op) and clamp_range(op)[0] < op.output.zero_point else 0
-
-
-def _clamped(op: Op) -> int:
-    """Outputs whose clamp is narrower than their dtype: some kernels pass over them once more."""
-    return op.output.elements if quantized(op) and clamp_range(op) != RANGE[op.output.dtype] else 0
+from tinyfuse.ops.convolution import geometry
 
 
 def pixels_of_calls(op: Op, pixels: int, by_row: bool, at_once: int) -> list[tuple[int, int]]:
@@ -110,8 +100,8 @@ def _layer_counts(op: Op) -> Counts:
         "gathered_spans": gathered * kernel_h * spans,
         "gathered_terms": gathered * kernel_h * run,
         "outputs": pixels * out_c,
-        "signed_outputs": _signed(op),
-        "clamped_outputs": _clamped(op),
+        "signed_outputs": signed(op),
+        "clamped_outputs": clamped(op),
         "narrowed_outputs": narrowed(op),
         "macs": terms * out_c,
         "inner_taps": inner * out_c,
@@ -172,13 +162,14 @@ def looked_up_counts(plain: Counts, op: Op, by_row: bool, strip: int, step: int 
     strips = round_up(out_c, strip)
     return {
         **{name: strips * count if name in _OF_STRIPS else count for name, count in plain.items()},
-        **_lookedround_up(calls * out_c, weights.elements // out_c, step),
+        **lookups(calls * out_c, weights.elements // out_c, step),
         "strips": calls * strips,
         "strip_pixels": op.output.elements // out_c * strips * (strips > 1),
     }
 
 
-def _lookedround_up(groups: int, group_weights: int, step: int) -> Counts:
+def lookups(groups: int, group_weights: int, step: int) -> Counts:
+    """Of so many groups of weights that a layer looks up, `step` at once."""
     return {
         "looked_up_groups": groups,
         "looked_up_words": groups * round_up(group_weights, 4) * (step == 4),
@@ -191,7 +182,7 @@ def eight_counts(op: Op, by_row: bool) -> Counts:
     """Of a convolution by eight output channels: a kernel row inside the image is one run, else each tap is."""
     g = geometry(op)
     eights = g.groups * round_up(g.out_c // g.groups, 8)
-    rows = inside(g.out_h, g.in_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
+    rows = window_rows(op)
     one_piece = g.groups == 1 and g.dilation_w == 1
     runs = rows * (g.out_w - pixels_at_borders(op) // g.out_h) if one_piece else 0
     return {
@@ -208,99 +199,6 @@ def eight_counts(op: Op, by_row: bool) -> Counts:
 
 
 @kept
-def window_counts(op: Op, by_row: bool) -> Counts:
-    """Of a convolution, depthwise or not, in plain C: for each output a loop over the rows of its window, in which
-    those that exist have one over columns, in which those that exist have one over channels. Where the clamp leaves a
-    single value, the compiler leaves all of them out."""
-    family = FAMILIES[op.kind]
-    if _has_one_value(op):
-        return {"calls": calls_of(op, by_row)}
-    return {
-        **(depthwise_counts(op, by_row) if family.depthwise else layer_counts(op, by_row)),
-        **_loops_of_windows(op),
-    }
-
-
-@kept
-def byte_window_counts(op: Op, by_row: bool) -> Counts:
-    """The same of an int8 convolution, whose loops tell all: of these and of outputs alone, those of several channels,
-    which divide by their count, and terms that have no loop; or of stores of the single value."""
-    if _has_one_value(op):
-        return _stores(op, by_row)
-    found = {"calls": calls_of(op, by_row), **_byte_outputs(op), **_loops_of_windows(op)}
-    channels, *_, terms = op.operand(1).shape
-    return {
-        **found,
-        "several_outputs": op.output.elements * (channels > 1),
-        "short_macs": found["inner_macs"] * (terms <= _UNROLLED_TERMS),
-    }
-
-
-@kept
-def inner_window_counts(op: Op, by_row: bool) -> Counts:
-    """Of an int8 depthwise convolution in plain C, whose outputs have a loop over the rows of a window and one over
-    those of its columns that exist. Which these are is found for each pixel, and compilers know it where there is no
-    padding beside the image: then few taps have no loop."""
-    if _has_one_value(op):
-        return _stores(op, by_row)
-    g = geometry(op)
-    rows = inside(g.out_h, g.in_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top) * g.out_w * g.out_c
-    taps, beside = inner_taps(op) * g.out_c, g.pad_left > 0 or g.pads_right
-    return {
-        "calls": calls_of(op, by_row),
-        **_byte_outputs(op),
-        "border_outputs": op.output.elements * beside,
-        "inner_rows": rows,
-        "divided_rows": rows * (g.in_h & (g.in_h - 1) > 0),  # by a height that is no power of two
-        "inner_taps": taps,
-        "loop_taps": taps * (beside or g.kernel_w > _UNROLLED_TAPS),
-    }
-
-
-def _stores(op: Op, by_row: bool) -> Counts:
-    """Of a layer whose clamp leaves a single value."""
-    return {"calls": calls_of(op, by_row), "stored_outputs": op.output.elements}
-
-
-def _byte_outputs(op: Op) -> Counts:
-    return {
-        "outputs": op.output.elements,
-        "signed_outputs": _signed(op),
-        "narrowed_outputs": narrowed(op),
-        "stored_outputs": 0,
-    }
-
-
-def _has_one_value(op: Op) -> bool:
-    return quantized(op) and clamp_range(op)[0] == clamp_range(op)[1]
-
-
-#: taps of a row, and terms of a tap, that gcc computes one after the other, without a loop
-_UNROLLED_TAPS, _UNROLLED_TERMS = 3, 4
-
-
-def _loops_of_windows(op: Op) -> Counts:
-    g = geometry(op)
-    rows = inside(g.out_h, g.in_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top) * g.out_w * g.out_c
-    taps = inner_taps(op) * g.out_c
-    # what compilers know to lie inside isn't asked: half of it where one side alone has padding
-    beside = ((g.pad_left > 0) + g.pads_right) / 2
-    above = ((g.pad_top > 0) + g.pads_bottom) / 2
-    asked = g.out_h * g.out_w * g.out_c * g.kernel_h
-    return {
-        "asked_rows": asked,
-        "padded_rows": asked * above,
-        "inner_rows": rows,
-        "divided_rows": rows * (g.in_h & (g.in_h - 1) > 0),  # by a height that is no power of two
-        "short_padded_rows": rows * beside * (g.kernel_w <= _UNROLLED_TAPS),
-        "asked_taps": rows * g.kernel_w,
-        "padded_taps": rows * g.kernel_w * beside,
-        "inner_taps": taps,
-        "inner_macs": taps * op.operand(1).elements // (g.kernel_h * g.kernel_w * g.out_c),
-    }
-
-
-@kept
 def winograd_counts(op: Op, by_row: bool) -> Counts:
     """Of a 3x3 convolution by tiles of two rows and columns, two of them a block."""
     out_h, out_w, out_c = op.output.shape[1:]
@@ -310,14 +208,14 @@ def winograd_counts(op: Op, by_row: bool) -> Counts:
     return {
         **_block_counts(calls, blocks, pairs, words),
         "edge_words": 2 * calls * words,
-        "clamped_outputs": _clamped(op),
+        "clamped_outputs": clamped(op),
     }
 
 
 def winograd_line_counts(op: Op, calls: int, blocks: int) -> Counts:
     """Of a 3x1 or 1x3 convolution by tiles of two outputs, two of them a block."""
     found = _block_counts(calls, blocks, op.output.shape[3] // 2, op.input.shape[3] // 4)
-    return {**found, "clamped_outputs": _clamped(op)}
+    return {**found, "clamped_outputs": clamped(op)}
 
 
 def _block_counts(calls: int, blocks: int, pairs: int, words: int) -> Counts:
@@ -347,118 +245,8 @@ def narrow_counts(op: Op, by_row: bool, block: int) -> Counts:
         "block_channels": blocks * out_c,
         "outputs": pixels * out_c,
         "output_words": words * out_c,
-        "clamped_outputs": _clamped(op),
+        "clamped_outputs": clamped(op),
     }
-
-
-@kept
-def depthwise_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
-    """Of a depthwise convolution, so many rows a call."""
-    g = geometry(op)
-    of_calls = pixels_of_calls(op, g.out_h * g.out_w, by_row, at_once)
-    calls, rests = sum([count for count, _ in of_calls]), sum([count * (each % 4) for count, each in of_calls])
-    fours = round_up(g.out_c, 4)
-    return {
-        **_depthwise_counts(op),
-        "calls": calls,
-        "fours": calls * fours,
-        "four_columns": calls * fours * (g.out_w - 1) * g.stride_w + 3 * calls * fours,
-        "rest_pixels": rests,
-        "rest_pixel_fours": rests * fours,
-        "rest_pixel_taps": rests * fours * g.kernel_h * g.kernel_w,
-    }
-
-
-@kept
-def _depthwise_counts(op: Op) -> Counts:
-    """Those of them that are the same however many calls there are."""
-    g = geometry(op)
-    taps, pixels, inner = g.kernel_h * g.kernel_w, g.out_h * g.out_w, inner_taps(op)
-    fours, eights, sixteens = round_up(g.out_c, 4), round_up(g.out_c, 8), round_up(g.out_c, 16)
-    pairs = round_up(taps, 2)
-    return {
-        "pixels": pixels,
-        "tap_rows": pixels * g.kernel_h,
-        "taps": pixels * taps,
-        "pairs": pixels * pairs,
-        "border_taps": pixels * taps - inner,
-        "outputs": pixels * g.out_c,
-        "signed_outputs": _signed(op),
-        "clamped_outputs": _clamped(op),
-        "narrowed_outputs": narrowed(op),
-        "inner_macs": inner * g.out_c,
-        "macs": pixels * taps * g.out_c,
-        "quads": pixels * fours,
-        "quad_pairs": pixels * fours * pairs,
-        "rest_quads": pixels * (g.out_c % 4 > 0),
-        "eights": pixels * eights,
-        "eight_pairs": pixels * eights * pairs,
-        "rests": pixels * (g.out_c % 8 > 0),
-        "rest_pairs": pixels * (g.out_c % 8 > 0) * pairs,
-        "sixteens": pixels * sixteens,
-        "sixteen_taps": pixels * sixteens * taps,
-    }
-
-
-def joined_depthwise_words(op: Op) -> int:
-    """Words that half a row's outputs read (runtime_c/tinyfuse_depthwise_joined.h)."""
-    g = geometry(op)
-    words: int = ((round_up(g.out_w, 2) - 1) * g.stride_w + g.kernel_w) * g.kernel_h
-    return words
-
-
-@kept
-def joined_depthwise_counts(op: Op, by_row: bool) -> Counts:
-    """Of a depthwise convolution that has two outputs of a channel in a word."""
-    g, words = geometry(op), round_up(joined_depthwise_words(op), 2)
-    twos = g.out_h * round_up(g.out_w, 2)
-    return {
-        "calls": g.out_h,
-        "channels": g.out_h * g.in_c,
-        "twos": g.out_h * words,
-        "channel_twos": g.out_h * g.in_c * words,
-        "outputs": twos * g.in_c,
-        "pairs": twos * g.in_c * round_up(g.kernel_h * g.kernel_w, 2),
-        "narrowed_outputs": narrowed(op),
-        "clamped_outputs": _clamped(op),
-    }
-
-
-def looked_up_depthwise_counts(plain: Counts, op: Op, by_row: bool, groups: int, group_bytes: int, step: int) -> Counts:
-    """Of a depthwise convolution whose weights each call looks up, in so many groups, `step` at once; `plain`: those of
-    the same with packed weights."""
-    calls = calls_of(op, by_row)
-    return {**plain, **_lookedround_up(calls * groups, group_bytes, step), "strips": calls}
-
-
-@kept
-def columns_counts(op: Op, by_row: bool, outputs: int, channels: int) -> Counts:
-    """Of a depthwise convolution that goes through a row by chunks of so many outputs, and so many channels of them at
-    a time, whose columns it regroups plane by plane: columns that lie `stride_w` apart."""
-    calls, g = calls_of(op, by_row), geometry(op)
-    chunks, groups = calls * round_up(g.out_w, outputs), round_up(g.in_c, channels)
-    planes = min(g.stride_w, g.kernel_w)
-    reads = calls * (
-        g.out_w * planes + round_up(g.out_w, outputs) * sum((g.kernel_w - 1 - k) // g.stride_w for k in range(planes))
-    )
-    return {
-        "calls": calls,
-        "chunks": chunks,
-        "chunk_planes": chunks * planes,
-        "chunk_groups": chunks * groups,
-        "group_planes": chunks * groups * planes,
-        "group_columns": reads * groups,
-        "chunk_channels": chunks * g.in_c,
-        "outputs": op.output.elements,
-    }
-
-
-@kept
-def inner_taps(op: Op) -> int:
-    """Of all output pixels together: taps that are not in the padding."""
-    g = geometry(op)
-    rows = inside(g.out_h, g.in_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
-    return rows * inside(g.out_w, g.in_w, g.kernel_w, g.stride_w, g.dilation_w, g.pad_left)
 
 
 @kept
@@ -467,27 +255,10 @@ def _gathered_windows(op: Op) -> int:
     g = geometry(op)
     if g.dilation_w > 1:
         return g.out_h * g.out_w
-    span = (g.kernel_h - 1) * g.dilation_h
-    rows = multiples(g.out_h, g.stride_h, g.pad_top, g.in_h + g.pad_top - span)
-    return g.out_h * g.out_w - rows * (g.out_w - pixels_at_borders(op) // g.out_h)
+    return g.out_h * g.out_w - whole_rows(op) * (g.out_w - pixels_at_borders(op) // g.out_h)
 
 
 def _spans(op: Op) -> int:
     """Pieces of a kernel row that are neighbours in the input."""
     g = geometry(op)
     return 1 if g.dilation_w == 1 else g.kernel_w
-
-
-def columns_inside(op: Op) -> list[int]:
-    """Of each pixel's window in a row of the output, the columns that are in the image."""
-    g = geometry(op)
-    starts = (x * g.stride_w - g.pad_left for x in range(g.out_w))
-    return [sum(0 <= start + k * g.dilation_w < g.in_w for k in range(g.kernel_w)) for start in starts]
-
-
-@kept
-def pixels_at_borders(op: Op) -> int:
-    """Output pixels whose window has columns in the padding."""
-    g = geometry(op)
-    span = (g.kernel_w - 1) * g.dilation_w
-    return g.out_h * (g.out_w - multiples(g.out_w, g.stride_w, g.pad_left, g.in_w + g.pad_left - span))

@@ -6,7 +6,7 @@ those of all kernels of its sort; a target's cost table has a factor for the few
 nothing for the rest (tinyfuse/cost/fit.py).
 
 All counts are of one inference, rounded up the way the kernels round. Those of convolutions stand in
-`convolution_counts.py` and `transposed_counts.py`.
+`convolution_counts.py`, `depthwise_counts.py` and `transposed_counts.py`.
 """
 
 from __future__ import annotations
@@ -48,6 +48,16 @@ def multiples(count: int, step: int, low: int, high: int) -> int:
     """How many of the first `count` multiples of `step` are from `low` to below `high`."""
     first, after = max(0, -(-low // step)), min(count, -(-high // step))
     return max(0, after - first)
+
+
+def signed(op: Op) -> int:
+    """Outputs that may be below the zero point: their requantization takes an instruction more."""
+    return op.output.elements if quantized(op) and clamp_range(op)[0] < op.output.zero_point else 0
+
+
+def clamped(op: Op) -> int:
+    """Outputs whose clamp is narrower than their dtype: some kernels pass over them once more."""
+    return op.output.elements if quantized(op) and clamp_range(op) != RANGE[op.output.dtype] else 0
 
 
 def narrowed(op: Op) -> int:

@@ -10,8 +10,8 @@ from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Kernel, proven
 from tinyfuse.kernels.bent_line import BentLine
 from tinyfuse.kernels.c_constants import c_constant
-from tinyfuse.kernels.convolution_counts import depthwise_counts, inner_window_counts
 from tinyfuse.kernels.counts import Counts
+from tinyfuse.kernels.depthwise_counts import depthwise_counts
 from tinyfuse.kernels.packed_counts import packed_depthwise_counts
 from tinyfuse.kernels.packing import (
     POINTER_BYTES,
@@ -23,6 +23,7 @@ from tinyfuse.kernels.packing import (
 )
 from tinyfuse.kernels.statements import Statement
 from tinyfuse.kernels.step_line import StepLine, any_step_line
+from tinyfuse.kernels.window_counts import inner_window_counts
 from tinyfuse.ops.convolution import geometry
 
 

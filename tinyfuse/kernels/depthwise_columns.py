@@ -7,8 +7,8 @@ import numpy as np
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.c_constants import c_constant
-from tinyfuse.kernels.convolution_counts import columns_counts
 from tinyfuse.kernels.counts import Counts
+from tinyfuse.kernels.depthwise_counts import columns_counts
 from tinyfuse.kernels.mve_four import requantized
 from tinyfuse.kernels.packing import channel_weights, conv_row_call, folded_bias, rectified, shifts_right
 from tinyfuse.kernels.statements import Statement

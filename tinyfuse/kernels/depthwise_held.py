@@ -7,9 +7,9 @@ import numpy as np
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel, proven
 from tinyfuse.kernels.c_constants import c_constant
-from tinyfuse.kernels.convolution_counts import depthwise_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.depthwise import form_argument, form_of, quad_starts
+from tinyfuse.kernels.depthwise_counts import depthwise_counts
 from tinyfuse.kernels.packing import conv_params
 from tinyfuse.kernels.statements import Call, Statement
 from tinyfuse.kernels.step_line import any_step_line

@@ -9,9 +9,9 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel, proven
 from tinyfuse.kernels.c_constants import c_constant
-from tinyfuse.kernels.convolution_counts import depthwise_counts
 from tinyfuse.kernels.counts import Counts, round_up
 from tinyfuse.kernels.depthwise import form_argument, form_of, quad_starts
+from tinyfuse.kernels.depthwise_counts import depthwise_counts
 from tinyfuse.kernels.matmul import in_256ths
 from tinyfuse.kernels.packing import LANE_SUMS, bounded, input_zero_point, output_fields
 from tinyfuse.kernels.rows import row_pointer

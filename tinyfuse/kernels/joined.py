@@ -10,9 +10,9 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Kernel, proven
 from tinyfuse.kernels.conv import MatmulKernel
-from tinyfuse.kernels.convolution_counts import joined_depthwise_counts, joined_depthwise_words
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.depthwise import form_argument, form_of
+from tinyfuse.kernels.depthwise_counts import joined_depthwise_counts, joined_depthwise_words
 from tinyfuse.kernels.fully_connected import Dense, DenseWide, pace_of_batches
 from tinyfuse.kernels.matmul import BYTES, Matmul, form_name, matmul_depth
 from tinyfuse.kernels.packing import POINTER_BYTES, conv_params, output_fields

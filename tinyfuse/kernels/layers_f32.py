@@ -8,15 +8,17 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Kernel
-from tinyfuse.kernels.convolution_counts import depthwise_counts, eight_counts, layer_counts, window_counts
+from tinyfuse.kernels.convolution_counts import eight_counts, layer_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.depthwise import taps_scratch
+from tinyfuse.kernels.depthwise_counts import depthwise_counts
 from tinyfuse.kernels.fully_connected import pace_of_batches
 from tinyfuse.kernels.packing import channel_weights, conv_row_call, pace_of_pixels, plain_weights
 from tinyfuse.kernels.rows import vectors
 from tinyfuse.kernels.statements import Call, Statement
 from tinyfuse.kernels.transpose_conv import transpose_conv_params
 from tinyfuse.kernels.transposed_counts import transposed_counts
+from tinyfuse.kernels.window_counts import window_counts
 from tinyfuse.ops.convolution import geometry
 from tinyfuse.ops.real import real_bias, real_clamp
 from tinyfuse.ops.transpose_conv import as_convolution

@@ -9,7 +9,7 @@ import numpy as np
 from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import reduced_multiplier
 from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Kernel
-from tinyfuse.kernels.convolution_counts import layer_counts, window_counts
+from tinyfuse.kernels.convolution_counts import layer_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.fully_connected import fully_connected_params, pace_of_batches
 from tinyfuse.kernels.packing import conv_row_call, pace_of_pixels, plain_weights
@@ -17,6 +17,7 @@ from tinyfuse.kernels.rows import vectors
 from tinyfuse.kernels.statements import Call, Statement
 from tinyfuse.kernels.transpose_conv import transpose_conv_params
 from tinyfuse.kernels.transposed_counts import transposed_counts
+from tinyfuse.kernels.window_counts import window_counts
 from tinyfuse.ops.convolution import accumulator, bias_values, channel_multipliers
 from tinyfuse.ops.transpose_conv import as_convolution
 

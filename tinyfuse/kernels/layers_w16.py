@@ -8,9 +8,10 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Kernel, proven
-from tinyfuse.kernels.convolution_counts import depthwise_counts, layer_counts, window_counts
+from tinyfuse.kernels.convolution_counts import layer_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.depthwise import packed_taps, taps_scratch
+from tinyfuse.kernels.depthwise_counts import depthwise_counts
 from tinyfuse.kernels.matmul import block_pixels, halves, in_columns, matmul_depth, padded
 from tinyfuse.kernels.packing import (
     POINTER_BYTES,
@@ -23,6 +24,7 @@ from tinyfuse.kernels.packing import (
     pace_of_pixels,
 )
 from tinyfuse.kernels.statements import Statement
+from tinyfuse.kernels.window_counts import window_counts
 from tinyfuse.ops.convolution import channel_multipliers, geometry
 
 

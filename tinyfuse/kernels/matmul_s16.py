@@ -11,9 +11,10 @@ import numpy as np
 from tinyfuse.ir import Array, Int64s, Op
 from tinyfuse.ir.fixedpoint import reduced_multiplier
 from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Kernel, proven
-from tinyfuse.kernels.convolution_counts import depthwise_counts, layer_counts
+from tinyfuse.kernels.convolution_counts import layer_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.depthwise import pace_of_columns, quad_starts, taps_scratch
+from tinyfuse.kernels.depthwise_counts import depthwise_counts
 from tinyfuse.kernels.fully_connected import pace_of_batches
 from tinyfuse.kernels.matmul import block_pixels, form_name, matmul_depth
 from tinyfuse.kernels.packing import POINTER_BYTES, REQUANT, channel_weights, conv_params, conv_row_call, pace_of_pixels

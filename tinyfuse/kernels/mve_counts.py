@@ -6,9 +6,10 @@ from __future__ import annotations
 import itertools
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.convolution_counts import columns_inside, pixels_at_borders, pixels_of_calls
-from tinyfuse.kernels.counts import Counts, calls_of, inside, kept, round_up
+from tinyfuse.kernels.convolution_counts import pixels_of_calls
+from tinyfuse.kernels.counts import Counts, calls_of, kept, round_up
 from tinyfuse.kernels.packed_counts import packed_depthwise_counts
+from tinyfuse.kernels.padding_counts import columns_inside, pixels_at_borders, window_rows
 from tinyfuse.ops.convolution import geometry
 
 
@@ -41,7 +42,7 @@ def two_windows_counts(op: Op, by_row: bool) -> Counts:
     """The same of a convolution that copies the windows of two pixels first, sixteen bytes of a kernel row at once; of
     those with columns in the padding, and of dilated ones, in several pieces."""
     g, calls = geometry(op), calls_of(op, by_row)
-    rows = inside(g.out_h, g.in_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
+    rows = window_rows(op)
     border = pixels_at_borders(op) // g.out_h if g.dilation_w == 1 else g.out_w
     vectors, missing = round_up(g.kernel_w * g.in_c, 16), g.out_h * g.kernel_h - rows
     return {
@@ -69,7 +70,7 @@ def runs_counts(op: Op, by_row: bool) -> Counts:
     whole = [len(pair) == 2 and min(pair) == g.kernel_w for pair in pairs]
     moved = calls * sum(before and now for before, now in itertools.pairwise(whole))
     copied = [count for pair in pairs for count in pair * (3 - len(pair)) if count < g.kernel_w]
-    rows = inside(g.out_h, g.in_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
+    rows = window_rows(op)
     twos, quads, blocks = calls * len(pairs), round_up(g.out_c, 4), g.kernel_w * g.in_c // 16
     missing = calls * g.kernel_h - rows
     return {

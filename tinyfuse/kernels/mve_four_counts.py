@@ -6,8 +6,9 @@ from __future__ import annotations
 import itertools
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.convolution_counts import columns_inside, pixels_of_calls
-from tinyfuse.kernels.counts import Counts, calls_of, inside, kept, multiples, round_up
+from tinyfuse.kernels.convolution_counts import pixels_of_calls
+from tinyfuse.kernels.counts import Counts, calls_of, kept, round_up
+from tinyfuse.kernels.padding_counts import columns_inside, whole_rows, window_rows
 from tinyfuse.ops.convolution import geometry
 
 
@@ -65,7 +66,7 @@ def four_pieces_counts(op: Op, by_row: bool, pieces: int) -> Counts:
     g, calls = geometry(op), calls_of(op, by_row)
     row_pieces = round_up(g.kernel_w * g.in_c, 16)
     columns = columns_inside(op)
-    copied, rows = [count for count in columns if count < g.kernel_w], _window_rows(op)
+    copied, rows = [count for count in columns if count < g.kernel_w], window_rows(op)
     fours = [columns[x : x + 4] for x in range(0, g.out_w, 4)]
     kinds = [(len(four) == 4, min(four[0], four[-1]) < g.kernel_w) for four in fours]
     return _four_counts(op, calls, round_up(g.kernel_h * row_pieces, pieces), kinds) | {
@@ -103,26 +104,19 @@ def _four_counts(op: Op, calls: int, turns: int, fours: list[tuple[bool, bool]])
     """What both count of their lists: of each four pixels of a row, whether all are there, and whether something of
     them is padded. Four that are there have the list of those before moved on, unless that is padded, or has a row in
     the padding."""
-    g = geometry(op)
-    whole_rows = multiples(g.out_h, g.stride_h, g.pad_top, g.in_h + g.pad_top - (g.kernel_h - 1) * g.dilation_h)
+    g, whole = geometry(op), whole_rows(op)
     once = 1 + sum(padded or not there for (_, padded), (there, _) in itertools.pairwise(fours))
-    listed = (g.out_h - whole_rows) * len(fours) + whole_rows * once
-    cut_rows = _window_rows(op) - whole_rows * g.kernel_h
+    listed = (g.out_h - whole) * len(fours) + whole * once
+    cut_rows = window_rows(op) - whole * g.kernel_h
     return {
         "calls": calls,
         "call_rows": calls * g.kernel_h,
         "fours": calls * len(fours),
         "listed": listed,
         "listed_rows": listed * g.kernel_h,
-        "listed_inner_rows": cut_rows * len(fours) + whole_rows * g.kernel_h * once,
+        "listed_inner_rows": cut_rows * len(fours) + whole * g.kernel_h * once,
         "listed_turns": listed * turns,
         "moved_turns": (calls * len(fours) - listed) * turns,
         "four_pairs": calls * len(fours) * (g.out_c // 2),
         "four_pair_turns": calls * len(fours) * (g.out_c // 2) * turns,
     }
-
-
-def _window_rows(op: Op) -> int:
-    """Of the windows of all rows of the output, the rows that are in the image."""
-    g = geometry(op)
-    return inside(g.out_h, g.in_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)

@@ -10,9 +10,10 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Kernel, proven
 from tinyfuse.kernels.conv import pointwise_input
-from tinyfuse.kernels.convolution_counts import depthwise_counts, eighth_counts, layer_counts
+from tinyfuse.kernels.convolution_counts import eighth_counts, layer_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.depthwise import taps_scratch
+from tinyfuse.kernels.depthwise_counts import depthwise_counts
 from tinyfuse.kernels.matmul_s16 import SCALE_S16, has_zero_points, matmul_s16
 from tinyfuse.kernels.packing import POINTER_BYTES, channel_weights, conv_row_call
 from tinyfuse.kernels.rows import vectors

@@ -4,15 +4,11 @@ Part of `tinyfuse.kernels.counts`."""
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.convolution_counts import (
-    depthwise_counts,
-    inner_taps,
-    layer_counts,
-    pixels_at_borders,
-    pixels_of_calls,
-)
-from tinyfuse.kernels.counts import Counts, calls_of, inside, kept, multiples, round_up
-from tinyfuse.ops.convolution import ConvGeometry, geometry
+from tinyfuse.kernels.convolution_counts import layer_counts, pixels_of_calls
+from tinyfuse.kernels.counts import Counts, calls_of, kept, multiples, round_up
+from tinyfuse.kernels.depthwise_counts import depthwise_counts
+from tinyfuse.kernels.padding_counts import inner_taps, pixels_at_borders, whole_rows, window_columns, window_rows
+from tinyfuse.ops.convolution import geometry
 
 
 @kept
@@ -79,8 +75,8 @@ def _windows_of_words(op: Op) -> Counts:
     """Of windows whose pixels are whole words: those inside of the input's columns by rows, of which some are padding,
     and those at its borders by taps."""
     g = geometry(op)
-    rows = inside(g.out_h, g.in_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
-    columns = inside(g.out_w, g.in_w, g.kernel_w, g.stride_w, g.dilation_w, g.pad_left)
+    rows = window_rows(op)
+    columns = window_columns(op)
     border, tap = pixels_at_borders(op) // g.out_h, g.in_c // 4
     plain = g.out_w - border
     zero_rows, border_taps = (g.out_h * g.kernel_h - rows) * plain, rows * (columns - plain * g.kernel_w)
@@ -108,7 +104,7 @@ def _gathered(op: Op, found: Counts) -> Counts:
     has any."""
     g, gathered = geometry(op), found["gathered_windows"]
     plain_rows = (found["pixels"] - gathered) * g.kernel_h
-    rows = inside(g.out_h, g.in_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top) * g.out_w
+    rows = window_rows(op) * g.out_w
     words = gathered * round_up(op.operand(1).elements // g.out_c, 4)
     copied = gathered * g.kernel_h * g.kernel_w * g.in_c - found["border_terms"]
     asked = found["pixels"] * (g.pads_rows or g.pads_columns)
@@ -130,9 +126,9 @@ _PACKED = (
 def packed_depthwise_counts(op: Op, by_row: bool) -> Counts:
     """Of a depthwise convolution by four channels and by pairs of taps, which move where both windows are inside."""
     g, found = geometry(op), depthwise_counts(op, by_row)
-    moved = _moved_windows(g)
+    moved = _moved_windows(op)
     gathered, taps = found["pixels"] - moved, g.kernel_h * g.kernel_w
-    rows = inside(g.out_h, g.in_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top) * g.out_w - moved * g.kernel_h
+    rows = window_rows(op) * g.out_w - moved * g.kernel_h
     return {
         **found,
         "moved_pairs": moved * round_up(taps, 2),
@@ -147,8 +143,8 @@ def packed_depthwise_counts(op: Op, by_row: bool) -> Counts:
     }
 
 
-def _moved_windows(g: ConvGeometry) -> int:
+def _moved_windows(op: Op) -> int:
     """Windows inside of the input whose left neighbours are, too."""
-    rows = multiples(g.out_h, g.stride_h, g.pad_top, g.in_h + g.pad_top - (g.kernel_h - 1) * g.dilation_h)
+    g = geometry(op)
     last = g.in_w + g.pad_left - (g.kernel_w - 1) * g.dilation_w
-    return rows * multiples(g.out_w, g.stride_w, g.pad_left + g.stride_w, last)
+    return whole_rows(op) * multiples(g.out_w, g.stride_w, g.pad_left + g.stride_w, last)

@@ -14,8 +14,8 @@ from tinyfuse.kernels.cmsis.conv_paths import (
     convolve_scratch,
     middle_call,
 )
-from tinyfuse.kernels.convolution_counts import depthwise_counts
 from tinyfuse.kernels.counts import Counts
+from tinyfuse.kernels.depthwise_counts import depthwise_counts
 from tinyfuse.kernels.statements import Statement
 from tinyfuse.ops.convolution import DepthwiseConv2D
 
