@@ -8,9 +8,10 @@ trap 'rm -f "$log"' EXIT
 quietly() { "$@" >"$log" 2>&1 || { cat "$log" >&2; fail "failed: $*"; }; }
 
 # The first Python that is new enough and can make virtual environments. Debian's can't without
-# python3-venv; a pyenv shim may stand for a version that is not there.
+# python3-venv; a pyenv shim may stand for a version that is not there. Debian's comes first: it is built with
+# profile-guided optimization, one that pyenv built usually isn't, and takes a sixth more instructions.
 find_python() {
-  for candidate in python3 python3.11 python3.12 python3.13 /usr/bin/python3; do
+  for candidate in /usr/bin/python3 python3 python3.11 python3.12 python3.13; do
     if "$candidate" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
       echo "$candidate"
       return

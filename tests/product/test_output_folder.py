@@ -333,7 +333,7 @@ def test_a_stopped_run_after_a_stopped_run_is_recovered_from(tmp_path) -> None:
             stopped(second, place, NEXT)
             write_folder(place, OLD, force=False)
             assert found_in(place) == OLD, (first, second)
-        first += 3
+        first += 5
 
 
 def test_a_new_folder_that_was_stopped_is_recovered_from(tmp_path) -> None:

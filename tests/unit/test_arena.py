@@ -146,7 +146,7 @@ def test_what_a_cut_search_says_is_true(problem, more: int, work: int) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(problems(most=6), st.randoms(use_true_random=False))
 def test_trials_only_find_what_is_better(problem, draws) -> None:
     buffers, overlaps = problem
