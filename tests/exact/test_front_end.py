@@ -210,7 +210,7 @@ def test_damaged_files_are_joined_or_refused(tmp_path: Path) -> None:
     """Of either sort: never a traceback, and what is joined is read as any other file."""
     front, behind = front_end_model(_SMALL), network(40, _SMALL.scale, _SMALL.zero_point)
     joined = read = 0
-    for number, (one, other) in enumerate(zip(mutants(front, 1), islice(mutants(behind, 2), 600), strict=False)):
+    for number, (one, other) in enumerate(zip(mutants(front, 1), islice(mutants(behind, 2), 400), strict=False)):
         pair = (one, behind) if number % 2 else (front, other)
         try:
             data = with_front_end(*files(tmp_path, *pair))

@@ -84,7 +84,7 @@ def test_what_runs_again_leaves_rows_from_outside_their_group() -> None:
 
 @pytest.mark.slow
 def test_attention_keeps_keys_values_and_what_it_reads() -> None:
-    tokens, width = 24, 16
+    tokens, width = 16, 16
     b = Blocks(4)
     x = b.sketch.value((1, tokens, width))
     data = b.sketch.build([x], [b.sketch.add(x, b.attention(b.normalized(x), 4))])

@@ -57,7 +57,12 @@ def test_every_graph_computes_the_same(data: bytes) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("target", "join"), [("cortex-m0plus", "ADD"), ("cortex-m4", "CONCATENATION"), ("cortex-m55", "ADD")]
+    ("target", "join"),
+    [
+        ("cortex-m0plus", "ADD"),
+        ("cortex-m4", "CONCATENATION"),
+        pytest.param("cortex-m55", "ADD", marks=pytest.mark.campaign),
+    ],
 )
 def test_it_is_done_where_it_takes_less_ram(target: str, join: str, monkeypatch: pytest.MonkeyPatch) -> None:
     data = unet(join, 24, 1, (8, 8, 8), 1)

@@ -50,7 +50,7 @@ def macs(graph: Graph) -> int:
 
 
 @pytest.mark.slow
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(networks())
 def test_all_rewrites_together_keep_every_bit(data: bytes) -> None:
     graph = graph_of(data)
