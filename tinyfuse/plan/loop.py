@@ -86,9 +86,9 @@ class Loop:
         self.slides: dict[int, dict[int, int]] = {}
         self.inner_live_rows = self.sliding_live_rows = np.zeros((1, 2), np.int32)  # of one stage that leaves
         if len(stages) > 1 or not stages[0].leaves:
-            self._look_at_rings(_Played(self))
+            self._look_at_rings(Played(self))
 
-    def _look_at_rings(self, played: _Played) -> None:
+    def _look_at_rings(self, played: Played) -> None:
         stages = self.stages
         self.rings = {s: self._ring(s, played) for s, stage in enumerate(stages) if not stage.leaves}
         self.in_order = frozenset(
@@ -109,40 +109,25 @@ class Loop:
         self.sliding_live_rows = different(self._live_rows(still)) if self.sliding else self.inner_live_rows
 
     @cached_property
+    def events(self) -> list[np.ndarray]:
+        """Per stage those that are its, in order; int32."""
+        found = np.argsort(self.order, kind="stable").astype(np.int32)
+        return np.split(found, np.cumsum(self.calls)[:-1])
+
+    @cached_property
     def row_events(self) -> list[np.ndarray]:
         """Per stage the events at which it makes its rows, row by row in order."""
-        found = np.argsort(self.order, kind="stable").astype(np.int32)
-        events = np.split(found, np.cumsum(self.calls)[:-1])
-        made = zip(self.stages, events, self.rows_made, strict=True)
+        made = zip(self.stages, self.events, self.rows_made, strict=True)
         return [np.repeat(event, stage.at_once)[:rows] for stage, event, rows in made]
 
     def live_rows(self, sliding: frozenset[int]) -> np.ndarray:
-        """Event by event the stage that computes, then the rows of each stage's output that hold bytes (`_Played`);
+        """Event by event the stage that computes, then the rows of each stage's output that hold bytes (`Played`);
         int32 [events, 1 + stages]."""
-        played = _Played(self)
+        played = Played(self)
         held = played.held_still(self.rings)
         for s in sliding & self.rings.keys():
             held[s] = played.held_sliding(s)
         return self._live_rows(held)
-
-    @cached_property
-    def made_before(self) -> np.ndarray:
-        """Per stage how many rows of it there are before each event; int32 [stages, events]."""
-        made: np.ndarray = _Played(self).made
-        return made
-
-    def oldest_kept(self, s: int) -> np.ndarray:
-        """The first row of a stage that is there and still needed, before each event: how many were made, where none
-        is."""
-        oldest = self._oldest(self._uses[s], self.made_before, len(self.order))
-        kept: np.ndarray = np.minimum(oldest, self.made_before[s])
-        return kept
-
-    def made_now(self, s: int) -> np.ndarray:
-        """How many rows of a stage each event makes."""
-        left = np.minimum(self.stages[s].at_once, self.stages[s].height - self.made_before[s])
-        now: np.ndarray = np.where(self.order == s, left, 0)
-        return now
 
     def oldest_needed(self, uses: Sequence[tuple[int, RowWindow]], events: np.ndarray | None = None) -> np.ndarray:
         """The first row that any of the `uses` (stage, window) of a tensor still needs for its next row, NEVER
@@ -161,7 +146,7 @@ class Loop:
             found = first if found is None else np.minimum(found, first)
         return np.full(events, NEVER, np.int32) if found is None else found
 
-    def _ring(self, s: int, played: _Played) -> int:
+    def _ring(self, s: int, played: Played) -> int:
         own, stage = played.running[s], self.stages[s]
         rows = max(1, int((played.made[s] + played.now[s] - played.oldest[s])[own].max(initial=1)))
         if rows > 1 and self._is_read_in_order(s) and not self._reads_all(s):
@@ -209,7 +194,7 @@ class Loop:
         return found
 
 
-class _Played:
+class Played:
     """What a loop has at each of its events; all int32 [stages, events], but `running`, which is bool.
 
     running  the stage computes

@@ -287,17 +287,22 @@ def early_stages(stages: tuple[Stage, ...], kept: frozenset[Tensor]) -> frozense
     input that would wait for it."""
     found = set()
     made = {stage.op.output for stage in stages}
+    read_by: dict[Tensor | None, list[int]] = {}
+    for s, stage in enumerate(stages):
+        for tensor in stage.op.inputs:
+            read_by.setdefault(tensor, []).append(s)
     for s, stage in enumerate(stages):
         output, reads = stage.op.output, stage.op.activations
         inside = [i for i, tensor in enumerate(stage.op.inputs) if tensor in made]
         if output in kept or stage.kernel.accumulates or len(reads) != 1 or len(inside) != 1:
             continue
-        beside = {reader.stage for reader in readers(stages, reads[0])} - {s}
-        after = [reader.stage for reader in readers(stages, output)]
+        beside, after = {*read_by[reads[0]]} - {s}, read_by.get(output)
+        if not beside or not after:
+            continue
         window = stage.window(inside[0])
         frees = window.stride * row_bytes(reads[0]) >= row_bytes(output) * window.spread
         at_once = [stages[other].kernel.rows_a_call for other in (s, *after)]
-        if beside and after and frees and max(at_once) == 1:
+        if frees and max(at_once) == 1:
             found.add(s)
     return frozenset(found)
 

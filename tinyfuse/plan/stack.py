@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tinyfuse.ir import ITEM_BYTES
-from tinyfuse.plan.loop import NEVER, Loop, first_rows
+from tinyfuse.plan.loop import NEVER, Loop, Played, first_rows
 from tinyfuse.plan.plan import STACK_ALIGN, StackedRing, Stage
 
 #: what a ring in a stack begins at a multiple of: its elements are no larger
@@ -50,19 +50,26 @@ class RingStack:
     """
 
     def __init__(self, stages: Sequence[Stage], loop: Loop, growing: int | None = None):
-        self._stages, self._loop, self._made, self._growing = stages, loop, loop.made_before, growing
+        self._stages, self._loop, self._growing = stages, loop, growing
         rings = [s for s in loop.rings if may_be_stacked(stages[s])]
         self.members = frozenset(rings if growing is None else [*rings, growing])
+        # of members, the row in matrices of [members, events]
+        self._row = {s: row for row, s in enumerate(sorted(self.members))}
         makers = {stages[m].op.output: m for m in self.members}
         # per stage those of whose rows it reads
         self._reads = [sorted({makers[t] for t in stage.op.inputs if t in makers}) for stage in stages]
-        self._oldest = {s: loop.oldest_kept(s) for s in rings}
+        self._row_bytes = {m: _row_bytes(stages[m]) for m in self._row}
+        self._sizes = np.array([*self._row_bytes.values()], np.int64)[:, None]
+        played, of_members = Played(loop), list(self._row)
+        self._made_before = played.made
+        # rows that are made, and the oldest that is kept, before each event; `_left` is the oldest one after it
+        self._made = played.made[of_members]
+        self._oldest = np.minimum(played.oldest[of_members], self._made)
         if growing is not None:
-            self._oldest[growing] = np.zeros(len(loop.order), np.int32)
-        self._before = {s: self._made[s] - self._oldest[s] for s in self.members}  # rows of its ring before each event
-        held = np.zeros(len(loop.order), np.int64)
-        for s in self.members:
-            held += (self._before[s] + loop.made_now(s)) * _row_bytes(stages[s])
+            self._oldest[self._row[growing]] = 0
+        self._left = np.full_like(self._oldest, NEVER)
+        self._left[:, :-1] = self._oldest[:, 1:]
+        held = ((self._made - self._oldest + played.now[of_members]) * self._sizes).sum(axis=0)
         scratch = np.array([stage.scratch_bytes for stage in stages])[loop.order]
         self._takings = self._chosen(held + scratch)
         self._order = list(self._upwards())
@@ -94,47 +101,50 @@ class RingStack:
     def _taking(self, below: int, above: int) -> _Taking | None:
         """How a stage may write its rows over the first of the ring that `above` makes; None where it may not."""
         stage, source = self._stages[below], self._stages[above]
-        use = stage.row_access_order(source.op.output)
-        read, written = _row_bytes(source), _row_bytes(stage)
-        if use is None or written > read:
+        read, written = self._row_bytes[above], self._row_bytes[below]
+        use = stage.row_access_order(source.op.output) if written <= read else None
+        if use is None:
             return None
         index, order = use
         taken = (written - order.distance(read, written)) // _UNIT * _UNIT
-        first = self._oldest[above]
-        last = np.append(first[1:], NEVER) > first  # event by event, whether a row leaves the ring behind it
-        events = np.flatnonzero((self._loop.order == below) & last & (first < self._made[above]))
-        reads = first_rows(stage.window(index), stage.op.output.shape[1])[self._made[below][events]]
-        if taken <= 0 or not len(events) or (reads != first[events]).any():
+        if taken <= 0:
+            return None
+        row, events = self._row[above], self._loop.events[below]
+        oldest = self._oldest[row, events]
+        first_goes = (self._left[row, events] > oldest) & (oldest < self._made[row, events])
+        events, oldest = events[first_goes], oldest[first_goes]
+        reads = first_rows(stage.window(index), stage.op.output.shape[1])[self._made_before[below, events]]
+        if not len(events) or (reads != oldest).any():
             return None
         return _Taking(below, above, taken, events)
 
     @cached_property
     def moves(self) -> Mapping[int, tuple[int, int]]:
         """Per stage how often the stack is looked at for it, and how many bytes are moved."""
+        # bytes that move where a row of a member comes: what is above it; and where one goes: also those it keeps
+        bottom_first = [self._row[m] for m in self._order]
+        held = ((self._made - self._oldest) * self._sizes)[bottom_first]
+        over = np.empty_like(held)
+        over[bottom_first] = np.cumsum(held[::-1], axis=0)[::-1] - held
+        kept = np.maximum(self._made - self._left, 0) * self._sizes
+        going = np.where(self._left > self._oldest, over + kept, 0)
+        for taking in self._takings.values():
+            if taking.taken == self._row_bytes[taking.below]:  # what is taken is what is made
+                over[self._row[taking.below], taking.events] = 0
+                going[self._row[taking.above], taking.events] = 0
+        come, gone = self._by_stage(over), self._by_stage(going)
         found: dict[int, tuple[int, int]] = {}
-        sizes = {s: _row_bytes(self._stages[s]) for s in self.members}
-        held = np.array([self._before[m].astype(np.int64) * sizes[m] for m in self._order])
-        # of each, the bytes above it before each event
-        over = dict(zip(self._order, np.cumsum(held[::-1], axis=0)[::-1] - held, strict=True))
-        for s in range(len(self._stages)):
-            events = np.flatnonzero(self._loop.order == s)
-            settled = np.zeros(len(events), bool)  # what is taken is what is made
-            if s in self._takings and self._takings[s].taken == sizes[s]:
-                settled = np.isin(events, self._takings[s].events)
-            looks = moved = 0
-            for m in self._reads[s]:
-                if m != self._growing:
-                    looks += len(events)
-                    left = np.append(self._oldest[m][1:], NEVER)[events]
-                    drops = left > self._oldest[m][events]
-                    if s in self._takings and self._takings[s].above == m:
-                        drops &= ~settled
-                    kept = np.maximum(self._made[m][events] - left, 0) * sizes[m]
-                    moved += int((over[m][events] + kept)[drops].sum())
-            if s in self.members:
-                looks += len(events)
-                moved += int(over[s][events][~settled].sum())
-            found[s] = looks, moved
+        for s, calls in enumerate(self._loop.calls.tolist()):
+            read = [self._row[m] for m in self._reads[s] if m != self._growing]
+            moved = sum(gone[row][s] for row in read) + (come[self._row[s]][s] if s in self.members else 0)
+            found[s] = calls * (len(read) + (s in self.members)), moved
+        return found
+
+    def _by_stage(self, of_events: np.ndarray) -> list[list[int]]:
+        """Sums of a matrix's rows over the events of each stage; [members, stages]."""
+        sums = np.cumsum(of_events[:, np.concatenate(self._loop.events)], axis=1)
+        until = np.insert(sums, 0, 0, axis=1)[:, np.cumsum(self._loop.calls)]
+        found: list[list[int]] = np.diff(until, axis=1, prepend=0).tolist()
         return found
 
 
