@@ -27,10 +27,10 @@ from cost_fits import FEWEST, Fits, Sample, fit_all  # noqa: E402
 from cost_grid import chain, drawn_for, like, rectifier  # noqa: E402
 from cost_places import as_in_file  # noqa: E402
 from cost_samples import counted, network_samples, samples_called_once, samples_of  # noqa: E402
+from plan_parts import plan_groups  # noqa: E402
 from sized_networks import DTYPES  # noqa: E402
 
 from tinyfuse.board_timing import BoardTiming  # noqa: E402
-from tinyfuse.compiler import plan_groups  # noqa: E402
 from tinyfuse.cost.table import entry_name  # noqa: E402
 from tinyfuse.ir import Graph, Op, Tensor  # noqa: E402
 from tinyfuse.kernels.base import Context  # noqa: E402

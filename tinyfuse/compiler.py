@@ -1,50 +1,33 @@
-"""The pipeline, from a model file to a plan: read, check, rewrite, choose, build, check the plan."""
+"""The line from a graph as it was read (frontend/reader.py) to a plan: with --slide the graphs that compute a step,
+check, the plans of graphs that operators run, and of each graph what schedule/graph_plans.py does: rewrite, choose,
+build, check the plan. What is left are choices among such plans."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 
 from tinyfuse.cost.cycles import counted_cycles
-from tinyfuse.cost.predict import plan_instructions
 from tinyfuse.cost.steps import fits_step, in_pieces
 from tinyfuse.frontend.check import check, warnings_of
 from tinyfuse.frontend.layouts import in_layouts
-from tinyfuse.frontend.reader import read_tflite
-from tinyfuse.ir import Graph, Op
-from tinyfuse.kernels.base import Context
+from tinyfuse.ir import Graph
 from tinyfuse.limits import union
 from tinyfuse.options import Options
-from tinyfuse.plan import Plan, Reordering
+from tinyfuse.plan import Plan
 from tinyfuse.plan.checker import verify_plan
-from tinyfuse.plan.rows import USUAL_RINGS, RingModes
 from tinyfuse.rewrite import BEFORE_CHECK
 from tinyfuse.schedule.banks import in_banks
 from tinyfuse.schedule.build import Builder
 from tinyfuse.schedule.by_rule import by_rule
 from tinyfuse.schedule.choose_count import of_fewer_cycles
 from tinyfuse.schedule.choose_step import Planner, of_the_best_step
-from tinyfuse.schedule.fewer_kernels import with_fewer_kernels
-from tinyfuse.schedule.idle_slides import without_idle_slides
+from tinyfuse.schedule.graph_plans import GraphPlans
 from tinyfuse.schedule.programs import Programs, with_programs
 from tinyfuse.schedule.progress import Progress, silent
-from tinyfuse.schedule.quicker import quicker
-from tinyfuse.schedule.recomputing import recomputing
-from tinyfuse.schedule.rematerializing import rematerializing
-from tinyfuse.schedule.reordering import in_best_order
-from tinyfuse.schedule.roomier import roomier
-from tinyfuse.schedule.searched import Search
-from tinyfuse.schedule.variants import Variant, Variants
-from tinyfuse.schedule.within_flash import fits_flash, within_flash
+from tinyfuse.schedule.variants import Variants
 from tinyfuse.slide import step_graphs
 from tinyfuse.targets import Target
-
-
-def compile_model(path: str, target: Target, options: Options) -> Plan:
-    """The plan of the model file at `path`. CompileError names every reason why there is none."""
-    return compile_graph(read_tflite(path), target, options)
 
 
 def compile_graph(source: Graph, target: Target, options: Options, progress: Progress = silent) -> Plan:
@@ -60,7 +43,7 @@ class Compiler:
     def __init__(self, source: Graph, target: Target, progress: Progress = silent):
         self._source, self._target, self._progress = source, target, progress
         self._steps: list[Graph] = []
-        self._compilations: dict[tuple[object, ...], Compilation] = {}
+        self._known: dict[tuple[object, ...], GraphPlans] = {}
 
     def plan(self, options: Options) -> Plan:
         """The verified plan for these options, as compile_graph's."""
@@ -99,87 +82,10 @@ class Compiler:
         """The plan of a step graph, or of the graph itself where no window slides over it."""
         # other kernels buy speed with RAM where speed is all, and what is computed in tiles looks nothing up
         key = step, options.optimize == "speed", options.recompute_limit, options.max_step, options.count
-        if key not in self._compilations:
-            self._compilations[key] = Compilation(step, self._target, options, self._progress)
-        return self._compilations[key].plan(options)
-
-
-class Compilation:
-    """A graph that was read, checked, and all that its plans for this or that --optimize have in common: each of it is
-    made once. Plans are built in schedule/build.py; which ones, the strategies in schedule/ say."""
-
-    def __init__(
-        self,
-        source: Graph,
-        target: Target,
-        options: Options,
-        progress: Progress = silent,
-        graph: Graph | None = None,
-        flash_price: float | None = None,
-    ):
-        """CompileError names all that isn't supported. `graph`: what `prepared` makes of the source, if it is known.
-        `flash_price`: as of Variants."""
-        graph = prepared(source, target, options) if graph is None else graph
-        self._graph, self._target, self._price = graph, target, flash_price
-        self._variants = Variants(graph, target, options, flash_price)
-        self._builder = Builder(source, options)
-        self._progress = progress
-
-    @cached_property
-    def search(self) -> Search:
-        """What `--fusion rows` chooses from."""
-        return Search(self._variants.of_every_objective(), self._builder, self._progress)
-
-    @cached_property
-    def _sparing(self) -> Search:
-        """What there is beside it with kernels that buy no speed with RAM."""
-        return Search(self._variants.sparing().of_every_objective(), self._builder, self._progress)
-
-    def plan(self, options: Options) -> Plan:
-        """The verified plan for these options: those given at first, or others of --max-ram and --optimize; but for
-        `speed` those given at first ask for `speed` too."""
-        builder = replace(self._builder, options=options)
-        plan = self._best_found(builder) if is_searched(options) else by_rule(self._variants, builder)
-        if options.weights == "auto" and self._price is None and not fits_flash(plan):
-            return within_flash(partial(self._plan_at, options), self._progress)
-        verify_plan(plan)
-        return replace(plan, limits=builder.reached.found)
-
-    def _plan_at(self, options: Options, weights: str, price: float | None) -> Plan:
-        """The plan for another of --weights, at this price of a byte of flash."""
-        tried = replace(options, weights=weights)
-        again = Compilation(self._builder.source, self._target, tried, self._progress, self._graph, price)
-        return replace(again.plan(tried), options=options)
-
-    def _best_found(self, builder: Builder) -> Plan:
-        options = builder.options
-        choices = self.search.choices(options.optimize, options.recompute_limit)
-        self._progress("placing the arena")
-        plan, reordering = in_best_order(choices, replace(options, max_ram=None))
-        most = math.inf if options.max_ram is None else options.max_ram
-        if plan.ram_bytes > most and options.optimize != "ram":
-            plan, reordering = self._fastest_within(most, builder)
-        if plan.ram_bytes > most or options.optimize == "ram":
-            plan = recomputing(plan, builder, self._progress)
-            plan = rematerializing(plan, builder, self._progress)
-        for strategy in (roomier, without_idle_slides, quicker, with_fewer_kernels):
-            plan = strategy(plan, builder)
-        return replace(plan, options=options, reordering=reordering)
-
-    def _fastest_within(self, most: float, builder: Builder) -> tuple[Plan, Reordering | None]:
-        """The fastest plan of at most so many bytes, whatever it is that kernels and groups spare, and what its order
-        is compared with; where there is none, the smallest."""
-        options = builder.options
-        searches = [self.search, *([self._sparing] if options.optimize == "speed" else [])]
-        wanted = replace(options, optimize="speed")
-        found = [in_best_order(search.choices("ram", options.recompute_limit), wanted) for search in searches]
-        found = [(quicker(plan, builder), reordering) for plan, reordering in found]
-
-        def rank(plan: Plan) -> tuple[bool, float]:
-            too_large = plan.ram_bytes > most
-            return too_large, plan.ram_bytes if too_large else plan_instructions(plan)
-
-        return min(found, key=lambda each: rank(each[0]))
+        if key not in self._known:
+            graph = prepared(step, self._target, options)
+            self._known[key] = GraphPlans(step, graph, self._target, options, self._progress)
+        return self._known[key].plan(options)
 
 
 def checked(source: Graph) -> Graph:
@@ -214,38 +120,10 @@ def prepared(source: Graph, target: Target, options: Options) -> Graph:
     def plan_of(called: Graph) -> Plan:
         # it was checked with its caller
         graph = with_programs(called, plan_of, known)
-        return Compilation(called, target, inner, graph=graph).plan(inner)
+        return GraphPlans(called, graph, target, inner).plan(inner)
 
     window = source.window
     return with_programs(checked(source if window is None else window.by_row or source), plan_of, known)
-
-
-def is_searched(options: Options) -> bool:
-    """Whether groups are searched for."""
-    return options.fusion == "rows"
-
-
-# --- parts of the line alone ---------------------------------------------------------------------
-
-
-def prepare(source: Graph, target: Target, options: Options, with_views: bool = True) -> Variant:
-    """What the rewrites make of a graph, once it is checked, and what decides about its kernels."""
-    return Variants(prepared(source, target, options), target, options).one(options.optimize, with_views)
-
-
-def plan_groups(
-    source: Graph,
-    graph: Graph,
-    groups: Sequence[Sequence[Op]],
-    context: Context,
-    options: Options,
-    rings: RingModes = USUAL_RINGS,
-) -> Plan:
-    """The plan that runs `graph` (what the rewrites made of `source`) in these fusion groups, whose rings lie as
-    `rings` has it."""
-    plan = Builder(source, options).plan(Variant(graph, context), groups, rings)
-    verify_plan(plan)
-    return plan
 
 
 def arena_bytes_by_rule(source: Graph, target: Target, options: Options) -> int:

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tinyfuse.compiler import is_searched, prepared, steps_of
+from tinyfuse.compiler import prepared, steps_of
 from tinyfuse.ir import Graph, Rough
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.schedule.build import Builder
 from tinyfuse.schedule.by_rule import by_rule
 from tinyfuse.schedule.choose_step import of_the_best_step
+from tinyfuse.schedule.graph_plans import is_searched
 from tinyfuse.schedule.roughly import roughly
 from tinyfuse.schedule.variants import Variants
 from tinyfuse.targets import Target

@@ -7,9 +7,9 @@ import pytest
 from cmsis_chains import CHAINS, drawn_chain, model_of, one_group
 from cmsis_harness import tree_or_skip
 from executors import assert_all_exact, assert_exact, plan_of
+from plan_parts import prepare
 from random_graphs import Sketch
 
-from tinyfuse.compiler import prepare
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.kernels.cmsis.common import SEVERAL_ROWS
 from tinyfuse.options import Options

@@ -8,10 +8,11 @@ import pytest
 from executors import assert_all_exact, assert_exact
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from plan_parts import plan_groups
 from random_graphs import Sketch, networks
 from resizing_graphs import longest_plans, resizing_chains
 
-from tinyfuse.compiler import compile_graph, plan_groups
+from tinyfuse.compiler import compile_graph
 from tinyfuse.errors import InternalFault
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.kernels.base import Context

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from executors import assert_all_exact
 from hypothesis import strategies as st
+from plan_parts import prepare
 from random_graphs import Sketch
 from test_op_kernels import drawn, target_or_skip
 from tiled_networks import shapes_of_tiles, tiled_networks, tiled_plan
 from turns import turn_of
 
-from tinyfuse.compiler import prepare
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ops.tiled import tiled
 from tinyfuse.options import Options

@@ -11,10 +11,10 @@ import pytest
 from executors import assert_all_exact, assert_exact, assert_reference_is_tflm, plan_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plan_parts import plan_groups, prepare
 from random_graphs import Sketch, Value
 from tflite_builder import ModelBuilder
 
-from tinyfuse.compiler import plan_groups, prepare
 from tinyfuse.errors import InternalFault
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph, Tensor

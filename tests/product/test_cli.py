@@ -20,7 +20,8 @@ from tflite_builder import ModelBuilder
 
 import tinyfuse
 from tinyfuse.cli.main import main
-from tinyfuse.compiler import compile_model
+from tinyfuse.compiler import compile_graph
+from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.options import Options
 from tinyfuse.targets import load_target
 from tinyfuse.toolchain.cmsis_nn import how_to_get
@@ -325,7 +326,9 @@ def test_a_compiler_makes_the_code_size_a_measured_one() -> None:
 @needs_qemu
 def test_the_code_size_is_that_of_firmware(tmp_path) -> None:
     """Though nothing but the module's code is compiled for it."""
-    plan = compile_model("small.tflite", load_target("cortex-m4"), Options(name="small", kernels="tinyfuse"))
+    plan = compile_graph(
+        read_tflite("small.tflite"), load_target("cortex-m4"), Options(name="small", kernels="tinyfuse")
+    )
     firmware = build_module(plan, None, input_set(plan.source, 1, 0), "qemu", "O2", tmp_path / "firmware")
     assert measured_code_bytes(plan, None, tmp_path / "size") == firmware.code_bytes
 

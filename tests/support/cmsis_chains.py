@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+from plan_parts import plan_groups, prepare
 from random_graphs import Sketch, Value
 
-from tinyfuse.compiler import plan_groups, prepare
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan

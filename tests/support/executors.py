@@ -16,8 +16,9 @@ import numpy as np
 from batch_module import apart, together, write_batch
 from host_program import HostProgram
 from one_unit import build_at_once, build_plan, takes
+from plan_parts import plan_groups, prepare
 
-from tinyfuse.compiler import compile_graph, plan_groups, prepare
+from tinyfuse.compiler import compile_graph
 from tinyfuse.emit.header import stack_bound
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph

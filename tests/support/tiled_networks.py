@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hypothesis import strategies as st
+from plan_parts import plan_groups, prepare
 from random_graphs import Sketch, Value
 
-from tinyfuse.compiler import plan_groups, prepare
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph, Op
 from tinyfuse.kernels.base import Context

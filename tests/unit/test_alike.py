@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from families import attention, mobilenet_v2, mobilenet_v3, planes, two_inputs, u_net
+from plan_parts import prepare
 
-from tinyfuse.compiler import prepare
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph, Op, Rough, Tensor
 from tinyfuse.kernels.base import Context, ObjectiveAsked, of_any_objective

@@ -6,10 +6,10 @@ import pytest
 from executors import plan_of
 from hypothesis import given, settings
 from nchw_networks import FIRST, LAST, TWINS, transposed_networks
+from plan_parts import prepare
 from random_graphs import Sketch, Value
 from test_rewrites import assert_same, graph_of, kinds
 
-from tinyfuse.compiler import prepare
 from tinyfuse.cost.predict import predicted_total
 from tinyfuse.explain.advice import advice
 from tinyfuse.ir import Graph

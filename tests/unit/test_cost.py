@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from plan_parts import plan_groups
 from random_graphs import Sketch
 from test_emulation import needs_qemu
 
 from tinyfuse.cli.profile import profile
 from tinyfuse.cli.request import Request
-from tinyfuse.compiler import plan_groups
 from tinyfuse.cost import cost_table
 from tinyfuse.cost.fit import fit, fit_once, nnls
 from tinyfuse.cost.predict import called_once, known_total, plan_stages

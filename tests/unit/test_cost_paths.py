@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from plan_parts import plan_groups
 from random_graphs import Sketch
 from scripts import scripts_of
 
-from tinyfuse.compiler import plan_groups
 from tinyfuse.cost import cost_table
 from tinyfuse.cost.fit import fit_once
 from tinyfuse.cost.predict import called_once, group_stream, plan_stages

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from computed_layer_models import MODELS
 from conv_cases import Shape, make_op, model_of
+from plan_parts import plan_groups
 from random_graphs import Sketch
 from test_recompute import far_readers
 
-from tinyfuse.compiler import compile_graph, plan_groups
+from tinyfuse.compiler import compile_graph
 from tinyfuse.cost.predict import predicted_total
 from tinyfuse.explain.advice import advice
 from tinyfuse.explain.explain_json import explain_json

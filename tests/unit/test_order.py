@@ -12,10 +12,11 @@ from executors import assert_all_exact, assert_exact, plan_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from limited import limited
+from plan_parts import plan_groups, prepare
 from random_graphs import Sketch
 from test_branchy_graphs import branchy
 
-from tinyfuse.compiler import Compilation, compile_graph, plan_groups, prepare
+from tinyfuse.compiler import compile_graph, prepared
 from tinyfuse.emit import emit
 from tinyfuse.explain.explain_json import explain_json
 from tinyfuse.explain.text import explain_text
@@ -30,6 +31,7 @@ from tinyfuse.report.report_json import moved_operators, plan_envelope, report_j
 from tinyfuse.report.text import report_text
 from tinyfuse.schedule import order, searched
 from tinyfuse.schedule.estimate import RoughStream, better_orders
+from tinyfuse.schedule.graph_plans import GraphPlans
 from tinyfuse.schedule.legality import Legality
 from tinyfuse.schedule.lower import make_stages
 from tinyfuse.schedule.order import _Units, least_peak, orders
@@ -299,7 +301,7 @@ def test_one_search_serves_every_aim(monkeypatch, work: int | None) -> None:
     looked, front = [], searched.pareto_front
     monkeypatch.setattr(searched, "pareto_front", lambda *of, **how: looked.append(of[:2]) or front(*of, **how))
     source, options = read_tflite("model.tflite", two_towers()), Options("net")
-    common = Compilation(source, HOST, options)
+    common = GraphPlans(source, prepared(source, HOST, options), HOST, options)
     shared = [common.plan(replace(options, optimize=optimize)) for optimize in OPTIMIZE]
     if work is None:
         assert len(looked) == len(set(looked)) > len(OPTIMIZE)

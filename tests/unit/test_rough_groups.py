@@ -10,10 +10,11 @@ from families import FAMILIES, attention, mobilenet_v2, mobilenet_v3, two_inputs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from line_networks import line_networks
+from plan_parts import prepare
 from random_graphs import Sketch, networks
 
 import tinyfuse
-from tinyfuse.compiler import compile_graph, prepare
+from tinyfuse.compiler import compile_graph
 from tinyfuse.estimator import rough_plan
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Op, Rough

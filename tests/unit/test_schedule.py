@@ -8,11 +8,12 @@ import pytest
 from executors import plan_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plan_parts import plan_groups
 from random_graphs import Sketch, networks
 from stream_models import STREAM_MODELS
 
 from tinyfuse.arena import plan_arena
-from tinyfuse.compiler import compile_graph, plan_groups
+from tinyfuse.compiler import compile_graph
 from tinyfuse.errors import InternalFault
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.kernels.base import Context

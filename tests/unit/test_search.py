@@ -8,9 +8,10 @@ from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
+from plan_parts import plan_groups, prepare
 from random_graphs import Sketch, networks
 
-from tinyfuse.compiler import compile_graph, plan_groups, prepare
+from tinyfuse.compiler import compile_graph
 from tinyfuse.cost.predict import plan_instructions
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph
