@@ -111,6 +111,7 @@ def test_what_is_called_optimal_is_optimal(problem) -> None:
     check_optimal(*problem)
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(problems(most=7))
 def test_what_is_called_optimal_is_optimal_with_more_buffers(problem) -> None:
@@ -132,6 +133,7 @@ def test_what_fits_is_found_and_nothing_else(problem) -> None:
     assert lower_bound(inner) <= least
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(problems(), st.integers(-8, 8), st.integers(0, 300))
 def test_what_a_cut_search_says_is_true(problem, more: int, work: int) -> None:

@@ -63,6 +63,7 @@ def test_a_wrong_plan_is_told_and_nothing_is_written(tmp_path: Path, optimized: 
     assert command(tmp_path, *optimized, "seeded.py", "sound", *generate).returncode == 0
 
 
+@pytest.mark.slow
 def test_it_is_json_where_that_is_wanted(tmp_path: Path) -> None:
     done = command(tmp_path, "-O", "seeded.py", "seeded", "gen", "model.tflite", "--target", "host", "--json")
     assert json.loads(done.stdout)["error"]["exit_code"] == done.returncode == 5

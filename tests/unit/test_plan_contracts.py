@@ -133,6 +133,7 @@ def test_what_changes_a_row_of_a_convolution_is_read_for_it() -> None:
         check_rows(op, index)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(resizing_chains())
 def test_what_changes_a_row_of_a_random_layer_is_read_for_it(data: bytes) -> None:

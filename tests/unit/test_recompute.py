@@ -68,6 +68,7 @@ def test_a_normalization_runs_again_as_a_whole() -> None:
     assert_same(graph, after)
 
 
+@pytest.mark.slow
 def test_what_runs_again_leaves_rows_from_outside_their_group() -> None:
     """A requantized value that runs again beside a CONCATENATION would keep the fed rows from having a group."""
     sketch = Sketch(1)

@@ -97,6 +97,7 @@ def test_few_groups_have_the_best_peak(model) -> None:
     assert peak(few) == pytest.approx(peak(every), rel=0.05)
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(networks() | line_networks(), st.sampled_from(TARGETS))
 def test_estimates_of_random_networks_are_near_their_plans(data: bytes, target: str) -> None:

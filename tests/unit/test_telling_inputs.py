@@ -65,6 +65,7 @@ def constant(tmp_path) -> str:
     return str(path)
 
 
+@pytest.mark.slow
 @pytest.mark.emulated
 def test_verify_warns_of_an_output_that_never_changes(constant) -> None:
     answer = verify(constant)

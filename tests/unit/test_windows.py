@@ -41,6 +41,7 @@ def test_the_least_window_over_given_rows() -> None:
 WINDOWS = st.builds(RowWindow, st.integers(1, 9), st.integers(0, 6), st.integers(-6, 9), st.integers(1, 6))
 
 
+@pytest.mark.slow
 @settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.tuples(WINDOWS, st.integers(1, 30)), min_size=150, max_size=150))
 def test_the_c_that_a_window_prints_computes_what_it_says(tmp_path_factory, windows) -> None:
