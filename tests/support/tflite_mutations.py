@@ -41,8 +41,8 @@ class _Mapper(Walk):
         super().__init__(data)
         self.sites: list[Site] = []
 
-    def number(self, format: str, position: int, place: str) -> int:
-        self.sites.append(Site(place, position, format))
+    def number(self, format: struct.Struct, position: int, place: str) -> int:
+        self.sites.append(Site(place, position, format.format))
         return super().number(format, position, place)
 
     def offsets(self, count: int, position: int, place: str) -> tuple[int, ...]:

@@ -64,11 +64,15 @@ class _Climb:
                 order[old], order[new] = order[new], order[old]
             else:
                 order.insert(new, order.pop(old))
+            before = self.offsets
             if self._place(order, min(old, new)):
+                self.order = order
+                if self.offsets == before:
+                    continue  # nothing moved
                 top = max([self.offsets[i] + self.sizes[i] for i in order])
                 if top < self.top:
                     best, waited = order, 0
-                self.order, self.top = order, top
+                self.top = top
                 movable = self._holding_up()
         return best if self.top < begun else None
 
@@ -99,14 +103,16 @@ class _Climb:
 
     def _holding_up(self) -> list[int]:
         """The highest buffers and whatever they stand on, down to the bottom, by number."""
-        offsets, aligns = self.offsets, self.aligns
+        offsets = self.offsets
         waiting = [i for i in self.order if offsets[i] + self.sizes[i] == self.top]
         found = set(waiting)
         while waiting:
             item = waiting.pop()
-            for other, _, above in self.conflicts[item]:
-                end = offsets[other] + above
-                if other not in found and 0 < offsets[item] == -(-end // aligns[item]) * aligns[item]:
-                    found.add(other)
-                    waiting.append(other)
+            offset = offsets[item]
+            if offset:
+                gap = offset - self.aligns[item]  # what ends above it, rounded up, ends at the offset
+                for other, _, above in self.conflicts[item]:
+                    if gap < offsets[other] + above <= offset and other not in found:
+                        found.add(other)
+                        waiting.append(other)
         return sorted(found)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import struct
 
-from tinyfuse.frontend.schema import ENUM_SIZES, SIZES, TABLES, UNION_TABLES, Field
+from tinyfuse.frontend.schema import ENUM_SIZES, SIZES, TABLES, UNION_TABLES
 
 #: elements in any one vector of tables: operators, tensors, buffers
 MAX_TABLES_A_VECTOR = 10_000
@@ -24,10 +24,8 @@ MAX_ITEMS = 1 << 22
 MAX_STRING = 1 << 16
 
 #: of a scalar or enumeration, the unsigned integer of its size
-_FORMATS = {kind: f"<{'BHIQ'[size.bit_length() - 1]}" for kind, size in {**SIZES, **ENUM_SIZES}.items()}
-
-#: bytes of the numbers that are read
-_SIZES = {format: struct.calcsize(format) for format in (*_FORMATS.values(), "<H", "<i")}
+_FORMATS = {kind: struct.Struct(f"<{'BHIQ'[size.bit_length() - 1]}") for kind, size in {**SIZES, **ENUM_SIZES}.items()}
+_USHORT, _UINT, _INT = map(struct.Struct, ("<H", "<I", "<i"))
 
 
 class Damaged(Exception):
@@ -62,11 +60,11 @@ class Walk:
         while self.stack:
             self.table(*self.stack.pop())
 
-    def number(self, format: str, position: int, place: str) -> int:
+    def number(self, format: struct.Struct, position: int, place: str) -> int:
         """The unsigned or signed integer at a position, once it is known to be in the file."""
-        if not 0 <= position <= self.end - _SIZES[format]:
-            self.bounds(position, _SIZES[format], place)
-        value: int = struct.unpack_from(format, self.data, position)[0]
+        if not 0 <= position <= self.end - format.size:
+            self.bounds(position, format.size, place)
+        value: int = format.unpack_from(self.data, position)[0]
         return value
 
     def offsets(self, count: int, position: int, place: str) -> tuple[int, ...]:
@@ -83,39 +81,40 @@ class Walk:
         if self.tables < 0:
             raise TooLarge(f"it has more than {MAX_TABLES} tables")
         # a table that was seen before is walked again: it costs the reader as much each time
-        self.stack.append((table, position + self.number("<I", position, place), place))
+        self.stack.append((table, position + self.number(_UINT, position, place), place))
 
     def table(self, table: str, position: int, place: str) -> None:
-        vtable = position - self.number("<i", position, place)
+        vtable = position - self.number(_INT, position, place)
         of_vtable = f"the vtable of {place}"
-        vtable_size = self.number("<H", vtable, of_vtable)
+        vtable_size = self.number(_USHORT, vtable, of_vtable)
         if vtable_size < 4 or vtable_size % 2:
             raise Damaged(f"{of_vtable} has an impossible size ({vtable_size})")
         self.bounds(vtable, vtable_size, of_vtable)
         fields, union = TABLES[table], 0
         offsets = self.offsets(min(len(fields), vtable_size // 2 - 2), vtable + 4, of_vtable)
         for field, offset in zip(fields, offsets, strict=False):
-            if offset and field.type != "-":
-                at = f"{place}.{field.name}"
-                if field.name == "builtin_options_type":
-                    union = self.number("<B", position + offset, at)
-                self.field(field, position + offset, at, union)
+            kind = field.type
+            if offset and kind != "-":
+                at, format = f"{place}.{field.name}", _FORMATS.get(kind)
+                if format is None:
+                    self.reference(kind, position + offset, at, union)
+                else:
+                    value = self.number(format, position + offset, at)
+                    union = value if field.name == "builtin_options_type" else union
 
-    def field(self, field: Field, position: int, place: str, union: int) -> None:
-        kind = field.type
-        if kind in _FORMATS:
-            self.number(_FORMATS[kind], position, place)
-        elif kind == "union":
+    def reference(self, kind: str, position: int, place: str, union: int) -> None:
+        """Follows a field that holds no number, but where its value is."""
+        if kind == "union":
             if union in UNION_TABLES:
                 self.push(UNION_TABLES[union], position, place)
         elif kind in TABLES:
             self.push(kind, position, place)
         else:
-            self.vector(kind, position + self.number("<I", position, place), place)
+            self.vector(kind, position + self.number(_UINT, position, place), place)
 
     def vector(self, kind: str, position: int, place: str) -> None:
         element = "byte" if kind == "string" else kind[1:-1]
-        length = self.number("<I", position, place)
+        length = self.number(_UINT, position, place)
         self.bounds(position + 4, length * SIZES.get(element, 4), place)
         if element in TABLES:
             if length > MAX_TABLES_A_VECTOR:
