@@ -28,8 +28,9 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.c_constants import c_constant
-from tinyfuse.kernels.packing import accumulator_range, channel_weights, folded_bias, wraps
+from tinyfuse.kernels.packing import accumulator_range, folded_bias, wraps
 from tinyfuse.ops.convolution import channel_multipliers, clamp_range
+from tinyfuse.ops.weight_sums import channel_weights
 
 SHIFT = c_constant("tinyfuse_requantize.h", "TINYFUSE_STEP_LINE_SHIFT")
 

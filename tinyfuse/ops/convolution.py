@@ -324,6 +324,8 @@ def _bad_scale(op: Op) -> Tensor | None:
     least = {op.operand(1): 0.0}
     for tensor in (op.input, op.operand(1), op.output):
         scales = tensor.quantization.scale
+        if min(scales) > 0 and max(scales) < float("inf"):  # mostly
+            continue
         if not all(scale < float("inf") and (scale > 0 or scale == least.get(tensor)) for scale in scales):
             return tensor
     return None
