@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from tinyfuse.cost.predict import call_instructions, loop_factors
 from tinyfuse.ir import Graph
-from tinyfuse.kernels.base import Context, Kernel
+from tinyfuse.kernels.base import Context
 from tinyfuse.plan.rows import height
 from tinyfuse.schedule.alike import first_alike
-from tinyfuse.schedule.rough_loops import RoughLoop, Shapes
+from tinyfuse.schedule.rough_loops import Manner, RoughLoop, Shapes
 from tinyfuse.schedule.search import Weigher, Weight
 from tinyfuse.schedule.select import kernel_for
 
@@ -23,7 +23,7 @@ from tinyfuse.schedule.select import kernel_for
 class _Call(NamedTuple):
     """How an operator is computed: bytes of scratch, instructions without the loop's, how many calls by rows it is."""
 
-    kernel: Kernel
+    manner: Manner
     by_row: bool
     scratch: int
     instructions: float
@@ -57,11 +57,12 @@ class RoughWeights(Weigher):
         kernel, by_row = found
         times = -(-height(op.output) // kernel.rows_a_call) if by_row else 0
         instructions = call_instructions(op, kernel, by_row, context)
-        return _Call(kernel, by_row, kernel.scratch(op, context), instructions, times)
+        manner = self.shapes.manner(number, kernel, by_row)
+        return _Call(manner, by_row, kernel.scratch(op, context), instructions, times)
 
     def loop(self, number: int, call: _Call) -> RoughLoop:
         """That of an operator alone, to begin with."""
-        return self.shapes.loop(number, call.kernel, call.by_row, self.context.optimize != "speed")
+        return self.shapes.loop(number, call.manner, call.by_row, self.context.optimize != "speed")
 
     def of_one(self, number: int) -> Weight:
         """Of an operator alone."""
@@ -91,7 +92,7 @@ class RoughGroup:
         weights = self._weights
         readers = {use.op: weights.call(use.op, True) for use in self._loop.next_uses}
         self._loop = self._loop.with_one_more(
-            weights.call(begin, False).kernel, {reader: call.kernel for reader, call in readers.items()}
+            weights.call(begin, False).manner, {reader: call.manner for reader, call in readers.items()}
         )
         for reader in readers:
             self._read_ring(reader)
