@@ -28,7 +28,8 @@ _FINAL = ("barrier", "library", "state", "divided")
 
 
 def rough_edges(weights: RoughWeights) -> list[list[tuple[int, Weight]]]:
-    """Per node i, (j, weight) of the groups ops[i:j], as search.weigh_groups gives them for all groups."""
+    """Per node i, (j, weight) of the groups ops[i:j], as search.weigh_groups gives them for all groups. Long ones that
+    take more RAM than the best partition are left out, for they seldom take fewer instructions than short ones."""
     return _Edges(weights).found
 
 
@@ -78,16 +79,21 @@ class _Edges:
                 if refusal is not None and refusal.rule in _FINAL:
                     break
                 group.begin_with(begin)
-                if refusal is None and self._note(begin, end, group.weights()) > self._peak:
-                    break  # nor does a longer one fit
+                if refusal is None:
+                    own = min(group.own)
+                    if own > self._peak:
+                        break  # nor does a longer one fit
+                    if own + group.least_around <= self._peak:
+                        self._note(begin, end, group.weights())
         while True:
             yield -1
 
-    def _note(self, begin: int, end: int, weights: list[Weight]) -> int:
-        """The least bytes of a group's rings and scratch."""
-        self.found[begin] += [(end, weight) for weight in weights]
-        self._least[end][begin] = min(weight.ram for weight in weights)
-        return min(weight.own for weight in weights)
+    def _note(self, begin: int, end: int, weights: list[Weight]) -> None:
+        """Groups that take more than the best partition are of no use, but for those that it is found from."""
+        least = min(weight.ram for weight in weights)
+        if least <= self._peak:
+            self.found[begin] += [(end, weight) for weight in weights]
+            self._least[end][begin] = least
 
     def _best_peak(self) -> int:
         """The least bytes, at its worst moment, of a partition into the groups that were weighed."""

@@ -114,14 +114,24 @@ class RoughGroup:
             self._instructions += call.instructions - before.instructions
             self._scratch[number] = call.scratch
 
-    def weights(self) -> list[Weight]:
-        """With rings that stay and, where that takes less, with rings that slide."""
-        of, loop = self._weights.factors, self._loop
-        instructions = self._instructions + (of["groups"] + of["rows"] * self._rows + of["checks"] * self._checks)
+    @property
+    def own(self) -> tuple[int, int]:
+        """Bytes of rings that stay, and of rings that slide, each with scratch."""
         still, sliding = (  # both know the members in the same order
             max(map(add, held.values(), self._scratch.values())) + behind
-            for held, behind in zip(loop.held, loop.behind, strict=True)
+            for held, behind in zip(self._loop.held, self._loop.behind, strict=True)
         )
+        return still, sliding
+
+    @property
+    def least_around(self) -> int:
+        """No fewer bytes are alive beside them."""
+        return self._loop.least_around
+
+    def weights(self) -> list[Weight]:
+        """With rings that stay and, where that takes less, with rings that slide."""
+        of, loop, (still, sliding) = self._weights.factors, self._loop, self.own
+        instructions = self._instructions + (of["groups"] + of["rows"] * self._rows + of["checks"] * self._checks)
         around, link = loop.around
         found = [Weight(around + still, still, instructions, False, link=link)]
         if sliding < still:

@@ -236,27 +236,42 @@ class RoughLoop:
     @cached_property
     def around(self) -> tuple[int, Link | None]:
         """Bytes that are alive beside rings and scratch, less those that the best overlap saves; and that."""
-        shapes, link = self.shapes, self._link()
+        link = self._link()
+        return self._alive - (link.saved if link else 0), link
+
+    @cached_property
+    def least_around(self) -> int:
+        """What `around` gives is no less: no overlap saves more than the smaller of two buffers."""
+        sizes = [[where.root.bytes for _, where in ends] for ends in (self._ending, self._begun)]
+        return self._alive - min(max(of_one_end, default=0) for of_one_end in sizes)
+
+    @cached_property
+    def _alive(self) -> int:
+        """Bytes that are alive beside rings and scratch."""
+        shapes = self.shapes
         passing = sum(size for first, size in shapes.alive[self.end] if first < self.begin)
         unread = sum(
             tensor.bytes for tensor in shapes.ops[self.end - 1].outputs if shapes.where(tensor).last < self.end
         )
-        alive = shapes.alive_bytes[self.begin] + shapes.alive_bytes[self.end] - passing + unread
-        return alive - (link.saved if link else 0), link
+        return shapes.alive_bytes[self.begin] + shapes.alive_bytes[self.end] - passing + unread
+
+    @cached_property
+    def _ending(self) -> list[tuple[Tensor, Where]]:
+        """What is read for the last time."""
+        found = [(source, self.shapes.where(source)) for source in self.reads]
+        return [(source, above) for source, above in found if above.last < self.end]
+
+    @cached_property
+    def _begun(self) -> list[tuple[tuple[Tensor, int], Where]]:
+        """What is made, each with its operator's number, that holds nothing before."""
+        found = [(made, self.shapes.where(made[0])) for made in self.kept]
+        return [(made, below) for made, below in found if below.first >= self.begin and below.last >= self.end]
 
     def _link(self) -> Link | None:
         """The best single overlap of an input that ends here and an output that begins here."""
-        best, most_saved, where = None, 0, self.shapes.where
-        begun = [
-            (output, writer, below)
-            for output, writer in self.kept
-            if (below := where(output)).first >= self.begin and below.last >= self.end
-        ]
-        for source in self.reads if begun else ():
-            above = where(source)
-            if above.last >= self.end:
-                continue
-            for output, writer, below in begun:
+        best, most_saved = None, 0
+        for source, above in self._ending:
+            for (output, writer), below in self._begun:
                 if min(above.root.bytes, below.root.bytes) <= most_saved:
                     continue
                 distance = self._distance(source, output, writer) + below.offset - above.offset
