@@ -71,20 +71,19 @@ class _Edges:
             self._note(end - 1, end, [self._weights.of_one(end - 1)])
         first = yield end - 1
         if legality.barrier(ops[end - 1], False) is None:
-            group = RoughGroup(self._weights, end)
+            group, alive = RoughGroup(self._weights, end), self._weights.shapes.alive_bytes[end]
             for begin in range(end - 2, max(-1, end - 1 - limits.GROUP_LENGTH.most), -1):
                 while begin < first:
                     first = yield begin + 1
+                # longer ones have no fewer rings, and what is alive behind them beside any bytes that an overlap saves
+                if min(group.own) + alive > self._peak:
+                    break
                 refusal = legality.refusal(ops[begin:end])
                 if refusal is not None and refusal.rule in _FINAL:
                     break
                 group.begin_with(begin)
-                if refusal is None:
-                    own = min(group.own)
-                    if own > self._peak:
-                        break  # nor does a longer one fit
-                    if own + group.least_around <= self._peak:
-                        self._note(begin, end, group.weights())
+                if refusal is None and min(group.own) + group.least_around <= self._peak:
+                    self._note(begin, end, group.weights())
         while True:
             yield -1
 
