@@ -76,7 +76,10 @@ class RoughWeights(Weigher):
 
 class RoughGroup:
     """A group ops[begin:end], of an operator that can be in one at first, which grows at its front: its loop, and what
-    the calls in it take, of scratch each."""
+    the calls in it take, of scratch each.
+
+    own  bytes of rings that stay, and of rings that slide, each with scratch
+    """
 
     def __init__(self, weights: RoughWeights, end: int):
         self._weights, self._end = weights, end
@@ -86,6 +89,7 @@ class RoughGroup:
         self._instructions = 0.0
         self._loop = weights.loop(end - 1, weights.call(end - 1, False))
         self._add_call(end - 1)
+        self.own = self._own()
 
     def begin_with(self, begin: int) -> None:
         """One operator more, in front of the others."""
@@ -97,6 +101,7 @@ class RoughGroup:
         for reader in readers:
             self._read_ring(reader)
         self._add_call(begin)
+        self.own = self._own()
 
     def _add_call(self, number: int) -> None:
         """Takes into account how a member is computed, no input of which is a ring yet."""
@@ -114,14 +119,15 @@ class RoughGroup:
             self._instructions += call.instructions - before.instructions
             self._scratch[number] = call.scratch
 
-    @property
-    def own(self) -> tuple[int, int]:
-        """Bytes of rings that stay, and of rings that slide, each with scratch."""
-        still, sliding = (  # both know the members in the same order
-            max(map(add, held.values(), self._scratch.values())) + behind
-            for held, behind in zip(self._loop.held, self._loop.behind, strict=True)
+    def _own(self) -> tuple[int, int]:
+        scratch, (still, sliding), (behind_still, behind_sliding) = (
+            self._scratch.values(), self._loop.held, self._loop.behind,
+        )  # fmt: skip
+        # all of them know the members in the same order
+        return (
+            max(map(add, still.values(), scratch)) + behind_still,
+            max(map(add, sliding.values(), scratch)) + behind_sliding,
         )
-        return still, sliding
 
     @property
     def least_around(self) -> int:

@@ -161,9 +161,9 @@ class RoughLoop:
     made: Mapping[int, tuple[int, int]]
     reads: Mapping[Tensor, None]
     kept: tuple[tuple[Tensor, int], ...]
-    held: tuple[dict[int, int], ...]
-    behind: tuple[int, ...]
-    before: tuple[int, ...]
+    held: tuple[dict[int, int], dict[int, int]]
+    behind: tuple[int, int]
+    before: tuple[int, int]
     looks: int = 0
     moved: int = 0
     _longer: dict[tuple[Manner, ...], RoughLoop] = field(default_factory=dict)
@@ -191,24 +191,24 @@ class RoughLoop:
             made = _rows_after(uses, self.made, _FIRST), _rows_after(uses, self.made, _LAST)
         is_kept = not uses or where.root is not output or where.last >= end
         rings = _NO_RINGS if is_kept else self._rings(manner, made[_LAST], uses, manners)
-        own, held = row_bytes(output), tuple(map(dict, self.held))
+        own, (still, sliding), held = row_bytes(output), rings, (dict(self.held[0]), dict(self.held[1]))
         for of_mode, ring, behind, before in zip(held, rings, self.behind, self.before, strict=True):
             for reader in readers:
                 of_mode[reader] += (ring.most - ring.behind) * own
             of_mode[begin] = before + ring.most * own - behind - ring.behind * own
         looks = moved = 0
-        if rings[0] != rings[1]:
+        if still != sliding:
             calls = [(-(-height(shapes.ops[use.op].output) // manners[use.op].rows_a_call), use.window) for use in uses]
             looks = sum(times for times, _ in calls)
             # nothing is moved before the first row is used up
             moves = sum(times - -(-(window.pad_top + 1) // max(1, window.stride)) for times, window in calls)
-            moved = max(0, moves) * rings[1].behind * own
+            moved = max(0, moves) * sliding.behind * own
         return RoughLoop(
             shapes, begin, end, self.slides, True, manners, {**self.made, begin: made},
             {**{tensor: None for tensor in self.reads if tensor is not output}, **dict.fromkeys(op.activations)},
             (*self.kept, (output, begin)) if is_kept else self.kept,
-            held, tuple(had + ring.behind * own for had, ring in zip(self.behind, rings, strict=True)),
-            tuple(had + ring.before * own for had, ring in zip(self.before, rings, strict=True)),
+            held, (self.behind[0] + still.behind * own, self.behind[1] + sliding.behind * own),
+            (self.before[0] + still.before * own, self.before[1] + sliding.before * own),
             self.looks + looks, self.moved + moved,
         )  # fmt: skip
 

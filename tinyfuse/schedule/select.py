@@ -128,7 +128,12 @@ def kernel_for(op: Op, context: Context, rings: bool | None) -> tuple[Kernel, bo
         found = kernel_for(first, context, rings)
         if found is not None and found[0].accepts(op, context):
             return found
-    usable = _usable_alone(op, context) if rings is None else _usable_by_rows(op, context, rings)
+    usable = _usable_alone(op, context) if rings is None else _usable_by_rows(op, context, False)
+    if rings:
+        of_rings = _usable_by_rows(op, context, True)
+        if len(of_rings) == len(usable):  # mostly
+            return kernel_for(op, context, False)
+        usable = of_rings
     return _best(op, usable, context) if usable else None
 
 
