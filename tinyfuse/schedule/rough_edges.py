@@ -27,8 +27,8 @@ _FINAL = ("barrier", "library", "state", "divided")
 
 def rough_edges(weights: RoughWeights, most: float = math.inf) -> list[list[tuple[int, Weight]]]:
     """Per node i, (j, weight) of the groups ops[i:j], as search.weigh_groups gives them for all groups; none that take
-    more than `most` bytes. Long ones that take more RAM than the best partition are left out, for they seldom take fewer
-    instructions than short ones."""
+    more than `most` bytes. Long ones that take more RAM than the best partition are left out, for they seldom take
+    fewer instructions than short ones."""
     return _Edges(weights, most).found
 
 
