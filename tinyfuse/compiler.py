@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 
+from tinyfuse.cached import cached_property
 from tinyfuse.cost.cycles import counted_cycles
 from tinyfuse.cost.predict import plan_instructions
 from tinyfuse.cost.steps import fits_step, in_pieces

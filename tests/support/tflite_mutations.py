@@ -45,6 +45,9 @@ class _Mapper(Walk):
         self.sites.append(Site(place, position, format.format))
         return super().number(format, position, place)
 
+    def inside(self, end: int) -> bool:
+        return False
+
     def offsets(self, count: int, position: int, place: str) -> tuple[int, ...]:
         self.sites += [Site(place, position + 2 * i, "<H") for i in range(count)]
         return super().offsets(count, position, place)

@@ -69,8 +69,11 @@ class _Climb:
                 order[old], order[new] = order[new], order[old]
             else:
                 order.insert(new, order.pop(old))
-            before, moved = self.offsets, {order[old], order[new]} if swapped else {item}
-            if self._place(order, min(old, new), moved):
+            before, moved, first = self.offsets, {order[old], order[new]} if swapped else {item}, min(old, new)
+            passed = order[first : max(old, new) + 1]
+            if first >= self.settled and all(len(self.near[i].intersection(passed)) == 1 for i in moved):
+                self.order = order  # none lies beside what it passes
+            elif self._place(order, first, moved):
                 self.order = order
                 if self.offsets == before:
                     continue  # nothing moved

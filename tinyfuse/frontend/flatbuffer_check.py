@@ -25,6 +25,7 @@ MAX_STRING = 1 << 16
 
 #: of a scalar or enumeration, the unsigned integer of its size
 _FORMATS = {kind: struct.Struct(f"<{'BHIQ'[size.bit_length() - 1]}") for kind, size in {**SIZES, **ENUM_SIZES}.items()}
+_LARGEST = max(format.size for format in _FORMATS.values())
 _USHORT, _UINT, _INT = map(struct.Struct, ("<H", "<I", "<i"))
 
 
@@ -71,6 +72,10 @@ class Walk:
         """Of a table's first fields, by slot, where they are, as a vtable that is known to be in the file says."""
         return struct.unpack_from(f"<{count}H", self.data, position)
 
+    def inside(self, end: int) -> bool:
+        """Whether numbers of a table, which end there at most, need no look at each."""
+        return end <= self.end
+
     def bounds(self, position: int, size: int, place: str) -> None:
         if position < 0 or position + size > self.end:
             raise Damaged(f"{place} lies outside the file (bytes {position} to {position + size} of {self.end})")
@@ -92,15 +97,18 @@ class Walk:
         self.bounds(vtable, vtable_size, of_vtable)
         fields, union = TABLES[table], 0
         offsets = self.offsets(min(len(fields), vtable_size // 2 - 2), vtable + 4, of_vtable)
+        inside = self.inside(position + max(offsets, default=0) + _LARGEST)
         for field, offset in zip(fields, offsets, strict=False):
             kind = field.type
-            if offset and kind != "-":
-                at, format = f"{place}.{field.name}", _FORMATS.get(kind)
-                if format is None:
-                    self.reference(kind, position + offset, at, union)
-                else:
-                    value = self.number(format, position + offset, at)
-                    union = value if field.name == "builtin_options_type" else union
+            if not offset or kind == "-":
+                continue
+            format = _FORMATS.get(kind)
+            if format is None:
+                self.reference(kind, position + offset, f"{place}.{field.name}", union)
+            elif field.name == "builtin_options_type":
+                union = self.number(format, position + offset, f"{place}.{field.name}")
+            elif not inside:
+                self.number(format, position + offset, f"{place}.{field.name}")
 
     def reference(self, kind: str, position: int, place: str, union: int) -> None:
         """Follows a field that holds no number, but where its value is."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TypeVar
 
+from tinyfuse.cached import cached_property
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir.arrays import Array
 from tinyfuse.limits import Limit
@@ -242,6 +242,10 @@ class Op:
             return self.outputs[0]
         except IndexError:
             raise _lacks(self, "output") from None
+
+    def as_rough(self, mark: Rough) -> Op:
+        """The operator with a mark."""
+        return Op(self.kind, self.inputs, self.outputs, self.attributes, self.index, self.view, mark)
 
     def attributes_as(self, kind: type[_Attributes]) -> _Attributes:
         """`attributes`, which the operator's family made as a `kind`; InternalFault where they are another."""

@@ -246,6 +246,11 @@ class OpFamily(ABC):
         before any rule is read."""
         return {}
 
+    @property
+    def puts_constants(self) -> bool:
+        """Whether `instead` may give some."""
+        return type(self).instead is not OpFamily.instead
+
     def closed_shape(self, op: Op, output: Tensor) -> Sequence[int] | None:
         """The shape of an output that the file leaves open, from the inputs' shapes and constants; None where they
         don't tell, and it is what the file says. rewrite/fold_constants.py asks before any rule is read."""

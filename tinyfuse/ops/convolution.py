@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
 
+from tinyfuse.cached import cached_property
 from tinyfuse.ir import INT4, Array, Int64s, Op, Tensor
 from tinyfuse.ir.fixedpoint import (
     activation_range,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import permutations
 from typing import Protocol
 
 import numpy as np
 
 from tinyfuse.arena import Overlap
+from tinyfuse.cached import cached_property
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.kernels.base import AccessOrder
 from tinyfuse.plan import Group, Stage, Storage

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import NamedTuple
 
+from tinyfuse.cached import cached_property
 from tinyfuse.ir import Graph, Tensor
 from tinyfuse.kernels.base import AccessOrder, Kernel
 from tinyfuse.ops import FAMILIES

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import NamedTuple
 
 from tinyfuse import limits
+from tinyfuse.cached import cached_property
 from tinyfuse.cost.predict import kernel_instructions, loop_instructions
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.kernels.base import Context
