@@ -45,6 +45,10 @@ class _Mapper(Walk):
         self.sites.append(Site(place, position, format.format))
         return super().number(format, position, place)
 
+    def table(self, table: str, position: int, place: str) -> None:
+        self.layouts.clear()  # each is passed again
+        super().table(table, position, place)
+
     def inside(self, end: int) -> bool:
         return False
 

@@ -11,6 +11,7 @@ shared, so a file can describe far more than it holds).
 from __future__ import annotations
 
 import struct
+from typing import NamedTuple
 
 from tinyfuse.frontend.schema import ENUM_SIZES, SIZES, TABLES, UNION_TABLES
 
@@ -43,6 +44,14 @@ def check_flatbuffer(data: bytes, root: str = "Model") -> None:
     Walk(data).run(root)
 
 
+class Layout(NamedTuple):
+    """Where a table has its fields that are read: (name, type, format of its number or None, offset) of each that is
+    there; and how many bytes from the table's start on have all of their numbers."""
+
+    fields: list[tuple[str, str, struct.Struct | None, int]]
+    reach: int
+
+
 class Walk:
     """One walk over a file; the tests' mutations are built on it too.
 
@@ -55,6 +64,7 @@ class Walk:
         self.tables = MAX_TABLES
         self.items = MAX_ITEMS
         self.stack: list[tuple[str, int, str]] = []
+        self.layouts: dict[tuple[str, int], Layout] = {}
 
     def run(self, root: str = "Model") -> None:
         self.push(root, 0, root)
@@ -90,25 +100,32 @@ class Walk:
 
     def table(self, table: str, position: int, place: str) -> None:
         vtable = position - self.number(_INT, position, place)
-        of_vtable = f"the vtable of {place}"
-        vtable_size = self.number(_USHORT, vtable, of_vtable)
-        if vtable_size < 4 or vtable_size % 2:
-            raise Damaged(f"{of_vtable} has an impossible size ({vtable_size})")
-        self.bounds(vtable, vtable_size, of_vtable)
-        fields, union = TABLES[table], 0
-        offsets = self.offsets(min(len(fields), vtable_size // 2 - 2), vtable + 4, of_vtable)
-        inside = self.inside(position + max(offsets, default=0) + _LARGEST)
-        for field, offset in zip(fields, offsets, strict=False):
-            kind = field.type
-            if not offset or kind == "-":
-                continue
-            format = _FORMATS.get(kind)
+        found = self.layouts.get((table, vtable))  # tables of a kind share vtables
+        if found is None:
+            found = self.layouts[table, vtable] = self.layout(table, vtable, f"the vtable of {place}")
+        inside, union = self.inside(position + found.reach), 0
+        for name, kind, format, offset in found.fields:
             if format is None:
-                self.reference(kind, position + offset, f"{place}.{field.name}", union)
-            elif field.name == "builtin_options_type":
-                union = self.number(format, position + offset, f"{place}.{field.name}")
+                self.reference(kind, position + offset, f"{place}.{name}", union)
+            elif name == "builtin_options_type":
+                union = self.number(format, position + offset, f"{place}.{name}")
             elif not inside:
-                self.number(format, position + offset, f"{place}.{field.name}")
+                self.number(format, position + offset, f"{place}.{name}")
+
+    def layout(self, table: str, vtable: int, place: str) -> Layout:
+        """What a vtable says of a table's fields."""
+        size = self.number(_USHORT, vtable, place)
+        if size < 4 or size % 2:
+            raise Damaged(f"{place} has an impossible size ({size})")
+        self.bounds(vtable, size, place)
+        fields = TABLES[table]
+        offsets = self.offsets(min(len(fields), size // 2 - 2), vtable + 4, place)
+        there = [
+            (field.name, field.type, _FORMATS.get(field.type), offset)
+            for field, offset in zip(fields, offsets, strict=False)
+            if offset and field.type != "-"
+        ]
+        return Layout(there, max(offsets, default=0) + _LARGEST)
 
     def reference(self, kind: str, position: int, place: str, union: int) -> None:
         """Follows a field that holds no number, but where its value is."""

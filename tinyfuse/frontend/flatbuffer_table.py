@@ -22,19 +22,22 @@ _UINT, _INT, _USHORT = struct.Struct("<I"), struct.Struct("<i"), struct.Struct("
 
 
 class _Access(NamedTuple):
-    """How a field is read: what reads its number, None where it is none; and what stands for it where it is absent."""
+    """How a field is read: its entry of the vtable; what reads its number, None where it is none; what stands for it
+    where it is absent; and of a vector or string its elements' type, else ""."""
 
     field: Field
-    entry: int  # of the vtable
+    entry: int
     number: Callable[[bytes, int], tuple[Any, ...]] | None
     default: bool | int | float
+    element: str
 
 
 def _access(field: Field) -> _Access:
-    number = None
+    number, kind = None, field.type
     if field.type in SIZES or field.type in ENUM_SIZES:  # enumerations are signed
         number = struct.Struct("<" + (_FORMATS.get(field.type) or {1: "b", 4: "i"}[ENUM_SIZES[field.type]])).unpack_from
-    return _Access(field, 2 + field.slot, number, field.default)
+    element = "ubyte" if kind == "string" else kind[1:-1] if kind.startswith("[") else ""
+    return _Access(field, 2 + field.slot, number, field.default, element)
 
 
 #: by table and name
@@ -58,25 +61,25 @@ class Table:
         self._offsets: tuple[int, ...] = struct.unpack_from(f"<{size // 2}H", data, vtable)
 
     def __getitem__(self, name: str) -> Any:
-        field, entry, number, default = self._fields[name]
+        field, entry, number, default, element = self._fields[name]
+        offsets = self._offsets
+        offset = offsets[entry] if entry < len(offsets) else 0
         if number is not None:  # mostly
-            offsets = self._offsets
-            offset = offsets[entry] if entry < len(offsets) else 0
             return number(self.data, self.position + offset)[0] if offset else default
-        at, kind = self.place(field), field.type
-        if kind == "string" or kind.startswith("["):
-            return self._vector("ubyte" if kind == "string" else kind[1:-1], at, kind == "string")
+        at, kind = self.position + offset if offset else None, field.type
+        if element:
+            return self._vector(element, at, kind == "string")
         return None if at is None else self.follow(at, kind)
 
     def numbers(self, name: str) -> tuple[Any, ...]:
         """A vector of numbers as a tuple."""
-        field = self._fields[name].field
-        at = self.place(field)
+        access = self._fields[name]
+        at = self.place(access.field)
         if at is None:
             return ()
         start = self.target(at)
-        format = f"<{_UINT.unpack_from(self.data, start)[0]}{_FORMATS[field.type[1:-1]]}"
-        return struct.unpack_from(format, self.data, start + 4)
+        (length,) = _UINT.unpack_from(self.data, start)
+        return struct.unpack_from(f"<{length}{_FORMATS[access.element]}", self.data, start + 4)
 
     def union(self, name: str, table: str) -> Table | None:
         """What a union holds, as a table of that type: the one that the walk knew it by."""
