@@ -11,9 +11,11 @@ from typing import Any
 
 from tinyfuse.board_timing import BoardTiming
 from tinyfuse.errors import UsageError
+from tinyfuse.hashed_once import hashed_once
 from tinyfuse.resources import resource_dir
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Target:
     """A core that code is generated for (targets/NAME.toml), or a variant of one.

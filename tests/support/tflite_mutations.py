@@ -41,9 +41,16 @@ class _Mapper(Walk):
         super().__init__(data)
         self.sites: list[Site] = []
 
-    def number(self, format: str, position: int, place: str) -> int:
-        self.sites.append(Site(place, position, format))
+    def number(self, format: struct.Struct, position: int, place: str) -> int:
+        self.sites.append(Site(place, position, format.format))
         return super().number(format, position, place)
+
+    def table(self, table: str, position: int, place: str) -> None:
+        self.layouts.clear()  # each is passed again
+        super().table(table, position, place)
+
+    def inside(self, end: int) -> bool:
+        return False
 
     def offsets(self, count: int, position: int, place: str) -> tuple[int, ...]:
         self.sites += [Site(place, position + 2 * i, "<H") for i in range(count)]

@@ -26,9 +26,10 @@ from tinyfuse.kernels.matmul import (
     matmul_layer,
     weights_in_lanes,
 )
-from tinyfuse.kernels.packing import accumulator_range, bounded, channel_weights
+from tinyfuse.kernels.packing import accumulator_range, bounded
 from tinyfuse.kernels.step_line import SHIFT, requantized_steps, step_line
 from tinyfuse.ops.convolution import bias_values, channel_multipliers, clamp_range
+from tinyfuse.ops.weight_sums import channel_weights
 from tinyfuse.targets import load_target
 
 DSP, PLAIN = (Context(load_target(name)) for name in ("cortex-m4", "cortex-m3"))

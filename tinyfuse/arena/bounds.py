@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 from math import gcd
 
 from tinyfuse.arena.problem import Problem
+from tinyfuse.cached import cached_property
 
 
 class Tower:
@@ -41,11 +41,12 @@ def lower_bound(problem: Problem, most: int | None = None) -> int:
     """Every arena is at least as large: the largest of the bounds of all moments. Of more than `most` bytes any will
     do."""
     best = max((buffer.bytes for buffer in problem.buffers), default=0)
-    for alive in problem.live_sets:
-        if most is not None and best > most:
+    sizes = [buffer.bytes + buffer.align for buffer in problem.buffers]
+    moments = [(sum([sizes[i] for i in alive]), alive) for alive in problem.live_sets]
+    for size, alive in sorted(moments, reverse=True):  # those with the largest bounds are among the first
+        if size <= best or (most is not None and best > most):
             break
-        if sum(problem.buffers[i].bytes + problem.buffers[i].align for i in alive) > best:
-            best = max(best, Tower(problem, alive).bytes)
+        best = max(best, Tower(problem, alive).bytes)
     return best
 
 

@@ -32,6 +32,7 @@ def climb(problem: Problem, offsets: dict[int, int], enough: int, patience: int 
 class _Climb:
     """order    the best so far, or another one that is as good
     offsets  per buffer, where that order places it; -1 for those without conflicts
+    settled  from this place of the order on, offsets are the lowest that the order allows
     """
 
     def __init__(self, problem: Problem, items: Sequence[int], offsets: dict[int, int]):
@@ -42,7 +43,10 @@ class _Climb:
             [(other, distance, problem.apart[other][i]) for other, distance in others.items()]
             for i, others in enumerate(problem.apart)
         ]
+        # and all of these, with itself
+        self.near = [{i, *others} for i, others in enumerate(problem.apart)]
         self.order = sorted(items, key=lambda i: (offsets[i], i))
+        self.settled = len(self.order)
         self.offsets = [-1] * len(self.sizes)
         for i in items:
             self.offsets[i] = offsets[i]
@@ -60,26 +64,39 @@ class _Climb:
             # random() alone is the same in every version of Python
             item = movable[int(random.random() * len(movable))]
             old, new = order.index(item), int(random.random() * len(order))
-            if random.random() < 0.5:
+            swapped = random.random() < 0.5
+            if swapped:
                 order[old], order[new] = order[new], order[old]
             else:
                 order.insert(new, order.pop(old))
-            if self._place(order, min(old, new)):
+            before, moved, first = self.offsets, {order[old], order[new]} if swapped else {item}, min(old, new)
+            passed = order[first : max(old, new) + 1]
+            if first >= self.settled and all(len(self.near[i].intersection(passed)) == 1 for i in moved):
+                self.order = order  # none lies beside what it passes
+            elif self._place(order, first, moved):
+                self.order = order
+                if self.offsets == before:
+                    continue  # nothing moved
                 top = max([self.offsets[i] + self.sizes[i] for i in order])
                 if top < self.top:
                     best, waited = order, 0
-                self.order, self.top = order, top
+                self.top = top
                 movable = self._holding_up()
         return best if self.top < begun else None
 
-    def _place(self, order: list[int], first: int) -> bool:
+    def _place(self, order: list[int], first: int, moved: set[int]) -> bool:
         """Whether an order takes no more bytes than the best so far; its offsets are then the ones. Before the place
-        `first` it is the same order."""
-        sizes, aligns, top = self.sizes, self.aligns, self.top
-        offsets = [-1] * len(sizes)
+        `first` it is the same order, and all but those that `moved` are in the same order among themselves: what is
+        settled, and lies beside none of these, nor beside one that gets another offset, stays where it is."""
+        sizes, aligns, top, before, near = self.sizes, self.aligns, self.top, self.offsets, self.near
+        offsets, changed = [-1] * len(sizes), moved
         for item in order[:first]:
-            offsets[item] = self.offsets[item]
-        for item in order[first:]:
+            offsets[item] = before[item]
+        settled = self.settled + (first < self.settled)  # one that moves forward takes the others a place back
+        for place, item in enumerate(order[first:], first):
+            if place >= settled and near[item].isdisjoint(changed):
+                offsets[item] = before[item]
+                continue
             forbidden = sorted(
                 [
                     (offsets[other] - below, offsets[other] + above)
@@ -94,19 +111,23 @@ class _Climb:
             if candidate + sizes[item] > top:
                 return False
             offsets[item] = candidate
-        self.offsets = offsets
+            if candidate != before[item]:
+                changed.add(item)
+        self.offsets, self.settled = offsets, min(self.settled, first)
         return True
 
     def _holding_up(self) -> list[int]:
         """The highest buffers and whatever they stand on, down to the bottom, by number."""
-        offsets, aligns = self.offsets, self.aligns
+        offsets = self.offsets
         waiting = [i for i in self.order if offsets[i] + self.sizes[i] == self.top]
         found = set(waiting)
         while waiting:
             item = waiting.pop()
-            for other, _, above in self.conflicts[item]:
-                end = offsets[other] + above
-                if other not in found and 0 < offsets[item] == -(-end // aligns[item]) * aligns[item]:
-                    found.add(other)
-                    waiting.append(other)
+            offset = offsets[item]
+            if offset:
+                gap = offset - self.aligns[item]  # what ends above it, rounded up, ends at the offset
+                for other, _, above in self.conflicts[item]:
+                    if gap < offsets[other] + above <= offset and other not in found:
+                        found.add(other)
+                        waiting.append(other)
         return sorted(found)

@@ -13,6 +13,7 @@ Overlaps need not be transitive for this: only pairs that conflict themselves ar
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
@@ -114,12 +115,11 @@ def _plan(
 def _place_greedily(problem: Problem, enough: int) -> dict[int, int]:
     """The best offsets of greedy orders; any of `enough` bytes will do."""
     best: dict[int, int] = {}
-    size: int | None = None
+    size = math.inf
     for order in greedy_orders(problem):
-        offsets = problem.place(order)
-        top = problem.top(offsets)
-        if size is None or top < size:
-            best, size = offsets, top
+        offsets = problem.place_below(size, order)
+        if offsets is not None:
+            best, size = offsets, problem.top(offsets)
         if size <= enough:
             break
     return best

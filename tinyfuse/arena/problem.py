@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from typing import NamedTuple
 
+from tinyfuse.cached import cached_property
 from tinyfuse.errors import InternalFault
 
 
@@ -163,6 +163,16 @@ class Problem:
         offsets: dict[int, int] = {}
         for item in order:
             offsets[item] = self._lowest_offset(item, offsets)
+        return offsets
+
+    def place_below(self, most: float, order: Iterable[int]) -> dict[int, int] | None:
+        """The same, None where one ends at `most` or beyond."""
+        offsets: dict[int, int] = {}
+        for item in order:
+            offset = self._lowest_offset(item, offsets)
+            if offset + self.buffers[item].bytes >= most:
+                return None
+            offsets[item] = offset
         return offsets
 
     def place_within(self, most: int, order: Iterable[int], placed: Mapping[int, int]) -> dict[int, int]:

@@ -11,8 +11,9 @@ shared, so a file can describe far more than it holds).
 from __future__ import annotations
 
 import struct
+from typing import NamedTuple
 
-from tinyfuse.frontend.schema import ENUM_SIZES, SIZES, TABLES, UNION_TABLES, Field
+from tinyfuse.frontend.schema import ENUM_SIZES, SIZES, TABLES, UNION_TABLES
 
 #: elements in any one vector of tables: operators, tensors, buffers
 MAX_TABLES_A_VECTOR = 10_000
@@ -24,10 +25,9 @@ MAX_ITEMS = 1 << 22
 MAX_STRING = 1 << 16
 
 #: of a scalar or enumeration, the unsigned integer of its size
-_FORMATS = {kind: f"<{'BHIQ'[size.bit_length() - 1]}" for kind, size in {**SIZES, **ENUM_SIZES}.items()}
-
-#: bytes of the numbers that are read
-_SIZES = {format: struct.calcsize(format) for format in (*_FORMATS.values(), "<H", "<i")}
+_FORMATS = {kind: struct.Struct(f"<{'BHIQ'[size.bit_length() - 1]}") for kind, size in {**SIZES, **ENUM_SIZES}.items()}
+_LARGEST = max(format.size for format in _FORMATS.values())
+_USHORT, _UINT, _INT = map(struct.Struct, ("<H", "<I", "<i"))
 
 
 class Damaged(Exception):
@@ -44,6 +44,14 @@ def check_flatbuffer(data: bytes, root: str = "Model") -> None:
     Walk(data).run(root)
 
 
+class Layout(NamedTuple):
+    """Where a table has its fields that are read: (name, type, format of its number or None, offset) of each that is
+    there; and how many bytes from the table's start on have all of their numbers."""
+
+    fields: list[tuple[str, str, struct.Struct | None, int]]
+    reach: int
+
+
 class Walk:
     """One walk over a file; the tests' mutations are built on it too.
 
@@ -56,22 +64,27 @@ class Walk:
         self.tables = MAX_TABLES
         self.items = MAX_ITEMS
         self.stack: list[tuple[str, int, str]] = []
+        self.layouts: dict[tuple[str, int], Layout] = {}
 
     def run(self, root: str = "Model") -> None:
         self.push(root, 0, root)
         while self.stack:
             self.table(*self.stack.pop())
 
-    def number(self, format: str, position: int, place: str) -> int:
+    def number(self, format: struct.Struct, position: int, place: str) -> int:
         """The unsigned or signed integer at a position, once it is known to be in the file."""
-        if not 0 <= position <= self.end - _SIZES[format]:
-            self.bounds(position, _SIZES[format], place)
-        value: int = struct.unpack_from(format, self.data, position)[0]
+        if not 0 <= position <= self.end - format.size:
+            self.bounds(position, format.size, place)
+        value: int = format.unpack_from(self.data, position)[0]
         return value
 
     def offsets(self, count: int, position: int, place: str) -> tuple[int, ...]:
         """Of a table's first fields, by slot, where they are, as a vtable that is known to be in the file says."""
         return struct.unpack_from(f"<{count}H", self.data, position)
+
+    def inside(self, end: int) -> bool:
+        """Whether numbers of a table, which end there at most, need no look at each."""
+        return end <= self.end
 
     def bounds(self, position: int, size: int, place: str) -> None:
         if position < 0 or position + size > self.end:
@@ -83,39 +96,50 @@ class Walk:
         if self.tables < 0:
             raise TooLarge(f"it has more than {MAX_TABLES} tables")
         # a table that was seen before is walked again: it costs the reader as much each time
-        self.stack.append((table, position + self.number("<I", position, place), place))
+        self.stack.append((table, position + self.number(_UINT, position, place), place))
 
     def table(self, table: str, position: int, place: str) -> None:
-        vtable = position - self.number("<i", position, place)
-        of_vtable = f"the vtable of {place}"
-        vtable_size = self.number("<H", vtable, of_vtable)
-        if vtable_size < 4 or vtable_size % 2:
-            raise Damaged(f"{of_vtable} has an impossible size ({vtable_size})")
-        self.bounds(vtable, vtable_size, of_vtable)
-        fields, union = TABLES[table], 0
-        offsets = self.offsets(min(len(fields), vtable_size // 2 - 2), vtable + 4, of_vtable)
-        for field, offset in zip(fields, offsets, strict=False):
-            if offset and field.type != "-":
-                at = f"{place}.{field.name}"
-                if field.name == "builtin_options_type":
-                    union = self.number("<B", position + offset, at)
-                self.field(field, position + offset, at, union)
+        vtable = position - self.number(_INT, position, place)
+        found = self.layouts.get((table, vtable))  # tables of a kind share vtables
+        if found is None:
+            found = self.layouts[table, vtable] = self.layout(table, vtable, f"the vtable of {place}")
+        inside, union = self.inside(position + found.reach), 0
+        for name, kind, format, offset in found.fields:
+            if format is None:
+                self.reference(kind, position + offset, f"{place}.{name}", union)
+            elif name == "builtin_options_type":
+                union = self.number(format, position + offset, f"{place}.{name}")
+            elif not inside:
+                self.number(format, position + offset, f"{place}.{name}")
 
-    def field(self, field: Field, position: int, place: str, union: int) -> None:
-        kind = field.type
-        if kind in _FORMATS:
-            self.number(_FORMATS[kind], position, place)
-        elif kind == "union":
+    def layout(self, table: str, vtable: int, place: str) -> Layout:
+        """What a vtable says of a table's fields."""
+        size = self.number(_USHORT, vtable, place)
+        if size < 4 or size % 2:
+            raise Damaged(f"{place} has an impossible size ({size})")
+        self.bounds(vtable, size, place)
+        fields = TABLES[table]
+        offsets = self.offsets(min(len(fields), size // 2 - 2), vtable + 4, place)
+        there = [
+            (field.name, field.type, _FORMATS.get(field.type), offset)
+            for field, offset in zip(fields, offsets, strict=False)
+            if offset and field.type != "-"
+        ]
+        return Layout(there, max(offsets, default=0) + _LARGEST)
+
+    def reference(self, kind: str, position: int, place: str, union: int) -> None:
+        """Follows a field that holds no number, but where its value is."""
+        if kind == "union":
             if union in UNION_TABLES:
                 self.push(UNION_TABLES[union], position, place)
         elif kind in TABLES:
             self.push(kind, position, place)
         else:
-            self.vector(kind, position + self.number("<I", position, place), place)
+            self.vector(kind, position + self.number(_UINT, position, place), place)
 
     def vector(self, kind: str, position: int, place: str) -> None:
         element = "byte" if kind == "string" else kind[1:-1]
-        length = self.number("<I", position, place)
+        length = self.number(_UINT, position, place)
         self.bounds(position + 4, length * SIZES.get(element, 4), place)
         if element in TABLES:
             if length > MAX_TABLES_A_VECTOR:

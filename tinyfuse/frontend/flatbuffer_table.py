@@ -7,8 +7,8 @@ default if it is a scalar, an empty vector or string, and None if it is a table.
 from __future__ import annotations
 
 import struct
-from functools import cache
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,14 +21,27 @@ _DTYPES = {"ubyte": "u1", "int": "<i4", "float": "<f4", "long": "<i8"}
 _UINT, _INT, _USHORT = struct.Struct("<I"), struct.Struct("<i"), struct.Struct("<H")
 
 
-@cache
-def _field(table: str, name: str) -> tuple[Field, struct.Struct | None]:
-    """A field, and the format of its number; None where it is none."""
-    field = next(field for field in TABLES[table] if field.name == name)
-    if field.type not in SIZES and field.type not in ENUM_SIZES:
-        return field, None
-    # enumerations are signed
-    return field, struct.Struct("<" + (_FORMATS.get(field.type) or {1: "b", 4: "i"}[ENUM_SIZES[field.type]]))
+class _Access(NamedTuple):
+    """How a field is read: its entry of the vtable; what reads its number, None where it is none; what stands for it
+    where it is absent; and of a vector or string its elements' type, else ""."""
+
+    field: Field
+    entry: int
+    number: Callable[[bytes, int], tuple[Any, ...]] | None
+    default: bool | int | float
+    element: str
+
+
+def _access(field: Field) -> _Access:
+    number, kind = None, field.type
+    if field.type in SIZES or field.type in ENUM_SIZES:  # enumerations are signed
+        number = struct.Struct("<" + (_FORMATS.get(field.type) or {1: "b", 4: "i"}[ENUM_SIZES[field.type]])).unpack_from
+    element = "ubyte" if kind == "string" else kind[1:-1] if kind.startswith("[") else ""
+    return _Access(field, 2 + field.slot, number, field.default, element)
+
+
+#: by table and name
+_FIELDS = {table: {field.name: _access(field) for field in fields} for table, fields in TABLES.items()}
 
 
 class Table:
@@ -36,10 +49,11 @@ class Table:
     a number, the bytes of a string, an array that shares the file's memory (a vector of numbers), a list of
     tables (a vector of them) or a table."""
 
-    __slots__ = "_offsets", "data", "name", "position"
+    __slots__ = "_fields", "_offsets", "data", "name", "position"
 
     def __init__(self, data: bytes, name: str, position: int):
         self.data, self.name, self.position = data, name, position
+        self._fields = _FIELDS[name]
 
         vtable = position - _INT.unpack_from(data, position)[0]
         (size,) = _USHORT.unpack_from(data, vtable)
@@ -47,17 +61,29 @@ class Table:
         self._offsets: tuple[int, ...] = struct.unpack_from(f"<{size // 2}H", data, vtable)
 
     def __getitem__(self, name: str) -> Any:
-        field, number = _field(self.name, name)
-        at, kind = self.place(field), field.type
+        field, entry, number, default, element = self._fields[name]
+        offsets = self._offsets
+        offset = offsets[entry] if entry < len(offsets) else 0
         if number is not None:  # mostly
-            return field.default if at is None else number.unpack_from(self.data, at)[0]
-        if kind == "string" or kind.startswith("["):
-            return self._vector("ubyte" if kind == "string" else kind[1:-1], at, kind == "string")
+            return number(self.data, self.position + offset)[0] if offset else default
+        at, kind = self.position + offset if offset else None, field.type
+        if element:
+            return self._vector(element, at, kind == "string")
         return None if at is None else self.follow(at, kind)
+
+    def numbers(self, name: str) -> tuple[Any, ...]:
+        """A vector of numbers as a tuple."""
+        access = self._fields[name]
+        at = self.place(access.field)
+        if at is None:
+            return ()
+        start = self.target(at)
+        (length,) = _UINT.unpack_from(self.data, start)
+        return struct.unpack_from(f"<{length}{_FORMATS[access.element]}", self.data, start + 4)
 
     def union(self, name: str, table: str) -> Table | None:
         """What a union holds, as a table of that type: the one that the walk knew it by."""
-        at = self.place(_field(self.name, name)[0])
+        at = self.place(self._fields[name].field)
         return None if at is None else self.follow(at, table)
 
     def follow(self, at: int, table: str) -> Table:
@@ -72,20 +98,17 @@ class Table:
 
     def target(self, at: int) -> int:
         """Where that begins which the offset at a position leads to."""
-        return at + self._uint(at)
+        offset: int = _UINT.unpack_from(self.data, at)[0]
+        return at + offset
 
     def _vector(self, element: str, at: int | None, as_bytes: bool) -> Any:
-        start = 0 if at is None else at + self._uint(at)
-        length = 0 if at is None else self._uint(start)
+        start = 0 if at is None else self.target(at)
+        length: int = 0 if at is None else _UINT.unpack_from(self.data, start)[0]
         if as_bytes:
             return self.data[start + 4 : start + 4 + length]
         if element in TABLES:
             return [self.follow(start + 4 + 4 * i, element) for i in range(length)]
         return np.frombuffer(self.data, _DTYPES[element], length, start + 4 if length else 0)
-
-    def _uint(self, at: int) -> int:
-        value: int = _UINT.unpack_from(self.data, at)[0]
-        return value
 
 
 def root(data: bytes, table: str = "Model") -> Table:

@@ -27,7 +27,6 @@ from tinyfuse.frontend.tensors import (
     Model,
     Problems,
     TensorReader,
-    numbers,
     text,
 )
 from tinyfuse.frontend.uint8 import as_int8, is_uint8, uint8_problems
@@ -273,14 +272,14 @@ class _OpReader:
 
     def ends(self, end: str, field: str) -> list[Tensor]:
         """The tensors of the main graph's inputs or outputs. A model may do without inputs: one that counts, say."""
-        there = bool(numbers(self.subgraph, field)) or end == "input"
+        there = bool(self.subgraph.numbers(field)) or end == "input"
         self.require(there, f"the graph has no {end}", HINT_CONVERT)
         return self.tensors_of(f"an {end}", field)
 
     def tensors_of(self, end: str, field: str) -> list[Tensor]:
         """The tensors of the graph's inputs or outputs."""
         found = []
-        for i in numbers(self.subgraph, field):
+        for i in self.subgraph.numbers(field):
             message = self.out_of_range(f"{end} of the graph", i)
             if self.require(0 <= i < self.tensors.count, message, HINT_UNSOUND):
                 found.append(self.tensors.tensor(i))
@@ -292,17 +291,17 @@ class _OpReader:
 
     def op(self, index: int, table: Table) -> Op:
         """The operator at an index; tensors out of range are left out, and a problem."""
-        inputs, outputs = numbers(table, "inputs"), numbers(table, "outputs")
+        inputs, outputs = table.numbers("inputs"), table.numbers("outputs")
         valid = range(self.tensors.count)
         tensor = self.tensors.tensor
+        code = table["opcode_index"]
         op = Op(
-            self.kind(table["opcode_index"]),
+            self.kind(code),
             tuple(tensor(i) if i in valid else None for i in inputs),
             tuple(tensor(i) for i in outputs if i in valid),
             index=index,
         )
-        message = f"its operator code {table['opcode_index']} is out of range"
-        self.require(op.kind != _NO_KIND, message, HINT_UNSOUND, op)
+        self.require(op.kind != _NO_KIND, f"its operator code {code} is out of range", HINT_UNSOUND, op)
         for end, indexes in (("an input", inputs), ("an output", outputs)):
             for i in indexes:
                 # -1 is an optional input that is left out
@@ -387,13 +386,12 @@ class _OpReader:
 
     def option(self, op: Op, options: Table, field: Field) -> Any:
         if field.type.startswith("["):
-            return numbers(options, field.name)
-        value = options[field.name]
+            return options.numbers(field.name)
+        found = value = options[field.name]
         if field.type == "string":
             return text(value)
-        message = f"its option {field.name} is {value}, which means nothing"
         if field.enum:
             value = enumerators(field.enum).get(value)
-        sound = value is not None and (field.type != "float" or math.isfinite(value))
-        self.require(sound, message, HINT_UNSOUND, op)
+        if value is None or (field.type == "float" and not math.isfinite(value)):
+            self.require(False, f"its option {field.name} is {found}, which means nothing", HINT_UNSOUND, op)
         return value

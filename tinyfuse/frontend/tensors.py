@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cache
 
 import numpy as np
 
@@ -38,6 +38,7 @@ _HINTS_OF_DTYPES = {
     "complex128": "compute real and imaginary parts apart, as real numbers",
     "float64": "compute in float32, or quantize the whole model to int8 when converting it",
 }
+_TOO_LARGE = f"more than {MAX_TENSOR_BYTES:,} bytes"
 _HINT_FIXED_SHAPE = "give the model a fixed input shape before converting it"
 _HINT_EMPTY = "nothing can be computed of a tensor without elements: take it out of the model"
 _HINT_SPARSE = "convert the model without sparsity"
@@ -55,7 +56,7 @@ _INT32 = (-(2**31), 2**31 - 1)
 def reset_value(tensor: Tensor, zero_point: int) -> np.ndarray:
     """What a state like `tensor` holds after a reset, an array of one element, broadcast: every byte is
     the low byte of the zero point, whatever the dtype."""
-    item = np.dtype(tensor.dtype).newbyteorder("<")
+    item = _stored_as(tensor.dtype)
     element = np.frombuffer(bytes([zero_point & 0xFF]) * item.itemsize, item)
     return np.broadcast_to(element.reshape(()), tensor.shape)
 
@@ -113,14 +114,15 @@ class Problems:
             raise CompileError(path, self.found)
 
 
-def numbers(table: Table, field: str) -> tuple[Any, ...]:
-    """A vector of numbers of a table as a tuple."""
-    return tuple(table[field].tolist())
+@cache
+def _stored_as(dtype: str) -> np.dtype:
+    """How a file holds the numbers of a dtype."""
+    return np.dtype(dtype).newbyteorder("<")
 
 
 def _open_axes(table: Table, rank: int) -> tuple[int, ...]:
     """The dimensions that a tensor's shape_signature leaves open."""
-    signature = numbers(table, "shape_signature")
+    signature = table.numbers("shape_signature")
     return tuple(axis for axis, dim in enumerate(signature) if dim == -1) if len(signature) == rank else ()
 
 
@@ -189,7 +191,7 @@ class TensorReader:
         warnings = []
         for tensor in inputs:
             table = self.tables[tensor.index]
-            shape, signature = numbers(table, "shape"), numbers(table, "shape_signature")
+            shape, signature = table.numbers("shape"), table.numbers("shape_signature")
             if -1 in shape[:1] + signature[:1] and tensor.shape:
                 batch = tensor.shape[0]
                 warnings.append(f"{tensor}: the batch is open (-1); it is taken as {batch}")
@@ -207,8 +209,9 @@ class TensorReader:
             self.bad.add(tensor)
 
     def _tensor(self, index: int, table: Table) -> Tensor:
-        dtype = _DTYPES.get(table["type"], f"type {table['type']}")
-        shape = numbers(table, "shape")
+        number = table["type"]
+        dtype = _DTYPES.get(number) or f"type {number}"
+        shape = table.numbers("shape")
         rank = len(shape)
         shape = (1, *shape[1:MAX_RANK]) if shape[:1] == (-1,) else shape[:MAX_RANK]
         found = Tensor(text(table["name"]), shape, dtype, index=index)
@@ -249,8 +252,7 @@ class TensorReader:
                 hint = _HINT_FIXED_SHAPE if dim == -1 else HINT_UNSOUND
                 good = self.require(False, f"dimension {axis} is {dim}", hint, tensor=tensor)
         size = math.prod(tensor.shape) * ITEM_BYTES.get(tensor.dtype, 1)
-        message = f"it has more than {MAX_TENSOR_BYTES:,} bytes"
-        return good & self.require(size <= MAX_TENSOR_BYTES, message, HINT_SMALLER, tensor=tensor)
+        return good & self.require(size <= MAX_TENSOR_BYTES, f"it has {_TOO_LARGE}", HINT_SMALLER, tensor=tensor)
 
     def _quantization(self, tensor: Tensor, table: Table | None, constant: bool) -> Quant | None:
         """Scales and zero points, as TFLM takes them: none where either is absent, and the first zero point for
@@ -258,7 +260,7 @@ class TensorReader:
         right dimension, the operators' rules say: of a bias, nobody looks at it."""
         if table is None:
             return None
-        scale, zero_point = numbers(table, "scale"), numbers(table, "zero_point")
+        scale, zero_point = table.numbers("scale"), table.numbers("zero_point")
         if not scale or not zero_point:
             message = "only affine quantization (scale and zero point) is supported"
             self.require(table["details_type"] == 0, message, _HINT_QUANTIZE, tensor=tensor)
@@ -271,21 +273,21 @@ class TensorReader:
         wrong = (
             None if sound else next((value for value in scale if not (0 < value < math.inf or value == least)), None)
         )
-        message = f"a scale is {wrong}; it must be positive and finite"
-        self.require(wrong is None, message, _HINT_QUANTIZE, tensor=tensor)
+        if wrong is not None:
+            message = f"a scale is {wrong}; it must be positive and finite"
+            self.require(False, message, _HINT_QUANTIZE, tensor=tensor)
         low, high = _ZERO_POINT_RANGE.get(tensor.dtype, _INT32)
-        sound = low <= min(zero_point) and max(zero_point) <= high
-        wrong = None if sound else next(value for value in zero_point if not low <= value <= high)
-        message = f"a zero point is {wrong}; it must be in {low}..{high}"
-        self.require(wrong is None, message, _HINT_QUANTIZE, tensor=tensor)
+        if not (low <= min(zero_point) and max(zero_point) <= high):
+            wrong = next(value for value in zero_point if not low <= value <= high)
+            message = f"a zero point is {wrong}; it must be in {low}..{high}"
+            self.require(False, message, _HINT_QUANTIZE, tensor=tensor)
         return Quant(scale, zero_point, table["quantized_dimension"] if len(scale) > 1 else 0)
 
     def _counted(self, tensor: Tensor) -> bool:
         """Whether all constants so far, this one among them, are not too many bytes: else told once."""
         before, self._constant_bytes = self._constant_bytes, self._constant_bytes + tensor.bytes
-        message = f"all constants together have more than {MAX_TENSOR_BYTES:,} bytes"
         fits = not before <= MAX_TENSOR_BYTES < self._constant_bytes
-        self.require(fits, message, HINT_SMALLER, tensor=tensor)
+        self.require(fits, f"all constants together have {_TOO_LARGE}", HINT_SMALLER, tensor=tensor)
         return self._constant_bytes <= MAX_TENSOR_BYTES
 
     def _looked_up(self, tensor: Tensor, table: Table, how: LookedUp) -> np.ndarray | None:
@@ -336,4 +338,4 @@ class TensorReader:
             self.require(int(raw.max()) <= 1, message, HINT_UNSOUND, tensor=tensor)
         if tensor.dtype == INT4:
             return nibbles(raw, tensor.elements).reshape(tensor.shape)
-        return raw.view(np.dtype(tensor.dtype).newbyteorder("<")).reshape(tensor.shape)
+        return raw.view(_stored_as(tensor.dtype)).reshape(tensor.shape)

@@ -50,12 +50,13 @@ def quantize_multiplier(real: float) -> tuple[int, int]:
 def quantize_multipliers(reals: npt.ArrayLike) -> tuple[Int64s, Int64s]:
     """`quantize_multiplier` of each of several real multipliers that aren't negative: (multipliers, shifts)."""
     fractions, exponents = np.frexp(np.asarray(reals, np.float64))
-    shifts = exponents.astype(np.int64)
-    with np.errstate(invalid="ignore"):  # of infinity
-        multipliers = np.floor(fractions * 2.0**31 + 0.5).astype(np.int64)  # 53 bits hold the sum
+    infinite, shifts = np.isinf(fractions), exponents.astype(np.int64)
+    fractions[infinite] = 0
+    multipliers = np.floor(fractions * 2.0**31 + 0.5).astype(np.int64)  # 53 bits hold the sum
     full = multipliers == 2**31
-    multipliers, shifts = np.where(full, 2**30, multipliers), shifts + full
-    lost, infinite = shifts < -31, np.isinf(fractions)
+    multipliers[full] = 2**30
+    shifts += full
+    lost = shifts < -31
     multipliers[lost], shifts[lost] = 0, 0
     multipliers[infinite], shifts[infinite] = INT32_MAX, 1025
     return multipliers, shifts

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TypeVar
 
+from tinyfuse.cached import cached_property
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir.arrays import Array
 from tinyfuse.limits import Limit
@@ -212,7 +212,8 @@ class Op:
 
     def operand(self, i: int) -> Tensor:
         """Input `i`, which the rules want there; InternalFault where it is missing."""
-        tensor = self.inputs[i] if i < len(self.inputs) else None
+        inputs = self.inputs
+        tensor = inputs[i] if i < len(inputs) else None
         if tensor is None:
             raise _lacks(self, f"input {i}")
         return tensor
@@ -229,14 +230,22 @@ class Op:
     @property
     def input(self) -> Tensor:
         """Input 0; InternalFault where it is missing."""
-        return self.operand(0)
+        inputs = self.inputs  # sooner than by `operand`
+        if inputs and (tensor := inputs[0]) is not None:
+            return tensor
+        raise _lacks(self, "input 0")
 
     @property
     def output(self) -> Tensor:
         """Output 0; InternalFault where there is none."""
-        if not self.outputs:
-            raise _lacks(self, "output")
-        return self.outputs[0]
+        try:
+            return self.outputs[0]
+        except IndexError:
+            raise _lacks(self, "output") from None
+
+    def as_rough(self, mark: Rough) -> Op:
+        """The operator with a mark."""
+        return Op(self.kind, self.inputs, self.outputs, self.attributes, self.index, self.view, mark)
 
     def attributes_as(self, kind: type[_Attributes]) -> _Attributes:
         """`attributes`, which the operator's family made as a `kind`; InternalFault where they are another."""

@@ -21,9 +21,10 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.c_constants import c_constant
-from tinyfuse.kernels.packing import accumulator_range, channel_weights, folded_bias
+from tinyfuse.kernels.packing import accumulator_range, folded_bias
 from tinyfuse.kernels.step_line import fit, ideal_fits, requantized_steps
 from tinyfuse.ops.convolution import channel_multipliers, clamp_range
+from tinyfuse.ops.weight_sums import channel_weights
 
 SHIFT = c_constant("tinyfuse_requantize.h", "TINYFUSE_BENT_LINE_SHIFT")
 

@@ -14,8 +14,9 @@ from tinyfuse.kernels.convolution_counts import looked_up_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.lookup import VECTOR, Lookup, compressed
 from tinyfuse.kernels.mve import MveConvRow, MveDense, MvePointwise
-from tinyfuse.kernels.packing import channel_weights, conv_params, matmul_mve_constants, output_fields
+from tinyfuse.kernels.packing import conv_params, matmul_mve_constants, output_fields
 from tinyfuse.kernels.statements import Call, Let, Statement
+from tinyfuse.ops.weight_sums import channel_weights
 
 
 @lru_cache(maxsize=1024)

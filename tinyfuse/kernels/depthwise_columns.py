@@ -10,9 +10,10 @@ from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.depthwise_counts import columns_counts
 from tinyfuse.kernels.mve_four import requantized
-from tinyfuse.kernels.packing import channel_weights, conv_row_call, folded_bias, rectified, shifts_right
+from tinyfuse.kernels.packing import conv_row_call, folded_bias, rectified, shifts_right
 from tinyfuse.kernels.statements import Statement
 from tinyfuse.ops.convolution import ConvGeometry, channel_multipliers, geometry
+from tinyfuse.ops.weight_sums import channel_weights
 
 _HEADER = "tinyfuse_depthwise_columns.h"
 _NAMES = ("ROWS", "WIDTH", "PLANES", "OUTPUTS", "JOB_BYTES", "PLANE_BYTES", "WORD")

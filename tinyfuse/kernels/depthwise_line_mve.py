@@ -12,7 +12,6 @@ from tinyfuse.kernels.counts import Counts, round_up
 from tinyfuse.kernels.mve_four import requantized
 from tinyfuse.kernels.packing import (
     POINTER_BYTES,
-    channel_weights,
     folded_bias,
     input_zero_point,
     output_fields,
@@ -21,6 +20,7 @@ from tinyfuse.kernels.packing import (
 )
 from tinyfuse.kernels.statements import Call, Let, Statement
 from tinyfuse.ops.convolution import ConvGeometry, channel_multipliers, geometry
+from tinyfuse.ops.weight_sums import channel_weights
 
 _HEADER = "tinyfuse_depthwise_line_mve.h"
 _TAPS, _OUTPUTS, _CHANNELS, _WORD = (

@@ -11,10 +11,11 @@ from tinyfuse.ir import INT4, Array, Op
 from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel, proven
 from tinyfuse.kernels.conv import pointwise_input
 from tinyfuse.kernels.mve import MveConvRow, MveDense, MvePointwise
-from tinyfuse.kernels.packing import channel_weights, channels4, conv_row_call, folded_bias, output_fields
+from tinyfuse.kernels.packing import channels4, conv_row_call, folded_bias, output_fields
 from tinyfuse.kernels.rows import vectors
 from tinyfuse.kernels.statements import Call, Let, Statement
 from tinyfuse.ops.convolution import geometry
+from tinyfuse.ops.weight_sums import channel_weights
 
 
 @lru_cache(maxsize=512)

@@ -13,7 +13,7 @@ from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.depthwise import taps_scratch
 from tinyfuse.kernels.depthwise_counts import depthwise_counts
 from tinyfuse.kernels.fully_connected import pace_of_batches
-from tinyfuse.kernels.packing import channel_weights, conv_row_call, pace_of_pixels, plain_weights
+from tinyfuse.kernels.packing import conv_row_call, pace_of_pixels, plain_weights
 from tinyfuse.kernels.rows import vectors
 from tinyfuse.kernels.statements import Call, Statement
 from tinyfuse.kernels.transpose_conv import transpose_conv_params
@@ -22,6 +22,7 @@ from tinyfuse.kernels.window_counts import window_counts
 from tinyfuse.ops.convolution import geometry
 from tinyfuse.ops.real import real_bias, real_clamp
 from tinyfuse.ops.transpose_conv import as_convolution
+from tinyfuse.ops.weight_sums import channel_weights
 
 
 def biases(op: Op) -> Constant:

@@ -17,7 +17,6 @@ from tinyfuse.kernels.packing import (
     POINTER_BYTES,
     REQUANT,
     bounded,
-    channel_weights,
     conv_row_call,
     folded_bias,
     general_channels,
@@ -26,6 +25,7 @@ from tinyfuse.kernels.packing import (
 from tinyfuse.kernels.statements import Statement
 from tinyfuse.kernels.window_counts import window_counts
 from tinyfuse.ops.convolution import channel_multipliers, geometry
+from tinyfuse.ops.weight_sums import channel_weights
 
 
 class _Layer(Kernel):

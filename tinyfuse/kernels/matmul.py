@@ -10,9 +10,10 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import Constant, Context
 from tinyfuse.kernels.bent_line import BentLine
-from tinyfuse.kernels.packing import LANE_SUMS, bounded, channel_weights
+from tinyfuse.kernels.packing import LANE_SUMS, bounded
 from tinyfuse.kernels.step_line import StepLine, step_line
 from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.weight_sums import channel_weights
 
 #: forms of a layer, as enum tinyfuse_form names them
 WIDE, LANES, STEP_LINE = "TINYFUSE_WIDE", "TINYFUSE_LANES", "TINYFUSE_STEP_LINE"

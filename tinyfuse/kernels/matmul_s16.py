@@ -17,7 +17,7 @@ from tinyfuse.kernels.depthwise import pace_of_columns, quad_starts, taps_scratc
 from tinyfuse.kernels.depthwise_counts import depthwise_counts
 from tinyfuse.kernels.fully_connected import pace_of_batches
 from tinyfuse.kernels.matmul import block_pixels, form_name, matmul_depth
-from tinyfuse.kernels.packing import POINTER_BYTES, REQUANT, channel_weights, conv_params, conv_row_call, pace_of_pixels
+from tinyfuse.kernels.packing import POINTER_BYTES, REQUANT, conv_params, conv_row_call, pace_of_pixels
 from tinyfuse.kernels.rows import vectors
 from tinyfuse.kernels.statements import Call, Let, Statement
 from tinyfuse.ops.convolution import (
@@ -28,6 +28,7 @@ from tinyfuse.ops.convolution import (
     geometry,
     is_plain_pointwise,
 )
+from tinyfuse.ops.weight_sums import channel_weights
 
 #: tinyfuse_scale_s16
 SCALE_S16 = np.dtype([("bias", "<i4"), ("multiplier", "<i4")])

@@ -17,7 +17,6 @@ from tinyfuse.kernels.fully_connected import of_channels
 from tinyfuse.kernels.mve_counts import runs_counts, sixteen_channels_counts, two_pixels_counts, two_windows_counts
 from tinyfuse.kernels.packing import (
     POINTER_BYTES,
-    channel_weights,
     channels4,
     conv_row_call,
     matmul_mve_constants,
@@ -30,6 +29,7 @@ from tinyfuse.kernels.packing import (
 from tinyfuse.kernels.rows import from_piece, vectors
 from tinyfuse.kernels.statements import Call, Let, Statement
 from tinyfuse.ops.convolution import channel_multipliers, geometry, is_plain_pointwise
+from tinyfuse.ops.weight_sums import channel_weights
 
 _RUNS = "tinyfuse_conv_runs_mve.h"
 _RUN_BYTES = c_constant(_RUNS, "TINYFUSE_RUN_BYTES")

@@ -17,7 +17,6 @@ from tinyfuse.kernels.mve import MveConvRow
 from tinyfuse.kernels.mve_four_counts import four_columns_counts, four_pieces_counts, fours_counts
 from tinyfuse.kernels.packing import (
     POINTER_BYTES,
-    channel_weights,
     conv_row_call,
     folded_bias,
     output_fields,
@@ -28,6 +27,7 @@ from tinyfuse.kernels.packing import (
 from tinyfuse.kernels.rows import from_piece
 from tinyfuse.kernels.statements import Call, Let, Statement
 from tinyfuse.ops.convolution import ConvGeometry, channel_multipliers, clamp_range, geometry, is_plain_pointwise
+from tinyfuse.ops.weight_sums import channel_weights
 
 _FOUR, _CONV = "tinyfuse_four_mve.h", "tinyfuse_conv_four_mve.h"
 _PIXELS, _CHANNELS, _ALONE, BLOCK = (

@@ -12,9 +12,10 @@ from tinyfuse.kernels.counts import Counts, round_up
 from tinyfuse.kernels.mve import MveConvRow
 from tinyfuse.kernels.mve_four import FourKernel
 from tinyfuse.kernels.mve_four_counts import held_counts
-from tinyfuse.kernels.packing import channel_weights, conv_row_call
+from tinyfuse.kernels.packing import conv_row_call
 from tinyfuse.kernels.statements import Statement
 from tinyfuse.ops.convolution import geometry
+from tinyfuse.ops.weight_sums import channel_weights
 
 _HEADER = "tinyfuse_conv_held_mve.h"
 _NAMES = ("TAPS", "BLOCK", "PIXELS", "SUMS_BYTES")

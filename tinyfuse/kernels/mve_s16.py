@@ -15,10 +15,11 @@ from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.depthwise import taps_scratch
 from tinyfuse.kernels.depthwise_counts import depthwise_counts
 from tinyfuse.kernels.matmul_s16 import SCALE_S16, has_zero_points, matmul_s16
-from tinyfuse.kernels.packing import POINTER_BYTES, channel_weights, conv_row_call
+from tinyfuse.kernels.packing import POINTER_BYTES, conv_row_call
 from tinyfuse.kernels.rows import vectors
 from tinyfuse.kernels.statements import Call, Let, Statement
 from tinyfuse.ops.convolution import clamp_range, geometry, is_plain_pointwise
+from tinyfuse.ops.weight_sums import channel_weights
 
 
 def _fits(op: Op, context: Context) -> bool:

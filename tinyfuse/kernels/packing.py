@@ -13,8 +13,8 @@ from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Kernel, prove
 from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.rows import from_piece
 from tinyfuse.kernels.statements import Call, Expr, Let, Statement
-from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.convolution import bias_values, channel_multipliers, clamp_range, geometry, quantized
+from tinyfuse.ops.weight_sums import channel_weights, sums_by_sign
 
 #: tinyfuse_requant
 REQUANT = np.dtype([("bias", "<i4"), ("multiplier", "<i4"), ("shift", "<i4")])
@@ -169,7 +169,7 @@ def bounded(op: Op) -> Bounded | None:
 def accumulator_range(op: Op) -> tuple[Array, Array] | tuple[None, None]:
     """(least, most) accumulator of each channel, bias included, over all int8 inputs (padding is within
     int8, too), not to be changed; None where one may leave int32, there or on its way."""
-    bias, (positive, negative) = folded_bias(op), _sums_by_sign(op)
+    bias, (positive, negative) = folded_bias(op), sums_by_sign(op)
     if (np.abs(bias) + 128 * (positive - negative) >= 2**31).any():
         return None, None
     return bias - 128 * positive + 127 * negative, bias + 127 * positive - 128 * negative
@@ -187,27 +187,8 @@ def wraps(op: Op) -> Array:
 @lru_cache(maxsize=512)
 def folded_bias(op: Op) -> Int64s:
     """bias - input zero point * sum of weights, int64, not to be changed; padding then counts as the zero point."""
-    positive, negative = _sums_by_sign(op)
+    positive, negative = sums_by_sign(op)
     return bias_values(op) - op.input.zero_point * (positive + negative)
-
-
-@lru_cache(maxsize=512)
-def _sums_by_sign(op: Op) -> tuple[Int64s, Int64s]:
-    """Of each channel the sum of its positive weights and that of its negative ones, not to be changed."""
-    weights = channel_weights(op)
-    # real numbers hold these integers, and are added up faster
-    real = weights.astype(np.float32 if weights.shape[1] < 2**16 else np.float64)
-    ones = np.ones(weights.shape[1], real.dtype)
-    sums, sizes = ((of @ ones).astype(np.int64) for of in (real, np.abs(real)))
-    return (sums + sizes) >> 1, (sums - sizes) >> 1
-
-
-def channel_weights(op: Op) -> Array:
-    """int8 [out_c, terms] from the weights of any of the three families."""
-    data: Array = op.operand(1).values
-    if FAMILIES[op.kind].depthwise:
-        return data.reshape(-1, data.shape[3]).T
-    return data.reshape(data.shape[0], -1)
 
 
 # --- Helium (runtime_c/tinyfuse_matmul_mve.h) ----------------------------------------------------

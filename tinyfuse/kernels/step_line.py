@@ -28,8 +28,9 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.c_constants import c_constant
-from tinyfuse.kernels.packing import accumulator_range, channel_weights, folded_bias, wraps
+from tinyfuse.kernels.packing import accumulator_range, folded_bias, wraps
 from tinyfuse.ops.convolution import channel_multipliers, clamp_range
+from tinyfuse.ops.weight_sums import channel_weights
 
 SHIFT = c_constant("tinyfuse_requantize.h", "TINYFUSE_STEP_LINE_SHIFT")
 
@@ -87,9 +88,10 @@ def step_line(op: Op, own_shifts: bool = False) -> StepLine | None:
     """The layer's step lines, or None where a channel has none; of a rough operator whether there are some, so to say:
     nothing else in what is found means anything."""
     if op.rough:
+        if not _is_likely(op, own_shifts):
+            return None
         multipliers, shifts = channel_multipliers(op)
-        found = StepLine(channel_weights(op), folded_bias(op), multipliers, shifts if own_shifts else None)
-        return found if _is_likely(op, own_shifts) else None
+        return StepLine(channel_weights(op), folded_bias(op), multipliers, shifts if own_shifts else None)
     return line_to_tables(op, None, own_shifts)
 
 
@@ -106,6 +108,10 @@ def _is_likely(op: Op, own_shifts: bool) -> bool:
         return False
     multipliers, shifts = channel_multipliers(op)
     low, high = (end - op.output.zero_point for end in clamp_range(op))
+    of_one_sign = low >= 0 or high <= 0
+    is_small = least.min() > -(2**23) and most.max() < 2**23 and (own_shifts or shifts.max() <= 7 - SHIFT)
+    if of_one_sign and is_small:
+        return True
     scales = multipliers * 2.0 ** (shifts - 31)
     least_output, most_output = np.maximum(least * scales, low), np.minimum(most * scales, high)
     no_line = (least_output < -0.5) & (most_output > 0.5)
@@ -118,7 +124,8 @@ def _is_fit(op: Op) -> bool:
     """Whether lines are for the layer's quantization at all: where a left shift wraps, it is not monotone."""
     low, high = clamp_range(op)
     zero_points_fit = all(-128 <= t.zero_point <= 127 for t in (op.input, op.output))
-    return zero_points_fit and low <= high and not wraps(op).any()
+    shifts_right = channel_multipliers(op)[1].max() <= 0
+    return zero_points_fit and low <= high and bool(shifts_right or not wraps(op).any())
 
 
 def line_to_tables(op: Op, tables: Array | None, own_shifts: bool = False) -> StepLine | None:

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tinyfuse.errors import Problem
+from tinyfuse.hashed_once import hashed_once
 from tinyfuse.ir import Array, Op, Tensor
-from tinyfuse.ir.hashed_once import hashed_once
 from tinyfuse.ops.permute import Order, broadcast_permuted
 
 # --- rules -----------------------------------------------------------------------------------
@@ -245,6 +245,11 @@ class OpFamily(ABC):
         """Constants for the inputs, by their indexes, that TFLM never looks at: the reader puts them there. It asks
         before any rule is read."""
         return {}
+
+    @property
+    def puts_constants(self) -> bool:
+        """Whether `instead` may give some."""
+        return type(self).instead is not OpFamily.instead
 
     def closed_shape(self, op: Op, output: Tensor) -> Sequence[int] | None:
         """The shape of an output that the file leaves open, from the inputs' shapes and constants; None where they

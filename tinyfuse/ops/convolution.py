@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
 
+from tinyfuse.cached import cached_property
 from tinyfuse.ir import INT4, Array, Int64s, Op, Tensor
 from tinyfuse.ir.fixedpoint import (
     activation_range,
@@ -324,6 +325,8 @@ def _bad_scale(op: Op) -> Tensor | None:
     least = {op.operand(1): 0.0}
     for tensor in (op.input, op.operand(1), op.output):
         scales = tensor.quantization.scale
+        if min(scales) > 0 and max(scales) < float("inf"):  # mostly
+            continue
         if not all(scale < float("inf") and (scale > 0 or scale == least.get(tensor)) for scale in scales):
             return tensor
     return None

@@ -10,10 +10,10 @@ Which rows a ring holds inside a step, plan/loop.py says; what lies where meanwh
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 
 import numpy as np
 
+from tinyfuse.cached import cached_property
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.plan.places import Places
 

@@ -11,11 +11,12 @@ all events at once.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
+from tinyfuse.cached import cached_property
 from tinyfuse.ops.base import RowWindow
 
 #: in place of a row: none is needed any more

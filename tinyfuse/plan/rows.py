@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
 
+from tinyfuse.cached import cached_property
 from tinyfuse.ir import Tensor
 from tinyfuse.ops.base import RowWindow
 from tinyfuse.plan import Stage

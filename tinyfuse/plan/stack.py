@@ -19,11 +19,11 @@ those that take them; else stages are in order, the last one's ring at the botto
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
+from tinyfuse.cached import cached_property
 from tinyfuse.ir import ITEM_BYTES
 from tinyfuse.plan.loop import NEVER, Loop, Played, first_rows
 from tinyfuse.plan.plan import STACK_ALIGN, StackedRing, Stage

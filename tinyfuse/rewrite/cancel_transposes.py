@@ -17,11 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 
 from tinyfuse import limits
+from tinyfuse.cached import cached_property
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.limits import Reached, union
 from tinyfuse.ops import FAMILIES

@@ -27,8 +27,10 @@ def closed(op: Op) -> Op:
     if family is None or not any(output.open_axes for output in op.outputs) or not op.inputs or op.inputs[0] is None:
         return op
     outputs = tuple(_closed(op, output) if output.open_axes else output for output in op.outputs)
-    known = family.instead(replace(op, outputs=tuple(replace(output, open_axes=()) for output in outputs)))
-    inputs = tuple(known.get(i, tensor) for i, tensor in enumerate(op.inputs))
+    inputs = op.inputs
+    if family.puts_constants:
+        known = family.instead(replace(op, outputs=tuple(replace(output, open_axes=()) for output in outputs)))
+        inputs = tuple(known.get(i, tensor) for i, tensor in enumerate(op.inputs))
     return op if (inputs, outputs) == (op.inputs, op.outputs) else replace(op, inputs=inputs, outputs=outputs)
 
 

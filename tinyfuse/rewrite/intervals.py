@@ -21,6 +21,7 @@ from tinyfuse.ops.convolution import (
     geometry,
     requantize_channels,
 )
+from tinyfuse.ops.weight_sums import sums_by_sign
 
 Interval = tuple[Array, Array]
 
@@ -75,6 +76,8 @@ def _anything(op: Op) -> Interval:
 def _sums(op: Op, low: Array, high: Array) -> Interval:
     """(least, greatest) accumulator of each output channel without its bias; `low` and `high` are the
     ends of the input channels less the zero point."""
+    if (low == low[0]).all() and (high == high[0]).all():  # mostly
+        return _sums_of_equal(op, int(low[0]), int(high[0]))
     weights = op.operand(1).values
     if op.kind == "FULLY_CONNECTED":
         taps = weights[:, None, None, :]
@@ -104,6 +107,14 @@ def _sums(op: Op, low: Array, high: Array) -> Interval:
     middle = _products(taps, both).astype(np.int64)
     away = _products(np.abs(taps, out=taps), apart).astype(np.int64)
     return (middle - away) >> 1, (middle + away) >> 1
+
+
+def _sums_of_equal(op: Op, low: int, high: int) -> Interval:
+    """`_sums` of input channels that all have these ends."""
+    if (low > 0 or high < 0) and FAMILIES[op.kind].convolution and is_padded(op):
+        low, high = min(low, 0), max(high, 0)
+    positive, negative = sums_by_sign(op)
+    return low * positive + high * negative, high * positive + low * negative
 
 
 def _products(taps: Array, inputs: Array) -> Array:

@@ -64,16 +64,16 @@ class Legality:
         alone need not stream."""
         if len(ops) == 1:
             return self._never_whole(ops)
-        inside, known, is_chain = set[Tensor](), self._members, True
+        inside, known, is_chain, first = set[Tensor](), self._members, True, ops[0]
         for op in ops:
             reads_inside = not inside.isdisjoint(op.activations)
-            is_chain = is_chain and (reads_inside or op is ops[0])
+            is_chain = is_chain and (reads_inside or op is first)
             member = op, reads_inside or op.reads_ring
             if member not in known:
                 known[member] = self._no_member(*member)
             if refusal := known[member]:
                 return refusal
-            if op.states and op is not ops[0] and not self._keeps_order(ops, op):
+            if op.states and op is not first and not self._keeps_order(ops, op):
                 return Refusal("state", op, "it would run before operators on its state", final=True)
             inside.update(op.outputs)
         apart = self._divided(ops) or self._cycle(ops) or (None if is_chain else self._unconnected(ops))
@@ -148,11 +148,11 @@ class Legality:
 
     def _cycle(self, ops: Sequence[Op]) -> Refusal | None:
         """The operator of the group that reads what an operator outside makes of what the group makes."""
-        members = set(ops)
         positions = [self._position[op] for op in ops]
         start, end = min(positions), max(positions)
-        if end - start + 1 == len(members):
+        if end - start + 1 == len(ops):
             return None  # nothing lies between them
+        members = set(ops)
         descends: dict[Tensor, Op] = {}  # from the group through the operator outside that comes last
         made: set[Tensor] = set()
         for op in self.graph.ops[start : end + 1]:
@@ -186,7 +186,9 @@ class Legality:
 
     def _never_whole(self, ops: Sequence[Op]) -> Refusal | None:
         """The operator outside the group that reads what must not be kept whole for it."""
-        for op in [op for op in ops if op in self._never] if self._never else ():
+        if not self._never:
+            return None
+        for op in [op for op in ops if op in self._never]:
             family = FAMILIES[op.kind]
             for reader in self.graph.consumers.get(op.output, ()):
                 if reader not in ops:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import permutations
 from typing import Protocol
 
 import numpy as np
 
 from tinyfuse.arena import Overlap
+from tinyfuse.cached import cached_property
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.base import Kernel
+from tinyfuse.kernels.base import AccessOrder
 from tinyfuse.plan import Group, Stage, Storage
 from tinyfuse.plan.rows import Stream, free_bytes, held_bytes
 
@@ -186,12 +186,11 @@ def overlap_distance(stages: tuple[Stage, ...], stream: Streamed | None, source:
     if stream is not None:
         return stream.overlap_distance(source, output)
     (stage,) = stages
-    return whole_call_distance(stage.op, stage.kernel, source, output)
+    return whole_call_distance(stage.op, stage.kernel.access_orders(stage.op), source, output)
 
 
-def whole_call_distance(op: Op, kernel: Kernel, source: Tensor, output: Tensor) -> int:
-    """`overlap_distance` in a whole call."""
-    access_orders = kernel.access_orders(op)
+def whole_call_distance(op: Op, access_orders: Mapping[int, AccessOrder], source: Tensor, output: Tensor) -> int:
+    """`overlap_distance` in a whole call, which goes so through its inputs."""
     uses = [i for i, tensor in enumerate(op.inputs) if tensor is source]
     if not all(i in access_orders for i in uses):
         return output.bytes

@@ -7,6 +7,7 @@ RAM, for RAM is what is alive at the worst moment, and seldom an instruction.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator
 
 from tinyfuse import limits
@@ -20,16 +21,15 @@ _NEAR = 0.6
 #: operators of the groups that are weighed everywhere, at most
 _SHORT = 2
 
-#: more bytes than any group takes
-_NEVER = 1 << 62
-
 #: rules that no operator in front of a group mends (legality.py)
 _FINAL = ("barrier", "library", "state", "divided")
 
 
-def rough_edges(weights: RoughWeights) -> list[list[tuple[int, Weight]]]:
-    """Per node i, (j, weight) of the groups ops[i:j], as search.weigh_groups gives them for all groups."""
-    return _Edges(weights).found
+def rough_edges(weights: RoughWeights, most: float = math.inf) -> list[list[tuple[int, Weight]]]:
+    """Per node i, (j, weight) of the groups ops[i:j], as search.weigh_groups gives them for all groups; none that take
+    more than `most` bytes. Long ones that take more RAM than the best partition are left out, for they seldom take
+    fewer instructions than short ones."""
+    return _Edges(weights, most).found
 
 
 def lone_edges(weights: RoughWeights) -> list[list[tuple[int, Weight]]]:
@@ -43,24 +43,25 @@ class _Edges:
     least  per node j, of the groups ops[i:j] the least bytes by their i
     """
 
-    def __init__(self, weights: RoughWeights):
+    def __init__(self, weights: RoughWeights, most: float):
         self._weights, count = weights, len(weights.ops)
         self.found: list[list[tuple[int, Weight]]] = [[] for _ in weights.ops]
         self._least: list[dict[int, int]] = [{} for _ in range(count + 1)]
-        self._peak = before = _NEVER + 1
+        self._most = self._peak = most
         growing = [self._ending(end) for end in range(1, count + 1)]
         longest = [next(group) for group in growing]  # begin with these
         for end, group in enumerate(growing, 1):
             longest[end - 1] = group.send(max(0, end - _SHORT))
-        alone = [self._least[i + 1].get(i, _NEVER) for i in range(count)]
-        self._peak = self._best_peak()
-        while self._peak < before:
+        alone = [self._least[i + 1].get(i, math.inf) for i in range(count)]
+        self._peak, lower = self._best_peak(), True
+        while lower:
             for begin, end in _stretches([bytes_ >= self._peak * _NEAR for bytes_ in alone]):
                 first = max(0, begin - 1)
                 for j in range(begin + 1, min(end + 1, count) + 1):
                     if longest[j - 1] > first:
                         longest[j - 1] = growing[j - 1].send(first)
-            self._peak, before = self._best_peak(), self._peak
+            peak = self._best_peak()
+            self._peak, lower = peak, peak < self._peak
 
     def _ending(self, end: int) -> Generator[int, int, None]:
         """Weighs the groups that end before ops[end]: it gets the first operator that they may begin with, and gives
@@ -70,31 +71,36 @@ class _Edges:
             self._note(end - 1, end, [self._weights.of_one(end - 1)])
         first = yield end - 1
         if legality.barrier(ops[end - 1], False) is None:
-            group = RoughGroup(self._weights, end)
+            group, alive = RoughGroup(self._weights, end), self._weights.shapes.alive_bytes[end]
             for begin in range(end - 2, max(-1, end - 1 - limits.GROUP_LENGTH.most), -1):
                 while begin < first:
                     first = yield begin + 1
+                # longer ones have no fewer rings, and what is alive behind them beside any bytes that an overlap saves
+                if min(group.own) + alive > self._peak:
+                    break
                 refusal = legality.refusal(ops[begin:end])
                 if refusal is not None and refusal.rule in _FINAL:
                     break
                 group.begin_with(begin)
-                if refusal is None and self._note(begin, end, group.weights()) > self._peak:
-                    break  # nor does a longer one fit
+                if refusal is None and min(group.own) + group.least_around <= self._peak:
+                    self._note(begin, end, group.weights())
         while True:
             yield -1
 
-    def _note(self, begin: int, end: int, weights: list[Weight]) -> int:
-        """The least bytes of a group's rings and scratch."""
-        self.found[begin] += [(end, weight) for weight in weights]
-        self._least[end][begin] = min(weight.ram for weight in weights)
-        return min(weight.own for weight in weights)
+    def _note(self, begin: int, end: int, weights: list[Weight]) -> None:
+        """Groups that take more than the best partition are of no use, but for those that it is found from."""
+        least = min(weight.ram for weight in weights)
+        if least <= self._peak:
+            self.found[begin] += [(end, weight) for weight in weights]
+            self._least[end][begin] = least
 
-    def _best_peak(self) -> int:
-        """The least bytes, at its worst moment, of a partition into the groups that were weighed."""
-        least = [0]
+    def _best_peak(self) -> float:
+        """The least bytes, at its worst moment, of a partition into the groups that were weighed, or as many as it may
+        take."""
+        least: list[float] = [0]
         for ways in self._least[1:]:
-            least.append(min((max(least[i], ram) for i, ram in ways.items()), default=_NEVER))
-        return least[-1]
+            least.append(min((max(least[i], ram) for i, ram in ways.items()), default=math.inf))
+        return min(least[-1], self._most)
 
 
 def _stretches(near: list[bool]) -> list[tuple[int, int]]:

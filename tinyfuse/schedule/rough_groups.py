@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from tinyfuse.cost.predict import call_instructions, loop_factors
 from tinyfuse.ir import Graph
-from tinyfuse.kernels.base import Context, Kernel
+from tinyfuse.kernels.base import Context
 from tinyfuse.plan.rows import height
 from tinyfuse.schedule.alike import first_alike
-from tinyfuse.schedule.rough_loops import RoughLoop, Shapes
+from tinyfuse.schedule.rough_loops import Manner, RoughLoop, Shapes
 from tinyfuse.schedule.search import Weigher, Weight
 from tinyfuse.schedule.select import kernel_for
 
@@ -23,7 +23,7 @@ from tinyfuse.schedule.select import kernel_for
 class _Call(NamedTuple):
     """How an operator is computed: bytes of scratch, instructions without the loop's, how many calls by rows it is."""
 
-    kernel: Kernel
+    manner: Manner
     by_row: bool
     scratch: int
     instructions: float
@@ -57,11 +57,12 @@ class RoughWeights(Weigher):
         kernel, by_row = found
         times = -(-height(op.output) // kernel.rows_a_call) if by_row else 0
         instructions = call_instructions(op, kernel, by_row, context)
-        return _Call(kernel, by_row, kernel.scratch(op, context), instructions, times)
+        manner = self.shapes.manner(number, kernel, by_row)
+        return _Call(manner, by_row, kernel.scratch(op, context), instructions, times)
 
     def loop(self, number: int, call: _Call) -> RoughLoop:
         """That of an operator alone, to begin with."""
-        return self.shapes.loop(number, call.kernel, call.by_row, self.context.optimize != "speed")
+        return self.shapes.loop(number, call.manner, call.by_row, self.context.optimize != "speed")
 
     def of_one(self, number: int) -> Weight:
         """Of an operator alone."""
@@ -75,7 +76,10 @@ class RoughWeights(Weigher):
 
 class RoughGroup:
     """A group ops[begin:end], of an operator that can be in one at first, which grows at its front: its loop, and what
-    the calls in it take, of scratch each."""
+    the calls in it take, of scratch each.
+
+    own  bytes of rings that stay, and of rings that slide, each with scratch
+    """
 
     def __init__(self, weights: RoughWeights, end: int):
         self._weights, self._end = weights, end
@@ -85,17 +89,19 @@ class RoughGroup:
         self._instructions = 0.0
         self._loop = weights.loop(end - 1, weights.call(end - 1, False))
         self._add_call(end - 1)
+        self.own = self._own()
 
     def begin_with(self, begin: int) -> None:
         """One operator more, in front of the others."""
         weights = self._weights
         readers = {use.op: weights.call(use.op, True) for use in self._loop.next_uses}
         self._loop = self._loop.with_one_more(
-            weights.call(begin, False).kernel, {reader: call.kernel for reader, call in readers.items()}
+            weights.call(begin, False).manner, {reader: call.manner for reader, call in readers.items()}
         )
         for reader in readers:
             self._read_ring(reader)
         self._add_call(begin)
+        self.own = self._own()
 
     def _add_call(self, number: int) -> None:
         """Takes into account how a member is computed, no input of which is a ring yet."""
@@ -113,14 +119,25 @@ class RoughGroup:
             self._instructions += call.instructions - before.instructions
             self._scratch[number] = call.scratch
 
+    def _own(self) -> tuple[int, int]:
+        scratch, (still, sliding), (behind_still, behind_sliding) = (
+            self._scratch.values(), self._loop.held, self._loop.behind,
+        )  # fmt: skip
+        # all of them know the members in the same order
+        return (
+            max(map(add, still.values(), scratch)) + behind_still,
+            max(map(add, sliding.values(), scratch)) + behind_sliding,
+        )
+
+    @property
+    def least_around(self) -> int:
+        """No fewer bytes are alive beside them."""
+        return self._loop.least_around
+
     def weights(self) -> list[Weight]:
         """With rings that stay and, where that takes less, with rings that slide."""
-        of, loop = self._weights.factors, self._loop
+        of, loop, (still, sliding) = self._weights.factors, self._loop, self.own
         instructions = self._instructions + (of["groups"] + of["rows"] * self._rows + of["checks"] * self._checks)
-        still, sliding = (  # both know the members in the same order
-            max(map(add, held.values(), self._scratch.values())) + behind
-            for held, behind in zip(loop.held, loop.behind, strict=True)
-        )
         around, link = loop.around
         found = [Weight(around + still, still, instructions, False, link=link)]
         if sliding < still:

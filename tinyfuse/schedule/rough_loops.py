@@ -3,16 +3,16 @@
 Where a tensor has one reader, its ring holds the rows of that reader's window and nothing else matters; where it has
 several, what also counts is how many rows one of them is ahead of the other, which their windows say. Windows go on as
 if images had no borders, and no ring is in a stack. Of kernels it matters how many rows a call makes, and in which
-order: those of several objectives mostly are the same, and so are their loops, which are made once.
+order (`Manner`): those of several objectives mostly go alike, and have the same loops, which are made once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import NamedTuple
 
+from tinyfuse.cached import cached_property
 from tinyfuse.ir import Graph, Tensor
 from tinyfuse.kernels.base import AccessOrder, Kernel
 from tinyfuse.ops import FAMILIES
@@ -55,6 +55,18 @@ class _Ring(NamedTuple):
     before: int = 0
 
 
+_NO_RINGS = _Ring(), _Ring()
+
+
+@dataclass(frozen=True, eq=False)
+class Manner:
+    """How a kernel's calls go through an operator, by rows or whole; there is one for all kernels that go alike."""
+
+    rows_a_call: int
+    accumulates: bool
+    orders: Mapping[int, AccessOrder]
+
+
 class Shapes:
     """Of a graph whose operators run one by one in their order.
 
@@ -67,7 +79,9 @@ class Shapes:
         self.ops = tuple(op for op in graph.ops if not is_alias(op))
         self.places = Places(op for op in graph.ops if is_alias(op))
         self.live = Liveness(graph, [(op,) for op in self.ops], self.places)
-        self._loops: dict[tuple[int, Kernel, bool, bool], RoughLoop] = {}
+        self._manners: dict[tuple[int, Kernel, bool], Manner] = {}
+        self._alike: dict[Hashable, Manner] = {}
+        self._loops: dict[tuple[int, Manner, bool, bool], RoughLoop] = {}
         self._where: dict[Tensor, Where] = {}
         self._uses: dict[Tensor, list[Use]] = {}
         for number, op in enumerate(self.ops):
@@ -96,13 +110,24 @@ class Shapes:
             self._where[tensor] = found
         return found
 
-    def loop(self, number: int, kernel: Kernel, by_row: bool, slides: bool) -> RoughLoop:
-        """Of one operator, which this kernel computes; `slides`: rings may, where others stand in front of it."""
-        key = number, kernel, by_row, slides
+    def manner(self, number: int, kernel: Kernel, by_row: bool) -> Manner:
+        """How a kernel goes through an operator."""
+        found = self._manners.get((number, kernel, by_row))
+        if found is None:
+            op, of_several = self.ops[number], by_row and kernel.rows_a_call > 1
+            orders = {} if of_several else kernel.row_access_orders(op) if by_row else kernel.access_orders(op)
+            alike = kernel.rows_a_call, kernel.accumulates, tuple(orders.items())
+            found = self._alike.setdefault(alike, Manner(kernel.rows_a_call, kernel.accumulates, orders))
+            self._manners[number, kernel, by_row] = found
+        return found
+
+    def loop(self, number: int, manner: Manner, by_row: bool, slides: bool) -> RoughLoop:
+        """Of one operator, which is computed so; `slides`: rings may, where others stand in front of it."""
+        key = number, manner, by_row, slides
         if key not in self._loops:
             op = self.ops[number]
             self._loops[key] = RoughLoop(
-                self, number, number + 1, slides, by_row, {number: kernel},
+                self, number, number + 1, slides, by_row, {number: manner},
                 {number: (1, height(op.outputs[0]) if op.outputs and op.output.is_image else 1)},
                 dict.fromkeys(op.activations), tuple((tensor, number) for tensor in op.outputs),
                 ({number: 0}, {number: 0}), (0, 0), (0, 0),
@@ -116,7 +141,7 @@ class RoughLoop:
 
     slides   whether rings may
     by_row   False: one operator, by a call for all of it
-    kernels  per operator the one that computes it
+    manners  per operator how it is computed
     made     per operator how many rows of its output there are when the last one makes its first row, and its last
     reads    tensors that it reads and doesn't make
     kept     what it makes whole, each with the number of its operator
@@ -132,68 +157,69 @@ class RoughLoop:
     end: int
     slides: bool
     by_row: bool
-    kernels: Mapping[int, Kernel]
+    manners: Mapping[int, Manner]
     made: Mapping[int, tuple[int, int]]
     reads: Mapping[Tensor, None]
     kept: tuple[tuple[Tensor, int], ...]
-    held: tuple[dict[int, int], ...]
-    behind: tuple[int, ...]
-    before: tuple[int, ...]
+    held: tuple[dict[int, int], dict[int, int]]
+    behind: tuple[int, int]
+    before: tuple[int, int]
     looks: int = 0
     moved: int = 0
-    _longer: dict[tuple[Kernel, ...], RoughLoop] = field(default_factory=dict)
+    _longer: dict[tuple[Manner, ...], RoughLoop] = field(default_factory=dict)
 
     @cached_property
     def next_uses(self) -> list[Use]:
         """What reads rows of the operator in front of the loop."""
         return self.shapes.uses(self.shapes.ops[self.begin - 1].output, self.begin, self.end)
 
-    def with_one_more(self, kernel: Kernel, readers: Mapping[int, Kernel]) -> RoughLoop:
-        """The loop with the operator in front of it, which this kernel computes, and its readers' kernels, which read a
-        ring then."""
-        key = kernel, *readers.values()
-        if key not in self._longer:
-            self._longer[key] = self._with_one_more(kernel, readers)
-        return self._longer[key]
+    def with_one_more(self, manner: Manner, readers: Mapping[int, Manner]) -> RoughLoop:
+        """The loop with the operator in front of it, which is computed so, and as its readers are, which read a ring
+        then."""
+        key = manner, *readers.values()
+        found = self._longer.get(key)
+        if found is None:
+            found = self._longer[key] = self._with_one_more(manner, readers)
+        return found
 
-    def _with_one_more(self, kernel: Kernel, readers: Mapping[int, Kernel]) -> RoughLoop:
+    def _with_one_more(self, manner: Manner, readers: Mapping[int, Manner]) -> RoughLoop:
         begin, end, shapes, uses = self.begin - 1, self.end, self.shapes, self.next_uses
         op = shapes.ops[begin]
         output, where = op.output, shapes.where(op.output)
-        made, kernels = (1, height(output)), {**self.kernels, **readers, begin: kernel}
+        made, manners = (1, height(output)), {**self.manners, **readers, begin: manner}
         if uses:
             made = _rows_after(uses, self.made, _FIRST), _rows_after(uses, self.made, _LAST)
         is_kept = not uses or where.root is not output or where.last >= end
-        rings = (_Ring(), _Ring()) if is_kept else self._rings(kernel, made[_LAST], uses, kernels)
-        own, held = row_bytes(output), tuple(map(dict, self.held))
+        rings = _NO_RINGS if is_kept else self._rings(manner, made[_LAST], uses, manners)
+        own, (still, sliding), held = row_bytes(output), rings, (dict(self.held[0]), dict(self.held[1]))
         for of_mode, ring, behind, before in zip(held, rings, self.behind, self.before, strict=True):
             for reader in readers:
                 of_mode[reader] += (ring.most - ring.behind) * own
             of_mode[begin] = before + ring.most * own - behind - ring.behind * own
         looks = moved = 0
-        if rings[0] != rings[1]:
-            calls = [(-(-height(shapes.ops[use.op].output) // kernels[use.op].rows_a_call), use.window) for use in uses]
+        if still != sliding:
+            calls = [(-(-height(shapes.ops[use.op].output) // manners[use.op].rows_a_call), use.window) for use in uses]
             looks = sum(times for times, _ in calls)
             # nothing is moved before the first row is used up
             moves = sum(times - -(-(window.pad_top + 1) // max(1, window.stride)) for times, window in calls)
-            moved = max(0, moves) * rings[1].behind * own
+            moved = max(0, moves) * sliding.behind * own
         return RoughLoop(
-            shapes, begin, end, self.slides, True, kernels, {**self.made, begin: made},
+            shapes, begin, end, self.slides, True, manners, {**self.made, begin: made},
             {**{tensor: None for tensor in self.reads if tensor is not output}, **dict.fromkeys(op.activations)},
             (*self.kept, (output, begin)) if is_kept else self.kept,
-            held, tuple(had + ring.behind * own for had, ring in zip(self.behind, rings, strict=True)),
-            tuple(had + ring.before * own for had, ring in zip(self.before, rings, strict=True)),
+            held, (self.behind[0] + still.behind * own, self.behind[1] + sliding.behind * own),
+            (self.before[0] + still.before * own, self.before[1] + sliding.before * own),
             self.looks + looks, self.moved + moved,
         )  # fmt: skip
 
     def _rings(
-        self, maker: Kernel, made: int, uses: Sequence[Use], kernels: Mapping[int, Kernel]
+        self, maker: Manner, made: int, uses: Sequence[Use], manners: Mapping[int, Manner]
     ) -> tuple[_Ring, _Ring]:
         """The ring of what the operator in front makes, where it stays, and where it slides if it may; so many rows are
         `made` at the last moment."""
         tall = height(self.shapes.ops[self.begin - 1].output)
         if len(uses) == 1:
-            window, together = uses[0].window, kernels[uses[0].op].rows_a_call
+            window, together = uses[0].window, manners[uses[0].op].rows_a_call
             span = max(_end(window, y + together - 1) - _start(window, y) for y in (0, 1))
             step = _start(window, together) - _start(window, 0)
         else:  # rows wait for the reader that is the last to need them
@@ -210,67 +236,87 @@ class RoughLoop:
     @cached_property
     def around(self) -> tuple[int, Link | None]:
         """Bytes that are alive beside rings and scratch, less those that the best overlap saves; and that."""
-        shapes, link = self.shapes, self._link()
+        link = self._link()
+        return self._alive - (link.saved if link else 0), link
+
+    @cached_property
+    def least_around(self) -> int:
+        """What `around` gives is no less: no overlap saves more than the smaller of two buffers."""
+        sizes = [[where.root.bytes for _, where in ends] for ends in (self._ending, self._begun)]
+        return self._alive - min(max(of_one_end, default=0) for of_one_end in sizes)
+
+    @cached_property
+    def _alive(self) -> int:
+        """Bytes that are alive beside rings and scratch."""
+        shapes = self.shapes
         passing = sum(size for first, size in shapes.alive[self.end] if first < self.begin)
         unread = sum(
             tensor.bytes for tensor in shapes.ops[self.end - 1].outputs if shapes.where(tensor).last < self.end
         )
-        alive = shapes.alive_bytes[self.begin] + shapes.alive_bytes[self.end] - passing + unread
-        return alive - (link.saved if link else 0), link
+        return shapes.alive_bytes[self.begin] + shapes.alive_bytes[self.end] - passing + unread
+
+    @cached_property
+    def _ending(self) -> list[tuple[Tensor, Where]]:
+        """What is read for the last time."""
+        found = [(source, self.shapes.where(source)) for source in self.reads]
+        return [(source, above) for source, above in found if above.last < self.end]
+
+    @cached_property
+    def _begun(self) -> list[tuple[tuple[Tensor, int], Where]]:
+        """What is made, each with its operator's number, that holds nothing before."""
+        found = [(made, self.shapes.where(made[0])) for made in self.kept]
+        return [(made, below) for made, below in found if below.first >= self.begin and below.last >= self.end]
 
     def _link(self) -> Link | None:
         """The best single overlap of an input that ends here and an output that begins here."""
-        best: Link | None = None
-        for source in self.reads:
-            above = self.shapes.where(source)
-            if above.last >= self.end:
-                continue
-            for output, writer in self.kept:
-                below = self.shapes.where(output)
-                if below.first < self.begin or below.last < self.end:
+        best, most_saved = None, 0
+        for source, above in self._ending:
+            for (output, writer), below in self._begun:
+                if min(above.root.bytes, below.root.bytes) <= most_saved:
                     continue
                 distance = self._distance(source, output, writer) + below.offset - above.offset
                 distance = min(max(0, distance), below.root.bytes)
                 taken = max(distance + above.root.bytes, below.root.bytes)
                 saved = above.root.bytes + below.root.bytes - taken
-                if saved > (best.saved if best else 0):
-                    best = Link(below.root, above.root, distance, saved)
+                if saved > most_saved:
+                    best, most_saved = Link(below.root, above.root, distance, saved), saved
         return best
 
     def _distance(self, source: Tensor, output: Tensor, writer: int) -> int:
         """How far an output must start below a source, as overlaps.overlap_distance."""
-        op, kernel = self.shapes.ops[writer], self.kernels[writer]
+        op, manner = self.shapes.ops[writer], self.manners[writer]
         if not self.by_row:
-            return whole_call_distance(op, kernel, source, output)
-        uses = self.shapes.uses(source, self.begin, self.end)
-        own = [use for use in uses if use.op == writer]
-        order: AccessOrder | None = None
-        if len(own) == 1 and kernel.rows_a_call == 1:
-            order = kernel.row_access_orders(op).get(own[0].input)
+            return whole_call_distance(op, manner.orders, source, output)
+        uses, order = self.shapes.uses(source, self.begin, self.end), None
+        if manner.orders:
+            own = [use for use in uses if use.op == writer]
+            order = manner.orders.get(own[0].input) if len(own) == 1 else None
         tall, read, written = height(source), row_bytes(source), row_bytes(output)
-        oldest, distances = [], []
+        oldest, distances = [], [0]
         for k in _MOMENTS:
-            # operators in front of the writer have made their rows; a writer in its access order has read its first one
-            firsts = [
-                _start(use.window, self.made[use.op][k] - (use.op >= writer)) + (use.op == writer and order is not None)
-                for use in uses
-            ]
-            oldest.append(max(0, min(firsts, default=tall)))
+            row = tall
+            for use in uses:
+                # operators in front of the writer have made their rows; a writer in its access order has read its first
+                first = _start(use.window, self.made[use.op][k] - (use.op >= writer))
+                row = min(row, first + (use.op == writer and order is not None))
+            oldest.append(max(0, row))
             distances.append(held_bytes(output, self.made[writer][k]) - free_bytes(source, oldest[k]))
         if self._may_lie_over(source, output) and all(oldest[k] >= self.made[writer][k] for k in _MOMENTS):
             return 0
         if oldest[_LAST] >= tall > oldest[_FIRST]:  # all of it is used up before the last row is written
             share = (tall - 1 - oldest[_FIRST]) / max(1, oldest[_LAST] - oldest[_FIRST])
-            distances[_LAST] = int(distances[_FIRST] + (distances[_LAST] - distances[_FIRST]) * share)
+            distances[-1] = int(distances[-2] + (distances[-1] - distances[-2]) * share)
         if order is not None:
             for row in (0, height(output) - 1):
                 first = max(0, _start(own[0].window, row))
                 if first < tall:
                     distances.append(row * written + order.distance(read, written) - first * read)
-        return min(max(0, *distances), output.bytes)
+        return min(max(distances), output.bytes)
 
     def _may_lie_over(self, source: Tensor, output: Tensor) -> bool:
         """Whether planes may lie where others lay (in_place.py)."""
+        if source.planes == 1 or output.planes == 1:
+            return False
         where = self.shapes.where(source)
         first = self.begin == 0 and where.first == BEFORE
         last = self.end == len(self.shapes.ops)

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tinyfuse.ir import Graph
+from tinyfuse.kernels.base import the_one
 from tinyfuse.ops import FAMILIES
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.schedule.build import Builder
-from tinyfuse.schedule.choose import Choices, Plans, slower
+from tinyfuse.schedule.choose import FOR_ANY, Choices, Plans, slower
 from tinyfuse.schedule.partition import partition_each
 from tinyfuse.schedule.rough_edges import lone_edges, rough_edges
 from tinyfuse.schedule.rough_groups import RoughWeights
@@ -64,12 +65,19 @@ def _candidates(variant: Variant, shapes: Shapes, options: Options, before: Sequ
     (graph, context), balanced = variant, options.optimize == "balanced" and options.max_ram is None
     if context.optimize == "speed" and balanced:
         # only tells which instructions are few; calls for more rows seldom take fewer
-        weights = RoughWeights(graph, replace(context, at_once=at_once("balanced")), shapes)
+        weights = RoughWeights(graph, the_one(replace(context, at_once=at_once("balanced"))), shapes)
         return partitions(weights, lone_edges(weights))
     weights = RoughWeights(graph, context, shapes)
-    if before and balanced and _is_too_slow(weights, min(candidate.instructions for candidate in before)):
+    if not (before and balanced):
+        return partitions(weights, rough_edges(weights))
+    fewest = min(candidate.instructions for candidate in before)
+    if _is_too_slow(weights, fewest):
         return []
-    return partitions(weights, rough_edges(weights))
+    if context.optimize != "ram":
+        return partitions(weights, rough_edges(weights))
+    # these kernels are slower than others: of use alone where no more RAM is taken than by what is fast enough
+    least = min(candidate.ram for candidate in before if candidate.instructions <= (1 + FOR_ANY) * fewest)
+    return partitions(weights, rough_edges(weights, least))
 
 
 def _is_too_slow(weights: RoughWeights, fewest: float) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from tinyfuse import limits
+from tinyfuse.cached import cached_property
 from tinyfuse.cost.predict import plan_instructions
 from tinyfuse.errors import CompileError
 from tinyfuse.ir import Graph, Op

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from tinyfuse.cost.table import counted_table
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import AnyObjective, Context, Kernel, ObjectiveAsked, of_any_objective
+from tinyfuse.kernels.base import AnyObjective, Context, Kernel, ObjectiveAsked, of_any_objective, the_one
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.ops import FAMILIES
 from tinyfuse.schedule.alike import first_alike
@@ -128,7 +128,12 @@ def kernel_for(op: Op, context: Context, rings: bool | None) -> tuple[Kernel, bo
         found = kernel_for(first, context, rings)
         if found is not None and found[0].accepts(op, context):
             return found
-    usable = _usable_alone(op, context) if rings is None else _usable_by_rows(op, context, rings)
+    usable = _usable_alone(op, context) if rings is None else _usable_by_rows(op, context, False)
+    if rings:
+        of_rings = _usable_by_rows(op, context, True)
+        if len(of_rings) == len(usable):  # mostly
+            return kernel_for(op, context, False)
+        usable = of_rings
     return _best(op, usable, context) if usable else None
 
 
@@ -158,7 +163,7 @@ class Compression(NamedTuple):
 @lru_cache(maxsize=8192)
 def compression(op: Op, kernel: Kernel, context: Context, by_row: bool) -> Compression:
     """Of a kernel of compressed weights, beside the one of packed weights that it is like."""
-    plain = replace(context, weights="packed")
+    plain = the_one(replace(context, weights="packed"))
     others = candidates(op, plain)
     other = next((k for k in others if k.name == kernel.costs_as), others[0])
     spared, table = _flash(op, other, plain) - _flash(op, kernel, context), counted_table(context)
@@ -172,7 +177,7 @@ def compression(op: Op, kernel: Kernel, context: Context, by_row: bool) -> Compr
 def compressible(op: Op, context: Context) -> tuple[Kernel, Compression] | None:
     """The first kernel that takes `op`'s weights compressed, and what that changes where it stands alone; None for
     none."""
-    wanted = replace(context, weights="compressed")
+    wanted = the_one(replace(context, weights="compressed"))
     for kernel in kernels_for(op):
         if kernel.weights == "compressed" and kernel.accepts(op, wanted):
             return kernel, compression(op, kernel, wanted, not kernel.whole)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from tinyfuse.cost.cycles import counted_cycles
 from tinyfuse.ir import Graph, Op, Tensor
-from tinyfuse.kernels.base import Context
+from tinyfuse.kernels.base import Context, the_one
 from tinyfuse.options import CMSIS_NN_VERSIONS, FLASH_PRICES, OPTIMIZE, Options
 from tinyfuse.rewrite import Rewritten, rewrite_steps
 from tinyfuse.rewrite.cut_layers import cut_layers
@@ -45,7 +45,7 @@ def with_least_scratch(variants: Sequence[Variant]) -> list[Variant]:
     """The first of those for the least RAM, where there is any, with the kernels of the least scratch. CMSIS-NN's have
     no others."""
     small = [(graph, context) for graph, context in variants if context.optimize == "ram"]
-    lean = [Variant(graph, replace(context, lean=True)) for graph, context in small[:1] if not context.lean]
+    lean = [Variant(graph, the_one(replace(context, lean=True))) for graph, context in small[:1] if not context.lean]
     return [variant for variant in lean if variant.context.kernels != "cmsis-nn"]
 
 
@@ -75,11 +75,11 @@ class Variants:
     def _context(self, optimize: str) -> Context:
         options = self._options
         version, lacks = CMSIS_NN_VERSIONS[options.cmsis_nn_version], frozenset(options.cmsis_nn_lacks)
-        return Context(
+        return the_one(Context(
             self._target, version, options.kernels, lacks, optimize, options.weights, self._price, options.step,
             divided=options.max_step is not None, cycles=counted_cycles(self._target, options),
             at_once=at_once(optimize), spares_ram=options.optimize != "speed",
-        )  # fmt: skip
+        ))  # fmt: skip
 
     def steps(self, optimize: str, with_views: bool = True) -> Iterator[tuple[str, Graph]]:
         """The graphs on the way to a variant's: after each rewrite that changed something, with its name."""
@@ -140,7 +140,7 @@ class Variants:
         if self._options.kernels != "cmsis-nn":
             return found
         return [
-            Variant(graph, replace(context, at_once=rows))
+            Variant(graph, the_one(replace(context, at_once=rows)))
             for graph, context in found
             for rows in _AT_ONCE[context.optimize]
         ]

@@ -62,7 +62,7 @@ class CmsisRows(CmsisKernel):
 
     def _takes_several(self, op: Op, context: Context) -> bool:
         """Whether calls for several rows are wanted, and no row's window is all padding."""
-        if not self.rows_a_call <= context.at_once or context.divided or not self.rows_a_call < op.output.shape[1]:
+        if context.divided or not self.rows_a_call < op.output.shape[1] or not self.rows_a_call <= context.at_once:
             return False
         return all(rows for rows, _, _ in row_extents(self.window(op), op.output.shape[1], op.input.shape[1]))
 

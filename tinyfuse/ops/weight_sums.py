@@ -1,0 +1,36 @@
+"""What the weights of a layer's output channels add up to: how far its accumulators reach."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from tinyfuse.ir import Array, Int64s, Op, Tensor
+from tinyfuse.ops import FAMILIES
+
+
+def channel_weights(op: Op) -> Array:
+    """int8 [out_c, terms] from the weights of any of the three families."""
+    return _by_channel(op.operand(1), FAMILIES[op.kind].depthwise)
+
+
+def sums_by_sign(op: Op) -> tuple[Int64s, Int64s]:
+    """Of each output channel the sum of its positive weights and that of its negative ones, not to be changed."""
+    return _sums_by_sign(op.operand(1), FAMILIES[op.kind].depthwise)
+
+
+def _by_channel(weights: Tensor, depthwise: bool) -> Array:
+    data: Array = weights.values
+    return data.reshape(-1, data.shape[3]).T if depthwise else data.reshape(data.shape[0], -1)
+
+
+@lru_cache(maxsize=512)
+def _sums_by_sign(tensor: Tensor, depthwise: bool) -> tuple[Int64s, Int64s]:
+    weights = _by_channel(tensor, depthwise)
+    # real numbers hold these integers, and are added up faster
+    real = weights.astype(np.float32 if weights.shape[1] < 2**16 else np.float64)
+    ones = np.ones(weights.shape[1], real.dtype)
+    sums = (real @ ones).astype(np.int64)
+    sizes = (np.abs(real, out=real) @ ones).astype(np.int64)
+    return (sums + sizes) >> 1, (sums - sizes) >> 1
