@@ -7,7 +7,6 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from tinyfuse.cached import cached_property
 from tinyfuse.cost.cycles import counted_cycles
 from tinyfuse.cost.steps import fits_step, in_pieces
 from tinyfuse.frontend.check import check, warnings_of

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 
+from tinyfuse.cached import cached_property
 from tinyfuse.cost.predict import plan_instructions
 from tinyfuse.ir import Graph
 from tinyfuse.options import Options
