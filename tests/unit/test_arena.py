@@ -13,9 +13,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tinyfuse.arena import Buffer, Overlap, Placement, arena_map, arena_svg, plan_arena, plan_arena_within
-from tinyfuse.arena.bounds import lower_bound
+from tinyfuse.arena.bounds import Tower, lower_bound
 from tinyfuse.arena.check import check_placement
-from tinyfuse.arena.climb import climb
+from tinyfuse.arena.climb import _Climb, climb
 from tinyfuse.arena.fits import fits
 from tinyfuse.arena.pairs import Budget
 from tinyfuse.arena.problem import Problem
@@ -134,6 +134,36 @@ def test_what_fits_is_found_and_nothing_else(problem) -> None:
 
 
 @pytest.mark.slow
+@settings(max_examples=200, deadline=None)
+@given(problems(), st.randoms(use_true_random=False))
+def test_what_moves_alone_is_placed_anew(problem, draws) -> None:
+    """Offsets that a changed order leaves as they were are those of the whole order, placed anew."""
+    inner = Problem(*problem)
+    order = [i for i, others in enumerate(inner.apart) if others]
+    draws.shuffle(order)
+    trial = _Climb(inner, order, inner.place(order))
+    trial.order, trial.settled, trial.top = order, 0, 1 << 30
+    for _ in range(4 if order else 0):
+        item, place = draws.choice(order), draws.randrange(len(order))
+        old = order.index(item)
+        order.insert(place, order.pop(old))
+        assert trial._place(order, min(old, place), {item})
+        assert {i: trial.offsets[i] for i in order} == inner.place(order)
+
+
+@settings(max_examples=200, deadline=None)
+@given(problems(), st.integers(0, 60))
+def test_what_is_known_sooner(problem, most: int) -> None:
+    inner = Problem(*problem)
+    for alive in inner.live_sets:
+        tower = Tower(inner, alive)
+        assert tower.bytes <= tower.at_most
+    order = list(range(len(inner.buffers)))
+    placed = inner.place(order)
+    is_below = all(placed[i] + buffer.bytes < most for i, buffer in enumerate(inner.buffers))
+    assert inner.place_below(most, order) == (placed if is_below else None)
+
+
 @settings(max_examples=200, deadline=None)
 @given(problems(), st.integers(-8, 8), st.integers(0, 300))
 def test_what_a_cut_search_says_is_true(problem, more: int, work: int) -> None:

@@ -7,8 +7,7 @@ from typing import Unpack
 
 from tinyfuse.api.settings import Model, Settings, make_request
 from tinyfuse.cost.code import estimated_code_bytes
-from tinyfuse.cost.cycles import predicted_cycles, timing_of
-from tinyfuse.cost.predict import predicted_total
+from tinyfuse.cost.cycles import predicted_totals, timing_of
 from tinyfuse.estimator import rough_plan
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.plugin import plugins
@@ -61,7 +60,7 @@ def estimate(model: Model, target: str, **settings: Unpack[Settings]) -> Estimat
     request = make_request(model, target, settings)
     with plugins(request.plugins):
         plan = rough_plan(read_tflite(request.path, request.data), request.target, request.options)
-        cycles = predicted_cycles(plan)
+        instructions, cycles = predicted_totals(plan)
         return Estimate(
             name=request.options.name,
             target=request.target.name,
@@ -69,7 +68,7 @@ def estimate(model: Model, target: str, **settings: Unpack[Settings]) -> Estimat
             state_bytes=plan.state_bytes,
             weight_bytes=plan.weight_bytes,
             code_bytes=estimated_code_bytes(plan),
-            predicted_instructions=predicted_total(plan),
+            predicted_instructions=instructions,
             predicted_cycles=cycles,
             predicted_ms=timing_of(request.target, request.options).milliseconds(cycles),
             macs=plan.macs,

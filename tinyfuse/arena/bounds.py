@@ -30,6 +30,17 @@ class Tower:
                     self.savings.append((saved, i, j))
         self.savings.sort(reverse=True)
 
+    @property
+    def at_most(self) -> int:
+        """`bytes` is no more: what it saves is no less than by the best pair that is left, one after the other."""
+        saved, below, above = 0, set[int](), set[int]()
+        for more, i, j in self.savings:
+            if i not in below and j not in above:
+                saved += more
+                below.add(i)
+                above.add(j)
+        return sum(self.heights.values()) - self.spare - saved
+
     @cached_property
     def bytes(self) -> int:
         """What the buffers take at least. In their order by offset each has one next above it, and lies next above one:
@@ -46,7 +57,9 @@ def lower_bound(problem: Problem, most: int | None = None) -> int:
     for size, alive in sorted(moments, reverse=True):  # those with the largest bounds are among the first
         if size <= best or (most is not None and best > most):
             break
-        best = max(best, Tower(problem, alive).bytes)
+        tower = Tower(problem, alive)
+        if tower.at_most > best:
+            best = max(best, tower.bytes)
     return best
 
 

@@ -4,7 +4,7 @@ timing (targets/cycles), and of a board's waits for its flash (tinyfuse/board_ti
 from __future__ import annotations
 
 from tinyfuse.board_timing import BoardTiming, board_timing
-from tinyfuse.cost.predict import known_total, plan_stages
+from tinyfuse.cost.predict import known_total, plan_stages, predicted_total, stages_by
 from tinyfuse.cost.table import board_table
 from tinyfuse.errors import UsageError
 from tinyfuse.kernels.base import Context
@@ -55,6 +55,17 @@ def plan_cycles(plan: Plan) -> list[list[float | None]]:
 def predicted_cycles(plan: Plan) -> int | None:
     """Predicted cycles of an inference, for people."""
     return known_total([value for stages in plan_cycles(plan) for value in stages])
+
+
+def predicted_totals(plan: Plan) -> tuple[int | None, int | None]:
+    """Predicted instructions and cycles of an inference, sooner than one after the other."""
+    table = board_table(plan.context.target.cycle_table, timing_of(plan.context.target, plan.options))
+    if table is None:
+        return predicted_total(plan), predicted_cycles(plan)
+    instructions, cycles = (
+        known_total([value for stages in figures for value in stages]) for figures in stages_by(plan, None, table)
+    )
+    return instructions, cycles
 
 
 def predicted_ms(plan: Plan) -> float | None:

@@ -4,7 +4,7 @@ search (which then needs a number all the same)."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from tinyfuse.cost.table import CostTable, counted_table, instructions_table
 from tinyfuse.ir import Op
@@ -68,11 +68,21 @@ def _guess(op: Op, by_row: bool) -> float:
 
 def plan_stages(plan: Plan, table: CostTable | None = None) -> list[list[float | None]]:
     """Predicted instructions of every stage of every group of a plan, in an inference, or what `table` counts."""
+    (found,) = stages_by(plan, table)
+    return found
+
+
+def stages_by(plan: Plan, *tables: CostTable | None) -> list[list[list[float | None]]]:
+    """`plan_stages` for each of several tables: what they have in common is looked at once."""
     once = called_once(plan)
-    return [
-        [None if value is None else value * plan.runs(group) for value in _of_a_run(plan, group, table, once)]
-        for group in plan.groups
-    ]
+    found: list[list[list[float | None]]] = [[] for _ in tables]
+    for group in plan.groups:
+        runs, turns = plan.runs(group), _turns(plan, group)
+        in_place = [lies_over_input(plan, stage) for stage in group.stages]
+        for table, figures in zip(tables, found, strict=True):
+            values = _of_a_run(plan, group, table, once, turns, in_place)
+            figures.append([None if value is None else value * runs for value in values])
+    return found
 
 
 def called_once(plan: Plan) -> frozenset[str]:
@@ -85,12 +95,19 @@ def called_once(plan: Plan) -> frozenset[str]:
     return frozenset(name for name, count in names.items() if count == 1)
 
 
-def _of_a_run(plan: Plan, group: Group, table: CostTable | None, once: Collection[str]) -> list[float | None]:
-    found = stage_instructions(group.stages, _turns(plan, group), plan.context, table, once)
+def _of_a_run(
+    plan: Plan, group: Group, table: CostTable | None, once: Collection[str], turns: Stream | None,
+    in_place: Sequence[bool],
+) -> list[float | None]:  # fmt: skip
+    """Of the stages of a group, whose outputs lie over inputs where `in_place` has it."""
+    found = stage_instructions(group.stages, turns, plan.context, table, once)
     table = table or instructions_table(plan.context.target)
     if table is None:
         return found
-    spared = [table.copying(stage, plan.context) if lies_over_input(plan, stage) else 0.0 for stage in group.stages]
+    spared = [
+        table.copying(stage, plan.context) if is_over else 0.0
+        for stage, is_over in zip(group.stages, in_place, strict=True)
+    ]
     return [value if value is None else value - less for value, less in zip(found, spared, strict=True)]
 
 

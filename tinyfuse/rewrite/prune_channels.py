@@ -26,6 +26,9 @@ from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.convolution import bias_values, geometry
 from tinyfuse.rewrite.intervals import channel_intervals, is_padded
 
+#: in the place of a constant channel's value: none that an int8 has
+_NO_CONSTANT = 1 << 20
+
 #: of a layer's weights for each input channel, those that are looked at first
 _FEW = 8
 
@@ -36,6 +39,8 @@ PerChannel = dict[Tensor, Array]
 def prune_channels(graph: Graph) -> Graph:
     """The graph without channels that no output depends on."""
     constants = _constants(graph)
+    if not _any_may_go(graph, constants):
+        return graph
     kept = _kept_channels(graph, constants)
     if all(keep.all() for keep in kept.values()):
         return graph
@@ -50,7 +55,16 @@ def prune_channels(graph: Graph) -> Graph:
 
 def _constants(graph: Graph) -> PerChannel:
     """Per tensor [C]: the one stored value of each constant channel, else a value no int8 has."""
-    return {tensor: np.where(low == high, low, 1 << 20) for tensor, (low, high) in channel_intervals(graph).items()}
+    intervals = channel_intervals(graph)
+    return {tensor: np.where(low == high, low, _NO_CONSTANT) for tensor, (low, high) in intervals.items()}
+
+
+def _any_may_go(graph: Graph, constants: PerChannel) -> bool:
+    """Whether any channel is constant, or has weights of zero alone in a layer: of most networks none."""
+    if any((value != _NO_CONSTANT).any() for value in constants.values()):
+        return True
+    weights = (op.operand(1) for op in graph.ops if FAMILIES[op.kind].sums_channels(op))
+    return any(_unread(tensor.values).any() for tensor in weights if tensor.is_constant)
 
 
 def _kept_channels(graph: Graph, constants: PerChannel) -> PerChannel:
@@ -113,8 +127,8 @@ def _does_without(reader: Op, tensor: Tensor, constants: PerChannel, kept: PerCh
     unread = _unread(reader.operand(1).values)
     if any(reader.operand(1).quantization.zero_point):
         return never
-    value = constants.get(tensor, np.full(tensor.shape[-1], 1 << 20))
-    constant = value != 1 << 20
+    value = constants.get(tensor, np.full(tensor.shape[-1], _NO_CONSTANT))
+    constant = value != _NO_CONSTANT
     silent = constant & (value == tensor.zero_point)
     can_go: Array = unread | silent
     if constant.any() and not (FAMILIES[reader.kind].convolution and is_padded(reader)):
@@ -153,7 +167,7 @@ def _without_inputs(op: Op, kept: PerChannel, constants: PerChannel) -> Op:
         return op
     weights = op.operand(1)
     value = constants[op.input]
-    folded = ~keep & (value != 1 << 20)
+    folded = ~keep & (value != _NO_CONSTANT)
     share = np.where(folded, value - op.input.zero_point, 0)
     bias = bias_values(op) + _weight_sums(op) @ share
     data = np.ascontiguousarray(weights.values[..., keep])

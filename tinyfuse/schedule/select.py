@@ -26,6 +26,10 @@ _LIKELY_FASTER = 0.97
 #: where scratch is to be least, a kernel takes at most so many times the instructions of the preferred one
 _FAR_SLOWER = 2.0
 
+#: an estimate doesn't ask what calls of a library's function for several rows take where those for a row take more than
+#: so many times as much as ours: none of 2,320 was another one for it
+_FAR_OFF = 1.3
+
 #: a form of a library's function that makes more rows a call, less than this share of the other form
 _WORTH_ROWS = 0.97
 
@@ -39,8 +43,9 @@ def candidates(op: Op, context: Context) -> tuple[Kernel, ...]:
 
     "tinyfuse" leaves CMSIS-NN out, "cmsis-nn" prefers it wherever it has a kernel, "auto" ours.
     """
-    offered = _offered(op, of_any_objective(context))
-    kernels = [kernel for kernel, is_sure in offered if is_sure or kernel.accepts(op, context)]
+    kernels = _accepting(op, _offered(op, of_any_objective(context), of_several=False), context)
+    if not _is_far_off(op, kernels, context):
+        kernels += _accepting(op, _offered(op, of_any_objective(context), of_several=True), context)
     halved = any(k.nibbles and k.library == "tinyfuse" for k in kernels)
     if halved and context.kernels != "cmsis-nn" and context.weights in ("packed", "auto", "compressed"):
         # who made weights of int4 wants half the flash, which is worth the tenth of the instructions that it takes
@@ -52,11 +57,32 @@ def candidates(op: Op, context: Context) -> tuple[Kernel, ...]:
     return tuple(sorted(kernels, key=lambda k: k.library != first))
 
 
+def _accepting(op: Op, offered: Sequence[tuple[Kernel, bool]], context: Context) -> list[Kernel]:
+    return [kernel for kernel, is_sure in offered if is_sure or kernel.accepts(op, context)]
+
+
+def _is_far_off(op: Op, kernels: Sequence[Kernel], context: Context) -> bool:
+    """Whether CMSIS-NN's function, row by row, is so much slower than ours that for a rough answer nobody asks what
+    calls for several rows take."""
+    if not op.rough or context.kernels != "auto":
+        return False
+    by_row, table = [kernel for kernel in kernels if kernel.by_row], counted_table(context)
+    ours = next((kernel for kernel in by_row if kernel.library == "tinyfuse"), None)
+    theirs = next((kernel for kernel in by_row if kernel.library == "cmsis-nn"), None)
+    if ours is None or theirs is None or table is None:
+        return False
+    least, cost = table.kernel(op, ours, True, context), table.kernel(op, theirs, True, context)
+    return least is not None and cost is not None and cost > _FAR_OFF * least
+
+
 @lru_cache(maxsize=8192)
-def _offered(op: Op, context: AnyObjective) -> list[tuple[Kernel, bool]]:
-    """Kernels that accept an operator, each with True, and with False those that do for some objectives."""
+def _offered(op: Op, context: AnyObjective, of_several: bool) -> list[tuple[Kernel, bool]]:
+    """Kernels that accept an operator, each with True, and with False those that do for some objectives; CMSIS-NN's
+    that make several rows a call, or the others."""
     found = []
     for kernel in kernels_for(op):
+        if (kernel.library == "cmsis-nn" and kernel.rows_a_call > 1) != of_several:
+            continue
         if kernel.name not in context.lacks and (context.kernels != "tinyfuse" or kernel.library == "tinyfuse"):
             try:
                 if kernel.accepts(op, context):
