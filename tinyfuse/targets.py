@@ -11,7 +11,7 @@ from typing import Any
 
 from tinyfuse.board_timing import BoardTiming
 from tinyfuse.errors import UsageError
-from tinyfuse.hashed_once import hashed_once
+from tinyfuse.once import hashed_once
 from tinyfuse.resources import resource_dir
 
 

@@ -17,7 +17,7 @@ MODULES = {
 }
 
 #: what the operators' meaning may know
-BELOW_OPS = {"ir", "errors", "cached", "hashed_once"}
+BELOW_OPS = {"ir", "errors", "once"}
 
 
 def imported(file: Path) -> Iterator[str]:

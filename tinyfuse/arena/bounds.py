@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from math import gcd
 
 from tinyfuse.arena.problem import Problem
-from tinyfuse.cached import cached_property
+from tinyfuse.once import cached_property
 
 
 class Tower:

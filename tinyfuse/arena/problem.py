@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import NamedTuple
 
-from tinyfuse.cached import cached_property
 from tinyfuse.errors import InternalFault
+from tinyfuse.once import cached_property
 
 
 @dataclass(frozen=True)

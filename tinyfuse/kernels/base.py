@@ -15,11 +15,11 @@ from typing import Any, NoReturn, TypeVar
 
 from tinyfuse.board_timing import BoardTiming
 from tinyfuse.errors import InternalFault
-from tinyfuse.hashed_once import hashed_once
 from tinyfuse.ir import ITEM_BYTES, Array, Op, Tensor
 from tinyfuse.kernels.counts import Counts, element_counts
 from tinyfuse.kernels.element import Element
 from tinyfuse.kernels.statements import Statement
+from tinyfuse.once import hashed_once
 from tinyfuse.targets import Target
 
 # --- where a kernel's call stands ------------------------------------------------------------

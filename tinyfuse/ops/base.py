@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tinyfuse.errors import Problem
-from tinyfuse.hashed_once import hashed_once
 from tinyfuse.ir import Array, Op, Tensor
+from tinyfuse.once import hashed_once
 from tinyfuse.ops.permute import Order, broadcast_permuted
 
 # --- rules -----------------------------------------------------------------------------------

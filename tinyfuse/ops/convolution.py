@@ -19,7 +19,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from tinyfuse.cached import cached_property
 from tinyfuse.ir import INT4, Array, Int64s, Op, Tensor
 from tinyfuse.ir.fixedpoint import (
     activation_range,
@@ -28,6 +27,7 @@ from tinyfuse.ir.fixedpoint import (
     multiply_by_reduced_multiplier,
     quantize_multipliers,
 )
+from tinyfuse.once import cached_property
 from tinyfuse.ops.base import RowWindow, Rule
 
 #: activations that a convolution or fully connected layer may have fused in

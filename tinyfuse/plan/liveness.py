@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from tinyfuse.cached import cached_property
 from tinyfuse.ir import Graph, Op, Tensor
+from tinyfuse.once import cached_property
 from tinyfuse.plan.places import Places
 
 #: the step at which the caller brings the graph's inputs

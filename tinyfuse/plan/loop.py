@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tinyfuse.cached import cached_property
+from tinyfuse.once import cached_property
 from tinyfuse.ops.base import RowWindow
 
 #: in place of a row: none is needed any more

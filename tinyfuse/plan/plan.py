@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyfuse.arena import Buffer, Overlap, Placement
-from tinyfuse.cached import cached_property
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import ITEM_BYTES, Graph, Op, Tensor
 from tinyfuse.kernels.base import AccessOrder, Constant, Context, Kernel
 from tinyfuse.limits import Limit
+from tinyfuse.once import cached_property
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import RowWindow
 from tinyfuse.ops.control_flow import Calls, called_graphs

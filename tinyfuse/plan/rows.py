@@ -20,8 +20,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from tinyfuse.cached import cached_property
 from tinyfuse.ir import Tensor
+from tinyfuse.once import cached_property
 from tinyfuse.ops.base import RowWindow
 from tinyfuse.plan import Stage
 from tinyfuse.plan.loop import StageRows, different, first_rows, play

@@ -23,8 +23,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tinyfuse.cached import cached_property
 from tinyfuse.ir import ITEM_BYTES
+from tinyfuse.once import cached_property
 from tinyfuse.plan.loop import NEVER, Loop, Played, first_rows
 from tinyfuse.plan.plan import STACK_ALIGN, StackedRing, Stage
 

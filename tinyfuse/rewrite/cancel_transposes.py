@@ -22,9 +22,9 @@ from functools import lru_cache
 import numpy as np
 
 from tinyfuse import limits
-from tinyfuse.cached import cached_property
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.limits import Reached, union
+from tinyfuse.once import cached_property
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.permute import Order
 from tinyfuse.ops.transpose import permutation

@@ -25,8 +25,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import compress
 
-from tinyfuse.cached import cached_property
 from tinyfuse.ir import Graph, Op, Tensor
+from tinyfuse.once import cached_property
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import Part
 from tinyfuse.ops.concatenation import Concatenation

@@ -6,9 +6,9 @@ import math
 from dataclasses import replace
 from functools import partial
 
-from tinyfuse.cached import cached_property
 from tinyfuse.cost.predict import plan_instructions
 from tinyfuse.ir import Graph
+from tinyfuse.once import cached_property
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan, Reordering
 from tinyfuse.plan.checker import verify_plan

@@ -10,9 +10,9 @@ from typing import Protocol
 import numpy as np
 
 from tinyfuse.arena import Overlap
-from tinyfuse.cached import cached_property
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.kernels.base import AccessOrder
+from tinyfuse.once import cached_property
 from tinyfuse.plan import Group, Stage, Storage
 from tinyfuse.plan.rows import Stream, free_bytes, held_bytes
 

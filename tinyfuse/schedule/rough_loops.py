@@ -12,9 +12,9 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tinyfuse.cached import cached_property
 from tinyfuse.ir import Graph, Tensor
 from tinyfuse.kernels.base import AccessOrder, Kernel
+from tinyfuse.once import cached_property
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import RowWindow
 from tinyfuse.plan.liveness import BEFORE, Liveness

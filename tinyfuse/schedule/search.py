@@ -18,11 +18,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tinyfuse import limits
-from tinyfuse.cached import cached_property
 from tinyfuse.cost.predict import kernel_instructions, loop_instructions
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.kernels.base import Context
 from tinyfuse.limits import Limit, Reached
+from tinyfuse.once import cached_property
 from tinyfuse.ops.tiled import Tiled
 from tinyfuse.plan import Stage
 from tinyfuse.plan.liveness import BEFORE, Liveness
