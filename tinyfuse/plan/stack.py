@@ -61,7 +61,6 @@ class RingStack:
         self._row_bytes = {m: _row_bytes(stages[m]) for m in self._row}
         self._sizes = np.array([*self._row_bytes.values()], np.int64)[:, None]
         played, of_members = Played(loop), list(self._row)
-        self._made_before = played.made
         # rows that are made, and the oldest that is kept, before each event; `_left` is the oldest one after it
         self._made = played.made[of_members]
         self._oldest = np.minimum(played.oldest[of_members], self._made)
@@ -113,7 +112,7 @@ class RingStack:
         oldest = self._oldest[row, events]
         first_goes = (self._left[row, events] > oldest) & (oldest < self._made[row, events])
         events, oldest = events[first_goes], oldest[first_goes]
-        reads = first_rows(stage.window(index), stage.op.output.shape[1])[self._made_before[below, events]]
+        reads = first_rows(stage.window(index), stage.op.output.shape[1])[self._made[self._row[below], events]]
         if not len(events) or (reads != oldest).any():
             return None
         return _Taking(below, above, taken, events)
