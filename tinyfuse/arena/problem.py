@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
@@ -160,9 +161,8 @@ class Problem:
 
     def place(self, order: Iterable[int]) -> dict[int, int]:
         """Each buffer at its lowest valid offset, in that order."""
-        offsets: dict[int, int] = {}
-        for item in order:
-            offsets[item] = self._lowest_offset(item, offsets)
+        offsets = self.place_below(math.inf, order)
+        assert offsets is not None, "none ends beyond all"
         return offsets
 
     def place_below(self, most: float, order: Iterable[int]) -> dict[int, int] | None:
