@@ -31,7 +31,7 @@ def rough_plan(source: Graph, target: Target, options: Options) -> Plan:
     """A plan that takes about what compile_graph's takes; a pure function of its arguments. CompileError names
     every reason why there is none."""
     mark = Rough()
-    rough = replace(source, ops=tuple(op.as_rough(mark) for op in source.ops))
+    rough = replace(source, ops=tuple(replace(op, rough=mark) for op in source.ops))
     steps = steps_of(rough, options)
     return of_the_best_step(steps, options, lambda step: lambda wanted: _rough_plan(step, target, wanted))
 

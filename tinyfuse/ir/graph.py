@@ -243,10 +243,6 @@ class Op:
         except IndexError:
             raise _lacks(self, "output") from None
 
-    def as_rough(self, mark: Rough) -> Op:
-        """The operator with a mark."""
-        return Op(self.kind, self.inputs, self.outputs, self.attributes, self.index, self.view, mark)
-
     def attributes_as(self, kind: type[_Attributes]) -> _Attributes:
         """`attributes`, which the operator's family made as a `kind`; InternalFault where they are another."""
         if not isinstance(self.attributes, kind):
