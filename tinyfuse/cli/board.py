@@ -16,7 +16,7 @@ from tinyfuse.cli.flags import flags_of, generation_flags
 from tinyfuse.cli.planning import make_plan
 from tinyfuse.cli.request import Request
 from tinyfuse.cli.terminal import Answer, progress, show
-from tinyfuse.cost.predict import known_total, plan_stages
+from tinyfuse.cost.predict import known_total, plan_stages, plan_total
 from tinyfuse.cost.table import entry_name
 from tinyfuse.options import BoardOptions
 from tinyfuse.plan import Group, Plan
@@ -91,7 +91,7 @@ def validation_json(plan: Plan, port: str, found: BoardValidation) -> JsonObject
         **_cycles(figures.cycles if figures else None),
         "outside_cycles": figures.outside.mean if figures else None,
         "longest_step_cycles": figures.longest_step if figures else None,
-        "predicted_instructions": known_total([each for stages in predicted for each in stages]),
+        "predicted_instructions": plan_total(predicted),
         "groups": [_group(plan, group, predicted[group.index], figures) for group in plan.groups],
     }
 

@@ -16,7 +16,7 @@ from tinyfuse.cli.planning import make_plan
 from tinyfuse.cli.request import Request
 from tinyfuse.cli.terminal import Answer, progress, show, versioned
 from tinyfuse.cost.calibrate import Sample, rates, table_text
-from tinyfuse.cost.predict import known_total, plan_stages
+from tinyfuse.cost.predict import known_total, plan_stages, plan_total
 from tinyfuse.cost.table import CostTable, entry_name, instructions_table, read_table
 from tinyfuse.emit.output_folder import write_file
 from tinyfuse.errors import UsageError
@@ -175,8 +175,8 @@ def estimate(request: Request, costs: str, progress: Progress) -> Answer:
         "costs": costs,
         "about": table.about,
         "macs": plan.macs,
-        "cycles": known_total([each for stages in every for each in stages]),
-        "predicted_instructions": known_total([each for stages in instructions for each in stages]),
+        "cycles": plan_total(every),
+        "predicted_instructions": plan_total(instructions),
         "groups": groups,
     }
     return Answer(data, _lines(data))

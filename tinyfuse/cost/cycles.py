@@ -4,7 +4,7 @@ timing (targets/cycles), and of a board's waits for its flash (tinyfuse/board_ti
 from __future__ import annotations
 
 from tinyfuse.board_timing import BoardTiming, board_timing
-from tinyfuse.cost.predict import known_total, plan_stages, predicted_total, stages_by
+from tinyfuse.cost.predict import plan_stages, plan_total, predicted_total, stages_by
 from tinyfuse.cost.table import board_table
 from tinyfuse.errors import UsageError
 from tinyfuse.kernels.base import Context
@@ -54,7 +54,7 @@ def plan_cycles(plan: Plan) -> list[list[float | None]]:
 
 def predicted_cycles(plan: Plan) -> int | None:
     """Predicted cycles of an inference, for people."""
-    return known_total([value for stages in plan_cycles(plan) for value in stages])
+    return plan_total(plan_cycles(plan))
 
 
 def predicted_totals(plan: Plan) -> tuple[int | None, int | None]:
@@ -62,9 +62,7 @@ def predicted_totals(plan: Plan) -> tuple[int | None, int | None]:
     table = board_table(plan.context.target.cycle_table, timing_of(plan.context.target, plan.options))
     if table is None:
         return predicted_total(plan), predicted_cycles(plan)
-    instructions, cycles = (
-        known_total([value for stages in figures for value in stages]) for figures in stages_by(plan, None, table)
-    )
+    instructions, cycles = (plan_total(figures) for figures in stages_by(plan, None, table))
     return instructions, cycles
 
 

@@ -4,7 +4,8 @@ search (which then needs a number all the same)."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
 
 from tinyfuse.cost.table import CostTable, counted_table, instructions_table
 from tinyfuse.ir import Op
@@ -126,7 +127,7 @@ def lies_over_input(plan: Plan, stage: Stage) -> bool:
 
 def predicted_total(plan: Plan) -> int | None:
     """Predicted instructions of an inference, for people."""
-    return known_total([value for stages in plan_stages(plan) for value in stages])
+    return plan_total(plan_stages(plan))
 
 
 def plan_instructions(plan: Plan) -> float:
@@ -154,6 +155,11 @@ def group_stream(plan: Plan, group: Group) -> Stream | None:
         return None
     slides, stacked = group_slides(plan, group), bool(group.stack)
     return Stream(group.stages, frozenset(group.outputs), slides, stacked, group.growing)
+
+
+def plan_total(of_stages: Iterable[Iterable[float | None]]) -> int | None:
+    """`known_total` of what all stages of all groups take."""
+    return known_total([*chain.from_iterable(of_stages)])
 
 
 def known_total(instructions: list[float | None]) -> int | None:

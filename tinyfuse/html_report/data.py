@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinyfuse.cost.predict import known_total, plan_stages
+from tinyfuse.cost.predict import known_total, plan_stages, plan_total
 from tinyfuse.emit.header import stack_bound
 from tinyfuse.explain.explain_json import explain_json
 from tinyfuse.html_report.arena import arena_data
@@ -34,7 +34,7 @@ def page_data(
         "figures": {key: figures[key] for key in _FIGURES} | {"options": _given_options(figures["options"])},
         "stack_bytes": stack_bound(plan, optimized=True),
         "unfused": {
-            "instructions": known_total([value for stages in plan_stages(unfused) for value in stages]),
+            "instructions": plan_total(plan_stages(unfused)),
             "traffic_bytes": sum(group.traffic_bytes for group in unfused.groups),
         },
         "layers": _layers(plan, unfused),

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tinyfuse.cost.cycles import plan_cycles, timing_of
-from tinyfuse.cost.predict import known_total, plan_stages
+from tinyfuse.cost.predict import known_total, plan_stages, plan_total
 from tinyfuse.errors import UsageError
 from tinyfuse.plan import Group, Memory, Plan, Stage
 from tinyfuse.profile.image import ARENA, BANKS, COLUMNS, FLASH, OTHER, REGIONS, STATES
@@ -35,14 +35,14 @@ def profile_json(measured: Measured) -> JsonObject:
     plan, outcome, profile = measured.plan, measured.outcome, measured.profile
     predicted, cycles = plan_stages(plan), plan_cycles(plan)
     timing = timing_of(plan.context.target, plan.options)
-    predicted_cycles = known_total([each for stages in cycles for each in stages])
+    predicted_cycles = plan_total(cycles)
     return {
         **_usage(plan.memory, profile.total if profile else None, plan.macs, None),
         "instructions": outcome.instructions,
         "instructions_mean": outcome.instructions_mean,
         "instructions_per_mac": _ratio(outcome.instructions, plan.macs),
         "macs": plan.macs,
-        "predicted_instructions": known_total([each for stages in predicted for each in stages]),
+        "predicted_instructions": plan_total(predicted),
         "predicted_cycles": predicted_cycles,
         "predicted_ms": timing.milliseconds(predicted_cycles),
         "estimated_ms": timing.milliseconds(profile.total.cycles if profile else None),

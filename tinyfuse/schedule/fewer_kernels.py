@@ -16,9 +16,9 @@ from dataclasses import replace
 from tinyfuse.cost.code import code_table, estimated_code_bytes, plan_code
 from tinyfuse.cost.predict import (
     kernel_instructions,
-    known_total,
     plan_instructions,
     plan_stages,
+    plan_total,
     ring_modes,
 )
 from tinyfuse.cost.table import counted_table
@@ -120,7 +120,7 @@ def _flash_bytes(plan: Plan) -> int:
 
 def _instructions(plan: Plan) -> float:
     """As predicted for people, who are told what being called once saves; or as the search has it."""
-    known = known_total([value for stages in plan_stages(plan, counted_table(plan.context)) for value in stages])
+    known = plan_total(plan_stages(plan, counted_table(plan.context)))
     return plan_instructions(plan) if known is None else known
 
 
