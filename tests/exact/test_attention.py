@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from op_harness import TARGETS, cases_of
 from op_harness import assert_exact as assert_cases_exact
 from test_op_kernels import target_or_skip
+from turns import on_one_core
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Context
@@ -76,7 +77,7 @@ def test_blocks_are_exact() -> None:
 
 
 @pytest.mark.emulated
-@pytest.mark.parametrize("target", ["cortex-m0plus", "cortex-m4", "cortex-m55"])
+@on_one_core()
 def test_blocks_on_cores(target: str) -> None:
     target_or_skip(target)
     models = [attention(form=form, dtype=dtype) for form, dtype in zip(FORMS, _DTYPES, strict=False)]

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from stream_program import assert_all_stream
 from test_op_kernels import target_or_skip
+from turns import on_one_core
 
 from tinyfuse.ops import FAMILIES
 from tinyfuse.options import OPTIMIZE
@@ -72,7 +73,7 @@ def test_rows_of_tokens_stream_over_caches() -> None:
 
 
 @pytest.mark.emulated
-@pytest.mark.parametrize("target", CORES)
+@on_one_core(*CORES)
 def test_on_cores(target: str) -> None:
     target_or_skip(target)
     first = 30 + 6 * CORES.index(target)

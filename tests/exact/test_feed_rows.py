@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_graphs import Sketch, networks
 from test_ops_network import network
+from turns import on_one_core
 
 from tinyfuse.emit import emit
 from tinyfuse.errors import CompileError, EmulationFailed, InternalFault, UsageError
@@ -109,7 +110,7 @@ def test_kernels_without_rows_leave_the_fed_ones_to_ours() -> None:
 
 
 @needs_qemu
-@pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
+@on_one_core("cortex-m4", "cortex-m55")
 def test_it_is_exact_on_emulated_cores(target: str) -> None:
     for data in (separable(stride=2), network()):
         assert_exact(fed(data, target, kernels="tinyfuse"))

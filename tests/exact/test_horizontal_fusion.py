@@ -9,6 +9,7 @@ import pytest
 from executors import assert_all_exact, plan_of
 from random_graphs import Sketch, Value
 from test_op_kernels import target_or_skip
+from turns import on_one_core
 
 from tinyfuse.plan import Plan
 
@@ -99,7 +100,7 @@ def test_branches_of_two_inputs_are_one_group() -> None:
     assert [len(group.ops) for group in smallest(two_inputs()).groups] == [4]
 
 
-@pytest.mark.parametrize("target", ["host", "cortex-m4", "cortex-m55"])
+@on_one_core("cortex-m4", "cortex-m55", host=True)
 def test_siblings_are_exact(target: str) -> None:
     """One layer each, with and without siblings among them."""
     target_or_skip(target)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from executors import assert_all_exact, assert_reference_is_tflm, plan_of
 from tflite_builder import ModelBuilder
+from turns import on_one_core
 
 from tinyfuse.plan import Plan
 
@@ -48,7 +49,7 @@ def test_the_reference_is_tflm() -> None:
     assert_reference_is_tflm(network("int4"))
 
 
-@pytest.mark.parametrize("target", ["host", "cortex-m0plus", "cortex-m4", "cortex-m55"])
+@on_one_core(host=True)
 def test_generated_code_is_exact(target: str) -> None:
     if target != "host" and not (shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")):
         pytest.skip("needs arm-none-eabi-gcc and qemu-system-arm")

@@ -12,6 +12,7 @@ from line_networks import line_networks
 from random_graphs import Sketch
 from test_op_kernels import drawn, target_or_skip
 from test_rows_by_two import shorter_ring
+from turns import on_one_core
 
 from tinyfuse.errors import InternalFault
 from tinyfuse.kernels.column_blocks import ColumnBlocks
@@ -91,7 +92,7 @@ def test_networks_are_exact(models: list[tuple[bytes, str]]) -> None:
 
 
 @pytest.mark.emulated
-@pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
+@on_one_core("cortex-m4", "cortex-m55")
 def test_networks_on_cores(target: str) -> None:
     target_or_skip(target)
     plans = [plan_of(data, target) for data, _ in drawn(line_networks(dtypes=_DTYPES), 4)]

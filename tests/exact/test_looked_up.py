@@ -18,6 +18,7 @@ from op_harness import cases_of
 from random_graphs import Sketch
 from table_chains import tabled_networks
 from test_op_kernels import drawn, target_or_skip
+from turns import on_one_core
 
 from tinyfuse.explain.explain_json import explain_json
 from tinyfuse.ir import Op, Quant
@@ -218,7 +219,7 @@ def wherever_it_may(monkeypatch: pytest.MonkeyPatch, count: int, target: str) ->
     return sum(map(bool, map(looks, plans)))
 
 
-@pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
+@on_one_core("cortex-m4", "cortex-m55")
 def test_random_networks(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     target_or_skip(target)
     assert wherever_it_may(monkeypatch, 12, target) > 0

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from executors import assert_all_exact, assert_exact, plan_of
 from tflite_builder import ModelBuilder
+from turns import on_one_core
 
 from tinyfuse.errors import CompileError
 from tinyfuse.frontend.reader import read_tflite
@@ -155,7 +156,7 @@ def test_shapes_are_those_of_litert(model: Maker) -> None:
         np.testing.assert_array_equal(wanted[0], found[0])
 
 
-@pytest.mark.parametrize("target", ["host", "cortex-m0plus", "cortex-m4", "cortex-m55"])
+@on_one_core(host=True)
 def test_modules_are_exact(target: str) -> None:
     datas = [model(dtype) for model in MODELS for dtype in ("int8", "float32")]
     for data in datas:

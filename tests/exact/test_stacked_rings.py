@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from random_graphs import Sketch, networks
 from resizing_graphs import longest_plans, resizing_chains
 from stacked_networks import inverted, residual, stacked
+from turns import on_one_core
 
 from tinyfuse.plan import Plan
 from tinyfuse.plan.rows import Stream, row_bytes
@@ -95,7 +96,7 @@ def test_random_networks(models: list[bytes], step: bool, growing: bool, longest
 
 
 @pytest.mark.emulated
-@pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55", "cortex-m0plus"])
+@on_one_core()
 def test_on_emulated_cores(target: str) -> None:
     for fed in (False, True):
         assert_exact(stacked(residual(), target=target, feed_rows=fed), runs=2)

@@ -15,6 +15,7 @@ from op_harness import TARGETS, cases_of
 from op_harness import assert_exact as assert_kernels_exact
 from table_chains import tabled_networks
 from test_op_kernels import drawn, target_or_skip
+from turns import on_one_core
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Context
@@ -81,7 +82,7 @@ def test_modules_are_exact(data: bytes) -> None:
     assert_exact(plan_of(data), runs=3)
 
 
-@pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
+@on_one_core("cortex-m4", "cortex-m55")
 def test_networks_on_cores(target: str) -> None:
     target_or_skip(target)
     networks = [data for data, _ in drawn(tabled_networks(), 5)]

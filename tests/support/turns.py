@@ -1,12 +1,28 @@
-"""Cases that CI runs on one core each, by turns, and a campaign on all."""
+"""Cases and tests that CI runs on one core each, by turns, and a campaign on all."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from zlib import crc32
 
 import pytest
 
 CORES = ("cortex-m4", "cortex-m55")
+#: of each instruction set
+EVERY_CORE = ("cortex-m0plus", *CORES)
+
+
+def on_one_core(*cores: str, host: bool = False) -> Callable[[Callable], Callable]:
+    """Parametrizes a test's `target`: one of the cores (none named: of EVERY_CORE), which the test's name chooses, and the
+    host if asked for. For what is much the same on all of them: kernels have tests of their own."""
+
+    def mark(test: Callable) -> Callable:
+        every = cores or EVERY_CORE
+        chosen = every[crc32(test.__name__.encode()) % len(every)]
+        targets = [pytest.param(core, marks=pytest.mark.campaign) if core != chosen else core for core in every]
+        return pytest.mark.parametrize("target", ["host", *targets] if host else targets)(test)
+
+    return mark
 
 
 def turn_of(core: str, cases: Sequence, config: pytest.Config) -> Sequence:
