@@ -29,7 +29,7 @@ from tinyfuse.ir import FLOAT16, INT4, ITEM_BYTES, Graph
 from tinyfuse.ir.text import graph_text
 
 MODELS = sorted((Path(__file__).parents[3] / "shared" / "models").glob("*.tflite"))
-FILES = int(os.environ.get("TINYFUSE_FUZZ_FILES", "250"))
+FILES = int(os.environ.get("TINYFUSE_FUZZ_FILES", "120"))
 SEED = int(os.environ.get("TINYFUSE_FUZZ_SEED", "0"))
 
 

@@ -105,7 +105,7 @@ def check_optimal(buffers: list[Buffer], overlaps: list[Overlap]) -> int:
     return placement.arena_bytes
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(problems())
 def test_what_is_called_optimal_is_optimal(problem) -> None:
     check_optimal(*problem)
@@ -118,7 +118,7 @@ def test_what_is_called_optimal_is_optimal_with_more_buffers(problem) -> None:
     check_optimal(*problem)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(problems())
 def test_what_fits_is_found_and_nothing_else(problem) -> None:
     buffers, overlaps = problem
@@ -134,7 +134,7 @@ def test_what_fits_is_found_and_nothing_else(problem) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(problems(), st.randoms(use_true_random=False))
 def test_what_moves_alone_is_placed_anew(problem, draws) -> None:
     """Offsets that a changed order leaves as they were are those of the whole order, placed anew."""
@@ -151,7 +151,7 @@ def test_what_moves_alone_is_placed_anew(problem, draws) -> None:
         assert {i: trial.offsets[i] for i in order} == inner.place(order)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(problems(), st.integers(0, 60))
 def test_what_is_known_sooner(problem, most: int) -> None:
     inner = Problem(*problem)
@@ -164,7 +164,7 @@ def test_what_is_known_sooner(problem, most: int) -> None:
     assert inner.place_below(most, order) == (placed if is_below else None)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(problems(), st.integers(-8, 8), st.integers(0, 300))
 def test_what_a_cut_search_says_is_true(problem, more: int, work: int) -> None:
     buffers, overlaps = problem
@@ -178,7 +178,7 @@ def test_what_a_cut_search_says_is_true(problem, more: int, work: int) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(problems(most=6), st.randoms(use_true_random=False))
 def test_trials_only_find_what_is_better(problem, draws) -> None:
     buffers, overlaps = problem
@@ -204,7 +204,7 @@ def test_a_bound_is_a_bound_though_the_search_is_cut_short(problem, work: int) -
     assert placement.lower_bound <= least <= placement.arena_bytes
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(problems(), st.integers(-8, 8), st.sampled_from([None, 0, 100, 1000]))
 def test_a_placement_within_a_limit_is_found_wherever_one_without_is(problem, more: int, work: int | None) -> None:
     """However little work there may be: what needs no look at larger arenas is never a larger one."""
@@ -428,7 +428,7 @@ def test_it_is_deterministic() -> None:
 # --- the checker -------------------------------------------------------------------------------
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(problems(), st.data())
 def test_the_checker_sees_a_buffer_moved_into_another(problem, data) -> None:
     buffers, overlaps = problem

@@ -170,7 +170,7 @@ def test_without_fusion_nothing_moves() -> None:
     assert kinds(plan_of(data, fusion="none").graph) == kinds(graph_of(data))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(transposed_networks())
 def test_every_bit_is_kept(data: bytes) -> None:
     cancelled(data)

@@ -179,7 +179,7 @@ def _models(draw) -> bytes:
     )
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(_models())
 def test_random_ones_keep_every_bit(data: bytes) -> None:
     graph = graph_of(data)

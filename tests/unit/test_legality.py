@@ -129,7 +129,7 @@ def test_what_somebody_outside_needs_is_written_whole() -> None:
     assert Legality(kept, CONTEXT).leaving(graph.ops) == {outputs[1], outputs[3]}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(networks(most_layers=6), st.data())
 def test_a_cycle_is_what_leaves_no_order_of_execution(data: bytes, draw) -> None:
     """Against the definition: with the group as one node, the rest has a topological order or not."""
@@ -158,7 +158,7 @@ def _has_order(graph: Graph, members: set) -> bool:
             waiting.remove(op)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(networks())
 def test_the_search_makes_legal_groups_alone(data: bytes) -> None:
     graph = rewrite(read_tflite("model.tflite", data), "rows", "auto")

@@ -80,7 +80,7 @@ def test_the_span_of_uses_in_any_order() -> None:
     assert span([4, BEFORE, 2]) == slice(0, 6)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(graphs(most_operators=9), st.integers(0, 1000))
 def test_in_any_order_sets_of_steps_say_the_same(graph: Graph, seed: int) -> None:
     """The steps keep their numbers, and run in another order."""

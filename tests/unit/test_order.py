@@ -106,8 +106,9 @@ def peak_of(graph: Graph, ops: tuple[Op, ...]) -> int:
     root = {t: t for op in graph.ops for t in (*op.activations, *op.outputs)} | {t: t for t in graph.inputs}
     for op in graph.ops:
         if is_alias(op):
-            joined = {root[t] for t in op.activations}
-            root = {t: op.output if whole in joined or t is op.output else whole for t, whole in root.items()}
+            joined = {root[t] for t in op.activations} | {op.output}
+            largest = max(joined, key=lambda t: t.bytes)  # another name of a part is within the whole
+            root = {t: largest if whole in joined else whole for t, whole in root.items()}
     ops = tuple(op for op in ops if not is_alias(op))
     first = {root[t]: 0 for t in graph.inputs}
     last: dict[Tensor, int] = {}
@@ -127,7 +128,7 @@ def units_of(graph: Graph) -> _Units:
     return _Units(graph, lambda a, b: False)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(graphs(most_operators=7))
 def test_the_least_peak_is_the_least_of_all_orders(graph: Graph) -> None:
     units = units_of(graph)
@@ -155,7 +156,7 @@ def test_a_beam_tells_its_peak_but_claims_nothing(graph: Graph, states: int) -> 
 # --- what orders are offered -----------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(graphs(most_operators=12), st.integers(0, 99))
 def test_every_order_runs_and_keeps_what_is_done_to_states(graph: Graph, seed: int) -> None:
     graph = shuffled(graph, seed)
@@ -286,7 +287,7 @@ def test_shuffled_networks_are_exact(data: bytes, seed: int, optimize: str) -> N
 
 
 @pytest.mark.campaign
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
 @given(branchy(), st.integers(0, 99), st.sampled_from(OPTIMIZE))
 def test_many_shuffled_networks_are_exact(data: bytes, seed: int, optimize: str) -> None:
     check(data, seed, optimize)

@@ -49,7 +49,7 @@ def test_no_plan_of_any_options_beats_the_front(model: Callable[[], bytes], weig
     at = [(point["arena_bytes"] + point["state_bytes"], point["predicted_instructions"]) for point in front]
     compiler, found = Compiler(plan.source, plan.context.target), set[tuple[int, int]]()
     least, largest = min(ram for ram, _ in at), max(ram for ram, _ in at)
-    sizes = range(least, largest + 4, max(4, (largest - least) // 6))
+    sizes = range(least, largest + 4, max(4, (largest - least) // 4))
     for most in (*sizes, *(ram - 1 for ram, _ in at)):
         for optimize in OPTIMIZE:
             made = compiler.plan(Options("net", optimize=optimize, weights=weights, max_ram=most))

@@ -50,7 +50,7 @@ def macs(graph: Graph) -> int:
 
 
 @pytest.mark.slow
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(networks())
 def test_all_rewrites_together_keep_every_bit(data: bytes) -> None:
     graph = graph_of(data)
@@ -199,7 +199,7 @@ def test_channels_that_the_caller_or_an_add_reads_stay() -> None:
     assert [op.output.shape for op in after.ops] == [op.output.shape for op in graph.ops]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(networks())
 def test_intervals_hold_what_is_computed(data: bytes) -> None:
     graph = graph_of(data)

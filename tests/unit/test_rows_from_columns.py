@@ -92,7 +92,7 @@ def test_outputs_keep_their_shape() -> None:
     assert_same(graph, rows_from_columns(graph))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(line_networks())
 def test_every_bit_is_kept(data: bytes) -> None:
     turned(data)

@@ -144,7 +144,7 @@ def test_verify_plan_finds_a_ring_that_is_too_small() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(networks(), st.sampled_from(FUSION), st.sampled_from(OPTIMIZE))
 def test_every_plan_survives_its_checker(data: bytes, fusion: str, optimize: str) -> None:
     graph = read_tflite("model.tflite", data)

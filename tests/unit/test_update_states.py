@@ -234,7 +234,7 @@ def test_other_models_stay_as_they_are() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1, 2, 5]), st.booleans())
 def test_random_caches_keep_every_bit(seed: int, rows: int, wide: bool) -> None:
     rewritten(caches(seed, rows=rows, wide=wide, initialized=seed % 2 == 0))
