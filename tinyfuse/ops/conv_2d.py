@@ -18,9 +18,9 @@ from tinyfuse.ops.convolution import (
     conv_of_rows,
     conv_options,
     geometry,
+    im2col,
     quantized,
     requantize_channels,
-    taps,
     turned_conv,
     weights_scale_rule,
     windows,
@@ -67,14 +67,12 @@ class Conv2DOperator(ImageOperator):
         g = geometry(op)
         weights = given(inputs[1]).astype(np.float64)
         filter_c, filters = g.in_c // g.groups, g.out_c // g.groups
-        # float64 holds every sum of integer products exactly and has a fast matrix product
-        total = np.zeros((g.out_h, g.out_w, g.out_c))
-        for ky, kx, values in taps(op, given(inputs[0])):
-            values = values.astype(np.float64)
+        total = np.empty((g.out_h, g.out_w, g.out_c))
+        for rows, read in im2col(op, given(inputs[0])):
             for group in range(g.groups):
                 outs = slice(group * filters, (group + 1) * filters)
                 ins = slice(group * filter_c, (group + 1) * filter_c)
-                total[..., outs] += values[..., ins] @ weights[outs, ky, kx].T
+                total[rows, :, outs] = np.tensordot(read[..., ins], weights[outs], ([2, 3, 4], [1, 2, 3]))
         return requantize_channels(op, total.astype(np.int64))[None]
 
     def _real(self, op: Op, *inputs: Array | None) -> Array:

@@ -429,11 +429,26 @@ SHAPE_RULES = (
 # --- reference -------------------------------------------------------------------------------
 
 
-def taps(op: Op, data: Array) -> Iterator[tuple[int, int, Int64s]]:
-    """Yields (kernel row, kernel column, values): the int64 (input - zero point) [H, W, C] that each
-    output position reads under that tap, zero where it reads padding."""
-    for ky, kx, values, inside in windows(op, data[0].astype(np.int64) - op.input.zero_point):
-        yield ky, kx, values * inside
+#: values of an image's windows that lie side by side at once: 32 MB
+_SIDE_BY_SIDE = 1 << 22
+
+
+def im2col(op: Op, data: Array) -> Iterator[tuple[slice, Array]]:
+    """Yields some output rows and, float64 [rows, W, kernel rows, kernel columns, C], the (input - zero point) that
+    each of their outputs reads: zero where it reads padding. float64 holds every sum of integer products exactly and
+    has a fast matrix product."""
+    g = geometry(op)
+    image = np.zeros((g.in_h + 1, g.in_w + 1, g.in_c))  # a row and a column of padding
+    image[:-1, :-1] = data[0]
+    image[:-1, :-1] -= op.input.zero_point
+    y = (np.arange(g.out_h) * g.stride_h - g.pad_top)[:, None] + np.arange(g.kernel_h) * g.dilation_h
+    x = (np.arange(g.out_w) * g.stride_w - g.pad_left)[:, None] + np.arange(g.kernel_w) * g.dilation_w
+    y[(y < 0) | (y >= g.in_h)] = g.in_h
+    x[(x < 0) | (x >= g.in_w)] = g.in_w
+    at_once = max(1, _SIDE_BY_SIDE // (x.size * g.kernel_h * g.in_c))
+    for start in range(0, g.out_h, at_once):
+        rows = slice(start, start + at_once)
+        yield rows, image[y[rows, None, :, None], x[None, :, None, :]]
 
 
 def windows(op: Op, values: Array) -> Iterator[tuple[int, int, Array, Array]]:

@@ -18,9 +18,9 @@ from tinyfuse.ops.convolution import (
     conv_of_rows,
     conv_options,
     geometry,
+    im2col,
     quantized,
     requantize_channels,
-    taps,
     turned_conv,
     weights_scale_rule,
     windows,
@@ -63,11 +63,12 @@ class DepthwiseConv2DOperator(ImageOperator):
     def _function(self, op: Op, *inputs: Array | None) -> Array:
         """The output of integers."""
         g = geometry(op)
-        weights = given(inputs[1]).astype(np.int64)
-        total = np.zeros((g.out_h, g.out_w, g.out_c), np.int64)
-        for ky, kx, values in taps(op, given(inputs[0])):
-            total += np.repeat(values, g.out_c // g.in_c, axis=2) * weights[0, ky, kx]
-        return requantize_channels(op, total)[None]
+        # [kernel rows, kernel columns, input channels, outputs of each]
+        weights = given(inputs[1])[0].reshape(g.kernel_h, g.kernel_w, g.in_c, -1).astype(np.float64)
+        total = np.empty((g.out_h, g.out_w, g.out_c))
+        for rows, read in im2col(op, given(inputs[0])):
+            total[rows] = np.einsum("hwyxc,yxcm->hwcm", read, weights).reshape(-1, g.out_w, g.out_c)
+        return requantize_channels(op, total.astype(np.int64))[None]
 
     def _real(self, op: Op, *inputs: Array | None) -> Array:
         """The output of floats: every product and sum rounded, in TFLM's order."""

@@ -36,6 +36,8 @@ class ImageOperator(OpFamily):
 
 def image_op(op: Op, index: int = 0) -> Op:
     """The operator on the first image of the batch that its input `index` holds."""
+    if op.operand(index).shape[0] == 1:
+        return op
     source, result = _first(op.operand(index)), _first(op.output)
     return replace(op, inputs=(*op.inputs[:index], source, *op.inputs[index + 1 :]), outputs=(result,))
 
