@@ -56,21 +56,17 @@ class DepthwiseRow(Kernel):
         return conv_row_call(self, op, site)
 
 
-#: the forms of a layer, in the order of the C's enum (runtime_c/tinyfuse_requantize.h)
-_FORMS = ("bounded", "step_line", "own_shifts")
-
-
 def form_of(op: Op) -> str:
-    """The best one in which the layer is proven exact."""
+    """The best form in which the layer is proven exact: bounded, step_line or own_shifts."""
     found = any_step_line(op)
     if found is None:
         return "bounded"
     return "step_line" if found.shift is None else "own_shifts"
 
 
-def form_argument(op: Op) -> int:
-    """The same as the C's last argument."""
-    return _FORMS.index(form_of(op))
+def form_argument(op: Op) -> str:
+    """The same as the C's last argument: its name in runtime_c/tinyfuse_requantize.h."""
+    return f"TINYFUSE_{form_of(op).upper()}_FORM"
 
 
 def layer_weights(op: Op, line: StepLine | BentLine | None = None) -> Array:
