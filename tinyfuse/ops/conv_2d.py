@@ -10,10 +10,6 @@ import numpy as np
 from tinyfuse.ir import Array, Op, Tensor, given
 from tinyfuse.ops.base import RowWindow, Rule
 from tinyfuse.ops.convolution import (
-    QUANTIZATION_RULES,
-    SHAPE_RULES,
-    TENSOR_RULES,
-    ZERO_POINT_RULE,
     Conv2D,
     conv_of_rows,
     conv_options,
@@ -22,9 +18,15 @@ from tinyfuse.ops.convolution import (
     requantize_channels,
     taps,
     turned_conv,
-    weights_scale_rule,
     windows,
     with_bias,
+)
+from tinyfuse.ops.convolution_rules import (
+    QUANTIZATION_RULES,
+    SHAPE_RULES,
+    TENSOR_RULES,
+    ZERO_POINT_RULE,
+    weights_scale_rule,
 )
 from tinyfuse.ops.images import ImageOperator
 from tinyfuse.ops.real import real_outputs

@@ -10,15 +10,8 @@ import numpy as np
 
 from tinyfuse.ir import INT4, Array, Op, Tensor, given
 from tinyfuse.ops.base import SAME_ROW, OpFamily, RowWindow, Rule
-from tinyfuse.ops.convolution import (
-    QUANTIZATION_RULES,
-    TENSOR_RULES,
-    Clamped,
-    extent_of,
-    quantized,
-    requantize_channels,
-    with_bias,
-)
+from tinyfuse.ops.convolution import Clamped, quantized, requantize_channels, with_bias
+from tinyfuse.ops.convolution_rules import QUANTIZATION_RULES, TENSOR_RULES, extent_of
 from tinyfuse.ops.real import real_outputs
 
 

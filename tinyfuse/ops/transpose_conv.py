@@ -10,17 +10,13 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op, Tensor, given
 from tinyfuse.ops.base import RowWindow, Rule
-from tinyfuse.ops.convolution import (
+from tinyfuse.ops.convolution import Clamped, quantized, requantize_channels, windows_along, with_bias
+from tinyfuse.ops.convolution_rules import (
     QUANTIZATION_RULES,
     SHAPE_RULES,
     TENSOR_RULES,
     ZERO_POINT_RULE,
-    Clamped,
-    quantized,
-    requantize_channels,
     weights_scale_rule,
-    windows_along,
-    with_bias,
 )
 from tinyfuse.ops.images import ImageOperator
 from tinyfuse.ops.movement import shape_constant
