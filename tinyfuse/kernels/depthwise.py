@@ -18,7 +18,7 @@ from tinyfuse.kernels.packing import (
     bounded,
     conv_row_call,
     general_channels,
-    pace_of_pixels,
+    orders_by_pixels,
     plain_weights,
 )
 from tinyfuse.kernels.statements import Statement
@@ -41,10 +41,10 @@ class DepthwiseRow(Kernel):
     columns = 1
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return pace_of_columns(op)
+        return orders_by_columns(op)
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return self.access_orders(op) or pace_of_pixels(op)
+        return self.access_orders(op) or orders_by_pixels(op)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return plain_weights(op), general_channels(op)
@@ -94,7 +94,7 @@ def has_form(op: Op) -> bool:
     return any_step_line(op) is not None or bounded(op) is not None
 
 
-def pace_of_columns(op: Op) -> dict[int, AccessOrder]:
+def orders_by_columns(op: Op) -> dict[int, AccessOrder]:
     """Where windows are one column wide, no column is left out and no channel is read twice, each element is
     read before the one in its place is written."""
     g = geometry(op)
@@ -153,10 +153,10 @@ class PackedDepthwiseRow(Kernel):
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         # the last four of an uneven count of channels are read again
-        return pace_of_columns(op) if op.output.shape[3] % 4 == 0 else {}
+        return orders_by_columns(op) if op.output.shape[3] % 4 == 0 else {}
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return self.access_orders(op) or pace_of_pixels(op)
+        return self.access_orders(op) or orders_by_pixels(op)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return Constant("weights", packed_taps(layer_weights(op)), "int8_t"), channels_constant(op)

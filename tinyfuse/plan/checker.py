@@ -54,7 +54,7 @@ def robbed_iteration(access_order: AccessOrder, read: range, written: range) -> 
     count = -(-len(read) // access_order.read)
     for first in range(0, count, PART):
         iterations = np.arange(first, min(first + PART, count))
-        unread = (iterations + access_order.buffered) * access_order.read - access_order.behind
+        unread = (iterations + access_order.buffered) * access_order.read - access_order.rereads
         unread = read.start + np.maximum(unread, 0)
         begin = written.start + iterations * access_order.written
         after = np.minimum(begin + access_order.written, written.stop)
