@@ -28,7 +28,7 @@ from tinyfuse.ops.convolution_rules import (
     ZERO_POINT_RULE,
     weights_scale_rule,
 )
-from tinyfuse.ops.images import ImageOperator
+from tinyfuse.ops.images import ImageFamily
 from tinyfuse.ops.real import real_outputs
 
 
@@ -39,7 +39,7 @@ def _bad_channels(op: Op) -> Tensor | None:
     return None if good else op.operand(1)
 
 
-class Conv2DOperator(ImageOperator):
+class Conv2DFamily(ImageFamily):
     """Weights are [out_c, kernel_h, kernel_w, in_c / groups]; with groups > 1, output channel c
     reads the input channels of group c // (out_c / groups)."""
 

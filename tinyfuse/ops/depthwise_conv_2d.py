@@ -28,7 +28,7 @@ from tinyfuse.ops.convolution_rules import (
     ZERO_POINT_RULE,
     weights_scale_rule,
 )
-from tinyfuse.ops.images import ImageOperator
+from tinyfuse.ops.images import ImageFamily
 from tinyfuse.ops.real import real_outputs
 
 
@@ -38,7 +38,7 @@ def _bad_channels(op: Op) -> Tensor | None:
     return None if good else op.operand(1)
 
 
-class DepthwiseConv2DOperator(ImageOperator):
+class DepthwiseConv2DFamily(ImageFamily):
     """Weights are [1, kernel_h, kernel_w, out_c] with out_c = in_c * depth_multiplier."""
 
     kind = "DEPTHWISE_CONV_2D"

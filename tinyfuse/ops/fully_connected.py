@@ -60,7 +60,7 @@ def _bias_scale_off(op: Op) -> Tensor | None:
     return bias if difference / op.output.scale > 0.02 else None
 
 
-class FullyConnectedOperator(OpFamily):
+class FullyConnectedFamily(OpFamily):
     """Weights are [out_c, in_c]; input [..., in_c] and output [..., out_c] are flattened to
     [batches, channels]."""
 

@@ -18,7 +18,7 @@ from tinyfuse.ops.convolution_rules import (
     ZERO_POINT_RULE,
     weights_scale_rule,
 )
-from tinyfuse.ops.images import ImageOperator
+from tinyfuse.ops.images import ImageFamily
 from tinyfuse.ops.movement import shape_constant
 from tinyfuse.ops.real import real_outputs
 
@@ -65,7 +65,7 @@ def _on_convolution(rule: Rule) -> Rule:
     return Rule(rule.text, lambda op: rule.broken(as_convolution(op)), rule.hint)
 
 
-class TransposeConvOperator(ImageOperator):
+class TransposeConvFamily(ImageFamily):
     """Weights are [out_c, kernel_h, kernel_w, in_c]. Sums, bias and requantization as in CONV_2D (TFLM,
     reference/integer_ops/transpose_conv.h)."""
 
