@@ -1,4 +1,4 @@
-"""The text of each group's function: views of the arena, the row loop, the kernels' calls."""
+"""The text of each group's function: pointers into the arena, the row loop, the kernels' calls."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class _Writer(Printer):
 
     def write(self) -> GroupFunction:
         self.cursor = self._cursor()
-        self._views()
+        self._print_pointers()
         if not self.group.stages[0].by_row:
             self._whole(self.group.stages[0])
         elif len(self.group.stages) == 1:
@@ -148,7 +148,8 @@ class _Writer(Printer):
             return pieces
         return [*(self.rows[stage.op.output] for stage in self.group.stages), *self.first.values(), *pieces]
 
-    def _views(self) -> None:
+    def _print_pointers(self) -> None:
+        """To tensors, states, scratch and counters, each with a comment that says what lies there."""
         seen: dict[Tensor, bool] = {}
         for stage in self.group.stages:
             for tensor in stage.op.outputs:

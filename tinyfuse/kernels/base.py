@@ -1,7 +1,7 @@
 """What a kernel is: one way to compute an operator in C, and what it knows of the place of its call.
 
-Kernels see only views (`CallSite`), so they don't know where memory planning put a tensor, nor whether
-an input is whole or a ring of rows. Which kernels serve which operator: tinyfuse/kernels/registry.py.
+Kernels see only where their call stands (`CallSite`), so they don't know where memory planning put a tensor, nor
+whether an input is whole or a ring of rows. Which kernels serve which operator: tinyfuse/kernels/registry.py.
 """
 
 from __future__ import annotations
@@ -107,10 +107,10 @@ class CallSite:
 
     def input(self, i: int) -> TensorAccess:
         """Where input `i` lies; InternalFault where the operator has none, or it is a constant."""
-        view = self.inputs[i] if i < len(self.inputs) else None
-        if view is None:
+        access = self.inputs[i] if i < len(self.inputs) else None
+        if access is None:
             raise InternalFault("a kernel", f"input {i} of its call lies nowhere")
-        return view
+        return access
 
     @property
     def output_row(self) -> str:
