@@ -38,7 +38,7 @@ def pytest_collection_finish():
     """What is there now, thousands of tests among it, stays to the end: no garbage collection looks at it again."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000)
+    gc.set_threshold(100_000)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -14,13 +14,25 @@ ends so runs again by hand, with what it was and with every check, as
 import os
 import shutil
 import signal
+import subprocess
+from pathlib import Path
 
 COMPILER = "clang"
 #: for any compiler: what a sanitizer finds is reported, with the line
 REPORTING = ("-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 _TRAPS = ("-fno-sanitize=null,pointer-overflow", "-fsanitize-trap=undefined,float-cast-overflow")
-#: gold takes half as long with the sanitizer's runtime
-_LINKER = ("-fuse-ld=gold", "-Wno-unused-command-line-argument") if shutil.which("ld.gold") else ()
+
+
+def _linker() -> tuple[str, ...]:
+    """What links in a third of the time: gold, and the sanitizer's runtime as a library that the program loads."""
+    flags = ["-fuse-ld=gold"] if shutil.which("ld.gold") else []
+    ask = [COMPILER, f"-print-file-name=libclang_rt.asan-{os.uname().machine}.so"]
+    if shutil.which(COMPILER) and (library := Path(subprocess.check_output(ask, text=True).strip())).is_file():
+        flags += ["-shared-libasan", f"-Wl,-rpath,{library.parent}"]
+    return (*flags, "-Wno-unused-command-line-argument")
+
+
+_LINKER = _linker()
 #: for COMPILER
 SANITIZERS = (
     *(REPORTING if os.environ.get("TINYFUSE_TEST_REPORTS") else ("-fsanitize=address,undefined", *_TRAPS)),

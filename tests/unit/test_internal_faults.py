@@ -52,7 +52,7 @@ def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("optimized", [(), ("-O",), ("-OO",)])
+@pytest.mark.parametrize("optimized", [(), ("-O",)])
 def test_a_wrong_plan_is_told_and_nothing_is_written(tmp_path: Path, optimized: tuple[str, ...]) -> None:
     generate = ("gen", "model.tflite", "--target", "host", "-o", "out")
     done = command(tmp_path, *optimized, "seeded.py", "seeded", *generate)

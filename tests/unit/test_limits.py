@@ -127,9 +127,9 @@ def with_weights_copied() -> tuple[Limit, ...]:
     return planned(divided_network, "cortex-m4", memory=(f"sram={size}", "qspi=1M:slow"), **options)()
 
 
-def of_the_front() -> tuple[Limit, ...]:
+def of_the_front(data: Callable[[], bytes] = narrowing) -> tuple[Limit, ...]:
     reached = Reached()
-    pareto_json(plan_of(narrowing(), "cortex-m4"), reached=reached)
+    pareto_json(plan_of(data(), "cortex-m4"), reached=reached)
     return reached.found
 
 
@@ -154,7 +154,7 @@ CASES = {
     "RECOMPUTED_TOGETHER": Case(2, of_a_normalization),
     "REMATERIALIZED": Case(0, planned(lambda: unet("ADD", 24, 1, (8, 8, 8), 1), optimize="ram")),
     "REMATERIALIZED_TOGETHER": Case(1, of_a_skip),
-    "FRONT": Case(0, of_the_front),
+    "FRONT": Case(0, of_the_front, lambda: of_the_front(lambda: chain(2))),
     "STEPS": Case(3, of_step_graphs, plenty={"STEPS": 9}),
     "STEP_CHOICES": Case(2, planned(lambda: padded(13), slide=2)),
     "ORDERS": Case(0, planned(two_towers, optimize="ram")),
