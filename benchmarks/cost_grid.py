@@ -286,9 +286,9 @@ _SORTS = {"first": (1, 3), "words": (4, 4, 8, 8, 12, 16, 24, 32), "cut": PRUNED}
 
 
 def _draw_convolution(rng: random.Random, kind: str) -> Op:
-    """Of convolutions a fifth are first layers, of one or three channels, a quarter have windows of whole words, as what
-    follows in most networks, a fifth read what is left of channels that were cut, one in two of these pointwise, and a
-    fifth are pointwise."""
+    """Of convolutions a fifth are first layers, of one or three channels, a quarter have windows of whole words, as
+    what follows in most networks, a fifth read what is left of channels that were cut, one in two of these pointwise,
+    and a fifth are pointwise."""
     shape = (*image(rng)[:3], rng.choice((*CHANNELS, *PRUNED)))
     depthwise = kind == "DEPTHWISE_CONV_2D"
     sort = "depthwise" if depthwise else rng.choices([*_SORTS, "pointwise", "other"], [3, 4, 3, 3, 2])[0]

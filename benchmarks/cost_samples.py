@@ -137,8 +137,8 @@ def _tables(target: Target) -> dict[str, CostTable | None]:
 
 
 def network_samples(target: Target, count: int, dtypes: Iterable[str]) -> Iterator[Sample]:
-    """Samples of all stages of so many networks of each of these dtypes. Where the compiler has joined the code of calls
-    in a group, so that one of them has hardly any, no stage of the group tells what it takes."""
+    """Samples of all stages of so many networks of each of these dtypes. Where the compiler has joined the code of
+    calls in a group, so that one of them has hardly any, no stage of the group tells what it takes."""
     for plan in (plan for dtype in dtypes for plan in networks(target, dtype, count)):
         profile, _ = counted(plan, None)
         once = called_once(plan)
@@ -153,7 +153,7 @@ def network_samples(target: Target, count: int, dtypes: Iterable[str]) -> Iterat
 
 
 def _joined(stage: Stage, sample: Sample, context: Context) -> bool:
-    """Whether what its kernel took must have been counted elsewhere: it is nothing, or far below what is known of it."""
+    """Whether what its kernel took must have been counted elsewhere: it is nothing, or far below what is known."""
     if stage.kernel.costs_with is not None or stage.kernel.work(stage.op, context):
         return False  # of these the sample has a part
     table = _tables(context.target)["instructions"]

@@ -4,9 +4,9 @@
 
 writes targets/code/NAME.toml, from which `--max-flash`, `report --costs` and `tinyfuse.estimate` predict bytes of code:
 run it after a kernel was changed. It compiles, and runs nothing: the modules that reach every kernel on every path
-(tests/support/compiler_modules.py) and networks of the sizes that models have (cost_networks.py), each group as a function
-of its own. Of the object file's sections, those that a group's function refers to say which C functions its kernels share
-with others; the rest is its own. It takes two minutes of processor time a target.
+(tests/support/compiler_modules.py) and networks of the sizes that models have (cost_networks.py), each group as a
+function of its own. Of the object file's sections, those that a group's function refers to say which C functions its
+kernels share with others; the rest is its own. It takes two minutes of processor time a target.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from sized_networks import DTYPES  # noqa: E402
 
 from tinyfuse.cost.code import calls_in, code_entry, code_table, every_group, loop_parts, module_parts  # noqa: E402
 from tinyfuse.kernels.base import Context  # noqa: E402
-from tinyfuse.kernels.counts import Counts
+from tinyfuse.kernels.counts import Counts  # noqa: E402
 from tinyfuse.kernels.registry import kernels_for  # noqa: E402
 from tinyfuse.plan import Plan, Stage  # noqa: E402
 from tinyfuse.targets import Target, all_targets, load_target  # noqa: E402
@@ -129,7 +129,7 @@ def main() -> int:
         compiler = f"{find_compiler(target, 'qemu', 'O2').version}, -O2"
         path.parent.mkdir(exist_ok=True)
         if not path.exists():  # plans want one
-            path.write_text(toml(compiler, Code(dict.fromkeys(PARTS, {}), Counter(), {}, {})))
+            path.write_text(toml(compiler, Code({key: {} for key in PARTS}, Counter(), {}, {})))
         if args.missing:
             text = added(path.read_text(), toml(compiler, compiled(missing_kernels(target))))
         else:
@@ -335,8 +335,8 @@ def mean(sizes: list[int]) -> int:
 
 
 def users_of(function: str, samples: list[Sample]) -> set[str]:
-    """The entries whose calls reach a shared function. A kernel may, or not, as its operator is: of each, what is true of
-    most groups; and where several stages are in one, those that explain most groups."""
+    """The entries whose calls reach a shared function. A kernel may, or not, as its operator is: of each, what is true
+    of most groups; and where several stages are in one, those that explain most groups."""
     found = [({piece.entry for piece in s.pieces}, function in s.shared, s.weight) for s in samples]
 
     def wrong(users: set[str]) -> int:
@@ -385,8 +385,8 @@ def factors_of(samples: list[Sample]) -> dict[str, dict[str, float]]:
 def toml(compiler: str, code: Code) -> str:
     lines = [
         "# Bytes of code of every kernel, measured; made by benchmarks/measure_code.py, not by hand.",
-        "# factors: bytes of a call, its constants included, a count of `Kernel.code_counts`; shared: functions that it",
-        "# calls, each of which a module has once; alone: bytes less of a call that is a module's only one of the",
+        "# factors: bytes of a call, its constants included, a count of `Kernel.code_counts`; shared: functions that",
+        "# it calls, each of which a module has once; alone: bytes less of a call that is a module's only one of the",
         "# entry; shapes: how many calls were compiled.",
         f'[about]\ncompiler = "{compiler}"',
     ]

@@ -1,11 +1,11 @@
 """How well instructions are predicted: of random networks, and of models, predicted beside measured on emulated cores.
 
-    python benchmarks/prediction_errors.py [MODEL.tflite ...] [--targets cortex-m4 cortex-m55] [--networks 50] [--first 0]
-        [--code]
+    python benchmarks/prediction_errors.py [MODEL.tflite ...] [--targets cortex-m4 cortex-m55] [--networks 50]
+        [--first 0] [--code]
 
 prints a table of errors for each core, of all networks together and of the models; then the networks that are furthest
-off, with the kernels whose share in that is largest. With --code all of it is of bytes of code, predicted beside linked,
-but for the kernels. It fails where one is off by more than --most. The networks
+off, with the kernels whose share in that is largest. With --code all of it is of bytes of code, predicted beside
+linked, but for the kernels. It fails where one is off by more than --most. The networks
 (tests/support/sized_networks.py) are not those that cost tables were fitted on (benchmarks/cost_networks.py). It needs
 what `tinyfuse profile` needs, and three CPU seconds a network.
 """

@@ -92,7 +92,8 @@ def head(args: argparse.Namespace) -> list[str]:
         "",
         "Exact instruction counts of one inference, the second, of numpy's `default_rng(0)` int8 inputs; per MAC of",
         "the model as it is. Exact: every output element equals TensorFlow Lite Micro's, for that input and",
-        f"{args.corners} others. bakeNN refuses the five models (open batch, RESHAPE without options, SOFTMAX); its rows",
+        f"{args.corners} others. bakeNN refuses the five models (open batch, RESHAPE without options, SOFTMAX); its"
+        " rows",
         "are of copies with a static batch, options added and SOFTMAX removed. Bytes are bytes; static RAM is arena or",
         "workspace, inputs, outputs and what else the tool keeps. Made by `python benchmarks/run.py`.",
     ]

@@ -1,6 +1,12 @@
-"""The line from a graph as it was read (frontend/reader.py) to a plan: with --slide the graphs that compute a step,
-check, the plans of graphs that operators run, and of each graph what schedule/graph_plans.py does: rewrite, choose,
-build, check the plan. What is left are choices among such plans."""
+"""The line from a graph as it was read (frontend/reader.py) to a verified plan, top to bottom.
+
+slide    with --slide alone: the graphs that compute a step of it (`steps_of`)
+check    every rule of its operators (`checked`); then the graphs that its operators run are planned (`prepared`)
+rewrite, choose, build, check the plan   of each such graph: schedule/graph_plans.py
+
+Round this stand choices of schedule/ that compare plans for several options, each a function that is given what makes
+them: which step graph, calls in pieces, memory banks, what is counted. One that isn't asked for hands on the plan.
+"""
 
 from __future__ import annotations
 
@@ -8,24 +14,22 @@ from dataclasses import replace
 from functools import partial
 
 from tinyfuse.cost.cycles import counted_cycles
-from tinyfuse.cost.steps import fits_step, in_pieces
 from tinyfuse.frontend.check import check, warnings_of
 from tinyfuse.frontend.layouts import in_layouts
 from tinyfuse.ir import Graph
-from tinyfuse.limits import union
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
-from tinyfuse.plan.checker import verify_plan
 from tinyfuse.rewrite import BEFORE_CHECK
 from tinyfuse.schedule.banks import in_banks
 from tinyfuse.schedule.build import Builder
 from tinyfuse.schedule.by_rule import by_rule
-from tinyfuse.schedule.choose_count import of_fewer_cycles
-from tinyfuse.schedule.choose_step import Planner, of_the_best_step
+from tinyfuse.schedule.choose_count import by_both_counts
+from tinyfuse.schedule.choose_step import of_the_best_step
 from tinyfuse.schedule.graph_plans import GraphPlans
 from tinyfuse.schedule.programs import Programs, with_programs
 from tinyfuse.schedule.progress import Progress, silent
 from tinyfuse.schedule.variants import Variants
+from tinyfuse.schedule.within_step import within_step
 from tinyfuse.slide import step_graphs
 from tinyfuse.targets import Target
 
@@ -47,38 +51,16 @@ class Compiler:
 
     def plan(self, options: Options) -> Plan:
         """The verified plan for these options, as compile_graph's."""
-        plan = self._in_banks(options)
-        if options.count == "instructions":
-            return plan
-        self._progress("planning by instructions too")
-        by_instructions = self._in_banks(replace(options, count="instructions"))
-        found = of_fewer_cycles(plan, by_instructions)
-        return replace(found, limits=union(plan.limits, by_instructions.limits))
+        one_step = self._of_the_best_step
+        in_time = partial(within_step, one_step)
+        in_memory = partial(in_banks, in_time, progress=self._progress)
+        return by_both_counts(in_memory, options, self._progress)
 
-    def _in_banks(self, options: Options) -> Plan:
-        if not options.memory:
-            return self._planned(options)
-        plan = in_banks(self._planned, options, self._progress)
-        verify_plan(plan)
-        return plan
-
-    def _planned(self, options: Options) -> Plan:
-        """The plan; where its steps are too long, one whose calls can be divided, in pieces."""
+    def _of_the_best_step(self, options: Options) -> Plan:
         self._steps = self._steps or steps_of(self._source, options)
+        return of_the_best_step(self._steps, options, lambda step: partial(self._of_graph, step), self._progress)
 
-        def planner(step: Graph) -> Planner:
-            return partial(self._plan_of, step)
-
-        if options.max_step is None:
-            return of_the_best_step(self._steps, options, planner, self._progress)
-        whole = self._planned(replace(options, max_step=None))
-        if fits_step(whole, options.max_step):
-            return replace(whole, options=options)
-        divided = in_pieces(of_the_best_step(self._steps, options, planner, self._progress), options.max_step)
-        verify_plan(divided)
-        return divided
-
-    def _plan_of(self, step: Graph, options: Options) -> Plan:
+    def _of_graph(self, step: Graph, options: Options) -> Plan:
         """The plan of a step graph, or of the graph itself where no window slides over it."""
         # other kernels buy speed with RAM where speed is all, and what is computed in tiles looks nothing up
         key = step, options.optimize == "speed", options.recompute_limit, options.max_step, options.count
@@ -86,17 +68,6 @@ class Compiler:
             graph = prepared(step, self._target, options)
             self._known[key] = GraphPlans(step, graph, self._target, options, self._progress)
         return self._known[key].plan(options)
-
-
-def checked(source: Graph) -> Graph:
-    """The graph without constant operators, in those that have kernels, and with its operators' warnings; CompileError
-    names all that isn't supported."""
-    graph = source
-    for one_pass in BEFORE_CHECK:
-        graph = one_pass(graph)
-    check(graph)
-    told = warnings_of(graph)
-    return replace(graph, warnings=(*graph.warnings, *told)) if told else graph
 
 
 def steps_of(source: Graph, options: Options) -> list[Graph]:
@@ -108,6 +79,17 @@ def steps_of(source: Graph, options: Options) -> list[Graph]:
     # the step graph's operators are checked too, and then warned of
     whole = replace(checked(source), warnings=source.warnings)
     return step_graphs(whole, options.slide, options.slide_axis, options.feed_rows)
+
+
+def checked(source: Graph) -> Graph:
+    """The graph without constant operators, in those that have kernels, and with its operators' warnings; CompileError
+    names all that isn't supported."""
+    graph = source
+    for one_pass in BEFORE_CHECK:
+        graph = one_pass(graph)
+    check(graph)
+    told = warnings_of(graph)
+    return replace(graph, warnings=(*graph.warnings, *told)) if told else graph
 
 
 def prepared(source: Graph, target: Target, options: Options) -> Graph:

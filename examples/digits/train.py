@@ -100,7 +100,8 @@ def int8_accuracy(tflite: bytes, pixels: np.ndarray, labels: np.ndarray) -> floa
     )
     interpreter.allocate_tensors()
     source, result = interpreter.get_input_details()[0], interpreter.get_output_details()[0]
-    assert source["quantization"][1] == -128 and np.isclose(source["quantization"][0], 1 / 255)
+    assert source["quantization"][1] == -128
+    assert np.isclose(source["quantization"][0], 1 / 255)
     right = 0
     for image, label in zip(quantize(pixels), labels, strict=True):
         interpreter.set_tensor(source["index"], image[np.newaxis, :, :, np.newaxis])

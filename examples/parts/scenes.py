@@ -110,8 +110,8 @@ def write_pgm(path: Path, pictures: Array) -> None:
 
 
 def read_pgm(path: Path) -> Array:
-    """uint8 [n, LINES, COLUMNS]; ValueError for a file that the firmware doesn't take: it must be binary, of 8 bits, 160
-    pixels wide, with 120 lines for each picture."""
+    """uint8 [n, LINES, COLUMNS]; ValueError for a file that the firmware doesn't take: it must be binary, of 8 bits,
+    160 pixels wide, with 120 lines for each picture."""
     data = path.read_bytes()
     header = re.match(rb"P5\s(\d+)\s(\d+)\s255\s", data)
     if header is None:

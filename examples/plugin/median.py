@@ -2,8 +2,8 @@
 reports nonsense.
 
 TensorFlow Lite has no such operator. A converter writes two MINIMUMs and two MAXIMUMs, each of which goes through all
-values; the pattern below, which has three inputs and reads two of them twice, puts MEDIAN_OF_THREE in their place. Where
-other elementwise operators follow, it is computed in one loop with them.
+values; the pattern below, which has three inputs and reads two of them twice, puts MEDIAN_OF_THREE in their place.
+Where other elementwise operators follow, it is computed in one loop with them.
 """
 
 from pathlib import Path

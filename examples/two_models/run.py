@@ -2,10 +2,10 @@
 
     python examples/two_models/run.py [--build-dir DIR]
 
-Needs tinyfuse in this Python, cmake, arm-none-eabi-gcc and qemu-system-arm. The scores are those of TensorFlow Lite
-Micro's interpreter in the expected.json of the two examples whose models these are. Exit status: 0 when every form shows
-what it should: the interpreter's scores and no sample lost, or just that these are lost or wrong; 1 otherwise; 3 without
-a tool; 4 when a build or an emulated run fails.
+Needs tinyfuse in this Python, cmake, arm-none-eabi-gcc and qemu-system-arm. The scores are those of TensorFlow
+Lite Micro's interpreter in the expected.json of the two examples whose models these are. Exit status: 0 when every
+form shows what it should: the interpreter's scores and no sample lost, or just that these are lost or wrong; 1
+otherwise; 3 without a tool; 4 when a build or an emulated run fails.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ FORMS = (
 
 @dataclass(frozen=True)
 class Found:
-    """What a firmware printed: the first step with a result; scores of 0 to 255 from it on; scores of each image; bytes;
-    microseconds; pieces of sound; bytes that changed though nobody had them."""
+    """What a firmware printed: the first step with a result; scores of 0 to 255 from it on; scores of each image;
+    bytes; microseconds; pieces of sound; bytes that changed though nobody had them."""
 
     first_step: int
     steps: Rows

@@ -145,7 +145,7 @@ def test_writes_outside_of_the_arena_are_reported(tmp_path, target, emulator, of
 def test_junk_in_the_arena_shows_what_relies_on_zeros(tmp_path, target, emulator):
     code = "arena[32] = (int8_t)(arena[32] + arena[63]); arena[63] = 7; return 0;"
     outcome = run(tmp_path, target, emulator, 4, run=code)
-    differing = [a != b for a, b in zip(outcome.outputs, toy_outputs(toy_inputs(4)))]
+    differing = [a != b for a, b in zip(outcome.outputs, toy_outputs(toy_inputs(4)), strict=True)]
     assert differing == [True] * 4
     outcome = run(tmp_path, target, emulator, 1, run=code)
     assert outcome.guards == ["run 1: the same inputs gave other outputs than in run 0"]
@@ -249,6 +249,7 @@ def test_what_does_not_fit_the_board_is_told_before_the_build(weights, arena, ru
         return check_board(M4, weights, arena, run, runs)
     with pytest.raises(UsageError, match=message):
         check_board(M4, weights, arena, run, runs)
+    return None
 
 
 @needs_qemu
@@ -552,11 +553,11 @@ def test_input_set_has_the_corners_and_repeats():
     assert all(len(np.unique(array)) > 30 for run in (uniform, uniform_again) for array in run)
     assert [sorted(np.unique(array).tolist()) for array in ends] == [[-128, 127], [-32768, 32767]]
     assert all((array == array[0, 0, 0]).all() and array.std() > 0 for array in flat)
-    for array, dim in zip(narrow, (64, 16384)):
+    for array, dim in zip(narrow, (64, 16384), strict=True):
         assert len(np.unique(array)) > 10 and np.ptp(array.astype(int)) <= dim
     assert [(a.dtype, a.shape) for a in sets[5]] == [(np.int8, (1, 4, 4, 3)), (np.int16, (1, 4, 4, 3))]
     again = input_set(graph, 8, seed=1)
-    assert all(np.array_equal(a, b) for x, y in zip(sets, again) for a, b in zip(x, y))
+    assert all(np.array_equal(a, b) for x, y in zip(sets, again, strict=True) for a, b in zip(x, y, strict=True))
     assert not np.array_equal(sets[3][0], input_set(graph, 6, seed=2)[3][0])
     (first,) = input_set(graph, 1, 0)
     assert len(np.unique(first[0])) > 30

@@ -140,7 +140,6 @@ NO_FAULTS = [
     NoFault("extent", r"\.in_c = 54,.* 55", "the weights have zeros up to a multiple of four"),
     NoFault("clamp", r"act_max = 127,.* 126", "no drawn input drives the layer higher than -53", lambda p: p.get("in_c") == 54),
     NoFault("offset", r"'v1' int8\[1,9,5,4\], a ring of 3.* became .*arena \+ 523u", "nothing lies in the byte below"),
-    NoFault("argument", r"3x3_row_s8\(.*, 0\);' became .*, -1\);", "what is no other form is the bounded one"),
     NoFault("loop", r"if \(.*y\d < \d+ && .* became", "the other half of the condition, or the loop's end, is narrower"),
     NoFault("loop", r"for \(.*; y\d < (5;.* y\d < 6;|3;.* y\d < 4;)", "a row too many, in bytes that nothing uses then"),
     NoFault("row", r"(y1 \+ 1\).* became .*y1 \+ 2\)|y1 \+ 2,.* became .*y1 \+ 3,)", "of two stages, the first runs where the last"

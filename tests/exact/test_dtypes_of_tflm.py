@@ -118,7 +118,7 @@ def _refusal(data: bytes) -> str | None:
 
 
 #: not those that TFLM has no kernels of, whose junk is tested elsewhere, or that have all pairs of dtypes for cases
-_KINDS = sorted(set(kind for kind in NAMED if FAMILIES[kind].in_tflm and "Detection" not in kind) - {"QUANTIZE"})
+_KINDS = sorted({kind for kind in NAMED if FAMILIES[kind].in_tflm and "Detection" not in kind} - {"QUANTIZE"})
 
 
 @pytest.mark.campaign

@@ -168,7 +168,7 @@ def test_transformed_filters_give_four_times_the_sums(least: bool) -> None:
     columns = np.array([[1, 0, -1, 0], [0, 1, 1, 0], [0, -1, 1, 0], [0, 1, 0, -1]])
     outputs = np.array([[1, 1, 1, 0], [0, 1, -1, -1]])
     inputs = np.einsum("ia,nabc,jb->nijc", columns, d, columns)
-    assert -512 <= inputs.min() and inputs.max() <= 511 and np.abs(transformed(g)).max() <= 1152
+    assert inputs.min() >= -512 and inputs.max() <= 511 and np.abs(transformed(g)).max() <= 1152
     sums = np.einsum("nijc,oijc->noij", inputs, transformed(g).astype(np.int64))
     wanted = [
         [np.einsum("nabc,oabc->no", d[:, y : y + 3, x : x + 3], g.astype(np.int64)) for x in (0, 1)] for y in (0, 1)

@@ -33,8 +33,9 @@ from tinyfuse.plan import Plan
 from tinyfuse.report.pareto import pareto_json
 from tinyfuse.report.report_json import plan_envelope
 from tinyfuse.slide.front import front
+from tinyfuse.slide.needs import Needs, macs_of
 from tinyfuse.slide.step_graph import needs_of
-from tinyfuse.slide.work import step_work
+from tinyfuse.slide.work import work_of
 from tinyfuse.verify.streams import steps_for, steps_in_streams, with_result
 
 emulated = pytest.mark.skipif(
@@ -111,6 +112,15 @@ def test_a_time_axis_of_columns_becomes_rows() -> None:
 
 
 # --- what is kept and what is made again -------------------------------------------------------
+
+
+def step_work(needs: Needs) -> int:
+    """Of all operators of a step."""
+    work = 0
+    for op in needs.graph.ops:
+        rows = needs.rows.get(op.output) if op.outputs else None
+        work += macs_of(op, None) if rows is None else work_of(op, rows, needs.analysis)
+    return work
 
 
 def test_the_front_is_that_of_all_choices() -> None:

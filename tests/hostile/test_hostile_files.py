@@ -11,7 +11,7 @@ import os
 import resource
 from collections.abc import Callable
 from functools import cache, partial
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -366,7 +366,7 @@ def chain(length: int, faulty: bool = False) -> bytes:
     """RELU after RELU; each tensor with a fault, if wanted."""
     model = ModelBuilder()
     names = [model.tensor("x" * 100, (1, 2), scale=-1 if faulty else 1) for _ in range(length + 1)]
-    for source, result in zip(names, names[1:]):
+    for source, result in pairwise(names):
         model.op("RELU", [source], [result])
     return model.build([names[0]], [names[-1]])
 

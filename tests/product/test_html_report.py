@@ -47,8 +47,7 @@ def hostile_model() -> bytes:
     x = sketch.value((1, 16, 12, 4), name=HOSTILE[0])
     y = sketch.conv(sketch.depthwise(sketch.conv(x, 8, (3, 3)), (3, 3)), 8, (1, 1))
     z = sketch.add(sketch.relu(sketch.pad(y, 1, 0, 0, 1)), sketch.pad(y, 1, 0, 0, 1))
-    data = sketch.build([x], [sketch.softmax(sketch.fully_connected(z, 4))])
-    return data
+    return sketch.build([x], [sketch.softmax(sketch.fully_connected(z, 4))])
 
 
 def named(data: bytes, plan_path: str = "m.tflite") -> Plan:

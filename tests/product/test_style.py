@@ -29,7 +29,7 @@ def test_python_is_formatted() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("command", [["ruff", "check", "tinyfuse"], ["mypy", "--strict", "tinyfuse"]], ids=" ".join)
+@pytest.mark.parametrize("command", [["ruff", "check", "."], ["mypy", "--strict", "tinyfuse"]], ids=" ".join)
 def test_code_is_clean(command: list[str]) -> None:
     done = subprocess.run([BIN / command[0], *command[1:]], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, f"{done.stdout[-6000:]}{done.stderr[-2000:]}"

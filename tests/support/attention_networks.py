@@ -115,7 +115,7 @@ class Blocks:
         return s.add(x, self.dense(self.gelu(self.dense(self.normalized(x), wider * width)), width))
 
 
-def vision(side: int = 6, width: int = 16, heads: int = 2, dtype: str = "int8", form: Form = PLAIN, seed: int = 5) -> bytes:  # noqa: E501  # fmt: skip
+def vision(side: int = 6, width: int = 16, heads: int = 2, dtype: str = "int8", form: Form = PLAIN, seed: int = 5) -> bytes:  # fmt: skip
     """A ViT: patches of an image of side * 4 pixels, positions, a block, the mean of all tokens, a classifier."""
     b = Blocks(seed, dtype, form)
     s = b.sketch
@@ -126,7 +126,7 @@ def vision(side: int = 6, width: int = 16, heads: int = 2, dtype: str = "int8", 
     return s.build([image], [s.fully_connected(pooled, 5)])
 
 
-def text(tokens: int = 24, width: int = 16, heads: int = 2, dtype: str = "int8", form: Form = PLAIN, words: int = 50, seed: int = 7) -> bytes:  # noqa: E501  # fmt: skip
+def text(tokens: int = 24, width: int = 16, heads: int = 2, dtype: str = "int8", form: Form = PLAIN, words: int = 50, seed: int = 7) -> bytes:  # fmt: skip
     """Numbers of words, each of which becomes a vector, positions, a block, and of each token what follows it."""
     b = Blocks(seed, dtype, form)
     s = b.sketch
@@ -144,7 +144,7 @@ def text(tokens: int = 24, width: int = 16, heads: int = 2, dtype: str = "int8",
     return s.build([number], [b.dense(b.normalized(x), 9)])
 
 
-def attention(tokens: int = 9, width: int = 12, heads: int = 3, dtype: str = "int8", form: Form = PLAIN, seed: int = 7) -> bytes:  # noqa: E501  # fmt: skip
+def attention(tokens: int = 9, width: int = 12, heads: int = 3, dtype: str = "int8", form: Form = PLAIN, seed: int = 7) -> bytes:  # fmt: skip
     """Attention and its residual alone."""
     b = Blocks(seed, dtype, form)
     x = b.sketch.value((1, tokens, width))
@@ -160,7 +160,7 @@ def feed_forward(tokens: int = 5, width: int = 8, dtype: str = "int8", form: For
     return s.build([x], [y, b.mean(y, s.value((1, width)), (1,))])
 
 
-def decoder(most: int = 12, width: int = 8, heads: int = 2, dtype: str = "int8", seed: int = 11, tokens: int = 1) -> bytes:  # noqa: E501  # fmt: skip
+def decoder(most: int = 12, width: int = 8, heads: int = 2, dtype: str = "int8", seed: int = 11, tokens: int = 1) -> bytes:  # fmt: skip
     """A step of a decoder: vectors of one token, or of several, their place and a mask come in; keys and values of all
     tokens so far are kept in variables."""
     b = Blocks(seed, dtype)

@@ -233,8 +233,7 @@ def _averaged_int16() -> bytes:
 def _layers_of_uint8() -> Iterator[bytes]:
     """Layers whose weights are int16 then, for each path; and an average that rounds halves up."""
     for kind in ("CONV_2D", "DEPTHWISE_CONV_2D"):
-        for data in list(UINT8[kind].values())[:5]:
-            yield data
+        yield from list(UINT8[kind].values())[:5]
     yield UINT8["DEPTHWISE_CONV_2D"]["three channels"]
     yield next(iter(UINT8["AVERAGE_POOL_2D"].values()))
 

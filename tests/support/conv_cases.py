@@ -9,12 +9,12 @@ from cases.common import add_operator
 from tflite_builder import ModelBuilder
 
 from tinyfuse.ir import Op, Quant, Tensor
-from tinyfuse.ops.conv_2d import Conv2DOperator
+from tinyfuse.ops.conv_2d import Conv2DFamily
 from tinyfuse.ops.convolution import Conv2D, DepthwiseConv2D, padded_dims
-from tinyfuse.ops.depthwise_conv_2d import DepthwiseConv2DOperator
-from tinyfuse.ops.fully_connected import FullyConnected, FullyConnectedOperator
+from tinyfuse.ops.depthwise_conv_2d import DepthwiseConv2DFamily
+from tinyfuse.ops.fully_connected import FullyConnected, FullyConnectedFamily
 
-FAMILIES = {f.kind: f for f in (Conv2DOperator(), DepthwiseConv2DOperator(), FullyConnectedOperator())}
+FAMILIES = {f.kind: f for f in (Conv2DFamily(), DepthwiseConv2DFamily(), FullyConnectedFamily())}
 
 
 @dataclass(frozen=True)

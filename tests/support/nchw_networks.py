@@ -113,7 +113,7 @@ def transposed_networks(draw, most: int = 12) -> bytes:
             there.append(s.transpose(x, draw(st.sampled_from(orders))))
         else:
             there += _KINDS[kind](draw, s, x, there)
-    outputs = draw(st.lists(st.sampled_from(there[1:]), max_size=2)) + [there[-1]]
+    outputs = [*draw(st.lists(st.sampled_from(there[1:]), max_size=2)), there[-1]]
     ends = {"none": lambda x: x, "dense": lambda x: s.fully_connected(s.reshape(x, (1, int(np.prod(x.shape)))), 3)}
     outputs.append(ends[draw(st.sampled_from(list(ends)))](there[-1]))
     return s.build([image], list(dict.fromkeys(outputs)))

@@ -9,6 +9,7 @@ import random
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from tinyfuse.frontend.flatbuffer_check import Walk
 from tinyfuse.frontend.schema import TABLES
@@ -35,7 +36,7 @@ class Site:
 class _Mapper(Walk):
     """A walk that notes every number it passes, and every element of number vectors."""
 
-    _FORMATS = {"int": "<i", "float": "<f", "long": "<q"}
+    _FORMATS: ClassVar = {"int": "<i", "float": "<f", "long": "<q"}
 
     def __init__(self, data: bytes):
         super().__init__(data)

@@ -110,7 +110,7 @@ class _Mutator:
     def options(self) -> None:
         op = self.op()
         table = op.builtinOptions
-        fields = [name for name in vars(table)] if table is not None else []
+        fields = list(vars(table)) if table is not None else []
         if not fields or self.chance.random() < 0.15:
             other = self.op()
             op.builtinOptions, op.builtinOptionsType = other.builtinOptions, other.builtinOptionsType

@@ -23,7 +23,7 @@ def played_distance(access_order: AccessOrder, source: int, output: int) -> int:
     for distance in range(output + 1):
         for iteration in iterations:
             written = range(iteration * access_order.written, min((iteration + 1) * access_order.written, output))
-            unread = range((iteration + access_order.buffered) * access_order.read - access_order.behind, source)
+            unread = range((iteration + access_order.buffered) * access_order.read - access_order.rereads, source)
             unread = range(max(0, unread.start), source)
             if {at - distance for at in written} & set(unread):
                 break
@@ -48,11 +48,11 @@ def test_the_distance_is_the_least_that_keeps_what_is_unread(
     st.integers(1, 6), st.integers(1, 9), st.integers(1, 9), st.integers(0, 30), st.integers(0, 20), st.booleans()
 )  # fmt: skip
 def test_what_is_read_again_is_kept_and_no_more_is_asked_for(
-    iterations: int, read: int, written: int, cut: int, behind: int, buffered: bool
+    iterations: int, read: int, written: int, cut: int, rereads: int, buffered: bool
 ) -> None:
     """A distance is found, the checker takes it, and none that robs an iteration."""
     source, output = iterations * read, max(1, iterations * written - cut)
-    order = AccessOrder(read, written, buffered, behind)
+    order = AccessOrder(read, written, buffered, rereads)
     least = played_distance(order, source, output)
     assert order.distance(source, output) >= least
     for distance in range(output + 1):

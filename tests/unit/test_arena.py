@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import xml.dom.minidom
 from dataclasses import replace
-from itertools import permutations
+from itertools import pairwise, permutations
 
 import pytest
 from families import u_net
@@ -394,7 +394,7 @@ def crowd(count: int, steps: int, seed: int) -> tuple[list[Buffer], list[Overlap
         buffers.append(Buffer(f"b{i}", rng.randint(1, 1000), first, last, rng.choice([1, 4, 16])))
     overlaps = [
         Overlap(b.name, a.name, rng.randint(0, b.bytes))
-        for a, b in zip(buffers, buffers[1:], strict=False)
+        for a, b in pairwise(buffers)
         if a.first_step < a.last_step == b.first_step
     ]
     return buffers, overlaps

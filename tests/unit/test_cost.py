@@ -108,7 +108,7 @@ def test_a_kernel_that_was_not_measured_has_no_prediction(monkeypatch) -> None:
         graph = read_tflite("model.tflite", separable())  # what an operator's kernel takes is worked out once
         context = Context(load_target(target))
         plan: Plan = plan_groups(graph, graph, [[op] for op in graph.ops], context, Options("net"))
-        return sum(plan_stages(plan), [])
+        return list(itertools.chain.from_iterable(plan_stages(plan)))
 
     assert known_total(predicted("cortex-m4")) > 0
     assert set(predicted("host")) == {None} and known_total([1.0, None]) is None
@@ -129,7 +129,7 @@ def test_what_a_kernel_takes_that_is_called_once(monkeypatch) -> None:
     found = []
     for alone in (Alone(), Alone(0.75), Alone(1.0, {"calls": -25.0}), Alone(0.0, {"calls": -25.0})):
         monkeypatch.setitem(table.alone, "tinyfuse_softmax_s8", alone)
-        found.append(sum(plan_stages(plan), []))
+        found.append(list(itertools.chain.from_iterable(plan_stages(plan))))
     loops = table.loops(plan.groups[once].stages, None)
     assert found[1][once] - loops[0] == pytest.approx((found[0][once] - loops[0]) * 0.75)
     assert found[0][:once] == found[1][:once]
@@ -167,7 +167,7 @@ def test_a_table_says_what_a_kernel_takes_that_is_called_once() -> None:
     assert read_table(text).alone == {"conv": Alone(0.9, {"calls": -40.5})}
     assert read_table(text).sole == {"conv": Alone(1, {"pixels": -2.5})}
     for wrong in ("{calls = 1}", "{share = -1}", '{share = 1, calls = "few"}', "0.9"):
-        with pytest.raises(ValueError):
+        with pytest.raises(ValueError):  # noqa: PT011 - the first of several checks says so
             read_table(text.replace("{share = 0.9, calls = -40.5}", wrong))
 
 

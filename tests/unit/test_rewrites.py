@@ -231,8 +231,9 @@ def test_kernel_ends_of_zeros_are_cut(depthwise: bool, padding: str, kernel, zer
     for stride, dilation in (((1, 1), (1, 1)), ((2, 1), (1, 1)), ((1, 1), (2, 1))):
         sketch = Sketch(8)
         x = sketch.value((1, 11, 9, 5))
-        layer = sketch.depthwise if depthwise else lambda *a: sketch.conv(a[0], 4, *a[1:])
-        graph = graph_of(sketch.build([x], [layer(x, kernel, stride, padding, dilation)]))
+        window = kernel, stride, padding, dilation
+        y = sketch.depthwise(x, *window) if depthwise else sketch.conv(x, 4, *window)
+        graph = graph_of(sketch.build([x], [y]))
         weights = graph.ops[0].inputs[1].data.copy()
         weights[zero] = 0
         graph = _with_weights(graph, weights)

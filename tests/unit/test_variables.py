@@ -58,8 +58,8 @@ class _Sum:
         return read_tflite("m.tflite", self.build())
 
 
-def _initial(data=np.full((1, 4), 3, np.int8)) -> ModelBuilder:
-    return initialization({"sum": (data, 0.5, -9)})
+def _initial(data: np.ndarray | None = None) -> ModelBuilder:
+    return initialization({"sum": (np.full((1, 4), 3, np.int8) if data is None else data, 0.5, -9)})
 
 
 def test_handles_and_calls_are_gone() -> None:

@@ -16,10 +16,10 @@ from tinyfuse.once import cached_property
 class Buffer:
     """`bytes` of memory that keep their content from `first_step` to `last_step`, both included.
 
-    align    its offset is a multiple of this
-    owner    what it is, for people
-    moments  the numbered moments of its first step at which it holds anything; None: all of them.
-             In later steps it always does
+    align      its offset is a multiple of this
+    owner      what it is, for people
+    live_sets  numbers of the live sets of its first step that it is in; None: of all of them.
+               In later steps it is alive all the time
     """
 
     name: str

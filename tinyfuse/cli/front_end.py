@@ -82,10 +82,10 @@ def front_end(
         raise UsageError(f"--scale {wanted.scale}: give a positive number")
     data = front_end_model(wanted)
     write_file(Path(output), data)
-    facts = versioned(output=output, bytes=len(data), samples=wanted.step, **asdict(wanted))
+    told = versioned(output=output, bytes=len(data), samples=wanted.step, **asdict(wanted))
     shown = "x".join(map(str, wanted.shape or (1, frames * channels)))
     features = f"int8 {shown}, scale {wanted.scale:.9g}, zero point {wanted.zero_point}"
-    return Answer(facts, [f"{output}: {wanted.step} samples a run -> {features}"])
+    return Answer(told, [f"{output}: {wanted.step} samples a run -> {features}"])
 
 
 def _like(network: str) -> dict[str, Any]:

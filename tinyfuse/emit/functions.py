@@ -1,22 +1,21 @@
-"""The text of each group's function: views of the arena, the row loop, the kernels' calls."""
+"""The text of each group's function: pointers into the arena, the row loop, the kernels' calls."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
 from tinyfuse.emit.arena import arena_c
+from tinyfuse.emit.call_sites import CallSites
 from tinyfuse.emit.identifiers import comment
-from tinyfuse.emit.row_expressions import RowExpressions
-from tinyfuse.emit.stack import STACK, StackWriter
-from tinyfuse.emit.staging import copies, staged_pointers
+from tinyfuse.emit.stack import STACK
+from tinyfuse.emit.staging import copies
 from tinyfuse.emit.statements import Printer
 from tinyfuse.emit.steps import PIECE, cursor_checks, end_of_step
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Tensor, quoted, type_text
-from tinyfuse.kernels.base import CallSite, Piece, TensorAccess, division
+from tinyfuse.kernels.base import Piece, division
 from tinyfuse.kernels.c_types import CTYPE
 from tinyfuse.kernels.feed_rows import BEFORE, ROWS
 from tinyfuse.kernels.statements import Loop
@@ -95,19 +94,13 @@ class _Writer(Printer):
         super().__init__(module, f"{prefix}_group_{group.index}", plan.options.step)
         self.plan, self.group, self.constants = plan, group, constants
         self.arena = arena_c(plan)
-        #: the C variable that counts the rows made by each stage
-        self.rows = {t: f"y{s}" for s, stage in enumerate(group.stages) for t in stage.op.outputs}
-        #: and the one that says which row a sliding ring begins with
-        self.first = {t: f"first{y[1:]}" for t, y in self.rows.items() if plan.storage[t].slides}
-        self.loop = RowExpressions(group, self.rows)
-        self.stack = StackWriter(group, self.rows, self.first)
-        self.states = {tensor: f"s{n}" for n, tensor in enumerate(plan.states)}
-        self.pointers = self._names()
-        self.staged = staged_pointers(plan, group.index)
+        self.sites = CallSites(module, plan, group, constants)
+        self.rows, self.first = self.sites.rows, self.sites.first
+        self.loop, self.stack = self.sites.loop, self.sites.stack
 
     def write(self) -> GroupFunction:
         self.cursor = self._cursor()
-        self._views()
+        self._print_pointers()
         if not self.group.stages[0].by_row:
             self._whole(self.group.stages[0])
         elif len(self.group.stages) == 1:
@@ -155,7 +148,8 @@ class _Writer(Printer):
             return pieces
         return [*(self.rows[stage.op.output] for stage in self.group.stages), *self.first.values(), *pieces]
 
-    def _views(self) -> None:
+    def _print_pointers(self) -> None:
+        """To tensors, states, scratch and counters, each with a comment that says what lies there."""
         seen: dict[Tensor, bool] = {}
         for stage in self.group.stages:
             for tensor in stage.op.outputs:
@@ -165,14 +159,16 @@ class _Writer(Printer):
         for tensor, written in seen.items():
             storage, const = self.plan.storage[tensor], "" if written else "const "
             kind = "sliding ring" if storage.slides else "ring"
-            rows = f", a {kind} of {storage.ring_rows} row(s)" if self._is_ring(tensor) else ""
+            rows = f", a {kind} of {storage.ring_rows} row(s)" if self.sites.is_ring(tensor) else ""
             ctype = CTYPE[tensor.dtype]
             if tensor in self.stack:
                 name = comment(f"{quoted(tensor.name)} {type_text(tensor)}")
-                self.print_line(f"/* {self.pointers[tensor]}: {name}, up to {storage.ring_rows} row(s) in a stack */")
+                self.print_line(
+                    f"/* {self.sites.pointers[tensor]}: {name}, up to {storage.ring_rows} row(s) in a stack */"
+                )
                 continue
             self.print_line(
-                f"{const}{ctype} *const {self._pointer(tensor)} = "
+                f"{const}{ctype} *const {self.sites.pointer(tensor)} = "
                 f"({const}{ctype} *)(void *)({self.arena.at(self.plan.offset(tensor), 'arena')}); "
                 f"/* {comment(f'{quoted(tensor.name)} {type_text(tensor)}')}{rows} */"
             )
@@ -184,7 +180,7 @@ class _Writer(Printer):
             rows = f", a ring of {height(tensor)} row(s)" if tensor.cursor else ""
             ctype = CTYPE[tensor.dtype]
             self.print_line(
-                f"{const}{ctype} *const {self.states[tensor]} = "
+                f"{const}{ctype} *const {self.sites.states[tensor]} = "
                 f"({const}{ctype} *)(void *)(state + {self.plan.states[tensor]}u); "
                 f"/* {comment(f'{quoted(tensor.name)} {type_text(tensor)}')}{rows} */"
             )
@@ -202,26 +198,6 @@ class _Writer(Printer):
 
     def _counter_type(self) -> str:
         return f"uint{8 * self.group.counter_bytes}_t"
-
-    def _is_ring(self, tensor: Tensor) -> bool:
-        return tensor in self.rows and self.plan.storage[tensor].buffer not in self._whole_buffers()
-
-    def _whole_buffers(self) -> set[str]:
-        return {self.plan.storage[t].buffer for t in self.group.inputs + self.group.outputs}
-
-    def _names(self) -> dict[Tensor, str]:
-        """The C name of each tensor's pointer: after its place in the file, else after its buffer. Several
-        tensors may share a buffer; inside one function each needs its own name."""
-        names: dict[Tensor, str] = {}
-        for op in self.group.ops:
-            for tensor in op.outputs + op.activations:
-                name = f"t{tensor.index}" if tensor.index >= 0 else self.plan.storage[tensor].buffer
-                if tensor not in names:
-                    names[tensor] = f"{name}_{len(names)}" if name in names.values() else name
-        return names
-
-    def _pointer(self, tensor: Tensor) -> str:
-        return self.stack.pointer(tensor, CTYPE[tensor.dtype]) if tensor in self.stack else self.pointers[tensor]
 
     def _whole(self, stage: Stage) -> None:
         if not self.cursor:
@@ -248,7 +224,7 @@ class _Writer(Printer):
         self.print_line(self.loop.made(stage))
         for tensor in stage.op.activations:
             if tensor in self.first:
-                self._slide(tensor, self._written_over(stage) is tensor)
+                self._slide(tensor, self.sites.written_over(stage) is tensor)
         output = stage.op.output
         if output in self.stack and output is not self.group.growing and self.loop.leaves_rows_out(output):
             self._slide(output)  # of rows that nobody reads none stays
@@ -282,10 +258,10 @@ class _Writer(Printer):
                 start = f"made[{s - 1}]" if s else BEFORE
             elif self.cursor:
                 start = f"rows[{s}]"
-            self.print_line(f"int32_t {row} = {start}; /* rows made of {self.pointers[stage.op.output]} */")
+            self.print_line(f"int32_t {row} = {start}; /* rows made of {self.sites.pointers[stage.op.output]} */")
         for n, (tensor, first) in enumerate(self.first.items(), len(self.group.stages)):
             start = self.loop.oldest_needed(tensor) if fed else f"rows[{n}]" if self.cursor else "0"
-            self.print_line(f"int32_t {first} = {start}; /* the row that {self.pointers[tensor]} begins with */")
+            self.print_line(f"int32_t {first} = {start}; /* the row that {self.sites.pointers[tensor]} begins with */")
         if self.stack:
             self.print_lines(self.stack.beginning())
         self._piece_number()
@@ -351,11 +327,6 @@ class _Writer(Printer):
     def _end_of_step(self, left: str) -> None:
         self.print_lines(end_of_step(self.module.upper(), self.cursor, left))
 
-    def _written_over(self, stage: Stage) -> Tensor | None:
-        """The tensor over whose first row in a stack a stage may write its own."""
-        found = (tensor for tensor in stage.op.activations if self.stack.over(stage.op.output, tensor))
-        return next(found, None)
-
     def _slide(self, tensor: Tensor, taken: bool = False) -> None:
         """Rows that no reader needs any more leave a sliding ring; `taken`: of one in a stack, the first of them may
         have been written over."""
@@ -363,7 +334,7 @@ class _Writer(Printer):
             self.print_line(self.stack.drop(tensor, self.loop.oldest_needed(tensor), taken))
             return
         first, made, size = self.first[tensor], self.rows[tensor], tensor.bytes // height(tensor)
-        arguments = f"{self._pointer(tensor)}, {first}, {self.loop.oldest_needed(tensor)}, {made}, {size}"
+        arguments = f"{self.sites.pointer(tensor)}, {first}, {self.loop.oldest_needed(tensor)}, {made}, {size}"
         self.print_line(f"{first} = tinyfuse_rows_slide({arguments});")
 
     # --- a kernel's call --------------------------------------------------------------------
@@ -383,67 +354,12 @@ class _Writer(Printer):
 
     def _call(self, stage: Stage, row: str | None) -> None:
         piece = self._piece(stage)
-        site = CallSite(
-            inputs=tuple(self._input(tensor) for tensor in stage.op.inputs),
-            outputs=tuple(self._output(stage, tensor, row) for tensor in stage.op.outputs),
-            row=self._ring_row(stage, row),
-            scratch=self._scratch(stage),
-            constant=lambda name: self._symbol(stage, name),
-            module=self.module,
-            piece=piece,
-        )
+        site = self.sites.call_site(stage, row, piece)
         if row is not None and stage.op.output in self.stack:
-            source = self._written_over(stage)
+            source = self.sites.written_over(stage)
             oldest = None if source is None else (source, self.loop.oldest_needed(source, ran=stage))
             rows = "1" if stage.kernel.rows_a_call == 1 else f"({self.loop.after(stage)} - {row})"
             self.print_lines(self.stack.open(stage.op.output, rows, oldest))
         statements = stage.kernel.call(stage.op, site, self.plan.context)
         for statement in statements:
             self.print_statement(statement)
-
-    def _scratch(self, stage: Stage) -> str:
-        name = self.group.scratch[self.group.stages.index(stage)]
-        return "NULL" if name is None else self.stack.scratch() if self.stack else name
-
-    def _input(self, tensor: Tensor | None) -> TensorAccess | None:
-        if tensor is None or tensor.is_constant:
-            return None
-        if tensor.is_state:
-            rows = height(tensor) if len(tensor.shape) == 4 else 1
-            return TensorAccess(tensor, self.states[tensor], rows, endless=tensor.cursor is not None)
-        pointer, storage = self._pointer(tensor), self.plan.storage[tensor]
-        if tensor not in self.first:
-            return TensorAccess(tensor, pointer, storage.ring_rows)
-        # the rows lie in order: seen from where row 0 would lie, the tensor is whole
-        ctype, size = CTYPE[tensor.dtype], tensor.bytes // height(tensor)
-        whole = f"(const {ctype} *)tinyfuse_rows_start({pointer}, {self.first[tensor]}, {size})"
-        return TensorAccess(tensor, f"({whole})", height(tensor))
-
-    def _ring_row(self, stage: Stage, row: str | None) -> str | None:
-        """The row that a kernel is told: of an operator on a ring, counted from the ring's start."""
-        cursors = [self.states[t.cursor] for t in stage.op.states if t.cursor is not None]
-        return f"({cursors[0]}[0] + {row})" if cursors and row is not None else row
-
-    def _output(self, stage: Stage, tensor: Tensor, row: str | None) -> TensorAccess:
-        ring, following = self.plan.storage[tensor].ring_rows, ""
-        if row is not None and stage.kernel.rows_a_call > 1:
-            following = self._row_pointer(tensor, f"({self.loop.after(stage)} - 1)")
-        row_at = partial(self._row_pointer, tensor)
-        return TensorAccess(tensor, self._row_pointer(tensor, row), ring, next_row=following, row_at=row_at)
-
-    def _row_pointer(self, tensor: Tensor, row: str | None) -> str:
-        """C for where a row of an output goes, of planes the line of the first one; for the whole output, its start."""
-        pointer, ring = self._pointer(tensor), self.plan.storage[tensor].ring_rows
-        if row is None or ring == 1:
-            return pointer
-        slot = row if ring >= height(tensor) else f"({row} % {ring})"
-        if tensor in self.first:
-            slot = f"({row} - {self.first[tensor]})"
-        return f"{pointer} + {slot} * {tensor.elements // height(tensor) // tensor.planes}"
-
-    def _symbol(self, stage: Stage, name: str) -> str:
-        for constant in stage.constants:
-            if constant.name == name:
-                key = constant_key(constant)
-                return self.staged.get(key) or self.constants[key]
-        raise InternalFault("the printer of groups", f"{stage.kernel.name} has no constant {name!r}")

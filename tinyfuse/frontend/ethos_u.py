@@ -13,7 +13,7 @@ import numpy as np
 from tinyfuse.errors import CompileError, Problem
 from tinyfuse.frontend.tensors import HINT_UNSOUND, Model, Problems, TensorReader, text
 from tinyfuse.ir import ITEM_BYTES, Op, Tensor
-from tinyfuse.ops.ethos_u import EthosU, EthosUOperator
+from tinyfuse.ops.ethos_u import EthosU, EthosUFamily
 
 _METADATA = "OfflineMemoryAllocation"
 _HINT = "compile the model again with Vela, for TensorFlow Lite Micro, or give tinyfuse the file that Vela was given"
@@ -24,7 +24,7 @@ def resolve_programs(
 ) -> tuple[Op, ...]:
     """The main graph's operators, of which those for the NPU know where things lie. CompileError where nothing says so:
     then all else that is wrong follows from it."""
-    programs = [op for op in ops if op.kind == EthosUOperator.kind]
+    programs = [op for op in ops if op.kind == EthosUFamily.kind]
     if not programs:
         return ops
     offsets = _offsets(model, tensors.count)

@@ -28,7 +28,7 @@ from tinyfuse.ops.convolution import Conv2D
 from tinyfuse.ops.pooling import Pool2D, has_even_window
 from tinyfuse.ops.table import TABLE_VALUES, Table
 from tinyfuse.ops.uint8_functions import nearest
-from tinyfuse.ops.unary import UnaryOperator
+from tinyfuse.ops.unary import UnaryFamily
 
 WARNING = (
     "a uint8 model: computed in int8, every stored value less 128; TensorFlow Lite Micro doesn't run it, so LiteRT's "
@@ -113,7 +113,7 @@ class _Shifted:
             return [_pool(new)]
         if op.kind == "CONCATENATION":
             return _concatenation(new)
-        if isinstance(family, UnaryOperator):
+        if isinstance(family, UnaryFamily):
             return [_tabled(new, family)]
         return [new]
 
@@ -165,7 +165,7 @@ def _table(name: str, values: Array) -> Tensor:
     return Tensor(f"{name} (table)", (256,), "int8", None, data)
 
 
-def _tabled(op: Op, family: UnaryOperator) -> Op:
+def _tabled(op: Op, family: UnaryFamily) -> Op:
     """A TABLE, or the operator where int8's arithmetic gives the same or a rule will refuse it."""
     if any(rule.broken(op) for rule in family.rules):
         return op

@@ -1,7 +1,7 @@
 """What a kernel is: one way to compute an operator in C, and what it knows of the place of its call.
 
-Kernels see only views (`CallSite`), so they don't know where memory planning put a tensor, nor whether
-an input is whole or a ring of rows. Which kernels serve which operator: tinyfuse/kernels/registry.py.
+Kernels see only where their call stands (`CallSite`), so they don't know where memory planning put a tensor, nor
+whether an input is whole or a ring of rows. Which kernels serve which operator: tinyfuse/kernels/registry.py.
 """
 
 from __future__ import annotations
@@ -107,10 +107,10 @@ class CallSite:
 
     def input(self, i: int) -> TensorAccess:
         """Where input `i` lies; InternalFault where the operator has none, or it is a constant."""
-        view = self.inputs[i] if i < len(self.inputs) else None
-        if view is None:
+        access = self.inputs[i] if i < len(self.inputs) else None
+        if access is None:
             raise InternalFault("a kernel", f"input {i} of its call lies nowhere")
-        return view
+        return access
 
     @property
     def output_row(self) -> str:
@@ -149,24 +149,24 @@ class AccessOrder:
     read its bytes before it writes the first; else it may read them again until it ends.
 
     A call for one row goes so through the first row of its window and the output row. What it reads of the
-    window's other rows, it may read until it ends. `behind`: so many bytes of what was read already, a later iteration
-    reads again.
+    window's other rows, it may read until it ends. `rereads`: so many bytes of what was read already, a later
+    iteration reads again.
     """
 
     read: int
     written: int
     buffered: bool = True
-    behind: int = 0
+    rereads: int = 0
 
     def distance(self, source: int, output: int) -> int:
         """How far an output of so many bytes must start below a source so that each iteration writes below what
         it, or a later one, still reads; at most `output`."""
         # the iterations while which something is still to be read: not a buffered last one
-        iterations = min(-(-source // self.read), -(-(source + self.behind) // self.read) - self.buffered)
+        iterations = min(-(-source // self.read), -(-(source + self.rereads) // self.read) - self.buffered)
         # what is written less what is used up grows or shrinks evenly, but where output or last iteration end
         full = output // self.written
         distances = (
-            min((iteration + 1) * self.written, output) - (iteration + self.buffered) * self.read + self.behind
+            min((iteration + 1) * self.written, output) - (iteration + self.buffered) * self.read + self.rereads
             for iteration in {0, full - 1, full, iterations - 2, iterations - 1}
             if 0 <= iteration < iterations
         )

@@ -75,7 +75,7 @@ class RowsMatMulRow(BatchMatMulWhole):
 
 def operand_pointers(site: CallSite) -> list[str]:
     """Where both operands begin. All matrices of a ROWS_MATMUL are there: a ring of them has every row."""
-    return [site.constant(f"operand{i}") if view is None else view.pointer for i, view in enumerate(site.inputs)]
+    return [site.constant(f"operand{i}") if access is None else access.pointer for i, access in enumerate(site.inputs)]
 
 
 def _scaling(op: Op) -> dict[str, int]:

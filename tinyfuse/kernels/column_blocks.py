@@ -72,8 +72,8 @@ class ColumnBlocks(Kernel):
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         turned, row, rows = _turned(op), site.output_row, op.output.shape[1]
         inputs = tuple(
-            TensorAccess(tensor, view.pointer, 1) if view and tensor else None
-            for view, tensor in zip(site.inputs, turned.inputs, strict=True)
+            TensorAccess(tensor, access.pointer, 1) if access and tensor else None
+            for access, tensor in zip(site.inputs, turned.inputs, strict=True)
         )
         result = replace(site.output, tensor=turned.output, ring_rows=1)
         g = geometry(turned)

@@ -35,8 +35,8 @@ class _CallsGraphs(Kernel):
 
     def source(self, op: Op, site: CallSite, index: int) -> str:
         """C for where input `index` of the operator lies."""
-        view = site.inputs[index]
-        return site.constant(f"input{index}") if view is None else view.pointer
+        access = site.inputs[index]
+        return site.constant(f"input{index}") if access is None else access.pointer
 
     def run(self, op: Op, site: CallSite, which: int, sources: Sequence[str]) -> tuple[Statement, ...]:
         """Gives a graph its inputs, from `sources`, and runs it."""
@@ -56,10 +56,10 @@ class _CallsGraphs(Kernel):
     def results(self, op: Op, site: CallSite, which: int, sources: Sequence[str]) -> tuple[Statement, ...]:
         """Copies what a graph gave back to the operator's outputs; `sources` were its inputs."""
         copies = []
-        for i, (value, view) in enumerate(zip(_programs(op)[which].outputs, site.outputs, strict=True)):
+        for i, (value, access) in enumerate(zip(_programs(op)[which].outputs, site.outputs, strict=True)):
             source = self.result(site, which, i, value, sources)
-            if source != view.pointer:
-                copies.append(_copy(view.pointer, source, view.tensor))
+            if source != access.pointer:
+                copies.append(_copy(access.pointer, source, access.tensor))
         return tuple(copies)
 
     def result(
@@ -93,8 +93,10 @@ class While(_CallsGraphs):
     name, predictable = "tinyfuse_while", False
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        values = [view.pointer for view in site.outputs]
-        begin = [_copy(view.pointer, self.source(op, site, i), view.tensor) for i, view in enumerate(site.outputs)]
+        values = [access.pointer for access in site.outputs]
+        begin = [
+            _copy(access.pointer, self.source(op, site, i), access.tensor) for i, access in enumerate(site.outputs)
+        ]
         (going_on,) = _programs(op)[0].outputs
         condition = self.result(site, 0, 0, going_on, values)
         body = self.run(op, site, 1, values) + self.results(op, site, 1, values)

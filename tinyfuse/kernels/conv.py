@@ -25,8 +25,8 @@ from tinyfuse.kernels.packing import (
     POINTER_BYTES,
     conv_row_call,
     general_channels,
+    orders_by_pixels,
     output_fields,
-    pace_of_pixels,
     plain_weights,
 )
 from tinyfuse.kernels.rows import from_piece, row_pointer
@@ -49,7 +49,7 @@ class ConvRow(Kernel):
     columns = 1
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return pace_of_pixels(op)
+        return orders_by_pixels(op)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return plain_weights(op), general_channels(op)
@@ -170,7 +170,7 @@ class PackedConvRow(MatmulKernel):
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         """A block's windows are in scratch before its outputs are written; of a pixel, a block has read even more."""
-        return pace_of_pixels(op, buffered=True)
+        return orders_by_pixels(op, buffered=True)
 
     def scratch(self, op: Op, context: Context) -> int:
         by_bytes = op.input.shape[3] % 4 != 0

@@ -18,7 +18,7 @@ from tinyfuse.kernels.packing import (
     bounded,
     conv_row_call,
     general_channels,
-    pace_of_pixels,
+    orders_by_pixels,
     plain_weights,
 )
 from tinyfuse.kernels.statements import Statement
@@ -41,10 +41,10 @@ class DepthwiseRow(Kernel):
     columns = 1
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return pace_of_columns(op)
+        return orders_by_columns(op)
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return self.access_orders(op) or pace_of_pixels(op)
+        return self.access_orders(op) or orders_by_pixels(op)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return plain_weights(op), general_channels(op)
@@ -56,21 +56,17 @@ class DepthwiseRow(Kernel):
         return conv_row_call(self, op, site)
 
 
-#: the forms of a layer, in the order of the C's enum (runtime_c/tinyfuse_requantize.h)
-_FORMS = ("bounded", "step_line", "own_shifts")
-
-
 def form_of(op: Op) -> str:
-    """The best one in which the layer is proven exact."""
+    """The best form in which the layer is proven exact: bounded, step_line or own_shifts."""
     found = any_step_line(op)
     if found is None:
         return "bounded"
     return "step_line" if found.shift is None else "own_shifts"
 
 
-def form_argument(op: Op) -> int:
-    """The same as the C's last argument."""
-    return _FORMS.index(form_of(op))
+def form_argument(op: Op) -> str:
+    """The same as the C's last argument: its name in runtime_c/tinyfuse_requantize.h."""
+    return f"TINYFUSE_{form_of(op).upper()}_FORM"
 
 
 def layer_weights(op: Op, line: StepLine | BentLine | None = None) -> Array:
@@ -98,7 +94,7 @@ def has_form(op: Op) -> bool:
     return any_step_line(op) is not None or bounded(op) is not None
 
 
-def pace_of_columns(op: Op) -> dict[int, AccessOrder]:
+def orders_by_columns(op: Op) -> dict[int, AccessOrder]:
     """Where windows are one column wide, no column is left out and no channel is read twice, each element is
     read before the one in its place is written."""
     g = geometry(op)
@@ -157,10 +153,10 @@ class PackedDepthwiseRow(Kernel):
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         # the last four of an uneven count of channels are read again
-        return pace_of_columns(op) if op.output.shape[3] % 4 == 0 else {}
+        return orders_by_columns(op) if op.output.shape[3] % 4 == 0 else {}
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return self.access_orders(op) or pace_of_pixels(op)
+        return self.access_orders(op) or orders_by_pixels(op)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return Constant("weights", packed_taps(layer_weights(op)), "int8_t"), channels_constant(op)

@@ -60,5 +60,5 @@ def _counts_of_images(kernel: Kernel, op: Op, by_row: bool, index: int) -> Count
     return {name: op.output.shape[0] * count for name, count in of_one.items()}
 
 
-def _image(view: TensorAccess, image: Tensor) -> TensorAccess:
-    return TensorAccess(image, f"({view.pointer} + image * {image.elements})", image.shape[1])
+def _image(access: TensorAccess, image: Tensor) -> TensorAccess:
+    return TensorAccess(image, f"({access.pointer} + image * {image.elements})", image.shape[1])

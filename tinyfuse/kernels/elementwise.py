@@ -202,13 +202,13 @@ class EqualShapes(_BinaryKernel):
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         row = element_count(op.output, replace(site, piece=None))
 
-        def pointer(i: int, view: TensorAccess | None) -> Expr:
-            if view is not None:
+        def pointer(i: int, access: TensorAccess | None) -> Expr:
+            if access is not None:
                 return input_pointer(site, i)
             constant = site.constant(f"operand{i}")
             return from_piece(constant if site.row is None else f"{constant} + {site.row} * {row}", site)
 
-        operands = tuple(pointer(i, view) for i, view in enumerate(site.inputs))
+        operands = tuple(pointer(i, access) for i, access in enumerate(site.inputs))
         return self.with_parameters(op, (), *operands, output_pointer(site), element_count(op.output, site))
 
 
@@ -231,10 +231,10 @@ class Broadcast(_BinaryKernel):
         if row is not None:
             steps = [operand_strides(tensor.shape, op.output.shape)[1] for tensor in op.operands]
         pointers = []
-        for i, view in enumerate(site.inputs):
-            pointer = site.constant(f"operand{i}") if view is None else view.pointer
+        for i, access in enumerate(site.inputs):
+            pointer = site.constant(f"operand{i}") if access is None else access.pointer
             if row is not None and steps[i]:
-                pointer = f"{pointer} + {row} * {steps[i]}" if view is None else row_pointer(view, row)
+                pointer = f"{pointer} + {row} * {steps[i]}" if access is None else row_pointer(access, row)
             pointers.append(pointer)
         loops = self._loops(op, row is not None)
         nest = {

@@ -43,8 +43,8 @@ class EthosUProgram(Kernel):
             Call("memcpy", (place, site.input(i).pointer, f"{t.bytes}u")) for i, (place, t) in enumerate(inputs, 2)
         ]
         after = [
-            Call("memcpy", (view.pointer, place, f"{t.bytes}u"))
-            for view, (place, t) in zip(site.outputs, outputs, strict=True)
+            Call("memcpy", (access.pointer, place, f"{t.bytes}u"))
+            for access, (place, t) in zip(site.outputs, outputs, strict=True)
         ]
         addresses = ", ".join(f"(uint64_t)(uintptr_t)({pointer})" for pointer, _ in bases)
         sizes = ", ".join(f"{size}u" for _, size in bases)

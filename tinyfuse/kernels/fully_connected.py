@@ -35,7 +35,7 @@ class FullyConnectedWhole(Kernel):
     by_row, rings = True, True
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return pace_of_batches(op, buffered=False)
+        return orders_by_batches(op, buffered=False)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return plain_weights(op), general_channels(op)
@@ -95,7 +95,7 @@ class Dense(Kernel):
         return whole_words and not any(op.operand(1).quantization.zero_point) and bounded(op) is not None
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return pace_of_batches(op, buffered=False)
+        return orders_by_batches(op, buffered=False)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         layer = proven(dense_layer(op, context))
@@ -137,7 +137,7 @@ class DenseWide(Dense):
         return (pays or in_c % 4 != 0) and no_zero_point and bounded(op) is not None
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return pace_of_batches(op, buffered=True)
+        return orders_by_batches(op, buffered=True)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         return None  # the output may lie over inputs that were widened
@@ -146,7 +146,7 @@ class DenseWide(Dense):
         return column_bytes(context) * matmul_depth(op)
 
 
-def pace_of_batches(op: Op, buffered: bool) -> dict[int, AccessOrder]:
+def orders_by_batches(op: Op, buffered: bool) -> dict[int, AccessOrder]:
     """One batch after the other."""
     read, written = op.operand(1).shape[1], op.output.shape[-1]
     size = ITEM_BYTES[op.output.dtype]

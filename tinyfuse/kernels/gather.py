@@ -38,8 +38,8 @@ class GatherSlices(Kernel):
             "bytes": e.inner * ITEM_BYTES[op.output.dtype], "indexes": e.indexes,
         }  # fmt: skip
         data, indexes = (
-            site.constant(name) if view is None else view.pointer
-            for name, view in zip(("data", "indexes"), site.inputs, strict=True)
+            site.constant(name) if access is None else access.pointer
+            for name, access in zip(("data", "indexes"), site.inputs, strict=True)
         )
         args = ("&p", data, indexes, site.output.pointer)
         return Let("tinyfuse_gathering", "p", fields), Call(self.name, args, status="0")

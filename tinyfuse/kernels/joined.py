@@ -13,7 +13,7 @@ from tinyfuse.kernels.conv import MatmulKernel
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.depthwise import form_argument, form_of
 from tinyfuse.kernels.depthwise_counts import joined_depthwise_counts, joined_depthwise_words
-from tinyfuse.kernels.fully_connected import Dense, DenseWide, pace_of_batches
+from tinyfuse.kernels.fully_connected import Dense, DenseWide, orders_by_batches
 from tinyfuse.kernels.matmul import BYTES, Matmul, form_name, matmul_depth
 from tinyfuse.kernels.packing import POINTER_BYTES, conv_params, output_fields
 from tinyfuse.kernels.rows import from_piece, vectors
@@ -68,7 +68,7 @@ class JoinedDense(_Joined):
         return few and not any(weights.quantization.zero_point) and super().accepts(op, context)
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return pace_of_batches(op, buffered=True)
+        return orders_by_batches(op, buffered=True)
 
     def scratch(self, op: Op, context: Context) -> int:
         return _INPUT_BYTES * matmul_depth(op)

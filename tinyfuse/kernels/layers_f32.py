@@ -12,8 +12,8 @@ from tinyfuse.kernels.convolution_counts import eight_counts, layer_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.depthwise import taps_scratch
 from tinyfuse.kernels.depthwise_counts import depthwise_counts
-from tinyfuse.kernels.fully_connected import pace_of_batches
-from tinyfuse.kernels.packing import conv_row_call, pace_of_pixels, plain_weights
+from tinyfuse.kernels.fully_connected import orders_by_batches
+from tinyfuse.kernels.packing import conv_row_call, orders_by_pixels, plain_weights
 from tinyfuse.kernels.rows import vectors
 from tinyfuse.kernels.statements import Call, Statement
 from tinyfuse.kernels.transpose_conv import transpose_conv_params
@@ -46,7 +46,7 @@ class _Window(_Layer):
     """The same, pixel by pixel."""
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return pace_of_pixels(op)
+        return orders_by_pixels(op)
 
 
 class ConvRowF32(_Window):
@@ -156,7 +156,7 @@ class DenseF32(Kernel):
     by_row, rings = True, True
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return pace_of_batches(op, buffered=False)
+        return orders_by_batches(op, buffered=False)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return _eights(op), biases(op)

@@ -11,8 +11,8 @@ from tinyfuse.ir.fixedpoint import reduced_multiplier
 from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.convolution_counts import layer_counts
 from tinyfuse.kernels.counts import Counts
-from tinyfuse.kernels.fully_connected import fully_connected_params, pace_of_batches
-from tinyfuse.kernels.packing import conv_row_call, pace_of_pixels, plain_weights
+from tinyfuse.kernels.fully_connected import fully_connected_params, orders_by_batches
+from tinyfuse.kernels.packing import conv_row_call, orders_by_pixels, plain_weights
 from tinyfuse.kernels.rows import vectors
 from tinyfuse.kernels.statements import Call, Statement
 from tinyfuse.kernels.transpose_conv import transpose_conv_params
@@ -60,7 +60,7 @@ class _Window(_Layer):
     """The same, pixel by pixel."""
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return pace_of_pixels(op)
+        return orders_by_pixels(op)
 
 
 class ConvRowS16(_Window):
@@ -118,7 +118,7 @@ class FullyConnectedS16(Kernel):
     by_row, rings = True, True
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return pace_of_batches(op, buffered=False)
+        return orders_by_batches(op, buffered=False)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return plain_weights(op), channels_s16(op)

@@ -20,7 +20,7 @@ from tinyfuse.kernels.packing import (
     conv_row_call,
     folded_bias,
     general_channels,
-    pace_of_pixels,
+    orders_by_pixels,
 )
 from tinyfuse.kernels.statements import Statement
 from tinyfuse.kernels.window_counts import window_counts
@@ -46,7 +46,7 @@ class ConvRowW16(_Layer):
     headers = ("tinyfuse_conv_w16.h",)
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return pace_of_pixels(op)
+        return orders_by_pixels(op)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return _constant(channel_weights(op)), general_channels(op)
@@ -68,7 +68,7 @@ class PackedConvRowW16(_Layer):
         return geometry(op).groups == 1 and bounded(op) is not None
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return pace_of_pixels(op, buffered=True)
+        return orders_by_pixels(op, buffered=True)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         layer = proven(bounded(op))

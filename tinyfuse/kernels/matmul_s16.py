@@ -13,11 +13,11 @@ from tinyfuse.ir.fixedpoint import reduced_multiplier
 from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Kernel, proven
 from tinyfuse.kernels.convolution_counts import layer_counts
 from tinyfuse.kernels.counts import Counts
-from tinyfuse.kernels.depthwise import pace_of_columns, quad_starts, taps_scratch
+from tinyfuse.kernels.depthwise import orders_by_columns, quad_starts, taps_scratch
 from tinyfuse.kernels.depthwise_counts import depthwise_counts
-from tinyfuse.kernels.fully_connected import pace_of_batches
+from tinyfuse.kernels.fully_connected import orders_by_batches
 from tinyfuse.kernels.matmul import block_pixels, form_name, matmul_depth
-from tinyfuse.kernels.packing import POINTER_BYTES, REQUANT, conv_params, conv_row_call, pace_of_pixels
+from tinyfuse.kernels.packing import POINTER_BYTES, REQUANT, conv_params, conv_row_call, orders_by_pixels
 from tinyfuse.kernels.rows import vectors
 from tinyfuse.kernels.statements import Call, Let, Statement
 from tinyfuse.ops.convolution import (
@@ -131,7 +131,7 @@ class PackedConvRowS16(Kernel):
         return {0: AccessOrder(2 * g.in_c, 2 * g.out_c)} if is_plain_pointwise(op) else {}
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return pace_of_pixels(op, buffered=True) if geometry(op).groups == 1 else {}
+        return orders_by_pixels(op, buffered=True) if geometry(op).groups == 1 else {}
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return matmul_s16_constants(op, geometry(op).groups)
@@ -162,7 +162,7 @@ class DenseS16(Kernel):
         return not has_zero_points(op) and matmul_s16(op) is not None
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return pace_of_batches(op, buffered=True)
+        return orders_by_batches(op, buffered=True)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return matmul_s16_constants(op)
@@ -205,7 +205,7 @@ class PackedDepthwiseRowS16(Kernel):
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         # the last four of an uneven count of channels are read again
-        orders = pace_of_columns(op) if op.output.shape[3] % 4 == 0 else {}
+        orders = orders_by_columns(op) if op.output.shape[3] % 4 == 0 else {}
         return {index: AccessOrder(2 * order.read, 2 * order.written) for index, order in orders.items()}
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:

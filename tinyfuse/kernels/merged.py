@@ -203,12 +203,12 @@ class _Writer:
         yield from (("const int8_t *", f"table{n}", self.site.constant(f"table{n}")) for n in self._tables())
 
     def _pointer(self, i: int) -> str:
-        view, tensor, row = self.site.inputs[i], self.op.operand(i), self.site.row
-        start = self.site.constant(f"operand{i}") if view is None else view.pointer
+        access, tensor, row = self.site.inputs[i], self.op.operand(i), self.site.row
+        start = self.site.constant(f"operand{i}") if access is None else access.pointer
         if self.expression.reads[i] != "whole":
             return start
-        if row is not None and view is not None:
-            start = row_pointer(view, row)
+        if row is not None and access is not None:
+            start = row_pointer(access, row)
         elif row is not None:
             start = f"{start} + {row} * {tensor.elements // self.op.output.shape[1]}"
         return self._of_piece(start)

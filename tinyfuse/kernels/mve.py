@@ -12,7 +12,7 @@ from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Divi
 from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.conv import input_pixels, of_pixels
 from tinyfuse.kernels.counts import Counts, round_up
-from tinyfuse.kernels.depthwise import LISTS_OF_TAPS, pace_of_columns, taps_scratch
+from tinyfuse.kernels.depthwise import LISTS_OF_TAPS, orders_by_columns, taps_scratch
 from tinyfuse.kernels.fully_connected import of_channels
 from tinyfuse.kernels.mve_counts import runs_counts, sixteen_channels_counts, two_pixels_counts, two_windows_counts
 from tinyfuse.kernels.packing import (
@@ -21,8 +21,8 @@ from tinyfuse.kernels.packing import (
     conv_row_call,
     matmul_mve_constants,
     one_scale,
+    orders_by_pixels,
     output_fields,
-    pace_of_pixels,
     rectified,
     shifts_right,
 )
@@ -54,7 +54,7 @@ class MveConvRow(Kernel):
         return context.target.mve and geometry(op).groups == 1 and shifts_right(op) and _two_fit(op)
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return pace_of_pixels(op, self.columns)
+        return orders_by_pixels(op, self.columns)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return matmul_mve_constants(op)
@@ -97,7 +97,7 @@ class MveRunsConvRow(Kernel):
         return context.target.mve and runs and shifts_right(op) and _two_fit(op)
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return pace_of_pixels(op, self.columns)
+        return orders_by_pixels(op, self.columns)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return matmul_mve_constants(op)
@@ -133,7 +133,7 @@ class MvePointwise(Kernel):
         return context.target.mve and is_plain_pointwise(op) and shifts_right(op) and _two_fit(op)
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return _pace_of_two(*op.operand(1).shape[::3])
+        return _orders_by_two(*op.operand(1).shape[::3])
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return matmul_mve_constants(op)
@@ -202,7 +202,7 @@ class MveDense(Kernel):
         return context.target.mve and no_zero_point and shifts_right(op) and _two_fit(op)
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return _pace_of_two(*op.operand(1).shape)
+        return _orders_by_two(*op.operand(1).shape)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return matmul_mve_constants(op, _one_scale_pays(op, context))
@@ -249,10 +249,10 @@ class MveDepthwiseRow(Kernel):
         return context.target.mve and g.in_c == g.out_c and small_weights and shifts_right(op)
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return pace_of_columns(op)
+        return orders_by_columns(op)
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return self.access_orders(op) or pace_of_pixels(op)
+        return self.access_orders(op) or orders_by_pixels(op)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         weights = channel_weights(op)
@@ -319,6 +319,6 @@ def _one_scale_pays(op: Op, context: Context) -> bool:
     return pays and not context.divided and one_scale(*channel_multipliers(op))
 
 
-def _pace_of_two(out_c: int, in_c: int) -> dict[int, AccessOrder]:
+def _orders_by_two(out_c: int, in_c: int) -> dict[int, AccessOrder]:
     """Two pixels an iteration, which are read again for every four channels."""
     return {0: AccessOrder(2 * in_c, 2 * out_c, buffered=False)}

@@ -19,8 +19,8 @@ from tinyfuse.kernels.packing import (
     POINTER_BYTES,
     conv_row_call,
     folded_bias,
+    orders_by_pixels,
     output_fields,
-    pace_of_pixels,
     rectified,
     shifts_right,
 )
@@ -154,7 +154,7 @@ class FourStridedPointwiseRow(FourPointwise):
         return {}
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return pace_of_pixels(op, _PIXELS)
+        return orders_by_pixels(op, _PIXELS)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         return Kernel.division(self, op, by_row, context)
@@ -182,7 +182,7 @@ class FourColumnsConvRow(FourKernel):
         return shared and super().accepts(op, context)
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return pace_of_pixels(op, _PIXELS)
+        return orders_by_pixels(op, _PIXELS)
 
     def weights_of(self, op: Op) -> Array:
         g = geometry(op)
@@ -223,7 +223,7 @@ class FourPiecesConvRow(FourKernel):
         return geometry(op).dilation_w == 1 and super().accepts(op, context)
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return pace_of_pixels(op, _PIXELS)
+        return orders_by_pixels(op, _PIXELS)
 
     def weights_of(self, op: Op) -> Array:
         g = geometry(op)

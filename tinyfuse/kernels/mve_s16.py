@@ -60,7 +60,7 @@ def _matmul_call(
     )
 
 
-def _pace_of_two(out_c: int, in_c: int) -> dict[int, AccessOrder]:
+def _orders_by_two(out_c: int, in_c: int) -> dict[int, AccessOrder]:
     """Two pixels an iteration, which are read again for every four channels."""
     return {0: AccessOrder(4 * in_c, 4 * out_c, buffered=False)}
 
@@ -79,7 +79,7 @@ class MvePointwiseS16(Kernel):
         return is_plain_pointwise(op) and _fits(op, context)
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return _pace_of_two(*op.operand(1).shape[::3])
+        return _orders_by_two(*op.operand(1).shape[::3])
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return _matmul_constants(op)
@@ -102,7 +102,7 @@ class MveDenseS16(Kernel):
         return not has_zero_points(op) and _fits(op, context)
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return _pace_of_two(*op.operand(1).shape)
+        return _orders_by_two(*op.operand(1).shape)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return _matmul_constants(op)

@@ -92,15 +92,15 @@ def conv_row_call(
     return conv_params(op, site), Call(kernel.name, args)
 
 
-def pace_of_pixels(op: Op, pixels: int = 1, buffered: bool = False) -> dict[int, AccessOrder]:
+def orders_by_pixels(op: Op, pixels: int = 1, buffered: bool = False) -> dict[int, AccessOrder]:
     """Where a call for a row goes forward by so many pixels, whose windows it reads until it has written them all, or
     where they are `buffered` before it writes the first."""
     g = geometry(op)
     if -(-g.in_w // (pixels * g.stride_w)) * pixels < g.out_w:
         return {}
     pixel, made = (ITEM_BYTES[tensor.dtype] * tensor.shape[3] for tensor in (op.input, op.output))
-    behind = max(0, g.pad_left) * pixel
-    return {0: AccessOrder(pixels * g.stride_w * pixel, pixels * made, buffered, behind)}
+    rereads = max(0, g.pad_left) * pixel
+    return {0: AccessOrder(pixels * g.stride_w * pixel, pixels * made, buffered, rereads)}
 
 
 # --- the bounded form (runtime_c/tinyfuse_requantize.h) ----------------------------------------

@@ -67,6 +67,6 @@ class PadRow(_Pad):
         super().__init__(wide, "tinyfuse_pad_wide_row" if wide else "tinyfuse_pad_row_s8")
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        view = site.input(0)
-        args = ("&p", view.pointer, view.ring_rows, site.output_row, site.output.pointer)
+        access = site.input(0)
+        args = ("&p", access.pointer, access.ring_rows, site.output_row, site.output.pointer)
         return _params(op), Call(self.name, args)

@@ -47,8 +47,8 @@ class Places(Kernel):
     def pointers(self, site: CallSite) -> tuple[str, ...]:
         """Where each input lies that the C reads."""
         return tuple(
-            site.constant(f"input{i}") if view is None else view.pointer
-            for i, view in enumerate(site.inputs)
+            site.constant(f"input{i}") if access is None else access.pointer
+            for i, access in enumerate(site.inputs)
             if i not in self.shapes
         )
 

@@ -48,15 +48,15 @@ class _Planes(Kernel):
         return {"calls": calls, "lines": lines, "eights": lines * (count // 8), "rests": lines * (count % 8)}
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        (rows, planes, plane), view, to_rows = _extents(op), site.input(0), self.kind == "PLANES_TO_ROWS"
+        (rows, planes, plane), access, to_rows = _extents(op), site.input(0), self.kind == "PLANES_TO_ROWS"
         count: int | str = plane if site.row is None else plane // rows
-        source = view.pointer
+        source = access.pointer
         if site.row is not None and to_rows:
             source = f"{source} + {site.row} * {count}"
         elif site.row is not None and self.in_order:
             source = f"{source} + {site.row} * {planes}"
         elif site.row is not None:
-            source = row_pointer(view, site.row)
+            source = row_pointer(access, site.row)
         if self.in_order:
             count = ROWS if rows % ROWS == 0 else f"tinyfuse_min({ROWS}, {rows} - {site.output_row})"
         if site.piece is not None:

@@ -121,9 +121,9 @@ from tinyfuse.ops.mirror_pad import mirror_indexes
 from tinyfuse.ops.movement import Movement
 from tinyfuse.ops.quantize import DEQUANTIZES, QUANTIZES
 from tinyfuse.ops.resize import bilinear_places, nearest_indexes, real_places
-from tinyfuse.ops.table import TableOperator
+from tinyfuse.ops.table import TableFamily
 from tinyfuse.ops.tiled import TILE_ROWS
-from tinyfuse.ops.unary import UnaryOperator
+from tinyfuse.ops.unary import UnaryFamily
 from tinyfuse.ops.unary_math import FloatFunction
 
 
@@ -216,11 +216,11 @@ _MOVED = {
     if isinstance(family, Movement)
 }
 
-_TABLE = TableOperator()
+_TABLE = TableFamily()
 _TABLED = {
     kind: (Clamp(family.function), Lookup(family.function))
     for kind, family in FAMILIES.items()
-    if isinstance(family, UnaryOperator) and not isinstance(family, FloatFunction)
+    if isinstance(family, UnaryFamily) and not isinstance(family, FloatFunction)
 }
 #: of the kinds that take other dtypes than int8; some functions have their own names, beside those of tinyfuse_math.h
 _WIDE: dict[str, tuple[Kernel, ...]] = {

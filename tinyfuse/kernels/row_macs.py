@@ -42,17 +42,17 @@ class RowMacsRow(Kernel):
         _, _, columns, units = op.output.shape
         _, _, width, channels = op.input.shape
         _, kernel, _, terms = op.operand(1).shape
-        g, view = op.attributes_as(RowMacs), site.output
+        g, access = op.attributes_as(RowMacs), site.output
         fields = {
             "in_w": width, "in_c": channels, "out_w": columns, "units": units, "kernel_w": kernel,
             "stride_w": g.stride, "dilation_w": g.dilation, "pad_left": g.pad_left,
             "in_zero_point": op.input.zero_point,
         }  # fmt: skip
-        before = view.pointer if view.ring_rows == 1 else f"{view.pointer} - {columns * units}"
+        before = access.pointer if access.ring_rows == 1 else f"{access.pointer} - {columns * units}"
         previous = f"{site.output_row} > 0 ? {before} : NULL"
         weights = f"{site.constant('weights')} + {site.output_row} * {kernel * units * terms}"
         function = "tinyfuse_row_macs_depthwise_s8" if g.depthwise else self.name
-        arguments = ("&p", row_pointer(site.input(0), site.output_row), weights, previous, view.pointer)
+        arguments = ("&p", row_pointer(site.input(0), site.output_row), weights, previous, access.pointer)
         return Let("tinyfuse_row_macs", "p", fields), Call(function, arguments)
 
 

@@ -27,11 +27,11 @@ class RowSumRow(Kernel):
         return op.input.dtype == self.dtype
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        view, (_, _, width, channels) = site.output, op.input.shape
-        before = view.pointer if view.ring_rows == 1 else f"{view.pointer} - {channels}"
+        access, (_, _, width, channels) = site.output, op.input.shape
+        before = access.pointer if access.ring_rows == 1 else f"{access.pointer} - {channels}"
         previous = f"{site.output_row} > 0 ? {before} : NULL"
         source = row_pointer(site.input(0), site.output_row)
-        return (Call(self.name, (source, previous, view.pointer, width, channels)),)
+        return (Call(self.name, (source, previous, access.pointer, width, channels)),)
 
 
 class MveRowSumRow(RowSumRow):

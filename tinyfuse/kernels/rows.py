@@ -11,13 +11,13 @@ def byte_at(pointer: str, offset: int) -> str:
     return f"{pointer} + {offset}" if offset else pointer
 
 
-def row_pointer(view: TensorAccess, row: str) -> str:
+def row_pointer(access: TensorAccess, row: str) -> str:
     """The pointer to row `row` (a C expression) of an input [1, H, W, C] that is whole or a ring."""
-    tensor = view.tensor
-    if view.ring_rows == 1:
-        return view.pointer
-    slot = row if view.ring_rows >= tensor.shape[1] and not view.endless else f"({row} % {view.ring_rows})"
-    return f"{view.pointer} + {slot} * {tensor.elements // tensor.shape[1]}"
+    tensor = access.tensor
+    if access.ring_rows == 1:
+        return access.pointer
+    slot = row if access.ring_rows >= tensor.shape[1] and not access.endless else f"({row} % {access.ring_rows})"
+    return f"{access.pointer} + {slot} * {tensor.elements // tensor.shape[1]}"
 
 
 def element_count(tensor: Tensor, site: CallSite) -> int | str:
@@ -29,8 +29,8 @@ def element_count(tensor: Tensor, site: CallSite) -> int | str:
 
 def input_pointer(site: CallSite, index: int) -> str:
     """Where an elementwise call begins to read: the input's start, its row, or its piece."""
-    view = site.input(index)
-    pointer = view.pointer if site.row is None else row_pointer(view, site.row)
+    access = site.input(index)
+    pointer = access.pointer if site.row is None else row_pointer(access, site.row)
     return from_piece(pointer, site)
 
 
@@ -57,6 +57,6 @@ def by_elements(op: Op, by_row: bool) -> Division:
 def vectors(op: Op, site: CallSite) -> tuple[str, int]:
     """Of a layer that computes each vector of its output from one of its input: where the call begins to read, and how
     many vectors it computes; a piece of it reads the same."""
-    view, rows = site.input(0), 1 if site.row is None else op.output.shape[1]
-    pointer = view.pointer if site.row is None else row_pointer(view, site.row)
+    access, rows = site.input(0), 1 if site.row is None else op.output.shape[1]
+    pointer = access.pointer if site.row is None else row_pointer(access, site.row)
     return pointer, op.output.elements // rows // op.output.shape[-1]

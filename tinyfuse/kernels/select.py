@@ -44,13 +44,13 @@ class _Operands(Kernel):
         return tuple(self._pointer(op, site, i) for i in range(len(op.inputs)))
 
     def _pointer(self, op: Op, site: CallSite, i: int) -> Expr:
-        view, shape = site.inputs[i], op.operand(i).shape
-        start = site.constant(f"operand{i}") if view is None else view.pointer
+        access, shape = site.inputs[i], op.operand(i).shape
+        start = site.constant(f"operand{i}") if access is None else access.pointer
         rows = shape[-3] if len(shape) >= 3 else 1
         if site.row is None or rows == 1:
             return start
-        if view is not None:
-            return row_pointer(view, site.row)
+        if access is not None:
+            return row_pointer(access, site.row)
         return f"{start} + {site.row} * {op.operand(i).elements // rows}"
 
 

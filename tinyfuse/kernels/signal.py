@@ -55,7 +55,7 @@ class FftAutoScaleKernel(Kernel):
     headers = ("tinyfuse_signal_window.h",)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        outputs = (view.pointer for view in site.outputs)
+        outputs = (access.pointer for access in site.outputs)
         return (Call(self.name, (site.input(0).pointer, *outputs, op.input.elements)),)
 
 
@@ -185,7 +185,7 @@ class SpectralSubtractionKernel(Kernel):
             "one_minus_smoothing": f"{{{a.one_minus_smoothing}, {a.alternate_one_minus_smoothing}}}",
             "min_signal_remaining": a.min_signal_remaining,
         })  # fmt: skip
-        pointers = (site.input(0).pointer, site.input(1).pointer, *(view.pointer for view in site.outputs))
+        pointers = (site.input(0).pointer, site.input(1).pointer, *(access.pointer for access in site.outputs))
         return params, Call(self.name, ("&p", *pointers))
 
 

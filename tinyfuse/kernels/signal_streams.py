@@ -16,7 +16,7 @@ class _Stream(Kernel):
     def pointers(self, site: CallSite) -> tuple[str, ...]:
         """Of the input, the states and the outputs, in this order."""
         inputs = (site.input(i).pointer for i in range(len(site.inputs)))
-        return *inputs, *(view.pointer for view in site.outputs)
+        return *inputs, *(access.pointer for access in site.outputs)
 
 
 class FramerKernel(_Stream):

@@ -133,8 +133,8 @@ def _takes_pieces(kernel: Kernel, op: Op, context: Context) -> bool:
     pieces = division(kernel, op, True, context)
     if pieces is None or pieces.units != op.output.shape[2]:
         return False
-    view = TensorAccess(op.input, "in", op.input.shape[1])
-    site = CallSite((view, *(None for _ in op.inputs[1:])), (TensorAccess(op.output, "out", 1),), "y", "scratch", str)
+    access = TensorAccess(op.input, "in", op.input.shape[1])
+    site = CallSite((access, *(None for _ in op.inputs[1:])), (TensorAccess(op.output, "out", 1),), "y", "scratch", str)
     statements = kernel.call(op, site, context)
     if [type(statement) for statement in statements] != [Let, Call]:
         return False
@@ -269,10 +269,10 @@ class _Writer:
         """Where a part reads: the input, or a tile; of what it reads pixel by pixel, the very first."""
         part = self._part(i)
         if i == 0:
-            view = self.site.input(0)
+            access = self.site.input(0)
             if not is_plain_pointwise(part):
-                return view
-            return TensorAccess(part.input, f"{row_pointer(view, row)} + from1 * {part.input.shape[3]}", 1)
+                return access
+            return TensorAccess(part.input, f"{row_pointer(access, row)} + from1 * {part.input.shape[3]}", 1)
         tile = self.tiles[i - 1]
         if not is_plain_pointwise(part):
             return TensorAccess(part.input, self._pointer(i), tile.rows)

@@ -10,7 +10,7 @@ from tinyfuse.ir import Op
 from tinyfuse.kernels.base import AccessOrder, CallSite, Context, Division, Kernel
 from tinyfuse.kernels.conv import input_pixels, of_pixels
 from tinyfuse.kernels.matmul import matmul_depth
-from tinyfuse.kernels.packing import POINTER_BYTES, conv_params, output_fields, pace_of_pixels
+from tinyfuse.kernels.packing import POINTER_BYTES, conv_params, orders_by_pixels, output_fields
 from tinyfuse.kernels.rows import from_piece
 from tinyfuse.kernels.statements import Call, Expr, Let, Statement
 from tinyfuse.ops.convolution import geometry
@@ -44,7 +44,7 @@ class WidenedConvRow(_Widened):
     by_row, whole, rings = True, False, True
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return pace_of_pixels(op, buffered=True)
+        return orders_by_pixels(op, buffered=True)
 
     def scratch(self, op: Op, context: Context) -> int:
         by_bytes = op.input.shape[3] % 4 != 0

@@ -28,13 +28,13 @@ from tinyfuse.ir.float_math import Floats
 from tinyfuse.ops.base import Rule
 from tinyfuse.ops.sigmoid import SIGMOID_RULES, interpolated, sigmoid_scaling
 from tinyfuse.ops.uint8_functions import by_floats, clamped, logistic, rescaled
-from tinyfuse.ops.unary import MOST_RATIO, RATIO_RULE, UnaryOperator, saturate, scale_ratio, unary_rules
+from tinyfuse.ops.unary import MOST_RATIO, RATIO_RULE, UnaryFamily, saturate, scale_ratio, unary_rules
 
 _THREE = ("int8", "int16", "float32")
 _ZERO, _ONE, _SIX = np.float32(0), np.float32(1), np.float32(6)
 
 
-class ReluOperator(UnaryOperator):
+class ReluFamily(UnaryFamily):
     """Rescales to the output's quantization, then clamps at its zero point."""
 
     kind = "RELU"
@@ -57,7 +57,7 @@ class ReluOperator(UnaryOperator):
         return np.where(x < _ZERO, _ZERO, x)
 
 
-class Relu6Operator(UnaryOperator):
+class Relu6Family(UnaryFamily):
     """Clamps stored values between the input's 0 and 6. TFLM never looks at the output's
     quantization, so here too a different one changes nothing."""
 
@@ -95,7 +95,7 @@ def alpha_multiplier(op: Op) -> float:
     return op.input.scale * float(np.float32(op.attributes_as(LeakyRelu).alpha)) / op.output.scale
 
 
-class LeakyReluOperator(UnaryOperator):
+class LeakyReluFamily(UnaryFamily):
     """Values of either sign are requantized with a multiplier of their own; a negative alpha's is that
     of its magnitude, and the result is negated."""
 
@@ -140,7 +140,7 @@ def _hard_swish_multipliers(op: Op) -> tuple[tuple[int, int], tuple[int, int]]:
     return found[0], found[1]
 
 
-class HardSwishOperator(UnaryOperator):
+class HardSwishFamily(UnaryFamily):
     """In 16-bit fixed point: x at 128 times the input's resolution, times a factor that goes from 0
     at -3 to 1 at 3 (TFLM, reference/hard_swish.h)."""
 
@@ -186,7 +186,7 @@ class HardSwishOperator(UnaryOperator):
         return result
 
 
-class EluOperator(UnaryOperator):
+class EluFamily(UnaryFamily):
     """Of int8 in float32 too, one exp a stored value. TFLM's exp is that of the C library where the model is
     loaded; here it is the double's, rounded, which glibc's agrees with. Of float32 it is expm1, our own."""
 
@@ -262,7 +262,7 @@ def tanh_scaling(op: Op) -> tuple[int, int]:
     return sigmoid_scaling(op, (0, 1))
 
 
-class LogisticOperator(UnaryOperator):
+class LogisticFamily(UnaryFamily):
     """The input in Q4.27 goes through gemmlowp's fixed-point 1 / (1 + exp(-x)); beyond the radius
     that Q4.27 can hold, the result saturates."""
 
@@ -294,7 +294,7 @@ class LogisticOperator(UnaryOperator):
         return 3 if op.input.dtype == "float32" else None
 
 
-class TanhOperator(UnaryOperator):
+class TanhFamily(UnaryFamily):
     """The same with gemmlowp's (1 - exp(-2x)) / (1 + exp(-2x)), of the magnitude."""
 
     kind = "TANH"

@@ -25,7 +25,7 @@ def _bad_dtype(op: Op) -> Tensor | None:
     return next((t for t in (*op.operands, op.output) if t.dtype != wanted), None)
 
 
-class AddNOperator(OpFamily):
+class AddNFamily(OpFamily):
     """float32: 0 plus the first, plus the second, and so on. int8: as ADD of one scale; the sum begins not with 0, but
     with the zero point's negative, once too often: so TFLM does it."""
 

@@ -60,7 +60,7 @@ class _ArgExtreme(AlongAxes):
         return (found.reshape(op.output.shape),)
 
 
-class ArgMaxOperator(_ArgExtreme):
+class ArgMaxFamily(_ArgExtreme):
     """int8 or float32 [...] -> int32, the shape without the axis."""
 
     kind = "ARG_MAX"
@@ -68,7 +68,7 @@ class ArgMaxOperator(_ArgExtreme):
     summary = "index of the greatest value along a dimension"
 
 
-class ArgMinOperator(_ArgExtreme):
+class ArgMinFamily(_ArgExtreme):
     """int8 or float32 [...] -> int32, the shape without the axis."""
 
     kind = "ARG_MIN"

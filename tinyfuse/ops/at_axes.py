@@ -6,19 +6,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.ops.arg_extreme import ArgMaxOperator, ArgMinOperator
+from tinyfuse.ops.arg_extreme import ArgMaxFamily, ArgMinFamily
 from tinyfuse.ops.axes import AlongAxes, AtAxes, Choice
 from tinyfuse.ops.base import OpFamily
-from tinyfuse.ops.cumsum import CumsumOperator
-from tinyfuse.ops.reduce import MeanOperator, ReduceAllOperator, ReduceMaxOperator, ReduceMinOperator, SumOperator
-from tinyfuse.ops.reverse import ReverseV2Operator
+from tinyfuse.ops.cumsum import CumsumFamily
+from tinyfuse.ops.reduce import MeanFamily, ReduceAllFamily, ReduceMaxFamily, ReduceMinFamily, SumFamily
+from tinyfuse.ops.reverse import ReverseV2Family
 
 #: kind -> family
 ALONG_AXES: dict[str, AlongAxes] = {
     family.kind: family
     for family in (
-        ArgMaxOperator(), ArgMinOperator(), CumsumOperator(), MeanOperator(), ReduceAllOperator(), ReduceMaxOperator(),
-        ReduceMinOperator(), ReverseV2Operator(), SumOperator(),
+        ArgMaxFamily(), ArgMinFamily(), CumsumFamily(), MeanFamily(), ReduceAllFamily(), ReduceMaxFamily(),
+        ReduceMinFamily(), ReverseV2Family(), SumFamily(),
     )
 }  # fmt: skip
 
@@ -34,7 +34,7 @@ def _along(op: Op) -> Op:
     return replace(op, kind=a.kind, attributes=a.attributes)
 
 
-class AtAxesOperator(OpFamily):
+class AtAxesFamily(OpFamily):
     """Inputs and output are the operator's. Axes with which it doesn't make as many elements as the output has end the
     run with an error; TFLM computes a part of it, writes beyond it, or stops."""
 

@@ -10,7 +10,7 @@ from tinyfuse.ir import Array, Op, given
 from tinyfuse.ops.base import OpFamily
 
 
-class AwaitWindowOperator(OpFamily):
+class AwaitWindowFamily(OpFamily):
     """Input: a state, int32 [1]: how many steps are still to come up to the first that has a result, that one counted.
     What stands before this operator runs in every step; it ends those that have none."""
 
@@ -29,7 +29,7 @@ class AwaitWindowOperator(OpFamily):
         return (np.maximum(given(inputs[0]) - 1, 0).astype(np.int32),)
 
 
-class AwaitRowsOperator(OpFamily):
+class AwaitRowsFamily(OpFamily):
     """Input: a state, int32 [1]: how many rows are still to come of a step's frames, that of this run counted; at first
     all of them. What stands before this operator runs for each row, what stands behind it for a step's last one."""
 

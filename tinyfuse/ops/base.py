@@ -171,55 +171,66 @@ class OpFamily(ABC):
     kind: str
     summary: str  # what it computes, for users: a phrase of one line (`tinyfuse operators`)
     rules: tuple[Rule, ...] = ()
-    options_table: str | None = None  # the schema's table of its options, where any is read
-    alias: bool = False  # always a view: the output is the same bytes as input 0 under another shape
+
+    # in files
     in_files: bool = True  # False: no model file has it, rewrites make it
     in_tflm: bool = True  # False: TFLM has no kernel; LiteRT's reference kernel says what is right
+    options_table: str | None = None  # the schema's table of its options, where any is read
+    #: of a custom operator: the keys of the FlexBuffer map that holds its options, sorted; None: its options are
+    #: no FlexBuffer, or none of our concern
+    option_keys: tuple[str, ...] | None = None
+    #: of a custom operator: its options are a FlexBuffer map of numbers, each looked up by its key, none of them needed
+    named_options: bool = False
+
+    # where its outputs come from, and go
+    alias: bool = False  # always a view: the output is the same bytes as input 0 under another shape
+    source: bool = False  # nothing is read: the caller brings the output row by row
     divides: bool = False  # what stands before it in a graph runs more often than what stands behind it
     partial: bool = False  # the output is of use to the operator after it alone, and large: never whole
-    source: bool = False  # nothing is read: the caller brings the output row by row
+
+    # states, and variables of a file
     updates: tuple[int, ...] = ()  # indexes of the inputs that are states which a run changes
     reads: tuple[int, ...] = ()  # indexes of the inputs that may be states and are only read
     #: indexes of the inputs that a rewrite may make states (rewrite/read_states.py): kernels read them where they lie
     from_states: tuple[int, ...] = ()
-    folded: bool = False  # always computed when the model is compiled (rewrite/fold_constants.py): without a kernel
-    reads_values: bool = True  # else the outputs follow from the inputs' shapes alone
-    runs_here: bool = True  # else an accelerator runs it: no reference, no kernel of the CPU
-    folds: bool = True  # of constants it is computed when the model is compiled
     resource: bool = False  # in a file its input 0 is a variable's handle
     #: in a file its output is a variable, which it keeps: here a state of its own, of which the output is a copy
     keeps_output: bool = False
-    #: of a custom operator: the keys of the FlexBuffer map that holds its options, sorted; None: its options are
-    #: no FlexBuffer, or none of our concern
-    option_keys: tuple[str, ...] | None = None
 
-    # in a uint8 model (tinyfuse/frontend/uint8.py):
+    # what is computed when, and where
+    folds: bool = True  # of constants it is computed when the model is compiled
+    folded: bool = False  # always computed when the model is compiled (rewrite/fold_constants.py): without a kernel
+    reads_values: bool = True  # else the outputs follow from the inputs' shapes alone
+    runs_here: bool = True  # else an accelerator runs it: no reference, no kernel of the CPU
+
+    # in a uint8 model (tinyfuse/frontend/uint8.py)
     computes_uint8: bool = False  # LiteRT computes it as TFLM does of int8, or that file says what is to be made of it
     takes_uint8: bool = False  # it only moves or converts; what `moves` needs not say so
 
-    #: of a custom operator: its options are a FlexBuffer map of numbers, each looked up by its key, none of them needed
-    named_options: bool = False
-    rows_alike: bool = False  # with row windows: every row of the output is computed alike, whichever it is
-    sums: bool = False  # each element of the output is a sum, or a mean, of elements of input 0
-    extreme: str = ""  # the kind of two inputs that gives the same of two parts of a window, or of reduced dimensions
-    reduces: bool = False  # some dimensions of input 0 become one value each; its attributes are a Reducer
+    # what its elements follow from
     elementwise: bool = False  # each element of the output follows from the same element of input 0 alone
     pointwise: bool = False  # each element of the output follows from those at its place of the inputs, which broadcast
+    rows_alike: bool = False  # with row windows: every row of the output is computed alike, whichever it is
     one_image: bool = False  # each image of a batch is computed by itself
     image_input: int = 0  # of these: the input that holds the images
-    transposes: bool = False  # its output are the elements of input 0, whose dimensions stand in another order
-    pads: bool = False  # rows, columns, ... of one stored value around input 0; input 1 says how many
+    sums: bool = False  # each element of the output is a sum, or a mean, of elements of input 0
+    reduces: bool = False  # some dimensions of input 0 become one value each; its attributes are a Reducer
+    extreme: str = ""  # the kind of two inputs that gives the same of two parts of a window, or of reduced dimensions
     pools: bool = False  # each output value lies between stored values of its own channel
     #: input 0 keeps its channels: each of them follows from its own, with this constant's index of dimension 0
     channel_constant: int | None = None
+    transposes: bool = False  # its output are the elements of input 0, whose dimensions stand in another order
+    pads: bool = False  # rows, columns, ... of one stored value around input 0; input 1 says how many
+
+    # arithmetic with others
     commutes: bool = False  # of integers its two inputs may stand in either order
     affine: bool = False  # with a constant for an operand it scales or shifts the other
     fused_as: str | None = None  # the fused activation that it is, standing alone
 
-    # where data meets weights: the inputs that are data and weights
-    data_and_weights: tuple[int, int] | None = None
-    # of a layer (inputs 0 to 2: data, weights, bias; each output channel a sum plus its bias, requantized and
-    # clamped): the dimension of the weights with an index an output channel
+    # layers: where data meets weights
+    data_and_weights: tuple[int, int] | None = None  # the inputs that are data and weights
+    #: of a layer (inputs 0 to 2: data, weights, bias; each output channel a sum plus its bias, requantized and
+    #: clamped): the dimension of the weights with an index an output channel
     channel_axis: int | None = None
     convolution: bool = False  # a layer whose weights slide over an image; its attributes are a Conv2D
     depthwise: bool = False  # a layer whose output channels read one input channel each

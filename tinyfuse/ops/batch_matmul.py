@@ -66,7 +66,7 @@ def _multiplier_too_large(op: Op) -> bool:
     return op.input.dtype != "float32" and matmul_multiplier(op)[1] > (30 if op.input.dtype == "int8" else 7)
 
 
-class BatchMatMulOperator(OpFamily):
+class BatchMatMulFamily(OpFamily):
     """Of int8 the int32 sum of products less the zero points, rescaled with two roundings; of int16 the int64 sum,
     rescaled with one. Floats are summed one after the other (TFLM, reference/batch_matmul.h)."""
 

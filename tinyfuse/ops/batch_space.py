@@ -169,7 +169,7 @@ def _known(op: Op, inputs: tuple[Array | None, ...]) -> Blocks:
     return blocks_of(replace(op, inputs=(op.input, *operands)))
 
 
-class SpaceToBatchOperator(_BatchSpace):
+class SpaceToBatchFamily(_BatchSpace):
     """The padding is stored zeros, whatever the zero point: TFLM's kernel pads with a field that nobody sets, which is
     0 in an arena of zeros. So only where an int8 input's zero point is 0 does it mean zero."""
 
@@ -193,7 +193,7 @@ class SpaceToBatchOperator(_BatchSpace):
         return (np.ascontiguousarray(split.transpose(order)).reshape(op.output.shape),)
 
 
-class BatchToSpaceOperator(_BatchSpace):
+class BatchToSpaceFamily(_BatchSpace):
     """What is cropped is left out."""
 
     kind = "BATCH_TO_SPACE_ND"

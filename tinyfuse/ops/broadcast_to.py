@@ -28,7 +28,7 @@ def _broadcasts(op: Op) -> bool:
     return len(pairs) == len(op.input.shape) and all(a in (1, b) for a, b in pairs)
 
 
-class BroadcastToOperator(Movement):
+class BroadcastToFamily(Movement):
     """Inputs: data of any dtype, and the output's shape."""
 
     kind = "BROADCAST_TO"
@@ -61,7 +61,7 @@ def _tiled(op: Op) -> tuple[int, ...]:
     return tuple(dim * times for dim, times in zip(op.input.shape, op.operand(1).values.tolist(), strict=True))
 
 
-class TileOperator(Movement):
+class TileFamily(Movement):
     """Inputs: data of any dtype, and how often each dimension is repeated."""
 
     kind = "TILE"
@@ -113,7 +113,7 @@ def _aligned(op: Op, *shapes: Array) -> list[Array]:
     return [np.pad(shape, (op.output.elements - shape.size, 0), constant_values=1) for shape in shapes]
 
 
-class BroadcastArgsOperator(OpFamily):
+class BroadcastArgsFamily(OpFamily):
     """Of constants, and where a run computes one of them."""
 
     kind = "BROADCAST_ARGS"

@@ -14,7 +14,7 @@ RESULTS = ("int8", "int16", "int32", "uint32", "bool", "float32")
 CASTS = tuple((a, b) for a in SOURCES for b in RESULTS)
 
 
-class CastOperator(OpFamily):
+class CastFamily(OpFamily):
     """From a wider integer, the low bits; from a float, rounded towards zero and saturated, NaN as 0; to bool, whether
     it is not zero, which NaN isn't."""
 

@@ -42,7 +42,7 @@ def _guess_is_open(op: Op) -> bool:
     return op.attributes_as(CircularBuffer).cycles_max <= 0 and shape[1] not in _EACH_FRAME and shape[2:] == (2, 96)
 
 
-class CircularBufferOperator(OpFamily):
+class CircularBufferFamily(OpFamily):
     """Input: a frame [1, 1, W, C]; output: the last N of them [1, N, W, C], the newest last. In the file the output is
     the variable that holds them; here two states do, the frames and how many are still to come."""
 

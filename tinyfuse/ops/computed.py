@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.ops.base import OpFamily
-from tinyfuse.ops.batch_space import BatchToSpaceOperator, SpaceToBatchOperator
-from tinyfuse.ops.lstm import LstmOperator
-from tinyfuse.ops.mirror_pad import MirrorPadOperator
-from tinyfuse.ops.pad import PadV2Operator
-from tinyfuse.ops.svdf import SvdfOperator
+from tinyfuse.ops.batch_space import BatchToSpaceFamily, SpaceToBatchFamily
+from tinyfuse.ops.lstm import LstmFamily
+from tinyfuse.ops.mirror_pad import MirrorPadFamily
+from tinyfuse.ops.pad import PadV2Family
+from tinyfuse.ops.svdf import SvdfFamily
 
 
 class _Computed(OpFamily):
@@ -27,54 +27,54 @@ class _Computed(OpFamily):
         return self.known.macs(replace(op, kind=self.known.kind))
 
 
-class PadWithOperator(_Computed):
+class PadWithFamily(_Computed):
     """PADV2 with a computed value."""
 
     kind = "PAD_WITH"
     summary = "a value that is computed at run time around a tensor"
-    known = PadV2Operator()
+    known = PadV2Family()
 
 
-class MirrorPadAtOperator(_Computed):
+class MirrorPadAtFamily(_Computed):
     """MIRROR_PAD. Of the paddings, what goes before a dimension counts: where that is negative, or more than there is
     to reflect, the run ends with an error; TFLM reads outside the input."""
 
     kind = "MIRROR_PAD_AT"
     summary = "a tensor continued by its own reflection, as far as a run says"
-    known = MirrorPadOperator()
+    known = MirrorPadFamily()
 
 
-class SpaceToBatchAtOperator(_Computed):
+class SpaceToBatchAtFamily(_Computed):
     """SPACE_TO_BATCH_ND. A block that doesn't make as many images as there are, and negative paddings, end the run with
     an error."""
 
     kind = "SPACE_TO_BATCH_AT"
     summary = "every row and column that a run says as an image of its own"
-    known = SpaceToBatchOperator()
+    known = SpaceToBatchFamily()
 
 
-class BatchToSpaceAtOperator(_Computed):
+class BatchToSpaceAtFamily(_Computed):
     """BATCH_TO_SPACE_ND. A block that doesn't make as many images as there are, and crops that leave less than the
     output, end the run with an error; TFLM leaves a part of the output as memory was."""
 
     kind = "BATCH_TO_SPACE_AT"
     summary = "images of a batch as every row and column that a run says"
-    known = BatchToSpaceOperator()
+    known = BatchToSpaceFamily()
 
 
-class ComputedLstmOperator(_Computed):
+class ComputedLstmFamily(_Computed):
     """UNIDIRECTIONAL_SEQUENCE_LSTM with computed weights or biases."""
 
     kind = "COMPUTED_LSTM"
     summary = "an LSTM whose weights are computed at run time"
-    known = LstmOperator()
-    updates = LstmOperator.updates
+    known = LstmFamily()
+    updates = LstmFamily.updates
 
 
-class ComputedSvdfOperator(_Computed):
+class ComputedSvdfFamily(_Computed):
     """SVDF with computed weights or bias."""
 
     kind = "COMPUTED_SVDF"
     summary = "an SVDF whose weights are computed at run time"
-    known = SvdfOperator()
-    updates = SvdfOperator.updates
+    known = SvdfFamily()
+    updates = SvdfFamily.updates

@@ -10,16 +10,16 @@ import numpy as np
 
 from tinyfuse.ir import ITEM_BYTES, Array, Op, Tensor
 from tinyfuse.ops.base import OpFamily
-from tinyfuse.ops.conv_2d import Conv2DOperator
+from tinyfuse.ops.conv_2d import Conv2DFamily
 from tinyfuse.ops.convolution import Clamped
-from tinyfuse.ops.depthwise_conv_2d import DepthwiseConv2DOperator
-from tinyfuse.ops.fully_connected import FullyConnectedOperator
-from tinyfuse.ops.transpose_conv import TransposeConvOperator
+from tinyfuse.ops.depthwise_conv_2d import DepthwiseConv2DFamily
+from tinyfuse.ops.fully_connected import FullyConnectedFamily
+from tinyfuse.ops.transpose_conv import TransposeConvFamily
 
 #: kind -> family
 LAYERS: dict[str, OpFamily] = {
     family.kind: family
-    for family in (Conv2DOperator(), DepthwiseConv2DOperator(), FullyConnectedOperator(), TransposeConvOperator())
+    for family in (Conv2DFamily(), DepthwiseConv2DFamily(), FullyConnectedFamily(), TransposeConvFamily())
 }
 
 
@@ -67,7 +67,7 @@ def layer_of(op: Op) -> Op:
     return with_stand_ins(replace(op, kind=a.kind, attributes=a.layer))
 
 
-class ComputedLayerOperator(OpFamily):
+class ComputedLayerFamily(OpFamily):
     """Inputs and output are the layer's."""
 
     kind = "COMPUTED_LAYER"

@@ -48,7 +48,7 @@ def _bad_shape(op: Op) -> Tensor | None:
     return None if total == op.output.shape[axis] else op.output
 
 
-class ConcatenationOperator(OpFamily):
+class ConcatenationFamily(OpFamily):
     """Any number of tensors of one dtype, alike but for the axis, in their order."""
 
     kind = "CONCATENATION"

@@ -23,7 +23,7 @@ def with_written_outputs(graph: Graph) -> Graph:
     return replace(graph, ops=(*graph.ops, *ops), outputs=tuple(made.get(t, t) for t in graph.outputs))
 
 
-class ConstantOutputOperator(OpFamily):
+class ConstantOutputFamily(OpFamily):
     """Input: a constant; the output is the same."""
 
     kind = "CONSTANT_OUTPUT"

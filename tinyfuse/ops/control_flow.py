@@ -178,7 +178,7 @@ def _bad_branch(op: Op) -> Tensor | bool | None:
     return None
 
 
-class IfOperator(ControlFlow):
+class IfFamily(ControlFlow):
     """Input 0 chooses; the others are the inputs of both graphs, the outputs those of the one that runs."""
 
     kind = "IF"
@@ -226,7 +226,7 @@ def _bad_loop(op: Op) -> Tensor | bool | None:
     )
 
 
-class WhileOperator(ControlFlow):
+class WhileFamily(ControlFlow):
     """While the first graph's output is true for the values, the second makes new ones of them. They begin as the
     inputs and end as the outputs."""
 

@@ -10,10 +10,6 @@ import numpy as np
 from tinyfuse.ir import Array, Op, Tensor, given
 from tinyfuse.ops.base import RowWindow, Rule
 from tinyfuse.ops.convolution import (
-    QUANTIZATION_RULES,
-    SHAPE_RULES,
-    TENSOR_RULES,
-    ZERO_POINT_RULE,
     Conv2D,
     conv_of_rows,
     conv_options,
@@ -22,11 +18,17 @@ from tinyfuse.ops.convolution import (
     quantized,
     requantize_channels,
     turned_conv,
-    weights_scale_rule,
     windows,
     with_bias,
 )
-from tinyfuse.ops.images import ImageOperator
+from tinyfuse.ops.convolution_rules import (
+    QUANTIZATION_RULES,
+    SHAPE_RULES,
+    TENSOR_RULES,
+    ZERO_POINT_RULE,
+    weights_scale_rule,
+)
+from tinyfuse.ops.images import ImageFamily
 from tinyfuse.ops.real import real_outputs
 
 
@@ -37,7 +39,7 @@ def _bad_channels(op: Op) -> Tensor | None:
     return None if good else op.operand(1)
 
 
-class Conv2DOperator(ImageOperator):
+class Conv2DFamily(ImageFamily):
     """Weights are [out_c, kernel_h, kernel_w, in_c / groups]; with groups > 1, output channel c
     reads the input channels of group c // (out_c / groups)."""
 

@@ -48,7 +48,7 @@ def _bad_scale(op: Op) -> bool:
 _AXIS = AxesOperand(lambda op, axes: op.input.shape)
 
 
-class CumsumOperator(AlongAxes):
+class CumsumFamily(AlongAxes):
     """int8: the sum begins with the stored value 0, not with the zero point, and wraps at 32 bits, both as in TFLM
     (reference/cumsum.h); every sum is requantized for its element."""
 

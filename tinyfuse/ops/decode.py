@@ -29,7 +29,7 @@ class Undecodable(Exception):
     """The encoded data ask for something that lies beyond them or their tables."""
 
 
-class DecodeOperator(OpFamily):
+class DecodeFamily(OpFamily):
     """Outputs i from inputs 2 i (encoded) and 2 i + 1 (header and tables)."""
 
     kind = "CUSTOM TFLM_DECODE"

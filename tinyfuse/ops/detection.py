@@ -74,7 +74,7 @@ def _several_classes(op: Op) -> bool:
     return a.each_class < 1 if a.by_class else min(a.per_box, a.classes) != 1
 
 
-class DetectionOperator(OpFamily):
+class DetectionFamily(OpFamily):
     """Inputs: boxes [1, N, 4 or more] of y, x, h, w relative to their anchors, scores [1, N, C], anchors [N, 4].
     Outputs: boxes [1, D, 4] of ymin, xmin, ymax, xmax, classes [1, D], scores [1, D], and how many these are [1].
     Behind the last there are zeros, as TFLM writes them where classes are taken one by one; else it leaves there what

@@ -26,7 +26,7 @@ from tinyfuse.ops.elementwise import (
     QUANTIZATION_RULE,
     SHAPE_RULES,
     TWO_INPUTS,
-    BinaryOperator,
+    BinaryFamily,
     binary_dtypes,
 )
 from tinyfuse.ops.real import clamp_real, real_clamp
@@ -46,7 +46,7 @@ def reciprocals() -> Array:
     return inverse
 
 
-class DivOperator(BinaryOperator):
+class DivFamily(BinaryFamily):
     """int8: the first operand, shifted left as far as it goes, times a reciprocal of the second in 31 bits, rescaled.
     By 0, which TFLM leaves undefined, the output's zero point."""
 
@@ -99,7 +99,7 @@ def _bit_length(values: Array) -> Int64s:
 _RULES = (TWO_INPUTS, binary_dtypes("float32"), *SHAPE_RULES)
 
 
-class FloorDivOperator(BinaryOperator):
+class FloorDivFamily(BinaryFamily):
     """The quotient in float64, as TFLM has it, before it is rounded down."""
 
     kind = "FLOOR_DIV"
@@ -111,7 +111,7 @@ class FloorDivOperator(BinaryOperator):
         return quotient
 
 
-class FloorModOperator(BinaryOperator):
+class FloorModFamily(BinaryFamily):
     """The exact remainder, with the divisor's sign."""
 
     kind = "FLOOR_MOD"

@@ -32,7 +32,7 @@ def with_part(data: Array, update: Array, starts: Array) -> Array:
     return result
 
 
-class DynamicUpdateSliceOperator(OpFamily):
+class DynamicUpdateSliceFamily(OpFamily):
     """Inputs: a tensor of rank 1 to 6, what comes into it, of the same rank and nowhere larger, and where it
     begins, int32 or int64 [rank]. A start that is below 0, or so large that the part would end outside, is moved
     inside, dimension by dimension."""

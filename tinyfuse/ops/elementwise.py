@@ -111,7 +111,7 @@ _ARITHMETIC_RULES = (
 # --- families --------------------------------------------------------------------------------
 
 
-class BinaryOperator(OpFamily):
+class BinaryFamily(OpFamily):
     """Elementwise: streams by rows, works in place on an operand that is not repeated."""
 
     pointwise = True
@@ -147,7 +147,7 @@ def _scaled(op: Op, a: Array, b: Array, shift: int, multipliers: tuple[Multiplie
     ]
 
 
-class _Arithmetic(BinaryOperator):
+class _Arithmetic(BinaryFamily):
     """ADD, SUB and MUL, with a fused activation; int32 wraps before it (arithmetic on shapes)."""
 
     affine = True
@@ -180,7 +180,7 @@ _SUM_RULE = Rule(
 )
 
 
-class AddOperator(_Arithmetic):
+class AddFamily(_Arithmetic):
     """Both operands are shifted left by 20 (of int16 by 15), rescaled to twice the larger scale and added; the sum is
     rescaled to the output (TFLM, reference/integer_ops/add.h)."""
 
@@ -208,7 +208,7 @@ class AddOperator(_Arithmetic):
         return multiply_by_quantized_multiplier(x + y, *multipliers[2])
 
 
-class SubOperator(_Arithmetic):
+class SubFamily(_Arithmetic):
     """As ADD. Some releases of TFLM divide SUB's scales in float32; the oracle of our tests does not."""
 
     kind = "SUB"
@@ -226,7 +226,7 @@ class SubOperator(_Arithmetic):
         return multiply_by_quantized_multiplier(x - y, *multipliers[2])
 
 
-class MulOperator(_Arithmetic):
+class MulFamily(_Arithmetic):
     """The product of both operands less their zero points is rescaled to the output."""
 
     kind = "MUL"
@@ -250,7 +250,7 @@ class MulOperator(_Arithmetic):
         return multiply_by_quantized_multiplier(x * y, *mul_multiplier(op))
 
 
-class SquaredDifferenceOperator(BinaryOperator):
+class SquaredDifferenceFamily(BinaryFamily):
     """Both operands are shifted left by 7 (of int16 not) and rescaled to twice the larger scale; the square of their
     difference is rescaled to the output. int32 wraps."""
 
@@ -283,7 +283,7 @@ class SquaredDifferenceOperator(BinaryOperator):
         return difference * difference
 
 
-class _Choice(BinaryOperator):
+class _Choice(BinaryFamily):
     """One of two stored values. TFLM looks at no quantization, so here too a different one changes
     nothing."""
 
@@ -293,7 +293,7 @@ class _Choice(BinaryOperator):
         return self.function(op, a, b)
 
 
-class MaximumOperator(_Choice):
+class MaximumFamily(_Choice):
     """The second operand where both are equal: of zeros its sign counts."""
 
     kind = "MAXIMUM"
@@ -305,7 +305,7 @@ class MaximumOperator(_Choice):
         return np.where(a > b, a, b)
 
 
-class MinimumOperator(_Choice):
+class MinimumFamily(_Choice):
     """Likewise."""
 
     kind = "MINIMUM"
@@ -329,7 +329,7 @@ def _bad_alpha(op: Op) -> Tensor | None:
 _PRELU_ALPHA = {"int8": "int8", "int16": "int8", "float32": "float32"}
 
 
-class PreluOperator(BinaryOperator):
+class PreluFamily(BinaryFamily):
     """A value that is not negative is requantized; a negative one times alpha, with a multiplier of its
     own."""
 

@@ -26,7 +26,7 @@ def _bad_index(op: Op) -> Tensor | None:
     return None if inside else indexes
 
 
-class EmbeddingLookupOperator(OpFamily):
+class EmbeddingLookupFamily(OpFamily):
     """Inputs: indexes int32 [n], and a table [rows, ..]. From int8 to float32 each value is multiplied by the
     table's scale. An index outside the table, where indexes are computed at run time, ends the run with an error."""
 

@@ -42,7 +42,7 @@ def _placed(op: Op) -> bool:
     return all(offset >= 0 and offset + tensor.bytes <= a.scratch for offset, tensor in tensors)
 
 
-class EthosUOperator(OpFamily):
+class EthosUFamily(OpFamily):
     """Inputs: command stream, weights, and what the program reads, once tinyfuse/frontend/ethos_u.py has taken the
     scratch memories out of them."""
 

@@ -6,7 +6,7 @@ from tinyfuse.ir import Array, Op
 from tinyfuse.ops.base import OpFamily
 
 
-class FeedRowsOperator(OpFamily):
+class FeedRowsFamily(OpFamily):
     """-> any dtype [1, H, W, C]: row y is what the caller of NAME_feed_rows brings y-th."""
 
     kind = "FEED_ROWS"

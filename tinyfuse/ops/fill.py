@@ -17,7 +17,7 @@ def _bad_dims(op: Op) -> Tensor | None:
     return None if good and tuple(dims.values.tolist()) == op.output.shape else dims
 
 
-class FillOperator(Movement):
+class FillFamily(Movement):
     """Inputs: the output's shape, and a scalar. Where that is constant, so is the output."""
 
     kind = "FILL"
@@ -37,7 +37,7 @@ class FillOperator(Movement):
         return (np.broadcast_to(data.reshape(()), op.output.shape),)
 
 
-class ZerosLikeOperator(OpFamily):
+class ZerosLikeFamily(OpFamily):
     """It has no kernel: rewrite/fold_constants.py makes a constant of it. The stored values are 0, whatever
     the quantization."""
 

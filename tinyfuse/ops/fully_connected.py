@@ -10,15 +10,8 @@ import numpy as np
 
 from tinyfuse.ir import INT4, Array, Op, Tensor, given
 from tinyfuse.ops.base import SAME_ROW, OpFamily, RowWindow, Rule
-from tinyfuse.ops.convolution import (
-    QUANTIZATION_RULES,
-    TENSOR_RULES,
-    Clamped,
-    extent_of,
-    quantized,
-    requantize_channels,
-    with_bias,
-)
+from tinyfuse.ops.convolution import Clamped, quantized, requantize_channels, with_bias
+from tinyfuse.ops.convolution_rules import QUANTIZATION_RULES, TENSOR_RULES, extent_of
 from tinyfuse.ops.real import real_outputs
 
 
@@ -67,7 +60,7 @@ def _bias_scale_off(op: Op) -> Tensor | None:
     return bias if difference / op.output.scale > 0.02 else None
 
 
-class FullyConnectedOperator(OpFamily):
+class FullyConnectedFamily(OpFamily):
     """Weights are [out_c, in_c]; input [..., in_c] and output [..., out_c] are flattened to
     [batches, channels]."""
 

@@ -74,7 +74,7 @@ def _bad_index(op: Op) -> Tensor | None:
     return None if inside.all() else indexes
 
 
-class GatherOperator(OpFamily):
+class GatherFamily(OpFamily):
     """An index outside the data, where indexes are computed at run time, ends the run with an error;
     TFLM reads what lies there."""
 

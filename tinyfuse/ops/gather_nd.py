@@ -59,7 +59,7 @@ def _bad_index(op: Op) -> Tensor | None:
     return indexes if indexes.is_constant and not places_in(op.input.shape, indexes).inside(indexes.values) else None
 
 
-class GatherNdOperator(OpFamily):
+class GatherNdFamily(OpFamily):
     """As in TFLM a place is looked for in the whole tensor: an index beyond its own dimension may lead into the
     next. One outside the tensor, where indexes are computed at run time, ends the run with an error."""
 

@@ -16,7 +16,7 @@ from tinyfuse.ir import Array, Op, double_math, float_math
 from tinyfuse.ir.float_math import Floats
 from tinyfuse.ops.base import Rule
 from tinyfuse.ops.uint8_functions import nearest
-from tinyfuse.ops.unary import RATIO_RULE, UnaryOperator, saturate, unary_rules
+from tinyfuse.ops.unary import RATIO_RULE, UnaryFamily, saturate, unary_rules
 
 _F32 = np.float32
 _ROOT_2_OVER_PI, _ROOT_HALF = _F32(math.sqrt(2 / math.pi)), _F32(-math.sqrt(0.5))
@@ -29,7 +29,7 @@ class Gelu:
     approximate: bool = False
 
 
-class GeluOperator(UnaryOperator):
+class GeluFamily(UnaryFamily):
     """Every step is rounded to float32; of int8 erfc and tanh are those of doubles, rounded, of float32 our own."""
 
     kind = "GELU"

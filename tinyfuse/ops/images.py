@@ -11,7 +11,7 @@ from tinyfuse.ir import Array, Op, Tensor, given
 from tinyfuse.ops.base import OpFamily, RowWindow
 
 
-class ImageOperator(OpFamily):
+class ImageFamily(OpFamily):
     """Its kernels are of one image; a batch takes them in a loop, and doesn't stream by rows."""
 
     one_image = True

@@ -30,7 +30,7 @@ def _unquantized(op: Op) -> Tensor | None:
     return op.input if op.input.dtype == "int8" and (quant is None or quant.per_channel) else None
 
 
-class L2NormalizationOperator(OpFamily):
+class L2NormalizationFamily(OpFamily):
     """int8 outputs are in 128ths with zero point 0, whatever the file says of the output's quantization
     (TFLM, reference/integer_ops/l2normalization.h). A float vector shorter than 10^-6 is taken to be that long."""
 

@@ -31,7 +31,7 @@ def _bad_input(op: Op) -> Tensor | None:
     return op.input if op.input.dtype == "int8" and op.input.scale * 2.0**26 <= 1.0 else None
 
 
-class LogSoftmaxOperator(OpFamily):
+class LogSoftmaxFamily(OpFamily):
     """Differences to the row's maximum, of int8 scaled to Q5.26; the logarithm of the sum of their exps is
     taken off each (TFLM, reference/log_softmax.h)."""
 

@@ -8,7 +8,7 @@ from tinyfuse.ir import Array, Op, Tensor, given
 from tinyfuse.ir.fixedpoint import multiply_by_quantized_multiplier
 from tinyfuse.ops.base import SAME_ROW, OpFamily, RowWindow, Rule
 from tinyfuse.ops.binary import COMPARISON_SHIFT, comparison_multipliers
-from tinyfuse.ops.elementwise import SHAPE_RULES, TWO_INPUTS, BinaryOperator, bad_quantization
+from tinyfuse.ops.elementwise import SHAPE_RULES, TWO_INPUTS, BinaryFamily, bad_quantization
 from tinyfuse.ops.unary import ONE_INPUT, ONE_SHAPE
 
 
@@ -16,7 +16,7 @@ def _scale_from_one(op: Op) -> Tensor | None:
     return next((t for t in op.operands if t.dtype == "int8" and t.scale >= 1), None)
 
 
-class Comparison(BinaryOperator):
+class Comparison(BinaryFamily):
     """int8 operands less their zero points, shifted left by 8, are multiplied by their scales, rounded,
     and compared: values that are close, or tiny, may come out equal. Others as they are."""
 
@@ -68,7 +68,7 @@ _BOOL = Rule(
 )
 
 
-class LogicalAndOperator(BinaryOperator):
+class LogicalAndFamily(BinaryFamily):
     """bool operands that broadcast -> bool."""
 
     kind = "LOGICAL_AND"
@@ -80,7 +80,7 @@ class LogicalAndOperator(BinaryOperator):
         return a & b
 
 
-class LogicalOrOperator(BinaryOperator):
+class LogicalOrFamily(BinaryFamily):
     """bool operands that broadcast -> bool."""
 
     kind = "LOGICAL_OR"
@@ -92,7 +92,7 @@ class LogicalOrOperator(BinaryOperator):
         return a | b
 
 
-class LogicalNotOperator(OpFamily):
+class LogicalNotFamily(OpFamily):
     """bool -> bool of one shape."""
 
     kind = "LOGICAL_NOT"

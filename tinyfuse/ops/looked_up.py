@@ -36,10 +36,10 @@ def looked_up(layer: Op, last: Op, results: Array) -> Op:
     kind = "TABLE" if data.ndim == 1 else "CHANNEL_TABLES"
     layer = replace(layer, attributes=replace(layer.attributes_as(Conv2D), activation="NONE", clamp=None))
     attributes = LookedUp((layer.kind, *table.kinds), layer, Op(kind, (layer.output, constant), last.outputs, table))
-    return Op(LookedUpOperator.kind, (*layer.inputs, constant), last.outputs, attributes, last.index)
+    return Op(LookedUpFamily.kind, (*layer.inputs, constant), last.outputs, attributes, last.index)
 
 
-class LookedUpOperator(OpFamily):
+class LookedUpFamily(OpFamily):
     """A convolution of int8. Streams by rows."""
 
     kind = "LOOKED_UP"

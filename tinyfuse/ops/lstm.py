@@ -113,7 +113,7 @@ def _requantized(values: Array, multiplier: tuple[int, int]) -> Array:
     return np.clip(multiply_by_quantized_multiplier(wrapped, *multiplier), _LOW, _HIGH)
 
 
-class LstmOperator(OpFamily):
+class LstmFamily(OpFamily):
     """24 inputs: x, 4 weights [S, I] and 4 weights [S, S] of input, forget, cell and output gate, no
     peepholes, 4 biases [S], no projection, hidden and cell state [B, S], no layer normalization. Output:
     the hidden state after every step, [B, T, S]; TFLM doesn't look at the output's quantization.

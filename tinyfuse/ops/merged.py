@@ -45,7 +45,7 @@ def merged(ops: tuple[Op, ...]) -> Op:
     places |= {tensor: len(inputs) + number for tensor, number in made.items()}
     parts = tuple(Part(op, tuple(places[tensor] for tensor in op.operands)) for op in ops)
     last = ops[-1]
-    return Op(MergedOperator.kind, inputs, last.outputs, Merged(tuple(op.kind for op in ops), parts), last.index)
+    return Op(MergedFamily.kind, inputs, last.outputs, Merged(tuple(op.kind for op in ops), parts), last.index)
 
 
 def reach(op: Op, tensor: Tensor) -> str:
@@ -60,7 +60,7 @@ def reach(op: Op, tensor: Tensor) -> str:
     return "channels" if along else ""
 
 
-class MergedOperator(OpFamily):
+class MergedFamily(OpFamily):
     """Inputs have the output's shape, or its channels, or are single values. Streams by rows, works in place."""
 
     kind = "MERGED"

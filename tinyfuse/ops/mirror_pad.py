@@ -102,7 +102,7 @@ def indexed_dimensions(op: Op, indexes: Sequence[Array | None]) -> list[Indexed]
     return dims
 
 
-class MirrorPadOperator(OpFamily):
+class MirrorPadFamily(OpFamily):
     """int8 or float32 of rank 1 to 6, and how much goes before and after each dimension, which may be computed when the
     model runs (rewrite/computed_operands.py)."""
 

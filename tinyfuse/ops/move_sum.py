@@ -17,7 +17,7 @@ class MoveSum:
     added: int
 
 
-class MoveSumOperator(OpFamily):
+class MoveSumFamily(OpFamily):
     """Inputs: sums, int32 [1, 1, 1, n], then rows, int8 or int16 [1, h, W, C], which are added to them, or taken off.
     Output: the sums after that. Element i of a row counts to sum i modulo n."""
 

@@ -38,7 +38,7 @@ def _bad_shape(op: Op) -> Tensor | None:
     return None if op.output.shape == (*shape[:axis], depth, *shape[axis:]) else op.output
 
 
-class OneHotOperator(OpFamily):
+class OneHotFamily(OpFamily):
     """Inputs: indexes, how long the vectors are, and two values: for the place of the index, and for all others.
     An index outside the vector has no place."""
 

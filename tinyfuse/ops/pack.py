@@ -30,7 +30,7 @@ def _bad_shape(op: Op) -> Tensor | None:
     return None if op.output.shape == packed else op.output
 
 
-class PackOperator(OpFamily):
+class PackFamily(OpFamily):
     """Tensors of one shape and dtype -> a dimension more, one index an input."""
 
     kind = "PACK"

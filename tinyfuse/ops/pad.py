@@ -93,7 +93,7 @@ _RULES = (
 )
 
 
-class PadOperator(OpFamily):
+class PadFamily(OpFamily):
     """int8, int16, int32 or float32 of rank 1 to 5, and int32 or int64 [rank, 2]; what is put around is the output's
     zero point (int8), or 0."""
 
@@ -128,7 +128,7 @@ class PadOperator(OpFamily):
         return replace(op, inputs=(inputs[0], padding, *inputs[2:]), outputs=(output,))
 
 
-class PadV2Operator(PadOperator):
+class PadV2Family(PadFamily):
     """The same with a third input: the value that is put around, of the data's dtype. It may be computed when the model
     runs (rewrite/computed_operands.py)."""
 

@@ -26,7 +26,7 @@ def from_memory(tensor: Tensor, data: Array) -> Array:
     return np.ascontiguousarray(data.reshape(1, planes, height, width).swapaxes(1, 2))
 
 
-class PlanesOperator(OpFamily):
+class PlanesFamily(OpFamily):
     """A tensor of planes under the name of an image of rows, or that under the other name: the same memory."""
 
     kind = "PLANES"
@@ -54,14 +54,14 @@ class _Swap(OpFamily):
         return SAME_ROW
 
 
-class PlanesToRowsOperator(_Swap):
+class PlanesToRowsFamily(_Swap):
     """[1, H, C, W], of planes -> [1, H, W, C]."""
 
     kind = "PLANES_TO_ROWS"
     summary = "rows of pixels out of planes of channels"
 
 
-class RowsToPlanesOperator(_Swap):
+class RowsToPlanesFamily(_Swap):
     """[1, H, W, C] -> [1, H, C, W], of planes."""
 
     kind = "ROWS_TO_PLANES"

@@ -18,7 +18,7 @@ from tinyfuse.ops.convolution import (
     windows_along,
 )
 from tinyfuse.ops.dtypes import ONE_QUANTIZATION, computed_dtype
-from tinyfuse.ops.images import ImageOperator
+from tinyfuse.ops.images import ImageFamily
 from tinyfuse.ops.real import FLOAT_MAX, clamp_real, real_clamp
 from tinyfuse.ops.row_sum import AverageOfSum
 
@@ -126,7 +126,7 @@ def _rules(*dtypes: str) -> tuple[Rule, ...]:
     )
 
 
-class _Pool(ImageOperator):
+class _Pool(ImageFamily):
     options_table = "Pool2DOptions"
     pools = True
     rules: tuple[Rule, ...] = _rules("int8", "int16", "float32")
@@ -215,7 +215,7 @@ def _sums(output: Tensor, taps: Iterator[Tap], dtype: str, squared: bool = False
     return sums, counts
 
 
-class AveragePoolOperator(_Pool):
+class AveragePoolFamily(_Pool):
     """The mean of the window's values, padding not counted; stored ones with halves away from zero, or up."""
 
     kind = "AVERAGE_POOL_2D"
@@ -242,7 +242,7 @@ class AveragePoolOperator(_Pool):
         return Op("AVERAGE_OF_SUM", (sums,), (output,), attributes, index=op.index)
 
 
-class MaxPoolOperator(_Pool):
+class MaxPoolFamily(_Pool):
     """The greatest of the window's values, padding left out. Floats: NaN is no greater than anything."""
 
     kind = "MAX_POOL_2D"
@@ -263,7 +263,7 @@ def _greatest(most: Array, taps: Iterator[Tap]) -> Array:
     return most
 
 
-class L2PoolOperator(_Pool):
+class L2PoolFamily(_Pool):
     """The square root of the mean of the window's squares, padding not counted."""
 
     kind = "L2_POOL_2D"

@@ -8,7 +8,7 @@ import numpy as np
 from tinyfuse.ir import Array, Op, Tensor, double_math
 from tinyfuse.ir.float_math import Floats
 from tinyfuse.ops.base import Rule
-from tinyfuse.ops.elementwise import SHAPE_RULES, TWO_INPUTS, BinaryOperator, binary_dtypes
+from tinyfuse.ops.elementwise import SHAPE_RULES, TWO_INPUTS, BinaryFamily, binary_dtypes
 
 #: what stands for numbers that int32 has no room for; LiteRT has now this, now what wraps
 _NO_ROOM = -(2**31)
@@ -26,7 +26,7 @@ def _largest_base(exponent: int) -> int:
     return int((2.0**31 - 1) ** (1 / max(1, exponent))) if exponent < 32 else 1
 
 
-class PowOperator(BinaryOperator):
+class PowFamily(BinaryFamily):
     """Of floats: what C99 says of infinities, zeros and NaN; NaN of negative numbers to powers that are not whole. Of
     int32, numbers that it has no room for become its least one, and a computed power below 0 gives 0, where LiteRT
     stops."""

@@ -49,7 +49,7 @@ class _Elementwise(OpFamily):
         return SAME_ROW if len(op.output.shape) == 4 and op.output.shape[0] == 1 else None
 
 
-class QuantizeOperator(_Elementwise):
+class QuantizeFamily(_Elementwise):
     """From float32: round(value / scale) in float32, halves away from zero, saturated. TFLM converts to int32 first,
     and leaves undefined what that can't hold: here it is saturated too, as by an Arm core's VCVT (x86's conversion
     makes the lowest value of all of it); a NaN becomes the lowest value."""
@@ -90,7 +90,7 @@ class QuantizeOperator(_Elementwise):
         return (np.clip(rounded + op.output.zero_point, low, high).astype(op.output.dtype),)
 
 
-class DequantizeOperator(_Elementwise):
+class DequantizeFamily(_Elementwise):
     """scale * (value - zero point), rounded once to float32; of float16 the same value."""
 
     kind = "DEQUANTIZE"

@@ -167,7 +167,7 @@ class _Sum(_Reduce):
         return Op("MEAN_OF_SUM", (sums,), (output,), PartOfLayer(op), index=op.index)
 
 
-class MeanOperator(_Sum):
+class MeanFamily(_Sum):
     """int8, int16 or float32 [...] -> the same dtype, the shape without the axes."""
 
     kind = "MEAN"
@@ -187,7 +187,7 @@ class MeanOperator(_Sum):
         return mean
 
 
-class SumOperator(_Sum):
+class SumFamily(_Sum):
     """int8, int16 or float32 [...] -> the same dtype, the shape without the axes."""
 
     kind = "SUM"
@@ -215,7 +215,7 @@ class _Extreme(_Reduce):
         return most
 
 
-class ReduceMaxOperator(_Extreme):
+class ReduceMaxFamily(_Extreme):
     """int8 or float32 [...] -> the same dtype, the shape without the axes."""
 
     kind = "REDUCE_MAX"
@@ -224,7 +224,7 @@ class ReduceMaxOperator(_Extreme):
     summary = "greatest value over any dimensions"
 
 
-class ReduceMinOperator(_Extreme):
+class ReduceMinFamily(_Extreme):
     """int8 or float32 [...] -> the same dtype, the shape without the axes."""
 
     kind = "REDUCE_MIN"
@@ -233,7 +233,7 @@ class ReduceMinOperator(_Extreme):
     summary = "least value over any dimensions"
 
 
-class ReduceProdOperator(_Reduce):
+class ReduceProdFamily(_Reduce):
     """int32 [...] -> int32, the shape without the axes. It has no kernel: converters compute shapes with it, of which
     rewrite/fold_constants.py makes constants."""
 
@@ -251,7 +251,7 @@ class ReduceProdOperator(_Reduce):
         return product
 
 
-class ReduceAllOperator(_Reduce):
+class ReduceAllFamily(_Reduce):
     """bool [...] -> bool, the shape without the axes."""
 
     kind = "REDUCE_ALL"

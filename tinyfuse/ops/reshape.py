@@ -10,7 +10,7 @@ from tinyfuse.ops.base import OpFamily, Rule, constant_numbers
 from tinyfuse.ops.movement import shape_constant
 
 
-class ReshapeOperator(OpFamily):
+class ReshapeFamily(OpFamily):
     """The new shape is that of the output tensor; where the file gives one too (an option, or a
     constant input), it was made from it. TFLM looks at no quantization, so here too a different one changes
     nothing."""

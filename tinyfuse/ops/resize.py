@@ -145,7 +145,7 @@ def nearest_indexes(op: Op) -> tuple[Array | None, ...]:
     return None, *nearest_rows_and_columns(op), None
 
 
-class ResizeNearestNeighborOperator(_Resize):
+class ResizeNearestNeighborFamily(_Resize):
     """Places are computed in float32 (TFLM, reference/resize_nearest_neighbor.h)."""
 
     kind = "RESIZE_NEAREST_NEIGHBOR"
@@ -214,7 +214,7 @@ def _outside(op: Op) -> bool:
     return any(int(places_of(op, axis)[0].max()) >= op.input.shape[axis] for axis in (1, 2))
 
 
-class ResizeBilinearOperator(_Resize):
+class ResizeBilinearFamily(_Resize):
     """int8: places and weights in 1024ths, one rounding away from zero at the end (TFLM,
     reference/resize_bilinear.h, ResizeBilinearInteger). Floats: four products with two weights each, added in the
     order of TFLM's formula (ResizeBilinear)."""

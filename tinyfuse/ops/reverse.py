@@ -37,7 +37,7 @@ def _shape_along(op: Op, axes: tuple[int, ...]) -> tuple[int, ...] | None:
 _AXES = AxesOperand(_shape_along, several=True)
 
 
-class ReverseV2Operator(Movement, AlongAxes):
+class ReverseV2Family(Movement, AlongAxes):
     """Inputs: data of rank 1 to 6, and the dimensions to reverse."""
 
     kind = "REVERSE_V2"

@@ -33,7 +33,7 @@ def _bad_lengths(op: Op) -> Tensor | None:
     return lengths if lengths.is_constant and (lengths.values > op.input.shape[a.seq_dim]).any() else None
 
 
-class ReverseSequenceOperator(OpFamily):
+class ReverseSequenceFamily(OpFamily):
     """Inputs: data, and of each sequence how many elements are reversed, none where that is below 0. A length beyond
     the sequence, where lengths are computed at run time, ends the run with an error."""
 

@@ -8,7 +8,7 @@ from tinyfuse.ir import Array, Op, all_given
 from tinyfuse.ops.base import OpFamily
 
 
-class RingPushOperator(OpFamily):
+class RingPushFamily(OpFamily):
     """Inputs: rows [.., h, W, C], a ring [1, H, W, C] and its cursor. The rows become the ring's last,
     and as many leave it at its start.
 

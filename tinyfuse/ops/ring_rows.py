@@ -28,7 +28,7 @@ class RingRows:
         return [self.first + row + places * self.between for row, places in enumerate(ahead)]
 
 
-class RingRowsOperator(OpFamily):
+class RingRowsFamily(OpFamily):
     """Inputs: the cursor of a ring, the ring [1, H, W, C]; output [1, n, W, C]: a copy of n of its rows, in order.
 
     The reference finds a ring's rows in order, as RING_PUSH's keeps them.

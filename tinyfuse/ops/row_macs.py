@@ -35,7 +35,7 @@ class PartOfLayer:
         return f"of {self.layer.kind}"
 
 
-class RowMacsOperator(OpFamily):
+class RowMacsFamily(OpFamily):
     """int8 [1, H, W, C] and weights int8 [H, kernel columns, U, terms] -> int32 [1, H, columns, U]: row y is
     what rows 0 to y add to the accumulators of a layer whose window is as high as the image. `terms` are
     the C input channels, or the one of a depthwise convolution."""
@@ -74,7 +74,7 @@ def _last_row(op: Op) -> RowWindow:
     return RowWindow(1, 1, -(op.input.shape[1] - 1))
 
 
-class OutputOfSumsOperator(OpFamily):
+class OutputOfSumsFamily(OpFamily):
     """The last row of ROW_MACS, biased and requantized as the layer does -> int8 [1, 1, columns, U]."""
 
     kind = "OUTPUT_OF_SUMS"
@@ -88,7 +88,7 @@ class OutputOfSumsOperator(OpFamily):
         return _last_row(op)
 
 
-class MeanOfSumOperator(OpFamily):
+class MeanOfSumFamily(OpFamily):
     """The last row of ROW_SUM, requantized as a MEAN over rows and columns does, or of floats divided -> [1, 1, 1, C]
     of the image's dtype."""
 

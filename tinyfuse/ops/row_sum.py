@@ -27,7 +27,7 @@ def sum_dtype(dtype: str) -> str:
     return "float32" if dtype == "float32" else "int32"
 
 
-class RowSumOperator(OpFamily):
+class RowSumFamily(OpFamily):
     """int8 or int16 [1, H, W, C] -> int32 [1, H, 1, C], or float32 -> float32: row y is the sum of the pixels of
     rows 0 to y, in their order."""
 
@@ -48,7 +48,7 @@ class RowSumOperator(OpFamily):
         return SAME_ROW
 
 
-class AverageOfSumOperator(OpFamily):
+class AverageOfSumFamily(OpFamily):
     """The last row of ROW_SUM over `count`, of integers with halves away from zero -> [1, 1, 1, C] of the image's
     dtype."""
 

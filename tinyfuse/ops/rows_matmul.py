@@ -1,6 +1,6 @@
 """ROWS_MATMUL: an operator of ours, a BATCH_MATMUL whose heads lie side by side in each row of the sequence.
 
-`BatchMatMulOperator.permuted` and rewrite/rows_of_sequences.py make it. Attention computes scores and weighted sums so,
+`BatchMatMulFamily.permuted` and rewrite/rows_of_sequences.py make it. Attention computes scores and weighted sums so,
 a row of the queries at a time, and no matrix [heads, T, T] is ever whole.
 """
 
@@ -42,7 +42,7 @@ def rows_extents(op: Op) -> Extents:
     return Extents(rows, heads, op.output.elements // rows // heads, op.operand(0).elements // rows // heads)
 
 
-class RowsMatMulOperator(OpFamily):
+class RowsMatMulFamily(OpFamily):
     """Left [1, R, ., .] of R rows [heads, depth], right any tensor that holds a matrix [columns, depth] a head; output
     [1, R, ., .] of rows [heads, columns], with the arithmetic of BATCH_MATMUL."""
 

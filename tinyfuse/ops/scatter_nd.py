@@ -29,7 +29,7 @@ def _bad_index(op: Op) -> Tensor | None:
     return None if inside.all() else indexes
 
 
-class ScatterNdOperator(OpFamily):
+class ScatterNdFamily(OpFamily):
     """Inputs: indexes int32, what is added, in this order, and the output's shape. Integers wrap; of bools it is the
     or. An index outside the output, where indexes are computed at run time, ends the run with an error."""
 

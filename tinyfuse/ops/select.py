@@ -45,7 +45,7 @@ def _bad_dtype(op: Op) -> Tensor | None:
     return next((t for t in (x, y, op.output) if t.dtype not in DTYPES or t.dtype != x.dtype), None)
 
 
-class SelectOperator(OpFamily):
+class SelectFamily(OpFamily):
     """A bool condition and two operands of one dtype, which all broadcast, -> that dtype."""
 
     kind = "SELECT_V2"

@@ -9,7 +9,7 @@ from tinyfuse.ops.base import OpFamily, Rule
 from tinyfuse.ops.movement import ends
 
 
-class ShapeOperator(OpFamily):
+class ShapeFamily(OpFamily):
     """It has no kernel: rewrite/fold_constants.py makes a constant of it."""
 
     kind = "SHAPE"

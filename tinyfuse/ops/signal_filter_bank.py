@@ -45,7 +45,7 @@ def _reads_inside(op: Op) -> bool:
     return bool((inside & weighed)[read].all())
 
 
-class FilterBankOperator(OpFamily):
+class FilterBankFamily(OpFamily):
     """Inputs: energies [bins], weights and unweights, and of each channel, with one in front of the first, its first
     bin, its first weight and its width. A bin's energy goes into two channels: by its weight into that which has
     the bin, by its unweight into the next one. A run that computes bins or weights which don't exist ends with an
@@ -109,7 +109,7 @@ def rounded_root(value: int) -> int:
     return root + 1 if value - root * root > root and root != most else root
 
 
-class FilterBankSquareRootOperator(OpFamily):
+class FilterBankSquareRootFamily(OpFamily):
     """Inputs: channels [N], and by how many bits their roots are shifted to the right, []: what FftAutoScale shifted to
     the left. Of that number the low five bits count, as in the shifts of processors."""
 
@@ -153,7 +153,7 @@ def _weights_fit(op: Op) -> bool:
     return all(0 <= weight < 2**31 for weight in weights)
 
 
-class SpectralSubtractionOperator(OpFamily):
+class SpectralSubtractionFamily(OpFamily):
     """Outputs: what is left of each channel, and the noise's estimate, both [N]. The estimate is kept as state."""
 
     kind = f"{PREFIX}FilterBankSpectralSubtraction"
@@ -233,7 +233,7 @@ def _shrink(ratio: int) -> int:
     return (ratio * ratio) >> 20 if ratio < 2 << 12 else (ratio >> 6) - (1 << 6)
 
 
-class PcanOperator(OpFamily):
+class PcanFamily(OpFamily):
     """Inputs: channels [N], the noise's estimate [N], and the table of gains.
 
     Source: Wang et al. 2017, "Trainable Frontend For Robust and Far-Field Keyword Spotting".
@@ -298,7 +298,7 @@ def _log(value: int, scale: int, table: list[int]) -> int:
     return ((scale * natural + (1 << 15)) % 2**32) >> 16
 
 
-class FilterBankLogOperator(OpFamily):
+class FilterBankLogFamily(OpFamily):
     """uint32 [N] to int16 [N]."""
 
     kind = f"{PREFIX}FilterBankLog"

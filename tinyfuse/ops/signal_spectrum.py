@@ -25,7 +25,7 @@ class Window:
     shift: int
 
 
-class WindowOperator(OpFamily):
+class WindowFamily(OpFamily):
     """Inputs: frames [..., N] and weights [N]."""
 
     kind = f"{PREFIX}Window"
@@ -63,7 +63,7 @@ def largest_magnitude(samples: Array) -> int:
     return largest
 
 
-class FftAutoScaleOperator(OpFamily):
+class FftAutoScaleFamily(OpFamily):
     """Outputs: the samples [N], shifted to the left as far as the largest has room, and by how many bits, []."""
 
     kind = f"{PREFIX}FftAutoScale"
@@ -122,7 +122,7 @@ def _fft_rules(samples: int, spectrum: int) -> tuple[Rule, ...]:
     )  # fmt: skip
 
 
-class RfftOperator(OpFamily):
+class RfftFamily(OpFamily):
     """Input: signals [..., N], N at most the length; output: their spectra [..., length + 2], real and imaginary parts
     in turn. Integers are divided by the length."""
 
@@ -144,7 +144,7 @@ class RfftOperator(OpFamily):
         return fft_macs(op, op.input)
 
 
-class IrfftOperator(OpFamily):
+class IrfftFamily(OpFamily):
     """Input: spectra [..., length + 2]; output: signals [..., length]."""
 
     kind = f"{PREFIX}Irfft"
@@ -181,7 +181,7 @@ class Energy:
     end: int
 
 
-class EnergyOperator(OpFamily):
+class EnergyFamily(OpFamily):
     """Input: bins [2 * N], real and imaginary parts in turn; output [N]. What TFLM leaves open is 0 here."""
 
     kind = f"{PREFIX}Energy"

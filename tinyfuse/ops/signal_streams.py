@@ -65,7 +65,7 @@ def _framed(op: Op) -> bool:
     return op.output.shape == frames and not op.outputs[1].shape
 
 
-class FramerOperator(OpFamily):
+class FramerFamily(OpFamily):
     """Input: samples [..., steps * step]; outputs: frames [..., steps, size] and `valid`, a bool []. States: the
     samples of each stream that frames to come need, and how many of them there are."""
 
@@ -150,7 +150,7 @@ class Stacker:
 _NOTHING = -1
 
 
-class StackerOperator(OpFamily):
+class StackerFamily(OpFamily):
     """Input [channels]; outputs: the stack [channels * frames] and `valid`, a bool []. States: frames of stacks to
     come, and how many of them there are, -1 before the first."""
 
@@ -206,7 +206,7 @@ class Delay:
     length: int
 
 
-class DelayOperator(OpFamily):
+class DelayFamily(OpFamily):
     """Samples [..., N], later by some; a state keeps the last ones of each stream."""
 
     kind = f"{PREFIX}Delay"
@@ -257,7 +257,7 @@ def _overlapped(op: Op) -> bool:
     return len(shape) >= 2 and 1 <= a.step <= shape[-1] and out == (*shape[:-2], shape[-2] * a.step)
 
 
-class OverlapAddOperator(OpFamily):
+class OverlapAddFamily(OpFamily):
     """Input: frames [..., N, size]; output: samples [..., N * step]. What of the frames lies beyond is kept as state;
     sums of int16 saturate, one by one."""
 

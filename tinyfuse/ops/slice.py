@@ -79,7 +79,7 @@ def _slice_spans(op: Op) -> list[Span]:
     return [Span(begin, dim - begin if size == -1 else size) for dim, begin, size in _ranges(op)]
 
 
-class SliceOperator(Movement):
+class SliceFamily(Movement):
     """Inputs: data of rank 1 to 5, and where the ranges begin and how long they are, [rank]. Where they begin may be
     computed when the model runs (rewrite/computed_operands.py); TFLM takes a computed length for the output's."""
 
@@ -219,7 +219,7 @@ def _bad_shape(op: Op) -> Tensor | None:
     return None if op.output.shape == shape else op.output
 
 
-class StridedSliceOperator(Movement):
+class StridedSliceFamily(Movement):
     """Indexes beyond the input are cut off at its border (TFLM, strided_slice_logic.h)."""
 
     kind = "STRIDED_SLICE"

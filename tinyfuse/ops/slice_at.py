@@ -28,7 +28,7 @@ def first_begins(op: Op) -> list[int]:
     return [last if end else 0 for last, end in zip(last_begins(op.input, op.output), to_end, strict=True)]
 
 
-class SliceAtOperator(OpFamily):
+class SliceAtFamily(OpFamily):
     """Inputs: data, and where the slice begins, int32 or int64 [rank]; it has the output's shape. A slice that is not
     inside the data ends the run with an error; TFLM reads what lies there."""
 

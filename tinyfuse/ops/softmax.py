@@ -83,7 +83,7 @@ def exps_of_differences(op: Op) -> Array:
     return _exps(op, -np.arange(min(-least + 1, 256), dtype=np.int64)).astype(np.int32)
 
 
-class SoftmaxOperator(OpFamily):
+class SoftmaxFamily(OpFamily):
     """Differences to the row's maximum are scaled to Q5.26; their exps are summed in Q12.19, and each
     is multiplied by the sum's reciprocal (TFLM, reference/softmax.h).
 

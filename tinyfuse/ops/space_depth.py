@@ -41,7 +41,7 @@ class _SpaceDepth(Movement):
         return Block(options.get("block_size", 0))
 
 
-class SpaceToDepthOperator(_SpaceDepth):
+class SpaceToDepthFamily(_SpaceDepth):
     """[N, H, W, C] -> [N, H / block, W / block, block * block * C]."""
 
     kind = "SPACE_TO_DEPTH"
@@ -53,7 +53,7 @@ class SpaceToDepthOperator(_SpaceDepth):
         return (data.reshape(n, h, block, w, block, -1).transpose(0, 1, 3, 2, 4, 5),)
 
 
-class DepthToSpaceOperator(_SpaceDepth):
+class DepthToSpaceFamily(_SpaceDepth):
     """[N, H, W, block * block * C] -> [N, H * block, W * block, C]."""
 
     kind = "DEPTH_TO_SPACE"

@@ -65,7 +65,7 @@ class _Split(Movement):
         return with_constant(op, self.axis_input, np.full(axis.shape, order.index(self._axis(op)), np.int32))
 
 
-class SplitOperator(_Split):
+class SplitFamily(_Split):
     """Equal parts."""
 
     kind = "SPLIT"
@@ -81,7 +81,7 @@ class SplitOperator(_Split):
         self.rules = (*self.rules, differs)
 
 
-class SplitVOperator(_Split):
+class SplitVFamily(_Split):
     """Parts of any size. TFLM takes them from the outputs' shapes, not from the input that has them."""
 
     kind = "SPLIT_V"
@@ -109,7 +109,7 @@ def _bad_unpacking(op: Op) -> Tensor | bool | None:
     return next((t for t in op.outputs if t.shape != rest), None)
 
 
-class UnpackOperator(Movement):
+class UnpackFamily(Movement):
     """One output an index of the axis, without that dimension."""
 
     kind = "UNPACK"

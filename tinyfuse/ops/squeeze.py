@@ -31,7 +31,7 @@ def _dropped(op: Op) -> set[int]:
     return {d % len(shape) for d in dims}
 
 
-class SqueezeOperator(_Renamed):
+class SqueezeFamily(_Renamed):
     """The same bytes; which dimensions go, the options say."""
 
     kind = "SQUEEZE"
@@ -68,7 +68,7 @@ def _bad_axis(op: Op) -> Tensor | None:
     return None if constant_axis(axis, len(op.input.shape) + 1) and len(axis.shape) <= 1 else axis
 
 
-class ExpandDimsOperator(_Renamed):
+class ExpandDimsFamily(_Renamed):
     """The same bytes; where the dimension comes in, a constant input says."""
 
     kind = "EXPAND_DIMS"

@@ -106,7 +106,7 @@ def _sums(terms: Array) -> Array:
     return sum_in_order(np.moveaxis(terms, -1, 0))
 
 
-class SvdfOperator(OpFamily):
+class SvdfFamily(OpFamily):
     """Inputs: x [B, I], feature weights [F, I], time weights [F, M], bias [F / rank], and the state
     [B, F * M], which remembers what each filter gave in the last M runs, the newest last.
 

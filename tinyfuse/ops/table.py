@@ -27,7 +27,7 @@ class Table:
     kinds: tuple[str, ...]
 
 
-class TableOperator(OpFamily):
+class TableFamily(OpFamily):
     """int8 -> int8 or int16 of one shape; input 1 is a constant [256] of the output's dtype, the results of
     TABLE_VALUES."""
 
@@ -47,7 +47,7 @@ class TableOperator(OpFamily):
         return SAME_ROW if op.output.is_image else None
 
 
-class ChannelTablesOperator(OpFamily):
+class ChannelTablesFamily(OpFamily):
     """int8 [..., C] -> int8 or int16 of that shape; input 1 is a constant [C, 256] of the output's dtype: of each
     channel the results of TABLE_VALUES."""
 

@@ -36,7 +36,7 @@ def tiled(parts: tuple[Op, ...], rows: int, columns: int) -> Op:
     first, last = parts[0], parts[-1]
     constants = tuple(tensor for op in parts for tensor in op.inputs[1:] if tensor is not None)
     attributes = Tiled(tuple(op.kind for op in parts), rows, columns, parts)
-    return Op(TiledOperator.kind, (first.input, *constants), (last.output,), attributes, last.index)
+    return Op(TiledFamily.kind, (first.input, *constants), (last.output,), attributes, last.index)
 
 
 def parts_of(op: Op) -> tuple[Op, ...]:
@@ -107,7 +107,7 @@ def rows_computed(op: Op) -> tuple[int, ...]:
     return tuple(found)
 
 
-class TiledOperator(OpFamily):
+class TiledFamily(OpFamily):
     """Convolutions of int8 over an image. Streams by rows, so many a call."""
 
     kind = "TILED"

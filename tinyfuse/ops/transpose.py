@@ -23,7 +23,7 @@ def _bad_permutation(op: Op) -> Tensor | None:
     return None if good else op.operand(1)
 
 
-class TransposeOperator(Movement):
+class TransposeFamily(Movement):
     """Inputs: data of rank 1 to 5, and the order of the dimensions, a constant int32 [rank]."""
 
     kind = "TRANSPOSE"

@@ -10,19 +10,15 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op, Tensor, given
 from tinyfuse.ops.base import RowWindow, Rule
-from tinyfuse.ops.convolution import (
+from tinyfuse.ops.convolution import Clamped, quantized, requantize_channels, windows_along, with_bias
+from tinyfuse.ops.convolution_rules import (
     QUANTIZATION_RULES,
     SHAPE_RULES,
     TENSOR_RULES,
     ZERO_POINT_RULE,
-    Clamped,
-    quantized,
-    requantize_channels,
     weights_scale_rule,
-    windows_along,
-    with_bias,
 )
-from tinyfuse.ops.images import ImageOperator
+from tinyfuse.ops.images import ImageFamily
 from tinyfuse.ops.movement import shape_constant
 from tinyfuse.ops.real import real_outputs
 
@@ -69,7 +65,7 @@ def _on_convolution(rule: Rule) -> Rule:
     return Rule(rule.text, lambda op: rule.broken(as_convolution(op)), rule.hint)
 
 
-class TransposeConvOperator(ImageOperator):
+class TransposeConvFamily(ImageFamily):
     """Weights are [out_c, kernel_h, kernel_w, in_c]. Sums, bias and requantization as in CONV_2D (TFLM,
     reference/integer_ops/transpose_conv.h)."""
 

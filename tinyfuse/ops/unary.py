@@ -54,7 +54,7 @@ def saturate(values: Array, dtype: str = "int8") -> Array:
     return np.clip(values, *RANGE[dtype]).astype(dtype)
 
 
-class UnaryOperator(OpFamily):
+class UnaryFamily(OpFamily):
     """Elementwise: streams by rows, works in place."""
 
     elementwise = True

@@ -11,10 +11,10 @@ from tinyfuse.ir import Array, Op, float_math
 from tinyfuse.ir.fixedpoint import inverse_sqrt_multiplier, multiply_by_quantized_multiplier, quantize_multiplier
 from tinyfuse.ir.float_math import Floats
 from tinyfuse.ops.base import Rule
-from tinyfuse.ops.unary import RATIO_RULE, UnaryOperator, saturate, scale_ratio, unary_rules
+from tinyfuse.ops.unary import RATIO_RULE, UnaryFamily, saturate, scale_ratio, unary_rules
 
 
-class AbsOperator(UnaryOperator):
+class AbsFamily(UnaryFamily):
     """The magnitude, requantized where the scales differ."""
 
     kind = "ABS"
@@ -48,7 +48,7 @@ def _inverse_roots() -> tuple[np.ndarray, np.ndarray]:
     return pairs[:, 0], pairs[:, 1]
 
 
-class RsqrtOperator(UnaryOperator):
+class RsqrtFamily(UnaryFamily):
     """1 / sqrt of the stored value less its zero point, as a multiplier and a shift; zero gives the
     largest output."""
 
@@ -87,7 +87,7 @@ def _rounded(x: Floats) -> Floats:
     return np.where(stays, below, below + np.float32(1))
 
 
-class FloatFunction(UnaryOperator):
+class FloatFunction(UnaryFamily):
     """Between a DEQUANTIZE and a QUANTIZE, or in a float32 model. `ulp`: as OpFamily.ulp."""
 
     rules = unary_rules("float32")

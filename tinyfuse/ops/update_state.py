@@ -16,7 +16,7 @@ class UpdateState:
     shape: tuple[int, ...]
 
 
-class UpdateStateOperator(OpFamily):
+class UpdateStateFamily(OpFamily):
     """Inputs: a state, what comes into it, and where that begins, as DYNAMIC_UPDATE_SLICE has them. The rest of the
     state stays as it is. No output."""
 

@@ -36,7 +36,7 @@ class Resolved(OpFamily):
         raise AssertionError(f"{op} is in a graph")
 
 
-class VarHandleOperator(Resolved):
+class VarHandleFamily(Resolved):
     """Its output, a resource, stands for the variable of that name."""
 
     kind = "VAR_HANDLE"
@@ -47,7 +47,7 @@ class VarHandleOperator(Resolved):
         return VarHandle(options.get("shared_name", ""), options.get("container", ""))
 
 
-class CallOnceOperator(Resolved):
+class CallOnceFamily(Resolved):
     """No inputs and no outputs: what it does is done when the file is read."""
 
     kind = "CALL_ONCE"
@@ -62,7 +62,7 @@ def _unlike(state: Tensor, value: Tensor) -> Tensor | None:
     return value if (value.dtype, value.elements) != (state.dtype, state.elements) else None
 
 
-class ReadVariableOperator(OpFamily):
+class ReadVariableFamily(OpFamily):
     """The output is a copy of the state as it is now; its shape and quantization may be others."""
 
     kind = "READ_VARIABLE"
@@ -78,7 +78,7 @@ class ReadVariableOperator(OpFamily):
         return (given(inputs[0]).reshape(op.output.shape),)
 
 
-class AssignOnceOperator(OpFamily):
+class AssignOnceFamily(OpFamily):
     """Input 0, a state, becomes input 1, a constant, unless input 2 says that it has: an int8 that is a state too."""
 
     kind = "ASSIGN_ONCE"
@@ -91,7 +91,7 @@ class AssignOnceOperator(OpFamily):
         return (state if done[0] else value.reshape(state.shape), np.ones_like(done))
 
 
-class AssignVariableOperator(OpFamily):
+class AssignVariableFamily(OpFamily):
     """No output: the state becomes a copy of input 1."""
 
     kind = "ASSIGN_VARIABLE"

@@ -16,7 +16,7 @@ def _bad_shape(op: Op) -> Tensor | None:
     return None if (op.output.dtype, op.output.shape) == ("int64", shape) else op.output
 
 
-class WhereOperator(OpFamily):
+class WhereFamily(OpFamily):
     """Of a condition that is computed at run time, the output's shape would be too."""
 
     kind = "WHERE"

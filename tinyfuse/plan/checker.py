@@ -15,7 +15,6 @@ What it plays is the plan. It doesn't see the C that is printed from it: verify.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
@@ -30,8 +29,9 @@ from tinyfuse.plan import FEED_STATE, Group, Plan, Stage
 from tinyfuse.plan.byte_runs import PART, Run, breaks, part_of, stamps
 from tinyfuse.plan.contracts import access_orders_of, rows_read
 from tinyfuse.plan.memory_check import begin_copies, check_memory, keep_copies
-from tinyfuse.plan.scratch_contracts import rows_made, scratch_needed
+from tinyfuse.plan.scratch_contracts import scratch_needed
 from tinyfuse.plan.stack_player import StackPlayer
+from tinyfuse.plan.stage_order import StageOrder
 from tinyfuse.plan.state_check import check_border, check_feed, check_states
 
 #: what a call leaves in its scratch: no value's number, nor what feed states carry
@@ -54,7 +54,7 @@ def robbed_iteration(access_order: AccessOrder, read: range, written: range) -> 
     count = -(-len(read) // access_order.read)
     for first in range(0, count, PART):
         iterations = np.arange(first, min(first + PART, count))
-        unread = (iterations + access_order.buffered) * access_order.read - access_order.behind
+        unread = (iterations + access_order.buffered) * access_order.read - access_order.rereads
         unread = read.start + np.maximum(unread, 0)
         begin = written.start + iterations * access_order.written
         after = np.minimum(begin + access_order.written, written.stop)
@@ -283,99 +283,29 @@ class _Player:
             raise _fault(f"{op} overwrites {source} before iteration {iteration} has read it")
 
     def _play_rows(self, group: Group) -> None:
-        """Iteration by iteration, the stage nearest to the end that can makes a row, or as many as its kernel makes in
-        a call, as the generated loop does."""
-        done = [0] * len(group.stages)
-        at_once = [rows_made(stage.op, stage.kernel, self.plan.context) for stage in group.stages]
-        maker = {stage.op.output: s for s, stage in enumerate(group.stages)}
-        consumers = {
-            s: [
-                (c, i)
-                for c, other in enumerate(group.stages)
-                for i, t in enumerate(other.op.inputs)
-                if t is stage.op.output
-            ]
-            for s, stage in enumerate(group.stages)
-        }
-
+        """Stage after stage makes its next rows; what is used up of rings that slide, and of a stack, is closed."""
+        order = StageOrder(group, self.plan.context)
         reads = [self._reads(stage) for stage in group.stages]
-
-        def makes(s: int) -> range:
-            """The rows that the stage makes next."""
-            return range(done[s], min(done[s] + at_once[s], group.stages[s].op.output.shape[1]))
-
-        def window(s: int, i: int) -> range:
-            """The rows for them that the plan says: what the generated loop goes by."""
-            rows = group.stages[s].window(i)
-            height = group.stages[s].op.operand(i).shape[1]
-            first, last = ((y * rows.stride - rows.pad_top) for y in (done[s], max(makes(s), default=done[s])))
-            places = range(0, height * rows.spread, rows.spread)  # of the input's rows
-            return range(bisect_left(places, first), bisect_left(places, last + rows.kernel))
-
-        def lacks(s: int) -> bool:
-            return any(
-                s_in is not None and window(s, i).stop > done[s_in]
-                for i, tensor in enumerate(group.stages[s].op.inputs)
-                if tensor is not None and (s_in := maker.get(tensor)) is not None
-            )
-
-        def finished(s: int) -> bool:
-            return done[s] == group.stages[s].op.output.shape[1]
-
-        def wanted(s: int) -> bool:
-            return group.stages[s].op.output in group.outputs or any(
-                not finished(c) and window(c, i).stop > done[s] for c, i in consumers[s]
-            )
-
-        def early(s: int) -> bool:
-            """Whether a stage runs before a reader lacks its row: if one does for its next but one, and no other stage
-            needs the first row that it reads."""
-            if s not in group.early or len(group.stages[s].op.activations) != 1:
-                return False
-            source = group.stages[s].op.activations[0]
-            others = [(c, i) for c, i in consumers[maker[source]] if c != s and not finished(c)]
-            after = []
-            for c, i in consumers[s]:
-                if done[c] + 1 < group.stages[c].op.output.shape[1]:
-                    done[c] += 1
-                    after.append(window(c, i).stop)
-                    done[c] -= 1
-            own = group.stages[s].op.inputs.index(source)
-            return max(after, default=0) > done[s] and all(window(c, i).start > window(s, own).start for c, i in others)
-
-        while True:
-            ready = [s for s in range(len(done)) if not finished(s) and (wanted(s) or early(s)) and not lacks(s)]
-            if not ready:
-                break
-            s = ready[-1]
+        while (s := order.next_stage()) is not None:
+            output, made = group.stages[s].op.output, order.next_rows(s)
             windows = {
-                tensor: window(s, i) if rows is None else _hull([rows[y] for y in makes(s)])
+                tensor: order.window(s, i) if rows is None else _hull([rows[y] for y in made])
                 for tensor, (i, rows) in reads[s].items()
             }
-            before, made = done[s], makes(s)
-
-            def oldest(tensor: Tensor) -> int:
-                """The first row of a ring that its readers still need, or its next row; of what leaves the group all
-                are."""
-                if tensor in group.outputs:
-                    return 0
-                waiting = [window(c, i).start for c, i in consumers[maker[tensor]] if not finished(c)]
-                return min([done[maker[tensor]], *waiting])
-
             if self.stack is not None:
-                done[s] = made.stop
-                self._open_stack(group.stages[s].op, made, {t: oldest(t) for t in windows if t in self.stack})
-                done[s] = before
+                order.made[s] = made.stop
+                self._open_stack(group.stages[s].op, made, {t: order.oldest(t) for t in windows if t in self.stack})
+                order.made[s] = made.start
             self._play_call_of_rows(group, s, made, windows)
             self._play_feed_state(group)
-            done[s] = made.stop
-            for tensor in dict.fromkeys((*windows, group.stages[s].op.output)):
+            order.made[s] = made.stop
+            for tensor in dict.fromkeys((*windows, output)):
                 if self.stack is not None and tensor in self.stack:
-                    self.stack.close(tensor, oldest(tensor))
+                    self.stack.close(tensor, order.oldest(tensor))
                 elif tensor in windows and self.plan.storage[tensor].slides:
-                    self._slide(tensor, oldest(tensor), done[maker[tensor]])
+                    self._slide(tensor, order.oldest(tensor), order.rows_of(tensor))
         for s, stage in enumerate(group.stages):
-            if stage.op.output in group.outputs and not finished(s):
+            if stage.op.output in group.outputs and not order.finished(s):
                 raise _fault(f"{stage.op}: rows missing")
         if self.stack is not None and group.growing is not None:
             moved, self.stack = self.stack.leave(group.growing), None

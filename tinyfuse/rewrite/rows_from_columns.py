@@ -26,14 +26,14 @@ from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.concatenation import Concatenation
 from tinyfuse.ops.reduce import Reducer
 from tinyfuse.ops.reduce_scaling import reduced_axes
-from tinyfuse.rewrite.turning import Turning
+from tinyfuse.rewrite.on_images import OnImages
 
 
 def rows_from_columns(graph: Graph) -> Graph:
     """The graph whose lines are images of a single column."""
     regions = _Regions(graph)
     turned = {op for region in regions.found() if _pays(graph, region) for op in region}
-    return _Writer(graph, turned).graph_turned() if turned else graph
+    return _Writer(graph, turned).written() if turned else graph
 
 
 # --- lines ---------------------------------------------------------------------------------------
@@ -198,7 +198,7 @@ def _slides(op: Op) -> bool:
 # --- the graph -----------------------------------------------------------------------------------
 
 
-class _Writer(Turning):
+class _Writer(OnImages):
     """Of a single column."""
 
     def add(self, op: Op) -> None:

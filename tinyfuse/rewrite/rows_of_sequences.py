@@ -26,7 +26,7 @@ from tinyfuse.ops.fully_connected import FullyConnected
 from tinyfuse.ops.reduce import Reducer
 from tinyfuse.ops.reduce_scaling import reduced_axes
 from tinyfuse.ops.rows_matmul import RowsMatMul
-from tinyfuse.rewrite.turning import Turning
+from tinyfuse.rewrite.on_images import OnImages
 
 Shape = tuple[int, ...]
 
@@ -36,8 +36,8 @@ Images = Callable[[Tensor, Shape | None], Tensor]
 
 def rows_of_sequences(graph: Graph) -> Graph:
     """The graph whose sequences are images."""
-    turned = {op for region in _regions(graph) if any(map(_mixes, region)) for op in region}
-    after = _Writer(graph, turned).graph_turned() if turned else graph
+    chosen = {op for region in _regions(graph) if any(map(_mixes, region)) for op in region}
+    after = _Writer(graph, chosen).written() if chosen else graph
     return graph if after.ops == graph.ops else after
 
 
@@ -211,11 +211,11 @@ def _as_image(tensor: Tensor, shape: Shape | None) -> Tensor:
 # --- the graph -----------------------------------------------------------------------------------
 
 
-class _Writer(Turning):
+class _Writer(OnImages):
     """An image may be read in several shapes."""
 
-    def __init__(self, graph: Graph, turned: set[Op]):
-        super().__init__(graph, turned)
+    def __init__(self, graph: Graph, chosen: set[Op]):
+        super().__init__(graph, chosen)
         self.shaped: dict[tuple[Tensor, Shape], Tensor] = {}  # what stands for a tensor in other shapes
 
     def add(self, op: Op) -> None:
@@ -223,7 +223,7 @@ class _Writer(Turning):
             self.images[op.output] = self._image(op.input, None, op)
             return
         made = _turned(op, lambda tensor, shape: self._image(tensor, shape, op))
-        assert made is not None, "it could be turned"
+        assert made is not None, "it was chosen"
         if made.output is not op.output:
             self.images[op.output] = made.output
         same = made.kind == op.kind and made.inputs == op.inputs and made.outputs == op.outputs

@@ -24,7 +24,7 @@ import numpy as np
 from tinyfuse.ir import ITEM_BYTES, Array, Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.table import MOST_CHANNEL_BYTES, TABLE_VALUES, Table
-from tinyfuse.ops.unary import UnaryOperator
+from tinyfuse.ops.unary import UnaryFamily
 
 #: what a table may give; an int8 value has two bytes in a table of int16
 RESULTS = ("int8", "int16")
@@ -108,7 +108,7 @@ def _pays(region: _Region) -> bool:
     if others:
         return True
     # an int8 function of one value is computed by a table as it is
-    tabled = isinstance(FAMILIES[last.kind], UnaryOperator) and last.output.dtype == "int8"
+    tabled = isinstance(FAMILIES[last.kind], UnaryFamily) and last.output.dtype == "int8"
     return not tabled and last.output.elements >= FEWEST_ELEMENTS
 
 

@@ -16,6 +16,7 @@ from tinyfuse.errors import DoesNotFit
 from tinyfuse.limits import Reached, union
 from tinyfuse.options import Options
 from tinyfuse.plan import ConstantKey, Memory, Plan
+from tinyfuse.plan.checker import verify_plan
 from tinyfuse.plan.plan import WORD_ALIGN
 from tinyfuse.schedule.progress import Progress, silent
 from tinyfuse.schedule.ram import fast_first, ram_of
@@ -23,8 +24,10 @@ from tinyfuse.schedule.staging import staged
 
 
 def in_banks(plan_of: Callable[[Options], Plan], options: Options, progress: Progress = silent) -> Plan:
-    """The plan whose arena suits the banks, with a bank for all that is in it. `plan_of` makes the plan for options;
-    those given have banks. DoesNotFit, saying what would, where they are too small."""
+    """The plan that `plan_of` makes; where there are banks, one whose arena suits them, with a bank for all that is in
+    it. DoesNotFit, saying what would, where they are too small."""
+    if not options.memory:
+        return plan_of(options)
     every = parse_banks(options.memory)
     banks = tuple(bank for bank in every if not bank.code)
     reached = Reached()
@@ -33,6 +36,7 @@ def in_banks(plan_of: Callable[[Options], Plan], options: Options, progress: Pro
     code = next((bank for bank in every if bank.code), None)
     memory = Memory(banks, ram.arena, ram.state, _weights(ram.plan, banks), code=code, parts=ram.parts)
     plan = staged(replace(ram.plan, memory=memory, options=options), reached)
+    verify_plan(plan)
     return replace(plan, limits=union(plan.limits, reached.found))
 
 

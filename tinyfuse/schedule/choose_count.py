@@ -6,10 +6,25 @@ as in the other. So a plan that was found by instructions may have the fewer cyc
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from tinyfuse.cost.predict import plan_instructions
+from tinyfuse.limits import union
+from tinyfuse.options import Options
 from tinyfuse.plan import Plan
+from tinyfuse.schedule.progress import Progress, silent
+
+
+def by_both_counts(plan_of: Callable[[Options], Plan], options: Options, progress: Progress = silent) -> Plan:
+    """The plan that `plan_of` makes; where cycles are counted, the better one of those of both counts."""
+    plan = plan_of(options)
+    if options.count == "instructions":
+        return plan
+    progress("planning by instructions too")
+    by_instructions = plan_of(replace(options, count="instructions"))
+    found = of_fewer_cycles(plan, by_instructions)
+    return replace(found, limits=union(plan.limits, by_instructions.limits))
 
 
 def of_fewer_cycles(plan: Plan, by_instructions: Plan) -> Plan:

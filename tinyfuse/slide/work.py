@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.slide.needs import Needs, Rows, macs_of
+from tinyfuse.slide.needs import Rows, macs_of
 from tinyfuse.slide.time_rows import Analysis
 
 
@@ -26,12 +26,3 @@ def work_of_sums(tensor: Tensor, rows: Rows, analysis: Analysis) -> int:
     """Of the operators that add up all rows of a tensor: of those that move, or of all."""
     known, row = analysis.rows[tensor], tensor.elements // tensor.shape[1]
     return row * sum(rows.made_rows + known.shift if op in rows.sums else known.height for op in known.sums)
-
-
-def step_work(needs: Needs) -> int:
-    """Of a step."""
-    work = 0
-    for op in needs.graph.ops:
-        rows = needs.rows.get(op.output) if op.outputs else None
-        work += macs_of(op, None) if rows is None else work_of(op, rows, needs.analysis)
-    return work

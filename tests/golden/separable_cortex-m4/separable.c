@@ -109,7 +109,7 @@ static void separable_group_0(uint8_t *arena)
                 .act_min = -128,
                 .act_max = 127,
             };
-            tinyfuse_depthwise_3x3_row_s8(&p, t8, y2, t9 + y2 * 12, separable_g0s2_weights, separable_g0s2_channels, scratch0_2, 0);
+            tinyfuse_depthwise_3x3_row_s8(&p, t8, y2, t9 + y2 * 12, separable_g0s2_weights, separable_g0s2_channels, scratch0_2, TINYFUSE_BOUNDED_FORM);
             ++y2;
             continue;
         }

@@ -14,7 +14,7 @@ from tinyfuse.ir import Op, Quant, Tensor
 from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.detection import Detection
-from tinyfuse.ops.unary import UnaryOperator
+from tinyfuse.ops.unary import UnaryFamily
 
 ACTIVATIONS = ("NONE", "RELU", "RELU6", "RELU_N1_TO_1")
 
@@ -128,7 +128,7 @@ def _filled(t: Tensor, op: Op, how: str, rng: np.random.Generator) -> np.ndarray
     if t.dtype == "float32":
         if op.output.quant:
             return _floats(t.shape, op.output, how, rng)
-        if how == "every" and t.elements and isinstance(FAMILIES[op.kind], UnaryOperator):
+        if how == "every" and t.elements and isinstance(FAMILIES[op.kind], UnaryFamily):
             return _every_exponent(t.shape, rng)
         return _unbounded(t.shape, how, rng)
     low, high = _range_of(t, op)

@@ -88,16 +88,16 @@ class CmsisBatchMatMul(CmsisKernel):
         """What turns operands into scratch from byte `start` on, and where both then lie."""
         statements: list[Statement] = []
         pointers: list[Expr] = []
-        for i, view in enumerate(site.inputs):
+        for i, access in enumerate(site.inputs):
             walk = _turn(op, i)
-            if view is None:
+            if access is None:
                 pointers.append(site.constant(f"operand{i}"))
             elif walk is None:
-                pointers.append(view.pointer)
+                pointers.append(access.pointer)
             else:
                 cast = "" if self.dtype == "int8" else "(void *)"
                 pointers.append(f"({self._ctype} *){cast}({site.scratch} + {start})")
-                statements += strided_copy(walk, f"turn{i}", view.pointer, f"{site.scratch} + {start}")
+                statements += strided_copy(walk, f"turn{i}", access.pointer, f"{site.scratch} + {start}")
                 start += _aligned(op.operand(i).bytes)
         return statements, pointers
 

@@ -46,7 +46,7 @@ class _CmsisBinary(CmsisKernel):
             whole = site.row is None or _is_number(op.operand(i))
             return first if whole else f"{first} + {site.row} * {element_count(op.output, site)}"
 
-        return tuple(constant(i) if view is None else input_pointer(site, i) for i, view in enumerate(site.inputs))
+        return tuple(constant(i) if access is None else input_pointer(site, i) for i, access in enumerate(site.inputs))
 
 
 class CmsisAdd(_CmsisBinary):

@@ -94,11 +94,7 @@ def build_firmware(
     work, folder = work.resolve(), module.folder.resolve()
     include_dirs = [Path(path).resolve() for path in include_dirs]
 
-    # The second inference is the one that is measured: there must be one.
-    fed = inputs if len(inputs) > 1 else inputs * 2
-    (work / "inputs.bin").write_bytes(b"".join(array.tobytes() for run in fed for array in run))
-    (work / "inputs.s").write_text(_INPUTS, encoding="utf-8")
-
+    runs = _write_inputs(inputs, work)
     define = [f"-D{text}" for text in defines]
     # a sanitizer's report needs lines alone, and gcc takes four times as long to follow variables
     information = ("-g1" if emulator == "host" else "-g",) if debug else ()
@@ -113,12 +109,8 @@ def build_firmware(
     harness = (
         # better code of what isn't measured would cost more time than it saves
         *([] if opt == "O0" or emulator == "host" else ["-O1"]),
-        *("-std=gnu99", *information, *_WARNINGS, f"-I{folder}", f'-DMODULE_HEADER="{module.name}.h"'),
-        *(f"-DMODULE_NAME={module.name}", f"-DMODULE_PREFIX={module.prefix}"),
-        f"-DRUNS={len(fed)}",
-        *([f"-DFRAMES={frames}"] if frames is not None else []),
+        *("-std=gnu99", *information, *_WARNINGS, f"-I{folder}", *_defines(module, runs, frames)),
         *(["-DAWAITS"] if awaits else []),
-        *([f"-DARENA_PARTS(PART)={_parts(module)}"] if module.parts else []),
         *(["-DSPREAD"] if spread and emulator != "host" else []),
     )
     # CMSIS-NN's Helium assembly does not compile without optimization
@@ -141,22 +133,53 @@ def build_firmware(
         compiler.run([*objects, "-lm", "-o", firmware.elf], firmware.elf.name, work)
         return firmware
     _link(gcc, objects, firmware.elf, target, work, module)
-    made = {unit.source: path for unit, path in zip(units, objects, strict=True)}
+    return _measured(firmware, module, dict(zip(units, objects, strict=True)), gcc, work, frames, debug)
+
+
+def _measured(
+    firmware: Firmware,
+    module: ModuleFiles,
+    objects: dict[Unit, Path],
+    gcc: Compiler,
+    work: Path,
+    frames: int | None,
+    debug: bool,
+) -> Firmware:
+    """With the bytes that the module takes in it: without the checks of an interface, for what they alone call is not
+    in every firmware."""
     sized = firmware.elf
-    if interface:
-        # without the checks: what they alone call is not in every firmware
+    if any(unit.part == "interface" for unit in objects):
         sized = work / "sized.elf"
-        unchecked = [path for unit, path in zip(units, objects, strict=True) if unit.part != "interface"]
-        _link(gcc, unchecked, sized, target, work, module)
-    measured = {path for unit, path in zip(units, objects, strict=True) if unit.part in ("module", "library")}
+        unchecked = [path for unit, path in objects.items() if unit.part != "interface"]
+        _link(gcc, unchecked, sized, firmware.target, work, module)
+    measured = {path for unit, path in objects.items() if unit.part in ("module", "library")}
     code_bytes, weight_bytes, static_bytes = linked_sizes(map_of(sized), measured)
     memories = ["tinyfuse_arena_bytes", *(["tinyfuse_state_bytes"] if frames is not None else [])]
+    harness = next(path for unit, path in objects.items() if unit.source == _FIRMWARE / "verify.c")
     return replace(
         firmware,
         code_bytes=code_bytes,
         weight_bytes=weight_bytes,
-        ram_bytes=static_bytes + sum(symbol_size(made[_FIRMWARE / "verify.c"], name) for name in memories),
+        ram_bytes=static_bytes + sum(symbol_size(harness, name) for name in memories),
         kernel_symbols=group_symbols(sized, module.name) if debug else {},
+    )
+
+
+def _write_inputs(inputs: list[list[np.ndarray]], work: Path) -> int:
+    """How many runs there are then: the second inference is the one that is measured, so there must be one."""
+    fed = inputs if len(inputs) > 1 else inputs * 2
+    (work / "inputs.bin").write_bytes(b"".join(array.tobytes() for run in fed for array in run))
+    (work / "inputs.s").write_text(_INPUTS, encoding="utf-8")
+    return len(fed)
+
+
+def _defines(module: ModuleFiles, runs: int, frames: int | None) -> tuple[str, ...]:
+    """What the harness must know of the module."""
+    return (
+        *(f'-DMODULE_HEADER="{module.name}.h"', f"-DMODULE_NAME={module.name}", f"-DMODULE_PREFIX={module.prefix}"),
+        f"-DRUNS={runs}",
+        *([f"-DFRAMES={frames}"] if frames is not None else []),
+        *([f"-DARENA_PARTS(PART)={_parts(module)}"] if module.parts else []),
     )
 
 

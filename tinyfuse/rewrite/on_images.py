@@ -8,18 +8,19 @@ from dataclasses import replace
 from tinyfuse.ir import Graph, Op, Tensor
 
 
-class Turning(ABC):
-    """Makes the graph in which the operators `turned` are on images."""
+class OnImages(ABC):
+    """Makes the graph in which the operators `chosen` are on images."""
 
-    def __init__(self, graph: Graph, turned: set[Op]):
-        self.graph, self.turned = graph, turned
+    def __init__(self, graph: Graph, chosen: set[Op]):
+        self.graph, self.chosen = graph, chosen
         self.images: dict[Tensor, Tensor] = {}  # of a tensor of the file, what stands for it
         self.named: set[Tensor] = set()  # tensors that are there in the file's shape too
         self.ops: list[Op] = []
 
-    def graph_turned(self) -> Graph:
+    def written(self) -> Graph:
+        """The graph."""
         for op in self.graph.ops:
-            if op in self.turned:
+            if op in self.chosen:
                 self.add(op)
             else:
                 for tensor in op.activations:
@@ -31,7 +32,7 @@ class Turning(ABC):
 
     @abstractmethod
     def add(self, op: Op) -> None:
-        """Puts what computes one of `turned` behind `ops`; `images` has what stands for its output."""
+        """Puts what computes one of `chosen` behind `ops`; `images` has what stands for its output."""
 
     def reshaped(self, tensor: Tensor, shape: tuple[int, ...], reader: Op) -> Tensor:
         """The tensor in another shape, for `reader`."""
