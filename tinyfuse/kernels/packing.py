@@ -13,6 +13,7 @@ from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Kernel, prove
 from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.rows import from_piece
 from tinyfuse.kernels.statements import Call, Expr, Let, Statement
+from tinyfuse.once import cached_property
 from tinyfuse.ops.convolution import bias_values, channel_multipliers, clamp_range, geometry, quantized
 from tinyfuse.ops.weight_sums import channel_weights, sums_by_sign
 
@@ -114,12 +115,25 @@ LANE_SUMS = 2**23
 class Bounded:
     """A layer proven fit for tinyfuse_requantize_bounded.
 
-    weights   int8 [out_c, terms], the terms of an output in the order of the file's weights
+    op        the layer
+    constant  bool [out_c], whose output is one constant
     channels  tinyfuse_requant in the bounded form
     """
 
-    weights: Array
+    op: Op
+    constant: Array
     channels: Array
+
+    @cached_property
+    def weights(self) -> Array:
+        """int8 [out_c, terms], the terms of an output in the order of the file's weights; zeros of constant ones."""
+        return np.where(self.constant[:, None], np.int8(0), channel_weights(self.op))
+
+    @property
+    def sizes(self) -> Int64s:
+        """int64 [out_c], what the weights' absolute values add up to."""
+        positive, negative = sums_by_sign(self.op)
+        return np.where(self.constant, 0, positive - negative)
 
 
 @lru_cache(maxsize=512)
@@ -130,7 +144,6 @@ def bounded(op: Op) -> Bounded | None:
     and a bias that gives the constant; where that can be, with its own multiplier, which may be that of all.
     """
     low, high = clamp_range(op)
-    weights = channel_weights(op)
     multipliers, shifts = channel_multipliers(op)
     zero_point = op.output.zero_point
     if not -128 <= op.input.zero_point <= 127 or not -128 <= zero_point <= 127:
@@ -141,7 +154,7 @@ def bounded(op: Op) -> Bounded | None:
         return None
 
     # requantization is monotone unless its left shift wraps
-    scaled = multiply_by_quantized_multiplier(np.stack([least, most]), multipliers, shifts)
+    scaled = multiply_by_quantized_multiplier(np.array([least, most]), multipliers, shifts)
     at_least, at_most = clamp(scaled + zero_point, low, high)
     constant = ~wraps(op) & (at_least == at_most)
     rounding = 2 * zero_point + 1
@@ -162,7 +175,7 @@ def bounded(op: Op) -> Bounded | None:
     channels["bias"][plain] = 2 * (at_least.astype(np.int64) - zero_point)[plain]
     channels["multiplier"] = np.where(plain, 0, 2 * multipliers - 2**32)
     channels["shift"] = np.where(plain, 0, -shifts - 1)
-    return Bounded(np.where(constant[:, None], np.int8(0), weights), channels)
+    return Bounded(op, constant, channels)
 
 
 @lru_cache(maxsize=512)
