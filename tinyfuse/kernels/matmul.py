@@ -185,10 +185,10 @@ def weights_in_lanes(weights: Array) -> tuple[Array | None, Array | int]:
     127 - x, the sum of the first times w and the second times the lane is
     256 * (v * x + w * y) + 255 * w - 256 * 127 * v.
     """
-    even, odd = (weights[:, at::2].astype(np.int64) for at in (0, 1))
+    even, odd = (weights[:, at::2].astype(np.int16) for at in (0, 1))
     if (even == -128).any():
         return None, 0
-    extra = 256 * 127 * even.sum(1) - 255 * odd.sum(1)
+    extra = 256 * 127 * even.sum(1, dtype=np.int64) - 255 * odd.sum(1, dtype=np.int64)
     return (odd - 256 * even).astype("<i2").view(np.int8), extra
 
 

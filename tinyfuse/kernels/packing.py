@@ -237,13 +237,12 @@ def matmul_mve_constants(op: Op, shared: bool = False) -> tuple[Constant, ...]:
     groups, blocks = -(-out_c // 4), depth // 16
     padded = np.zeros((groups, 4, depth), np.int8)
     padded.reshape(-1, depth)[:out_c] = weights
-    parts = []
-    for group in padded:
-        parts.append(group[:, : 16 * blocks].reshape(4, blocks, 16).transpose(1, 0, 2).reshape(-1))
-        parts.append(group[:, 16 * blocks :].reshape(-1))
+    whole, rest = padded[:, :, : 16 * blocks], padded[:, :, 16 * blocks :]
+    parts = whole.reshape(groups, 4, blocks, 16).swapaxes(1, 2).reshape(groups, -1), rest.reshape(groups, -1)
+    packed = np.concatenate([np.concatenate(parts, axis=1).reshape(-1), np.zeros(16, np.int8)])
     channels = channels4(op, np.arange(4 * groups).reshape(groups, 4))
     if shared:
         fields = channels.data.reshape(groups, 3, 4)
         scale = fields[0, 1:, :1].repeat(4, axis=1)
         channels = replace(channels, data=np.concatenate([scale.reshape(-1), fields[:, 0].reshape(-1)]))
-    return Constant("weights", np.concatenate([*parts, np.zeros(16, np.int8)]), "int8_t"), channels
+    return Constant("weights", packed, "int8_t"), channels
