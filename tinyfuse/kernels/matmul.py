@@ -11,7 +11,7 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import Constant, Context, proven
 from tinyfuse.kernels.bent_line import BentLine
-from tinyfuse.kernels.packing import LANE_SUMS, bounded
+from tinyfuse.kernels.packing import bounded
 from tinyfuse.kernels.step_line import StepLine, step_line
 from tinyfuse.once import cached_property
 from tinyfuse.ops import FAMILIES
@@ -101,10 +101,9 @@ def _layer(op: Op, dsp: bool, dense: bool) -> Matmul | None:
         return proven(in_lanes), in_256ths(layer.channels, extra)
 
     # sums are in 256ths and must come back from them
-    bias = layer.channels["bias"].astype(np.int64)
-    if (np.abs(bias) + 128 * layer.sizes >= LANE_SUMS).any() or not _fit_lanes(layer.weights, weights):
-        return Matmul(WIDE, lambda: (weights(), layer.channels))
-    return Matmul(LANES, lanes)
+    if layer.fits_lanes and _fit_lanes(op, weights):
+        return Matmul(LANES, lanes)
+    return Matmul(WIDE, lambda: (weights(), layer.channels))
 
 
 def in_256ths(channels: Array, extra: Array | int) -> Array:
@@ -143,7 +142,7 @@ def _in_lanes(op: Op, line: StepLine | BentLine, form: str) -> Matmul | None:
         in_lanes, extra = weights_in_lanes(weights())
         return proven(in_lanes), line.channels(extra)
 
-    return Matmul(form, lanes) if _fit_lanes(line.weights, weights) else None
+    return Matmul(form, lanes) if _fit_lanes(op, weights) else None
 
 
 def padded(op: Op, weights: Array) -> Array:
@@ -192,10 +191,10 @@ def weights_in_lanes(weights: Array) -> tuple[Array | None, Array | int]:
     return (odd - 256 * even).astype("<i2").view(np.int8), extra
 
 
-def _fit_lanes(weights: Array, in_order: Callable[[], Array]) -> bool:
-    """Whether weights, which in the order of lanes are `in_order`, fit two to a lane: none of -128, as in most layers,
-    or none in the upper half of a lane."""
-    return bool(weights.min(initial=0) > -128) or weights_in_lanes(in_order())[0] is not None
+def _fit_lanes(op: Op, weights: Callable[[], Array]) -> bool:
+    """Whether a layer's `weights` fit two to a lane: none of the file's is -128, as in most layers, or none of these in
+    the upper half of a lane."""
+    return bool(op.operand(1).values.min() > -128) or weights_in_lanes(weights())[0] is not None
 
 
 def block_pixels(context: Context) -> int:
