@@ -31,8 +31,10 @@ def channel_intervals(graph: Graph) -> dict[Tensor, Interval]:
     known: dict[Tensor, Interval] = {}
 
     def of(tensor: Tensor) -> Interval:
+        if tensor in known:
+            return known[tensor]
         channels = tensor.shape[-1] if tensor.shape else 1
-        return known.get(tensor, (np.full(channels, -128), np.full(channels, 127)))
+        return np.full(channels, -128), np.full(channels, 127)
 
     for op in graph.ops:
         if not op.outputs or op.output.dtype != "int8" or op.input.dtype != "int8":
