@@ -55,7 +55,7 @@ def named(data: bytes, plan_path: str = "m.tflite") -> Plan:
     source = read_tflite(plan_path, data)
     for tensor in {t for op in source.ops for t in (*op.activations, *op.outputs)}:
         object.__setattr__(tensor, "name", f"{tensor.index} {HOSTILE[tensor.index % len(HOSTILE)]}")
-    return compile_graph(replace(source, sha256="0" * 64), load_target("cortex-m4"), Options("net"))
+    return compile_graph(replace(source, digest="0" * 64), load_target("cortex-m4"), Options("net"))
 
 
 def data_of(plan: Plan, pareto: bool = True) -> JsonObject:

@@ -6,7 +6,6 @@ still checked, and every fault is collected, each with its operator or tensor.
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
 from dataclasses import replace
@@ -31,7 +30,7 @@ from tinyfuse.frontend.tensors import (
 )
 from tinyfuse.frontend.uint8 import as_int8, is_uint8, uint8_problems
 from tinyfuse.frontend.variables import plain_outputs, resolve_variables
-from tinyfuse.ir import Graph, Op, Tensor
+from tinyfuse.ir import Digest, Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.constant_output import with_written_outputs
 from tinyfuse.ops.control_flow import Calls, called_graphs
@@ -126,7 +125,7 @@ def _graph(path: str, data: bytes, model: Model) -> Graph:
     problems.require(bool(ops), "the graph has no operators", HINT_CONVERT)
     warnings = tensors.open_batches(inputs)
     called: list[int] = []
-    digest = hashlib.sha256(data).hexdigest()
+    digest = Digest(data)
     nested = _CalledGraphs(path, data, digest, model, problems)
     ops = nested.resolved(ops, (0,))
 
@@ -168,7 +167,7 @@ _DEEPEST = 16
 class _CalledGraphs:
     """The graphs that IF and WHILE run, each read once."""
 
-    def __init__(self, path: str, data: bytes, digest: str, model: Model, problems: Problems):
+    def __init__(self, path: str, data: bytes, digest: Digest, model: Model, problems: Problems):
         self.path, self.data, self.digest, self.model, self.problems = path, data, digest, model, problems
         self.graphs: dict[int, Graph] = {}
         self.readers: list[TensorReader] = []

@@ -6,6 +6,7 @@ Rewrites build new objects; nothing is changed in place. `tinyfuse.ir.text` prin
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -357,11 +358,26 @@ class Layouts:
     outputs: tuple[tuple[int, ...] | None, ...]
 
 
+class Digest:
+    """The SHA-256 of a file's bytes, which is computed once somebody asks for it: an estimate never does. It is pickled
+    as its text."""
+
+    def __init__(self, data: bytes):
+        self._data = data
+
+    @cached_property
+    def text(self) -> str:
+        return hashlib.sha256(self._data).hexdigest()
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        return str, (self.text,)
+
+
 @dataclass(frozen=True, eq=False)
 class Graph:
     """A model: operators in an order of execution, with its inputs and outputs.
 
-    `path` is the file as the user gave it (for messages only), `sha256` that of its bytes.
+    `path` is the file as the user gave it (for messages only), `digest` the SHA-256 of its bytes.
     `warnings` is what the user should know of how the file was read, `savings` what rewrites saved.
     `limits` are those that searches of rewrites reached (tinyfuse/limits.py).
     `window` is there where it computes a step of another graph over a sliding window, `layouts` where inputs or outputs
@@ -369,7 +385,7 @@ class Graph:
     """
 
     path: str
-    sha256: str
+    digest: str | Digest
     ops: tuple[Op, ...]
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
@@ -378,6 +394,10 @@ class Graph:
     limits: tuple[Limit, ...] = field(default=())
     window: Window | None = None
     layouts: Layouts | None = None
+
+    @property
+    def sha256(self) -> str:
+        return self.digest.text if isinstance(self.digest, Digest) else self.digest
 
     @cached_property
     def producer(self) -> dict[Tensor, Op]:

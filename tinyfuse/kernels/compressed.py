@@ -77,7 +77,7 @@ def compressed_layer(op: Op, target: Target, dense: bool) -> CompressedLayer | N
             return None
         channels = channels.copy()
         channels["bias"] = (channels["bias"].astype(np.int64) + filled - padded).astype(np.int32)
-    return CompressedLayer(found.form, weights, channels, lookup)
+    return CompressedLayer(found.form, lambda: (weights, channels), lookup)
 
 
 def _filled(weights: Array, depth: int) -> Array:

@@ -19,7 +19,8 @@ def pixels_of_calls(op: Op, pixels: int, by_row: bool, at_once: int) -> list[tup
         return [(1, pixels)]
     rows = op.output.shape[1]
     full, left = divmod(rows, at_once)
-    return [(full, at_once * pixels // rows), (int(left > 0), left * pixels // rows)]
+    calls = (full, at_once * pixels // rows), (int(left > 0), left * pixels // rows)
+    return [(count, each) for count, each in calls if count]
 
 
 @kept

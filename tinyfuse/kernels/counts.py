@@ -38,6 +38,7 @@ def round_up(value: int, step: int) -> int:
     return -(-value // step)
 
 
+@kept
 def inside(count: int, dim: int, kernel: int, stride: int, dilation: int, before: int) -> int:
     """Along one axis: how many taps of all `count` windows together fall on an input."""
     starts = (before - k * dilation for k in range(kernel))

@@ -82,11 +82,9 @@ def channels_constant(op: Op, line: StepLine | BentLine | None = None) -> Consta
     if found is None:
         return Constant("channels", proven(bounded(op)).channels, "tinyfuse_requant")
     channels = found.channels()
-    fours = [
-        np.concatenate([channels[field][start : start + 4] for field in proven(channels.dtype.names)])
-        for start in quad_starts(len(channels))
-    ]
-    return Constant("channels", np.concatenate(fours), "int32_t")
+    quads = quads_of(len(channels))
+    fours = np.stack([channels[field][quads] for field in proven(channels.dtype.names)], axis=1)
+    return Constant("channels", fours.reshape(-1), "int32_t")
 
 
 def has_form(op: Op) -> bool:
@@ -120,18 +118,20 @@ def quad_starts(channels: int) -> list[int]:
     return [min(start, channels - 4) for start in range(0, channels, 4)]
 
 
+def quads_of(channels: int) -> Array:
+    """[groups, 4]: the channels of these groups."""
+    return np.array(quad_starts(channels))[:, None] + np.arange(4)
+
+
 def packed_taps(weights: Array) -> Array:
     """int8 weights [channels, taps] as tinyfuse_depthwise_packed.h takes them, by four channels and two taps, in one
     dimension."""
     channels, taps = weights.shape
     even = np.zeros((channels, taps + taps % 2), np.int8)
     even[:, :taps] = weights
-    groups = [
-        # [4 channels, pairs, 2 taps] -> [pairs, 2 halves of the channels, 2 taps, 2 channels]
-        even[start : start + 4].reshape(2, 2, -1, 2).transpose(2, 0, 3, 1)
-        for start in quad_starts(channels)
-    ]
-    packed: Array = np.ascontiguousarray(groups).reshape(-1)
+    # of each group [4 channels, pairs, 2 taps] -> [pairs, 2 halves of the channels, 2 taps, 2 channels]
+    groups = even[quads_of(channels)]
+    packed: Array = groups.reshape(len(groups), 2, 2, -1, 2).transpose(0, 3, 1, 4, 2).reshape(-1)
     return packed
 
 
@@ -205,16 +205,11 @@ class Depthwise3x3Row(Kernel):
     def along(self, op: Op, line: StepLine | BentLine | None) -> tuple[Constant, ...]:
         """The constants along a line, or in the form that the layer has by itself."""
         columns = layer_weights(op, line).reshape(-1, 3, 3).transpose(2, 1, 0)  # [column, row, channel]
-        groups = []
-        for start in quad_starts(columns.shape[2]):
-            group = columns[:, :, start : start + 4]
-            # per column: for two channels at a time, the upper two rows; then the lower row
-            upper = group[:, :2].reshape(3, 2, 2, 2).transpose(0, 2, 1, 3).reshape(3, 8)
-            groups.append(np.concatenate([upper, group[:, 2]], axis=1))
-        return (
-            Constant("weights", np.ascontiguousarray(groups).reshape(-1), "int8_t"),
-            channels_constant(op, line),
-        )
+        groups = columns[:, :, quads_of(columns.shape[2])]
+        # per group and column: for two channels at a time, the upper two rows; then the lower row
+        upper = groups[:, :2].reshape(3, 2, -1, 2, 2).transpose(2, 0, 3, 1, 4).reshape(-1, 3, 8)
+        weights = np.concatenate([upper, groups[:, 2].swapaxes(0, 1)], axis=2)
+        return Constant("weights", weights.reshape(-1), "int8_t"), channels_constant(op, line)
 
     def scratch(self, op: Op, context: Context) -> int:
         g = geometry(op)

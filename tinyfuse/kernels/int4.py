@@ -31,9 +31,9 @@ def int4_layer(op: Op) -> Matmul | None:
     line = step_line(op)
     layer = bounded(op)
     if line is not None:
-        found = Matmul(STEP_LINE, line.weights, line.channels())
+        found = Matmul(STEP_LINE, lambda: (line.weights, line.channels()))
     elif layer is not None:
-        found = Matmul(WIDE, layer.weights, layer.channels)
+        found = Matmul(WIDE, lambda: (layer.weights, layer.channels))
     else:
         return None
     most = 128 * np.abs(found.weights.astype(np.int64)).sum(axis=1).max()

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.base import Constant, Context
+from tinyfuse.kernels.base import Constant, Context, proven
 from tinyfuse.kernels.bent_line import BentLine
-from tinyfuse.kernels.packing import LANE_SUMS, bounded
+from tinyfuse.kernels.packing import bounded
 from tinyfuse.kernels.step_line import StepLine, step_line
+from tinyfuse.once import cached_property
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.weight_sums import channel_weights
 
@@ -29,11 +31,24 @@ _CHANNELS |= dict.fromkeys((BENT, BENT_WIDE, BENT_ONE), "tinyfuse_bent_line")
 @dataclass(frozen=True, eq=False)
 class Matmul:
     """form; weights int8 [out_c, depth], two to a lane for LANES and lines; channels tinyfuse_step_line or
-    tinyfuse_bent_line [out_c] for the forms on a line, else tinyfuse_requant [out_c] in the bounded form."""
+    tinyfuse_bent_line [out_c] for the forms on a line, else tinyfuse_requant [out_c] in the bounded form.
+
+    Weights and channels are packed once they are asked for: who compares kernels asks for the form alone."""
 
     form: str
-    weights: Array
-    channels: Array
+    pack: Callable[[], tuple[Array, Array]]
+
+    @cached_property
+    def _packed(self) -> tuple[Array, Array]:
+        return self.pack()
+
+    @property
+    def weights(self) -> Array:
+        return self._packed[0]
+
+    @property
+    def channels(self) -> Array:
+        return self._packed[1]
 
     @property
     def constant(self) -> Constant:
@@ -76,14 +91,19 @@ def _layer(op: Op, dsp: bool, dense: bool) -> Matmul | None:
     if layer is None:
         return None
     if not dsp:
-        return Matmul(BYTES, padded(op, layer.weights), layer.channels)
-    weights = padded(op, layer.weights if dense else in_columns(op, layer.weights))
-    lanes, extra = weights_in_lanes(weights)
+        return Matmul(BYTES, lambda: (padded(op, layer.weights), layer.channels))
+
+    def weights() -> Array:
+        return padded(op, layer.weights if dense else in_columns(op, layer.weights))
+
+    def lanes() -> tuple[Array, Array]:
+        in_lanes, extra = weights_in_lanes(weights())
+        return proven(in_lanes), in_256ths(layer.channels, extra)
+
     # sums are in 256ths and must come back from them
-    bias = layer.channels["bias"].astype(np.int64)
-    if lanes is None or (np.abs(bias) + 128 * np.abs(weights.astype(np.int64)).sum(1) >= LANE_SUMS).any():
-        return Matmul(WIDE, weights, layer.channels)
-    return Matmul(LANES, lanes, in_256ths(layer.channels, extra))
+    if layer.fits_lanes and _fit_lanes(op, weights):
+        return Matmul(LANES, lanes)
+    return Matmul(WIDE, lambda: (weights(), layer.channels))
 
 
 def in_256ths(channels: Array, extra: Array | int) -> Array:
@@ -101,7 +121,7 @@ def on_line(op: Op, line: StepLine | None, dsp: bool) -> Matmul | None:
     if line is None:
         return None
     if not dsp:
-        return Matmul(BYTES_STEP_LINE, padded(op, line.weights), line.channels())
+        return Matmul(BYTES_STEP_LINE, lambda: (padded(op, line.weights), line.channels()))
     return _in_lanes(op, line, STEP_LINE)
 
 
@@ -115,8 +135,14 @@ def on_bent_line(op: Op, line: BentLine | None) -> Matmul | None:
 
 
 def _in_lanes(op: Op, line: StepLine | BentLine, form: str) -> Matmul | None:
-    lanes, extra = weights_in_lanes(padded(op, in_columns(op, line.weights)))
-    return None if lanes is None else Matmul(form, lanes, line.channels(extra))
+    def weights() -> Array:
+        return padded(op, in_columns(op, line.weights))
+
+    def lanes() -> tuple[Array, Array]:
+        in_lanes, extra = weights_in_lanes(weights())
+        return proven(in_lanes), line.channels(extra)
+
+    return Matmul(form, lanes) if _fit_lanes(op, weights) else None
 
 
 def padded(op: Op, weights: Array) -> Array:
@@ -158,11 +184,17 @@ def weights_in_lanes(weights: Array) -> tuple[Array | None, Array | int]:
     127 - x, the sum of the first times w and the second times the lane is
     256 * (v * x + w * y) + 255 * w - 256 * 127 * v.
     """
-    even, odd = (weights[:, at::2].astype(np.int64) for at in (0, 1))
+    even, odd = (weights[:, at::2].astype(np.int16) for at in (0, 1))
     if (even == -128).any():
         return None, 0
-    extra = 256 * 127 * even.sum(1) - 255 * odd.sum(1)
+    extra = 256 * 127 * even.sum(1, dtype=np.int64) - 255 * odd.sum(1, dtype=np.int64)
     return (odd - 256 * even).astype("<i2").view(np.int8), extra
+
+
+def _fit_lanes(op: Op, weights: Callable[[], Array]) -> bool:
+    """Whether a layer's `weights` fit two to a lane: none of the file's is -128, as in most layers, or none of these in
+    the upper half of a lane."""
+    return bool(op.operand(1).values.min() > -128) or weights_in_lanes(weights())[0] is not None
 
 
 def block_pixels(context: Context) -> int:

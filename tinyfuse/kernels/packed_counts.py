@@ -39,27 +39,28 @@ def _blocks_of(op: Op, by_row: bool, most: int) -> dict[str, float]:
     pixels, words = op.output.elements // out_c, round_up(op.operand(1).elements // out_c, 4)
     found: dict[str, float] = {"odd_outputs": pixels * (out_c % 2)}
     calls = pixels_of_calls(op, pixels, by_row, 1)
-    for size, name in ((4, "fours"), (3, "threes"), (2, "twos"), (1, "ones"))[4 - most :]:
-        blocks = sum(count * _of_size(each, size, most) for count, each in calls)
-        found |= {
-            f"by_{most}_{name}": blocks,
-            f"by_{most}_{name}_pairs": blocks * (out_c // 2),
-            f"by_{most}_{name}_pair_words": blocks * (out_c // 2) * words,
-        }
+    sizes = [(count, _sizes(each, most)) for count, each in calls]
+    for size, name in enumerate(("ones", "twos", "threes", "fours")[:most]):
+        blocks = sum([count * of_sizes[size] for count, of_sizes in sizes])
+        found[f"by_{most}_{name}"] = blocks
+        found[f"by_{most}_{name}_pairs"] = blocks * (out_c // 2)
+        found[f"by_{most}_{name}_pair_words"] = blocks * (out_c // 2) * words
     return found
 
 
-def _of_size(pixels: int, size: int, most: int) -> int:
-    """How many blocks of a size make up so many pixels: of more than two, none but of two leaves a single one."""
+@kept
+def _sizes(pixels: int, most: int) -> tuple[int, ...]:
+    """How many blocks of one pixel, of two and so on make up so many pixels: of more than two, none but of two leaves a
+    single one."""
     if most == 1:
-        return pixels
+        return (pixels,)
     if most == 2 or pixels == 1:
-        return {2: pixels // 2, 1: pixels % 2}.get(size, 0)
+        return pixels % 2, pixels // 2, 0, 0
     if most == 4:
         rest = pixels % 4 if pixels % 4 != 1 else 5
-        return {4: (pixels - rest) // 4, 3: int(rest in (3, 5)), 2: int(rest in (2, 5))}.get(size, 0)
-    twos = {0: 0, 1: 2, 2: 1}[pixels % 3]
-    return {3: (pixels - 2 * twos) // 3, 2: twos}.get(size, 0)
+        return 0, int(rest in (2, 5)), int(rest in (3, 5)), (pixels - rest) // 4
+    twos = -pixels % 3
+    return 0, twos, (pixels - 2 * twos) // 3
 
 
 @kept

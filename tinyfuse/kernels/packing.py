@@ -13,6 +13,7 @@ from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Kernel, prove
 from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.rows import from_piece
 from tinyfuse.kernels.statements import Call, Expr, Let, Statement
+from tinyfuse.once import cached_property
 from tinyfuse.ops.convolution import bias_values, channel_multipliers, clamp_range, geometry, quantized
 from tinyfuse.ops.weight_sums import channel_weights, sums_by_sign
 
@@ -112,57 +113,80 @@ LANE_SUMS = 2**23
 
 @dataclass(frozen=True, eq=False)
 class Bounded:
-    """A layer proven fit for tinyfuse_requantize_bounded.
+    """A layer proven fit for tinyfuse_requantize_bounded. A channel whose output is one constant, whatever the input,
+    needs no proof: it gets zero weights and a bias that gives the constant; where that can be, with its own multiplier,
+    which may be that of all. What the C takes is made once it is asked for.
 
-    weights   int8 [out_c, terms], the terms of an output in the order of the file's weights
-    channels  tinyfuse_requant in the bounded form
+    op         the layer
+    term       int64 [out_c], what is added to an accumulator, but for its rounding, before it is shifted
+    shiftable  bool [out_c], whether multiplier and shift are fit for it
     """
 
-    weights: Array
-    channels: Array
+    op: Op
+    term: Array
+    shiftable: Array
+
+    @cached_property
+    def _ends(self) -> Array:
+        """int8 [2, out_c]: least and greatest outputs, for requantization is monotone unless its left shift wraps."""
+        op = self.op
+        scaled = multiply_by_quantized_multiplier(np.array(accumulator_range(op)), *channel_multipliers(op))
+        return clamp(scaled + op.output.zero_point, *clamp_range(op))
+
+    @cached_property
+    def constant(self) -> Array:
+        """bool [out_c], whose output is one constant."""
+        at_least, at_most = self._ends
+        found: Array = ~wraps(self.op) & (at_least == at_most)
+        return found
+
+    @cached_property
+    def weights(self) -> Array:
+        """int8 [out_c, terms], the terms of an output in the order of the file's weights; zeros of constant ones."""
+        return np.where(self.constant[:, None], np.int8(0), channel_weights(self.op))
+
+    @cached_property
+    def channels(self) -> Array:
+        """tinyfuse_requant [out_c] in the bounded form."""
+        op, constant, (at_least, _), (least, most) = self.op, self.constant, self._ends, accumulator_range(self.op)
+        multipliers, shifts = channel_multipliers(op)
+        # any accumulator of a constant channel will do: the nearest to 0
+        accumulator = np.minimum(np.maximum(0, proven(least)), proven(most))
+        as_it_is = self.shiftable & (np.abs(accumulator + self.term) < 2**31)
+        as_it_is &= np.abs(accumulator) < LANE_SUMS  # else the whole layer would have to do without lanes
+        plain = constant & ~as_it_is  # multiplied by 1/2: nothing is lost
+        channels = np.zeros(len(constant), REQUANT)
+        channels["bias"] = np.where(constant, accumulator, folded_bias(op))
+        channels["bias"][plain] = 2 * (at_least.astype(np.int64) - op.output.zero_point)[plain]
+        channels["multiplier"] = np.where(plain, 0, 2 * multipliers - 2**32)
+        channels["shift"] = np.where(plain, 0, -shifts - 1)
+        return channels
+
+    @property
+    def fits_lanes(self) -> bool:
+        """Whether all sums in lanes stay below LANE_SUMS, those of constant channels always."""
+        positive, negative = sums_by_sign(self.op)
+        far = np.abs(folded_bias(self.op)) + 128 * (positive - negative) >= LANE_SUMS
+        return not far.any() or not (far & ~self.constant).any()
 
 
 @lru_cache(maxsize=512)
 def bounded(op: Op) -> Bounded | None:
-    """The layer in the bounded form, or None where the proof fails for some channel.
-
-    A channel whose output is one constant, whatever the input, needs no proof: it gets zero weights
-    and a bias that gives the constant; where that can be, with its own multiplier, which may be that of all.
-    """
-    low, high = clamp_range(op)
-    weights = channel_weights(op)
+    """The layer in the bounded form, or None where the proof fails for some channel."""
     multipliers, shifts = channel_multipliers(op)
     zero_point = op.output.zero_point
     if not -128 <= op.input.zero_point <= 127 or not -128 <= zero_point <= 127:
         return None
-    bias = folded_bias(op)
     least, most = accumulator_range(op)
     if least is None or most is None:
         return None
-
-    # requantization is monotone unless its left shift wraps
-    scaled = multiply_by_quantized_multiplier(np.stack([least, most]), multipliers, shifts)
-    at_least, at_most = clamp(scaled + zero_point, low, high)
-    constant = ~wraps(op) & (at_least == at_most)
     rounding = 2 * zero_point + 1
     term = rounding * 2 ** np.maximum(-shifts - 1, 0)
     # what is shifted lies between the term alone and its sum with the accumulator
     shiftable = (multipliers > 0) & (shifts <= -1) & (np.abs(term) < 2**31)
     fits = shiftable & (least + term > -(2**31)) & (most + term < 2**31)
-    if not (fits | constant).all():
-        return None
-
-    # any accumulator of a constant channel will do: the nearest to 0
-    accumulator = np.minimum(np.maximum(0, least), most)
-    as_it_is = shiftable & (np.abs(accumulator + term) < 2**31)
-    as_it_is &= np.abs(accumulator) < LANE_SUMS  # else the whole layer would have to do without lanes
-    plain = constant & ~as_it_is  # multiplied by 1/2: nothing is lost
-    channels = np.zeros(len(bias), REQUANT)
-    channels["bias"] = np.where(constant, accumulator, bias)
-    channels["bias"][plain] = 2 * (at_least.astype(np.int64) - zero_point)[plain]
-    channels["multiplier"] = np.where(plain, 0, 2 * multipliers - 2**32)
-    channels["shift"] = np.where(plain, 0, -shifts - 1)
-    return Bounded(np.where(constant[:, None], np.int8(0), weights), channels)
+    layer = Bounded(op, term, shiftable)
+    return layer if fits.all() or (fits | layer.constant).all() else None
 
 
 @lru_cache(maxsize=512)
@@ -224,13 +248,12 @@ def matmul_mve_constants(op: Op, shared: bool = False) -> tuple[Constant, ...]:
     groups, blocks = -(-out_c // 4), depth // 16
     padded = np.zeros((groups, 4, depth), np.int8)
     padded.reshape(-1, depth)[:out_c] = weights
-    parts = []
-    for group in padded:
-        parts.append(group[:, : 16 * blocks].reshape(4, blocks, 16).transpose(1, 0, 2).reshape(-1))
-        parts.append(group[:, 16 * blocks :].reshape(-1))
+    whole, rest = padded[:, :, : 16 * blocks], padded[:, :, 16 * blocks :]
+    parts = whole.reshape(groups, 4, blocks, 16).swapaxes(1, 2).reshape(groups, -1), rest.reshape(groups, -1)
+    packed = np.concatenate([np.concatenate(parts, axis=1).reshape(-1), np.zeros(16, np.int8)])
     channels = channels4(op, np.arange(4 * groups).reshape(groups, 4))
     if shared:
         fields = channels.data.reshape(groups, 3, 4)
         scale = fields[0, 1:, :1].repeat(4, axis=1)
         channels = replace(channels, data=np.concatenate([scale.reshape(-1), fields[:, 0].reshape(-1)]))
-    return Constant("weights", np.concatenate([*parts, np.zeros(16, np.int8)]), "int8_t"), channels
+    return Constant("weights", packed, "int8_t"), channels

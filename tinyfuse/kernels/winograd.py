@@ -132,11 +132,13 @@ def winograd_layer(op: Op) -> Matmul | None:
     times = 2 if flat else 4
     if (times * 128 * np.abs(layer.weights.astype(np.int64)).sum(1) >= 2**31).any():
         return None
-    filters = layer.weights.reshape(-1, *(() if flat else (3,)), 3, op.input.shape[3])
-    weights = _packed(transformed_line(filters) if flat else transformed(filters))
-    if line is not None:
-        return Matmul(STEP_LINE, weights, line.channels())
-    return Matmul(WIDE, weights, proven(bounded(op)).channels)
+
+    def pack() -> tuple[Array, Array]:
+        filters = layer.weights.reshape(-1, *(() if flat else (3,)), 3, op.input.shape[3])
+        weights = _packed(transformed_line(filters) if flat else transformed(filters))
+        return weights, line.channels() if line is not None else proven(bounded(op)).channels
+
+    return Matmul(WIDE if line is None else STEP_LINE, pack)
 
 
 def transformed(filters: Array) -> Array:

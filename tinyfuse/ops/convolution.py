@@ -250,7 +250,7 @@ def channel_multipliers(op: Op) -> tuple[Array, Array]:
             products = (np.float32(op.input.scale) * scales.astype(np.float32)).astype(np.float64)
         else:
             products = op.input.scale * scales
-        found = np.stack(quantize_multipliers(products / op.output.scale))
+        found = np.array(quantize_multipliers(products / op.output.scale))
     found = found if per_channel else found.repeat(op.output.shape[-1], axis=1)
     found.setflags(write=False)
     return found[0], found[1]

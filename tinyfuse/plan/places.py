@@ -37,16 +37,17 @@ class Places:
             self.add(op)
 
     def of(self, tensor: Tensor) -> Place:
+        if tensor not in self._parents:  # mostly
+            return Place(tensor, 0)
         root, offset = tensor, 0
         while root in self._parents:
             parent = self._parents[root]
             root, offset = parent.root, offset + parent.offset
-        if root is not tensor:
-            self._parents[tensor] = Place(root, offset)
-        return Place(root, offset)
+        found = self._parents[tensor] = Place(root, offset)
+        return found
 
     def root(self, tensor: Tensor) -> Tensor:
-        return self.of(tensor).root
+        return self.of(tensor).root if tensor in self._parents else tensor
 
     def free(self, op: Op) -> tuple[bool, ...]:
         """Which of the parts of `op` (Operator.parts) can lie in their whole: where all can, `op` may be

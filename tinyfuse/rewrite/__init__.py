@@ -118,7 +118,9 @@ def rewrite_steps(
         if graph is not before:
             yield one_pass.__name__, graph
     # what a pass went around (a RESHAPE before a layer) is read by nobody now
-    alive = known.setdefault((drop_dead, graph), drop_dead(graph))
+    if (drop_dead, graph) not in known:
+        known[drop_dead, graph] = drop_dead(graph)
+    alive = known[drop_dead, graph]
     if alive is not graph:
         yield drop_dead.__name__, alive
 

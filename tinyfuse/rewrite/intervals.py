@@ -31,8 +31,10 @@ def channel_intervals(graph: Graph) -> dict[Tensor, Interval]:
     known: dict[Tensor, Interval] = {}
 
     def of(tensor: Tensor) -> Interval:
+        if tensor in known:
+            return known[tensor]
         channels = tensor.shape[-1] if tensor.shape else 1
-        return known.get(tensor, (np.full(channels, -128), np.full(channels, 127)))
+        return np.full(channels, -128), np.full(channels, 127)
 
     for op in graph.ops:
         if not op.outputs or op.output.dtype != "int8" or op.input.dtype != "int8":
@@ -55,15 +57,15 @@ def _accumulated(op: Op, low: Array, high: Array) -> Interval:
         low.size != op.operand(1).shape[1] or any(op.operand(1).quantization.zero_point)
     ):
         return _anything(op)
-    sums = np.stack(_sums(op, low - op.input.zero_point, high - op.input.zero_point))
-    totals = sums + bias_values(op)
+    totals = np.array(_sums(op, low - op.input.zero_point, high - op.input.zero_point)) + bias_values(op)
     if totals[0].min() <= INT32_MIN or totals[1].max() > INT32_MAX:
         return _anything(op)  # it might wrap
     shifts = channel_multipliers(op)[1]
     if shifts.max() > 0 and ((np.abs(totals) << np.maximum(shifts, 0)) > INT32_MAX).any():
         return _anything(op)
     scaled = multiply_by_quantized_multiplier(totals, *channel_multipliers(op)) + op.output.zero_point
-    least, greatest = np.clip(scaled, *clamp_range(op))
+    lowest, highest = clamp_range(op)
+    least, greatest = np.minimum(np.maximum(scaled, lowest), highest)  # sooner than by clip()
     return least, greatest
 
 

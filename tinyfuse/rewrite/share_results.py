@@ -17,17 +17,27 @@ from tinyfuse.ir import Graph, Op, Tensor
 
 def share_results(graph: Graph) -> Graph:
     """The graph in which what several operators compute alike is computed once."""
-    first: dict[Hashable, Op] = {}
+    first: dict[Hashable, list[Op]] = {}
     instead: dict[Tensor, Tensor] = {}
     ops = []
     for op in graph.ops:
         op = op.reading(instead)
-        twin = first.setdefault(_meaning(op), op)
+        alike = first.setdefault(_likeness(op), [])
+        # contents are compared only where all else is equal: few operators have another one that is alike
+        twin = next((other for other in alike if _meaning(other) == _meaning(op)), op)
+        if twin is op:
+            alike.append(op)
         if twin is op or op.states or not op.outputs or any(tensor in graph.outputs for tensor in op.outputs):
             ops.append(op)
         else:
             instead |= dict(zip(op.outputs, twin.outputs, strict=True))
     return replace(graph, ops=tuple(ops)) if instead else graph
+
+
+def _likeness(op: Op) -> Hashable:
+    """Two operators for which this differs don't compute the same."""
+    inputs = (t if t is None or t.data is None else (t.shape, t.dtype) for t in op.inputs)
+    return op.kind, op.attributes, tuple(inputs), tuple((tensor.shape, tensor.dtype) for tensor in op.outputs)
 
 
 def _meaning(op: Op) -> Hashable:

@@ -69,7 +69,8 @@ class RoughWeights(Weigher):
         if number not in self._alone:
             call = self.call(number, True if self.ops[number].reads_ring else None)
             instructions = call.instructions + (self.factors["groups"] + self.factors["rows"] * call.times)
-            around, link = self.loop(number, call).around
+            # whether rings may slide is nothing to a loop that has none: it is the same one for all objectives
+            around, link = self.shapes.loop(number, call.manner, call.by_row, True).around
             self._alone[number] = Weight(around + call.scratch, call.scratch, instructions, False, link=link)
         return self._alone[number]
 

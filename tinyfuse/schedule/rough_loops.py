@@ -117,7 +117,9 @@ class Shapes:
             op, of_several = self.ops[number], by_row and kernel.rows_a_call > 1
             orders = {} if of_several else kernel.row_access_orders(op) if by_row else kernel.access_orders(op)
             alike = kernel.rows_a_call, kernel.accumulates, tuple(orders.items())
-            found = self._alike.setdefault(alike, Manner(kernel.rows_a_call, kernel.accumulates, orders))
+            found = self._alike.get(alike)
+            if found is None:
+                found = self._alike[alike] = Manner(kernel.rows_a_call, kernel.accumulates, orders)
             self._manners[number, kernel, by_row] = found
         return found
 

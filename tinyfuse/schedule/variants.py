@@ -59,6 +59,7 @@ class Variants:
         usual = None if options.weights == "compressed" else FLASH_PRICES[options.optimize]
         self._price = usual if flash_price is None else flash_price
         self._known: Rewritten = {}
+        self._contexts: dict[str, Context] = {}
         self._cut: dict[Graph, Graph] = {}
         self._loops: dict[tuple[Graph, bool], Graph] = {}
         self._looked_up: dict[tuple[Graph, str], Graph] = {}
@@ -73,6 +74,11 @@ class Variants:
         return Variant(steps[-1][1] if steps else self._checked, self._context(optimize))
 
     def _context(self, optimize: str) -> Context:
+        if optimize not in self._contexts:
+            self._contexts[optimize] = self._new_context(optimize)
+        return self._contexts[optimize]
+
+    def _new_context(self, optimize: str) -> Context:
         options = self._options
         version, lacks = CMSIS_NN_VERSIONS[options.cmsis_nn_version], frozenset(options.cmsis_nn_lacks)
         return the_one(Context(
