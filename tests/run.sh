@@ -35,6 +35,8 @@ case "${1:-}" in
 esac
 # each of the hundreds of commands that tests start would compile all of tinyfuse again
 unset PYTHONDONTWRITEBYTECODE
+# numpy's threads wait for one another where every core has a test
+export OPENBLAS_NUM_THREADS=1
 SECONDS=0
 status=0
 # A worker takes its share in order and then from the others': what a file's tests share is made once. One more than there
