@@ -1,14 +1,15 @@
 """The options of the commands about a model, each declared once, as a field of a dataclass.
 
 `Options` has those that change what is generated. From a field and what `option` says of it come the flag and its
-line in --help and docs/options.md (tinyfuse/cli/flags.py), its place in a Request and in the command that `verify`
-prints to repeat itself (tinyfuse/cli/request.py), and its key in JSON and in manifest.json.
+line in --help (tinyfuse/cli/flags.py), in docs/options.md and README (tinyfuse/cli/reference.py) and in Python's help
+(tinyfuse/api/settings_help.py), its place in a Request and in the command that `verify` prints to repeat itself
+(tinyfuse/cli/request.py), and its key in JSON and in manifest.json.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any
 
@@ -36,7 +37,7 @@ class Flag:
 
     flag        as it is typed
     default     without the flag; None where that follows from something else, which `otherwise` may tell
-    help        what it does, for --help and docs/options.md
+    help        what it does; other options are spelled as they are typed, pages of docs/ as (docs/PAGE.md)
     choices     all values, where they are few
     metavar     what stands for the value in --help
     otherwise   the default in words
@@ -82,7 +83,7 @@ def option(help: str, default: Any = MISSING, *, settled: Any = MISSING, flag: s
     return field(default=default if settled is MISSING else settled, metadata=told)
 
 
-def flags(declared: type) -> Mapping[str, Flag]:
+def flags(declared: type) -> dict[str, Flag]:
     """The flags of a dataclass, by the names of its fields; fields that are no options have none."""
     found = {}
     for each in fields(declared):
@@ -90,6 +91,25 @@ def flags(declared: type) -> Mapping[str, Flag]:
             spelled = each.metadata["flag"] or "--" + each.name.replace("_", "-")
             found[each.name] = Flag(**{**each.metadata, "flag": spelled})
     return found
+
+
+#: an option, and a word behind it that may be its value
+_TYPED = re.compile(r"(?<![\w-])(--[a-z]+(?:-[a-z]+)*)(?: ([a-z][a-z-]*))?")
+
+
+def respelled(text: str, declared: Mapping[str, Flag], spell: Callable[[str, str, str | None], str]) -> str:
+    """A help text where each option of these is as `spell` gives it, of its name, its flag and its value or None."""
+    by_flag = {flag.flag: (name, flag) for name, flag in declared.items()}
+
+    def spelled(typed: re.Match[str]) -> str:
+        if typed[1] not in by_flag:
+            return typed[0]
+        (name, flag), word = by_flag[typed[1]], typed[2]
+        if word is None or word in flag.choices:
+            return spell(name, typed[1], word)
+        return f"{spell(name, typed[1], None)} {word}"
+
+    return _TYPED.sub(spelled, text)
 
 
 def default_weights(optimize: str | None) -> str:
@@ -138,12 +158,16 @@ class Options:
     plugins: names of plugin files; labels: of each output, in the model's order, those of the files, else of the
     model's metadata; cmsis_nn_lacks: functions that the tree at hand has not, though its version does."""
 
-    name: str = option("Prefix of the C names; default: the model file's name.", metavar="NAME")
+    name: str = option("Prefix of the C names.", metavar="NAME", otherwise="the model file's name")
     kernels: str = option(
-        "auto: the faster one; cmsis-nn: wherever it has one; tinyfuse: ours alone.", "auto", choices=KERNELS
+        "auto: those that the target's cost table finds faster; cmsis-nn: CMSIS-NN's, wherever it has one; tinyfuse: "
+        "ours alone.",
+        "auto",
+        choices=KERNELS,
     )
     fusion: str = option(
-        "none: an operator a step; basic: activations, padding, batch normalization; rows: groups that stream rows.",
+        "none: each operator alone; basic: activations, padding and batch normalization are folded into others; rows: "
+        "groups of operators that stream rows, too (docs/fusion.md).",
         "rows",
         choices=FUSION,
     )
@@ -181,7 +205,7 @@ class Options:
         "they are 3x1 or 1x3; auto: whatever saves predicted instructions, with --optimize speed as far as --max-flash "
         "allows, else "
         f"{FLASH_PRICES['balanced']:.0f} of an inference for each byte more; where --max-flash is too little for "
-        "packed weights, those compressed that add the fewest instructions for each byte.",
+        "packed weights, those compressed that add the fewest instructions for each byte (docs/kernels.md).",
         settled="packed",
         choices=WEIGHTS,
         otherwise="auto with --optimize speed, else packed",
@@ -204,7 +228,9 @@ class Options:
     )
     output_layout: str = option("nhwc: likewise of outputs.", "file", choices=LAYOUTS)
     step: bool = option(
-        "Generate NAME_step too: a row of a group a call, so that an inference can be left between two calls.", False
+        "Generate NAME_step too: a row of a group a call, so that an inference can be left between two calls "
+        "(docs/steps.md).",
+        False,
     )
     slide: int | None = option(
         "Generate NAME_slide: the model over a window of the last frames, which moves by so many in each step; what "
@@ -238,14 +264,13 @@ class Options:
         "The API of CMSIS-NN that the code calls.",
         settled="7.0",
         choices=tuple(CMSIS_NN_VERSIONS),
-        otherwise="7.0, or that of the tree that verify and --bundle find",
+        otherwise="7.0; `tinyfuse verify` and `gen --bundle` take that of the tree that they find",
     )
     cmsis_nn_lacks: tuple[str, ...] = ()
     memory: tuple[str, ...] = option(
-        "A memory bank that the module may have; repeat it for each. Arena and state are put into those that can be "
-        "written, the arena in parts where what is read most then lies in a :fast one, weights into flash; what is "
-        "read most stays out of a :slow one, or is copied ahead; :code is for code (docs/memories.md). `device`: "
-        "those that the pack of --device names.",
+        "A memory bank that the module may have, NAME=SIZE[:slow]; repeat it for each. Arena and state are put into "
+        "those that can be written, the arena in parts where what is read most then lies in a :fast one, weights into "
+        "flash; what is read most stays out of a :slow one, or is copied ahead; :code is for code (docs/memories.md).",
         (),
         metavar="NAME=SIZE[:slow]",
     )
@@ -282,6 +307,25 @@ class Options:
             raise UsageError("--step and --feed-rows: give one; a module that is fed rows returns after each of them")
         if self.feeds_image and self.fusion != "rows":
             raise UsageError(f"--feed-rows needs --fusion rows, not {self.fusion}")
+
+
+@dataclass(frozen=True)
+class Files:
+    """Files beside the model's that a module is made of: where they lie is no part of the code."""
+
+    front_end: str | None = option(
+        "A model in front of the network, whose output is its input; `tinyfuse front-end` makes some (docs/audio.md).",
+        None,
+        metavar="FILE",
+        is_file=True,
+    )
+    cmsis_nn_path: str | None = option(
+        "A CMSIS-NN source tree; else CMSIS_NN_PATH, the pack cache, PyPI's bakenn.",
+        None,
+        flag="--cmsis-nn",
+        metavar="PATH",
+        is_file=True,
+    )
 
 
 def _emulator() -> Any:

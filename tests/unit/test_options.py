@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 
+import tinyfuse
+from tinyfuse.api.settings_help import settings_help
 from tinyfuse.cli import verify as verify_command
 from tinyfuse.cli.main import main
-from tinyfuse.cli.reference import options_markdown
+from tinyfuse.cli.reference import options_markdown, with_options_table
 from tinyfuse.cli.request import Request, command_line
 from tinyfuse.errors import UsageError
-from tinyfuse.options import Options, ProfileOptions, RunOptions, VerifyOptions, flags
+from tinyfuse.options import Files, Flag, Options, ProfileOptions, RunOptions, VerifyOptions, flags
 
 ROOT = Path(__file__).resolve()
 while not (ROOT / "pyproject.toml").is_file():
@@ -47,10 +50,32 @@ def parsed(command: list[str], monkeypatch: pytest.MonkeyPatch) -> tuple[Request
 
 def test_docs_have_what_is_declared() -> None:
     page = (ROOT / "docs" / "options.md").read_text()
-    assert page == options_markdown(), "run: python -m tinyfuse.cli.reference docs/options.md"
+    assert page == options_markdown(), "run: python -m tinyfuse.cli.reference"
     for declared in (Options, VerifyOptions, RunOptions, ProfileOptions):
         for flag in flags(declared).values():
             assert f"| `{flag.flag}" in page
+    readme = (ROOT / "README.md").read_text()
+    assert readme == with_options_table(readme), "run: python -m tinyfuse.cli.reference"
+    assert "| `--optimize speed\\|balanced\\|ram` | With `--fusion rows`: " in readme
+    other = readme.replace("With `--fusion rows`: ", "").replace("| `--step` |", "| `--stop` |")
+    assert with_options_table(other) == readme
+
+
+def test_python_s_help_has_the_options_text_in_python_s_spelling() -> None:
+    declared = {
+        "step": Flag("--step", False, "One."),
+        "weights_of": Flag("--weights-of", "a", "Two.", choices=("a", "b")),
+    }
+    declared["third"] = Flag("--third", None, "With --weights-of b, not --step (--bundle).", otherwise="2 with --step")
+    assert settings_help(declared) == (
+        "step        One. Default: False.\n"
+        'weights_of  Two. Default: "a".\n'
+        'third       With weights_of="b", not step (--bundle). Default: 2 with step.'
+    )
+    text = " ".join((tinyfuse.Settings.__doc__ or "").split())
+    for name, flag in (flags(Options) | flags(Files)).items():
+        assert (f" {name} {flag.help.partition(' --')[0]}" in text) == (name != "cmsis_nn_path")
+    assert re.findall("--[a-z-]+", text) == ["--bundle"]
 
 
 def test_every_option_that_was_given_is_in_the_command_that_repeats_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,9 +6,11 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from inspect import cleandoc
 from pathlib import Path
 from typing import Any, Literal, TypedDict, TypeVar, cast
 
+from tinyfuse.api.settings_help import settings_help
 from tinyfuse.banks import parse_banks
 from tinyfuse.emit.identifiers import default_module_name, module_name
 from tinyfuse.errors import UsageError
@@ -16,6 +18,7 @@ from tinyfuse.frontend.labels import labels_of
 from tinyfuse.frontend.reader import load_file
 from tinyfuse.ir import Graph
 from tinyfuse.options import (
+    Files,
     Flag,
     Options,
     ProfileOptions,
@@ -37,45 +40,8 @@ How = TypeVar("How", VerifyOptions, RunOptions, ProfileOptions)
 
 
 class Settings(TypedDict, total=False):
-    """What changes the generated code; the keyword arguments of `compile` and `estimate`, all optional.
-
-    name              prefix of the module's C names; default: made of the file's name, "model" for bytes
-    kernels           "auto" (default): the faster one; "cmsis-nn": wherever it has one; "tinyfuse": ours alone
-    fusion            "none": an operator a step; "basic": activations and padding folded; "rows" (default): groups
-                      that stream rows
-    optimize          "speed", "balanced" (default: the least RAM within 8 % of the fewest instructions, with
-                      kernels="cmsis-nn" within 4 %), "ram": the least RAM
-    count             what `optimize` counts: "instructions" (default), as predicted, or "cycles", as estimated
-    timing            the board, for estimated cycles and milliseconds: one of docs/targets.md, or its clock, as
-                      "120MHz", with its flash, as "120MHz,wait=5,line=8"; default: a core that never waits
-    recompute         rows of convolutions may be computed again, where that takes less RAM, until all MACs are so many
-                      times the model's (docs/fusion.md); default: 1.3 for the least RAM, else 1
-    weights           how layers' weights lie in flash: "packed" (default unless for speed); "compressed": as indexes
-                      of values, where these are few; "unpacked": int16, not with Helium; "winograd", on cores with
-                      DSP extension: transformed, where windows are 3x3 with stride 1; "auto" (default for speed):
-                      whatever saves predicted instructions, as far as max_flash allows, compressed where packed is
-                      too much
-    weights_blob      the weights are a file of their own, which the firmware binds (docs/weights.md; default: False)
-    feed_rows         the module takes its image row by row (default: False)
-    input_layout      "nhwc": buffers of inputs with channels last, of a file that has them in front
-                      (docs/pytorch-and-onnx.md); default: "file", the file's order
-    output_layout     likewise of outputs
-    step              also NAME_step, which makes a part of an inference a call (default: False)
-    slide             frames by which a window over the last ones moves in each step (docs/sliding.md); default: None,
-                      the whole model at once
-    slide_axis        the dimension of the input that has the frames (default: 1)
-    front_end         the path of a model whose output is this one's input (`tinyfuse front-end` makes some)
-    plugins           Python files that add operators and patterns (docs/plugins.md); they are run
-    labels            text files with the names of classes, one a line: of the first output, the second, ...; default:
-                      those of the model's metadata
-    cmsis_nn_version  the API of CMSIS-NN that the code calls, "4.0" to "7.0" (the default)
-    memory            banks of the device's memory, each "NAME=SIZE[:slow]", that arena, state and weights are put into
-                      (docs/memories.md); default: none, and the firmware places them
-    max_step          instructions that a step may take, or "200us@80MHz": rows and layers are divided, and `compile`
-                      fails where that is too little. It is with `step`
-    max_ram           bytes of arena and state together, or "64K", "1M"; `compile` fails where they are more
-    max_flash         bytes of weights and code together, likewise
-    """
+    """What changes the generated code; the keyword arguments of `compile` and `estimate`, all optional. None is the
+    same as leaving one out; what the command line repeats is a list. The name of a model given as bytes is "model"."""
 
     name: str | None
     kernels: Literal["auto", "cmsis-nn", "tinyfuse"]
@@ -100,6 +66,11 @@ class Settings(TypedDict, total=False):
     max_step: int | str | None
     max_ram: int | str | None
     max_flash: int | str | None
+
+
+_DECLARED = flags(Options) | flags(Files)
+_TEXT = settings_help({name: _DECLARED[name] for name in Settings.__annotations__})
+Settings.__doc__ = f"{cleandoc(Settings.__doc__ or '')}\n\n{_TEXT}\n"
 
 
 @dataclass(frozen=True)

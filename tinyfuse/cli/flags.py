@@ -14,7 +14,7 @@ from click.shell_completion import CompletionItem
 from tinyfuse.cli.request import Request
 from tinyfuse.cli.terminal import progress
 from tinyfuse.errors import UsageError
-from tinyfuse.options import Flag, Options, flags
+from tinyfuse.options import Files, Flag, Options, flags
 from tinyfuse.plugin import plugins
 from tinyfuse.targets import all_targets
 from tinyfuse.toolchain.csolution import ENDING, read_request
@@ -37,7 +37,7 @@ def generation_flags(command: Command) -> Command:
     runs with the plugins of the request."""
 
     def wrapped(model: str, target: str | None, device: str | None, as_json: bool, **values: Any) -> int:
-        given = {name: values.pop(name) for name in (*flags(Options), "front_end", "cmsis_nn_path")}
+        given = {name: values.pop(name) for name in (*flags(Options), *flags(Files))}
         layer = None
         if model.endswith(ENDING):
             model, target, layer = _asked_by_csolution(model, target, device, given)
@@ -77,17 +77,12 @@ def _generation_parameters() -> list[Decorator]:
         click.option(
             "--device",
             metavar="NAME",
-            help="A microcontroller in the target's place: core, and limits of RAM and flash, from CMSIS-Packs.",
+            help="A microcontroller in the target's place: core, and limits of RAM and flash, from CMSIS-Packs; "
+            f"with --memory {OF_DEVICE} also the memories that its pack names.",
         ),
     ]
-    for name, flag in flags(Options).items():
-        parameters.append(_click_option(name, flag))
-        if name == "cmsis_nn_version":  # where the tree lies changes no code, so it is no field of Options
-            help = "A CMSIS-NN source tree; else CMSIS_NN_PATH, the pack cache, PyPI's bakenn."
-            parameters.append(click.option("--cmsis-nn", "cmsis_nn_path", metavar="PATH", type=click.Path(), help=help))
-        if name == "plugins":  # the model is another with it, the options the same
-            help = "A model in front of MODEL, whose output is its input (`tinyfuse front-end` makes some)."
-            parameters.append(click.option("--front-end", metavar="FILE", type=click.Path(), help=help))
+    for declared in (Options, Files):
+        parameters += [_click_option(name, flag) for name, flag in flags(declared).items()]
     return [*parameters, json_flag("Print JSON alone on stdout (docs/json.md).")]
 
 

@@ -10,19 +10,19 @@ from typing import Any
 from tinyfuse.api.settings import settled
 from tinyfuse.emit.identifiers import default_module_name
 from tinyfuse.frontend.reader import load_file
-from tinyfuse.options import Options, flags
+from tinyfuse.options import Files, Options, flags
 
 
 class Request:
-    """A model, a target and options, by the names that Options and CMSIS_NN_PATH have.
+    """A model, a target and options, by the names of the fields of Options and Files.
 
     model: the file's path; target: its name; given: the options that were given, as their flags give them: plugins
-    are paths, sizes as parse_size reads them; `cmsis_nn_path` is the folder of --cmsis-nn, which changes no code;
-    `front_end` the path of a model whose output is the model's input. layer: where CMSIS-Toolbox asked for a layer.
+    are paths, sizes as parse_size reads them; those of Files are among them. layer: where CMSIS-Toolbox asked for a
+    layer.
     """
 
     def __init__(self, model: str, target: str, layer: Path | None = None, **given: Any) -> None:
-        unknown = given.keys() - flags(Options).keys() - {"cmsis_nn_path", "front_end"}
+        unknown = given.keys() - flags(Options).keys() - flags(Files).keys()
         if unknown:
             raise TypeError(f"there is no option {', '.join(sorted(unknown))}")
         self.model, self.target, self.layer, self.given = model, target, layer, given
@@ -78,12 +78,8 @@ class Request:
 def command_line(command: str, request: Request, how: object | None = None) -> str:
     """What is typed for a request; `how` has the command's own options (VerifyOptions), None for none."""
     words = ["tinyfuse", command, request.model, "--target", request.target]
-    for name, flag in flags(Options).items():
+    for name, flag in (flags(Options) | flags(Files)).items():
         words += flag.words(request.given.get(name, flag.default))
-    if request.front_end:
-        words += ["--front-end", request.front_end]
-    if request.cmsis_nn_path:
-        words += ["--cmsis-nn", request.cmsis_nn_path]
     for name, flag in flags(type(how)).items() if how is not None else ():
         words += flag.words(getattr(how, name))
     return shlex.join(words)
