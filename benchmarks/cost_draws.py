@@ -7,7 +7,7 @@ import random
 from dataclasses import replace
 
 import numpy as np
-from cost_tensors import CHANNELS, EXTENTS, image, layer_weights, like, operator, tensor
+from cost_tensors import CHANNELS, SIZES, image, layer_weights, like, operator, tensor
 from stream_models import lstm, real_svdf, svdf
 
 from tinyfuse.frontend.reader import read_tflite
@@ -87,7 +87,7 @@ def draw_reduction(rng: random.Random, kind: str) -> Op:
 
 def draw_product(rng: random.Random, kind: str) -> Op:
     """One in two with the right operand stored transposed."""
-    batches, rows, depth, columns = rng.choice([1, 1, 2, 4]), *(rng.choice(EXTENTS) for _ in range(3))
+    batches, rows, depth, columns = rng.choice([1, 1, 2, 4]), *(rng.choice(SIZES) for _ in range(3))
     transposed = rng.random() < 0.5
     right = (batches, columns, depth) if transposed else (batches, depth, columns)
     return operator(
@@ -114,8 +114,8 @@ def draw_transposed(rng: random.Random, kind: str) -> Op:
     kernel, stride = rng.choice([((3, 3), 2), ((2, 2), 2), ((4, 4), 2), ((3, 3), 1), ((1, 4), 2), ((5, 5), 2)])
     strides, out_c = (min(stride, kernel[0]), stride), rng.choice(CHANNELS)
     padding = rng.choice(["SAME", "VALID"])
-    extents = zip((height, width), strides, kernel, strict=True)
-    size = [dim * s if padding == "SAME" else (dim - 1) * s + k for dim, s, k in extents]
+    sizes = zip((height, width), strides, kernel, strict=True)
+    size = [dim * s if padding == "SAME" else (dim - 1) * s + k for dim, s, k in sizes]
     weights = layer_weights(rng, (out_c, *kernel, in_c), out_c, 0)
     x, output = tensor((1, height, width, in_c)), tensor((1, *size, out_c), 0.3, 4)
     return operator(

@@ -49,8 +49,8 @@ from cost_signals import KINDS as SIGNALS
 from cost_signals import draw_signal
 from cost_tensors import (
     CHANNELS,
-    EXTENTS,
     PRUNED,
+    SIZES,
     image,
     layer_weights,
     like,
@@ -280,7 +280,7 @@ def _of_few_values(op: Op, seed: int) -> Op:
     return replace(op, inputs=(op.input, few, *op.inputs[2:]))
 
 
-#: extents that first layers have beside others; sorts of convolutions that are drawn -> their input channels
+#: sizes that first layers have beside others; sorts of convolutions that are drawn -> their input channels
 _OF_IMAGES = (48, 64, 96)
 _SORTS = {"first": (1, 3), "words": (4, 4, 8, 8, 12, 16, 24, 32), "cut": PRUNED}
 
@@ -293,8 +293,8 @@ def _draw_convolution(rng: random.Random, kind: str) -> Op:
     depthwise = kind == "DEPTHWISE_CONV_2D"
     sort = "depthwise" if depthwise else rng.choices([*_SORTS, "pointwise", "other"], [3, 4, 3, 3, 2])[0]
     if sort in _SORTS:
-        extents = (*EXTENTS[2:], *_OF_IMAGES) if sort == "first" else EXTENTS[2:]
-        shape = (1, rng.choice(extents), rng.choice(extents), rng.choice(_SORTS[sort]))
+        sizes = (*SIZES[2:], *_OF_IMAGES) if sort == "first" else SIZES[2:]
+        shape = (1, rng.choice(sizes), rng.choice(sizes), rng.choice(_SORTS[sort]))
     windows = [*[(3, 3)] * 5, (5, 5), (2, 2), (3, 1), (1, 3), (10, 4), (7, 1)]
     pointwise = sort == "pointwise" or (sort == "cut" and rng.random() < 0.5)
     kernel = (1, 1) if pointwise else rng.choice(windows)

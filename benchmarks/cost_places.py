@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from cost_tensors import CHANNELS, EXTENTS, image, like, operator, tensor
+from cost_tensors import CHANNELS, SIZES, image, like, operator, tensor
 
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.ops import FAMILIES
@@ -34,20 +34,20 @@ def _data(rng: random.Random, shape) -> Tensor:
 
 def draw_gather(rng: random.Random, kind: str) -> Op:
     x = _data(rng, image(rng)[1:])
-    axis, count = rng.choice([0, 0, 1, 2]), rng.choice(EXTENTS)
+    axis, count = rng.choice([0, 0, 1, 2]), rng.choice(SIZES)
     shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
     return operator(kind, [x, _given((count,))], replace(like(x), shape=shape), axis=axis, batch_dims=0)
 
 
 def draw_gather_nd(rng: random.Random, kind: str) -> Op:
     x = _data(rng, image(rng)[1:])
-    count, depth = rng.choice((*EXTENTS, 50, 100)), rng.choice([1, 1, 2, 3])
+    count, depth = rng.choice((*SIZES, 50, 100)), rng.choice([1, 1, 2, 3])
     return operator(kind, [x, _given((count, depth))], replace(like(x), shape=(count, *x.shape[depth:])))
 
 
 def draw_embedding(rng: random.Random, kind: str) -> Op:
     """Of int8, one in two as floats."""
-    rows, columns, count = rng.choice(CHANNELS), rng.choice(CHANNELS), rng.choice(EXTENTS)
+    rows, columns, count = rng.choice(CHANNELS), rng.choice(CHANNELS), rng.choice(SIZES)
     data = np.random.default_rng(rng.randrange(2**31)).integers(-127, 128, (rows, columns)).astype(np.int8)
     table = tensor((rows, columns), 0.05, 0, data=data)
     output = tensor((count, columns), 0.05, 0) if rng.random() < 0.5 else tensor((count, columns), 0.0, 0, "float32")
@@ -76,13 +76,13 @@ def draw_shapes(rng: random.Random, kind: str) -> Op:
 
 
 def draw_scatter(rng: random.Random, kind: str) -> Op:
-    shape, depth, count = image(rng)[1:], rng.choice([1, 2, 3]), rng.choice((*EXTENTS, 50))
+    shape, depth, count = image(rng)[1:], rng.choice([1, 2, 3]), rng.choice((*SIZES, 50))
     updates = tensor((count, *shape[depth:]), 0.05, 3)
     return operator(kind, [_given((count, depth)), updates, numbers(shape)], replace(like(updates), shape=shape))
 
 
 def draw_one_hot(rng: random.Random, kind: str) -> Op:
-    count, depth = rng.choice(EXTENTS), rng.choice((*CHANNELS, 200))
+    count, depth = rng.choice(SIZES), rng.choice((*CHANNELS, 200))
     dtype = rng.choice(["int8", "int8", "int32", "float32"])
     scale = 0.05 if dtype == "int8" else 0.0
     values = [tensor((), scale, 0, dtype) for _ in range(2)]

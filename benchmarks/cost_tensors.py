@@ -14,7 +14,7 @@ from tinyfuse.ops import FAMILIES
 CHANNELS = (1, 3, 4, 8, 10, 12, 16, 16, 24, 32, 32, 48, 64, 64, 96, 128)
 #: what is left of layers whose dead channels were cut
 PRUNED = (5, 6, 9, 11, 15, 22, 27, 31)
-EXTENTS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 13, 16, 20, 24, 25, 32)
+SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 13, 16, 20, 24, 25, 32)
 _numbers: Iterator[int] = iter(range(10**9))
 
 
@@ -37,8 +37,8 @@ def like(given: Tensor) -> Tensor:
 
 def image(rng: random.Random) -> tuple[int, int, int, int]:
     """One in five is a column: what models of signals have."""
-    width = 1 if rng.random() < 0.2 else rng.choice(EXTENTS)
-    return 1, rng.choice(EXTENTS), width, rng.choice(CHANNELS)
+    width = 1 if rng.random() < 0.2 else rng.choice(SIZES)
+    return 1, rng.choice(SIZES), width, rng.choice(CHANNELS)
 
 
 def layer_weights(rng: random.Random, shape, channels: int, axis: int) -> list[Tensor]:

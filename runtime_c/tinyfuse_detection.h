@@ -18,15 +18,15 @@ typedef struct {
     float low[2], high[2];
 } tinyfuse_box;
 
-/* One axis of a box: `value` and `size` relative to the anchor's `at` and `extent`. */
+/* One axis of a box: `value` and `size` relative to the anchor's `at` and `length`. */
 TINYFUSE_INLINE void tinyfuse_decode_box(float value, float size, float value_scale, float size_scale, float at,
-                                         float extent, float *low, float *high)
+                                         float length, float *low, float *high)
 {
     const double moved = tinyfuse_rounded_f64((double)value / (double)value_scale);
     const double grown = tinyfuse_exp_f64(tinyfuse_rounded_f64((double)size / (double)size_scale));
-    const float center = tinyfuse_rounded((float)tinyfuse_add_product_f64((double)at, moved, (double)extent));
+    const float center = tinyfuse_rounded((float)tinyfuse_add_product_f64((double)at, moved, (double)length));
     const float half =
-        tinyfuse_rounded((float)tinyfuse_rounded_f64(tinyfuse_rounded_f64(0.5 * grown) * (double)extent));
+        tinyfuse_rounded((float)tinyfuse_rounded_f64(tinyfuse_rounded_f64(0.5 * grown) * (double)length));
     *low = tinyfuse_rounded(center - half);
     *high = tinyfuse_rounded(center + half);
 }

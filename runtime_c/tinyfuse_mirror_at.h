@@ -4,7 +4,7 @@
 
 #include "tinyfuse_common.h"
 
-/* Dimensions, the outermost first: extents of input and output, and bytes from one index of the input to the next.
+/* Dimensions, the outermost first: sizes of input and output, and bytes from one index of the input to the next.
    `item`: bytes of an element; `wide`: the paddings are int64, else int32; `border`: 1 where a reflection leaves the
    border out, else 0. */
 typedef struct {

@@ -4,7 +4,7 @@
 
 #include "tinyfuse_common.h"
 
-/* Extents of input and output as [N, H, W, C], and how many indexes of padding lie before. */
+/* Sizes of input and output as [N, H, W, C], and how many indexes of padding lie before. */
 typedef struct {
     int32_t in[4];
     int32_t out[4];

@@ -4,7 +4,7 @@
 
 #include "tinyfuse_common.h"
 
-/* Extents of input and output as [N, H, W, C], how many indexes of padding lie before, bytes of an element, and
+/* Sizes of input and output as [N, H, W, C], how many indexes of padding lie before, bytes of an element, and
    the element that is put around, as a number of that many bytes. */
 typedef struct {
     int32_t in[4];

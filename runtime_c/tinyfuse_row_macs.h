@@ -4,7 +4,7 @@
 
 #include "tinyfuse_requantize.h"
 
-/* Extents in elements, along a row; `units` are accumulators a column. Padded positions add nothing. */
+/* Sizes in elements, along a row; `units` are accumulators a column. Padded positions add nothing. */
 typedef struct {
     int32_t in_w, in_c, out_w, units;
     int32_t kernel_w, stride_w, dilation_w, pad_left;

@@ -5,7 +5,7 @@
 
 #include "tinyfuse_requantize.h"
 
-/* Extents in elements; the input is a ring of in_ring rows (in_h for a whole tensor). Input pixel (y, x)
+/* Sizes in elements; the input is a ring of in_ring rows (in_h for a whole tensor). Input pixel (y, x)
    adds to the output from (y * stride_h - pad_top, x * stride_w - pad_left) on. */
 typedef struct {
     int32_t in_h, in_w, in_c, in_ring;

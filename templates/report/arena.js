@@ -11,18 +11,18 @@ function addressText(buffer) {
 }
 function bufferText(buffer) {
   const steps = buffer.first === buffer.last ? `in group ${buffer.first}` : `in groups ${buffer.first} to ${buffer.last}`;
-  return `${buffer.name}${buffer.owner ? ` (${plainName(buffer.owner)})` : ""}: ${bytes(buffer.bytes)} at ${addressText(buffer)}, alive ${steps}${buffer.live ? ", at some moments of the first" : ""}`;
+  return `${buffer.name}${buffer.owner ? ` (${plainName(buffer.owner)})` : ""}: ${bytes(buffer.bytes)} at ${addressText(buffer)}, alive ${steps}${buffer.live ? ", at some events of the first" : ""}`;
 }
-/* Where each step begins, in pixels: one that is divided into moments is five times as wide. */
+/* Where each step begins, in pixels: one that is divided into live sets is five times as wide. */
 function stepEdges(width) {
-  const wide = DATA.arena.moments.map((moments) => (moments > 1 ? 5 : 1)), all = wide.reduce((sum, w) => sum + w, 0);
+  const wide = DATA.arena.live_sets.map((sets) => (sets > 1 ? 5 : 1)), all = wide.reduce((sum, w) => sum + w, 0);
   let at = 0;
   return [0, ...wide.map((w) => { at += w; return (width * at) / all; })];
 }
 function spansOf(buffer, edges) {
   const left = edges[buffer.first], right = edges[buffer.first + 1], end = edges[buffer.last + 1];
   if (!buffer.live) return [[left, end]];
-  const at = (moment) => left + ((right - left) * moment) / DATA.arena.moments[buffer.first];
+  const at = (liveSet) => left + ((right - left) * liveSet) / DATA.arena.live_sets[buffer.first];
   const spans = buffer.live.map(([from, to]) => [at(from), at(to + 1)]);
   return right === end ? spans : [...spans, [right, end]];
 }
@@ -74,7 +74,7 @@ function pickBuffer(place) {
 function startArena() {
   const host = byId("arena-plot"), arena = DATA.arena;
   const proof = arena.lower_bound >= arena.bytes ? "proven minimal" : `at least ${bytes(arena.lower_bound)} are needed`;
-  host.setAttribute("aria-label", `Arena of ${bytes(arena.bytes)}, ${proof}: ${count(BUFFERS.length, "buffer")} in ${count(arena.moments.length, "step")}. Arrow keys move through the buffers.`);
+  host.setAttribute("aria-label", `Arena of ${bytes(arena.bytes)}, ${proof}: ${count(BUFFERS.length, "buffer")} in ${count(arena.live_sets.length, "step")}. Arrow keys move through the buffers.`);
   byId("arena-about").textContent = `${bytes(arena.bytes)}, ${proof}.`;
   host.addEventListener("mousemove", (event) => {
     const shape = event.target.closest("g[data-place]");

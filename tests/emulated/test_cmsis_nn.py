@@ -27,7 +27,7 @@ from tinyfuse.kernels.registry import kernels_of
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import RowWindow
 from tinyfuse.ops.binary import Binary
-from tinyfuse.ops.pooling import Pool2D, pool_extents
+from tinyfuse.ops.pooling import Pool2D, pool_output_and_padding
 from tinyfuse.ops.softmax import Softmax
 from tinyfuse.options import VerifyOptions
 from tinyfuse.resources import resource_dir
@@ -281,7 +281,7 @@ def random_pools(rng: np.random.Generator, context: Context, count: int) -> list
         )  # fmt: skip
         kind, quant = str(rng.choice(["AVERAGE_POOL_2D", "MAX_POOL_2D"])), _quant(rng)
         x = Tensor("x", (1, height + 4, width + 4, channels), "int8", quant, index=0)
-        (rows, _), (columns, _) = pool_extents(Op(kind, (x,), (), attributes))
+        (rows, _), (columns, _) = pool_output_and_padding(Op(kind, (x,), (), attributes))
         y = Tensor("y", (1, rows, columns, channels), "int8", quant, index=1)
         cases += cases_of(Op(kind, (x,), (y,), attributes, index=0), (_int8(rng, x.shape),), context)
     return cases

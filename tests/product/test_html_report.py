@@ -371,7 +371,7 @@ def test_it_prints_and_ten_thousand_operators_scroll(browser: Browser, hostile: 
     data["steps"] = [{"name": "read", "operators": many}, {"name": "schedule", "operators": many}]
     buffer = data["arena"]["buffers"][0]
     data["arena"] |= {
-        "moments": [1] * 10_000,
+        "live_sets": [1] * 10_000,
         "buffers": [{**buffer, "first": n, "last": n, "live": None} for n in range(10_000)],
     }
     browser.open(_page(tmp_path, data))

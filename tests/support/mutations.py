@@ -63,7 +63,7 @@ _FIELDS = {
     "zero point": r"\w*zero_point",
     "multiplier": r"\w*multiplier",
     "shift": r"\w*shift|[ab]_right|scale_step",
-    "extent": r"in_\w|in_ring|out_\w|groups|batches|inputs|units|block|rows|columns|count",
+    "size": r"in_\w|in_ring|out_\w|groups|batches|inputs|units|block|rows|columns|count",
 }
 
 #: (kind, file's ending, pattern, substitute); {n} is the module's name, {N} that of its macros. An integer

@@ -104,7 +104,7 @@ def _live_sets(plan: Plan) -> Found:
             fewer = buffer.live_sets - {live_set}
             again = _placed_again(plan, buffers=_with_buffer(plan, buffer.name, live_sets=fewer))
             if again.placement.offsets != plan.placement.offsets:
-                yield f"{buffer.name} without moment {live_set}", again
+                yield f"{buffer.name} without live set {live_set}", again
 
 
 def _overlaps(plan: Plan) -> Found:
@@ -262,7 +262,7 @@ KINDS: dict[str, Callable[[Plan], Found]] = {
     "a buffer elsewhere": _offsets,
     "a buffer too small": _sizes,
     "a lifetime shortened": _lifetimes,
-    "a moment forgotten": _live_sets,
+    "a live set forgotten": _live_sets,
     "an overlap a row too near": _overlaps,
     "a ring of one row less": _rings,
     "a ring that slides, or doesn't": _slides,

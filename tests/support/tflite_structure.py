@@ -15,7 +15,7 @@ import flatbuffers
 import numpy as np
 
 #: dimensions and indexes that mean trouble
-_EXTENTS = (0, 1, -1, 2, 3, 7, 255, 1 << 15, 1 << 16, 1 << 24, (1 << 31) - 1, -(1 << 31))
+_DIMENSIONS = (0, 1, -1, 2, 3, 7, 255, 1 << 15, 1 << 16, 1 << 24, (1 << 31) - 1, -(1 << 31))
 _SCALES = (0.0, -1.0, 1e-45, 1e-30, 1e-7, 0.003, 1.0, 1e7, 1e30, 3e38, float("inf"), float("nan"))
 _ZERO_POINTS = (0, 1, -1, -128, 127, 128, -129, 255, 32767, 1 << 31, -(1 << 63), (1 << 63) - 1)
 _NUMBERS = (0, 1, -1, 2, 3, 6, 127, 255, 1 << 15, (1 << 31) - 1, -(1 << 31))
@@ -128,7 +128,7 @@ class _Mutator:
 
     def shape(self) -> None:
         tensor = self.tensor()
-        tensor.shape = self.numbers(tensor.shape, lambda: self.chance.choice(_EXTENTS))
+        tensor.shape = self.numbers(tensor.shape, lambda: self.chance.choice(_DIMENSIONS))
 
     def dtype(self) -> None:
         self.tensor().type = self.chance.randrange(20)

@@ -40,7 +40,7 @@ def brute_force(buffers: list[Buffer], overlaps: list[Overlap]) -> int:
     def together(a: Buffer, b: Buffer) -> bool:
         if not (a.bytes and b.bytes and a.first_step <= b.last_step and b.first_step <= a.last_step):
             return False
-        return _at_one_moment(a, b)
+        return _in_one_live_set(a, b)
 
     least = None
     for order in permutations(buffers):
@@ -61,8 +61,8 @@ def brute_force(buffers: list[Buffer], overlaps: list[Overlap]) -> int:
     return least or 0
 
 
-def _at_one_moment(a: Buffer, b: Buffer) -> bool:
-    """Of buffers with a step in common: moments are those of the first step; in others there are none."""
+def _in_one_live_set(a: Buffer, b: Buffer) -> bool:
+    """Of buffers with a step in common: live sets are those of the first step; in others there are none."""
     common = range(max(a.first_step, b.first_step), min(a.last_step, b.last_step) + 1)
     for step in common:
         of_a, of_b = (x.live_sets if step == x.first_step else None for x in (a, b))
@@ -241,7 +241,7 @@ def test_in_place_costs_nothing() -> None:
 
 
 def test_a_staircase_of_overlaps() -> None:
-    """No moment needs more than 440, but each output lies 40 below its input."""
+    """No live set needs more than 440, but each output lies 40 below its input."""
     buffers = chain([400] * 6)
     overlaps = [Overlap(f"t{i + 1}", f"t{i}", 40) for i in range(5)]
     assert check_optimal(buffers, overlaps) == 600
@@ -439,7 +439,7 @@ def test_the_checker_sees_a_buffer_moved_into_another(problem, data) -> None:
         for b in buffers
         if a is not b and a.bytes and b.bytes
         and a.first_step <= b.last_step and b.first_step <= a.last_step
-        and _at_one_moment(a, b)
+        and _in_one_live_set(a, b)
         and not any({o.below, o.above} == {a.name, b.name} for o in overlaps)
     ]  # fmt: skip
     if not pairs:

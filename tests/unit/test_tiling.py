@@ -10,7 +10,7 @@ from random_graphs import Sketch
 
 from tinyfuse.explain.explain_json import explain_json
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.tiled import rows_computed, tile_extents, tiled
+from tinyfuse.ops.tiled import rows_computed, tile_sizes, tiled
 from tinyfuse.plan import Plan
 from tinyfuse.plan.scratch_contracts import rows_made, scratch_needed
 from tinyfuse.report.report_json import report_json
@@ -90,7 +90,7 @@ def test_rows_and_columns_of_tiles(shape: tuple[int, int]) -> None:
     rows = [range(y, min(y + shape[0], height)) for y in range(0, height, shape[0])]
     read = [{r for y in of_call for r in range(y - 2, y + 3) if 0 <= r < height} for of_call in rows]
     assert rows_computed(op) == (sum(map(len, read)), height, height)
-    first, second, last = tile_extents(op)
+    first, second, last = tile_sizes(op)
     assert first.rows == max(map(len, read))
     assert (second.reached, last.reached) == (min(shape[1], width) + window - 1, min(shape[1], width))
     assert first.columns <= second.reached

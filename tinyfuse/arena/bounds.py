@@ -1,4 +1,4 @@
-"""A lower bound of every placement: the buffers that are alive at one moment lie one above the other."""
+"""A lower bound of every placement: the buffers of one live set lie one above the other."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ class Tower:
 
 
 def lower_bound(problem: Problem, most: int | None = None) -> int:
-    """Every arena is at least as large: the largest of the bounds of all moments. Of more than `most` bytes any will
+    """Every arena is at least as large: the largest of the bounds of all live sets. Of more than `most` bytes any will
     do."""
     best = max((buffer.bytes for buffer in problem.buffers), default=0)
     sizes = [buffer.bytes + buffer.align for buffer in problem.buffers]
-    moments = [(sum([sizes[i] for i in alive]), alive) for alive in problem.live_sets]
-    for size, alive in sorted(moments, reverse=True):  # those with the largest bounds are among the first
+    weighed = [(sum([sizes[i] for i in alive]), alive) for alive in problem.live_sets]
+    for size, alive in sorted(weighed, reverse=True):  # those with the largest bounds are among the first
         if size <= best or (most is not None and best > most):
             break
         tower = Tower(problem, alive)

@@ -1,6 +1,6 @@
 """Better orders by trial: of an order's buffers that hold up the highest one, one moves to another place.
 
-Exact searches prove much and find little where dozens of buffers are alive at one moment: rings and scratch of a long
+Exact searches prove much and find little where dozens of buffers are alive together: rings and scratch of a long
 group. A few hundred orders, each a small change of the best one so far, come nearer there in a fraction of the time (as
 TVM's hill climbing for its memory pools). An order that takes as many bytes is followed too: what changed may help the
 next change.

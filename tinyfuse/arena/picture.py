@@ -40,7 +40,7 @@ def arena_map(buffers: Iterable[Buffer], placement: Placement, width: int = 96) 
     lines += [
         "",
         "  A line holds the bytes from its address to the next one's. Letters side by side: buffers that",
-        "  share these bytes, at different moments or as an output over used input; or small neighbours.",
+        "  share these bytes, at different times or as an output over used input; or small neighbours.",
         f"  {_FREE} is free, {_MANY} more than there is room for.",
         "",
     ]

@@ -31,7 +31,7 @@ class Buffer:
     live_sets: frozenset[int] | None = None
 
     def is_alive_in(self, step: int) -> bool:
-        """Whether it holds anything in a step, at some moment of it."""
+        """Whether it holds anything in a step, in some live set of it."""
         return self.first_step <= step <= self.last_step
 
     def meets(self, other: Buffer) -> bool:
@@ -137,7 +137,7 @@ class Problem:
 
     @cached_property
     def live_sets(self) -> list[list[int]]:
-        """The sets of buffers that are alive together at one moment, only the largest: none is part
+        """The sets of buffers that are alive together, only the largest: none is part
         of another. Without buffers of no bytes; each sorted."""
         begin: dict[int, list[int]] = {}
         for i, buffer in enumerate(self.buffers):

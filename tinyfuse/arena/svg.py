@@ -22,7 +22,7 @@ _COLOURS = (
     "#ccebc5",
 )
 _LEFT, _TOP, _RIGHT, _BOTTOM = 70, 34, 16, 40  # margins, pixels
-_STEP, _LIVE_SETS, _WIDEST = 40, 200, 1600  # pixels of a step, of a step with moments; of the plot
+_STEP, _LIVE_SETS, _WIDEST = 40, 200, 1600  # pixels of a step, of one with live sets; of the plot
 _HEIGHT = 480
 _CHARACTER, _LINE = 6, 11  # pixels of text
 _TITLE_CHARACTER = 8
@@ -31,7 +31,7 @@ _TITLE_CHARACTER = 8
 def arena_svg(
     buffers: Iterable[Buffer], placement: Placement, arena_bytes: int | None = None, lower_bound: int | None = None
 ) -> str:
-    """A small stand-alone SVG. Buffers that live in some moments of a step alone are drawn at those,
+    """A small stand-alone SVG. Buffers that live in some live sets of a step alone are drawn at those,
     from left to right; every rectangle has its figures as a tooltip. `arena_bytes` and `lower_bound` are
     what the module states: the placement's, rounded up."""
     shown = [buffer for buffer in buffers if buffer.bytes]
@@ -56,8 +56,8 @@ def arena_svg(
     return "\n".join(lines) + "\n"
 
 
-def _moments_at(shown: list[Buffer], step: int) -> int:
-    """How many moments the step has; 1 if no buffer tells."""
+def _live_sets_at(shown: list[Buffer], step: int) -> int:
+    """How many live sets the step has; 1 if no buffer tells."""
     here = (b.live_sets for b in shown if b.live_sets and b.first_step == step)
     return 1 + max((max(live_sets) for live_sets in here), default=0)
 
@@ -65,7 +65,7 @@ def _moments_at(shown: list[Buffer], step: int) -> int:
 def _step_edges(shown: list[Buffer]) -> list[int]:
     """Where each step begins, in pixels, and where the last one ends."""
     steps = 1 + max((b.last_step for b in shown), default=0)
-    wide = [_STEP if _moments_at(shown, step) == 1 else _LIVE_SETS for step in range(steps)]
+    wide = [_STEP if _live_sets_at(shown, step) == 1 else _LIVE_SETS for step in range(steps)]
     whole = sum(wide)
     plot = max(240, min(_WIDEST, whole))
     return [plot * sum(wide[:step]) // whole for step in range(steps + 1)]
@@ -126,11 +126,11 @@ def _rectangles(
 
 
 def _spans(buffer: Buffer, edges: list[int], shown: list[Buffer]) -> list[tuple[int, int]]:
-    """Where a buffer lives, (left, right) in pixels: its steps, of the first one runs of moments."""
+    """Where a buffer lives, (left, right) in pixels: its steps, of the first one runs of live sets."""
     left, right, end = (edges[step] for step in (buffer.first_step, buffer.first_step + 1, buffer.last_step + 1))
     if not buffer.live_sets:
         return [(left, end)]
-    count = _moments_at(shown, buffer.first_step)
+    count = _live_sets_at(shown, buffer.first_step)
     at = [left + (right - left) * live_set // count for live_set in range(count + 1)]
     starts = sorted(m for m in buffer.live_sets if m - 1 not in buffer.live_sets)
     ends = sorted(m for m in buffer.live_sets if m + 1 not in buffer.live_sets)

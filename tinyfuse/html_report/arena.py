@@ -1,4 +1,4 @@
-"""The arena by time: each buffer's rectangle, and at which moments of its first step it holds anything."""
+"""The arena by time: each buffer's rectangle, and in which live sets of its first step it holds anything."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from tinyfuse.report.answer import JsonObject
 
 
 def arena_data(plan: Plan) -> JsonObject:
-    """`moments`: per step (a group's number) into how many moments it is divided; of each buffer `live` are runs of
-    moments (from, to) of its first step, null for all of it."""
+    """`live_sets`: per step (a group's number) into how many live sets it is divided; of each buffer `live` are runs
+    of them (from, to) in its first step, null for all of it."""
     shown = [buffer for buffer in plan.buffers if buffer.bytes]
-    moments = [1] * (1 + max((buffer.last_step for buffer in shown), default=0))
+    live_sets = [1] * (1 + max((buffer.last_step for buffer in shown), default=0))
     for buffer in shown:
         if buffer.live_sets:
-            moments[buffer.first_step] = max(moments[buffer.first_step], 1 + max(buffer.live_sets))
+            live_sets[buffer.first_step] = max(live_sets[buffer.first_step], 1 + max(buffer.live_sets))
     return {
         "bytes": plan.arena_bytes,
         "lower_bound": plan.arena_lower_bound,
-        "moments": moments,
+        "live_sets": live_sets,
         "buffers": [_buffer(plan, buffer) for buffer in shown],
     }
 

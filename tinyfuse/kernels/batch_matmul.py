@@ -13,7 +13,7 @@ from tinyfuse.kernels.rows import row_pointer
 from tinyfuse.kernels.statements import Call, Let, Statement
 from tinyfuse.ops.batch_matmul import BatchMatMul
 from tinyfuse.ops.matmul_scaling import matmul_multiplier
-from tinyfuse.ops.rows_matmul import RowsMatMul, rows_extents
+from tinyfuse.ops.rows_matmul import RowsMatMul, matmul_shape
 
 
 class BatchMatMulWhole(Kernel):
@@ -62,7 +62,7 @@ class RowsMatMulRow(BatchMatMulWhole):
         return row_product_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        e, right = rows_extents(op), op.attributes_as(RowsMatMul)
+        e, right = matmul_shape(op), op.attributes_as(RowsMatMul)
         fields = {
             "batches": _array([1, 1, e.heads]), "rows": 1, "columns": e.columns, "depth": e.depth,
             "left_batch": _array([0, 0, e.depth]), "left_row": 0, "left_depth": 1,

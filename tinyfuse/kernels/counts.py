@@ -18,8 +18,8 @@ from tinyfuse.ir import ITEM_BYTES, Op, Tensor
 from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.ops.batch_matmul import BatchMatMul
 from tinyfuse.ops.convolution import clamp_range, quantized
-from tinyfuse.ops.pooling import Pool2D, pool_extents
-from tinyfuse.ops.rows_matmul import rows_extents
+from tinyfuse.ops.pooling import Pool2D, pool_output_and_padding
+from tinyfuse.ops.rows_matmul import matmul_shape
 
 Counts = Mapping[str, float]
 
@@ -77,7 +77,7 @@ def pool_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
     pool = op.attributes_as(Pool2D)
     window_h, window_w = pool.filter
     pixels, taps = out_h * out_w, window_h * window_w
-    (_, top), (_, left) = pool_extents(op)
+    (_, top), (_, left) = pool_output_and_padding(op)
     rows = inside(out_h, op.input.shape[1], window_h, pool.stride[0], 1, top)
     inner = rows * inside(out_w, op.input.shape[2], window_w, pool.stride[1], 1, left)
     fours, eights = channels // 4, round_up(channels, 8)
@@ -164,7 +164,7 @@ def product_counts(op: Op, by_row: bool) -> Counts:
 @kept
 def row_product_counts(op: Op, by_row: bool) -> Counts:
     """Of products of each row's heads with matrices."""
-    e = rows_extents(op)
+    e = matmul_shape(op)
     vectors, outputs = e.rows * e.heads, op.output.elements
     return {
         "calls": calls_of(op, by_row),

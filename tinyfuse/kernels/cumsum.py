@@ -25,16 +25,16 @@ class CumsumWhole(Kernel):
         return op.output.dtype == self.dtype
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        extents = _extents(op)
-        return {"calls": 1, "lines": extents["outer"] * extents["inner"], "outputs": op.output.elements}
+        shape = _shape(op)
+        return {"calls": 1, "lines": shape["outer"] * shape["inner"], "outputs": op.output.elements}
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        forward = not op.attributes_as(Cumsum).reverse and _extents(op)["inner"] == 1
+        forward = not op.attributes_as(Cumsum).reverse and _shape(op)["inner"] == 1
         return element_access_orders(op, (0,) if forward else ())
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         a = op.attributes_as(Cumsum)
-        fields = {**_extents(op), "exclusive": int(a.exclusive), "reverse": int(a.reverse)}
+        fields = {**_shape(op), "exclusive": int(a.exclusive), "reverse": int(a.reverse)}
         pointers = (site.input(0).pointer, site.output.pointer)
         if self.dtype == "float32":
             return Let("tinyfuse_cumsum", "p", fields), Call(self.name, ("&p", *pointers))
@@ -50,6 +50,6 @@ class CumsumWhole(Kernel):
         )
 
 
-def _extents(op: Op) -> dict[str, int]:
+def _shape(op: Op) -> dict[str, int]:
     shape, axis = op.input.shape, cumsum_axis(op)
     return {"outer": prod(shape[:axis]), "count": shape[axis], "inner": prod(shape[axis + 1 :])}

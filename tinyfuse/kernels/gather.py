@@ -8,7 +8,7 @@ from tinyfuse.ir import ITEM_BYTES, Op
 from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.counts import Counts, piece_counts
 from tinyfuse.kernels.statements import Call, Let, Statement
-from tinyfuse.ops.gather import gather_extents
+from tinyfuse.ops.gather import gather_shape
 
 
 class GatherSlices(Kernel):
@@ -18,7 +18,7 @@ class GatherSlices(Kernel):
     headers = ("tinyfuse_gather.h",)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        e = gather_extents(op)
+        e = gather_shape(op)
         slices = e.batches * e.outer * e.indexes
         return piece_counts(1, e.batches * e.outer, slices, op.output.bytes // max(1, slices))
 
@@ -32,7 +32,7 @@ class GatherSlices(Kernel):
         return tuple(found)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        e = gather_extents(op)
+        e = gather_shape(op)
         fields = {
             "batches": e.batches, "outer": e.outer, "slices": e.slices,
             "bytes": e.inner * ITEM_BYTES[op.output.dtype], "indexes": e.indexes,

@@ -26,18 +26,18 @@ class _Planes(Kernel):
         self.rows_a_call = ROWS if form == "columns" else 1
 
     def accepts(self, op: Op, context: Context) -> bool:
-        rows, planes, plane = _extents(op)
+        rows, planes, plane = _shape(op)
         fits = op.output.dtype == self.dtype and (not self.mve or (context.target.mve and planes <= _MOST_PLANES))
         several = plane == rows > 1 and not context.divided
         return fits and (self.whole or several == self.in_order)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         """In columns. A piece writes in front of what others read, whichever way the call goes."""
-        rows, _, plane = _extents(op)
+        rows, _, plane = _shape(op)
         return None if self.in_order else Division(plane // rows if by_row else plane, along=False)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        _, planes, plane = _extents(op)
+        _, planes, plane = _shape(op)
         calls = calls_of(op, by_row, self.rows_a_call)
         lines, count = calls * planes, round_up(plane, calls)
         if self.mve:
@@ -48,7 +48,7 @@ class _Planes(Kernel):
         return {"calls": calls, "lines": lines, "eights": lines * (count // 8), "rests": lines * (count % 8)}
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        (rows, planes, plane), access, to_rows = _extents(op), site.input(0), self.kind == "PLANES_TO_ROWS"
+        (rows, planes, plane), access, to_rows = _shape(op), site.input(0), self.kind == "PLANES_TO_ROWS"
         count: int | str = plane if site.row is None else plane // rows
         source = access.pointer
         if site.row is not None and to_rows:
@@ -66,7 +66,7 @@ class _Planes(Kernel):
         return (Call(self.name, (source, plane, planes, count, target)),)
 
 
-def _extents(op: Op) -> tuple[int, int, int]:
+def _shape(op: Op) -> tuple[int, int, int]:
     """How many rows and planes there are, and the elements of a plane."""
     planes = max(op.input.planes, op.output.planes)
     return op.output.shape[1], planes, op.output.elements // planes

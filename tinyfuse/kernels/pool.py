@@ -10,7 +10,7 @@ from tinyfuse.kernels.packing import left_of_piece
 from tinyfuse.kernels.rows import from_piece
 from tinyfuse.kernels.statements import Call, Expr, Let, Statement
 from tinyfuse.ops.convolution import clamp_range
-from tinyfuse.ops.pooling import Pool2D, pool_extents
+from tinyfuse.ops.pooling import Pool2D, pool_output_and_padding
 from tinyfuse.ops.real import real_clamp
 
 
@@ -68,7 +68,7 @@ def _output(op: Op, site: CallSite) -> str:
 
 def _shape(op: Op, site: CallSite) -> dict[str, Expr]:
     """The fields of every pool's parameters that say which rows and columns its windows have."""
-    (_, top), (_, left) = pool_extents(op)
+    (_, top), (_, left) = pool_output_and_padding(op)
     pool = op.attributes_as(Pool2D)
     _, in_h, in_w, channels = op.input.shape
     return {

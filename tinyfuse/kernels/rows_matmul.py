@@ -11,7 +11,7 @@ from tinyfuse.kernels.rows import row_pointer
 from tinyfuse.kernels.statements import Call, Let, Loop, Statement
 from tinyfuse.ops.batch_matmul import BatchMatMul
 from tinyfuse.ops.matmul_scaling import matmul_multiplier
-from tinyfuse.ops.rows_matmul import RowsMatMul, rows_extents
+from tinyfuse.ops.rows_matmul import RowsMatMul, matmul_shape
 
 _NAME, _HEADERS = "tinyfuse_rows_matmul_s8", ("tinyfuse_rows_matmul.h",)
 
@@ -25,16 +25,16 @@ class WideRowsMatMul(RowsMatMulRow):
         self.name, self.headers = _NAME, _HEADERS
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return super().accepts(op, context) and _right_row(op) is not None and _is_bounded(op, rows_extents(op).depth)
+        return super().accepts(op, context) and _right_row(op) is not None and _is_bounded(op, matmul_shape(op).depth)
 
     def scratch(self, op: Op, context: Context) -> int:
-        return _scratch(rows_extents(op).depth)
+        return _scratch(matmul_shape(op).depth)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return _path(_by_dots(op))
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        e, right_head = rows_extents(op), op.attributes_as(RowsMatMul).right_head
+        e, right_head = matmul_shape(op), op.attributes_as(RowsMatMul).right_head
         left, right = row_pointer(site.input(0), site.output_row), operand_pointers(site)[1]
         fields = {
             "heads": e.heads, "columns": e.columns, "depth": e.depth,

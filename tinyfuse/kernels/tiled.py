@@ -19,7 +19,7 @@ from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.rows import row_pointer
 from tinyfuse.kernels.statements import Call, Let, Loop, Statement
 from tinyfuse.ops.convolution import Conv2D, geometry, is_plain_pointwise
-from tinyfuse.ops.tiled import Tiled, columns_used_up, parts_of, rows_computed, tile_extents, tiles_of
+from tinyfuse.ops.tiled import Tiled, columns_used_up, parts_of, rows_computed, tile_sizes, tiles_of
 
 _HEADER = "tinyfuse_tile.h"
 
@@ -96,7 +96,7 @@ class TiledRows(Kernel):
     def _tiles(self, op: Op, context: Context) -> tuple[tuple[_Tile, ...], int]:
         """The tiles of what each part but the last makes, and where the last of them ends."""
         end, found = self._inner_scratch(op, context), []
-        for i, (made, read) in enumerate(pairwise(tile_extents(op))):
+        for i, (made, read) in enumerate(pairwise(tile_sizes(op))):
             start = -(-end // 4) * 4
             rows = made.rows if i < _head(op) else 1
             found.append(_Tile(rows, read.reached, start))
@@ -154,7 +154,7 @@ def _own_counts(op: Op) -> Counts:
     parts, tiles, rows = parts_of(op), tiles_of(op), rows_computed(op)
     calls = -(-op.output.shape[1] // op.attributes_as(Tiled).rows)
     found = {"calls": calls, "tiles": calls * tiles, "rows": tiles * sum(rows), "tile_rows": 0, "kept_bytes": 0}
-    for made, part in zip(tile_extents(op), parts[1:], strict=False):
+    for made, part in zip(tile_sizes(op), parts[1:], strict=False):
         g = geometry(part)
         if not is_plain_pointwise(part):
             kept = ((g.kernel_w - 1) * g.dilation_w + 1 - g.stride_w) * part.input.shape[3]

@@ -93,7 +93,7 @@ def conv_options(options: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class ConvGeometry:
-    """Extents of a convolution in rows, columns and channels.
+    """Sizes of a convolution in rows, columns and channels.
 
     `groups` is in_c / channels of a filter for CONV_2D; for DEPTHWISE_CONV_2D it is in_c.
     """

@@ -107,7 +107,7 @@ QUANTIZATION_RULES = (
 )
 
 
-def extent_of(tensor: Tensor, axis: int) -> int | None:
+def size_along(tensor: Tensor, axis: int) -> int | None:
     """The size of a dimension that a file names, None where there is none."""
     return tensor.shape[axis] if 0 <= axis < len(tensor.shape) else None
 
@@ -125,7 +125,7 @@ def weights_scale_rule(axis: int) -> Rule:
             return weights
         if len(quant.scale) == 1:
             return None
-        return None if len(quant.scale) == weights.shape[axis] == extent_of(weights, quant.axis) else weights
+        return None if len(quant.scale) == weights.shape[axis] == size_along(weights, quant.axis) else weights
 
     return Rule(f"quantized weights have zero point 0 and one scale, or one an index of dimension {axis}", bad)
 

@@ -11,7 +11,7 @@ import numpy as np
 from tinyfuse.ir import INT4, Array, Op, Tensor, given
 from tinyfuse.ops.base import SAME_ROW, OpFamily, RowWindow, Rule
 from tinyfuse.ops.convolution import Clamped, quantized, requantize_channels, with_bias
-from tinyfuse.ops.convolution_rules import QUANTIZATION_RULES, TENSOR_RULES, extent_of
+from tinyfuse.ops.convolution_rules import QUANTIZATION_RULES, TENSOR_RULES, size_along
 from tinyfuse.ops.real import real_outputs
 
 
@@ -46,7 +46,7 @@ def _bad_weights_quant(op: Op) -> Tensor | None:
         return weights
     if len(quant.scale) == 1:
         return None if -128 <= quant.zero_point[0] <= 127 else weights
-    named = extent_of(weights, quant.axis)
+    named = size_along(weights, quant.axis)
     good = len(quant.scale) == weights.shape[0] == named and not any(quant.zero_point)
     return None if good else weights
 

@@ -24,7 +24,7 @@ class Gather:
 
 
 @dataclass(frozen=True)
-class Extents:
+class GatherShape:
     """Data is [batches, outer, slices, inner], indexes [batches, indexes]."""
 
     batches: int
@@ -34,11 +34,11 @@ class Extents:
     indexes: int
 
 
-def gather_extents(op: Op) -> Extents:
+def gather_shape(op: Op) -> GatherShape:
     """How data and indexes of the operator lie."""
     data, indexes = op.operand(0).shape, op.operand(1).shape
     axis, batch = _axis(op), _batch_dims(op)
-    return Extents(
+    return GatherShape(
         prod(data[:batch]), prod(data[batch:axis]), data[axis], prod(data[axis + 1 :]), prod(indexes[batch:])
     )
 
@@ -70,7 +70,7 @@ def _bad_index(op: Op) -> Tensor | None:
     indexes = op.operand(1)
     if not indexes.is_constant:
         return None
-    inside = (indexes.values >= 0) & (indexes.values < gather_extents(op).slices)
+    inside = (indexes.values >= 0) & (indexes.values < gather_shape(op).slices)
     return None if inside.all() else indexes
 
 
@@ -95,10 +95,10 @@ class GatherFamily(OpFamily):
         return Gather(options.get("axis", 0), options.get("batch_dims", 0))
 
     def indexes(self, op: Op, index: int) -> tuple[int, int] | None:
-        return (0, gather_extents(op).slices - 1) if index == 1 else None
+        return (0, gather_shape(op).slices - 1) if index == 1 else None
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
-        e = gather_extents(op)
+        e = gather_shape(op)
         data = given(inputs[0]).reshape(e.batches, e.outer, e.slices, e.inner)
         indexes = given(inputs[1]).reshape(e.batches, e.indexes)
         found = np.stack([data[b][:, indexes[b]] for b in range(e.batches)])

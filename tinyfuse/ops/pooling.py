@@ -37,7 +37,7 @@ class Pool2D(Clamped):
     halves_up: bool = False
 
 
-def pool_extents(op: Op) -> tuple[tuple[int, int], tuple[int, int]]:
+def pool_output_and_padding(op: Op) -> tuple[tuple[int, int], tuple[int, int]]:
     """((output rows, padding on top), (output columns, padding on the left))."""
     a, (_, height, width, _) = op.attributes_as(Pool2D), op.input.shape
     rows = a.padding if isinstance(a.padding, str) else a.padding[:2]
@@ -50,12 +50,12 @@ def pool_extents(op: Op) -> tuple[tuple[int, int], tuple[int, int]]:
 
 def has_even_window(op: Op) -> bool:
     """Whether some window sees an even number of values, whose mean may be a half."""
-    (rows, top), (columns, left) = pool_extents(op)
+    (rows, top), (columns, left) = pool_output_and_padding(op)
     pool, (_, height, width, _) = op.attributes_as(Pool2D), op.input.shape
 
-    def even(count: int, extent: int, stride: int, before: int, dim: int) -> bool:
+    def even(count: int, window: int, stride: int, before: int, dim: int) -> bool:
         starts = [i * stride - before for i in range(count)]
-        return any((min(start + extent, dim) - max(start, 0)) % 2 == 0 for start in starts)
+        return any((min(start + window, dim) - max(start, 0)) % 2 == 0 for start in starts)
 
     down, across = pool.filter[0], pool.filter[1]
     return even(rows, down, pool.stride[0], top, height) or even(columns, across, pool.stride[1], left, width)
@@ -64,7 +64,7 @@ def has_even_window(op: Op) -> bool:
 def sees_all(op: Op) -> bool:
     """Whether the only output pixel's window holds the whole image, of more than one row."""
     _, height, width, _ = op.input.shape
-    (_, top), (_, left) = pool_extents(op)
+    (_, top), (_, left) = pool_output_and_padding(op)
     rows, columns = op.attributes_as(Pool2D).filter
     return op.output.shape[:3] == (1, 1, 1) and height > 1 and rows - top >= height and columns - left >= width
 
@@ -76,11 +76,11 @@ def _may_overflow(op: Op) -> bool:
 
 def _bad_window(op: Op) -> bool:
     pool = op.attributes_as(Pool2D)
-    return not all(1 <= extent <= 32767 for extent in pool.filter + pool.stride)
+    return not all(1 <= size <= 32767 for size in pool.filter + pool.stride)
 
 
 def _bad_shape(op: Op) -> Tensor | None:
-    (rows, _), (columns, _) = pool_extents(op)
+    (rows, _), (columns, _) = pool_output_and_padding(op)
     good = rows > 0 and columns > 0 and op.output.shape == (op.input.shape[0], rows, columns, op.input.shape[3])
     return None if good else op.output
 
@@ -140,14 +140,14 @@ class _Pool(ImageFamily):
         )
 
     def window(self, op: Op) -> RowWindow:
-        (_, top), _ = pool_extents(op)
+        (_, top), _ = pool_output_and_padding(op)
         pool = op.attributes_as(Pool2D)
         return RowWindow(pool.filter[0], pool.stride[0], top)
 
     def of_rows(
         self, op: Op, inputs: tuple[Tensor | None, ...], output: Tensor, first: int, above: int, below: int
     ) -> Op | None:
-        _, (columns, left) = pool_extents(op)
+        _, (columns, left) = pool_output_and_padding(op)
         pool, (_, _, width, _) = op.attributes_as(Pool2D), op.input.shape
         right = max(0, (columns - 1) * pool.stride[1] + pool.filter[1] - width - left)
         padding = (above, below, left, right)
@@ -187,7 +187,7 @@ class Tap:
 
 def _taps(op: Op, data: Array) -> Iterator[Tap]:
     """The filter's places row by row, the order in which TFLM takes the pixels of each window."""
-    (rows, top), (columns, left) = pool_extents(op)
+    (rows, top), (columns, left) = pool_output_and_padding(op)
     pool, (_, height, width, _) = op.attributes_as(Pool2D), data.shape
     places = list(_places(pool.filter[1], columns, pool.stride[1], left, width))
     for out_rows, in_rows in _places(pool.filter[0], rows, pool.stride[0], top, height):
@@ -195,10 +195,10 @@ def _taps(op: Op, data: Array) -> Iterator[Tap]:
             yield Tap((slice(None), out_rows, out_columns), data[:, in_rows, in_columns])
 
 
-def _places(extent: int, count: int, stride: int, before: int, dim: int) -> Iterator[tuple[slice, slice]]:
+def _places(length: int, count: int, stride: int, before: int, dim: int) -> Iterator[tuple[slice, slice]]:
     """Along an axis, of each place of a filter that is in the input for any of `count` windows: these windows, and
     what they see there."""
-    for place in range(max(0, before - (count - 1) * stride), min(extent, before + dim)):
+    for place in range(max(0, before - (count - 1) * stride), min(length, before + dim)):
         offset = place - before
         first, after = max(0, -(offset // stride)), min(count, (dim - 1 - offset) // stride + 1)
         start = first * stride + offset

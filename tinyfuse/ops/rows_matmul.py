@@ -27,7 +27,7 @@ class RowsMatMul:
 
 
 @dataclass(frozen=True)
-class Extents:
+class MatmulShape:
     """A row of the left operand is [heads, depth], one of the output [heads, columns]."""
 
     rows: int
@@ -36,10 +36,10 @@ class Extents:
     depth: int
 
 
-def rows_extents(op: Op) -> Extents:
+def matmul_shape(op: Op) -> MatmulShape:
     """The sizes of the operator."""
     heads, rows = op.attributes_as(RowsMatMul).heads, op.output.shape[1]
-    return Extents(rows, heads, op.output.elements // rows // heads, op.operand(0).elements // rows // heads)
+    return MatmulShape(rows, heads, op.output.elements // rows // heads, op.operand(0).elements // rows // heads)
 
 
 class RowsMatMulFamily(OpFamily):
@@ -53,7 +53,7 @@ class RowsMatMulFamily(OpFamily):
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         left, right = all_given(inputs)
-        e, steps = rows_extents(op), op.attributes_as(RowsMatMul)
+        e, steps = matmul_shape(op), op.attributes_as(RowsMatMul)
         flat = np.ascontiguousarray(right).reshape(-1)
         counts = (e.heads, e.depth, e.columns)
         elements = (steps.right_head, steps.right_depth, steps.right_column)
@@ -62,7 +62,7 @@ class RowsMatMulFamily(OpFamily):
         return (product_of_matrices(op, vectors, matrices).swapaxes(0, 1).reshape(op.output.shape),)
 
     def macs(self, op: Op) -> int:
-        return op.output.elements * rows_extents(op).depth
+        return op.output.elements * matmul_shape(op).depth
 
     def row_window(self, op: Op, index: int) -> RowWindow | None:
         if not (op.output.is_image and op.operand(index).is_image):

@@ -53,7 +53,7 @@ def _bad_ranges(op: Op) -> Tensor | None:
 
 
 def _ranges(op: Op) -> Iterator[tuple[int, int, int]]:
-    """(extent, begin, size) of every dimension; a size of -1 is all that is left."""
+    """(length, begin, size) of every dimension; a size of -1 is all that is left."""
     return zip(op.input.shape, op.operand(1).values.tolist(), op.operand(2).values.tolist(), strict=True)
 
 

@@ -44,7 +44,7 @@ def parts_of(op: Op) -> tuple[Op, ...]:
     return op.attributes_as(Tiled).parts
 
 
-class TileExtents(NamedTuple):
+class TileSize(NamedTuple):
     """Of a part, in a tile: the most columns of its output that it computes, and the rows of these that a call computes
     at most; the columns of its input that so many windows reach, padding included."""
 
@@ -54,15 +54,15 @@ class TileExtents(NamedTuple):
 
 
 @lru_cache(maxsize=8192)
-def tile_extents(op: Op) -> tuple[TileExtents, ...]:
+def tile_sizes(op: Op) -> tuple[TileSize, ...]:
     """Those of each part."""
-    a, found = op.attributes_as(Tiled), list[TileExtents]()
+    a, found = op.attributes_as(Tiled), list[TileSize]()
     rows, columns = min(a.rows, op.output.shape[1]), min(a.columns, op.output.shape[2])
     for part in reversed(a.parts):
         g = geometry(part)
         reach_h, reach_w = g.window.kernel, (g.kernel_w - 1) * g.dilation_w + 1
         reached = (columns - 1) * g.stride_w + reach_w
-        found.append(TileExtents(columns, rows, reached))
+        found.append(TileSize(columns, rows, reached))
         rows = min((rows - 1) * g.stride_h + reach_h, g.in_h)
         # the first tile takes all but the padding, another one what its windows don't share with those before
         columns = min(max(reached - g.pad_left, columns * g.stride_w), g.in_w)

@@ -21,7 +21,7 @@ from tinyfuse.ir import Graph, Op, Saving
 from tinyfuse.limits import Reached
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.convolution import ConvGeometry, geometry, is_plain_pointwise
-from tinyfuse.ops.tiled import TILE_ROWS, parts_of, tile_extents, tiled
+from tinyfuse.ops.tiled import TILE_ROWS, parts_of, tile_sizes, tiled
 from tinyfuse.plan.rows import row_bytes
 
 #: columns of a tile: as many as there is room for, of these; kernels are faster with more
@@ -91,7 +91,7 @@ class Tiling:
         assert window is not None, "parts stream"
         # more rows of what is read are kept, if they are no more than rings
         spared = (geometry(chain[0]).window.kernel - window.kernel) * row_bytes(chain[0].input)
-        for part, made in zip(chain[1:], tile_extents(op)[1:], strict=True):
+        for part, made in zip(chain[1:], tile_sizes(op)[1:], strict=True):
             g = geometry(part)
             spared += min(g.window.kernel, g.in_h) * (row_bytes(part.input) - made.reached * g.in_c)
         return spared

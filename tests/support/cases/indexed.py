@@ -56,8 +56,8 @@ def random_resized(draw, kind: str) -> Op:
 
 
 def resize_cases(kind: str, dtype: str = "int8") -> dict[str, Op]:
-    def case(*extents, **more) -> Op:
-        return resized(kind, *extents, **more, dtype=dtype)
+    def case(*sizes, **more) -> Op:
+        return resized(kind, *sizes, **more, dtype=dtype)
 
     return {
         "twice": case(_IMAGE, (8, 10)),

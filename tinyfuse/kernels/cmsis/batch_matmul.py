@@ -115,7 +115,7 @@ def sums_scratch(columns: int, context: Context) -> int:
 
 
 def leading(op: Op) -> list[tuple[int, int]]:
-    """Extents (of the first operand, of the second) of the leading dimensions, neighbours in one that
+    """Sizes (of the first operand, of the second) of the leading dimensions, neighbours in one that
     both operands walk through, or that one of them repeats."""
     shapes = [tensor.shape[:-2] for tensor in op.operands]
     rank = max(map(len, shapes))

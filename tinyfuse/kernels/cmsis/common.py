@@ -64,7 +64,7 @@ class CmsisRows(CmsisKernel):
         """Whether calls for several rows are wanted, and no row's window is all padding."""
         if context.divided or not self.rows_a_call < op.output.shape[1] or not self.rows_a_call <= context.at_once:
             return False
-        return all(rows for rows, _, _ in row_extents(self.window(op), op.output.shape[1], op.input.shape[1]))
+        return all(rows for rows, _, _ in rows_of_calls(self.window(op), op.output.shape[1], op.input.shape[1]))
 
     def takes_rings(self, op: Op) -> bool:
         return self.window(op).kernel == 1 and self.rows_a_call == 1 and not op.reads_ring
@@ -78,7 +78,7 @@ class CmsisRows(CmsisKernel):
 
 
 @lru_cache(maxsize=1024)
-def row_extents(window: RowWindow, out_h: int, in_h: int, at_once: int = 1) -> frozenset[tuple[int, int, int]]:
+def rows_of_calls(window: RowWindow, out_h: int, in_h: int, at_once: int = 1) -> frozenset[tuple[int, int, int]]:
     """(rows that exist, padding rows above them, output rows) of every call for so many output rows, as
     tinyfuse_window_at has them."""
     dims, calls = set(), range(0, out_h, at_once)
@@ -120,7 +120,7 @@ def image(window: RowWindow, site: CallSite, at_once: int = 1) -> Image:
     counted = () if count == at_once else (Let("int32_t", "out_rows", left),)
     # of one output row the stride means nothing, and 1 keeps the path for stride 1 open
     stride = 1 if at_once == 1 else window.stride
-    exists = all(pad == 0 and rows == count for rows, pad, count in row_extents(window, out_h, in_h, at_once))
+    exists = all(pad == 0 and rows == count for rows, pad, count in rows_of_calls(window, out_h, in_h, at_once))
     if window.kernel == 1 and exists:
         row = site.row if window.stride == 1 else f"({site.row} * {window.stride})"
         return Image(counted, row_pointer(source, row), count, count, 0, stride)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import AnyObjective, Context
-from tinyfuse.kernels.cmsis.common import MAX_DIM, row_extents
+from tinyfuse.kernels.cmsis.common import MAX_DIM, rows_of_calls
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.convolution import geometry
 
@@ -64,8 +64,8 @@ def whole_call(op: Op) -> ConvCall:
 def all_calls(op: Op, at_once: int = 1) -> tuple[ConvCall, ...]:
     """The whole call, and every different call for so many rows."""
     whole = whole_call(op)
-    extents = sorted(row_extents(geometry(op).window, whole.out_h, whole.in_h, at_once))
-    return whole, *(_rows_call(whole, at_once, *extent) for extent in extents)
+    calls = sorted(rows_of_calls(geometry(op).window, whole.out_h, whole.in_h, at_once))
+    return whole, *(_rows_call(whole, at_once, *call) for call in calls)
 
 
 @lru_cache(maxsize=2048)

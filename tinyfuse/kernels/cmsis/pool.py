@@ -20,7 +20,7 @@ from tinyfuse.kernels.cmsis.common import (
 from tinyfuse.kernels.counts import Counts, pool_counts
 from tinyfuse.kernels.statements import Call, Let, Statement
 from tinyfuse.ops.base import RowWindow
-from tinyfuse.ops.pooling import Pool2D, pool_extents
+from tinyfuse.ops.pooling import Pool2D, pool_output_and_padding
 
 
 class _CmsisPool(CmsisRows):
@@ -41,7 +41,7 @@ class _CmsisPool(CmsisRows):
         return self.dtype == "int8" or (context.cmsis_nn >= (7, 0) and fits)
 
     def window(self, op: Op) -> RowWindow:
-        (_, top), _ = pool_extents(op)
+        (_, top), _ = pool_output_and_padding(op)
         pool = op.attributes_as(Pool2D)
         return RowWindow(pool.filter[0], pool.stride[0], top)
 
@@ -49,7 +49,7 @@ class _CmsisPool(CmsisRows):
         return pool_counts(op, by_row, self.rows_a_call)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        _, (out_w, pad_w) = pool_extents(op)
+        _, (out_w, pad_w) = pool_output_and_padding(op)
         _, _, in_w, channels = op.input.shape
         pool = op.attributes_as(Pool2D)
         (filter_h, filter_w), stride_w = pool.filter, pool.stride[1]
