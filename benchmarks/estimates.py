@@ -4,7 +4,7 @@ python benchmarks/estimates.py [MODEL.tflite ...] [--targets cortex-m0plus corte
 
 Each call is made in a process of its own, so that nothing is remembered from other models: a fork of one that has
 imported all and read the cores' tables for another network, which it plans again before what is timed. Times are the
-least processor time of some calls that take turns; --generated 0 leaves the generated networks out.
+least processor time of some calls that take rounds; --generated 0 leaves the generated networks out.
 """
 
 from __future__ import annotations
@@ -78,11 +78,11 @@ def _call(function: Callable, data: bytes, target: str) -> tuple[float, dict[str
 
 
 def case_of(name: str, data: bytes, target: str, repeats: int) -> Case:
-    turns = [
+    rounds = [
         [measured(function, data, target) for function in (tinyfuse.compile, tinyfuse.estimate)] for _ in range(repeats)
     ]
     (compile_seconds, planned), (estimate_seconds, estimated) = (
-        min(calls, key=lambda call: call[0]) for calls in zip(*turns, strict=True)
+        min(calls, key=lambda call: call[0]) for calls in zip(*rounds, strict=True)
     )
     return Case(name, target, planned, estimated, compile_seconds, estimate_seconds)
 

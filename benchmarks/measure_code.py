@@ -84,7 +84,7 @@ class Section(NamedTuple):
 
 #: begins the entries of what is no kernel's: of `module_parts` and `loop_parts`
 PART = "module."
-PARTS = tuple(PART + name for name in ("api", "turns", "slides"))
+PARTS = tuple(PART + name for name in ("api", "row_loops", "slides"))
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,15 @@
 /* 2D convolution for Helium, int8 NHWC, one output row a call: four pixels times two channels, by three vectors of weights
-   a channel in a turn. The inputs of a turn lie wherever a list of pointers says, so that windows are read where they are.
-   One group.
+   a channel in an iteration. The inputs of an iteration lie wherever a list of pointers says, so that windows are read
+   where they are. One group.
 
    channels [out_c][3] int32 as in tinyfuse_four_mve.h; out_c is even
-   weights  [out_c / 2][turns] of a turn's two channels, zeros where a turn is longer than what is left. Two forms:
-            columns  where in_c is a multiple of sixteen and columns lie side by side with stride 1 and no dilation: a turn
-                     is three taps of a kernel row by sixteen channels, [2][3][16], turns in the order [kernel_h]
+   weights  [out_c / 2][iterations] of an iteration's two channels, zeros where an iteration is longer than what is left.
+            Two forms:
+            columns  where in_c is a multiple of sixteen and columns lie side by side with stride 1 and no dilation: an
+                     iteration is three taps of a kernel row by sixteen channels, [2][3][16], iterations in the order [kernel_h]
                      [ceil(kernel_w / 3)][in_c / 16]; its inputs are six columns, which neighbouring pixels share
-            pieces   where columns aren't dilated: a turn is three pieces of sixteen terms, [3][2][16], and its inputs are
-                     those of four pixels; a kernel row's terms are in pieces one after another, the last one with the
+            pieces   where columns aren't dilated: an iteration is three pieces of sixteen terms, [3][2][16], and its inputs
+                     are those of four pixels; a kernel row's terms are in pieces one after another, the last one with the
                      last sixteen, where terms that the one before has are zeros
 */
 #ifndef TINYFUSE_CONV_FOUR_MVE_H
@@ -18,14 +19,14 @@
 #include "tinyfuse_four_mve.h"
 
 enum { TINYFUSE_CONV_FOUR_COLUMNS, TINYFUSE_CONV_FOUR_PIECES };
-/* pointers of a turn */
+/* pointers of an iteration */
 enum { TINYFUSE_CONV_FOUR_TAPS = 3 };
 enum { TINYFUSE_CONV_FOUR_COLUMN_POINTERS = 6 };
 enum { TINYFUSE_CONV_FOUR_PIECE_POINTERS = 12 };
 /* what follows the list in scratch */
 enum { TINYFUSE_CONV_FOUR_END_BYTES = 44 };
 
-/* The end of a list. The assembly loads the first four fields as if they were pointers of a turn, and act_min to
+/* The end of a list. The assembly loads the first four fields as if they were pointers of an iteration, and act_min to
    channels_end as pairs. */
 typedef struct {
     const int8_t *none; /* NULL */
@@ -42,7 +43,7 @@ typedef char tinyfuse_check_four_end[sizeof(tinyfuse_conv_four_end) == TINYFUSE_
 
 #if TINYFUSE_MVE
 
-/* A turn of columns; the first four are at r1, r3, r7 and r9, the list goes on with the other two. */
+/* An iteration of columns; the first four are at r1, r3, r7 and r9, the list goes on with the other two. */
 #define TINYFUSE_CONV_FOUR_BY_COLUMNS                                                              \
     "vldrb.8 q2, [r5], #96\n\t"                                                                    \
     "vldrb.8 q0, [r1]\n\t"                                                                         \
@@ -82,7 +83,7 @@ typedef char tinyfuse_check_four_end[sizeof(tinyfuse_conv_four_end) == TINYFUSE_
     "vmladava.s8 r6, q1, q4\n\t"                                                                   \
     "vmladava.s8 lr, q1, q7\n\t"
 
-/* A turn of pieces of as many terms as P0 says. The first piece is at r1, r3, r7 and r9, the list goes on with the
+/* An iteration of pieces of as many terms as P0 says. The first piece is at r1, r3, r7 and r9, the list goes on with the
    others. */
 #define TINYFUSE_CONV_FOUR_BY_PIECES                                                               \
     TINYFUSE_FOUR_DOT_REST                                                                         \
@@ -93,14 +94,14 @@ typedef char tinyfuse_check_four_end[sizeof(tinyfuse_conv_four_end) == TINYFUSE_
     [field] "i"(offsetof(tinyfuse_conv_four_end, field) - offsetof(tinyfuse_conv_four_end, places))
 
 /* All channels of the four pixels of a list. r0: the list, which stays on the stack; r1: the weights; r2: lanes of P0. */
-#define TINYFUSE_CONV_FOUR_ALL(predicate, turn, round, clamp, store)                               \
+#define TINYFUSE_CONV_FOUR_ALL(predicate, iteration, round, clamp, store)                          \
     __asm volatile(TINYFUSE_ASM_BEGIN                                                              \
                    "mov r5, r1\n\t" predicate " r2\n\t"                                            \
                    "1:\n\t"                                                                        \
                    "ldr r11, [sp]\n\t"                                                             \
                    "clrm " TINYFUSE_FOUR_SUMS "\n\t"                                               \
                    "ldm r11!, {r1, r3, r7, r9}\n\t"                                                \
-                   "2:\n\t" turn                                                                   \
+                   "2:\n\t" iteration                                                              \
                    "ldm r11!, {r1, r3, r7, r9}\n\t"                                                \
                    "cmp r1, #0\n\t"                                                                \
                    "bne 2b\n\t" TINYFUSE_FOUR_SUMS_TO_VECTORS                                      \
@@ -126,13 +127,13 @@ typedef char tinyfuse_check_four_end[sizeof(tinyfuse_conv_four_end) == TINYFUSE_
     "vpst\n\t"                                                                                     \
     "vstrbt.16 q0, [r3, q2]\n\t"
 
-#define TINYFUSE_CONV_FOUR(name, predicate, turn, round, clamp, store)                             \
+#define TINYFUSE_CONV_FOUR(name, predicate, iteration, round, clamp, store)                        \
     TINYFUSE_SHARED void name(const int8_t *const *pointers, const int8_t *weights, int32_t count) \
     {                                                                                              \
         TINYFUSE_ARGUMENT(const int8_t *const *, list, pointers);                                  \
         register const int8_t *from __asm("r1") = weights;                                         \
         register int32_t lanes __asm("r2") = count;                                                \
-        TINYFUSE_CONV_FOUR_ALL(predicate, turn, round, clamp, store);                              \
+        TINYFUSE_CONV_FOUR_ALL(predicate, iteration, round, clamp, store);                         \
     }
 
 TINYFUSE_CONV_FOUR(tinyfuse_conv_four_columns_each, "vctp.16", TINYFUSE_CONV_FOUR_BY_COLUMNS, HALVES_AWAY,
@@ -164,11 +165,11 @@ TINYFUSE_INLINE void tinyfuse_conv_four_advance(const int8_t **list, int32_t cou
 
 #else
 
-/* The term of a turn's pointers that a pixel multiplies by the k-th of a channel's weights. */
-TINYFUSE_INLINE int8_t tinyfuse_conv_four_input(const int8_t *const *turn, int32_t pixel, int32_t k, int pieces)
+/* The term of an iteration's pointers that a pixel multiplies by the k-th of a channel's weights. */
+TINYFUSE_INLINE int8_t tinyfuse_conv_four_input(const int8_t *const *iteration, int32_t pixel, int32_t k, int pieces)
 {
     const int32_t vector = k / TINYFUSE_FOUR_BLOCK;
-    return turn[pieces ? TINYFUSE_FOUR_PIXELS * vector + pixel : vector + pixel][k % TINYFUSE_FOUR_BLOCK];
+    return iteration[pieces ? TINYFUSE_FOUR_PIXELS * vector + pixel : vector + pixel][k % TINYFUSE_FOUR_BLOCK];
 }
 
 /* All channels of the four pixels of a list. Of columns, `lanes` are two for each pixel that is there; of pieces, the
@@ -191,15 +192,15 @@ TINYFUSE_INLINE void tinyfuse_conv_four_all(const int8_t *const *list, const int
     for (channels = job->channels; channels != job->channels_end; channels += 6) {
         for (i = 0; i < (pieces ? outputs : lanes); ++i) {
             const int32_t *const channel = channels + 3 * (i & 1);
-            const int8_t *const *turn;
+            const int8_t *const *iteration;
             const int8_t *w = weights;
             uint32_t sum = (uint32_t)channel[0]; /* wraps */
-            for (turn = list; turn != end; turn += pointers) {
+            for (iteration = list; iteration != end; iteration += pointers) {
                 for (k = 0; k < terms; ++k) {
                     const int32_t vector = k / TINYFUSE_FOUR_BLOCK, term = k % TINYFUSE_FOUR_BLOCK;
                     const int32_t at = pieces ? 2 * vector + (i & 1) : vector + TINYFUSE_CONV_FOUR_TAPS * (i & 1);
                     if (!pieces || term < lanes) {
-                        sum += (uint32_t)(tinyfuse_conv_four_input(turn, i >> 1, k, pieces) *
+                        sum += (uint32_t)(tinyfuse_conv_four_input(iteration, i >> 1, k, pieces) *
                                           w[TINYFUSE_FOUR_BLOCK * at + term]);
                     }
                 }
@@ -362,8 +363,8 @@ TINYFUSE_INLINE void tinyfuse_conv_four_places(const tinyfuse_conv *p, tinyfuse_
 }
 
 /* Output row y by columns. Reads only the input rows of y's own window, writes only the out_w * out_c bytes of out_row.
-   `form`, a constant, as of tinyfuse_four_mve.h. scratch, aligned to 4: six pointers of 4 bytes a turn, of which there are
-   kernel_h * ceil(kernel_w / 3) * in_c / 16; TINYFUSE_CONV_FOUR_END_BYTES; 16 bytes. */
+   `form`, a constant, as of tinyfuse_four_mve.h. scratch, aligned to 4: six pointers of 4 bytes an iteration, of which
+   there are kernel_h * ceil(kernel_w / 3) * in_c / 16; TINYFUSE_CONV_FOUR_END_BYTES; 16 bytes. */
 TINYFUSE_SHARED void tinyfuse_conv_columns_mve_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                                       int8_t *out_row, const int8_t *weights, const int32_t *channels,
                                                       void *scratch, int form)
@@ -478,7 +479,7 @@ TINYFUSE_SHARED void tinyfuse_conv_four_copy_window(const tinyfuse_conv_four_row
 }
 
 /* Output row y by pieces. Reads only the input rows of y's own window, writes only the out_w * out_c bytes of out_row.
-   `form`, a constant, as of tinyfuse_four_mve.h. scratch, aligned to 4: twelve pointers of 4 bytes a turn;
+   `form`, a constant, as of tinyfuse_four_mve.h. scratch, aligned to 4: twelve pointers of 4 bytes an iteration;
    TINYFUSE_CONV_FOUR_END_BYTES; a kernel row's kernel_w * in_c bytes where any window has rows in the padding; `windows`
    of kernel_h * kernel_w * in_c bytes, as many as of four pixels side by side, the first of a multiple of four, have
    columns there. Turns are kernel_h * ceil(kernel_w * in_c / 16) pieces, by three. */
@@ -488,8 +489,8 @@ TINYFUSE_SHARED void tinyfuse_conv_pieces_mve_row_s8(const tinyfuse_conv *p, con
 {
     const int32_t run = p->kernel_w * p->in_c;
     const int32_t pieces = p->kernel_h * ((run + TINYFUSE_FOUR_BLOCK - 1) / TINYFUSE_FOUR_BLOCK);
-    const int32_t turns = (pieces + TINYFUSE_CONV_FOUR_TAPS - 1) / TINYFUSE_CONV_FOUR_TAPS;
-    const int32_t pointers = turns * TINYFUSE_CONV_FOUR_PIECE_POINTERS;
+    const int32_t iterations = (pieces + TINYFUSE_CONV_FOUR_TAPS - 1) / TINYFUSE_CONV_FOUR_TAPS;
+    const int32_t pointers = iterations * TINYFUSE_CONV_FOUR_PIECE_POINTERS;
     tinyfuse_conv_four_row r;
     tinyfuse_conv_four_end *end;
     int8_t *windows;

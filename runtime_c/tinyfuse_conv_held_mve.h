@@ -16,20 +16,20 @@
 enum { TINYFUSE_HELD_TAPS = 3 };
 enum { TINYFUSE_HELD_BLOCK = 16 };
 enum { TINYFUSE_HELD_PIXELS = 4 };
-/* of a turn of the loop over columns; bytes of code of each, where sums begin and where they go on */
-enum { TINYFUSE_HELD_TURN = 6 };
+/* of an iteration of the loop over columns; bytes of code of each, where sums begin and where they go on */
+enum { TINYFUSE_HELD_ITERATION = 6 };
 enum { TINYFUSE_HELD_FIRST_CODE = 32, TINYFUSE_HELD_MORE_CODE = 36 };
 /* of a pixel's sums in scratch, for two channels */
 enum { TINYFUSE_HELD_SUMS_BYTES = 8 };
 
-/* A row. The assembly loads the first five fields by one LDM, `back` to `fours` by another one, and pairs: turns and
+/* A row. The assembly loads the first five fields by one LDM, `back` to `fours` by another one, and pairs: iterations and
    skip_more, out and channels, act_min and act_max. */
 typedef struct {
     const int8_t *columns; /* [passes][pixels + 2][16]; a pass is a kernel row's block of channels */
     int32_t *sums;         /* [1 + pixels][2]; before those of the first pixel is room for what isn't needed */
     int32_t passes;
-    int32_t skip_first;    /* bytes of code that the first turn leaves out, in the first pass */
-    int32_t turns;
+    int32_t skip_first;    /* bytes of code that the first iteration leaves out, in the first pass */
+    int32_t iterations;
     int32_t skip_more;     /* the same in the other passes */
     int8_t *out;           /* the first pixel's next two channels */
     const int32_t *channels;
@@ -63,9 +63,9 @@ typedef struct {
     TINYFUSE_HELD_STEP(last0, last1, second0, second1, first0, first1,                             \
                        "ldrd " first0 ", " first1 ", [r3, #16]\n\t", "vmladava")
 
-/* A pass over a row's columns at r1. r3: the sums; r5: weights; r9: what the first turn leaves out; r12: turns. q2 to q4:
-   the first channel's weights; q5 to q7: the second one's. The first column begins the first window alone, wherever the
-   turn is entered; the last two columns end the last two windows. */
+/* A pass over a row's columns at r1. r3: the sums; r5: weights; r9: what the first iteration leaves out; r12: iterations.
+   q2 to q4: the first channel's weights; q5 to q7: the second one's. The first column begins the first window alone,
+   wherever the iteration is entered; the last two columns end the last two windows. */
 #define TINYFUSE_HELD_PASS(load, begin, step)                                                      \
     "vldrb.8 q2, [r5], #96\n\t"                                                                    \
     "vldrb.8 q0, [r1], #16\n\t" load                                                               \
@@ -116,7 +116,7 @@ typedef struct {
                    "beq 4f\n\t"                                                                    \
                    "3:\n\t"                                                                        \
                    "ldr r11, [sp]\n\t"                                                             \
-                   "ldrd r12, r9, [r11, %[turns]]\n\t"                                             \
+                   "ldrd r12, r9, [r11, %[iterations]]\n\t"                                        \
                    "ldr r3, [r11, %[sums]]\n\t"                                                    \
                    TINYFUSE_HELD_PASS("ldrd r0, r2, [r3, #8]\n\t", "vmladava", TINYFUSE_HELD_GO_ON)\
                    "subs r7, #1\n\t"                                                               \
@@ -168,7 +168,7 @@ typedef struct {
                    "cmp r7, r0\n\t"                                                                \
                    "bne 1b\n\t" TINYFUSE_ASM_END                                                   \
                    :                                                                               \
-                   : "r"(arguments), TINYFUSE_HELD_FIELD(weights), TINYFUSE_HELD_FIELD(turns),     \
+                   : "r"(arguments), TINYFUSE_HELD_FIELD(weights), TINYFUSE_HELD_FIELD(iterations), \
                      TINYFUSE_HELD_FIELD(sums), TINYFUSE_HELD_FIELD(out), TINYFUSE_HELD_FIELD(places), \
                      TINYFUSE_HELD_FIELD(act_min), TINYFUSE_HELD_FIELD(back),                     \
                      TINYFUSE_HELD_FIELD(back_out), TINYFUSE_HELD_FIELD(channels_end)              \
@@ -315,7 +315,7 @@ TINYFUSE_SHARED void tinyfuse_conv_held_mve_row_s8(const tinyfuse_conv *p, const
 {
     const int32_t pixels = p->out_w, steps = pixels - 1; /* the first pixel's column is in front of the loop */
     const int32_t rest = pixels % TINYFUSE_HELD_PIXELS;
-    const int32_t skipped = (TINYFUSE_HELD_TURN - steps % TINYFUSE_HELD_TURN) % TINYFUSE_HELD_TURN;
+    const int32_t skipped = (TINYFUSE_HELD_ITERATION - steps % TINYFUSE_HELD_ITERATION) % TINYFUSE_HELD_ITERATION;
     int8_t *const columns = (int8_t *)scratch + (1 + pixels) * TINYFUSE_HELD_SUMS_BYTES;
     tinyfuse_held job;
     int32_t i;
@@ -324,7 +324,7 @@ TINYFUSE_SHARED void tinyfuse_conv_held_mve_row_s8(const tinyfuse_conv *p, const
     job.sums = (int32_t *)scratch;
     job.passes = p->kernel_h * ((p->in_c + TINYFUSE_HELD_BLOCK - 1) / TINYFUSE_HELD_BLOCK);
     job.skip_first = skipped * TINYFUSE_HELD_FIRST_CODE;
-    job.turns = (steps + skipped) / TINYFUSE_HELD_TURN;
+    job.iterations = (steps + skipped) / TINYFUSE_HELD_ITERATION;
     job.skip_more = skipped * TINYFUSE_HELD_MORE_CODE;
     job.out = out_row;
     job.channels = channels;

@@ -7,13 +7,13 @@
 #include "tinyfuse_dense_fives.h"
 
 /* What a batch takes comes in `pairs`, int32: a multiplier; on bent lines a rounding; how many bytes all pairs of
-   outputs have; a shift in 8 bits, and pairs in the first turn. Then of each output what its sum begins with and two
+   outputs have; a shift in 8 bits, and pairs in the first iteration. Then of each output what its sum begins with and two
    words of weights in lanes. `form` and the other members are as there. */
 typedef struct {
     int32_t batches, out_c, form, act_min, act_max;
 } tinyfuse_dense_eight;
 
-/* Pairs of outputs of a turn of the loop. */
+/* Pairs of outputs of an iteration of the loop. */
 #define TINYFUSE_EIGHT_PAIRS 4
 
 #if TINYFUSE_DSP
@@ -36,7 +36,7 @@ typedef struct {
 #define TINYFUSE_EIGHT_LOADS_LINE ""
 #define TINYFUSE_EIGHT_LOADS_BENT ""
 #define TINYFUSE_EIGHT_LOADS_ANY "ldr.n r6, [sp, #4]\n\t"
-/* What pairs share, the count of those in the first turn to r6, and where they end, which r3 has where it has no
+/* What pairs share, the count of those in the first iteration to r6, and where they end, which r3 has where it has no
    rounding. */
 #define TINYFUSE_EIGHT_SHARED_LINE "ldr r5, [r1, #4]\n\tldr r6, [r1, #8]\n\tldr r2, [r1], #12\n\tadd r3, r5, r1\n\t"
 #define TINYFUSE_EIGHT_SHARED_BENT                                                                      \

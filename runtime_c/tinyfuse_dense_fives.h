@@ -25,15 +25,15 @@ enum { TINYFUSE_FIVES_LINE, TINYFUSE_FIVES_BENT, TINYFUSE_FIVES_ANY };
 #define TINYFUSE_FIVES_SHIFT 9
 
 /* All that a batch takes comes in `groups`, int32: a multiplier; on bent lines a rounding; how many bytes groups of five
-   outputs have, and groups of four; a shift in 8 bits, steps of the first turn, of four inputs each, in 4 bits, and
+   outputs have, and groups of four; a shift in 8 bits, steps of the first iteration, of four inputs each, in 4 bits, and
    in_c. Then groups of five, then of four. A group of n outputs is n int32, what their sums begin with; for each four
    inputs [n] weights in lanes. */
 typedef struct {
     int32_t batches, in_c, out_c, form, act_min, act_max;
 } tinyfuse_dense_fives;
 
-/* Steps of a turn of the loop; the first turn has as many as are left. With what is around it, a loop of so many is a
-   kilobyte of code. */
+/* Steps of an iteration of the loop; the first iteration has as many as are left. With what is around it, a loop of so many
+   is a kilobyte of code. */
 #define TINYFUSE_FIVES_STEPS 11
 
 #if TINYFUSE_DSP
@@ -42,9 +42,10 @@ typedef struct {
    columns, multiplier, rounding, where groups of five end, bytes of those of four, where the loop is entered, and the
    word with the shift.
 
-   Columns are words of four inputs; the last one of a turn has its X after it, as a word. No register is left for where
-   columns end: the X that were loaded last have a sign there, and only there. The product of that sign is part of what
-   sums begin with. The loop is entered in its middle, where as many steps are left of a turn as the first one has. */
+   Columns are words of four inputs; the last one of an iteration has its X after it, as a word. No register is left for
+   where columns end: the X that were loaded last have a sign there, and only there. The product of that sign is part of
+   what sums begin with. The loop is entered in its middle, where as many steps are left of an iteration as the first one
+   has. */
 #define TINYFUSE_FIVES_OUTPUT(sum, weights)         \
     "smlsdx " sum ", " weights ", r6, " sum "\n\t"  \
     "sxtb16 " weights ", " weights "\n\t"           \
@@ -58,11 +59,11 @@ typedef struct {
 #define TINYFUSE_FIVES_LOADS_5  \
     "ldr.n r3, [r1, #4]\n\tldr.n r4, [r1, #8]\n\tldr.n r5, [r1, #12]\n\tldr.w lr, [r1, #16]\n\tldr.w r2, [r1], #20\n\t"
 #define TINYFUSE_FIVES_LOADS(n) "ldr.w r7, [r0], #4\n\t" TINYFUSE_FIVES_LOADS_##n
-#define TINYFUSE_FIVES_TURN(n)                                                  \
+#define TINYFUSE_FIVES_ITERATION(n)                                             \
     ".irp last, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1\n\t" TINYFUSE_FIVES_LOADS(n)    \
     ".if \\last\n\tldr.w r6, [r0], #4\n\t.else\n\tuxtb16 r6, r7\n\t.endif\n\t"  \
     TINYFUSE_FIVES_OUTPUTS_##n ".endr\n\t"
-/* bytes of a step's code, and of those of a turn, of a step's loads, and 1, which an address of code has */
+/* bytes of a step's code, and of those of an iteration, of a step's loads, and 1, which an address of code has */
 #define TINYFUSE_FIVES_STEP_BYTES_4 "66"
 #define TINYFUSE_FIVES_BEHIND_4 "11 * 66 + 14 + 1"
 #define TINYFUSE_FIVES_STEP_BYTES_5 "82"
@@ -90,20 +91,20 @@ typedef struct {
     "ssat r5, #8, " sum "\n\t"
 #define TINYFUSE_FIVES_PUT_4(of) ".irp sum, r8, r9, r10, r11\n\t" of("\\sum") "strb r5, [r4], #1\n\t.endr\n\t"
 #define TINYFUSE_FIVES_PUT_5(of) ".irp sum, r8, r9, r10, r11, r12\n\t" of("\\sum") "strb r5, [r4], #1\n\t.endr\n\t"
-/* To r9 where the loop is entered, after the loads of the first turn's first step; r8 steps of that. */
-#define TINYFUSE_FIVES_ENTRY(n, turn)                           \
-    "adr.w r9, " turn "f + " TINYFUSE_FIVES_BEHIND_##n "\n\t"   \
-    "mov r12, #" TINYFUSE_FIVES_STEP_BYTES_##n "\n\t"           \
+/* To r9 where the loop is entered, after the loads of the first iteration's first step; r8 steps of that. */
+#define TINYFUSE_FIVES_ENTRY(n, iteration)                         \
+    "adr.w r9, " iteration "f + " TINYFUSE_FIVES_BEHIND_##n "\n\t" \
+    "mov r12, #" TINYFUSE_FIVES_STEP_BYTES_##n "\n\t"              \
     "mls r9, r8, r12, r9\n\t"
 /* A group begins: into the loop. */
 #define TINYFUSE_FIVES_GROUP(n) \
     "ldr r0, [sp, #4]\n\t" TINYFUSE_FIVES_SUMS_##n TINYFUSE_FIVES_LOADS(n) "ldr.w pc, [sp, #24]\n\t"
 /* Groups of n outputs, of which there are some. */
-#define TINYFUSE_FIVES_LOOP(n, form, turn)                              \
+#define TINYFUSE_FIVES_LOOP(n, form, iteration)                         \
     TINYFUSE_FIVES_GROUP(n)                                             \
-    ".p2align 2\n\t" turn ":\n\t" TINYFUSE_FIVES_TURN(n)                \
+    ".p2align 2\n\t" iteration ":\n\t" TINYFUSE_FIVES_ITERATION(n)      \
     "cmp r6, #0\n\t"                                                    \
-    "bpl.w " turn "b\n\t"                                               \
+    "bpl.w " iteration "b\n\t"                                          \
     "ldr r2, [sp, #8]\n\t"                                              \
     "ldr r4, [sp]\n\t"                                                  \
     "ldr r5, [sp, #16]\n\t" TINYFUSE_FIVES_LOADS_##form                 \
@@ -117,7 +118,7 @@ typedef struct {
     ".irp word, " words "\n\teor \\word, #0x00800080\n\t.endr\n\t"  \
     ".irp word, " words "\n\tstr \\word, [r3], #4\n\t.endr\n\t"
 /* Columns at r3 of the inputs from r0 to r7, by turns of 3 + 4 + 4 words; the last word, whose X follow, is in r9. r8
-   has how many words the first turn has. */
+   has how many words the first iteration has. */
 #define TINYFUSE_FIVES_ALL_COLUMNS                          \
     "lsrs r8, #1\n\t"                                       \
     "bcc 1f\n\t" TINYFUSE_FIVES_COLUMNS("r9")               \
@@ -192,7 +193,7 @@ TINYFUSE_INLINE int8_t tinyfuse_fives_output(int32_t sum, int32_t multiplier, in
     return (int8_t)tinyfuse_clamp(form == TINYFUSE_FIVES_LINE ? high >> shift : (high + bent) >> shift, -128, 127);
 }
 
-/* The columns of `steps` times four inputs, `first` of them in the first turn. */
+/* The columns of `steps` times four inputs, `first` of them in the first iteration. */
 TINYFUSE_INLINE void tinyfuse_fives_columns(const int8_t *in, int32_t steps, int32_t first, int8_t *columns)
 {
     int32_t k, left = first;
@@ -276,7 +277,7 @@ TINYFUSE_SHARED void tinyfuse_fives_any(const int8_t *in, const int32_t *groups,
 }
 
 /* in [batches][in_c] to out [batches][out_c], by `groups` of all outputs. scratch, aligned to 4: columns, in_c bytes and
-   4 for each turn. out may lie over batches of in that are read already, the one that is computed included. */
+   4 for each iteration. out may lie over batches of in that are read already, the one that is computed included. */
 TINYFUSE_INLINE void tinyfuse_dense_fives_s8(const tinyfuse_dense_fives *p, const int8_t *in, int8_t *out,
                                              const int32_t *groups, void *scratch)
 {

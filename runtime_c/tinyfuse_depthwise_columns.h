@@ -181,7 +181,7 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_columns_plane) == TINYFUSE_COL
 #define TINYFUSE_COLUMNS_FIELD(field) [field] "i"(offsetof(tinyfuse_columns, field))
 
 /* All channels, `most`, whose words take `column_bytes`, at a time. `begin` is in front of the loop over them, `channels`
-   is what it computes in a turn. On the stack: the zero point, the channels that
+   is what it computes in an iteration. On the stack: the zero point, the channels that
    are done, the job. */
 #define TINYFUSE_COLUMNS_ALL(most, column_bytes, interleave, begin, channels)                      \
     __asm volatile(TINYFUSE_ASM_BEGIN                                                              \
@@ -278,7 +278,7 @@ TINYFUSE_SHARED void tinyfuse_columns_tables(tinyfuse_columns *chunk)
                                 "add r7, #256\n\t");
 }
 
-/* The same of outputs less their zero point, two channels a turn. */
+/* The same of outputs less their zero point, two channels an iteration. */
 #define TINYFUSE_COLUMNS_LEVELS_CHANNEL                                                            \
     TINYFUSE_COLUMNS_CHANNEL(TINYFUSE_DOTS_OF_SIXTEEN, TINYFUSE_COLUMNS_ROUND_AWAY,                \
                              "vqmovnb.s16 q6, q2\n\t"                                              \

@@ -20,12 +20,12 @@ typedef struct {
     int32_t depth, out_c, pitch, out_zero_point, act_min, act_max;
 } tinyfuse_four_mve;
 
-/* pixels at a time; channels at a time; inputs that are multiplied at once, and four times as many in a turn */
+/* pixels at a time; channels at a time; inputs that are multiplied at once, and four times as many in an iteration */
 enum { TINYFUSE_FOUR_PIXELS = 4 };
 enum { TINYFUSE_FOUR_CHANNELS = 2 };
 /* pixels at most that are computed one by one, eight channels at a time where these are a multiple of eight */
 enum { TINYFUSE_FOUR_ALONE = 2 };
-enum { TINYFUSE_FOUR_BLOCK = 16, TINYFUSE_FOUR_TURN = 4 };
+enum { TINYFUSE_FOUR_BLOCK = 16, TINYFUSE_FOUR_ITERATION = 4 };
 enum { TINYFUSE_FOUR_BLOCK_CODE = 56 }; /* bytes */
 
 /* Constants that say how a layer is requantized: by any clamp, where no channel's shift is 0; the same where the clamp is
@@ -62,7 +62,7 @@ typedef struct {
     } to;
     int32_t pair_bytes;   /* of the weights of two channels */
     const int8_t *x[4];   /* the pixels' inputs */
-    int32_t skip;         /* bytes of code that the first turn leaves out */
+    int32_t skip;         /* bytes of code that the first iteration leaves out */
     uint16_t places[8];   /* of both channels of each pixel, from `out` */
     int32_t act_min, act_max;
     const int8_t *weights;
@@ -71,9 +71,9 @@ typedef struct {
     int32_t step;         /* from four pixels' inputs to the next ones' */
     int32_t out_step;     /* from the end of a pixel's outputs to the next four's */
     int32_t blocks;
-    int32_t turns_bytes;  /* of weights of two channels, without those of the rest */
+    int32_t iterations_bytes;  /* of weights of two channels, without those of the rest */
     int32_t depth;
-    int32_t turns;        /* over the channels, where outputs are looked up */
+    int32_t iterations;        /* over the channels, where outputs are looked up */
 } tinyfuse_fours;
 
 #if TINYFUSE_MVE
@@ -160,7 +160,7 @@ typedef struct {
 #define TINYFUSE_FOURS_OPERANDS                                                                            \
     "r"(arguments), TINYFUSE_FOURS_FIELD(x), TINYFUSE_FOURS_FIELD(places), TINYFUSE_FOURS_FIELD(act_min),  \
         TINYFUSE_FOURS_FIELD(weights), TINYFUSE_FOURS_FIELD(first_channels), TINYFUSE_FOURS_FIELD(rest),   \
-        TINYFUSE_FOURS_FIELD(step), TINYFUSE_FOURS_FIELD(blocks), TINYFUSE_FOURS_FIELD(turns_bytes)        \
+        TINYFUSE_FOURS_FIELD(step), TINYFUSE_FOURS_FIELD(blocks), TINYFUSE_FOURS_FIELD(iterations_bytes)   \
         : TINYFUSE_ASM_CLOBBERS, TINYFUSE_CLOBBERS_P0 "q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7"
 
 /* After the last channels of four pixels, r1 being after their outputs: to the next four, `left` of which is counted down;
@@ -177,9 +177,9 @@ typedef struct {
                         "subs r8, #1\n\t"                                                          \
                         "str r8, [r11, %[blocks]]\n\t")
 
-/* Any depth: `turn` goes back to 3 while there are inputs by sixteen, `rest` multiplies those after them. Of x, r1, r3,
-   r7 and r9 are of four pixels; q4: places; q5 and q6: the clamp; q7: where two channels' turns of weights end. */
-#define TINYFUSE_FOURS_DEEP(turn, next, rest_of, stored)                                           \
+/* Any depth: `iteration` goes back to 3 while there are inputs by sixteen, `rest` multiplies those after them. Of x, r1, r3,
+   r7 and r9 are of four pixels; q4: places; q5 and q6: the clamp; q7: where two channels' iterations of weights end. */
+#define TINYFUSE_FOURS_DEEP(iteration, next, rest_of, stored)                                      \
     __asm volatile(TINYFUSE_ASM_BEGIN                                                              \
                    "mov r11, r0\n\t"                                                               \
                    "vldrw.u32 q4, [r11, %[places]]\n\t"                                            \
@@ -190,7 +190,7 @@ typedef struct {
                    "ldr r0, [r11, %[rest]]\n\t"                                                    \
                    "vctp.8 r0\n\t"                                                                 \
                    "1:\n\t"                                                                        \
-                   "ldr r0, [r11, %[turns_bytes]]\n\t"                                             \
+                   "ldr r0, [r11, %[iterations_bytes]]\n\t"                                        \
                    "add r0, r5\n\t"                                                                \
                    "vdup.32 q7, r0\n\t"                                                            \
                    "add r11, r11, %[x]\n\t"                                                        \
@@ -201,7 +201,7 @@ typedef struct {
                    "nop\n\t"                                                                       \
                    "3:\n\t"                                                                        \
                    TINYFUSE_FOUR_DOT_ALL TINYFUSE_FOUR_DOT_ALL                                     \
-                   TINYFUSE_FOUR_DOT_ALL TINYFUSE_FOUR_DOT_ALL turn rest_of                        \
+                   TINYFUSE_FOUR_DOT_ALL TINYFUSE_FOUR_DOT_ALL iteration rest_of                   \
                    TINYFUSE_FOUR_SUMS_TO_VECTORS                                                   \
                    "ldr r11, [sp]\n\t"                                                             \
                    "ldm r11!, {r1, r3, r7, r9, r12}\n\t" next                                      \
@@ -221,7 +221,7 @@ typedef struct {
     "vmov.32 r11, q7[0]\n\t"                                                                       \
     "cmp r5, r11\n\t"                                                                              \
     "bne 3b\n\t"
-#define TINYFUSE_FOUR_NEXT_TURNS "vadd.i32 q7, q7, r12\n\t"
+#define TINYFUSE_FOUR_NEXT_ITERATIONS "vadd.i32 q7, q7, r12\n\t"
 #define TINYFUSE_FOUR_REST                                                                         \
     "ldr r11, [sp]\n\t"                                                                            \
     "ldr r11, [r11, %[rest]]\n\t"                                                                  \
@@ -300,18 +300,18 @@ typedef struct {
     "vmov q1[3], q1[1], r2, r6\n\t" TINYFUSE_FOUR_LOOKED_UP("r9", stored)                          \
     "vstrb.16 q0, [r1, q2]\n\t"                                                                    \
     "adds r1, #2\n\t"
-/* `pairs`: what a turn computes; r7: `held`, a field. */
+/* `pairs`: what an iteration computes; r7: `held`, a field. */
 #define TINYFUSE_FOURS_NARROW_PAIRS(held, pairs, next)                                             \
     __asm volatile(TINYFUSE_ASM_BEGIN TINYFUSE_FOURS_NARROW_BEGIN                                  \
                    "ldr r7, [r11, " held "]\n\t"                                                   \
                    "1:\n\t" TINYFUSE_FOURS_NARROW_PIXELS                                           \
-                   "ldr r0, [r11, %[turns]]\n\t"                                                   \
+                   "ldr r0, [r11, %[iterations]]\n\t"                                              \
                    "dls lr, r0\n\t"                                                                \
                    "2:\n\t" pairs                                                                  \
                    "le lr, 2b\n\t" next                                                            \
                    "bne 1b\n\t" TINYFUSE_ASM_END                                                   \
                    :                                                                               \
-                   : TINYFUSE_FOURS_FIELD(turns), TINYFUSE_FOURS_OPERANDS)
+                   : TINYFUSE_FOURS_FIELD(iterations), TINYFUSE_FOURS_OPERANDS)
 
 /* A pixel alone, eight channels at a time, `blocks` of them. r1, r3, r7 and r9: weights of two channels each; r5: inputs;
    r11: inputs left; q4: where the constants of channels 0, 2, 4 and 6 lie. */
@@ -416,21 +416,21 @@ TINYFUSE_INLINE void tinyfuse_fours_one(tinyfuse_fours *job, int form)
 TINYFUSE_SHARED void tinyfuse_fours_deep_each(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
-    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_TURNS, TINYFUSE_FOUR_REST,
+    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_ITERATIONS, TINYFUSE_FOUR_REST,
                         TINYFUSE_FOUR_STORED(HALVES_AWAY, TINYFUSE_FOUR_CLAMP));
 }
 
 TINYFUSE_SHARED void tinyfuse_fours_deep_saturated(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
-    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_TURNS, TINYFUSE_FOUR_REST,
+    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_ITERATIONS, TINYFUSE_FOUR_REST,
                         TINYFUSE_FOUR_STORED(HALVES_AWAY, TINYFUSE_FOUR_SATURATE));
 }
 
 TINYFUSE_SHARED void tinyfuse_fours_deep_rectified(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
-    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_TURNS, TINYFUSE_FOUR_REST,
+    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_ITERATIONS, TINYFUSE_FOUR_REST,
                         TINYFUSE_FOUR_STORED(HALVES_UP, TINYFUSE_FOUR_SATURATE));
 }
 
@@ -438,40 +438,40 @@ TINYFUSE_SHARED void tinyfuse_fours_deep_rectified(tinyfuse_fours *job)
 TINYFUSE_SHARED void tinyfuse_fours_whole_each(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
-    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_TURNS, "",
+    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_ITERATIONS, "",
                         TINYFUSE_FOUR_STORED(HALVES_AWAY, TINYFUSE_FOUR_CLAMP));
 }
 
 TINYFUSE_SHARED void tinyfuse_fours_whole_saturated(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
-    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_TURNS, "",
+    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_ITERATIONS, "",
                         TINYFUSE_FOUR_STORED(HALVES_AWAY, TINYFUSE_FOUR_SATURATE));
 }
 
 TINYFUSE_SHARED void tinyfuse_fours_whole_rectified(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
-    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_TURNS, "",
+    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_ITERATIONS, "",
                         TINYFUSE_FOUR_STORED(HALVES_UP, TINYFUSE_FOUR_SATURATE));
 }
 
-/* The same, at most a turn. */
-TINYFUSE_SHARED void tinyfuse_fours_turn_each(tinyfuse_fours *job)
+/* The same, at most an iteration. */
+TINYFUSE_SHARED void tinyfuse_fours_once_each(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
     TINYFUSE_FOURS_DEEP("", "", "",
                         TINYFUSE_FOUR_STORED(HALVES_AWAY, TINYFUSE_FOUR_CLAMP));
 }
 
-TINYFUSE_SHARED void tinyfuse_fours_turn_saturated(tinyfuse_fours *job)
+TINYFUSE_SHARED void tinyfuse_fours_once_saturated(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
     TINYFUSE_FOURS_DEEP("", "", "",
                         TINYFUSE_FOUR_STORED(HALVES_AWAY, TINYFUSE_FOUR_SATURATE));
 }
 
-TINYFUSE_SHARED void tinyfuse_fours_turn_rectified(tinyfuse_fours *job)
+TINYFUSE_SHARED void tinyfuse_fours_once_rectified(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
     TINYFUSE_FOURS_DEEP("", "", "",
@@ -499,17 +499,18 @@ TINYFUSE_SHARED void tinyfuse_fours_narrow_rectified(tinyfuse_fours *job)
 TINYFUSE_SHARED void tinyfuse_fours_deep_tables(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
-    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_TURNS, TINYFUSE_FOUR_REST,
+    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_ITERATIONS, TINYFUSE_FOUR_REST,
                         TINYFUSE_FOUR_LOOKED_UP("r9", TINYFUSE_FOUR_FROM("q6")));
 }
 
 TINYFUSE_SHARED void tinyfuse_fours_whole_tables(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
-    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_TURNS, "", TINYFUSE_FOUR_LOOKED_UP("r9", TINYFUSE_FOUR_FROM("q6")));
+    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_ITERATIONS, "",
+                        TINYFUSE_FOUR_LOOKED_UP("r9", TINYFUSE_FOUR_FROM("q6")));
 }
 
-TINYFUSE_SHARED void tinyfuse_fours_turn_tables(tinyfuse_fours *job)
+TINYFUSE_SHARED void tinyfuse_fours_once_tables(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
     TINYFUSE_FOURS_DEEP("", "", "", TINYFUSE_FOUR_LOOKED_UP("r9", TINYFUSE_FOUR_FROM("q6")));
@@ -538,8 +539,8 @@ TINYFUSE_INLINE void tinyfuse_fours_run(tinyfuse_fours *job, int form)
         TINYFUSE_FOUR_ANY_OF(form, tinyfuse_fours_narrow)(job);
     } else if (job->rest > 0) {
         TINYFUSE_FOUR_ANY_OF(form, tinyfuse_fours_deep)(job);
-    } else if (depth <= TINYFUSE_FOUR_TURN * TINYFUSE_FOUR_BLOCK) {
-        TINYFUSE_FOUR_ANY_OF(form, tinyfuse_fours_turn)(job);
+    } else if (depth <= TINYFUSE_FOUR_ITERATION * TINYFUSE_FOUR_BLOCK) {
+        TINYFUSE_FOUR_ANY_OF(form, tinyfuse_fours_once)(job);
     } else {
         TINYFUSE_FOUR_ANY_OF(form, tinyfuse_fours_whole)(job);
     }
@@ -624,7 +625,7 @@ TINYFUSE_INLINE void tinyfuse_pointwise_fours(const tinyfuse_four_mve *p, const 
     tinyfuse_fours job;
     if (looks_up) {
         job.to.tables = tables;
-        job.turns = p->out_c / (form == TINYFUSE_FOUR_LEVELS ? 2 * TINYFUSE_FOUR_CHANNELS : TINYFUSE_FOUR_CHANNELS);
+        job.iterations = p->out_c / (form == TINYFUSE_FOUR_LEVELS ? 2 * TINYFUSE_FOUR_CHANNELS : TINYFUSE_FOUR_CHANNELS);
     } else {
         job.to.zero_point = p->out_zero_point;
     }
@@ -634,10 +635,10 @@ TINYFUSE_INLINE void tinyfuse_pointwise_fours(const tinyfuse_four_mve *p, const 
     job.first_channels = channels;
     job.channels_end = channels + (looks_up ? 7 * (p->out_c / TINYFUSE_FOUR_CHANNELS) : 3 * p->out_c);
     job.pair_bytes = TINYFUSE_FOUR_CHANNELS * TINYFUSE_FOUR_BLOCK * vectors;
-    job.turns_bytes = TINYFUSE_FOUR_CHANNELS * TINYFUSE_FOUR_BLOCK * whole;
+    job.iterations_bytes = TINYFUSE_FOUR_CHANNELS * TINYFUSE_FOUR_BLOCK * whole;
     job.depth = p->depth;
     job.rest = p->depth <= TINYFUSE_FOUR_BLOCK ? p->depth : p->depth % TINYFUSE_FOUR_BLOCK;
-    job.skip = (-whole & (TINYFUSE_FOUR_TURN - 1)) * TINYFUSE_FOUR_BLOCK_CODE;
+    job.skip = (-whole & (TINYFUSE_FOUR_ITERATION - 1)) * TINYFUSE_FOUR_BLOCK_CODE;
     job.step = TINYFUSE_FOUR_PIXELS * p->pitch;
     job.out_step = (TINYFUSE_FOUR_PIXELS - 1) * p->out_c;
     while (pixels > 0) {

@@ -111,11 +111,11 @@ TINYFUSE_INLINE tinyfuse_exponential tinyfuse_exp_parts(float x)
 {
     const float count = tinyfuse_product_f32(x, 1.44269502f); /* 1 / ln(2) */
     tinyfuse_exponential parts;
-    float turns, high, low, rest, tail, sum, power;
+    float multiple, high, low, rest, tail, sum, power;
     parts.exponent = (int32_t)tinyfuse_sum_f32(count, tinyfuse_bits_of_f32(x) >> 31 ? -0.5f : 0.5f);
-    turns = (float)parts.exponent;
-    high = tinyfuse_sum_f32(x, -tinyfuse_product_f32(turns, 0.693145752f));
-    low = tinyfuse_product_f32(turns, 1.42860677e-6f);
+    multiple = (float)parts.exponent;
+    high = tinyfuse_sum_f32(x, -tinyfuse_product_f32(multiple, 0.693145752f));
+    low = tinyfuse_product_f32(multiple, 1.42860677e-6f);
     rest = tinyfuse_sum_f32(high, -low);
     tail = tinyfuse_sum_f32(tinyfuse_sum_f32(high, -rest), -low); /* what the line before rounded off */
     power = tinyfuse_product_f32(tinyfuse_product_f32(rest, rest), tinyfuse_exp_polynomial(rest));

@@ -18,16 +18,16 @@ typedef struct {
     int32_t depth, out_c, out_zero_point, act_min, act_max;
 } tinyfuse_matmul_mve;
 
-/* Inputs that are neighbours in memory, of two pixels. The assembly multiplies four blocks of sixteen in a turn, and
-   leaves out the first `skip` bytes of the first turn's code. It loads all fields by one LDM. */
+/* Inputs that are neighbours in memory, of two pixels. The assembly multiplies four blocks of sixteen in an iteration, and
+   leaves out the first `skip` bytes of the first iteration's code. It loads all fields by one LDM. */
 typedef struct {
     const int8_t *x0, *x1;
     int32_t skip;
-    int32_t turns; /* twice the turns after the first, and one more where another run follows */
+    int32_t iterations; /* twice the iterations after the first, and one more where another run follows */
 } tinyfuse_mve_run;
 
-/* bytes of a block's code, of two pixels, of one alone; blocks of a turn */
-enum { TINYFUSE_MVE_BLOCK_CODE = 56, TINYFUSE_MVE_ALONE_CODE = 68, TINYFUSE_MVE_TURN = 4 };
+/* bytes of a block's code, of two pixels, of one alone; blocks of an iteration */
+enum { TINYFUSE_MVE_BLOCK_CODE = 56, TINYFUSE_MVE_ALONE_CODE = 68, TINYFUSE_MVE_ITERATION = 4 };
 
 /* A layer's arguments for its pixels. The assembly uses up the first three, which lie in front of what it
    loads with them, and loads x0 and x1, act_min and act_max in pairs. */
@@ -42,15 +42,15 @@ typedef struct {
     const int32_t *bias;
     int32_t act_min, act_max;
     int32_t group_bytes; /* of the weights of four channels */
-    int32_t skip_alone, turns_alone; /* of eight channels of one pixel, as a run's */
+    int32_t skip_alone, iterations_alone; /* of eight channels of one pixel, as a run's */
 } tinyfuse_mve_job;
 
 /* Says that a run has so many blocks of sixteen inputs, and whether another one follows. */
 TINYFUSE_INLINE void tinyfuse_mve_count(tinyfuse_mve_run *run, int32_t blocks, int more)
 {
-    const int32_t turns = tinyfuse_max(1, (blocks + TINYFUSE_MVE_TURN - 1) / TINYFUSE_MVE_TURN);
-    run->skip = (TINYFUSE_MVE_TURN * turns - blocks) * TINYFUSE_MVE_BLOCK_CODE;
-    run->turns = 2 * (turns - 1) + more;
+    const int32_t iterations = tinyfuse_max(1, (blocks + TINYFUSE_MVE_ITERATION - 1) / TINYFUSE_MVE_ITERATION);
+    run->skip = (TINYFUSE_MVE_ITERATION * iterations - blocks) * TINYFUSE_MVE_BLOCK_CODE;
+    run->iterations = 2 * (iterations - 1) + more;
 }
 
 TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_matmul_mve *p,
@@ -67,7 +67,7 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
     job->blocks = p->depth >> 4;
     job->rest = p->depth & 15;
     job->skip_alone = job->inputs.skip / TINYFUSE_MVE_BLOCK_CODE * TINYFUSE_MVE_ALONE_CODE;
-    job->turns_alone = job->inputs.turns + (job->rest > 0);
+    job->iterations_alone = job->inputs.iterations + (job->rest > 0);
     job->weights = weights;
     job->bias = one_scale ? channels + 8 : channels;
     job->act_min = p->act_min;
@@ -319,9 +319,9 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
     "vldrb.8 q2, [r5], #64\n\t"                                                                    \
     "vmladava.s8 r8, q0, q2\n\t"
 
-/* TINYFUSE_MATMUL_ONE with one scale, for groups that come by two: one's weights begin where the other's end. `turns_alone`
-   is as a run's turns, one more where there is a rest. Even channels' sums go to q0, odd ones' to q1, so that
-   narrowing puts them side by side. */
+/* TINYFUSE_MATMUL_ONE with one scale, for groups that come by two: one's weights begin where the other's end.
+   `iterations_alone` is as a run's iterations, one more where there is a rest. Even channels' sums go to q0, odd ones' to
+   q1, so that narrowing puts them side by side. */
 #define TINYFUSE_MATMUL_ALONE(scale, clamp)                                                        \
     __asm volatile(TINYFUSE_MATMUL_BEGIN("16")                                                     \
                    "ldr r11, [r7, %[bias]]\n\t"                                                    \
@@ -332,7 +332,7 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
                    "mov r3, r5\n\t"                                                                \
                    "add r5, r9\n\t"                                                                \
                    "ldr r9, [r7, %[skip_alone]]\n\t"                                               \
-                   "ldr r7, [r7, %[turns_alone]]\n\t"                                              \
+                   "ldr r7, [r7, %[iterations_alone]]\n\t"                                         \
                    "ldm r11!, {r0, r2, r4, r6, r8, r10, r12, lr}\n\t"                              \
                    "add pc, r9\n\t"                                                                \
                    "nop\n\t"                                                                       \
@@ -373,7 +373,7 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
                    "pop {r7}\n\t"                                                                  \
                    TINYFUSE_ASM_END                                                                \
                    :                                                                               \
-                   : TINYFUSE_MVE_JOB(skip_alone), TINYFUSE_MVE_JOB(turns_alone), TINYFUSE_MATMUL_OPERANDS)
+                   : TINYFUSE_MVE_JOB(skip_alone), TINYFUSE_MVE_JOB(iterations_alone), TINYFUSE_MATMUL_OPERANDS)
 
 /* A block of sixteen inputs of both pixels, for four channels: TINYFUSE_MVE_BLOCK_CODE bytes of code. */
 #define TINYFUSE_DOT_BLOCK                                                                         \
@@ -510,8 +510,8 @@ TINYFUSE_SHARED void tinyfuse_one_scale_one(tinyfuse_mve_job *job)
 TINYFUSE_INLINE int8_t tinyfuse_mve_input(const tinyfuse_mve_job *job, int32_t k, int second)
 {
     const tinyfuse_mve_run *run = job->runs;
-    while (run->turns & 1) {
-        const int32_t blocks = TINYFUSE_MVE_TURN * (run->turns / 2 + 1) - run->skip / TINYFUSE_MVE_BLOCK_CODE;
+    while (run->iterations & 1) {
+        const int32_t blocks = TINYFUSE_MVE_ITERATION * (run->iterations / 2 + 1) - run->skip / TINYFUSE_MVE_BLOCK_CODE;
         if (k < 16 * blocks) {
             break;
         }

@@ -67,12 +67,12 @@ TINYFUSE_INLINE void TINYFUSE_FFT(radix_4)(TINYFUSE_FFT(complex) *w, const TINYF
         const TINYFUSE_FFT(complex) c =
             TINYFUSE_FFT(product)(TINYFUSE_FFT(part)(w[3 * length], 4), factors[3 * u * stride]);
         const TINYFUSE_FFT(complex) even = TINYFUSE_FFT(sum)(x, b), rest = TINYFUSE_FFT(difference)(x, b);
-        const TINYFUSE_FFT(complex) odd = TINYFUSE_FFT(sum)(a, c), turn = TINYFUSE_FFT(difference)(a, c);
+        const TINYFUSE_FFT(complex) odd = TINYFUSE_FFT(sum)(a, c), rotated = TINYFUSE_FFT(difference)(a, c);
         TINYFUSE_FFT(complex) plus, minus;
-        plus.r = TINYFUSE_FFT(add)(rest.r, turn.i);
-        plus.i = TINYFUSE_FFT(sub)(rest.i, turn.r);
-        minus.r = TINYFUSE_FFT(sub)(rest.r, turn.i);
-        minus.i = TINYFUSE_FFT(add)(rest.i, turn.r);
+        plus.r = TINYFUSE_FFT(add)(rest.r, rotated.i);
+        plus.i = TINYFUSE_FFT(sub)(rest.i, rotated.r);
+        minus.r = TINYFUSE_FFT(sub)(rest.r, rotated.i);
+        minus.i = TINYFUSE_FFT(add)(rest.i, rotated.r);
         w[0] = TINYFUSE_FFT(sum)(even, odd);
         w[length] = inverse ? minus : plus;
         w[2 * length] = TINYFUSE_FFT(difference)(even, odd);
@@ -93,13 +93,13 @@ TINYFUSE_INLINE void TINYFUSE_FFT(radix_3)(TINYFUSE_FFT(complex) *w, const TINYF
         const TINYFUSE_FFT(complex) both = TINYFUSE_FFT(sum)(a, b), rest = TINYFUSE_FFT(difference)(a, b);
         const TINYFUSE_FFT_SCALAR middle_r = TINYFUSE_FFT(sub)(x.r, TINYFUSE_FFT(half)(both.r));
         const TINYFUSE_FFT_SCALAR middle_i = TINYFUSE_FFT(sub)(x.i, TINYFUSE_FFT(half)(both.i));
-        const TINYFUSE_FFT_SCALAR turn_r = TINYFUSE_FFT(mul)(rest.r, root);
-        const TINYFUSE_FFT_SCALAR turn_i = TINYFUSE_FFT(mul)(rest.i, root);
+        const TINYFUSE_FFT_SCALAR rotated_r = TINYFUSE_FFT(mul)(rest.r, root);
+        const TINYFUSE_FFT_SCALAR rotated_i = TINYFUSE_FFT(mul)(rest.i, root);
         w[0] = TINYFUSE_FFT(sum)(x, both);
-        w[length].r = TINYFUSE_FFT(sub)(middle_r, turn_i);
-        w[length].i = TINYFUSE_FFT(add)(middle_i, turn_r);
-        w[2 * length].r = TINYFUSE_FFT(add)(middle_r, turn_i);
-        w[2 * length].i = TINYFUSE_FFT(sub)(middle_i, turn_r);
+        w[length].r = TINYFUSE_FFT(sub)(middle_r, rotated_i);
+        w[length].i = TINYFUSE_FFT(add)(middle_i, rotated_r);
+        w[2 * length].r = TINYFUSE_FFT(add)(middle_r, rotated_i);
+        w[2 * length].i = TINYFUSE_FFT(sub)(middle_i, rotated_r);
     }
 }
 
@@ -127,24 +127,24 @@ TINYFUSE_INLINE void TINYFUSE_FFT(radix_5)(TINYFUSE_FFT(complex) *w, const TINYF
             TINYFUSE_FFT(product)(TINYFUSE_FFT(part)(w[4 * length], 5), factors[4 * u * stride]);
         const TINYFUSE_FFT(complex) outer = TINYFUSE_FFT(sum)(a, d), outer_rest = TINYFUSE_FFT(difference)(a, d);
         const TINYFUSE_FFT(complex) inner = TINYFUSE_FFT(sum)(b, c), inner_rest = TINYFUSE_FFT(difference)(b, c);
-        TINYFUSE_FFT(complex) near_sum, far_sum, near_turn, far_turn;
+        TINYFUSE_FFT(complex) near_sum, far_sum, near_rotated, far_rotated;
         near_sum.r = TINYFUSE_FFT(weighed)(x.r, outer.r, one.r, inner.r, two.r);
         near_sum.i = TINYFUSE_FFT(weighed)(x.i, outer.i, one.r, inner.i, two.r);
         far_sum.r = TINYFUSE_FFT(weighed)(x.r, outer.r, two.r, inner.r, one.r);
         far_sum.i = TINYFUSE_FFT(weighed)(x.i, outer.i, two.r, inner.i, one.r);
-        near_turn.r =
+        near_rotated.r =
             TINYFUSE_FFT(add)(TINYFUSE_FFT(mul)(outer_rest.i, one.i), TINYFUSE_FFT(mul)(inner_rest.i, two.i));
-        near_turn.i = TINYFUSE_FFT(sub)(TINYFUSE_FFT_NEGATED(TINYFUSE_FFT(mul)(outer_rest.r, one.i)),
+        near_rotated.i = TINYFUSE_FFT(sub)(TINYFUSE_FFT_NEGATED(TINYFUSE_FFT(mul)(outer_rest.r, one.i)),
                                         TINYFUSE_FFT(mul)(inner_rest.r, two.i));
-        far_turn.r = TINYFUSE_FFT(add)(TINYFUSE_FFT_NEGATED(TINYFUSE_FFT(mul)(outer_rest.i, two.i)),
+        far_rotated.r = TINYFUSE_FFT(add)(TINYFUSE_FFT_NEGATED(TINYFUSE_FFT(mul)(outer_rest.i, two.i)),
                                        TINYFUSE_FFT(mul)(inner_rest.i, one.i));
-        far_turn.i =
+        far_rotated.i =
             TINYFUSE_FFT(sub)(TINYFUSE_FFT(mul)(outer_rest.r, two.i), TINYFUSE_FFT(mul)(inner_rest.r, one.i));
         w[0] = TINYFUSE_FFT(sum)(x, TINYFUSE_FFT(sum)(outer, inner));
-        w[length] = TINYFUSE_FFT(difference)(near_sum, near_turn);
-        w[2 * length] = TINYFUSE_FFT(sum)(far_sum, far_turn);
-        w[3 * length] = TINYFUSE_FFT(difference)(far_sum, far_turn);
-        w[4 * length] = TINYFUSE_FFT(sum)(near_sum, near_turn);
+        w[length] = TINYFUSE_FFT(difference)(near_sum, near_rotated);
+        w[2 * length] = TINYFUSE_FFT(sum)(far_sum, far_rotated);
+        w[3 * length] = TINYFUSE_FFT(difference)(far_sum, far_rotated);
+        w[4 * length] = TINYFUSE_FFT(sum)(near_sum, near_rotated);
     }
 }
 
@@ -181,7 +181,7 @@ TINYFUSE_INLINE void TINYFUSE_FFT(forward)(const tinyfuse_fft *p, const TINYFUSE
                                            const TINYFUSE_FFT_SCALAR *halves, const uint16_t *places, int32_t count,
                                            int32_t samples)
 {
-    const TINYFUSE_FFT(complex) *const turns = (const TINYFUSE_FFT(complex) *)(const void *)halves;
+    const TINYFUSE_FFT(complex) *const twiddles = (const TINYFUSE_FFT(complex) *)(const void *)halves;
     const int32_t points = p->points;
     int32_t k;
     for (; count > 0; --count, in += samples, out += 2 * points + 2) {
@@ -201,12 +201,12 @@ TINYFUSE_INLINE void TINYFUSE_FFT(forward)(const tinyfuse_fft *p, const TINYFUSE
             const TINYFUSE_FFT(complex) low = TINYFUSE_FFT(part)(work[k], 2);
             const TINYFUSE_FFT(complex) high = TINYFUSE_FFT(part)(TINYFUSE_FFT(mirrored)(work[points - k]), 2);
             const TINYFUSE_FFT(complex) both = TINYFUSE_FFT(sum)(low, high);
-            const TINYFUSE_FFT(complex) turned =
-                TINYFUSE_FFT(product)(TINYFUSE_FFT(difference)(low, high), turns[k - 1]);
-            work[k].r = TINYFUSE_FFT(half_sum)(both.r, turned.r);
-            work[k].i = TINYFUSE_FFT(half_sum)(both.i, turned.i);
-            work[points - k].r = TINYFUSE_FFT(half_difference)(both.r, turned.r);
-            work[points - k].i = TINYFUSE_FFT(half_difference)(turned.i, both.i);
+            const TINYFUSE_FFT(complex) rotated =
+                TINYFUSE_FFT(product)(TINYFUSE_FFT(difference)(low, high), twiddles[k - 1]);
+            work[k].r = TINYFUSE_FFT(half_sum)(both.r, rotated.r);
+            work[k].i = TINYFUSE_FFT(half_sum)(both.i, rotated.i);
+            work[points - k].r = TINYFUSE_FFT(half_difference)(both.r, rotated.r);
+            work[points - k].i = TINYFUSE_FFT(half_difference)(rotated.i, both.i);
         }
     }
 }
@@ -216,7 +216,7 @@ TINYFUSE_INLINE void TINYFUSE_FFT(backward)(const tinyfuse_fft *p, const TINYFUS
                                             TINYFUSE_FFT_SCALAR *out, const TINYFUSE_FFT_SCALAR *factors,
                                             const TINYFUSE_FFT_SCALAR *halves, const uint16_t *places, int32_t count)
 {
-    const TINYFUSE_FFT(complex) *const turns = (const TINYFUSE_FFT(complex) *)(const void *)halves;
+    const TINYFUSE_FFT(complex) *const twiddles = (const TINYFUSE_FFT(complex) *)(const void *)halves;
     const int32_t points = p->points;
     int32_t k;
     for (; count > 0; --count, in += 2 * points + 2, out += 2 * points) {
@@ -231,7 +231,7 @@ TINYFUSE_INLINE void TINYFUSE_FFT(backward)(const tinyfuse_fft *p, const TINYFUS
             const TINYFUSE_FFT(complex) high = TINYFUSE_FFT(part)(TINYFUSE_FFT(mirrored)(bins[points - k]), 2);
             const TINYFUSE_FFT(complex) even = TINYFUSE_FFT(sum)(low, high);
             const TINYFUSE_FFT(complex) odd =
-                TINYFUSE_FFT(product)(TINYFUSE_FFT(difference)(low, high), turns[k - 1]);
+                TINYFUSE_FFT(product)(TINYFUSE_FFT(difference)(low, high), twiddles[k - 1]);
             work[places[k]] = TINYFUSE_FFT(sum)(even, odd);
             work[places[points - k]] = TINYFUSE_FFT(mirrored)(TINYFUSE_FFT(difference)(even, odd));
         }

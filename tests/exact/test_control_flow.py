@@ -13,15 +13,15 @@ from control_flow_models import (
     choice,
     flag,
     image,
+    iteration,
     loop,
     resource,
-    turn,
     unary,
     with_handle,
 )
 from executors import assert_all_exact, assert_exact, assert_reference_is_tflm, plan_of
+from iterations import by_iterations
 from tflite_builder import ModelBuilder
-from turns import by_turns
 
 from tinyfuse.emit import emit
 from tinyfuse.errors import CompileError
@@ -32,7 +32,7 @@ def test_reference_equals_tflm(name):
     assert_reference_is_tflm((MODELS | STREAMS)[name](), runs=20)
 
 
-@pytest.mark.parametrize(("fusion", "target"), [("none", "host"), ("rows", "host"), *by_turns(["none", "rows"])])
+@pytest.mark.parametrize(("fusion", "target"), [("none", "host"), ("rows", "host"), *by_iterations(["none", "rows"])])
 def test_modules_are_exact(fusion, target):
     plans = [plan_of(make(), target, f"m{i}", fusion=fusion) for i, make in enumerate(MODELS.values())]
     assert_all_exact(plans)
@@ -89,7 +89,7 @@ def test_graphs_that_run_no_state_get_none():
 
 def test_graphs_that_an_operator_runs_share_bytes():
     """Condition and body lie in the same scratch; what the body reads and writes is there only while it runs."""
-    plan = plan_of(MODELS["a loop of five turns"](), "cortex-m4")
+    plan = plan_of(MODELS["a loop of five iterations"](), "cortex-m4")
     bodies = [inner.arena_bytes for inner in plan.subplans.values()]
     assert max(group.scratch_bytes for group in plan.groups) == max(bodies) < sum(bodies)
 
@@ -156,10 +156,10 @@ def _calling(number: int):
         (lambda: choice(unary("RELU"), accumulating(handed=True)), "nothing has made its resource"),
         (_two_handles, "it stands for several variables"),
         (lambda: choice(unary("RELU"), _other_size()), "both graphs take its other inputs and make its outputs"),
-        (lambda: choice(unary("RELU"), turn()), "both graphs take its other inputs and make its outputs"),
+        (lambda: choice(unary("RELU"), iteration()), "both graphs take its other inputs and make its outputs"),
         (lambda: choice(unary("RELU"), unary("SIGN")), "in subgraph 2: this operator is not supported"),
         (lambda: loop(below(3), unary("RELU")), "the condition's graph makes one bool"),
-        (lambda: loop(turn(), turn()), "the condition's graph makes one bool"),
+        (lambda: loop(iteration(), iteration()), "the condition's graph makes one bool"),
         (lambda: choice(*(_calling(i) for i in range(2, 22)), unary("RELU")), "levels deep"),
     ],
 )  # fmt: skip

@@ -181,8 +181,8 @@ def test_kernels_of_the_least_ram(target: str, leans: tuple[bool, ...], tmp_path
     assert_exact(cases, core, tmp_path)
 
 
-#: sums of 1, 9, 15, 16, 17, 18 and 32 steps, eight of which are a turn of the loop; one channel, odd and even counts;
-#: one pixel, odd and even counts. Of dense layers turns of four steps of eight inputs, rests of inputs and of outputs
+#: sums of 1, 9, 15, 16, 17, 18 and 32 steps, eight of which are an iteration of the loop; one channel, odd and even counts;
+#: one pixel, odd and even counts. Of dense layers iterations of four steps of eight inputs, rests of inputs and of outputs
 UNPACKED_SHAPES = (
     Shape("CONV_2D", 1, 1, 4, 2), Shape("CONV_2D", 3, 5, 3, 5, (3, 4)), Shape("CONV_2D", 3, 3, 60, 4), Shape("CONV_2D", 4, 4, 64, 1),
     Shape("CONV_2D", 5, 2, 68, 7), Shape("CONV_2D", 4, 5, 8, 6, (3, 3), (2, 2)), Shape("CONV_2D", 1, 5, 128, 3, activation="RELU6"),
@@ -324,8 +324,8 @@ def test_cases_of_blocks_of_four_pixels(target: str) -> None:
     }
 
 
-#: one and several groups of five and of four outputs, and none of either; each count of steps in the first turn of the loop;
-#: one, two and more turns; batches
+#: one and several groups of five and of four outputs, and none of either; each count of steps in the first iteration of the
+#: loop; one, two and more iterations; batches
 FIVES_SHAPES = tuple(
     Shape("FULLY_CONNECTED", batches, 1, in_c, out_c, activation=activation, per_channel=False)
     for batches, in_c, out_c, activation in (
@@ -335,7 +335,7 @@ FIVES_SHAPES = tuple(
         (2, 160, 15, "RELU_N1_TO_1"), (1, 640, 12, "NONE"), (1, 960, 14, "NONE"), (1, 512, 5, "NONE"),
     )
 )  # fmt: skip
-#: each count of pairs of outputs in the first turn of the loop; one, two and more turns; batches
+#: each count of pairs of outputs in the first iteration of the loop; one, two and more iterations; batches
 EIGHT_SHAPES = tuple(
     Shape("FULLY_CONNECTED", batches, 1, 8, out_c, activation=activation, per_channel=False)
     for batches, out_c, activation in (
@@ -548,7 +548,7 @@ def test_cases_of_four_pixels_times_two_channels(target: str) -> None:
     cases = four_cases(TARGETS[target])
     assert len({case.op for case in cases}) == 3 * len(FOUR_SHAPES)
     paths = {(case.kernel.name, case.kernel.path(case.op, True, Context(TARGETS[target]))) for case in cases}
-    assert len(paths) == 3 * (3 + 3 + 1 + 1) - 3  # no strided one is of the sort that is one turn
+    assert len(paths) == 3 * (3 + 3 + 1 + 1) - 3  # no strided one is of the sort that is one iteration
 
 
 def dsp_cases(target: Target) -> list[Case]:

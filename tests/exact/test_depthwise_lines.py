@@ -32,8 +32,8 @@ SHAPES = tuple(
 def along_rows(shape: Shape) -> Shape:
     """The same, lines being rows."""
     padding = shape.padding if isinstance(shape.padding, str) else (*shape.padding[2:], *shape.padding[:2])
-    turned = {"height": shape.width, "width": shape.height, "kernel": shape.kernel[::-1], "padding": padding}
-    return replace(shape, **turned)
+    swapped = {"height": shape.width, "width": shape.height, "kernel": shape.kernel[::-1], "padding": padding}
+    return replace(shape, **swapped)
 
 
 def line_cases(target: Target) -> list[Case]:
@@ -43,8 +43,8 @@ def line_cases(target: Target) -> list[Case]:
     cases: list[Case] = []
     for shape in SHAPES:
         for activation, zero_point in (("RELU", -128), ("NONE", 3), ("RELU_N1_TO_1", 0)):
-            for kernel, turned in kernels:
-                plain = make_op(replace(turned(shape), activation=activation), rng)
+            for kernel, swapped in kernels:
+                plain = make_op(replace(swapped(shape), activation=activation), rng)
                 quant = replace(plain.output.quant, zero_point=(zero_point,))
                 op = replace(plain, outputs=(replace(plain.output, quant=quant),))
                 extreme = bool(rng.random() < 0.5)

@@ -34,7 +34,7 @@ def with_zero_point(op: Op, zero_point: int) -> Op:
     return replace(op, outputs=(replace(op.output, quant=quant),))
 
 
-#: depths with and without a rest, of none to nine blocks of sixteen, four of which are a turn; one to three batches;
+#: depths with and without a rest, of none to nine blocks of sixteen, four of which are an iteration; one to three batches;
 #: outputs that are and aren't a multiple of eight, an odd number of fours among them
 ONE_SCALE_SHAPES = tuple(
     Shape("FULLY_CONNECTED", batches, 1, depth, outputs, per_channel=False)

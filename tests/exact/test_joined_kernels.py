@@ -21,8 +21,8 @@ from tinyfuse.kernels.matmul import BYTES, BYTES_STEP_LINE, matmul_layer
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.targets import Target, load_target
 
-#: sums of 1, 4, 9, 15, 16, 17, 18 and 32 steps of four inputs, four of which are a turn of the loop; one pixel, odd and even
-#: counts
+#: sums of 1, 4, 9, 15, 16, 17, 18 and 32 steps of four inputs, four of which are an iteration of the loop; one pixel, odd
+#: and even counts
 SHAPES = (
     Shape("CONV_2D", 1, 1, 4, 2), Shape("CONV_2D", 3, 5, 3, 3, (3, 4)), Shape("CONV_2D", 3, 3, 60, 5), Shape("CONV_2D", 4, 4, 64, 2),
     Shape("CONV_2D", 5, 2, 68, 8), Shape("CONV_2D", 4, 5, 8, 6, (3, 3), (2, 2)), Shape("CONV_2D", 1, 5, 128, 4, activation="RELU6"),

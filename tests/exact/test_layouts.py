@@ -98,8 +98,8 @@ def test_it_is_the_twin_whose_file_has_channels_last() -> None:
     for make in TWINS.values():
         plain = plan_of(make(False), "cortex-m4", kernels="tinyfuse")
         if len(plain.source.inputs) == 1 and len(plain.source.inputs[0].shape) == 4:
-            turned = plan_of(make(True), "cortex-m4", kernels="tinyfuse")
-            assert turned.arena_bytes <= 1.02 * plain.arena_bytes
+            transposed = plan_of(make(True), "cortex-m4", kernels="tinyfuse")
+            assert transposed.arena_bytes <= 1.02 * plain.arena_bytes
 
 
 def test_what_is_no_plane_is_told() -> None:

@@ -35,7 +35,7 @@ from tinyfuse.schedule import looking_up
 from tinyfuse.targets import load_target
 
 #: blocks of three pixels, two and one; odd channels, one alone; windows of words, of few channels, over padding; with
-#: Helium a turn of inputs, whole turns, and inputs that are left
+#: Helium an iteration of inputs, whole iterations, and inputs that are left
 SHAPES = (
     Shape("CONV_2D", 3, 7, 8, 6), Shape("CONV_2D", 2, 5, 4, 7, activation="RELU"), Shape("CONV_2D", 2, 4, 12, 1),
     Shape("CONV_2D", 2, 3, 36, 5, per_channel=False), Shape("CONV_2D", 4, 7, 8, 6, (3, 3), activation="RELU6"),
@@ -101,7 +101,7 @@ def test_kernels_with_helium(flags: str, compiler: str, tmp_path: Path) -> None:
     context = Context(core, kernels="tinyfuse")
     cases = [case for op in layers() for case in cases_of(op, context, [random_input(op, rng)])]
     reached = {(case.kernel.depthwise, case.kernel.form(case.op, context)) for case in cases}
-    of_channels = product([False], ["narrow", "turn", "whole", "deep", "levels"])
+    of_channels = product([False], ["narrow", "once", "whole", "deep", "levels"])
     assert reached == {*of_channels, *product([True], ["tables", "levels"])}
     assert_kernels_exact(cases, core, tmp_path, flags, compiler)
 

@@ -234,7 +234,7 @@ STATEFUL: dict[str, tuple[Callable[[], bytes], dict[str, object]]] = {
     "a state, in steps": (lambda: STREAM_MODELS["every kind of state"], {"step": True}),
     "a window row by row": (wake_word, {"slide": 3, "feed_rows": True}),
     "a window": (wake_word, {"slide": 3}),
-    "a graph that runs another": (MODELS["a loop of five turns"], {}),
+    "a graph that runs another": (MODELS["a loop of five iterations"], {}),
 }
 
 

@@ -62,7 +62,7 @@ def below(limit: int) -> Called:
     return model, [x, n], [going_on]
 
 
-def turn(kind: str = "HARD_SWISH") -> Called:
+def iteration(kind: str = "HARD_SWISH") -> Called:
     """image, number -> kind(image + image), number + 1."""
     model = ModelBuilder()
     x, n, one, next_n = image(model, "x"), number(model, "n"), number(model, "one", 1), number(model, "next n")
@@ -74,18 +74,18 @@ def turn(kind: str = "HARD_SWISH") -> Called:
 
 
 def loop(condition: Called, body: Called, *more: Called, start: int = 0) -> bytes:
-    """RELU(WHILE(image, start)), and the number of turns."""
+    """RELU(WHILE(image, start)), and the number of iterations."""
     model = ModelBuilder()
-    x, n, y, turns, z = (
+    x, n, y, iterations, z = (
         image(model, "x"),
         number(model, "n", start),
         image(model, "y"),
         number(model, "t"),
         image(model, "z"),
     )
-    model.op("WHILE", [x, n], [y, turns], cond_subgraph_index=1, body_subgraph_index=2)
+    model.op("WHILE", [x, n], [y, iterations], cond_subgraph_index=1, body_subgraph_index=2)
     model.op("RELU", [y], [z])
-    return model.build([x], [z, turns], called=[condition, body, *more])
+    return model.build([x], [z, iterations], called=[condition, body, *more])
 
 
 def choice(then: Called, otherwise: Called, *more: Called, constant: bool | None = None) -> bytes:
@@ -98,7 +98,7 @@ def choice(then: Called, otherwise: Called, *more: Called, constant: bool | None
     return model.build(inputs, [z], called=[then, otherwise, *more])
 
 
-def _swapping_turn() -> Called:
+def _swapping_iteration() -> Called:
     """a, b, n -> b, a + b, n + 1."""
     model = ModelBuilder()
     a, b, n, one = image(model, "a"), image(model, "b"), number(model, "n"), number(model, "one", 1)
@@ -116,7 +116,7 @@ def _swapped() -> bytes:
     )  # fmt: skip
     condition.op("LESS", [n, most], [going_on])
     model = ModelBuilder()
-    x, n0, c, d, turns = (
+    x, n0, c, d, iterations = (
         image(model, "x"),
         number(model, "n", 0),
         image(model, "c"),
@@ -125,11 +125,11 @@ def _swapped() -> bytes:
     )
     y = image(model, "y")
     model.op("LEAKY_RELU", [x], [y], alpha=0.3)
-    model.op("WHILE", [x, y, n0], [c, d, turns], cond_subgraph_index=1, body_subgraph_index=2)
-    return model.build([x], [c, d], called=[(condition, [a, b, n], [going_on]), _swapping_turn()])
+    model.op("WHILE", [x, y, n0], [c, d, iterations], cond_subgraph_index=1, body_subgraph_index=2)
+    return model.build([x], [c, d], called=[(condition, [a, b, n], [going_on]), _swapping_iteration()])
 
 
-def _one_turn() -> bytes:
+def _one_iteration() -> bytes:
     """The condition is a value of the loop itself, the body sets it to a constant, and hands on the image."""
     condition = ModelBuilder()
     going_on, x = flag(condition, "going_on"), image(condition, "x")
@@ -146,7 +146,7 @@ def _one_turn() -> bytes:
 
 
 def _choice_in_loop() -> bytes:
-    """Every other turn another graph."""
+    """Every other iteration another graph."""
     body = ModelBuilder()
     x, n, one, next_n = image(body, "x"), number(body, "n"), number(body, "one", 1), number(body, "next n")
     two, early, y = number(body, "two", 2), flag(body, "early"), image(body, "y")
@@ -235,7 +235,7 @@ def initialized_late() -> bytes:
 
 
 def initialized_in_a_loop() -> bytes:
-    """The body of a WHILE initializes what it adds to in every turn."""
+    """The body of a WHILE initializes what it adds to in every iteration."""
     body, (x,), (y,) = accumulating_from(3)
     n, one, next_n = number(body, "n"), number(body, "one", 1), number(body, "next n")
     body.op("ADD", [n, one], [next_n])
@@ -271,7 +271,7 @@ def _stored_alone() -> Called:
 
 
 def _loop_on_a_handle() -> bytes:
-    """Three turns, each of which adds the image to a variable whose handle goes round with the values."""
+    """Three iterations, each of which adds the image to a variable whose handle goes round with the values."""
     condition = ModelBuilder()
     h, x, n, most, going_on = (
         resource(condition, "h"), image(condition, "x"), number(condition, "n"), number(condition, "most", 3),
@@ -283,14 +283,14 @@ def _loop_on_a_handle() -> bytes:
     body.op("ADD", [m, one], [next_m])
     model = ModelBuilder()
     a, x0, n0, kept = resource(model, "a"), image(model, "x"), number(model, "n", 0), image(model, "kept")
-    b, x1, turns, last = resource(model, "b"), image(model, "y"), number(model, "turns"), image(model, "last")
+    b, x1, iterations, last = resource(model, "b"), image(model, "y"), number(model, "iterations"), image(model, "last")
     model.op("VAR_HANDLE", [], [a], shared_name="v", container="")
     model.op("READ_VARIABLE", [a], [kept])
     model.op("ASSIGN_VARIABLE", [a, kept], [])
-    model.op("WHILE", [a, x0, n0], [b, x1, turns], cond_subgraph_index=1, body_subgraph_index=2)
+    model.op("WHILE", [a, x0, n0], [b, x1, iterations], cond_subgraph_index=1, body_subgraph_index=2)
     model.op("READ_VARIABLE", [b], [last])
     called = [(condition, [h, x, n], [going_on]), (body, [handle, y, m], [handle, after, next_m])]
-    return model.build([x0], [x1, turns, last], called=called)
+    return model.build([x0], [x1, iterations, last], called=called)
 
 
 def _filtering() -> Called:
@@ -338,10 +338,10 @@ STREAMS: dict[str, Callable[[], bytes]] = {
 }
 
 MODELS: dict[str, Callable[[], bytes]] = {
-    "a loop of five turns": lambda: loop(below(5), turn()),
-    "a loop of no turn": lambda: loop(below(5), turn(), start=7),
+    "a loop of five iterations": lambda: loop(below(5), iteration()),
+    "a loop of no iteration": lambda: loop(below(5), iteration(), start=7),
     "values that change places": _swapped,
-    "a condition that is a value": _one_turn,
+    "a condition that is a value": _one_iteration,
     "one of two": lambda: choice(unary("RELU"), unary("HARD_SWISH")),
     "a convolution or nothing": lambda: choice(convolution(), identity()),
     "nothing or nothing": lambda: choice(identity(), identity()),
@@ -389,7 +389,7 @@ def waiting(cycles: int = 2) -> Called:
     return model, [x], [_window(model, x, cycles)]
 
 
-def _turn_that_waits() -> Called:
+def _iteration_that_waits() -> Called:
     """image, number -> RELU(window), number + 1."""
     model = ModelBuilder()
     x, n, one, next_n = image(model, "x"), number(model, "n"), number(model, "one", 1), number(model, "next n")
@@ -411,6 +411,6 @@ def _choice_of(first: int, second: int) -> Called:
 AWAITING: dict[str, Callable[[], bytes]] = {
     "one of two": lambda: choice(unary("RELU"), waiting()),
     "both": lambda: choice(waiting(3), waiting()),
-    "a loop": lambda: loop(below(3), _turn_that_waits()),
+    "a loop": lambda: loop(below(3), _iteration_that_waits()),
     "two levels down": lambda: choice(unary("RELU"), _choice_of(3, 1), waiting()),
 }

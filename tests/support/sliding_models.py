@@ -146,7 +146,7 @@ def frame_networks(draw, most_layers: int = 6) -> bytes:
 def _draw_of_frames(draw, s: Sketch, x: Value, older: list[Value]) -> Value:
     _, length, channels = x.shape
     twins = [v for v in older[:-1] if v.shape == x.shape]
-    kinds = ["conv"] * 4 + ["dense", "pool", "unary", "split", "crop", "pack", "norm", "turn", "softmax"]
+    kinds = ["conv"] * 4 + ["dense", "pool", "unary", "split", "crop", "pack", "norm", "swap", "softmax"]
     kind = draw(st.sampled_from(kinds + ["add"] * 4 * bool(twins)))
     if kind == "conv":
         padding = draw(st.sampled_from(["SAME", "VALID", "VALID", "causal"]))
@@ -174,7 +174,7 @@ def _draw_of_frames(draw, s: Sketch, x: Value, older: list[Value]) -> Value:
         return s.reshape(packed, (1, length, 2 * channels))
     if kind == "norm" and channels > 1:
         return s.add(x, mean_over(s, x, [2], True), kind="SUB")
-    if kind == "turn":  # moves no byte
+    if kind == "swap":  # moves no byte
         return s.reshape(s.transpose(s.reshape(x, (1, length, 1, channels)), (0, 1, 3, 2)), (1, length, channels))
     if kind == "softmax" and x.dtype != "int16" and channels > 1:
         return s.softmax(x) if x.dtype == "int8" else s.relu(x)

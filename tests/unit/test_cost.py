@@ -99,7 +99,7 @@ def test_rows_are_calls_and_the_loop_asks_every_stage_behind() -> None:
     stream = Stream(group.stages, frozenset(group.outputs))
     assert group.stages[0].kernel.counts(group.ops[0], by_row=False)["calls"] == 1
     assert group.stages[0].kernel.counts(group.ops[0], by_row=True)["calls"] == 5
-    # ten turns; the first stage is asked in the five in which the second can't run
+    # ten iterations; the first stage is asked in the five in which the second can't run
     assert [counts["checks"] for counts in loop_features(group.stages, stream)] == [5, 10]
 
 

@@ -15,7 +15,7 @@ from tinyfuse.kernels.column_blocks import ROWS, ColumnBlocks
 from tinyfuse.rewrite.rows_from_columns import rows_from_columns
 
 
-def turned(data: bytes) -> Graph:
+def rewritten(data: bytes) -> Graph:
     """The graph after the rewrite, which keeps every bit."""
     before = graph_of(data)
     after = rows_from_columns(before)
@@ -31,7 +31,7 @@ def standing(graph: Graph) -> list[str]:
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_keras_layers_over_time_stand(causal: bool) -> None:
-    after = turned(gesture(causal=causal))
+    after = rewritten(gesture(causal=causal))
     assert standing(after) == (["PAD", "CONV_2D"] * 2 if causal else ["CONV_2D"] * 2)
     assert kinds(after).count("RESHAPE") == 1  # in front, where the file has [1, L, C]
 
@@ -42,7 +42,7 @@ def test_every_attribute_changes_its_axis() -> None:
     y = s.conv(x, 4, (1, 5), (1, 2), "VALID")
     z = s.depthwise(y, (1, 3), dilation=(1, 2))
     w = s.transpose_conv(s.pool(z, "MAX_POOL_2D", (1, 3), (1, 2)), 5, (1, 4), (1, 3))
-    conv, depthwise, pool, transposed = [op for op in turned(s.build([x], [w])).ops if op.kind != "RESHAPE"]
+    conv, depthwise, pool, transposed = [op for op in rewritten(s.build([x], [w])).ops if op.kind != "RESHAPE"]
     assert (conv.attributes.stride, conv.operand(1).shape) == ((2, 1), (4, 5, 1, 3))
     assert (depthwise.attributes.dilation, depthwise.operand(1).shape) == ((2, 1), (1, 3, 1, 4))
     assert (pool.attributes.filter, pool.attributes.stride) == ((3, 1), (2, 1))
@@ -54,7 +54,7 @@ def test_a_mean_over_time_is_one_over_rows(keep_dims: bool) -> None:
     s = Sketch(2)
     x = s.value((1, 1, 20, 3))
     y = s.reshape(s.conv(x, 4, (1, 3)), (1, 20, 4))
-    after = turned(s.build([x], [mean_over_time(s, y, keep_dims)]))
+    after = rewritten(s.build([x], [mean_over_time(s, y, keep_dims)]))
     mean = next(op for op in after.ops if op.kind == "MEAN")
     assert mean.input.shape == (1, 20, 1, 4) and mean.operand(1).values.tolist() == [1, 2]
 
@@ -64,7 +64,7 @@ def test_what_comes_out_of_rows_lies() -> None:
     s = Sketch(3)
     x = s.value((1, 6, 20, 2))
     y = s.conv(s.conv(x, 4, (6, 3), padding="VALID"), 3, (1, 3))
-    assert standing(turned(s.build([x], [y]))) == []
+    assert standing(rewritten(s.build([x], [y]))) == []
 
 
 def test_without_a_window_nothing_stands() -> None:
@@ -79,7 +79,7 @@ def test_a_reshape_that_cuts_the_line_is_an_end() -> None:
     s = Sketch(5)
     x = s.value((1, 1, 24, 2))
     cut = s.reshape(s.conv(x, 4, (1, 3)), (1, 1, 12, 8))
-    after = turned(s.build([x], [s.conv(cut, 3, (1, 3))]))
+    after = rewritten(s.build([x], [s.conv(cut, 3, (1, 3))]))
     assert standing(after) == ["CONV_2D"] * 2 and kinds(after).count("RESHAPE") == 5
 
 
@@ -95,7 +95,7 @@ def test_outputs_keep_their_shape() -> None:
 @settings(max_examples=30, deadline=None)
 @given(line_networks())
 def test_every_bit_is_kept(data: bytes) -> None:
-    turned(data)
+    rewritten(data)
 
 
 def test_lines_stream_and_rows_are_made_in_blocks() -> None:

@@ -18,7 +18,7 @@ from tinyfuse.rewrite.rows_of_sequences import rows_of_sequences
 TOKENS, WIDTH, HEADS = 24, 16, 4
 
 
-def turned(data: bytes) -> Graph:
+def rewritten(data: bytes) -> Graph:
     """The graph after the rewrites, each of which keeps every bit."""
     graph = graph_of(data)
     for one_pass in (fold_adjoint, cancel_transposes, rows_of_sequences):
@@ -31,7 +31,7 @@ def turned(data: bytes) -> Graph:
 @pytest.mark.parametrize("form", FORMS, ids=str)
 def test_nothing_stands_between_layers(form: Form) -> None:
     """Not one TRANSPOSE is left, and RESHAPEs at both ends alone: of the input, and the output."""
-    found = kinds(turned(attention(TOKENS, WIDTH, HEADS, form=form)))
+    found = kinds(rewritten(attention(TOKENS, WIDTH, HEADS, form=form)))
     assert "TRANSPOSE" not in found and "BATCH_MATMUL" not in found
     assert found.count("ROWS_MATMUL") == 2 and found.count("RESHAPE") <= 2
 
@@ -55,7 +55,7 @@ def test_one_head_of_matrices_is_rows() -> None:
         s = Sketch(4)
         x, y = s.value(shape), s.value(shape)
         mixed = s.matmul(s.softmax(s.matmul(x, y, adj_y=True)), y)
-        after = turned(s.build([x, y], [mixed]))
+        after = rewritten(s.build([x, y], [mixed]))
         assert kinds(after).count("ROWS_MATMUL") == 2
         assert all(op.output.shape[:2] == (1, 9) for op in after.ops if op.kind != "RESHAPE")
 
@@ -66,7 +66,7 @@ def test_one_head_of_matrices_is_rows() -> None:
 def test_batches_and_single_vectors_stay(shapes) -> None:
     s = Sketch(5)
     x, y = (s.value(shape) for shape in shapes)
-    after = turned(s.build([x, y], [s.matmul(x, y, adj_y=True)]))
+    after = rewritten(s.build([x, y], [s.matmul(x, y, adj_y=True)]))
     assert kinds(after) == ["BATCH_MATMUL"]
 
 
@@ -77,7 +77,7 @@ def test_heads_that_share_keys() -> None:
     x = s.value((1, 10, 12))
     query, key = b.heads(s.dense(x, 12), 3), b.heads(s.dense(x, 4), 1)
     mixed = s.transpose(s.matmul(s.softmax(s.matmul(query, key, adj_y=True)), key), (0, 2, 1, 3))
-    after = turned(s.build([x], [s.dense(s.reshape(mixed, (1, 10, 12)), 5)]))
+    after = rewritten(s.build([x], [s.dense(s.reshape(mixed, (1, 10, 12)), 5)]))
     assert kinds(after).count("ROWS_MATMUL") == 2 and "TRANSPOSE" not in kinds(after)
 
 
@@ -92,7 +92,7 @@ def test_a_layer_over_all_rows_ends_the_sequence() -> None:
     s = Sketch(8)
     x = s.value((1, 6, 4))
     flat = s.reshape(s.dense(x, 5), (1, 30))
-    after = turned(s.build([x], [s.fully_connected(flat, 3)]))
+    after = rewritten(s.build([x], [s.fully_connected(flat, 3)]))
     assert after.ops[-1].input.shape == (1, 30)
 
 
@@ -113,4 +113,4 @@ def test_transposed_matrices_are_flags(order: tuple[int, ...], index: int) -> No
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(attention_networks())
 def test_every_bit_is_kept(data: bytes) -> None:
-    turned(data)
+    rewritten(data)

@@ -56,20 +56,20 @@ def assert_counted(kernel: Kernel, op: Op, found: Counter[str]) -> None:
 def test_lists_of_columns(shape) -> None:
     op = layer(*shape)
     g, found = geometry(op), Counter[str]()
-    blocks, turns = g.in_c // 16, -(-g.kernel_w // 3)
+    blocks, iterations = g.in_c // 16, -(-g.kernel_w // 3)
     for rows, _ in windows(op):
         moves_on = False
         for x in range(0, g.out_w, 4):
             if moves_on:
-                found["moved_turns"] += g.kernel_h * turns * blocks
+                found["moved_iterations"] += g.kernel_h * iterations * blocks
             else:
                 moves_on = rows == g.kernel_h
-                found.update(listed=1, listed_inner_rows=rows, listed_turns=g.kernel_h * turns * blocks)
-            places = [x - g.pad_left + 3 * turn + i for turn in range(turns) for i in range(6)]
+                found.update(listed=1, listed_inner_rows=rows, listed_iterations=g.kernel_h * iterations * blocks)
+            places = [x - g.pad_left + 3 * iteration + i for iteration in range(iterations) for i in range(6)]
             beside = sum(not 0 <= place < g.in_w for place in places)
             if beside:
                 moves_on = False
-                found.update(padded_turns=turns, padded_columns=beside, padded_rows=beside * g.kernel_h)
+                found.update(padded_iterations=iterations, padded_columns=beside, padded_rows=beside * g.kernel_h)
                 found["padded_blocks"] += beside * g.kernel_h * blocks
     assert_counted(FourColumnsConvRow(), op, found)
 

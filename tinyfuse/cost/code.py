@@ -110,7 +110,7 @@ def loop_parts(plan: Plan, group: Group) -> dict[str, Counts]:
         return {}
     loops = loop_features(group.stages, group_stream(plan, group))
     slides = sum(loop.get("slides", 0) > 0 for loop in loops)
-    return {"turns": {"calls": len(loops)}, **({"slides": {"calls": slides}} if slides else {})}
+    return {"row_loops": {"calls": len(loops)}, **({"slides": {"calls": slides}} if slides else {})}
 
 
 @dataclass(frozen=True)

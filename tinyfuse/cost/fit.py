@@ -30,8 +30,8 @@ _FIGURES, _SAMPLES = 4, 10
 #: counts that are so only in the mean, over values of inputs: what stands beside one of them tells of these values
 _OF_VALUES = ("exps",)
 
-#: turns of a search for least absolute errors, and the error that is none
-_TURNS, _NONE = 30, 1e-4
+#: iterations of a search for least absolute errors, and the error that is none
+_ITERATIONS, _NONE = 30, 1e-4
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def _nearest(rows: Array, wanted: Array, took: Array) -> tuple[Array, float]:
     squares; and that error, larger by as much as so many factors hide in so many samples."""
     weights = 1 / (took + SMALL)
     scale: Array = weights
-    for _ in range(_TURNS):
+    for _ in range(_ITERATIONS):
         factors: Array = np.linalg.lstsq(rows * scale[:, None], wanted * scale, rcond=1e-10)[0]
         errors = (rows @ factors - wanted) * weights
         scale = weights / np.sqrt(np.maximum(np.abs(errors), _NONE))

@@ -78,10 +78,10 @@ def stages_by(plan: Plan, *tables: CostTable | None) -> list[list[list[float | N
     once = called_once(plan)
     found: list[list[list[float | None]]] = [[] for _ in tables]
     for group in plan.groups:
-        runs, turns = plan.runs(group), _turns(plan, group)
+        runs, stream = plan.runs(group), _stream(plan, group)
         in_place = [lies_over_input(plan, stage) for stage in group.stages]
         for table, figures in zip(tables, found, strict=True):
-            values = _of_a_run(plan, group, table, once, turns, in_place)
+            values = _of_a_run(plan, group, table, once, stream, in_place)
             figures.append([None if value is None else value * runs for value in values])
     return found
 
@@ -97,11 +97,11 @@ def called_once(plan: Plan) -> frozenset[str]:
 
 
 def _of_a_run(
-    plan: Plan, group: Group, table: CostTable | None, once: Collection[str], turns: Stream | None,
+    plan: Plan, group: Group, table: CostTable | None, once: Collection[str], stream: Stream | None,
     in_place: Sequence[bool],
 ) -> list[float | None]:  # fmt: skip
     """Of the stages of a group, whose outputs lie over inputs where `in_place` has it."""
-    found = stage_instructions(group.stages, turns, plan.context, table, once)
+    found = stage_instructions(group.stages, stream, plan.context, table, once)
     table = table or instructions_table(plan.context.target)
     if table is None:
         return found
@@ -112,7 +112,7 @@ def _of_a_run(
     return [value if value is None else value - less for value, less in zip(found, spared, strict=True)]
 
 
-def _turns(plan: Plan, group: Group) -> Stream | None:
+def _stream(plan: Plan, group: Group) -> Stream | None:
     """The loop in which several stages take turns; what a single one takes follows without."""
     return group_stream(plan, group) if len(group.stages) > 1 else None
 
@@ -133,7 +133,7 @@ def predicted_total(plan: Plan) -> int | None:
 def plan_instructions(plan: Plan) -> float:
     """The search's number for a whole plan, as `group_instructions`."""
     return sum(
-        plan.runs(group) * group_instructions(group.stages, _turns(plan, group), plan.context) for group in plan.groups
+        plan.runs(group) * group_instructions(group.stages, _stream(plan, group), plan.context) for group in plan.groups
     )
 
 

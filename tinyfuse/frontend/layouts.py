@@ -53,8 +53,8 @@ class _Borders:
         g = self.graph
         self._refuse("--input-layout", "input", g.inputs if inputs else ())
         self._refuse("--output-layout", "output", g.outputs if outputs else ())
-        entering = [self._turned(t, True) if inputs and len(t.shape) > 2 else t for t in g.inputs]
-        leaving = [self._turned(t, False) if outputs and len(t.shape) > 2 else t for t in g.outputs]
+        entering = [self._transposed(t, True) if inputs and len(t.shape) > 2 else t for t in g.inputs]
+        leaving = [self._transposed(t, False) if outputs and len(t.shape) > 2 else t for t in g.outputs]
         ops = [self.instead.get(op, op) for op in g.ops]
         return replace(
             g,
@@ -90,7 +90,7 @@ class _Borders:
         beside = readers if maker is None else (maker, *readers)
         return beside[0] if len(beside) == 1 and beside[0].kind == "QUANTIZE" else None
 
-    def _turned(self, tensor: Tensor, entering: bool) -> Tensor:
+    def _transposed(self, tensor: Tensor, entering: bool) -> Tensor:
         """What the model has in the place of that input or output; a TRANSPOSE stands between the two."""
         rank = len(tensor.shape)
         border = _moved(tensor, channels_last(rank))

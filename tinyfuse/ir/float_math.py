@@ -136,8 +136,8 @@ def _exp_polynomial(r: Floats) -> Floats:
 def _exp_parts(x: Floats) -> tuple[Floats, Floats, npt.NDArray[np.int32]]:
     """(high, low, exponent): e^x is (high + low) * 2^exponent."""
     exponent = (x * _PER_LN2 + np.where(np.signbit(x), np.float32(-0.5), np.float32(0.5))).astype(np.int32)
-    turns = exponent.astype(np.float32)
-    first, second = x - turns * _LN2_HIGH, turns * _LN2_LOW
+    multiples = exponent.astype(np.float32)
+    first, second = x - multiples * _LN2_HIGH, multiples * _LN2_LOW
     rest = first - second
     tail = (first - rest) - second
     total = (rest * rest) * _exp_polynomial(rest) + tail
@@ -183,12 +183,12 @@ def _reduced_angle(x: Floats) -> tuple[Floats, Floats, _Words]:
 def _sine_from(x: Floats, quarters: int) -> Floats:
     with np.errstate(all="ignore"):
         finite, large = np.isfinite(x), _bits(np.abs(x)) >= 0x3F490FDB
-        high, low, turned = _reduced_angle(np.where(finite & large, x, np.float32(1)))
+        high, low, quadrants = _reduced_angle(np.where(finite & large, x, np.float32(1)))
         high, low = np.where(large, high, x), np.where(large, low, np.float32(0))
-        turned = np.where(large, turned, np.uint32(0)) + np.uint32(quarters)
-        odd = turned & np.uint32(1) != 0
+        quadrants = np.where(large, quadrants, np.uint32(0)) + np.uint32(quarters)
+        odd = quadrants & np.uint32(1) != 0
         result = np.where(odd, _cos_polynomial(high, low), _sin_polynomial(high, low))
-        result = np.where(turned & np.uint32(2) != 0, -result, result)
+        result = np.where(quadrants & np.uint32(2) != 0, -result, result)
         result = np.where(np.abs(x) < np.float32(2.0**-12), np.float32(1) if quarters else x, result)
         return np.where(finite, result, np.float32(np.nan))
 

@@ -28,8 +28,8 @@ def lying(op: Op) -> Op | None:
     if op.output.shape[1] == 1:
         return None
     lines = {t: _line(t) for t in tensors}
-    turned = FAMILIES[op.kind].turned(op, tuple(t if t is None else lines.get(t, t) for t in op.inputs))
-    return None if turned is None else replace(turned, outputs=(lines[op.output],))
+    found = FAMILIES[op.kind].with_axes_swapped(op, tuple(t if t is None else lines.get(t, t) for t in op.inputs))
+    return None if found is None else replace(found, outputs=(lines[op.output],))
 
 
 def _line(tensor: Tensor) -> Tensor:
@@ -54,41 +54,41 @@ class ColumnBlocks(Kernel):
         self.costs_as, self.costs_with = kernel.costs_as, kernel.costs_with
 
     def accepts(self, op: Op, context: Context) -> bool:
-        turned = lying(op)
-        return turned is not None and geometry(op).window.kernel > 1 and self.kernel.accepts(turned, context)
+        lying_op = lying(op)
+        return lying_op is not None and geometry(op).window.kernel > 1 and self.kernel.accepts(lying_op, context)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return self.kernel.constants(_turned(op), context)
+        return self.kernel.constants(_lying(op), context)
 
     def scratch(self, op: Op, context: Context) -> int:
-        return self.kernel.scratch(_turned(op), context)
+        return self.kernel.scratch(_lying(op), context)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return self.kernel.path(_turned(op), True, context)
+        return self.kernel.path(_lying(op), True, context)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return _counts(self.kernel, op)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        turned, row, rows = _turned(op), site.output_row, op.output.shape[1]
+        lying_op, row, rows = _lying(op), site.output_row, op.output.shape[1]
         inputs = tuple(
             TensorAccess(tensor, access.pointer, 1) if access and tensor else None
-            for access, tensor in zip(site.inputs, turned.inputs, strict=True)
+            for access, tensor in zip(site.inputs, lying_op.inputs, strict=True)
         )
-        result = replace(site.output, tensor=turned.output, ring_rows=1)
-        g = geometry(turned)
+        result = replace(site.output, tensor=lying_op.output, ring_rows=1)
+        g = geometry(lying_op)
         these = {
             "out_w": ROWS if rows % ROWS == 0 else f"tinyfuse_min({ROWS}, {rows} - {row})",
             "pad_left": f"{g.pad_left} - {row} * {g.stride_w}",
         }
         inner = replace(site, inputs=inputs, outputs=(result,), row="0")
-        return tuple(_of_these(statement, these) for statement in self.kernel.call(turned, inner, context))
+        return tuple(_of_these(statement, these) for statement in self.kernel.call(lying_op, inner, context))
 
 
-def _turned(op: Op) -> Op:
-    turned = lying(op)
-    assert turned is not None, "the kernel accepted it"
-    return turned
+def _lying(op: Op) -> Op:
+    lying_op = lying(op)
+    assert lying_op is not None, "the kernel accepted it"
+    return lying_op
 
 
 def _of_these(statement: Statement, these: Mapping[str, int | str]) -> Statement:
@@ -102,6 +102,6 @@ def _of_these(statement: Statement, these: Mapping[str, int | str]) -> Statement
 def _counts(kernel: Kernel, op: Op) -> Counts:
     """Those of the one row, for which the kernel is called several times."""
     calls = -(-op.output.shape[1] // ROWS)
-    of_row = kernel.counts(_turned(op), True)
+    of_row = kernel.counts(_lying(op), True)
     looked_up = {name: calls * of_row[name] for name in OF_LOOKING_UP if name in of_row}
     return {**of_row, **looked_up, "calls": calls}

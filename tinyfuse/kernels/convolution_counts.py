@@ -116,18 +116,18 @@ def _layer_counts(op: Op) -> Counts:
 
 @kept
 def eighth_counts(op: Op, by_row: bool) -> Counts:
-    """Of a layer of int16 for Helium: eight inputs at a time, four such blocks in a turn, of four channels of two
+    """Of a layer of int16 for Helium: eight inputs at a time, four such blocks in an iteration, of four channels of two
     pixels; where a call has an odd count of pixels, of the last one alone."""
     weights, calls = op.operand(1), calls_of(op, by_row)
     quads, depth = round_up(weights.shape[0], 4), weights.elements // weights.shape[0]
     a_call = op.output.elements // weights.shape[0] // calls
     twos, odd = calls * (a_call // 2), calls * (a_call % 2)
-    blocks, turns = divmod(depth // 8, 4)[::-1]
+    blocks, iterations = divmod(depth // 8, 4)[::-1]
     return {
         "calls": calls,
         "twos": twos,
         "two_quads": twos * quads,
-        "two_quad_turns": twos * quads * turns,
+        "two_quad_iterations": twos * quads * iterations,
         "two_quad_blocks": twos * quads * blocks,
         "two_quad_rests": twos * quads * (depth % 8 > 0),
         "odd_pixels": odd,
@@ -220,15 +220,15 @@ def winograd_line_counts(op: Op, calls: int, blocks: int) -> Counts:
 
 
 def _block_counts(calls: int, blocks: int, pairs: int, words: int) -> Counts:
-    # positions are summed in turns of so many steps, four steps alone without a loop
-    turn = 4 if words % 4 == 0 else 2 if words % 2 == 0 else 1
+    # positions are summed in iterations of so many steps, four steps alone without a loop
+    iteration = 4 if words % 4 == 0 else 2 if words % 2 == 0 else 1
     return {
         "calls": calls,
         "blocks": blocks,
         "block_words": blocks * words,
         "block_pairs": blocks * pairs,
         "block_pair_words": blocks * pairs * words,
-        "block_pair_turns": blocks * pairs * (words // turn) * (words != 4),
+        "block_pair_iterations": blocks * pairs * (words // iteration) * (words != 4),
     }
 
 

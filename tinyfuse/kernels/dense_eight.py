@@ -15,7 +15,7 @@ from tinyfuse.kernels.rows import vectors
 from tinyfuse.kernels.statements import Call, Let, Statement
 
 _HEADER = "tinyfuse_dense_eight.h"
-#: pairs of outputs of a turn of the loop
+#: pairs of outputs of an iteration of the loop
 _PAIRS = c_constant(_HEADER, "TINYFUSE_EIGHT_PAIRS")
 
 
@@ -55,11 +55,11 @@ class DenseEight(DenseFives):
 
 @kept
 def _counts(op: Op, by_row: bool) -> Counts:
-    """Pairs of outputs, and turns of them."""
+    """Pairs of outputs, and iterations of them."""
     found = layer_counts(op, by_row)
     pairs = op.operand(1).shape[0] // 2
     return {
         **{name: found[name] for name in ("calls", "pixels", "clamped_outputs")},
         "pairs": found["pixels"] * pairs,
-        "turns": found["pixels"] * round_up(pairs, _PAIRS),
+        "iterations": found["pixels"] * round_up(pairs, _PAIRS),
     }

@@ -19,7 +19,7 @@ from tinyfuse.kernels.shared_line import shared_line
 from tinyfuse.kernels.statements import Call, Let, Statement
 
 _HEADER = "tinyfuse_dense_fives.h"
-#: fours of inputs of a turn of the loop
+#: fours of inputs of an iteration of the loop
 _STEPS = c_constant(_HEADER, "TINYFUSE_FIVES_STEPS")
 #: of step lines, and of bent ones whose sums are steady
 SHIFT = c_constant(_HEADER, "TINYFUSE_FIVES_SHIFT")
@@ -134,18 +134,18 @@ def wrapped(values: Int64s) -> Array:
 
 @kept
 def _counts(op: Op, by_row: bool) -> Counts:
-    """Of groups of five and of four outputs: words of weights an output, and turns of the loop."""
+    """Of groups of five and of four outputs: words of weights an output, and iterations of the loop."""
     found, (out_c, in_c) = layer_counts(op, by_row), op.operand(1).shape
     fives, fours = (groups * found["pixels"] for groups in proven(_groups(out_c)))
-    turns = round_up(in_c // 4, _STEPS)
+    iterations = round_up(in_c // 4, _STEPS)
     return {
         **{name: found[name] for name in ("calls", "pixels", "terms", "clamped_outputs")},
         "fives": fives,
         "five_words": fives * (in_c // 4),
-        "five_turns": fives * turns,
+        "five_iterations": fives * iterations,
         "fours": fours,
         "four_words": fours * (in_c // 4),
-        "four_turns": fours * turns,
+        "four_iterations": fours * iterations,
     }
 
 

@@ -90,8 +90,8 @@ class LineDepthwise(Kernel):
 
 def _line_of(op: Op) -> ConvGeometry | None:
     """Of an image of one column: as the row that its pixels are in memory."""
-    turned = lying(op)
-    return None if turned is None else geometry(turned)
+    lying_op = lying(op)
+    return None if lying_op is None else geometry(lying_op)
 
 
 def _certain(op: Op) -> ConvGeometry:

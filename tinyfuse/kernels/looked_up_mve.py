@@ -80,7 +80,7 @@ class LookedUpFours(_LookedUp):
         )
 
     def of_levels(self, op: Op, context: Context) -> Array | None:
-        """Of few inputs, for which it counts; two pairs of channels are looked up in a turn then."""
+        """Of few inputs, for which it counts; two pairs of channels are looked up in an iteration then."""
         few = sort_of_depth(layer_of(op)) == "narrow" and op.output.shape[-1] % 4 == 0
         return super().of_levels(op, context) if few else None
 

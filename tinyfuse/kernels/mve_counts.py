@@ -16,7 +16,7 @@ from tinyfuse.ops.convolution import geometry
 @kept
 def two_pixels_counts(op: Op, by_row: bool) -> Counts:
     """Of a layer whose calls take two pixels at a time and the last of an odd number alone: sixteen inputs at once,
-    four times as many in a turn, for four channels of two pixels or eight of one."""
+    four times as many in an iteration, for four channels of two pixels or eight of one."""
     weights = op.operand(1)
     out_c, depth = weights.shape[0], weights.elements // weights.shape[0]
     calls = pixels_of_calls(op, op.output.elements // out_c, by_row, 1)
@@ -27,12 +27,12 @@ def two_pixels_counts(op: Op, by_row: bool) -> Counts:
         "twos": twos,
         "two_quads": twos * quads,
         "two_quad_blocks": twos * quads * blocks,
-        "two_quad_turns": twos * quads * round_up(blocks, 4),
+        "two_quad_iterations": twos * quads * round_up(blocks, 4),
         "two_quad_rests": twos * quads * rest,
         "ones": ones,
         "one_eights": ones * eights,
         "one_eight_blocks": ones * eights * blocks,
-        "one_eight_turns": ones * eights * round_up(blocks, 4),
+        "one_eight_iterations": ones * eights * round_up(blocks, 4),
         "one_eight_rests": ones * eights * rest,
     }
 
@@ -61,9 +61,9 @@ def two_windows_counts(op: Op, by_row: bool) -> Counts:
 
 @kept
 def runs_counts(op: Op, by_row: bool) -> Counts:
-    """Of a convolution that reads windows kernel row by kernel row, four blocks of sixteen inputs in a turn. Where two
-    pixels have no columns in the padding, nor have those before them, their places are these moved on; windows that
-    have some are copied, that of a last pixel without another twice."""
+    """Of a convolution that reads windows kernel row by kernel row, four blocks of sixteen inputs in an iteration.
+    Where two pixels have no columns in the padding, nor have those before them, their places are these moved on;
+    windows that have some are copied, that of a last pixel without another twice."""
     g, calls = geometry(op), calls_of(op, by_row)
     columns = columns_inside(op)
     pairs = [columns[x : x + 2] for x in range(0, g.out_w, 2)]
@@ -88,7 +88,7 @@ def runs_counts(op: Op, by_row: bool) -> Counts:
         "border_vectors": rows * sum(copied) * round_up(g.in_c, 16),
         "two_quads": twos * quads,
         "two_quad_runs": twos * quads * g.kernel_h,
-        "two_quad_turns": twos * quads * g.kernel_h * round_up(blocks, 4),
+        "two_quad_iterations": twos * quads * g.kernel_h * round_up(blocks, 4),
         "two_quad_vectors": twos * quads * g.kernel_h * blocks,
     }
 

@@ -113,7 +113,7 @@ class FourPointwise(FourKernel):
 def sort_of_depth(op: Op) -> str:
     """What the C tells layers apart by."""
     depth = geometry(op).in_c
-    return "narrow" if depth <= BLOCK else "turn" if depth <= 4 * BLOCK and depth % BLOCK == 0 else "deep"
+    return "narrow" if depth <= BLOCK else "once" if depth <= 4 * BLOCK and depth % BLOCK == 0 else "deep"
 
 
 def four_pixels_counts(op: Op, by_row: bool) -> Counts:
@@ -194,8 +194,8 @@ class FourColumnsConvRow(FourKernel):
 
     def scratch(self, op: Op, context: Context) -> int:
         g = geometry(op)
-        turns = g.kernel_h * round_up(g.kernel_w, _TAPS) * (g.in_c // BLOCK)
-        return turns * _COLUMN_POINTERS * POINTER_BYTES + _END_BYTES + BLOCK
+        iterations = g.kernel_h * round_up(g.kernel_w, _TAPS) * (g.in_c // BLOCK)
+        return iterations * _COLUMN_POINTERS * POINTER_BYTES + _END_BYTES + BLOCK
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return four_columns_counts(op, by_row, _TAPS)
@@ -241,9 +241,9 @@ class FourPiecesConvRow(FourKernel):
     def scratch(self, op: Op, context: Context) -> int:
         g = geometry(op)
         run = g.kernel_w * g.in_c
-        turns = round_up(g.kernel_h * round_up(run, BLOCK), _TAPS)
+        iterations = round_up(g.kernel_h * round_up(run, BLOCK), _TAPS)
         windows = g.kernel_h * copied_windows(g, _PIXELS) + g.pads_rows
-        return turns * _PIECE_POINTERS * POINTER_BYTES + _END_BYTES + windows * run
+        return iterations * _PIECE_POINTERS * POINTER_BYTES + _END_BYTES + windows * run
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return four_pieces_counts(op, by_row, _TAPS)

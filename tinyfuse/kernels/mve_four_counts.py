@@ -14,8 +14,8 @@ from tinyfuse.ops.convolution import geometry
 
 @kept
 def fours_counts(op: Op, by_row: bool, alone: int) -> Counts:
-    """Of a 1x1 convolution by four pixels times two channels, sixteen inputs at once, four times as many in a turn; so
-    many pixels that are left at most one by one, by eight channels."""
+    """Of a 1x1 convolution by four pixels times two channels, sixteen inputs at once, four times as many in an
+    iteration; so many pixels that are left at most one by one, by eight channels."""
     out_c, depth = op.operand(1).shape[::3]
     calls = pixels_of_calls(op, op.output.elements // out_c, by_row, 1)
     pairs, eights = out_c // 2, out_c // 8 * (out_c % 8 == 0)
@@ -27,7 +27,7 @@ def fours_counts(op: Op, by_row: bool, alone: int) -> Counts:
         "fours": fours,
         "four_pairs": fours * pairs,
         "four_pair_vectors": fours * pairs * (depth // 16),
-        "four_pair_turns": fours * pairs * round_up(depth // 16, 4),
+        "four_pair_iterations": fours * pairs * round_up(depth // 16, 4),
         "four_pair_rests": fours * pairs * (depth % 16 > 0),
         "ones": ones,
         "one_eights": ones * eights,
@@ -37,31 +37,31 @@ def fours_counts(op: Op, by_row: bool, alone: int) -> Counts:
 
 @kept
 def four_columns_counts(op: Op, by_row: bool, taps: int) -> Counts:
-    """Of a convolution by four pixels times two channels, whose turns are so many taps of a kernel row by sixteen
+    """Of a convolution by four pixels times two channels, whose iterations are so many taps of a kernel row by sixteen
     channels. Of a list's places those that lie beside the image are padded."""
     g, calls = geometry(op), calls_of(op, by_row)
-    row_turns, blocks = round_up(g.kernel_w, taps), round_up(g.in_c, 16)
-    beside = [_columns_beside(op, x, row_turns * taps, taps) for x in range(0, g.out_w, 4)]
+    row_iterations, blocks = round_up(g.kernel_w, taps), round_up(g.in_c, 16)
+    beside = [_columns_beside(op, x, row_iterations * taps, taps) for x in range(0, g.out_w, 4)]
     columns = calls * sum(beside)
-    return _four_counts(op, calls, g.kernel_h * row_turns * blocks, [(True, count > 0) for count in beside]) | {
-        "padded_turns": calls * sum(count > 0 for count in beside) * row_turns,
+    return _four_counts(op, calls, g.kernel_h * row_iterations * blocks, [(True, count > 0) for count in beside]) | {
+        "padded_iterations": calls * sum(count > 0 for count in beside) * row_iterations,
         "padded_columns": columns,
         "padded_rows": columns * g.kernel_h,
         "padded_blocks": columns * g.kernel_h * blocks,
     }
 
 
-def _columns_beside(op: Op, x: int, taps: int, turn: int) -> int:
-    """Of the columns that a list has for pixel x and the three after it, where as many taps are a turn: those that
-    aren't in the image."""
+def _columns_beside(op: Op, x: int, taps: int, iteration: int) -> int:
+    """Of the columns that a list has for pixel x and the three after it, where as many taps are an iteration: those
+    that aren't in the image."""
     g = geometry(op)
-    columns = [x - g.pad_left + tap + i for tap in range(0, taps, turn) for i in range(turn + 3)]
+    columns = [x - g.pad_left + tap + i for tap in range(0, taps, iteration) for i in range(iteration + 3)]
     return sum(not 0 <= column < g.in_w for column in columns)
 
 
 @kept
 def four_pieces_counts(op: Op, by_row: bool, pieces: int) -> Counts:
-    """Of a convolution by four pixels times two channels, whose turns are so many pieces of kernel rows by sixteen
+    """Of a convolution by four pixels times two channels, whose iterations are so many pieces of kernel rows by sixteen
     terms; windows with columns in the padding are copied."""
     g, calls = geometry(op), calls_of(op, by_row)
     row_pieces = round_up(g.kernel_w * g.in_c, 16)
@@ -100,7 +100,7 @@ def held_counts(op: Op, by_row: bool) -> Counts:
     }
 
 
-def _four_counts(op: Op, calls: int, turns: int, fours: list[tuple[bool, bool]]) -> dict[str, float]:
+def _four_counts(op: Op, calls: int, iterations: int, fours: list[tuple[bool, bool]]) -> dict[str, float]:
     """What both count of their lists: of each four pixels of a row, whether all are there, and whether something of
     them is padded. Four that are there have the list of those before moved on, unless that is padded, or has a row in
     the padding."""
@@ -115,8 +115,8 @@ def _four_counts(op: Op, calls: int, turns: int, fours: list[tuple[bool, bool]])
         "listed": listed,
         "listed_rows": listed * g.kernel_h,
         "listed_inner_rows": cut_rows * len(fours) + whole * g.kernel_h * once,
-        "listed_turns": listed * turns,
-        "moved_turns": (calls * len(fours) - listed) * turns,
+        "listed_iterations": listed * iterations,
+        "moved_iterations": (calls * len(fours) - listed) * iterations,
         "four_pairs": calls * len(fours) * (g.out_c // 2),
-        "four_pair_turns": calls * len(fours) * (g.out_c // 2) * turns,
+        "four_pair_iterations": calls * len(fours) * (g.out_c // 2) * iterations,
     }

@@ -79,14 +79,14 @@ def _line(op: Op) -> StepLine | None:
 
 @kept
 def _counts(op: Op, by_row: bool) -> Counts:
-    """Of fours of outputs (quads): eights of inputs, turns of four of these; passes over fours that are whole, and over
-    the last one."""
+    """Of fours of outputs (quads): eights of inputs, iterations of four of these; passes over fours that are whole, and
+    over the last one."""
     found, out_c, steps = layer_counts(op, by_row), op.operand(1).shape[0], _steps(op)
     names = ("calls", "pixels", "terms", "byte_pixels", "clamped_outputs", "quads")
     return {
         **{name: found[name] for name in names},
         "quad_eights": found["quads"] * steps,
-        "quad_turns": found["quads"] * round_up(steps, 4),
+        "quad_iterations": found["quads"] * round_up(steps, 4),
         "passes": found["pixels"] * ((out_c > 3) + (out_c % 4 > 0)),
     }
 

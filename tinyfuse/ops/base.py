@@ -384,9 +384,9 @@ class OpFamily(ABC):
         of each row that are j, j + n, j + 2n and so on in their order. None where that is no operator."""
         return None
 
-    def turned(self, op: Op, inputs: tuple[Tensor | None, ...]) -> Op | None:
+    def with_axes_swapped(self, op: Op, inputs: tuple[Tensor | None, ...]) -> Op | None:
         """The operator with rows in the place of columns and columns in that of rows: on `inputs` [1, W, H, C], which
-        stand for its inputs [1, H, W, C]; its output is to be turned too. None where that is no operator."""
+        stand for its inputs [1, H, W, C]; its output's are to be swapped too. None where that is no operator."""
         return None
 
     def permuted(self, op: Op, order: Order) -> Op | None:

@@ -188,8 +188,8 @@ def conv_of_rows(op: Op, inputs: tuple[Tensor | None, ...], output: Tensor, abov
     return replace(op, inputs=inputs, outputs=(output,), attributes=attributes)
 
 
-def turned_conv(op: Op, inputs: tuple[Tensor | None, ...]) -> Op:
-    """`OpFamily.turned` of a CONV_2D or DEPTHWISE_CONV_2D."""
+def conv_with_axes_swapped(op: Op, inputs: tuple[Tensor | None, ...]) -> Op:
+    """`OpFamily.with_axes_swapped` of a CONV_2D or DEPTHWISE_CONV_2D."""
     a, weights = op.attributes_as(Conv2D), op.operand(1)
     padding = a.padding if isinstance(a.padding, str) else (*a.padding[2:], *a.padding[:2])
     attributes = replace(a, stride=a.stride[::-1], dilation=a.dilation[::-1], padding=padding)

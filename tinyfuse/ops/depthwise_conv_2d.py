@@ -13,11 +13,11 @@ from tinyfuse.ops.convolution import (
     DepthwiseConv2D,
     conv_of_rows,
     conv_options,
+    conv_with_axes_swapped,
     geometry,
     im2col,
     quantized,
     requantize_channels,
-    turned_conv,
     windows,
     with_bias,
 )
@@ -97,5 +97,5 @@ class DepthwiseConv2DFamily(ImageFamily):
     ) -> Op | None:
         return conv_of_rows(op, inputs, output, above, below)
 
-    def turned(self, op: Op, inputs: tuple[Tensor | None, ...]) -> Op | None:
-        return turned_conv(op, inputs)
+    def with_axes_swapped(self, op: Op, inputs: tuple[Tensor | None, ...]) -> Op | None:
+        return conv_with_axes_swapped(op, inputs)

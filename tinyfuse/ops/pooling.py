@@ -154,7 +154,7 @@ class _Pool(ImageFamily):
         attributes = replace(pool, padding=padding if any(padding) else "VALID")
         return replace(op, inputs=inputs, outputs=(output,), attributes=attributes)
 
-    def turned(self, op: Op, inputs: tuple[Tensor | None, ...]) -> Op | None:
+    def with_axes_swapped(self, op: Op, inputs: tuple[Tensor | None, ...]) -> Op | None:
         pool = op.attributes_as(Pool2D)
         padding = pool.padding if isinstance(pool.padding, str) else (*pool.padding[2:], *pool.padding[:2])
         attributes = replace(pool, filter=pool.filter[::-1], stride=pool.stride[::-1], padding=padding)

@@ -169,13 +169,13 @@ def _transform(work: Complex, radices: tuple[int, ...], inverse: bool, dtype: st
             tuple(a.reshape(signals, stride, radix, length)[:, :, q] for a in work) for q in range(radix)
         ]  # of each: real and imaginary [signals, stride, length]
         divided = [(arithmetic.divide(re, radix), arithmetic.divide(im, radix)) for re, im in parts]
-        turned = [divided[0]]
+        rotated = [divided[0]]
         for q in range(1, radix):
             at = q * stride * np.arange(length)
-            turned.append(arithmetic.cmul(divided[q], (table[0][at], table[1][at])))
+            rotated.append(arithmetic.cmul(divided[q], (table[0][at], table[1][at])))
         root = (table[0][stride * length % points], table[1][stride * length % points])
         second = (table[0][2 * stride * length % points], table[1][2 * stride * length % points])
-        results = _BUTTERFLIES[radix](arithmetic, turned, inverse, root, second)
+        results = _BUTTERFLIES[radix](arithmetic, rotated, inverse, root, second)
         work = (
             np.stack([re for re, _ in results], axis=2).reshape(signals, points),
             np.stack([im for _, im in results], axis=2).reshape(signals, points),
@@ -198,9 +198,9 @@ def _radix_2(a: Arithmetic, x: list[Complex], inverse: bool, root: Complex, seco
 
 def _radix_4(a: Arithmetic, x: list[Complex], inverse: bool, root: Complex, second: Complex) -> list[Complex]:
     even, odd = _sum(a, x[0], x[2]), _sum(a, x[1], x[3])
-    rest, turn = _difference(a, x[0], x[2]), _difference(a, x[1], x[3])
-    plus = (a.add(rest[0], turn[1]), a.sub(rest[1], turn[0]))
-    minus = (a.sub(rest[0], turn[1]), a.add(rest[1], turn[0]))
+    rest, rotated = _difference(a, x[0], x[2]), _difference(a, x[1], x[3])
+    plus = (a.add(rest[0], rotated[1]), a.sub(rest[1], rotated[0]))
+    minus = (a.sub(rest[0], rotated[1]), a.add(rest[1], rotated[0]))
     first, third = (minus, plus) if inverse else (plus, minus)
     return [_sum(a, even, odd), first, _difference(a, even, odd), third]
 
@@ -208,11 +208,11 @@ def _radix_4(a: Arithmetic, x: list[Complex], inverse: bool, root: Complex, seco
 def _radix_3(a: Arithmetic, x: list[Complex], inverse: bool, root: Complex, second: Complex) -> list[Complex]:
     both, rest = _sum(a, x[1], x[2]), _difference(a, x[1], x[2])
     middle = (a.sub(x[0][0], a.half(both[0])), a.sub(x[0][1], a.half(both[1])))
-    turn = (a.mul(rest[0], root[1]), a.mul(rest[1], root[1]))
+    rotated = (a.mul(rest[0], root[1]), a.mul(rest[1], root[1]))
     return [
         _sum(a, x[0], both),
-        (a.sub(middle[0], turn[1]), a.add(middle[1], turn[0])),
-        (a.add(middle[0], turn[1]), a.sub(middle[1], turn[0])),
+        (a.sub(middle[0], rotated[1]), a.add(middle[1], rotated[0])),
+        (a.add(middle[0], rotated[1]), a.sub(middle[1], rotated[0])),
     ]
 
 
@@ -228,20 +228,20 @@ def _radix_5(a: Arithmetic, x: list[Complex], inverse: bool, root: Complex, seco
         )
 
     near, far = real(root[0], second[0]), real(second[0], root[0])
-    near_turn = (
+    near_rotated = (
         a.add(a.mul(outer_rest[1], root[1]), a.mul(inner_rest[1], second[1])),
         a.sub(-a.mul(outer_rest[0], root[1]), a.mul(inner_rest[0], second[1])),
     )
-    far_turn = (
+    far_rotated = (
         a.add(-a.mul(outer_rest[1], second[1]), a.mul(inner_rest[1], root[1])),
         a.sub(a.mul(outer_rest[0], second[1]), a.mul(inner_rest[0], root[1])),
     )
     return [
         _sum(a, x[0], _sum(a, outer, inner)),
-        _difference(a, near, near_turn),
-        _sum(a, far, far_turn),
-        _difference(a, far, far_turn),
-        _sum(a, near, near_turn),
+        _difference(a, near, near_rotated),
+        _sum(a, far, far_rotated),
+        _difference(a, far, far_rotated),
+        _sum(a, near, near_rotated),
     ]
 
 
@@ -269,11 +269,11 @@ def rfft(signal: Array, length: int, dtype: str) -> Array:
     mirrored = _negated(im[:, points - k], dtype)
     high = arithmetic.divide(re[:, points - k], 2), arithmetic.divide(mirrored, 2)
     both, rest = _sum(arithmetic, low, high), _difference(arithmetic, low, high)
-    turned = arithmetic.cmul(rest, _pair(twiddles(points, False, dtype)[1], kind))
-    spectrum[:, k, 0] = arithmetic.half_sum(both[0], turned[0])
-    spectrum[:, k, 1] = arithmetic.half_sum(both[1], turned[1])
-    spectrum[:, points - k, 0] = arithmetic.half_difference(both[0], turned[0])
-    spectrum[:, points - k, 1] = arithmetic.half_difference(turned[1], both[1])
+    rotated = arithmetic.cmul(rest, _pair(twiddles(points, False, dtype)[1], kind))
+    spectrum[:, k, 0] = arithmetic.half_sum(both[0], rotated[0])
+    spectrum[:, k, 1] = arithmetic.half_sum(both[1], rotated[1])
+    spectrum[:, points - k, 0] = arithmetic.half_difference(both[0], rotated[0])
+    spectrum[:, points - k, 1] = arithmetic.half_difference(rotated[1], both[1])
     return spectrum.reshape(signal.shape[0], length + 2).astype(dtype)
 
 

@@ -152,7 +152,7 @@ class TransposeConvFamily(ImageFamily):
         attributes = replace(a, padding=(first + top - before, left))
         return replace(op, inputs=(shape, *inputs[1:]), outputs=(output,), attributes=attributes)
 
-    def turned(self, op: Op, inputs: tuple[Tensor | None, ...]) -> Op | None:
+    def with_axes_swapped(self, op: Op, inputs: tuple[Tensor | None, ...]) -> Op | None:
         weights, shape = op.operand(1), op.operand(0)
         data, (batch, height, width, channels) = weights.values.swapaxes(1, 2), op.output.shape
         new_shape = replace(shape, shape=(4,), data=np.array([batch, width, height, channels], np.int32), index=-1)

@@ -234,9 +234,9 @@ def _outside(p: Fields, pixels: int) -> tuple[int, bool]:
 
 
 def _of_four_columns(p: Fields, args: Arguments) -> int:
-    """Six pointers of 4 bytes a turn, of which there are kernel_h * ceil(kernel_w / 3) * in_c / 16; FOUR_BYTES; 16."""
-    turns = p["kernel_h"] * ((p["kernel_w"] + 2) // 3) * (p["in_c"] // 16)
-    return int(6 * turns * POINTER_BYTES + FOUR_BYTES + 16)
+    """Six pointers of 4 bytes an iteration, kernel_h * ceil(kernel_w / 3) * in_c / 16 of them; FOUR_BYTES; 16."""
+    iterations = p["kernel_h"] * ((p["kernel_w"] + 2) // 3) * (p["in_c"] // 16)
+    return int(6 * iterations * POINTER_BYTES + FOUR_BYTES + 16)
 
 
 def _of_four_pieces(p: Fields, args: Arguments) -> int:
@@ -244,9 +244,9 @@ def _of_four_pieces(p: Fields, args: Arguments) -> int:
     FOUR_BYTES; a kernel row's bytes where any window has rows in the padding; as many windows as of four pixels side by
     side have columns there."""
     run = p["kernel_w"] * p["in_c"]
-    turns = (p["kernel_h"] * ((run + 15) // 16) + 2) // 3
+    iterations = (p["kernel_h"] * ((run + 15) // 16) + 2) // 3
     windows, pads_rows = _outside(p, 4)
-    return int(12 * turns * POINTER_BYTES + FOUR_BYTES + (windows * p["kernel_h"] + pads_rows) * run)
+    return int(12 * iterations * POINTER_BYTES + FOUR_BYTES + (windows * p["kernel_h"] + pads_rows) * run)
 
 
 def _of_line(p: Fields, args: Arguments) -> int:

@@ -29,7 +29,7 @@ def fold_adjoint(graph: Graph) -> Graph:
 
 
 def _folded(graph: Graph, op: Op, index: int, before: list[Op]) -> Op:
-    """The BATCH_MATMUL with the flag of that operand turned where that pays; what it then reads is made in `before`."""
+    """The BATCH_MATMUL with that operand's flag flipped where that pays; what it then reads is made in `before`."""
     tensor = op.operand(index)
     maker = graph.producer.get(tensor)
     if maker is None or maker.kind != "TRANSPOSE" or maker.input.is_constant or maker.input.quant != tensor.quant:

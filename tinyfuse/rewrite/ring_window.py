@@ -19,7 +19,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.convolution import geometry, turned_conv
+from tinyfuse.ops.convolution import conv_with_axes_swapped, geometry
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,18 +166,21 @@ def _by_rows(op: Op) -> Op:
     weights = op.operand(1)
     if op.input.shape[1] != 1 or weights.shape[1] != 1 or op.output.shape[1] != 1:
         return op
-    return replace(turned_conv(op, (_turned(op.input), *op.inputs[1:])), outputs=(_turned(op.output),))
+    return replace(
+        conv_with_axes_swapped(op, (_with_axes_swapped(op.input), *op.inputs[1:])),
+        outputs=(_with_axes_swapped(op.output),),
+    )
 
 
-def _turned(tensor: Tensor) -> Tensor:
+def _with_axes_swapped(tensor: Tensor) -> Tensor:
     batch, height, width, channels = tensor.shape
     return replace(tensor, shape=(batch, width, height, channels), index=-1)
 
 
 def _with_ring(graph: Graph, window: _Window) -> Graph:
     state, frame = window.state, window.frame
-    turned = {op: _by_rows(op) for op in window.readers}
-    seen = turned[window.readers[0]].input
+    by_rows = {op: _by_rows(op) for op in window.readers}
+    seen = by_rows[window.readers[0]].input
     cursor = Tensor(f"{state.name} (cursor)", (1,), "int32", initial=np.zeros(1, np.int32))
     ring = replace(seen, name=state.name, index=-1, initial=_initial(state, seen), cursor=cursor)
     push = Op("RING_PUSH", (frame, ring, cursor), (), index=window.join.index)
@@ -185,8 +188,8 @@ def _with_ring(graph: Graph, window: _Window) -> Graph:
     for op in graph.ops:
         if op is window.join:
             ops.append(push)
-        if op in turned:
-            reader = turned[op]
+        if op in by_rows:
+            reader = by_rows[op]
             ops.append(replace(reader, inputs=(ring, *reader.inputs[1:])))
             if reader is not op:  # its readers know the output in the shape that it had
                 ops.append(Op("RESHAPE", (reader.output,), op.outputs, index=op.index))

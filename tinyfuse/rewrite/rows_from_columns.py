@@ -7,10 +7,10 @@ after    %e[1,128,1,3] = RESHAPE(%x);  %c[1,126,1,8] = CONV_2D(%e, weights[8,3,1
 
 So converters write layers over time (Keras' Conv1D). The bytes in memory are the same, so what changes shapes at
 either end is free, and what did so in between is gone. Strides, dilations, paddings and kernels change axes
-(`OpFamily.turned`).
+(`OpFamily.with_axes_swapped`).
 
-A region of such operators is turned where it has a window that slides along the line, and where its lines do not come
-out of an image of several rows: there one group would become two.
+A region of such operators is rewritten where it has a window that slides along the line, and where its lines do not
+come out of an image of several rows: there one group would become two.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from tinyfuse.rewrite.on_images import OnImages
 def rows_from_columns(graph: Graph) -> Graph:
     """The graph whose lines are images of a single column."""
     regions = _Regions(graph)
-    turned = {op for region in regions.found() if _pays(graph, region) for op in region}
-    return _Writer(graph, turned).written() if turned else graph
+    rewritten = {op for region in regions.found() if _pays(graph, region) for op in region}
+    return _Writer(graph, rewritten).written() if rewritten else graph
 
 
 # --- lines ---------------------------------------------------------------------------------------
@@ -71,7 +71,7 @@ def _renames(op: Op) -> bool:
     return (same_line or upright) and source.quant == result.quant
 
 
-def _turn(op: Op, images: dict[Tensor, Tensor]) -> Op | None:
+def _on_images(op: Op, images: dict[Tensor, Tensor]) -> Op | None:
     """The operator on `images` of a single column, which stand for its lines; None where that is no operator. Its
     output is the file's: its shape is for the caller to change."""
     if op.states or len(op.outputs) != 1 or any(t not in images for t in op.activations):
@@ -87,7 +87,7 @@ def _turn(op: Op, images: dict[Tensor, Tensor]) -> Op | None:
         return _pointwise(op, images)
     if not (op.activations[0].is_image and op.output.is_image):
         return None
-    return family.turned(op, tuple(t if t is None else images.get(t, t) for t in op.inputs))
+    return family.with_axes_swapped(op, tuple(t if t is None else images.get(t, t) for t in op.inputs))
 
 
 def _pointwise(op: Op, images: dict[Tensor, Tensor]) -> Op | None:
@@ -142,14 +142,14 @@ def _shaped(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 class _Regions:
-    """The operators that can be turned, joined by the lines between them."""
+    """The operators that can be on images, joined by the lines between them."""
 
     def __init__(self, graph: Graph):
         self.root: dict[Op, Op] = {}
         maker: dict[Tensor, Op] = {}  # of a line, whoever made it or first read it
         for op in graph.ops:
             lines = {t: replace(t, shape=_image_shape(t.shape)) for t in op.activations if _is_line(t)}
-            if not _renames(op) and _turn(op, lines) is None:
+            if not _renames(op) and _on_images(op, lines) is None:
                 continue
             self.root[op] = op
             for tensor in (*op.activations, *op.outputs):
@@ -205,8 +205,8 @@ class _Writer(OnImages):
         if _renames(op):
             self.images[op.output] = self._image(op.input, op)
             return
-        made = _turn(op, {t: self._image(t, op) for t in op.activations})
-        assert made is not None, "it could be turned"
+        made = _on_images(op, {t: self._image(t, op) for t in op.activations})
+        assert made is not None, "it could be on images"
         self.ops.append(replace(made, outputs=(self._result(op, made),)))
 
     def _image(self, tensor: Tensor, reader: Op) -> Tensor:
@@ -219,7 +219,7 @@ class _Writer(OnImages):
         return self.images[tensor]
 
     def _result(self, op: Op, made: Op) -> Tensor:
-        """What the turned operator makes."""
+        """What the operator on images makes."""
         result = op.output
         if isinstance(made.attributes, Reducer):
             shape = (1, 1, 1, result.shape[-1]) if made.attributes.keep_dims else (1, result.shape[-1])

@@ -76,7 +76,7 @@ def _mixes(op: Op) -> bool:
 # --- operators on images -------------------------------------------------------------------------
 
 
-def _turned(op: Op, images: Images) -> Op | None:
+def _on_images(op: Op, images: Images) -> Op | None:
     """The operator on images, its output in the shape that it has then; None where that is no operator."""
     family = FAMILIES[op.kind]
     if op.states or len(op.outputs) != 1 or not op.activations or len(op.output.shape) < 2 or not op.output.elements:
@@ -193,7 +193,7 @@ def _regions(graph: Graph) -> Iterator[tuple[Op, ...]]:
         return op
 
     for op in graph.ops:
-        if _renames(op) or _turned(op, _as_image) is not None:
+        if _renames(op) or _on_images(op, _as_image) is not None:
             root[op] = op
             for tensor in (*op.activations, *op.outputs):
                 root[first(first_of.setdefault(tensor, op))] = first(op)
@@ -222,7 +222,7 @@ class _Writer(OnImages):
         if _renames(op):
             self.images[op.output] = self._image(op.input, None, op)
             return
-        made = _turned(op, lambda tensor, shape: self._image(tensor, shape, op))
+        made = _on_images(op, lambda tensor, shape: self._image(tensor, shape, op))
         assert made is not None, "it was chosen"
         if made.output is not op.output:
             self.images[op.output] = made.output

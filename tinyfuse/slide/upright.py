@@ -174,7 +174,7 @@ def _on_images(op: Op, images: tuple[Tensor | None, ...], axis: int) -> Op | Non
         return replace(op, inputs=images) if axis < len(op.output.shape) - 1 else None
     if family.rows_alike:
         return _rows_alike(op, images, axis)
-    return family.turned(op, images) if axis == 2 and op.input.is_image and op.output.is_image else None
+    return family.with_axes_swapped(op, images) if axis == 2 and op.input.is_image and op.output.is_image else None
 
 
 def _rows_alike(op: Op, images: tuple[Tensor | None, ...], axis: int) -> Op | None:

@@ -21,7 +21,7 @@ class CmsisBatchMatMul(CmsisKernel):
     overlap an operand.
 
     The function wants both operands by rows of `depth` elements: a constant one that is stored the
-    other way is turned ahead, others into scratch before the call.
+    other way is transposed ahead, others into scratch before the call.
     """
 
     headers = ("arm_nnfunctions.h", "tinyfuse_strided.h")
@@ -43,8 +43,8 @@ class CmsisBatchMatMul(CmsisKernel):
         )
 
     def scratch(self, op: Op, context: Context) -> int:
-        turned = sum(_aligned(op.operand(i).bytes) for i in (0, 1) if _turn(op, i) is not None)
-        return _aligned(self._sums(op, context)) + turned
+        transposed = sum(_aligned(op.operand(i).bytes) for i in (0, 1) if _transposition(op, i) is not None)
+        return _aligned(self._sums(op, context)) + transposed
 
     @property
     def _ctype(self) -> str:
@@ -85,11 +85,11 @@ class CmsisBatchMatMul(CmsisKernel):
         )  # fmt: skip
 
     def _operands(self, op: Op, site: CallSite, start: int) -> tuple[list[Statement], list[Expr]]:
-        """What turns operands into scratch from byte `start` on, and where both then lie."""
+        """What transposes operands into scratch from byte `start` on, and where both then lie."""
         statements: list[Statement] = []
         pointers: list[Expr] = []
         for i, access in enumerate(site.inputs):
-            walk = _turn(op, i)
+            walk = _transposition(op, i)
             if access is None:
                 pointers.append(site.constant(f"operand{i}"))
             elif walk is None:
@@ -97,7 +97,7 @@ class CmsisBatchMatMul(CmsisKernel):
             else:
                 cast = "" if self.dtype == "int8" else "(void *)"
                 pointers.append(f"({self._ctype} *){cast}({site.scratch} + {start})")
-                statements += strided_copy(walk, f"turn{i}", access.pointer, f"{site.scratch} + {start}")
+                statements += strided_copy(walk, f"transposed{i}", access.pointer, f"{site.scratch} + {start}")
                 start += _aligned(op.operand(i).bytes)
         return statements, pointers
 
@@ -144,8 +144,8 @@ def _by_depth(op: Op, index: int, data: Array) -> Array:
     return data if stored_so else data.swapaxes(-1, -2)
 
 
-def _turn(op: Op, index: int) -> Walk | None:
-    """How a run-time operand that is stored the other way is turned; None where it can stay."""
+def _transposition(op: Op, index: int) -> Walk | None:
+    """How a run-time operand that is stored the other way is transposed; None where it can stay."""
     tensor = op.operand(index)
     data = np.empty(tensor.shape, tensor.dtype)  # its memory is never touched
     walk = walk_of(_by_depth(op, index, data), data)

@@ -1,7 +1,7 @@
 """CMSIS-NN's two ways to compute a transposed convolution, since 7.0.
 
-Its wrapper chooses between them as the kernels here do, but turns the filters at every inference, in
-scratch of their size. They never change, so we turn them ahead and call the function below it.
+Its wrapper chooses between them as the kernels here do, but flips the filters at every inference, in
+scratch of their size. They never change, so we flip them ahead and call the function below it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _CmsisTransposeConv(CmsisKernel):
 
 class CmsisReverseConv(_CmsisTransposeConv):
     """Strides up to 2: a convolution of the input with zero points between its pixels, by filters that
-    are turned by 180 degrees."""
+    are flipped in rows and columns."""
 
     name = "arm_convolve_s8"
 
@@ -53,8 +53,8 @@ class CmsisReverseConv(_CmsisTransposeConv):
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         _, *others = channel_constants(as_convolution(op))
-        turned = np.ascontiguousarray(op.operand(1).values[:, ::-1, ::-1])
-        return Constant("weights", turned.reshape(-1), "int8_t"), *others
+        flipped = np.ascontiguousarray(op.operand(1).values[:, ::-1, ::-1])
+        return Constant("weights", flipped.reshape(-1), "int8_t"), *others
 
     def scratch(self, op: Op, context: Context) -> int:
         return general_scratch(reversed_call(op), context)
@@ -134,7 +134,7 @@ class CmsisTransposeConv(_CmsisTransposeConv):
 
 
 def reversed_call(op: Op) -> ConvCall:
-    """The convolution that computes the same: of the input a stride apart, by turned filters."""
+    """The convolution that computes the same: of the input a stride apart, by flipped filters."""
     _, in_h, in_w, in_c = op.operand(2).shape
     out_c, kernel_h, kernel_w, _ = op.operand(1).shape
     (stride_h, stride_w), (top, left) = op.attributes_as(TransposeConv).stride, paddings(op)
