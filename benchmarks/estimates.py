@@ -26,15 +26,15 @@ HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent / "tests" / "support"))
 
 from families import FAMILIES, mobilenet_v2  # noqa: E402
-from line_networks import line_networks  # noqa: E402
 from random_graphs import networks  # noqa: E402
+from sequence_networks import sequence_networks  # noqa: E402
 
 import tinyfuse  # noqa: E402
 
 FIGURES = "ram_bytes", "predicted_instructions", "weight_bytes", "code_bytes", "macs"
 
 #: shares of the generated networks beside the families: drawn from, of a hundred
-DRAWN = (networks(), 70), (networks(most_layers=20), 15), (line_networks(), 10)
+DRAWN = (networks(), 70), (networks(most_layers=20), 15), (sequence_networks(), 10)
 
 #: none of those that are measured
 WARM_UP = mobilenet_v2(seed=1)

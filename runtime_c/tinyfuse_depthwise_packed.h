@@ -7,7 +7,7 @@
 #include "tinyfuse_conv.h"
 
 /* int32 of four channels on step lines. */
-TINYFUSE_INLINE int32_t tinyfuse_depthwise_line_words(int form)
+TINYFUSE_INLINE int32_t tinyfuse_depthwise_1d_words(int form)
 {
     return form == TINYFUSE_OWN_SHIFTS_FORM ? 12 : 8;
 }
@@ -198,7 +198,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_fours(const int8_t *const *taps, int32_t
                                       ? tinyfuse_requantize_step_line(sum, l[4 + i], rounding)
                                       : tinyfuse_requantize_own_shift(sum, l[4 + i], l[8 + i]));
         }
-        l += tinyfuse_depthwise_line_words(form);
+        l += tinyfuse_depthwise_1d_words(form);
         r += 4;
         c += 4;
     }
@@ -222,7 +222,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_pixel_body(const int8_t *const *taps, in
                                  form == TINYFUSE_BOUNDED_FORM
                                      ? (const void *)((const tinyfuse_requant *)channels + last)
                                      : (const void *)((const int32_t *)channels +
-                                                      tinyfuse_depthwise_line_words(form) * fours),
+                                                      tinyfuse_depthwise_1d_words(form) * fours),
                                  rounding, out, form);
     }
 }

@@ -254,7 +254,7 @@ TINYFUSE_INLINE void tinyfuse_winograd_places(const int8_t *const *rows, int32_t
     "pop {r0, r2-r11, lr}\n\t"
 
 /* `steps` is in_c / 4, for positions in loops any multiple of what an iteration takes; `rows` of positions: four ("2"), or
-   one ("0", tinyfuse_winograd_line.h). The statement is that of tinyfuse_common.h with three operands more. */
+   one ("0", tinyfuse_winograd_1d.h). The statement is that of tinyfuse_common.h with three operands more. */
 #define TINYFUSE_WINOGRAD_SUMS_OF(name, rows, position)                                                 \
     TINYFUSE_SHARED const int16_t *name(const int16_t *columns, const int16_t *weights, int32_t *sums,  \
                                         int32_t steps)                                                  \

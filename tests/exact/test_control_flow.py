@@ -20,8 +20,8 @@ from control_flow_models import (
     with_handle,
 )
 from executors import assert_all_exact, assert_exact, assert_reference_is_tflm, plan_of
-from iterations import by_iterations
 from tflite_builder import ModelBuilder
+from turns import by_turns
 
 from tinyfuse.emit import emit
 from tinyfuse.errors import CompileError
@@ -32,7 +32,7 @@ def test_reference_equals_tflm(name):
     assert_reference_is_tflm((MODELS | STREAMS)[name](), runs=20)
 
 
-@pytest.mark.parametrize(("fusion", "target"), [("none", "host"), ("rows", "host"), *by_iterations(["none", "rows"])])
+@pytest.mark.parametrize(("fusion", "target"), [("none", "host"), ("rows", "host"), *by_turns(["none", "rows"])])
 def test_modules_are_exact(fusion, target):
     plans = [plan_of(make(), target, f"m{i}", fusion=fusion) for i, make in enumerate(MODELS.values())]
     assert_all_exact(plans)

@@ -13,8 +13,8 @@ import pytest
 from conv_cases import FAMILIES, Shape, make_op, of_int4, random_input, random_shape
 from op_harness import Case, assert_exact, chosen
 from overlaps import covered_inputs
-from test_depthwise_lines import line_cases as depthwise_line_cases
-from test_winograd_lines import line_cases as winograd_line_cases
+from test_depthwise_1d import cases_1d as depthwise_1d_cases
+from test_winograd_1d import cases_1d as winograd_1d_cases
 
 from tinyfuse.board_timing import BoardTiming
 from tinyfuse.ir import Op
@@ -556,8 +556,8 @@ def dsp_cases(target: Target) -> list[Case]:
     unpacked = [*narrow_cases(target), *unpacked_cases(target), *held_cases(target)]
     return [
         *chosen(unpacked, target, weights="unpacked"),
-        *chosen([*winograd_cases(target), *winograd_line_cases(target)], target, weights="winograd"),
-        *chosen(depthwise_line_cases(target), target, optimize="speed", weights="unpacked"),
+        *chosen([*winograd_cases(target), *winograd_1d_cases(target)], target, weights="winograd"),
+        *chosen(depthwise_1d_cases(target), target, optimize="speed", weights="unpacked"),
         *chosen(by_four_cases(target), target, optimize="speed"),
         *chosen(fives_cases(target), target, **COUNTED),
     ]

@@ -14,7 +14,7 @@ from op_harness import Case, assert_exact
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Context
-from tinyfuse.kernels.depthwise_line_mve import LineDepthwise
+from tinyfuse.kernels.depthwise_1d_mve import Depthwise1D
 from tinyfuse.kernels.mve import MveDense
 from tinyfuse.kernels.mve_four import requantized
 from tinyfuse.kernels.mve_held import HeldConvRow
@@ -109,7 +109,7 @@ LINE_SHAPES = tuple(
 
 
 def line_cases(target: str) -> list[Case]:
-    rng, context, kernel = np.random.default_rng(13), Context(TARGETS[target], optimize="speed"), LineDepthwise()
+    rng, context, kernel = np.random.default_rng(13), Context(TARGETS[target], optimize="speed"), Depthwise1D()
     cases = []
     for shape in LINE_SHAPES:
         for activation, zero_point in (("RELU", -128), ("NONE", 3), ("RELU_N1_TO_1", 0)):

@@ -14,7 +14,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from nchw_networks import FIRST, LAST
 from op_harness import TARGETS, assert_exact, cases_of
-from planar_networks import classifier, enlarging, in_the_middle, line, line_of_images, planar_networks, segmentation
+from planar_networks import (
+    classifier,
+    enlarging,
+    in_the_middle,
+    planar_networks,
+    segmentation,
+    sequence,
+    sequence_of_images,
+)
 from planes_cases import DTYPES, swaps
 from random_graphs import Sketch
 from test_op_kernels import drawn, target_or_skip
@@ -33,7 +41,7 @@ _SETTINGS = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 SMALL = {
     "classifier": classifier(18, 13), "segmentation": segmentation(14), "three planes to three": segmentation(14, 3, 3),
     "more planes": segmentation(12, 3, 5), "fewer planes": segmentation(12, 4, 2), "enlarging": enlarging(9),
-    "line": line(70, 3, 5), "line of images": line_of_images(61, 4, 5), "in the middle": in_the_middle(),
+    "sequence": sequence(70, 3, 5), "sequence of images": sequence_of_images(61, 4, 5), "in the middle": in_the_middle(),
     **{f"{dtype} planes to planes": segmentation(9, 2, 2, dtype) for dtype in ("int16", "float32")},
 }  # fmt: skip
 
@@ -106,10 +114,10 @@ def test_planes_take_their_own_bytes_and_rows() -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_lines_of_planes_stand_up(dtype: str) -> None:
-    plan = plan_of(line(300, 6, 8, dtype), "cortex-m4", kernels="tinyfuse", optimize="ram")
+def test_sequences_of_planes_stand_up(dtype: str) -> None:
+    plan = plan_of(sequence(300, 6, 8, dtype), "cortex-m4", kernels="tinyfuse", optimize="ram")
     assert plan.groups[0].ops[0].kind == "PLANES_TO_ROWS" and len(plan.groups[0].ops) > 3
-    ends = plan_of(line_of_images(300), "cortex-m4", kernels="tinyfuse", optimize="ram")
+    ends = plan_of(sequence_of_images(300), "cortex-m4", kernels="tinyfuse", optimize="ram")
     assert [op.kind for op in ends.groups[0].ops] == ["PLANES_TO_ROWS", "CONV_2D", "CONV_2D", "ROWS_TO_PLANES"]
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from nchw_networks import FIRST, LAST
 from random_graphs import Sketch, Value
 
-#: a vector a place, of a line of planes [1, C, L]
+#: a vector a place, of a sequence of planes [1, C, L]
 LINE = (0, 2, 1)
 
 
@@ -40,7 +40,7 @@ def enlarging(side: int = 24, dtype: str = "int8") -> bytes:
     return s.build([image], [s.transpose(s.conv(x, 3, (3, 3)), FIRST)])
 
 
-def line(length: int = 1024, planes: int = 6, filters: int = 16, dtype: str = "int8") -> bytes:
+def sequence(length: int = 1024, planes: int = 6, filters: int = 16, dtype: str = "int8") -> bytes:
     """Conv1D over [1, C, L]: six signals in, their classes out."""
     s = Sketch(7, dtype=dtype)
     signals = s.value((1, planes, length))
@@ -50,7 +50,7 @@ def line(length: int = 1024, planes: int = 6, filters: int = 16, dtype: str = "i
     return s.build([signals], [s.fully_connected(s.mean(x), 5)])
 
 
-def line_of_images(length: int = 1024, planes: int = 6, filters: int = 16) -> bytes:
+def sequence_of_images(length: int = 1024, planes: int = 6, filters: int = 16) -> bytes:
     """The same from an image [1, C, 1, L], and signals out: [1, D, L]."""
     s = Sketch(8)
     signals = s.value((1, planes, 1, length))
@@ -72,7 +72,7 @@ def in_the_middle(dtype: str = "int8") -> bytes:
 
 @st.composite
 def planar_networks(draw, most_layers: int = 5) -> bytes:
-    """Planes or lines of them, up to so many layers, and what they make: as planes, as it is, or both."""
+    """Planes or sequences of them, up to so many layers, and what they make: as planes, as it is, or both."""
     s = Sketch(draw(st.integers(0, 2**20)), dtype=draw(st.sampled_from(["int8", "int8", "int16", "float32"])), far=True)
     planes, columns = draw(st.integers(2, 20)), draw(st.sampled_from([1, 2, 5, 8, 9, 17]))
     rows = draw(st.integers(2, 12))
@@ -117,4 +117,4 @@ def _layer(draw, s: Sketch, x: Value) -> Value:
     return s.relu(x, same=False)
 
 
-NETWORKS = {f.__name__: f for f in (classifier, segmentation, enlarging, line, line_of_images, in_the_middle)}
+NETWORKS = {f.__name__: f for f in (classifier, segmentation, enlarging, sequence, sequence_of_images, in_the_middle)}

@@ -9,9 +9,9 @@ import pytest
 from families import FAMILIES, attention, mobilenet_v2, mobilenet_v3, two_inputs, u_net
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from line_networks import line_networks
 from plan_parts import prepare
 from random_graphs import Sketch, networks
+from sequence_networks import sequence_networks
 
 import tinyfuse
 from tinyfuse.compiler import compile_graph
@@ -99,7 +99,7 @@ def test_few_groups_have_the_best_peak(model) -> None:
 
 @pytest.mark.slow
 @settings(max_examples=12, deadline=None)
-@given(networks() | line_networks(), st.sampled_from(TARGETS))
+@given(networks() | sequence_networks(), st.sampled_from(TARGETS))
 def test_estimates_of_random_networks_are_near_their_plans(data: bytes, target: str) -> None:
     """Within 5 % of nearly all; of small ones bytes and calls count that nothing is worth looking at for. One in a
     hundred is further off: at the border of what `balanced` may spend two plans are equally good."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from executors import plan_of
 from hypothesis import given, settings
-from line_networks import line_networks, lying, mean_over_time, through_vector
 from random_graphs import Sketch
+from sequence_networks import lying, mean_over_time, sequence_networks, through_vector
 from sliding_models import gesture
 from test_rewrites import assert_same, graph_of, kinds
 
@@ -93,13 +93,13 @@ def test_outputs_keep_their_shape() -> None:
 
 
 @settings(max_examples=30, deadline=None)
-@given(line_networks())
+@given(sequence_networks())
 def test_every_bit_is_kept(data: bytes) -> None:
     rewritten(data)
 
 
-def test_lines_stream_and_rows_are_made_in_blocks() -> None:
-    """A line of 600 places takes a fraction of its bytes, at a few percent of the instructions."""
+def test_sequences_stream_and_rows_are_made_in_blocks() -> None:
+    """A sequence of 600 places takes a fraction of its bytes, at a few percent of the instructions."""
     s = Sketch(7)
     x = s.value((1, 600, 2))
     y = s.conv(lying(s, x), 24, (1, 9), activation="RELU")

@@ -1,4 +1,4 @@
-"""Images of a single column, several rows a call: what convolutions over time make of lines ([1, H, 1, C])."""
+"""Images of a single column, several rows a call: what convolutions over time make of sequences ([1, H, 1, C])."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def lying(op: Op) -> Op | None:
         return None
     if op.output.shape[1] == 1:
         return None
-    lines = {t: _line(t) for t in tensors}
-    found = FAMILIES[op.kind].with_axes_swapped(op, tuple(t if t is None else lines.get(t, t) for t in op.inputs))
-    return None if found is None else replace(found, outputs=(lines[op.output],))
+    rows = {t: _one_row(t) for t in tensors}
+    found = FAMILIES[op.kind].with_axes_swapped(op, tuple(t if t is None else rows.get(t, t) for t in op.inputs))
+    return None if found is None else replace(found, outputs=(rows[op.output],))
 
 
-def _line(tensor: Tensor) -> Tensor:
+def _one_row(tensor: Tensor) -> Tensor:
     return replace(tensor, shape=(1, 1, tensor.shape[1], tensor.shape[3]))
 
 

@@ -213,7 +213,7 @@ def winograd_counts(op: Op, by_row: bool) -> Counts:
     }
 
 
-def winograd_line_counts(op: Op, calls: int, blocks: int) -> Counts:
+def winograd_1d_counts(op: Op, calls: int, blocks: int) -> Counts:
     """Of a 3x1 or 1x3 convolution by tiles of two outputs, two of them a block."""
     found = _block_counts(calls, blocks, op.output.shape[3] // 2, op.input.shape[3] // 4)
     return {**found, "clamped_outputs": clamped(op)}

@@ -31,10 +31,10 @@ from tinyfuse.kernels.conv import (
 from tinyfuse.kernels.dense_eight import DenseEight
 from tinyfuse.kernels.dense_fives import DenseFives
 from tinyfuse.kernels.depthwise import Depthwise3x3Row, DepthwiseRow, PackedDepthwiseRow
+from tinyfuse.kernels.depthwise_1d import DepthwiseAlongRow, DepthwiseColumns
+from tinyfuse.kernels.depthwise_1d_mve import Depthwise1D
 from tinyfuse.kernels.depthwise_columns import ColumnsDepthwiseRow, FewerColumnsDepthwiseRow
 from tinyfuse.kernels.depthwise_held import HeldDepthwiseRow
-from tinyfuse.kernels.depthwise_line import DepthwiseAlongRow, DepthwiseColumns
-from tinyfuse.kernels.depthwise_line_mve import LineDepthwise
 from tinyfuse.kernels.fully_connected import Dense, DenseWide, FullyConnectedWhole
 from tinyfuse.kernels.int4 import Int4ConvRow, Int4Pointwise, Int4PointwiseRow
 from tinyfuse.kernels.int4_dense import Int4Dense
@@ -106,7 +106,7 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     "DEPTHWISE_CONV_2D": {
         "int8": (
             *INT4_DEPTHWISE, *COMPRESSED_DEPTHWISE,
-            FewerColumnsDepthwiseRow(), MveDepthwiseRow(), ColumnsDepthwiseRow(), LineDepthwise(),
+            FewerColumnsDepthwiseRow(), MveDepthwiseRow(), ColumnsDepthwiseRow(), Depthwise1D(),
             HeldDepthwiseRow(), DepthwiseColumns(), DepthwiseAlongRow(), JoinedDepthwiseRow(), Depthwise3x3Row(),
             PackedDepthwiseRow(), DepthwiseRow(),
             CmsisDepthwiseS4(), CmsisDepthwise(),

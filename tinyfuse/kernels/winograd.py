@@ -8,7 +8,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel, proven
-from tinyfuse.kernels.convolution_counts import winograd_counts, winograd_line_counts
+from tinyfuse.kernels.convolution_counts import winograd_1d_counts, winograd_counts
 from tinyfuse.kernels.counts import Counts, round_up
 from tinyfuse.kernels.matmul import STEP_LINE, WIDE, Matmul
 from tinyfuse.kernels.packing import bounded, conv_row_call
@@ -82,7 +82,7 @@ class WinogradDownRow(_Winograd):
     """3x1, two rows a call, of which it reads and writes as above."""
 
     name = "tinyfuse_winograd_down_rows_s8"
-    headers = ("tinyfuse_winograd_line.h",)
+    headers = ("tinyfuse_winograd_1d.h",)
     rows_a_call = 2
 
     def serves(self, g: ConvGeometry) -> bool:
@@ -94,7 +94,7 @@ class WinogradDownRow(_Winograd):
     def counts(self, op: Op, by_row: bool) -> Counts:
         out_h, out_w = op.output.shape[1:3]
         calls = round_up(out_h, self.rows_a_call)
-        return _with_form(op, winograd_line_counts(op, calls, calls * round_up(out_w, 2)))
+        return _with_form(op, winograd_1d_counts(op, calls, calls * round_up(out_w, 2)))
 
 
 class WinogradAlongRow(WinogradDownRow):
@@ -111,7 +111,7 @@ class WinogradAlongRow(WinogradDownRow):
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         out_h, out_w = op.output.shape[1:3]
-        return _with_form(op, winograd_line_counts(op, out_h, out_h * round_up(out_w, 4)))
+        return _with_form(op, winograd_1d_counts(op, out_h, out_h * round_up(out_w, 4)))
 
 
 def _with_form(op: Op, counts: Counts) -> Counts:
@@ -135,7 +135,7 @@ def winograd_layer(op: Op) -> Matmul | None:
 
     def pack() -> tuple[Array, Array]:
         filters = layer.weights.reshape(-1, *(() if flat else (3,)), 3, op.input.shape[3])
-        weights = _packed(transformed_line(filters) if flat else transformed(filters))
+        weights = _packed(transformed_1d(filters) if flat else transformed(filters))
         return weights, line.channels() if line is not None else proven(bounded(op)).channels
 
     return Matmul(WIDE if line is None else STEP_LINE, pack)
@@ -147,7 +147,7 @@ def transformed(filters: Array) -> Array:
     return found
 
 
-def transformed_line(filters: Array) -> Array:
+def transformed_1d(filters: Array) -> Array:
     """2G g of each filter g: int16 [out_c, 1, 4, in_c] of int8 [out_c, 3, in_c]; at most 3 * 128."""
     found: Array = np.einsum("ia,oac->oic", _FILTER, filters.astype(np.int64)).astype("<i2")[:, None]
     return found

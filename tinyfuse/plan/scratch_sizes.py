@@ -21,7 +21,7 @@ def _of_winograd(p: Fields, args: Arguments) -> int:
     return int(65 * p["in_c"])
 
 
-def _of_winograd_line(p: Fields, args: Arguments) -> int:
+def _of_winograd_1d(p: Fields, args: Arguments) -> int:
     """17 * in_c bytes."""
     return int(17 * p["in_c"])
 
@@ -249,7 +249,7 @@ def _of_four_pieces(p: Fields, args: Arguments) -> int:
     return int(12 * iterations * POINTER_BYTES + FOUR_BYTES + (windows * p["kernel_h"] + pads_rows) * run)
 
 
-def _of_line(p: Fields, args: Arguments) -> int:
+def _of_1d_mve(p: Fields, args: Arguments) -> int:
     """A pointer for each pixel that windows read, by fours; 64 bytes for each four outputs, by eight, and three
     more; a pixel where they read one in the padding."""
     pixels = p["out_w"] - 1 + p["kernel_w"]
@@ -257,7 +257,7 @@ def _of_line(p: Fields, args: Arguments) -> int:
     return int(fours(pixels) * POINTER_BYTES + ((p["out_w"] + 7) // 8 * 2 + 3) * 64 + padding)
 
 
-def _of_dw_line(p: Fields, args: Arguments) -> int:
+def _of_1d(p: Fields, args: Arguments) -> int:
     """Records of 16 bytes, one for two of the pixels that blocks of four outputs see; as much for the outputs of each
     block; four channels' words, four and two for each two taps, unless there is one block."""
     blocks, steps = (p["out_n"] + 3) // 4, p["taps"] // 2 + 1
@@ -311,8 +311,8 @@ SCRATCH: Mapping[str, Callable[[Fields, Arguments], int]] = {
     "tinyfuse_conv_packed_tables_row_s8": lambda p, args: _of_packed_conv(p, (args[7], args[-1])),
     "tinyfuse_conv_row_s4": _of_packed_conv,
     "tinyfuse_winograd_rows_s8": _of_winograd,
-    "tinyfuse_winograd_down_rows_s8": _of_winograd_line,
-    "tinyfuse_winograd_along_row_s8": _of_winograd_line,
+    "tinyfuse_winograd_down_rows_s8": _of_winograd_1d,
+    "tinyfuse_winograd_along_row_s8": _of_winograd_1d,
     "tinyfuse_pointwise_s8": _of_pointwise,
     "tinyfuse_pointwise_tables_s8": _of_pointwise,
     "tinyfuse_pointwise_buffered_mve_s8": lambda p, args: int(2 * p["depth"]),
@@ -352,8 +352,8 @@ SCRATCH: Mapping[str, Callable[[Fields, Arguments], int]] = {
     "tinyfuse_conv_columns_mve_row_s8": _of_four_columns,
     "tinyfuse_conv_pieces_mve_row_s8": _of_four_pieces,
     "tinyfuse_conv_held_mve_row_s8": _of_held,
-    "tinyfuse_depthwise_line_mve_s8": _of_line,
-    "tinyfuse_depthwise_line_s8": _of_dw_line,
+    "tinyfuse_depthwise_1d_mve_s8": _of_1d_mve,
+    "tinyfuse_depthwise_1d_s8": _of_1d,
     "tinyfuse_depthwise_columns_row_s8": _of_columns,
     "tinyfuse_conv_lut_row_s8": _of_conv_lut,
     "tinyfuse_conv_lut_rows_s8": _of_conv_lut,

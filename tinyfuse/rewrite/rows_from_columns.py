@@ -9,8 +9,8 @@ So converters write layers over time (Keras' Conv1D). The bytes in memory are th
 either end is free, and what did so in between is gone. Strides, dilations, paddings and kernels change axes
 (`OpFamily.with_axes_swapped`).
 
-A region of such operators is rewritten where it has a window that slides along the line, and where its lines do not
-come out of an image of several rows: there one group would become two.
+A region of such operators is rewritten where it has a window that slides along the sequence, and where its sequences do
+not come out of an image of several rows: there one group would become two.
 """
 
 from __future__ import annotations
@@ -30,17 +30,18 @@ from tinyfuse.rewrite.on_images import OnImages
 
 
 def rows_from_columns(graph: Graph) -> Graph:
-    """The graph whose lines are images of a single column."""
+    """The graph whose sequences are images of a single column."""
     regions = _Regions(graph)
     rewritten = {op for region in regions.found() if _pays(graph, region) for op in region}
     return _Writer(graph, rewritten).written() if rewritten else graph
 
 
-# --- lines ---------------------------------------------------------------------------------------
+# --- sequences -----------------------------------------------------------------------------------
 
 
-def _line_axis(shape: tuple[int, ...]) -> int | None:
-    """Of a line, a tensor of one long dimension and channels: [1, L, C] or [1, 1, L, C], the dimension L; else None."""
+def _sequence_axis(shape: tuple[int, ...]) -> int | None:
+    """Of a sequence, a tensor of one long dimension and channels, [1, L, C] or [1, 1, L, C], that dimension's number;
+    else None."""
     rank = len(shape)
     if rank in (3, 4) and prod(shape[: rank - 2]) == 1 and shape[-1] > 0:
         return rank - 2
@@ -48,12 +49,12 @@ def _line_axis(shape: tuple[int, ...]) -> int | None:
 
 
 def _image_shape(shape: tuple[int, ...]) -> tuple[int, int, int, int]:
-    """A line's as an image of a single column."""
+    """A sequence's as an image of a single column."""
     return (1, shape[-2], 1, shape[-1])
 
 
-def _is_line(tensor: Tensor) -> bool:
-    return _line_axis(tensor.shape) is not None
+def _is_sequence(tensor: Tensor) -> bool:
+    return _sequence_axis(tensor.shape) is not None
 
 
 def _is_upright(tensor: Tensor) -> bool:
@@ -62,24 +63,24 @@ def _is_upright(tensor: Tensor) -> bool:
 
 
 def _renames(op: Op) -> bool:
-    """Whether it gives a line, or an image of a single column, the shape of another line of the same bytes."""
-    if not FAMILIES[op.kind].alias or op.input.is_constant or op.input.is_state or not _is_line(op.output):
+    """Whether it gives a sequence, or an image of a single column, the shape of another sequence of the same bytes."""
+    if not FAMILIES[op.kind].alias or op.input.is_constant or op.input.is_state or not _is_sequence(op.output):
         return False
     source, result = op.input, op.output
-    same_line = _is_line(source) and _image_shape(source.shape) == _image_shape(result.shape)
+    same_sequence = _is_sequence(source) and _image_shape(source.shape) == _image_shape(result.shape)
     upright = _is_upright(source) and source.shape == _image_shape(result.shape)
-    return (same_line or upright) and source.quant == result.quant
+    return (same_sequence or upright) and source.quant == result.quant
 
 
 def _on_images(op: Op, images: dict[Tensor, Tensor]) -> Op | None:
-    """The operator on `images` of a single column, which stand for its lines; None where that is no operator. Its
+    """The operator on `images` of a single column, which stand for its sequences; None where that is no operator. Its
     output is the file's: its shape is for the caller to change."""
     if op.states or len(op.outputs) != 1 or any(t not in images for t in op.activations):
         return None
     family = FAMILIES[op.kind]
     if isinstance(op.attributes, Reducer):
         return _reduced(op, images)
-    if not _is_line(op.output):
+    if not _is_sequence(op.output):
         return None
     if family.pads:
         return _padded(op, images)
@@ -91,7 +92,7 @@ def _on_images(op: Op, images: dict[Tensor, Tensor]) -> Op | None:
 
 
 def _pointwise(op: Op, images: dict[Tensor, Tensor]) -> Op | None:
-    """What computes every row alike; its operands are broadcast to lines of one shape."""
+    """What computes every row alike; its operands are broadcast to sequences of one shape."""
     rank, inputs = len(op.output.shape), []
     for tensor in op.inputs:
         if tensor is None or tensor in images:
@@ -124,7 +125,7 @@ def _padded(op: Op, images: dict[Tensor, Tensor]) -> Op | None:
 
 
 def _reduced(op: Op, images: dict[Tensor, Tensor]) -> Op | None:
-    """A reduction along the line is one over rows and columns, of which there is one."""
+    """A reduction along the sequence is one over rows and columns, of which there is one."""
     rank = len(op.input.shape)
     if rank - 2 not in reduced_axes(op) or rank - 1 in reduced_axes(op):
         return None
@@ -142,14 +143,14 @@ def _shaped(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 class _Regions:
-    """The operators that can be on images, joined by the lines between them."""
+    """The operators that can be on images, joined by the sequences between them."""
 
     def __init__(self, graph: Graph):
         self.root: dict[Op, Op] = {}
-        maker: dict[Tensor, Op] = {}  # of a line, whoever made it or first read it
+        maker: dict[Tensor, Op] = {}  # of a sequence, whoever made it or first read it
         for op in graph.ops:
-            lines = {t: replace(t, shape=_image_shape(t.shape)) for t in op.activations if _is_line(t)}
-            if not _renames(op) and _on_images(op, lines) is None:
+            sequences = {t: replace(t, shape=_image_shape(t.shape)) for t in op.activations if _is_sequence(t)}
+            if not _renames(op) and _on_images(op, sequences) is None:
                 continue
             self.root[op] = op
             for tensor in (*op.activations, *op.outputs):
@@ -170,7 +171,7 @@ class _Regions:
 
 
 def _pays(graph: Graph, region: tuple[Op, ...]) -> bool:
-    """Whether a window slides along a line of more than one place, and no line comes out of an image of several rows,
+    """Whether a window slides along a sequence of more than one place, and none comes out of an image of several rows,
     whose group would end there."""
     members = set(region)
     for op in region:
@@ -188,7 +189,7 @@ def _has_rows(tensor: Tensor) -> bool:
 
 
 def _slides(op: Op) -> bool:
-    """Whether a window of several places, or a stride, goes along the line."""
+    """Whether a window of several places, or a stride, goes along the sequence."""
     family = FAMILIES[op.kind]
     if family.pads or family.rows_alike or family.alias or isinstance(op.attributes, Reducer):
         return False
@@ -210,7 +211,7 @@ class _Writer(OnImages):
         self.ops.append(replace(made, outputs=(self._result(op, made),)))
 
     def _image(self, tensor: Tensor, reader: Op) -> Tensor:
-        """The image that stands for a line, whoever makes it."""
+        """The image that stands for a sequence, whoever makes it."""
         if _is_upright(tensor) and tensor not in self.images:
             return tensor
         if tensor not in self.images:

@@ -5,7 +5,7 @@ after    %p[1,H,C,W] = PLANES(%planes);  %x = PLANES_TO_ROWS(%p);  ...
          %q[1,H,D,W] = ROWS_TO_PLANES(%y);  %out = PLANES(%q)
 
 %p and %q are the planes' own bytes, under the names of images whose rows lie in as many pieces as there are planes
-(`Tensor.planes`). So each is whole, and the image with channels last can be a ring of rows. The same of lines,
+(`Tensor.planes`). So each is whole, and the image with channels last can be a ring of rows. The same of sequences,
 [1,C,L] and [1,L,C], which other rewrites made images of a single column.
 
 It comes after all that looks at TRANSPOSEs and RESHAPEs.

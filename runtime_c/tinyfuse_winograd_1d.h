@@ -16,19 +16,19 @@
    weights  [out_c / 2][4][in_c / 4][2][2 channels][2] int16: 2G g in the same order, less than 0 for position 3: inputs 0 2 of
             both channels, then inputs 1 3. Aligned to 4.
    sums     [2][2 channels][2 tiles] int32: the first output of each, then the second. */
-#ifndef TINYFUSE_WINOGRAD_LINE_H
-#define TINYFUSE_WINOGRAD_LINE_H
+#ifndef TINYFUSE_WINOGRAD_1D_H
+#define TINYFUSE_WINOGRAD_1D_H
 
 #include "tinyfuse_winograd.h"
 
 /* Of a block: where its patches lie, tile by tile, and sums of a pair of channels. */
-enum { TINYFUSE_WINOGRAD_LINE_PLACES = 8, TINYFUSE_WINOGRAD_LINE_SUMS = 8 };
+enum { TINYFUSE_WINOGRAD_1D_PLACES = 8, TINYFUSE_WINOGRAD_1D_SUMS = 8 };
 
 #if TINYFUSE_DSP
 
 /* Four channels of a tile at a time: r8 is the first, r9 places, r0 where position 0 of them goes, r1 bytes of a position;
    r10, r11, r12, lr inputs 0 2 of the patch, r4 to r7 inputs 1 3. */
-#define TINYFUSE_WINOGRAD_LINE_TILE(at)            \
+#define TINYFUSE_WINOGRAD_1D_TILE(at)              \
     "ldm r9!,{r0-r3}\n"                            \
     "ldr r4,[r0,r8]\n"                             \
     "ldr r5,[r1,r8]\n"                             \
@@ -62,7 +62,7 @@ enum { TINYFUSE_WINOGRAD_LINE_PLACES = 8, TINYFUSE_WINOGRAD_LINE_SUMS = 8 };
     "strd r2,r3,[r0,#" at "]\n"
 
 /* The columns of a block. */
-TINYFUSE_SHARED void tinyfuse_winograd_line_columns(const int8_t *const *places, int32_t in_c, int16_t *columns)
+TINYFUSE_SHARED void tinyfuse_winograd_1d_columns(const int8_t *const *places, int32_t in_c, int16_t *columns)
 {
     register const int8_t *const *r0 __asm("r0") = places;
     register int32_t r1 __asm("r1") = in_c;
@@ -71,8 +71,8 @@ TINYFUSE_SHARED void tinyfuse_winograd_line_columns(const int8_t *const *places,
                    "mov r8,#0\n"
                    "1:\n"
                    "ldr r9,[sp]\n"
-                   TINYFUSE_WINOGRAD_LINE_TILE("0")
-                   TINYFUSE_WINOGRAD_LINE_TILE("8")
+                   TINYFUSE_WINOGRAD_1D_TILE("0")
+                   TINYFUSE_WINOGRAD_1D_TILE("8")
                    "ldr r12,[sp,#4]\n"
                    "add r8,#4\n"
                    "cmp r8,r12\n"
@@ -84,22 +84,22 @@ TINYFUSE_SHARED void tinyfuse_winograd_line_columns(const int8_t *const *places,
 }
 
 /* The positions of a block for a pair of channels; returns the weights of the next pair. `steps` is a constant. */
-TINYFUSE_WINOGRAD_FUNCTION(tinyfuse_winograd_line_sums, "0")
+TINYFUSE_WINOGRAD_FUNCTION(tinyfuse_winograd_1d_sums, "0")
 
 /* The outputs of a channel, whose sums lie from byte `at` on (r0): both tiles' second outputs to r2, then their first ones to
    r1, lr from a tile to the other. The rest as in tinyfuse_winograd.h. */
-#define TINYFUSE_WINOGRAD_LINE_STEP_LINE(s)   \
+#define TINYFUSE_WINOGRAD_1D_STEP_LINE(s)     \
     "add " s ", r9, " s ", lsl #7\n\t"        \
     "smmla " s ", " s ", r10, r11\n\t"        \
     TINYFUSE_STEP_LINE_SATURATE(s)
-#define TINYFUSE_WINOGRAD_LINE_BOUNDED(s)     \
+#define TINYFUSE_WINOGRAD_1D_BOUNDED(s)       \
     "add " s ", r9, " s ", asr #1\n\t"        \
     "add r7, " s ", r12\n\t"                  \
     "add r7, r7, " s ", asr #31\n\t"          \
     "smmlar " s ", " s ", r10, r7\n\t"        \
     "asr " s ", r11\n\t"                      \
     "ssat " s ", #8, " s ", asr #1\n\t"
-#define TINYFUSE_WINOGRAD_LINE_PUT(at, next_at, output)          \
+#define TINYFUSE_WINOGRAD_1D_PUT(at, next_at, output)            \
     "ldrd r3, r4, [r0, #" at "]\n\t"                             \
     "ldrd r5, r6, [r0, #" next_at "]\n\t"                        \
     output("r3") output("r4") output("r5") output("r6")          \
@@ -107,7 +107,7 @@ TINYFUSE_WINOGRAD_FUNCTION(tinyfuse_winograd_line_sums, "0")
     "strb r6, [r2, lr]\n\t"                                      \
     "strb r3, [r1]\n\t"                                          \
     "strb r4, [r1, lr]\n\t"
-#define TINYFUSE_WINOGRAD_LINE_OUTPUTS(first, second, output)                                      \
+#define TINYFUSE_WINOGRAD_1D_OUTPUTS(first, second, output)                                        \
     {                                                                                              \
         TINYFUSE_ARGUMENT(const tinyfuse_winograd_outputs *, arguments, s);                        \
         __asm volatile(TINYFUSE_ASM_BEGIN                                                          \
@@ -116,10 +116,10 @@ TINYFUSE_WINOGRAD_FUNCTION(tinyfuse_winograd_line_sums, "0")
                        "mov r1, r10\n\t"                                                           \
                        "mov r2, r11\n\t"                                                           \
                        "mov lr, r12\n\t" first                                                     \
-                       TINYFUSE_WINOGRAD_LINE_PUT("0", "16", output)                               \
+                       TINYFUSE_WINOGRAD_1D_PUT("0", "16", output)                                 \
                        "adds r1, r1, #1\n\t"                                                       \
                        "adds r2, r2, #1\n\t" second                                                \
-                       TINYFUSE_WINOGRAD_LINE_PUT("8", "24", output) TINYFUSE_ASM_END              \
+                       TINYFUSE_WINOGRAD_1D_PUT("8", "24", output) TINYFUSE_ASM_END                \
                        :                                                                           \
                        : "r"(arguments)                                                            \
                        : TINYFUSE_ASM_CLOBBERS);                                                   \
@@ -128,7 +128,7 @@ TINYFUSE_WINOGRAD_FUNCTION(tinyfuse_winograd_line_sums, "0")
 #else
 
 /* The same in C. */
-TINYFUSE_SHARED void tinyfuse_winograd_line_columns(const int8_t *const *places, int32_t in_c, int16_t *columns)
+TINYFUSE_SHARED void tinyfuse_winograd_1d_columns(const int8_t *const *places, int32_t in_c, int16_t *columns)
 {
     static const int32_t channel[4] = {0, 2, 1, 3};
     int32_t c, k, tile;
@@ -147,14 +147,14 @@ TINYFUSE_SHARED void tinyfuse_winograd_line_columns(const int8_t *const *places,
     }
 }
 
-TINYFUSE_INLINE const int16_t *tinyfuse_winograd_line_sums(const int16_t *columns, const int16_t *weights, int32_t *sums,
+TINYFUSE_INLINE const int16_t *tinyfuse_winograd_1d_sums(const int16_t *columns, const int16_t *weights, int32_t *sums,
                                                            int32_t steps)
 {
     return tinyfuse_winograd_sums_c(columns, weights, sums, steps, 1);
 }
 
 /* The output of twice a convolution's sum. */
-TINYFUSE_INLINE int8_t tinyfuse_winograd_line_output(const void *channels, int32_t channel, int32_t twice, int32_t rounding,
+TINYFUSE_INLINE int8_t tinyfuse_winograd_1d_output(const void *channels, int32_t channel, int32_t twice, int32_t rounding,
                                                      int form)
 {
     const uint32_t bias = (uint32_t)tinyfuse_channel_bias(channels, channel, form);
@@ -166,43 +166,43 @@ TINYFUSE_INLINE int8_t tinyfuse_winograd_line_output(const void *channels, int32
 
 /* A block's outputs of a pair of channels: the tiles' first ones to `out`, their second ones to `next`, `two` bytes from a tile
    to the other. */
-TINYFUSE_INLINE void tinyfuse_winograd_line_put(const tinyfuse_winograd_outputs *s, int form)
+TINYFUSE_INLINE void tinyfuse_winograd_1d_put(const tinyfuse_winograd_outputs *s, int form)
 {
 #if TINYFUSE_DSP
     if (form == TINYFUSE_STEP_LINE) {
-        TINYFUSE_WINOGRAD_LINE_OUTPUTS(TINYFUSE_WINOGRAD_FIRST_LINE, TINYFUSE_WINOGRAD_SECOND_LINE,
-                                       TINYFUSE_WINOGRAD_LINE_STEP_LINE)
+        TINYFUSE_WINOGRAD_1D_OUTPUTS(TINYFUSE_WINOGRAD_FIRST_LINE, TINYFUSE_WINOGRAD_SECOND_LINE,
+                                       TINYFUSE_WINOGRAD_1D_STEP_LINE)
     } else {
-        TINYFUSE_WINOGRAD_LINE_OUTPUTS(TINYFUSE_WINOGRAD_FIRST_BOUNDED, TINYFUSE_WINOGRAD_SECOND_BOUNDED,
-                                       TINYFUSE_WINOGRAD_LINE_BOUNDED)
+        TINYFUSE_WINOGRAD_1D_OUTPUTS(TINYFUSE_WINOGRAD_FIRST_BOUNDED, TINYFUSE_WINOGRAD_SECOND_BOUNDED,
+                                       TINYFUSE_WINOGRAD_1D_BOUNDED)
     }
 #else
     int32_t channel, tile;
     for (channel = 0; channel < 2; ++channel) {
         const int32_t *const at = s->sums + 2 * channel;
         for (tile = 0; tile < 2; ++tile) {
-            s->next[channel + tile * s->two] = tinyfuse_winograd_line_output(s->channels, channel, at[4 + tile], s->rounding, form);
+            s->next[channel + tile * s->two] = tinyfuse_winograd_1d_output(s->channels, channel, at[4 + tile], s->rounding, form);
         }
         for (tile = 0; tile < 2; ++tile) {
-            s->out[channel + tile * s->two] = tinyfuse_winograd_line_output(s->channels, channel, at[tile], s->rounding, form);
+            s->out[channel + tile * s->two] = tinyfuse_winograd_1d_output(s->channels, channel, at[tile], s->rounding, form);
         }
     }
 #endif
 }
 
-TINYFUSE_SHARED void tinyfuse_winograd_line_put_step_line(const tinyfuse_winograd_outputs *s)
+TINYFUSE_SHARED void tinyfuse_winograd_1d_put_step_line(const tinyfuse_winograd_outputs *s)
 {
-    tinyfuse_winograd_line_put(s, TINYFUSE_STEP_LINE);
+    tinyfuse_winograd_1d_put(s, TINYFUSE_STEP_LINE);
 }
 
-TINYFUSE_SHARED void tinyfuse_winograd_line_put_bounded(const tinyfuse_winograd_outputs *s)
+TINYFUSE_SHARED void tinyfuse_winograd_1d_put_bounded(const tinyfuse_winograd_outputs *s)
 {
-    tinyfuse_winograd_line_put(s, TINYFUSE_WIDE);
+    tinyfuse_winograd_1d_put(s, TINYFUSE_WIDE);
 }
 
 /* The four inputs of the patch of a tile that begins with output column x, below one another (`down`) or beside: columns from
    `columns` on, and what isn't in a row of `rows`, NULL being padding, lie at `padding`. */
-TINYFUSE_INLINE void tinyfuse_winograd_line_places(const tinyfuse_conv *p, const int8_t *const *rows, int32_t x, int down,
+TINYFUSE_INLINE void tinyfuse_winograd_1d_places(const tinyfuse_conv *p, const int8_t *const *rows, int32_t x, int down,
                                                    int32_t columns, const int8_t *padding, const int8_t **places)
 {
     int32_t j;
@@ -214,7 +214,7 @@ TINYFUSE_INLINE void tinyfuse_winograd_line_places(const tinyfuse_conv *p, const
 }
 
 /* What both functions below do; `down` is a constant. */
-TINYFUSE_INLINE void tinyfuse_winograd_line(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out, int8_t *next,
+TINYFUSE_INLINE void tinyfuse_winograd_1d(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out, int8_t *next,
                                             const int8_t *weights, const void *channels, void *scratch, int form, int down)
 {
     const size_t channel_bytes = tinyfuse_channel_bytes(form);
@@ -224,8 +224,8 @@ TINYFUSE_INLINE void tinyfuse_winograd_line(const tinyfuse_conv *p, const int8_t
     const int32_t reads = down ? 3 + (next != out) : 1;
     int16_t *const transformed = (int16_t *)scratch;
     int8_t *const padding = (int8_t *)scratch + 16 * p->in_c;
-    const int8_t *places[TINYFUSE_WINOGRAD_LINE_PLACES];
-    int32_t sums[TINYFUSE_WINOGRAD_LINE_SUMS];
+    const int8_t *places[TINYFUSE_WINOGRAD_1D_PLACES];
+    int32_t sums[TINYFUSE_WINOGRAD_1D_SUMS];
     const int8_t *rows[4] = {NULL, NULL, NULL, NULL};
     tinyfuse_winograd_outputs s;
     int32_t r, x;
@@ -242,18 +242,18 @@ TINYFUSE_INLINE void tinyfuse_winograd_line(const tinyfuse_conv *p, const int8_t
         const int32_t from = tinyfuse_min(x, last), second = tinyfuse_min(x + tile, last);
         const int16_t *w = (const int16_t *)(const void *)weights;
         int8_t *const end = out + (from + 1) * p->out_c;
-        tinyfuse_winograd_line_places(p, rows, from, down, columns, padding, places);
-        tinyfuse_winograd_line_places(p, rows, second, down, columns, padding, places + 4);
-        tinyfuse_winograd_line_columns(places, p->in_c, transformed);
+        tinyfuse_winograd_1d_places(p, rows, from, down, columns, padding, places);
+        tinyfuse_winograd_1d_places(p, rows, second, down, columns, padding, places + 4);
+        tinyfuse_winograd_1d_columns(places, p->in_c, transformed);
         s.channels = channels;
         s.two = (second - from) * p->out_c;
         s.next = down ? next + from * p->out_c : out + tinyfuse_min(from + 1, p->out_w - 1) * p->out_c;
         for (s.out = out + from * p->out_c; s.out != end; s.out += 2) {
-            w = tinyfuse_winograd_line_sums(transformed, w, sums, p->in_c / 4);
+            w = tinyfuse_winograd_1d_sums(transformed, w, sums, p->in_c / 4);
             if (form == TINYFUSE_STEP_LINE) {
-                tinyfuse_winograd_line_put_step_line(&s);
+                tinyfuse_winograd_1d_put_step_line(&s);
             } else {
-                tinyfuse_winograd_line_put_bounded(&s);
+                tinyfuse_winograd_1d_put_bounded(&s);
             }
             s.channels = (const int8_t *)s.channels + 2 * channel_bytes;
             s.next += 2;
@@ -275,14 +275,14 @@ TINYFUSE_INLINE void tinyfuse_winograd_down_rows_s8(const tinyfuse_conv *p, cons
                                                     int8_t *next, const int8_t *weights, const void *channels,
                                                     void *scratch, int form)
 {
-    tinyfuse_winograd_line(p, in, y, out, next, weights, channels, scratch, form, 1);
+    tinyfuse_winograd_1d(p, in, y, out, next, weights, channels, scratch, form, 1);
 }
 
 /* Windows of 1x3: output row y, of which the same holds. */
 TINYFUSE_INLINE void tinyfuse_winograd_along_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out,
                                                     const int8_t *weights, const void *channels, void *scratch, int form)
 {
-    tinyfuse_winograd_line(p, in, y, out, out, weights, channels, scratch, form, 0);
+    tinyfuse_winograd_1d(p, in, y, out, out, weights, channels, scratch, form, 0);
 }
 
 #endif

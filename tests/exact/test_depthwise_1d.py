@@ -1,4 +1,4 @@
-"""Depthwise convolutions along lines of pixels (runtime_c/tinyfuse_depthwise_line.h): the C twin on the host under
+"""Depthwise convolutions along lines of pixels (runtime_c/tinyfuse_depthwise_1d.h): the C twin on the host under
 sanitizers, and the assembly on an emulated core."""
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from conv_cases import Shape, make_op, random_input
 from op_harness import Case
 
 from tinyfuse.kernels.base import Context
-from tinyfuse.kernels.depthwise_line import DepthwiseAlongRow, DepthwiseColumns
+from tinyfuse.kernels.depthwise_1d import DepthwiseAlongRow, DepthwiseColumns
 from tinyfuse.targets import Target, load_target
 
 TARGETS = {"host-dsp-twins": replace(load_target("host"), dsp=True), "cortex-m4": load_target("cortex-m4")}
@@ -36,7 +36,7 @@ def along_rows(shape: Shape) -> Shape:
     return replace(shape, **swapped)
 
 
-def line_cases(target: Target) -> list[Case]:
+def cases_1d(target: Target) -> list[Case]:
     """Each shape on a step line and in the bounded form, the rows whole and from rings."""
     rng, context = np.random.default_rng(21), Context(target, optimize="speed", weights="unpacked")
     kernels = (DepthwiseColumns(), lambda shape: shape), (DepthwiseAlongRow(), along_rows)
@@ -58,7 +58,7 @@ def line_cases(target: Target) -> list[Case]:
 @pytest.mark.parametrize("target", TARGETS)
 def test_cases_of_depthwise_convolutions_along_lines(target: str) -> None:
     """They run in test_conv_kernels.py, in one program with others."""
-    cases, context = line_cases(TARGETS[target]), Context(TARGETS[target])
+    cases, context = cases_1d(TARGETS[target]), Context(TARGETS[target])
     assert len(cases) == 2 * 3 * len(SHAPES)
     paths = {case.kernel.path(case.op, case.kernel.by_row, context) for case in cases}
     assert paths == {"step_line", "own_shifts", "bounded"}

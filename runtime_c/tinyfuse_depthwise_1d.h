@@ -8,7 +8,7 @@
    scratch, where those of four channels come to lie side by side, and go to memory four at a time.
 
    A record: of two pixels that follow one another, int16 [4 channels][2].
-   channels [ceil(in_c / 4)][4] of int32: TINYFUSE_DW_LINE_HEAD words, which are
+   channels [ceil(in_c / 4)][4] of int32: TINYFUSE_DW_1D_HEAD words, which are
 
       shift, bias, multiplier, term
 
@@ -16,16 +16,16 @@
    weights are taken 256 times, and there is either its rounding, the term, or an own shift. In the bounded form they and
    the bias are doubled, with which the multiplier is taken as it is (tinyfuse_requantize_256ths), and the term is the
    rounding, shifted. The last four channels end at in_c. */
-#ifndef TINYFUSE_DEPTHWISE_LINE_H
-#define TINYFUSE_DEPTHWISE_LINE_H
+#ifndef TINYFUSE_DEPTHWISE_1D_H
+#define TINYFUSE_DEPTHWISE_1D_H
 
 #include "tinyfuse_conv.h"
 
-enum { TINYFUSE_DW_LINE_STEPS = 8 };   /* at most */
-enum { TINYFUSE_DW_LINE_TAPS = 15 };   /* at most, of a window */
-enum { TINYFUSE_DW_LINE_OUTPUTS = 4 }; /* at once */
-enum { TINYFUSE_DW_LINE_RECORD = 16 }; /* bytes of a record, and of the outputs of four pixels */
-enum { TINYFUSE_DW_LINE_HEAD = 4 };    /* words of a channel before its weights */
+enum { TINYFUSE_DW_1D_STEPS = 8 };   /* at most */
+enum { TINYFUSE_DW_1D_TAPS = 15 };   /* at most, of a window */
+enum { TINYFUSE_DW_1D_OUTPUTS = 4 }; /* at once */
+enum { TINYFUSE_DW_1D_RECORD = 16 }; /* bytes of a record, and of the outputs of four pixels */
+enum { TINYFUSE_DW_1D_HEAD = 4 };    /* words of a channel before its weights */
 
 /* `lines` lines of in_n pixels, to as many outputs of out_n; a pixel lies `step` bytes behind the one before, in the output as
    in the input, a line in_line bytes behind the one before in the input, out_line in the output. `pad` pixels of the input's
@@ -33,7 +33,7 @@ enum { TINYFUSE_DW_LINE_HEAD = 4 };    /* words of a channel before its weights 
 typedef struct {
     int32_t in_n, out_n, taps, pad, step, lines, in_line, out_line, in_c;
     int32_t in_zero_point, out_zero_point, act_min, act_max;
-} tinyfuse_dw_line;
+} tinyfuse_dw_1d;
 
 /* Four channels of a line; assembly knows the offsets. */
 typedef struct {
@@ -54,15 +54,15 @@ typedef struct {
     const int32_t *channels; /* 56 */
     int8_t *out;
     int32_t out_n; /* 64 */
-} tinyfuse_dw_line_four;
+} tinyfuse_dw_1d_four;
 
 #if TINYFUSE_DSP
 
-typedef char tinyfuse_check_dw_line[offsetof(tinyfuse_dw_line_four, out_n) == 64 && TINYFUSE_DW_LINE_STEPS == 8 ? 1 : -1];
+typedef char tinyfuse_check_dw_1d[offsetof(tinyfuse_dw_1d_four, out_n) == 64 && TINYFUSE_DW_1D_STEPS == 8 ? 1 : -1];
 
 /* Step i from the end; r0 the channel's records, r1 its weights, both so far on that the last step's offset is always the
    same; r2 to r5 sums; `now` two pixels of all windows that begin there, `next` the two after. No instruction of 16 bits. */
-#define TINYFUSE_DW_LINE_STEP(i, now, next)           \
+#define TINYFUSE_DW_1D_STEP(i, now, next)             \
     "ldr r8, [r1, #64 - 8 * " i "]\n\t"               \
     "ldr r9, [r1, #68 - 8 * " i "]\n\t"               \
     "ldr.w " next ", [r0, #128 - 16 * " i "]\n\t"     \
@@ -70,24 +70,24 @@ typedef char tinyfuse_check_dw_line[offsetof(tinyfuse_dw_line_four, out_n) == 64
     "smlad r3, " now ", r9, r3\n\t"                   \
     "smlad r4, " next ", r8, r4\n\t"                  \
     "smlad r5, " next ", r9, r5\n\t"
-#define TINYFUSE_DW_LINE_TWO(i, j) TINYFUSE_DW_LINE_STEP(i, "r7", "r6") TINYFUSE_DW_LINE_STEP(j, "r6", "r7")
-#define TINYFUSE_DW_LINE_BYTES "28"
+#define TINYFUSE_DW_1D_TWO(i, j) TINYFUSE_DW_1D_STEP(i, "r7", "r6") TINYFUSE_DW_1D_STEP(j, "r6", "r7")
+#define TINYFUSE_DW_1D_BYTES "28"
 /* r8 shift, r11 multiplier, r12 term; uses r9 */
-#define TINYFUSE_DW_LINE_OUTPUT_STEP_LINE(s) "smmla " s ", " s ", r11, r12\n\t" TINYFUSE_STEP_LINE_SATURATE(s)
-#define TINYFUSE_DW_LINE_OUTPUT_OWN_SHIFTS(s) TINYFUSE_OWN_SHIFT(s, "r11", "r8")
-#define TINYFUSE_DW_LINE_OUTPUT_BOUNDED(s)  \
+#define TINYFUSE_DW_1D_OUTPUT_STEP_LINE(s) "smmla " s ", " s ", r11, r12\n\t" TINYFUSE_STEP_LINE_SATURATE(s)
+#define TINYFUSE_DW_1D_OUTPUT_OWN_SHIFTS(s) TINYFUSE_OWN_SHIFT(s, "r11", "r8")
+#define TINYFUSE_DW_1D_OUTPUT_BOUNDED(s)    \
     "sub r9, r12, " s ", lsr #31\n\t"       \
     "smmlar " s ", " s ", r11, r9\n\t"      \
     "asr " s ", r8\n\t"                     \
     "ssat " s ", #8, " s ", asr #1\n\t"
-#define TINYFUSE_DW_LINE_OUTPUTS(form)                                                 \
-    TINYFUSE_DW_LINE_OUTPUT_##form("r2") TINYFUSE_DW_LINE_OUTPUT_##form("r3")          \
-    TINYFUSE_DW_LINE_OUTPUT_##form("r4") TINYFUSE_DW_LINE_OUTPUT_##form("r5")
+#define TINYFUSE_DW_1D_OUTPUTS(form)                                                   \
+    TINYFUSE_DW_1D_OUTPUT_##form("r2") TINYFUSE_DW_1D_OUTPUT_##form("r3")              \
+    TINYFUSE_DW_1D_OUTPUT_##form("r4") TINYFUSE_DW_1D_OUTPUT_##form("r5")
 /* On the stack, while channels are computed: the end of the channel's outputs, first_at, shift, where steps are entered,
    the records and the outputs of the channel, weights_at. */
-#define TINYFUSE_DW_LINE_ASM(four, form)                                                        \
+#define TINYFUSE_DW_1D_ASM(four, form)                                                          \
     {                                                                                           \
-        TINYFUSE_ARGUMENT(const tinyfuse_dw_line_four *, arguments, four);                      \
+        TINYFUSE_ARGUMENT(const tinyfuse_dw_1d_four *, arguments, four);                        \
         __asm volatile(TINYFUSE_ASM_BEGIN                                                       \
                        "ldm r0, {r1, r2, r3, r12, lr}\n\t"                                      \
                        "ldrd r4, r6, [r0, #20]\n\t"                                             \
@@ -122,7 +122,7 @@ typedef char tinyfuse_check_dw_line[offsetof(tinyfuse_dw_line_four, out_n) == 64
                        "ldm r4, {r5, r6, r7, r8, r9, r10, r11}\n\t"                             \
                        "ldr r1, [r0, #56]\n\t"                                                  \
                        "adr.w r4, 7f\n\t"                                                       \
-                       "mov r3, #" TINYFUSE_DW_LINE_BYTES "\n\t"                                \
+                       "mov r3, #" TINYFUSE_DW_1D_BYTES "\n\t"                                  \
                        "mls r8, r8, r3, r4\n\t"                                                 \
                        "orr r8, #1\n\t"                                                         \
                        "push {r5, r6, r7, r8, r9, r10, r11}\n\t"                                \
@@ -143,10 +143,10 @@ typedef char tinyfuse_check_dw_line[offsetof(tinyfuse_dw_line_four, out_n) == 64
                        "mov r7, r6\n\t"                                                         \
                        "ldr pc, [sp, #12]\n\t"                                                  \
                        ".p2align 2\n\t" /* ADR counts from words */                             \
-                       TINYFUSE_DW_LINE_TWO("8", "7") TINYFUSE_DW_LINE_TWO("6", "5")            \
-                       TINYFUSE_DW_LINE_TWO("4", "3") TINYFUSE_DW_LINE_TWO("2", "1")            \
+                       TINYFUSE_DW_1D_TWO("8", "7") TINYFUSE_DW_1D_TWO("6", "5")                \
+                       TINYFUSE_DW_1D_TWO("4", "3") TINYFUSE_DW_1D_TWO("2", "1")                \
                        "7:\n\t"                                                                 \
-                       "ldm sp, {r6, r7, r8}\n\t" TINYFUSE_DW_LINE_OUTPUTS(form)                \
+                       "ldm sp, {r6, r7, r8}\n\t" TINYFUSE_DW_1D_OUTPUTS(form)                  \
                        "strb r2, [lr], #4\n\t"                                                  \
                        "strb r3, [lr], #4\n\t"                                                  \
                        "strb r4, [lr], #4\n\t"                                                  \
@@ -192,7 +192,7 @@ typedef char tinyfuse_check_dw_line[offsetof(tinyfuse_dw_line_four, out_n) == 64
 #else
 
 /* The record of two pixels, whose four channels lie at `left` and `right`. */
-TINYFUSE_INLINE void tinyfuse_dw_line_regroup(const int8_t *left, const int8_t *right, int8_t *record)
+TINYFUSE_INLINE void tinyfuse_dw_1d_regroup(const int8_t *left, const int8_t *right, int8_t *record)
 {
     int32_t c;
     for (c = 0; c < 4; ++c) {
@@ -201,31 +201,31 @@ TINYFUSE_INLINE void tinyfuse_dw_line_regroup(const int8_t *left, const int8_t *
     }
 }
 
-TINYFUSE_INLINE void tinyfuse_dw_line_records(const tinyfuse_dw_line_four *f)
+TINYFUSE_INLINE void tinyfuse_dw_1d_records(const tinyfuse_dw_1d_four *f)
 {
     const int8_t *in = f->in;
     int8_t padding[4], *record = f->inside;
     int32_t lead = f->lead;
     memcpy(padding, &f->zeros, sizeof padding);
-    for (; record != f->last; record += TINYFUSE_DW_LINE_RECORD) {
+    for (; record != f->last; record += TINYFUSE_DW_1D_RECORD) {
         const int8_t *const left = lead ? padding : in;
         const int8_t *const right = record == f->inside_end ? padding : in + (lead ? 0 : f->step);
-        tinyfuse_dw_line_regroup(left, right, record);
+        tinyfuse_dw_1d_regroup(left, right, record);
         in += record == f->inside_end ? 0 : (lead ? 1 : 2) * f->step;
         lead = 0;
     }
 }
 
 /* Output i of a channel, whose pairs of pixels lie at `pairs`, a record apart. */
-TINYFUSE_INLINE int8_t tinyfuse_dw_line_output(const int8_t *pairs, const int32_t *channel, int32_t steps, int32_t i,
+TINYFUSE_INLINE int8_t tinyfuse_dw_1d_output(const int8_t *pairs, const int32_t *channel, int32_t steps, int32_t i,
                                                int form)
 {
-    const int32_t *const words = channel + TINYFUSE_DW_LINE_HEAD + (i & 1);
+    const int32_t *const words = channel + TINYFUSE_DW_1D_HEAD + (i & 1);
     uint32_t sum = (uint32_t)channel[1];
     int32_t j, value;
     for (j = 0; j < steps; ++j) {
         int16_t x[2], w[2];
-        memcpy(x, pairs + (i / 2 + j) * TINYFUSE_DW_LINE_RECORD, sizeof x);
+        memcpy(x, pairs + (i / 2 + j) * TINYFUSE_DW_1D_RECORD, sizeof x);
         memcpy(w, words + 2 * j, sizeof w);
         sum += (uint32_t)(x[0] * w[0]) + (uint32_t)(x[1] * w[1]);
     }
@@ -241,40 +241,40 @@ TINYFUSE_INLINE int8_t tinyfuse_dw_line_output(const int8_t *pairs, const int32_
 #endif
 
 /* All of four channels of a line, in a form, which is a constant. */
-TINYFUSE_INLINE void tinyfuse_dw_line_run(const tinyfuse_dw_line_four *f, const int8_t *records, int form)
+TINYFUSE_INLINE void tinyfuse_dw_1d_run(const tinyfuse_dw_1d_four *f, const int8_t *records, int form)
 {
 #if TINYFUSE_DSP
     (void)records;
     if (form == TINYFUSE_STEP_LINE_FORM) {
-        TINYFUSE_DW_LINE_ASM(f, STEP_LINE)
+        TINYFUSE_DW_1D_ASM(f, STEP_LINE)
     } else if (form == TINYFUSE_OWN_SHIFTS_FORM) {
-        TINYFUSE_DW_LINE_ASM(f, OWN_SHIFTS)
+        TINYFUSE_DW_1D_ASM(f, OWN_SHIFTS)
     } else {
-        TINYFUSE_DW_LINE_ASM(f, BOUNDED)
+        TINYFUSE_DW_1D_ASM(f, BOUNDED)
     }
 #else
     int32_t c, i;
-    tinyfuse_dw_line_records(f);
+    tinyfuse_dw_1d_records(f);
     for (c = 0; c < 4; ++c) {
-        const int32_t *const channel = f->channels + c * (TINYFUSE_DW_LINE_HEAD + 2 * f->steps);
+        const int32_t *const channel = f->channels + c * (TINYFUSE_DW_1D_HEAD + 2 * f->steps);
         for (i = 0; i < f->out_n; ++i) {
-            f->out[i * f->step + c] = tinyfuse_dw_line_output(records + 4 * c, channel, f->steps, i, form);
+            f->out[i * f->step + c] = tinyfuse_dw_1d_output(records + 4 * c, channel, f->steps, i, form);
         }
     }
 #endif
 }
 
-#define TINYFUSE_DW_LINE_RUN(name, form)                                                          \
-    TINYFUSE_SHARED void name(const tinyfuse_dw_line_four *f, const int8_t *records)              \
+#define TINYFUSE_DW_1D_RUN(name, form)                                                            \
+    TINYFUSE_SHARED void name(const tinyfuse_dw_1d_four *f, const int8_t *records)                \
     {                                                                                             \
-        tinyfuse_dw_line_run(f, records, form);                                                   \
+        tinyfuse_dw_1d_run(f, records, form);                                                     \
     }
-TINYFUSE_DW_LINE_RUN(tinyfuse_dw_line_on_step_line, TINYFUSE_STEP_LINE_FORM)
-TINYFUSE_DW_LINE_RUN(tinyfuse_dw_line_own_shifts, TINYFUSE_OWN_SHIFTS_FORM)
-TINYFUSE_DW_LINE_RUN(tinyfuse_dw_line_bounded, TINYFUSE_BOUNDED_FORM)
+TINYFUSE_DW_1D_RUN(tinyfuse_dw_1d_on_step_line, TINYFUSE_STEP_LINE_FORM)
+TINYFUSE_DW_1D_RUN(tinyfuse_dw_1d_own_shifts, TINYFUSE_OWN_SHIFTS_FORM)
+TINYFUSE_DW_1D_RUN(tinyfuse_dw_1d_bounded, TINYFUSE_BOUNDED_FORM)
 
 /* So many words, a multiple of four, and where they are then: a library's memcpy may go byte by byte. */
-TINYFUSE_INLINE const int32_t *tinyfuse_dw_line_copy(const int32_t *from, int32_t words, int32_t *to)
+TINYFUSE_INLINE const int32_t *tinyfuse_dw_1d_copy(const int32_t *from, int32_t words, int32_t *to)
 {
     int32_t i;
     for (i = 0; i < words; i += 4) {
@@ -290,33 +290,33 @@ TINYFUSE_INLINE const int32_t *tinyfuse_dw_line_copy(const int32_t *from, int32_
 /* The outputs of all lines, which must not overlap the input. `form` is a constant. scratch, aligned to 8, with
    steps = taps / 2 + 1 and blocks = ceil(out_n / 4): 2 * blocks + steps - 1 records, as much as `blocks` more for the
    outputs, and where there are several blocks the words of four channels, which are copied there. */
-TINYFUSE_INLINE void tinyfuse_depthwise_line_s8(const tinyfuse_dw_line *p, const int8_t *in, int8_t *out,
+TINYFUSE_INLINE void tinyfuse_depthwise_1d_s8(const tinyfuse_dw_1d *p, const int8_t *in, int8_t *out,
                                                 const int32_t *channels, void *scratch, int form)
 {
     const int32_t steps = p->taps / 2 + 1;
-    const int32_t blocks = (p->out_n + TINYFUSE_DW_LINE_OUTPUTS - 1) / TINYFUSE_DW_LINE_OUTPUTS;
-    const int32_t words = 4 * (TINYFUSE_DW_LINE_HEAD + 2 * steps);
+    const int32_t blocks = (p->out_n + TINYFUSE_DW_1D_OUTPUTS - 1) / TINYFUSE_DW_1D_OUTPUTS;
+    const int32_t words = 4 * (TINYFUSE_DW_1D_HEAD + 2 * steps);
     /* pixels before the line, and in it */
     const int32_t pixels = p->out_n - 1 + p->taps, before = tinyfuse_min(p->pad, pixels);
     const int32_t inside = tinyfuse_clamp(pixels - before, 0, p->in_n);
     int8_t *const records = (int8_t *)scratch;
     const int16_t zero = (int16_t)p->in_zero_point;
-    tinyfuse_dw_line_four f;
+    tinyfuse_dw_1d_four f;
     int32_t channel, line;
     int8_t *record;
     f.step = p->step;
     f.lead = inside > 0 ? before & 1 : 0;
-    f.inside = records + before / 2 * TINYFUSE_DW_LINE_RECORD;
-    f.inside_end = f.inside + (inside + f.lead) / 2 * TINYFUSE_DW_LINE_RECORD;
-    f.last = f.inside_end + ((inside + f.lead) & 1) * TINYFUSE_DW_LINE_RECORD;
+    f.inside = records + before / 2 * TINYFUSE_DW_1D_RECORD;
+    f.inside_end = f.inside + (inside + f.lead) / 2 * TINYFUSE_DW_1D_RECORD;
+    f.last = f.inside_end + ((inside + f.lead) & 1) * TINYFUSE_DW_1D_RECORD;
     f.zeros = 0x01010101u * (uint8_t)p->in_zero_point;
-    f.outputs = records + (2 * blocks + steps - 1) * TINYFUSE_DW_LINE_RECORD;
-    f.outputs_end = f.outputs + blocks * TINYFUSE_DW_LINE_RECORD;
-    f.first_at = (TINYFUSE_DW_LINE_STEPS - 1 - steps) * TINYFUSE_DW_LINE_RECORD;
+    f.outputs = records + (2 * blocks + steps - 1) * TINYFUSE_DW_1D_RECORD;
+    f.outputs_end = f.outputs + blocks * TINYFUSE_DW_1D_RECORD;
+    f.first_at = (TINYFUSE_DW_1D_STEPS - 1 - steps) * TINYFUSE_DW_1D_RECORD;
     f.shift = 0;
     f.steps = steps;
     f.count_from = (int8_t *)((uintptr_t)records - (uintptr_t)f.first_at);
-    f.weights_at = 8 * (steps - TINYFUSE_DW_LINE_STEPS);
+    f.weights_at = 8 * (steps - TINYFUSE_DW_1D_STEPS);
     f.out_n = p->out_n;
     for (record = records; record != f.outputs; record += 2) {
         if (record == f.inside) {
@@ -329,13 +329,13 @@ TINYFUSE_INLINE void tinyfuse_depthwise_line_s8(const tinyfuse_dw_line *p, const
     }
     for (channel = 0; channel < p->in_c; channel += 4) {
         const int32_t first = tinyfuse_min(channel, p->in_c - 4);
-        f.channels = blocks > 1 ? tinyfuse_dw_line_copy(channels, words, (int32_t *)(void *)f.outputs_end) : channels;
+        f.channels = blocks > 1 ? tinyfuse_dw_1d_copy(channels, words, (int32_t *)(void *)f.outputs_end) : channels;
         for (line = 0; line < p->lines; ++line) {
             f.in = in + line * p->in_line + first;
             f.out = out + line * p->out_line + first;
-            (form == TINYFUSE_STEP_LINE_FORM    ? tinyfuse_dw_line_on_step_line
-             : form == TINYFUSE_OWN_SHIFTS_FORM ? tinyfuse_dw_line_own_shifts
-                                                : tinyfuse_dw_line_bounded)(&f, records);
+            (form == TINYFUSE_STEP_LINE_FORM    ? tinyfuse_dw_1d_on_step_line
+             : form == TINYFUSE_OWN_SHIFTS_FORM ? tinyfuse_dw_1d_own_shifts
+                                                : tinyfuse_dw_1d_bounded)(&f, records);
         }
         channels += words;
     }

@@ -1,5 +1,5 @@
-"""Random networks over lines: images of a single row, tensors [1, L, C] and the reshapes between them, as converters
-write layers over time; with what leaves the line at the end, or in between."""
+"""Random networks over sequences: images of a single row, tensors [1, L, C] and the reshapes between them, as converters
+write layers over time; with what leaves the sequence at the end, or in between."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from random_graphs import Sketch, Value
 
 
 @st.composite
-def line_networks(draw, most_layers: int = 6, longest: int = 50, dtypes: tuple[str, ...] = ("int8",)) -> bytes:
-    """A .tflite of up to so many layers over a line of up to so many places."""
+def sequence_networks(draw, most_layers: int = 6, longest: int = 50, dtypes: tuple[str, ...] = ("int8",)) -> bytes:
+    """A .tflite of up to so many layers over a sequence of up to so many places."""
     sketch = Sketch(draw(st.integers(0, 2**20)), dtype=draw(st.sampled_from(dtypes)), far=True)
     length, channels = draw(st.integers(2, longest)), draw(st.integers(1, 9))
     start = draw(st.sampled_from([(1, length, channels), (1, 1, length, channels), (1, length, 1, channels)]))
@@ -37,7 +37,7 @@ def line_networks(draw, most_layers: int = 6, longest: int = 50, dtypes: tuple[s
 
 
 def lying(sketch: Sketch, x: Value) -> Value:
-    """A line as an image of a single row."""
+    """A sequence as an image of a single row."""
     if len(x.shape) == 4 and x.shape[1] == 1:
         return x
     return sketch.reshape(x, (1, 1, x.shape[1], x.shape[-1]))

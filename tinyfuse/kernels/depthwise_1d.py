@@ -1,4 +1,4 @@
-"""Depthwise convolutions along lines of pixels, with the DSP extension (runtime_c/tinyfuse_depthwise_line.h)."""
+"""Depthwise convolutions along lines of pixels, with the DSP extension (runtime_c/tinyfuse_depthwise_1d.h)."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from tinyfuse.kernels.statements import Call, Let, Statement
 from tinyfuse.kernels.step_line import SHIFT, any_step_line
 from tinyfuse.ops.convolution import ConvGeometry, geometry
 
-_HEADER = "tinyfuse_depthwise_line.h"
+_HEADER = "tinyfuse_depthwise_1d.h"
 _TAPS, _OUTPUTS, _RECORD, _HEAD = (
-    c_constant(_HEADER, f"TINYFUSE_DW_LINE_{name}") for name in ("TAPS", "OUTPUTS", "RECORD", "HEAD")
+    c_constant(_HEADER, f"TINYFUSE_DW_1D_{name}") for name in ("TAPS", "OUTPUTS", "RECORD", "HEAD")
 )
 
 
-class _DepthwiseLines(Kernel):
+class _Depthwise1D(Kernel):
     """Depth multiplier 1, stride and dilation 1, at least four channels, windows of two to fifteen pixels of a column
     or of a row. Weights are int16 in flash, each there twice."""
 
-    name = "tinyfuse_depthwise_line_s8"
+    name = "tinyfuse_depthwise_1d_s8"
     headers = (_HEADER,)
     weights = "unpacked"
 
@@ -86,10 +86,10 @@ class _DepthwiseLines(Kernel):
         fields = {**line, **lines, "in_c": g.in_c, "in_zero_point": input_zero_point(op.input), **output_fields(op)}
         source = site.input(0).pointer if site.row is None else row_pointer(site.input(0), site.row)
         arguments = ("&p", source, site.output.pointer, site.constant("channels"), site.scratch, form_argument(op))
-        return Let("tinyfuse_dw_line", "p", fields), Call(self.name, arguments)
+        return Let("tinyfuse_dw_1d", "p", fields), Call(self.name, arguments)
 
 
-class DepthwiseColumns(_DepthwiseLines):
+class DepthwiseColumns(_Depthwise1D):
     """k x 1. Outputs can't lie over the input, which kernels by rows allow: only where speed is all."""
 
     def accepts(self, op: Op, context: Context) -> bool:
@@ -99,7 +99,7 @@ class DepthwiseColumns(_DepthwiseLines):
         return g.kernel_w == 1 and not g.pads_columns and g.in_w == g.out_w
 
 
-class DepthwiseAlongRow(_DepthwiseLines):
+class DepthwiseAlongRow(_Depthwise1D):
     """1 x k.
 
     A call for row y reads only input row y, and writes only its output row, which must not overlap it.

@@ -1,4 +1,4 @@
-"""Networks over lines, which stand up and are computed in blocks of rows: the C of them on the host and on cores."""
+"""Networks over sequences, which stand up and are computed in blocks of rows: the C of them on the host and on cores."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 from executors import assert_all_exact, assert_exact, assert_reference_is_tflm, grouped_plan, plan_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from line_networks import line_networks
 from random_graphs import Sketch
+from sequence_networks import sequence_networks
 from test_op_kernels import drawn, target_or_skip
 from test_rows_by_two import shorter_ring
 from turns import on_one_core
@@ -85,7 +85,7 @@ def test_the_checker_knows_of_the_rows_of_a_block() -> None:
 
 
 @settings(max_examples=2, **_SETTINGS)
-@given(st.lists(st.tuples(line_networks(dtypes=_DTYPES), st.sampled_from(OPTIMIZE)), min_size=5, max_size=5))
+@given(st.lists(st.tuples(sequence_networks(dtypes=_DTYPES), st.sampled_from(OPTIMIZE)), min_size=5, max_size=5))
 def test_networks_are_exact(models: list[tuple[bytes, str]]) -> None:
     how = {"kernels": "tinyfuse"}
     assert_all_exact([plan_of(data, "cortex-m4", optimize=o, **how) for data, o in models], on_host=True)
@@ -95,20 +95,20 @@ def test_networks_are_exact(models: list[tuple[bytes, str]]) -> None:
 @on_one_core("cortex-m4", "cortex-m55")
 def test_networks_on_cores(target: str) -> None:
     target_or_skip(target)
-    plans = [plan_of(data, target) for data, _ in drawn(line_networks(dtypes=_DTYPES), 4)]
+    plans = [plan_of(data, target) for data, _ in drawn(sequence_networks(dtypes=_DTYPES), 4)]
     assert_all_exact([*plans, grouped(target)[1]], runs=3)
 
 
 @pytest.mark.campaign
 @settings(max_examples=1000, **_SETTINGS)
-@given(line_networks())
+@given(sequence_networks())
 def test_many_references_equal_tflm(data: bytes) -> None:
     assert_reference_is_tflm(data, runs=4)
 
 
 @pytest.mark.campaign
 @settings(max_examples=2000, **_SETTINGS)
-@given(line_networks(most_layers=10, longest=90, dtypes=_DTYPES), st.sampled_from(OPTIMIZE))
+@given(sequence_networks(most_layers=10, longest=90, dtypes=_DTYPES), st.sampled_from(OPTIMIZE))
 def test_many_networks_are_exact(data: bytes, optimize: str) -> None:
     assert_exact(plan_of(data, "cortex-m4", optimize=optimize, kernels="tinyfuse"), runs=4, on_host=True)
 
@@ -116,6 +116,6 @@ def test_many_networks_are_exact(data: bytes, optimize: str) -> None:
 @pytest.mark.campaign
 @pytest.mark.parametrize("target", ["cortex-m0plus", "cortex-m4", "cortex-m55"])
 @settings(max_examples=60, **_SETTINGS)
-@given(data=line_networks(dtypes=_DTYPES), optimize=st.sampled_from(OPTIMIZE))
+@given(data=sequence_networks(dtypes=_DTYPES), optimize=st.sampled_from(OPTIMIZE))
 def test_many_networks_are_exact_on_cores(target: str, data: bytes, optimize: str) -> None:
     assert_exact(plan_of(data, target, optimize=optimize), runs=3)

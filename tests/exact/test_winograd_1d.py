@@ -1,4 +1,4 @@
-"""3x1 and 1x3 convolutions by Winograd's F(2, 3) (runtime_c/tinyfuse_winograd_line.h): the C twin on the host under
+"""3x1 and 1x3 convolutions by Winograd's F(2, 3) (runtime_c/tinyfuse_winograd_1d.h): the C twin on the host under
 sanitizers, and the assembly on an emulated core."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tinyfuse.kernels.base import Context
 from tinyfuse.kernels.column_blocks import ColumnBlocks
 from tinyfuse.kernels.matmul import STEP_LINE, WIDE
 from tinyfuse.kernels.registry import kernels_for
-from tinyfuse.kernels.winograd import WinogradAlongRow, WinogradDownRow, transformed_line, winograd_layer
+from tinyfuse.kernels.winograd import WinogradAlongRow, WinogradDownRow, transformed_1d, winograd_layer
 from tinyfuse.targets import Target, load_target
 
 TARGETS = {"host-dsp-twins": replace(load_target("host"), dsp=True), "cortex-m4": load_target("cortex-m4")}
@@ -34,7 +34,7 @@ SHAPES = tuple(
 )  # fmt: skip
 
 
-def line_cases(target: Target) -> list[Case]:
+def cases_1d(target: Target) -> list[Case]:
     """Layers of both forms, inputs at the ends among them, whole and from rings."""
     rng, context = np.random.default_rng(5), Context(target, kernels="tinyfuse", weights="winograd")
     cases: list[Case] = []
@@ -56,7 +56,7 @@ def line_cases(target: Target) -> list[Case]:
 @pytest.mark.parametrize("target", TARGETS)
 def test_cases_of_winograd_of_one_dimension(target: str) -> None:
     """They run in test_conv_kernels.py, in one program with others."""
-    cases = line_cases(TARGETS[target])
+    cases = cases_1d(TARGETS[target])
     assert {case.op.operand(1).shape[1:4] for case in cases} == {(*s.kernel, s.channels) for s in SHAPES}
     assert {winograd_layer(case.op).form for case in cases} == {STEP_LINE, WIDE}
     assert {type(case.kernel) for case in cases} == {WinogradAlongRow, WinogradDownRow, ColumnBlocks}
@@ -68,6 +68,6 @@ def test_sums_are_twice_the_convolutions() -> None:
     for low, high in ((-128, 128), (-128, -126), (127, 128)):
         filters, patch = rng.integers(low, high, (5, 3, 8)), rng.integers(-128, 128, (4, 8))
         d = np.stack([patch[0] - patch[2], patch[1] + patch[2], patch[2] - patch[1], patch[1] - patch[3]])
-        m = (transformed_line(filters)[:, 0].astype(np.int64) * d).sum(-1)
+        m = (transformed_1d(filters)[:, 0].astype(np.int64) * d).sum(-1)
         twice = [2 * (filters * patch[x : x + 3]).sum((1, 2)) for x in (0, 1)]
         assert (m[:, 0] + m[:, 1] + m[:, 2] == twice[0]).all() and (m[:, 1] - m[:, 2] - m[:, 3] == twice[1]).all()

@@ -1,4 +1,4 @@
-"""Our kernel of depthwise convolutions along a line for Helium (runtime_c/tinyfuse_depthwise_line_mve.h)."""
+"""Our kernel of depthwise convolutions along a row or column for Helium (runtime_c/tinyfuse_depthwise_1d_mve.h)."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from tinyfuse.kernels.statements import Call, Let, Statement
 from tinyfuse.ops.convolution import ConvGeometry, channel_multipliers, geometry
 from tinyfuse.ops.weight_sums import channel_weights
 
-_HEADER = "tinyfuse_depthwise_line_mve.h"
+_HEADER = "tinyfuse_depthwise_1d_mve.h"
 _TAPS, _OUTPUTS, _CHANNELS, _WORD = (
-    c_constant(_HEADER, f"TINYFUSE_LINE_{x}") for x in ("TAPS", "OUTPUTS", "CHANNELS", "WORD")
+    c_constant(_HEADER, f"TINYFUSE_1D_{x}") for x in ("TAPS", "OUTPUTS", "CHANNELS", "WORD")
 )
 
 #: what 16 bits hold of the distance between two outputs of eight
 _MOST_CHANNELS = (2**16 - 1) // (_OUTPUTS - 1)
 
 
-class LineDepthwise(Kernel):
+class Depthwise1D(Kernel):
     """Depthwise convolution with depth multiplier 1 and stride 1 of a whole image of one column, whose windows have at
     most thirteen rows: eight outputs of a channel at a time. They can't lie over the input, which kernels by rows
     allow: only where speed is all."""
 
-    name = "tinyfuse_depthwise_line_mve_s8"
+    name = "tinyfuse_depthwise_1d_mve_s8"
     headers = (_HEADER,)
 
     def accepts(self, op: Op, context: Context) -> bool:
-        if not context.target.mve or not context.speed_alone or (g := _line_of(op)) is None:
+        if not context.target.mve or not context.speed_alone or (g := _row_of(op)) is None:
             return False
         if g.kernel_h != 1 or not 1 < g.kernel_w <= _TAPS:
             return False
@@ -85,16 +85,16 @@ class LineDepthwise(Kernel):
         form = f"TINYFUSE_FOUR_{requantized(op).upper()}"
         constants = site.constant("weights"), site.constant("channels")
         args = ("&p", site.input(0).pointer, site.output.pointer, *constants, site.scratch, form)
-        return Let("tinyfuse_line", "p", fields | output_fields(op)), Call(self.name, args)
+        return Let("tinyfuse_1d", "p", fields | output_fields(op)), Call(self.name, args)
 
 
-def _line_of(op: Op) -> ConvGeometry | None:
+def _row_of(op: Op) -> ConvGeometry | None:
     """Of an image of one column: as the row that its pixels are in memory."""
     lying_op = lying(op)
     return None if lying_op is None else geometry(lying_op)
 
 
 def _certain(op: Op) -> ConvGeometry:
-    line = _line_of(op)
-    assert line is not None, "the kernel accepted it"
-    return line
+    row = _row_of(op)
+    assert row is not None, "the kernel accepted it"
+    return row

@@ -7,22 +7,22 @@
    weights  [in_c][16], zeros beyond the window
    channels [in_c][3] int32: bias with -zero point * sum of weights folded in, multiplier, shift (at most 0)
 */
-#ifndef TINYFUSE_DEPTHWISE_LINE_MVE_H
-#define TINYFUSE_DEPTHWISE_LINE_MVE_H
+#ifndef TINYFUSE_DEPTHWISE_1D_MVE_H
+#define TINYFUSE_DEPTHWISE_1D_MVE_H
 
 #include "tinyfuse_conv_mve.h"
 #include "tinyfuse_four_mve.h"
 
 /* at most, of a window; at a time: outputs, channels; pixels in a word */
-enum { TINYFUSE_LINE_TAPS = 13 };
-enum { TINYFUSE_LINE_OUTPUTS = 8 };
-enum { TINYFUSE_LINE_CHANNELS = 16 };
-enum { TINYFUSE_LINE_WORD = 4 };
+enum { TINYFUSE_1D_TAPS = 13 };
+enum { TINYFUSE_1D_OUTPUTS = 8 };
+enum { TINYFUSE_1D_CHANNELS = 16 };
+enum { TINYFUSE_1D_WORD = 4 };
 
 /* `pad_left` pixels of the input's zero point come before the line, as many as windows ask for behind it. */
 typedef struct {
     int32_t in_w, in_c, out_w, kernel_w, pad_left, in_zero_point, out_zero_point, act_min, act_max;
-} tinyfuse_line;
+} tinyfuse_1d;
 
 /* Sixteen channels, or the last ones. The assembly loads from `fours` to `to` by one LDM, `out` to `channels` by another
    one, and act_min and act_max as a pair. */
@@ -37,12 +37,12 @@ typedef struct {
     const int32_t *channels;
     int32_t in_c, outputs, out_zero_point;
     int32_t act_min, act_max;
-} tinyfuse_line_job;
+} tinyfuse_1d_job;
 
 #if TINYFUSE_MVE
 
 /* Four pixels. */
-#define TINYFUSE_LINE_FOUR                                                                         \
+#define TINYFUSE_1D_FOUR                                                                           \
     "ldm r1!, {r5, r6, r7, r8}\n\t"                                                                \
     "add r5, r2\n\t"                                                                               \
     "add r6, r2\n\t"                                                                               \
@@ -59,17 +59,17 @@ typedef struct {
     "vst43.8 {q0, q1, q2, q3}, [r4]!\n\t"
 
 /* Outputs 0 and 4, or those that are one, two or three further, of the pixels q0 and q1. */
-#define TINYFUSE_LINE_DOT(low, high)                                                               \
+#define TINYFUSE_1D_DOT(low, high)                                                                 \
     "vmladav.s8 " low ", q0, q2\n\t"                                                               \
     "vmladav.s8 " high ", q1, q2\n\t"
-#define TINYFUSE_LINE_SHIFT "vshlc q2, r1, #8\n\t"
+#define TINYFUSE_1D_SHIFT "vshlc q2, r1, #8\n\t"
 
-#define TINYFUSE_LINE_FIELD(field) [field] "i"(offsetof(tinyfuse_line_job, field))
+#define TINYFUSE_1D_FIELD(field) [field] "i"(offsetof(tinyfuse_1d_job, field))
 
 /* All outputs of a job's channels. Then r1: zero; r3: out; r5: weights, up to r9; r7: channels; r11: the zero point; q4:
    where eight outputs lie; q5 and q6: the clamp; q7: the first words, from the channel before. On the stack: the place of
    eight outputs, how many are left, the job. */
-#define TINYFUSE_LINE_ALL(begin, round, clamp)                                                     \
+#define TINYFUSE_1D_ALL(begin, round, clamp)                                                       \
     __asm volatile(TINYFUSE_ASM_BEGIN                                                              \
                    "add r4, r0, %[fours]\n\t"                                                      \
                    "ldm r4, {r1, r2, r3, r4}\n\t"                                                  \
@@ -77,7 +77,7 @@ typedef struct {
                    "vctp.8 r9\n\t"                                                                 \
                    "dls lr, r3\n\t"                                                                \
                    "1:\n\t"                                                                        \
-                   TINYFUSE_LINE_FOUR                                                              \
+                   TINYFUSE_1D_FOUR                                                                \
                    "le lr, 1b\n\t"                                                                 \
                    "movs r2, #0\n\t"                                                               \
                    "vidup.u32 q7, r2, #8\n\t"                                                      \
@@ -105,9 +105,9 @@ typedef struct {
                    "vldrw.u32 q0, [q7, #4]!\n\t"                                                   \
                    "vldrb.8 q2, [r5], #16\n\t"                                                     \
                    "vldrw.u32 q1, [q7, #64]\n\t"                                                   \
-                   TINYFUSE_LINE_DOT("r0", "r8") TINYFUSE_LINE_SHIFT TINYFUSE_LINE_DOT("r2", "r10")\
-                   TINYFUSE_LINE_SHIFT TINYFUSE_LINE_DOT("r4", "r12")                              \
-                   TINYFUSE_LINE_SHIFT TINYFUSE_LINE_DOT("r6", "lr")                               \
+                   TINYFUSE_1D_DOT("r0", "r8") TINYFUSE_1D_SHIFT TINYFUSE_1D_DOT("r2", "r10")      \
+                   TINYFUSE_1D_SHIFT TINYFUSE_1D_DOT("r4", "r12")                                  \
+                   TINYFUSE_1D_SHIFT TINYFUSE_1D_DOT("r6", "lr")                                   \
                    "vmov q2[2], q2[0], r0, r8\n\t"                                                 \
                    "vmov q2[3], q2[1], r4, r12\n\t"                                                \
                    "vmov q3[2], q3[0], r2, r10\n\t"                                                \
@@ -135,22 +135,22 @@ typedef struct {
                    "pop {r2, r3}\n\t"                                                              \
                    TINYFUSE_ASM_END                                                                \
                    :                                                                               \
-                   : "r"(arguments), TINYFUSE_LINE_FIELD(lanes), TINYFUSE_LINE_FIELD(fours),       \
-                     TINYFUSE_LINE_FIELD(to), TINYFUSE_LINE_FIELD(in_c), TINYFUSE_LINE_FIELD(out), \
-                     TINYFUSE_LINE_FIELD(outputs), TINYFUSE_LINE_FIELD(out_zero_point),            \
-                     TINYFUSE_LINE_FIELD(weights), TINYFUSE_LINE_FIELD(act_min)                    \
+                   : "r"(arguments), TINYFUSE_1D_FIELD(lanes), TINYFUSE_1D_FIELD(fours),           \
+                     TINYFUSE_1D_FIELD(to), TINYFUSE_1D_FIELD(in_c), TINYFUSE_1D_FIELD(out),       \
+                     TINYFUSE_1D_FIELD(outputs), TINYFUSE_1D_FIELD(out_zero_point),                \
+                     TINYFUSE_1D_FIELD(weights), TINYFUSE_1D_FIELD(act_min)                        \
                    : TINYFUSE_ASM_CLOBBERS, TINYFUSE_CLOBBERS_P0 "q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7")
 
 /* Sums q2 and q3 times r2, shifted by r4, to 16 bits in q2. VRSHL rounds halves up, so that a negative value is first
    lowered by one (tinyfuse_four_mve.h). */
-#define TINYFUSE_LINE_ROUND_UP                                                                     \
+#define TINYFUSE_1D_ROUND_UP                                                                       \
     "vqrdmulh.s32 q2, q2, r2\n\t"                                                                  \
     "vqrdmulh.s32 q3, q3, r2\n\t"                                                                  \
     "vrshl.s32 q2, r4\n\t"                                                                         \
     "vrshl.s32 q3, r4\n\t"                                                                         \
     "vqmovnb.s32 q2, q2\n\t"                                                                       \
     "vqmovnt.s32 q2, q3\n\t"
-#define TINYFUSE_LINE_ROUND_AWAY                                                                   \
+#define TINYFUSE_1D_ROUND_AWAY                                                                     \
     "vshr.s32 q0, q2, #31\n\t"                                                                     \
     "vqrdmlah.s32 q0, q2, r2\n\t"                                                                  \
     "vshr.s32 q2, q3, #31\n\t"                                                                     \
@@ -160,43 +160,43 @@ typedef struct {
     "vqmovnt.s32 q2, q2\n\t"                                                                       \
     "vqmovnb.s32 q2, q0\n\t"
 
-TINYFUSE_SHARED void tinyfuse_line_each(tinyfuse_line_job *job)
+TINYFUSE_SHARED void tinyfuse_1d_each(tinyfuse_1d_job *job)
 {
-    TINYFUSE_ARGUMENT(tinyfuse_line_job *, arguments, job);
-    TINYFUSE_LINE_ALL("ldrd r2, r4, [r0, %[act_min]]\n\t"
+    TINYFUSE_ARGUMENT(tinyfuse_1d_job *, arguments, job);
+    TINYFUSE_1D_ALL("ldrd r2, r4, [r0, %[act_min]]\n\t"
                       "vdup.16 q5, r2\n\t"
                       "vdup.16 q6, r4\n\t"
                       "ldr r2, [r0, %[outputs]]\n\t",
-                      TINYFUSE_LINE_ROUND_AWAY,
+                      TINYFUSE_1D_ROUND_AWAY,
                       "vmax.s16 q2, q2, q5\n\t"
                       "vmin.s16 q2, q2, q6\n\t");
 }
 
-TINYFUSE_SHARED void tinyfuse_line_saturated(tinyfuse_line_job *job)
+TINYFUSE_SHARED void tinyfuse_1d_saturated(tinyfuse_1d_job *job)
 {
-    TINYFUSE_ARGUMENT(tinyfuse_line_job *, arguments, job);
-    TINYFUSE_LINE_ALL("", TINYFUSE_LINE_ROUND_AWAY, "vqmovnb.s16 q2, q2\n\t");
+    TINYFUSE_ARGUMENT(tinyfuse_1d_job *, arguments, job);
+    TINYFUSE_1D_ALL("", TINYFUSE_1D_ROUND_AWAY, "vqmovnb.s16 q2, q2\n\t");
 }
 
-TINYFUSE_SHARED void tinyfuse_line_rectified(tinyfuse_line_job *job)
+TINYFUSE_SHARED void tinyfuse_1d_rectified(tinyfuse_1d_job *job)
 {
-    TINYFUSE_ARGUMENT(tinyfuse_line_job *, arguments, job);
-    TINYFUSE_LINE_ALL("", TINYFUSE_LINE_ROUND_UP, "vqmovnb.s16 q2, q2\n\t");
+    TINYFUSE_ARGUMENT(tinyfuse_1d_job *, arguments, job);
+    TINYFUSE_1D_ALL("", TINYFUSE_1D_ROUND_UP, "vqmovnb.s16 q2, q2\n\t");
 }
 
 #else
 
 /* All outputs of a job's channels. */
-TINYFUSE_INLINE void tinyfuse_line_all(const tinyfuse_line_job *job)
+TINYFUSE_INLINE void tinyfuse_1d_all(const tinyfuse_1d_job *job)
 {
     int32_t c, x, k;
     for (c = 0; c < job->lanes; ++c) {
         const int32_t *const channel = job->channels + 3 * c;
         for (x = 0; x < job->outputs; ++x) {
             uint32_t sum = (uint32_t)channel[0]; /* wraps */
-            for (k = 0; k < TINYFUSE_LINE_TAPS; ++k) {
-                if (x + k < TINYFUSE_LINE_WORD * job->words) {
-                    sum += (uint32_t)(job->fours[x + k][job->first + c] * job->weights[TINYFUSE_LINE_CHANNELS * c + k]);
+            for (k = 0; k < TINYFUSE_1D_TAPS; ++k) {
+                if (x + k < TINYFUSE_1D_WORD * job->words) {
+                    sum += (uint32_t)(job->fours[x + k][job->first + c] * job->weights[TINYFUSE_1D_CHANNELS * c + k]);
                 }
             }
             job->out[x * job->in_c + c] =
@@ -206,19 +206,19 @@ TINYFUSE_INLINE void tinyfuse_line_all(const tinyfuse_line_job *job)
     }
 }
 
-TINYFUSE_SHARED void tinyfuse_line_each(tinyfuse_line_job *job)
+TINYFUSE_SHARED void tinyfuse_1d_each(tinyfuse_1d_job *job)
 {
-    tinyfuse_line_all(job);
+    tinyfuse_1d_all(job);
 }
 
-TINYFUSE_SHARED void tinyfuse_line_saturated(tinyfuse_line_job *job)
+TINYFUSE_SHARED void tinyfuse_1d_saturated(tinyfuse_1d_job *job)
 {
-    tinyfuse_line_all(job);
+    tinyfuse_1d_all(job);
 }
 
-TINYFUSE_SHARED void tinyfuse_line_rectified(tinyfuse_line_job *job)
+TINYFUSE_SHARED void tinyfuse_1d_rectified(tinyfuse_1d_job *job)
 {
-    tinyfuse_line_all(job);
+    tinyfuse_1d_all(job);
 }
 
 #endif
@@ -227,17 +227,17 @@ TINYFUSE_SHARED void tinyfuse_line_rectified(tinyfuse_line_job *job)
    pointer of 4 bytes for each pixel that windows read, of which there are out_w - 1 + kernel_w, and for those that fill the
    last four up; 64 bytes for each four pixels of the outputs, by eight, and for three more fours; in_c bytes where windows
    read any pixel in the padding. */
-TINYFUSE_SHARED void tinyfuse_depthwise_line_mve_s8(const tinyfuse_line *p, const int8_t *in, int8_t *out,
+TINYFUSE_SHARED void tinyfuse_depthwise_1d_mve_s8(const tinyfuse_1d *p, const int8_t *in, int8_t *out,
                                                     const int8_t *weights, const int32_t *channels, void *scratch,
                                                     int form)
 {
-    const int32_t pixels = p->out_w - 1 + p->kernel_w, words = (pixels + TINYFUSE_LINE_WORD - 1) / TINYFUSE_LINE_WORD;
-    const int32_t listed = TINYFUSE_LINE_WORD * words;
-    const int32_t outputs = (p->out_w + TINYFUSE_LINE_OUTPUTS - 1) / TINYFUSE_LINE_OUTPUTS * TINYFUSE_LINE_OUTPUTS;
+    const int32_t pixels = p->out_w - 1 + p->kernel_w, words = (pixels + TINYFUSE_1D_WORD - 1) / TINYFUSE_1D_WORD;
+    const int32_t listed = TINYFUSE_1D_WORD * words;
+    const int32_t outputs = (p->out_w + TINYFUSE_1D_OUTPUTS - 1) / TINYFUSE_1D_OUTPUTS * TINYFUSE_1D_OUTPUTS;
     const int8_t **const list = (const int8_t **)TINYFUSE_WITH_POINTERS(scratch, (size_t)listed * sizeof *list);
     int8_t *const copies = (int8_t *)scratch + listed * TINYFUSE_POINTER_BYTES;
-    int8_t *const padding = copies + (outputs / TINYFUSE_LINE_WORD + 3) * TINYFUSE_LINE_WORD * TINYFUSE_LINE_CHANNELS;
-    tinyfuse_line_job job;
+    int8_t *const padding = copies + (outputs / TINYFUSE_1D_WORD + 3) * TINYFUSE_1D_WORD * TINYFUSE_1D_CHANNELS;
+    tinyfuse_1d_job job;
     int32_t x, c;
     if (p->pad_left > 0 || pixels - p->pad_left > p->in_w) {
         memset(padding, p->in_zero_point, (size_t)p->in_c);
@@ -254,13 +254,13 @@ TINYFUSE_SHARED void tinyfuse_depthwise_line_mve_s8(const tinyfuse_line *p, cons
     job.out_zero_point = p->out_zero_point;
     job.act_min = p->act_min;
     job.act_max = p->act_max;
-    for (c = 0; c < p->in_c; c += TINYFUSE_LINE_CHANNELS) {
-        job.lanes = tinyfuse_min(p->in_c - c, TINYFUSE_LINE_CHANNELS);
+    for (c = 0; c < p->in_c; c += TINYFUSE_1D_CHANNELS) {
+        job.lanes = tinyfuse_min(p->in_c - c, TINYFUSE_1D_CHANNELS);
         job.first = c;
         job.out = out + c;
-        job.weights = weights + TINYFUSE_LINE_CHANNELS * c;
+        job.weights = weights + TINYFUSE_1D_CHANNELS * c;
         job.channels = channels + 3 * c;
-        TINYFUSE_FOUR_OF(form, tinyfuse_line)(&job);
+        TINYFUSE_FOUR_OF(form, tinyfuse_1d)(&job);
     }
 }
 
