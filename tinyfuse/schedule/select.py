@@ -44,7 +44,8 @@ def candidates(op: Op, context: Context) -> tuple[Kernel, ...]:
     "tinyfuse" leaves CMSIS-NN out, "cmsis-nn" prefers it wherever it has a kernel, "auto" ours.
     """
     kernels = _accepting(op, _offered(op, of_any_objective(context), of_several=False), context)
-    if not _is_far_off(op, kernels, context):
+    # where a call may make one row, no function is asked whether it makes several
+    if context.at_once > 1 and not _is_far_off(op, kernels, context):
         kernels += _accepting(op, _offered(op, of_any_objective(context), of_several=True), context)
     halved = any(k.nibbles and k.library == "tinyfuse" for k in kernels)
     if halved and context.kernels != "cmsis-nn" and context.weights in ("packed", "auto", "compressed"):
