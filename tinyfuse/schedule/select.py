@@ -55,7 +55,7 @@ def candidates(op: Op, context: Context) -> tuple[Kernel, ...]:
     if context.weights == "auto":  # what takes more flash must be worth it (_best)
         kernels = sorted(kernels, key=lambda k: k.weights != "packed")
     first = "cmsis-nn" if context.kernels == "cmsis-nn" else "tinyfuse"
-    return tuple(sorted(kernels, key=lambda k: k.library != first))
+    return (*[k for k in kernels if k.library == first], *[k for k in kernels if k.library != first])
 
 
 def _accepting(op: Op, offered: Sequence[tuple[Kernel, bool]], context: Context) -> list[Kernel]:
@@ -96,8 +96,10 @@ def _offered(op: Op, context: AnyObjective, of_several: bool) -> list[tuple[Kern
 def _spared(op: Op, kernels: list[Kernel], context: Context) -> list[Kernel]:
     """Those whose weights are compressed, where there are any and no byte spared costs more than it may."""
     compressed = [k for k in kernels if k.weights == "compressed"]
+    if not compressed:
+        return kernels
     others = [k for k in kernels if k.weights != "compressed"]
-    if not compressed or context.kernels == "cmsis-nn":
+    if context.kernels == "cmsis-nn":
         return others
     price = context.flash_price
     return compressed if price is None or _price(op, compressed[0], context) <= price else others
