@@ -3,8 +3,8 @@
     python benchmarks/fused_blocks.py [--targets cortex-m4] [--tables loops between wide siblings] [--optimize speed]
 
 builds each block, runs it on the emulated cores without the rewriting and with it, and prints the tables of
-docs/fusion.md: instructions, bytes of arena and of code. Every figure is of a run whose outputs equal those of
-TensorFlow Lite Micro. It needs what `tinyfuse verify` needs.
+docs/fusion-loops.md and docs/fusion-rewrites.md: instructions, bytes of arena and of code. Every figure is of a run
+whose outputs equal those of TensorFlow Lite Micro. It needs what `tinyfuse verify` needs.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ WIDE: dict[str, Block] = {
     "SQUARED_DIFFERENCE, MAXIMUM, SUB, RELU6": far,
 }
 
-#: by what stands in docs/fusion.md: shape, then windows, strides and filters of each layer
+#: by what stands in docs/fusion-rewrites.md: shape, then windows, strides and filters of each layer
 SIBLINGS = {
     "two 3x3 of 8 filters": (IMAGE, [(3, 1, 8)] * 2),
     "three 1x1 of 8": (IMAGE, [(1, 1, 8)] * 3),

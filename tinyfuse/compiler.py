@@ -35,7 +35,7 @@ from tinyfuse.targets import Target
 
 
 def compile_graph(source: Graph, target: Target, options: Options, progress: Progress = silent) -> Plan:
-    """The plan of a graph as it was read; a pure function of its arguments. `progress` gets progress."""
+    """The plan of a graph as it was read; a pure function of its arguments. `progress` is told what is searched."""
     counted_cycles(target, options)  # a board that is not known, before anything is planned
     return Compiler(source, target, progress).plan(options)
 

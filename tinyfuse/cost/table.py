@@ -65,11 +65,12 @@ class CostTable:
 
     @kept
     def _kernel(self, op: Op, kernel: Kernel, by_row: bool, context: Context) -> float | None:
-        entries = [entry_name(op, kernel, by_row, context), *((kernel.costs_with,) if kernel.costs_with else ())]
-        found, counts = [self.kernels.get(entry) for entry in entries], kernel.counts(op, by_row)
-        if None in found:
+        factors = self.kernels.get(entry_name(op, kernel, by_row, context))
+        more = self.kernels.get(kernel.costs_with) if kernel.costs_with else {}
+        if factors is None or more is None:
             return None
-        total = sum(_sum(factors, counts) for factors in found if factors is not None)
+        counts = kernel.counts(op, by_row)
+        total = _sum(factors, counts) + _sum(more, counts)
         for inner, part, times in kernel.work(op, context):
             cost = self.kernel(part, inner, True, context)
             if cost is None:
@@ -130,6 +131,7 @@ def _sum(factors: Mapping[str, float], counts: Counts) -> float:
     return total
 
 
+@kept
 def entry_name(op: Op, kernel: Kernel, by_row: bool, context: Context) -> str:
     """The kernel's name in a table: each of its paths has an entry of its own, and so have floats without an FPU."""
     name, path = kernel.costs_as or kernel.name, kernel.path(op, by_row, context)

@@ -140,7 +140,9 @@ class Walk:
     def vector(self, kind: str, position: int, place: str) -> None:
         element = "byte" if kind == "string" else kind[1:-1]
         length = self.number(_UINT, position, place)
-        self.bounds(position + 4, length * SIZES.get(element, 4), place)
+        size = length * SIZES.get(element, 4)
+        if position + 4 + size > self.end:
+            self.bounds(position + 4, size, place)
         if element in TABLES:
             if length > MAX_TABLES_A_VECTOR:
                 raise TooLarge(f"{place} has {length} elements, more than {MAX_TABLES_A_VECTOR}")

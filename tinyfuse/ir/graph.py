@@ -252,6 +252,8 @@ class Op:
 
     def reading(self, instead: Mapping[Tensor, Tensor]) -> Op:
         """The operator with other tensors in the place of some inputs; itself where none of them is one."""
+        if not instead:
+            return self
         inputs = tuple(t if t is None else instead.get(t, t) for t in self.inputs)
         return self if inputs == self.inputs else replace(self, inputs=inputs)
 

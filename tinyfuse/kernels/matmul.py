@@ -146,7 +146,9 @@ def _in_lanes(op: Op, line: StepLine | BentLine, form: str) -> Matmul | None:
 
 
 def padded(op: Op, weights: Array) -> Array:
-    """The weights [out_c, terms] of the operator with zeros up to `matmul_depth`."""
+    """The weights [out_c, terms] of the operator with zeros up to `matmul_depth`; not to be changed."""
+    if weights.shape[1] == matmul_depth(op):
+        return weights
     to_depth = np.zeros((weights.shape[0], matmul_depth(op)), weights.dtype)
     to_depth[:, : weights.shape[1]] = weights
     return to_depth

@@ -100,7 +100,8 @@ class Liveness:
 
 
 def _note(step: int, root: Tensor, *found: dict[Tensor, list[int]]) -> None:
-    for steps in (lists.setdefault(root, []) for lists in found):
+    for lists in found:
+        steps = lists.setdefault(root, [])
         if not steps or steps[-1] != step:
             steps.append(step)
 

@@ -6,7 +6,6 @@ from bisect import bisect_left
 
 from tinyfuse.ir import Tensor
 from tinyfuse.kernels.base import Context
-from tinyfuse.ops.base import RowWindow
 from tinyfuse.plan.plan import Group
 from tinyfuse.plan.scratch_contracts import rows_made
 
@@ -22,8 +21,8 @@ class StageOrder:
         self._group, self._stages = group, group.stages
         self.made = [0] * len(group.stages)
         self._heights = [stage.op.output.shape[1] for stage in group.stages]
-        #: of each stage and number of an input, what each row of its output asks for, and the input's rows
-        self._windows: dict[tuple[int, int], tuple[RowWindow, range]] = {}
+        #: of each stage, the number of an input and the rows that were made, the input's rows for the next
+        self._windows: dict[tuple[int, int, int], range] = {}
         self._at_once = [rows_made(stage.op, stage.kernel, context) for stage in group.stages]
         #: of what a stage makes, its number
         self._maker = {stage.op.output: s for s, stage in enumerate(group.stages)}
@@ -51,14 +50,15 @@ class StageOrder:
 
     def window(self, s: int, i: int) -> range:
         """The rows of input `i` for them that the plan says: what the generated loop goes by."""
-        if (s, i) not in self._windows:
+        key = s, i, self.made[s]
+        if key not in self._windows:
             wanted, height = self._stages[s].window(i), self._stages[s].op.operand(i).shape[1]
-            self._windows[s, i] = wanted, range(0, height * wanted.spread, wanted.spread)
-        wanted, places = self._windows[s, i]
-        next_row = self.made[s]
-        last_row = max(next_row, min(next_row + self._at_once[s], self._heights[s]) - 1)
-        first, last = (y * wanted.stride - wanted.pad_top for y in (next_row, last_row))
-        return range(bisect_left(places, first), bisect_left(places, last + wanted.kernel))
+            made = self.next_rows(s) or range(self.made[s], self.made[s] + 1)
+            first = made[0] * wanted.stride - wanted.pad_top
+            last = made[-1] * wanted.stride - wanted.pad_top + wanted.kernel
+            places = range(0, height * wanted.spread, wanted.spread)
+            self._windows[key] = range(bisect_left(places, first), bisect_left(places, last))
+        return self._windows[key]
 
     def finished(self, s: int) -> bool:
         """Whether a stage has made all rows."""

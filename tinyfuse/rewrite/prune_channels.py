@@ -11,7 +11,7 @@ A channel of %a can go if each reader can do without it:
 
 Which channels are constant is proven by intervals.py. Every remaining output keeps every bit. Found in
 networks whose training switched filters off: 1,715 of the 2,736 channels of MLPerf Tiny's
-vww_96 (docs/fusion.md).
+vww_96.
 """
 
 from __future__ import annotations

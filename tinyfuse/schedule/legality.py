@@ -132,9 +132,10 @@ class Legality:
         return None
 
     def _loses_library(self, op: Op, rings: bool) -> bool:
+        if not loses_cmsis_nn(op, self.context, rings):
+            return False
         makers = (self.graph.producer.get(tensor) for tensor in op.activations)
-        fed = any(maker is not None and FAMILIES[maker.kind].source for maker in makers)
-        return not fed and loses_cmsis_nn(op, self.context, rings)
+        return not any(maker is not None and FAMILIES[maker.kind].source for maker in makers)
 
     def _divided(self, ops: Sequence[Op]) -> Refusal | None:
         """The first operator that runs less often than others of the group."""

@@ -116,7 +116,7 @@ class RoughGroup:
         """An input of a member is a ring now."""
         if number not in self._of_rings:
             self._of_rings.add(number)
-            call, before = (self._weights.call(number, rings) for rings in (True, False))
+            call, before = self._weights.call(number, True), self._weights.call(number, False)
             self._instructions += call.instructions - before.instructions
             self._scratch[number] = call.scratch
 

@@ -198,6 +198,9 @@ class RoughLoop:
             for reader in readers:
                 of_mode[reader] += (ring.most - ring.behind) * own
             of_mode[begin] = before + ring.most * own - behind - ring.behind * own
+        reads = dict(self.reads)
+        reads.pop(output, None)
+        reads |= dict.fromkeys(op.activations)
         looks = moved = 0
         if still != sliding:
             calls = [(-(-height(shapes.ops[use.op].output) // manners[use.op].rows_a_call), use.window) for use in uses]
@@ -206,8 +209,7 @@ class RoughLoop:
             moves = sum(times - -(-(window.pad_top + 1) // max(1, window.stride)) for times, window in calls)
             moved = max(0, moves) * sliding.behind * own
         return RoughLoop(
-            shapes, begin, end, self.slides, True, manners, {**self.made, begin: made},
-            {**{tensor: None for tensor in self.reads if tensor is not output}, **dict.fromkeys(op.activations)},
+            shapes, begin, end, self.slides, True, manners, {**self.made, begin: made}, reads,
             (*self.kept, (output, begin)) if is_kept else self.kept,
             held, (self.behind[0] + still.behind * own, self.behind[1] + sliding.behind * own),
             (self.before[0] + still.before * own, self.before[1] + sliding.before * own),

@@ -44,7 +44,8 @@ def candidates(op: Op, context: Context) -> tuple[Kernel, ...]:
     "tinyfuse" leaves CMSIS-NN out, "cmsis-nn" prefers it wherever it has a kernel, "auto" ours.
     """
     kernels = _accepting(op, _offered(op, of_any_objective(context), of_several=False), context)
-    if not _is_far_off(op, kernels, context):
+    # where a call may make one row, no function is asked whether it makes several
+    if context.at_once > 1 and not _is_far_off(op, kernels, context):
         kernels += _accepting(op, _offered(op, of_any_objective(context), of_several=True), context)
     halved = any(k.nibbles and k.library == "tinyfuse" for k in kernels)
     if halved and context.kernels != "cmsis-nn" and context.weights in ("packed", "auto", "compressed"):
@@ -54,7 +55,7 @@ def candidates(op: Op, context: Context) -> tuple[Kernel, ...]:
     if context.weights == "auto":  # what takes more flash must be worth it (_best)
         kernels = sorted(kernels, key=lambda k: k.weights != "packed")
     first = "cmsis-nn" if context.kernels == "cmsis-nn" else "tinyfuse"
-    return tuple(sorted(kernels, key=lambda k: k.library != first))
+    return (*[k for k in kernels if k.library == first], *[k for k in kernels if k.library != first])
 
 
 def _accepting(op: Op, offered: Sequence[tuple[Kernel, bool]], context: Context) -> list[Kernel]:
@@ -95,8 +96,10 @@ def _offered(op: Op, context: AnyObjective, of_several: bool) -> list[tuple[Kern
 def _spared(op: Op, kernels: list[Kernel], context: Context) -> list[Kernel]:
     """Those whose weights are compressed, where there are any and no byte spared costs more than it may."""
     compressed = [k for k in kernels if k.weights == "compressed"]
+    if not compressed:
+        return kernels
     others = [k for k in kernels if k.weights != "compressed"]
-    if not compressed or context.kernels == "cmsis-nn":
+    if context.kernels == "cmsis-nn":
         return others
     price = context.flash_price
     return compressed if price is None or _price(op, compressed[0], context) <= price else others
