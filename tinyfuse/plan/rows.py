@@ -187,7 +187,7 @@ class Stream:
 
     @property
     def live_rows(self) -> np.ndarray:
-        """What differs in `played`: the moments, told apart by rows as well."""
+        """What differs in `played`: the live sets, told apart by rows as well."""
         return different(self.played)
 
     def played_with(self, source: Tensor) -> tuple[np.ndarray, np.ndarray]:

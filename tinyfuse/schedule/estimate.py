@@ -1,7 +1,7 @@
 """Which orders of a graph are worth a search: those whose RAM, roughly estimated, is less.
 
 The estimate is the least peak of bytes over all partitions into groups of consecutive operators, as the
-search's (search.py), but no group's loop is played: rings and overlaps are looked at in a few of its moments.
+search's (search.py), but no group's loop is played: rings and overlaps are looked at in a few of its live sets.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tinyfuse.schedule.lower import StageMemo
 from tinyfuse.schedule.order import orders
 from tinyfuse.schedule.search import Weigher, Weight, Work, weigh_groups
 
-#: moments of a loop that are looked at
+#: live sets of a loop that are looked at
 _LIVE_SETS = 6
 
 
@@ -71,7 +71,7 @@ class RoughWeigher(Weigher):
 
 
 class RoughStream:
-    """What rows.Stream knows of a group's rings and overlaps, from a few moments: in each of them the
+    """What rows.Stream knows of a group's rings and overlaps, from a few live sets: in each of them the
     stages that no other one reads have made the same share of their rows, and all others what these need."""
 
     def __init__(self, stages: tuple[Stage, ...], kept: frozenset[Tensor]):

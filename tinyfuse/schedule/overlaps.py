@@ -49,7 +49,7 @@ class Border:
         return {self.storage[tensor].buffer for tensor in self.group.outputs}
 
     def live_sets(self, stream: Stream) -> dict[str, frozenset[int]]:
-        """Of each buffer of an output that begins here, the moments at which it holds anything; the last of them comes
+        """Of each buffer of an output that begins here, the live sets in which it holds anything; the last of them comes
         when all rows are made."""
         end = frozenset({len(stream.live_sets)})
         found: dict[str, frozenset[int]] = {self.growing: end} if self.growing else {}
@@ -87,7 +87,7 @@ class Border:
 
     def _held_bytes(self, live_sets: np.ndarray) -> dict[str, np.ndarray]:
         """How many bytes from its start on hold something, of each ring, scratch and buffer of an output,
-        moment by moment; of a stack of rings event by event."""
+        live set by live set; of a stack of rings event by event."""
         held: dict[str, np.ndarray] = {}
         for s, stage in enumerate(self.group.stages):
             storage, rows = self.storage[stage.op.output], live_sets[:, 1 + s]
@@ -107,7 +107,7 @@ class Border:
 
     def inner_overlaps(self, stream: Stream) -> list[Overlap]:
         """How near rings, scratch and outputs may lie above each other: each of them holds bytes from its
-        start, but seldom all of them, and at some moments none. (Of one stage all are there all the time.)"""
+        start, but seldom all of them, and in some live sets none. (Of one stage all are there all the time.)"""
         if len(self.group.stages) == 1:
             return []
         found = self._held_bytes(stream.played if stream.stack else stream.live_rows)

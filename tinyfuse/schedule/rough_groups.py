@@ -121,13 +121,12 @@ class RoughGroup:
             self._scratch[number] = call.scratch
 
     def _own(self) -> tuple[int, int]:
-        scratch, (still, sliding), (behind_still, behind_sliding) = (
-            self._scratch.values(), self._loop.held, self._loop.behind,
-        )  # fmt: skip
+        scratch, rings = self._scratch.values(), self._loop.rings
+        (still, sliding), (still_downstream, sliding_downstream) = rings.held, rings.downstream
         # all of them know the members in the same order
         return (
-            max(map(add, still.values(), scratch)) + behind_still,
-            max(map(add, sliding.values(), scratch)) + behind_sliding,
+            max(map(add, still.values(), scratch)) + still_downstream,
+            max(map(add, sliding.values(), scratch)) + sliding_downstream,
         )
 
     @property
@@ -142,6 +141,6 @@ class RoughGroup:
         around, link = loop.around
         found = [Weight(around + still, still, instructions, False, link=link)]
         if sliding < still:
-            instructions += of["slides"] * loop.looks + of["slid_bytes"] * loop.moved
+            instructions += of["slides"] * loop.rings.looks + of["slid_bytes"] * loop.rings.moved
             found.append(Weight(around + sliding, sliding, instructions, True, link=link))
         return found

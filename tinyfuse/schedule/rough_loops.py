@@ -8,7 +8,7 @@ order (`Manner`): those of several objectives mostly go alike, and have the same
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -24,9 +24,9 @@ from tinyfuse.schedule.in_place import may_lie_over
 from tinyfuse.schedule.overlaps import whole_call_distance
 from tinyfuse.schedule.search import Link
 
-#: moments that are looked at: when a group's last operator makes its first row, and its last one
+#: events that are looked at: a group's last operator makes its first row, and its last one
 _FIRST, _LAST = 0, 1
-_MOMENTS = _FIRST, _LAST
+_EVENTS = _FIRST, _LAST
 
 
 class Use(NamedTuple):
@@ -47,15 +47,49 @@ class Where(NamedTuple):
 
 
 class _Ring(NamedTuple):
-    """Rows that a ring holds: at most, which is while its maker or a reader runs; while operators behind these run; and
-    while some in front of its maker do."""
+    """Rows that a ring holds: at most, which is while its maker or a reader runs; while operators downstream of these
+    run; and while some upstream of its maker do."""
 
     most: int = 0
-    behind: int = 0
-    before: int = 0
+    downstream: int = 0
+    upstream: int = 0
 
 
-_NO_RINGS = _Ring(), _Ring()
+_NO_RING = _Ring(), _Ring()
+
+
+class Rings(NamedTuple):
+    """Bytes of a loop's rings; of two the first where rings stay, the second where they slide, if they may.
+
+    held        per operator the most while it runs, less `downstream`
+    downstream  of all rings, each while operators downstream of its readers run
+    upstream    the same while operators upstream of its maker do
+    looks       how often calls look whether rings slide; and bytes that are `moved` then
+    """
+
+    held: tuple[dict[int, int], dict[int, int]]
+    downstream: tuple[int, int] = (0, 0)
+    upstream: tuple[int, int] = (0, 0)
+    looks: int = 0
+    moved: int = 0
+
+    def with_one_more(
+        self, maker: int, readers: Iterable[int], rows: tuple[_Ring, _Ring], row: int, looks: int, moved: int
+    ) -> Rings:
+        """With the ring, of rows of `row` bytes, of the operator in front; where it slides, for so many looks and bytes
+        that are moved."""
+        held, (still, sliding) = (dict(self.held[0]), dict(self.held[1])), rows
+        for of_mode, ring, downstream, upstream in zip(held, rows, self.downstream, self.upstream, strict=True):
+            for reader in readers:
+                of_mode[reader] += (ring.most - ring.downstream) * row
+            of_mode[maker] = upstream + ring.most * row - downstream - ring.downstream * row
+        return Rings(
+            held,
+            (self.downstream[0] + still.downstream * row, self.downstream[1] + sliding.downstream * row),
+            (self.upstream[0] + still.upstream * row, self.upstream[1] + sliding.upstream * row),
+            self.looks + looks,
+            self.moved + moved,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +166,7 @@ class Shapes:
                 self, number, number + 1, slides, by_row, {number: manner},
                 {number: (1, height(op.outputs[0]) if op.outputs and op.output.is_image else 1)},
                 dict.fromkeys(op.activations), tuple((tensor, number) for tensor in op.outputs),
-                ({number: 0}, {number: 0}), (0, 0), (0, 0),
+                Rings(({number: 0}, {number: 0})),
             )  # fmt: skip
         return self._loops[key]
 
@@ -147,11 +181,7 @@ class RoughLoop:
     made     per operator how many rows of its output there are when the last one makes its first row, and its last
     reads    tensors that it reads and doesn't make
     kept     what it makes whole, each with the number of its operator
-    held     per operator the most bytes of rings while it runs, less `behind`; of rings that stay, and of those that
-             slide
-    behind   bytes of all rings, each while operators behind its readers run
-    before   the same while operators in front of its maker do
-    looks    how often calls look whether rings slide; and bytes that are `moved` then
+    rings    of what it makes and doesn't keep
     """
 
     shapes: Shapes
@@ -163,11 +193,7 @@ class RoughLoop:
     made: Mapping[int, tuple[int, int]]
     reads: Mapping[Tensor, None]
     kept: tuple[tuple[Tensor, int], ...]
-    held: tuple[dict[int, int], dict[int, int]]
-    behind: tuple[int, int]
-    before: tuple[int, int]
-    looks: int = 0
-    moved: int = 0
+    rings: Rings
     _longer: dict[tuple[Manner, ...], RoughLoop] = field(default_factory=dict)
 
     @cached_property
@@ -192,12 +218,8 @@ class RoughLoop:
         if uses:
             made = _rows_after(uses, self.made, _FIRST), _rows_after(uses, self.made, _LAST)
         is_kept = not uses or where.root is not output or where.last >= end
-        rings = _NO_RINGS if is_kept else self._rings(manner, made[_LAST], uses, manners)
-        own, (still, sliding), held = row_bytes(output), rings, (dict(self.held[0]), dict(self.held[1]))
-        for of_mode, ring, behind, before in zip(held, rings, self.behind, self.before, strict=True):
-            for reader in readers:
-                of_mode[reader] += (ring.most - ring.behind) * own
-            of_mode[begin] = before + ring.most * own - behind - ring.behind * own
+        rows = still, sliding = _NO_RING if is_kept else self._ring(manner, made[_LAST], uses, manners)
+        row = row_bytes(output)
         reads = dict(self.reads)
         reads.pop(output, None)
         reads |= dict.fromkeys(op.activations)
@@ -207,20 +229,18 @@ class RoughLoop:
             looks = sum(times for times, _ in calls)
             # nothing is moved before the first row is used up
             moves = sum(times - -(-(window.pad_top + 1) // max(1, window.stride)) for times, window in calls)
-            moved = max(0, moves) * sliding.behind * own
+            moved = max(0, moves) * sliding.downstream * row
         return RoughLoop(
             shapes, begin, end, self.slides, True, manners, {**self.made, begin: made}, reads,
             (*self.kept, (output, begin)) if is_kept else self.kept,
-            held, (self.behind[0] + still.behind * own, self.behind[1] + sliding.behind * own),
-            (self.before[0] + still.before * own, self.before[1] + sliding.before * own),
-            self.looks + looks, self.moved + moved,
+            self.rings.with_one_more(begin, readers, rows, row, looks, moved),
         )  # fmt: skip
 
-    def _rings(
+    def _ring(
         self, maker: Manner, made: int, uses: Sequence[Use], manners: Mapping[int, Manner]
     ) -> tuple[_Ring, _Ring]:
         """The ring of what the operator in front makes, where it stays, and where it slides if it may; so many rows are
-        `made` at the last moment."""
+        `made` at the last event."""
         tall = height(self.shapes.ops[self.begin - 1].output)
         if len(uses) == 1:
             window, together = uses[0].window, manners[uses[0].op].rows_a_call
@@ -234,7 +254,7 @@ class RoughLoop:
             return (_Ring(most, most, most),) * 2
         alive = most if most > 1 or len(uses) > 1 else 0
         still, sliding = _Ring(most, alive, alive), _Ring(most, max(0, min(span - step, most)), most - 1)
-        slides = self.slides and max(sliding.behind, sliding.before) < most > 1
+        slides = self.slides and max(sliding.downstream, sliding.upstream) < most > 1
         return still, sliding if slides and not any(use.window.leaves_rows_out for use in uses) else still
 
     @cached_property
@@ -297,7 +317,7 @@ class RoughLoop:
             order = manner.orders.get(own[0].input) if len(own) == 1 else None
         tall, read, written = height(source), row_bytes(source), row_bytes(output)
         oldest, distances = [], [0]
-        for k in _MOMENTS:
+        for k in _EVENTS:
             row = tall
             for use in uses:
                 # operators in front of the writer have made their rows; a writer in its access order has read its first
@@ -305,7 +325,7 @@ class RoughLoop:
                 row = min(row, first + (use.op == writer and order is not None))
             oldest.append(max(0, row))
             distances.append(held_bytes(output, self.made[writer][k]) - free_bytes(source, oldest[k]))
-        if self._may_lie_over(source, output) and all(oldest[k] >= self.made[writer][k] for k in _MOMENTS):
+        if self._may_lie_over(source, output) and all(oldest[k] >= self.made[writer][k] for k in _EVENTS):
             return 0
         if oldest[_LAST] >= tall > oldest[_FIRST]:  # all of it is used up before the last row is written
             share = (tall - 1 - oldest[_FIRST]) / max(1, oldest[_LAST] - oldest[_FIRST])
@@ -327,9 +347,9 @@ class RoughLoop:
         return where.root.bytes == source.bytes and may_lie_over(source, output, first, last)
 
 
-def _rows_after(uses: Sequence[Use], made: Mapping[int, tuple[int, int]], moment: int) -> int:
-    """So many rows of what is read are there at a moment."""
-    return max(_end(use.window, made[use.op][moment] - 1) for use in uses)
+def _rows_after(uses: Sequence[Use], made: Mapping[int, tuple[int, int]], event: int) -> int:
+    """So many rows of what is read are there at an event."""
+    return max(_end(use.window, made[use.op][event] - 1) for use in uses)
 
 
 def _start(window: RowWindow, y: int) -> int:
