@@ -49,8 +49,8 @@ class Border:
         return {self.storage[tensor].buffer for tensor in self.group.outputs}
 
     def live_sets(self, stream: Stream) -> dict[str, frozenset[int]]:
-        """Of each buffer of an output that begins here, the live sets in which it holds anything; the last of them comes
-        when all rows are made."""
+        """Of each buffer of an output that begins here, the live sets in which it holds anything; the last of them
+        comes when all rows are made."""
         end = frozenset({len(stream.live_sets)})
         found: dict[str, frozenset[int]] = {self.growing: end} if self.growing else {}
         for s, stage in enumerate(self.group.stages):
