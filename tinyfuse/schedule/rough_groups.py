@@ -121,13 +121,12 @@ class RoughGroup:
             self._scratch[number] = call.scratch
 
     def _own(self) -> tuple[int, int]:
-        scratch, rings = self._scratch.values(), self._loop.rings
-        (still, sliding), (still_downstream, sliding_downstream) = rings.held, rings.downstream
+        still, sliding = self._loop.rings
         # all of them know the members in the same order
-        return (
-            max(map(add, still.values(), scratch)) + still_downstream,
-            max(map(add, sliding.values(), scratch)) + sliding_downstream,
-        )
+        own = max(map(add, still.held.values(), self._scratch.values())) + still.downstream
+        if sliding is still:
+            return own, own
+        return own, max(map(add, sliding.held.values(), self._scratch.values())) + sliding.downstream
 
     @property
     def least_around(self) -> int:
@@ -141,6 +140,6 @@ class RoughGroup:
         around, link = loop.around
         found = [Weight(around + still, still, instructions, False, link=link)]
         if sliding < still:
-            instructions += of["slides"] * loop.rings.looks + of["slid_bytes"] * loop.rings.moved
+            instructions += of["slides"] * loop.rings[1].looks + of["slid_bytes"] * loop.rings[1].moved
             found.append(Weight(around + sliding, sliding, instructions, True, link=link))
         return found

@@ -55,41 +55,34 @@ class _Ring(NamedTuple):
     upstream: int = 0
 
 
-_NO_RING = _Ring(), _Ring()
+_NO_RING = _Ring()
 
 
-class Rings(NamedTuple):
-    """Bytes of a loop's rings; of two the first where rings stay, the second where they slide, if they may.
+class RingBytes(NamedTuple):
+    """What all rings of a loop take.
 
-    held        per operator the most while it runs, less `downstream`
-    downstream  of all rings, each while operators downstream of its readers run
+    held        per operator the most bytes while it runs, less `downstream`
+    downstream  bytes of all, each while operators downstream of its readers run
     upstream    the same while operators upstream of its maker do
     looks       how often calls look whether rings slide; and bytes that are `moved` then
     """
 
-    held: tuple[dict[int, int], dict[int, int]]
-    downstream: tuple[int, int] = (0, 0)
-    upstream: tuple[int, int] = (0, 0)
+    held: Mapping[int, int]
+    downstream: int = 0
+    upstream: int = 0
     looks: int = 0
     moved: int = 0
 
     def with_one_more(
-        self, maker: int, readers: Iterable[int], rows: tuple[_Ring, _Ring], row: int, looks: int, moved: int
-    ) -> Rings:
-        """With the ring, of rows of `row` bytes, of the operator in front; where it slides, for so many looks and bytes
-        that are moved."""
-        held, (still, sliding) = (dict(self.held[0]), dict(self.held[1])), rows
-        for of_mode, ring, downstream, upstream in zip(held, rows, self.downstream, self.upstream, strict=True):
-            for reader in readers:
-                of_mode[reader] += (ring.most - ring.downstream) * row
-            of_mode[maker] = upstream + ring.most * row - downstream - ring.downstream * row
-        return Rings(
-            held,
-            (self.downstream[0] + still.downstream * row, self.downstream[1] + sliding.downstream * row),
-            (self.upstream[0] + still.upstream * row, self.upstream[1] + sliding.upstream * row),
-            self.looks + looks,
-            self.moved + moved,
-        )
+        self, maker: int, readers: Iterable[int], ring: _Ring, row: int, looks: int, moved: int
+    ) -> RingBytes:
+        """With the ring of the operator in front, of rows of so many bytes."""
+        rise, held = (ring.most - ring.downstream) * row, {**self.held}
+        for reader in readers:
+            held[reader] += rise
+        held[maker] = self.upstream - self.downstream + rise
+        downstream, upstream = self.downstream + ring.downstream * row, self.upstream + ring.upstream * row
+        return RingBytes(held, downstream, upstream, self.looks + looks, self.moved + moved)
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +159,7 @@ class Shapes:
                 self, number, number + 1, slides, by_row, {number: manner},
                 {number: (1, height(op.outputs[0]) if op.outputs and op.output.is_image else 1)},
                 dict.fromkeys(op.activations), tuple((tensor, number) for tensor in op.outputs),
-                Rings(({number: 0}, {number: 0})),
+                (RingBytes({number: 0}),) * 2,
             )  # fmt: skip
         return self._loops[key]
 
@@ -181,7 +174,8 @@ class RoughLoop:
     made     per operator how many rows of its output there are when the last one makes its first row, and its last
     reads    tensors that it reads and doesn't make
     kept     what it makes whole, each with the number of its operator
-    rings    of what it makes and doesn't keep
+    rings    of what it makes and doesn't keep: where they stay, and where they slide if they may; the same one where
+             none slides
     """
 
     shapes: Shapes
@@ -193,7 +187,7 @@ class RoughLoop:
     made: Mapping[int, tuple[int, int]]
     reads: Mapping[Tensor, None]
     kept: tuple[tuple[Tensor, int], ...]
-    rings: Rings
+    rings: tuple[RingBytes, RingBytes]
     _longer: dict[tuple[Manner, ...], RoughLoop] = field(default_factory=dict)
 
     @cached_property
@@ -218,22 +212,25 @@ class RoughLoop:
         if uses:
             made = _rows_after(uses, self.made, _FIRST), _rows_after(uses, self.made, _LAST)
         is_kept = not uses or where.root is not output or where.last >= end
-        rows = still, sliding = _NO_RING if is_kept else self._ring(manner, made[_LAST], uses, manners)
-        row = row_bytes(output)
         reads = dict(self.reads)
         reads.pop(output, None)
         reads |= dict.fromkeys(op.activations)
-        looks = moved = 0
-        if still != sliding:
+        ring = slid = _NO_RING
+        if not is_kept:
+            ring, slid = self._ring(manner, made[_LAST], uses, manners)
+        (still, sliding), row, looks, moved = self.rings, row_bytes(output), 0, 0
+        if ring != slid:
             calls = [(-(-height(shapes.ops[use.op].output) // manners[use.op].rows_a_call), use.window) for use in uses]
             looks = sum(times for times, _ in calls)
             # nothing is moved before the first row is used up
             moves = sum(times - -(-(window.pad_top + 1) // max(1, window.stride)) for times, window in calls)
-            moved = max(0, moves) * sliding.downstream * row
+            moved = max(0, moves) * slid.downstream * row
+        longer = still.with_one_more(begin, readers, ring, row, 0, 0)
+        alike = still is sliding and ring == slid
         return RoughLoop(
             shapes, begin, end, self.slides, True, manners, {**self.made, begin: made}, reads,
             (*self.kept, (output, begin)) if is_kept else self.kept,
-            self.rings.with_one_more(begin, readers, rows, row, looks, moved),
+            (longer, longer if alike else sliding.with_one_more(begin, readers, slid, row, looks, moved)),
         )  # fmt: skip
 
     def _ring(
