@@ -520,7 +520,7 @@ def test_pictures_of_many_buffers(problem, width: int) -> None:
     assert len(rectangles) == 1 + len(buffers)
 
 
-def test_the_svg_has_one_rectangle_a_run_of_moments() -> None:
+def test_the_svg_has_one_rectangle_a_run_of_live_sets() -> None:
     buffers = [Buffer("a", 64, 0, 0, live_sets=frozenset({0, 1, 3})), Buffer("b", 64, 0, 1)]
     svg = arena_svg(buffers, plan_arena(buffers))
     drawn = xml.dom.minidom.parseString(svg)

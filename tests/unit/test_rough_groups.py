@@ -54,7 +54,7 @@ def every_group(weights: RoughWeights) -> list[tuple[list[Weight], list[Weight]]
 @pytest.mark.parametrize("optimize", ["speed", "balanced", "ram"])
 @pytest.mark.parametrize("model", [mobilenet_v2, mobilenet_v3, u_net, two_inputs, attention])
 def test_groups_take_about_what_playing_them_gives(model, optimize: str) -> None:
-    """Bytes but for moments of a branch at which rows don't wait; instructions but for rows that slide at borders."""
+    """Bytes but for events of a branch at which rows don't wait; instructions but for rows that slide at borders."""
     pairs = every_group(weights_of(model(), "cortex-m4", optimize))
     ram = [min(w.ram for w in rough) / min(w.ram for w in played) - 1 for rough, played in pairs]
     assert pairs and fmean(map(abs, ram)) < 0.02 and max(map(abs, ram)) < 0.15

@@ -20,7 +20,7 @@ from tinyfuse.board.frames import (
     encoded,
     padding,
 )
-from tinyfuse.board.port import Line
+from tinyfuse.board.port import SerialLine
 from tinyfuse.errors import BoardFailed
 
 #: seconds that a board may take to answer the first time, as one that is reset by opening its port takes to begin; how
@@ -68,7 +68,7 @@ class Result:
 class Device:
     """A board behind a line. Every method raises BoardFailed where it answers nothing, or something else."""
 
-    def __init__(self, line: Line, name: str, baud: int, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, line: SerialLine, name: str, baud: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._line, self._name, self._baud, self._clock = line, name, baud, clock
         self._decoder, self._number, self._chunk = Decoder(), 0, LEAST_CHUNK
 

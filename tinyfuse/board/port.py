@@ -11,7 +11,7 @@ from tinyfuse.errors import BoardFailed, ToolMissing, UsageError
 _LOOK = 0.05
 
 
-class Line(Protocol):
+class SerialLine(Protocol):
     """Bytes both ways. BoardFailed where it breaks."""
 
     def write(self, data: bytes) -> None:
@@ -24,7 +24,7 @@ class Line(Protocol):
         """Gives the port back."""
 
 
-class SerialLine:
+class SerialPort:
     """A port of this machine, opened for one alone."""
 
     def __init__(self, serial: Any, name: str, error: type[Exception]) -> None:
@@ -47,7 +47,7 @@ class SerialLine:
         self._serial.close()
 
 
-def open_port(name: str, baud: int) -> SerialLine:
+def open_port(name: str, baud: int) -> SerialPort:
     """The line of that name. ToolMissing without pyserial; UsageError, with the ports that there are, where it can't be
     opened."""
     if importlib.util.find_spec("serial") is None:
@@ -58,7 +58,7 @@ def open_port(name: str, baud: int) -> SerialLine:
         opened = serial.serial_for_url(name, baudrate=baud, timeout=_LOOK, write_timeout=10, exclusive=True)
     except (serial.SerialException, OSError, ValueError, NotImplementedError) as error:
         raise UsageError(f"can't open --port {name}: {_reason(error)}; {_ports()}") from None
-    return SerialLine(opened, name, serial.SerialException)
+    return SerialPort(opened, name, serial.SerialException)
 
 
 def _ports() -> str:
