@@ -47,18 +47,20 @@ _FIELDS = {table: {field.name: _access(field) for field in fields} for table, fi
 class Table:
     """A table at a position of `data`, of the schema's type `name`; `table["field"]` is a field's value:
     a number, the bytes of a string, an array that shares the file's memory (a vector of numbers), a list of
-    tables (a vector of them) or a table."""
+    tables (a vector of them) or a table. `vtables` are those of the file that were read, for tables share them."""
 
-    __slots__ = "_fields", "_offsets", "data", "name", "position"
+    __slots__ = "_fields", "_offsets", "_vtables", "data", "name", "position"
 
-    def __init__(self, data: bytes, name: str, position: int):
+    def __init__(self, data: bytes, name: str, position: int, vtables: dict[int, tuple[int, ...]]):
         self.data, self.name, self.position = data, name, position
-        self._fields = _FIELDS[name]
+        self._fields, self._vtables = _FIELDS[name], vtables
 
         vtable = position - _INT.unpack_from(data, position)[0]
-        (size,) = _USHORT.unpack_from(data, vtable)
-        # the table's vtable: two sizes, and by slot where fields are, 0 for one that is absent
-        self._offsets: tuple[int, ...] = struct.unpack_from(f"<{size // 2}H", data, vtable)
+        if vtable not in vtables:
+            (size,) = _USHORT.unpack_from(data, vtable)
+            # two sizes, and by slot where fields are, 0 for one that is absent
+            vtables[vtable] = struct.unpack_from(f"<{size // 2}H", data, vtable)
+        self._offsets = vtables[vtable]
 
     def __getitem__(self, name: str) -> Any:
         field, entry, number, default, element = self._fields[name]
@@ -88,7 +90,7 @@ class Table:
 
     def follow(self, at: int, table: str) -> Table:
         """The table that the offset at a position leads to."""
-        return Table(self.data, table, self.target(at))
+        return Table(self.data, table, self.target(at), self._vtables)
 
     def place(self, field: Field) -> int | None:
         """Where the field's value is, or its offset; None where it is absent."""
@@ -114,4 +116,4 @@ class Table:
 def root(data: bytes, table: str = "Model") -> Table:
     """The first table: a file's Model."""
     (position,) = _UINT.unpack_from(data)
-    return Table(data, table, position)
+    return Table(data, table, position, {})
