@@ -29,7 +29,7 @@ case "${1:-}" in
     echo "running the tests with the campaigns among them: hours, if no file is named"
     ;;
   *)
-    echo "running the tests: all of them take 8 to 14 minutes on two cores; a file's name or -k WORD runs a part," \
+    echo "running the tests: all of them take about ten minutes on two cores; a file's name or -k WORD runs a part," \
       "and $me fast what tells most in a minute"
     ;;
 esac
