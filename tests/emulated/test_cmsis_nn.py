@@ -388,18 +388,20 @@ def test_a_row_group_calls_cmsis_nn_row_by_row(wanted: str, target: str, tmp_pat
 @pytest.mark.emulated
 @pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
 @pytest.mark.parametrize(
-    ("network", "functions"),
+    ("network", "fusion", "functions"),
     [
-        ("attention", {"arm_transpose_s8", "arm_batch_matmul_s8", "arm_softmax_s8", "arm_elementwise_add_s8"}),
-        ("u_net", {"arm_transpose_conv_s8", "arm_convolve_wrapper_s8", "arm_max_pool_s8"}),
+        # fused, products of rows take the place of transposed matrices: ours
+        ("attention", "none", {"arm_transpose_s8", "arm_batch_matmul_s8", "arm_softmax_s8", "arm_elementwise_add_s8"}),
+        ("attention", "rows", {"arm_fully_connected_s8", "arm_softmax_s8", "arm_elementwise_add_s8"}),
+        ("u_net", "rows", {"arm_transpose_conv_s8", "arm_convolve_wrapper_s8", "arm_max_pool_s8"}),
     ],
 )
-def test_networks(network: str, functions: set[str], target: str) -> None:
+def test_networks(network: str, fusion: str, functions: set[str], target: str) -> None:
     """Functions that 7.0 brought, compiled into a module with all warnings."""
     tree = tree_or_skip("newest")
     if tree.version < (7, 0):
         pytest.skip("needs CMSIS-NN 7.0 or later: CMSIS_NN_PATH names an older one")
-    plan = plan_of(NETWORKS[network](), target, kernels="cmsis-nn")
+    plan = plan_of(NETWORKS[network](), target, kernels="cmsis-nn", fusion=fusion)
     assert functions <= plan.cmsis_nn_functions
     assert_exact(plan, 2, tree=tree)
 
