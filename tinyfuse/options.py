@@ -328,6 +328,10 @@ class Files:
     )
 
 
+#: every option of a module's making, by the name of its field
+DECLARED = flags(Options) | flags(Files)
+
+
 def _emulator() -> Any:
     return option(
         "Where the firmware runs; auto: QEMU, else Renode (RENODE_PATH may name it); host: natively, under sanitizers.",

@@ -18,7 +18,7 @@ from tinyfuse.frontend.labels import labels_of
 from tinyfuse.frontend.reader import load_file
 from tinyfuse.ir import Graph
 from tinyfuse.options import (
-    Files,
+    DECLARED,
     Flag,
     Options,
     ProfileOptions,
@@ -68,8 +68,7 @@ class Settings(TypedDict, total=False):
     max_flash: int | str | None
 
 
-_DECLARED = flags(Options) | flags(Files)
-_TEXT = settings_help({name: _DECLARED[name] for name in Settings.__annotations__})
+_TEXT = settings_help({name: DECLARED[name] for name in Settings.__annotations__})
 Settings.__doc__ = f"{cleandoc(Settings.__doc__ or '')}\n\n{_TEXT}\n"
 
 

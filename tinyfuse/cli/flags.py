@@ -14,7 +14,7 @@ from click.shell_completion import CompletionItem
 from tinyfuse.cli.request import Request
 from tinyfuse.cli.terminal import progress
 from tinyfuse.errors import UsageError
-from tinyfuse.options import Files, Flag, Options, flags
+from tinyfuse.options import DECLARED, Flag, flags
 from tinyfuse.plugin import plugins
 from tinyfuse.targets import all_targets
 from tinyfuse.toolchain.csolution import ENDING, read_request
@@ -37,7 +37,7 @@ def generation_flags(command: Command) -> Command:
     runs with the plugins of the request."""
 
     def wrapped(model: str, target: str | None, device: str | None, as_json: bool, **values: Any) -> int:
-        given = {name: values.pop(name) for name in (*flags(Options), *flags(Files))}
+        given = {name: values.pop(name) for name in DECLARED}
         layer = None
         if model.endswith(ENDING):
             model, target, layer = _asked_by_csolution(model, target, device, given)
@@ -81,8 +81,7 @@ def _generation_parameters() -> list[Decorator]:
             f"with --memory {OF_DEVICE} also the memories that its pack names.",
         ),
     ]
-    for declared in (Options, Files):
-        parameters += [_click_option(name, flag) for name, flag in flags(declared).items()]
+    parameters += [_click_option(name, flag) for name, flag in DECLARED.items()]
     return [*parameters, json_flag("Print JSON alone on stdout (docs/json.md).")]
 
 

@@ -11,7 +11,7 @@ import click
 
 from tinyfuse.cli.main import main
 from tinyfuse.emit.output_folder import write_file
-from tinyfuse.options import Files, Flag, Options, flags, respelled
+from tinyfuse.options import DECLARED, Flag, respelled
 from tinyfuse.report.operators import escaped
 
 _HEAD = """\
@@ -23,8 +23,6 @@ Every option of every command, written by `python -m tinyfuse.cli.reference` fro
 | option | of | default | |
 |---|---|---|---|
 """
-
-_DECLARED = flags(Options) | flags(Files)
 
 #: of README's table, in its order
 _USED_MOST = (
@@ -54,7 +52,7 @@ def with_options_table(readme: str) -> str:
     """README with its table of options, whose head it has, as they are declared."""
     before, _, behind = readme.partition(_TABLE)
     behind = re.sub(r"\A(\|.*\n)*", "", behind)
-    rows = (f"| `{_typed(_DECLARED[name])}` | {_told(_DECLARED[name])} |\n" for name in _USED_MOST)
+    rows = (f"| `{_typed(DECLARED[name])}` | {_told(DECLARED[name])} |\n" for name in _USED_MOST)
     return before + _TABLE + "".join(rows) + behind
 
 
@@ -74,7 +72,7 @@ def _linked(help: str, docs: str) -> str:
 
 def _prose(text: str, docs: str) -> str:
     text = re.sub(r"docs/([a-z-]+\.md)", rf"[\g<0>]({docs}\1)", escaped(text))
-    return respelled(text, _DECLARED, lambda _, flag, value: f"`{flag}`" if value is None else f"`{flag} {value}`")
+    return respelled(text, DECLARED, lambda _, flag, value: f"`{flag}`" if value is None else f"`{flag} {value}`")
 
 
 def _told(flag: Flag) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from tinyfuse.api.settings import settled
 from tinyfuse.emit.identifiers import default_module_name
 from tinyfuse.frontend.reader import load_file
-from tinyfuse.options import Files, Options, flags
+from tinyfuse.options import DECLARED, Options, flags
 
 
 class Request:
@@ -22,7 +22,7 @@ class Request:
     """
 
     def __init__(self, model: str, target: str, layer: Path | None = None, **given: Any) -> None:
-        unknown = given.keys() - flags(Options).keys() - flags(Files).keys()
+        unknown = given.keys() - DECLARED.keys()
         if unknown:
             raise TypeError(f"there is no option {', '.join(sorted(unknown))}")
         self.model, self.target, self.layer, self.given = model, target, layer, given
@@ -78,7 +78,7 @@ class Request:
 def command_line(command: str, request: Request, how: object | None = None) -> str:
     """What is typed for a request; `how` has the command's own options (VerifyOptions), None for none."""
     words = ["tinyfuse", command, request.model, "--target", request.target]
-    for name, flag in (flags(Options) | flags(Files)).items():
+    for name, flag in DECLARED.items():
         words += flag.words(request.given.get(name, flag.default))
     for name, flag in flags(type(how)).items() if how is not None else ():
         words += flag.words(getattr(how, name))

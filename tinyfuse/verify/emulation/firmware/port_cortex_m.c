@@ -321,11 +321,11 @@ static struct stretch unused_from(uint32_t *from, uint32_t *end)
 }
 
 /* Megabytes are filled and looked at, eight words an iteration: an emulator pays for iterations. */
-enum { A_ITERATION = 8 };
+enum { AN_ITERATION = 8 };
 
 static void fill(volatile uint32_t *word, const uint32_t *end)
 {
-    for (; end - word >= A_ITERATION; word += A_ITERATION) {
+    for (; end - word >= AN_ITERATION; word += AN_ITERATION) {
         word[0] = FILLING;
         word[1] = FILLING;
         word[2] = FILLING;
@@ -343,10 +343,10 @@ static void fill(volatile uint32_t *word, const uint32_t *end)
 /* The first word that is no longer the filling; `end` where there is none. */
 static const volatile uint32_t *first_changed(const volatile uint32_t *word, const uint32_t *end)
 {
-    while (end - word >= A_ITERATION &&
+    while (end - word >= AN_ITERATION &&
            ((word[0] ^ FILLING) | (word[1] ^ FILLING) | (word[2] ^ FILLING) | (word[3] ^ FILLING) |
             (word[4] ^ FILLING) | (word[5] ^ FILLING) | (word[6] ^ FILLING) | (word[7] ^ FILLING)) == 0u) {
-        word += A_ITERATION;
+        word += AN_ITERATION;
     }
     while (word < end && *word == FILLING) {
         ++word;
