@@ -216,43 +216,50 @@ class TensorReader:
         shape = (1, *shape[1:MAX_RANK]) if shape[:1] == (-1,) else shape[:MAX_RANK]
         found = Tensor(text(table["name"]), shape, dtype, index=index)
 
-        message = f"rank {rank} is more than {MAX_RANK}"
-        good = self.require(rank <= MAX_RANK, message, f"give it at most {MAX_RANK} dimensions", tensor=found)
+        good = True
+        if rank > MAX_RANK:
+            good = self._wrong(found, f"rank {rank} is more than {MAX_RANK}", f"give it at most {MAX_RANK} dimensions")
         good &= self._dims(found)
         if good and (dtype == "resource" or not found.elements):
             return found  # a handle, without data: variables.py resolves it; of no elements: `require_elements`
-        message = f"{dtype} is not supported {_SUPPORTED}"
-        hint = _HINTS_OF_DTYPES.get(dtype, _HINT_QUANTIZE)
-        good &= self.require(dtype in ITEM_BYTES or dtype in _CONSTANT, message, hint, tensor=found)
-        message = "sparse tensors are not supported"
-        good &= self.require(table["sparsity"] is None, message, _HINT_SPARSE, tensor=found)
+        if dtype not in ITEM_BYTES and dtype not in _CONSTANT:
+            hint = _HINTS_OF_DTYPES.get(dtype, _HINT_QUANTIZE)
+            good = self._wrong(found, f"{dtype} is not supported {_SUPPORTED}", hint)
+        if table["sparsity"] is not None:
+            good = self._wrong(found, "sparse tensors are not supported", _HINT_SPARSE)
         if not good:
             return found
         looked_up = self.model.compressed.get((self.subgraph, index))
         data = None if looked_up is not None else self._constant(found, table)
-        message = f"{dtype} is supported for constant weights alone"
-        self.require(data is not None or dtype not in _CONSTANT, message, _HINT_QUANTIZE, tensor=found)
+        if data is None and dtype in _CONSTANT:
+            self._wrong(found, f"{dtype} is supported for constant weights alone", _HINT_QUANTIZE)
         constant = data is not None or looked_up is not None
         quant = self._quantization(found, table["quantization"], constant)
         if looked_up is not None:
             data = self._looked_up(replace(found, quant=quant), table, looked_up)
         if not table["is_variable"]:
             return Tensor(found.name, shape, dtype, quant, data, index, open_axes=_open_axes(table, rank))
-        self.require(data is None, "is a variable, but has constant data", HINT_UNSOUND, tensor=found)
+        if data is not None:
+            self._wrong(found, "is a variable, but has constant data", HINT_UNSOUND)
         if dtype in _CONSTANT:  # which is a problem already
             return found
         # as TFLM resets it: every byte the zero point of an int8 tensor, else 0
         zero_point = quant.zero_point[0] if quant and quant.zero_point and dtype == "int8" else 0
         return Tensor(found.name, shape, dtype, quant, None, index, reset_value(found, zero_point))
 
+    def _wrong(self, tensor: Tensor, message: str, hint: str) -> bool:
+        """Notes a problem of a tensor; False."""
+        return self.require(False, message, hint, tensor=tensor)
+
     def _dims(self, tensor: Tensor) -> bool:
         good = True
         for axis, dim in enumerate(tensor.shape):
             if dim < 0:
                 hint = _HINT_FIXED_SHAPE if dim == -1 else HINT_UNSOUND
-                good = self.require(False, f"dimension {axis} is {dim}", hint, tensor=tensor)
-        size = math.prod(tensor.shape) * ITEM_BYTES.get(tensor.dtype, 1)
-        return good & self.require(size <= MAX_TENSOR_BYTES, f"it has {_TOO_LARGE}", HINT_SMALLER, tensor=tensor)
+                good = self._wrong(tensor, f"dimension {axis} is {dim}", hint)
+        if math.prod(tensor.shape) * ITEM_BYTES.get(tensor.dtype, 1) > MAX_TENSOR_BYTES:
+            good = self._wrong(tensor, f"it has {_TOO_LARGE}", HINT_SMALLER)
+        return good
 
     def _quantization(self, tensor: Tensor, table: Table | None, constant: bool) -> Quant | None:
         """Scales and zero points, as TFLM takes them: none where either is absent, and the first zero point for
@@ -274,13 +281,11 @@ class TensorReader:
             None if sound else next((value for value in scale if not (0 < value < math.inf or value == least)), None)
         )
         if wrong is not None:
-            message = f"a scale is {wrong}; it must be positive and finite"
-            self.require(False, message, _HINT_QUANTIZE, tensor=tensor)
+            self._wrong(tensor, f"a scale is {wrong}; it must be positive and finite", _HINT_QUANTIZE)
         low, high = _ZERO_POINT_RANGE.get(tensor.dtype, _INT32)
         if not (low <= min(zero_point) and max(zero_point) <= high):
             wrong = next(value for value in zero_point if not low <= value <= high)
-            message = f"a zero point is {wrong}; it must be in {low}..{high}"
-            self.require(False, message, _HINT_QUANTIZE, tensor=tensor)
+            self._wrong(tensor, f"a zero point is {wrong}; it must be in {low}..{high}", _HINT_QUANTIZE)
         return Quant(scale, zero_point, table["quantized_dimension"] if len(scale) > 1 else 0)
 
     def _counted(self, tensor: Tensor) -> bool:
@@ -303,39 +308,44 @@ class TensorReader:
         try:
             found = decode_lookup(data, values, how.bits, stride, tensor)
         except Undecodable:
-            message = "it is compressed, and an index lies beyond the data or their table"
-            self.require(False, message, HINT_UNSOUND, tensor=tensor)
+            self._wrong(tensor, "it is compressed, and an index lies beyond the data or their table", HINT_UNSOUND)
             return None
         found.setflags(write=False)
         return found
 
     def _constant(self, tensor: Tensor, table: Table) -> np.ndarray | None:
         """The tensor's data, a read-only view of the file; None for an activation."""
-        message = "its data lies in another file (external buffer)"
-        self.require(not table["external_buffer"], message, _HINT_EXTERNAL, tensor=tensor)
+        if table["external_buffer"]:
+            self._wrong(tensor, "its data lies in another file (external buffer)", _HINT_EXTERNAL)
         number, count = table["buffer"], len(self.model.buffers)
-        message = f"refers to buffer {number}, of {count}"
-        if not self.require(number < count, message, HINT_UNSOUND, tensor=tensor):
+        if number >= count:
+            self._wrong(tensor, f"refers to buffer {number}, of {count}", HINT_UNSOUND)
             return None
-        buffer = self.model.buffers[number]
-        raw: np.ndarray = buffer["data"]
-        start, size = buffer["offset"], buffer["size"]
-        if not raw.size and start > 1 and size:  # after the flatbuffer; the schema counts 0 and 1 as unset
-            inside = start + size <= len(self.data)
-            message = f"its data (bytes {start} to {start + size}) lies outside the file"
-            if not self.require(inside, message, HINT_DAMAGED, tensor=tensor):
-                return None
-            raw = np.frombuffer(self.data, np.uint8, size, start)
-        if not raw.size:
+        raw = self._raw(tensor, self.model.buffers[number])
+        if raw is None or not raw.size:
             return None
-        message = f"its shape needs {tensor.bytes} bytes of data, but there are {raw.size}"
-        if not self.require(raw.size >= tensor.bytes, message, HINT_UNSOUND, tensor=tensor):
+        if raw.size < tensor.bytes:
+            message = f"its shape needs {tensor.bytes} bytes of data, but there are {raw.size}"
+            self._wrong(tensor, message, HINT_UNSOUND)
             return None
         raw = raw[: tensor.bytes]  # what lies after, TFLM never reads
         self._counted(tensor)
-        if tensor.dtype == "bool":
-            message = "a bool constant has values other than 0 and 1"
-            self.require(int(raw.max()) <= 1, message, HINT_UNSOUND, tensor=tensor)
+        if tensor.dtype == "bool" and int(raw.max()) > 1:
+            self._wrong(tensor, "a bool constant has values other than 0 and 1", HINT_UNSOUND)
         if tensor.dtype == INT4:
             return nibbles(raw, tensor.elements).reshape(tensor.shape)
         return raw.view(_stored_as(tensor.dtype)).reshape(tensor.shape)
+
+    def _raw(self, tensor: Tensor, buffer: Table) -> np.ndarray | None:
+        """The bytes of a buffer, which may lie after the flatbuffer; None where they lie outside the file."""
+        raw: np.ndarray = buffer["data"]
+        if raw.size:
+            return raw
+        start, size = buffer["offset"], buffer["size"]
+        if start <= 1 or not size:  # the schema counts 0 and 1 as unset
+            return raw
+        if start + size > len(self.data):
+            message = f"its data (bytes {start} to {start + size}) lies outside the file"
+            self._wrong(tensor, message, HINT_DAMAGED)
+            return None
+        return np.frombuffer(self.data, np.uint8, size, start)
