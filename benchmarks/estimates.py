@@ -2,22 +2,25 @@
 
 python benchmarks/estimates.py [MODEL.tflite ...] [--targets cortex-m0plus cortex-m4 cortex-m55] [--generated 100]
 
-Each call is made in a process of its own, so that nothing is remembered from other models: a fork of one that has
-imported all and read the cores' tables for another network, which it plans again before what is timed. Times are the
-least processor time of some calls that take rounds; --generated 0 leaves the generated networks out.
+Calls are made as a search's worker makes them: a process estimates or compiles the networks one after the other, each
+once, and a few others first. So it has the core's tables, and its memory and the interpreter have settled, but it never
+saw the model before. Times are the
+least processor time of several workers' calls, which take rounds; --generated 0 leaves the generated networks out.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
+import itertools
 import multiprocessing
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
+from typing import NamedTuple
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy
@@ -25,7 +28,7 @@ from hypothesis.strategies import SearchStrategy
 HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent / "tests" / "support"))
 
-from families import FAMILIES, mobilenet_v2  # noqa: E402
+from families import FAMILIES  # noqa: E402
 from random_graphs import networks  # noqa: E402
 from sequence_networks import sequence_networks  # noqa: E402
 
@@ -36,8 +39,8 @@ FIGURES = "ram_bytes", "predicted_instructions", "weight_bytes", "code_bytes", "
 #: shares of the generated networks beside the families: drawn from, of a hundred
 DRAWN = (networks(), 70), (networks(most_layers=20), 15), (sequence_networks(), 10)
 
-#: none of those that are measured
-WARM_UP = mobilenet_v2(seed=1)
+#: what a worker begins with, none of those that are measured
+OTHERS = [family(seed=1) for family in FAMILIES.values()]
 
 #: errors beyond this share are counted
 FAR = 0.05
@@ -63,35 +66,51 @@ class Case:
         return self.compile_seconds / self.estimate_seconds
 
 
-def measured(function: Callable, data: bytes, target: str) -> tuple[float, dict[str, int | None]]:
-    """Processor seconds of one call and its figures, in a process of its own."""
+class Call(NamedTuple):
+    """Processor seconds, and what the figures were."""
+
+    seconds: float
+    figures: dict[str, int | None]
+
+
+def measured(function: Callable, networks: Sequence[bytes], target: str) -> list[Call]:
+    """A call for each network, by a worker of its own."""
     with multiprocessing.get_context("fork").Pool(1) as pool:
-        return pool.apply(_call, (function, data, target))
+        return pool.apply(_calls, (function, networks, target))
 
 
-def _call(function: Callable, data: bytes, target: str) -> tuple[float, dict[str, int | None]]:
-    warm_up([target])  # a fork copies the pages that it touches first
+def _calls(function: Callable, networks: Sequence[bytes], target: str) -> list[Call]:
+    warm_up(function, target)
+    return [_call(function, network, target) for network in networks]
+
+
+def _call(function: Callable, network: bytes, target: str) -> Call:
     begun = time.process_time()
-    found = function(data, target)
+    found = function(network, target)
     seconds = time.process_time() - begun
-    return seconds, {name: getattr(found, name) for name in FIGURES}
+    return Call(seconds, {name: getattr(found, name) for name in FIGURES})
 
 
-def case_of(name: str, data: bytes, target: str, repeats: int) -> Case:
-    rounds = [
-        [measured(function, data, target) for function in (tinyfuse.compile, tinyfuse.estimate)] for _ in range(repeats)
+def cases_of(networks: Mapping[str, Sequence[tuple[str, bytes]]], repeats: int) -> list[Case]:
+    """Of the networks of each target. Rounds go through all of them, for a machine is slow for seconds at a time."""
+    best: dict[tuple[str, Callable], list[Call]] = {}
+    functions = tinyfuse.compile, tinyfuse.estimate
+    for number, target, function in itertools.product(range(repeats), networks, functions):
+        print(f"round {number + 1} of {repeats}: {function.__name__}, {target}", file=sys.stderr)
+        calls = measured(function, [data for _, data in networks[target]], target)
+        known = best.get((target, function), calls)
+        best[target, function] = [min(pair, key=lambda call: call.seconds) for pair in zip(known, calls, strict=True)]
+    return [
+        Case(name, target, planned.figures, estimated.figures, planned.seconds, estimated.seconds)
+        for target, of_target in networks.items()
+        for (name, _), planned, estimated in zip(of_target, *(best[target, each] for each in functions), strict=True)
     ]
-    (compile_seconds, planned), (estimate_seconds, estimated) = (
-        min(calls, key=lambda call: call[0]) for calls in zip(*rounds, strict=True)
-    )
-    return Case(name, target, planned, estimated, compile_seconds, estimate_seconds)
 
 
-def warm_up(targets: Sequence[str]) -> None:
-    """Imports what calls import, and reads the cores' tables."""
-    for target in targets:
-        for function in (tinyfuse.estimate, tinyfuse.compile):
-            function(WARM_UP, target)
+def warm_up(function: Callable, target: str) -> None:
+    """Imports what calls import, reads the core's tables, and copies the pages of a fork that calls touch."""
+    for network in OTHERS:
+        function(network, target)
     gc.collect()
     gc.freeze()
 
@@ -154,21 +173,17 @@ def main() -> None:
     parser.add_argument("--generated", type=int, default=100, help="about so many networks, for the cores in turn")
     parser.add_argument("--repeats", type=int, default=5)
     arguments = parser.parse_args()
-    warm_up(arguments.targets)
-    head = "| model | target | compile s | estimate s | ratio | " + " | ".join(FIGURES) + " |"
-    print(head + "\n|" + "---|" * (5 + len(FIGURES)), flush=True)
-    cases = []
-    for path in arguments.models:
-        for target in arguments.targets:
-            cases.append(case_of(path.stem, path.read_bytes(), target, arguments.repeats))
-            print(line(cases[-1]), flush=True)
-    others = []
-    if arguments.generated:
-        for number, (name, data) in enumerate(generated(arguments.generated)):
-            target = arguments.targets[number % len(arguments.targets)]
-            others.append(case_of(name, data, target, min(2, arguments.repeats)))
-            if max(abs(others[-1].error(figure)) for figure in FIGURES[:2]) > FAR:
-                print(line(others[-1]), flush=True)
+    for target in arguments.targets:
+        warm_up(tinyfuse.estimate, target)
+    models = [(path.stem, path.read_bytes()) for path in arguments.models]
+    cases = cases_of(dict.fromkeys(arguments.targets, models), arguments.repeats)
+    networks, count = list(generated(arguments.generated)) if arguments.generated else [], len(arguments.targets)
+    in_turns = {target: networks[number::count] for number, target in enumerate(arguments.targets)}
+    others = cases_of(in_turns, min(2, arguments.repeats))
+    print("| model | target | compile s | estimate s | ratio | " + " | ".join(FIGURES) + " |")
+    print("|" + "---|" * (5 + len(FIGURES)))
+    far = [case for case in others if max(abs(case.error(figure)) for figure in FIGURES[:2]) > FAR]
+    print(*map(line, cases + far), sep="\n")
     for part in (cases, others):
         if part:
             print("", *summary(part), sep="\n")

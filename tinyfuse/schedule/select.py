@@ -28,7 +28,7 @@ _FAR_SLOWER = 2.0
 
 #: an estimate doesn't ask what calls of a library's function for several rows take where those for a row take more than
 #: so many times as much as ours: none of 2,320 was another one for it
-_FAR_OFF = 1.3
+_FAR_OFF = 1.15
 
 #: a form of a library's function that makes more rows a call, less than this share of the other form
 _WORTH_ROWS = 0.97
