@@ -192,7 +192,7 @@ class Options:
     )
     recompute: float | None = option(
         "Rows of convolutions, and layers whose results are read again late, may be computed again, where that takes "
-        "less RAM, until all MACs are so many times the model's (docs/fusion.md).",
+        "less RAM, until all MACs are so many times the model's (docs/fusion-rows.md, docs/fusion-search.md).",
         None,
         metavar="F",
         limits=(1.0, 100.0),
@@ -205,7 +205,7 @@ class Options:
         "they are 3x1 or 1x3; auto: whatever saves predicted instructions, with --optimize speed as far as --max-flash "
         "allows, else "
         f"{FLASH_PRICES['balanced']:.0f} of an inference for each byte more; where --max-flash is too little for "
-        "packed weights, those compressed that add the fewest instructions for each byte (docs/kernels.md).",
+        "packed weights, those compressed that add the fewest instructions for each byte (docs/kernels-weights.md).",
         settled="packed",
         choices=WEIGHTS,
         otherwise="auto with --optimize speed, else packed",
