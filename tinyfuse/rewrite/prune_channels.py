@@ -17,6 +17,7 @@ vww_96.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import compress
 
 import numpy as np
 
@@ -211,5 +212,5 @@ def _bias(op: Op, values: Array) -> Tensor:
 def _channels_of(quant: Quant, keep: Array) -> Quant:
     if not quant.per_channel:
         return quant
-    scale = tuple(s for s, stays in zip(quant.scale, keep, strict=True) if stays)
+    scale = tuple(compress(quant.scale, keep.tolist()))
     return replace(quant, scale=scale, zero_point=quant.zero_point[: len(scale)])
