@@ -4,8 +4,8 @@ python benchmarks/estimates.py [MODEL.tflite ...] [--targets cortex-m0plus corte
 
 Calls are made as a search's worker makes them: a process estimates or compiles the networks one after the other, each
 once, and a few others first. So it has the core's tables, and its memory and the interpreter have settled, but it never
-saw the model before. Times are the
-least processor time of several workers' calls, which take rounds; --generated 0 leaves the generated networks out.
+saw the model before. Times are the least processor time of several workers' calls, which take rounds; --generated 0
+leaves the generated networks out.
 """
 
 from __future__ import annotations
