@@ -73,36 +73,36 @@ class Call(NamedTuple):
     figures: dict[str, int | None]
 
 
-def measured(function: Callable, networks: Sequence[bytes], target: str) -> list[Call]:
-    """A call for each network, by a worker of its own."""
+def measured(function: Callable, models: Sequence[bytes], target: str) -> list[Call]:
+    """A call for each model, by a worker of its own."""
     with multiprocessing.get_context("fork").Pool(1) as pool:
-        return pool.apply(_calls, (function, networks, target))
+        return pool.apply(_calls, (function, models, target))
 
 
-def _calls(function: Callable, networks: Sequence[bytes], target: str) -> list[Call]:
+def _calls(function: Callable, models: Sequence[bytes], target: str) -> list[Call]:
     warm_up(function, target)
-    return [_call(function, network, target) for network in networks]
+    return [_call(function, model, target) for model in models]
 
 
-def _call(function: Callable, network: bytes, target: str) -> Call:
+def _call(function: Callable, model: bytes, target: str) -> Call:
     begun = time.process_time()
-    found = function(network, target)
+    found = function(model, target)
     seconds = time.process_time() - begun
     return Call(seconds, {name: getattr(found, name) for name in FIGURES})
 
 
-def cases_of(networks: Mapping[str, Sequence[tuple[str, bytes]]], repeats: int) -> list[Case]:
-    """Of the networks of each target. Rounds go through all of them, for a machine is slow for seconds at a time."""
+def cases_of(models: Mapping[str, Sequence[tuple[str, bytes]]], repeats: int) -> list[Case]:
+    """Of each target's (name, model). Rounds go through all of them, for a machine is slow for seconds at a time."""
     best: dict[tuple[str, Callable], list[Call]] = {}
     functions = tinyfuse.compile, tinyfuse.estimate
-    for number, target, function in itertools.product(range(repeats), networks, functions):
+    for number, target, function in itertools.product(range(repeats), models, functions):
         print(f"round {number + 1} of {repeats}: {function.__name__}, {target}", file=sys.stderr)
-        calls = measured(function, [data for _, data in networks[target]], target)
+        calls = measured(function, [data for _, data in models[target]], target)
         known = best.get((target, function), calls)
         best[target, function] = [min(pair, key=lambda call: call.seconds) for pair in zip(known, calls, strict=True)]
     return [
         Case(name, target, planned.figures, estimated.figures, planned.seconds, estimated.seconds)
-        for target, of_target in networks.items()
+        for target, of_target in models.items()
         for (name, _), planned, estimated in zip(of_target, *(best[target, each] for each in functions), strict=True)
     ]
 
@@ -177,14 +177,14 @@ def main() -> None:
         warm_up(tinyfuse.estimate, target)
     models = [(path.stem, path.read_bytes()) for path in arguments.models]
     cases = cases_of(dict.fromkeys(arguments.targets, models), arguments.repeats)
-    networks, count = list(generated(arguments.generated)) if arguments.generated else [], len(arguments.targets)
-    in_turns = {target: networks[number::count] for number, target in enumerate(arguments.targets)}
-    others = cases_of(in_turns, min(2, arguments.repeats))
+    drawn_ones, count = list(generated(arguments.generated)) if arguments.generated else [], len(arguments.targets)
+    in_turns = {target: drawn_ones[number::count] for number, target in enumerate(arguments.targets)}
+    drawn_cases = cases_of(in_turns, min(2, arguments.repeats))
     print("| model | target | compile s | estimate s | ratio | " + " | ".join(FIGURES) + " |")
     print("|" + "---|" * (5 + len(FIGURES)))
-    far = [case for case in others if max(abs(case.error(figure)) for figure in FIGURES[:2]) > FAR]
+    far = [case for case in drawn_cases if max(abs(case.error(figure)) for figure in FIGURES[:2]) > FAR]
     print(*map(line, cases + far), sep="\n")
-    for part in (cases, others):
+    for part in (cases, drawn_cases):
         if part:
             print("", *summary(part), sep="\n")
 

@@ -205,7 +205,7 @@ class TensorReader:
         RESHAPE's input 1 tells, is int32[0]."""
         if tensor not in self.bad and not tensor.elements:
             axis = tensor.shape.index(0)
-            self.require(False, f"dimension {axis} is 0", _HINT_EMPTY, tensor=tensor)
+            self._wrong(tensor, f"dimension {axis} is 0", _HINT_EMPTY)
             self.bad.add(tensor)
 
     def _tensor(self, index: int, table: Table) -> Tensor:
@@ -322,7 +322,7 @@ class TensorReader:
             self._wrong(tensor, f"refers to buffer {number}, of {count}", HINT_UNSOUND)
             return None
         raw = self._raw(tensor, self.model.buffers[number])
-        if raw is None or not raw.size:
+        if not raw.size:
             return None
         if raw.size < tensor.bytes:
             message = f"its shape needs {tensor.bytes} bytes of data, but there are {raw.size}"
@@ -336,8 +336,8 @@ class TensorReader:
             return nibbles(raw, tensor.elements).reshape(tensor.shape)
         return raw.view(_stored_as(tensor.dtype)).reshape(tensor.shape)
 
-    def _raw(self, tensor: Tensor, buffer: Table) -> np.ndarray | None:
-        """The bytes of a buffer, which may lie after the flatbuffer; None where they lie outside the file."""
+    def _raw(self, tensor: Tensor, buffer: Table) -> np.ndarray:
+        """The bytes of a buffer, which may lie after the flatbuffer; none where they lie outside the file."""
         raw: np.ndarray = buffer["data"]
         if raw.size:
             return raw
@@ -347,5 +347,5 @@ class TensorReader:
         if start + size > len(self.data):
             message = f"its data (bytes {start} to {start + size}) lies outside the file"
             self._wrong(tensor, message, HINT_DAMAGED)
-            return None
+            return raw
         return np.frombuffer(self.data, np.uint8, size, start)
