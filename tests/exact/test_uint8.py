@@ -24,6 +24,7 @@ from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.frontend.uint8 import WARNING
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Context
+from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.ops.concatenation import Concatenation
 from tinyfuse.ops.convolution import channel_multipliers
 from tinyfuse.ops.pooling import Pool2D
@@ -143,10 +144,52 @@ def test_kernels(target: str, tmp_path: Path) -> None:
             cases += cases_of(op, context, [random_data(t.shape, rng, t.dtype) for t in op.activations])
     names = {case.kernel.name for case in cases}
     assert names >= {
-        "tinyfuse_conv_packed_row_w16", "tinyfuse_conv_row_w16", "tinyfuse_depthwise_row_w16",
-        "tinyfuse_average_pool_up_row_s8", "tinyfuse_invert_sign", "tinyfuse_activation_lookup_s8",
+        "tinyfuse_conv_row_w16", "tinyfuse_depthwise_row_w16", "tinyfuse_average_pool_up_row_s8",
+        "tinyfuse_invert_sign", "tinyfuse_activation_lookup_s8",
+        "tinyfuse_conv_bytes_row_w16" if core.dsp and not core.mve else "tinyfuse_conv_dots_row_w16",
     }  # fmt: skip
     kernels_exact(cases, core, tmp_path)
+
+
+@pytest.mark.parametrize("target", ["host", "cortex-m4", "cortex-m55", "cortex-m0plus"])
+def test_weights_of_9_bits_take_bytes(target: str, tmp_path: Path) -> None:
+    """Convolutions of uint8 whose channels' weights need offsets of both signs, or the whole of a byte's range, of more
+    inputs than a column's sum takes; flash holds as many bytes of weights as the file."""
+    core, rng = load_target(target), np.random.default_rng(11)
+    if core.cpu is not None and any(shutil.which(tool) is None for tool in ("arm-none-eabi-gcc", "qemu-system-arm")):
+        pytest.skip("needs arm-none-eabi-gcc and qemu-system-arm")
+    context, cases, forms = Context(core, kernels="tinyfuse"), [], set()
+    for channels, window, spread in ((5, (2, 3), 40), (64, (3, 4), 40), (3, (3, 3), 255), (130, (2, 2), 255)):
+        for zero_point in (20, 110, 180):
+            data = _wide_conv(channels, window, spread, zero_point, rng)
+            (op,) = (op for op in read_tflite("m.tflite", data).ops if op.kind == "CONV_2D")
+            inputs = [random_data(t.shape, rng, t.dtype) for t in op.activations]
+            cases += cases_of(op, context, inputs)
+            chosen = next(k for k in kernels_for(op) if k.accepts(op, context))
+            forms.add(chosen.path(op, True, context).split(",")[0])
+            if op.operand(1).dtype == "int16":
+                (weights,) = (c for c in chosen.constants(op, context) if c.name == "weights")
+                assert weights.data.itemsize == 1 and weights.data.nbytes < 1.2 * op.operand(1).elements + 200
+    assert len(forms) > 1 or not core.dsp or core.mve
+    kernels_exact(cases, core, tmp_path)
+
+
+def _wide_conv(channels: int, window: tuple[int, int], spread: int, zero_point: int, rng: np.random.Generator) -> bytes:
+    """A convolution of uint8; each channel's weights lie within `spread` of one another."""
+    outputs = 7
+    least = rng.integers(0, 256 - spread, outputs) if spread < 255 else np.zeros(outputs, np.int64)
+    weights = (least[:, None] + rng.integers(0, spread + 1, (outputs, channels * window[0] * window[1]))).astype(
+        np.uint8
+    )
+    model, terms = ModelBuilder(), weights.shape[1]
+    x = model.tensor("x", (1, 6, 7, channels), "uint8", 0.02, 121)
+    w = model.tensor(
+        "w", (outputs, *window, channels), "uint8", 0.01, zero_point, data=weights.reshape(outputs, *window, channels)
+    )
+    b = model.tensor("b", (outputs,), "int32", 0.0002, 0, data=rng.integers(-9000, 9000, outputs).astype(np.int32))
+    y = model.tensor("y", (1, 6, 7, outputs), "uint8", 0.006 * float(np.sqrt(terms)), 100)
+    model.op("CONV_2D", [x, w, b], [y], padding="SAME", stride_h=1, stride_w=1)
+    return model.build([x], [y])
 
 
 def _is_made_for_uint8(kind: str, op: Op) -> bool:

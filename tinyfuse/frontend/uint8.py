@@ -5,7 +5,8 @@ after    %a:s8 = QUANTIZE(%x:u8);  %b:s8 = CONV_2D(%a, %w':s8);  %y:u8 = QUANTIZ
 
 Every stored value, and every zero point, is less by 128 (the bit of the sign is inverted), so the numbers that they
 stand for stay; whoever calls the module sees uint8. TensorFlow Lite Micro has no such kernels: LiteRT's reference
-kernels say what is right. Where they compute otherwise than those of int8, the operator that is made here says so:
+kernels (BUILTIN_REF, without XNNPACK) say what is right. Where they compute otherwise than those of int8, the operator
+that is made here says so:
 
 weights             have a zero point. Less that, they fit int8, or 9 bits: then they are int16
 convolutions        multiply the scales of input and weights in float32 (Conv2D.float_scales)

@@ -51,7 +51,14 @@ from tinyfuse.kernels.layers_f32 import (
     TransposeConvRowF32,
 )
 from tinyfuse.kernels.layers_s16 import ConvRowS16, DepthwiseRowS16, FullyConnectedS16, TransposeConvRowS16
-from tinyfuse.kernels.layers_w16 import ConvRowW16, DepthwiseRowW16, PackedConvRowW16, PackedDepthwiseRowW16
+from tinyfuse.kernels.layers_w16 import (
+    BytesConvRowW16,
+    ConvRowW16,
+    DepthwiseRowW16,
+    DotsConvRowW16,
+    PackedConvRowW16,
+    PackedDepthwiseRowW16,
+)
 from tinyfuse.kernels.matmul_s16 import DenseS16, Depthwise3x3RowS16, PackedConvRowS16, PackedDepthwiseRowS16
 from tinyfuse.kernels.mve import (
     MveBufferedPointwise,
@@ -104,7 +111,7 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
             UnpackedConvRow(), JoinedConvRow(), PackedConvRow(), ConvByFourRow(), ConvRow(),
             CmsisConvS4(), CmsisConv(),
         ),
-        "int8 x int16": (PackedConvRowW16(), ConvRowW16()),
+        "int8 x int16": (PackedConvRowW16(), BytesConvRowW16(), DotsConvRowW16(), ConvRowW16()),
         "int16": (MvePointwiseS16(), MveConvRowS16(), PackedConvRowS16(), ConvRowS16(), CmsisConvS16()),
         "float32": (PackedConvRowF32(), ConvRowF32()),
     },
