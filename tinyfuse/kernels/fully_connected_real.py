@@ -45,6 +45,7 @@ class DenseReal(FullyConnectedReal):
     """The same of constant weights: what zero points add to sums is folded into biases, or computed once a vector."""
 
     name = "tinyfuse_dense_real_s8"
+    costs_as = None
     values = "biases"
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
