@@ -22,7 +22,7 @@ class FullyConnectedReal(FullyConnectedWhole):
     """Any such layer, its weights constant or computed, in portable C."""
 
     name = "tinyfuse_fully_connected_real_s8"
-    costs_as = "tinyfuse_fully_connected_s8"
+    costs_as: str | None = "tinyfuse_fully_connected_s8"
     headers = ("tinyfuse_fully_connected_real.h",)
     values = "channels"
 
