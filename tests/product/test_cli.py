@@ -296,7 +296,7 @@ def test_verify_json_on_the_host_has_nulls_for_what_it_cannot_measure() -> None:
 def test_verify_json_emulated_has_every_figure_and_its_command_repeats_it(monkeypatch) -> None:
     Path("a b.tflite").write_bytes(small())
     result = tinyfuse_("verify", "a b.tflite", "--target", "cortex-m4", "--emulator", "qemu", "--runs", "2",
-                       "--oracle", "reference", "--seed", "5", "--kernels", "tinyfuse", "--json")  # fmt: skip
+                       "--oracle", "tflm", "--seed", "5", "--kernels", "tinyfuse", "--json")  # fmt: skip
     value = json_of(result)
     assert_keys(value, expected_keys("Every answer about a model", "verify"))
     for key in ("instructions", "ram_bytes", "stack_bytes", "flash_code_bytes", "flash_weight_bytes"):
