@@ -90,11 +90,11 @@ def stack_bound(plan: Plan, optimized: bool) -> int:
     deepest: dict[Plan, int] = {}
     for each in (*plan.subplans.values(), plan):  # after those that it calls
         deepest[each] = max((_group_stack(group, optimized, deepest) for group in each.groups), default=0)
-    return API_STACK_BYTES + deepest[plan] + (4 * (1 + cursor_rows(plan)) if plan.options.step else 0)
+    return API_STACK_BYTES + deepest[plan] + (4 * (2 + cursor_rows(plan)) if plan.options.step else 0)
 
 
 def cursor_rows(plan: Plan) -> int:
-    """The numbers that a cursor has room for besides the group's: those of the group with the most, at least one."""
+    """Numbers of a group that a cursor has room for: those of the group with the most, at least one."""
     return max([1, *(plan.cursor_rows(group) for group in plan.groups)])
 
 
