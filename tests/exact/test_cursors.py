@@ -16,7 +16,7 @@ from stream_models import streaming_convolutions
 
 from tinyfuse.cost.steps import in_pieces
 from tinyfuse.emit import emit
-from tinyfuse.plan import Plan
+from tinyfuse.plan import FEED_STATE, Plan
 from tinyfuse.plan.rows import height
 
 pytestmark = pytest.mark.skipif(shutil.which(COMPILER) is None, reason="no clang")
@@ -101,6 +101,55 @@ int main(void)
 """
 
 
+#: Feeds rows, and between two calls changes bits of the counters that the arena keeps: at `PLACES` {offset, bytes}. Each
+#: change is refused by the next call, of either function.
+_FED = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "net.h"
+
+static const uint32_t places[][2] = {PLACES};
+static const ELEMENT row[ROW_ELEMENTS];
+static uint32_t seed = SEED;
+
+static uint32_t draw(uint32_t below)
+{
+    seed = seed * 1664525u + 1013904223u;
+    return (seed >> 8) % below;
+}
+
+int main(void)
+{
+    const size_t bytes = (NET_ARENA_BYTES + NET_ARENA_ALIGN - 1) / NET_ARENA_ALIGN * NET_ARENA_ALIGN;
+    uint8_t *arena = (uint8_t *)aligned_alloc(NET_ARENA_ALIGN, bytes), *kept = (uint8_t *)malloc(bytes);
+
+    memset(arena, 0, bytes);
+    net_begin(arena);
+    for (int fed = 0; fed <= NET_FEED_ROWS; ++fed) {
+        memcpy(kept, arena, bytes);
+        for (int n = 0; n < COUNT; ++n) {
+            for (uint32_t i = 0; i < 1u + draw(3); ++i) {
+                const uint32_t *place = places[draw(sizeof places / sizeof *places)];
+                arena[place[0] + draw(place[1])] ^= (uint8_t)(1u << draw(8));
+            }
+            if (memcmp(arena, kept, bytes) != 0) {
+                const int end = fed == NET_FEED_ROWS;
+                const int status = end ? net_finish(arena) : net_feed_rows(arena, row, 1);
+                if (status != NET_ERROR_ORDER) { printf("row %d: status %d", fed, status); return 2; }
+            }
+            memcpy(arena, kept, bytes);
+        }
+        if (fed < NET_FEED_ROWS && net_feed_rows(arena, row, 1) != NET_OK) { return 3; }
+    }
+    if (net_finish(arena) != NET_OK || net_finish(arena) != NET_ERROR_ORDER) { return 4; }
+    free(arena);
+    free(kept);
+    return 0;
+}
+"""
+
+
 def run_program(folder: Path, plan: Plan, text: str) -> None:
     """Compile the module and `text` with sanitizers, and run them; what either says is the assertion's message."""
     for name, content in (emit(plan) | {"main.c": text}).items():
@@ -147,6 +196,17 @@ def test_so_are_those_of_calls_in_pieces(tmp_path: Path) -> None:
     plan = in_pieces(plan_of(chain(), "cortex-m4", kernels="tinyfuse", step=True), 1)
     assert any(stage.pieces > 1 for group in plan.groups for stage in group.stages)
     assert_only_cursors_that_steps_left(tmp_path, plan, 3000, 2)
+
+
+def test_counters_of_a_fed_inference_that_no_call_left_are_refused(tmp_path: Path) -> None:
+    plan = plan_of(chain(), "host", optimize="ram", feed_rows=True)
+    group, offsets = plan.fed_group, plan.placement.offsets
+    assert group is not None and group.counters is not None and plan.fed is not None
+    sizes = {buffer.name: buffer.bytes for buffer in plan.buffers}
+    places = ", ".join(f"{{{offsets[name]}, {sizes[name]}}}" for name in (FEED_STATE, group.counters))
+    given = [f"#define PLACES {places}", "#define ELEMENT int8_t", "#define COUNT 200", "#define SEED 3u",
+             f"#define ROW_ELEMENTS {plan.fed.elements // height(plan.fed)}"]  # fmt: skip
+    run_program(tmp_path, plan, "\n".join([*given, _FED]))
 
 
 @pytest.mark.campaign

@@ -75,7 +75,7 @@ def _context(plan: Plan) -> dict[str, Any]:
     return {
         **header_context(plan),
         **functions,
-        "cursor_key": _key(plan, functions),
+        "check_key": _key(plan, functions),
         # numbers that only math.h has a name for (weights.scalar)
         "needs_math": bool(_UNWRITTEN.search(repr(functions))) or not all(array.is_finite for array in arrays),
         "reset_lines": reset_lines(plan, constants),

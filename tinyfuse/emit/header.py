@@ -132,7 +132,7 @@ class Feed:
 
     index     of the input, in the model's order
     group     the number of the group that takes the rows
-    state     offset of the state of an inference, `mark` its mark
+    state     offset of the state of an inference
     counters  offset of the group's counters, `counter_bytes` the size of all
     """
 
@@ -143,7 +143,6 @@ class Feed:
     rows: int
     group: int
     state: int
-    mark: int
     counters: int
     counter_bytes: int
 
@@ -161,8 +160,6 @@ def _feed(plan: Plan, inputs: list[Port]) -> Feed | None:
         rows=port.shape[1],
         group=group.index,
         state=offsets[FEED_STATE],
-        # the model's, so that another module's arena is refused; and not 0
-        mark=int(plan.graph.sha256[:8], 16) | 1,
         counters=offsets[group.counters],
         counter_bytes=(len(group.stages) - 1) * group.counter_bytes,
     )
