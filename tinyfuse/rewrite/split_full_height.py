@@ -50,7 +50,7 @@ def _split_all(graph: Graph, split: Callable[[Graph, Op], list[Op] | None]) -> G
 
 
 def _split_cheap(graph: Graph, op: Op) -> list[Op] | None:
-    if op.kind == "MEAN" or (op.kind == "SUM" and op.input.dtype != "float32"):
+    if FAMILIES[op.kind].sums and (op.kind == "MEAN" or op.input.dtype != "float32"):
         return _split_mean(op)
     return _split_convolution(op) if FAMILIES[op.kind].depthwise and op.input.dtype == "int8" else None
 

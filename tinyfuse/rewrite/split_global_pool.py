@@ -21,6 +21,7 @@ from dataclasses import replace
 from math import inf
 
 from tinyfuse.ir import Graph, Op, Tensor
+from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.pooling import Pool2D, sees_all
 from tinyfuse.ops.reduce_scaling import reduced_axes
 from tinyfuse.ops.row_sum import AverageOfSum, sum_dtype
@@ -35,9 +36,10 @@ def split_global_pool(graph: Graph) -> Graph:
 
 
 def _split(op: Op) -> list[Op] | None:
-    if op.kind in ("REDUCE_MAX", "REDUCE_MIN"):
+    family = FAMILIES[op.kind]
+    if family.reduces and family.extreme:
         return _split_reduction(op)
-    if op.kind not in ("AVERAGE_POOL_2D", "MAX_POOL_2D") or not sees_all(op):
+    if not family.pools or op.kind == "L2_POOL_2D" or not sees_all(op):
         return None
     pool, (_, height, width, _) = op.attributes_as(Pool2D), op.input.shape
     if op.kind == "MAX_POOL_2D":
