@@ -26,7 +26,8 @@ function milliseconds(instructions) {
 const timeText = (ms) => (ms === null ? "-" : ms >= 1 ? `${number(Number(ms.toPrecision(3)))} ms` : `${Number((1e3 * ms).toPrecision(3))} µs`);
 
 function drawCards() {
-  const figures = DATA.figures, ms = timeText(milliseconds(figures.predicted_instructions)).split(" ");
+  const figures = DATA.figures, known = figures.known_instructions, ms = timeText(milliseconds(known)).split(" ");
+  const without = figures.not_predicted.map((each) => `without ${each.operator}: ${each.reason}`);
   const traffic = DATA.layers.reduce((sum, group) => sum + group.traffic_bytes, 0);
   const proof = figures.placement_optimal ? "proven minimal; " : `at least ${number(figures.arena_lower_bound)}; `;
   const cards = [
@@ -35,7 +36,7 @@ function drawCards() {
     figures.window ? card("Whole model", short(figures.window.whole_predicted_instructions), "instructions", ...besideWhole(figures)) : null,
     card("Flash", number(figures.weight_bytes + figures.code_bytes), "bytes",
       `weights ${number(figures.weight_bytes)}, code ${number(figures.code_bytes)}${figures.code_bytes_measured ? "" : " estimated"}`),
-    card("Instructions, predicted", short(figures.predicted_instructions), "", ...besideUnfused(figures.predicted_instructions, DATA.unfused.instructions, "")),
+    card("Instructions, predicted", short(known), "", ...(without.length ? without : besideUnfused(known, DATA.unfused.instructions, ""))),
     card("Time", ms[0], ms[1] || "", `at ${byId("mhz").value} MHz, ${byId("cpi").value === "1" ? "1 cycle" : `${byId("cpi").value} cycles`} an instruction`),
     figures.longest_step ? card("Longest step", short(figures.longest_step.predicted_instructions), "instructions", `predicted, ${figures.longest_step.operator}, group ${figures.longest_step.group}`) : null,
     card("Arena traffic", short(traffic), "bytes", ...besideUnfused(traffic, DATA.unfused.traffic_bytes, "")),

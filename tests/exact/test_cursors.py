@@ -163,7 +163,9 @@ def run_program(folder: Path, plan: Plan, text: str) -> None:
 
 def assert_only_cursors_that_steps_left(folder: Path, plan: Plan, count: int, seed: int) -> None:
     """`count` tried cursors of `plan`'s module are taken where a step left them, and refused elsewhere."""
-    highest = max((height(stage.op.output) for group in plan.groups for stage in group.stages if stage.by_row), default=1)
+    highest = max(
+        (height(stage.op.output) for group in plan.groups for stage in group.stages if stage.by_row), default=1
+    )
     rows = max([1, *(plan.cursor_rows(group) for group in plan.groups)])
     given = [f"#define MOST {', '.join([str(highest)] * rows)}", f"#define GROUPS {len(plan.groups)}",
              f"#define COUNT {count}", f"#define SEED {seed}u"]  # fmt: skip

@@ -28,7 +28,12 @@ def test_weights_are_not_copied_into_the_arena() -> None:
 
 @pytest.mark.parametrize(
     ("name", "stays"),
-    [("to one of two", False), ("to graphs of two choices", True), ("to a loop", False), ("to a loop that changes it", True)],
+    [
+        ("to one of two", False),
+        ("to graphs of two choices", True),
+        ("to a loop", False),
+        ("to a loop that changes it", True),
+    ],
 )
 def test_constants_of_graphs_that_keep_them(name: str, stays: bool) -> None:
     graph = fold_constants(read_tflite("m.tflite", HANDED[name]()))

@@ -58,7 +58,10 @@ def _loop_with(constant_changes: bool, given_back: bool) -> bytes:
     y, d, iterations, z = image(model, "y"), image(model, "d"), number(model, "t"), image(model, "z")
     model.op("WHILE", [x, c, n], [y, d, iterations], cond_subgraph_index=1, body_subgraph_index=2)
     model.op("ADD", [y, d], [z])
-    called = [(condition, [x0, c0, n0], [going_on]), (body, [x1, c1, n1], [y1, next_c if constant_changes else c1, next_n])]
+    called = [
+        (condition, [x0, c0, n0], [going_on]),
+        (body, [x1, c1, n1], [y1, next_c if constant_changes else c1, next_n]),
+    ]
     return model.build([x], [z, d] if given_back else [z], called=called)
 
 
@@ -78,6 +81,7 @@ def _two_levels_down() -> bytes:
 
 def handed_weights() -> bytes:
     """Float weights of 4 KB that both graphs of a choice get."""
+
     def dense(activation: str) -> Called:
         model = ModelBuilder()
         x, w = model.tensor("x", (1, 16), "float32"), model.tensor("w", (64, 16), "float32")

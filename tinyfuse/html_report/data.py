@@ -53,7 +53,8 @@ def page_data(
 
 _FIGURES = (
     "schema_version", "tinyfuse_version", "model", "model_sha256", "target", "warnings", "macs", "model_macs",
-    "predicted_instructions", "predicted_cycles", "timing", "arena_bytes", "arena_lower_bound", "placement_optimal",
+    "predicted_instructions", "predicted_cycles", "known_instructions", "not_predicted", "timing",
+    "arena_bytes", "arena_lower_bound", "placement_optimal",
     "unfused_arena_bytes",
     "state_bytes", "weight_bytes", "code_bytes", "code_bytes_measured", "inputs", "outputs", "rewrites", "reordering",
     "fed_input", "window", "memory", "longest_step",

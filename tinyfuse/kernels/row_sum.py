@@ -59,8 +59,12 @@ class MveRowSumRow(RowSumRow):
         super().__init__("int8")
         self.headers, self.name = ("tinyfuse_row_sum_mve.h",), "tinyfuse_row_sum_mve_s8"
 
+    @staticmethod
+    def _in_eights(op: Op) -> bool:
+        return op.output.shape[2] == 1 and op.input.shape[3] % 8 == 0
+
     def accepts(self, op: Op, context: Context) -> bool:
-        return context.target.mve and op.output.shape[2:3] == (1,) and op.input.shape[3] % 8 == 0 and super().accepts(op, context)
+        return self._in_eights(op) and context.target.mve and super().accepts(op, context)
 
 
 class AverageOfSumRow(Kernel):

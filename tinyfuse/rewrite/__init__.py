@@ -57,8 +57,8 @@ ALWAYS: tuple[Pass, ...] = (drop_dead,)
 
 #: what `--fusion basic` and `rows` add
 FUSING: tuple[Pass, ...] = (
-    keep_last_step, replace_patterns, fold_adjoint, cancel_transposes, dilate, fold_pad, fold_activation, tabulate, drop_identities,
-    share_results, join_siblings,
+    keep_last_step, replace_patterns, fold_adjoint, cancel_transposes, dilate, fold_pad, fold_activation, tabulate,
+    drop_identities, share_results, join_siblings,
 )  # fmt: skip
 
 #: of those, the ones after which images have their rows: what comes later sees layers over time as it sees images

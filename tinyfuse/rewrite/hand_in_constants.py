@@ -3,8 +3,8 @@
 before   %y = IF(%c, %x, %w) of graphs (%a, %b) -> FULLY_CONNECTED(%a, %b)             %w a constant
 after    %y = IF(%c, %x) of graphs (%a) -> FULLY_CONNECTED(%a, %b)                     %b the constant
 
-Of a WHILE those that its body hands on unchanged; readers of that output read the constant. A value that is handed in is
-copied into the graph's arena; a constant is read where it lies. A graph that other operators run too stays as it is,
+Of a WHILE those that its body hands on unchanged; readers of that output read the constant. A value that is handed in
+is copied into the graph's arena; a constant is read where it lies. A graph that other operators run too stays as it is,
 for a module has one function for each graph of the file.
 """
 

@@ -9,10 +9,10 @@ after    %s[1,H,1,C] = ROW_MAX(%in);  %p = AVERAGE_OF_SUM(%s) count=1
 before   %p[1,C] = REDUCE_MAX(%in[1,H,W,C]) axes=(1, 2), or [1,W,C] with axis 1 alone; REDUCE_MIN likewise
 after    %s[1,H,1,C] = ROW_MAX(%in), or [1,H,W,C];  %q = AVERAGE_OF_SUM(%s) count=1;  %p = RESHAPE(%q)
 
-Row y of %s is the sum of the image's rows 0 to y, so its last row is what the average divides. As a
-ring of one row it lets a group take the image row by row: the image never exists whole. Both are
-operators of ours (tinyfuse/ops/row_sum.py); of extremes the second one clamps. A sum of integers is exact, and one of floats takes the pixels in the
-order in which the average does: so every bit of it is the same. One that rounds halves up stays as it is.
+Row y of %s is the sum, or the extreme, of the image's rows 0 to y, so its last row is what the second operator divides
+or clamps. As a ring of one row it lets a group take the image row by row: the image never exists whole. All are
+operators of ours (tinyfuse/ops/row_sum.py). A sum of integers is exact, one of floats and extremes take the pixels in
+the order in which the pool does: so every bit of it is the same. An average that rounds halves up stays as it is.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ def _split_reduction(op: Op) -> list[Op] | None:
     result = replace(op.output, name=f"{op.output.name} (row)", shape=shape, index=-1)
     # unlike a pool it keeps infinities
     last = AverageOfSum(1, clamp=(-inf, inf) if op.input.dtype == "float32" else None)
-    return [*_by_rows(op, op.kind.replace("REDUCE", "ROW"), last, result), Op("RESHAPE", (result,), op.outputs, index=op.index)]
+    by_rows = _by_rows(op, op.kind.replace("REDUCE", "ROW"), last, result)
+    return [*by_rows, Op("RESHAPE", (result,), op.outputs, index=op.index)]
 
 
 def _by_rows(op: Op, kind: str, attributes: AverageOfSum, result: Tensor) -> list[Op]:
