@@ -105,7 +105,9 @@ def check_rows(op: Op, index: int) -> None:
     rows, height = rows_read(op, index), op.inputs[index].shape[1]
     window = FAMILIES[op.kind].row_window(op, index)
     for y, (read, seen) in enumerate(zip(rows, influences(op, index), strict=True)):
-        assert seen <= set(read) or op.kind in ("ROW_SUM", "ROW_MACS"), f"{op} {op.attributes}: row {y}"
+        assert seen <= set(read) or op.kind in ("ROW_SUM", "ROW_MAX", "ROW_MIN", "ROW_MACS"), (
+            f"{op} {op.attributes}: row {y}"
+        )
         if read:
             planned = range(window.first(y), window.needed(y, height))
             assert planned.start <= read.start and read.stop <= planned.stop, f"{op} {op.attributes}: row {y}"

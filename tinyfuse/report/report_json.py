@@ -19,6 +19,7 @@ from tinyfuse.report.answer import JsonObject, envelope
 from tinyfuse.report.compressed import compressed_json
 from tinyfuse.report.limits import limits_json, reached_limits
 from tinyfuse.report.memory import memory_json
+from tinyfuse.report.predicted import known_json
 from tinyfuse.report.window import window_json
 
 
@@ -43,6 +44,7 @@ def report_json(
         "macs": plan.macs,
         "model_macs": graph_macs(plan.source),
         "predicted_instructions": predicted_total(plan),
+        **known_json(plan),
         **cycles_json(plan),
         "arena_bytes": plan.arena_bytes,
         "arena_lower_bound": plan.arena_lower_bound,

@@ -14,6 +14,7 @@ from tinyfuse.report.answer import JsonObject
 from tinyfuse.report.buffer_roles import buffer_roles
 from tinyfuse.report.compressed import compressed_line, compressed_lines
 from tinyfuse.report.memory import layer_lines, memory_lines
+from tinyfuse.report.predicted import not_predicted_lines
 from tinyfuse.report.window import window_lines
 from tinyfuse.report.wrapping import wrapped
 
@@ -119,17 +120,20 @@ def kib(size: int) -> str:
 
 
 def _instructions_line(data: JsonObject) -> list[str]:
-    if data["predicted_instructions"] is None:
-        return []
+    unknown = not_predicted_lines(data)
+    if data["known_instructions"] is None:
+        return unknown
     run = "an inference" if data["window"] is None else "a step"
-    return [f"speed    {data['predicted_instructions']:>11,} instructions {run}, predicted"]
+    without = f", without {len(unknown)} operator{'s' if len(unknown) > 1 else ''}" if unknown else ""
+    return [f"speed    {data['known_instructions']:>11,} instructions {run}, predicted{without}", *unknown]
 
 
 def _cycles_line(data: JsonObject) -> list[str]:
-    if data["predicted_cycles"] is None:
+    if data["known_cycles"] is None:
         return []
     run, told = "an inference" if data["window"] is None else "a step", cycles_words(data)
-    return [f"cycles   {data['predicted_cycles']:>11,} {run}, estimated{told}"]
+    without = ", without these," if data["predicted_cycles"] is None and data["not_predicted"] else ""
+    return [f"cycles   {data['known_cycles']:>11,} {run}, estimated{without}{told}"]
 
 
 def cycles_words(data: JsonObject) -> str:
@@ -138,8 +142,9 @@ def cycles_words(data: JsonObject) -> str:
     if timing is None:
         return " for a core that never waits for its memories"
     named = "" if timing["source"] == BY_USER else f" on {timing['name']}"
+    milliseconds = "" if data["predicted_ms"] is None else f", {data['predicted_ms']:,} ms"
     clock, waits = f"{timing['mhz']:g} MHz", f"{timing['cycles_per_flash_byte']:g} for a byte of flash"
-    return f"{named}, {data['predicted_ms']:,} ms at {clock}, {waits}"
+    return f"{named}{milliseconds} at {clock}, {waits}"
 
 
 def _step_line(step: JsonObject | None) -> list[str]:
