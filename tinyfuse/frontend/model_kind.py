@@ -15,6 +15,10 @@ _COMPILED = {
         "a program for Google's Edge TPU, which edgetpu_compiler made",
         "give tinyfuse the file that edgetpu_compiler was given: its name lacks _edgetpu",
     ),
+    "NeutronGraph": (
+        "a program for NXP's eIQ Neutron NPU, which neutron-converter made",
+        "give tinyfuse the file that neutron-converter was given",
+    ),
     "XC_": (
         "a program for XMOS's xcore, which the converter of xmos-ai-tools made",
         "give tinyfuse the file that xmos-ai-tools was given",
