@@ -341,9 +341,15 @@ def test_lists_of_tensors_lead_to_a_fixed_batch() -> None:
     """TensorFlow 2.21 makes them of Keras 3's LSTM and GRU where the batch is open."""
     model = ModelBuilder()
     x, y = (model.tensor(name, (1, 4), scale=0.5, zero_point=0) for name in "xy")
-    model.op("CUSTOM", [x], [y], custom_code="FlexTensorListReserve")
+    items = model.tensor("items", (), "variant")
+    model.op("CUSTOM", [x], [items], custom_code="FlexTensorListReserve")
+    model.op("CUSTOM", [items], [y], custom_code="FlexTensorListStack")
     (problem,) = refusal(model.build([x], [y])).problems
-    assert "batch_shape=(1, ...)" in problem.hint and "TF_USE_LEGACY_KERAS=1" in problem.hint
+    assert (
+        "Keras 3" in problem.message
+        and "batch_shape=(1, ...)" in problem.hint
+        and "TF_USE_LEGACY_KERAS=1" in problem.hint
+    )
 
 
 # --- what would fit ----------------------------------------------------------------------------

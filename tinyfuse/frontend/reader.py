@@ -72,11 +72,6 @@ def read_tflite(path: str | os.PathLike[str], data: bytes | None = None) -> Grap
 
 #: how a custom operator's name begins -> what it is, and what to do
 _CUSTOM = {
-    "FlexTensorList": (
-        ": it is a list of tensors, which TensorFlow's converter makes of Keras 3's recurrent layers",
-        "give the network a fixed batch (keras.Input(batch_shape=(1, ...))) and convert with TFLITE_BUILTINS_INT8 "
-        "alone, or build and convert it with TF_USE_LEGACY_KERAS=1 in the environment, and tf-keras installed",
-    ),
     "Flex": (
         ": it is an operator of TensorFlow that the converter left as it was (SELECT_TF_OPS)",
         "convert the model with TFLITE_BUILTINS_INT8 alone",
