@@ -174,6 +174,8 @@ def drawn_for(kernel: str, kind: str, count: int) -> list[Op]:
     if kind == "PRELU" and kernel.endswith("_s16"):  # whose alpha is int8
         pairs = ((op, other_dtype(op, "int16")) for op in operators(kind, count))
         return [replace(wide, inputs=(wide.input, op.operand(1))) for op, wide in pairs]
+    if "_real_" in kernel:
+        return [replace(op, attributes=replace(op.attributes, real_scale=True)) for op in operators(kind, count)]
     if "_average_pool_up_" in kernel:
         return [replace(op, attributes=replace(op.attributes, halves_up=True)) for op in operators(kind, count)]
     suffix = kernel.rpartition("_")[2]

@@ -24,7 +24,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.convolution import geometry
+from tinyfuse.ops.convolution import geometry, has_real_scale
 from tinyfuse.ops.reduce_scaling import reduced_axes
 from tinyfuse.ops.row_macs import PartOfLayer, RowMacs
 from tinyfuse.ops.row_sum import sum_dtype
@@ -81,7 +81,9 @@ def _split_dense(graph: Graph, op: Op) -> list[Op] | None:
         return None
     image, weights = producer.input, op.operand(1)
     _, height, width, channels = image.shape
-    if weights.shape[1] != image.elements or any(weights.quantization.zero_point) or image.quant != op.input.quant:
+    if image.quant != op.input.quant or any(weights.quantization.zero_point) or has_real_scale(op):
+        return None
+    if weights.shape[1] != image.elements:
         return None
     units = weights.shape[0]
     # [U, H * W * C] -> [H, W, U, C]: a convolution with a kernel as large as the image
