@@ -21,7 +21,7 @@
 #if !(defined(__ARM_FEATURE_DSP) && (__ARM_FEATURE_DSP & 1))
 #error "branches was generated for cortex-m55 with the DSP extension: compile with -mcpu=cortex-m55 -mthumb -mfloat-abi=hard, or generate it with the --target of your core, or define TINYFUSE_ANY_CPU to use portable code (slower, exact)"
 #elif !(defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 1))
-#error "branches was generated for cortex-m55 with Helium (MVE): compile with -mcpu=cortex-m55 -mthumb -mfloat-abi=hard, or generate it with the --target of your core, or define TINYFUSE_ANY_CPU to use portable code (slower, exact)"
+#error "branches was generated for cortex-m55 with Helium (MVE): compile with -mcpu=cortex-m55 -mthumb -mfloat-abi=hard, or generate it with the --target of your core, or define TINYFUSE_ANY_CPU to use portable code (slower, exact); in Zephyr Helium needs CONFIG_FPU=y"
 #endif
 #endif
 
