@@ -5,6 +5,16 @@
 #include <string.h>
 #include "port.h"
 
+/* What the memory sanitizer takes for never written. */
+#define FORGET(memory, bytes)
+#if defined(__has_feature)
+#if __has_feature(memory_sanitizer)
+#include <sanitizer/msan_interface.h>
+#undef FORGET
+#define FORGET(memory, bytes) __msan_allocated_memory(memory, bytes)
+#endif
+#endif
+
 #if (defined(__ARM_FEATURE_DSP) && !TINYFUSE_DSP) || (defined(__ARM_FEATURE_MVE) && !TINYFUSE_MVE)
 #error "the kernels give instructions up that the core has"
 #endif
@@ -61,6 +71,7 @@ static uint8_t *take(size_t first, size_t bytes)
     taken[at].start = first;
     taken[at].end = first + bytes;
     port_allow(pool + first, bytes);
+    FORGET(pool + first, bytes);
     return pool + first;
 }
 

@@ -40,7 +40,6 @@ _INCLUDES = (
 _WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror")
 #: kernels in one copy, not optimized, compile five to ten times as fast
 _SWIFT = ("-O0", "-DTINYFUSE_INLINE=static inline")
-_NATIVE = (native.COMPILER, *_SWIFT, *native.SANITIZERS)
 
 
 @dataclass(frozen=True)
@@ -78,11 +77,12 @@ class Case:
 
 
 def run_program(cases: list[Case], context: Context, folder: Path, flags: str = "", compiler: str = "gcc") -> str:
-    """A character a case: "." right, "x" wrong bytes, "i" an input written, "g" a byte written that is nobody's, "e" a status.
-    Each case runs with its buffers apart, and side by side in every order that an arena may have them in. `flags`
-    and `compiler` are those of the kernels on emulated cores; without flags they are not optimized, as assembly and
-    intrinsics are with any (test_conv_kernels.py's HARD_FLAGS), and modules with every level (test_compiler_opt.py)."""
-    chosen = flags.split() or _SWIFT
+    """A character a case: "." right, "x" wrong bytes, "i" an input written, "g" a byte written that is nobody's, "e" a
+    status. Each case runs with its buffers apart, and side by side in every order that an arena may have them in.
+
+    `flags` and `compiler` are those of the kernels on emulated cores; without flags they are not optimized, as assembly
+    and intrinsics are with any (test_conv_kernels.py's HARD_FLAGS), and modules with every level (test_compiler_opt.py).
+    On the host `flags` are other sanitizers than native.SANITIZERS."""
     program = _Program(context)
     for case in cases:
         program.add(case)
@@ -90,11 +90,13 @@ def run_program(cases: list[Case], context: Context, folder: Path, flags: str = 
     (folder / "values.bin").write_bytes(program.values)
     target = context.target
     if target.cpu is None:
-        _build([*_NATIVE, *_INCLUDES, *_WARNINGS, "cases_weights.c", str(_FIRMWARE / "port_host.c"), "-o", "cases.elf"],
-               folder)  # fmt: skip
+        sanitizers = flags.split() or native.SANITIZERS
+        _build([native.COMPILER, *_SWIFT, *sanitizers, *_INCLUDES, *_WARNINGS, "cases_weights.c",
+                str(_FIRMWARE / "port_host.c"), "-o", "cases.elf"], folder)  # fmt: skip
         command = ["./cases.elf"]
     else:
         (folder / "memory.ld").write_text(_memory(target))
+        chosen = flags.split() or _SWIFT
         _build([*cross_compiler(compiler, target), *chosen, *_INCLUDES, *_WARNINGS, "-c", "cases_weights.c"],
                folder)  # fmt: skip
         _build([*cross_compiler("gcc", target), "cases_weights.o", str(_port(target)), "-nostartfiles",
