@@ -79,7 +79,8 @@ _PATIENCE = 60
 
 #: kinds whose draws have their own dtypes -> how many different ones that are
 OWN_DTYPES = {
-    "SVDF": 3, "UNIDIRECTIONAL_SEQUENCE_LSTM": 3, "ROW_SUM": 3, "AVERAGE_OF_SUM": 3, "MEAN_OF_SUM": 3,
+    "SVDF": 3, "UNIDIRECTIONAL_SEQUENCE_LSTM": 3, "ROW_SUM": 3, "ROW_MAX": 3, "ROW_MIN": 3,
+    "AVERAGE_OF_SUM": 3, "MEAN_OF_SUM": 3,
     "TABLE": 1, "CHANNEL_TABLES": 1, "ROW_MACS": 1, "OUTPUT_OF_SUMS": 1,
     "MERGED": 3, "TILED": 1, "LOOKED_UP": 1, **dict.fromkeys(PLACES_OF_DTYPES, 2), **dict.fromkeys(SIGNALS, 1),
     "CUSTOM SignalRfft": 3, "CUSTOM SignalIrfft": 3, "CUSTOM SignalOverlapAdd": 2,
@@ -174,6 +175,8 @@ def drawn_for(kernel: str, kind: str, count: int) -> list[Op]:
     if kind == "PRELU" and kernel.endswith("_s16"):  # whose alpha is int8
         pairs = ((op, other_dtype(op, "int16")) for op in operators(kind, count))
         return [replace(wide, inputs=(wide.input, op.operand(1))) for op, wide in pairs]
+    if "_real_" in kernel:
+        return [replace(op, attributes=replace(op.attributes, real_scale=True)) for op in operators(kind, count)]
     if "_average_pool_up_" in kernel:
         return [replace(op, attributes=replace(op.attributes, halves_up=True)) for op in operators(kind, count)]
     suffix = kernel.rpartition("_")[2]
@@ -519,7 +522,7 @@ _DRAWS: dict[str, Callable[[random.Random, str], Op]] = {
     "SPACE_TO_DEPTH": draw_blocks,
     "DEPTH_TO_SPACE": draw_blocks,
     "RESIZE_NEAREST_NEIGHBOR": draw_nearest,
-    "ROW_SUM": _draw_row_sum,
+    **dict.fromkeys(("ROW_SUM", "ROW_MAX", "ROW_MIN"), _draw_row_sum),
     "AVERAGE_OF_SUM": _draw_average,
     "ROW_MACS": _draw_split,
     "OUTPUT_OF_SUMS": _draw_split,

@@ -46,6 +46,23 @@ TINYFUSE_INLINE int32_t tinyfuse_requantize(int32_t value, int32_t multiplier, i
     return tinyfuse_divide_by_power(tinyfuse_high_multiply(shifted, multiplier), right);
 }
 
+/* A real number, (high * 2^32 + low) / 2^(32 + shift), whose 62 bits hold a double's; high below 2^30, shift in 1..62. */
+typedef struct {
+    uint32_t high, low;
+    int32_t shift;
+} tinyfuse_real_scale;
+
+/* The integer nearest to value * scale, halves away from zero, as LiteRT's FULLY_CONNECTED of uint8 rounds it; within
+   -2^30..2^30. What falls below the product's 32nd bit can't reach the half that is added. */
+TINYFUSE_INLINE int32_t tinyfuse_scale_by_real(int32_t value, const tinyfuse_real_scale *scale)
+{
+    const uint32_t magnitude = value < 0 ? 0u - (uint32_t)value : (uint32_t)value;
+    const uint64_t product = (uint64_t)magnitude * scale->high + (((uint64_t)magnitude * scale->low) >> 32);
+    const uint64_t rounded = (product + ((uint64_t)1 << (scale->shift - 1))) >> scale->shift;
+    const int32_t nearest = rounded > ((uint64_t)1 << 30) ? (int32_t)1 << 30 : (int32_t)rounded;
+    return value < 0 ? -nearest : nearest;
+}
+
 TINYFUSE_INLINE int32_t tinyfuse_clamp(int32_t value, int32_t low, int32_t high)
 {
     return value < low ? low : (value > high ? high : value);

@@ -78,7 +78,7 @@ def test_answers_about_models_meet_their_schemas(folder: Path) -> None:
     meets("gen", answer("gen", "m.tflite", "--target", "host", "-o", "out", "--max-ram", "1M", "--plugin", _plugin()))
     meets("explain", answer("explain", "branches.tflite", "--target", "cortex-m55"))
     meets("explain", answer("explain", "m.tflite", "--target", "cortex-m4", "--slide", "1"))
-    meets("verify", answer("verify", "m.tflite", "--target", "host", "--oracle", "reference", "--runs", "2"))
+    meets("verify", answer("verify", "m.tflite", "--target", "host", "--oracle", "tflm", "--runs", "2"))
 
 
 def _plugin() -> str:
@@ -89,7 +89,7 @@ def _plugin() -> str:
 @emulated
 def test_measured_answers_meet_their_schemas(folder: Path) -> None:
     target = ("m.tflite", "--target", "cortex-m4", "--kernels", "tinyfuse")
-    meets("verify", answer("verify", *target, "--oracle", "reference", "--runs", "2"))
+    meets("verify", answer("verify", *target, "--oracle", "tflm", "--runs", "2"))
     meets("profile", answer("profile", *target))
     np.save("x.npy", np.zeros((1, 8, 6, 4), np.int8))
     meets("run", answer("run", *target, "--input", "x.npy"))

@@ -50,6 +50,7 @@ def verify_plan(
     comparison = found.comparison
     return Verification(
         exact=found.exact,
+        unproven=found.unproven,
         within_bound=found.within_bound,
         elements=comparison.elements,
         mismatches=comparison.mismatches,
@@ -119,6 +120,7 @@ class Verdict:
 
     comparison: Comparison
     exact: bool
+    unproven: bool
     within_bound: bool
     operator_bounds: dict[str, tuple[int, int]]
     problems: tuple[str, ...]
@@ -129,7 +131,8 @@ def judged(
 ) -> Verdict:  # fmt: skip
     """The outputs, [run][index], held against the oracle's; `broken`: promises that were not kept, a sentence each."""
     comparison, judge = compare(plan, asked.expected, outputs), asked.judge
-    exact = comparison.mismatches == 0 and not broken
+    agrees = comparison.mismatches == 0 and not broken
+    exact = agrees and not isinstance(judge, ReferenceOracle)
     checks, broken = None, list(broken)
     if comparison.mismatches and isinstance(judge, InterpreterOracle) and has_bounds(plan.source):
         progress(f"asking {judge.name} for each operator's results")
@@ -139,6 +142,7 @@ def judged(
     return Verdict(
         comparison,
         exact,
+        unproven=agrees and not exact,
         within_bound=exact or (checks is not None and not broken),
         operator_bounds={b.operator: (b.ulp, b.bound) for b in checks.bounds} if checks else {},
         problems=tuple(broken),

@@ -23,8 +23,8 @@ Examples:
   tinyfuse board validate model.tflite --target cortex-m4 --port /dev/ttyACM0
 
 \b
-Exit codes: 0 well; 1 differs, or does not fit; 2 usage, bad or unsupported model;
-3 a tool is missing; 4 the emulated run or the board crashed or timed out; 5 a fault of tinyfuse itself.
+Exit codes: 0 well; 1 differs, is unproven, or does not fit; 2 usage, bad or unsupported
+model; 3 a tool is missing; 4 the emulated run or the board crashed or timed out; 5 a fault of tinyfuse itself.
 """
 
 

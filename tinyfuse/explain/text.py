@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import textwrap
-
 from tinyfuse.explain.sliding import sliding_lines
 from tinyfuse.ir.graph import quoted
 from tinyfuse.report.answer import JsonObject
+from tinyfuse.report.limits import limits_lines
+from tinyfuse.report.predicted import not_predicted_lines
 from tinyfuse.report.text import cycles_words, reordering_lines
-
-_WIDTH = 100
+from tinyfuse.report.wrapping import wrapped
 
 
 def explain_text(data: JsonObject) -> str:
     """What a person is shown of the JSON of docs/json.md."""
-    lines = [
+    planned = (
         f"{data['options']['name']} for {data['target']}, --optimize {data['options']['optimize']}: arena "
-        f"{data['arena_bytes']:,} bytes, predicted {_instructions(data['predicted_instructions'])}"
-        f"{_cycles(data)}",
+        f"{data['arena_bytes']:,} bytes, predicted {_instructions(data)}"
+        f"{_cycles(data)}"
+    )
+    lines = [
+        *_wrapped(planned, "  ", first=""),
+        *(line for told in not_predicted_lines(data) for line in _wrapped(told, "  ", first="")),
         *reordering_lines(data["reordering"]),
         "",
     ]
@@ -36,7 +39,9 @@ def explain_text(data: JsonObject) -> str:
     for advice in data["advice"]:
         lines += _wrapped(f"{advice['topic']}: {advice['operator']} {advice['message']}", "  ")
         lines += _wrapped(f"-> {advice['hint']}", "     ")
-    lines += [f"warning: {warning}" for warning in data["warnings"]]
+    lines += limits_lines(data["limits"])
+    for warning in data["warnings"]:
+        lines += _wrapped(f"warning: {warning}", "  ", first="")
     return "\n".join(lines) + "\n"
 
 
@@ -45,7 +50,8 @@ def _fusion(fusion: JsonObject) -> list[str]:
     what = f"taken    group {numbers}" if fusion["taken"] else f"refused  groups {numbers}"
     lines = _wrapped(f"{what}: {_operators(fusion['operators'])}", "  ", first="")
     if fusion["fused"]:
-        lines.append(f"           fused {_cost(fusion['fused'])}; apart {_cost(fusion['apart'])}")
+        lines += _wrapped(f"fused {_cost(fusion['fused'])}", "           ")
+    lines += _wrapped(f"apart {_cost(fusion['apart'])}", "           ")
     return lines + _wrapped(fusion["reason"], "           ")
 
 
@@ -90,19 +96,24 @@ def _cost(cost: JsonObject) -> str:
     """What is known of it: operators that are no neighbours have no RAM of their own."""
     ram = [] if cost["ram_bytes"] is None else [f"{cost['ram_bytes']:,} bytes of RAM"]
     cycles = [] if cost["cycles"] is None else [f"{cost['cycles']:,} cycles estimated"]
-    return ", ".join([_instructions(cost["instructions"]), *cycles, *ram])
+    return ", ".join([_count(cost["instructions"]), *cycles, *ram])
 
 
 def _cycles(data: JsonObject) -> str:
-    if data["predicted_cycles"] is None:
+    if data["known_cycles"] is None:
         return ""
-    return f", {data['predicted_cycles']:,} cycles estimated{cycles_words(data)}"
+    return f", {data['known_cycles']:,} cycles estimated{cycles_words(data)}"
 
 
-def _instructions(value: int | None) -> str:
+def _instructions(data: JsonObject) -> str:
+    """Of all operators, or of those that are predicted."""
+    known = data["known_instructions"]
+    return _count(known) + (" for the rest" if data["not_predicted"] and known is not None else "")
+
+
+def _count(value: int | None) -> str:
     return "instructions not known" if value is None else f"{value:,} instructions"
 
 
 def _wrapped(text: str, indent: str, first: str | None = None) -> list[str]:
-    start = indent if first is None else first
-    return textwrap.wrap(text, _WIDTH, initial_indent=start, subsequent_indent=indent + "  ") or [start]
+    return wrapped(text, indent + "  ", indent if first is None else first)

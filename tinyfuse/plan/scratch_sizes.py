@@ -45,6 +45,17 @@ def _of_packed_conv_w16(p: Fields, args: Arguments) -> int:
     return _of_packed_conv(p, (*args, "TINYFUSE_WIDE"))
 
 
+def _of_bytes_conv_w16(p: Fields, args: Arguments) -> int:
+    """The same, and 2 * block_pixels * 8 bytes for each 512 of `depth`, rounded up."""
+    depth = int(fours(p["kernel_h"] * p["kernel_w"] * p["in_c"]))
+    return _of_packed_conv(p, args) + 16 * int(args[-2]) * -(-depth // 512)
+
+
+def _of_window(p: Fields, args: Arguments) -> int:
+    """The bytes of one window."""
+    return int(p["kernel_h"] * p["kernel_w"] * p["in_c"])
+
+
 def _of_unpacked_conv(p: Fields, args: Arguments) -> int:
     """The same of blocks of two pixels, columns of 2 * depth inputs of 2 bytes."""
     return _of_packed_conv(p, (2, "TINYFUSE_WIDE"))
@@ -365,6 +376,8 @@ SCRATCH: Mapping[str, Callable[[Fields, Arguments], int]] = {
     "tinyfuse_depthwise_packed_lut_row_s8": _with_looked_up(_even, 4, _of_taps),
     "tinyfuse_depthwise_mve_lut_row_s8": _with_looked_up(_even, 16, _of_taps),
     "tinyfuse_conv_packed_row_w16": _of_packed_conv_w16,
+    "tinyfuse_conv_bytes_row_w16": _of_bytes_conv_w16,
+    "tinyfuse_conv_dots_row_w16": _of_window,
     "tinyfuse_depthwise_row_w16": _of_taps,
     "tinyfuse_depthwise_packed_row_w16": _of_taps_w16,
     "tinyfuse_detection": _of_detection,

@@ -23,6 +23,7 @@ from tinyfuse.rewrite.fold_adjoint import fold_adjoint
 from tinyfuse.rewrite.fold_constants import fold_constants
 from tinyfuse.rewrite.fold_pad import fold_pad
 from tinyfuse.rewrite.join_siblings import join_siblings
+from tinyfuse.rewrite.keep_last_step import keep_last_step
 from tinyfuse.rewrite.one_channel_depthwise import one_channel_depthwise
 from tinyfuse.rewrite.patterns import replace_patterns
 from tinyfuse.rewrite.prune_channels import prune_channels
@@ -56,8 +57,8 @@ ALWAYS: tuple[Pass, ...] = (drop_dead,)
 
 #: what `--fusion basic` and `rows` add
 FUSING: tuple[Pass, ...] = (
-    replace_patterns, fold_adjoint, cancel_transposes, dilate, fold_pad, fold_activation, tabulate, drop_identities,
-    share_results, join_siblings,
+    keep_last_step, replace_patterns, fold_adjoint, cancel_transposes, dilate, fold_pad, fold_activation, tabulate,
+    drop_identities, share_results, join_siblings,
 )  # fmt: skip
 
 #: of those, the ones after which images have their rows: what comes later sees layers over time as it sees images
