@@ -88,8 +88,8 @@ SMALLER: tuple[Pass, ...] = (split_global_pool,)
 SMALLER_BY_OURS: tuple[Pass, ...] = (split_full_height,)
 SMALLEST: tuple[Pass, ...] = (split_dense,)
 
-#: and this, unless CMSIS-NN's kernels are to be used or rows are fed, for dense layers want their input whole; behind all
-#: that takes convolutions apart
+#: and this behind all that takes convolutions apart, unless CMSIS-NN's kernels are to be used, or rows are fed: dense
+#: layers want their input whole
 DENSE: tuple[Pass, ...] = (dense_windows,)
 
 #: and this whatever it is that fuses, behind all that looks at what operators compute: of variables, no copies
