@@ -45,14 +45,10 @@ TINYFUSE_INLINE void tinyfuse_dense_lut_s8(const tinyfuse_dense *p, const int8_t
     int8_t *const weights = (int8_t *)scratch;
     if ((p->in_c & 3) == 0) {
         tinyfuse_dense_lut_all(p, in, out, w, biases, scales, NULL, weights, form,
-                               form == TINYFUSE_BYTES   ? tinyfuse_dense_bytes_bytes
-                               : form == TINYFUSE_LANES ? tinyfuse_dense_bytes_lanes
-                                                        : tinyfuse_dense_bytes_wide);
+                               TINYFUSE_DENSE_OF_BYTES(form));
     } else {
         tinyfuse_dense_lut_all(p, in, out, w, biases, scales, weights + 4 * ((p->in_c + 3) & ~3), weights, form,
-                               form == TINYFUSE_BYTES   ? tinyfuse_dense_bytes_bytes
-                               : form == TINYFUSE_LANES ? tinyfuse_dense_columns_lanes
-                                                        : tinyfuse_dense_columns_wide);
+                               TINYFUSE_DENSE_OF_COLUMNS(form));
     }
 }
 

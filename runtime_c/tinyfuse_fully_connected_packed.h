@@ -1,5 +1,5 @@
 /* Fully connected layer, int8: four outputs at a time from packed weights without zero point, in the
-   forms TINYFUSE_WIDE, TINYFUSE_LANES and TINYFUSE_BYTES of tinyfuse_matmul.h. */
+   forms TINYFUSE_WIDE, TINYFUSE_LANES and TINYFUSE_BYTES of tinyfuse_matmul.h, and those that shift either way. */
 #ifndef TINYFUSE_FULLY_CONNECTED_PACKED_H
 #define TINYFUSE_FULLY_CONNECTED_PACKED_H
 
@@ -42,6 +42,7 @@ typedef char tinyfuse_check_dense_fours[offsetof(tinyfuse_dense_fours, weights) 
 #define TINYFUSE_DENSE_COLUMNS(form) TINYFUSE_DENSE_COLUMNS_##form
 #define TINYFUSE_DENSE_COLUMNS_WIDE "ldrd r6, r7, [r0], #8\n\t"
 #define TINYFUSE_DENSE_COLUMNS_LANES "ldrd r7, r6, [r0], #8\n\t"
+#define TINYFUSE_DENSE_COLUMNS_SHIFTED TINYFUSE_DENSE_COLUMNS_LANES
 #define TINYFUSE_DENSE_BYTES(form) "ldr r7, [r0], #4\n\t" TINYFUSE_DENSE_WIDEN_##form
 #define TINYFUSE_DENSE_WIDEN_WIDE   \
     "sxtb16 r6, r7\n\t"             \
@@ -50,8 +51,10 @@ typedef char tinyfuse_check_dense_fours[offsetof(tinyfuse_dense_fours, weights) 
     "eor r6, r7, #0x00800080\n\t"       \
     "eor r7, r7, #0x007F007F\n\t"       \
     "uxtb16 r7, r7\n\t"
+#define TINYFUSE_DENSE_WIDEN_SHIFTED TINYFUSE_DENSE_WIDEN_LANES
 #define TINYFUSE_DENSE_ODD_WIDE(weights) "sxtb16 " weights ", " weights ", ror #8\n\t"
 #define TINYFUSE_DENSE_ODD_LANES(weights) ""
+#define TINYFUSE_DENSE_ODD_SHIFTED(weights) ""
 #define TINYFUSE_DENSE_OUTPUT(form, sum, weights)              \
     "sxtb16 r12, " weights "\n\t"                              \
     TINYFUSE_DENSE_ODD_##form(weights)                         \
@@ -63,19 +66,29 @@ typedef char tinyfuse_check_dense_fours[offsetof(tinyfuse_dense_fours, weights) 
     TINYFUSE_DENSE_OUTPUT(form, "r3", "r9")                   \
     TINYFUSE_DENSE_OUTPUT(form, "r4", "r10")                  \
     TINYFUSE_DENSE_OUTPUT(form, "r5", "r11")
-/* tinyfuse_requantize_bounded, in lanes tinyfuse_requantize_256ths: r6 rounding, r7 bytes to the next scale, r8 scale, r9
+/* tinyfuse_requantize_bounded, in lanes tinyfuse_requantize_256ths or tinyfuse_requantize_shifted: r6 rounding, r7 bytes to the next scale, r8 scale, r9
    output; r11 multiplier, r12 shift, lr rounding << shift */
-#define TINYFUSE_DENSE_TERM_WIDE(sum)           \
+#define TINYFUSE_DENSE_SCALE_WIDE(sum)          \
+    "lsl lr, r6, r12\n\t"                       \
     "add lr, " sum "\n\t"                       \
-    "add lr, lr, " sum ", asr #31\n\t"
-#define TINYFUSE_DENSE_TERM_LANES(sum)          \
+    "add lr, lr, " sum ", asr #31\n\t"          \
+    "smmlar " sum ", " sum ", r11, lr\n\t"
+#define TINYFUSE_DENSE_SCALE_LANES(sum)         \
+    "lsl lr, r6, r12\n\t"                       \
     "asr " sum ", #7\n\t"                       \
-    "sub lr, lr, " sum ", lsr #31\n\t"
+    "sub lr, lr, " sum ", lsr #31\n\t"          \
+    "smmlar " sum ", " sum ", r11, lr\n\t"
+#define TINYFUSE_DENSE_SCALE_SHIFTED(sum)       \
+    "asr " sum ", #7\n\t"                       \
+    "lsr lr, r12, #8\n\t"                       \
+    "lsl " sum ", lr\n\t"                       \
+    "smmulr " sum ", " sum ", r11\n\t"          \
+    "lsl lr, r6, r12\n\t"                       \
+    "add lr, lr, " sum ", asr #31\n\t"          \
+    "add " sum ", lr, " sum ", lsl #1\n\t"
 #define TINYFUSE_DENSE_STORE(form, sum)                             \
     "ldrd r11, r12, [r8]\n\t"                                       \
-    "add r8, r7\n\t"                                                \
-    "lsl lr, r6, r12\n\t" TINYFUSE_DENSE_TERM_##form(sum)           \
-    "smmlar " sum ", " sum ", r11, lr\n\t"                          \
+    "add r8, r7\n\t" TINYFUSE_DENSE_SCALE_##form(sum)               \
     "asr " sum ", r12\n\t"                                          \
     "ssat " sum ", #8, " sum ", asr #1\n\t"                         \
     "strb " sum ", [r9], #1\n\t"
@@ -118,15 +131,19 @@ typedef char tinyfuse_check_dense_fours[offsetof(tinyfuse_dense_fours, weights) 
                        : TINYFUSE_ASM_CLOBBERS);                                             \
     }
 
-/* `columns` and `form` (TINYFUSE_WIDE or TINYFUSE_LANES) are constants. */
+/* `columns` and `form` (TINYFUSE_WIDE, TINYFUSE_LANES or TINYFUSE_SHIFTED) are constants. */
 TINYFUSE_INLINE void tinyfuse_dense_fours_dsp(tinyfuse_dense_fours *p, int columns, int form)
 {
     if (columns && form == TINYFUSE_LANES) {
         TINYFUSE_DENSE_ASM(LANES, COLUMNS)
+    } else if (columns && form == TINYFUSE_SHIFTED) {
+        TINYFUSE_DENSE_ASM(SHIFTED, COLUMNS)
     } else if (columns) {
         TINYFUSE_DENSE_ASM(WIDE, COLUMNS)
     } else if (form == TINYFUSE_LANES) {
         TINYFUSE_DENSE_ASM(LANES, BYTES)
+    } else if (form == TINYFUSE_SHIFTED) {
+        TINYFUSE_DENSE_ASM(SHIFTED, BYTES)
     } else {
         TINYFUSE_DENSE_ASM(WIDE, BYTES)
     }
@@ -175,11 +192,9 @@ TINYFUSE_INLINE void tinyfuse_dense_fours_c(const tinyfuse_dense_fours *p, int c
             }
             x += columns ? tinyfuse_step_bytes(form) : 4;
         }
-#define TINYFUSE_DENSE_STORE_C(sum)                                                                    \
-    {                                                                                                  \
-        *out++ = (int8_t)(form == TINYFUSE_LANES                                                       \
-                              ? tinyfuse_requantize_256ths(sum, scales->multiplier, scales->shift, rounding)    \
-                              : tinyfuse_requantize_bounded(sum, scales->multiplier, scales->shift, rounding)); \
+#define TINYFUSE_DENSE_STORE_C(sum)                                                                          \
+    {                                                                                                        \
+        *out++ = tinyfuse_scaled_output(sum, scales->multiplier, scales->shift, rounding, form);             \
         scales = (const tinyfuse_dense_scale *)((uintptr_t)scales + (uintptr_t)p->scale_bytes);        \
     }
         TINYFUSE_DENSE_STORE_C(s0)
@@ -210,6 +225,23 @@ TINYFUSE_DENSE(tinyfuse_dense_columns_lanes, 1, TINYFUSE_LANES)
 TINYFUSE_DENSE(tinyfuse_dense_bytes_wide, 0, TINYFUSE_WIDE)
 TINYFUSE_DENSE(tinyfuse_dense_bytes_lanes, 0, TINYFUSE_LANES)
 TINYFUSE_DENSE(tinyfuse_dense_bytes_bytes, 0, TINYFUSE_BYTES)
+TINYFUSE_DENSE(tinyfuse_dense_columns_shifted, 1, TINYFUSE_SHIFTED)
+TINYFUSE_DENSE(tinyfuse_dense_bytes_shifted, 0, TINYFUSE_SHIFTED)
+TINYFUSE_DENSE(tinyfuse_dense_bytes_bytes_shifted, 0, TINYFUSE_BYTES_SHIFTED)
+
+/* The function of a form without tables, of inputs in columns and of bytes. */
+#define TINYFUSE_DENSE_OF_COLUMNS(form)                                      \
+    ((form) == TINYFUSE_BYTES           ? tinyfuse_dense_bytes_bytes         \
+     : (form) == TINYFUSE_BYTES_SHIFTED ? tinyfuse_dense_bytes_bytes_shifted \
+     : (form) == TINYFUSE_LANES         ? tinyfuse_dense_columns_lanes       \
+     : (form) == TINYFUSE_SHIFTED       ? tinyfuse_dense_columns_shifted     \
+                                        : tinyfuse_dense_columns_wide)
+#define TINYFUSE_DENSE_OF_BYTES(form)                                        \
+    ((form) == TINYFUSE_BYTES           ? tinyfuse_dense_bytes_bytes         \
+     : (form) == TINYFUSE_BYTES_SHIFTED ? tinyfuse_dense_bytes_bytes_shifted \
+     : (form) == TINYFUSE_LANES         ? tinyfuse_dense_bytes_lanes         \
+     : (form) == TINYFUSE_SHIFTED       ? tinyfuse_dense_bytes_shifted       \
+                                        : tinyfuse_dense_bytes_wide)
 
 typedef void (*tinyfuse_dense_block)(tinyfuse_dense_fours *p);
 
@@ -279,9 +311,7 @@ TINYFUSE_INLINE void tinyfuse_dense_wide_s8(const tinyfuse_dense *p, const int8_
                                             const tinyfuse_dense_scale *scales, int form, void *scratch)
 {
     tinyfuse_dense_batches(p, in, out, weights, biases, scales, (int8_t *)scratch, form,
-                           form == TINYFUSE_BYTES   ? tinyfuse_dense_bytes_bytes
-                           : form == TINYFUSE_LANES ? tinyfuse_dense_columns_lanes
-                                                    : tinyfuse_dense_columns_wide);
+                           TINYFUSE_DENSE_OF_COLUMNS(form));
 }
 
 /* The same without scratch; in_c is a multiple of 4, and out must not lie over the batch that is computed. */
@@ -290,9 +320,7 @@ TINYFUSE_INLINE void tinyfuse_dense_s8(const tinyfuse_dense *p, const int8_t *in
                                        const tinyfuse_dense_scale *scales, int form)
 {
     tinyfuse_dense_batches(p, in, out, weights, biases, scales, NULL, form,
-                           form == TINYFUSE_BYTES   ? tinyfuse_dense_bytes_bytes
-                           : form == TINYFUSE_LANES ? tinyfuse_dense_bytes_lanes
-                                                    : tinyfuse_dense_bytes_wide);
+                           TINYFUSE_DENSE_OF_BYTES(form));
 }
 
 #endif

@@ -200,6 +200,22 @@ def eight_counts(op: Op, by_row: bool) -> Counts:
 
 
 @kept
+def dense_eight_counts(op: Op, by_row: bool) -> Counts:
+    """Return the loop counts of a fully connected layer by eight output channels."""
+    out_c, depth = op.operand(1).shape
+    batches = op.output.elements // out_c
+    eights = batches * round_up(out_c, 8)
+    return {
+        "calls": calls_of(op, by_row),
+        "pixels": batches,
+        "outputs": op.output.elements,
+        "eights": eights,
+        "eight_terms": eights * depth,
+        "macs": op.output.elements * depth,
+    }
+
+
+@kept
 def winograd_counts(op: Op, by_row: bool) -> Counts:
     """Of a 3x3 convolution by tiles of two rows and columns, two of them a block."""
     out_h, out_w, out_c = op.output.shape[1:]

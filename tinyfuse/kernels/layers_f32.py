@@ -8,7 +8,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Kernel
-from tinyfuse.kernels.convolution_counts import eight_counts, layer_counts
+from tinyfuse.kernels.convolution_counts import dense_eight_counts, eight_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.depthwise import taps_scratch
 from tinyfuse.kernels.depthwise_counts import depthwise_counts
@@ -162,7 +162,7 @@ class DenseF32(Kernel):
         return _eights(op), biases(op)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return layer_counts(op, by_row)
+        return dense_eight_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         out_c, in_c = op.operand(1).shape

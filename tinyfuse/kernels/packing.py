@@ -189,6 +189,43 @@ def bounded(op: Op) -> Bounded | None:
     return layer if fits.all() or (fits | layer.constant).all() else None
 
 
+#: shifts of tinyfuse_requantize_shifted: to the right, to the left
+_MOST_RIGHT, _MOST_LEFT = 22, 6
+
+
+@dataclass(frozen=True, eq=False)
+class Shifted:
+    """A layer fit for tinyfuse_requantize_shifted, which has channels with scales of 1/2 and more beside smaller ones.
+
+    weights   int8 [out_c, terms], zeros where a channel's output is one constant
+    channels  tinyfuse_requant [out_c]: folded bias, multiplier, and both shifts in one number
+    """
+
+    weights: Array
+    channels: Array
+
+
+@lru_cache(maxsize=512)
+def shifted(op: Op) -> Shifted | None:
+    """Return the layer in that form; None where a channel's sums or shifts are too large for it."""
+    zero_point = op.output.zero_point
+    if not -128 <= op.input.zero_point <= 127 or not -128 <= zero_point <= 127 or accumulator_range(op)[0] is None:
+        return None
+    multipliers, shifts = channel_multipliers(op)
+    plain = Bounded(op, np.zeros(len(shifts)), np.zeros(len(shifts), bool))
+    bias, (positive, negative) = folded_bias(op), sums_by_sign(op)
+    fits = np.abs(bias) + 128 * (positive - negative) < LANE_SUMS
+    fits &= (shifts >= -_MOST_RIGHT) & (shifts <= _MOST_LEFT)
+    constant = plain.constant
+    if not (fits | constant).all():
+        return None
+    channels = np.zeros(len(shifts), REQUANT)
+    channels["bias"] = np.where(constant, plain.channels["bias"], bias)
+    channels["multiplier"] = np.where(constant, 2**30, multipliers)
+    channels["shift"] = np.where(constant, 0, np.maximum(-shifts, 0) + 256 * np.maximum(shifts, 0))
+    return Shifted(plain.weights, channels)
+
+
 @lru_cache(maxsize=512)
 def accumulator_range(op: Op) -> tuple[Array, Array] | tuple[None, None]:
     """(least, most) accumulator of each channel, bias included, over all int8 inputs (padding is within

@@ -15,6 +15,7 @@ from tinyfuse.rewrite.cancel_transposes import cancel_transposes
 from tinyfuse.rewrite.computed_operands import computed_operands
 from tinyfuse.rewrite.computed_weights import computed_weights
 from tinyfuse.rewrite.cut_layers import cut_layers
+from tinyfuse.rewrite.dense_windows import dense_windows
 from tinyfuse.rewrite.dilate import dilate
 from tinyfuse.rewrite.drop_dead import drop_dead
 from tinyfuse.rewrite.drop_identities import drop_identities
@@ -87,6 +88,10 @@ STREAMING: tuple[Pass, ...] = (ring_window, read_rings)
 SMALLER: tuple[Pass, ...] = (split_global_pool,)
 SMALLER_BY_OURS: tuple[Pass, ...] = (split_full_height,)
 SMALLEST: tuple[Pass, ...] = (split_dense,)
+
+#: and this behind all that takes convolutions apart, unless CMSIS-NN's kernels are to be used, or rows are fed: dense
+#: layers want their input whole
+DENSE: tuple[Pass, ...] = (dense_windows,)
 
 #: and this whatever it is that fuses, behind all that looks at what operators compute: of variables, no copies
 KEEPING: tuple[Pass, ...] = (update_states, read_states)
@@ -180,6 +185,7 @@ def _passes(fusion: str, kernels: str, optimize: str, with_views: bool, fed: boo
         passes += SMALLER_BY_OURS if optimize != "speed" else ()
         passes += SMALLEST if optimize == "ram" else ()
         passes += IN_PLANES
+    passes += DENSE if fusion != "none" and kernels != "cmsis-nn" and not fed else ()
     passes += KEEPING if fusion != "none" else ()
     if fusion != "none" and with_views:
         # last: the others look at what operators compute, not at where tensors lie
