@@ -61,7 +61,7 @@ def of_channels(op: Op, together: int, by_row: bool) -> Division | None:
 
 
 def scale_constants(channels: Array) -> tuple[Constant, Constant]:
-    """Constants "biases" and "scales" of tinyfuse_requant [out_c]: a bias an output, and a scale each or one for all."""
+    """Constants "biases" and "scales" of tinyfuse_requant [out_c]: biases [out_c], scales [out_c] or one for all."""
     scales = channels[:1] if one_scale(channels["multiplier"], channels["shift"]) else channels
     return (
         Constant("biases", np.ascontiguousarray(channels["bias"]), "int32_t"),

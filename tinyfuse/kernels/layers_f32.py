@@ -73,8 +73,8 @@ class DepthwiseRowF32(_Window):
 
 def weights_by_eight(layers: Sequence[Array]) -> Constant:
     """Constant "weights" of layers [out_c, terms], one behind the other: [terms, 8] of each eight output channels, then
-    [terms, rest] of those that are left. Zeros at the end for the registers that the last rest doesn't fill: the C loads
-    eight."""
+    [terms, rest] of those that are left. Zeros at the end for the registers that the last rest doesn't fill: the C
+    loads eight."""
     parts = [part.T.reshape(-1) for weights in layers for part in np.split(weights, range(8, len(weights), 8))]
     unfilled = np.zeros(-len(layers[-1]) % 8)
     return Constant("weights", np.concatenate([*parts, unfilled]).astype("<f4"), "float")

@@ -66,7 +66,7 @@ def summary_lines(data: JsonObject, cycles: bool = True) -> list[str]:
         *limits_lines(data["limits"]),
         f"weights  {data['weight_bytes']:>11,} bytes",
         *compressed_line(data["compressed"]),
-        f"code     {data['code_bytes']:>11,} bytes   {measured}",
+        f"code     {data['code_bytes']:>11,} bytes   {measured}{_helpers(data)}",
         f"MACs     {data['macs']:>11,}{_removed(data)}",
         *_instructions_line(data),
         *(_cycles_line(data) if cycles else []),
@@ -115,6 +115,11 @@ def reordering_lines(reordering: JsonObject | None) -> list[str]:
     moved = f"{count} operators" if count > 1 else "an operator"
     arena = f"{reordering['file_order_arena_bytes']:,} bytes of arena{time}"
     return [f"order    {moved} moved: the order of the file would take {arena}"]
+
+
+def _helpers(data: JsonObject) -> str:
+    """What the linker adds, of the compiler's and the C library."""
+    return f"; {data['helper_bytes']:,} more of the C library, soft floats included" if data["helper_bytes"] else ""
 
 
 def _state_line(data: JsonObject) -> list[str]:

@@ -69,6 +69,7 @@ FIGURES = record(
     ),
     code_bytes=COUNT,
     code_bytes_measured=FLAG,
+    helper_bytes=none_or(COUNT),
     rewrites=items(
         # what a rewrite saves may be less than nothing
         record(**{"pass": TEXT}, what=TEXT, macs_saved=INTEGER, weight_bytes_saved=INTEGER, copied_bytes_saved=INTEGER)
