@@ -147,11 +147,15 @@ TINYFUSE_INLINE int8_t tinyfuse_dense_output(int32_t sum, const tinyfuse_dense_s
 TINYFUSE_INLINE void tinyfuse_dense_fours_c(tinyfuse_dense_fours *p, int columns, int form)
 {
     const int32_t rounding = p->rounding;
+    const tinyfuse_dense_scale *scales = p->scales;
+    const int32_t *biases = p->biases;
     const int8_t *weights = p->weights;
-    for (; p->fours > 0; --p->fours) {
+    int8_t *out = p->out;
+    int32_t fours;
+    for (fours = p->fours; fours > 0; --fours) {
         const int8_t *x = (const int8_t *)p->inputs;
         const int8_t *const end = weights + 4 * p->depth;
-        int32_t s0 = p->biases[0], s1 = p->biases[1], s2 = p->biases[2], s3 = p->biases[3];
+        int32_t s0 = biases[0], s1 = biases[1], s2 = biases[2], s3 = biases[3];
         for (; weights != end; weights += 16) {
 #define TINYFUSE_DENSE_BYTE(j)             \
     {                                      \
@@ -182,15 +186,18 @@ TINYFUSE_INLINE void tinyfuse_dense_fours_c(tinyfuse_dense_fours *p, int columns
         }
 #define TINYFUSE_DENSE_STORE_C(sum)                                                                    \
     {                                                                                                  \
-        *p->out++ = tinyfuse_dense_output(sum, p->scales, rounding, form);                             \
-        p->scales = (const tinyfuse_dense_scale *)((uintptr_t)p->scales + (uintptr_t)p->scale_bytes);  \
+        *out++ = tinyfuse_dense_output(sum, scales, rounding, form);                                   \
+        scales = (const tinyfuse_dense_scale *)((uintptr_t)scales + (uintptr_t)p->scale_bytes);        \
     }
         TINYFUSE_DENSE_STORE_C(s0)
         TINYFUSE_DENSE_STORE_C(s1)
         TINYFUSE_DENSE_STORE_C(s2)
         TINYFUSE_DENSE_STORE_C(s3)
-        p->biases += 4;
+        biases += 4;
     }
+    p->scales = scales;
+    p->biases = biases;
+    p->out = out;
 }
 
 #if TINYFUSE_DSP
