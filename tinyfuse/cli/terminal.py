@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -15,6 +16,9 @@ import click
 from tinyfuse import __version__
 from tinyfuse.errors import CompileError, TinyfuseError
 from tinyfuse.report.answer import SCHEMA_VERSION, JsonObject
+
+#: to the start of the line, and clear all of it (ECMA-48: EL)
+_CLEARED = "\r\x1b[2K"
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,7 @@ class Answer:
 
 def show(answer: Answer, as_json: bool) -> int:
     """Prints an answer; the command's exit code."""
+    clear_progress()
     for line in [json_text(answer.data)] if as_json else answer.lines:
         click.echo(line)
     return 0 if answer.exact else 1
@@ -45,9 +50,20 @@ def versioned(**data: Any) -> JsonObject:
 
 
 def progress(text: str) -> None:
-    """One line of progress on stderr, where a person watches."""
-    if sys.stderr.isatty():
-        click.secho(text, err=True, dim=True)
+    """One line of progress on stderr, where a person watches; it takes the place of the one before."""
+    if _is_watched():
+        columns = shutil.get_terminal_size().columns
+        click.secho(f"{_CLEARED}{text[: columns - 1]}", err=True, dim=True, nl=False)
+
+
+def clear_progress() -> None:
+    """Takes the line of progress away: before anything else is written, and at the end."""
+    if _is_watched():
+        click.echo(_CLEARED, err=True, nl=False)
+
+
+def _is_watched() -> bool:
+    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 
 class Ending(click.Group):
@@ -65,6 +81,7 @@ class Ending(click.Group):
         except click.exceptions.Exit as leave:
             code = leave.exit_code
         except click.Abort:
+            clear_progress()
             code = 130
         except click.exceptions.NoArgsIsHelpError as help_text:
             click.echo(help_text.format_message())
@@ -92,6 +109,7 @@ def _drop_output() -> None:
 
 
 def _fail(message: str, code: int, as_json: bool, error: TinyfuseError | None) -> int:
+    clear_progress()
     if as_json:
         body: JsonObject = {"message": message, "exit_code": code}
         if isinstance(error, CompileError):

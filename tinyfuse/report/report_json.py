@@ -29,13 +29,14 @@ def plan_envelope(plan: Plan) -> JsonObject:
         plan.graph.sha256,
         plan.context.target.name,
         asdict(plan.options),
-        list(plan.warnings),
+        [*plan.warnings, *plan.source.notes],
     )
 
 
 def report_json(plan: Plan, unfused_arena_bytes: int, code: CodeBytes | None, whole: Plan | None = None) -> JsonObject:
     """The report of a plan. `code` is None where no compiler measured it; `whole`: the plan of the whole
     model, where the plan is of a step of a sliding window."""
+    estimated = estimated_code_bytes(plan)
     return {
         "macs": plan.macs,
         "model_macs": graph_macs(plan.source),
@@ -61,9 +62,10 @@ def report_json(plan: Plan, unfused_arena_bytes: int, code: CodeBytes | None, wh
         "weight_bytes": plan.weight_bytes,
         "memory": memory_json(plan),
         "compressed": compressed_json(plan),
-        "code_bytes": estimated_code_bytes(plan) if code is None else code.module,
+        "code_bytes": estimated if code is None else code.module,
         "code_bytes_measured": code is not None,
         "helper_bytes": None if code is None else code.helpers,
+        "estimated_code_bytes": estimated,
         "rewrites": _rewrites(plan),
         "reordering": reordering_json(plan),
         "limits": limits_json(reached_limits(plan)),
