@@ -104,7 +104,7 @@ def _device_lines(data: JsonObject) -> list[str]:
         return []
     taken = {
         "RAM": (data["arena_bytes"] + data["state_bytes"], device["ram"]),
-        "flash": (data["weight_bytes"] + data["code_bytes"], device["flash"]),
+        "flash": (data["weight_bytes"] + data["code_bytes"] + (data["helper_bytes"] or 0), device["flash"]),
     }
     return [
         f"{sort:<8} {used:>11,} bytes   {kib(used)}, {100 * used / there:.1f} % of {device['name']}'s {kib(there)}"
