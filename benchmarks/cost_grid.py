@@ -160,6 +160,12 @@ def drawn_for(kernel: str, kind: str, count: int) -> list[Op]:
             _fully_connected(rng, kind, 8, rng.choice((24, 32, 46, 64, 96, 128, 200)), rng.choice((0.01, 0.04, 0.08)))
             for _ in range(count)
         ]
+    if kernel == "tinyfuse_dense_one_mve_s8":  # outputs that are no multiple of four
+        rng = random.Random(kernel)
+        return [
+            _fully_connected(rng, kind, rng.choice((8, 20, 22, 61, 64, 96, 131, 256, 320, 640)), outputs, 0.08)
+            for outputs in rng.choices((1, 2, 3, 5, 6, 7, 9, 10, 13, 22, 37), k=count)
+        ]
     if kernel in _WITH_OWN_SHIFTS:
         every = operators(kind, count)
         every += [_of_own_shifts(op) for op in every if op.output.zero_point == -128]

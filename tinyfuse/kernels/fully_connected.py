@@ -10,11 +10,12 @@ import numpy as np
 
 from tinyfuse.ir import ITEM_BYTES, Array, Op
 from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Division, Kernel, proven
-from tinyfuse.kernels.convolution_counts import layer_counts
+from tinyfuse.kernels.convolution_counts import dense_counts, layer_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.matmul import Matmul, column_bytes, dense_layer, form_name, matmul_depth, shifting_layer
 from tinyfuse.kernels.packing import (
     REQUANT,
+    bounded,
     general_channels,
     one_scale,
     output_fields,
@@ -62,12 +63,10 @@ def of_channels(op: Op, together: int, by_row: bool) -> Division | None:
 
 
 def scale_constants(channels: Array) -> tuple[Constant, Constant]:
-    """Of tinyfuse_requant [out_c] the biases, as many as fours of outputs have, and one scale, or as many."""
-    padded = np.zeros(-(-len(channels) // 4) * 4, REQUANT)
-    padded[: len(channels)] = channels
-    scales = channels[:1] if one_scale(channels["multiplier"], channels["shift"]) else padded
+    """Constants "biases" and "scales" of tinyfuse_requant [out_c]: biases [out_c], scales [out_c] or one for all."""
+    scales = channels[:1] if one_scale(channels["multiplier"], channels["shift"]) else channels
     return (
-        Constant("biases", np.ascontiguousarray(padded["bias"]), "int32_t"),
+        Constant("biases", np.ascontiguousarray(channels["bias"]), "int32_t"),
         Constant("scales", scales[["multiplier", "shift"]].astype(SCALE), "tinyfuse_dense_scale"),
     )
 
@@ -106,20 +105,16 @@ class Dense(Kernel):
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         layer = proven(_layer(op, context))
         out_c, depth = layer.weights.shape
-        fours = -(-out_c // 4)
-        weights = np.zeros((fours * 4, depth), np.int8)
-        weights[:out_c] = layer.weights
-        weights = weights.reshape(fours, 4, depth // 4, 4).transpose(0, 2, 1, 3)
-        return (
-            Constant("weights", np.ascontiguousarray(weights).reshape(-1), "int8_t"),
-            *scale_constants(layer.channels),
-        )
+        of_fours, rest = np.split(layer.weights, [out_c // 4 * 4])
+        of_fours = of_fours.reshape(-1, 4, depth // 4, 4).transpose(0, 2, 1, 3)
+        weights = np.concatenate([of_fours.reshape(-1), rest.reshape(-1)])
+        return Constant("weights", weights, "int8_t"), *scale_constants(layer.channels)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return form_name(proven(_layer(op, context)).form)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return layer_counts(op, by_row)
+        return dense_counts(op, by_row)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         return of_channels(op, 4, by_row)

@@ -64,6 +64,7 @@ from tinyfuse.kernels.mve import (
     MveBufferedPointwise,
     MveConvRow,
     MveDense,
+    MveDenseOfOne,
     MveDepthwiseRow,
     MvePointwise,
     MveRunsConvRow,
@@ -131,7 +132,7 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     },
     "FULLY_CONNECTED": {
         "int8": (
-            Int4MveDense(), CompressedMveDense(), MveDense(), Int4Dense(), CompressedDense(),
+            Int4MveDense(), CompressedMveDense(), MveDenseOfOne(), MveDense(), Int4Dense(), CompressedDense(),
             UnpackedDense(), JoinedDense(), DenseWide(), DenseFives(), DenseEight(), Dense(), FullyConnectedWhole(),
             CmsisFullyConnectedS4(), CmsisFullyConnected(), CmsisFullyConnectedPerChannel(),
         ),

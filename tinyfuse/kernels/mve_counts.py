@@ -14,6 +14,22 @@ from tinyfuse.ops.convolution import geometry
 
 
 @kept
+def one_vector_counts(op: Op, by_row: bool) -> Counts:
+    """Counts of a fully connected layer of one batch: sixteen inputs at once for eight outputs, as far as there are
+    fours of outputs, then for each of the last ones (singles)."""
+    out_c, depth = op.operand(1).shape
+    eights, singles, blocks, rest = round_up(out_c // 4, 2), out_c % 4, depth // 16, depth % 16 > 0
+    return {
+        "calls": calls_of(op, by_row),
+        "one_eights": eights,
+        "one_eight_blocks": eights * blocks,
+        "one_eight_rests": eights * rest,
+        "singles": singles,
+        "single_vectors": singles * round_up(depth, 16),
+    }
+
+
+@kept
 def two_pixels_counts(op: Op, by_row: bool) -> Counts:
     """Of a layer whose calls take two pixels at a time and the last of an odd number alone: sixteen inputs at once,
     four times as many in an iteration, for four channels of two pixels or eight of one."""

@@ -282,15 +282,24 @@ def matmul_mve_constants(op: Op, shared: bool = False) -> tuple[Constant, ...]:
     """Weights and channels as the header says; `shared`: with one scale."""
     weights = channel_weights(op)
     out_c, depth = weights.shape
-    groups, blocks = -(-out_c // 4), depth // 16
-    padded = np.zeros((groups, 4, depth), np.int8)
-    padded.reshape(-1, depth)[:out_c] = weights
-    whole, rest = padded[:, :, : 16 * blocks], padded[:, :, 16 * blocks :]
-    parts = whole.reshape(groups, 4, blocks, 16).swapaxes(1, 2).reshape(groups, -1), rest.reshape(groups, -1)
-    packed = np.concatenate([np.concatenate(parts, axis=1).reshape(-1), np.zeros(16, np.int8)])
+    groups = -(-out_c // 4)
+    padded = np.zeros((4 * groups, depth), np.int8)
+    padded[:out_c] = weights
+    packed = np.concatenate([grouped_by_four(padded), np.zeros(16, np.int8)])
     channels = channels4(op, np.arange(4 * groups).reshape(groups, 4))
     if shared:
         fields = channels.data.reshape(groups, 3, 4)
         scale = fields[0, 1:, :1].repeat(4, axis=1)
         channels = replace(channels, data=np.concatenate([scale.reshape(-1), fields[:, 0].reshape(-1)]))
     return Constant("weights", packed, "int8_t"), channels
+
+
+def grouped_by_four(weights: Array) -> Array:
+    """Return int8 weights [channels, depth] of fours of channels, each four as [depth / 16][4][16], [4][depth % 16]."""
+    depth = weights.shape[1]
+    groups, blocks = len(weights) // 4, depth // 16
+    fours = weights.reshape(groups, 4, depth)
+    whole, rest = fours[:, :, : 16 * blocks], fours[:, :, 16 * blocks :]
+    parts = whole.reshape(groups, 4, blocks, 16).swapaxes(1, 2).reshape(groups, -1), rest.reshape(groups, -1)
+    found: Array = np.concatenate(parts, axis=1).reshape(-1)
+    return found

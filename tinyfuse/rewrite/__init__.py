@@ -112,11 +112,13 @@ def rewrite(
 
 
 def rewrite_steps(
-    graph: Graph, fusion: str, kernels: str, optimize: str, with_views: bool, known: Rewritten, fed: bool = False
-) -> Iterator[tuple[str, Graph]]:
+    graph: Graph, fusion: str, kernels: str, optimize: str, with_views: bool, known: Rewritten, fed: bool = False,
+    tables: Pass = tabulate,
+) -> Iterator[tuple[str, Graph]]:  # fmt: skip
     """The graphs on the way of `rewrite`: after each pass that changed something, with the pass's name. `fed`: the
-    image comes by rows, and those are the file's."""
-    for one_pass in _passes(fusion, kernels, optimize, with_views, fed):
+    image comes by rows, and those are the file's. `tables`: what tabulates (`tabulating`)."""
+    for listed in _passes(fusion, kernels, optimize, with_views, fed):
+        one_pass = tables if listed is tabulate else listed
         before = graph
         if (one_pass, before) not in known:
             known[one_pass, before] = _with_saving(one_pass, before)
