@@ -462,43 +462,6 @@ def test_cases_of_depthwise_by_columns(target: str) -> None:
     assert {rectified(case.op) for case in cases} == {False, True}
 
 
-#: one to three kernel rows of one to five blocks, strides, dilated rows, pixels that are one, odd and even, padding on no
-#: side, on one, on both, of both pixels of a pair; channels that leave a rest
-RUNS_SHAPES = tuple(
-    Shape("CONV_2D", height, width, channels, out_channels, kernel, stride, (dilation, 1), padding)
-    for height, width, channels, out_channels, kernel, stride, dilation, padding in (
-        (4, 8, 16, 8, (3, 3), (1, 1), 1, "SAME"), (3, 7, 16, 5, (3, 3), (1, 1), 1, "SAME"), (5, 9, 32, 4, (3, 3), (2, 2), 1, "SAME"),
-        (4, 6, 16, 6, (1, 1), (2, 2), 1, "SAME"), (5, 5, 8, 7, (2, 2), (1, 1), 2, "SAME"), (3, 4, 4, 3, (3, 4), (1, 1), 1, "VALID"),
-        (4, 3, 16, 2, (2, 5), (1, 1), 1, "SAME"), (3, 1, 16, 9, (3, 1), (1, 1), 1, "SAME"), (2, 2, 16, 4, (3, 3), (1, 1), 1, (1, 1, 2, 2)),
-        (3, 6, 80, 1, (1, 1), (1, 2), 1, "SAME"), (2, 5, 16, 4, (2, 3), (1, 1), 1, (0, 0, 3, 0)),
-    )
-)  # fmt: skip
-
-
-def runs_cases(target: Target) -> list[Case]:
-    """Layers of both forms, whole and from rings."""
-    rng = np.random.default_rng(7)
-    context = Context(target, kernels="tinyfuse")
-    cases: list[Case] = []
-    for shape in RUNS_SHAPES:
-        for activation, zero_point in (("RELU", -128), ("NONE", 3)):
-            plain = make_op(replace(shape, activation=activation), rng)
-            output = replace(plain.output, quant=replace(plain.output.quant, zero_point=(zero_point,)))
-            op = replace(plain, outputs=(output,))
-            for kernel in kernels_for(op):
-                if kernel.name == "tinyfuse_conv_runs_mve_row_s8" and kernel.accepts(op, context):
-                    extreme = bool(rng.random() < 0.5)
-                    cases.append(case_of(op, kernel, random_input(op, rng, extreme), extreme, int(rng.integers(0, 4))))
-    return cases
-
-
-@pytest.mark.parametrize("target", ("host-twins", "cortex-m55"))
-def test_cases_of_convolutions_by_runs(target: str) -> None:
-    cases = runs_cases(TARGETS[target])
-    assert len({case.op for case in cases}) == 2 * len(RUNS_SHAPES)
-    assert {rectified(case.op) for case in cases} == {False, True}
-
-
 #: kernels of four pixels times two channels, with 1 to 9 pixels a row: depths below sixteen, of it, of one to four and more
 #: of it, with a rest; strides; one to five taps a kernel row of one or two blocks of channels; pieces of 3 to 16 bytes,
 #: overlapping ones, numbers of them that are no multiple of three; padding on all sides, on none, beyond the last pixel
@@ -573,7 +536,7 @@ def test_dsp_kernels(target: str, tmp_path: Path) -> None:
 def test_helium_kernels(target: str, tmp_path: Path) -> None:
     skip_without_tools(target)
     core = TARGETS[target]
-    cases = [*columns_cases(core), *runs_cases(core), *chosen(four_cases(core), core, optimize="speed")]
+    cases = [*columns_cases(core), *chosen(four_cases(core), core, optimize="speed")]
     assert_exact(cases, core, tmp_path)
 
 
@@ -635,7 +598,7 @@ def test_helium_is_exact_with_any_flags(
     """Its assembly and intrinsics, and the DSP forms, which its core has too."""
     skip_without(compiler)
     target = TARGETS["cortex-m55"]
-    more = {"DEPTHWISE_CONV_2D": columns_cases, "CONV_2D": runs_cases}.get(kind)
+    more = {"DEPTHWISE_CONV_2D": columns_cases}.get(kind)
     cases = few(form_cases(kind, target) + (more(target) if more else []), flags, pytestconfig)
     most = 24 if flags == "-O0" else 60  # without optimization, more exceed the flash
     for first in range(0, len(cases), most):

@@ -58,7 +58,6 @@ from tinyfuse.kernels.mve import (
     MveDense,
     MveDepthwiseRow,
     MvePointwise,
-    MveRunsConvRow,
 )
 from tinyfuse.kernels.mve_four import (
     FourColumnsConvRow,
@@ -91,7 +90,7 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
             CompressedMvePointwise(), CompressedMveConvRow(),
             CompressedPointwise(), CompressedPointwiseRow(), CompressedConvRows(), CompressedConvRow(),
             MveBufferedPointwise(), FourPointwise(), FourPointwiseRow(), MvePointwise(), FourStridedPointwiseRow(),
-            FourColumnsConvRow(), FourPiecesConvRow(), HeldConvRow(), MveRunsConvRow(), MveConvRow(),
+            FourColumnsConvRow(), FourPiecesConvRow(), HeldConvRow(), MveConvRow(),
             NarrowPointwise(), UnpackedPointwise(), JoinedPointwise(), Pointwise(), PointwiseByFour(),
             PointwiseColumnWideRow(), PointwiseColumnRow(),
             NarrowPointwiseRow(), UnpackedPointwiseRow(), JoinedPointwiseRow(), PointwiseRow(), PointwiseByFourRow(),
