@@ -62,7 +62,7 @@ DRAWN_FOR = {
     "tinyfuse_depthwise_held_row_s8": 150, "tinyfuse_pointwise_s8": 800, "tinyfuse_conv_packed_row_s8": 300,
     "tinyfuse_pointwise_by_four_s8": 1200, "tinyfuse_conv_by_four_row_s8": 250,
     "tinyfuse_conv_unpacked_row_s8": 150, "tinyfuse_depthwise_1d_s8": 400,
-    "tinyfuse_dense_fives_s8": 300, "tinyfuse_dense_eight_s8": 120, "tinyfuse_dense_unpacked_s8": 150,
+    "tinyfuse_dense_fives_s8": 300, "tinyfuse_dense_unpacked_s8": 150,
     "tinyfuse_pointwise_four_tables_mve_s8": 1000, "tinyfuse_depthwise_columns_row_s8": 500,
 }  # fmt: skip
 #: for a layer whose weights are looked up (`Kernel.costs_with`): the rest of its costs are known

@@ -28,7 +28,6 @@ from tinyfuse.kernels.conv import (
     PointwiseColumnWideRow,
     PointwiseRow,
 )
-from tinyfuse.kernels.dense_eight import DenseEight
 from tinyfuse.kernels.dense_fives import DenseFives
 from tinyfuse.kernels.depthwise import Depthwise3x3Row, DepthwiseRow, PackedDepthwiseRow
 from tinyfuse.kernels.depthwise_1d import DepthwiseAlongRow, DepthwiseColumns
@@ -119,7 +118,7 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     "FULLY_CONNECTED": {
         "int8": (
             Int4MveDense(), CompressedMveDense(), MveDense(), Int4Dense(), CompressedDense(),
-            UnpackedDense(), JoinedDense(), DenseWide(), DenseFives(), DenseEight(), Dense(), FullyConnectedWhole(),
+            UnpackedDense(), JoinedDense(), DenseWide(), DenseFives(), Dense(), FullyConnectedWhole(),
             CmsisFullyConnectedS4(), CmsisFullyConnected(), CmsisFullyConnectedPerChannel(),
         ),
         "int16": (MveDenseS16(), DenseS16(), FullyConnectedS16(), CmsisFullyConnectedS16()),
