@@ -154,12 +154,6 @@ def drawn_for(kernel: str, kind: str, count: int) -> list[Op]:
     if kind in ("QUANTIZE", "DEQUANTIZE") and kernel != "tinyfuse_invert_sign":
         source, target = (_DTYPE[suffix] for suffix in kernel.split("_")[-2:])
         return _allowed(_converted(op, source, target) for op in operators(kind, count))
-    if kernel == "tinyfuse_dense_eight_s8":  # most layers of eight inputs are smaller than the others
-        rng = random.Random(kernel)
-        return [
-            _fully_connected(rng, kind, 8, rng.choice((24, 32, 46, 64, 96, 128, 200)), rng.choice((0.01, 0.04, 0.08)))
-            for _ in range(count)
-        ]
     if kernel == "tinyfuse_dense_one_mve_s8":  # outputs that are no multiple of four
         rng = random.Random(kernel)
         return [

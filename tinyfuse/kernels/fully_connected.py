@@ -14,8 +14,6 @@ from tinyfuse.kernels.convolution_counts import dense_counts, layer_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.matmul import Matmul, column_bytes, dense_layer, form_name, matmul_depth, shifting_layer
 from tinyfuse.kernels.packing import (
-    REQUANT,
-    bounded,
     general_channels,
     one_scale,
     output_fields,

@@ -28,7 +28,6 @@ from tinyfuse.kernels.conv import (
     PointwiseColumnWideRow,
     PointwiseRow,
 )
-from tinyfuse.kernels.dense_eight import DenseEight
 from tinyfuse.kernels.dense_fives import DenseFives
 from tinyfuse.kernels.depthwise import Depthwise3x3Row, DepthwiseRow, PackedDepthwiseRow
 from tinyfuse.kernels.depthwise_1d import DepthwiseAlongRow, DepthwiseColumns
@@ -67,7 +66,6 @@ from tinyfuse.kernels.mve import (
     MveDenseOfOne,
     MveDepthwiseRow,
     MvePointwise,
-    MveRunsConvRow,
 )
 from tinyfuse.kernels.mve_four import (
     FourColumnsConvRow,
@@ -104,7 +102,7 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
             CompressedMvePointwise(), CompressedMveConvRow(),
             CompressedPointwise(), CompressedPointwiseRow(), CompressedConvRows(), CompressedConvRow(),
             MveBufferedPointwise(), FourPointwise(), FourPointwiseRow(), MvePointwise(), FourStridedPointwiseRow(),
-            FourColumnsConvRow(), FourPiecesConvRow(), HeldConvRow(), MveRunsConvRow(), MveConvRow(),
+            FourColumnsConvRow(), FourPiecesConvRow(), HeldConvRow(), MveConvRow(),
             NarrowPointwise(), UnpackedPointwise(), JoinedPointwise(), Pointwise(), PointwiseByFour(),
             PointwiseColumnWideRow(), PointwiseColumnRow(),
             NarrowPointwiseRow(), UnpackedPointwiseRow(), JoinedPointwiseRow(), PointwiseRow(), PointwiseByFourRow(),
@@ -133,7 +131,7 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     "FULLY_CONNECTED": {
         "int8": (
             Int4MveDense(), CompressedMveDense(), MveDenseOfOne(), MveDense(), Int4Dense(), CompressedDense(),
-            UnpackedDense(), JoinedDense(), DenseWide(), DenseFives(), DenseEight(), Dense(), FullyConnectedWhole(),
+            UnpackedDense(), JoinedDense(), DenseWide(), DenseFives(), Dense(), FullyConnectedWhole(),
             CmsisFullyConnectedS4(), CmsisFullyConnected(), CmsisFullyConnectedPerChannel(),
         ),
         "int8 by a real number": (DenseReal(), FullyConnectedReal()),

@@ -9,14 +9,12 @@ import numpy as np
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Division, Kernel
-from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.conv import input_pixels, of_pixels
 from tinyfuse.kernels.counts import Counts, round_up
 from tinyfuse.kernels.depthwise import LISTS_OF_TAPS, orders_by_columns, taps_scratch
 from tinyfuse.kernels.fully_connected import of_channels
 from tinyfuse.kernels.mve_counts import (
     one_vector_counts,
-    runs_counts,
     sixteen_channels_counts,
     two_pixels_counts,
     two_windows_counts,
@@ -38,9 +36,6 @@ from tinyfuse.kernels.rows import from_piece, vectors
 from tinyfuse.kernels.statements import Call, Let, Statement
 from tinyfuse.ops.convolution import channel_multipliers, geometry, is_plain_pointwise
 from tinyfuse.ops.weight_sums import channel_weights
-
-_RUNS = "tinyfuse_conv_runs_mve.h"
-_RUN_BYTES = c_constant(_RUNS, "TINYFUSE_RUN_BYTES")
 
 #: code that copies a window, which two kernels share: where one layer alone calls it, compilers know its constants
 COPIED_WINDOWS = "copied windows"
@@ -79,49 +74,6 @@ class MveConvRow(Kernel):
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return two_windows_counts(op, by_row)
-
-    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_row_call(self, op, site, site.scratch, _form(op))
-
-
-class MveRunsConvRow(Kernel):
-    """Convolution of one group whose windows are read where they lie: a kernel row's inputs, a multiple of sixteen, are
-    a run. Two pixels at a time; windows that reach into the padding are copied.
-
-    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
-    writes only its output row, which must not overlap them.
-    """
-
-    name = "tinyfuse_conv_runs_mve_row_s8"
-    headers = (_RUNS,)
-    by_row, whole, rings = True, False, True
-    columns = 2
-
-    def accepts(self, op: Op, context: Context) -> bool:
-        g = geometry(op)
-        runs = g.groups == 1 and g.dilation_w == 1 and g.kernel_w * g.in_c % 16 == 0
-        if context.optimize == "ram" and _copied_windows(op) > 1:  # as many as MveConvRow, and the runs
-            return False
-        return context.target.mve and runs and shifts_right(op) and _two_fit(op)
-
-    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return orders_by_pixels(op, self.columns)
-
-    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return matmul_mve_constants(op)
-
-    def scratch(self, op: Op, context: Context) -> int:
-        rows, depth = op.operand(1).shape[1], int(channel_weights(op).shape[1])
-        return rows * _RUN_BYTES + _copied_windows(op) * depth
-
-    def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return _path(_form(op))
-
-    def calls_too(self, op: Op) -> tuple[str, ...]:
-        return (COPIED_WINDOWS,)
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return runs_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site, site.scratch, _form(op))
@@ -342,15 +294,6 @@ class MveDepthwiseRow(Kernel):
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site, site.scratch)
-
-
-def _copied_windows(op: Op) -> int:
-    """Windows that MveRunsConvRow keeps room for: of two pixels side by side those with columns in the padding, and
-    one where rows are."""
-    g = geometry(op)
-    starts = [x * g.stride_w - g.pad_left for x in range(g.out_w)]
-    outside = [start < 0 or start + g.kernel_w > g.in_w for start in starts]
-    return max(int(g.pads_rows), *(sum(outside[x : x + 2]) for x in range(0, g.out_w, 2)))
 
 
 def _form(op: Op) -> str:
