@@ -146,8 +146,8 @@ def open_as_inputs(op: Op, output: Tensor) -> tuple[int, ...]:
         alike = [tensor.shape[axis] for tensor in op.activations if len(tensor.shape) == len(shape)]
         if alike:
             shape[axis] = max(alike)
-        elif axis == 0 and op.activations and 0 in op.activations[0].open_axes:
-            shape[axis] = op.activations[0].shape[0]
+        elif axis == 0 and op.activations and 0 in op.first_activation.open_axes:
+            shape[axis] = op.first_activation.shape[0]
     return tuple(shape)
 
 

@@ -33,11 +33,19 @@ _OF_SHAPES = ("int32", "int64", "bool")
 def fold_constants(graph: Graph) -> Graph:
     """CompileError where the constants to compute of a graph have more than MAX_FOLDED_BYTES bytes, or where the shape
     of one of its outputs, which the file leaves open, is another than the file's."""
-    return _folded(graph, {})
+    return _folded(graph, {}, [])
 
 
-def _folded(graph: Graph, inner: dict[Graph, Graph]) -> Graph:
-    """The graph, and those that its operators run; `inner` are those that were looked at."""
+def folded_operators(graph: Graph) -> tuple[Op, ...]:
+    """The operators of the graph that `fold_constants` computes, reading the constants that it made of others."""
+    removed: list[Op] = []
+    _folded(graph, {}, removed)
+    return tuple(removed)
+
+
+def _folded(graph: Graph, inner: dict[Graph, Graph], removed: list[Op]) -> Graph:
+    """The graph, and those that its operators run; `inner` are those that were looked at. The graph's own operators
+    that are computed are added to `removed`."""
     known: dict[Tensor, Tensor] = {}  # what readers of a tensor read in its place
     ops: list[Op] = []
     folded = 0
@@ -58,6 +66,7 @@ def _folded(graph: Graph, inner: dict[Graph, Graph]) -> Graph:
         if any(rule.problem(op) for rule in rules):  # asked last: some rules decode
             ops.append(op)
             continue
+        removed.append(op)
         arrays = FAMILIES[op.kind].reference(op, *(t.data if t is not None else None for t in op.inputs))
         for old, tensor, array in zip(read.outputs, op.outputs, arrays, strict=True):
             known[old] = replace(tensor, data=array)
@@ -76,7 +85,7 @@ def _folded_inside(op: Op, inner: dict[Graph, Graph]) -> Op:
 
     def folded(graph: Graph) -> Graph:
         if graph not in inner:
-            inner[graph] = _folded(graph, inner)
+            inner[graph] = _folded(graph, inner, [])
         return inner[graph]
 
     return change_graphs(op, folded)
