@@ -161,6 +161,10 @@ def constant_numbers(op: Op, index: int) -> list[int] | None:
 # --- operators -------------------------------------------------------------------------------
 
 
+#: dtypes of stored values that operators scale: the scales of wider ones, biases, follow from others'
+_SCALED = ("int4", "int8", "uint8", "int16")
+
+
 class OpFamily(ABC):
     """Everything that is true of one operator kind (the schema's name).
 
@@ -229,6 +233,8 @@ class OpFamily(ABC):
 
     # layers: where data meets weights
     data_and_weights: tuple[int, int] | None = None  # the inputs that are data and weights
+    #: indexes of inputs whose scale may be 0 where they are constants: it is a factor of a multiplier, or not looked at
+    zero_scales: tuple[int, ...] = ()
     #: of a layer (inputs 0 to 2: data, weights, bias; each output channel a sum plus its bias, requantized and
     #: clamped): the dimension of the weights with an index an output channel
     channel_axis: int | None = None
@@ -316,6 +322,15 @@ class OpFamily(ABC):
         """Of an operator whose output elements are input elements as they are: the inputs that they come
         from. Empty: it computes."""
         return (0,) if self.alias else ()
+
+    def unusable_scale(self, op: Op) -> Tensor | None:
+        """The first constant with a scale of 0 that the operator can't compute with; None where there is none. It may
+        be asked before any rule is."""
+        for i, tensor in enumerate(op.inputs):
+            if tensor is not None and tensor.is_constant and tensor.dtype in _SCALED and tensor.quant is not None:
+                if 0.0 in tensor.quant.scale and i not in (*self.zero_scales, *self.moves(op)):
+                    return tensor
+        return None
 
     def passes_channels(self, op: Op) -> bool:
         """Whether output channel c is made of channel c of input 0 alone, for every c."""

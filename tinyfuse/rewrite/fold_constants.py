@@ -63,7 +63,8 @@ def _folded(graph: Graph, inner: dict[Graph, Graph], removed: list[Op]) -> Graph
             raise CompileError(graph.path, Problem(message, operator=str(op), hint=hint))
         of_shapes = all(tensor.dtype in _OF_SHAPES for tensor in op.outputs)
         rules = (rule for rule in FAMILIES[op.kind].rules if not (rule.of_kernel and of_shapes))
-        if any(rule.problem(op) for rule in rules):  # asked last: some rules decode
+        # rules are asked last: some decode
+        if FAMILIES[op.kind].unusable_scale(op) is not None or any(rule.problem(op) for rule in rules):
             ops.append(op)
             continue
         removed.append(op)
