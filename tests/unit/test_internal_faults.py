@@ -103,7 +103,9 @@ def test_an_exception_that_no_command_expects_is_one_message(
     arguments = [name, "a model.tflite", "--json"] if as_json else [name, "a model.tflite"]
     done = CliRunner().invoke(main, arguments)
     assert done.exit_code == 5
-    message = json.loads(done.stdout)["error"]["message"] if as_json else done.stderr.removeprefix("tinyfuse: ").rstrip()
+    message = (
+        json.loads(done.stdout)["error"]["message"] if as_json else done.stderr.removeprefix("tinyfuse: ").rstrip()
+    )
     assert (len(message.splitlines()), bool(done.stdout)) == (1, as_json)
     assert "a fault of tinyfuse itself: ValueError: a matrix of nothing" in message
     assert "Please report it" in message and f"tinyfuse {__version__}, Python " in message

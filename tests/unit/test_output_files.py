@@ -79,9 +79,7 @@ def test_two_outputs_are_not_one_file(tmp_path: Path) -> None:
     assert "names this file" in done.output
 
 
-def test_a_folder_that_is_not_there_is_told_before_the_work(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_is_not_there_is_told_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tinyfuse.cli.report.make_plan", lambda *_, **__: pytest.fail("it planned"))
     page = tmp_path / "out" / "page.html"
     done = CliRunner().invoke(main, ["report", str(model(tmp_path)), "--target", "host", "--html", str(page)])
@@ -97,9 +95,10 @@ def test_a_file_is_whole_or_as_it_was(tmp_path: Path, monkeypatch: pytest.Monkey
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    with monkeypatch.context() as disk, pytest.raises(UsageError, match="No space left on device"):
+    with monkeypatch.context() as disk:
         disk.setattr("tinyfuse.emit.output_folder.os.replace", full)
-        write_file(path, "after")
+        with pytest.raises(UsageError, match="No space left on device"):
+            write_file(path, "after")
     assert (path.read_text(), [each.name for each in tmp_path.iterdir()]) == ("before", ["page.html"])
     write_file(path, "after")
     assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("after", 0o640)

@@ -327,9 +327,10 @@ class OpFamily(ABC):
         """The first constant with a scale of 0 that the operator can't compute with; None where there is none. It may
         be asked before any rule is."""
         for i, tensor in enumerate(op.inputs):
-            if tensor is not None and tensor.is_constant and tensor.dtype in _SCALED and tensor.quant is not None:
-                if 0.0 in tensor.quant.scale and i not in (*self.zero_scales, *self.moves(op)):
-                    return tensor
+            if tensor is None or not tensor.is_constant or tensor.quant is None or 0.0 not in tensor.quant.scale:
+                continue
+            if tensor.dtype in _SCALED and i not in (*self.zero_scales, *self.moves(op)):
+                return tensor
         return None
 
     def passes_channels(self, op: Op) -> bool:

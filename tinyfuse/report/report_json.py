@@ -13,13 +13,14 @@ from tinyfuse.cost.predict import predicted_total
 from tinyfuse.cost.steps import longest_step
 from tinyfuse.emit.header import tensor_symbols
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.ops import FAMILIES, graph_macs
+from tinyfuse.ops import FAMILIES
 from tinyfuse.plan import Plan, Stage, Storage, constant_key
 from tinyfuse.report.answer import JsonObject, envelope
 from tinyfuse.report.compressed import compressed_json
 from tinyfuse.report.limits import limits_json, reached_limits
 from tinyfuse.report.memory import memory_json
 from tinyfuse.report.window import window_json
+from tinyfuse.rewrite.fold_constants import model_macs
 
 
 def plan_envelope(plan: Plan) -> JsonObject:
@@ -40,7 +41,7 @@ def report_json(
     model, where the plan is of a step of a sliding window."""
     return {
         "macs": plan.macs,
-        "model_macs": graph_macs(plan.source),
+        "model_macs": model_macs(plan.source),
         "predicted_instructions": predicted_total(plan),
         **cycles_json(plan),
         "arena_bytes": plan.arena_bytes,

@@ -15,10 +15,11 @@ one: a CONSTANT_OUTPUT writes it.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 
 from tinyfuse.errors import CompileError, Problem
 from tinyfuse.ir import Graph, Op, Tensor
-from tinyfuse.ops import FAMILIES
+from tinyfuse.ops import FAMILIES, graph_macs
 from tinyfuse.ops.constant_output import written
 from tinyfuse.ops.control_flow import change_graphs
 from tinyfuse.rewrite.close_shapes import FIXED_BATCH, closed
@@ -34,6 +35,13 @@ def fold_constants(graph: Graph) -> Graph:
     """CompileError where the constants to compute of a graph have more than MAX_FOLDED_BYTES bytes, or where the shape
     of one of its outputs, which the file leaves open, is another than the file's."""
     return _folded(graph, {}, [])
+
+
+@lru_cache(maxsize=8)
+def model_macs(graph: Graph) -> int:
+    """Multiply-accumulates of an inference of a graph as it was read: with the shapes that the file leaves open, and
+    without operators of constants alone."""
+    return graph_macs(fold_constants(graph))
 
 
 def folded_operators(graph: Graph) -> tuple[Op, ...]:
