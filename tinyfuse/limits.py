@@ -52,6 +52,9 @@ REMATERIALIZED_TOGETHER = Limit("plans", 12, "layers that run again together")
 #: a plan of hundreds of operators takes seconds
 FRONT = Limit("plans", 16, "points of the front that were placed")
 STEPS = Limit("plans", 8, "step graphs that were planned")
+#: a search for groups takes as long as there are runs of operators: this is some five seconds of a PC, what a step of
+#: kws takes. A picture of 96x96 has 80 operators a step, of which fewer graphs are then planned
+STEP_PAIRS = Limit("plans", 16_000, "pairs of operators of the step graphs that were planned")
 STEP_CHOICES = Limit("steps", 64, "choices of what a step keeps that are followed further")
 
 # --- orders of the operators (schedule/order.py, estimate.py): two seconds ---

@@ -4,6 +4,9 @@ let arenaZoom = 1, arenaAt = -1;
 const ARENA_PARTS = DATA.figures.memory ? DATA.figures.memory.arena_parts : [];
 const BUFFERS = DATA.arena.buffers.map((buffer, n) => ({ ...buffer, n })).sort((a, b) => a.first - b.first || a.offset - b.offset);
 
+const ROLE_COLOURS = { input: 0, output: 4, tensor: 2, ring: 1, stack: 5, scratch: 7, weights: 3, counters: 6 };
+const styleOf = (buffer) => `c${ROLE_COLOURS[buffer.role]}`;
+
 /* Of an arena that is divided, from the start of the part. */
 function addressText(buffer) {
   const part = ARENA_PARTS.filter((each) => each.start <= buffer.offset).pop();
@@ -11,7 +14,7 @@ function addressText(buffer) {
 }
 function bufferText(buffer) {
   const steps = buffer.first === buffer.last ? `in group ${buffer.first}` : `in groups ${buffer.first} to ${buffer.last}`;
-  return `${buffer.name}${buffer.owner ? ` (${plainName(buffer.owner)})` : ""}: ${bytes(buffer.bytes)} at ${addressText(buffer)}, alive ${steps}${buffer.live ? ", at some events of the first" : ""}`;
+  return `${buffer.name}, ${buffer.what}${buffer.owner ? ` (${plainName(buffer.owner)})` : ""}: ${bytes(buffer.bytes)} at ${addressText(buffer)}, alive ${steps}${buffer.live ? ", at some events of the first" : ""}`;
 }
 /* Where each step begins, in pixels: one that is divided into live sets is five times as wide. */
 function stepEdges(width) {
@@ -52,15 +55,45 @@ function drawArena() {
     labelled = middle;
   }
   drawing.append(makeSvg("text", { x: PLOT.left + Math.min(width, host.clientWidth || width) / 2, y: PLOT.top + PLOT.height + 29, "text-anchor": "middle" }, "group"));
+  drawing.append(makeSvg("defs", {}, makeSvg("pattern", { id: "hatch", width: 6, height: 6, patternUnits: "userSpaceOnUse" }, makeSvg("path", { class: "hatch", d: "M0 6L6 0" }))));
+  const labels = [];
   BUFFERS.forEach((buffer, place) => {
     const spans = spansOf(buffer, edges), top = y(buffer.offset + buffer.bytes), height = Math.max(1, y(buffer.offset) - top);
     const shape = makeSvg("g", { "data-place": place, class: place === arenaAt ? "on" : null });
-    for (const [from, to] of spans) shape.append(makeSvg("rect", { class: `c${buffer.n % 8}`, x: PLOT.left + from, y: top, width: Math.max(1, to - from), height, rx: Math.min(3, height / 4) }));
-    const [from, to] = spans.reduce((widest, span) => (span[1] - span[0] > widest[1] - widest[0] ? span : widest));
-    if (height >= 13 && to - from >= 7 * buffer.name.length + 6) shape.append(makeSvg("text", { class: "in", x: PLOT.left + (from + to) / 2, y: top + height / 2 + 4, "text-anchor": "middle" }, buffer.name));
+    for (const [from, to] of spans) shape.append(makeSvg("rect", { class: styleOf(buffer), x: PLOT.left + from, y: top, width: Math.max(1, to - from), height, rx: Math.min(3, height / 4) }));
     drawing.append(shape);
+    const [from, to] = spans.reduce((widest, span) => (span[1] - span[0] > widest[1] - widest[0] ? span : widest));
+    const label = [buffer.layer, buffer.layer.split(" ")[0]].find((text) => to - from >= 7 * text.length + 6);
+    if (height >= 13 && label) labels.push(makeSvg("text", { class: "in", x: PLOT.left + (from + to) / 2, y: top + height / 2 + 4, "text-anchor": "middle" }, label));
   });
+  const shared = sharedOutlines(edges, y);
+  drawing.append(makeSvg("g", { class: "over" }, ...shared.map((d) => makeSvg("path", { class: "shared", d })), ...labels));
   host.replaceChildren(drawing);
+}
+/* Outlines of the bytes that two buffers have while both are alive. */
+function sharedOutlines(edges, y) {
+  const found = [];
+  BUFFERS.forEach((one, n) => {
+    const spans = spansOf(one, edges);
+    for (let m = n + 1; m < BUFFERS.length && BUFFERS[m].first <= one.last; m += 1) {
+      const other = BUFFERS[m], low = Math.max(one.offset, other.offset), high = Math.min(one.offset + one.bytes, other.offset + other.bytes);
+      if (low >= high) continue;
+      for (const [from, to] of spans) {
+        for (const [start, end] of spansOf(other, edges)) {
+          const left = Math.max(from, start), right = Math.min(to, end);
+          if (left < right) found.push(`M${PLOT.left + left} ${y(high)}H${PLOT.left + right}V${y(low)}H${PLOT.left + left}Z`);
+        }
+      }
+    }
+  });
+  return found;
+}
+function drawArenaKey() {
+  const used = new Set(BUFFERS.map((buffer) => buffer.role));
+  const entries = Object.entries(DATA.arena.roles).filter(([role]) => used.has(role)).map(([role, text]) => make("span", {}, make("i", { class: styleOf({ role }) }), text));
+  const edges = stepEdges(1000);
+  if (sharedOutlines(edges, (address) => address).length) entries.push(make("span", {}, make("i", { class: "i-shared" }), DATA.arena.shared));
+  byId("arena-key").replaceChildren(...entries);
 }
 function pickBuffer(place) {
   const old = byId("arena-plot").querySelector("g.on"), now = byId("arena-plot").querySelector(`g[data-place="${place}"]`);
@@ -68,13 +101,13 @@ function pickBuffer(place) {
   arenaAt = place;
   if (!now) return;
   now.setAttribute("class", "on");
-  now.parentNode.append(now); /* above its neighbours */
+  now.parentNode.insertBefore(now, now.parentNode.querySelector("g.over")); /* above its neighbours */
   byId("arena-about").replaceChildren(make("bdi", {}, bufferText(BUFFERS[place])));
 }
 function startArena() {
   const host = byId("arena-plot"), arena = DATA.arena;
   const proof = arena.lower_bound >= arena.bytes ? "proven minimal" : `at least ${bytes(arena.lower_bound)} are needed`;
-  host.setAttribute("aria-label", `Arena of ${bytes(arena.bytes)}, ${proof}: ${count(BUFFERS.length, "buffer")} in ${count(arena.live_sets.length, "step")}. Arrow keys move through the buffers.`);
+  host.setAttribute("aria-label", `Arena of ${bytes(arena.bytes)}, ${proof}: ${count(BUFFERS.length, "buffer")} in ${count(arena.live_sets.length, "group")}. Arrow keys move through the buffers.`);
   byId("arena-about").textContent = `${bytes(arena.bytes)}, ${proof}.`;
   host.addEventListener("mousemove", (event) => {
     const shape = event.target.closest("g[data-place]");
@@ -94,10 +127,11 @@ function startArena() {
   byId("arena-out").disabled = true;
   byId("arena-details").addEventListener("toggle", drawBuffers, { once: true });
   drawnAgain.push(drawArena);
+  drawArenaKey();
   drawArena();
 }
 function drawBuffers() {
-  const head = ["Buffer", "Holds", "Offset", "Bytes", "Groups"];
-  byId("buffer-table").replaceChildren(make("thead", {}, make("tr", {}, ...head.map((t, n) => make("th", { scope: "col", class: n > 1 ? "n" : "" }, t)))),
-    make("tbody", {}, ...BUFFERS.map((b) => make("tr", {}, make("td", {}, b.name), make("td", {}, nameOf(b.owner)), cell(addressText(b)), cell(number(b.bytes)), cell(b.first === b.last ? String(b.first) : `${b.first} to ${b.last}`)))));
+  const head = ["Buffer", "Role", "Holds", "Offset", "Bytes", "Groups"];
+  byId("buffer-table").replaceChildren(make("thead", {}, make("tr", {}, ...head.map((t, n) => make("th", { scope: "col", class: n > 2 ? "n" : "" }, t)))),
+    make("tbody", {}, ...BUFFERS.map((b) => make("tr", {}, make("td", {}, b.name), make("td", {}, b.what), make("td", {}, nameOf(b.owner)), cell(addressText(b)), cell(number(b.bytes)), cell(b.first === b.last ? String(b.first) : `${b.first} to ${b.last}`)))));
 }

@@ -37,8 +37,8 @@ function short(value) {
 function change(now, before) {
   if (now === null || before === null || before === undefined || !before) return null;
   const share = (100 * (now - before)) / before;
-  const text = Math.abs(share) < 0.05 ? "the same" : `${share > 0 ? "+" : "-"}${Math.abs(share).toFixed(1)} %`;
-  return { text, style: share <= -0.05 ? "better" : share >= 0.05 ? "worse" : "" };
+  const text = Math.abs(share) < 0.05 ? "the same" : `${share > 0 ? "+" : "-"}${Math.abs(share).toFixed(1)}\u00a0%`;
+  return { text, style: share <= -0.05 ? "better" : "" };
 }
 const total = (values) => values.reduce((sum, value) => (value === null || sum === null ? null : sum + value), 0);
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();

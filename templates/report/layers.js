@@ -10,7 +10,7 @@ function card(label, value, unit, ...more) {
 function besideUnfused(now, before, unit) {
   const found = change(now, before);
   if (!found) return ["not known unfused"];
-  return [make("span", { class: found.style }, found.text), ` beside ${short(before)}${unit} unfused`];
+  return [`${short(before)}${unit} unfused: `, make("span", { class: found.style }, found.text)];
 }
 /* What the whole model takes in the place of a step of a sliding window. */
 function besideWhole(figures) {
@@ -27,25 +27,23 @@ const timeText = (ms) => (ms === null ? "-" : ms >= 1 ? `${number(Number(ms.toPr
 
 function drawCards() {
   const figures = DATA.figures, ms = timeText(milliseconds(figures.predicted_instructions)).split(" ");
-  const traffic = DATA.layers.reduce((sum, group) => sum + group.traffic_bytes, 0);
   const proof = figures.placement_optimal ? "proven minimal; " : `at least ${number(figures.arena_lower_bound)}; `;
   const cards = [
     card("Arena", number(figures.arena_bytes), "bytes", proof, ...besideUnfused(figures.arena_bytes, figures.unfused_arena_bytes, "")),
     figures.state_bytes ? card("State of a stream", number(figures.state_bytes), "bytes", "beside the arena") : null,
     figures.window ? card("Whole model", short(figures.window.whole_predicted_instructions), "instructions", ...besideWhole(figures)) : null,
     card("Flash", number(figures.weight_bytes + figures.code_bytes), "bytes",
-      `weights ${number(figures.weight_bytes)}, code ${number(figures.code_bytes)}${figures.code_bytes_measured ? "" : " estimated"}`),
+      `weights ${number(figures.weight_bytes)}, code ${number(figures.code_bytes)}${figures.code_bytes_measured ? ` measured (${number(figures.estimated_code_bytes)} estimated)` : " estimated"}`),
     card("Instructions, predicted", short(figures.predicted_instructions), "", ...besideUnfused(figures.predicted_instructions, DATA.unfused.instructions, "")),
     card("Time", ms[0], ms[1] || "", `at ${byId("mhz").value} MHz, ${byId("cpi").value === "1" ? "1 cycle" : `${byId("cpi").value} cycles`} an instruction`),
     figures.longest_step ? card("Longest step", short(figures.longest_step.predicted_instructions), "instructions", `predicted, ${figures.longest_step.operator}, group ${figures.longest_step.group}`) : null,
-    card("Arena traffic", short(traffic), "bytes", ...besideUnfused(traffic, DATA.unfused.traffic_bytes, "")),
     card("MACs", short(figures.macs), "", figures.macs === figures.model_macs ? "as the model has them" : `of the model's ${short(figures.model_macs)}`),
     card("Stack, at most", number(DATA.stack_bytes), "bytes", "verify measures it"),
   ];
   byId("cards").replaceChildren(...cards.filter((each) => each !== null));
 }
 
-const LAYER_COLUMNS = ["Group, operator", "Kernel", "MACs", "Weights", "Instructions", "Unfused", "Time", "Traffic", "Unfused"];
+const LAYER_COLUMNS = ["Group, operator", "Kernel", "MACs", "Weights", "Instructions", "Unfused", "Time", "Between groups", "One by one"];
 const LAYER_STYLES = ["", "k", "n k", "n k", "n", "n", "n", "n", "n"]; /* k: left out where the page is narrow */
 function layerHead() {
   return make("thead", {}, make("tr", {}, ...LAYER_COLUMNS.map((title, n) => make("th", { scope: "col", class: LAYER_STYLES[n] }, title))));
@@ -53,11 +51,11 @@ function layerHead() {
 /* What operators take unfused; those that a rewrite made of another one count with that one. */
 const unfused = (operators, key) => total(operators.filter((op) => op.unfused).map((op) => op.unfused[key]));
 function groupRow(group) {
-  const now = total(group.operators.map((op) => op.instructions)), before = unfused(group.operators, "instructions");
+  const now = group.instructions, before = unfused(group.operators, "instructions");
   const how = group.operators.length === 1 ? "" : group.by_row ? `, ${group.operators.length} operators by rows` : `, ${group.operators.length} operators`;
   return make("tr", { class: "group" }, make("td", {}, `Group ${group.group}${how}`), make("td", { class: "k" }),
     cell(number(total(group.operators.map((op) => op.macs))), null, "n k"), cell(number(total(group.operators.map((op) => op.weight_bytes))), null, "n k"),
-    cell(number(now)), cell(number(before)), cell(timeText(milliseconds(now))), cell(number(group.traffic_bytes)), cell(number(unfused(group.operators, "traffic_bytes"))));
+    cell(number(now)), cell(number(before)), cell(timeText(milliseconds(now))), cell(number(group.traffic_bytes)), cell(number(group.unfused_traffic_bytes)));
 }
 function operatorRow(op, largest) {
   const place = op.index < 0 ? "made by a rewrite" : `#${op.index}`;
@@ -67,7 +65,7 @@ function operatorRow(op, largest) {
     make("td", { class: "op" }, op.kind, make("span", { class: "sub" }, `${place} `, nameOf(op.name, 40)), make("span", { class: "sub mono" }, op.makes)),
     make("td", { class: "k" }, make("span", { class: "sub mono" }, op.kernel)),
     cell(number(op.macs), null, "n k"), cell(number(op.weight_bytes), null, "n k"), cell(number(op.instructions), meter), cell(op.unfused ? number(op.unfused.instructions) : ""),
-    cell(timeText(milliseconds(op.instructions))), cell(""), cell(op.unfused ? number(op.unfused.traffic_bytes) : ""));
+    cell(timeText(milliseconds(op.instructions))), cell(""), cell(number(op.traffic_bytes)));
 }
 const cell = (text, more = null, style = "n") => make("td", { class: style }, text, more);
 

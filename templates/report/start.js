@@ -16,6 +16,22 @@ byId("layers-order").addEventListener("change", drawLayers);
 let widthOfPage = innerWidth;
 addEventListener("resize", () => { if (innerWidth !== widthOfPage) { widthOfPage = innerWidth; redraw(); } });
 
+/* Tables that are wider than the page say so, and fade where they go on. */
+function markScrolls() {
+  for (const host of document.querySelectorAll(".scroll")) {
+    const wide = host.scrollWidth > host.clientWidth + 1;
+    host.classList.toggle("more", wide && host.scrollLeft + host.clientWidth < host.scrollWidth - 1);
+    let hint = host.previousElementSibling;
+    if (!hint || !hint.classList.contains("sideways")) {
+      hint = make("p", { class: "sideways", hidden: true }, "Wider than the page: scroll it sideways \u2192");
+      host.before(hint);
+    }
+    hint.hidden = !wide;
+  }
+}
+addEventListener("scroll", (event) => { if (event.target.classList && event.target.classList.contains("scroll")) markScrolls(); }, true);
+new ResizeObserver(markScrolls).observe(document.body);
+
 drawPorts();
 drawCards();
 drawLayers();

@@ -1,5 +1,5 @@
-"""Tables of the pages that are written by hand: the examples' figures, with the tools that they were measured
-with, and the targets."""
+"""Figures that pages state: those that benchmarks/doc_figures.py writes; and of tables that are written by hand the
+examples' figures, with the tools that they were measured with, and the targets."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 from documented import ROOT, environment
+from real_models import ORIGINALS
+from scripts import scripts_of
 from test_emulation import needs_qemu
 
 import tinyfuse
@@ -105,3 +107,45 @@ def test_the_table_of_targets() -> None:
         target = targets[core]
         assert ("DSP" in relies, "MVE" in relies) == (target.dsp, target.mve), core
         assert target.qemu_machine is None or f"QEMU {target.qemu_machine}" in runs, core
+
+
+def test_marked_figures_are_those_of_one_run() -> None:
+    """A page that was changed by hand, or doc_figures.json that was measured anew, with nothing written."""
+    with scripts_of(ROOT / "benchmarks"):
+        import doc_figures
+
+        known, asked = json.loads(doc_figures.RESULTS.read_text()), doc_figures.asked()
+        assert {run: set(figures) for run, figures in known.items()} == asked, "python benchmarks/doc_figures.py"
+        for page in doc_figures.pages():
+            text = page.read_text()
+            assert text.count("<!-- end -->") == len(doc_figures.MARKED.findall(text)), f"{page.name}: a broken mark"
+            assert text == doc_figures.filled(text, known), f"{page.name}: python benchmarks/doc_figures.py --fill"
+
+
+def test_marked_figures_are_written(tmp_path: Path) -> None:
+    with scripts_of(ROOT / "benchmarks"):
+        from doc_figures import Run, filled
+
+        page = "a <!-- kws cortex-m4 optimize=ram: arena_bytes -->1<!-- end --> b <!-- x y: n in M -->2<!-- end -->"
+        figures = {"kws cortex-m4 optimize=ram": {"arena_bytes": 3768}, "x y": {"n": 2_903_648}}
+        assert ">3,768<" in filled(page, figures) and ">2.90<" in filled(page, figures)
+        assert filled(page, {"x y": {"n": 279_082}}) == page.replace(">2<", ">0.279<")
+        assert filled(page, {}) == page
+        run = Run.of("kws cortex-m4 slide=2 feed_rows=yes runs=40")
+        assert (run.settings, run.runs) == ({"slide": 2, "feed_rows": True}, 40)
+
+
+def test_planned_figures_of_the_pages_are_those_of_now() -> None:
+    """Of the default options: arenas, which a change of the planner moves. The digits example's always, of other models
+    where they are here."""
+    with scripts_of(ROOT / "benchmarks"):
+        import doc_figures
+
+        known, seen = json.loads(doc_figures.RESULTS.read_text()), 0
+        for text, figures in known.items():
+            run = doc_figures.Run.of(text)
+            path = doc_figures.model_path(run.model, ORIGINALS)
+            if not run.settings and "arena_bytes" in figures and path.exists():
+                seen += 1
+                assert tinyfuse.compile(path, run.target).arena_bytes == figures["arena_bytes"], text
+        assert seen

@@ -224,6 +224,11 @@ def test_it_works_for_a_mouse(browser: Browser, hostile: JsonObject, tmp_path: P
     assert browser.value("document.title") == "net for cortex-m4 - tinyfuse", "no name became a script"
     assert "dir </title>&<b>.tflite" in text(browser, "#model")
     assert f"{hostile['arena']['bytes']:,}" in text(browser, "#cards")
+    assert "raffic" not in text(browser, "#cards"), "bytes between groups are no traffic of the arena"
+    assert browser.value("document.querySelectorAll('.card .worse').length") == 0
+    roles = {buffer["role"] for buffer in hostile["arena"]["buffers"]}
+    for role in roles:
+        assert hostile["arena"]["roles"][role] in text(browser, "#arena-key")
 
     before = text(browser, "#cards .card:nth-child(4) .value")
     browser.value(
@@ -338,6 +343,9 @@ def test_it_fits_and_can_be_read_in_light_and_dark(
     for width in (1280, 400):
         browser.open(_page(tmp_path, hostile), width, dark)
         assert browser.value("document.documentElement.scrollWidth") <= width, "nothing sticks out"
+        wide = "[...document.querySelectorAll('.scroll')].filter((e) => e.scrollWidth > e.clientWidth + 1)"
+        browser.wait(f"{wide}.every((e) => e.classList.contains('more') && !e.previousElementSibling.hidden)")
+        assert width == 1280 or browser.value(f"{wide}.length") > 0
         for selector in ("body", ".lead", ".card .more", "button", "td", ".chip.c0", ".chip.c3"):
             assert _contrast(browser, selector) >= 4.5, (selector, width)
     seen = browser.value("getComputedStyle(document.body).backgroundColor")

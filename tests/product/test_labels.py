@@ -175,10 +175,13 @@ def test_files_that_are_none_are_refused(tmp_path: Path) -> None:
             labels(model(), labels=given)
 
 
-def test_another_number_of_names_is_a_warning(tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [2, 4])
+def test_another_number_of_names_is_an_error(tmp_path: Path, count: int) -> None:
+    """A name is looked up by the class's number: the table has one for each."""
     listed = tmp_path / "labels.txt"
-    listed.write_text("one\ntwo\n")
-    assert "2 labels for " in labels(model(), labels=[listed])[1]
+    listed.write_text("name\n" * count)
+    with pytest.raises(UsageError, match=f"labels.txt: {count} labels for .*, whose last dimension is 3"):
+        labels(model(), labels=[listed])
 
 
 def test_a_command_has_them_in_json_header_and_depfile(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:

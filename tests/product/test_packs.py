@@ -224,6 +224,14 @@ def test_the_device_gives_target_and_limits(server_once, monkeypatch) -> None:
     assert data["target"] == "cortex-m4"
     assert (data["options"]["max_ram"], data["options"]["max_flash"]) == (0xA0000, 0x100000)
     assert json.loads(tinyfuse_(*command, "ACM4R5ZG", "--max-ram", "1M").stdout)["options"]["max_ram"] == 1 << 20
+    assert data["device"] == {"name": "ACM4R5ZG", "ram": 0xA0000, "flash": 0x100000}
+    told = tinyfuse_(*(word for word in command if word != "--json"), "ACM4R5ZG").stdout
+    for sort, used, there in (
+        ("RAM", data["arena_bytes"], 0xA0000),
+        ("flash", data["weight_bytes"] + data["code_bytes"], 0x100000),
+    ):
+        share = f"{used / 1024:.1f} KiB, {100 * used / there:.1f} % of ACM4R5ZG's {there / 1024:,.1f} KiB"
+        assert f"{sort:<8} {used:>11,} bytes   {share}" in told
     data = json.loads(tinyfuse_(*command, "ACM4R5ZG", "--memory", "device", "--memory", "sdram=8M:slow").stdout)
     held = {bank["name"]: bank["used_bytes"] > 0 for bank in data["memory"]["banks"]}
     assert held == {"IROM1": True, "IRAM2": True, "IRAM1": False, "IRAM3": False, "sdram": False}

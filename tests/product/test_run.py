@@ -151,6 +151,7 @@ WRONG = {
     "no runs": (["one.tflite", "--input", "empty.npy"], "the array [0, 2, 3]"),
     "runs": (["one.tflite", "--input", "many.npy"], "is for 262,145 runs, more than 262,144: split it"),
     "range": (["one.tflite", "--input", "wide.npy"], "is int8; the array's values go from 0 to 300"),
+    "no sign": (["one.tflite", "--input", "pixels.npy"], "is int8, the array uint8: give array.astype(numpy.int8)"),
     "text": (["one.tflite", "--input", "text.npy"], "an array of <U1 can't be it"),
     "objects": (["one.tflite", "--input", "objects.npy"], "objects.npy is no .npy"),
     "terabyte": (["one.tflite", "--input", "large.npy"], "large.npy is no .npy"),
@@ -179,6 +180,7 @@ def test_what_does_not_fit_is_said(arguments, message) -> None:
     save("objects.npy", np.array([[None] * 3] * 2))
     save("ab.npy", stored((2, 4)))
     save("ab3.npy", stored((3, 2, 4)))
+    save("pixels.npy", np.zeros((2, 3), np.uint8))
     np.savez("ok.npz", x=stored((2, 3)))
     np.savez("ok2.npz", in_a=stored((2, 4)), in_b=stored((2, 4)))
     header_of_a_terabyte("large.npy")

@@ -526,8 +526,25 @@ def test_the_svg_has_one_rectangle_a_run_of_live_sets() -> None:
     drawn = xml.dom.minidom.parseString(svg)
     assert len(drawn.getElementsByTagName("rect")) == 1 + 2 + 1
     titles = [title.firstChild.data for title in drawn.getElementsByTagName("title")]
-    assert titles == ["a: 64 bytes at 0, step 0", "b: 64 bytes at 64, steps 0 to 1"]
+    assert titles == ["a: 64 bytes at 0, group 0", "b: 64 bytes at 64, groups 0 to 1"]
     assert "Arena: 128 bytes, proven minimal" in svg
+
+
+def test_the_svg_colours_by_role_labels_by_layer_and_hatches_what_is_shared() -> None:
+    buffers = [Buffer("t0", 100, 0, 0), Buffer("t1", 100, 0, 1), Buffer("t2", 50, 1, 1)]
+    placement = Placement({"t0": 64, "t1": 0, "t2": 128}, 178, 178, True)
+    roles = {"t0": ("input", "x"), "t1": ("ring", "#1 CONV_2D"), "t2": ("ring", "#2 CONV_2D")}
+    svg = arena_svg(buffers, placement, roles=roles)
+    drawn = xml.dom.minidom.parseString(svg)
+    fills = [rect.getAttribute("fill") for rect in drawn.getElementsByTagName("rect")][1:]
+    assert fills[1] == fills[2] != fills[0]
+    texts = [text.firstChild.data for text in drawn.getElementsByTagName("text")]
+    assert {"x", "#1 CONV_2D", "#2 CONV_2D", "group", "input", "rows in a ring"} <= {*texts}
+    assert texts.count("t1") == 0 and any(text.startswith("Hatched: ") for text in texts)
+    (shared,) = [path for path in svg.splitlines() if 'fill="url(#shared)" pointer' in path]
+    assert shared.count("M") == 1
+    apart = arena_svg(buffers, Placement({"t0": 100, "t1": 0, "t2": 100}, 200, 200, True), roles=roles)
+    assert "Hatched" not in apart and 'fill="url(#shared)"' not in apart
 
 
 def test_the_svg_states_what_the_module_states_and_has_room_for_it() -> None:

@@ -156,6 +156,7 @@ CASES = {
     "REMATERIALIZED_TOGETHER": Case(1, of_a_skip),
     "FRONT": Case(0, of_the_front, lambda: of_the_front(lambda: chain(2))),
     "STEPS": Case(3, of_step_graphs, plenty={"STEPS": 9}),
+    "STEP_PAIRS": Case(100, of_step_graphs, plenty={"STEPS": 9, "STEP_PAIRS": 10**6}),
     "STEP_CHOICES": Case(2, planned(lambda: padded(13), slide=2)),
     "ORDERS": Case(0, planned(two_towers, optimize="ram")),
     "ORDER_SETS": Case(1, planned(two_towers, optimize="ram")),
@@ -188,8 +189,9 @@ def test_a_limit_is_named_where_it_is_reached(name: str, monkeypatch: pytest.Mon
     assert getattr(limits, name) not in (case.not_reaching or case.reaching)()
 
 
-@pytest.mark.parametrize("command", ["gen", "report"])
+@pytest.mark.parametrize("command", ["gen", "report", "explain"])
 def test_commands_say_it_or_nothing(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """JSON of all, and the text of explain alone."""
     monkeypatch.chdir(tmp_path)
     Path("m.tflite").write_bytes(chain())
 
@@ -202,6 +204,9 @@ def test_commands_say_it_or_nothing(command: str, tmp_path: Path, monkeypatch: p
     limited(monkeypatch, GROUP_LENGTH=2, PARTITIONS=2)
     found = [{"search": "groups", "most": 2, "of": limits.GROUP_LENGTH.of}]
     assert json.loads(said("--json"))["limits"] == found
+    if command != "explain":
+        assert "searches that ended early" not in said()
+        return
     _, after = said().split("searches that ended early, so that something better may be left out\n")
     assert after.splitlines()[0].split(maxsplit=2) == ["groups", "2", limits.GROUP_LENGTH.of]
 

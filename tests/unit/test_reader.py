@@ -102,7 +102,8 @@ def test_every_field_of_tensors_and_graph():
     np.testing.assert_array_equal(w.data, expected)
     assert (b.dtype, b.data.tolist()) == ("int32", [-7, 1 << 30])
     assert not w.data.flags.writeable and not b.data.flags.writeable
-    assert graph.warnings == ("tensor 0 'x' int8[1,5,4,3]: the batch is open (-1); it is taken as 1",)
+    assert graph.warnings == ()
+    assert graph.notes == ("tensor 0 'x' int8[1,5,4,3]: the batch is open (-1); it is taken as 1",)
 
 
 @pytest.mark.parametrize("dtype", [dtype for dtype in ITEM_BYTES if dtype != "uint8"])  # stored as int8: test_uint8.py
@@ -287,7 +288,8 @@ def test_a_batch_of_minus_one_in_the_shape_is_one():
     model.op("RELU", [x], [y])
     graph = read(model, [x], [y])
     assert graph.inputs[0].shape == graph.outputs[0].shape == (1, 2)
-    assert graph.warnings == ("tensor 0 'x' int8[1,2]: the batch is open (-1); it is taken as 1",)
+    assert graph.warnings == ()
+    assert graph.notes == ("tensor 0 'x' int8[1,2]: the batch is open (-1); it is taken as 1",)
 
 
 def test_signatures_of_inner_tensors_do_not_matter():

@@ -287,8 +287,9 @@ class Module:
 
         inputs  an array, or by name (the tensor's, or that in the C API) one for each input. Its shape is the
                 input's, which may lack a batch of 1; with a first dimension of runs, for several inferences (the
-                frames of a stream, where the model has state). Integers are taken as they are; floats for an integer
-                input are real values, and are quantized with the model's parameters.
+                frames of a stream, where the model has state). Integers are taken as they are, but uint8 is refused
+                for int8, and the like; floats for an integer input are real values, and are quantized with the model's
+                parameters.
 
         UsageError where an array doesn't fit; else as `verify`.
         """

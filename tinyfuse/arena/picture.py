@@ -11,7 +11,7 @@ _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 _FREE, _MANY = ".", "#"
 
 
-def arena_map(buffers: Iterable[Buffer], placement: Placement, width: int = 96) -> str:
+def arena_map(buffers: Iterable[Buffer], placement: Placement, width: int = 80) -> str:
     """A map with a column a step and a line a range of addresses, and a legend; lines of at most
     `width` characters, which must be 60 or more. Buffers of no bytes are left out."""
     assert width >= 60, f"no room for a map in {width} characters"
@@ -39,8 +39,9 @@ def arena_map(buffers: Iterable[Buffer], placement: Placement, width: int = 96) 
     lines.append((" " * _LEFT + _axis(columns, cell, steps)).rstrip())
     lines += [
         "",
-        "  A line holds the bytes from its address to the next one's. Letters side by side: buffers that",
-        "  share these bytes, at different times or as an output over used input; or small neighbours.",
+        "  A line holds the bytes from its address to the next one's. Letters side by",
+        "  side: buffers that share these bytes, at different times, or one over what",
+        "  another has used up (rows slide over each other); or small neighbours.",
         f"  {_FREE} is free, {_MANY} more than there is room for.",
         "",
     ]
@@ -79,7 +80,7 @@ def _axis(columns: int, cell: int, steps: int) -> str:
 
 
 def _legend(shown: list[Buffer], placement: Placement, letters: dict[str, str], width: int) -> list[str]:
-    lines = [f"  {'':1} {'offset':>9} {'bytes':>9}  {'steps':<7}  buffer"]
+    lines = [f"  {'':1} {'offset':>9} {'bytes':>9}  {'groups':<7}  buffer"]
     for buffer in shown:
         steps = f"{buffer.first_step}-{buffer.last_step}"
         owner = "".join(c if " " <= c <= "~" else "?" for c in buffer.owner)

@@ -12,13 +12,13 @@ import click
 from click.shell_completion import CompletionItem
 
 from tinyfuse.cli.request import Request
-from tinyfuse.cli.terminal import progress
+from tinyfuse.cli.terminal import clear_progress, progress
 from tinyfuse.errors import UsageError
 from tinyfuse.options import DECLARED, Flag, flags
 from tinyfuse.plugin import plugins
 from tinyfuse.targets import all_targets
 from tinyfuse.toolchain.csolution import ENDING, read_request
-from tinyfuse.toolchain.devices import find_device
+from tinyfuse.toolchain.devices import Device, find_device
 
 #: what --memory takes in a bank's place: all memories that a device's pack names
 OF_DEVICE = "device"
@@ -41,8 +41,8 @@ def generation_flags(command: Command) -> Command:
         layer = None
         if model.endswith(ENDING):
             model, target, layer = _asked_by_csolution(model, target, device, given)
-        target = _chosen_target(target, device, given, as_json)
-        request = Request(model, target, layer, **given)
+        target, found = _chosen_target(target, device, given, as_json)
+        request = Request(model, target, layer, found, **given)
         with plugins(request.plugins):
             return command(request, as_json, **values)
 
@@ -136,22 +136,26 @@ def _asked_by_csolution(
     return str(asked.model), asked.target, asked.layer
 
 
-def _chosen_target(target: str | None, device: str | None, given: dict[str, Any], as_json: bool) -> str:
-    """The target that was given, or a device's; its limits go into `given` where no others are there."""
+def _chosen_target(
+    target: str | None, device: str | None, given: dict[str, Any], as_json: bool
+) -> tuple[str, Device | None]:
+    """The target that was given, or a device's, with the device; its limits go into `given` where no others are
+    there."""
     if device is None:
         if target is None:
             raise UsageError("Missing option '--target' (or '--device')")
         if OF_DEVICE in given["memory"]:
             raise UsageError(f"--memory {OF_DEVICE} names the memories of a --device; give one, or banks as dtcm=64K")
-        return target
+        return target, None
     if target is not None:
         raise UsageError("give --target or --device, not both")
     found = find_device(device, progress)
     if not as_json:
+        clear_progress()
         click.echo(found, err=True)
     for option, limit in (("max_ram", found.ram), ("max_flash", found.flash)):
         if given[option] is None and limit:
             given[option] = str(limit)
     banks = [found.memories if text == OF_DEVICE else (text,) for text in given["memory"]]
     given["memory"] = tuple(bank for some in banks for bank in some)
-    return found.target
+    return found.target, found

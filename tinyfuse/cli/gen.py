@@ -12,7 +12,7 @@ from tinyfuse.api.writing import bundled_files, module_files
 from tinyfuse.cli.files import FileCommand, OutputFile, OutputFolder
 from tinyfuse.cli.flags import generation_flags
 from tinyfuse.cli.planning import make_plan, plan_json
-from tinyfuse.cli.request import Request
+from tinyfuse.cli.request import Request, command_line
 from tinyfuse.cli.terminal import Answer, progress, show
 from tinyfuse.emit.depfile import depfile_text
 from tinyfuse.emit.forms import FORMS, PLAIN, Delivery, delivery_of
@@ -22,6 +22,7 @@ from tinyfuse.emit.output_folder import check_place, write_file, write_folder
 from tinyfuse.errors import UsageError
 from tinyfuse.report.report_json import plan_envelope
 from tinyfuse.report.text import summary_lines
+from tinyfuse.report.wrapping import wrapped
 from tinyfuse.schedule.progress import Progress
 
 _EXAMPLES = """\b
@@ -103,7 +104,7 @@ def generate(
     if depfile is not None:
         check_place(Path(depfile), folder)
     plan, tree = make_plan(request, progress, needs_tree=bundle)
-    data = plan_envelope(plan) | plan_json(plan, tree, progress)
+    data = plan_envelope(plan) | plan_json(plan, tree, progress, request.device)
     bundled = bundled_files(plan, tree if bundle else None)
     files = module_files(plan, data["unfused_arena_bytes"], bundled, selftest, delivery)
     # all that may be refused is, before anything is written
@@ -114,7 +115,12 @@ def generate(
         write_file(Path(depfile), rules)
     hashes = {name: digest(data) for name, data in sorted(files.items())}
     lines = [f"{folder}: {len(files)} files for {plan.context.target.name}", *summary_lines(data)]
-    lines += [f"warning: {warning}" for warning in plan.warnings]
+    for warning in plan.warnings:
+        lines += wrapped(f"warning: {warning}", "  ")
+    if request.layer is None:  # CMSIS-Toolbox knows how it goes on
+        lines.append(f"next: {command_line('verify', request)}")
+        if "CMakeLists.txt" in files:
+            lines.append(f'or in your CMakeLists.txt: add_subdirectory("{folder.as_posix()}")')
     return Answer(data | {"output": str(folder), "files": hashes}, lines)
 
 

@@ -22,6 +22,7 @@ from tinyfuse.schedule.progress import Progress
 from tinyfuse.targets import load_target
 from tinyfuse.toolchain import cmsis_nn
 from tinyfuse.toolchain.cmsis_nn import Tree
+from tinyfuse.toolchain.devices import Device
 from tinyfuse.verify.emulation.code_size import measured_code_bytes
 
 
@@ -105,11 +106,13 @@ def _lacking_in_version(plan: Plan) -> list[str]:
     return found
 
 
-def plan_json(plan: Plan, tree: Tree | None, progress: Progress) -> JsonObject:
-    """The report of a plan, its code measured where this machine can. DoesNotFit as check_flash."""
+def plan_json(plan: Plan, tree: Tree | None, progress: Progress, device: Device | None) -> JsonObject:
+    """The report of a plan, its code measured where this machine can. DoesNotFit as check_flash. `device`: the one
+    that was named, whose memories the figures are a part of."""
     code_bytes = _measured_code(plan, tree, progress)
     check_flash(plan, code_bytes)
-    return report(plan, code_bytes)
+    named = None if device is None else {"name": device.name, "ram": device.ram, "flash": device.flash}
+    return report(plan, code_bytes) | {"device": named}
 
 
 def _measured_code(plan: Plan, tree: Tree | None, progress: Progress) -> int | None:

@@ -22,8 +22,9 @@ from tinyfuse.html_report.page import html_page
 from tinyfuse.limits import Reached, union
 from tinyfuse.plan import Plan
 from tinyfuse.report.answer import JsonObject
+from tinyfuse.report.buffer_roles import buffer_roles
 from tinyfuse.report.costs import costs_json, costs_lines
-from tinyfuse.report.limits import limits_json, reached_limits
+from tinyfuse.report.limits import limits_json, limits_lines, reached_limits
 from tinyfuse.report.pareto import pareto_json, pareto_lines
 from tinyfuse.report.passes import passes_json, passes_lines
 from tinyfuse.report.report_json import plan_envelope
@@ -79,7 +80,11 @@ def report(
     `dump_passes` the graph's way to the plan; with `costs` what adds up to its predicted instructions. DoesNotFit
     where a limit is broken."""
     plan, tree = make_plan(request, progress, needs_tree=False)
-    data = plan_envelope(plan) | plan_json(plan, tree, progress) | {"pareto": None, "passes": None, "costs": None}
+    data = (
+        plan_envelope(plan)
+        | plan_json(plan, tree, progress, request.device)
+        | {"pareto": None, "passes": None, "costs": None}
+    )
     if pareto:
         if plan.options.fusion != "rows":
             raise UsageError(f"--pareto needs --fusion rows, not {plan.options.fusion}")
@@ -88,7 +93,7 @@ def report(
         data["limits"] = limits_json(union(reached_limits(plan), reached.found))
     lines = report_text(plan, data, cycles=True).splitlines()
     if pareto:
-        lines += ["", *pareto_lines(data["pareto"], plan.options.count)]
+        lines += ["", *pareto_lines(data["pareto"], plan.options.count), *limits_lines(data["limits"])]
     if dump_passes:
         data["passes"] = passes_json(plan)
         lines += ["", *passes_lines(data["passes"])]
@@ -98,7 +103,8 @@ def report(
     if html:
         write_file(Path(html), _page(request, plan, data, progress))
     if svg:
-        write_file(Path(svg), arena_svg(plan.buffers, plan.placement, plan.arena_bytes, plan.arena_lower_bound))
+        drawing = arena_svg(plan.buffers, plan.placement, plan.arena_bytes, plan.arena_lower_bound, buffer_roles(plan))
+        write_file(Path(svg), drawing)
     if rows_svg:
         write_file(Path(rows_svg), rows_picture(plan))
     return Answer(data, lines)

@@ -11,6 +11,7 @@ from tinyfuse.api.settings import settled
 from tinyfuse.emit.identifiers import default_module_name
 from tinyfuse.frontend.reader import load_file
 from tinyfuse.options import DECLARED, Options, flags
+from tinyfuse.toolchain.devices import Device
 
 
 class Request:
@@ -18,18 +19,20 @@ class Request:
 
     model: the file's path; target: its name; given: the options that were given, as their flags give them: plugins
     are paths, sizes as parse_size reads them; those of Files are among them. layer: where CMSIS-Toolbox asked for a
-    layer.
+    layer; device: the microcontroller that was named, None where a target was.
     """
 
-    def __init__(self, model: str, target: str, layer: Path | None = None, **given: Any) -> None:
+    def __init__(
+        self, model: str, target: str, layer: Path | None = None, device: Device | None = None, **given: Any
+    ) -> None:
         unknown = given.keys() - DECLARED.keys()
         if unknown:
             raise TypeError(f"there is no option {', '.join(sorted(unknown))}")
-        self.model, self.target, self.layer, self.given = model, target, layer, given
+        self.model, self.target, self.layer, self.device, self.given = model, target, layer, device, given
 
     def but(self, **given: Any) -> Request:
         """The same with these options."""
-        return Request(self.model, self.target, self.layer, **{**self.given, **given})
+        return Request(self.model, self.target, self.layer, self.device, **{**self.given, **given})
 
     @cached_property
     def options(self) -> Options:

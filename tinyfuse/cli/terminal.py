@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import shlex
+import shutil
 import sys
 import traceback
 from collections.abc import Sequence
@@ -21,6 +22,9 @@ from tinyfuse.errors import CompileError, InternalFault, TinyfuseError
 from tinyfuse.report.answer import SCHEMA_VERSION, JsonObject
 from tinyfuse.resources import PACKAGE
 
+#: to the start of the line, and clear all of it (ECMA-48: EL)
+_CLEARED = "\r\x1b[2K"
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -34,6 +38,7 @@ class Answer:
 
 def show(answer: Answer, as_json: bool) -> int:
     """Prints an answer; the command's exit code."""
+    clear_progress()
     for line in [json_text(answer.data)] if as_json else answer.lines:
         click.echo(line)
     return 0 if answer.exact else 1
@@ -50,9 +55,20 @@ def versioned(**data: Any) -> JsonObject:
 
 
 def progress(text: str) -> None:
-    """One line of progress on stderr, where a person watches."""
-    if sys.stderr.isatty():
-        click.secho(text, err=True, dim=True)
+    """One line of progress on stderr, where a person watches; it takes the place of the one before."""
+    if _is_watched():
+        columns = shutil.get_terminal_size().columns
+        click.secho(f"{_CLEARED}{text[: columns - 1]}", err=True, dim=True, nl=False)
+
+
+def clear_progress() -> None:
+    """Takes the line of progress away: before anything else is written, and at the end."""
+    if _is_watched():
+        click.echo(_CLEARED, err=True, nl=False)
+
+
+def _is_watched() -> bool:
+    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 
 class Ending(click.Group):
@@ -70,6 +86,7 @@ class Ending(click.Group):
         except click.exceptions.Exit as leave:
             code = leave.exit_code
         except click.Abort:
+            clear_progress()
             code = 130
         except click.exceptions.NoArgsIsHelpError as help_text:
             click.echo(help_text.format_message())
@@ -112,6 +129,7 @@ def _drop_output() -> None:
 
 
 def _fail(message: str, code: int, as_json: bool, error: TinyfuseError | None) -> int:
+    clear_progress()
     if as_json:
         body: JsonObject = {"message": message, "exit_code": code}
         if isinstance(error, CompileError):

@@ -3,6 +3,8 @@ timing (targets/cycles), and of a board's waits for its flash (tinyfuse/board_ti
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from tinyfuse.board_timing import BoardTiming, board_timing
 from tinyfuse.cost.predict import plan_stages, plan_total, predicted_total, stages_by
 from tinyfuse.cost.table import board_table
@@ -36,11 +38,12 @@ def counted_cycles(target: Target, options: Options) -> BoardTiming | None:
 
 
 def stage_cycles(
-    stages: tuple[Stage, ...], stream: Stream | None, context: Context, options: Options
+    stages: tuple[Stage, ...], stream: Stream | None, context: Context, options: Options, once: Collection[str] = ()
 ) -> list[float | None]:
-    """Predicted cycles of each stage of a group; None for a kernel that was not measured."""
+    """Predicted cycles of each stage of a group; None for a kernel that was not measured. `once`: as of
+    `CostTable.stages`."""
     table = board_table(context.target.cycle_table, timing_of(context.target, options))
-    return [None] * len(stages) if table is None else table.stages(stages, stream, context)
+    return [None] * len(stages) if table is None else table.stages(stages, stream, context, once)
 
 
 def plan_cycles(plan: Plan) -> list[list[float | None]]:

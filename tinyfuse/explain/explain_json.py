@@ -16,6 +16,7 @@ from tinyfuse.ops.table import Table
 from tinyfuse.ops.tiled import Tiled
 from tinyfuse.plan import Plan
 from tinyfuse.report.answer import JsonObject
+from tinyfuse.report.limits import limits_json, reached_limits
 from tinyfuse.report.report_json import cycles_json, reordering_json
 from tinyfuse.schedule.tiling import macs_again
 
@@ -29,6 +30,7 @@ def explain_json(plan: Plan) -> JsonObject:
         "predicted_instructions": predicted_total(plan),
         **cycles_json(plan),
         "reordering": reordering_json(plan),
+        "limits": limits_json(reached_limits(plan)),
         "fusions": [
             {
                 "taken": fusion.taken,

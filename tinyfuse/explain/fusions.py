@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tinyfuse.cost.cycles import stage_cycles
-from tinyfuse.cost.predict import known_total, stage_instructions
+from tinyfuse.cost.cycles import plan_cycles, stage_cycles
+from tinyfuse.cost.predict import called_once, group_slides, known_total, plan_stages, stage_instructions
 from tinyfuse.ir import Op
 from tinyfuse.plan import Group, Plan
 from tinyfuse.plan.places import is_alias
 from tinyfuse.plan.rows import Stream
 from tinyfuse.schedule.legality import Legality
 from tinyfuse.schedule.lower import make_stages
-from tinyfuse.schedule.search import Weigher
+from tinyfuse.schedule.search import Weigher, Work
 
 
 @dataclass(frozen=True)
 class Cost:
     """instructions: predicted, None where a kernel was not measured; ram_bytes: estimated bytes alive
     while it runs, None for operators that are not neighbours in the order of execution; cycles: predicted, an
-    estimate."""
+    estimate. Instructions and cycles of a group of the plan are those of the report."""
 
     instructions: int | None
     ram_bytes: int | None
@@ -46,11 +46,11 @@ def fusions(plan: Plan) -> Iterator[Fusion]:
     weigh = _Weigh(plan)
     for group in plan.groups:
         if len(group.ops) > 1:
-            fused, apart = weigh.one(group.ops), weigh.several([(op,) for op in group.ops])
+            fused, apart = weigh.group(group), add_costs([weigh.one(ops) for ops in weigh.smallest_groups(group.ops)])
             yield Fusion(True, (group.index,), group.ops, fused, apart, _gain(fused, apart, plan.options.count))
     for before, after in _borders(plan.groups):
         ops = before.ops + after.ops
-        apart = weigh.several([before.ops, after.ops])
+        apart = add_costs([weigh.group(before), weigh.group(after)])
         numbers = (before.index, after.index)
         refusal = weigh.legality.refusal(ops)
         if refusal:
@@ -77,30 +77,56 @@ class _Weigh:
         order = tuple(op for op in plan.graph.ops if not is_alias(op))
         self.position = {op: i for i, op in enumerate(order)}
         self.weigher = Weigher(plan.graph, order, plan.context)
+        self.once = called_once(plan)
+        self.instructions, self.cycles = plan_stages(plan), plan_cycles(plan)
+
+    def group(self, group: Group) -> Cost:
+        """The cost of a group of the plan: its RAM is no more than the arena, in which all of it lies."""
+        instructions, cycles = (known_total(stages[group.index]) for stages in (self.instructions, self.cycles))
+        form = (group_slides(self.plan, group), bool(group.stack), group.growing is not None)
+        ram = self._ram(group.ops, form)
+        return Cost(instructions, None if ram is None else min(ram, self.plan.arena_bytes), cycles)
 
     def one(self, ops: Sequence[Op]) -> Cost:
+        """The cost of a group that the plan doesn't have."""
         stages = make_stages(list(ops), self.plan.context, self.weigher.memo)
         kept = self.legality.leaving(ops)
         stream = Stream(stages, kept) if stages[0].by_row else None
-        instructions = stage_instructions(stages, stream, self.plan.context)
-        cycles = stage_cycles(stages, stream, self.plan.context, self.plan.options)
+        instructions = stage_instructions(stages, stream, self.plan.context, once=self.once)
+        cycles = stage_cycles(stages, stream, self.plan.context, self.plan.options, self.once)
         return Cost(known_total(instructions), self._ram(ops), known_total(cycles))
 
-    def _ram(self, ops: Sequence[Op]) -> int | None:
+    def smallest_groups(self, ops: Sequence[Op]) -> Iterator[tuple[Op, ...]]:
+        """Each operator as a group, or as few together as may be one: a part of a layer can't run alone."""
+        waiting: tuple[Op, ...] = ()
+        for op in ops:
+            waiting = (*waiting, op)
+            if self.legality.refusal(waiting) is None:
+                yield waiting
+                waiting = ()
+        if waiting:
+            yield waiting
+
+    def _ram(self, ops: Sequence[Op], form: tuple[bool, bool, bool] | None = None) -> int | None:
+        """Estimated bytes alive while a group runs, in the `form` of its rings (slides, stacked, growing) where there
+        is an estimate of it, else the fewest; None where the operators are no neighbours."""
         first = self.position.get(ops[0], -1)
         if [self.position.get(op) for op in ops] != list(range(first, first + len(ops))):
             return None
-        weights = self.weigher.weigh(first, first + len(ops))
-        return min(weight.ram for weight in weights) if weights else None
+        self.weigher.work = Work()  # one limit for each group: no group goes without for those before it
+        weights = self.weigher.weigh(first, first + len(ops)) or ()
+        alike = [weight.ram for weight in weights if (weight.slides, weight.stacked, weight.growing) == form]
+        return min(alike or [weight.ram for weight in weights], default=None)
 
-    def several(self, groups: Sequence[Sequence[Op]]) -> Cost:
-        costs = [self.one(ops) for ops in groups]
-        known = [cost.ram_bytes for cost in costs if cost.ram_bytes is not None]
-        return Cost(
-            known_total([cost.instructions for cost in costs]),
-            max(known) if len(known) == len(costs) else None,
-            known_total([cost.cycles for cost in costs]),
-        )
+
+def add_costs(costs: Sequence[Cost]) -> Cost:
+    """The cost of groups that run one after the other."""
+    known = [cost.ram_bytes for cost in costs if cost.ram_bytes is not None]
+    return Cost(
+        known_total([cost.instructions for cost in costs]),
+        max(known) if len(known) == len(costs) else None,
+        known_total([cost.cycles for cost in costs]),
+    )
 
 
 def _more(fused: Cost, apart: Cost, count: str) -> tuple[int | None, str]:

@@ -8,6 +8,7 @@ from tinyfuse.ir import Op
 from tinyfuse.plan import Plan
 from tinyfuse.report.answer import JsonObject
 from tinyfuse.report.report_json import op_name
+from tinyfuse.report.wrapping import wrapped
 from tinyfuse.slide import OperatorStep, account
 
 #: what is told of as a loss: a share of a step's multiply-accumulates
@@ -78,6 +79,8 @@ def sliding_lines(data: JsonObject) -> list[str]:
         made = f"{op['made_rows']} of {op['rows']}" if op["rows"] else "sums" if op["running_sum"] else "whole"
         lines.append(
             f"{made:>14}  {op['kept_rows']:>5}  {op['kept_bytes']:>7,}  {op['macs']:>10,}  {op['whole_macs']:>10,}  "
-            f"{op['index']} {op['kind']}{'' if op['reason'] is None else ': ' + op['reason']}"
+            f"{op['index']} {op['kind']}"
         )
+        if op["reason"] is not None:
+            lines += wrapped(op["reason"], " " * 18, " " * 16)
     return [*lines, ""]

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import textwrap
-
 from tinyfuse.explain.sliding import sliding_lines
 from tinyfuse.ir.graph import quoted
 from tinyfuse.report.answer import JsonObject
+from tinyfuse.report.limits import limits_lines
 from tinyfuse.report.text import cycles_words, reordering_lines
-
-_WIDTH = 100
+from tinyfuse.report.wrapping import wrapped
 
 
 def explain_text(data: JsonObject) -> str:
     """What a person is shown of the JSON of docs/json.md."""
-    lines = [
+    planned = (
         f"{data['options']['name']} for {data['target']}, --optimize {data['options']['optimize']}: arena "
         f"{data['arena_bytes']:,} bytes, predicted {_instructions(data['predicted_instructions'])}"
-        f"{_cycles(data)}",
+        f"{_cycles(data)}"
+    )
+    lines = [
+        *_wrapped(planned, "  ", first=""),
         *reordering_lines(data["reordering"]),
         "",
     ]
@@ -36,7 +37,9 @@ def explain_text(data: JsonObject) -> str:
     for advice in data["advice"]:
         lines += _wrapped(f"{advice['topic']}: {advice['operator']} {advice['message']}", "  ")
         lines += _wrapped(f"-> {advice['hint']}", "     ")
-    lines += [f"warning: {warning}" for warning in data["warnings"]]
+    lines += limits_lines(data["limits"])
+    for warning in data["warnings"]:
+        lines += _wrapped(f"warning: {warning}", "  ", first="")
     return "\n".join(lines) + "\n"
 
 
@@ -45,7 +48,8 @@ def _fusion(fusion: JsonObject) -> list[str]:
     what = f"taken    group {numbers}" if fusion["taken"] else f"refused  groups {numbers}"
     lines = _wrapped(f"{what}: {_operators(fusion['operators'])}", "  ", first="")
     if fusion["fused"]:
-        lines.append(f"           fused {_cost(fusion['fused'])}; apart {_cost(fusion['apart'])}")
+        lines += _wrapped(f"fused {_cost(fusion['fused'])}", "           ")
+    lines += _wrapped(f"apart {_cost(fusion['apart'])}", "           ")
     return lines + _wrapped(fusion["reason"], "           ")
 
 
@@ -104,5 +108,4 @@ def _instructions(value: int | None) -> str:
 
 
 def _wrapped(text: str, indent: str, first: str | None = None) -> list[str]:
-    start = indent if first is None else first
-    return textwrap.wrap(text, _WIDTH, initial_indent=start, subsequent_indent=indent + "  ") or [start]
+    return wrapped(text, indent + "  ", indent if first is None else first)

@@ -38,16 +38,16 @@ _BAD_ARCHIVE = (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError,
 
 def labels_of(graph: Graph, data: bytes, files: Sequence[str] = ()) -> tuple[Labels, tuple[str, ...]]:
     """The labels of a graph's outputs, and warnings: of `files`, the first for the first output, else of the metadata
-    in `data`, the file that the graph was read from. UsageError for a file of `files` that has no labels."""
+    in `data`, the file that the graph was read from. UsageError for a file of `files` that has no labels, or not one
+    for each element of its output's last dimension."""
     if len(files) > len(graph.outputs):
         count = len(graph.outputs)
         raise UsageError(f"--labels: {len(files)} files for {count} output{'s' * (count > 1)}; give one for each")
     found = _of_metadata(data, len(graph.outputs) - len(files), len(files))
-    given = [_given(path) for path in files]
+    given = [_given(path, tensor) for path, tensor in zip(files, graph.outputs, strict=False)]
     labels = (*given, *(each if isinstance(each, tuple) else () for each in found))
     warnings = [_unreadable(graph, i, each) for i, each in enumerate(found, len(files)) if isinstance(each, str)]
-    warnings += [_other_number(tensor, each) for tensor, each in zip(graph.outputs, given, strict=False)]
-    return (labels if any(labels) else ()), tuple(filter(None, warnings))
+    return (labels if any(labels) else ()), tuple(warnings)
 
 
 def _unreadable(graph: Graph, output: int, why: str) -> str:
@@ -55,18 +55,21 @@ def _unreadable(graph: Graph, output: int, why: str) -> str:
     return f"the labels of output {name} in the model's metadata are left out: {why}; --labels FILE gives others"
 
 
-def _other_number(tensor: Tensor, labels: Sequence[str]) -> str:
-    last = tensor.shape[-1] if tensor.shape else 1
-    if len(labels) == last:
-        return ""
-    return f"--labels: {len(labels)} labels for {tensor}, whose last dimension is {last}"
-
-
 # --- text ----------------------------------------------------------------------------------------
 
 
-def _given(path: str) -> tuple[str, ...]:
-    """The labels of a file that was named."""
+def _given(path: str, output: Tensor) -> tuple[str, ...]:
+    """The labels of a file that was named: one for each element of the output's last dimension."""
+    found = _from_file(path)
+    last = output.shape[-1] if output.shape else 1
+    if len(found) != last:
+        raise UsageError(
+            f"--labels {path}: {len(found)} labels for {output}, whose last dimension is {last}; write one a line"
+        )
+    return found
+
+
+def _from_file(path: str) -> tuple[str, ...]:
     try:
         wrong = irregular(path)
         if wrong is not None:

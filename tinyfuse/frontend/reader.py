@@ -123,7 +123,7 @@ def _graph(path: str, data: bytes, model: Model) -> Graph:
     inputs, outputs = reader.ends("input", "inputs"), reader.ends("output", "outputs")
     ops = reader.ops()
     problems.require(bool(ops), "the graph has no operators", HINT_CONVERT)
-    warnings = tensors.open_batches(inputs)
+    warnings, notes = tensors.open_batches(inputs)
     called: list[int] = []
     digest = Digest(data)
     nested = _CalledGraphs(path, data, digest, model, problems)
@@ -151,7 +151,8 @@ def _graph(path: str, data: bytes, model: Model) -> Graph:
             if problem is not None:
                 problems.require(False, problem.message, problem.hint, op)
     problems.stop(path)
-    graph = with_written_outputs(Graph(path, digest, ops, tuple(inputs), tuple(outputs), tuple(warnings)))
+    graph = Graph(path, digest, ops, tuple(inputs), tuple(outputs), tuple(warnings), notes=tuple(notes))
+    graph = with_written_outputs(graph)
     if not is_uint8(ops):
         return graph
     unfit = list(uint8_problems(ops))

@@ -182,23 +182,25 @@ class TensorReader:
                 self.bad.add(tensor)
         return self._read[index]
 
-    def open_batches(self, inputs: list[Tensor]) -> list[str]:
-        """Warnings of inputs with an open batch; any other open dimension is a problem.
+    def open_batches(self, inputs: list[Tensor]) -> tuple[list[str], list[str]]:
+        """Warnings and notes of inputs with an open batch: a note of one that is taken as 1, as every converter leaves
+        it. Any other open dimension is a problem.
 
         Only the graph's inputs are looked at: what other tensors leave open follows from theirs
         (rewrite/close_shapes.py).
         """
-        warnings = []
+        warnings, notes = list[str](), list[str]()
         for tensor in inputs:
             table = self.tables[tensor.index]
             shape, signature = table.numbers("shape"), table.numbers("shape_signature")
             if -1 in shape[:1] + signature[:1] and tensor.shape:
                 batch = tensor.shape[0]
-                warnings.append(f"{tensor}: the batch is open (-1); it is taken as {batch}")
+                told = notes if batch == 1 else warnings
+                told.append(f"{tensor}: the batch is open (-1); it is taken as {batch}")
             for axis, dim in enumerate(signature[1:], start=1):
                 message = f"dimension {axis} is open (-1)"
                 self.require(dim != -1, message, _HINT_FIXED_SHAPE, tensor=tensor)
-        return warnings
+        return warnings, notes
 
     def require_elements(self, tensor: Tensor) -> None:
         """Of what somebody reads or makes. A tensor that nobody looks at may have none: the shape of a scalar, which a

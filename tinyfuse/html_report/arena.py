@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from tinyfuse.arena import Buffer
+from tinyfuse.arena.svg import ROLES, SHARED
 from tinyfuse.plan import Plan
 from tinyfuse.report.answer import JsonObject
+from tinyfuse.report.buffer_roles import BufferRole, buffer_roles
 
 
 def arena_data(plan: Plan) -> JsonObject:
     """`live_sets`: per step (a group's number) into how many live sets it is divided; of each buffer `live` are runs
-    of them (from, to) in its first step, null for all of it."""
+    of them (from, to) in its first step, null for all of it; `role` is a key of `roles`."""
+    roles = buffer_roles(plan)
     shown = [buffer for buffer in plan.buffers if buffer.bytes]
     live_sets = [1] * (1 + max((buffer.last_step for buffer in shown), default=0))
     for buffer in shown:
@@ -19,13 +22,18 @@ def arena_data(plan: Plan) -> JsonObject:
         "bytes": plan.arena_bytes,
         "lower_bound": plan.arena_lower_bound,
         "live_sets": live_sets,
-        "buffers": [_buffer(plan, buffer) for buffer in shown],
+        "roles": {role: text for role, (text, _) in ROLES.items() if role},
+        "shared": " ".join(SHARED),
+        "buffers": [_buffer(plan, buffer, roles[buffer.name]) for buffer in shown],
     }
 
 
-def _buffer(plan: Plan, buffer: Buffer) -> JsonObject:
+def _buffer(plan: Plan, buffer: Buffer, role: BufferRole) -> JsonObject:
     return {
         "name": buffer.name,
+        "role": role.role,
+        "layer": role.layer,
+        "what": role.text,
         "owner": buffer.owner,
         "offset": plan.placement.offsets[buffer.name],
         "bytes": buffer.bytes,

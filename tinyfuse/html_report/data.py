@@ -14,6 +14,7 @@ from tinyfuse.html_report.loops import loops_data
 from tinyfuse.html_report.names import visible
 from tinyfuse.ir import type_text
 from tinyfuse.plan import Group, Plan, Stage
+from tinyfuse.plan.plan import operator_traffic
 from tinyfuse.report.answer import JsonObject
 from tinyfuse.report.report_json import op_name
 
@@ -30,13 +31,11 @@ def page_data(
     """
     why = explain_json(plan)
     steps, left_out = graph_steps(plan)
+    shown: JsonObject = {"options": _given_options(figures["options"]), "warnings": list(plan.warnings)}
     data = {
-        "figures": {key: figures[key] for key in _FIGURES} | {"options": _given_options(figures["options"])},
+        "figures": {key: figures[key] for key in _FIGURES} | shown,
         "stack_bytes": stack_bound(plan, optimized=True),
-        "unfused": {
-            "instructions": plan_total(plan_stages(unfused)),
-            "traffic_bytes": sum(group.traffic_bytes for group in unfused.groups),
-        },
+        "unfused": {"instructions": plan_total(plan_stages(unfused))},
         "layers": _layers(plan, unfused),
         "steps": steps,
         "steps_left_out": left_out,
@@ -55,7 +54,8 @@ _FIGURES = (
     "schema_version", "tinyfuse_version", "model", "model_sha256", "target", "warnings", "macs", "model_macs",
     "predicted_instructions", "predicted_cycles", "timing", "arena_bytes", "arena_lower_bound", "placement_optimal",
     "unfused_arena_bytes",
-    "state_bytes", "weight_bytes", "code_bytes", "code_bytes_measured", "inputs", "outputs", "rewrites", "reordering",
+    "state_bytes", "weight_bytes", "code_bytes", "code_bytes_measured",
+    "estimated_code_bytes", "inputs", "outputs", "rewrites", "reordering",
     "fed_input", "window", "memory", "longest_step",
 )  # fmt: skip
 
@@ -72,7 +72,9 @@ def _layers(plan: Plan, unfused: Plan) -> list[JsonObject]:
         {
             "group": group.index,
             "by_row": group.stages[0].by_row,
+            "instructions": known_total(costs),
             "traffic_bytes": group.traffic_bytes,
+            "unfused_traffic_bytes": group.unfused_traffic_bytes,
             "scratch_bytes": group.scratch_bytes,
             "operators": [
                 _operator(stage, plan.runs(group), instructions, alone.pop(stage.op.index, None))
@@ -96,18 +98,18 @@ def _operator(stage: Stage, runs: int, instructions: float | None, unfused: Json
         "macs": stage.macs * runs,
         "weight_bytes": sum(constant.data.nbytes for constant in stage.constants),
         "instructions": known_total([instructions]),
+        "traffic_bytes": operator_traffic(op),
         "unfused": unfused,
     }
 
 
 def _of_operators(plan: Plan) -> dict[int, JsonObject]:
-    """Predicted instructions and traffic by the operator's place in the file; without those that no file has."""
+    """Predicted instructions by the operator's place in the file; without those that no file has."""
     found: dict[int, JsonObject] = {}
     for group, costs in _costed(plan):
         for stage, cost in zip(group.stages, costs, strict=True):
             if stage.op.index >= 0:
-                traffic = sum(tensor.bytes for tensor in stage.op.activations + stage.op.outputs)
-                found[stage.op.index] = {"instructions": known_total([cost]), "traffic_bytes": traffic}
+                found[stage.op.index] = {"instructions": known_total([cost])}
     return found
 
 

@@ -388,6 +388,7 @@ class Graph:
 
     `path` is the file as the user gave it (for messages only), `digest` the SHA-256 of its bytes.
     `warnings` is what the user should know of how the file was read, `savings` what rewrites saved.
+    `notes` on the reading ask for nothing: JSON and `explain` have them.
     `limits` are those that searches of rewrites reached (tinyfuse/limits.py).
     `window` is there where it computes a step of another graph over a sliding window, `layouts` where inputs or outputs
     have another order of dimensions than in the file.
@@ -403,6 +404,7 @@ class Graph:
     limits: tuple[Limit, ...] = field(default=())
     window: Window | None = None
     layouts: Layouts | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def sha256(self) -> str:

@@ -166,7 +166,12 @@ class Group:
     @property
     def unfused_traffic_bytes(self) -> int:
         """The same for its operators run one by one."""
-        return sum(t.bytes for op in self.ops for t in op.activations + op.outputs)
+        return sum(map(operator_traffic, self.ops))
+
+
+def operator_traffic(op: Op) -> int:
+    """Bytes of the tensors that an operator reads and writes, each once."""
+    return sum(tensor.bytes for tensor in op.activations + op.outputs)
 
 
 @dataclass(frozen=True)

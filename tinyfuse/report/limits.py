@@ -1,4 +1,4 @@
-"""Which limits the searches for a plan reached (tinyfuse/limits.py): said wherever its figures are."""
+"""Which limits the searches for a plan reached (tinyfuse/limits.py): `explain` and JSON answers say them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from tinyfuse import limits
 from tinyfuse.limits import Limit, union
 from tinyfuse.plan import Plan
+from tinyfuse.report.wrapping import wrapped
 
 
 def reached_limits(plan: Plan) -> tuple[Limit, ...]:
@@ -25,5 +26,9 @@ def limits_json(found: Iterable[Limit]) -> list[dict[str, Any]]:
 
 def limits_lines(data: Iterable[dict[str, Any]]) -> list[str]:
     """A line for each limit, with a heading; none where there are none."""
-    lines = [f"           {each['search']:<7} {each['most']:>9,} {each['of']}" for each in data]
+    lines = [
+        line
+        for each in data
+        for line in wrapped(f"{each['search']:<7} {each['most']:>9,} {each['of']}", " " * 21, " " * 2)
+    ]
     return ["searches that ended early, so that something better may be left out", *lines] if lines else []

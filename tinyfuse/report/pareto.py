@@ -16,9 +16,10 @@ from tinyfuse.options import OPTIMIZE, Options, default_weights
 from tinyfuse.plan import Plan
 from tinyfuse.report.answer import JsonObject
 from tinyfuse.report.limits import reached_limits
+from tinyfuse.report.wrapping import WIDTH, wrapped
 from tinyfuse.schedule.progress import Progress, silent
 
-_BAR = 40
+_BAR = 12
 
 
 def pareto_json(plan: Plan, progress: Progress = silent, reached: Reached | None = None) -> list[JsonObject]:
@@ -116,7 +117,9 @@ def pareto_lines(front: list[JsonObject], counts: str = "instructions") -> list[
         state = f"{point['state_bytes']:>9,}" if keeps else ""
         ram, slower = f"{point['arena_bytes']:>9,}{state}", f"{100 * point['slower']:>5.1f} %"
         macs = f"  {point['macs']:>11,}" if again else ""
-        lines.append(f"{ram}  {predicted:>12}  {slower}{macs}  {point['groups']:>6}  {bar}  {asked}")
+        row = f"{ram}  {predicted:>12}  {slower}{macs}  {point['groups']:>6}  {bar}"
+        fits = len(row) + 2 + len(asked) <= WIDTH
+        lines += [f"{row}  {asked}"] if fits else [row, *wrapped(asked, " " * 13, " " * 11)]
     return lines
 
 

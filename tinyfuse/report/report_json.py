@@ -30,7 +30,7 @@ def plan_envelope(plan: Plan) -> JsonObject:
         plan.graph.sha256,
         plan.context.target.name,
         asdict(plan.options),
-        list(plan.warnings),
+        [*plan.warnings, *plan.source.notes],
     )
 
 
@@ -39,6 +39,7 @@ def report_json(
 ) -> JsonObject:
     """The report of a plan. `measured_code_bytes` is None where no compiler measured it; `whole`: the plan of the whole
     model, where the plan is of a step of a sliding window."""
+    estimated = estimated_code_bytes(plan)
     return {
         "macs": plan.macs,
         "model_macs": model_macs(plan.source),
@@ -64,8 +65,9 @@ def report_json(
         "weight_bytes": plan.weight_bytes,
         "memory": memory_json(plan),
         "compressed": compressed_json(plan),
-        "code_bytes": estimated_code_bytes(plan) if measured_code_bytes is None else measured_code_bytes,
+        "code_bytes": estimated if measured_code_bytes is None else measured_code_bytes,
         "code_bytes_measured": measured_code_bytes is not None,
+        "estimated_code_bytes": estimated,
         "rewrites": _rewrites(plan),
         "reordering": reordering_json(plan),
         "limits": limits_json(reached_limits(plan)),

@@ -8,6 +8,7 @@ from html import escape
 from tinyfuse.cost.predict import group_stream
 from tinyfuse.plan import Group, Plan
 from tinyfuse.plan.rows import Stream, height
+from tinyfuse.report.buffer_roles import layer_name
 
 _LEFT, _TOP, _RIGHT, _BOTTOM = 250, 40, 90, 36  # margins, pixels
 _LANE, _GAP, _EVENT, _WIDTH = 34, 8, 14, 1000  # a stage's lane; the widest event; the plot
@@ -51,7 +52,7 @@ def _lane(group: Group, stream: Stream, played: list[list[int]], s: int, event: 
     ring = stream.rings.get(tensor)
     most = ring or height(tensor)
     name = tensor.name.split(";")[0].split("/")[-1]
-    label = f"{s} {stage.op.kind} {name[:16]}"
+    label = f"{layer_name(stage.op)} {name[:16]}"
     kind = "whole" if ring is None else f"{ring} of {height(tensor)}" + (", slides" if tensor in stream.sliding else "")
     base = floor - _LANE // 2 + 4
     yield f'<text x="{_LEFT - 8}" y="{base}" text-anchor="end">{escape(_printable(label), quote=False)}</text>'

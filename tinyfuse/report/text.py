@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 from tinyfuse import __version__
 from tinyfuse.arena import arena_map
 from tinyfuse.board_timing import BY_USER
 from tinyfuse.emit.identifiers import comment
 from tinyfuse.plan import Plan
 from tinyfuse.report.answer import JsonObject
+from tinyfuse.report.buffer_roles import buffer_roles
 from tinyfuse.report.compressed import compressed_line, compressed_lines
-from tinyfuse.report.limits import limits_lines
 from tinyfuse.report.memory import layer_lines, memory_lines
 from tinyfuse.report.window import window_lines
+from tinyfuse.report.wrapping import wrapped
 
 #: Group.library -> how the report names it
 _LIBRARIES = {"tinyfuse": "tinyfuse", "cmsis-nn": "CMSIS-NN", "both": "both"}
+
+_BETWEEN = (
+    "bytes between groups: tensors that a group reads and writes whole, and what its operators would one by one; rows "
+    "in rings and loads that repeat are not in it, `tinyfuse profile` measures those"
+)
 
 
 def report_text(plan: Plan, data: JsonObject, cycles: bool = False) -> str:
@@ -22,30 +31,35 @@ def report_text(plan: Plan, data: JsonObject, cycles: bool = False) -> str:
     cycles, though the options don't ask for any."""
     counts_cycles, board = plan.options.count == "cycles", plan.context.cycles
     assumed = f" as on {board.name}" if board and board.name and plan.options.timing is None else ""
+    roles = buffer_roles(plan)
     lines = [
-        f"{plan.options.name}: {comment(plan.graph.path.replace(chr(92), '/').split('/')[-1])} "
-        f"for {plan.context.target.name}, by tinyfuse {__version__}",
+        *_wrap_lines(
+            f"{plan.options.name}: {comment(plan.graph.path.replace(chr(92), '/').split('/')[-1])} "
+            f"for {plan.context.target.name}, by tinyfuse {__version__}"
+        ),
         f"model SHA-256 {plan.graph.sha256}",
         f"kernels {plan.options.kernels}, fusion {plan.options.fusion}, optimize {plan.options.optimize}"
         f"{f', count cycles{assumed}' if counts_cycles else ''}",
         "",
         *summary_lines(data, cycles or counts_cycles or plan.options.timing is not None),
         "",
-        *_port_lines("input", data["inputs"]),
-        *_port_lines("output", data["outputs"]),
-        *_fed_lines(data),
-        *_state_lines(data["states"]),
-        "",
-        *_rewrite_lines(data),
-        *compressed_lines(data["compressed"]),
-        *layer_lines(data["memory"]),
+        *_wrap_lines(
+            *_port_lines("input", data["inputs"]),
+            *_port_lines("output", data["outputs"]),
+            *_fed_lines(data),
+            *_state_lines(data["states"]),
+            "",
+            *_rewrite_lines(data),
+            *compressed_lines(data["compressed"]),
+            *layer_lines(data["memory"]),
+        ),
         *_group_lines(data),
         "",
-        "Arena: addresses against steps (group numbers)",
-        arena_map(plan.buffers, plan.placement),
+        "Arena: addresses against time, in groups",
+        arena_map([replace(b, owner=roles[b.name].text) for b in plan.buffers], plan.placement),
     ]
     for warning in plan.warnings:
-        lines += ["", f"warning: {comment(warning)}"]
+        lines += ["", *wrapped(f"warning: {comment(warning)}", "  ")]
     return "\n".join(lines) + "\n"
 
 
@@ -57,22 +71,51 @@ def summary_lines(data: JsonObject, cycles: bool = True) -> list[str]:
         if data["placement_optimal"]
         else (f"lower bound {data['arena_lower_bound']:,}, gap {arena - data['arena_lower_bound']:,}")
     )
-    measured = "measured" if data["code_bytes_measured"] else "estimate"
-    return [
-        f"arena    {arena:>11,} bytes   placement {proof}; {unfused:,} with --fusion none",
+    estimate = f"measured; {data['estimated_code_bytes']:,} estimated" if data["code_bytes_measured"] else "estimated"
+    lines = [
+        f"arena    {arena:>11,} bytes   {kib(arena)}, placement {proof}; {unfused:,} with --fusion none",
         *_state_line(data),
         *window_lines(data),
         *reordering_lines(data["reordering"]),
-        *limits_lines(data["limits"]),
-        f"weights  {data['weight_bytes']:>11,} bytes",
+        f"weights  {data['weight_bytes']:>11,} bytes   {kib(data['weight_bytes'])}",
         *compressed_line(data["compressed"]),
-        f"code     {data['code_bytes']:>11,} bytes   {measured}",
+        f"code     {data['code_bytes']:>11,} bytes   {kib(data['code_bytes'])}, {estimate}",
+        *_device_lines(data),
         f"MACs     {data['macs']:>11,}{_removed(data)}",
         *_instructions_line(data),
         *(_cycles_line(data) if cycles else []),
         *_step_line(data["longest_step"]),
         *memory_lines(data["memory"]),
     ]
+    return [part for line in lines for part in wrapped(line, " " * 29)]
+
+
+def _wrap_lines(*lines: str) -> Iterator[str]:
+    """Lines with a word in front, those behind it below the second."""
+    for line in lines:
+        yield from wrapped(line, " " * 8)
+
+
+def _device_lines(data: JsonObject) -> list[str]:
+    """How much of the microcontroller that was named the module takes; report.txt, which names none, has no such
+    lines."""
+    device = data.get("device")
+    if device is None:
+        return []
+    taken = {
+        "RAM": (data["arena_bytes"] + data["state_bytes"], device["ram"]),
+        "flash": (data["weight_bytes"] + data["code_bytes"], device["flash"]),
+    }
+    return [
+        f"{sort:<8} {used:>11,} bytes   {kib(used)}, {100 * used / there:.1f} % of {device['name']}'s {kib(there)}"
+        for sort, (used, there) in taken.items()
+        if there
+    ]
+
+
+def kib(size: int) -> str:
+    """A size in KiB of 1,024 bytes, with one digit behind the point."""
+    return f"{size / 1024:,.1f} KiB"
 
 
 def _instructions_line(data: JsonObject) -> list[str]:
@@ -121,7 +164,7 @@ def _state_line(data: JsonObject) -> list[str]:
     """What lives beside the arena, from one inference to the next."""
     if not data["state_bytes"]:
         return []
-    return [f"state    {data['state_bytes']:>11,} bytes   of each stream, beside the arena"]
+    return [f"state    {data['state_bytes']:>11,} bytes   {kib(data['state_bytes'])}, of each stream, beside the arena"]
 
 
 def _removed(data: JsonObject) -> str:
@@ -173,14 +216,15 @@ def _state_lines(states: list[JsonObject]) -> list[str]:
 def _group_lines(data: JsonObject) -> list[str]:
     # whose kernels groups call, where not all of them are ours
     several = any(group["library"] != "tinyfuse" for group in data["groups"])
-    header = f"{'library':<8}  " if several else ""
-    lines = [f"{'group':>5}  {'MACs':>11}  {'scratch':>8}  {'traffic':>9}  {'unfused':>9}  {header}operators: kernels"]
+    header = "  library" if several else ""
+    lines = wrapped(_BETWEEN, "  ")
+    lines.append(f"{'group':>5}  {'MACs':>11}  {'scratch':>8}  {'between':>9}  {'one by one':>10}{header}")
     for index, group in enumerate(data["groups"]):
-        operators = " + ".join(op["kind"] for op in group["operators"])
-        kernels = ", ".join(dict.fromkeys(group["kernels"]))
-        library = f"{_LIBRARIES[group['library']]:<8}  " if several else ""
+        library = f"  {_LIBRARIES[group['library']]}" if several else ""
         lines.append(
             f"{index:>5}  {group['macs']:>11,}  {group['scratch_bytes']:>8,}  {group['traffic_bytes']:>9,}"
-            f"  {group['unfused_traffic_bytes']:>9,}  {library}{operators}: {kernels}"
+            f"  {group['unfused_traffic_bytes']:>10,}{library}"
         )
+        lines += wrapped(" + ".join(op["kind"] for op in group["operators"]), " " * 9, " " * 7)
+        lines += wrapped(", ".join(dict.fromkeys(group["kernels"])), " " * 9, " " * 7)
     return lines

@@ -134,6 +134,8 @@ def _model_input(tensor: Tensor, array: Array) -> ModelInput:
     elif tensor.dtype == "float32":
         values, note = np.asarray(array, np.float32), None
     else:
+        if array.dtype.kind != np.dtype(tensor.dtype).kind and array.dtype.itemsize == np.dtype(tensor.dtype).itemsize:
+            raise UsageError(_other_sign(tensor, array))
         low, high = (0, 1) if tensor.dtype == "bool" else (np.iinfo(tensor.dtype).min, np.iinfo(tensor.dtype).max)
         least, most = int(array.min()), int(array.max())
         if least < low or most > high:
@@ -142,6 +144,15 @@ def _model_input(tensor: Tensor, array: Array) -> ModelInput:
             )
         values, note = array.astype(tensor.dtype), None
     return ModelInput(tensor, list(np.ascontiguousarray(values).reshape(runs, *tensor.shape)), note)
+
+
+def _other_sign(tensor: Tensor, array: Array) -> str:
+    """Why integers as wide as the tensor's, but with a sign or without one, are not taken."""
+    stored = f"the input {tensor.name!r} is {tensor.dtype}, the array {array.dtype}"
+    how = f"array.astype(numpy.{tensor.dtype}) where these are the stored values"
+    if array.dtype == np.uint8 and tensor.dtype == "int8":
+        how += "; uint8 pixels that become int8 by subtracting 128: (array ^ 128).view(numpy.int8)"
+    return f"{stored}: give {how}; or real numbers as float32, which are quantized"
 
 
 def _runs(tensor: Tensor, array: Array) -> int:

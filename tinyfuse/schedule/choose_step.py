@@ -49,7 +49,11 @@ def hopeful_steps(graphs: Sequence[Graph], options: Options, reached: Reached) -
         graphs = [graph for graph in graphs if graph_macs(graph) <= most]
     if len(graphs) > limits.STEPS.most:
         reached.note(limits.STEPS)
-    return evenly(graphs, limits.STEPS.most)
+    chosen = evenly(graphs, limits.STEPS.most)
+    while len(chosen) > 2 and sum(len(graph.ops) ** 2 for graph in chosen) > limits.STEP_PAIRS.most:
+        reached.note(limits.STEP_PAIRS)
+        chosen = evenly(graphs, len(chosen) - 1)
+    return chosen
 
 
 def choose_step(plans: Sequence[Plan], options: Options, fastest: Plan) -> Plan:

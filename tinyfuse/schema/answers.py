@@ -20,7 +20,7 @@ from tinyfuse.schema.parts import (
     record,
     table,
 )
-from tinyfuse.schema.plan_parts import BOARD_TIMING, EXPLAIN, FIGURES, OPERATOR, PREDICTED_CYCLES, REPORT, SHAPE
+from tinyfuse.schema.plan_parts import BOARD_TIMING, DEVICE, EXPLAIN, FIGURES, OPERATOR, PREDICTED_CYCLES, REPORT, SHAPE
 
 _VERSIONS = record(schema_version={"const": SCHEMA_VERSION}, tinyfuse_version=TEXT)
 _ENVELOPE = joined(
@@ -54,7 +54,7 @@ _PROBLEM = record(message=TEXT, operator=none_or(TEXT), tensor=none_or(TEXT), hi
 #: command -> what it prints where all is well
 ANSWERS: dict[str, Schema] = {
     "report": joined(_ENVELOPE, FIGURES, PREDICTED_CYCLES, REPORT),
-    "gen": joined(_ENVELOPE, FIGURES, PREDICTED_CYCLES, record(files=table(SHA256), output=TEXT)),
+    "gen": joined(_ENVELOPE, FIGURES, PREDICTED_CYCLES, record(device=DEVICE, files=table(SHA256), output=TEXT)),
     "explain": joined(_ENVELOPE, EXPLAIN, PREDICTED_CYCLES),
     "verify": joined(_ENVELOPE, COMPARISON, VERIFY),
     "profile": joined(_ENVELOPE, PROFILE),

@@ -12,6 +12,7 @@ PORT = record(
 _REORDERING = none_or(
     record(operators_moved=COUNT, file_order_arena_bytes=COUNT, file_order_predicted_instructions=none_or(COUNT))
 )
+_LIMITS = items(record(search=TEXT, most=COUNT, of=TEXT))
 
 _MEMORY_BANKS = record(
     banks=items(
@@ -69,12 +70,13 @@ FIGURES = record(
     ),
     code_bytes=COUNT,
     code_bytes_measured=FLAG,
+    estimated_code_bytes=COUNT,
     rewrites=items(
         # what a rewrite saves may be less than nothing
         record(**{"pass": TEXT}, what=TEXT, macs_saved=INTEGER, weight_bytes_saved=INTEGER, copied_bytes_saved=INTEGER)
     ),
     reordering=_REORDERING,
-    limits=items(record(search=TEXT, most=COUNT, of=TEXT)),
+    limits=_LIMITS,
     inputs=items(PORT),
     outputs=items(PORT),
     window=none_or(
@@ -128,7 +130,9 @@ _COSTS = record(
     ),
     code=record(bytes=COUNT, module_bytes=COUNT, functions=items(record(name=TEXT, bytes=COUNT)), guessed_bytes=COUNT),
 )
+DEVICE = none_or(record(name=TEXT, ram=COUNT, flash=COUNT))
 REPORT = record(
+    device=DEVICE,
     pareto=none_or(
         items(
             record(
@@ -154,6 +158,7 @@ EXPLAIN = record(
     macs=COUNT,
     predicted_instructions=none_or(COUNT),
     reordering=_REORDERING,
+    limits=_LIMITS,
     fusions=items(
         record(
             taken=FLAG, groups=items(COUNT), operators=items(OPERATOR), fused=none_or(_COST), apart=_COST, reason=TEXT
