@@ -57,9 +57,8 @@ def layer_weights(rng: random.Random, shape, channels: int, axis: int) -> list[T
 def of_wide_weights(op: Op) -> Op:
     """The same layer with weights of 9 bits in int16, as uint8 models have them."""
     weights = op.operand(1)
-    data = 2 * weights.values.astype(np.int16)
-    quant = replace(weights.quantization, scale=tuple(scale / 2 for scale in weights.quantization.scale))
-    return replace(op, inputs=(op.input, replace(weights, dtype="int16", data=data, quant=quant), *op.inputs[2:]))
+    data = weights.values.astype(np.int16) + 90
+    return replace(op, inputs=(op.input, replace(weights, dtype="int16", data=data), *op.inputs[2:]))
 
 
 def of_int4(op: Op) -> Op:

@@ -4,8 +4,8 @@
 
 #include "tinyfuse_common.h"
 
-/* What the arena keeps between the calls of one inference. `mark` has the module's own value from
-   begin to finish; `rows` were fed. */
+/* What the arena keeps between the calls of one inference. `mark`, from begin to finish, is the check word of the `rows`
+   that were fed and of the other counters, else 0. */
 typedef struct {
     uint32_t mark;
     uint32_t rows;
@@ -22,6 +22,20 @@ TINYFUSE_INLINE void tinyfuse_feed_store(uint8_t *at, uint32_t mark, uint32_t ro
 {
     const tinyfuse_feed state = {mark, rows};
     memcpy(at, &state, sizeof state);
+}
+
+/* The check word, never 0, of the rows that were fed and of `bytes` bytes of counters; `key` is the module's own. Each
+   number is mixed into all bits. */
+TINYFUSE_INLINE uint32_t tinyfuse_feed_check(uint32_t key, uint32_t rows, const uint8_t *counters, int32_t bytes)
+{
+    uint32_t check = key * key + rows;
+    int32_t i;
+    check ^= check >> 15;
+    for (i = 0; i < bytes; ++i) {
+        check = check * key + counters[i];
+        check ^= check >> 15;
+    }
+    return check * key | 1u;
 }
 
 /* Row `index` of the caller's `rows`, of `bytes` bytes each. */

@@ -26,7 +26,8 @@ function milliseconds(instructions) {
 const timeText = (ms) => (ms === null ? "-" : ms >= 1 ? `${number(Number(ms.toPrecision(3)))} ms` : `${Number((1e3 * ms).toPrecision(3))} µs`);
 
 function drawCards() {
-  const figures = DATA.figures, ms = timeText(milliseconds(figures.predicted_instructions)).split(" ");
+  const figures = DATA.figures, known = figures.known_instructions, ms = timeText(milliseconds(known)).split(" ");
+  const without = figures.not_predicted.map((each) => `without ${each.operator}: ${each.reason}`);
   const proof = figures.placement_optimal ? "proven minimal; " : `at least ${number(figures.arena_lower_bound)}; `;
   const cards = [
     card("Arena", number(figures.arena_bytes), "bytes", proof, ...besideUnfused(figures.arena_bytes, figures.unfused_arena_bytes, "")),
@@ -34,7 +35,7 @@ function drawCards() {
     figures.window ? card("Whole model", short(figures.window.whole_predicted_instructions), "instructions", ...besideWhole(figures)) : null,
     card("Flash", number(figures.weight_bytes + figures.code_bytes), "bytes",
       `weights ${number(figures.weight_bytes)}, code ${number(figures.code_bytes)}${figures.code_bytes_measured ? ` measured (${number(figures.estimated_code_bytes)} estimated)` : " estimated"}`),
-    card("Instructions, predicted", short(figures.predicted_instructions), "", ...besideUnfused(figures.predicted_instructions, DATA.unfused.instructions, "")),
+    card("Instructions, predicted", short(known), "", ...(without.length ? without : besideUnfused(known, DATA.unfused.instructions, ""))),
     card("Time", ms[0], ms[1] || "", `at ${byId("mhz").value} MHz, ${byId("cpi").value === "1" ? "1 cycle" : `${byId("cpi").value} cycles`} an instruction`),
     figures.longest_step ? card("Longest step", short(figures.longest_step.predicted_instructions), "instructions", `predicted, ${figures.longest_step.operator}, group ${figures.longest_step.group}`) : null,
     card("MACs", short(figures.macs), "", figures.macs === figures.model_macs ? "as the model has them" : `of the model's ${short(figures.model_macs)}`),

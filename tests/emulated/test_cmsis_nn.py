@@ -377,7 +377,7 @@ def test_a_row_group_calls_cmsis_nn_row_by_row(wanted: str, target: str, tmp_pat
     model = tmp_path / "rows.tflite"
     model.write_bytes(sketch.build([x], [y]))
     request = Request(str(model), target, kernels="cmsis-nn", optimize="ram", cmsis_nn_path=str(tree.path))
-    how = VerifyOptions(emulator="qemu", oracle="reference", runs=2, timeout=120.0)
+    how = VerifyOptions(emulator="qemu", oracle="tflm", runs=2, timeout=120.0)
     answer = verify(request, lambda text: None, how)
     assert answer.exact
     groups = list(answer.data["kernel_symbols"].values())

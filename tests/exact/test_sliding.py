@@ -258,7 +258,7 @@ def test_verify_and_profile_say_worst_and_mean() -> None:
     data, step = MODELS["wake word"]
     module = tinyfuse.compile(data, "cortex-m4", slide=step)
     found = module.verify(oracle="reference", runs=12)
-    assert found.exact
+    assert found.unproven
     assert found.runs == 12
     assert found.frames == 20 - 1 + 3
     assert 0 < found.instructions_mean <= found.instructions
@@ -284,7 +284,7 @@ def test_verify_finds_a_result_a_step_too_early(monkeypatch: pytest.MonkeyPatch)
     spoil(monkeypatch, "tinyfuse_await.h", "return *left > 0;", "return *left > 1;")
     module = tinyfuse.compile(wake_word(), "host", name="net", slide=1)
     found = module.verify(emulator="host", oracle="reference", runs=20, compiler="clang")
-    assert not found.exact
+    assert not found.unproven
 
 
 @pytest.mark.parametrize(

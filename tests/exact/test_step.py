@@ -256,13 +256,13 @@ def test_a_bound_that_cannot_be_met_says_what_would_fit(command: Callable[..., t
 def test_the_longest_step_is_measured_and_near_its_prediction(command: Callable[..., tuple[int, str]]) -> None:
     words = ("m.tflite", "--target", "cortex-m4", "--step", "--json")
     report = json.loads(command("report", *words)[1])["longest_step"]
-    code, text = command("verify", *words, "--oracle", "reference", "--runs", "4")
+    code, text = command("verify", *words, "--oracle", "tflm", "--runs", "4")
     found = json.loads(text)
     assert code == 0 and found["exact"]
     assert found["least_instructions"] <= found["instructions"] <= found["most_instructions"]
     assert found["longest_step_instructions"] < found["instructions"] / 10
     assert abs(report["predicted_instructions"] / found["longest_step_instructions"] - 1) < 0.2
-    plain = json.loads(command("verify", *words[:3], "--json", "--oracle", "reference", "--runs", "2")[1])
+    plain = json.loads(command("verify", *words[:3], "--json", "--oracle", "tflm", "--runs", "2")[1])
     assert plain["longest_step_instructions"] is None and plain["most_instructions"] is not None
 
 

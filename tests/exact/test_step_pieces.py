@@ -105,7 +105,7 @@ def test_an_output_over_inputs_that_a_later_piece_reads_is_found() -> None:
 def test_verify_fails_where_a_step_takes_more_than_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("m.tflite").write_bytes(dense())
-    words = ["verify", "m.tflite", "--target", "cortex-m4", "--oracle", "reference", "--runs", "2", "--json"]
+    words = ["verify", "m.tflite", "--target", "cortex-m4", "--oracle", "tflm", "--runs", "2", "--json"]
 
     def run(bound: int) -> tuple[int, dict]:
         done = CliRunner().invoke(main, [*words, "--max-step", str(bound)], catch_exceptions=False)

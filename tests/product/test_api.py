@@ -313,7 +313,7 @@ def test_verify_says_what_the_command_says(model: Path) -> None:
 
 def test_verify_on_the_host_and_with_state() -> None:
     found = tinyfuse.compile(STREAM_MODELS["svdf of int8"], "host").verify(oracle="reference", runs=8)
-    assert found.exact
+    assert found.unproven and not found.exact
     assert found.frames == 2
     assert found.runs == 8
     assert found.instructions is None

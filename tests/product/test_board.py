@@ -104,7 +104,7 @@ def test_modules_of_every_sort_are_exact(sort: str, server: Path) -> None:
     asked = plan(sort)
     with on_a_terminal([server, str([*SORTS].index(sort))]) as port:
         found = validated(asked, SORTS[sort][0](), port, runs=12)
-    assert found.exact and found.mismatches == 0 and found.runs == 12
+    assert found.unproven and not found.exact and found.mismatches == 0 and found.runs == 12
     assert found.elements == 12 * sum(t.elements for t in asked.source.outputs) or "slid" in sort
     # ten a look: one from each group's begin to its end but that of an empty one, so none is left
     figures = found.figures
@@ -152,7 +152,7 @@ def test_semihosting_and_systick_of_a_core_without_dwt(tmp_path: Path) -> None:
     console = ["-chardev", "pty,id=line", "-semihosting-config", "enable=on,target=native,chardev=line"]
     with in_qemu(elf, asked.context.target, "-serial", "none", *console) as port:
         found = validated(asked, small(), port)
-    assert found.exact and found.counter == "SysTick" and found.warnings == ()
+    assert found.unproven and found.counter == "SysTick" and found.warnings == ()
     assert found.figures is not None and 0 < found.figures.outside.least < found.figures.cycles.mean
 
 
@@ -403,9 +403,9 @@ def test_a_port_that_can_not_be_opened(tmp_path: Path, monkeypatch: pytest.Monke
         assert found.exit_code == 2 and f"can't open --port {port}" in found.stderr and "port" in found.stderr
     answer = json.loads(ran(*words, "/dev/no_such_port", "--json").stdout)
     meets("error", answer)
-    monkeypatch.setattr("tinyfuse.board.port.importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("tinyfuse.toolchain.extras.importlib.util.find_spec", lambda name: None)
     missing = ran(*words, "/dev/no_such_port")
-    assert missing.exit_code == 3 and "pip install 'tinyfuse[board]'" in missing.stderr
+    assert missing.exit_code == 3 and "pip install '.[board]'" in missing.stderr
 
 
 def test_a_board_that_is_unplugged(monkeypatch: pytest.MonkeyPatch) -> None:

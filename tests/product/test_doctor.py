@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import os
 import re
+import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from families import two_inputs
 
 from tinyfuse.cli.main import main
 from tinyfuse.targets import all_targets
+from tinyfuse.toolchain import extras
 
+ROOT = Path(__file__).resolve().parents[2]
 BOARDS = " x\n".join(sorted({t.qemu_machine for t in all_targets().values() if t.qemu_machine}))
 
 
@@ -21,6 +28,7 @@ def tools(tmp_path, monkeypatch) -> Path:
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.chdir(tmp_path)
     for name in ("CC", "RENODE_PATH", "CMSIS_NN_PATH", "CMSIS_PATH", "CMSIS_PACK_ROOT", "LOCALAPPDATA"):
         monkeypatch.delenv(name, raising=False)
     for name in ("HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"):
@@ -118,3 +126,49 @@ def test_json_is_what_the_docs_say(tools) -> None:
     )
     keys = {name for row in re.findall(r"^\| (`.*?`) \|", section, re.M) for name in re.findall(r"`(\w+)`", row)}
     assert all(set(check) == keys for check in doctor()[1].values())
+
+
+def test_a_system_without_process_groups(tools, monkeypatch) -> None:
+    """Windows: what runs modules is refused in words, and doctor says so; other commands run."""
+    good_tools(tools)
+    monkeypatch.delattr(os, "killpg")
+    code, checks = doctor()
+    assert code == 3 and checks["system"]["problem"] and "WSL" in checks["system"]["install"]
+    Path("m.tflite").write_bytes(two_inputs())
+    for words in (["verify"], ["verify", "--emulator", "host"], ["profile"]):
+        result = CliRunner().invoke(main, [*words, "m.tflite", "--target", "cortex-m4"])
+        assert result.exit_code == 2, result.output
+        assert "don't run on this system; gen, report, explain" in result.stderr and "WSL" in result.stderr
+    assert CliRunner().invoke(main, ["gen", "m.tflite", "--target", "host"]).exit_code == 0
+
+
+def test_a_package_of_an_extra_that_is_not_installed(tools, monkeypatch) -> None:
+    """Before anything is planned or built; each with the extra that has it."""
+    good_tools(tools)
+    Path("m.tflite").write_bytes(two_inputs())
+    monkeypatch.setitem(sys.modules, "elftools", None)
+    result = CliRunner().invoke(main, ["verify", "m.tflite", "--target", "cortex-m4"])
+    assert result.exit_code == 3, result.output
+    assert "pyelftools was not found" in result.stderr and "pip install '.[verify]'" in result.stderr
+
+
+def test_each_package_is_of_the_extra_that_is_named() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for module, package in extras.PACKAGES.items():
+        names = [re.split("[><=]", each)[0].lower() for each in project["optional-dependencies"][package.extra]]
+        assert package.name.lower() in names, module
+
+
+def test_optional_packages_are_imported_at_one_gate() -> None:
+    """Nothing but toolchain/extras.py imports a package of an extra, unless for types alone."""
+    for path in (ROOT / "tinyfuse").rglob("*.py"):
+        if path.name in ("oracle_worker.py", "extras.py"):  # the worker runs where the package was found
+            continue
+        tree = ast.parse(path.read_text())
+        typing = {id(n) for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+                  for n in ast.walk(node)}  # fmt: skip
+        for node in ast.walk(tree):
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            wrong = [name for name in names if name.partition(".")[0] in extras.PACKAGES and id(node) not in typing]
+            assert not wrong, (path, wrong)

@@ -152,7 +152,7 @@ def test_what_can_not_be_installed_is_said(server, prepare, arguments, code, mes
 def test_without_the_pack_manager_its_package_is_named(server, monkeypatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "cmsis_pack_manager", None)
     result = tinyfuse_("cmsis-nn", "install")
-    assert result.exit_code == 3 and "pip install 'tinyfuse[packs]'" in result.stderr
+    assert result.exit_code == 3 and "pip install '.[packs]'" in result.stderr
 
 
 # --- devices ---------------------------------------------------------------------------------

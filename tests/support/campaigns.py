@@ -23,8 +23,11 @@ _OPTIMIZE = st.sampled_from(["speed", "balanced", "ram"])
 _WAYS = st.fixed_dictionaries({"fusion": _FUSION, "optimize": _OPTIMIZE})
 
 
-def drawn_plans(networks: st.SearchStrategy[bytes], count: int, number: int, target: str = "host") -> list[Plan]:
-    """`count` plans of random networks, other ones for every `number`, for any --fusion and --optimize."""
+def drawn_plans(
+    networks: st.SearchStrategy[bytes], count: int, number: int, target: str = "host", **more: Any
+) -> list[Plan]:
+    """`count` plans of random networks, other ones for every `number`, for any --fusion and --optimize; `more`: options
+    of all."""
     plans: list[Plan] = []
 
     @seed(number)
@@ -34,7 +37,7 @@ def drawn_plans(networks: st.SearchStrategy[bytes], count: int, number: int, tar
     )  # fmt: skip
     @given(networks, _WAYS)
     def draw(data: bytes, options: dict[str, Any]) -> None:
-        plans.append(plan_of(data, target, kernels="tinyfuse", **options))
+        plans.append(plan_of(data, target, kernels="tinyfuse", **options, **more))
 
     draw()
     return plans

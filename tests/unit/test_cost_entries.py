@@ -75,12 +75,12 @@ def test_every_kernel_was_measured(target: str) -> None:
             for context in contexts:
                 if kernel.accepts(op, context):
                     called |= {each.name for each, _, _ in calls_in(op, kernel, kernel.by_row, context)}
-                    for entry, counts in entries(op, kernel, context) if kernel.predictable else ():
+                    for entry, counts in entries(op, kernel, context) if not kernel.unpredictable else ():
                         reached[entry] = f"{kernel.name}: {op}"
                         counted.setdefault(entry, set()).update(counts)
                         if kernel.costs_with not in (None, entry):
                             compressed.setdefault((entry, kernel.name), set()).update(counts)
-            if kernel.computes_floats and kernel.predictable:
+            if kernel.computes_floats and not kernel.unpredictable:
                 for other in (other for other in alike if kernel.accepts(op, other)):
                     floats[other.target.name].update(entry for entry, _ in entries(op, kernel, other))
     table, cycles = instructions_table(balanced.target), cycle_table(balanced.target.cycle_table)

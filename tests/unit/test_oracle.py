@@ -75,7 +75,7 @@ def test_a_model_that_aborts_the_interpreter(monkeypatch):
         make_oracle("litert", data, graph)
     oracle = make_oracle("auto", data, graph)
     assert oracle.name == "reference"
-    assert "compared with reference, not with TFLM: tflm can't run" in oracle.warnings[0]
+    assert "unproven: compared with our own reference alone: tflm can't run" in oracle.warnings[0]
 
 
 def test_auto_takes_litert_only_where_tflm_can_not_run_the_model():
@@ -91,19 +91,56 @@ def test_auto_takes_litert_only_where_tflm_can_not_run_the_model():
     assert (oracle.name, oracle.warnings) == ("tflm", ())
 
 
-@pytest.mark.parametrize(
-    "missing, taken", [({"tflite_micro"}, "litert"), ({"tflite_micro", "ai_edge_litert"}, "reference")]
-)
-def test_missing_interpreters(monkeypatch, missing, taken):
+def without(monkeypatch: pytest.MonkeyPatch, *missing: str) -> None:
+    """As where these modules are not installed."""
     find_spec = importlib.util.find_spec
-    monkeypatch.setattr(oracle_module.importlib.util, "find_spec", lambda n: None if n in missing else find_spec(n))
-    data = add_and_relu()
+    monkeypatch.setattr(importlib.util, "find_spec", lambda n: None if n in missing else find_spec(n))
+
+
+def one_operator(kind: str, dtype: str = "int8", **options) -> bytes:
+    model = ModelBuilder()
+    zero_point = 128 if dtype == "uint8" else 0
+    x, y = (model.tensor(name, (1, 4), dtype, scale=0.5, zero_point=zero_point) for name in "xy")
+    model.op(kind, [x], [y], **options)
+    return model.build([x], [y])
+
+
+@pytest.mark.parametrize(
+    "kind, data, missing, package",
+    [
+        ("tflm", add_and_relu(), "tflite_micro", r"--pre tflite-micro.*\[verify\]"),
+        ("auto", add_and_relu(), "tflite_micro", r"--pre tflite-micro.*\[verify\]"),
+        ("litert", add_and_relu(), "ai_edge_litert", r"ai-edge-litert.*\[litert\]"),
+        ("auto", one_operator("RELU_0_TO_1"), "ai_edge_litert", r"ai-edge-litert.*\[litert\]"),
+        ("auto", one_operator("SOFTMAX", "uint8", beta=1.0), "ai_edge_litert", r"ai-edge-litert.*\[litert\]"),
+    ],
+)
+def test_nobody_takes_the_place_of_a_missing_interpreter(monkeypatch, kind, data, missing, package):
+    without(monkeypatch, missing)
+    with pytest.raises(ToolMissing, match=f"pip install {package}") as error:
+        make_oracle(kind, data, read_tflite("m.tflite", data))
+    assert error.value.exit_code == 3
+
+
+def test_uint8_models_need_litert_alone(monkeypatch):
+    without(monkeypatch, "tflite_micro")
+    data = one_operator("SOFTMAX", "uint8", beta=1.0)
+    assert make_oracle("auto", data, read_tflite("m.tflite", data)).name == "litert"
+
+
+def test_litert_does_not_say_what_tflm_would_scale_otherwise(monkeypatch):
+    """A FULLY_CONNECTED of int8 rounds twice in TFLM, once in LiteRT."""
+    model = ModelBuilder()
+    x, y, z = (model.tensor(name, (1, 4), scale=0.5, zero_point=0) for name in "xyz")
+    w = model.tensor("w", (4, 4), scale=0.1, zero_point=0, data=np.eye(4, dtype=np.int8))
+    model.op("FULLY_CONNECTED", [x, w], [y])
+    model.op("GELU", [y], [z], approximate=False)
+    data = model.build([x], [z])
     graph = read_tflite("m.tflite", data)
-    with pytest.raises(ToolMissing, match="pip install --pre tflite-micro"):
-        make_oracle("tflm", data, graph)
+    assert make_oracle("auto", data, graph).name == "tflm"  # and LiteRT for the second alone
+    monkeypatch.setattr(oracle_module, "pieces", lambda graph: [])
     oracle = make_oracle("auto", data, graph)
-    assert oracle.name == taken
-    assert f"compared with {taken}, not with TFLM: tflite-micro was not found" in oracle.warnings[0]
+    assert oracle.name == "reference" and "litert rounds otherwise: op 0 FULLY_CONNECTED" in oracle.warnings[0]
 
 
 def test_reference_runs_the_graph(monkeypatch):

@@ -43,7 +43,6 @@ from tinyfuse.plan.scratch_sizes import (
     FOUR_BYTES,
     POINTER_BYTES,
     QUAD_BYTES,
-    RUN_BYTES,
     SCRATCH,
 )
 from tinyfuse.resources import resource_dir
@@ -105,7 +104,9 @@ def check_rows(op: Op, index: int) -> None:
     rows, height = rows_read(op, index), op.inputs[index].shape[1]
     window = FAMILIES[op.kind].row_window(op, index)
     for y, (read, seen) in enumerate(zip(rows, influences(op, index), strict=True)):
-        assert seen <= set(read) or op.kind in ("ROW_SUM", "ROW_MACS"), f"{op} {op.attributes}: row {y}"
+        assert seen <= set(read) or op.kind in ("ROW_SUM", "ROW_MAX", "ROW_MIN", "ROW_MACS"), (
+            f"{op} {op.attributes}: row {y}"
+        )
         if read:
             planned = range(window.first(y), window.needed(y, height))
             assert planned.start <= read.start and read.stop <= planned.stop, f"{op} {op.attributes}: row {y}"
@@ -199,7 +200,8 @@ def test_kernels_ask_for_the_scratch_of_their_contract(target: str) -> None:
     only_dsp |= {
         f"tinyfuse_{of}_s8" for of in ("pointwise_tables", "conv_packed_tables_row", "depthwise_3x3_tables_row")
     }
-    elsewhere |= set() if core.dsp and not core.mve else only_dsp
+    only_dsp |= {"tinyfuse_conv_bytes_row_w16", "tinyfuse_conv_packed_row_w16"}
+    elsewhere |= {"tinyfuse_conv_dots_row_w16"} if core.dsp and not core.mve else only_dsp
     joined = {"tinyfuse_conv_joined_row_s8", "tinyfuse_depthwise_joined_row_s8"}
     joined |= {f"tinyfuse_{kind}_joined_s8" for kind in ("pointwise", "dense")}
     elsewhere |= joined if core.dsp else set()
@@ -212,12 +214,11 @@ def test_the_structure_in_scratch_has_its_size(tmp_path: Path, compiler: str, wo
         pytest.skip(f"needs {compiler}")
     source = tmp_path / "size.c"
     source.write_text(
-        '#include "tinyfuse_depthwise_3x3.h"\n#include "tinyfuse_depthwise_columns.h"\n#include "tinyfuse_conv_runs_mve.h"\n'
+        '#include "tinyfuse_depthwise_3x3.h"\n#include "tinyfuse_depthwise_columns.h"\n'
         '#include "tinyfuse_conv_four_mve.h"\n'
         f"typedef char four_is[TINYFUSE_CONV_FOUR_END_BYTES == {FOUR_BYTES} ? 1 : -1];\n"
         f"typedef char columns_are[TINYFUSE_COLUMNS_JOB_BYTES == {COLUMNS_BYTES} ? 1 : -1];\n"
         f"typedef char planes_are[TINYFUSE_COLUMNS_PLANE_BYTES == {COLUMNS_PLANE_BYTES} ? 1 : -1];\n"
-        f"typedef char runs_are[TINYFUSE_RUN_BYTES == {RUN_BYTES} ? 1 : -1];\n"
         f"typedef char pointer_is[sizeof(void *) == {word} ? 1 : -1];\n"
         f"typedef char quad_is[TINYFUSE_QUAD_BYTES == {QUAD_BYTES} ? 1 : -1];\n"
         f"typedef char quad_fits[sizeof(void *) > 4 || sizeof(tinyfuse_quad) == {QUAD_BYTES} ? 1 : -1];\n"

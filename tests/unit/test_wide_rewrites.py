@@ -75,6 +75,15 @@ def test_a_global_average_takes_rows_in_the_same_order(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+def test_a_global_maximum_takes_rows_in_the_same_order(dtype: str) -> None:
+    graph = read_tflite("model.tflite", pooled(dtype, "MAX_POOL_2D"))
+    after = split_global_pool(graph)
+    assert kinds(after) == ["PAD", "MAX_POOL_2D", "ROW_MAX", "AVERAGE_OF_SUM"]
+    assert_same(graph, after)
+    assert_same(graph, rewrite(graph, "rows", "auto", "ram"))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_a_mean_takes_rows_in_the_same_order(dtype: str) -> None:
     graph = read_tflite("model.tflite", pooled(dtype, "MEAN"))
     after = split_full_height(graph)

@@ -51,6 +51,7 @@ def validate_plan(plan: Plan, model: bytes, device: Device, how: BoardOptions, p
     verdict = judged(plan, asked, outputs, [], progress)
     return BoardValidation(
         exact=verdict.exact,
+        unproven=verdict.unproven,
         within_bound=verdict.within_bound,
         elements=verdict.comparison.elements,
         mismatches=verdict.comparison.mismatches,

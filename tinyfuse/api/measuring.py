@@ -21,6 +21,7 @@ from tinyfuse.toolchain.cmsis_nn import Tree
 from tinyfuse.verify.bounds import check_operators, has_bounds
 from tinyfuse.verify.comparison import Comparison, compare, problems
 from tinyfuse.verify.emulation import Emulator, Firmware, Outcome
+from tinyfuse.verify.emulation.code_size import with_helpers
 from tinyfuse.verify.emulation.module import build_module
 from tinyfuse.verify.oracle import InterpreterOracle, Oracle, ReferenceOracle, make_oracle
 from tinyfuse.verify.streams import INSTANCES, default_frames, join, split, steps_for, steps_in_streams, with_result
@@ -50,6 +51,7 @@ def verify_plan(
     comparison = found.comparison
     return Verification(
         exact=found.exact,
+        unproven=found.unproven,
         within_bound=found.within_bound,
         elements=comparison.elements,
         mismatches=comparison.mismatches,
@@ -119,6 +121,7 @@ class Verdict:
 
     comparison: Comparison
     exact: bool
+    unproven: bool
     within_bound: bool
     operator_bounds: dict[str, tuple[int, int]]
     problems: tuple[str, ...]
@@ -129,7 +132,8 @@ def judged(
 ) -> Verdict:  # fmt: skip
     """The outputs, [run][index], held against the oracle's; `broken`: promises that were not kept, a sentence each."""
     comparison, judge = compare(plan, asked.expected, outputs), asked.judge
-    exact = comparison.mismatches == 0 and not broken
+    agrees = comparison.mismatches == 0 and not broken
+    exact = agrees and not isinstance(judge, ReferenceOracle)
     checks, broken = None, list(broken)
     if comparison.mismatches and isinstance(judge, InterpreterOracle) and has_bounds(plan.source):
         progress(f"asking {judge.name} for each operator's results")
@@ -139,6 +143,7 @@ def judged(
     return Verdict(
         comparison,
         exact,
+        unproven=agrees and not exact,
         within_bound=exact or (checks is not None and not broken),
         operator_bounds={b.operator: (b.ulp, b.bound) for b in checks.bounds} if checks else {},
         problems=tuple(broken),
@@ -227,7 +232,7 @@ def _build_and_run(
             plan, tree, inputs, machine.name, how.compiler_opt, Path(work), frames,
             spread=spread, compiled_by=how.compiler,
         )  # fmt: skip
-        check_flash(plan, firmware.code_bytes)
+        check_flash(plan, with_helpers(plan, tree, firmware.code_bytes, Path(work) / "size"))
         progress(f"running {runs} inferences on {machine.name}")
         return firmware, machine.run(firmware, how.timeout)
 

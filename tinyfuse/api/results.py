@@ -60,7 +60,9 @@ class FusionGroup:
 class Compared:
     """What a module computed, held against an oracle.
 
-    exact           no element differs, and no promise of the header is broken
+    exact           no element differs from an interpreter's, and no promise of the header is broken
+    unproven        nothing differs from our own references, which alone say what is right: no interpreter runs the
+                    model, or `oracle` is "reference"; never together with `exact`
     within_bound    exact; or the model calls functions of libm, whose bits no standard defines, and it is proven that
                     the module computes every bit of our references, and each operator's reference what the interpreter
                     computes of the same inputs: every bit, or within the operator's bound
@@ -81,6 +83,7 @@ class Compared:
     """
 
     exact: bool
+    unproven: bool
     within_bound: bool
     elements: int
     mismatches: int

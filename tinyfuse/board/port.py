@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 from typing import Any, Protocol
 
-from tinyfuse.errors import BoardFailed, ToolMissing, UsageError
+from tinyfuse.errors import BoardFailed, UsageError
+from tinyfuse.toolchain.extras import load
 
 #: seconds that one look at the line may take
 _LOOK = 0.05
@@ -50,10 +50,7 @@ class SerialPort:
 def open_port(name: str, baud: int) -> SerialPort:
     """The line of that name. ToolMissing without pyserial; UsageError, with the ports that there are, where it can't be
     opened."""
-    if importlib.util.find_spec("serial") is None:
-        raise ToolMissing("pyserial", "pip install 'tinyfuse[board]', or pip install pyserial")
-    import serial
-
+    serial = load("serial")
     try:
         opened = serial.serial_for_url(name, baudrate=baud, timeout=_LOOK, write_timeout=10, exclusive=True)
     except (serial.SerialException, OSError, ValueError, NotImplementedError) as error:
@@ -63,8 +60,7 @@ def open_port(name: str, baud: int) -> SerialPort:
 
 def _ports() -> str:
     """The ports of this machine, in words."""
-    from serial.tools.list_ports import comports
-
+    comports = load("serial.tools.list_ports").comports
     found = [f"{port.device} ({port.description})" for port in comports()]
     return f"there are {', '.join(found)}" if found else "this machine has no serial port"
 

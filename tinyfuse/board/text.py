@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tinyfuse.profile.text import bar_of, figure
-from tinyfuse.report.answer import JsonObject
+from tinyfuse.report.answer import JsonObject, verdict
 
 #: from this width on, the kernels are shown too, and the most cycles and those of a MAC
 _WIDE = 110
@@ -15,12 +15,11 @@ _WIDE = 110
 
 def board_text(data: JsonObject, width: int) -> RenderableType:
     """What a terminal of `width` columns is shown of the JSON of docs/json.md."""
-    verdict = "exact" if data["exact"] else "within bound" if data["within_bound"] else "NOT EXACT"
     streams = f" in streams of {data['frames']}" if data["frames"] else ""
     parts: list[RenderableType] = [
         Text(
-            f"{verdict}: {data['mismatches']:,} of {data['outputs']:,} output elements differ in {data['runs']} runs"
-            f"{streams} (the board at {data['port']} against {data['oracle']})"
+            f"{verdict(data)}: {data['mismatches']:,} of {data['outputs']:,} output elements differ in "
+            f"{data['runs']} runs{streams} (the board at {data['port']} against {data['oracle']})"
         )
     ]
     if data["first_mismatch"]:

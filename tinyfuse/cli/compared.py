@@ -20,6 +20,7 @@ def compared_json(found: Compared) -> JsonObject:
         "first_mismatch": asdict(found.first_mismatch) if found.first_mismatch else None,
         "problems": list(found.problems),
         "exact": found.exact,
+        "unproven": found.unproven,
         "within_bound": found.within_bound,
         "max_ulp": found.max_ulp,
         "max_step": found.max_step,

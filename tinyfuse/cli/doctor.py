@@ -20,8 +20,10 @@ from tinyfuse.cli.terminal import Answer, show, versioned
 from tinyfuse.errors import TinyfuseError
 from tinyfuse.targets import all_targets
 from tinyfuse.toolchain import cmsis_nn
+from tinyfuse.toolchain.extras import PACKAGES
 from tinyfuse.toolchain.packages import how_to_get
 from tinyfuse.toolchain.programs import find_program
+from tinyfuse.verify.emulation.process import ELSEWHERE, NOT_HERE, runs_modules_here
 from tinyfuse.verify.emulation.renode import Renode
 
 #: what an external program may take to say its version, in seconds
@@ -63,24 +65,26 @@ def examine() -> list[Check]:
     """Every tool, looked for as the commands look for it. Nothing is downloaded."""
     renode = _renode()
     return [
+        _system(),
         Check("python", "everything", True, sys.executable, platform.python_version(), None, "Python 3.11 or later"),
         _program("arm-none-eabi-gcc", "verify, run, profile: compiles for the target", required=True),
         _newlib(),
-        _package("pyelftools", "elftools", "verify, run, profile: reads the firmware", "pip install 'tinyfuse[verify]'",
-                 required=True),
+        _package("elftools", "verify, run, profile: reads the firmware", required=True),
         _qemu(required=not renode.good),
         renode,
-        _package("tflite-micro", "tflite_micro", "verify: TensorFlow Lite Micro's results",
-                 "pip install --pre tflite-micro"),
-        _package("ai-edge-litert", "ai_edge_litert", "verify: results where tflite-micro is not",
-                 "pip install ai-edge-litert"),
+        _package("tflite_micro", "verify: TensorFlow Lite Micro's results", required=True),
+        _package("ai_edge_litert", "verify: results of what TensorFlow Lite Micro lacks, uint8 models among it"),
         _cmsis_nn(),
-        _package("cmsis-pack-manager", "cmsis_pack_manager", "cmsis-nn install: downloads packs",
-                 "pip install 'tinyfuse[packs]'"),
-        _package("pyserial", "serial", "board validate: the serial line to a board", "pip install 'tinyfuse[board]'"),
+        _package("cmsis_pack_manager", "cmsis-nn install: downloads packs"),
+        _package("serial", "board validate: the serial line to a board"),
         _host_compiler(),
         _program("cmake", "tinyfuse_add_model in a CMake project"),
     ]  # fmt: skip
+
+
+def _system() -> Check:
+    problem = None if runs_modules_here() else NOT_HERE
+    return Check("system", "verify, run, profile", True, platform.system() or sys.platform, None, problem, ELSEWHERE)
 
 
 def _first_line(*command: str) -> str | None:
@@ -108,7 +112,8 @@ def _program(
     return Check(name, purpose, required, path, said, wrong, how_to_get(name))
 
 
-def _package(name: str, module: str, purpose: str, install: str, required: bool = False) -> Check:
+def _package(module: str, purpose: str, required: bool = False) -> Check:
+    name, install = PACKAGES[module].name, PACKAGES[module].install
     spec = importlib.util.find_spec(module)
     try:
         installed = version(name) if spec else None

@@ -12,7 +12,7 @@ from tinyfuse.cli.planning import make_plan
 from tinyfuse.cli.request import Request, command_line
 from tinyfuse.cli.terminal import Answer, progress, show
 from tinyfuse.options import VerifyOptions
-from tinyfuse.report.answer import JsonObject
+from tinyfuse.report.answer import JsonObject, verdict
 from tinyfuse.report.report_json import plan_envelope
 from tinyfuse.schedule.progress import Progress
 from tinyfuse.verify.comparison import Mismatch
@@ -71,9 +71,8 @@ def _verify_lines(data: JsonObject, first: Mismatch | None) -> list[str]:
     def figure(key: str) -> str:
         return "not measured" if data[key] is None else f"{data[key]:,}"
 
-    verdict = "exact" if data["exact"] else "within bound" if data["within_bound"] else "NOT EXACT"
     lines = [
-        f"{verdict}: {data['mismatches']:,} of {data['outputs']:,} output elements differ in "
+        f"{verdict(data)}: {data['mismatches']:,} of {data['outputs']:,} output elements differ in "
         f"{data['runs']} runs{_streams(data)} ({data['emulator']} against {data['oracle']})",
         f"instructions  {figure('instructions')}{_mean(data)}{_spread(data)}",
         f"arena         {figure('arena_bytes')} bytes, {_state(data)}stack {figure('stack_bytes')}",
@@ -89,7 +88,7 @@ def _verify_lines(data: JsonObject, first: Mismatch | None) -> list[str]:
     if first:
         lines.append(str(first))
     lines += data["problems"]
-    if not data["within_bound"]:
+    if not data["within_bound"] and not data["unproven"]:
         lines.append(f"repeat with: {data['command']}")
     return lines
 

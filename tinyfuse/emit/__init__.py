@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -74,6 +75,7 @@ def _context(plan: Plan) -> dict[str, Any]:
     return {
         **header_context(plan),
         **functions,
+        "check_key": _key(plan, functions),
         # numbers that only math.h has a name for (weights.scalar)
         "needs_math": bool(_UNWRITTEN.search(repr(functions))) or not all(array.is_finite for array in arrays),
         "reset_lines": reset_lines(plan, constants),
@@ -84,6 +86,13 @@ def _context(plan: Plan) -> dict[str, Any]:
         "weights": arrays,
         "blob": None,
     }
+
+
+def _key(plan: Plan, functions: Mapping[str, Any]) -> int:
+    """A multiplier of 32 bits for check words, of this model and the code of its groups: odd, so that no change of one
+    number is lost."""
+    digest = hashlib.sha256(f"{plan.graph.sha256} {functions}".encode()).digest()
+    return int.from_bytes(digest[:4], "little") | 1
 
 
 def _c_files(context: Mapping[str, Any]) -> dict[str, str]:

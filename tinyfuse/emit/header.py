@@ -90,11 +90,11 @@ def stack_bound(plan: Plan, optimized: bool) -> int:
     deepest: dict[Plan, int] = {}
     for each in (*plan.subplans.values(), plan):  # after those that it calls
         deepest[each] = max((_group_stack(group, optimized, deepest) for group in each.groups), default=0)
-    return API_STACK_BYTES + deepest[plan] + (4 * (1 + cursor_rows(plan)) if plan.options.step else 0)
+    return API_STACK_BYTES + deepest[plan] + (4 * (2 + cursor_rows(plan)) if plan.options.step else 0)
 
 
 def cursor_rows(plan: Plan) -> int:
-    """The numbers that a cursor has room for besides the group's: those of the group with the most, at least one."""
+    """Numbers of a group that a cursor has room for: those of the group with the most, at least one."""
     return max([1, *(plan.cursor_rows(group) for group in plan.groups)])
 
 
@@ -132,7 +132,7 @@ class Feed:
 
     index     of the input, in the model's order
     group     the number of the group that takes the rows
-    state     offset of the state of an inference, `mark` its mark
+    state     offset of the state of an inference
     counters  offset of the group's counters, `counter_bytes` the size of all
     """
 
@@ -143,7 +143,6 @@ class Feed:
     rows: int
     group: int
     state: int
-    mark: int
     counters: int
     counter_bytes: int
 
@@ -161,8 +160,6 @@ def _feed(plan: Plan, inputs: list[Port]) -> Feed | None:
         rows=port.shape[1],
         group=group.index,
         state=offsets[FEED_STATE],
-        # the model's, so that another module's arena is refused; and not 0
-        mark=int(plan.graph.sha256[:8], 16) | 1,
         counters=offsets[group.counters],
         counter_bytes=(len(group.stages) - 1) * group.counter_bytes,
     )

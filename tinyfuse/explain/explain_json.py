@@ -17,6 +17,7 @@ from tinyfuse.ops.tiled import Tiled
 from tinyfuse.plan import Plan
 from tinyfuse.report.answer import JsonObject
 from tinyfuse.report.limits import limits_json, reached_limits
+from tinyfuse.report.predicted import known_json
 from tinyfuse.report.report_json import cycles_json, reordering_json
 from tinyfuse.schedule.tiling import macs_again
 
@@ -28,6 +29,7 @@ def explain_json(plan: Plan) -> JsonObject:
         "arena_bytes": plan.arena_bytes,
         "macs": plan.macs,
         "predicted_instructions": predicted_total(plan),
+        **known_json(plan),
         **cycles_json(plan),
         "reordering": reordering_json(plan),
         "limits": limits_json(reached_limits(plan)),

@@ -6,6 +6,7 @@ from tinyfuse.explain.sliding import sliding_lines
 from tinyfuse.ir.graph import quoted
 from tinyfuse.report.answer import JsonObject
 from tinyfuse.report.limits import limits_lines
+from tinyfuse.report.predicted import not_predicted_lines
 from tinyfuse.report.text import cycles_words, reordering_lines
 from tinyfuse.report.wrapping import wrapped
 
@@ -14,11 +15,12 @@ def explain_text(data: JsonObject) -> str:
     """What a person is shown of the JSON of docs/json.md."""
     planned = (
         f"{data['options']['name']} for {data['target']}, --optimize {data['options']['optimize']}: arena "
-        f"{data['arena_bytes']:,} bytes, predicted {_instructions(data['predicted_instructions'])}"
+        f"{data['arena_bytes']:,} bytes, predicted {_instructions(data)}"
         f"{_cycles(data)}"
     )
     lines = [
         *_wrapped(planned, "  ", first=""),
+        *(line for told in not_predicted_lines(data) for line in _wrapped(told, "  ", first="")),
         *reordering_lines(data["reordering"]),
         "",
     ]
@@ -94,16 +96,22 @@ def _cost(cost: JsonObject) -> str:
     """What is known of it: operators that are no neighbours have no RAM of their own."""
     ram = [] if cost["ram_bytes"] is None else [f"{cost['ram_bytes']:,} bytes of RAM"]
     cycles = [] if cost["cycles"] is None else [f"{cost['cycles']:,} cycles estimated"]
-    return ", ".join([_instructions(cost["instructions"]), *cycles, *ram])
+    return ", ".join([_count(cost["instructions"]), *cycles, *ram])
 
 
 def _cycles(data: JsonObject) -> str:
-    if data["predicted_cycles"] is None:
+    if data["known_cycles"] is None:
         return ""
-    return f", {data['predicted_cycles']:,} cycles estimated{cycles_words(data)}"
+    return f", {data['known_cycles']:,} cycles estimated{cycles_words(data)}"
 
 
-def _instructions(value: int | None) -> str:
+def _instructions(data: JsonObject) -> str:
+    """Of all operators, or of those that are predicted."""
+    known = data["known_instructions"]
+    return _count(known) + (" for the rest" if data["not_predicted"] and known is not None else "")
+
+
+def _count(value: int | None) -> str:
     return "instructions not known" if value is None else f"{value:,} instructions"
 
 

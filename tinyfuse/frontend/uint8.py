@@ -5,10 +5,12 @@ after    %a:s8 = QUANTIZE(%x:u8);  %b:s8 = CONV_2D(%a, %w':s8);  %y:u8 = QUANTIZ
 
 Every stored value, and every zero point, is less by 128 (the bit of the sign is inverted), so the numbers that they
 stand for stay; whoever calls the module sees uint8. TensorFlow Lite Micro has no such kernels: LiteRT's reference
-kernels say what is right. Where they compute otherwise than those of int8, the operator that is made here says so:
+kernels (BUILTIN_REF, without XNNPACK) say what is right. Where they compute otherwise than those of int8, the operator
+that is made here says so:
 
 weights             have a zero point. Less that, they fit int8, or 9 bits: then they are int16
 convolutions        multiply the scales of input and weights in float32 (Conv2D.float_scales)
+FULLY_CONNECTED     multiplies sums by a real number, and rounds once (FullyConnected.real_scale)
 AVERAGE_POOL_2D     rounds halves up (Pool2D.halves_up)
 LOGISTIC, TANH ...  are tables made in float32 (TABLE)
 CONCATENATION       brings inputs to the output's quantization, in float32 (TABLE)
@@ -25,6 +27,7 @@ from tinyfuse.errors import Problem
 from tinyfuse.ir import Array, Graph, Op, Quant, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.convolution import Conv2D
+from tinyfuse.ops.fully_connected import FullyConnected
 from tinyfuse.ops.pooling import Pool2D, has_even_window
 from tinyfuse.ops.table import TABLE_VALUES, Table
 from tinyfuse.ops.uint8_functions import nearest
@@ -60,6 +63,11 @@ def uint8_problems(ops: tuple[Op, ...]) -> Iterator[Problem]:
         beside = next((t for t in (*op.inputs, *op.outputs) if t is not None and t.dtype in _NARROW), None)
         if family.computes_uint8 and beside is not None:
             yield Problem(f"it computes uint8 beside {beside.dtype}", str(op), str(beside), _HINT)
+
+
+def was_uint8(graph: Graph) -> bool:
+    """Whether a graph that was read comes from a uint8 model."""
+    return WARNING in graph.warnings
 
 
 def as_int8(graph: Graph) -> Graph:
@@ -132,6 +140,8 @@ def _layer(op: Op) -> Op:
         return op
     if isinstance(op.attributes, Conv2D):
         op = replace(op, attributes=replace(op.attributes, float_scales=True))
+    elif isinstance(op.attributes, FullyConnected):
+        op = replace(op, attributes=replace(op.attributes, real_scale=True))
     if not weights.is_constant:  # where they have a zero point, a rule tells
         return op
     values = weights.values.astype(np.int16) - weights.zero_point

@@ -52,7 +52,8 @@ def page_data(
 
 _FIGURES = (
     "schema_version", "tinyfuse_version", "model", "model_sha256", "target", "warnings", "macs", "model_macs",
-    "predicted_instructions", "predicted_cycles", "timing", "arena_bytes", "arena_lower_bound", "placement_optimal",
+    "predicted_instructions", "predicted_cycles", "known_instructions", "not_predicted", "timing",
+    "arena_bytes", "arena_lower_bound", "placement_optimal",
     "unfused_arena_bytes",
     "state_bytes", "weight_bytes", "code_bytes", "code_bytes_measured",
     "estimated_code_bytes", "inputs", "outputs", "rewrites", "reordering",

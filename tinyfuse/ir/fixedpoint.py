@@ -111,6 +111,28 @@ def multiply_by_quantized_multiplier(value: npt.ArrayLike, multiplier: npt.Array
     return rounding_divide_by_pot(saturating_rounding_doubling_high_mul(shifted, multiplier), right)
 
 
+def multiply_by_real(value: npt.ArrayLike, real: float) -> Int64s:
+    """The integers nearest to `value` times a real number, as LiteRT's FULLY_CONNECTED scales its sums: the product
+    is rounded to double, then halves go away from zero."""
+    product = np.asarray(value, np.int64).astype(np.float64) * real
+    nearest: Int64s = np.copysign(np.floor(np.abs(product) + 0.5), product).astype(np.int64)
+    return nearest
+
+
+def real_scale(real: float) -> tuple[int, int, int]:
+    """(high, low, shift) with `real` = (high * 2**32 + low) / 2**(32 + shift), exactly: high in [2**29, 2**30), low a
+    uint32, shift in 1..62. A number below 2**-33 becomes 0: every int32 times it rounds to 0. From 2**29 on it becomes
+    one that is as large as shift 1 allows: products with all but 0 lie beyond every stored value."""
+    fraction, exponent = math.frexp(real)
+    shift = 30 - exponent
+    if real == 0.0 or shift > 62:
+        return 0, 0, 1
+    if math.isinf(real) or shift < 1:
+        return 2**30 - 1, 0, 1
+    high, low = divmod(int(fraction * 2.0**62), 2**32)
+    return high, low, shift
+
+
 def reduced_multiplier(multiplier: npt.ArrayLike) -> Int64s:
     """The upper 16 bits of a 32-bit multiplier, rounded, at most 0x7FFF."""
     multiplier = np.asarray(multiplier, np.int64)

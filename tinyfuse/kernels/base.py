@@ -291,7 +291,8 @@ class Kernel(ABC):
     form_of    the kernel that does the same work in another form, so that predictions of both err alike; None: itself
     costs_as   the kernel whose costs are its own too, for its counts: it does the same work; None for its own entry
     costs_with  an entry whose costs, for its counts, come on top; None for none
-    predictable  shapes tell what it takes: not where a run decides what is computed, or another processor does it
+    unpredictable  why shapes don't tell what it takes, where a run decides what is computed, or another processor does
+               it; empty where they do
     stack_bytes  stack that a call may take, library code included; `verify` checks the sum
     """
 
@@ -314,7 +315,7 @@ class Kernel(ABC):
     form_of: str | None = None
     costs_as: str | None = None
     costs_with: str | None = None
-    predictable: bool = True
+    unpredictable: str = ""
     stack_bytes: int = 512
 
     def accepts(self, op: Op, context: Context) -> bool:

@@ -12,13 +12,15 @@ from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.depthwise import DepthwiseRow
 from tinyfuse.kernels.each_image import EachImage
 from tinyfuse.kernels.fully_connected import FullyConnectedWhole
+from tinyfuse.kernels.fully_connected_real import FullyConnectedReal
 from tinyfuse.kernels.layers_f32 import ConvRowF32, DepthwiseRowF32, TransposeConvRowF32
 from tinyfuse.kernels.layers_s16 import ConvRowS16, DepthwiseRowS16, FullyConnectedS16, TransposeConvRowS16
 from tinyfuse.kernels.operands import constant_operands, with_data
 from tinyfuse.kernels.statements import Call, Expr, Statement
 from tinyfuse.kernels.transpose_conv import TransposeConvRow
 from tinyfuse.kernels.wrapper import CALLED_WHOLE, Wrapper
-from tinyfuse.ops.computed_layer import ComputedLayer, layer_of, places
+from tinyfuse.ops.computed_layer import layer_of, places
+from tinyfuse.ops.convolution import has_real_scale
 
 
 class ComputedLayerWhole(Wrapper):
@@ -26,6 +28,7 @@ class ComputedLayerWhole(Wrapper):
     of float32 are an array already."""
 
     def __init__(self, kind: str, dtype: str, kernel: Kernel):
+        self.real_scale = isinstance(kernel, FullyConnectedReal)
         self.kind, self.dtype = kind, dtype
         self.data, self.weights_at, self.bias = places(kind)
         more = () if dtype == "float32" else ("tinyfuse_biases.h",)
@@ -33,7 +36,9 @@ class ComputedLayerWhole(Wrapper):
         super().__init__(inner, **CALLED_WHOLE, headers=(*kernel.headers, *more))
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return (op.attributes_as(ComputedLayer).kind, op.output.dtype) == (self.kind, self.dtype)
+        layer = layer_of(op)
+        same = (layer.kind, op.output.dtype, has_real_scale(layer)) == (self.kind, self.dtype, self.real_scale)
+        return same and (not self.real_scale or self.kernel.accepts(layer, context))
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return self.kernel.counts(layer_of(op), by_row)
@@ -93,6 +98,7 @@ def computed_layers() -> tuple[Kernel, ...]:
             ("DEPTHWISE_CONV_2D", "int16", DepthwiseRowS16()),
             ("DEPTHWISE_CONV_2D", "float32", DepthwiseRowF32()),
             ("FULLY_CONNECTED", "int8", FullyConnectedWhole()),
+            ("FULLY_CONNECTED", "int8", FullyConnectedReal()),
             ("FULLY_CONNECTED", "int16", FullyConnectedS16()),
             ("TRANSPOSE_CONV", "int8", TransposeConvRow()),
             ("TRANSPOSE_CONV", "int16", TransposeConvRowS16()),

@@ -76,7 +76,7 @@ class _CallsGraphs(Kernel):
 class If(_CallsGraphs):
     """Runs one of its graphs."""
 
-    name, predictable = "tinyfuse_if", False
+    name, unpredictable = "tinyfuse_if", "a run decides which of its graphs runs"
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         sources = [self.source(op, site, i) for i in range(1, len(given_values(op)))]
@@ -90,7 +90,7 @@ class If(_CallsGraphs):
 class While(_CallsGraphs):
     """The operator's outputs hold the values from turn to turn."""
 
-    name, predictable = "tinyfuse_while", False
+    name, unpredictable = "tinyfuse_while", "a run decides how often its graphs run"
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         values = [access.pointer for access in site.outputs]

@@ -203,7 +203,7 @@ def lstm_counts(op: Op, by_row: bool) -> Counts:
     """Of an LSTM: a unit has four gates, each a sum over inputs and one over the hidden state; blocks are Helium's
     vectors."""
     inputs, units = op.input.shape[2], op.output.shape[2]
-    outputs = op.output.elements
+    outputs = op.input.elements // inputs * units  # of all steps, kept or not
     return {
         "calls": 1,
         "steps": outputs // units,

@@ -14,7 +14,7 @@ from tinyfuse.ops.detection import Detection
 class DetectionKernel(Kernel):
     """Of any inputs; the outputs must not overlap them. How many boxes are compared depends on how they overlap."""
 
-    name, predictable = "tinyfuse_detection", False
+    name, unpredictable = "tinyfuse_detection", "how many boxes are compared depends on how they overlap"
     headers = ("tinyfuse_detection.h",)
 
     _OPERANDS: ClassVar = {0: "boxes", 1: "scores", 2: "anchors"}

@@ -20,7 +20,7 @@ class EthosUProgram(Kernel):
     """Copies the inputs to where Vela placed them in the scratch memory, runs the program, and copies its outputs. The
     base addresses are those of TFLM: weights, scratch, fast scratch, inputs, outputs."""
 
-    name, predictable = "ethos-u", False
+    name, unpredictable = "ethos-u", "an Ethos-U computes it, not this core"
 
     def scratch(self, op: Op, context: Context) -> int:
         a = op.attributes_as(EthosU)

@@ -28,7 +28,6 @@ from tinyfuse.kernels.conv import (
     PointwiseColumnWideRow,
     PointwiseRow,
 )
-from tinyfuse.kernels.dense_eight import DenseEight
 from tinyfuse.kernels.dense_fives import DenseFives
 from tinyfuse.kernels.depthwise import Depthwise3x3Row, DepthwiseRow, PackedDepthwiseRow
 from tinyfuse.kernels.depthwise_1d import DepthwiseAlongRow, DepthwiseColumns
@@ -36,6 +35,7 @@ from tinyfuse.kernels.depthwise_1d_mve import Depthwise1D
 from tinyfuse.kernels.depthwise_columns import ColumnsDepthwiseRow, FewerColumnsDepthwiseRow
 from tinyfuse.kernels.depthwise_held import HeldDepthwiseRow
 from tinyfuse.kernels.fully_connected import Dense, DenseWide, FullyConnectedWhole
+from tinyfuse.kernels.fully_connected_real import DenseReal, FullyConnectedReal
 from tinyfuse.kernels.int4 import Int4ConvRow, Int4Pointwise, Int4PointwiseRow
 from tinyfuse.kernels.int4_dense import Int4Dense
 from tinyfuse.kernels.int4_depthwise import INT4_DEPTHWISE
@@ -50,15 +50,22 @@ from tinyfuse.kernels.layers_f32 import (
     TransposeConvRowF32,
 )
 from tinyfuse.kernels.layers_s16 import ConvRowS16, DepthwiseRowS16, FullyConnectedS16, TransposeConvRowS16
-from tinyfuse.kernels.layers_w16 import ConvRowW16, DepthwiseRowW16, PackedConvRowW16, PackedDepthwiseRowW16
+from tinyfuse.kernels.layers_w16 import (
+    BytesConvRowW16,
+    ConvRowW16,
+    DepthwiseRowW16,
+    DotsConvRowW16,
+    PackedConvRowW16,
+    PackedDepthwiseRowW16,
+)
 from tinyfuse.kernels.matmul_s16 import DenseS16, Depthwise3x3RowS16, PackedConvRowS16, PackedDepthwiseRowS16
 from tinyfuse.kernels.mve import (
     MveBufferedPointwise,
     MveConvRow,
     MveDense,
+    MveDenseOfOne,
     MveDepthwiseRow,
     MvePointwise,
-    MveRunsConvRow,
 )
 from tinyfuse.kernels.mve_four import (
     FourColumnsConvRow,
@@ -75,10 +82,14 @@ from tinyfuse.kernels.transpose_packed import PackedTransposedRowF32, PackedTran
 from tinyfuse.kernels.unpacked import UnpackedConvRow, UnpackedPointwise, UnpackedPointwiseRow
 from tinyfuse.kernels.unpacked_dense import UnpackedDense
 from tinyfuse.kernels.winograd import WinogradAlongRow, WinogradDownRow, WinogradRows
+from tinyfuse.ops.convolution import has_real_scale
 
 
 def layer_dtype(op: Op) -> str:
-    """The key of a layer's kernels: its dtype, or "int8 x int16" where its weights are wider than its data."""
+    """The key of a layer's kernels: its dtype; "int8 x int16" where its weights are wider than its data; "int8 by a
+    real number" where its sums are scaled so."""
+    if has_real_scale(op):
+        return "int8 by a real number"
     wide = (op.output.dtype, op.operand(1).dtype) == ("int8", "int16")
     return "int8 x int16" if wide else op.output.dtype
 
@@ -91,7 +102,7 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
             CompressedMvePointwise(), CompressedMveConvRow(),
             CompressedPointwise(), CompressedPointwiseRow(), CompressedConvRows(), CompressedConvRow(),
             MveBufferedPointwise(), FourPointwise(), FourPointwiseRow(), MvePointwise(), FourStridedPointwiseRow(),
-            FourColumnsConvRow(), FourPiecesConvRow(), HeldConvRow(), MveRunsConvRow(), MveConvRow(),
+            FourColumnsConvRow(), FourPiecesConvRow(), HeldConvRow(), MveConvRow(),
             NarrowPointwise(), UnpackedPointwise(), JoinedPointwise(), Pointwise(), PointwiseByFour(),
             PointwiseColumnWideRow(), PointwiseColumnRow(),
             NarrowPointwiseRow(), UnpackedPointwiseRow(), JoinedPointwiseRow(), PointwiseRow(), PointwiseByFourRow(),
@@ -99,7 +110,7 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
             UnpackedConvRow(), JoinedConvRow(), PackedConvRow(), ConvByFourRow(), ConvRow(),
             CmsisConvS4(), CmsisConv(),
         ),
-        "int8 x int16": (PackedConvRowW16(), ConvRowW16()),
+        "int8 x int16": (PackedConvRowW16(), BytesConvRowW16(), DotsConvRowW16(), ConvRowW16()),
         "int16": (MvePointwiseS16(), MveConvRowS16(), PackedConvRowS16(), ConvRowS16(), CmsisConvS16()),
         "float32": (PackedConvRowF32(), ConvRowF32()),
     },
@@ -119,10 +130,11 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     },
     "FULLY_CONNECTED": {
         "int8": (
-            Int4MveDense(), CompressedMveDense(), MveDense(), Int4Dense(), CompressedDense(),
-            UnpackedDense(), JoinedDense(), DenseWide(), DenseFives(), DenseEight(), Dense(), FullyConnectedWhole(),
+            Int4MveDense(), CompressedMveDense(), MveDenseOfOne(), MveDense(), Int4Dense(), CompressedDense(),
+            UnpackedDense(), JoinedDense(), DenseWide(), DenseFives(), Dense(), FullyConnectedWhole(),
             CmsisFullyConnectedS4(), CmsisFullyConnected(), CmsisFullyConnectedPerChannel(),
         ),
+        "int8 by a real number": (DenseReal(), FullyConnectedReal()),
         "int16": (MveDenseS16(), DenseS16(), FullyConnectedS16(), CmsisFullyConnectedS16()),
         "float32": (DenseF32(),),
     },

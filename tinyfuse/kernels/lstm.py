@@ -115,10 +115,13 @@ def _sizes(op: Op) -> dict[str, int]:
         """(between batches, between steps)"""
         return (width, second * width) if time_major else (second * width, width)
 
+    out_batch, out_step = strides(units)
+    if op.attributes_as(Lstm).last_step_only:  # each in the place of the one before
+        out_batch, out_step = units, 0
     return {
         "batches": batches, "steps": steps, "inputs": inputs, "units": units,
         "in_batch": strides(inputs)[0], "in_step": strides(inputs)[1],
-        "out_batch": strides(units)[0], "out_step": strides(units)[1],
+        "out_batch": out_batch, "out_step": out_step,
     }  # fmt: skip
 
 

@@ -91,7 +91,7 @@ from tinyfuse.kernels.pool import PoolRow, WidePoolRow
 from tinyfuse.kernels.quantize import Convert, InvertSign
 from tinyfuse.kernels.reduce import Reduce, ReduceExtreme, ReduceFloatSum, ReduceSum
 from tinyfuse.kernels.row_macs import MeanOfSumRow, OutputOfSumsRow, RowMacsRow
-from tinyfuse.kernels.row_sum import AverageOfSumRow, MveRowSumRow, RowSumRow
+from tinyfuse.kernels.row_sum import AverageOfSumRow, MveRowSumRow, RowExtremeRow, RowSumRow
 from tinyfuse.kernels.rows_matmul import WideBatchMatMul, WideRowsMatMul
 from tinyfuse.kernels.scaled_sum import ScaledSum, ScaledSumMve
 from tinyfuse.kernels.select import AddN, Select
@@ -359,6 +359,8 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "IF": (If(),),
     "WHILE": (While(),),
     "ROW_SUM": (MveRowSumRow(), RowSumRow("int8"), RowSumRow("int16"), RowSumRow("float32")),
+    "ROW_MAX": (RowExtremeRow("int8"), RowExtremeRow("int16"), RowExtremeRow("float32")),
+    "ROW_MIN": (RowExtremeRow("int8"), RowExtremeRow("int16"), RowExtremeRow("float32")),
     "AVERAGE_OF_SUM": (AverageOfSumRow("int8"), AverageOfSumRow("int16"), AverageOfSumRow("float32")),
     "ROW_MACS": (RowMacsRow(),),
     "OUTPUT_OF_SUMS": (OutputOfSumsRow(),),

@@ -1,4 +1,5 @@
-"""Our kernels of ROW_SUM and AVERAGE_OF_SUM (runtime_c/tinyfuse_pool.h and its likes)."""
+"""Our kernels of ROW_SUM, ROW_MAX, ROW_MIN and AVERAGE_OF_SUM (runtime_c/tinyfuse_pool.h and its likes,
+runtime_c/tinyfuse_row_extreme.h)."""
 
 from __future__ import annotations
 
@@ -27,11 +28,28 @@ class RowSumRow(Kernel):
         return op.input.dtype == self.dtype
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        access, (_, _, width, channels) = site.output, op.input.shape
+        access, (_, height, width, channels) = site.output, op.input.shape
+        if op.output.shape[2] == width:  # each column by itself
+            width, channels = 1, op.output.elements // height
         before = access.pointer if access.ring_rows == 1 else f"{access.pointer} - {channels}"
         previous = f"{site.output_row} > 0 ? {before} : NULL"
         source = row_pointer(site.input(0), site.output_row)
-        return (Call(self.name, (source, previous, access.pointer, width, channels)),)
+        return (Call(self.name, (source, previous, access.pointer, width, channels, *self.more(op))),)
+
+    def more(self, op: Op) -> tuple[int, ...]:
+        """Arguments of the call behind those of all."""
+        return ()
+
+
+class RowExtremeRow(RowSumRow):
+    """The greatest or least of a row and of the row before it, in the same places."""
+
+    def __init__(self, dtype: str):
+        super().__init__(dtype)
+        self.headers, self.name = ("tinyfuse_row_extreme.h",), f"tinyfuse_row_extreme_{SUFFIX[dtype]}"
+
+    def more(self, op: Op) -> tuple[int, ...]:
+        return (-1 if op.kind == "ROW_MIN" else 0,)
 
 
 class MveRowSumRow(RowSumRow):
@@ -41,8 +59,12 @@ class MveRowSumRow(RowSumRow):
         super().__init__("int8")
         self.headers, self.name = ("tinyfuse_row_sum_mve.h",), "tinyfuse_row_sum_mve_s8"
 
+    @staticmethod
+    def _in_eights(op: Op) -> bool:
+        return op.output.shape[2] == 1 and op.input.shape[3] % 8 == 0
+
     def accepts(self, op: Op, context: Context) -> bool:
-        return context.target.mve and op.input.shape[3] % 8 == 0 and super().accepts(op, context)
+        return self._in_eights(op) and context.target.mve and super().accepts(op, context)
 
 
 class AverageOfSumRow(Kernel):
@@ -59,7 +81,6 @@ class AverageOfSumRow(Kernel):
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         low, high = real_clamp(op) if self.dtype == "float32" else clamp_range(op)
-        _, height, _, channels = op.input.shape
-        source = row_pointer(site.input(0), str(height - 1))
+        source = row_pointer(site.input(0), str(op.input.shape[1] - 1))
         target = site.output.pointer
-        return (Call(self.name, (source, target, channels, op.attributes_as(AverageOfSum).count, low, high)),)
+        return (Call(self.name, (source, target, op.output.elements, op.attributes_as(AverageOfSum).count, low, high)),)

@@ -90,7 +90,7 @@ from tinyfuse.ops.reverse_sequence import ReverseSequenceFamily
 from tinyfuse.ops.ring_push import RingPushFamily
 from tinyfuse.ops.ring_rows import RingRowsFamily
 from tinyfuse.ops.row_macs import MeanOfSumFamily, OutputOfSumsFamily, RowMacsFamily
-from tinyfuse.ops.row_sum import AverageOfSumFamily, RowSumFamily
+from tinyfuse.ops.row_sum import AverageOfSumFamily, RowMaxFamily, RowMinFamily, RowSumFamily
 from tinyfuse.ops.rows_matmul import RowsMatMulFamily
 from tinyfuse.ops.scatter_nd import ScatterNdFamily
 from tinyfuse.ops.select import SelectFamily
@@ -274,6 +274,8 @@ FAMILIES: dict[str, OpFamily] = {
         PowFamily(),
         # ours alone: no file has them, rewrites make them
         RowSumFamily(),
+        RowMaxFamily(),
+        RowMinFamily(),
         AverageOfSumFamily(),
         RowMacsFamily(),
         RowsMatMulFamily(),

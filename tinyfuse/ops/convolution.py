@@ -4,6 +4,7 @@ Arithmetic of all four, as TensorFlow Lite Micro does it.
 
 int8     an int32 accumulator that wraps, over (input - input zero point) * weight, plus the bias; requantized per
          output channel with two roundings; plus the output zero point; clamped
+         FULLY_CONNECTED of a uint8 model: multiplied by a real number instead, and rounded once (LiteRT's arithmetic)
 int16    with int8 weights: the same where the accumulator is int32; where it is int64 (`accumulator`), it is
          requantized with one rounding and 16 bits of the multiplier
 float32  products and their sum, each rounded, in the order of rows, columns, channels; taps outside the image are
@@ -24,6 +25,7 @@ from tinyfuse.ir.fixedpoint import (
     activation_range,
     clamp,
     multiply_by_quantized_multiplier,
+    multiply_by_real,
     multiply_by_reduced_multiplier,
     quantize_multipliers,
 )
@@ -256,6 +258,23 @@ def channel_multipliers(op: Op) -> tuple[Array, Array]:
     return found[0], found[1]
 
 
+def has_real_scale(op: Op) -> bool:
+    """Whether a layer's sums are multiplied by `real_multiplier`, which LiteRT's FULLY_CONNECTED of uint8 does."""
+    return getattr(op.attributes, "real_scale", False)
+
+
+def real_multiplier(op: Op) -> float:
+    """Input scale * weight scale / output scale of a layer that `has_real_scale`, in double precision."""
+    return op.input.scale * op.operand(1).scale / op.output.scale
+
+
+def scaled_sums(op: Op, sums: Array) -> Int64s:
+    """The outputs of int8 data less their zero point, not clamped. sums: within int32 [..., out_c], biases included."""
+    if has_real_scale(op):
+        return multiply_by_real(sums, real_multiplier(op))
+    return multiply_by_quantized_multiplier(sums, *channel_multipliers(op))
+
+
 def bias_values(op: Op) -> Int64s:
     """The bias as int64, zeros where it is absent."""
     bias = op.optional(2)
@@ -278,7 +297,7 @@ def requantize_channels(op: Op, accumulators: Array) -> Array:
     if accumulator(op) == "int64":
         scaled = multiply_by_reduced_multiplier(total, *channel_multipliers(op))
     else:  # wraps as the C does
-        scaled = multiply_by_quantized_multiplier(total.astype(np.int32), *channel_multipliers(op))
+        scaled = scaled_sums(op, total.astype(np.int32))
     return clamp(scaled + op.output.zero_point, *clamp_range(op), op.output.dtype)
 
 

@@ -18,12 +18,16 @@ from tinyfuse.ops.real import real_outputs
 @dataclass(frozen=True)
 class FullyConnected(Clamped):
     """Attributes: the fused activation, and as in Conv2D the clamp that a rewrite narrowed and the type of a bias
-    that isn't there."""
+    that isn't there.
+
+    real_scale  of a uint8 model: sums are multiplied by a real number, which no rounding made a fixed-point one
+    """
 
     activation: str = "NONE"
     clamp: tuple[int, int] | tuple[float, float] | None = None
     weights_format: str = "DEFAULT"
     quantized_bias_type: str = "FLOAT32"
+    real_scale: bool = False
 
 
 def _bad_shape(op: Op) -> Tensor | None:

@@ -69,7 +69,10 @@ def _bad_shape(op: Op) -> Tensor | None:
             return op.operand(i)
     elements = batches_and_steps(op)[0] * units
     wrong = next((op.operand(i) for i in (HIDDEN, CELL) if op.operand(i).elements != elements), None)
-    return wrong or (op.output if op.output.shape != (*op.input.shape[:2], units) else None)
+    time = 0 if op.attributes_as(Lstm).time_major else 1
+    steps = 1 if op.attributes_as(Lstm).last_step_only else op.input.shape[time]
+    shown = (*op.input.shape[:time], steps, *op.input.shape[time + 1 : 2], units)
+    return wrong or (op.output if op.output.shape != shown else None)
 
 
 def _is_real(op: Op) -> bool:
@@ -179,6 +182,7 @@ class LstmFamily(OpFamily):
             hidden = hidden if shown is None else shown.take(step, axis)
         states = (hidden, op.operand(HIDDEN)), (cell, op.operand(CELL))
         kept = (values.astype(tensor.dtype).reshape(tensor.shape) for values, tensor in states)
+        found = found[-1:] if op.attributes_as(Lstm).last_step_only else found
         return np.stack(found, axis=axis).astype(op.output.dtype), *kept
 
     def ulp(self, op: Op) -> int | None:

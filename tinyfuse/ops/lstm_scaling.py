@@ -75,11 +75,13 @@ _ROUNDED_UP = (
 @dataclass(frozen=True)
 class Lstm:
     """activation: of the cell gate; cell_clip: in real units, 0 for none; time_major: the input is
-    [T, B, I], else [B, T, I]."""
+    [T, B, I], else [B, T, I]; last_step_only: the output is the hidden state after the last step, of length 1 along
+    time."""
 
     activation: str = "NONE"
     cell_clip: float = 0.0
     time_major: bool = False
+    last_step_only: bool = False
 
 
 @cache

@@ -23,3 +23,12 @@ def envelope(model: str, sha256: str | None, target: str, options: JsonObject, w
         "options": options,
         "warnings": warnings,
     }
+
+
+def verdict(data: JsonObject) -> str:
+    """A comparison's result in a word or two."""
+    if data["exact"]:
+        return "exact"
+    if data["unproven"]:
+        return "unproven"
+    return "within bound" if data["within_bound"] else "NOT EXACT"

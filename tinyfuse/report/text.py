@@ -14,6 +14,7 @@ from tinyfuse.report.answer import JsonObject
 from tinyfuse.report.buffer_roles import buffer_roles
 from tinyfuse.report.compressed import compressed_line, compressed_lines
 from tinyfuse.report.memory import layer_lines, memory_lines
+from tinyfuse.report.predicted import not_predicted_lines
 from tinyfuse.report.window import window_lines
 from tinyfuse.report.wrapping import wrapped
 
@@ -79,7 +80,7 @@ def summary_lines(data: JsonObject, cycles: bool = True) -> list[str]:
         *reordering_lines(data["reordering"]),
         f"weights  {data['weight_bytes']:>11,} bytes   {kib(data['weight_bytes'])}",
         *compressed_line(data["compressed"]),
-        f"code     {data['code_bytes']:>11,} bytes   {kib(data['code_bytes'])}, {estimate}",
+        f"code     {data['code_bytes']:>11,} bytes   {kib(data['code_bytes'])}, {estimate}{_helpers(data)}",
         *_device_lines(data),
         f"MACs     {data['macs']:>11,}{_removed(data)}",
         *_instructions_line(data),
@@ -104,7 +105,7 @@ def _device_lines(data: JsonObject) -> list[str]:
         return []
     taken = {
         "RAM": (data["arena_bytes"] + data["state_bytes"], device["ram"]),
-        "flash": (data["weight_bytes"] + data["code_bytes"], device["flash"]),
+        "flash": (data["weight_bytes"] + data["code_bytes"] + (data["helper_bytes"] or 0), device["flash"]),
     }
     return [
         f"{sort:<8} {used:>11,} bytes   {kib(used)}, {100 * used / there:.1f} % of {device['name']}'s {kib(there)}"
@@ -119,17 +120,20 @@ def kib(size: int) -> str:
 
 
 def _instructions_line(data: JsonObject) -> list[str]:
-    if data["predicted_instructions"] is None:
-        return []
+    unknown = not_predicted_lines(data)
+    if data["known_instructions"] is None:
+        return unknown
     run = "an inference" if data["window"] is None else "a step"
-    return [f"speed    {data['predicted_instructions']:>11,} instructions {run}, predicted"]
+    without = f", without {len(unknown)} operator{'s' if len(unknown) > 1 else ''}" if unknown else ""
+    return [f"speed    {data['known_instructions']:>11,} instructions {run}, predicted{without}", *unknown]
 
 
 def _cycles_line(data: JsonObject) -> list[str]:
-    if data["predicted_cycles"] is None:
+    if data["known_cycles"] is None:
         return []
     run, told = "an inference" if data["window"] is None else "a step", cycles_words(data)
-    return [f"cycles   {data['predicted_cycles']:>11,} {run}, estimated{told}"]
+    without = ", without these," if data["predicted_cycles"] is None and data["not_predicted"] else ""
+    return [f"cycles   {data['known_cycles']:>11,} {run}, estimated{without}{told}"]
 
 
 def cycles_words(data: JsonObject) -> str:
@@ -138,8 +142,9 @@ def cycles_words(data: JsonObject) -> str:
     if timing is None:
         return " for a core that never waits for its memories"
     named = "" if timing["source"] == BY_USER else f" on {timing['name']}"
+    milliseconds = "" if data["predicted_ms"] is None else f", {data['predicted_ms']:,} ms"
     clock, waits = f"{timing['mhz']:g} MHz", f"{timing['cycles_per_flash_byte']:g} for a byte of flash"
-    return f"{named}, {data['predicted_ms']:,} ms at {clock}, {waits}"
+    return f"{named}{milliseconds} at {clock}, {waits}"
 
 
 def _step_line(step: JsonObject | None) -> list[str]:
@@ -158,6 +163,11 @@ def reordering_lines(reordering: JsonObject | None) -> list[str]:
     moved = f"{count} operators" if count > 1 else "an operator"
     arena = f"{reordering['file_order_arena_bytes']:,} bytes of arena{time}"
     return [f"order    {moved} moved: the order of the file would take {arena}"]
+
+
+def _helpers(data: JsonObject) -> str:
+    """What the linker adds, of the compiler's and the C library."""
+    return f"; {data['helper_bytes']:,} more of the C library, soft floats included" if data["helper_bytes"] else ""
 
 
 def _state_line(data: JsonObject) -> list[str]:

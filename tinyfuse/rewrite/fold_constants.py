@@ -9,11 +9,13 @@ after    %z = RESHAPE(%in, %p')
 
 It runs before the check (tinyfuse/frontend/check.py), because rules ask for constants that only such an operator
 makes. So an operator that breaks a rule stays where it is, for the check to tell. What is an output of the graph stays
-one: a CONSTANT_OUTPUT writes it.
+one: a CONSTANT_OUTPUT writes it. Constants that IF and WHILE hand to their graphs are constants there
+(rewrite/hand_in_constants.py), which may make more of them.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from functools import lru_cache
 
@@ -23,6 +25,7 @@ from tinyfuse.ops import FAMILIES, graph_macs
 from tinyfuse.ops.constant_output import written
 from tinyfuse.ops.control_flow import change_graphs
 from tinyfuse.rewrite.close_shapes import FIXED_BATCH, closed
+from tinyfuse.rewrite.hand_in_constants import count_callers, hand_in_constants
 
 #: bytes of all constants that one model may have us compute
 MAX_FOLDED_BYTES = 1 << 28
@@ -34,7 +37,7 @@ _OF_SHAPES = ("int32", "int64", "bool")
 def fold_constants(graph: Graph) -> Graph:
     """CompileError where the constants to compute of a graph have more than MAX_FOLDED_BYTES bytes, or where the shape
     of one of its outputs, which the file leaves open, is another than the file's."""
-    return _folded(graph, {}, [])
+    return _folded(graph, {}, count_callers(graph), [])
 
 
 @lru_cache(maxsize=8)
@@ -47,19 +50,23 @@ def model_macs(graph: Graph) -> int:
 def folded_operators(graph: Graph) -> tuple[Op, ...]:
     """The operators of the graph that `fold_constants` computes, reading the constants that it made of others."""
     removed: list[Op] = []
-    _folded(graph, {}, removed)
+    _folded(graph, {}, count_callers(graph), removed)
     return tuple(removed)
 
 
-def _folded(graph: Graph, inner: dict[Graph, Graph], removed: list[Op]) -> Graph:
-    """The graph, and those that its operators run; `inner` are those that were looked at. The graph's own operators
-    that are computed are added to `removed`."""
+def _folded(graph: Graph, inner: dict[Graph, Graph], callers: Counter[int], removed: list[Op]) -> Graph:
+    """The graph, and those that its operators run; `inner` are those that were looked at, `callers` how often each is
+    run. The graph's own operators that are computed are added to `removed`."""
     known: dict[Tensor, Tensor] = {}  # what readers of a tensor read in its place
     ops: list[Op] = []
     folded = 0
     for op in graph.ops:
         read = op.reading(known)
-        op = _folded_inside(closed(read), inner)
+        shut, gone = hand_in_constants(closed(read), callers)
+        op = _folded_inside(shut, inner, callers)
+        known |= gone
+        ops += [written(constant, old) for old, constant in gone.items() if old in graph.outputs]
+        read = replace(read, outputs=tuple(tensor for tensor in read.outputs if tensor not in gone)) if gone else read
         known |= {old: new for old, new in zip(read.outputs, op.outputs, strict=True) if new is not old}
         if not _is_constant(op):
             ops.append(op)
@@ -89,12 +96,12 @@ def _folded(graph: Graph, inner: dict[Graph, Graph], removed: list[Op]) -> Graph
     return replace(graph, ops=tuple(ops)) if changed else graph
 
 
-def _folded_inside(op: Op, inner: dict[Graph, Graph]) -> Op:
+def _folded_inside(op: Op, inner: dict[Graph, Graph], callers: Counter[int]) -> Op:
     """An operator that runs graphs, with the constants of these computed; itself where there are none."""
 
     def folded(graph: Graph) -> Graph:
         if graph not in inner:
-            inner[graph] = _folded(graph, inner, [])
+            inner[graph] = _folded(graph, inner, callers, [])
         return inner[graph]
 
     return change_graphs(op, folded)

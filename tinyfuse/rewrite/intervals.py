@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Array, Graph, Op, Tensor
-from tinyfuse.ir.fixedpoint import INT32_MAX, INT32_MIN, multiply_by_quantized_multiplier
+from tinyfuse.ir.fixedpoint import INT32_MAX, INT32_MIN
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.convolution import (
     DepthwiseConv2D,
@@ -19,6 +19,7 @@ from tinyfuse.ops.convolution import (
     channel_multipliers,
     clamp_range,
     geometry,
+    scaled_sums,
 )
 from tinyfuse.ops.weight_sums import sums_by_sign
 
@@ -63,7 +64,7 @@ def _accumulated(op: Op, low: Array, high: Array) -> Interval:
     shifts = channel_multipliers(op)[1]
     if shifts.max() > 0 and ((np.abs(totals) << np.maximum(shifts, 0)) > INT32_MAX).any():
         return _anything(op)
-    scaled = multiply_by_quantized_multiplier(totals, *channel_multipliers(op)) + op.output.zero_point
+    scaled = scaled_sums(op, totals) + op.output.zero_point
     lowest, highest = clamp_range(op)
     least, greatest = np.minimum(np.maximum(scaled, lowest), highest)  # sooner than by clip()
     return least, greatest

@@ -3,8 +3,8 @@
 before   %o[1,1,W,U] = DEPTHWISE_CONV_2D(%in[1,H,V,C], %w[1,H,K,U]) VALID
 after    %s[1,H,W,U] = ROW_MACS(%in, %w');  %o = OUTPUT_OF_SUMS(%s)
 
-The same for a CONV_2D, for a FULLY_CONNECTED after a RESHAPE of an image, and for a MEAN over rows and
-columns (ROW_SUM, MEAN_OF_SUM). Row y of %s holds the accumulators after row y of the image; as a ring
+The same for a CONV_2D, for a FULLY_CONNECTED after a RESHAPE of an image, and for a MEAN or an integer SUM over rows,
+or over rows and columns (ROW_SUM, MEAN_OF_SUM). Row y of %s holds the accumulators after row y of the image; as a ring
 of one row it replaces the rows. Integer sums have no order, so every bit is kept.
 
 Layers only of int8: of float32 sums the order counts, and those of int16 data may be int64. A MEAN of float32 adds
@@ -24,7 +24,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.convolution import geometry
+from tinyfuse.ops.convolution import geometry, has_real_scale
 from tinyfuse.ops.reduce_scaling import reduced_axes
 from tinyfuse.ops.row_macs import PartOfLayer, RowMacs
 from tinyfuse.ops.row_sum import sum_dtype
@@ -50,7 +50,7 @@ def _split_all(graph: Graph, split: Callable[[Graph, Op], list[Op] | None]) -> G
 
 
 def _split_cheap(graph: Graph, op: Op) -> list[Op] | None:
-    if op.kind == "MEAN":
+    if FAMILIES[op.kind].sums and (op.kind == "MEAN" or op.input.dtype != "float32"):
         return _split_mean(op)
     return _split_convolution(op) if FAMILIES[op.kind].depthwise and op.input.dtype == "int8" else None
 
@@ -81,7 +81,9 @@ def _split_dense(graph: Graph, op: Op) -> list[Op] | None:
         return None
     image, weights = producer.input, op.operand(1)
     _, height, width, channels = image.shape
-    if weights.shape[1] != image.elements or any(weights.quantization.zero_point) or image.quant != op.input.quant:
+    if image.quant != op.input.quant or any(weights.quantization.zero_point) or has_real_scale(op):
+        return None
+    if weights.shape[1] != image.elements:
         return None
     units = weights.shape[0]
     # [U, H * W * C] -> [H, W, U, C]: a convolution with a kernel as large as the image
@@ -92,11 +94,12 @@ def _split_dense(graph: Graph, op: Op) -> list[Op] | None:
 
 
 def _split_mean(op: Op) -> list[Op] | None:
-    if not op.input.is_image or reduced_axes(op) != (1, 2):
+    if not op.input.is_image or reduced_axes(op) not in ((1,), (1, 2)):
         return None
-    _, height, _, channels = op.input.shape
-    sums = Tensor(f"{op.output.name} (sum)", (1, height, 1, channels), sum_dtype(op.input.dtype))
-    result = replace(op.output, name=f"{op.output.name} (row)", shape=(1, 1, 1, channels), index=-1)
+    _, height, width, channels = op.input.shape
+    columns = 1 if 2 in reduced_axes(op) else width
+    sums = Tensor(f"{op.output.name} (sum)", (1, height, columns, channels), sum_dtype(op.input.dtype))
+    result = replace(op.output, name=f"{op.output.name} (row)", shape=(1, 1, columns, channels), index=-1)
     if height == 1 or not _worthwhile(sums, op.input):
         return None
     return [

@@ -1,41 +1,73 @@
-"""An average over the whole image becomes a running sum of its rows and one division.
+"""A pool over the whole image becomes a running sum, or extreme, of its rows.
 
 before   %p[1,1,1,C] = AVERAGE_POOL_2D(%in[1,H,W,C]) filter=(H, W)
 after    %s[1,H,1,C] = ROW_SUM(%in);  %p = AVERAGE_OF_SUM(%s)
 
-Row y of %s is the sum of the image's rows 0 to y, so its last row is what the average divides. As a
-ring of one row it lets a group take the image row by row: the image never exists whole. Both are
-operators of ours (tinyfuse/ops/row_sum.py). A sum of integers is exact, and one of floats takes the pixels in the
-order in which the average does: so every bit of it is the same. One that rounds halves up stays as it is.
+before   %p[1,1,1,C] = MAX_POOL_2D(%in[1,H,W,C]) filter=(H, W)
+after    %s[1,H,1,C] = ROW_MAX(%in);  %p = AVERAGE_OF_SUM(%s) count=1
+
+before   %p[1,C] = REDUCE_MAX(%in[1,H,W,C]) axes=(1, 2), or [1,W,C] with axis 1 alone; REDUCE_MIN likewise
+after    %s[1,H,1,C] = ROW_MAX(%in), or [1,H,W,C];  %q = AVERAGE_OF_SUM(%s) count=1;  %p = RESHAPE(%q)
+
+Row y of %s is the sum, or the extreme, of the image's rows 0 to y, so its last row is what the second operator divides
+or clamps. As a ring of one row it lets a group take the image row by row: the image never exists whole. All are
+operators of ours (tinyfuse/ops/row_sum.py). A sum of integers is exact, one of floats and extremes take the pixels in
+the order in which the pool does: so every bit of it is the same. An average that rounds halves up stays as it is.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 
 from tinyfuse.ir import Graph, Op, Tensor
+from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.pooling import Pool2D, sees_all
+from tinyfuse.ops.reduce_scaling import reduced_axes
 from tinyfuse.ops.row_sum import AverageOfSum, sum_dtype
 
 
 def split_global_pool(graph: Graph) -> Graph:
-    """The graph whose averages over an image are sums of rows and a division."""
+    """The graph whose averages and extremes over an image take its rows one after the other."""
     ops: list[Op] = []
     for op in graph.ops:
-        ops += (
-            _split(op)
-            if op.kind == "AVERAGE_POOL_2D" and not op.attributes_as(Pool2D).halves_up and sees_all(op)
-            else [op]
-        )
+        ops += _split(op) or [op]
     return graph if len(ops) == len(graph.ops) else replace(graph, ops=tuple(ops))
 
 
-def _split(op: Op) -> list[Op]:
-    _, height, width, channels = op.input.shape
-    sums = Tensor(f"{op.output.name} (sum)", (1, height, 1, channels), sum_dtype(op.input.dtype))
-    pool = op.attributes_as(Pool2D)
-    attributes = AverageOfSum(height * width, pool.activation, pool.clamp)
+def _split(op: Op) -> list[Op] | None:
+    family = FAMILIES[op.kind]
+    if family.reduces and family.extreme:
+        return _split_reduction(op)
+    if not family.pools or op.kind == "L2_POOL_2D" or not sees_all(op):
+        return None
+    pool, (_, height, width, _) = op.attributes_as(Pool2D), op.input.shape
+    if op.kind == "MAX_POOL_2D":
+        return _by_rows(op, "ROW_MAX", AverageOfSum(1, pool.activation, pool.clamp), op.output)
+    if pool.halves_up:
+        return None
+    return _by_rows(op, "ROW_SUM", AverageOfSum(height * width, pool.activation, pool.clamp), op.output)
+
+
+def _split_reduction(op: Op) -> list[Op] | None:
+    axes = reduced_axes(op)
+    # a ring's rows (ring_window.py) are all there already
+    if op.states or not op.input.is_image or op.input.shape[1] == 1 or axes not in ((1,), (1, 2)):
+        return None
+    _, _, width, channels = op.input.shape
+    shape = (1, 1, 1 if 2 in axes else width, channels)
+    result = replace(op.output, name=f"{op.output.name} (row)", shape=shape, index=-1)
+    # unlike a pool it keeps infinities
+    last = AverageOfSum(1, clamp=(-inf, inf) if op.input.dtype == "float32" else None)
+    by_rows = _by_rows(op, op.kind.replace("REDUCE", "ROW"), last, result)
+    return [*by_rows, Op("RESHAPE", (result,), op.outputs, index=op.index)]
+
+
+def _by_rows(op: Op, kind: str, attributes: AverageOfSum, result: Tensor) -> list[Op]:
+    """An operator of that kind on the image, and what makes `result` [1, 1, W, C] of its last row."""
+    shape = (1, op.input.shape[1], *result.shape[2:])
+    rows = Tensor(f"{op.output.name} ({kind[4:].lower()})", shape, sum_dtype(op.input.dtype))
     return [
-        Op("ROW_SUM", (op.input,), (sums,), index=op.index),
-        Op("AVERAGE_OF_SUM", (sums,), op.outputs, attributes, index=op.index),
+        Op(kind, (op.input,), (rows,), index=op.index),
+        Op("AVERAGE_OF_SUM", (rows,), (result,), attributes, index=op.index),
     ]

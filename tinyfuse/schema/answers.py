@@ -20,7 +20,17 @@ from tinyfuse.schema.parts import (
     record,
     table,
 )
-from tinyfuse.schema.plan_parts import BOARD_TIMING, DEVICE, EXPLAIN, FIGURES, OPERATOR, PREDICTED_CYCLES, REPORT, SHAPE
+from tinyfuse.schema.plan_parts import (
+    BOARD_TIMING,
+    DEVICE,
+    EXPLAIN,
+    FIGURES,
+    KNOWN,
+    OPERATOR,
+    PREDICTED_CYCLES,
+    REPORT,
+    SHAPE,
+)
 
 _VERSIONS = record(schema_version={"const": SCHEMA_VERSION}, tinyfuse_version=TEXT)
 _ENVELOPE = joined(
@@ -53,9 +63,9 @@ _PROBLEM = record(message=TEXT, operator=none_or(TEXT), tensor=none_or(TEXT), hi
 
 #: command -> what it prints where all is well
 ANSWERS: dict[str, Schema] = {
-    "report": joined(_ENVELOPE, FIGURES, PREDICTED_CYCLES, REPORT),
-    "gen": joined(_ENVELOPE, FIGURES, PREDICTED_CYCLES, record(device=DEVICE, files=table(SHA256), output=TEXT)),
-    "explain": joined(_ENVELOPE, EXPLAIN, PREDICTED_CYCLES),
+    "report": joined(_ENVELOPE, FIGURES, KNOWN, PREDICTED_CYCLES, REPORT),
+    "gen": joined(_ENVELOPE, FIGURES, KNOWN, PREDICTED_CYCLES, record(device=DEVICE, files=table(SHA256), output=TEXT)),
+    "explain": joined(_ENVELOPE, EXPLAIN, KNOWN, PREDICTED_CYCLES),
     "verify": joined(_ENVELOPE, COMPARISON, VERIFY),
     "profile": joined(_ENVELOPE, PROFILE),
     "board-validate": joined(_ENVELOPE, COMPARISON, BOARD),

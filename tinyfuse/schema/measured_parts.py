@@ -17,6 +17,7 @@ COMPARISON = record(
     first_mismatch=none_or(record(run=COUNT, tensor=TEXT, index=SHAPE, expected=_VALUE, computed=_VALUE)),
     problems=items(TEXT),
     exact=FLAG,
+    unproven=FLAG,
     within_bound=FLAG,
     max_ulp=COUNT,
     max_step=COUNT,

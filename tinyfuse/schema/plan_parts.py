@@ -35,6 +35,11 @@ BOARD_TIMING = record(
     source=TEXT, cycles_per_flash_byte=NUMBER,
 )  # fmt: skip
 _TIMING = none_or(BOARD_TIMING)
+#: of an inference, as far as it can be predicted
+KNOWN = record(
+    known_instructions=none_or(COUNT), known_cycles=none_or(COUNT),
+    not_predicted=items(record(group=COUNT, operator=TEXT, kernel=TEXT, reason=TEXT)),
+)  # fmt: skip
 PREDICTED_CYCLES = record(predicted_cycles=none_or(COUNT), predicted_ms=none_or(NUMBER), timing=_TIMING)
 
 FIGURES = record(
@@ -70,6 +75,7 @@ FIGURES = record(
     ),
     code_bytes=COUNT,
     code_bytes_measured=FLAG,
+    helper_bytes=none_or(COUNT),
     estimated_code_bytes=COUNT,
     rewrites=items(
         # what a rewrite saves may be less than nothing

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from tinyfuse.emit.identifiers import module_name
-from tinyfuse.errors import ToolMissing, UsageError
+from tinyfuse.errors import UsageError
 from tinyfuse.targets import target_of_core
+from tinyfuse.toolchain.extras import load
 
 #: what the names of such files end with
 ENDING = ".cbuild-mlops.yml"
@@ -53,10 +54,7 @@ def read_request(path: Path) -> LayerRequest:
 
 
 def _parsed(path: Path) -> Any:
-    try:
-        import yaml  # no other command needs it
-    except ImportError:
-        raise ToolMissing("PyYAML", "pip install 'tinyfuse[csolution]'") from None
+    yaml = load("yaml")
     try:
         with open(path, "rb") as file:
             data = file.read(_MOST_BYTES + 1)

@@ -1,13 +1,14 @@
 """Who says what a model computes: TensorFlow Lite Micro, LiteRT, or our own numpy references.
 
-TensorFlow Lite Micro (TFLM) is the reference for every bit. LiteRT's reference kernels agree with it
-but for FULLY_CONNECTED, which they round once where TFLM rounds twice, so LiteRT stands in only
-where TFLM can't run a model, and that is said.
+TensorFlow Lite Micro (TFLM) is the reference for every bit. It has no kernels of uint8 models: there it is LiteRT with
+its reference kernels (OpResolverType.BUILTIN_REF: no XNNPACK, no optimized kernels). These agree with TFLM but for
+FULLY_CONNECTED: they multiply sums by a double and round once, where TFLM rounds twice in fixed point. So LiteRT stands
+in only where TFLM can't run a model without such a layer, and that is said. What only our own references say is
+unproven.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -18,13 +19,16 @@ from typing import Protocol
 import numpy as np
 
 import tinyfuse
-from tinyfuse.errors import EmulationFailed, ToolMissing, UsageError
+from tinyfuse.errors import EmulationFailed, UsageError
 from tinyfuse.frontend.reader import read_tflite
-from tinyfuse.ir import Array, Graph, Tensor
+from tinyfuse.frontend.uint8 import was_uint8
+from tinyfuse.ir import Array, Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.convolution import has_real_scale
 from tinyfuse.ops.interpret import run_graph
 from tinyfuse.options import ORACLES
 from tinyfuse.rewrite.fold_constants import fold_constants
+from tinyfuse.toolchain.extras import PACKAGES, need
 from tinyfuse.verify.closed_file import closed_file
 from tinyfuse.verify.emulation.inputs import input_set
 from tinyfuse.verify.interpreter_process import run_interpreter
@@ -54,9 +58,8 @@ class Oracle(Protocol):
 def make_oracle(kind: str, model_bytes: bytes, graph: Graph) -> Oracle:
     """The oracle of that kind, one of ORACLES, for the file `model_bytes` that `graph` was read from.
 
-    "auto" takes the first of the three that is installed and can run the model, and warns where it
-    isn't TFLM. ToolMissing where an interpreter isn't installed, UsageError where it can't run the
-    model, CompileError where nothing here can.
+    "auto" is `_oracle_for` the model. ToolMissing where an interpreter isn't installed, UsageError where it can't run
+    the model, CompileError where nothing here can.
     """
     check_runs_here(graph)
     if kind == "reference":
@@ -65,30 +68,52 @@ def make_oracle(kind: str, model_bytes: bytes, graph: Graph) -> Oracle:
         return InterpreterOracle(kind, model_bytes, graph)
     if kind != "auto":
         raise UsageError(f"unknown oracle {kind!r}; known: {', '.join(ORACLES)}")
-    reasons: list[str] = []
-    for interpreter in _INTERPRETERS:
-        try:
-            oracle: Oracle = InterpreterOracle(interpreter, model_bytes, graph)
-            break
-        except (ToolMissing, UsageError) as error:
-            reasons.append(str(error).splitlines()[0])
-        try:
-            if interpreter == "tflm" and (parts := pieces(graph)):
-                return PiecesOracle(model_bytes, graph, parts)
-        except (ToolMissing, UsageError):
-            continue  # to LiteRT, which runs all of it
+    return _oracle_for(model_bytes, graph)
+
+
+def _oracle_for(model_bytes: bytes, graph: Graph) -> Oracle:
+    """The oracle that "auto" takes: TFLM, with LiteRT for operators that TFLM lacks. LiteRT alone, which is told, where
+    TFLM can't run the model and LiteRT has the same arithmetic, and of every uint8 model. Our reference, which proves
+    nothing, where neither can. ToolMissing where the one that should say isn't installed."""
+    if was_uint8(graph):
+        reasons = ["TFLM has no kernels of uint8"]
     else:
-        oracle = ReferenceOracle(graph)
-    if reasons:
-        oracle.warnings = (f"compared with {oracle.name}, not with TFLM: {'; '.join(reasons)}",)
+        try:
+            return InterpreterOracle("tflm", model_bytes, graph)
+        except UsageError as error:
+            reasons = [_first_line(error)]
+        try:
+            if parts := pieces(graph):
+                return PiecesOracle(model_bytes, graph, parts)
+        except UsageError:
+            pass  # LiteRT may run all of it
+    scaled = next((op for op in graph.ops if op.kind == "FULLY_CONNECTED" and _rounds_twice(op)), None)
+    if scaled is None:
+        try:
+            oracle: Oracle = InterpreterOracle("litert", model_bytes, graph)
+        except UsageError as error:
+            reasons.append(_first_line(error))
+        else:
+            oracle.warnings = (f"compared with litert, not with TFLM: {'; '.join(reasons)}",)
+            return oracle
+    else:
+        reasons.append(f"litert rounds otherwise: {scaled}")
+    oracle = ReferenceOracle(graph)
+    oracle.warnings = (f"unproven: compared with our own reference alone: {'; '.join(reasons)}",)
     return oracle
 
 
-#: kind -> what is imported, and the package that has it
-_INTERPRETERS = {
-    "tflm": ("tflite_micro", "tflite-micro"),
-    "litert": ("ai_edge_litert", "ai-edge-litert"),
-}
+def _rounds_twice(op: Op) -> bool:
+    """Whether a FULLY_CONNECTED scales its sums in fixed point, as TFLM does and LiteRT doesn't."""
+    return op.output.dtype != "float32" and not has_real_scale(op)
+
+
+def _first_line(error: UsageError) -> str:
+    return str(error).splitlines()[0]
+
+
+#: kind -> what is imported
+_INTERPRETERS = {"tflm": "tflite_micro", "litert": "ai_edge_litert"}
 
 
 class _Runs(ABC):
@@ -109,11 +134,9 @@ class InterpreterOracle(_Runs):
     """An interpreter from PyPI, in a process of its own."""
 
     def __init__(self, kind: str, model_bytes: bytes, graph: Graph):
-        module, package = _INTERPRETERS[kind]
-        if importlib.util.find_spec(module) is None:
-            raise ToolMissing(package, f"pip install {'--pre ' if kind == 'tflm' else ''}{package}")
+        need(_INTERPRETERS[kind])
         self.name = kind
-        self.version = version(package)
+        self.version = version(PACKAGES[_INTERPRETERS[kind]].name)
         self.warnings: tuple[str, ...] = ()
         self._model = closed_file(model_bytes, graph) if kind == "tflm" else model_bytes
         self._layouts, zeros = graph.layouts, input_set(graph, 3, seed=0)[2]
@@ -237,7 +260,8 @@ def _moved(arrays: list[np.ndarray], orders: Sequence[Sequence[int] | Array | No
 
 
 class ReferenceOracle(_Runs):
-    """The exact references of our own operator families: no witness from outside. CompileError where one has none."""
+    """The exact references of our own operator families: no witness from outside, so nothing that agrees with them is
+    proven. CompileError where one has none."""
 
     name = "reference"
     version = tinyfuse.__version__

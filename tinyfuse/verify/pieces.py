@@ -1,6 +1,6 @@
 """A model in pieces, for an operator that TFLM lacks: TFLM computes the others, LiteRT that one.
 
-LiteRT alone wouldn't do: it rounds FULLY_CONNECTED once where TFLM rounds twice (verify/oracle.py).
+LiteRT alone wouldn't do: its FULLY_CONNECTED rounds otherwise (verify/oracle.py).
 """
 
 from __future__ import annotations

@@ -10,9 +10,11 @@ from __future__ import annotations
 from tinyfuse.errors import ToolMissing, UsageError
 from tinyfuse.options import EMULATORS
 from tinyfuse.targets import Target
+from tinyfuse.toolchain.extras import need
 from tinyfuse.verify.emulation.build import ModuleFiles, build_firmware
 from tinyfuse.verify.emulation.compilers import find_compiler
 from tinyfuse.verify.emulation.host import Host
+from tinyfuse.verify.emulation.process import ELSEWHERE, NOT_HERE, runs_modules_here
 from tinyfuse.verify.emulation.qemu import Qemu
 from tinyfuse.verify.emulation.renode import Renode
 from tinyfuse.verify.emulation.result import Emulator, Firmware, Outcome
@@ -21,8 +23,10 @@ __all__ = ["Emulator", "Firmware", "ModuleFiles", "Outcome", "build_firmware", "
 
 
 def find_tools(kind: str, target: Target, compiler: str) -> Emulator:
-    """find_emulator's, where the compiler (one of COMPILERS) is here too; else ToolMissing names all that is
-    missing."""
+    """find_emulator's, where the compiler (one of COMPILERS) and, for a core, pyelftools are here too; else ToolMissing
+    names all that is missing. UsageError on a system that can't run modules."""
+    if not runs_modules_here():
+        raise UsageError(f"{NOT_HERE} (hint: {ELSEWHERE})")
     found, missing = None, []
     try:
         found = find_emulator(kind, target)
@@ -32,6 +36,11 @@ def find_tools(kind: str, target: Target, compiler: str) -> Emulator:
         find_compiler(target, found.name if found else "qemu", "O2", compiler)
     except ToolMissing as error:
         missing.append(error)
+    if found is None or found.name != "host":
+        try:
+            need("elftools")
+        except ToolMissing as error:
+            missing.append(error)
     if found is None or missing:
         raise missing[0].with_others(missing[1:])
     return found

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-from tinyfuse.errors import InternalFault, ToolMissing
+from tinyfuse.errors import InternalFault
+from tinyfuse.toolchain.extras import load
 
 if TYPE_CHECKING:
     from elftools.dwarf.die import DIE
@@ -16,11 +17,8 @@ if TYPE_CHECKING:
 
 def open_elf(file: BinaryIO) -> ELFFile:
     """The ELF file in an open file; ToolMissing without pyelftools."""
-    try:
-        from elftools.elf.elffile import ELFFile
-    except ImportError:  # it belongs to the extra "verify"
-        raise ToolMissing("pyelftools", "pip install 'tinyfuse[verify]'") from None
-    return ELFFile(file)
+    opened: ELFFile = load("elftools.elf.elffile").ELFFile(file)
+    return opened
 
 
 def linked_sections(map_file: Path) -> Iterator[tuple[str, int, Path]]:
@@ -37,10 +35,8 @@ def linked_sections(map_file: Path) -> Iterator[tuple[str, int, Path]]:
 def symbol_size(elf: Path, name: str) -> int:
     """The size in bytes of a symbol of an ELF file."""
     with elf.open("rb") as file:
-        from elftools.elf.sections import SymbolTableSection
-
-        table = open_elf(file).get_section_by_name(".symtab")
-        symbols = table.get_symbol_by_name(name) if isinstance(table, SymbolTableSection) else None
+        table: Any = open_elf(file).get_section_by_name(".symtab")
+        symbols = table.get_symbol_by_name(name) if table is not None else None
         if not symbols or len(symbols) != 1:
             raise InternalFault("the linked firmware", f"{elf.name} has {len(symbols or ())} symbols {name}")
         return int(symbols[0]["st_size"])

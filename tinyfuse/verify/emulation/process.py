@@ -16,6 +16,15 @@ from typing import Any
 
 from tinyfuse.verify.emulation.result import failed
 
+#: what to say where `runs_modules_here` is False, and what to do
+NOT_HERE = "verify, run and profile don't run on this system; gen, report, explain, board and all other commands do"
+ELSEWHERE = "run them on Linux or macOS, of Windows in WSL or a container"
+
+
+def runs_modules_here() -> bool:
+    """Whether this system has POSIX process groups, which end programs under a time limit; Windows has none."""
+    return hasattr(os, "killpg")
+
 
 def run_limited(
     command: Sequence[str | Path],

@@ -1,0 +1,76 @@
+"""Our kernels of FULLY_CONNECTED in uint8 models, whose sums are multiplied by a real number
+(runtime_c/tinyfuse_fully_connected_real.h)."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from tinyfuse.ir import Array, Op
+from tinyfuse.ir.fixedpoint import multiply_by_real, real_scale
+from tinyfuse.kernels.base import CallSite, Constant, Context
+from tinyfuse.kernels.fully_connected import FullyConnectedWhole, fully_connected_params
+from tinyfuse.kernels.packing import plain_weights
+from tinyfuse.kernels.rows import from_piece, vectors
+from tinyfuse.kernels.statements import Call, Let, Statement
+from tinyfuse.ops.convolution import bias_values, clamp_range, real_multiplier
+from tinyfuse.ops.weight_sums import channel_weights
+
+
+class FullyConnectedReal(FullyConnectedWhole):
+    """Any such layer, its weights constant or computed, in portable C."""
+
+    name = "tinyfuse_fully_connected_real_s8"
+    costs_as: str | None = "tinyfuse_fully_connected_s8"
+    headers = ("tinyfuse_fully_connected_real.h",)
+    values = "channels"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return rounds_as_double(op)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        in_c, (pointer, batches) = op.operand(1).shape[1], vectors(op, site)
+        high, low, shift = real_scale(real_multiplier(op))
+        scale = {"high": f"{high}u", "low": f"{low}u", "shift": shift}
+        arguments = (
+            "&p", "&scale", pointer, from_piece(site.output.pointer, site),
+            from_piece(site.constant("weights"), site, in_c), from_piece(site.constant(self.values), site),
+        )  # fmt: skip
+        params = fully_connected_params(op, site, batches)
+        return params, Let("tinyfuse_real_scale", "scale", scale), Call(self.name, arguments)
+
+
+class DenseReal(FullyConnectedReal):
+    """The same of constant weights: what zero points add to sums is folded into biases, or computed once a vector."""
+
+    name = "tinyfuse_dense_real_s8"
+    costs_as = None
+    values = "biases"
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return plain_weights(op), Constant("biases", _folded_biases(op), "int32_t")
+
+
+def _folded_biases(op: Op) -> Array:
+    """int32 [out_c]: bias - input zero point * sum of (weights - their zero point); wraps as sums do."""
+    sums = (channel_weights(op).astype(np.int64) - op.operand(1).zero_point).sum(axis=1)
+    folded: Array = (bias_values(op) - op.input.zero_point * sums).astype(np.int32)
+    return folded
+
+
+@lru_cache(maxsize=512)
+def rounds_as_double(op: Op) -> bool:
+    """Whether the exact product of any int32 sum and the layer's scale rounds as the product in double does.
+
+    Rounding to double can only lift a product that lies below a half onto it: each output's last sum below its
+    threshold is tried.
+    """
+    real, (low, high) = real_multiplier(op), clamp_range(op)
+    high_part, low_part, shift = real_scale(real)
+    factor, half = high_part * 2**32 + low_part, 2 ** (31 + shift)
+    for level in range(max(abs(low - op.output.zero_point), abs(high - op.output.zero_point)) + 1):
+        least = -(-(2 * level + 1) * half // max(factor, 1))  # the first sum whose product reaches level + 1/2
+        if least <= 2**31 and int(multiply_by_real(least - 1, real)) > level:
+            return False
+    return True
