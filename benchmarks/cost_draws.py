@@ -12,11 +12,11 @@ from stream_models import lstm, real_svdf, svdf
 
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.ops.looked_up import looked_up
-from tinyfuse.ops.merged import merged
-from tinyfuse.ops.rows_matmul import RowsMatMul
-from tinyfuse.ops.table import Table
-from tinyfuse.ops.tiled import TILE_ROWS, tiled
+from tinyfuse.ops.elementwise.merged import merged
+from tinyfuse.ops.elementwise.table import Table
+from tinyfuse.ops.layers.looked_up import looked_up
+from tinyfuse.ops.layers.tiled import TILE_ROWS, tiled
+from tinyfuse.ops.matmul.rows_matmul import RowsMatMul
 
 _DTYPES = ("int8", "int16", "float32")
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from tinyfuse.cost.fit import LEAST, MOST, SMALL, SOME, WORTH, Fit, Once, fit, fit_once
 from tinyfuse.cost.table import Alone
-from tinyfuse.kernels.base import Kernel
-from tinyfuse.kernels.counts import Counts
+from tinyfuse.kernels.core.kernel import Kernel
+from tinyfuse.kernels.counts.common import Counts
 
 #: a table with fewer samples says nothing
 FEWEST = 3

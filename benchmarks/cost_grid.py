@@ -62,10 +62,10 @@ from cost_tensors import (
 from other_dtypes import other_dtype
 
 from tinyfuse.ir import Graph, Op, Tensor
-from tinyfuse.kernels.c_types import SUFFIX
+from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.row_sum import AverageOfSum
-from tinyfuse.ops.table import Table
+from tinyfuse.ops.elementwise.table import Table
+from tinyfuse.ops.pooling_reduce.row_sum import AverageOfSum
 from tinyfuse.rewrite.split_full_height import split_dense, split_full_height
 
 #: multiply-accumulates of one operator, where it has any, and elements of its output: enough that its

@@ -39,8 +39,8 @@ from measure_costs import LAYERS, drawn_job, grid_plan, kernels_to_measure  # no
 from sized_networks import DTYPES  # noqa: E402
 
 from tinyfuse.cost.code import calls_in, code_entry, code_table, every_group, loop_parts, module_parts  # noqa: E402
-from tinyfuse.kernels.base import Context  # noqa: E402
-from tinyfuse.kernels.counts import Counts  # noqa: E402
+from tinyfuse.kernels.core.kernel import Context  # noqa: E402
+from tinyfuse.kernels.counts.common import Counts  # noqa: E402
 from tinyfuse.kernels.registry import kernels_for  # noqa: E402
 from tinyfuse.plan import Plan, Stage  # noqa: E402
 from tinyfuse.targets import Target, all_targets, load_target  # noqa: E402

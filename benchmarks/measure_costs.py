@@ -33,14 +33,14 @@ from sized_networks import DTYPES  # noqa: E402
 from tinyfuse.board_timing import BoardTiming  # noqa: E402
 from tinyfuse.cost.table import entry_name  # noqa: E402
 from tinyfuse.ir import Graph, Op, Tensor  # noqa: E402
-from tinyfuse.kernels.base import Context  # noqa: E402
 from tinyfuse.kernels.cmsis.common import SEVERAL_ROWS  # noqa: E402
+from tinyfuse.kernels.core.kernel import Context  # noqa: E402
 from tinyfuse.kernels.registry import kernels_for, kernels_of  # noqa: E402
 from tinyfuse.ops import FAMILIES  # noqa: E402
 from tinyfuse.options import OPTIMIZE, WEIGHTS, Options  # noqa: E402
 from tinyfuse.plan import Plan  # noqa: E402
-from tinyfuse.schedule.legality import Legality  # noqa: E402
-from tinyfuse.schedule.select import kernel_for  # noqa: E402
+from tinyfuse.schedule.groups.legality import Legality  # noqa: E402
+from tinyfuse.schedule.kernel_choice.select import kernel_for  # noqa: E402
 from tinyfuse.targets import Target, all_targets, load_target  # noqa: E402
 from tinyfuse.toolchain import cmsis_nn  # noqa: E402
 

@@ -118,7 +118,7 @@ TINYFUSE_INLINE void tinyfuse_windows_of_words(const tinyfuse_conv *p, const int
 /* Where in_c is no multiple of 4, a column has of each kernel row as many words of four inputs as it has, which are
    widened from where they lie. What is left of rows is collected, a word as soon as there are four inputs, the last one
    first, and what there is in the end, with zeros behind it. Where rows have no word, as of one input channel, their
-   inputs are in order, copied to `bytes`. Weights have the same order (kernels/matmul.py). */
+   inputs are in order, copied to `bytes`. Weights have the same order (kernels/layers/int8_dsp/lanes.py). */
 
 /* The inputs of a window without words, of kernel_h * run bytes; behind them, zeros are added. */
 TINYFUSE_INLINE void tinyfuse_widen_in_order(int8_t *bytes, int32_t count, int8_t *to, int32_t step, int form)

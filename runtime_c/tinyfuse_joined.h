@@ -3,7 +3,7 @@
 
    The word of weights v, w of an input x is v + 65536 w, so that its product with x is v x + 65536 w x. The sum of two
    such products, q, has sums of two products in its halves: that in the lower half lies within -2^15..2^15 - 1, for the
-   compiler has proven that no two weights are -128 (tinyfuse/kernels/joined.py), so that (q + 2^15) >> 16 is the upper
+   compiler has proven that no two weights are -128 (tinyfuse/kernels/layers/int8_no_dsp/paired_weights.py), so that (q + 2^15) >> 16 is the upper
    one exactly. These are added up, and so are the q, which may wrap: less 65536 times the upper sum they are the lower
    one.
 

@@ -3,9 +3,9 @@
    (Jacob et al. 2018, "Quantization and Training of Neural Networks for Efficient
    Integer-Arithmetic-Only Inference", section 2.2). tinyfuse_requantize is the general form, exact
    for all inputs; tinyfuse_requantize_bounded is shorter, and exact under bounds that the compiler
-   proves for every channel (tinyfuse/kernels/packing.py); tinyfuse_requantize_shifted has wider ones; tinyfuse_requantize_step_line is shorter still,
+   proves for every channel (tinyfuse/kernels/layers/common/params.py); tinyfuse_requantize_shifted has wider ones; tinyfuse_requantize_step_line is shorter still,
    and exact where the compiler has compared all its steps with those of the general form
-   (tinyfuse/kernels/step_line.py). tinyfuse_requantize_bent_line is one with a bend at zero. */
+   (tinyfuse/kernels/requantize/single_rounding.py). tinyfuse_requantize_bent_line is one with a bend at zero. */
 #ifndef TINYFUSE_REQUANTIZE_H
 #define TINYFUSE_REQUANTIZE_H
 
@@ -192,7 +192,7 @@ TINYFUSE_INLINE int32_t tinyfuse_form_rounding(int32_t out_zero_point, int form)
 
    Halves go away from zero, so outputs above zero lie on a line of their own, above that of the others: by `bend` where
    the sum is not negative, for it has the sign of the output less its zero point. No zero point is added, so this is for
-   outputs that are looked up (tinyfuse_matmul.h); tinyfuse/kernels/bent_line.py compares all their steps. */
+   outputs that are looked up (tinyfuse_matmul.h); tinyfuse/kernels/requantize/signed_rounding.py compares all their steps. */
 
 /* One output channel, as tinyfuse_step_line with another shift: real multipliers down to 2^-13 have a bend, which is an
    integer. */

@@ -14,7 +14,7 @@
    takes 16 multiplications where the four windows take 36. Everything here is integer: with 2G in the place of G, sums
    are exactly four times the convolution's. A transformed input lies within -512..511, a transformed weight within
    -1152..1152. Sums may leave int32 on their way, and wrap; in the end they are four times a convolution's sum, which
-   the compiler has proven to lie within int32 (tinyfuse/kernels/winograd.py).
+   the compiler has proven to lie within int32 (tinyfuse/kernels/layers/int8_dsp/winograd.py).
 
    Two tiles beside each other are a block: two rows of four outputs. Where the row's width is no multiple of four, the
    last block lies over a part of the one before.

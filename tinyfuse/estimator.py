@@ -1,9 +1,9 @@
 """A plan that is made in a fraction of the time: for figures, never for code.
 
-It leaves out what takes most of the time: most groups are not weighed (schedule/roughly.py), operators run in the
+It leaves out what takes most of the time: most groups are not weighed (schedule/quick_estimate/plan.py), operators run in the
 order of the file, the arena's placement gets no exact search, no ring is tried without sliding, no operator runs twice,
 and nothing is verified. Its operators are marked as rough: a layer's fast form is taken to be exact where it nearly
-always is (kernels/step_line.py), a sum's by some pairs of operands (kernels/sum_line.py). What is remembered of them is
+always is (kernels/requantize/single_rounding.py), a sum's by some pairs of operands (kernels/elementwise/add_sub_single_rounding.py). What is remembered of them is
 theirs alone, so code is never made of it.
 """
 
@@ -15,12 +15,12 @@ from tinyfuse.compiler import prepared, steps_of
 from tinyfuse.ir import Graph, Rough
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
-from tinyfuse.schedule.build import Builder
-from tinyfuse.schedule.by_rule import by_rule
-from tinyfuse.schedule.choose_step import of_the_best_step
-from tinyfuse.schedule.graph_plans import is_searched
-from tinyfuse.schedule.roughly import roughly
-from tinyfuse.schedule.variants import Variants
+from tinyfuse.schedule.pick_step import of_the_best_step
+from tinyfuse.schedule.plan_graph import is_searched
+from tinyfuse.schedule.plans.build import Builder
+from tinyfuse.schedule.plans.by_rule import by_rule
+from tinyfuse.schedule.quick_estimate.plan import roughly
+from tinyfuse.schedule.variants.variants import Variants
 from tinyfuse.targets import Target
 
 #: no search for placements: greedy orders come near

@@ -18,23 +18,31 @@ from test_winograd_1d import cases_1d as winograd_1d_cases
 
 from tinyfuse.board_timing import BoardTiming
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Context, Kernel, proven
-from tinyfuse.kernels.dense_fives import FORMS, DenseFives
-from tinyfuse.kernels.depthwise_columns import ColumnsDepthwiseRow, FewerColumnsDepthwiseRow
-from tinyfuse.kernels.depthwise_held import HeldDepthwiseRow
-from tinyfuse.kernels.int4 import int4_layer
-from tinyfuse.kernels.matmul import BYTES, BYTES_STEP_LINE, LANES, STEP_LINE, WIDE, dense_layer, matmul_layer
-from tinyfuse.kernels.mve_four import (
+from tinyfuse.kernels.core.kernel import Context, Kernel, proven
+from tinyfuse.kernels.layers.common.params import rectified
+from tinyfuse.kernels.layers.int4.conv_dsp import int4_layer
+from tinyfuse.kernels.layers.int8_dsp.dense_five_outputs import FORMS, DenseFives
+from tinyfuse.kernels.layers.int8_dsp.depthwise_weight_stationary import HeldDepthwiseRow
+from tinyfuse.kernels.layers.int8_dsp.lanes import (
+    BYTES,
+    BYTES_STEP_LINE,
+    LANES,
+    STEP_LINE,
+    WIDE,
+    dense_layer,
+    matmul_layer,
+)
+from tinyfuse.kernels.layers.int8_dsp.winograd import winograd_layer
+from tinyfuse.kernels.layers.int8_helium.conv_4x2 import (
     FourColumnsConvRow,
     FourPiecesConvRow,
     FourPointwise,
     FourPointwiseRow,
     FourStridedPointwiseRow,
 )
-from tinyfuse.kernels.packing import rectified
+from tinyfuse.kernels.layers.int8_helium.depthwise_interleaved import ColumnsDepthwiseRow, FewerColumnsDepthwiseRow
 from tinyfuse.kernels.registry import kernels_for
-from tinyfuse.kernels.step_line import step_line
-from tinyfuse.kernels.winograd import winograd_layer
+from tinyfuse.kernels.requantize.single_rounding import step_line
 from tinyfuse.targets import Target, load_target
 from tinyfuse.thinning import evenly
 

@@ -10,8 +10,8 @@ import pytest
 from conv_cases import Shape, make_op, random_input
 from op_harness import Case
 
-from tinyfuse.kernels.base import Context
-from tinyfuse.kernels.depthwise_1d import DepthwiseAlongRow, DepthwiseColumns
+from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.layers.int8_dsp.depthwise_1d import DepthwiseAlongRow, DepthwiseColumns
 from tinyfuse.targets import Target, load_target
 
 TARGETS = {"host-dsp-twins": replace(load_target("host"), dsp=True), "cortex-m4": load_target("cortex-m4")}

@@ -13,11 +13,11 @@ from conv_cases import Shape, make_op, random_input
 from op_harness import Case, assert_exact
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Context
-from tinyfuse.kernels.depthwise_1d_mve import Depthwise1D
-from tinyfuse.kernels.mve import MveDense
-from tinyfuse.kernels.mve_four import requantized
-from tinyfuse.kernels.mve_held import HeldConvRow
+from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveDense
+from tinyfuse.kernels.layers.int8_helium.conv_4x2 import requantized
+from tinyfuse.kernels.layers.int8_helium.conv_weight_stationary import HeldConvRow
+from tinyfuse.kernels.layers.int8_helium.depthwise_1d import Depthwise1D
 from tinyfuse.targets import load_target
 
 TARGETS = {"host-twins": replace(load_target("host"), dsp=True, mve=True), "cortex-m55": load_target("cortex-m55")}

@@ -15,9 +15,9 @@ from overlaps import covered_inputs
 from test_conv_kernels import HARD_FLAGS, case_of, few, skip_without, takes_rings
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Context
-from tinyfuse.kernels.joined import joined, joins
-from tinyfuse.kernels.matmul import BYTES, BYTES_STEP_LINE, matmul_layer
+from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.layers.int8_dsp.lanes import BYTES, BYTES_STEP_LINE, matmul_layer
+from tinyfuse.kernels.layers.int8_no_dsp.paired_weights import joined, joins
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.targets import Target, load_target
 

@@ -23,15 +23,15 @@ from turns import on_one_core
 from tinyfuse.explain.explain_json import explain_json
 from tinyfuse.ir import Op, Quant
 from tinyfuse.ir.fixedpoint import multiply_by_quantized_multiplier
-from tinyfuse.kernels.base import Context
-from tinyfuse.kernels.bent_line import SHIFT, bent_line
-from tinyfuse.kernels.looked_up import matmul_of
-from tinyfuse.kernels.looked_up_mve import LookedUpColumns
-from tinyfuse.kernels.packing import accumulator_range, folded_bias
-from tinyfuse.ops.convolution import channel_multipliers
-from tinyfuse.ops.looked_up import looked_up
-from tinyfuse.ops.table import Table
-from tinyfuse.schedule import looking_up
+from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.layers.common.params import accumulator_range, folded_bias
+from tinyfuse.kernels.layers.int8_luts.dsp import matmul_of
+from tinyfuse.kernels.layers.int8_luts.helium import LookedUpColumns
+from tinyfuse.kernels.requantize.signed_rounding import SHIFT, bent_line
+from tinyfuse.ops.core.convolution import channel_multipliers
+from tinyfuse.ops.elementwise.table import Table
+from tinyfuse.ops.layers.looked_up import looked_up
+from tinyfuse.schedule.variants import fold_lookups
 from tinyfuse.targets import load_target
 
 #: blocks of three pixels, two and one; odd channels, one alone; windows of words, of few channels, over padding; with
@@ -210,7 +210,7 @@ def test_networks(target: str, layers: list[tuple[tuple[int, int], str]]) -> Non
 
 def wherever_it_may(monkeypatch: pytest.MonkeyPatch, count: int, target: str) -> int:
     """Random networks whose layers look up whether it pays or not, exact on the core; how many do."""
-    monkeypatch.setattr(looking_up, "_instructions", lambda context, *ops: len(ops))
+    monkeypatch.setattr(fold_lookups, "_instructions", lambda context, *ops: len(ops))
     networks = [data for data, _ in drawn(tabled_networks(), count)]
     ways: tuple[dict[str, Any], ...] = ({}, {"step": True}, {"optimize": "speed", "weights": "packed"})
     plans = [plan_of(data, target, kernels="tinyfuse", **ways[n % 3]) for n, data in enumerate(networks)]

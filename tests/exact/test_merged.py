@@ -19,11 +19,11 @@ from test_step import in_least_pieces
 from turns import turn_of
 
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.base import Context
+from tinyfuse.kernels.core.kernel import Context
 from tinyfuse.kernels.registry import element_of
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.merged import merged
-from tinyfuse.ops.table import Table
+from tinyfuse.ops.elementwise.merged import merged
+from tinyfuse.ops.elementwise.table import Table
 
 _SETTINGS = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 

@@ -18,13 +18,13 @@ from hypothesis import HealthCheck, Phase, given, settings
 from op_harness import TARGETS, Case, assert_exact, cases_of
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Context
+from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.core.statements import Call
+from tinyfuse.kernels.elementwise.add_sub_single_rounding import plane
 from tinyfuse.kernels.registry import kernels_of
-from tinyfuse.kernels.statements import Call
-from tinyfuse.kernels.sum_line import plane
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.binary import Binary, mul_multiplier
-from tinyfuse.ops.softmax import Softmax
+from tinyfuse.ops.core.binary import Binary, mul_multiplier
+from tinyfuse.ops.pooling_reduce.softmax import Softmax
 from tinyfuse.resources import resource_dir
 from tinyfuse.targets import Target, load_target
 

@@ -1,5 +1,5 @@
 """Depthwise convolutions whose channels' multipliers are far apart, from 1e-4 to 4: on step lines of their channels'
-own shifts (tinyfuse/kernels/step_line.py), on the host under sanitizers and on emulated cores, in every kernel."""
+own shifts (tinyfuse/kernels/requantize/single_rounding.py), on the host under sanitizers and on emulated cores, in every kernel."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from test_conv_kernels import HARD_FLAGS, skip_without, skip_without_tools
 
 from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import multiply_by_quantized_multiplier
-from tinyfuse.kernels.base import Context
-from tinyfuse.kernels.packing import accumulator_range, bounded, folded_bias
+from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.layers.common.params import accumulator_range, bounded, folded_bias
 from tinyfuse.kernels.registry import kernels_for
-from tinyfuse.kernels.step_line import any_step_line, step_line
-from tinyfuse.ops.convolution import channel_multipliers, clamp_range
-from tinyfuse.schedule.select import kernel_for
+from tinyfuse.kernels.requantize.single_rounding import any_step_line, step_line
+from tinyfuse.ops.core.convolution import channel_multipliers, clamp_range
+from tinyfuse.schedule.kernel_choice.select import kernel_for
 from tinyfuse.targets import Target, load_target
 from tinyfuse.thinning import evenly
 

@@ -10,11 +10,11 @@ import pytest
 from conv_cases import Shape, make_op, random_input
 from op_harness import Case
 
-from tinyfuse.kernels.base import Context
-from tinyfuse.kernels.column_blocks import ColumnBlocks
-from tinyfuse.kernels.matmul import STEP_LINE, WIDE
+from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.layers.common.column_blocks import ColumnBlocks
+from tinyfuse.kernels.layers.int8_dsp.lanes import STEP_LINE, WIDE
+from tinyfuse.kernels.layers.int8_dsp.winograd import WinogradAlongRow, WinogradDownRow, transformed_1d, winograd_layer
 from tinyfuse.kernels.registry import kernels_for
-from tinyfuse.kernels.winograd import WinogradAlongRow, WinogradDownRow, transformed_1d, winograd_layer
 from tinyfuse.targets import Target, load_target
 
 TARGETS = {"host-dsp-twins": replace(load_target("host"), dsp=True), "cortex-m4": load_target("cortex-m4")}

@@ -27,11 +27,11 @@ from tinyfuse.emit import emit
 from tinyfuse.emit.forms import delivery_of
 from tinyfuse.errors import DoesNotFit, InternalFault, UsageError
 from tinyfuse.plan import Memory, Plan
-from tinyfuse.plan.checker import verify_plan
+from tinyfuse.plan.check.player import verify_plan
 from tinyfuse.profile.image import open_elf
 from tinyfuse.report.memory import memory_json
 from tinyfuse.report.pareto import pareto_json
-from tinyfuse.schedule.banks import in_banks
+from tinyfuse.schedule.banks.assign import in_banks
 from tinyfuse.targets import load_target
 from tinyfuse.verify.emulation import find_emulator
 from tinyfuse.verify.emulation import module as emulated_module

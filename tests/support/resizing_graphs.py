@@ -11,13 +11,13 @@ from random_graphs import ACTIVATIONS, Sketch, Value
 
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph, Op
-from tinyfuse.kernels.base import Context
+from tinyfuse.kernels.core.kernel import Context
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.plan.places import is_alias
 from tinyfuse.plan.rows import RingModes
 from tinyfuse.rewrite.feed_rows import feed_rows
-from tinyfuse.schedule.legality import Legality
+from tinyfuse.schedule.groups.legality import Legality
 from tinyfuse.targets import load_target
 
 #: rows beyond which nothing grows any more: the tests are about windows, not about speed

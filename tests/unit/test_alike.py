@@ -12,13 +12,13 @@ from plan_parts import prepare
 
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph, Op, Rough, Tensor
-from tinyfuse.kernels.base import Context, ObjectiveAsked, of_any_objective
+from tinyfuse.kernels.core.kernel import Context, ObjectiveAsked, of_any_objective
 from tinyfuse.kernels.registry import kernels_for
-from tinyfuse.kernels.step_line import step_line
+from tinyfuse.kernels.requantize.single_rounding import step_line
 from tinyfuse.options import Options
 from tinyfuse.plan.places import is_alias
-from tinyfuse.schedule.alike import first_alike
-from tinyfuse.schedule.select import candidates, kernel_for
+from tinyfuse.schedule.kernel_choice.alike import first_alike
+from tinyfuse.schedule.kernel_choice.select import candidates, kernel_for
 from tinyfuse.targets import load_target
 
 MODELS = mobilenet_v2, mobilenet_v3, u_net, two_inputs, attention, planes
@@ -65,7 +65,7 @@ def test_layers_of_other_shapes_and_quantization_are_not() -> None:
 
 def test_layers_with_a_line_and_without_are_not(monkeypatch) -> None:
     other = replace(layer())
-    monkeypatch.setattr("tinyfuse.schedule.alike.any_step_line", lambda op: None)
+    monkeypatch.setattr("tinyfuse.schedule.kernel_choice.alike.any_step_line", lambda op: None)
     assert first_alike(other) is other
 
 

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from tinyfuse.errors import InternalFault
-from tinyfuse.kernels.bilinear import PLACE
-from tinyfuse.kernels.c_constants import c_constant
-from tinyfuse.kernels.elementwise import MOST_LOOPS
-from tinyfuse.kernels.fully_connected import SCALE
-from tinyfuse.kernels.packing import REQUANT
-from tinyfuse.kernels.step_line import STEP_LINE
-from tinyfuse.kernels.strided import NEST
-from tinyfuse.plan.scratch_sizes import POINTER_BYTES, QUAD_BYTES
+from tinyfuse.kernels.core.c_constants import c_constant
+from tinyfuse.kernels.elementwise.binary import MOST_LOOPS
+from tinyfuse.kernels.layers.common.params import REQUANT
+from tinyfuse.kernels.layers.int8_dsp.dense import SCALE
+from tinyfuse.kernels.movement.resize_bilinear import PLACE
+from tinyfuse.kernels.movement.strided import NEST
+from tinyfuse.kernels.requantize.single_rounding import STEP_LINE
+from tinyfuse.plan.check.scratch_sizes import POINTER_BYTES, QUAD_BYTES
 from tinyfuse.resources import resource_dir
 
 #: structs whose arrays Python makes, and their headers

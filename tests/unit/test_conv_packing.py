@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Op, Quant
 from tinyfuse.ir.fixedpoint import multiply_by_quantized_multiplier
-from tinyfuse.kernels.base import Context
-from tinyfuse.kernels.matmul import (
+from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.layers.common.params import accumulator_range, bounded
+from tinyfuse.kernels.layers.int8_dsp.lanes import (
     BYTES,
     BYTES_STEP_LINE,
     LANES,
@@ -26,9 +27,8 @@ from tinyfuse.kernels.matmul import (
     matmul_layer,
     weights_in_lanes,
 )
-from tinyfuse.kernels.packing import accumulator_range, bounded
-from tinyfuse.kernels.step_line import SHIFT, requantized_steps, step_line
-from tinyfuse.ops.convolution import bias_values, channel_multipliers, clamp_range
+from tinyfuse.kernels.requantize.single_rounding import SHIFT, requantized_steps, step_line
+from tinyfuse.ops.core.convolution import bias_values, channel_multipliers, clamp_range
 from tinyfuse.ops.weight_sums import channel_weights
 from tinyfuse.targets import load_target
 

@@ -18,8 +18,8 @@ from tinyfuse.cost import cost_table
 from tinyfuse.cost.code import calls_in, code_table
 from tinyfuse.cost.table import cycle_table, entry_name, instructions_table
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Context, Kernel
-from tinyfuse.kernels.counts import Counts
+from tinyfuse.kernels.core.kernel import Context, Kernel
+from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.registry import KERNELS, kernels_for
 from tinyfuse.plan import Plan
 from tinyfuse.targets import all_targets, load_target

@@ -10,10 +10,10 @@ from random_graphs import Sketch, Value
 from test_rewrites import assert_same, graph_of, kinds
 
 from tinyfuse.ir import Graph
-from tinyfuse.kernels.base import Context
+from tinyfuse.kernels.core.kernel import Context
 from tinyfuse.rewrite.cut_layers import cut_layers
 from tinyfuse.rewrite.tabulate import tabulate
-from tinyfuse.schedule.cutting import cut_faster_layers
+from tinyfuse.schedule.variants.cut_layers import cut_faster_layers
 from tinyfuse.targets import load_target
 
 #: outputs of a network of an image

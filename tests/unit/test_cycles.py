@@ -22,8 +22,8 @@ from tinyfuse.cost.table import board_table, cost_table, cycle_table
 from tinyfuse.errors import UsageError
 from tinyfuse.options import OPTIMIZE, Options, ProfileOptions
 from tinyfuse.profile.cycles import timing
-from tinyfuse.schedule.choose import SLOWER
-from tinyfuse.schedule.choose_count import of_fewer_cycles
+from tinyfuse.schedule.pick_by_cycles import of_fewer_cycles
+from tinyfuse.schedule.plans.pick_plan import SLOWER
 from tinyfuse.targets import all_targets, load_target
 
 M4 = load_target("cortex-m4")

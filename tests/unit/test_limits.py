@@ -36,8 +36,8 @@ from tinyfuse.report.pareto import pareto_json
 from tinyfuse.rewrite import rewrite
 from tinyfuse.rewrite.recompute import recomputable
 from tinyfuse.rewrite.rematerialize import rematerializations
-from tinyfuse.schedule.choose_step import hopeful_steps
-from tinyfuse.schedule.ram import ram_of
+from tinyfuse.schedule.banks.place_arena import ram_of
+from tinyfuse.schedule.pick_step import hopeful_steps
 
 EVERY = {name: limit for name, limit in vars(limits).items() if isinstance(limit, Limit)}
 

@@ -13,8 +13,8 @@ from tinyfuse import limits
 from tinyfuse.explain.explain_json import explain_json
 from tinyfuse.explain.text import explain_text
 from tinyfuse.ir import Graph
-from tinyfuse.kernels.base import Context
-from tinyfuse.schedule.merging import merge_elementwise
+from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.schedule.variants.fuse_elementwise import merge_elementwise
 from tinyfuse.targets import load_target
 
 IMAGE = (1, 6, 8, 16)

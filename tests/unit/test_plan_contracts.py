@@ -30,14 +30,14 @@ from tinyfuse.board_timing import BoardTiming
 from tinyfuse.compiler import checked
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.base import Context, Kernel
+from tinyfuse.kernels.core.kernel import Context, Kernel
+from tinyfuse.kernels.core.statements import Call, called
 from tinyfuse.kernels.registry import kernels_of
-from tinyfuse.kernels.statements import Call, called
 from tinyfuse.ops import FAMILIES
 from tinyfuse.options import OPTIMIZE
-from tinyfuse.plan.contracts import _OF_ELEMENTS, _ROWS, rows_read
-from tinyfuse.plan.scratch_contracts import _site, rows_made, scratch_needed
-from tinyfuse.plan.scratch_sizes import (
+from tinyfuse.plan.check.rows import _OF_ELEMENTS, _ROWS, rows_read
+from tinyfuse.plan.check.scratch import _site, rows_made, scratch_needed
+from tinyfuse.plan.check.scratch_sizes import (
     COLUMNS_BYTES,
     COLUMNS_PLANE_BYTES,
     FOUR_BYTES,
@@ -46,7 +46,7 @@ from tinyfuse.plan.scratch_sizes import (
     SCRATCH,
 )
 from tinyfuse.resources import resource_dir
-from tinyfuse.schedule.select import candidates
+from tinyfuse.schedule.kernel_choice.select import candidates
 from tinyfuse.targets import load_target
 from tinyfuse.verify.comparison import same_bits
 

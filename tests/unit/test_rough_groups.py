@@ -18,11 +18,11 @@ from tinyfuse.compiler import compile_graph
 from tinyfuse.estimator import rough_plan
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Op, Rough
-from tinyfuse.kernels.step_line import step_line
+from tinyfuse.kernels.requantize.single_rounding import step_line
 from tinyfuse.options import Options
-from tinyfuse.schedule.rough_edges import lone_edges, rough_edges
-from tinyfuse.schedule.rough_groups import RoughGroup, RoughWeights
-from tinyfuse.schedule.search import Weigher, Weight, weigh_groups
+from tinyfuse.schedule.groups.search import Weigher, Weight, weigh_groups
+from tinyfuse.schedule.quick_estimate.edges import lone_edges, rough_edges
+from tinyfuse.schedule.quick_estimate.groups import RoughGroup, RoughWeights
 from tinyfuse.targets import load_target
 
 TARGETS = "cortex-m0plus", "cortex-m4", "cortex-m55"

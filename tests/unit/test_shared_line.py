@@ -9,10 +9,10 @@ import pytest
 from conv_cases import Shape, make_op
 
 from tinyfuse.ir.fixedpoint import multiply_by_quantized_multiplier
-from tinyfuse.kernels.dense_fives import SHIFT
-from tinyfuse.kernels.packing import accumulator_range
-from tinyfuse.kernels.shared_line import shared_line
-from tinyfuse.ops.convolution import channel_multipliers, clamp_range
+from tinyfuse.kernels.layers.common.params import accumulator_range
+from tinyfuse.kernels.layers.int8_dsp.dense_five_outputs import SHIFT
+from tinyfuse.kernels.requantize.per_tensor_rounding import shared_line
+from tinyfuse.ops.core.convolution import channel_multipliers, clamp_range
 
 
 def outputs_of_line(line, accumulators):

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.sum_line import plane
+from tinyfuse.kernels.elementwise.add_sub_single_rounding import plane
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.binary import Binary
-from tinyfuse.ops.convolution import clamp_range
+from tinyfuse.ops.core.binary import Binary
+from tinyfuse.ops.core.convolution import clamp_range
 
 VALUES = np.arange(-128, 128, dtype=np.int8)
 

@@ -10,8 +10,8 @@ from conv_cases import Shape, make_op, model_of
 from executors import plan_of
 
 from tinyfuse.emit import emit
-from tinyfuse.kernels.base import Kernel
-from tinyfuse.kernels.each_image import EachImage
+from tinyfuse.kernels.core.each_image import EachImage
+from tinyfuse.kernels.core.kernel import Kernel
 from tinyfuse.kernels.registry import KERNELS
 from tinyfuse.kernels.wrapper import CALLED_WHOLE, DECLARED, Wrapper
 

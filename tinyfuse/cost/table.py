@@ -12,8 +12,8 @@ from typing import Any
 from tinyfuse.board_timing import BoardTiming
 from tinyfuse.errors import ToolMissing
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Context, Kernel, ObjectiveAsked, of_any_objective
-from tinyfuse.kernels.counts import Counts, calls_of, kept, round_up
+from tinyfuse.kernels.core.kernel import Context, Kernel, ObjectiveAsked, of_any_objective
+from tinyfuse.kernels.counts.common import Counts, calls_of, kept, round_up
 from tinyfuse.plan import Stage
 from tinyfuse.plan.rows import Stream
 from tinyfuse.resources import resource_dir

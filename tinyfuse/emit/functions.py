@@ -15,10 +15,10 @@ from tinyfuse.emit.statements import Printer
 from tinyfuse.emit.steps import PIECE, cursor_checks, end_of_step
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Tensor, quoted, type_text
-from tinyfuse.kernels.base import Piece, division
-from tinyfuse.kernels.c_types import CTYPE
-from tinyfuse.kernels.feed_rows import BEFORE, ROWS
-from tinyfuse.kernels.statements import Loop
+from tinyfuse.kernels.core.c_types import CTYPE
+from tinyfuse.kernels.core.kernel import Piece, division
+from tinyfuse.kernels.core.statements import Loop
+from tinyfuse.kernels.program.feed_rows import BEFORE, ROWS
 from tinyfuse.ops import FAMILIES
 from tinyfuse.plan import ConstantKey, Group, Plan, Stage, constant_key
 from tinyfuse.plan.rows import height

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tinyfuse.ir import Tensor
-from tinyfuse.kernels.base import rows_after
-from tinyfuse.kernels.feed_rows import BEFORE
+from tinyfuse.kernels.core.kernel import rows_after
+from tinyfuse.kernels.program.feed_rows import BEFORE
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.base import SAME_ROW
+from tinyfuse.ops.core.family import SAME_ROW
 from tinyfuse.plan import Group, Stage
 from tinyfuse.plan.rows import height, readers
 

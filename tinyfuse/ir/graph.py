@@ -73,7 +73,7 @@ class Tensor:
     The `data` of an int4 tensor is int8, -8 to 7, one value an element.
 
     An activation [1, H, P, W] of several `planes`, P, lies in memory as [P, H, W]: its row y is line y of every plane
-    (ops/planes.py). It is whole, never a ring.
+    (ops/movement/planes.py). It is whole, never a ring.
 
     `open_axes` are dimensions that the file leaves open: the shape's are its guess, which rewrite/fold_constants.py
     puts right.
@@ -177,7 +177,7 @@ def type_text(tensor: Tensor) -> str:
 
 
 class Rough:
-    """Marks the operators of one estimate, and knows the first of those that are alike (schedule/alike.py): what was
+    """Marks the operators of one estimate, and knows the first of those that are alike (schedule/kernel_choice/alike.py): what was
     estimated before must not change what is."""
 
     def __init__(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinyfuse.kernels.base import Kernel
+from tinyfuse.kernels.core.kernel import Kernel
 
 #: every attribute that kernels declare: what plans and generated code ask for besides methods
 DECLARED = tuple(Kernel.__annotations__)

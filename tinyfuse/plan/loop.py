@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tinyfuse.once import cached_property
-from tinyfuse.ops.base import RowWindow
+from tinyfuse.ops.core.family import RowWindow
 
 #: in place of a row: none is needed any more
 NEVER = np.iinfo(np.int32).max

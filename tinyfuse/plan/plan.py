@@ -14,12 +14,12 @@ import numpy as np
 from tinyfuse.arena import Buffer, Overlap, Placement
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import ITEM_BYTES, Graph, Op, Tensor
-from tinyfuse.kernels.base import AccessOrder, Constant, Context, Kernel
+from tinyfuse.kernels.core.kernel import AccessOrder, Constant, Context, Kernel
 from tinyfuse.limits import Limit
 from tinyfuse.once import cached_property
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.base import RowWindow
-from tinyfuse.ops.control_flow import Calls, called_graphs
+from tinyfuse.ops.core.family import RowWindow
+from tinyfuse.ops.program.control_flow import Calls, called_graphs
 from tinyfuse.options import Options
 from tinyfuse.plan.memory import STAGED_ALIGN, ArenaPart, ConstantKey, Memory
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from tinyfuse.ir import Tensor
 from tinyfuse.once import cached_property
-from tinyfuse.ops.base import RowWindow
+from tinyfuse.ops.core.family import RowWindow
 from tinyfuse.plan import Stage
 from tinyfuse.plan.loop import StageRows, different, first_rows, play
 from tinyfuse.plan.stack import RingStack, may_be_stacked

@@ -6,7 +6,7 @@ from __future__ import annotations
 from tinyfuse.cost.code import PlanCode, StageCode, plan_code
 from tinyfuse.cost.predict import called_once, group_stream
 from tinyfuse.cost.table import CostTable, entry_name, instructions_table, loop_features
-from tinyfuse.kernels.counts import Counts
+from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.plan import Group, Plan, Stage
 from tinyfuse.report.answer import JsonObject
 

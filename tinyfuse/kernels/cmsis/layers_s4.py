@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import INT4, Op
-from tinyfuse.kernels.base import CallSite, Constant, Context
 from tinyfuse.kernels.cmsis.common import CmsisKernel, CmsisRows, bias_constant, channel_constants
 from tinyfuse.kernels.cmsis.conv import Convolution
 from tinyfuse.kernels.cmsis.conv_paths import ConvCall, all_calls, convolve_exact, convolve_path, middle_call
 from tinyfuse.kernels.cmsis.depthwise import Depthwise, fills_scratch
 from tinyfuse.kernels.cmsis.fully_connected import plain_call
-from tinyfuse.kernels.convolution_counts import layer_counts
-from tinyfuse.kernels.counts import Counts
-from tinyfuse.kernels.int4 import nibbles
-from tinyfuse.kernels.statements import Statement
-from tinyfuse.ops.convolution import geometry
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context
+from tinyfuse.kernels.core.statements import Statement
+from tinyfuse.kernels.counts.common import Counts
+from tinyfuse.kernels.counts.layers import layer_counts
+from tinyfuse.kernels.layers.int4.conv_dsp import nibbles
+from tinyfuse.ops.core.convolution import geometry
 
 
 def _fits(op: Op, context: Context) -> bool:
