@@ -202,8 +202,8 @@ def test_kernels_ask_for_the_scratch_of_their_contract(target: str) -> None:
     }
     only_dsp |= {"tinyfuse_conv_bytes_row_w16", "tinyfuse_conv_packed_row_w16"}
     elsewhere |= {"tinyfuse_conv_dots_row_w16"} if core.dsp and not core.mve else only_dsp
-    joined = {"tinyfuse_conv_joined_row_s8", "tinyfuse_depthwise_joined_row_s8"}
-    joined |= {f"tinyfuse_{kind}_joined_s8" for kind in ("pointwise", "dense")}
+    joined = {"tinyfuse_conv_paired_row_s8", "tinyfuse_depthwise_paired_row_s8"}
+    joined |= {f"tinyfuse_{kind}_paired_s8" for kind in ("pointwise", "dense")}
     elsewhere |= joined if core.dsp else set()
     assert set(SCRATCH) - asked == elsewhere
 

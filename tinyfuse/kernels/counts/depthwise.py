@@ -61,17 +61,17 @@ def _depthwise_counts(op: Op) -> Counts:
     }
 
 
-def joined_depthwise_words(op: Op) -> int:
-    """Words that half a row's outputs read (runtime_c/tinyfuse_depthwise_joined.h)."""
+def paired_depthwise_words(op: Op) -> int:
+    """Words that half a row's outputs read (runtime_c/tinyfuse_depthwise_paired.h)."""
     g = geometry(op)
     words: int = ((round_up(g.out_w, 2) - 1) * g.stride_w + g.kernel_w) * g.kernel_h
     return words
 
 
 @kept
-def joined_depthwise_counts(op: Op, by_row: bool) -> Counts:
+def paired_depthwise_counts(op: Op, by_row: bool) -> Counts:
     """Of a depthwise convolution that has two outputs of a channel in a word."""
-    g, words = geometry(op), round_up(joined_depthwise_words(op), 2)
+    g, words = geometry(op), round_up(paired_depthwise_words(op), 2)
     twos = g.out_h * round_up(g.out_w, 2)
     return {
         "calls": g.out_h,

@@ -62,11 +62,11 @@ from tinyfuse.kernels.layers.int8_helium.conv_weight_stationary import HeldConvR
 from tinyfuse.kernels.layers.int8_helium.depthwise_1d import Depthwise1D
 from tinyfuse.kernels.layers.int8_helium.depthwise_interleaved import ColumnsDepthwiseRow, FewerColumnsDepthwiseRow
 from tinyfuse.kernels.layers.int8_no_dsp.paired_weights import (
-    JoinedConvRow,
-    JoinedDense,
-    JoinedDepthwiseRow,
-    JoinedPointwise,
-    JoinedPointwiseRow,
+    PairedConvRow,
+    PairedDense,
+    PairedDepthwiseRow,
+    PairedPointwise,
+    PairedPointwiseRow,
 )
 from tinyfuse.kernels.layers.int16.dsp import DenseS16, Depthwise3x3RowS16, PackedConvRowS16, PackedDepthwiseRowS16
 from tinyfuse.kernels.layers.int16.helium import MveConvRowS16, MveDenseS16, MveDepthwiseRowS16, MvePointwiseS16
@@ -109,11 +109,11 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
             CompressedPointwise(), CompressedPointwiseRow(), CompressedConvRows(), CompressedConvRow(),
             MveBufferedPointwise(), FourPointwise(), FourPointwiseRow(), MvePointwise(), FourStridedPointwiseRow(),
             FourColumnsConvRow(), FourPiecesConvRow(), HeldConvRow(), MveConvRow(),
-            NarrowPointwise(), UnpackedPointwise(), JoinedPointwise(), Pointwise(), PointwiseByFour(),
+            NarrowPointwise(), UnpackedPointwise(), PairedPointwise(), Pointwise(), PointwiseByFour(),
             PointwiseColumnWideRow(), PointwiseColumnRow(),
-            NarrowPointwiseRow(), UnpackedPointwiseRow(), JoinedPointwiseRow(), PointwiseRow(), PointwiseByFourRow(),
+            NarrowPointwiseRow(), UnpackedPointwiseRow(), PairedPointwiseRow(), PointwiseRow(), PointwiseByFourRow(),
             WinogradRows(), WinogradDownRow(), WinogradAlongRow(),
-            UnpackedConvRow(), JoinedConvRow(), PackedConvRow(), ConvByFourRow(), ConvRow(),
+            UnpackedConvRow(), PairedConvRow(), PackedConvRow(), ConvByFourRow(), ConvRow(),
             CmsisConvS4(), CmsisConv(),
         ),
         "int8 x int16": (PackedConvRowW16(), BytesConvRowW16(), DotsConvRowW16(), ConvRowW16()),
@@ -124,7 +124,7 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
         "int8": (
             *INT4_DEPTHWISE, *COMPRESSED_DEPTHWISE,
             FewerColumnsDepthwiseRow(), MveDepthwiseRow(), ColumnsDepthwiseRow(), Depthwise1D(),
-            HeldDepthwiseRow(), DepthwiseColumns(), DepthwiseAlongRow(), JoinedDepthwiseRow(), Depthwise3x3Row(),
+            HeldDepthwiseRow(), DepthwiseColumns(), DepthwiseAlongRow(), PairedDepthwiseRow(), Depthwise3x3Row(),
             PackedDepthwiseRow(), DepthwiseRow(),
             CmsisDepthwiseS4(), CmsisDepthwise(),
         ),
@@ -137,7 +137,7 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     "FULLY_CONNECTED": {
         "int8": (
             Int4MveDense(), CompressedMveDense(), MveDenseOfOne(), MveDense(), Int4Dense(), CompressedDense(),
-            UnpackedDense(), JoinedDense(), DenseWide(), DenseFives(), Dense(), FullyConnectedWhole(),
+            UnpackedDense(), PairedDense(), DenseWide(), DenseFives(), Dense(), FullyConnectedWhole(),
             CmsisFullyConnectedS4(), CmsisFullyConnected(), CmsisFullyConnectedPerChannel(),
         ),
         "int8 by a real number": (DenseReal(), FullyConnectedReal()),

@@ -61,7 +61,7 @@ def _of_unpacked_conv(p: Fields, args: Arguments) -> int:
     return _of_packed_conv(p, (2, "TINYFUSE_WIDE"))
 
 
-def _of_joined_conv(p: Fields, args: Arguments) -> int:
+def _of_paired_conv(p: Fields, args: Arguments) -> int:
     """The same of 4 bytes an input."""
     depth = fours(p["kernel_h"] * p["kernel_w"] * p["in_c"])
     return int(p["kernel_h"] * POINTER_BYTES + 8 * depth + (depth if p["in_c"] % 4 else 0))
@@ -148,7 +148,7 @@ def _of_held_depthwise(p: Fields, args: Arguments) -> int:
     return int((columns + 1) // 2 * 56 + (p["in_w"] * p["in_c"] if _leaves(p, "h", "top") else 0))
 
 
-def _of_joined_depthwise(p: Fields, args: Arguments) -> int:
+def _of_paired_depthwise(p: Fields, args: Arguments) -> int:
     """Of ((ceil(out_w / 2) - 1) * stride_w + kernel_w) * kernel_h words two pointers of 4 bytes, rounded up to an even
     number of words; 4 bytes for one word more, rounded up; in_c bytes where any window reaches outside."""
     words = (((p["out_w"] + 1) // 2 - 1) * p["stride_w"] + p["kernel_w"]) * p["kernel_h"]
@@ -322,10 +322,10 @@ SCRATCH: Mapping[str, Callable[[Fields, Arguments], int]] = {
     "tinyfuse_pointwise_buffered_mve_s8": lambda p, args: int(2 * p["depth"]),
     "tinyfuse_pointwise_s4": _of_pointwise,
     "tinyfuse_conv_unpacked_row_s8": _of_unpacked_conv,
-    "tinyfuse_conv_joined_row_s8": _of_joined_conv,
-    "tinyfuse_pointwise_joined_s8": lambda p, args: int(4 * p["block"] * p["in_c"]),
-    "tinyfuse_depthwise_joined_row_s8": _of_joined_depthwise,
-    "tinyfuse_dense_joined_s8": lambda p, args: 4 * fours(p["in_c"]),
+    "tinyfuse_conv_paired_row_s8": _of_paired_conv,
+    "tinyfuse_pointwise_paired_s8": lambda p, args: int(4 * p["block"] * p["in_c"]),
+    "tinyfuse_depthwise_paired_row_s8": _of_paired_depthwise,
+    "tinyfuse_dense_paired_s8": lambda p, args: 4 * fours(p["in_c"]),
     "tinyfuse_pointwise_by_four_s8": _of_pointwise,
     "tinyfuse_conv_by_four_row_s8": _of_packed_conv,
     "tinyfuse_pointwise_narrow_s8": _of_narrow,

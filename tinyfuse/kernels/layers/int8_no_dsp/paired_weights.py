@@ -1,5 +1,5 @@
 """Convolutions and fully connected layers for cores without the DSP extension, two weights, or two inputs, in a word
-(runtime_c/tinyfuse_joined.h, tinyfuse_depthwise_joined.h)."""
+(runtime_c/tinyfuse_paired.h, tinyfuse_depthwise_paired.h)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Contex
 from tinyfuse.kernels.core.rows import from_piece, vectors
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.counts.common import Counts
-from tinyfuse.kernels.counts.depthwise import joined_depthwise_counts, joined_depthwise_words
+from tinyfuse.kernels.counts.depthwise import paired_depthwise_counts, paired_depthwise_words
 from tinyfuse.kernels.layers.common.params import POINTER_BYTES, conv_params, output_fields
 from tinyfuse.kernels.layers.int8_dsp.conv import MatmulKernel
 from tinyfuse.kernels.layers.int8_dsp.dense import Dense, DenseWide, orders_by_batches
@@ -26,7 +26,7 @@ from tinyfuse.ops.core.convolution import geometry, is_plain_pointwise
 _INPUT_BYTES = 4
 
 
-class _Joined(MatmulKernel):
+class _Paired(MatmulKernel):
     """A layer of at least two channels."""
 
     weights = "unpacked"
@@ -53,12 +53,12 @@ class _Joined(MatmulKernel):
         return form_name(self.form(op, context))
 
 
-class JoinedDense(_Joined):
+class PairedDense(_Paired):
     """Fully connected layer whose weights have no zero point; inputs are widened in scratch first, as far as that takes
     little memory for the user's objective."""
 
-    name = "tinyfuse_dense_joined_s8"
-    headers = ("tinyfuse_dense_joined.h",)
+    name = "tinyfuse_dense_paired_s8"
+    headers = ("tinyfuse_dense_paired.h",)
     form_of = Dense.name
     by_row, rings = True, True
 
@@ -77,31 +77,31 @@ class JoinedDense(_Joined):
         (out_c, in_c), (pointer, batches) = op.operand(1).shape, vectors(op, site)
         fields = {"batches": batches, "in_c": in_c, "out_c": out_c} | output_fields(op)
         arguments = ("&p", pointer, site.output.pointer, site.constant("pairs"), site.scratch, self.form(op, context))
-        return Let("tinyfuse_dense_joined", "p", fields), Call(self.name, arguments)
+        return Let("tinyfuse_dense_paired", "p", fields), Call(self.name, arguments)
 
 
-class JoinedConvRow(_Joined, WidenedConvRow):
+class PairedConvRow(_Paired, WidenedConvRow):
     """Convolution of one group."""
 
-    name = "tinyfuse_conv_joined_row_s8"
-    headers = ("tinyfuse_conv_joined.h",)
+    name = "tinyfuse_conv_paired_row_s8"
+    headers = ("tinyfuse_conv_paired.h",)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return geometry(op).groups == 1 and super().accepts(op, context)
 
 
-class JoinedPointwise(_Joined, WidenedPointwise):
+class PairedPointwise(_Paired, WidenedPointwise):
     """1x1 convolution with stride 1."""
 
-    name = "tinyfuse_pointwise_joined_s8"
-    headers = ("tinyfuse_pointwise_joined.h",)
+    name = "tinyfuse_pointwise_paired_s8"
+    headers = ("tinyfuse_pointwise_paired.h",)
     form_of = "tinyfuse_pointwise_s8"
 
     def accepts(self, op: Op, context: Context) -> bool:
         return is_plain_pointwise(op) and op.input.shape[3] % 4 == 0 and super().accepts(op, context)
 
 
-class JoinedPointwiseRow(JoinedPointwise):
+class PairedPointwiseRow(PairedPointwise):
     """The same for the pixels of a row.
 
     A call for row y reads only input row y, and writes only its output row.
@@ -110,15 +110,15 @@ class JoinedPointwiseRow(JoinedPointwise):
     by_row, whole, rings = True, False, True
 
 
-class JoinedDepthwiseRow(Kernel):
+class PairedDepthwiseRow(Kernel):
     """Depthwise convolution with depth multiplier 1 that has a step line: two outputs of a channel in a word.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
     writes only its output row, which must not overlap them.
     """
 
-    name = "tinyfuse_depthwise_joined_row_s8"
-    headers = ("tinyfuse_depthwise_joined.h",)
+    name = "tinyfuse_depthwise_paired_row_s8"
+    headers = ("tinyfuse_depthwise_paired.h",)
     weights = "unpacked"
     by_row, whole, rings = True, False, True
 
@@ -135,7 +135,7 @@ class JoinedDepthwiseRow(Kernel):
         return (Constant("filters", np.concatenate(parts, axis=1).reshape(-1), "int32_t"),)
 
     def scratch(self, op: Op, context: Context) -> int:
-        g, words = geometry(op), joined_depthwise_words(op)
+        g, words = geometry(op), paired_depthwise_words(op)
         padding = g.in_c if g.pads_rows or g.pads_columns else 0
         return 2 * POINTER_BYTES * (words + words % 2) + _INPUT_BYTES * (words + 2 - words % 2) + padding
 
@@ -143,7 +143,7 @@ class JoinedDepthwiseRow(Kernel):
         return "own_shifts" * (form_of(op) == "own_shifts")
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return joined_depthwise_counts(op, by_row)
+        return paired_depthwise_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         row = site.input(0).pointer, site.output_row, from_piece(site.output.pointer, site, op.output.shape[3])
@@ -161,7 +161,7 @@ def _taps(op: Op, line: StepLine) -> Array:
 
 def _scales(layer: Matmul) -> Array:
     """The layer's channels; in the bounded form those that aren't multiplied are doubled and halved, so that there is
-    always a multiplier, which is negative (runtime_c/tinyfuse_joined.h)."""
+    always a multiplier, which is negative (runtime_c/tinyfuse_paired.h)."""
     channels = layer.channels.copy()
     if layer.form == BYTES:
         plain = channels["multiplier"] == 0

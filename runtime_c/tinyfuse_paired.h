@@ -11,8 +11,8 @@
             channels, of forms of bytes (tinyfuse_matmul.h). depth is a multiple of 4. Of an odd count, of at least three
             channels, the last pair is the last two, one of which the pair before has, too.
    columns  [depth / 2][pixels][2] int32, the inputs of one or two pixels */
-#ifndef TINYFUSE_JOINED_H
-#define TINYFUSE_JOINED_H
+#ifndef TINYFUSE_PAIRED_H
+#define TINYFUSE_PAIRED_H
 
 #include "tinyfuse_matmul.h"
 
@@ -41,10 +41,10 @@ typedef struct {
     int32_t out_c;
     const int32_t *pairs_end; /* 24 */
     const int32_t *pairs;     /* 28: the next one */
-} tinyfuse_joined;
+} tinyfuse_paired;
 
 /* Four inputs: the same code twice, in a literal that is no longer than C99 promises to take. */
-#define TINYFUSE_JOINED_FOUR(n) ".rept 2\n\t" TINYFUSE_JOINED_TWO_##n ".endr\n\t"
+#define TINYFUSE_PAIRED_FOUR(n) ".rept 2\n\t" TINYFUSE_PAIRED_TWO_##n ".endr\n\t"
 
 #if TINYFUSE_THUMB1
 
@@ -71,7 +71,7 @@ typedef struct {
 
 /* In the loop: r0 columns, r1 pairs, r2 and r3 upper sums of two pixels, r8 and r9 sums of q; r4, r5 weights, r6, r7
    inputs; r10 the end of the columns. The shift leaves bit 15 in the carry, which ADCS adds. */
-#define TINYFUSE_JOINED_PIXEL(all, upper)  \
+#define TINYFUSE_PAIRED_PIXEL(all, upper)  \
     "ldmia r0!, {r6, r7}\n\t"              \
     "muls r6, r4, r6\n\t"                  \
     "muls r7, r5, r7\n\t"                  \
@@ -79,11 +79,11 @@ typedef struct {
     "add " all ", r6\n\t"                  \
     "asrs r6, r6, #16\n\t"                 \
     "adcs " upper ", r6\n\t"
-#define TINYFUSE_JOINED_TWO_1 "ldmia r1!, {r4, r5}\n\t" TINYFUSE_JOINED_PIXEL("r8", "r2")
-#define TINYFUSE_JOINED_TWO_2 TINYFUSE_JOINED_TWO_1 TINYFUSE_JOINED_PIXEL("r9", "r3")
-/* All sums of a pair; r0 is the tinyfuse_joined. The loop of sixteen inputs is entered so far from its end that whole
+#define TINYFUSE_PAIRED_TWO_1 "ldmia r1!, {r4, r5}\n\t" TINYFUSE_PAIRED_PIXEL("r8", "r2")
+#define TINYFUSE_PAIRED_TWO_2 TINYFUSE_PAIRED_TWO_1 TINYFUSE_PAIRED_PIXEL("r9", "r3")
+/* All sums of a pair; r0 is the tinyfuse_paired. The loop of sixteen inputs is entered so far from its end that whole
    loops remain. */
-#define TINYFUSE_JOINED_SUMS(n)                                     \
+#define TINYFUSE_PAIRED_SUMS(n)                                     \
     "ldr r4, [r0, #8]\n\t"                                          \
     "ldr r0, [r0]\n\t"                                              \
     "movs r2, #0\n\t"                                               \
@@ -96,19 +96,19 @@ typedef struct {
     "b 3f\n\t"                                                      \
     "5:\n\t"                                                        \
     "bmi 4f\n\t"                                                    \
-    "1:\n\t" TINYFUSE_JOINED_FOUR(n)                                 \
-    "2:\n\t" TINYFUSE_JOINED_FOUR(n)                                 \
-    "3:\n\t" TINYFUSE_JOINED_FOUR(n)                                 \
-    "4:\n\t" TINYFUSE_JOINED_FOUR(n)                                 \
+    "1:\n\t" TINYFUSE_PAIRED_FOUR(n)                                 \
+    "2:\n\t" TINYFUSE_PAIRED_FOUR(n)                                 \
+    "3:\n\t" TINYFUSE_PAIRED_FOUR(n)                                 \
+    "4:\n\t" TINYFUSE_PAIRED_FOUR(n)                                 \
     "cmp r0, r10\n\t"                                               \
     "bne 1b\n\t"
 /* Then S, a lower sum: r4 that of the first pixel, r5 that of the second. */
-#define TINYFUSE_JOINED_LOWER_1 "lsls r5, r2, #16\n\tmov r4, r8\n\tsubs r4, r4, r5\n\t"
-#define TINYFUSE_JOINED_LOWER_2 \
-    TINYFUSE_JOINED_LOWER_1 "lsls r6, r3, #16\n\tmov r5, r9\n\tsubs r5, r5, r6\n\t"
+#define TINYFUSE_PAIRED_LOWER_1 "lsls r5, r2, #16\n\tmov r4, r8\n\tsubs r4, r4, r5\n\t"
+#define TINYFUSE_PAIRED_LOWER_2 \
+    TINYFUSE_PAIRED_LOWER_1 "lsls r6, r3, #16\n\tmov r5, r9\n\tsubs r5, r5, r6\n\t"
 /* The high word of r4 times 65536 r6 + r5, to r4: `round` is added to the middle words before they go `down` by 16 bits.
    Uses r0, r2 and r7. */
-#define TINYFUSE_JOINED_PRODUCT(round, down)             \
+#define TINYFUSE_PAIRED_PRODUCT(round, down)             \
     "uxth r0, r4\n\t"                                    \
     "asrs r4, r4, #16\n\t"                               \
     "movs r2, r0\n\t"                                    \
@@ -124,19 +124,19 @@ typedef struct {
     "asrs r4, r4, #16\n\t" down " r0, r0, #16\n\t"       \
     "adds r4, r4, r0\n\t"                                \
     "adds r4, r4, r2\n\t"
-#define TINYFUSE_JOINED_ROUND "movs r2, #128\n\tlsls r2, r2, #8\n\tadds r0, r0, r2\n\t"
+#define TINYFUSE_PAIRED_ROUND "movs r2, #128\n\tlsls r2, r2, #8\n\tadds r0, r0, r2\n\t"
 /* tinyfuse_requantize_step_line, or with another `shift` of r4, of the sum r4 of the channel whose bias lies at `bias` from
    r1; its multiplier is 65536 r6 + r5, r12 the rounding. To r7; uses r0 and r2. */
-#define TINYFUSE_JOINED_SHIFT "asrs r4, r4, #11\n\t"
-#define TINYFUSE_JOINED_OUTPUT(bias) TINYFUSE_JOINED_SHIFTED(bias, TINYFUSE_JOINED_SHIFT)
-#define TINYFUSE_JOINED_SHIFTED(bias, shift) \
+#define TINYFUSE_PAIRED_SHIFT "asrs r4, r4, #11\n\t"
+#define TINYFUSE_PAIRED_OUTPUT(bias) TINYFUSE_PAIRED_SHIFTED(bias, TINYFUSE_PAIRED_SHIFT)
+#define TINYFUSE_PAIRED_SHIFTED(bias, shift) \
     "ldr r0, [r1, #" bias "]\n\t"      \
     "lsls r4, r4, #8\n\t"              \
     "adds r4, r4, r0\n\t"              \
-    TINYFUSE_JOINED_PRODUCT("", "asrs") \
+    TINYFUSE_PAIRED_PRODUCT("", "asrs") \
     "add r4, r12\n\t"                  \
-    shift TINYFUSE_JOINED_SATURATE
-#define TINYFUSE_JOINED_SATURATE       \
+    shift TINYFUSE_PAIRED_SATURATE
+#define TINYFUSE_PAIRED_SATURATE       \
     "sxtb r7, r4\n\t"                  \
     "cmp r7, r4\n\t"                   \
     "beq 8f\n\t"                       \
@@ -147,10 +147,10 @@ typedef struct {
 /* tinyfuse_requantize_bounded in the same registers, of the channel whose shift lies at `shift`. The multiplier, which is
    negative, is taken with 2^32 more, so that no sum need be added to the product, and is positive: r6 as r5. 2^15 rounds
    where the shift by 16 is the last. */
-#define TINYFUSE_JOINED_BOUNDED(bias, shift) \
+#define TINYFUSE_PAIRED_BOUNDED(bias, shift) \
     "ldr r0, [r1, #" bias "]\n\t"            \
     "adds r4, r4, r0\n\t"                    \
-    TINYFUSE_JOINED_PRODUCT(TINYFUSE_JOINED_ROUND, "lsrs") \
+    TINYFUSE_PAIRED_PRODUCT(TINYFUSE_PAIRED_ROUND, "lsrs") \
     "asrs r0, r4, #31\n\t"                   \
     "adds r4, r4, r0\n\t"                    \
     "ldr r2, [r1, #" shift "]\n\t"           \
@@ -158,45 +158,45 @@ typedef struct {
     "lsls r0, r2\n\t"                        \
     "adds r4, r4, r0\n\t"                    \
     "asrs r4, r2\n\t"                        \
-    "asrs r4, r4, #1\n\t" TINYFUSE_JOINED_SATURATE
-#define TINYFUSE_JOINED_MULTIPLIER(at) "ldr r6, [r1, #" at "]\n\tuxth r5, r6\n\tlsrs r6, r6, #16\n\t"
-#define TINYFUSE_JOINED_BYTES_STEP_LINE "16"
-#define TINYFUSE_JOINED_BYTES_BOUNDED "24"
-#define TINYFUSE_JOINED_PUT(channel) "mov r0, r11\n\tstrb r7, [r0, #" channel "]\n\t"
-#define TINYFUSE_JOINED_PUT_NEXT(channel) "mov r0, lr\n\tldr r0, [r0, #20]\n\tadd r0, r11\n\tstrb r7, [r0, #" channel "]\n\t"
-#define TINYFUSE_JOINED_OUTPUTS_STEP_LINE_1                                            \
-    "mov r9, r2\n\t" TINYFUSE_JOINED_MULTIPLIER("4")                                   \
-    TINYFUSE_JOINED_OUTPUT("0") TINYFUSE_JOINED_PUT("0")                               \
-    TINYFUSE_JOINED_MULTIPLIER("12")                                                   \
-    "mov r4, r9\n\t" TINYFUSE_JOINED_OUTPUT("8") TINYFUSE_JOINED_PUT("1")
-#define TINYFUSE_JOINED_OUTPUTS_STEP_LINE_2                                            \
+    "asrs r4, r4, #1\n\t" TINYFUSE_PAIRED_SATURATE
+#define TINYFUSE_PAIRED_MULTIPLIER(at) "ldr r6, [r1, #" at "]\n\tuxth r5, r6\n\tlsrs r6, r6, #16\n\t"
+#define TINYFUSE_PAIRED_BYTES_STEP_LINE "16"
+#define TINYFUSE_PAIRED_BYTES_BOUNDED "24"
+#define TINYFUSE_PAIRED_PUT(channel) "mov r0, r11\n\tstrb r7, [r0, #" channel "]\n\t"
+#define TINYFUSE_PAIRED_PUT_NEXT(channel) "mov r0, lr\n\tldr r0, [r0, #20]\n\tadd r0, r11\n\tstrb r7, [r0, #" channel "]\n\t"
+#define TINYFUSE_PAIRED_OUTPUTS_STEP_LINE_1                                            \
+    "mov r9, r2\n\t" TINYFUSE_PAIRED_MULTIPLIER("4")                                   \
+    TINYFUSE_PAIRED_OUTPUT("0") TINYFUSE_PAIRED_PUT("0")                               \
+    TINYFUSE_PAIRED_MULTIPLIER("12")                                                   \
+    "mov r4, r9\n\t" TINYFUSE_PAIRED_OUTPUT("8") TINYFUSE_PAIRED_PUT("1")
+#define TINYFUSE_PAIRED_OUTPUTS_STEP_LINE_2                                            \
     "mov r8, r5\n\t"                                                                   \
-    "mov r9, r2\n\t" TINYFUSE_JOINED_MULTIPLIER("4")                                   \
-    TINYFUSE_JOINED_OUTPUT("0") TINYFUSE_JOINED_PUT("0")                               \
-    "mov r4, r8\n\t" TINYFUSE_JOINED_OUTPUT("0") TINYFUSE_JOINED_PUT_NEXT("0")         \
-    TINYFUSE_JOINED_MULTIPLIER("12")                                                   \
-    "mov r4, r9\n\t" TINYFUSE_JOINED_OUTPUT("8") TINYFUSE_JOINED_PUT("1")              \
-    "movs r4, r3\n\t" TINYFUSE_JOINED_OUTPUT("8") TINYFUSE_JOINED_PUT_NEXT("1")
+    "mov r9, r2\n\t" TINYFUSE_PAIRED_MULTIPLIER("4")                                   \
+    TINYFUSE_PAIRED_OUTPUT("0") TINYFUSE_PAIRED_PUT("0")                               \
+    "mov r4, r8\n\t" TINYFUSE_PAIRED_OUTPUT("0") TINYFUSE_PAIRED_PUT_NEXT("0")         \
+    TINYFUSE_PAIRED_MULTIPLIER("12")                                                   \
+    "mov r4, r9\n\t" TINYFUSE_PAIRED_OUTPUT("8") TINYFUSE_PAIRED_PUT("1")              \
+    "movs r4, r3\n\t" TINYFUSE_PAIRED_OUTPUT("8") TINYFUSE_PAIRED_PUT_NEXT("1")
 /* Channel c; the assembler repeats it: a string has an end. */
-#define TINYFUSE_JOINED_OF_CHANNEL                                                     \
-    TINYFUSE_JOINED_MULTIPLIER("(4 + 12 * \\c)")                                       \
-    TINYFUSE_JOINED_BOUNDED("(12 * \\c)", "(8 + 12 * \\c)") TINYFUSE_JOINED_PUT("\\c")
-#define TINYFUSE_JOINED_OUTPUTS_BOUNDED_1                                              \
+#define TINYFUSE_PAIRED_OF_CHANNEL                                                     \
+    TINYFUSE_PAIRED_MULTIPLIER("(4 + 12 * \\c)")                                       \
+    TINYFUSE_PAIRED_BOUNDED("(12 * \\c)", "(8 + 12 * \\c)") TINYFUSE_PAIRED_PUT("\\c")
+#define TINYFUSE_PAIRED_OUTPUTS_BOUNDED_1                                              \
     "mov r9, r2\n\t"                                                                   \
-    ".irp c, 0, 1\n\t" TINYFUSE_JOINED_OF_CHANNEL                                      \
+    ".irp c, 0, 1\n\t" TINYFUSE_PAIRED_OF_CHANNEL                                      \
     "mov r4, r9\n\t"                                                                   \
     ".endr\n\t"
-#define TINYFUSE_JOINED_OUTPUTS_BOUNDED_2                                              \
+#define TINYFUSE_PAIRED_OUTPUTS_BOUNDED_2                                              \
     "mov r8, r5\n\t"                                                                   \
     "mov r9, r2\n\t"                                                                   \
-    ".irp c, 0, 1\n\t" TINYFUSE_JOINED_OF_CHANNEL                                      \
+    ".irp c, 0, 1\n\t" TINYFUSE_PAIRED_OF_CHANNEL                                      \
     "mov r4, r8\n\t"                                                                   \
-    TINYFUSE_JOINED_BOUNDED("(12 * \\c)", "(8 + 12 * \\c)") TINYFUSE_JOINED_PUT_NEXT("\\c") \
+    TINYFUSE_PAIRED_BOUNDED("(12 * \\c)", "(8 + 12 * \\c)") TINYFUSE_PAIRED_PUT_NEXT("\\c") \
     "mov r4, r9\n\t"                                                                   \
     "mov r8, r3\n\t"                                                                   \
     ".endr\n\t"
-/* The tinyfuse_joined is in r0. */
-#define TINYFUSE_JOINED_PAIRS_ASM(n, form)            \
+/* The tinyfuse_paired is in r0. */
+#define TINYFUSE_PAIRED_PAIRS_ASM(n, form)            \
     TINYFUSE_THUMB1_BEGIN                             \
     "ldr r1, [r0, #28]\n\t"                           \
     "ldr r4, [r0, #4]\n\t"                            \
@@ -206,10 +206,10 @@ typedef struct {
     "mov r12, r4\n\t"                                 \
     "ldr r4, [r0, #16]\n\t"                           \
     "6:\n\t"                                          \
-    "mov r11, r4\n\t" TINYFUSE_JOINED_SUMS(n)         \
-    TINYFUSE_JOINED_LOWER_##n                         \
-    TINYFUSE_JOINED_OUTPUTS_##form##_##n              \
-    "adds r1, #" TINYFUSE_JOINED_BYTES_##form "\n\t"  \
+    "mov r11, r4\n\t" TINYFUSE_PAIRED_SUMS(n)         \
+    TINYFUSE_PAIRED_LOWER_##n                         \
+    TINYFUSE_PAIRED_OUTPUTS_##form##_##n              \
+    "adds r1, #" TINYFUSE_PAIRED_BYTES_##form "\n\t"  \
     "mov r4, r11\n\t"                                 \
     "adds r4, #2\n\t"                                 \
     "mov r0, lr\n\t"                                  \
@@ -224,19 +224,19 @@ typedef struct {
 /* In the loop: r0 columns, r1 pairs; r2, r3 sum of q and upper sum of a pixel, r4, r5 of another one; r6, r7 weights,
    r8 to r11 inputs; r12 2^15, lr the end of the columns. Sums of q begin with less than they should, as 2^15 is added
    each time. */
-#define TINYFUSE_JOINED_PIXEL(a, b, all, upper)          \
+#define TINYFUSE_PAIRED_PIXEL(a, b, all, upper)          \
     "mla " a ", " a ", r6, r12\n\t"                      \
     "mla " a ", " b ", r7, " a "\n\t"                    \
     "add " all ", " a "\n\t"                             \
     "add " upper ", " upper ", " a ", asr #16\n\t"
-#define TINYFUSE_JOINED_TWO_1 \
-    "ldm r1!, {r6, r7}\n\tldm r0!, {r8, r9}\n\t" TINYFUSE_JOINED_PIXEL("r8", "r9", "r2", "r3")
-#define TINYFUSE_JOINED_TWO_2                                                                           \
-    "ldm r1!, {r6, r7}\n\tldm r0!, {r8, r9, r10, r11}\n\t" TINYFUSE_JOINED_PIXEL("r8", "r9", "r2", "r3") \
-    TINYFUSE_JOINED_PIXEL("r10", "r11", "r4", "r5")
-/* All sums of a pair; r0 is the tinyfuse_joined. The loop of sixteen inputs is entered so far from its end that whole
+#define TINYFUSE_PAIRED_TWO_1 \
+    "ldm r1!, {r6, r7}\n\tldm r0!, {r8, r9}\n\t" TINYFUSE_PAIRED_PIXEL("r8", "r9", "r2", "r3")
+#define TINYFUSE_PAIRED_TWO_2                                                                           \
+    "ldm r1!, {r6, r7}\n\tldm r0!, {r8, r9, r10, r11}\n\t" TINYFUSE_PAIRED_PIXEL("r8", "r9", "r2", "r3") \
+    TINYFUSE_PAIRED_PIXEL("r10", "r11", "r4", "r5")
+/* All sums of a pair; r0 is the tinyfuse_paired. The loop of sixteen inputs is entered so far from its end that whole
    loops remain. */
-#define TINYFUSE_JOINED_SUMS(n)                                     \
+#define TINYFUSE_PAIRED_SUMS(n)                                     \
     "ldr r6, [r0, #8]\n\t"                                          \
     "ldrd r0, lr, [r0]\n\t"                                         \
     "mov r3, #0\n\t"                                                \
@@ -250,29 +250,29 @@ typedef struct {
     "b 3f\n\t"                                                      \
     "5:\n\t"                                                        \
     "bmi 4f\n\t"                                                    \
-    "1:\n\t" TINYFUSE_JOINED_FOUR(n)                                 \
-    "2:\n\t" TINYFUSE_JOINED_FOUR(n)                                 \
-    "3:\n\t" TINYFUSE_JOINED_FOUR(n)                                 \
-    "4:\n\t" TINYFUSE_JOINED_FOUR(n)                                 \
+    "1:\n\t" TINYFUSE_PAIRED_FOUR(n)                                 \
+    "2:\n\t" TINYFUSE_PAIRED_FOUR(n)                                 \
+    "3:\n\t" TINYFUSE_PAIRED_FOUR(n)                                 \
+    "4:\n\t" TINYFUSE_PAIRED_FOUR(n)                                 \
     "cmp r0, lr\n\t"                                                \
     "bne 1b\n\t"                                                    \
     "sub r2, r2, r3, lsl #16\n\t"                                   \
     "sub r4, r4, r5, lsl #16\n\t"                                   \
     "ldr r0, [sp]\n\t"
 /* tinyfuse_requantize_step_line; r12 the rounding, r6 may change. */
-#define TINYFUSE_JOINED_HIGH(sum, bias, multiplier)               \
+#define TINYFUSE_PAIRED_HIGH(sum, bias, multiplier)               \
     "add " sum ", " bias ", " sum ", lsl #8\n\t"                  \
     "smull lr, " sum ", " sum ", " multiplier "\n\t"
-#define TINYFUSE_JOINED_OUTPUT(sum, bias, multiplier)             \
-    TINYFUSE_JOINED_HIGH(sum, bias, multiplier)                   \
+#define TINYFUSE_PAIRED_OUTPUT(sum, bias, multiplier)             \
+    TINYFUSE_PAIRED_HIGH(sum, bias, multiplier)                   \
     "add " sum ", r12\n\t" TINYFUSE_STEP_LINE_SATURATE(sum)
 /* tinyfuse_requantize_bounded; r6 bias, r7 multiplier, r8 shift, r9 rounding << shift. A rounded product takes the carry of
    its lower word. */
-#define TINYFUSE_JOINED_CHANNEL           \
+#define TINYFUSE_PAIRED_CHANNEL           \
     "ldm r1!, {r6, r7, r8}\n\t"           \
     "ldr r9, [r0, #12]\n\t"               \
     "lsl r9, r8\n\t"
-#define TINYFUSE_JOINED_BOUNDED(sum)             \
+#define TINYFUSE_PAIRED_BOUNDED(sum)             \
     "add " sum ", r6\n\t"                        \
     "smull lr, r12, " sum ", r7\n\t"             \
     "lsls lr, lr, #1\n\t"                        \
@@ -282,35 +282,35 @@ typedef struct {
     "asr r12, r8\n\t"                            \
     "ssat " sum ", #8, r12, asr #1\n\t"
 /* The outputs of a pair, to r2 and r3, of a second pixel to r4 and r5. */
-#define TINYFUSE_JOINED_STEP_LINES "ldm r1!, {r6, r7, r8, r9}\n\tldr r12, [r0, #12]\n\t"
-#define TINYFUSE_JOINED_ON_STEP_LINE_1 \
-    TINYFUSE_JOINED_OUTPUT("r2", "r6", "r7") TINYFUSE_JOINED_OUTPUT("r3", "r8", "r9")
-#define TINYFUSE_JOINED_OUTPUTS_STEP_LINE_1 TINYFUSE_JOINED_STEP_LINES TINYFUSE_JOINED_ON_STEP_LINE_1
-#define TINYFUSE_JOINED_OUTPUTS_STEP_LINE_2                                              \
-    TINYFUSE_JOINED_STEP_LINES                                                           \
-    TINYFUSE_JOINED_OUTPUT("r4", "r6", "r7") TINYFUSE_JOINED_OUTPUT("r5", "r8", "r9")    \
-    TINYFUSE_JOINED_ON_STEP_LINE_1
-#define TINYFUSE_JOINED_OUTPUTS_BOUNDED_1                  \
-    TINYFUSE_JOINED_CHANNEL TINYFUSE_JOINED_BOUNDED("r2")  \
-    TINYFUSE_JOINED_CHANNEL TINYFUSE_JOINED_BOUNDED("r3")
-#define TINYFUSE_JOINED_OUTPUTS_BOUNDED_2                                               \
-    TINYFUSE_JOINED_CHANNEL TINYFUSE_JOINED_BOUNDED("r2") TINYFUSE_JOINED_BOUNDED("r4")  \
-    TINYFUSE_JOINED_CHANNEL TINYFUSE_JOINED_BOUNDED("r3") TINYFUSE_JOINED_BOUNDED("r5")
-#define TINYFUSE_JOINED_STORE_1  \
+#define TINYFUSE_PAIRED_STEP_LINES "ldm r1!, {r6, r7, r8, r9}\n\tldr r12, [r0, #12]\n\t"
+#define TINYFUSE_PAIRED_ON_STEP_LINE_1 \
+    TINYFUSE_PAIRED_OUTPUT("r2", "r6", "r7") TINYFUSE_PAIRED_OUTPUT("r3", "r8", "r9")
+#define TINYFUSE_PAIRED_OUTPUTS_STEP_LINE_1 TINYFUSE_PAIRED_STEP_LINES TINYFUSE_PAIRED_ON_STEP_LINE_1
+#define TINYFUSE_PAIRED_OUTPUTS_STEP_LINE_2                                              \
+    TINYFUSE_PAIRED_STEP_LINES                                                           \
+    TINYFUSE_PAIRED_OUTPUT("r4", "r6", "r7") TINYFUSE_PAIRED_OUTPUT("r5", "r8", "r9")    \
+    TINYFUSE_PAIRED_ON_STEP_LINE_1
+#define TINYFUSE_PAIRED_OUTPUTS_BOUNDED_1                  \
+    TINYFUSE_PAIRED_CHANNEL TINYFUSE_PAIRED_BOUNDED("r2")  \
+    TINYFUSE_PAIRED_CHANNEL TINYFUSE_PAIRED_BOUNDED("r3")
+#define TINYFUSE_PAIRED_OUTPUTS_BOUNDED_2                                               \
+    TINYFUSE_PAIRED_CHANNEL TINYFUSE_PAIRED_BOUNDED("r2") TINYFUSE_PAIRED_BOUNDED("r4")  \
+    TINYFUSE_PAIRED_CHANNEL TINYFUSE_PAIRED_BOUNDED("r3") TINYFUSE_PAIRED_BOUNDED("r5")
+#define TINYFUSE_PAIRED_STORE_1  \
     "strb r2, [r10], #1\n\t"     \
     "strb r3, [r10], #1\n\t"
-#define TINYFUSE_JOINED_STORE_2  \
+#define TINYFUSE_PAIRED_STORE_2  \
     "strb r4, [r10, r11]\n\t"    \
     "add r11, #1\n\t"            \
-    "strb r5, [r10, r11]\n\t" TINYFUSE_JOINED_STORE_1
-/* The tinyfuse_joined is in r0. */
-#define TINYFUSE_JOINED_PAIRS_ASM(n, form)                \
+    "strb r5, [r10, r11]\n\t" TINYFUSE_PAIRED_STORE_1
+/* The tinyfuse_paired is in r0. */
+#define TINYFUSE_PAIRED_PAIRS_ASM(n, form)                \
     TINYFUSE_ASM_BEGIN                                    \
     "ldr r1, [r0, #28]\n\t"                               \
-    "6:\n\t" TINYFUSE_JOINED_SUMS(n)                      \
-    TINYFUSE_JOINED_OUTPUTS_##form##_##n                  \
+    "6:\n\t" TINYFUSE_PAIRED_SUMS(n)                      \
+    TINYFUSE_PAIRED_OUTPUTS_##form##_##n                  \
     "ldrd r10, r11, [r0, #16]\n\t"                        \
-    TINYFUSE_JOINED_STORE_##n                             \
+    TINYFUSE_PAIRED_STORE_##n                             \
     "ldr r6, [r0, #24]\n\t"                               \
     "str r10, [r0, #16]\n\t"                              \
     "cmp r1, r6\n\t"                                      \
@@ -320,19 +320,19 @@ typedef struct {
 
 #if TINYFUSE_THUMB1 || TINYFUSE_THUMB2
 
-typedef char tinyfuse_check_joined[offsetof(tinyfuse_joined, pairs) == 28 ? 1 : -1];
-#define TINYFUSE_JOINED_ASM(p, statement)                                                                         \
+typedef char tinyfuse_check_paired[offsetof(tinyfuse_paired, pairs) == 28 ? 1 : -1];
+#define TINYFUSE_PAIRED_ASM(p, statement)                                                                         \
     {                                                                                                             \
         TINYFUSE_ARGUMENT(void *, arguments, p);                                                                  \
         __asm volatile(statement : : "r"(arguments) : TINYFUSE_ASM_CLOBBERS);                                     \
     }
 /* All pairs of a block, in a form, STEP_LINE or BOUNDED. */
-#define TINYFUSE_JOINED_PAIRS(p, n, form) TINYFUSE_JOINED_ASM(p, TINYFUSE_JOINED_PAIRS_ASM(n, form))
+#define TINYFUSE_PAIRED_PAIRS(p, n, form) TINYFUSE_PAIRED_ASM(p, TINYFUSE_PAIRED_PAIRS_ASM(n, form))
 
 #else
 
 /* Sums of the next pair of so many pixels, without biases: upper sums of two pixels, lower ones. */
-TINYFUSE_INLINE void tinyfuse_joined_pair_c(tinyfuse_joined *s, int pixels, int32_t *sums)
+TINYFUSE_INLINE void tinyfuse_paired_pair_c(tinyfuse_paired *s, int pixels, int32_t *sums)
 {
     const int32_t *w = s->pairs, *x = s->columns;
     uint32_t all[2] = {0, 0}, upper[2] = {0, 0};
@@ -353,12 +353,12 @@ TINYFUSE_INLINE void tinyfuse_joined_pair_c(tinyfuse_joined *s, int pixels, int3
 }
 
 /* All pairs of a block; `form` is a constant. */
-TINYFUSE_INLINE void tinyfuse_joined_pairs_c(tinyfuse_joined *s, int pixels, int form)
+TINYFUSE_INLINE void tinyfuse_paired_pairs_c(tinyfuse_paired *s, int pixels, int form)
 {
     while (s->pairs != s->pairs_end) {
         int32_t sums[4];
         int i, j;
-        tinyfuse_joined_pair_c(s, pixels, sums);
+        tinyfuse_paired_pair_c(s, pixels, sums);
         for (j = 0; j < 2; ++j) {
             const int32_t bias = tinyfuse_channel_bias(s->pairs, j, form);
             for (i = 0; i < pixels; ++i) {
@@ -370,35 +370,35 @@ TINYFUSE_INLINE void tinyfuse_joined_pairs_c(tinyfuse_joined *s, int pixels, int
         s->out += 2;
     }
 }
-#define TINYFUSE_JOINED_FORM_STEP_LINE TINYFUSE_BYTES_STEP_LINE
-#define TINYFUSE_JOINED_FORM_BOUNDED TINYFUSE_BYTES
-#define TINYFUSE_JOINED_PAIRS(p, n, form) tinyfuse_joined_pairs_c(p, n, TINYFUSE_JOINED_FORM_##form);
+#define TINYFUSE_PAIRED_FORM_STEP_LINE TINYFUSE_BYTES_STEP_LINE
+#define TINYFUSE_PAIRED_FORM_BOUNDED TINYFUSE_BYTES
+#define TINYFUSE_PAIRED_PAIRS(p, n, form) tinyfuse_paired_pairs_c(p, n, TINYFUSE_PAIRED_FORM_##form);
 
 #endif
 
-TINYFUSE_SHARED void tinyfuse_joined_bytes_1(tinyfuse_joined *s)
+TINYFUSE_SHARED void tinyfuse_paired_bytes_1(tinyfuse_paired *s)
 {
-    TINYFUSE_JOINED_PAIRS(s, 1, BOUNDED)
+    TINYFUSE_PAIRED_PAIRS(s, 1, BOUNDED)
 }
 
-TINYFUSE_SHARED void tinyfuse_joined_bytes_2(tinyfuse_joined *s)
+TINYFUSE_SHARED void tinyfuse_paired_bytes_2(tinyfuse_paired *s)
 {
-    TINYFUSE_JOINED_PAIRS(s, 2, BOUNDED)
+    TINYFUSE_PAIRED_PAIRS(s, 2, BOUNDED)
 }
 
-TINYFUSE_SHARED void tinyfuse_joined_step_line_1(tinyfuse_joined *s)
+TINYFUSE_SHARED void tinyfuse_paired_step_line_1(tinyfuse_paired *s)
 {
-    TINYFUSE_JOINED_PAIRS(s, 1, STEP_LINE)
+    TINYFUSE_PAIRED_PAIRS(s, 1, STEP_LINE)
 }
 
-TINYFUSE_SHARED void tinyfuse_joined_step_line_2(tinyfuse_joined *s)
+TINYFUSE_SHARED void tinyfuse_paired_step_line_2(tinyfuse_paired *s)
 {
-    TINYFUSE_JOINED_PAIRS(s, 2, STEP_LINE)
+    TINYFUSE_PAIRED_PAIRS(s, 2, STEP_LINE)
 }
 
 /* 4 * words inputs of a pixel to its column: two to each `step` words from `to`, with step = 2 * pixels. Returns the next
    place. */
-TINYFUSE_SHARED int32_t *tinyfuse_joined_column(const int8_t *from, int32_t words, int32_t *to, int32_t step)
+TINYFUSE_SHARED int32_t *tinyfuse_paired_column(const int8_t *from, int32_t words, int32_t *to, int32_t step)
 {
     for (; words > 0; --words) {
         to[0] = from[0];
@@ -413,10 +413,10 @@ TINYFUSE_SHARED int32_t *tinyfuse_joined_column(const int8_t *from, int32_t word
 }
 
 /* A layer of out_c channels and sums of `depth` products. */
-TINYFUSE_INLINE tinyfuse_joined tinyfuse_joined_of(int32_t out_c, int32_t out_zero_point, const int32_t *columns,
+TINYFUSE_INLINE tinyfuse_paired tinyfuse_paired_of(int32_t out_c, int32_t out_zero_point, const int32_t *columns,
                                                    int32_t depth, int form)
 {
-    tinyfuse_joined s;
+    tinyfuse_paired s;
     s.columns = columns;
     s.depth = depth;
     s.rounding = tinyfuse_matmul_rounding(out_zero_point, form);
@@ -425,21 +425,21 @@ TINYFUSE_INLINE tinyfuse_joined tinyfuse_joined_of(int32_t out_c, int32_t out_ze
 }
 
 /* Pairs that take `count` words from `pairs` on, of one or two pixels, to `out`. */
-TINYFUSE_INLINE void tinyfuse_joined_some(tinyfuse_joined *s, const int32_t *pairs, int32_t count, int8_t *out,
+TINYFUSE_INLINE void tinyfuse_paired_some(tinyfuse_paired *s, const int32_t *pairs, int32_t count, int8_t *out,
                                           int32_t pixels, int form)
 {
     s->out = out;
     s->pairs = pairs;
     s->pairs_end = pairs + count;
     if (form == TINYFUSE_BYTES) {
-        (pixels == 2 ? tinyfuse_joined_bytes_2 : tinyfuse_joined_bytes_1)(s);
+        (pixels == 2 ? tinyfuse_paired_bytes_2 : tinyfuse_paired_bytes_1)(s);
     } else {
-        (pixels == 2 ? tinyfuse_joined_step_line_2 : tinyfuse_joined_step_line_1)(s);
+        (pixels == 2 ? tinyfuse_paired_step_line_2 : tinyfuse_paired_step_line_1)(s);
     }
 }
 
 /* All channels of one or two pixels, whose columns are filled, to out [pixels][out_c]. `form` is a constant. */
-TINYFUSE_INLINE void tinyfuse_joined_pixels(tinyfuse_joined *s, const int32_t *pairs, int8_t *out, int32_t pixels,
+TINYFUSE_INLINE void tinyfuse_paired_pixels(tinyfuse_paired *s, const int32_t *pairs, int8_t *out, int32_t pixels,
                                             int form)
 {
     /* not read again behind the call: where it is an even constant, compilers then know that nothing follows the pairs */
@@ -447,9 +447,9 @@ TINYFUSE_INLINE void tinyfuse_joined_pixels(tinyfuse_joined *s, const int32_t *p
     const int32_t pair = s->depth + 2 * (int32_t)(tinyfuse_channel_bytes(form) / sizeof *pairs);
     const int32_t even = out_c / 2 * pair;
     s->columns_end = s->columns + pixels * s->depth;
-    tinyfuse_joined_some(s, pairs, even, out, pixels, form);
+    tinyfuse_paired_some(s, pairs, even, out, pixels, form);
     if (out_c & 1) {
-        tinyfuse_joined_some(s, pairs + even, pair, out + out_c - 2, pixels, form);
+        tinyfuse_paired_some(s, pairs + even, pair, out + out_c - 2, pixels, form);
     }
 }
 

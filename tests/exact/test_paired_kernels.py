@@ -46,7 +46,7 @@ def with_large_weights(op: Op, rng: np.random.Generator) -> Op:
     return replace(op, inputs=(op.input, replace(op.inputs[1], data=data), *op.inputs[2:]))
 
 
-def joined_cases(target: Target) -> list[Case]:
+def paired_cases(target: Target) -> list[Case]:
     """In both forms, with the largest weights, with multipliers far apart, large biases and constant channels: whole, by
     rows, from rings, over the input."""
     rng = np.random.default_rng(9)
@@ -57,7 +57,7 @@ def joined_cases(target: Target) -> list[Case]:
         both_signs = with_zero_point(plain, 3), with_zero_point(apart, 3)
         for op in (with_zero_point(plain, -128), *both_signs, with_large_weights(plain, rng)):
             for kernel in kernels_for(op):
-                if "_joined_" in kernel.name and kernel.accepts(op, context):
+                if "_paired_" in kernel.name and kernel.accepts(op, context):
                     for extreme in (False, True):
                         data, ring = random_input(op, rng, extreme), extreme and takes_rings(kernel, op)
                         cases.append(case_of(op, kernel, data, ring, int(extreme)))
@@ -72,10 +72,10 @@ def test_joined_weights(target: str, tmp_path: Path) -> None:
     if shutil.which("gcc" if target == "host" else "qemu-system-arm") is None:
         pytest.skip("needs gcc" if target == "host" else "needs qemu-system-arm")
     core = load_target(target)
-    cases, context, rng = joined_cases(core), Context(core), np.random.default_rng(0)
+    cases, context, rng = paired_cases(core), Context(core), np.random.default_rng(0)
     names = {case.kernel.name for case in cases}
-    matmuls = {f"tinyfuse_{kind}_s8" for kind in ("conv_joined_row", "pointwise_joined", "dense_joined")}
-    assert names == {*matmuls, "tinyfuse_depthwise_joined_row_s8"}
+    matmuls = {f"tinyfuse_{kind}_s8" for kind in ("conv_paired_row", "pointwise_paired", "dense_paired")}
+    assert names == {*matmuls, "tinyfuse_depthwise_paired_row_s8"}
     forms = {(case.kernel.name, matmul_layer(case.op, context).form) for case in cases if case.kernel.name in matmuls}
     assert forms == {(name, form) for name in matmuls for form in (BYTES, BYTES_STEP_LINE)}
     assert {case.op.operand(1).shape for case in cases} == {make_op(s, rng).operand(1).shape for s in SHAPES}
@@ -89,7 +89,7 @@ def test_assembly_is_exact_with_any_flags(
 ) -> None:
     skip_without(compiler)
     core = load_target(target)
-    assert_exact(few(joined_cases(core), flags, pytestconfig), core, tmp_path, flags, compiler, weights="unpacked")
+    assert_exact(few(paired_cases(core), flags, pytestconfig), core, tmp_path, flags, compiler, weights="unpacked")
 
 
 def test_what_joins() -> None:

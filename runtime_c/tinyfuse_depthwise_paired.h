@@ -2,14 +2,14 @@
    cores without the DSP extension, one output row a call. Two outputs of a channel in a word: one multiplication is two.
 
    Outputs half a row apart have the same weights: of a channel x + 65536 z is a word where x and z are inputs of both, so
-   that a weight's product with it has both products, as in tinyfuse_joined.h. Words lie in columns of kernel_h, as many
+   that a weight's product with it has both products, as in tinyfuse_paired.h. Words lie in columns of kernel_h, as many
    as half a row's outputs read; a list of pointers says for each where the first channel's inputs lie, so that padding is
    a pointer, too. */
-#ifndef TINYFUSE_DEPTHWISE_JOINED_H
-#define TINYFUSE_DEPTHWISE_JOINED_H
+#ifndef TINYFUSE_DEPTHWISE_PAIRED_H
+#define TINYFUSE_DEPTHWISE_PAIRED_H
 
 #include "tinyfuse_conv.h"
-#include "tinyfuse_joined.h"
+#include "tinyfuse_paired.h"
 
 /* A channel of a row; assembly knows the offsets. */
 typedef struct {
@@ -26,11 +26,11 @@ typedef struct {
     const int8_t *const *inputs;     /* 40: two for each word, an even number of words */
     const int8_t *const *inputs_end; /* 44 */
     int32_t channel; /* 48 */
-} tinyfuse_depthwise_joined;
+} tinyfuse_depthwise_paired;
 
 #if TINYFUSE_THUMB1 || TINYFUSE_THUMB2
 
-typedef char tinyfuse_check_depthwise_joined[offsetof(tinyfuse_depthwise_joined, channel) == 48 ? 1 : -1];
+typedef char tinyfuse_check_depthwise_paired[offsetof(tinyfuse_depthwise_paired, channel) == 48 ? 1 : -1];
 
 /* The loop of eight taps, entered so far from its end that whole loops remain, by the bits of `taps`. */
 #define TINYFUSE_DEPTHWISE_TAPS(taps, end)                  \
@@ -40,10 +40,10 @@ typedef char tinyfuse_check_depthwise_joined[offsetof(tinyfuse_depthwise_joined,
     "b 3f\n\t"                                              \
     "5:\n\t"                                                \
     "bmi 4f\n\t"                                            \
-    "1:\n\t" TINYFUSE_JOINED_TWO_1                          \
-    "2:\n\t" TINYFUSE_JOINED_TWO_1                          \
-    "3:\n\t" TINYFUSE_JOINED_TWO_1                          \
-    "4:\n\t" TINYFUSE_JOINED_TWO_1                          \
+    "1:\n\t" TINYFUSE_PAIRED_TWO_1                          \
+    "2:\n\t" TINYFUSE_PAIRED_TWO_1                          \
+    "3:\n\t" TINYFUSE_PAIRED_TWO_1                          \
+    "4:\n\t" TINYFUSE_PAIRED_TWO_1                          \
     "cmp r1, " end "\n\t"                                   \
     "bne 1b\n\t"
 
@@ -51,10 +51,10 @@ typedef char tinyfuse_check_depthwise_joined[offsetof(tinyfuse_depthwise_joined,
 
 /* First the words: r1; r2 inputs, r6 their end, r5 the channel. Then outputs: in the loop of taps r0 words, r1 filter, r3
    its end, r2 upper sum, r8 sum of q; r9 the output's words, r10 outputs left, r11 out, r12 rounding, lr the
-   tinyfuse_depthwise_joined. */
-#define TINYFUSE_DEPTHWISE_ON_STEP_LINE TINYFUSE_JOINED_OUTPUT("0")
-#define TINYFUSE_DEPTHWISE_OWN_SHIFTS TINYFUSE_JOINED_SHIFTED("0", "ldr r0, [r1, #8]\n\tasrs r4, r0\n\t")
-#define TINYFUSE_DEPTHWISE_JOINED_ASM(output)           \
+   tinyfuse_depthwise_paired. */
+#define TINYFUSE_DEPTHWISE_ON_STEP_LINE TINYFUSE_PAIRED_OUTPUT("0")
+#define TINYFUSE_DEPTHWISE_OWN_SHIFTS TINYFUSE_PAIRED_SHIFTED("0", "ldr r0, [r1, #8]\n\tasrs r4, r0\n\t")
+#define TINYFUSE_DEPTHWISE_PAIRED_ASM(output)           \
     TINYFUSE_THUMB1_BEGIN                               \
     "mov lr, r0\n\t"                                    \
     "ldr r1, [r0]\n\t"                                  \
@@ -89,8 +89,8 @@ typedef char tinyfuse_check_depthwise_joined[offsetof(tinyfuse_depthwise_joined,
     "mov r0, r9\n\t"                                    \
     "movs r2, #0\n\t"                                   \
     "mov r8, r2\n\t" TINYFUSE_DEPTHWISE_TAPS("r4", "r3") \
-    TINYFUSE_JOINED_LOWER_1                             \
-    "mov r8, r2\n\t" TINYFUSE_JOINED_MULTIPLIER("4")    \
+    TINYFUSE_PAIRED_LOWER_1                             \
+    "mov r8, r2\n\t" TINYFUSE_PAIRED_MULTIPLIER("4")    \
     output                                              \
     "mov r0, r11\n\t"                                   \
     "strb r7, [r0]\n\t"                                 \
@@ -113,15 +113,15 @@ typedef char tinyfuse_check_depthwise_joined[offsetof(tinyfuse_depthwise_joined,
 #else
 
 /* First the words: r1; r2 inputs, r6 their end, r5 the channel. Then outputs: r0 to r3, r6 to r9, r12 and lr as in the
-   loop of tinyfuse_joined.h; r4 the output's words, r5 out, r10 outputs left, r11 the tinyfuse_depthwise_joined. */
+   loop of tinyfuse_paired.h; r4 the output's words, r5 out, r10 outputs left, r11 the tinyfuse_depthwise_paired. */
 #define TINYFUSE_DEPTHWISE_ON_STEP_LINE \
-    "ldr r12, [r11, #12]\n\t" TINYFUSE_JOINED_OUTPUT("r2", "r6", "r7") TINYFUSE_JOINED_OUTPUT("r3", "r6", "r7")
+    "ldr r12, [r11, #12]\n\t" TINYFUSE_PAIRED_OUTPUT("r2", "r6", "r7") TINYFUSE_PAIRED_OUTPUT("r3", "r6", "r7")
 #define TINYFUSE_DEPTHWISE_OWN_SHIFTS                                             \
     "ldr r12, [r1, #8]\n\t"                                                       \
-    TINYFUSE_JOINED_HIGH("r2", "r6", "r7") TINYFUSE_JOINED_HIGH("r3", "r6", "r7") \
+    TINYFUSE_PAIRED_HIGH("r2", "r6", "r7") TINYFUSE_PAIRED_HIGH("r3", "r6", "r7") \
     "asr r2, r12\n\tssat r2, #8, r2\n\t"                                          \
     "asr r3, r12\n\tssat r3, #8, r3\n\t"
-#define TINYFUSE_DEPTHWISE_JOINED_ASM(outputs)          \
+#define TINYFUSE_DEPTHWISE_PAIRED_ASM(outputs)          \
     TINYFUSE_ASM_BEGIN                                  \
     "mov r11, r0\n\t"                                   \
     "ldr r1, [r0]\n\t"                                  \
@@ -165,13 +165,13 @@ typedef char tinyfuse_check_depthwise_joined[offsetof(tinyfuse_depthwise_joined,
 #endif
 
 /* All outputs of a channel; `form` is a constant. */
-TINYFUSE_INLINE void tinyfuse_depthwise_joined_outputs(tinyfuse_depthwise_joined *s, int form)
+TINYFUSE_INLINE void tinyfuse_depthwise_paired_outputs(tinyfuse_depthwise_paired *s, int form)
 {
 #if TINYFUSE_THUMB1 || TINYFUSE_THUMB2
     if (form == TINYFUSE_STEP_LINE_FORM) {
-        TINYFUSE_JOINED_ASM(s, TINYFUSE_DEPTHWISE_JOINED_ASM(TINYFUSE_DEPTHWISE_ON_STEP_LINE))
+        TINYFUSE_PAIRED_ASM(s, TINYFUSE_DEPTHWISE_PAIRED_ASM(TINYFUSE_DEPTHWISE_ON_STEP_LINE))
     } else {
-        TINYFUSE_JOINED_ASM(s, TINYFUSE_DEPTHWISE_JOINED_ASM(TINYFUSE_DEPTHWISE_OWN_SHIFTS))
+        TINYFUSE_PAIRED_ASM(s, TINYFUSE_DEPTHWISE_PAIRED_ASM(TINYFUSE_DEPTHWISE_OWN_SHIFTS))
     }
 #else
     const int8_t *const *inputs = s->inputs;
@@ -202,19 +202,19 @@ TINYFUSE_INLINE void tinyfuse_depthwise_joined_outputs(tinyfuse_depthwise_joined
 #endif
 }
 
-TINYFUSE_SHARED void tinyfuse_depthwise_joined_channel(tinyfuse_depthwise_joined *s)
+TINYFUSE_SHARED void tinyfuse_depthwise_paired_channel(tinyfuse_depthwise_paired *s)
 {
-    tinyfuse_depthwise_joined_outputs(s, TINYFUSE_STEP_LINE_FORM);
+    tinyfuse_depthwise_paired_outputs(s, TINYFUSE_STEP_LINE_FORM);
 }
 
-TINYFUSE_SHARED void tinyfuse_depthwise_joined_own_shift(tinyfuse_depthwise_joined *s)
+TINYFUSE_SHARED void tinyfuse_depthwise_paired_own_shift(tinyfuse_depthwise_paired *s)
 {
-    tinyfuse_depthwise_joined_outputs(s, TINYFUSE_OWN_SHIFTS_FORM);
+    tinyfuse_depthwise_paired_outputs(s, TINYFUSE_OWN_SHIFTS_FORM);
 }
 
 /* Where the inputs of the first channel lie, or `zeros`, which `padded` then tells. Their addresses don't: where no window
    reaches outside, `zeros` is one past the scratch, and the input may begin there. */
-TINYFUSE_INLINE const int8_t *tinyfuse_depthwise_joined_input(const tinyfuse_conv *p, const int8_t *row, int32_t column,
+TINYFUSE_INLINE const int8_t *tinyfuse_depthwise_paired_input(const tinyfuse_conv *p, const int8_t *row, int32_t column,
                                                               const int8_t *zeros, int *padded)
 {
     if (row != NULL && column >= 0 && column < p->in_w) {
@@ -225,7 +225,7 @@ TINYFUSE_INLINE const int8_t *tinyfuse_depthwise_joined_input(const tinyfuse_con
 }
 
 /* Where all layers of a module have the same form, compilers take it for the constant that it is. */
-TINYFUSE_SHARED void tinyfuse_depthwise_joined_row(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
+TINYFUSE_SHARED void tinyfuse_depthwise_paired_row(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
                                                    const int32_t *filters, void *scratch, int form)
 {
     const int32_t half = (p->out_w + 1) / 2, apart = p->out_w - half;
@@ -236,7 +236,7 @@ TINYFUSE_SHARED void tinyfuse_depthwise_joined_row(const tinyfuse_conv *p, const
     int8_t *const zeros = (int8_t *)scratch + 2 * TINYFUSE_POINTER_BYTES * words + 4 * ((count + 2) & ~1);
     int32_t ky, x, channel;
     int padded = 0;
-    tinyfuse_depthwise_joined s;
+    tinyfuse_depthwise_paired s;
     for (ky = 0; ky < p->kernel_h; ++ky) {
         const int32_t iy = y * p->stride_h - p->pad_top + ky * p->dilation_h;
         const int8_t *const row =
@@ -244,8 +244,8 @@ TINYFUSE_SHARED void tinyfuse_depthwise_joined_row(const tinyfuse_conv *p, const
         const int8_t **to = inputs + 2 * ky;
         for (x = 0; x < columns; ++x) {
             const int32_t column = x - p->pad_left;
-            to[0] = tinyfuse_depthwise_joined_input(p, row, column, zeros, &padded);
-            to[1] = tinyfuse_depthwise_joined_input(p, row, column + apart * p->stride_w, zeros, &padded);
+            to[0] = tinyfuse_depthwise_paired_input(p, row, column, zeros, &padded);
+            to[1] = tinyfuse_depthwise_paired_input(p, row, column + apart * p->stride_w, zeros, &padded);
             to += 2 * p->kernel_h;
         }
     }
@@ -271,7 +271,7 @@ TINYFUSE_SHARED void tinyfuse_depthwise_joined_row(const tinyfuse_conv *p, const
         s.filter_end = filters + s.taps;
         s.out = out_row + channel;
         s.channel = channel;
-        (form == TINYFUSE_STEP_LINE_FORM ? tinyfuse_depthwise_joined_channel : tinyfuse_depthwise_joined_own_shift)(&s);
+        (form == TINYFUSE_STEP_LINE_FORM ? tinyfuse_depthwise_paired_channel : tinyfuse_depthwise_paired_own_shift)(&s);
         filters = s.filter_end + (form == TINYFUSE_STEP_LINE_FORM ? 2 : 3);
     }
     if (p->act_min > -128 || p->act_max < 127) {
@@ -284,10 +284,10 @@ TINYFUSE_SHARED void tinyfuse_depthwise_joined_row(const tinyfuse_conv *p, const
    bias and multiplier of the step line, and its own shift. scratch, aligned to 8, of
    n = ((ceil(out_w / 2) - 1) * stride_w + kernel_w) * kernel_h words: two pointers of 4 bytes for each, n rounded up to an
    even number; 4 bytes for n + 1, rounded up as well; in_c bytes where any window reaches outside. */
-TINYFUSE_INLINE void tinyfuse_depthwise_joined_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+TINYFUSE_INLINE void tinyfuse_depthwise_paired_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                                       int8_t *out_row, const int32_t *filters, void *scratch, int form)
 {
-    tinyfuse_depthwise_joined_row(p, in, y, out_row, filters, scratch, form);
+    tinyfuse_depthwise_paired_row(p, in, y, out_row, filters, scratch, form);
 }
 
 #endif
