@@ -22,7 +22,7 @@ from tinyfuse.kernels.core.kernel import Context, Kernel, proven
 from tinyfuse.kernels.layers.common.params import rectified
 from tinyfuse.kernels.layers.int4.conv_dsp import int4_layer
 from tinyfuse.kernels.layers.int8_dsp.dense_five_outputs import FORMS, DenseFives
-from tinyfuse.kernels.layers.int8_dsp.depthwise_weight_stationary import HeldDepthwiseRow
+from tinyfuse.kernels.layers.int8_dsp.depthwise_weight_stationary import WeightStationaryDepthwiseRow
 from tinyfuse.kernels.layers.int8_dsp.lanes import (
     BYTES,
     BYTES_STEP_LINE,
@@ -388,7 +388,7 @@ def test_cases_of_five_outputs(target: str) -> None:
 
 #: odd and even counts of columns and of outputs, one of them; strides; padding of one and of several columns on either side,
 #: of all that windows see, and none; groups that overlap
-HELD_SHAPES = tuple(
+STATIONARY_SHAPES = tuple(
     Shape("DEPTHWISE_CONV_2D", height, width, channels, channels, (3, 3), stride, (1, 1), padding)
     for height, width, channels, stride, padding in (
         (5, 5, 8, (1, 1), "SAME"), (4, 8, 4, (1, 1), "SAME"), (5, 9, 7, (2, 2), "SAME"), (4, 8, 12, (2, 2), "SAME"),
@@ -399,25 +399,25 @@ HELD_SHAPES = tuple(
 )  # fmt: skip
 
 
-def held_cases(target: Target) -> list[Case]:
+def stationary_cases(target: Target) -> list[Case]:
     """Whole and from rings."""
     rng = np.random.default_rng(7)
     context = Context(target, kernels="tinyfuse", weights="unpacked")
     cases: list[Case] = []
-    for shape in HELD_SHAPES:
+    for shape in STATIONARY_SHAPES:
         plain = make_op(shape, rng)
         op = replace(plain, outputs=(replace(plain.output, quant=replace(plain.output.quant, zero_point=(-128,))),))
-        if HeldDepthwiseRow().accepts(op, context):
+        if WeightStationaryDepthwiseRow().accepts(op, context):
             for extreme in (False, True):
                 data = random_input(op, rng, extreme)
-                cases.append(case_of(op, HeldDepthwiseRow(), data, extreme, int(extreme)))
+                cases.append(case_of(op, WeightStationaryDepthwiseRow(), data, extreme, int(extreme)))
     return cases
 
 
 @pytest.mark.parametrize("target", ("host-dsp-twins", "cortex-m4"))
 def test_cases_of_weights_in_registers(target: str) -> None:
-    cases = held_cases(TARGETS[target])
-    assert len(cases) == 2 * len(HELD_SHAPES)
+    cases = stationary_cases(TARGETS[target])
+    assert len(cases) == 2 * len(STATIONARY_SHAPES)
 
 
 #: chunks of one to eight outputs and several, more and fewer than sixteen channels, strides of any sort, windows up
@@ -511,7 +511,7 @@ def test_cases_of_four_pixels_times_two_channels(target: str) -> None:
 
 def dsp_cases(target: Target) -> list[Case]:
     """Of all kernels for the DSP extension that some choices alone take."""
-    unpacked = [*narrow_cases(target), *unpacked_cases(target), *held_cases(target)]
+    unpacked = [*narrow_cases(target), *unpacked_cases(target), *stationary_cases(target)]
     return [
         *chosen(unpacked, target, weights="unpacked"),
         *chosen([*winograd_cases(target), *winograd_1d_cases(target)], target, weights="winograd"),

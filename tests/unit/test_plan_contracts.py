@@ -193,7 +193,8 @@ def test_kernels_ask_for_the_scratch_of_their_contract(target: str) -> None:
     elsewhere |= {name for name in SCRATCH if "_s4" in name and not (core.dsp and core.mve == ("mve" in name))}
     only_dsp = {"tinyfuse_winograd_rows_s8", "tinyfuse_conv_unpacked_row_s8", "tinyfuse_dense_unpacked_s8"}
     only_dsp |= {
-        f"tinyfuse_{of}_s8" for of in ("pointwise_narrow", "pointwise_unpacked", "depthwise_held_row", "depthwise_1d")
+        f"tinyfuse_{of}_s8"
+        for of in ("pointwise_narrow", "pointwise_unpacked", "depthwise_stationary_row", "depthwise_1d")
     }
     only_dsp |= {"tinyfuse_winograd_down_rows_s8", "tinyfuse_winograd_along_row_s8"}
     only_dsp |= {"tinyfuse_pointwise_by_four_s8", "tinyfuse_conv_by_four_row_s8", "tinyfuse_dense_fives_s8"}

@@ -81,7 +81,7 @@ def four_pieces_counts(op: Op, by_row: bool, pieces: int) -> Counts:
 
 
 @kept
-def held_counts(op: Op, by_row: bool) -> Counts:
+def stationary_counts(op: Op, by_row: bool) -> Counts:
     """Of a convolution whose weights stay in registers: those of two channels, a kernel row and sixteen inputs in a
     pass over a row's pixels."""
     g, calls = geometry(op), calls_of(op, by_row)
@@ -89,14 +89,14 @@ def held_counts(op: Op, by_row: bool) -> Counts:
     return {
         "calls": calls,
         "call_rows": calls * g.kernel_h,
-        "held_blocks": calls * passes,
-        "held_columns": calls * passes * (g.out_w + 2),
-        "held_parts": calls * passes * (g.out_w + 2) * (g.in_c != 16),
-        "held_pairs": calls * pairs,
-        "held_passes": calls * pairs * passes,
-        "held_pixels": calls * pairs * g.out_w,
-        "held_steps": calls * pairs * passes * g.out_w,
-        "held_fours": calls * pairs * round_up(g.out_w, 4),
+        "stationary_blocks": calls * passes,
+        "stationary_columns": calls * passes * (g.out_w + 2),
+        "stationary_parts": calls * passes * (g.out_w + 2) * (g.in_c != 16),
+        "stationary_pairs": calls * pairs,
+        "stationary_passes": calls * pairs * passes,
+        "stationary_pixels": calls * pairs * g.out_w,
+        "stationary_steps": calls * pairs * passes * g.out_w,
+        "stationary_fours": calls * pairs * round_up(g.out_w, 4),
     }
 
 

@@ -39,7 +39,7 @@ from tinyfuse.kernels.layers.int8_dsp.dense_five_outputs import DenseFives
 from tinyfuse.kernels.layers.int8_dsp.dense_int16_weights import UnpackedDense
 from tinyfuse.kernels.layers.int8_dsp.depthwise import Depthwise3x3Row, DepthwiseRow, PackedDepthwiseRow
 from tinyfuse.kernels.layers.int8_dsp.depthwise_1d import DepthwiseAlongRow, DepthwiseColumns
-from tinyfuse.kernels.layers.int8_dsp.depthwise_weight_stationary import HeldDepthwiseRow
+from tinyfuse.kernels.layers.int8_dsp.depthwise_weight_stationary import WeightStationaryDepthwiseRow
 from tinyfuse.kernels.layers.int8_dsp.pointwise_few_channels import NarrowPointwise, NarrowPointwiseRow
 from tinyfuse.kernels.layers.int8_dsp.transpose_conv import TransposeConvRow
 from tinyfuse.kernels.layers.int8_dsp.winograd import WinogradAlongRow, WinogradDownRow, WinogradRows
@@ -58,7 +58,7 @@ from tinyfuse.kernels.layers.int8_helium.conv_4x2 import (
     FourPointwiseRow,
     FourStridedPointwiseRow,
 )
-from tinyfuse.kernels.layers.int8_helium.conv_weight_stationary import HeldConvRow
+from tinyfuse.kernels.layers.int8_helium.conv_weight_stationary import WeightStationaryConvRow
 from tinyfuse.kernels.layers.int8_helium.depthwise_1d import Depthwise1D
 from tinyfuse.kernels.layers.int8_helium.depthwise_interleaved import ColumnsDepthwiseRow, FewerColumnsDepthwiseRow
 from tinyfuse.kernels.layers.int8_no_dsp.paired_weights import (
@@ -108,7 +108,7 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
             CompressedMvePointwise(), CompressedMveConvRow(),
             CompressedPointwise(), CompressedPointwiseRow(), CompressedConvRows(), CompressedConvRow(),
             MveBufferedPointwise(), FourPointwise(), FourPointwiseRow(), MvePointwise(), FourStridedPointwiseRow(),
-            FourColumnsConvRow(), FourPiecesConvRow(), HeldConvRow(), MveConvRow(),
+            FourColumnsConvRow(), FourPiecesConvRow(), WeightStationaryConvRow(), MveConvRow(),
             NarrowPointwise(), UnpackedPointwise(), PairedPointwise(), Pointwise(), PointwiseByFour(),
             PointwiseColumnWideRow(), PointwiseColumnRow(),
             NarrowPointwiseRow(), UnpackedPointwiseRow(), PairedPointwiseRow(), PointwiseRow(), PointwiseByFourRow(),
@@ -124,7 +124,7 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
         "int8": (
             *INT4_DEPTHWISE, *COMPRESSED_DEPTHWISE,
             FewerColumnsDepthwiseRow(), MveDepthwiseRow(), ColumnsDepthwiseRow(), Depthwise1D(),
-            HeldDepthwiseRow(), DepthwiseColumns(), DepthwiseAlongRow(), PairedDepthwiseRow(), Depthwise3x3Row(),
+            WeightStationaryDepthwiseRow(), DepthwiseColumns(), DepthwiseAlongRow(), PairedDepthwiseRow(), Depthwise3x3Row(),
             PackedDepthwiseRow(), DepthwiseRow(),
             CmsisDepthwiseS4(), CmsisDepthwise(),
         ),

@@ -141,7 +141,7 @@ def _of_depthwise_3x3(p: Fields, args: Arguments) -> int:
     return int(QUAD_BYTES + 12 * 2 * columns + (p["in_w"] * p["in_c"] if _leaves(p, "h", "top") else 0))
 
 
-def _of_held_depthwise(p: Fields, args: Arguments) -> int:
+def _of_stationary_depthwise(p: Fields, args: Arguments) -> int:
     """56 bytes for each two columns of (out_w - 1) * stride_w + 3; in_w * in_c bytes for a row of padding where any
     window reaches above or below the image."""
     columns = (p["out_w"] - 1) * p["stride_w"] + 3
@@ -268,7 +268,7 @@ def _of_1d(p: Fields, args: Arguments) -> int:
     return int((3 * blocks + steps - 1) * 16 + (16 * (4 + 2 * steps) if blocks > 1 else 0))
 
 
-def _of_held(p: Fields, args: Arguments) -> int:
+def _of_stationary(p: Fields, args: Arguments) -> int:
     """8 bytes of sums a pixel, and 8; of each kernel row and sixteen channels 16 bytes a pixel, and of two more."""
     passes = p["kernel_h"] * ((p["in_c"] + 15) // 16)
     return int((1 + p["out_w"]) * 8 + passes * (p["out_w"] + 2) * 16)
@@ -344,7 +344,7 @@ SCRATCH: Mapping[str, Callable[[Fields, Arguments], int]] = {
     "tinyfuse_depthwise_mve_row_s8": _of_taps,
     "tinyfuse_depthwise_3x3_row_s8": _of_depthwise_3x3,
     "tinyfuse_depthwise_3x3_tables_row_s8": _of_depthwise_3x3,
-    "tinyfuse_depthwise_held_row_s8": _of_held_depthwise,
+    "tinyfuse_depthwise_stationary_row_s8": _of_stationary_depthwise,
     "tinyfuse_depthwise_3x3_row_s16": _of_depthwise_3x3_s16,
     "tinyfuse_depthwise_mve_row_s16": _of_taps_s16,
     "tinyfuse_depthwise_packed_row_s4": _with_weights_s4(_of_taps),
@@ -354,7 +354,7 @@ SCRATCH: Mapping[str, Callable[[Fields, Arguments], int]] = {
     "tinyfuse_conv_mve_row_s4": _of_conv_mve,
     "tinyfuse_conv_columns_mve_row_s8": _of_four_columns,
     "tinyfuse_conv_pieces_mve_row_s8": _of_four_pieces,
-    "tinyfuse_conv_held_mve_row_s8": _of_held,
+    "tinyfuse_conv_stationary_mve_row_s8": _of_stationary,
     "tinyfuse_depthwise_1d_mve_s8": _of_1d_mve,
     "tinyfuse_depthwise_1d_s8": _of_1d,
     "tinyfuse_depthwise_columns_row_s8": _of_columns,

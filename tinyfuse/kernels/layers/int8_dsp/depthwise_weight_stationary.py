@@ -1,4 +1,4 @@
-"""Depthwise 3x3 convolutions, a channel's weights in registers (runtime_c/tinyfuse_depthwise_held.h)."""
+"""Depthwise 3x3 convolutions, a channel's weights in registers (runtime_c/tinyfuse_depthwise_stationary.h)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tinyfuse.kernels.layers.int8_dsp.depthwise import form_argument, form_of, q
 from tinyfuse.kernels.requantize.single_rounding import any_step_line
 from tinyfuse.ops.core.convolution import geometry
 
-_HEADER = "tinyfuse_depthwise_held.h"
+_HEADER = "tinyfuse_depthwise_stationary.h"
 #: bytes of two columns of four channels
-_RECORD = c_constant(_HEADER, "TINYFUSE_DW_HELD_RECORD")
+_RECORD = c_constant(_HEADER, "TINYFUSE_DW_STATIONARY_RECORD")
 
 
-class HeldDepthwiseRow(Kernel):
+class WeightStationaryDepthwiseRow(Kernel):
     """3x3 with depth multiplier 1, dilation 1, a stride of 1 or 2 along a row, at least four channels and a step line;
     any padding. Weights are int16 in flash.
 
@@ -28,7 +28,7 @@ class HeldDepthwiseRow(Kernel):
     writes only its output row, which must not overlap them.
     """
 
-    name = "tinyfuse_depthwise_held_row_s8"
+    name = "tinyfuse_depthwise_stationary_row_s8"
     headers = (_HEADER,)
     by_row, whole, rings = True, False, True
     weights = "unpacked"

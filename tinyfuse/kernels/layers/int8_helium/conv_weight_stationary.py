@@ -1,4 +1,4 @@
-"""Our kernel of convolutions for Helium whose weights stay in registers (runtime_c/tinyfuse_conv_held_mve.h); exact for
+"""Our kernel of convolutions for Helium whose weights stay in registers (runtime_c/tinyfuse_conv_stationary_mve.h); exact for
 every bias and right shift."""
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from tinyfuse.kernels.core.c_constants import c_constant
 from tinyfuse.kernels.core.kernel import CallSite, Context
 from tinyfuse.kernels.core.statements import Statement
 from tinyfuse.kernels.counts.common import Counts, round_up
-from tinyfuse.kernels.counts.helium_4x2 import held_counts
+from tinyfuse.kernels.counts.helium_4x2 import stationary_counts
 from tinyfuse.kernels.layers.common.params import conv_row_call
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveConvRow
 from tinyfuse.kernels.layers.int8_helium.conv_4x2 import FourKernel
 from tinyfuse.ops.core.convolution import geometry
 from tinyfuse.ops.weight_sums import channel_weights
 
-_HEADER = "tinyfuse_conv_held_mve.h"
+_HEADER = "tinyfuse_conv_stationary_mve.h"
 _NAMES = ("TAPS", "BLOCK", "PIXELS", "SUMS_BYTES")
-_TAPS, _BLOCK, _PIXELS, _SUMS_BYTES = (c_constant(_HEADER, f"TINYFUSE_HELD_{x}") for x in _NAMES)
+_TAPS, _BLOCK, _PIXELS, _SUMS_BYTES = (c_constant(_HEADER, f"TINYFUSE_STATIONARY_{x}") for x in _NAMES)
 
 
-class HeldConvRow(FourKernel):
+class WeightStationaryConvRow(FourKernel):
     """Convolution with stride 1 along a row and two or three columns a window: weights of three taps, sixteen channels
     and two outputs stay in registers for a row of pixels, of which there are four or more.
 
@@ -30,7 +30,7 @@ class HeldConvRow(FourKernel):
     writes only its output row, which must not overlap them.
     """
 
-    name = "tinyfuse_conv_held_mve_row_s8"
+    name = "tinyfuse_conv_stationary_mve_row_s8"
     headers = (_HEADER,)
     by_row, whole, rings, undivided = True, False, True, True
 
@@ -56,7 +56,7 @@ class HeldConvRow(FourKernel):
         return (1 + g.out_w) * _SUMS_BYTES + passes * (g.out_w + _TAPS - 1) * _BLOCK
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return held_counts(op, by_row)
+        return stationary_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site, site.scratch, self.form(op))
