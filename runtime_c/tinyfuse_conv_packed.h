@@ -407,9 +407,9 @@ TINYFUSE_INLINE void tinyfuse_conv_bytes_body(const tinyfuse_conv *p, const int8
     }
 TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_wide, tinyfuse_conv_packed_body, TINYFUSE_WIDE)
 TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_lanes, tinyfuse_conv_packed_body, TINYFUSE_LANES)
-TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_step_line, tinyfuse_conv_packed_body, TINYFUSE_STEP_LINE)
+TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_single_rounding, tinyfuse_conv_packed_body, TINYFUSE_SINGLE_ROUNDING)
 TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_bytes, tinyfuse_conv_bytes_body, TINYFUSE_BYTES)
-TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_bytes_step_line, tinyfuse_conv_bytes_body, TINYFUSE_BYTES_STEP_LINE)
+TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_bytes_single_rounding, tinyfuse_conv_bytes_body, TINYFUSE_BYTES_SINGLE_ROUNDING)
 TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_shifted, tinyfuse_conv_packed_body, TINYFUSE_SHIFTED)
 TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_bytes_shifted, tinyfuse_conv_bytes_body, TINYFUSE_BYTES_SHIFTED)
 
@@ -456,7 +456,7 @@ TINYFUSE_INLINE void tinyfuse_conv_tables_body(const tinyfuse_conv *p, const int
     }
 TINYFUSE_CONV_TABLES(tinyfuse_conv_packed_tables_wide, TINYFUSE_WIDE)
 TINYFUSE_CONV_TABLES(tinyfuse_conv_packed_tables_lanes, TINYFUSE_LANES)
-TINYFUSE_CONV_TABLES(tinyfuse_conv_packed_tables_step_line, TINYFUSE_STEP_LINE)
+TINYFUSE_CONV_TABLES(tinyfuse_conv_packed_tables_single_rounding, TINYFUSE_SINGLE_ROUNDING)
 TINYFUSE_CONV_TABLES(tinyfuse_conv_packed_tables_bent, TINYFUSE_BENT)
 TINYFUSE_CONV_TABLES(tinyfuse_conv_packed_tables_bent_wide, TINYFUSE_BENT_WIDE)
 TINYFUSE_CONV_TABLES(tinyfuse_conv_packed_tables_bent_one, TINYFUSE_BENT_ONE)

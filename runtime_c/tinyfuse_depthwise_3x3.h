@@ -46,7 +46,7 @@ typedef struct {
    whose levels are saturated to 8 or to 9 bits. */
 enum {
     TINYFUSE_QUAD_BOUNDED = TINYFUSE_BOUNDED_FORM,
-    TINYFUSE_QUAD_STEP_LINE = TINYFUSE_STEP_LINE_FORM,
+    TINYFUSE_QUAD_SINGLE_ROUNDING = TINYFUSE_SINGLE_ROUNDING_FORM,
     TINYFUSE_QUAD_OWN_SHIFTS = TINYFUSE_OWN_SHIFTS_FORM,
     TINYFUSE_QUAD_BENT,
     TINYFUSE_QUAD_BENT_WIDE
@@ -99,8 +99,8 @@ typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 
 
 /* First, weights (r1), requantization (r2) and so on go to the tinyfuse_quad (r3); r0 is the
    tinyfuse_quad_source. */
-#define TINYFUSE_QUAD_EVEN_STEP_LINE(to, from) "and " to ", lr, " from ", lsl #8\n\t"
-#define TINYFUSE_QUAD_ODD_STEP_LINE(to, from) "and " to ", lr, " from "\n\t"
+#define TINYFUSE_QUAD_EVEN_SINGLE_ROUNDING(to, from) "and " to ", lr, " from ", lsl #8\n\t"
+#define TINYFUSE_QUAD_ODD_SINGLE_ROUNDING(to, from) "and " to ", lr, " from "\n\t"
 #define TINYFUSE_QUAD_EVEN_BOUNDED(to, from) "sxtb16 " to ", " from "\n\t"
 #define TINYFUSE_QUAD_ODD_BOUNDED(to, from) "sxtb16 " to ", " from ", ror #8\n\t"
 #define TINYFUSE_QUAD_WEIGHTS_COLUMN(form)                                            \
@@ -112,18 +112,18 @@ typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 
 #define TINYFUSE_QUAD_WEIGHTS(form)                                          \
     TINYFUSE_QUAD_WEIGHTS_COLUMN(form) TINYFUSE_QUAD_WEIGHTS_COLUMN(form)    \
     TINYFUSE_QUAD_WEIGHTS_COLUMN(form)
-#define TINYFUSE_QUAD_LOAD_STEP_LINE           \
+#define TINYFUSE_QUAD_LOAD_SINGLE_ROUNDING           \
     "ldm r2!, {r4, r5, r6, r7}\n\t"            \
     "stm r3!, {r4, r5, r6, r7}\n\t"            \
     "mov lr, #0xFF00FF00\n\t"                  \
-    TINYFUSE_QUAD_WEIGHTS(STEP_LINE)           \
+    TINYFUSE_QUAD_WEIGHTS(SINGLE_ROUNDING)           \
     "ldm r2, {r4, r5, r6, r7}\n\t"             \
     "stm r3, {r4, r5, r6, r7}\n\t"
 #define TINYFUSE_QUAD_LOAD_BENT                          \
     "ldm r2!, {r4, r5, r6, r7}\n\t"                      \
     "stm r3!, {r4, r5, r6, r7}\n\t"                      \
     "mov lr, #0xFF00FF00\n\t"                            \
-    TINYFUSE_QUAD_WEIGHTS(STEP_LINE)                     \
+    TINYFUSE_QUAD_WEIGHTS(SINGLE_ROUNDING)                     \
     "ldm r2, {r4, r5, r6, r7, r8, r9, r10, r11}\n\t"     \
     "stm r3, {r4, r5, r6, r7, r8, r9, r10, r11}\n\t"
 /* two tinyfuse_requant, lr rounding; offsets of bias, multiplier, shifts */
@@ -187,12 +187,12 @@ typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 
     TINYFUSE_QUAD_LOWER("r6", "r10", "r7", "r11")
 /* four multipliers and the rounding; the bounded form has one for each shift */
 #define TINYFUSE_QUAD_SCALES "ldm r1!, {r6, r7, r8, r9, r10}\n\t"
-#define TINYFUSE_QUAD_ON_STEP_LINE(sum, multiplier) \
-    "smmla " sum ", " sum ", " multiplier ", r10\n\t" TINYFUSE_STEP_LINE_SATURATE(sum)
-#define TINYFUSE_QUAD_OUTPUTS_STEP_LINE                                                    \
+#define TINYFUSE_QUAD_ON_SINGLE_ROUNDING(sum, multiplier) \
+    "smmla " sum ", " sum ", " multiplier ", r10\n\t" TINYFUSE_SINGLE_ROUNDING_SATURATE(sum)
+#define TINYFUSE_QUAD_OUTPUTS_SINGLE_ROUNDING                                                    \
     TINYFUSE_QUAD_SCALES                                                                   \
-    TINYFUSE_QUAD_ON_STEP_LINE("r2", "r6") TINYFUSE_QUAD_ON_STEP_LINE("r3", "r7")          \
-    TINYFUSE_QUAD_ON_STEP_LINE("r4", "r8") TINYFUSE_QUAD_ON_STEP_LINE("r5", "r9")
+    TINYFUSE_QUAD_ON_SINGLE_ROUNDING("r2", "r6") TINYFUSE_QUAD_ON_SINGLE_ROUNDING("r3", "r7")          \
+    TINYFUSE_QUAD_ON_SINGLE_ROUNDING("r4", "r8") TINYFUSE_QUAD_ON_SINGLE_ROUNDING("r5", "r9")
 #define TINYFUSE_QUAD_REQUANTIZE(sum, multiplier, shift) \
     "ldrd r11, r12, [r1, #" shift "]\n\t"                \
     "add r12, " sum "\n\t"                               \
@@ -305,15 +305,15 @@ TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, const
         TINYFUSE_QUAD_BENT_ASM(source, "8")
     } else if (form == TINYFUSE_QUAD_BENT_WIDE) {
         TINYFUSE_QUAD_BENT_ASM(source, "9")
-    } else if (looks_up && form == TINYFUSE_QUAD_STEP_LINE) {
-        TINYFUSE_QUAD_TABLES_ASM(source, STEP_LINE)
+    } else if (looks_up && form == TINYFUSE_QUAD_SINGLE_ROUNDING) {
+        TINYFUSE_QUAD_TABLES_ASM(source, SINGLE_ROUNDING)
     } else if (looks_up && form == TINYFUSE_QUAD_OWN_SHIFTS) {
         TINYFUSE_QUAD_OWN_ASM(source, TINYFUSE_QUAD_TARGETS TINYFUSE_QUAD_LOOK_UP, TINYFUSE_QUAD_PUSH_TABLES,
                               TINYFUSE_QUAD_POP_TABLES)
     } else if (looks_up) {
         TINYFUSE_QUAD_TABLES_ASM(source, BOUNDED)
-    } else if (form == TINYFUSE_QUAD_STEP_LINE) {
-        TINYFUSE_QUAD_ASM(source, STEP_LINE)
+    } else if (form == TINYFUSE_QUAD_SINGLE_ROUNDING) {
+        TINYFUSE_QUAD_ASM(source, SINGLE_ROUNDING)
     } else if (form == TINYFUSE_QUAD_OWN_SHIFTS) {
         TINYFUSE_QUAD_OWN_ASM(source, TINYFUSE_QUAD_TARGETS, "", "")
     } else {
@@ -336,16 +336,16 @@ TINYFUSE_INLINE void tinyfuse_quad_weights(int16_t *to, const int8_t *weights, i
 }
 
 TINYFUSE_INLINE void tinyfuse_quad_load(tinyfuse_quad *q, const int8_t *weights,
-                                        const void *channels, int step_line)
+                                        const void *channels, int single_rounding)
 {
     const int32_t *const l = (const int32_t *)channels;
     const tinyfuse_requant *const r = (const tinyfuse_requant *)channels;
     int i;
-    tinyfuse_quad_weights(q->weights, weights, step_line ? 256 : 1);
+    tinyfuse_quad_weights(q->weights, weights, single_rounding ? 256 : 1);
     for (i = 0; i < 4; ++i) {
-        q->bias[i] = step_line ? l[i] : r[i].bias;
-        q->multiplier[i] = step_line ? l[4 + i] : r[i].multiplier;
-        q->shift[i][0] = step_line ? 0 : r[i].shift;
+        q->bias[i] = single_rounding ? l[i] : r[i].bias;
+        q->multiplier[i] = single_rounding ? l[4 + i] : r[i].multiplier;
+        q->shift[i][0] = single_rounding ? 0 : r[i].shift;
     }
 }
 
@@ -382,7 +382,7 @@ TINYFUSE_INLINE void tinyfuse_quad_columns(const int8_t *a, const int8_t *b, con
         w += TINYFUSE_COLUMN;                                                   \
     }
 
-TINYFUSE_INLINE void tinyfuse_quad_row(tinyfuse_quad *q, const int16_t *columns, int step_line)
+TINYFUSE_INLINE void tinyfuse_quad_row(tinyfuse_quad *q, const int16_t *columns, int single_rounding)
 {
     const int32_t *const m = q->multiplier;
     const int32_t rounding = q->rounding;
@@ -392,7 +392,7 @@ TINYFUSE_INLINE void tinyfuse_quad_row(tinyfuse_quad *q, const int16_t *columns,
         const int16_t *x = columns;
         TINYFUSE_QUAD_SUMS(q, x)
 #define TINYFUSE_QUAD_OUTPUT(i, sum)                                                            \
-    out[i] = (int8_t)(step_line ? tinyfuse_requantize_step_line((int32_t)(sum), m[i], rounding) \
+    out[i] = (int8_t)(single_rounding ? tinyfuse_requantize_single_rounding((int32_t)(sum), m[i], rounding) \
                            : tinyfuse_requantize_bounded((int32_t)(sum), m[i],                  \
                                                          q->shift[i][0], rounding))
         TINYFUSE_QUAD_OUTPUT(0, s0);
@@ -566,7 +566,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_body(const tinyfuse_conv *p, const i
     {                                                                                                   \
         tinyfuse_depthwise_3x3_body(p, in, y, out_row, weights, channels, scratch, form);               \
     }
-TINYFUSE_DEPTHWISE_3X3(tinyfuse_depthwise_3x3_step_line, TINYFUSE_QUAD_STEP_LINE)
+TINYFUSE_DEPTHWISE_3X3(tinyfuse_depthwise_3x3_single_rounding, TINYFUSE_QUAD_SINGLE_ROUNDING)
 TINYFUSE_DEPTHWISE_3X3(tinyfuse_depthwise_3x3_own_shifts, TINYFUSE_QUAD_OWN_SHIFTS)
 TINYFUSE_DEPTHWISE_3X3(tinyfuse_depthwise_3x3_bounded, TINYFUSE_QUAD_BOUNDED)
 
@@ -576,7 +576,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_row_s8(const tinyfuse_conv *p, const
                                                    const int8_t *weights, const void *channels,
                                                    void *scratch, int form)
 {
-    (form == TINYFUSE_STEP_LINE_FORM    ? tinyfuse_depthwise_3x3_step_line
+    (form == TINYFUSE_SINGLE_ROUNDING_FORM    ? tinyfuse_depthwise_3x3_single_rounding
      : form == TINYFUSE_OWN_SHIFTS_FORM ? tinyfuse_depthwise_3x3_own_shifts
                                         : tinyfuse_depthwise_3x3_bounded)(p, in, y, out_row, weights, channels, scratch);
 }
@@ -591,7 +591,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_row_s8(const tinyfuse_conv *p, const
         t.tables = tables;                                                                                        \
         tinyfuse_depthwise_3x3_groups(p, in, y, out_row, &t.source, &t, weights, channels, scratch, form, 1);     \
     }
-TINYFUSE_DEPTHWISE_TABLES(tinyfuse_depthwise_3x3_tables_step_line, TINYFUSE_QUAD_STEP_LINE)
+TINYFUSE_DEPTHWISE_TABLES(tinyfuse_depthwise_3x3_tables_single_rounding, TINYFUSE_QUAD_SINGLE_ROUNDING)
 TINYFUSE_DEPTHWISE_TABLES(tinyfuse_depthwise_3x3_tables_own_shifts, TINYFUSE_QUAD_OWN_SHIFTS)
 TINYFUSE_DEPTHWISE_TABLES(tinyfuse_depthwise_3x3_tables_bounded, TINYFUSE_QUAD_BOUNDED)
 TINYFUSE_DEPTHWISE_TABLES(tinyfuse_depthwise_3x3_tables_bent, TINYFUSE_QUAD_BENT)
@@ -604,7 +604,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_tables_row_s8(const tinyfuse_conv *p
                                                           const void *channels, void *scratch, const int8_t *tables,
                                                           int32_t table_bytes, int form)
 {
-    (form == TINYFUSE_QUAD_STEP_LINE    ? tinyfuse_depthwise_3x3_tables_step_line
+    (form == TINYFUSE_QUAD_SINGLE_ROUNDING    ? tinyfuse_depthwise_3x3_tables_single_rounding
      : form == TINYFUSE_QUAD_OWN_SHIFTS ? tinyfuse_depthwise_3x3_tables_own_shifts
      : form == TINYFUSE_QUAD_BENT       ? tinyfuse_depthwise_3x3_tables_bent
      : form == TINYFUSE_QUAD_BENT_WIDE  ? tinyfuse_depthwise_3x3_tables_bent_wide

@@ -52,7 +52,7 @@ typedef char tinyfuse_check_depthwise_paired[offsetof(tinyfuse_depthwise_paired,
 /* First the words: r1; r2 inputs, r6 their end, r5 the channel. Then outputs: in the loop of taps r0 words, r1 filter, r3
    its end, r2 upper sum, r8 sum of q; r9 the output's words, r10 outputs left, r11 out, r12 rounding, lr the
    tinyfuse_depthwise_paired. */
-#define TINYFUSE_DEPTHWISE_ON_STEP_LINE TINYFUSE_PAIRED_OUTPUT("0")
+#define TINYFUSE_DEPTHWISE_ON_SINGLE_ROUNDING TINYFUSE_PAIRED_OUTPUT("0")
 #define TINYFUSE_DEPTHWISE_OWN_SHIFTS TINYFUSE_PAIRED_SHIFTED("0", "ldr r0, [r1, #8]\n\tasrs r4, r0\n\t")
 #define TINYFUSE_DEPTHWISE_PAIRED_ASM(output)           \
     TINYFUSE_THUMB1_BEGIN                               \
@@ -114,7 +114,7 @@ typedef char tinyfuse_check_depthwise_paired[offsetof(tinyfuse_depthwise_paired,
 
 /* First the words: r1; r2 inputs, r6 their end, r5 the channel. Then outputs: r0 to r3, r6 to r9, r12 and lr as in the
    loop of tinyfuse_paired.h; r4 the output's words, r5 out, r10 outputs left, r11 the tinyfuse_depthwise_paired. */
-#define TINYFUSE_DEPTHWISE_ON_STEP_LINE \
+#define TINYFUSE_DEPTHWISE_ON_SINGLE_ROUNDING \
     "ldr r12, [r11, #12]\n\t" TINYFUSE_PAIRED_OUTPUT("r2", "r6", "r7") TINYFUSE_PAIRED_OUTPUT("r3", "r6", "r7")
 #define TINYFUSE_DEPTHWISE_OWN_SHIFTS                                             \
     "ldr r12, [r1, #8]\n\t"                                                       \
@@ -168,8 +168,8 @@ typedef char tinyfuse_check_depthwise_paired[offsetof(tinyfuse_depthwise_paired,
 TINYFUSE_INLINE void tinyfuse_depthwise_paired_outputs(tinyfuse_depthwise_paired *s, int form)
 {
 #if TINYFUSE_THUMB1 || TINYFUSE_THUMB2
-    if (form == TINYFUSE_STEP_LINE_FORM) {
-        TINYFUSE_PAIRED_ASM(s, TINYFUSE_DEPTHWISE_PAIRED_ASM(TINYFUSE_DEPTHWISE_ON_STEP_LINE))
+    if (form == TINYFUSE_SINGLE_ROUNDING_FORM) {
+        TINYFUSE_PAIRED_ASM(s, TINYFUSE_DEPTHWISE_PAIRED_ASM(TINYFUSE_DEPTHWISE_ON_SINGLE_ROUNDING))
     } else {
         TINYFUSE_PAIRED_ASM(s, TINYFUSE_DEPTHWISE_PAIRED_ASM(TINYFUSE_DEPTHWISE_OWN_SHIFTS))
     }
@@ -193,8 +193,8 @@ TINYFUSE_INLINE void tinyfuse_depthwise_paired_outputs(tinyfuse_depthwise_paired
             const uint32_t sum = k == 0 ? all - (upper << 16) : upper;
             const int32_t value = (int32_t)(256u * sum + (uint32_t)s->filter_end[0]);
             out[k * s->apart] =
-                (int8_t)(form == TINYFUSE_STEP_LINE_FORM
-                             ? tinyfuse_requantize_step_line(value, s->filter_end[1], s->rounding)
+                (int8_t)(form == TINYFUSE_SINGLE_ROUNDING_FORM
+                             ? tinyfuse_requantize_single_rounding(value, s->filter_end[1], s->rounding)
                              : tinyfuse_requantize_own_shift(value, s->filter_end[1], s->filter_end[2]));
         }
         out += s->out_c;
@@ -204,7 +204,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_paired_outputs(tinyfuse_depthwise_paired
 
 TINYFUSE_SHARED void tinyfuse_depthwise_paired_channel(tinyfuse_depthwise_paired *s)
 {
-    tinyfuse_depthwise_paired_outputs(s, TINYFUSE_STEP_LINE_FORM);
+    tinyfuse_depthwise_paired_outputs(s, TINYFUSE_SINGLE_ROUNDING_FORM);
 }
 
 TINYFUSE_SHARED void tinyfuse_depthwise_paired_own_shift(tinyfuse_depthwise_paired *s)
@@ -271,8 +271,8 @@ TINYFUSE_SHARED void tinyfuse_depthwise_paired_row(const tinyfuse_conv *p, const
         s.filter_end = filters + s.taps;
         s.out = out_row + channel;
         s.channel = channel;
-        (form == TINYFUSE_STEP_LINE_FORM ? tinyfuse_depthwise_paired_channel : tinyfuse_depthwise_paired_own_shift)(&s);
-        filters = s.filter_end + (form == TINYFUSE_STEP_LINE_FORM ? 2 : 3);
+        (form == TINYFUSE_SINGLE_ROUNDING_FORM ? tinyfuse_depthwise_paired_channel : tinyfuse_depthwise_paired_own_shift)(&s);
+        filters = s.filter_end + (form == TINYFUSE_SINGLE_ROUNDING_FORM ? 2 : 3);
     }
     if (p->act_min > -128 || p->act_max < 127) {
         tinyfuse_clamp_row(out_row, p->out_w * p->in_c, p->act_min, p->act_max);

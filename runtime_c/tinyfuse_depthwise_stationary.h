@@ -76,7 +76,7 @@ typedef char tinyfuse_check_stationary[offsetof(tinyfuse_dw_stationary, out) == 
    shift, r10 to r12 what the record has of the channel. On the stack the ends of the four channels, then the
    tinyfuse_dw_stationary's address. */
 #define TINYFUSE_DW_STATIONARY_NEXT "adds r0, #56\n\tldm r0, {r10, r11, r12}\n\t"
-#define TINYFUSE_DW_STATIONARY_ON_STEP_LINE(sum) "smmla " sum ", " sum ", r8, r9\n\t" TINYFUSE_STEP_LINE_SATURATE(sum)
+#define TINYFUSE_DW_STATIONARY_ON_SINGLE_ROUNDING(sum) "smmla " sum ", " sum ", r8, r9\n\t" TINYFUSE_SINGLE_ROUNDING_SATURATE(sum)
 #define TINYFUSE_DW_STATIONARY_ON_OWN_SHIFTS(sum) TINYFUSE_OWN_SHIFT(sum, "r8", "r9")
 #define TINYFUSE_DW_STATIONARY_OUTPUT(form, sum, at) \
     TINYFUSE_DW_STATIONARY_ON_##form(sum) "strb " sum ", [r0, #-(" at " + 11 * \\c)]\n\t"
@@ -101,9 +101,9 @@ typedef char tinyfuse_check_stationary[offsetof(tinyfuse_dw_stationary, out) == 
     "smlad lr, r11, r4, lr\n\t"  \
     "smlad lr, r12, r6, lr\n\t"  \
     TINYFUSE_DW_STATIONARY_OUTPUT(form, "r1", "8") TINYFUSE_DW_STATIONARY_OUTPUT(form, "lr", "4")
-#define TINYFUSE_DW_STATIONARY_BYTES_STEP_LINE "28"
+#define TINYFUSE_DW_STATIONARY_BYTES_SINGLE_ROUNDING "28"
 #define TINYFUSE_DW_STATIONARY_BYTES_OWN_SHIFTS "32"
-#define TINYFUSE_DW_STATIONARY_LOAD_STEP_LINE "ldm r1, {r2, r3, r4, r5, r6, r7, r8}\n\t"
+#define TINYFUSE_DW_STATIONARY_LOAD_SINGLE_ROUNDING "ldm r1, {r2, r3, r4, r5, r6, r7, r8}\n\t"
 #define TINYFUSE_DW_STATIONARY_LOAD_OWN_SHIFTS "ldm r1, {r2, r3, r4, r5, r6, r7, r8, r9}\n\t"
 #define TINYFUSE_DW_STATIONARY_WEIGHTS(form)                          \
     "ldr r2, [sp, #16]\n\t"                                     \
@@ -280,8 +280,8 @@ TINYFUSE_INLINE int8_t tinyfuse_dw_stationary_output(const tinyfuse_dw_stationar
         sum += (uint32_t)(at[2 * (column & 1)] * w[2 * i] + at[2 * (column & 1) + 1] * w[2 * i + 1]);
         sum += (uint32_t)(at[4 + (column & 1)] * (i < 2 ? w[6 + i] : w[9]));
     }
-    return (int8_t)(form == TINYFUSE_STEP_LINE_FORM
-                        ? tinyfuse_requantize_step_line((int32_t)sum, channel[6], h->rounding)
+    return (int8_t)(form == TINYFUSE_SINGLE_ROUNDING_FORM
+                        ? tinyfuse_requantize_single_rounding((int32_t)sum, channel[6], h->rounding)
                         : tinyfuse_requantize_own_shift((int32_t)sum, channel[6], channel[7]));
 }
 
@@ -291,11 +291,11 @@ TINYFUSE_INLINE int8_t tinyfuse_dw_stationary_output(const tinyfuse_dw_stationar
 TINYFUSE_INLINE void tinyfuse_dw_stationary_run(tinyfuse_dw_stationary *h, int32_t stride, int form)
 {
 #if TINYFUSE_DSP
-    if (form == TINYFUSE_STEP_LINE_FORM) {
+    if (form == TINYFUSE_SINGLE_ROUNDING_FORM) {
         if (stride == 1) {
-            TINYFUSE_DW_STATIONARY_ASM(h, 1, STEP_LINE)
+            TINYFUSE_DW_STATIONARY_ASM(h, 1, SINGLE_ROUNDING)
         } else {
-            TINYFUSE_DW_STATIONARY_ASM(h, 2, STEP_LINE)
+            TINYFUSE_DW_STATIONARY_ASM(h, 2, SINGLE_ROUNDING)
         }
     } else if (stride == 1) {
         TINYFUSE_DW_STATIONARY_ASM(h, 1, OWN_SHIFTS)
@@ -334,8 +334,8 @@ TINYFUSE_INLINE void tinyfuse_dw_stationary_run(tinyfuse_dw_stationary *h, int32
     {                                                     \
         tinyfuse_dw_stationary_run(h, stride, form);            \
     }
-TINYFUSE_DW_STATIONARY_RUN(tinyfuse_dw_stationary_1, 1, TINYFUSE_STEP_LINE_FORM)
-TINYFUSE_DW_STATIONARY_RUN(tinyfuse_dw_stationary_2, 2, TINYFUSE_STEP_LINE_FORM)
+TINYFUSE_DW_STATIONARY_RUN(tinyfuse_dw_stationary_1, 1, TINYFUSE_SINGLE_ROUNDING_FORM)
+TINYFUSE_DW_STATIONARY_RUN(tinyfuse_dw_stationary_2, 2, TINYFUSE_SINGLE_ROUNDING_FORM)
 TINYFUSE_DW_STATIONARY_RUN(tinyfuse_dw_stationary_own_shifts_1, 1, TINYFUSE_OWN_SHIFTS_FORM)
 TINYFUSE_DW_STATIONARY_RUN(tinyfuse_dw_stationary_own_shifts_2, 2, TINYFUSE_OWN_SHIFTS_FORM)
 
@@ -397,9 +397,9 @@ TINYFUSE_INLINE void tinyfuse_depthwise_stationary_row_s8(const tinyfuse_conv *p
     h.channels = channels;
     h.out = out_row;
     if (p->stride_w == 1) {
-        (form == TINYFUSE_STEP_LINE_FORM ? tinyfuse_dw_stationary_1 : tinyfuse_dw_stationary_own_shifts_1)(&h);
+        (form == TINYFUSE_SINGLE_ROUNDING_FORM ? tinyfuse_dw_stationary_1 : tinyfuse_dw_stationary_own_shifts_1)(&h);
     } else {
-        (form == TINYFUSE_STEP_LINE_FORM ? tinyfuse_dw_stationary_2 : tinyfuse_dw_stationary_own_shifts_2)(&h);
+        (form == TINYFUSE_SINGLE_ROUNDING_FORM ? tinyfuse_dw_stationary_2 : tinyfuse_dw_stationary_own_shifts_2)(&h);
     }
     if (p->act_min > -128 || p->act_max < 127) {
         tinyfuse_clamp_row(out_row, p->out_w * in_c, p->act_min, p->act_max);

@@ -17,13 +17,13 @@
 #define TINYFUSE_BY_FOUR_STEP TINYFUSE_WEIGHTS_LANES TINYFUSE_BY_FOUR_HALF TINYFUSE_LOW_BYTES TINYFUSE_BY_FOUR_HALF
 #define TINYFUSE_BY_FOUR_EVERY(do_it, a, b, c, d) do_it(a) do_it(b) do_it(c) do_it(d)
 /* r0 is the tinyfuse_matmul; leaves in lr the multiplier of the pair's second channel */
-#define TINYFUSE_BY_FOUR_ON_STEP_LINE(s) "smmla " s ", " s ", r12, r10\n\t" TINYFUSE_STEP_LINE_SATURATE(s)
-#define TINYFUSE_BY_FOUR_OUTPUT_STEP_LINE                                              \
+#define TINYFUSE_BY_FOUR_ON_SINGLE_ROUNDING(s) "smmla " s ", " s ", r12, r10\n\t" TINYFUSE_SINGLE_ROUNDING_SATURATE(s)
+#define TINYFUSE_BY_FOUR_OUTPUT_SINGLE_ROUNDING                                              \
     "ldrd r10, lr, [r0]\n\t"                                                        \
     "ldr r12, [lr, #8]\n\t"                                                         \
-    TINYFUSE_BY_FOUR_EVERY(TINYFUSE_BY_FOUR_ON_STEP_LINE, "r2", "r4", "r6", "r8")         \
+    TINYFUSE_BY_FOUR_EVERY(TINYFUSE_BY_FOUR_ON_SINGLE_ROUNDING, "r2", "r4", "r6", "r8")         \
     "ldr r12, [lr, #16]!\n\t"                                                       \
-    TINYFUSE_BY_FOUR_EVERY(TINYFUSE_BY_FOUR_ON_STEP_LINE, "r3", "r5", "r7", "r9")
+    TINYFUSE_BY_FOUR_EVERY(TINYFUSE_BY_FOUR_ON_SINGLE_ROUNDING, "r3", "r5", "r7", "r9")
 #define TINYFUSE_BY_FOUR_OUTPUT_LANES                                                  \
     "ldrd r12, r0, [r0]\n\t"                                                        \
     "ldrd r10, r11, [r0, #12]\n\t"                                                  \
@@ -84,13 +84,13 @@
 
 #endif
 
-/* All channels of four pixels; `form` is TINYFUSE_STEP_LINE or TINYFUSE_LANES, a constant. */
+/* All channels of four pixels; `form` is TINYFUSE_SINGLE_ROUNDING or TINYFUSE_LANES, a constant. */
 TINYFUSE_INLINE void tinyfuse_by_four_pairs(tinyfuse_matmul *p, const int8_t *weights, const int8_t *columns, int32_t depth,
                                          int form)
 {
 #if TINYFUSE_DSP
-    if (form == TINYFUSE_STEP_LINE) {
-        TINYFUSE_BY_FOUR_ASM(STEP_LINE)
+    if (form == TINYFUSE_SINGLE_ROUNDING) {
+        TINYFUSE_BY_FOUR_ASM(SINGLE_ROUNDING)
     } else {
         TINYFUSE_BY_FOUR_ASM(LANES)
     }
@@ -116,7 +116,7 @@ TINYFUSE_INLINE void tinyfuse_by_four_pairs(tinyfuse_matmul *p, const int8_t *we
         tinyfuse_by_four_pairs(p, weights, columns, depth, form);                                                      \
     }
 TINYFUSE_BY_FOUR(tinyfuse_by_four_lanes, TINYFUSE_LANES)
-TINYFUSE_BY_FOUR(tinyfuse_by_four_step_line, TINYFUSE_STEP_LINE)
+TINYFUSE_BY_FOUR(tinyfuse_by_four_single_rounding, TINYFUSE_SINGLE_ROUNDING)
 
 /* tinyfuse_matmul_pixels for up to four pixels. */
 TINYFUSE_INLINE void tinyfuse_by_four_pixels(tinyfuse_matmul *p, const int8_t *weights, const int8_t *columns,
@@ -124,7 +124,7 @@ TINYFUSE_INLINE void tinyfuse_by_four_pixels(tinyfuse_matmul *p, const int8_t *w
 {
     p->out = out;
     if (pixels == 4) {
-        (form == TINYFUSE_STEP_LINE ? tinyfuse_by_four_step_line : tinyfuse_by_four_lanes)(p, weights, columns, depth);
+        (form == TINYFUSE_SINGLE_ROUNDING ? tinyfuse_by_four_single_rounding : tinyfuse_by_four_lanes)(p, weights, columns, depth);
     } else if (pixels == 3) {
         TINYFUSE_MATMUL_OF(form, _3)(p, weights, columns, depth);
     } else if (pixels == 2) {
@@ -198,13 +198,13 @@ TINYFUSE_INLINE void tinyfuse_conv_by_four_body(const tinyfuse_conv *p, const in
         tinyfuse_conv_by_four_body(p, in, y, out_row, weights, channels, scratch, form);                               \
     }
 TINYFUSE_FUNCTIONS_BY_FOUR(lanes, TINYFUSE_LANES)
-TINYFUSE_FUNCTIONS_BY_FOUR(step_line, TINYFUSE_STEP_LINE)
+TINYFUSE_FUNCTIONS_BY_FOUR(single_rounding, TINYFUSE_SINGLE_ROUNDING)
 
-/* tinyfuse_pointwise_s8 by up to four pixels: p->block is 4, `form`, a constant, TINYFUSE_STEP_LINE or TINYFUSE_LANES. */
+/* tinyfuse_pointwise_s8 by up to four pixels: p->block is 4, `form`, a constant, TINYFUSE_SINGLE_ROUNDING or TINYFUSE_LANES. */
 TINYFUSE_INLINE void tinyfuse_pointwise_by_four_s8(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels, int8_t *out,
                                                 const int8_t *weights, const void *channels, void *scratch, int form)
 {
-    (form == TINYFUSE_STEP_LINE ? tinyfuse_pointwise_by_four_step_line : tinyfuse_pointwise_by_four_lanes)(
+    (form == TINYFUSE_SINGLE_ROUNDING ? tinyfuse_pointwise_by_four_single_rounding : tinyfuse_pointwise_by_four_lanes)(
         p, in, pixels, out, weights, channels, scratch);
 }
 
@@ -217,7 +217,7 @@ TINYFUSE_INLINE void tinyfuse_conv_by_four_row_s8(const tinyfuse_conv *p, const 
     if (tinyfuse_short_rows(p)) {
         tinyfuse_conv_by_four_body(p, in, y, out_row, weights, channels, scratch, form);
     } else {
-        (form == TINYFUSE_STEP_LINE ? tinyfuse_conv_by_four_step_line : tinyfuse_conv_by_four_lanes)(
+        (form == TINYFUSE_SINGLE_ROUNDING ? tinyfuse_conv_by_four_single_rounding : tinyfuse_conv_by_four_lanes)(
             p, in, y, out_row, weights, channels, scratch);
     }
 }

@@ -7,7 +7,7 @@
    one exactly. These are added up, and so are the q, which may wrap: less 65536 times the upper sum they are the lower
    one.
 
-   pairs    [ceil(out_c / 2)] of: [depth] int32, the weights; then the tinyfuse_step_line or tinyfuse_requant of both
+   pairs    [ceil(out_c / 2)] of: [depth] int32, the weights; then the tinyfuse_single_rounding or tinyfuse_requant of both
             channels, of forms of bytes (tinyfuse_matmul.h). depth is a multiple of 4. Of an odd count, of at least three
             channels, the last pair is the last two, one of which the pair before has, too.
    columns  [depth / 2][pixels][2] int32, the inputs of one or two pixels */
@@ -125,7 +125,7 @@ typedef struct {
     "adds r4, r4, r0\n\t"                                \
     "adds r4, r4, r2\n\t"
 #define TINYFUSE_PAIRED_ROUND "movs r2, #128\n\tlsls r2, r2, #8\n\tadds r0, r0, r2\n\t"
-/* tinyfuse_requantize_step_line, or with another `shift` of r4, of the sum r4 of the channel whose bias lies at `bias` from
+/* tinyfuse_requantize_single_rounding, or with another `shift` of r4, of the sum r4 of the channel whose bias lies at `bias` from
    r1; its multiplier is 65536 r6 + r5, r12 the rounding. To r7; uses r0 and r2. */
 #define TINYFUSE_PAIRED_SHIFT "asrs r4, r4, #11\n\t"
 #define TINYFUSE_PAIRED_OUTPUT(bias) TINYFUSE_PAIRED_SHIFTED(bias, TINYFUSE_PAIRED_SHIFT)
@@ -160,16 +160,16 @@ typedef struct {
     "asrs r4, r2\n\t"                        \
     "asrs r4, r4, #1\n\t" TINYFUSE_PAIRED_SATURATE
 #define TINYFUSE_PAIRED_MULTIPLIER(at) "ldr r6, [r1, #" at "]\n\tuxth r5, r6\n\tlsrs r6, r6, #16\n\t"
-#define TINYFUSE_PAIRED_BYTES_STEP_LINE "16"
+#define TINYFUSE_PAIRED_BYTES_SINGLE_ROUNDING "16"
 #define TINYFUSE_PAIRED_BYTES_BOUNDED "24"
 #define TINYFUSE_PAIRED_PUT(channel) "mov r0, r11\n\tstrb r7, [r0, #" channel "]\n\t"
 #define TINYFUSE_PAIRED_PUT_NEXT(channel) "mov r0, lr\n\tldr r0, [r0, #20]\n\tadd r0, r11\n\tstrb r7, [r0, #" channel "]\n\t"
-#define TINYFUSE_PAIRED_OUTPUTS_STEP_LINE_1                                            \
+#define TINYFUSE_PAIRED_OUTPUTS_SINGLE_ROUNDING_1                                            \
     "mov r9, r2\n\t" TINYFUSE_PAIRED_MULTIPLIER("4")                                   \
     TINYFUSE_PAIRED_OUTPUT("0") TINYFUSE_PAIRED_PUT("0")                               \
     TINYFUSE_PAIRED_MULTIPLIER("12")                                                   \
     "mov r4, r9\n\t" TINYFUSE_PAIRED_OUTPUT("8") TINYFUSE_PAIRED_PUT("1")
-#define TINYFUSE_PAIRED_OUTPUTS_STEP_LINE_2                                            \
+#define TINYFUSE_PAIRED_OUTPUTS_SINGLE_ROUNDING_2                                            \
     "mov r8, r5\n\t"                                                                   \
     "mov r9, r2\n\t" TINYFUSE_PAIRED_MULTIPLIER("4")                                   \
     TINYFUSE_PAIRED_OUTPUT("0") TINYFUSE_PAIRED_PUT("0")                               \
@@ -259,13 +259,13 @@ typedef struct {
     "sub r2, r2, r3, lsl #16\n\t"                                   \
     "sub r4, r4, r5, lsl #16\n\t"                                   \
     "ldr r0, [sp]\n\t"
-/* tinyfuse_requantize_step_line; r12 the rounding, r6 may change. */
+/* tinyfuse_requantize_single_rounding; r12 the rounding, r6 may change. */
 #define TINYFUSE_PAIRED_HIGH(sum, bias, multiplier)               \
     "add " sum ", " bias ", " sum ", lsl #8\n\t"                  \
     "smull lr, " sum ", " sum ", " multiplier "\n\t"
 #define TINYFUSE_PAIRED_OUTPUT(sum, bias, multiplier)             \
     TINYFUSE_PAIRED_HIGH(sum, bias, multiplier)                   \
-    "add " sum ", r12\n\t" TINYFUSE_STEP_LINE_SATURATE(sum)
+    "add " sum ", r12\n\t" TINYFUSE_SINGLE_ROUNDING_SATURATE(sum)
 /* tinyfuse_requantize_bounded; r6 bias, r7 multiplier, r8 shift, r9 rounding << shift. A rounded product takes the carry of
    its lower word. */
 #define TINYFUSE_PAIRED_CHANNEL           \
@@ -282,14 +282,14 @@ typedef struct {
     "asr r12, r8\n\t"                            \
     "ssat " sum ", #8, r12, asr #1\n\t"
 /* The outputs of a pair, to r2 and r3, of a second pixel to r4 and r5. */
-#define TINYFUSE_PAIRED_STEP_LINES "ldm r1!, {r6, r7, r8, r9}\n\tldr r12, [r0, #12]\n\t"
-#define TINYFUSE_PAIRED_ON_STEP_LINE_1 \
+#define TINYFUSE_PAIRED_SINGLE_ROUNDING "ldm r1!, {r6, r7, r8, r9}\n\tldr r12, [r0, #12]\n\t"
+#define TINYFUSE_PAIRED_ON_SINGLE_ROUNDING_1 \
     TINYFUSE_PAIRED_OUTPUT("r2", "r6", "r7") TINYFUSE_PAIRED_OUTPUT("r3", "r8", "r9")
-#define TINYFUSE_PAIRED_OUTPUTS_STEP_LINE_1 TINYFUSE_PAIRED_STEP_LINES TINYFUSE_PAIRED_ON_STEP_LINE_1
-#define TINYFUSE_PAIRED_OUTPUTS_STEP_LINE_2                                              \
-    TINYFUSE_PAIRED_STEP_LINES                                                           \
+#define TINYFUSE_PAIRED_OUTPUTS_SINGLE_ROUNDING_1 TINYFUSE_PAIRED_SINGLE_ROUNDING TINYFUSE_PAIRED_ON_SINGLE_ROUNDING_1
+#define TINYFUSE_PAIRED_OUTPUTS_SINGLE_ROUNDING_2                                              \
+    TINYFUSE_PAIRED_SINGLE_ROUNDING                                                           \
     TINYFUSE_PAIRED_OUTPUT("r4", "r6", "r7") TINYFUSE_PAIRED_OUTPUT("r5", "r8", "r9")    \
-    TINYFUSE_PAIRED_ON_STEP_LINE_1
+    TINYFUSE_PAIRED_ON_SINGLE_ROUNDING_1
 #define TINYFUSE_PAIRED_OUTPUTS_BOUNDED_1                  \
     TINYFUSE_PAIRED_CHANNEL TINYFUSE_PAIRED_BOUNDED("r2")  \
     TINYFUSE_PAIRED_CHANNEL TINYFUSE_PAIRED_BOUNDED("r3")
@@ -326,7 +326,7 @@ typedef char tinyfuse_check_paired[offsetof(tinyfuse_paired, pairs) == 28 ? 1 : 
         TINYFUSE_ARGUMENT(void *, arguments, p);                                                                  \
         __asm volatile(statement : : "r"(arguments) : TINYFUSE_ASM_CLOBBERS);                                     \
     }
-/* All pairs of a block, in a form, STEP_LINE or BOUNDED. */
+/* All pairs of a block, in a form, SINGLE_ROUNDING or BOUNDED. */
 #define TINYFUSE_PAIRED_PAIRS(p, n, form) TINYFUSE_PAIRED_ASM(p, TINYFUSE_PAIRED_PAIRS_ASM(n, form))
 
 #else
@@ -370,7 +370,7 @@ TINYFUSE_INLINE void tinyfuse_paired_pairs_c(tinyfuse_paired *s, int pixels, int
         s->out += 2;
     }
 }
-#define TINYFUSE_PAIRED_FORM_STEP_LINE TINYFUSE_BYTES_STEP_LINE
+#define TINYFUSE_PAIRED_FORM_SINGLE_ROUNDING TINYFUSE_BYTES_SINGLE_ROUNDING
 #define TINYFUSE_PAIRED_FORM_BOUNDED TINYFUSE_BYTES
 #define TINYFUSE_PAIRED_PAIRS(p, n, form) tinyfuse_paired_pairs_c(p, n, TINYFUSE_PAIRED_FORM_##form);
 
@@ -386,14 +386,14 @@ TINYFUSE_SHARED void tinyfuse_paired_bytes_2(tinyfuse_paired *s)
     TINYFUSE_PAIRED_PAIRS(s, 2, BOUNDED)
 }
 
-TINYFUSE_SHARED void tinyfuse_paired_step_line_1(tinyfuse_paired *s)
+TINYFUSE_SHARED void tinyfuse_paired_single_rounding_1(tinyfuse_paired *s)
 {
-    TINYFUSE_PAIRED_PAIRS(s, 1, STEP_LINE)
+    TINYFUSE_PAIRED_PAIRS(s, 1, SINGLE_ROUNDING)
 }
 
-TINYFUSE_SHARED void tinyfuse_paired_step_line_2(tinyfuse_paired *s)
+TINYFUSE_SHARED void tinyfuse_paired_single_rounding_2(tinyfuse_paired *s)
 {
-    TINYFUSE_PAIRED_PAIRS(s, 2, STEP_LINE)
+    TINYFUSE_PAIRED_PAIRS(s, 2, SINGLE_ROUNDING)
 }
 
 /* 4 * words inputs of a pixel to its column: two to each `step` words from `to`, with step = 2 * pixels. Returns the next
@@ -434,7 +434,7 @@ TINYFUSE_INLINE void tinyfuse_paired_some(tinyfuse_paired *s, const int32_t *pai
     if (form == TINYFUSE_BYTES) {
         (pixels == 2 ? tinyfuse_paired_bytes_2 : tinyfuse_paired_bytes_1)(s);
     } else {
-        (pixels == 2 ? tinyfuse_paired_step_line_2 : tinyfuse_paired_step_line_1)(s);
+        (pixels == 2 ? tinyfuse_paired_single_rounding_2 : tinyfuse_paired_single_rounding_1)(s);
     }
 }
 

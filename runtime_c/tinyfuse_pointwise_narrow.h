@@ -38,7 +38,7 @@ typedef struct {
     "smlad r9, r11, r4, r9\n\t"                 \
     "smlad r9, r12, r5, r9\n\t"
 #define TINYFUSE_NARROW_OUTPUT(n) \
-    TINYFUSE_NARROW_SUM_##n "smmla r9, r9, r7, r8\n\t" TINYFUSE_STEP_LINE_SATURATE("r9")
+    TINYFUSE_NARROW_SUM_##n "smmla r9, r9, r7, r8\n\t" TINYFUSE_SINGLE_ROUNDING_SATURATE("r9")
 #define TINYFUSE_NARROW_PAIR(n)                              \
     TINYFUSE_NARROW_OUTPUT(n) "strb r9, [r1]\n\t"            \
     TINYFUSE_NARROW_OUTPUT(n) "strb r9, [r1, lr]\n\t"        \
@@ -117,7 +117,7 @@ TINYFUSE_INLINE void tinyfuse_narrow_run(tinyfuse_narrow *s, int32_t in_c)
             for (i = 0; i < in_c; ++i) {
                 sum += (uint32_t)(x[i] * w[i]);
             }
-            *out = (int8_t)tinyfuse_requantize_step_line((int32_t)sum, c[in_c / 2 + 1], s->rounding);
+            *out = (int8_t)tinyfuse_requantize_single_rounding((int32_t)sum, c[in_c / 2 + 1], s->rounding);
             out += s->out_c;
         }
         c += in_c / 2 + 2;
@@ -144,7 +144,7 @@ TINYFUSE_INLINE void tinyfuse_pointwise_narrow_s8(const tinyfuse_pointwise *p, c
     int8_t *const first = out;
     int32_t left = pixels;
     tinyfuse_narrow s;
-    s.rounding = tinyfuse_step_line_rounding(p->out_zero_point);
+    s.rounding = tinyfuse_single_rounding_rounding(p->out_zero_point);
     s.out_c = p->out_c;
     s.columns = (const int16_t *)scratch;
     while (left > 0) {

@@ -25,9 +25,9 @@ from tinyfuse.kernels.layers.int8_dsp.dense_five_outputs import FORMS, DenseFive
 from tinyfuse.kernels.layers.int8_dsp.depthwise_weight_stationary import WeightStationaryDepthwiseRow
 from tinyfuse.kernels.layers.int8_dsp.lanes import (
     BYTES,
-    BYTES_STEP_LINE,
+    BYTES_SINGLE_ROUNDING,
     LANES,
-    STEP_LINE,
+    SINGLE_ROUNDING,
     WIDE,
     dense_layer,
     matmul_layer,
@@ -42,7 +42,7 @@ from tinyfuse.kernels.layers.int8_helium.conv_4x2 import (
 )
 from tinyfuse.kernels.layers.int8_helium.depthwise_interleaved import ColumnsDepthwiseRow, FewerColumnsDepthwiseRow
 from tinyfuse.kernels.registry import kernels_for
-from tinyfuse.kernels.requantize.single_rounding import step_line
+from tinyfuse.kernels.requantize.single_rounding import single_rounding
 from tinyfuse.targets import Target, load_target
 from tinyfuse.thinning import evenly
 
@@ -123,11 +123,11 @@ def form_cases(kind: str, target: Target, **choices: object) -> list[Case]:
     for shape in (*FORM_SHAPES[kind], *map(of_int4, FORM_SHAPES[kind][:2])):
         plain = make_op(shape, rng)
         quant = replace(plain.output.quant, zero_point=(-128,))
-        on_step_line = replace(plain, outputs=(replace(plain.output, quant=quant),))
+        on_single_rounding = replace(plain, outputs=(replace(plain.output, quant=quant),))
         quant = replace(quant, zero_point=(3,))
         both_sides = replace(plain, outputs=(replace(plain.output, quant=quant),))
         least = () if shape.weights_dtype == "int4" else (with_least_weight(both_sides),)
-        for op in (on_step_line, both_sides, *least):
+        for op in (on_single_rounding, both_sides, *least):
             data = random_input(op, rng)
             for kernel in kernels_for(op):
                 if kernel.library == "tinyfuse" and kernel.accepts(op, context):
@@ -145,7 +145,7 @@ def test_every_form_is_among_the_cases(target: str) -> None:
             if name in ("tinyfuse_dense_s8", "tinyfuse_dense_wide_s8"):
                 forms.add((name, dense_layer(case.op, context).form))
             elif name in ("tinyfuse_depthwise_3x3_row_s8", "tinyfuse_depthwise_packed_row_s8"):
-                forms.add((name, step_line(case.op) is not None))
+                forms.add((name, single_rounding(case.op) is not None))
             elif name in ("tinyfuse_conv_packed_row_s8", "tinyfuse_pointwise_s8"):
                 forms.add((name, matmul_layer(case.op, context).form))
     matmuls = ("tinyfuse_conv_packed_row_s8", "tinyfuse_pointwise_s8")
@@ -154,7 +154,7 @@ def test_every_form_is_among_the_cases(target: str) -> None:
         *((f"tinyfuse_dense{sort}_s8", form) for sort in ("", "_wide")
           for form in ((WIDE, LANES) if dsp else (BYTES,))),
         *((name, form) for name in matmuls
-          for form in ((WIDE, LANES, STEP_LINE) if dsp else (BYTES, BYTES_STEP_LINE))),
+          for form in ((WIDE, LANES, SINGLE_ROUNDING) if dsp else (BYTES, BYTES_SINGLE_ROUNDING))),
         *((f"tinyfuse_depthwise_{sort}_row_s8", has) for sort in ("3x3", "packed") for has in (False, True)),
     }  # fmt: skip
 
@@ -227,7 +227,10 @@ def test_cases_of_unpacked_weights(target: str) -> None:
     }
     assert {case.op.operand(1).shape for case in cases} == {make_op(s, rng).operand(1).shape for s in UNPACKED_SHAPES}
     dense = [case for case in cases if case.op.kind == "FULLY_CONNECTED"]
-    assert {case.kernel.path(case.op, False, Context(TARGETS[target])) for case in dense} == {"bounded", "step_line"}
+    assert {case.kernel.path(case.op, False, Context(TARGETS[target])) for case in dense} == {
+        "bounded",
+        "single_rounding",
+    }
 
 
 #: every loop over input channels (multiples of 4, 8, 16, and 16), odd heights, widths that leave a rest, borders on
@@ -260,7 +263,7 @@ def winograd_cases(target: Target) -> list[Case]:
 @pytest.mark.parametrize("target", ("host-dsp-twins", "cortex-m4"))
 def test_cases_of_winograd(target: str) -> None:
     cases = winograd_cases(TARGETS[target])
-    assert {winograd_layer(case.op).form for case in cases} == {STEP_LINE, WIDE}
+    assert {winograd_layer(case.op).form for case in cases} == {SINGLE_ROUNDING, WIDE}
     assert {case.op.input.shape[3] for case in cases} == {shape.channels for shape in WINOGRAD_SHAPES}
 
 
@@ -327,7 +330,9 @@ def test_cases_of_blocks_of_four_pixels(target: str) -> None:
     cases, context = by_four_cases(TARGETS[target]), Context(TARGETS[target])
     found = {(case.kernel.name, proven(matmul_layer(case.op, context)).form) for case in cases}
     assert found == {
-        (f"tinyfuse_{of}_s8", form) for of in ("pointwise_by_four", "conv_by_four_row") for form in (LANES, STEP_LINE)
+        (f"tinyfuse_{of}_s8", form)
+        for of in ("pointwise_by_four", "conv_by_four_row")
+        for form in (LANES, SINGLE_ROUNDING)
     }
 
 
@@ -555,7 +560,7 @@ def few(cases: list[Case], flags: str, config: pytest.Config) -> list[Case]:
         return cases
     alike: dict[tuple, list[Case]] = {}
     for case in cases:
-        form = step_line(case.op) is not None
+        form = single_rounding(case.op) is not None
         alike.setdefault((case.kernel.name, form, case.how, case.over), []).append(case)
     return [
         case for found in alike.values() for case in (evenly(found, 2) if flags == "-O0" else [found[len(found) // 2]])
@@ -648,7 +653,7 @@ def test_int4_kernels(target: str, tmp_path: Path) -> None:
         others = {"tinyfuse_fully_connected_s4"} if not mve and not choices else set()
         others |= {f"tinyfuse_depthwise_{sort}_row_s4" for sort in ("3x3", "packed") if others}
         assert names == {f"tinyfuse_pointwise_{mve}s4", f"tinyfuse_conv_{mve}row_s4"} | others
-        assert {int4_layer(case.op).form for case in cases if case.op.kind == "CONV_2D"} == {STEP_LINE, WIDE}
+        assert {int4_layer(case.op).form for case in cases if case.op.kind == "CONV_2D"} == {SINGLE_ROUNDING, WIDE}
         all_cases += chosen(cases, core, **choices)
     assert_exact(all_cases, core, tmp_path)
 

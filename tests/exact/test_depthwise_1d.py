@@ -61,4 +61,4 @@ def test_cases_of_depthwise_convolutions_along_lines(target: str) -> None:
     cases, context = cases_1d(TARGETS[target]), Context(TARGETS[target])
     assert len(cases) == 2 * 3 * len(SHAPES)
     paths = {case.kernel.path(case.op, case.kernel.by_row, context) for case in cases}
-    assert paths == {"step_line", "own_shifts", "bounded"}
+    assert paths == {"single_rounding", "own_shifts", "bounded"}

@@ -86,10 +86,10 @@ def test_kernels(optimize: str, flags: str, tmp_path: Path) -> None:
     reached = {(case.kernel.name, case.kernel.form(case.op, context)) for case in cases}
     kernels, forms = (
         ("pointwise_tables", "conv_packed_tables_row"),
-        ("STEP_LINE", "LANES", "WIDE", *(f"BENT{form}" for form in ("", "_WIDE", "_ONE"))),
+        ("SINGLE_ROUNDING", "LANES", "WIDE", *(f"BENT{form}" for form in ("", "_WIDE", "_ONE"))),
     )
     wanted = {(f"tinyfuse_{kernel}_s8", f"TINYFUSE_{form}") for kernel in kernels for form in forms}
-    quads = {f"TINYFUSE_QUAD_{form}" for form in ("BOUNDED", "STEP_LINE", "OWN_SHIFTS", "BENT", "BENT_WIDE")}
+    quads = {f"TINYFUSE_QUAD_{form}" for form in ("BOUNDED", "SINGLE_ROUNDING", "OWN_SHIFTS", "BENT", "BENT_WIDE")}
     wanted |= {("tinyfuse_depthwise_3x3_tables_row_s8", form) for form in quads}
     assert not wanted - reached, wanted - reached
     assert_kernels_exact(cases, core, tmp_path, flags, optimize=optimize)
@@ -271,7 +271,7 @@ def test_tables_leave_more_layers_a_line() -> None:
     context = Context(load_target("cortex-m4"), kernels="tinyfuse")
     plan = plan_of(normalized((1, 1)), "cortex-m4")
     (op,) = (op for op in plan.graph.ops if op.kind == "LOOKED_UP")
-    assert matmul_of(op, context).form == "TINYFUSE_STEP_LINE"
+    assert matmul_of(op, context).form == "TINYFUSE_SINGLE_ROUNDING"
 
 
 def test_explain_names_the_layer() -> None:

@@ -17,7 +17,7 @@ from tinyfuse.ir.fixedpoint import multiply_by_quantized_multiplier
 from tinyfuse.kernels.core.kernel import Context
 from tinyfuse.kernels.layers.common.params import accumulator_range, bounded, folded_bias
 from tinyfuse.kernels.registry import kernels_for
-from tinyfuse.kernels.requantize.single_rounding import any_step_line, step_line
+from tinyfuse.kernels.requantize.single_rounding import any_single_rounding, single_rounding
 from tinyfuse.ops.core.convolution import channel_multipliers, clamp_range
 from tinyfuse.schedule.kernel_choice.select import kernel_for
 from tinyfuse.targets import Target, load_target
@@ -85,7 +85,7 @@ def cases_of(target: Target) -> list[Case]:
 
 
 def test_lines_of_own_shifts_give_every_accumulator_its_output() -> None:
-    found = [(op, line) for op in layers() if (line := step_line(op, own_shifts=True)) is not None]
+    found = [(op, line) for op in layers() if (line := single_rounding(op, own_shifts=True)) is not None]
     assert len(found) == len(layers())
     assert not any(bounded(op) for op, _ in found), "one channel is beyond the bounded form"
     for op, line in found[::3]:
@@ -112,7 +112,11 @@ def test_layers_that_wrap_or_have_outputs_of_both_signs_have_no_line() -> None:
     bias = np.full(8, 2**28, np.int32)
     wraps = replace(on_line, inputs=(*on_line.inputs[:2], replace(on_line.inputs[2], data=bias)))
     both_signs = with_multipliers(plain, np.linspace(0.1, 0.8, 8), 3)
-    assert any_step_line(on_line) is not None and any_step_line(wraps) is None and any_step_line(both_signs) is None
+    assert (
+        any_single_rounding(on_line) is not None
+        and any_single_rounding(wraps) is None
+        and any_single_rounding(both_signs) is None
+    )
 
 
 def test_one_large_multiplier_keeps_no_layer_from_its_kernel() -> None:

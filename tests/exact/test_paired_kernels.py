@@ -16,7 +16,7 @@ from test_conv_kernels import HARD_FLAGS, case_of, few, skip_without, takes_ring
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.kernel import Context
-from tinyfuse.kernels.layers.int8_dsp.lanes import BYTES, BYTES_STEP_LINE, matmul_layer
+from tinyfuse.kernels.layers.int8_dsp.lanes import BYTES, BYTES_SINGLE_ROUNDING, matmul_layer
 from tinyfuse.kernels.layers.int8_no_dsp.paired_weights import joined, joins
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.targets import Target, load_target
@@ -77,7 +77,7 @@ def test_joined_weights(target: str, tmp_path: Path) -> None:
     matmuls = {f"tinyfuse_{kind}_s8" for kind in ("conv_paired_row", "pointwise_paired", "dense_paired")}
     assert names == {*matmuls, "tinyfuse_depthwise_paired_row_s8"}
     forms = {(case.kernel.name, matmul_layer(case.op, context).form) for case in cases if case.kernel.name in matmuls}
-    assert forms == {(name, form) for name in matmuls for form in (BYTES, BYTES_STEP_LINE)}
+    assert forms == {(name, form) for name in matmuls for form in (BYTES, BYTES_SINGLE_ROUNDING)}
     assert {case.op.operand(1).shape for case in cases} == {make_op(s, rng).operand(1).shape for s in SHAPES}
     assert_exact(cases, core, tmp_path, weights="unpacked")
 

@@ -14,7 +14,7 @@ from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph, Op, Rough, Tensor
 from tinyfuse.kernels.core.kernel import Context, ObjectiveAsked, of_any_objective
 from tinyfuse.kernels.registry import kernels_for
-from tinyfuse.kernels.requantize.single_rounding import step_line
+from tinyfuse.kernels.requantize.single_rounding import single_rounding
 from tinyfuse.options import Options
 from tinyfuse.plan.places import is_alias
 from tinyfuse.schedule.kernel_choice.alike import first_alike
@@ -36,7 +36,7 @@ def variants(model, target: str) -> Iterator[tuple[Graph, Context]]:
 def layer() -> Op:
     """A convolution with a step line, the first of its estimate."""
     ops = read_tflite("net", mobilenet_v2()).ops
-    found = next(replace(op, rough=Rough()) for op in ops if op.kind == "CONV_2D" and step_line(op) is not None)
+    found = next(replace(op, rough=Rough()) for op in ops if op.kind == "CONV_2D" and single_rounding(op) is not None)
     assert first_alike(found) is found
     return found
 
@@ -65,7 +65,7 @@ def test_layers_of_other_shapes_and_quantization_are_not() -> None:
 
 def test_layers_with_a_line_and_without_are_not(monkeypatch) -> None:
     other = replace(layer())
-    monkeypatch.setattr("tinyfuse.schedule.kernel_choice.alike.any_step_line", lambda op: None)
+    monkeypatch.setattr("tinyfuse.schedule.kernel_choice.alike.any_single_rounding", lambda op: None)
     assert first_alike(other) is other
 
 

@@ -17,14 +17,14 @@ from tinyfuse.kernels.layers.common.params import REQUANT
 from tinyfuse.kernels.layers.int8_dsp.dense import SCALE
 from tinyfuse.kernels.movement.resize_bilinear import PLACE
 from tinyfuse.kernels.movement.strided import NEST
-from tinyfuse.kernels.requantize.single_rounding import STEP_LINE
+from tinyfuse.kernels.requantize.single_rounding import SINGLE_ROUNDING
 from tinyfuse.plan.check.scratch_sizes import POINTER_BYTES, QUAD_BYTES
 from tinyfuse.resources import resource_dir
 
 #: structs whose arrays Python makes, and their headers
 STRUCTS = {
     "tinyfuse_requant": ("tinyfuse_requantize.h", REQUANT),
-    "tinyfuse_step_line": ("tinyfuse_requantize.h", STEP_LINE),
+    "tinyfuse_single_rounding": ("tinyfuse_requantize.h", SINGLE_ROUNDING),
     "tinyfuse_dense_scale": ("tinyfuse_fully_connected_packed.h", SCALE),
     "tinyfuse_place": ("tinyfuse_bilinear.h", PLACE),
 }

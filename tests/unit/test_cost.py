@@ -150,7 +150,7 @@ def test_each_form_of_a_kernel_has_code_of_its_own() -> None:
         assert {group.stages[0].kernel.name for group in plan.groups} == {"tinyfuse_pointwise_s8"}
         return called_once(plan)
 
-    assert once("RELU", "NONE") == {"tinyfuse_pointwise_s8 step_line", "tinyfuse_pointwise_s8 lanes"}
+    assert once("RELU", "NONE") == {"tinyfuse_pointwise_s8 single_rounding", "tinyfuse_pointwise_s8 lanes"}
     assert once("RELU", "NONE", "RELU") == {"tinyfuse_pointwise_s8 lanes"}
 
 

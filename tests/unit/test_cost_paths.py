@@ -173,7 +173,7 @@ def test_what_is_saved_with_windows_is_of_every_form_and_block() -> None:
     with scripts_of(BENCHMARKS):
         from cost_fits import Figures, Sample, called_once_fits
 
-    entries = ["tinyfuse_conv_packed_row_s8 " + form for form in ("lanes, blocks of 2", "step_line, blocks of 3")]
+    entries = ["tinyfuse_conv_packed_row_s8 " + form for form in ("lanes, blocks of 2", "single_rounding, blocks of 3")]
     rng, by_entry = np.random.default_rng(1), {entry: [] for entry in entries}
     for number in range(60):
         counts = {"pixels": float(rng.integers(20, 200)), "border_taps": float(rng.integers(5, 80))}
@@ -210,12 +210,13 @@ def test_a_pass_that_no_sample_had_takes_what_it_does_in_other_forms() -> None:
             {"outputs": float(outputs), "clamped_outputs": float(outputs * clamped)}, {"groups": 1},
             Figures(outputs * (20 + 10 * clamped) + 5), Figures(5),
         )
-        for form, clamps in (("lanes, blocks of 2", (0,)), ("step_line, blocks of 2", (0, 1)))
+        for form, clamps in (("lanes, blocks of 2", (0,)), ("single_rounding, blocks of 2", (0, 1)))
         for clamped in clamps for outputs in (300, 500, 800, 1300)
     ]  # fmt: skip
     found = fit_all(samples, [("CONV_2D", PackedConvRow.name)]).kernels
     lanes, line = (
-        found[f"tinyfuse_conv_packed_row_s8 {form}, blocks of 2"]["instructions"] for form in ("lanes", "step_line")
+        found[f"tinyfuse_conv_packed_row_s8 {form}, blocks of 2"]["instructions"]
+        for form in ("lanes", "single_rounding")
     )
     assert lanes.factors["clamped_outputs"] == line.factors["clamped_outputs"] == pytest.approx(10, abs=0.5)
 

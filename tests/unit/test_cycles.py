@@ -121,7 +121,7 @@ def test_a_boards_table_adds_its_waits() -> None:
     core, board = cycle_table("cortex-m4"), board_timing(SLOW_FLASH, ())
     table = board_table("cortex-m4", board)
     assert core is not None and table is not None and board_table(None, board) is None
-    entry = "tinyfuse_pointwise_s8 step_line, blocks of 2"
+    entry = "tinyfuse_pointwise_s8 single_rounding, blocks of 2"
     for feature, factor in table.kernels[entry].items():
         of_core, bytes_loaded = (each.kernels[entry].get(feature, 0) for each in (core.cycles, core.flash))
         assert factor == pytest.approx(of_core + 4 * bytes_loaded)

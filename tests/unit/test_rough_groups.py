@@ -18,7 +18,7 @@ from tinyfuse.compiler import compile_graph
 from tinyfuse.estimator import rough_plan
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Op, Rough
-from tinyfuse.kernels.requantize.single_rounding import step_line
+from tinyfuse.kernels.requantize.single_rounding import single_rounding
 from tinyfuse.options import Options
 from tinyfuse.schedule.groups.search import Weigher, Weight, weigh_groups
 from tinyfuse.schedule.quick_estimate.edges import lone_edges, rough_edges
@@ -139,7 +139,7 @@ def layers_of(data: bytes) -> list[Op]:
 
 def test_rough_layers_nearly_always_have_the_form_that_is_proven() -> None:
     layers = [op for family in FAMILIES.values() for op in layers_of(family())]
-    same = [(step_line(op) is None) == (step_line(replace(op, rough=Rough())) is None) for op in layers]
+    same = [(single_rounding(op) is None) == (single_rounding(replace(op, rough=Rough())) is None) for op in layers]
     assert len(layers) > 30 and same.count(False) <= 0.05 * len(layers)
 
 

@@ -144,7 +144,7 @@ static void separable_group_0(uint8_t *arena)
                 .act_min = -128,
                 .act_max = 127,
             };
-            tinyfuse_conv_packed_row_s8(&p, t0, y0, t3, separable_g0s0_weights, separable_g0s0_channels, scratch0_0, 3, TINYFUSE_STEP_LINE);
+            tinyfuse_conv_packed_row_s8(&p, t0, y0, t3, separable_g0s0_weights, separable_g0s0_channels, scratch0_0, 3, TINYFUSE_SINGLE_ROUNDING);
             ++y0;
             continue;
         }
@@ -170,7 +170,7 @@ static void separable_group_1(uint8_t *arena)
         .act_max = 21,
         .block = 3,
     };
-    tinyfuse_pointwise_s8(&p, t9, 12, t15, separable_g1s0_weights, separable_g1s0_channels, scratch1, TINYFUSE_STEP_LINE);
+    tinyfuse_pointwise_s8(&p, t9, 12, t15, separable_g1s0_weights, separable_g1s0_channels, scratch1, TINYFUSE_SINGLE_ROUNDING);
 }
 
 /* Group 2 of 6
@@ -207,7 +207,7 @@ static void separable_group_2(uint8_t *arena)
             .act_min = -128,
             .act_max = 127,
         };
-        tinyfuse_conv_packed_row_s8(&p, t15, y0, t16 + y0 * 15, separable_g2s0_weights, separable_g2s0_channels, scratch2, 3, TINYFUSE_STEP_LINE);
+        tinyfuse_conv_packed_row_s8(&p, t15, y0, t16 + y0 * 15, separable_g2s0_weights, separable_g2s0_channels, scratch2, 3, TINYFUSE_SINGLE_ROUNDING);
     }
 }
 

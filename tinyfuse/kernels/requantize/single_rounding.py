@@ -32,7 +32,7 @@ from tinyfuse.kernels.layers.common.params import accumulator_range, folded_bias
 from tinyfuse.ops.core.convolution import channel_multipliers, clamp_range
 from tinyfuse.ops.weight_sums import channel_weights
 
-SHIFT = c_constant("tinyfuse_requantize.h", "TINYFUSE_STEP_LINE_SHIFT")
+SHIFT = c_constant("tinyfuse_requantize.h", "TINYFUSE_SINGLE_ROUNDING_SHIFT")
 
 #: of own shifts: what such goals in 64 bits leave room for
 _MOST_SHIFT = 23
@@ -52,13 +52,13 @@ _TIGHT = 8
 #: beyond every bias
 _LEAST, _MOST = -(2**63), 2**63 - 1
 
-#: tinyfuse_step_line; with the channel's own shift
-STEP_LINE = np.dtype([("bias", "<i4"), ("multiplier", "<i4")])
-OWN_LINE = np.dtype([*STEP_LINE.descr, ("shift", "<i4")])
+#: tinyfuse_single_rounding; with the channel's own shift
+SINGLE_ROUNDING = np.dtype([("bias", "<i4"), ("multiplier", "<i4")])
+OWN_LINE = np.dtype([*SINGLE_ROUNDING.descr, ("shift", "<i4")])
 
 
 @dataclass(frozen=True, eq=False)
-class StepLine:
+class SingleRounding:
     """A layer that every channel of is requantized along a step line.
 
     weights      int8 [out_c, terms]; zeros where the output is one constant
@@ -73,9 +73,9 @@ class StepLine:
     shift: Array | None = None
 
     def channels(self, extra: Array | int = 0) -> Array:
-        """STEP_LINE or OWN_LINE [out_c], with `extra` 256ths added to each bias. A sum may pass through values
+        """SINGLE_ROUNDING or OWN_LINE [out_c], with `extra` 256ths added to each bias. A sum may pass through values
         beyond int32 on its way, so the bias wraps."""
-        channels = np.zeros(len(self.bias), STEP_LINE if self.shift is None else OWN_LINE)
+        channels = np.zeros(len(self.bias), SINGLE_ROUNDING if self.shift is None else OWN_LINE)
         channels["bias"] = (self.bias + extra).astype(np.int32)
         channels["multiplier"] = self.multiplier
         if self.shift is not None:
@@ -84,20 +84,20 @@ class StepLine:
 
 
 @lru_cache(maxsize=2048)
-def step_line(op: Op, own_shifts: bool = False) -> StepLine | None:
+def single_rounding(op: Op, own_shifts: bool = False) -> SingleRounding | None:
     """The layer's step lines, or None where a channel has none; of a rough operator whether there are some, so to say:
     nothing else in what is found means anything."""
     if op.rough:
         if not _is_likely(op, own_shifts):
             return None
         multipliers, shifts = channel_multipliers(op)
-        return StepLine(channel_weights(op), folded_bias(op), multipliers, shifts if own_shifts else None)
+        return SingleRounding(channel_weights(op), folded_bias(op), multipliers, shifts if own_shifts else None)
     return line_to_tables(op, None, own_shifts)
 
 
-def any_step_line(op: Op) -> StepLine | None:
+def any_single_rounding(op: Op) -> SingleRounding | None:
     """The same, of own shifts where there is none of one, for kernels that have both."""
-    return step_line(op) or step_line(op, own_shifts=True)
+    return single_rounding(op) or single_rounding(op, own_shifts=True)
 
 
 def _is_likely(op: Op, own_shifts: bool) -> bool:
@@ -128,7 +128,7 @@ def _is_fit(op: Op) -> bool:
     return zero_points_fit and low <= high and bool(shifts_right or not wraps(op).any())
 
 
-def line_to_tables(op: Op, tables: Array | None, own_shifts: bool = False) -> StepLine | None:
+def line_to_tables(op: Op, tables: Array | None, own_shifts: bool = False) -> SingleRounding | None:
     """The same where outputs are looked up: int8 [256] or [out_c, 256], of each stored value the result, that of -128
     first. None: they are not."""
     least, most = accumulator_range(op)
@@ -172,7 +172,7 @@ def line_to_tables(op: Op, tables: Array | None, own_shifts: bool = False) -> St
     weights[constant], slopes[constant], own[constant] = 0, 1 << (19 + SHIFT), SHIFT
     result = low + (steps[constant] <= least[constant, None]).sum(axis=1)
     bias[constant] = (result if own_shifts else result - zero_point) << 13
-    return StepLine(weights, bias, slopes.astype(np.int32), own.astype(np.int32) if own_shifts else None)
+    return SingleRounding(weights, bias, slopes.astype(np.int32), own.astype(np.int32) if own_shifts else None)
 
 
 def requantized_steps(
@@ -197,7 +197,7 @@ def requantized_steps(
 
 def ideal_fits(steps: Array, near: Array, goals: Array, ideal: Array, least: Array, most: Array) -> tuple[Array, Array]:
     """For all channels at once what `fit` finds with the ideal slopes, which mostly do: bool [channels], whether that
-    is a line, and int64 [channels], its bias. steps, near [channels, levels]: as in `step_line`; goals
+    is a line, and int64 [channels], its bias. steps, near [channels, levels]: as in `single_rounding`; goals
     [channels or 1, levels]: as of `fit`."""
     first = -(-goals // np.maximum(ideal, 1)[:, None]) - 256 * steps
     low = np.where(near & (steps <= most[:, None]), first, _LEAST).max(axis=1, initial=_LEAST)

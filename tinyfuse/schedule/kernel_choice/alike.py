@@ -11,7 +11,7 @@ from collections.abc import Hashable
 from functools import lru_cache
 
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.requantize.single_rounding import any_step_line
+from tinyfuse.kernels.requantize.single_rounding import any_single_rounding
 from tinyfuse.kernels.tables.layers import LAYERS, layer_dtype
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.convolution import clamp_range
@@ -28,7 +28,7 @@ def first_alike(op: Op) -> Op:
 
 
 def _signature(op: Op) -> Hashable:
-    weights, line = op.operand(1).quantization, any_step_line(op) if FAMILIES[op.kind].convolution else None
+    weights, line = op.operand(1).quantization, any_single_rounding(op) if FAMILIES[op.kind].convolution else None
     form = line is None, line is not None and line.shift is None
     shapes = tuple(map(_shape, (*op.inputs, op.output)))
     zero_points = op.input.zero_point, op.output.zero_point, any(weights.zero_point)

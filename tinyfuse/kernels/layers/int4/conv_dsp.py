@@ -14,8 +14,8 @@ from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.layers import layer_counts
 from tinyfuse.kernels.layers.common.params import bounded, conv_row_call, output_fields
 from tinyfuse.kernels.layers.int8_dsp.conv import PackedConvRow, Pointwise, pointwise_input
-from tinyfuse.kernels.layers.int8_dsp.lanes import STEP_LINE, WIDE, Matmul, form_name, matmul_depth
-from tinyfuse.kernels.requantize.single_rounding import step_line
+from tinyfuse.kernels.layers.int8_dsp.lanes import SINGLE_ROUNDING, WIDE, Matmul, form_name, matmul_depth
+from tinyfuse.kernels.requantize.single_rounding import single_rounding
 from tinyfuse.ops.core.convolution import geometry, is_plain_pointwise
 
 #: what sums of products stay below, for they are kept in 4096ths (runtime_c/tinyfuse_matmul_s4.h)
@@ -28,10 +28,10 @@ def int4_layer(op: Op) -> Matmul | None:
     to 7; None where there is none."""
     if op.operand(1).dtype != INT4:
         return None
-    line = step_line(op)
+    line = single_rounding(op)
     layer = bounded(op)
     if line is not None:
-        found = Matmul(STEP_LINE, lambda: (line.weights, line.channels()))
+        found = Matmul(SINGLE_ROUNDING, lambda: (line.weights, line.channels()))
     elif layer is not None:
         found = Matmul(WIDE, lambda: (layer.weights, layer.channels))
     else:

@@ -7,7 +7,7 @@ from tinyfuse.kernels.core.kernel import Context
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.im2col import counts_by_four
 from tinyfuse.kernels.layers.int8_dsp.conv import MatmulKernel, PackedConvRow, Pointwise, PointwiseRow
-from tinyfuse.kernels.layers.int8_dsp.lanes import LANES, STEP_LINE
+from tinyfuse.kernels.layers.int8_dsp.lanes import LANES, SINGLE_ROUNDING
 
 _HEADERS = ("tinyfuse_matmul_by_four.h",)
 
@@ -23,7 +23,7 @@ class _ByFour(MatmulKernel):
         if context.optimize != "speed" or not target.dsp or target.mve or not super().accepts(op, context):
             return False
         layer = self.layer(op, context)
-        return op.output.shape[3] % 2 == 0 and layer is not None and layer.form in (LANES, STEP_LINE)
+        return op.output.shape[3] % 2 == 0 and layer is not None and layer.form in (LANES, SINGLE_ROUNDING)
 
     def block(self, op: Op, context: Context) -> int:
         return 4

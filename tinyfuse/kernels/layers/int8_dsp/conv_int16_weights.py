@@ -12,7 +12,7 @@ from tinyfuse.kernels.counts.layers import layer_counts
 from tinyfuse.kernels.layers.int8_dsp.conv import AT_BORDERS, CODE_OF_WINDOWS, has_own_code, kind_of_windows
 from tinyfuse.kernels.layers.int8_dsp.im2col_blocks import WidenedConvRow, WidenedPointwise
 from tinyfuse.kernels.layers.int8_dsp.lanes import halves, in_columns, padded
-from tinyfuse.kernels.requantize.single_rounding import StepLine, step_line
+from tinyfuse.kernels.requantize.single_rounding import SingleRounding, single_rounding
 from tinyfuse.ops.core.convolution import geometry, is_plain_pointwise
 
 
@@ -24,10 +24,10 @@ class _Unpacked(Kernel):
 
     def accepts(self, op: Op, context: Context) -> bool:
         asked = context.weights in ("auto", self.weights)
-        return asked and context.target.dsp and not context.target.mve and step_line(op) is not None
+        return asked and context.target.dsp and not context.target.mve and single_rounding(op) is not None
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return (Constant("pairs", _pairs(op, proven(step_line(op))), "int32_t"),)
+        return (Constant("pairs", _pairs(op, proven(single_rounding(op))), "int32_t"),)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return layer_counts(op, by_row)
@@ -81,7 +81,7 @@ class UnpackedPointwiseRow(UnpackedPointwise):
     by_row, whole, rings = True, False, True
 
 
-def _pairs(op: Op, line: StepLine) -> Array:
+def _pairs(op: Op, line: SingleRounding) -> Array:
     """int32: for each pair of channels both biases, twice, the weights, 256 times, two a word, both multipliers; then
     the same of an odd last channel alone, its bias once."""
     channels = line.channels()

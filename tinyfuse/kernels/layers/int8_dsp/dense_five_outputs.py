@@ -25,7 +25,7 @@ _STEPS = c_constant(_HEADER, "TINYFUSE_FIVES_STEPS")
 SHIFT = c_constant(_HEADER, "TINYFUSE_FIVES_SHIFT")
 #: how outputs are requantized: C's names and paths
 FORMS = {
-    "TINYFUSE_FIVES_LINE": "step_line", "TINYFUSE_FIVES_BENT": "bent_line", "TINYFUSE_FIVES_ANY": "any_bent_line",
+    "TINYFUSE_FIVES_LINE": "single_rounding", "TINYFUSE_FIVES_BENT": "bent_line", "TINYFUSE_FIVES_ANY": "any_bent_line",
 }  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from tinyfuse.kernels.counts.layers import layer_counts
 from tinyfuse.kernels.layers.common.params import bounded, output_fields
 from tinyfuse.kernels.layers.int8_dsp.dense import DenseWide
 from tinyfuse.kernels.layers.int8_dsp.lanes import halves
-from tinyfuse.kernels.requantize.single_rounding import SHIFT, StepLine, step_line
+from tinyfuse.kernels.requantize.single_rounding import SHIFT, SingleRounding, single_rounding
 
 
 class UnpackedDense(DenseWide):
@@ -51,7 +51,7 @@ class UnpackedDense(DenseWide):
         return (Constant("fours", np.concatenate(parts, axis=1).reshape(-1).astype("<i4"), "int32_t"),)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return "bounded" if _line(op) is None else "step_line"
+        return "bounded" if _line(op) is None else "single_rounding"
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return _counts(op, by_row)
@@ -72,9 +72,9 @@ class UnpackedDense(DenseWide):
         return Let("tinyfuse_dense_unpacked", "p", fields), Call(self.name, arguments)
 
 
-def _line(op: Op) -> StepLine | None:
+def _line(op: Op) -> SingleRounding | None:
     """The layer's step line; None where it has none, or lines of several multipliers."""
-    line = step_line(op)
+    line = single_rounding(op)
     return line if line is not None and len(set(line.multiplier.tolist())) == 1 else None
 
 

@@ -23,7 +23,7 @@ from tinyfuse.kernels.layers.common.params import (
     plain_weights,
 )
 from tinyfuse.kernels.requantize.signed_rounding import BentLine
-from tinyfuse.kernels.requantize.single_rounding import StepLine, any_step_line
+from tinyfuse.kernels.requantize.single_rounding import SingleRounding, any_single_rounding
 from tinyfuse.ops.core.convolution import geometry
 
 
@@ -57,11 +57,11 @@ class DepthwiseRow(Kernel):
 
 
 def form_of(op: Op) -> str:
-    """The best form in which the layer is proven exact: bounded, step_line or own_shifts."""
-    found = any_step_line(op)
+    """The best form in which the layer is proven exact: bounded, single_rounding or own_shifts."""
+    found = any_single_rounding(op)
     if found is None:
         return "bounded"
-    return "step_line" if found.shift is None else "own_shifts"
+    return "single_rounding" if found.shift is None else "own_shifts"
 
 
 def form_argument(op: Op) -> str:
@@ -69,16 +69,16 @@ def form_argument(op: Op) -> str:
     return f"TINYFUSE_{form_of(op).upper()}_FORM"
 
 
-def layer_weights(op: Op, line: StepLine | BentLine | None = None) -> Array:
+def layer_weights(op: Op, line: SingleRounding | BentLine | None = None) -> Array:
     """int8 [channels, taps], in the form that `form_of` says, or along another line."""
-    found = line or any_step_line(op)
+    found = line or any_single_rounding(op)
     return found.weights if found is not None else proven(bounded(op)).weights
 
 
-def channels_constant(op: Op, line: StepLine | BentLine | None = None) -> Constant:
+def channels_constant(op: Op, line: SingleRounding | BentLine | None = None) -> Constant:
     """Biases and multipliers (and bends, or shifts) of the lines of each group of four channels, or tinyfuse_requant of
     each channel. `line`: as of `layer_weights`."""
-    found = line or any_step_line(op)
+    found = line or any_single_rounding(op)
     if found is None:
         return Constant("channels", proven(bounded(op)).channels, "tinyfuse_requant")
     channels = found.channels()
@@ -89,7 +89,7 @@ def channels_constant(op: Op, line: StepLine | BentLine | None = None) -> Consta
 
 def has_form(op: Op) -> bool:
     """Whether the layer is proven exact in one of these forms."""
-    return any_step_line(op) is not None or bounded(op) is not None
+    return any_single_rounding(op) is not None or bounded(op) is not None
 
 
 def orders_by_columns(op: Op) -> dict[int, AccessOrder]:
@@ -202,7 +202,7 @@ class Depthwise3x3Row(Kernel):
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return self.along(op, None)
 
-    def along(self, op: Op, line: StepLine | BentLine | None) -> tuple[Constant, ...]:
+    def along(self, op: Op, line: SingleRounding | BentLine | None) -> tuple[Constant, ...]:
         """The constants along a line, or in the form that the layer has by itself."""
         columns = layer_weights(op, line).reshape(-1, 3, 3).transpose(2, 1, 0)  # [column, row, channel]
         groups = columns[:, :, quads_of(columns.shape[2])]

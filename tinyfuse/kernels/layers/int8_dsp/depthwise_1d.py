@@ -16,7 +16,7 @@ from tinyfuse.kernels.counts.depthwise import depthwise_counts
 from tinyfuse.kernels.layers.common.params import LANE_SUMS, bounded, input_zero_point, output_fields
 from tinyfuse.kernels.layers.int8_dsp.depthwise import form_argument, form_of, quad_starts
 from tinyfuse.kernels.layers.int8_dsp.lanes import in_256ths
-from tinyfuse.kernels.requantize.single_rounding import SHIFT, any_step_line
+from tinyfuse.kernels.requantize.single_rounding import SHIFT, any_single_rounding
 from tinyfuse.ops.core.convolution import ConvGeometry, geometry
 
 _HEADER = "tinyfuse_depthwise_1d.h"
@@ -131,7 +131,7 @@ def _blocks(g: ConvGeometry) -> int:
 def _channels(op: Op) -> Array | None:
     """int32 [channels, words] as the header says; None where the layer has no step line, and sums too large for the
     bounded form."""
-    line, zero_point = any_step_line(op), op.output.zero_point
+    line, zero_point = any_single_rounding(op), op.output.zero_point
     fields: tuple[Array | int, ...]  # in the order of a channel's head
     if line is not None:
         channels, weights = line.channels(), 256 * line.weights.astype(np.int64)

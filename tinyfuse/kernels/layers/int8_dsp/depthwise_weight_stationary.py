@@ -12,7 +12,7 @@ from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.depthwise import depthwise_counts
 from tinyfuse.kernels.layers.common.params import conv_params
 from tinyfuse.kernels.layers.int8_dsp.depthwise import form_argument, form_of, quad_starts
-from tinyfuse.kernels.requantize.single_rounding import any_step_line
+from tinyfuse.kernels.requantize.single_rounding import any_single_rounding
 from tinyfuse.ops.core.convolution import geometry
 
 _HEADER = "tinyfuse_depthwise_stationary.h"
@@ -37,12 +37,12 @@ class WeightStationaryDepthwiseRow(Kernel):
         g = geometry(op)
         allowed = context.weights in ("auto", self.weights) and context.target.dsp and not context.target.mve
         plain = (g.kernel_h, g.kernel_w, g.dilation_h, g.dilation_w) == (3, 3, 1, 1) and g.stride_w in (1, 2)
-        return allowed and plain and g.in_c == g.out_c >= 4 and any_step_line(op) is not None
+        return allowed and plain and g.in_c == g.out_c >= 4 and any_single_rounding(op) is not None
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         """Per channel its weights, 256 times, two a word: of each column the upper two, of the lower row 0 1 and 1 2;
         then bias and multiplier, and an own shift."""
-        found = proven(any_step_line(op))
+        found = proven(any_single_rounding(op))
         rows = 256 * found.weights.astype("<i2").reshape(-1, 3, 3)
         pairs = np.concatenate([rows[:, :2].transpose(0, 2, 1).reshape(-1, 6), rows[:, 2, [0, 1, 1, 2]]], axis=1)
         line = found.channels()

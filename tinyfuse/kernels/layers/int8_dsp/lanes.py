@@ -12,27 +12,27 @@ from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.kernel import Constant, Context, proven
 from tinyfuse.kernels.layers.common.params import bounded, shifted
 from tinyfuse.kernels.requantize.signed_rounding import BentLine
-from tinyfuse.kernels.requantize.single_rounding import StepLine, step_line
+from tinyfuse.kernels.requantize.single_rounding import SingleRounding, single_rounding
 from tinyfuse.once import cached_property
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.weight_sums import channel_weights
 
 #: forms of a layer, as enum tinyfuse_form names them
-WIDE, LANES, STEP_LINE = "TINYFUSE_WIDE", "TINYFUSE_LANES", "TINYFUSE_STEP_LINE"
-BYTES, BYTES_STEP_LINE = "TINYFUSE_BYTES", "TINYFUSE_BYTES_STEP_LINE"
+WIDE, LANES, SINGLE_ROUNDING = "TINYFUSE_WIDE", "TINYFUSE_LANES", "TINYFUSE_SINGLE_ROUNDING"
+BYTES, BYTES_SINGLE_ROUNDING = "TINYFUSE_BYTES", "TINYFUSE_BYTES_SINGLE_ROUNDING"
 #: where scales of 1/2 and more need left shifts
 SHIFTED, BYTES_SHIFTED = "TINYFUSE_SHIFTED", "TINYFUSE_BYTES_SHIFTED"
 #: of those whose outputs are looked up
 BENT, BENT_WIDE, BENT_ONE = "TINYFUSE_BENT", "TINYFUSE_BENT_WIDE", "TINYFUSE_BENT_ONE"
 
 #: the type of a form's channels
-_CHANNELS = {STEP_LINE: "tinyfuse_step_line", BYTES_STEP_LINE: "tinyfuse_step_line"}
+_CHANNELS = {SINGLE_ROUNDING: "tinyfuse_single_rounding", BYTES_SINGLE_ROUNDING: "tinyfuse_single_rounding"}
 _CHANNELS |= dict.fromkeys((BENT, BENT_WIDE, BENT_ONE), "tinyfuse_bent_line")
 
 
 @dataclass(frozen=True, eq=False)
 class Matmul:
-    """form; weights int8 [out_c, depth], two to a lane for LANES and lines; channels tinyfuse_step_line or
+    """form; weights int8 [out_c, depth], two to a lane for LANES and lines; channels tinyfuse_single_rounding or
     tinyfuse_bent_line [out_c] for the forms on a line, else tinyfuse_requant [out_c] in the bounded form.
 
     Weights and channels are packed once they are asked for: who compares kernels asks for the form alone."""
@@ -58,7 +58,7 @@ class Matmul:
 
 
 def form_name(form: str) -> str:
-    """ "wide", "lanes" or "step_line"."""
+    """ "wide", "lanes" or "single_rounding"."""
     return form.removeprefix("TINYFUSE_").lower()
 
 
@@ -86,7 +86,7 @@ def dense_layer(op: Op, context: Context) -> Matmul | None:
 
 @lru_cache(maxsize=2048)
 def _layer(op: Op, dsp: bool, dense: bool) -> Matmul | None:
-    found = None if dense else on_line(op, step_line(op), dsp)
+    found = None if dense else on_line(op, single_rounding(op), dsp)
     if found is not None:
         return found
     layer = bounded(op)
@@ -140,13 +140,13 @@ def in_256ths(channels: Array, extra: Array | int) -> Array:
     return of_256ths
 
 
-def on_line(op: Op, line: StepLine | None, dsp: bool) -> Matmul | None:
+def on_line(op: Op, line: SingleRounding | None, dsp: bool) -> Matmul | None:
     """The layer along that line; None where there is none, or where weights don't fit lanes."""
     if line is None:
         return None
     if not dsp:
-        return Matmul(BYTES_STEP_LINE, lambda: (padded(op, line.weights), line.channels()))
-    return _in_lanes(op, line, STEP_LINE)
+        return Matmul(BYTES_SINGLE_ROUNDING, lambda: (padded(op, line.weights), line.channels()))
+    return _in_lanes(op, line, SINGLE_ROUNDING)
 
 
 def on_bent_line(op: Op, line: BentLine | None) -> Matmul | None:
@@ -158,7 +158,7 @@ def on_bent_line(op: Op, line: BentLine | None) -> Matmul | None:
     return _in_lanes(op, line, BENT_ONE if line.tables.ndim == 1 else form)
 
 
-def _in_lanes(op: Op, line: StepLine | BentLine, form: str) -> Matmul | None:
+def _in_lanes(op: Op, line: SingleRounding | BentLine, form: str) -> Matmul | None:
     def weights() -> Array:
         return padded(op, in_columns(op, line.weights))
 

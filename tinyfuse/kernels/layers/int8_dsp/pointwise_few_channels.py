@@ -11,7 +11,7 @@ from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.layers import narrow_counts
 from tinyfuse.kernels.layers.int8_dsp.conv import of_pixels
 from tinyfuse.kernels.layers.int8_dsp.im2col_blocks import WidenedPointwise
-from tinyfuse.kernels.requantize.single_rounding import step_line
+from tinyfuse.kernels.requantize.single_rounding import single_rounding
 from tinyfuse.ops.core.convolution import is_plain_pointwise
 
 #: pixels that a channel's weights are loaded for: more take scratch, and save less and less
@@ -29,11 +29,11 @@ class NarrowPointwise(WidenedPointwise):
     def accepts(self, op: Op, context: Context) -> bool:
         allowed = context.weights in ("auto", self.weights) and context.target.dsp and not context.target.mve
         narrow = is_plain_pointwise(op) and op.input.shape[3] in (4, 8)
-        return allowed and narrow and context.optimize != "ram" and step_line(op) is not None
+        return allowed and narrow and context.optimize != "ram" and single_rounding(op) is not None
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         """Per channel its weights, 256 times, inputs 0 2 and 1 3 of each four, then bias and multiplier."""
-        found = proven(step_line(op))
+        found = proven(single_rounding(op))
         out_c, in_c = found.weights.shape
         fours = 256 * found.weights.astype("<i2").reshape(out_c, in_c // 4, 2, 2).transpose(0, 1, 3, 2)
         line = found.channels()

@@ -12,8 +12,8 @@ from tinyfuse.kernels.core.statements import Statement
 from tinyfuse.kernels.counts.common import Counts, round_up
 from tinyfuse.kernels.counts.layers import winograd_1d_counts, winograd_counts
 from tinyfuse.kernels.layers.common.params import bounded, conv_row_call
-from tinyfuse.kernels.layers.int8_dsp.lanes import STEP_LINE, WIDE, Matmul
-from tinyfuse.kernels.requantize.single_rounding import step_line
+from tinyfuse.kernels.layers.int8_dsp.lanes import SINGLE_ROUNDING, WIDE, Matmul
+from tinyfuse.kernels.requantize.single_rounding import single_rounding
 from tinyfuse.ops.core.convolution import ConvGeometry, geometry
 
 #: 2G: rows are positions, columns taps; the filter's transform by it is four times Winograd's
@@ -115,7 +115,7 @@ class WinogradAlongRow(WinogradDownRow):
 
 
 def _with_form(op: Op, counts: Counts) -> Counts:
-    on_line = proven(winograd_layer(op)).form == STEP_LINE
+    on_line = proven(winograd_layer(op)).form == SINGLE_ROUNDING
     return {**counts, "bounded_block_pairs": 0.0 if on_line else counts["block_pairs"]}
 
 
@@ -124,7 +124,7 @@ def winograd_layer(op: Op) -> Matmul | None:
     """The layer on a step line, else in the bounded form, its weights transformed: int16
     [out_c / 2, positions, in_c / 4, 8] in the order of the header. None where neither is proven, or four times a sum,
     with windows of one dimension twice, may leave int32."""
-    line, flat = step_line(op), 1 in op.operand(1).shape[1:3]
+    line, flat = single_rounding(op), 1 in op.operand(1).shape[1:3]
     layer = line or bounded(op)
     if layer is None:
         return None
@@ -138,7 +138,7 @@ def winograd_layer(op: Op) -> Matmul | None:
         weights = _packed(transformed_1d(filters) if flat else transformed(filters))
         return weights, line.channels() if line is not None else proven(bounded(op)).channels
 
-    return Matmul(WIDE if line is None else STEP_LINE, pack)
+    return Matmul(WIDE if line is None else SINGLE_ROUNDING, pack)
 
 
 def transformed(filters: Array) -> Array:

@@ -29,7 +29,7 @@ from tinyfuse.kernels.layers.int8_dsp.lanes import (
     on_line,
 )
 from tinyfuse.kernels.requantize.signed_rounding import BentLine, bent_line
-from tinyfuse.kernels.requantize.single_rounding import StepLine, line_to_tables, step_line
+from tinyfuse.kernels.requantize.single_rounding import SingleRounding, line_to_tables, single_rounding
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.elementwise.table import MOST_CHANNEL_BYTES
 from tinyfuse.ops.layers.looked_up import LookedUp
@@ -187,7 +187,7 @@ class LookedUpDepthwise(_LookedUp):
         if bent is not None:
             return "BENT" if bent.bits == 8 else "BENT_WIDE"
         if _line(op) is not None:
-            return "STEP_LINE"
+            return "SINGLE_ROUNDING"
         return "OWN_SHIFTS" if _line(op, own_shifts=True) is not None else "BOUNDED"
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
@@ -196,7 +196,7 @@ class LookedUpDepthwise(_LookedUp):
 
 def _costs_of(form: str) -> str:
     """What a form has the costs of, but for its bends."""
-    return "step_line" if form.startswith("bent") else form
+    return "single_rounding" if form.startswith("bent") else form
 
 
 def layer_of(op: Op) -> Op:
@@ -221,9 +221,9 @@ def _matmul_of(op: Op, context: Context) -> Matmul | None:
 
 
 @lru_cache(maxsize=512)
-def _line(op: Op, own_shifts: bool = False) -> StepLine | None:
+def _line(op: Op, own_shifts: bool = False) -> SingleRounding | None:
     """One to the tables, or where other slopes are tried without them, to all outputs."""
-    return line_to_tables(layer_of(op), _from_least(op), own_shifts) or step_line(layer_of(op), own_shifts)
+    return line_to_tables(layer_of(op), _from_least(op), own_shifts) or single_rounding(layer_of(op), own_shifts)
 
 
 @lru_cache(maxsize=512)

@@ -19,7 +19,7 @@ from tinyfuse.kernels.layers.int8_dsp.dense import Dense, DenseWide, orders_by_b
 from tinyfuse.kernels.layers.int8_dsp.depthwise import form_argument, form_of
 from tinyfuse.kernels.layers.int8_dsp.im2col_blocks import WidenedConvRow, WidenedPointwise
 from tinyfuse.kernels.layers.int8_dsp.lanes import BYTES, Matmul, form_name, matmul_depth
-from tinyfuse.kernels.requantize.single_rounding import StepLine, any_step_line
+from tinyfuse.kernels.requantize.single_rounding import SingleRounding, any_single_rounding
 from tinyfuse.ops.core.convolution import geometry, is_plain_pointwise
 
 #: bytes of an input that is widened
@@ -125,12 +125,12 @@ class PairedDepthwiseRow(Kernel):
     def accepts(self, op: Op, context: Context) -> bool:
         if context.weights not in ("auto", self.weights) or context.target.dsp:
             return False
-        g, line = geometry(op), any_step_line(op)
+        g, line = geometry(op), any_single_rounding(op)
         return g.in_c == g.out_c and g.dilation_w == 1 and line is not None and joins(_taps(op, line))
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         """int32: of each channel the weights, then bias and multiplier, and an own shift."""
-        line = proven(any_step_line(op))
+        line = proven(any_single_rounding(op))
         parts = _taps(op, line).astype("<i4"), line.channels().view("<i4").reshape(len(line.bias), -1)
         return (Constant("filters", np.concatenate(parts, axis=1).reshape(-1), "int32_t"),)
 
@@ -151,7 +151,7 @@ class PairedDepthwiseRow(Kernel):
         return conv_params(op, site), Call(self.name, arguments)
 
 
-def _taps(op: Op, line: StepLine) -> Array:
+def _taps(op: Op, line: SingleRounding) -> Array:
     """int8 [channels, taps] column by column, an even number of taps."""
     g = geometry(op)
     columns = line.weights.reshape(g.in_c, g.kernel_h, g.kernel_w).swapaxes(1, 2).reshape(g.in_c, -1)

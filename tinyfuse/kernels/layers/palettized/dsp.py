@@ -19,9 +19,9 @@ from tinyfuse.kernels.layers.common.params import bounded, conv_params, one_scal
 from tinyfuse.kernels.layers.int8_dsp.conv import PackedConvRow, Pointwise, pointwise_input
 from tinyfuse.kernels.layers.int8_dsp.dense import Dense, scale_constants
 from tinyfuse.kernels.layers.int8_dsp.lanes import (
-    BYTES_STEP_LINE,
+    BYTES_SINGLE_ROUNDING,
     LANES,
-    STEP_LINE,
+    SINGLE_ROUNDING,
     Matmul,
     column_bytes,
     dense_layer,
@@ -31,7 +31,7 @@ from tinyfuse.kernels.layers.int8_dsp.lanes import (
     weights_in_lanes,
 )
 from tinyfuse.kernels.layers.palettized.palette import UNIT, Lookup, compressed
-from tinyfuse.kernels.requantize.single_rounding import step_line
+from tinyfuse.kernels.requantize.single_rounding import single_rounding
 from tinyfuse.ops.core.convolution import geometry
 from tinyfuse.targets import Target
 
@@ -39,7 +39,7 @@ from tinyfuse.targets import Target
 STRIP_BYTES = 6144
 
 #: forms whose weights share lanes
-_IN_LANES = (LANES, STEP_LINE)
+_IN_LANES = (LANES, SINGLE_ROUNDING)
 
 #: bytes of flash that a layer must spare: the code that looks up takes as many
 _LEAST_SPARED = 64
@@ -60,8 +60,8 @@ def compressed_layer(op: Op, target: Target, dense: bool) -> CompressedLayer | N
     found = (dense_layer if dense else matmul_layer)(op, Context(target))
     if found is None or op.operand(1).dtype != "int8":
         return None
-    on_step_line = found.form in (STEP_LINE, BYTES_STEP_LINE)
-    plain = proven(step_line(op)).weights if on_step_line else proven(bounded(op)).weights
+    on_single_rounding = found.form in (SINGLE_ROUNDING, BYTES_SINGLE_ROUNDING)
+    plain = proven(single_rounding(op)).weights if on_single_rounding else proven(bounded(op)).weights
     plain = in_columns(op, plain) if target.dsp and not dense else plain
     depth = matmul_depth(op)
     weights = _filled(plain, depth)

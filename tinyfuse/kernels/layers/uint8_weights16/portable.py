@@ -29,7 +29,7 @@ from tinyfuse.kernels.layers.int8_dsp.conv import kind_of_windows
 from tinyfuse.kernels.layers.int8_dsp.depthwise import packed_taps, taps_scratch
 from tinyfuse.kernels.layers.int8_dsp.lanes import (
     LANES,
-    STEP_LINE,
+    SINGLE_ROUNDING,
     WIDE,
     Matmul,
     block_pixels,
@@ -42,7 +42,7 @@ from tinyfuse.kernels.layers.int8_dsp.lanes import (
     padded,
     weights_in_lanes,
 )
-from tinyfuse.kernels.requantize.single_rounding import step_line
+from tinyfuse.kernels.requantize.single_rounding import single_rounding
 from tinyfuse.ops.core.convolution import channel_multipliers, geometry
 from tinyfuse.ops.weight_sums import channel_weights
 
@@ -203,7 +203,7 @@ def _weights_of_sums(offsets: Array, signs: list[int]) -> Array:
 @lru_cache(maxsize=512)
 def _packed_layer(op: Op) -> Matmul:
     """The layer for cores with the DSP extension, weights and biases with what the sums in columns need."""
-    layer, line = proven(bounded(op)), step_line(op)
+    layer, line = proven(bounded(op)), single_rounding(op)
     weights, offsets = proven(_by_channel(op))
     in_bytes = padded(op, in_columns(op, weights))
     sums, inputs = _sum_groups(op), matmul_depth(op)
@@ -219,7 +219,7 @@ def _packed_layer(op: Op) -> Matmul:
     packed = np.concatenate([in_lanes, proven(lanes)], axis=1)
     extra = extra - 256 * offsets * (inputs // 2)
     if line is not None:
-        return Matmul(STEP_LINE, lambda: (packed, line.channels(extra)))
+        return Matmul(SINGLE_ROUNDING, lambda: (packed, line.channels(extra)))
     return Matmul(LANES, lambda: (packed, in_256ths(layer.channels, extra)))
 
 
