@@ -457,9 +457,9 @@ TINYFUSE_INLINE void tinyfuse_conv_tables_body(const tinyfuse_conv *p, const int
 TINYFUSE_CONV_TABLES(tinyfuse_conv_packed_tables_wide, TINYFUSE_WIDE)
 TINYFUSE_CONV_TABLES(tinyfuse_conv_packed_tables_lanes, TINYFUSE_LANES)
 TINYFUSE_CONV_TABLES(tinyfuse_conv_packed_tables_single_rounding, TINYFUSE_SINGLE_ROUNDING)
-TINYFUSE_CONV_TABLES(tinyfuse_conv_packed_tables_bent, TINYFUSE_BENT)
-TINYFUSE_CONV_TABLES(tinyfuse_conv_packed_tables_bent_wide, TINYFUSE_BENT_WIDE)
-TINYFUSE_CONV_TABLES(tinyfuse_conv_packed_tables_bent_one, TINYFUSE_BENT_ONE)
+TINYFUSE_CONV_TABLES(tinyfuse_conv_packed_tables_signed_rounding, TINYFUSE_SIGNED_ROUNDING)
+TINYFUSE_CONV_TABLES(tinyfuse_conv_packed_tables_signed_rounding_wide, TINYFUSE_SIGNED_ROUNDING_WIDE)
+TINYFUSE_CONV_TABLES(tinyfuse_conv_packed_tables_signed_rounding_one, TINYFUSE_SIGNED_ROUNDING_ONE)
 
 /* The same with outputs that are looked up (tinyfuse_matmul.h): one table, or, `table_bytes` apart, one a channel. */
 TINYFUSE_INLINE void tinyfuse_conv_packed_tables_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,

@@ -16,10 +16,10 @@
 
 /* How all outputs are requantized:
    LINE   on a step line of TINYFUSE_FIVES_SHIFT, with the zero point in the sums
-   BENT   on a bent one of that shift; sums are within 2^29, and the rounding is the zero point and, in its lowest three
+   SIGNED_ROUNDING   on a bent one of that shift; sums are within 2^29, and the rounding is the zero point and, in its lowest three
           bits, the bend, by which the line is higher where sums aren't negative
    ANY    on a bent one of any shift, whose bend is 1 */
-enum { TINYFUSE_FIVES_LINE, TINYFUSE_FIVES_BENT, TINYFUSE_FIVES_ANY };
+enum { TINYFUSE_FIVES_LINE, TINYFUSE_FIVES_SIGNED_ROUNDING, TINYFUSE_FIVES_ANY };
 
 /* A step line here has two bits less than elsewhere: multipliers may be up to 1/4. */
 #define TINYFUSE_FIVES_SHIFT 9
@@ -74,13 +74,13 @@ typedef struct {
     "ldr r11, [r1, #12]\n\tldr r12, [r1, #16]\n\tldr r8, [r1], #20\n\t"
 /* what is loaded first, and of a sum the output, in r5: r2 multiplier, r3 rounding, r6 shift */
 #define TINYFUSE_FIVES_SHARED_LINE "{r4, r6, r7, r10}"
-#define TINYFUSE_FIVES_SHARED_BENT "{r4, r5, r6, r7, r10}"
-#define TINYFUSE_FIVES_SHARED_ANY TINYFUSE_FIVES_SHARED_BENT
+#define TINYFUSE_FIVES_SHARED_SIGNED_ROUNDING "{r4, r5, r6, r7, r10}"
+#define TINYFUSE_FIVES_SHARED_ANY TINYFUSE_FIVES_SHARED_SIGNED_ROUNDING
 #define TINYFUSE_FIVES_LOADS_LINE ""
-#define TINYFUSE_FIVES_LOADS_BENT "ldr r3, [sp, #12]\n\t"
+#define TINYFUSE_FIVES_LOADS_SIGNED_ROUNDING "ldr r3, [sp, #12]\n\t"
 #define TINYFUSE_FIVES_LOADS_ANY "ldr r3, [sp, #12]\n\tldr r6, [sp, #28]\n\t"
 #define TINYFUSE_FIVES_OF_LINE(sum) "smmul " sum ", " sum ", r2\n\tssat r5, #8, " sum ", asr #9\n\t"
-#define TINYFUSE_FIVES_OF_BENT(sum)         \
+#define TINYFUSE_FIVES_OF_SIGNED_ROUNDING(sum)         \
     "bic r7, r3, " sum ", lsr #29\n\t"      \
     "smmla " sum ", " sum ", r2, r7\n\t"    \
     "ssat r5, #8, " sum ", asr #9\n\t"
@@ -188,7 +188,7 @@ TINYFUSE_INLINE int32_t tinyfuse_fives_products(int32_t sum, int32_t lanes, cons
 TINYFUSE_INLINE int8_t tinyfuse_fives_output(int32_t sum, int32_t multiplier, int32_t rounding, int32_t shift, int form)
 {
     const int32_t high = (int32_t)(((int64_t)sum * multiplier) >> 32);
-    const int32_t bent = form == TINYFUSE_FIVES_BENT ? rounding & ~(int32_t)((uint32_t)sum >> 29)
+    const int32_t bent = form == TINYFUSE_FIVES_SIGNED_ROUNDING ? rounding & ~(int32_t)((uint32_t)sum >> 29)
                                                      : rounding - (int32_t)((uint32_t)sum >> 31);
     return (int8_t)tinyfuse_clamp(form == TINYFUSE_FIVES_LINE ? high >> shift : (high + bent) >> shift, -128, 127);
 }
@@ -223,8 +223,8 @@ TINYFUSE_INLINE void tinyfuse_fives_run(const int8_t *in, const int32_t *groups,
 #if TINYFUSE_DSP
     if (form == TINYFUSE_FIVES_LINE) {
         TINYFUSE_FIVES_ASM(LINE)
-    } else if (form == TINYFUSE_FIVES_BENT) {
-        TINYFUSE_FIVES_ASM(BENT)
+    } else if (form == TINYFUSE_FIVES_SIGNED_ROUNDING) {
+        TINYFUSE_FIVES_ASM(SIGNED_ROUNDING)
     } else {
         TINYFUSE_FIVES_ASM(ANY)
     }
@@ -266,9 +266,9 @@ TINYFUSE_SHARED void tinyfuse_fives_line(const int8_t *in, const int32_t *groups
     tinyfuse_fives_run(in, groups, out, columns, TINYFUSE_FIVES_LINE);
 }
 
-TINYFUSE_SHARED void tinyfuse_fives_bent(const int8_t *in, const int32_t *groups, int8_t *out, int8_t *columns)
+TINYFUSE_SHARED void tinyfuse_fives_signed_rounding(const int8_t *in, const int32_t *groups, int8_t *out, int8_t *columns)
 {
-    tinyfuse_fives_run(in, groups, out, columns, TINYFUSE_FIVES_BENT);
+    tinyfuse_fives_run(in, groups, out, columns, TINYFUSE_FIVES_SIGNED_ROUNDING);
 }
 
 TINYFUSE_SHARED void tinyfuse_fives_any(const int8_t *in, const int32_t *groups, int8_t *out, int8_t *columns)
@@ -287,8 +287,8 @@ TINYFUSE_INLINE void tinyfuse_dense_fives_s8(const tinyfuse_dense_fives *p, cons
         int8_t *const to = out + b * p->out_c;
         if (p->form == TINYFUSE_FIVES_LINE) {
             tinyfuse_fives_line(from, groups, to, (int8_t *)scratch);
-        } else if (p->form == TINYFUSE_FIVES_BENT) {
-            tinyfuse_fives_bent(from, groups, to, (int8_t *)scratch);
+        } else if (p->form == TINYFUSE_FIVES_SIGNED_ROUNDING) {
+            tinyfuse_fives_signed_rounding(from, groups, to, (int8_t *)scratch);
         } else {
             tinyfuse_fives_any(from, groups, to, (int8_t *)scratch);
         }

@@ -17,7 +17,7 @@
             bytes. Forms of bytes have int8 in the order of the input.
    weights  [out_c / 2][depth / 4][2][4] int8, then [depth] for the last of an odd count of channels;
             zeros beyond the layer's own depth. Aligned to 4.
-   channels [out_c] tinyfuse_single_rounding or tinyfuse_requant, in lanes that of sums in 256ths; tinyfuse_bent_line.
+   channels [out_c] tinyfuse_single_rounding or tinyfuse_requant, in lanes that of sums in 256ths; tinyfuse_signed_rounding.
 
    Outputs may be looked up before they are stored, in a table of 256 results, or in one a channel: what follows a layer
    element for element is then no pass of its own. A table is given by the address of the result of 0: those of -128 to
@@ -39,9 +39,9 @@ enum {
     TINYFUSE_BYTES_SINGLE_ROUNDING,
     /* in lanes, along a bent step line, and looked up: a table of 256 results a channel; of 512, for outputs that leave
        int8 without their zero point; one of 512 for all channels */
-    TINYFUSE_BENT,
-    TINYFUSE_BENT_WIDE,
-    TINYFUSE_BENT_ONE,
+    TINYFUSE_SIGNED_ROUNDING,
+    TINYFUSE_SIGNED_ROUNDING_WIDE,
+    TINYFUSE_SIGNED_ROUNDING_ONE,
     TINYFUSE_LOOKED_UP = 8, /* beside one of the first three or last three: outputs are looked up */
     /* in lanes, or of bytes, requantized by tinyfuse_requantize_shifted */
     TINYFUSE_SHIFTED = 16,
@@ -64,9 +64,9 @@ TINYFUSE_INLINE int tinyfuse_on_single_rounding(int form)
     return form == TINYFUSE_SINGLE_ROUNDING || form == TINYFUSE_BYTES_SINGLE_ROUNDING;
 }
 
-TINYFUSE_INLINE int tinyfuse_is_bent(int form)
+TINYFUSE_INLINE int tinyfuse_is_signed_rounding(int form)
 {
-    return form == TINYFUSE_BENT || form == TINYFUSE_BENT_WIDE || form == TINYFUSE_BENT_ONE;
+    return form == TINYFUSE_SIGNED_ROUNDING || form == TINYFUSE_SIGNED_ROUNDING_WIDE || form == TINYFUSE_SIGNED_ROUNDING_ONE;
 }
 
 /* Bytes of four inputs in a column. */
@@ -110,7 +110,7 @@ typedef struct {
 
 #if TINYFUSE_DSP
 typedef char tinyfuse_check_tables[offsetof(tinyfuse_matmul, table) == 20 ? 1 : -1];
-typedef char tinyfuse_check_bent[offsetof(tinyfuse_matmul, bent) == 32 ? 1 : -1];
+typedef char tinyfuse_check_signed_rounding[offsetof(tinyfuse_matmul, bent) == 32 ? 1 : -1];
 #endif
 
 TINYFUSE_INLINE int32_t tinyfuse_matmul_rounding(int32_t out_zero_point, int form)
@@ -122,7 +122,7 @@ TINYFUSE_INLINE int32_t tinyfuse_matmul_rounding(int32_t out_zero_point, int for
 TINYFUSE_INLINE uintptr_t tinyfuse_channel_bytes(int form)
 {
     return tinyfuse_on_single_rounding(form) ? sizeof(tinyfuse_single_rounding)
-           : tinyfuse_is_bent(form)    ? sizeof(tinyfuse_bent_line)
+           : tinyfuse_is_signed_rounding(form)    ? sizeof(tinyfuse_signed_rounding)
                                        : sizeof(tinyfuse_requant);
 }
 
@@ -302,8 +302,8 @@ TINYFUSE_INLINE int32_t tinyfuse_channel_bias(const void *channels, int32_t chan
     if (form == TINYFUSE_BYTES_SINGLE_ROUNDING) {
         return 0; /* the bias is in 256ths, the sum is not */
     }
-    if (tinyfuse_is_bent(form)) {
-        return ((const tinyfuse_bent_line *)channels)[channel].bias;
+    if (tinyfuse_is_signed_rounding(form)) {
+        return ((const tinyfuse_signed_rounding *)channels)[channel].bias;
     }
     return tinyfuse_on_single_rounding(form) ? ((const tinyfuse_single_rounding *)channels)[channel].bias
                                   : ((const tinyfuse_requant *)channels)[channel].bias;
@@ -340,11 +340,11 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
                                               int32_t sum, int32_t rounding, int form)
 {
     const int plain = form & ~TINYFUSE_LOOKED_UP;
-    if (tinyfuse_is_bent(plain)) {
-        const tinyfuse_bent_line *const l = (const tinyfuse_bent_line *)channels + channel;
-        const int32_t most = plain == TINYFUSE_BENT ? 128 : 256;
+    if (tinyfuse_is_signed_rounding(plain)) {
+        const tinyfuse_signed_rounding *const l = (const tinyfuse_signed_rounding *)channels + channel;
+        const int32_t most = plain == TINYFUSE_SIGNED_ROUNDING ? 128 : 256;
         return p->tables[channel * p->table_bytes +
-                         tinyfuse_requantize_bent_line(sum, l->multiplier, l->bend, most)];
+                         tinyfuse_requantize_signed_rounding(sum, l->multiplier, l->bend, most)];
     } else {
         const int8_t output = tinyfuse_channel_output(channels, channel, sum, rounding, plain);
         return tinyfuse_looks_up(form) ? p->tables[channel * p->table_bytes + output] : output;
@@ -450,17 +450,17 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
     "ssat " s ", #8, " s ", asr #1\n\t"
 #define TINYFUSE_OUTPUT_SHIFTED(n) TINYFUSE_OUTPUTS_BOUNDED(n, TINYFUSE_EITHER_WAY)
 
-/* tinyfuse_requantize_bent_line: lr the multiplier, r8 the bend, r12 what is added of it. r0 is the tinyfuse_matmul's
+/* tinyfuse_requantize_signed_rounding: lr the multiplier, r8 the bend, r12 what is added of it. r0 is the tinyfuse_matmul's
    `bent`; in the end r8 is the first channel's table, r10 to r12 as above. */
-#define TINYFUSE_BIASES_BENT TINYFUSE_BIASES_WIDE
-#define TINYFUSE_ON_BENT_LINE(s)             \
+#define TINYFUSE_BIASES_SIGNED_ROUNDING TINYFUSE_BIASES_WIDE
+#define TINYFUSE_ON_SIGNED_ROUNDING(s)             \
     "bic r12, r8, " s ", asr #31\n\t"        \
     "smmla " s ", " s ", lr, r12\n\t"
-#define TINYFUSE_BENT_8(s) TINYFUSE_ON_BENT_LINE(s) TINYFUSE_BENT_LINE_SATURATE("8", s)
-#define TINYFUSE_BENT_9(s) TINYFUSE_ON_BENT_LINE(s) TINYFUSE_BENT_LINE_SATURATE("9", s)
-#define TINYFUSE_OUTPUTS_BENT(n, bits)                                                        \
-    "ldrd lr, r8, [r9, #12]\n\t" TINYFUSE_EVERY_##n(TINYFUSE_BENT_##bits, "r2", "r4", "r6")   \
-    "ldrd lr, r8, [r9, #24]!\n\t" TINYFUSE_EVERY_##n(TINYFUSE_BENT_##bits, "r3", "r5", "r7")  \
+#define TINYFUSE_SIGNED_ROUNDING_8(s) TINYFUSE_ON_SIGNED_ROUNDING(s) TINYFUSE_SIGNED_ROUNDING_SATURATE("8", s)
+#define TINYFUSE_SIGNED_ROUNDING_9(s) TINYFUSE_ON_SIGNED_ROUNDING(s) TINYFUSE_SIGNED_ROUNDING_SATURATE("9", s)
+#define TINYFUSE_OUTPUTS_SIGNED_ROUNDING(n, bits)                                                        \
+    "ldrd lr, r8, [r9, #12]\n\t" TINYFUSE_EVERY_##n(TINYFUSE_SIGNED_ROUNDING_##bits, "r2", "r4", "r6")   \
+    "ldrd lr, r8, [r9, #24]!\n\t" TINYFUSE_EVERY_##n(TINYFUSE_SIGNED_ROUNDING_##bits, "r3", "r5", "r7")  \
     "ldm r0, {r8, r10, r11, r12}\n\t"
 
 /* Of a count of pixels: the end (r4) of the columns (r2), depth being r3; copies of the biases; stores, which
@@ -505,9 +505,9 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
                             then, "strd r9, r10, [r0, #4]\n\t",                                \
                             "pop {r2, r3, r4, r9}\n\tstr r9, [r0, #4]\n\t")
 /* Where bends are, the multiplier before the pair stays on the stack. */
-#define TINYFUSE_BENT_PAIRS_ASM(n, bits, then)                                                            \
-    TINYFUSE_PAIRS_WITH_ASM(n, TINYFUSE_LANES_##n, BENT, &p->bent, "-28", "ldrd r9, r0, [sp, #12]\n\t", \
-                            TINYFUSE_OUTPUTS_BENT(n, bits), then,                                         \
+#define TINYFUSE_SIGNED_ROUNDING_PAIRS_ASM(n, bits, then)                                                            \
+    TINYFUSE_PAIRS_WITH_ASM(n, TINYFUSE_LANES_##n, SIGNED_ROUNDING, &p->bent, "-28", "ldrd r9, r0, [sp, #12]\n\t", \
+                            TINYFUSE_OUTPUTS_SIGNED_ROUNDING(n, bits), then,                                         \
                             "str r9, [sp, #12]\n\tstm r0, {r8, r10}\n\t", "add sp, #16\n\t")
 /* job, before: what r0 points to, and the offset of tinyfuse_matmul's `before` from there; begin, finish, end: of what
    becomes of a pair's sums, and of all. */
@@ -542,7 +542,7 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
                        : "r"(r0), "r"(r2), "r"(r3)                                           \
                        : "r12", "cc", "memory");                                             \
     }
-#define TINYFUSE_UNTIL_BENT TINYFUSE_UNTIL_LANES
+#define TINYFUSE_UNTIL_SIGNED_ROUNDING TINYFUSE_UNTIL_LANES
 #define TINYFUSE_PAIRS_FORMS(n, then)                                                         \
     if (plain == TINYFUSE_SINGLE_ROUNDING) {                                                        \
         TINYFUSE_PAIRS_THEN_ASM(n, TINYFUSE_LANES_##n, SINGLE_ROUNDING, then)                       \
@@ -552,12 +552,12 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
         TINYFUSE_PAIRS_THEN_ASM(n, TINYFUSE_WEIGHTS_WIDE TINYFUSE_STEP_##n, WIDE, then)       \
     }
 #define TINYFUSE_PAIRS_OF(n)                                                                           \
-    if (plain == TINYFUSE_BENT) {                                      \
-        TINYFUSE_BENT_PAIRS_ASM(n, 8, TINYFUSE_LOOK_UP_EACH(n, "256"))  \
-    } else if (plain == TINYFUSE_BENT_WIDE) {                          \
-        TINYFUSE_BENT_PAIRS_ASM(n, 9, TINYFUSE_LOOK_UP_EACH(n, "512"))  \
-    } else if (plain == TINYFUSE_BENT_ONE) {                           \
-        TINYFUSE_BENT_PAIRS_ASM(n, 9, TINYFUSE_LOOK_UP_ONE(n))          \
+    if (plain == TINYFUSE_SIGNED_ROUNDING) {                                      \
+        TINYFUSE_SIGNED_ROUNDING_PAIRS_ASM(n, 8, TINYFUSE_LOOK_UP_EACH(n, "256"))  \
+    } else if (plain == TINYFUSE_SIGNED_ROUNDING_WIDE) {                          \
+        TINYFUSE_SIGNED_ROUNDING_PAIRS_ASM(n, 9, TINYFUSE_LOOK_UP_EACH(n, "512"))  \
+    } else if (plain == TINYFUSE_SIGNED_ROUNDING_ONE) {                           \
+        TINYFUSE_SIGNED_ROUNDING_PAIRS_ASM(n, 9, TINYFUSE_LOOK_UP_ONE(n))          \
     } else if (plain == TINYFUSE_SHIFTED) {                                                            \
         TINYFUSE_PAIRS_ASM(n, TINYFUSE_LANES_##n, SHIFTED)                                             \
     } else if (tinyfuse_looks_up(form)) {                                                              \
@@ -716,9 +716,9 @@ TINYFUSE_MATMUL(tinyfuse_matmul_bytes_shifted, TINYFUSE_BYTES_SHIFTED)
 TINYFUSE_MATMUL(tinyfuse_matmul_tables_wide, TINYFUSE_WIDE | TINYFUSE_LOOKED_UP)
 TINYFUSE_MATMUL(tinyfuse_matmul_tables_lanes, TINYFUSE_LANES | TINYFUSE_LOOKED_UP)
 TINYFUSE_MATMUL(tinyfuse_matmul_tables_single_rounding, TINYFUSE_SINGLE_ROUNDING | TINYFUSE_LOOKED_UP)
-TINYFUSE_MATMUL(tinyfuse_matmul_tables_bent, TINYFUSE_BENT | TINYFUSE_LOOKED_UP)
-TINYFUSE_MATMUL(tinyfuse_matmul_tables_bent_wide, TINYFUSE_BENT_WIDE | TINYFUSE_LOOKED_UP)
-TINYFUSE_MATMUL(tinyfuse_matmul_tables_bent_one, TINYFUSE_BENT_ONE | TINYFUSE_LOOKED_UP)
+TINYFUSE_MATMUL(tinyfuse_matmul_tables_signed_rounding, TINYFUSE_SIGNED_ROUNDING | TINYFUSE_LOOKED_UP)
+TINYFUSE_MATMUL(tinyfuse_matmul_tables_signed_rounding_wide, TINYFUSE_SIGNED_ROUNDING_WIDE | TINYFUSE_LOOKED_UP)
+TINYFUSE_MATMUL(tinyfuse_matmul_tables_signed_rounding_one, TINYFUSE_SIGNED_ROUNDING_ONE | TINYFUSE_LOOKED_UP)
 
 /* How many of `left` pixels the next block takes, at most `most` (2 or 3); with 3, a row of two or more
    leaves no single pixel for its end. */
@@ -739,9 +739,9 @@ TINYFUSE_INLINE int32_t tinyfuse_block_pixels(int32_t left, int32_t most)
 /* The same with tables, of a form without the flag. */
 #define TINYFUSE_OF_TABLES(form, name, of)                           \
     ((form) == TINYFUSE_SINGLE_ROUNDING ? name##_tables_single_rounding##of      \
-     : (form) == TINYFUSE_BENT ? name##_tables_bent##of              \
-     : (form) == TINYFUSE_BENT_WIDE ? name##_tables_bent_wide##of    \
-     : (form) == TINYFUSE_BENT_ONE ? name##_tables_bent_one##of      \
+     : (form) == TINYFUSE_SIGNED_ROUNDING ? name##_tables_signed_rounding##of              \
+     : (form) == TINYFUSE_SIGNED_ROUNDING_WIDE ? name##_tables_signed_rounding_wide##of    \
+     : (form) == TINYFUSE_SIGNED_ROUNDING_ONE ? name##_tables_signed_rounding_one##of      \
      : (form) == TINYFUSE_LANES ? name##_tables_lanes##of : name##_tables_wide##of)
 
 #define TINYFUSE_MATMUL_OF(form, of)                                                                 \
@@ -755,7 +755,7 @@ TINYFUSE_INLINE void tinyfuse_matmul_to(tinyfuse_matmul *p, int8_t *out, int for
     if (tinyfuse_looks_up(form)) {
         p->table = p->tables;
 #if TINYFUSE_DSP
-        if (tinyfuse_is_bent(form & ~TINYFUSE_LOOKED_UP)) {
+        if (tinyfuse_is_signed_rounding(form & ~TINYFUSE_LOOKED_UP)) {
             p->bent.table = p->tables;
             p->bent.out = out;
         }

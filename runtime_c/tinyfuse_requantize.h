@@ -5,7 +5,7 @@
    for all inputs; tinyfuse_requantize_bounded is shorter, and exact under bounds that the compiler
    proves for every channel (tinyfuse/kernels/layers/common/params.py); tinyfuse_requantize_shifted has wider ones; tinyfuse_requantize_single_rounding is shorter still,
    and exact where the compiler has compared all its steps with those of the general form
-   (tinyfuse/kernels/requantize/single_rounding.py). tinyfuse_requantize_bent_line is one with a bend at zero. */
+   (tinyfuse/kernels/requantize/single_rounding.py). tinyfuse_requantize_signed_rounding is one with a bend at zero. */
 #ifndef TINYFUSE_REQUANTIZE_H
 #define TINYFUSE_REQUANTIZE_H
 
@@ -200,17 +200,17 @@ typedef struct {
     int32_t bias;
     int32_t multiplier;
     int32_t bend;
-} tinyfuse_bent_line;
+} tinyfuse_signed_rounding;
 
-#define TINYFUSE_BENT_LINE_SHIFT 12
+#define TINYFUSE_SIGNED_ROUNDING_SHIFT 12
 /* the same for assembly, to so many bits */
-#define TINYFUSE_BENT_LINE_SATURATE(bits, s) "ssat " s ", #" bits ", " s ", asr #12\n\t"
+#define TINYFUSE_SIGNED_ROUNDING_SATURATE(bits, s) "ssat " s ", #" bits ", " s ", asr #12\n\t"
 
 /* The output less its zero point, of a sum in 256ths, within -most..most - 1. */
-TINYFUSE_INLINE int32_t tinyfuse_requantize_bent_line(int32_t value, int32_t multiplier, int32_t bend, int32_t most)
+TINYFUSE_INLINE int32_t tinyfuse_requantize_signed_rounding(int32_t value, int32_t multiplier, int32_t bend, int32_t most)
 {
     const int32_t high = (int32_t)(((int64_t)value * multiplier) >> 32);
-    return tinyfuse_clamp((high + (value < 0 ? 0 : bend)) >> TINYFUSE_BENT_LINE_SHIFT, -most, most - 1);
+    return tinyfuse_clamp((high + (value < 0 ? 0 : bend)) >> TINYFUSE_SIGNED_ROUNDING_SHIFT, -most, most - 1);
 }
 
 /* Clamps `count` outputs in place: what these forms do where the clamp is not all of int8. */

@@ -27,7 +27,7 @@ from tinyfuse.kernels.core.kernel import Context
 from tinyfuse.kernels.layers.common.params import accumulator_range, folded_bias
 from tinyfuse.kernels.layers.int8_luts.dsp import matmul_of
 from tinyfuse.kernels.layers.int8_luts.helium import LookedUpColumns
-from tinyfuse.kernels.requantize.signed_rounding import SHIFT, bent_line
+from tinyfuse.kernels.requantize.signed_rounding import SHIFT, signed_rounding
 from tinyfuse.ops.core.convolution import channel_multipliers
 from tinyfuse.ops.elementwise.table import Table
 from tinyfuse.ops.layers.looked_up import looked_up
@@ -86,10 +86,13 @@ def test_kernels(optimize: str, flags: str, tmp_path: Path) -> None:
     reached = {(case.kernel.name, case.kernel.form(case.op, context)) for case in cases}
     kernels, forms = (
         ("pointwise_tables", "conv_packed_tables_row"),
-        ("SINGLE_ROUNDING", "LANES", "WIDE", *(f"BENT{form}" for form in ("", "_WIDE", "_ONE"))),
+        ("SINGLE_ROUNDING", "LANES", "WIDE", *(f"SIGNED_ROUNDING{form}" for form in ("", "_WIDE", "_ONE"))),
     )
     wanted = {(f"tinyfuse_{kernel}_s8", f"TINYFUSE_{form}") for kernel in kernels for form in forms}
-    quads = {f"TINYFUSE_QUAD_{form}" for form in ("BOUNDED", "SINGLE_ROUNDING", "OWN_SHIFTS", "BENT", "BENT_WIDE")}
+    quads = {
+        f"TINYFUSE_QUAD_{form}"
+        for form in ("BOUNDED", "SINGLE_ROUNDING", "OWN_SHIFTS", "SIGNED_ROUNDING", "SIGNED_ROUNDING_WIDE")
+    }
     wanted |= {("tinyfuse_depthwise_3x3_tables_row_s8", form) for form in quads}
     assert not wanted - reached, wanted - reached
     assert_kernels_exact(cases, core, tmp_path, flags, optimize=optimize)
@@ -106,13 +109,13 @@ def test_kernels_with_helium(flags: str, compiler: str, tmp_path: Path) -> None:
     assert_kernels_exact(cases, core, tmp_path, flags, compiler)
 
 
-def test_bent_lines_step_where_the_interpreter_does() -> None:
+def test_signed_rounding_step_where_the_interpreter_does() -> None:
     """For every accumulator that the weights allow, in 9 bits where zero points ask for these."""
     found = []
     for op in layers():
         layer = op.attributes.layer
         tables = np.roll(op.attributes.table.operand(1).values, 128, axis=-1)
-        line = bent_line(layer, tables)
+        line = signed_rounding(layer, tables)
         if line is None:
             continue
         found.append(line.bits)

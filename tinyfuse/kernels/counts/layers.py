@@ -152,7 +152,7 @@ OF_LOOKING_UP = ("looked_up_groups", "looked_up_words", "looked_up_vectors", "st
 LOOKED_UP = (*OF_LOOKING_UP, "strip_pixels")
 
 #: what tables of outputs add to the counts of a kernel
-OF_TABLES = ("table_outputs", "table_pairs", "bent_outputs")
+OF_TABLES = ("table_outputs", "table_pairs", "signed_rounding_outputs")
 
 
 def looked_up_counts(plain: Counts, op: Op, by_row: bool, strip: int, step: int = 4, rows: int = 1) -> Counts:

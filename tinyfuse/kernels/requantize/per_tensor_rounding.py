@@ -2,7 +2,7 @@
 
 Outputs of one scale are one function of their accumulators, so what is proven of it over all accumulators that any
 of them may have (as kernels/requantize/single_rounding.py and kernels/requantize/signed_rounding.py do of each channel's) serves all. Outputs of one
-sign, such as a RELU leaves, have a step line. Those of both have a bent one: TensorFlow Lite Micro rounds to multiples
+sign, such as a RELU leaves, have a step line. Those of both have a signed_rounding one: TensorFlow Lite Micro rounds to multiples
 of 2^-shift, with the shift of the scale, and then halves of these away from zero, so levels above zero begin one such
 multiple earlier. On a line of the same shift that is a bend of 1, and of twice that with each bit more.
 """
@@ -22,7 +22,7 @@ from tinyfuse.ops.core.convolution import channel_multipliers, clamp_range
 _SIGN_BITS = 3
 STEADY = 2 ** (32 - _SIGN_BITS)
 
-#: of a bent line: a zero point takes 8 bits more, of 32
+#: of a signed_rounding line: a zero point takes 8 bits more, of 32
 _MOST_SHIFT = 22
 
 
@@ -30,10 +30,10 @@ _MOST_SHIFT = 22
 class SharedLine:
     """Of an accumulator, 256 times of which plus `bias` is A, the output is the floor of
 
-    A * multiplier / 2^(32 + shift), where the line is not bent,
+    A * multiplier / 2^(32 + shift), where the line is not signed_rounding,
     ((A * multiplier / 2^32) + rounding - (bend if A < 0 else 0)) / 2^shift, where it is; in parentheses a floor, too.
 
-    bend     0, where it is not bent; else the rounding's lowest bits
+    bend     0, where it is not signed_rounding; else the rounding's lowest bits
     steady   whether all A are within STEADY
     """
 
@@ -46,7 +46,7 @@ class SharedLine:
 
 
 def shared_line(op: Op, shift: int) -> SharedLine | None:
-    """The layer's line: a step line of that shift, a bent one of that shift if it is steady, or a bent one of the
+    """The layer's line: a step line of that shift, a signed_rounding one of that shift if it is steady, or a signed_rounding one of the
     scale's shift; None where there is none, or where scales differ."""
     least, most = accumulator_range(op)
     multipliers, shifts = channel_multipliers(op)
@@ -74,7 +74,7 @@ def shared_line(op: Op, shift: int) -> SharedLine | None:
         ideal = round(int(multipliers[0]) * 2.0 ** (by - right - 31 + 24))
         if not (used.any() and 0 < ideal < 2**31 and 0 < by <= _MOST_SHIFT):
             continue
-        # what a product must reach for an output, on a bent line for its level
+        # what a product must reach for an output, on a signed_rounding line for its level
         goals = (levels << (32 + by)) - np.where(levels > 0, bend << 32, 0) if bend else outputs[near] << (32 + by)
         found = fit(steps[near], goals, ideal, *ends)
         if found is None:

@@ -1,7 +1,7 @@
-"""Requantization along a bent step line (runtime_c/tinyfuse_requantize.h), found and proven channel by channel.
+"""Requantization along a signed_rounding step line (runtime_c/tinyfuse_requantize.h), found and proven channel by channel.
 
 TensorFlow Lite Micro's halves go away from zero, so outputs above zero begin 1 / m accumulators earlier than on the
-line of those below (m: the multiplier, 0.5 to 1), and no step line has outputs of both signs. A bent one is higher by
+line of those below (m: the multiplier, 0.5 to 1), and no step line has outputs of both signs. A signed_rounding one is higher by
 `bend` where sums aren't negative. With sums in 256ths whose sign is that of the level, an output less its zero point,
 level t or more is reached exactly if
 
@@ -26,10 +26,10 @@ from tinyfuse.kernels.requantize.single_rounding import fit, ideal_fits, requant
 from tinyfuse.ops.core.convolution import channel_multipliers, clamp_range
 from tinyfuse.ops.weight_sums import channel_weights
 
-SHIFT = c_constant("tinyfuse_requantize.h", "TINYFUSE_BENT_LINE_SHIFT")
+SHIFT = c_constant("tinyfuse_requantize.h", "TINYFUSE_SIGNED_ROUNDING_SHIFT")
 
-#: tinyfuse_bent_line
-BENT_LINE = np.dtype([("bias", "<i4"), ("multiplier", "<i4"), ("bend", "<i4")])
+#: tinyfuse_signed_rounding
+SIGNED_ROUNDING = np.dtype([("bias", "<i4"), ("multiplier", "<i4"), ("bend", "<i4")])
 
 #: bends that are tried, from the ideal one
 _BENDS = (0, -1, 1, -2, 2)
@@ -39,8 +39,8 @@ _LEVELS = {8: 128, 9: 256}
 
 
 @dataclass(frozen=True, eq=False)
-class BentLine:
-    """A layer that every channel of is requantized along a bent step line.
+class SignedRounding:
+    """A layer that every channel of is requantized along a signed_rounding step line.
 
     weights      int8 [out_c, terms]; zeros where results are one constant
     bias         int64 [out_c], in 256ths, for accumulators with the input zero point folded in
@@ -61,15 +61,15 @@ class BentLine:
         return int(self.tables.shape[-1]).bit_length() - 1
 
     def channels(self, extra: Array | int = 0) -> Array:
-        """tinyfuse_bent_line [out_c], with `extra` 256ths added to each bias, which wraps as that of a step line."""
-        channels = np.zeros(len(self.bias), BENT_LINE)
+        """tinyfuse_signed_rounding [out_c], with `extra` 256ths added to each bias, which wraps as that of a step line."""
+        channels = np.zeros(len(self.bias), SIGNED_ROUNDING)
         channels["bias"] = (self.bias + extra).astype(np.int32)
         channels["multiplier"], channels["bend"] = self.multiplier, self.bend
         return channels
 
 
-def bent_line(op: Op, tables: Array) -> BentLine | None:
-    """The layer's bent lines to `tables`, int8 [256] or [out_c, 256], of each stored value the result, that of -128
+def signed_rounding(op: Op, tables: Array) -> SignedRounding | None:
+    """The layer's signed_rounding lines to `tables`, int8 [256] or [out_c, 256], of each stored value the result, that of -128
     first; None where a channel has none."""
     least, most = accumulator_range(op)
     multipliers, shifts = channel_multipliers(op)
@@ -117,7 +117,7 @@ def bent_line(op: Op, tables: Array) -> BentLine | None:
         weights[constant] = 0
         bias[constant] = (2 * level[constant] + 1) << 13
         ideal[constant], bend[constant] = 1 << (18 + SHIFT), 0
-    return BentLine(weights, bias, ideal.astype(np.int32), bend.astype(np.int32), results)
+    return SignedRounding(weights, bias, ideal.astype(np.int32), bend.astype(np.int32), results)
 
 
 def _goals(levels: Array, bend: Array) -> Array:

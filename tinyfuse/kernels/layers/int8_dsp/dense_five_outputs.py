@@ -21,11 +21,11 @@ from tinyfuse.kernels.requantize.per_tensor_rounding import shared_line
 _HEADER = "tinyfuse_dense_fives.h"
 #: fours of inputs of an iteration of the loop
 _STEPS = c_constant(_HEADER, "TINYFUSE_FIVES_STEPS")
-#: of step lines, and of bent ones whose sums are steady
+#: of step lines, and of signed_rounding ones whose sums are steady
 SHIFT = c_constant(_HEADER, "TINYFUSE_FIVES_SHIFT")
 #: how outputs are requantized: C's names and paths
 FORMS = {
-    "TINYFUSE_FIVES_LINE": "single_rounding", "TINYFUSE_FIVES_BENT": "bent_line", "TINYFUSE_FIVES_ANY": "any_bent_line",
+    "TINYFUSE_FIVES_LINE": "single_rounding", "TINYFUSE_FIVES_SIGNED_ROUNDING": "signed_rounding", "TINYFUSE_FIVES_ANY": "any_signed_rounding",
 }  # fmt: skip
 
 
@@ -66,7 +66,7 @@ class DenseFives(DenseWide):
 
     def code_path(self, op: Op, by_row: bool, context: Context) -> str:
         path = self.path(op, by_row, context)
-        return "bent_line" if path == "any_bent_line" else path  # functions of much the same size
+        return "signed_rounding" if path == "any_signed_rounding" else path  # functions of much the same size
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return _counts(op, by_row)
@@ -111,9 +111,9 @@ def fives_layer(op: Op) -> Fives | None:
         return None
     of_x = 128 * op.operand(1).values[:, ::2].sum(1, dtype=np.int64)  # X are 128 more than inputs
     sums = 256 * (folded_bias(op) - of_x) + line.bias
-    line_form, bent_form, any_form = FORMS
-    bent = bent_form if line.steady and line.shift == SHIFT else any_form
-    form = bent if line.bend else line_form
+    line_form, signed_rounding_form, any_form = FORMS
+    signed_rounding = signed_rounding_form if line.steady and line.shift == SHIFT else any_form
+    form = signed_rounding if line.bend else line_form
     return Fives(wrapped(words), sums, line.multiplier, line.rounding, line.shift, form)
 
 

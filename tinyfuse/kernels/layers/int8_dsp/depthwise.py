@@ -22,7 +22,7 @@ from tinyfuse.kernels.layers.common.params import (
     orders_by_pixels,
     plain_weights,
 )
-from tinyfuse.kernels.requantize.signed_rounding import BentLine
+from tinyfuse.kernels.requantize.signed_rounding import SignedRounding
 from tinyfuse.kernels.requantize.single_rounding import SingleRounding, any_single_rounding
 from tinyfuse.ops.core.convolution import geometry
 
@@ -69,13 +69,13 @@ def form_argument(op: Op) -> str:
     return f"TINYFUSE_{form_of(op).upper()}_FORM"
 
 
-def layer_weights(op: Op, line: SingleRounding | BentLine | None = None) -> Array:
+def layer_weights(op: Op, line: SingleRounding | SignedRounding | None = None) -> Array:
     """int8 [channels, taps], in the form that `form_of` says, or along another line."""
     found = line or any_single_rounding(op)
     return found.weights if found is not None else proven(bounded(op)).weights
 
 
-def channels_constant(op: Op, line: SingleRounding | BentLine | None = None) -> Constant:
+def channels_constant(op: Op, line: SingleRounding | SignedRounding | None = None) -> Constant:
     """Biases and multipliers (and bends, or shifts) of the lines of each group of four channels, or tinyfuse_requant of
     each channel. `line`: as of `layer_weights`."""
     found = line or any_single_rounding(op)
@@ -202,7 +202,7 @@ class Depthwise3x3Row(Kernel):
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return self.along(op, None)
 
-    def along(self, op: Op, line: SingleRounding | BentLine | None) -> tuple[Constant, ...]:
+    def along(self, op: Op, line: SingleRounding | SignedRounding | None) -> tuple[Constant, ...]:
         """The constants along a line, or in the form that the layer has by itself."""
         columns = layer_weights(op, line).reshape(-1, 3, 3).transpose(2, 1, 0)  # [column, row, channel]
         groups = columns[:, :, quads_of(columns.shape[2])]

@@ -11,7 +11,7 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.kernel import Constant, Context, proven
 from tinyfuse.kernels.layers.common.params import bounded, shifted
-from tinyfuse.kernels.requantize.signed_rounding import BentLine
+from tinyfuse.kernels.requantize.signed_rounding import SignedRounding
 from tinyfuse.kernels.requantize.single_rounding import SingleRounding, single_rounding
 from tinyfuse.once import cached_property
 from tinyfuse.ops import FAMILIES
@@ -23,17 +23,21 @@ BYTES, BYTES_SINGLE_ROUNDING = "TINYFUSE_BYTES", "TINYFUSE_BYTES_SINGLE_ROUNDING
 #: where scales of 1/2 and more need left shifts
 SHIFTED, BYTES_SHIFTED = "TINYFUSE_SHIFTED", "TINYFUSE_BYTES_SHIFTED"
 #: of those whose outputs are looked up
-BENT, BENT_WIDE, BENT_ONE = "TINYFUSE_BENT", "TINYFUSE_BENT_WIDE", "TINYFUSE_BENT_ONE"
+SIGNED_ROUNDING, SIGNED_ROUNDING_WIDE, SIGNED_ROUNDING_ONE = (
+    "TINYFUSE_SIGNED_ROUNDING",
+    "TINYFUSE_SIGNED_ROUNDING_WIDE",
+    "TINYFUSE_SIGNED_ROUNDING_ONE",
+)
 
 #: the type of a form's channels
 _CHANNELS = {SINGLE_ROUNDING: "tinyfuse_single_rounding", BYTES_SINGLE_ROUNDING: "tinyfuse_single_rounding"}
-_CHANNELS |= dict.fromkeys((BENT, BENT_WIDE, BENT_ONE), "tinyfuse_bent_line")
+_CHANNELS |= dict.fromkeys((SIGNED_ROUNDING, SIGNED_ROUNDING_WIDE, SIGNED_ROUNDING_ONE), "tinyfuse_signed_rounding")
 
 
 @dataclass(frozen=True, eq=False)
 class Matmul:
     """form; weights int8 [out_c, depth], two to a lane for LANES and lines; channels tinyfuse_single_rounding or
-    tinyfuse_bent_line [out_c] for the forms on a line, else tinyfuse_requant [out_c] in the bounded form.
+    tinyfuse_signed_rounding [out_c] for the forms on a line, else tinyfuse_requant [out_c] in the bounded form.
 
     Weights and channels are packed once they are asked for: who compares kernels asks for the form alone."""
 
@@ -149,16 +153,16 @@ def on_line(op: Op, line: SingleRounding | None, dsp: bool) -> Matmul | None:
     return _in_lanes(op, line, SINGLE_ROUNDING)
 
 
-def on_bent_line(op: Op, line: BentLine | None) -> Matmul | None:
+def on_signed_rounding(op: Op, line: SignedRounding | None) -> Matmul | None:
     """The layer along that line, on cores with the DSP extension; None where there is none, or where weights don't fit
     lanes."""
     if line is None:
         return None
-    form = BENT if line.bits == 8 else BENT_WIDE
-    return _in_lanes(op, line, BENT_ONE if line.tables.ndim == 1 else form)
+    form = SIGNED_ROUNDING if line.bits == 8 else SIGNED_ROUNDING_WIDE
+    return _in_lanes(op, line, SIGNED_ROUNDING_ONE if line.tables.ndim == 1 else form)
 
 
-def _in_lanes(op: Op, line: SingleRounding | BentLine, form: str) -> Matmul | None:
+def _in_lanes(op: Op, line: SingleRounding | SignedRounding, form: str) -> Matmul | None:
     def weights() -> Array:
         return padded(op, in_columns(op, line.weights))
 

@@ -25,10 +25,10 @@ from tinyfuse.kernels.layers.int8_dsp.lanes import (
     form_name,
     matmul_constants,
     matmul_layer,
-    on_bent_line,
     on_line,
+    on_signed_rounding,
 )
-from tinyfuse.kernels.requantize.signed_rounding import BentLine, bent_line
+from tinyfuse.kernels.requantize.signed_rounding import SignedRounding, signed_rounding
 from tinyfuse.kernels.requantize.single_rounding import SingleRounding, line_to_tables, single_rounding
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.elementwise.table import MOST_CHANNEL_BYTES
@@ -91,12 +91,12 @@ class _LookedUp(LookedUpLayer):
 
     def _tables(self, op: Op, context: Context) -> Array:
         """int8 [results] or [out_c, results]: those of what the layer's form gives, the least first."""
-        bent = self.bent(op, context)
-        return _from_least(op) if bent is None else bent.tables
+        signed_rounding = self.signed_rounding(op, context)
+        return _from_least(op) if signed_rounding is None else signed_rounding.tables
 
     @abstractmethod
-    def bent(self, op: Op, context: Context) -> BentLine | None:
-        """The layer's bent lines, if it is computed along them."""
+    def signed_rounding(self, op: Op, context: Context) -> SignedRounding | None:
+        """The layer's signed_rounding lines, if it is computed along them."""
 
     @abstractmethod
     def of_layer(self, op: Op, context: Context) -> tuple[Constant, ...]:
@@ -107,8 +107,12 @@ class _LookedUp(LookedUpLayer):
         """The C's last argument."""
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        bent = op.output.elements if _line(op) is None and _bent_line(op) is not None else 0
-        return {**self._plain.counts(layer_of(op), by_row), "table_outputs": op.output.elements, "bent_outputs": bent}
+        signed_rounding = op.output.elements if _line(op) is None and _signed_rounding(op) is not None else 0
+        return {
+            **self._plain.counts(layer_of(op), by_row),
+            "table_outputs": op.output.elements,
+            "signed_rounding_outputs": signed_rounding,
+        }
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         """That of the layer, with tables, and in their form."""
@@ -136,8 +140,8 @@ class LookedUpMatmul(_LookedUp):
     def of_layer(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return matmul_constants(matmul_of(op, context))
 
-    def bent(self, op: Op, context: Context) -> BentLine | None:
-        return _bent_line(op) if "BENT" in matmul_of(op, context).form else None
+    def signed_rounding(self, op: Op, context: Context) -> SignedRounding | None:
+        return _signed_rounding(op) if "SIGNED_ROUNDING" in matmul_of(op, context).form else None
 
     def form(self, op: Op, context: Context) -> str:
         return matmul_of(op, context).form
@@ -174,18 +178,18 @@ class LookedUpDepthwise(_LookedUp):
         self._along = plain.along
 
     def of_layer(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return self._along(layer_of(op), self.bent(op, context) or _line(op) or _line(op, own_shifts=True))
+        return self._along(layer_of(op), self.signed_rounding(op, context) or _line(op) or _line(op, own_shifts=True))
 
-    def bent(self, op: Op, context: Context) -> BentLine | None:
-        return None if _line(op) is not None else _bent_line(op)
+    def signed_rounding(self, op: Op, context: Context) -> SignedRounding | None:
+        return None if _line(op) is not None else _signed_rounding(op)
 
     def form(self, op: Op, context: Context) -> str:
         return f"TINYFUSE_QUAD_{self._form(op, context)}"
 
     def _form(self, op: Op, context: Context) -> str:
-        bent = self.bent(op, context)
-        if bent is not None:
-            return "BENT" if bent.bits == 8 else "BENT_WIDE"
+        signed_rounding = self.signed_rounding(op, context)
+        if signed_rounding is not None:
+            return "SIGNED_ROUNDING" if signed_rounding.bits == 8 else "SIGNED_ROUNDING_WIDE"
         if _line(op) is not None:
             return "SINGLE_ROUNDING"
         return "OWN_SHIFTS" if _line(op, own_shifts=True) is not None else "BOUNDED"
@@ -196,7 +200,7 @@ class LookedUpDepthwise(_LookedUp):
 
 def _costs_of(form: str) -> str:
     """What a form has the costs of, but for its bends."""
-    return "single_rounding" if form.startswith("bent") else form
+    return "single_rounding" if form.startswith("signed_rounding") else form
 
 
 def layer_of(op: Op) -> Op:
@@ -216,7 +220,9 @@ def matmul_of(op: Op, context: Context) -> Matmul:
 
 
 def _matmul_of(op: Op, context: Context) -> Matmul | None:
-    on_one = on_line(layer_of(op), _line(op), context.target.dsp) or on_bent_line(layer_of(op), _bent_line(op))
+    on_one = on_line(layer_of(op), _line(op), context.target.dsp) or on_signed_rounding(
+        layer_of(op), _signed_rounding(op)
+    )
     return on_one or matmul_layer(layer_of(op), context)
 
 
@@ -227,7 +233,7 @@ def _line(op: Op, own_shifts: bool = False) -> SingleRounding | None:
 
 
 @lru_cache(maxsize=512)
-def _bent_line(op: Op) -> BentLine | None:
+def _signed_rounding(op: Op) -> SignedRounding | None:
     """Where tables of more results don't take more than tables of channels may."""
-    found = bent_line(layer_of(op), _from_least(op))
+    found = signed_rounding(layer_of(op), _from_least(op))
     return found if found is not None and found.tables.nbytes <= MOST_CHANNEL_BYTES else None
