@@ -5,7 +5,7 @@
 #define TINYFUSE_MERGED_H
 
 #include "tinyfuse_binary.h"
-#include "tinyfuse_sum_line.h"
+#include "tinyfuse_single_rounding_sum.h"
 
 TINYFUSE_INLINE void tinyfuse_merged_store_s8(int8_t *out, int32_t value)
 {
@@ -54,7 +54,7 @@ TINYFUSE_INLINE int32_t tinyfuse_merged_clamp(int32_t value, int32_t low, int32_
     return tinyfuse_clamp(value, low, high);
 }
 
-TINYFUSE_INLINE int32_t tinyfuse_merged_sum_line(const tinyfuse_sum_line *p, int32_t a, int32_t b)
+TINYFUSE_INLINE int32_t tinyfuse_merged_single_rounding_sum(const tinyfuse_single_rounding_sum *p, int32_t a, int32_t b)
 {
     const int32_t result = tinyfuse_saturate_right(a * p->a_factor + p->offset + b * p->b_factor, p->shift);
     const int saturates = p->act_min == -128 && p->act_max == 127;
@@ -176,9 +176,9 @@ TINYFUSE_INLINE int32x4_t tinyfuse_merged_clamp4(int32x4_t value, int32_t low, i
     return vminq_s32(vmaxq_s32(value, vdupq_n_s32(low)), vdupq_n_s32(high));
 }
 
-TINYFUSE_INLINE int32x4_t tinyfuse_merged_sum_line4(const tinyfuse_sum_line *p, int32x4_t a, int32x4_t b)
+TINYFUSE_INLINE int32x4_t tinyfuse_merged_single_rounding_sum4(const tinyfuse_single_rounding_sum *p, int32x4_t a, int32x4_t b)
 {
-    return tinyfuse_sum_line4(p, a, b);
+    return tinyfuse_single_rounding_sum4(p, a, b);
 }
 
 TINYFUSE_INLINE int32x4_t tinyfuse_merged_add4(const tinyfuse_binary *p, int32x4_t a, int32x4_t b)

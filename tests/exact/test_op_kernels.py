@@ -199,7 +199,7 @@ def test_sums_on_a_plane(target: str, tmp_path: Path) -> None:
             op = operator(kind, operands, tensor((1, 3, 1, 11), 0.1 / slope, -128), Binary(activation))
             if not broken_rules(op) and plane(op) is not None:
                 shifts.add(plane(op).shift)
-                cases += [case for case in all_cases(op, core) if case.kernel.name == "tinyfuse_sum_line_s8"]
+                cases += [case for case in all_cases(op, core) if case.kernel.name == "tinyfuse_single_rounding_sum_s8"]
     assert shifts > {19, 20, 21, 22, 23} and len(shifts) > 5
     assert_exact(cases, core, tmp_path)
 

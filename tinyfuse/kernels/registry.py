@@ -21,7 +21,7 @@ from tinyfuse.kernels.cmsis.transpose import CmsisTranspose
 from tinyfuse.kernels.core.each_image import EachImage
 from tinyfuse.kernels.core.element import Element
 from tinyfuse.kernels.core.kernel import Kernel
-from tinyfuse.kernels.elementwise.add_sub_single_rounding import SumLine
+from tinyfuse.kernels.elementwise.add_sub_single_rounding import SingleRoundingSum
 from tinyfuse.kernels.elementwise.binary import (
     COMMON,
     Parameters,
@@ -268,12 +268,12 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "SQUEEZE": (Copy(),),
     "EXPAND_DIMS": (Copy(),),
     "ADD": (
-        SumLine(), *_binary("ADD", rescaled(add_multipliers), CmsisAdd(), work="sums", header=COMMON),
+        SingleRoundingSum(), *_binary("ADD", rescaled(add_multipliers), CmsisAdd(), work="sums", header=COMMON),
         *int16_kernels("ADD", rescaled(add_multipliers), "sums"), *float_kernels("ADD", fused, "sums"),
         CmsisAdd("int16"),
     ),
     "SUB": (
-        SumLine(), *_binary("SUB", rescaled(add_multipliers), work="sums"),
+        SingleRoundingSum(), *_binary("SUB", rescaled(add_multipliers), work="sums"),
         *int16_kernels("SUB", rescaled(add_multipliers), "sums"), *float_kernels("SUB", fused, "sums"),
         *clamped_kernels("SUB"),
     ),

@@ -1,4 +1,4 @@
-"""Our kernels of ADD and SUB of int8 on a plane (runtime_c/tinyfuse_sum_line.h).
+"""Our kernels of ADD and SUB of int8 on a plane (runtime_c/tinyfuse_single_rounding_sum.h).
 
 TensorFlow Lite Micro rescales both operands and their sum, with six roundings. But both are int8, so there are 65,536
 sums, and whatever gives the same results for all of them is the same function. Looked for are integers such that
@@ -56,7 +56,7 @@ _SHIFTS, _MOST_SHIFT = 2, 28
 
 @dataclass(frozen=True)
 class Plane:
-    """The numbers of tinyfuse_sum_line."""
+    """The numbers of tinyfuse_single_rounding_sum."""
 
     a_factor: int
     b_factor: int
@@ -64,11 +64,11 @@ class Plane:
     shift: int
 
 
-class SumLine(EqualShapes):
+class SingleRoundingSum(EqualShapes):
     """ADD or SUB of operands of the output's shape, where a plane is found."""
 
     def __init__(self) -> None:
-        super().__init__("sum_line", "int8", _fields, "tinyfuse_sum_line.h")
+        super().__init__("single_rounding_sum", "int8", _fields, "tinyfuse_single_rounding_sum.h")
 
     def accepts(self, op: Op, context: Context) -> bool:
         return super().accepts(op, context) and plane(op) is not None
@@ -82,13 +82,13 @@ class SumLine(EqualShapes):
     def element(self, op: Op) -> Element | None:
         if op.output.dtype != "int8" or plane(op) is None:
             return None
-        return Element("sum_line", "planes", _fields(op))
+        return Element("single_rounding_sum", "planes", _fields(op))
 
 
 def _fields(op: Op) -> Fields:
     found, (low, high) = proven(plane(op)), clamp_range(op)
     fields = {"a_factor": found.a_factor, "b_factor": found.b_factor, "offset": found.offset, "shift": found.shift}
-    return "tinyfuse_sum_line", fields | {"act_min": low, "act_max": high}
+    return "tinyfuse_single_rounding_sum", fields | {"act_min": low, "act_max": high}
 
 
 @lru_cache(maxsize=512)

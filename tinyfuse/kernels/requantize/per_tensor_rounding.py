@@ -27,7 +27,7 @@ _MOST_SHIFT = 22
 
 
 @dataclass(frozen=True)
-class SharedLine:
+class PerTensorRounding:
     """Of an accumulator, 256 times of which plus `bias` is A, the output is the floor of
 
     A * multiplier / 2^(32 + shift), where the line is not signed_rounding,
@@ -45,7 +45,7 @@ class SharedLine:
     steady: bool
 
 
-def shared_line(op: Op, shift: int) -> SharedLine | None:
+def per_tensor_rounding(op: Op, shift: int) -> PerTensorRounding | None:
     """The layer's line: a step line of that shift, a signed_rounding one of that shift if it is steady, or a signed_rounding one of the
     scale's shift; None where there is none, or where scales differ."""
     least, most = accumulator_range(op)
@@ -82,5 +82,7 @@ def shared_line(op: Op, shift: int) -> SharedLine | None:
         bias, multiplier = found
         reach = max(abs(256 * end + bias) for end in ends)
         if reach < most_sum:
-            return SharedLine(bend, by, multiplier, bias, (zero_point << by) + bend if bend else 0, reach < STEADY)
+            return PerTensorRounding(
+                bend, by, multiplier, bias, (zero_point << by) + bend if bend else 0, reach < STEADY
+            )
     return None

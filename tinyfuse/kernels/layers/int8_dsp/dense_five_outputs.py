@@ -16,7 +16,7 @@ from tinyfuse.kernels.counts.common import Counts, kept, round_up
 from tinyfuse.kernels.counts.layers import layer_counts
 from tinyfuse.kernels.layers.common.params import folded_bias, output_fields
 from tinyfuse.kernels.layers.int8_dsp.dense import DenseWide
-from tinyfuse.kernels.requantize.per_tensor_rounding import shared_line
+from tinyfuse.kernels.requantize.per_tensor_rounding import per_tensor_rounding
 
 _HEADER = "tinyfuse_dense_fives.h"
 #: fours of inputs of an iteration of the loop
@@ -106,7 +106,7 @@ class Fives:
 @lru_cache(maxsize=512)
 def fives_layer(op: Op) -> Fives | None:
     """The layer on the line that all its outputs share; None where there is none, or where weights don't fit lanes."""
-    words, line = _in_lanes(op.operand(1).values.astype(np.int64)), shared_line(op, SHIFT)
+    words, line = _in_lanes(op.operand(1).values.astype(np.int64)), per_tensor_rounding(op, SHIFT)
     if words is None or line is None:
         return None
     of_x = 128 * op.operand(1).values[:, ::2].sum(1, dtype=np.int64)  # X are 128 more than inputs

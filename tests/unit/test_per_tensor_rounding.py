@@ -11,7 +11,7 @@ from conv_cases import Shape, make_op
 from tinyfuse.ir.fixedpoint import multiply_by_quantized_multiplier
 from tinyfuse.kernels.layers.common.params import accumulator_range
 from tinyfuse.kernels.layers.int8_dsp.dense_five_outputs import SHIFT
-from tinyfuse.kernels.requantize.per_tensor_rounding import shared_line
+from tinyfuse.kernels.requantize.per_tensor_rounding import per_tensor_rounding
 from tinyfuse.ops.core.convolution import channel_multipliers, clamp_range
 
 
@@ -34,7 +34,7 @@ def test_every_accumulator_has_its_output(activation: str) -> None:
         scale = tuple(scale * 2.0 ** rng.uniform(-3, 3) for scale in op.output.quant.scale)
         quant = replace(op.output.quant, scale=scale, zero_point=(int(rng.integers(-128, 128)),))
         op = replace(op, outputs=(replace(op.output, quant=quant),))
-        line = shared_line(op, SHIFT)
+        line = per_tensor_rounding(op, SHIFT)
         if line is None:
             continue
         least, most = accumulator_range(op)
@@ -50,4 +50,4 @@ def test_every_accumulator_has_its_output(activation: str) -> None:
 
 def test_scales_that_differ_have_none() -> None:
     shape = Shape("FULLY_CONNECTED", 1, 1, 32, 4, per_channel=True)
-    assert shared_line(make_op(shape, np.random.default_rng(5)), SHIFT) is None
+    assert per_tensor_rounding(make_op(shape, np.random.default_rng(5)), SHIFT) is None

@@ -1,7 +1,7 @@
 /* ADD and SUB of int8 tensors whose results lie on a plane over both operands: one multiplication for each
    and one shift. The generator has compared all 65,536 pairs of operands with TensorFlow Lite Micro's. */
-#ifndef TINYFUSE_SUM_LINE_H
-#define TINYFUSE_SUM_LINE_H
+#ifndef TINYFUSE_SINGLE_ROUNDING_SUM_H
+#define TINYFUSE_SINGLE_ROUNDING_SUM_H
 
 #include "tinyfuse_elementwise.h"
 
@@ -10,9 +10,9 @@
 typedef struct {
     int32_t a_factor, b_factor, offset, shift;
     int32_t act_min, act_max;
-} tinyfuse_sum_line;
+} tinyfuse_single_rounding_sum;
 
-TINYFUSE_INLINE int8_t tinyfuse_sum_line_one(const tinyfuse_sum_line *p, int32_t a, int32_t b)
+TINYFUSE_INLINE int8_t tinyfuse_single_rounding_sum_one(const tinyfuse_single_rounding_sum *p, int32_t a, int32_t b)
 {
     const int32_t sum = a * p->a_factor + p->offset + b * p->b_factor;
     const int32_t result = tinyfuse_saturate_right(sum, p->shift);
@@ -22,7 +22,7 @@ TINYFUSE_INLINE int8_t tinyfuse_sum_line_one(const tinyfuse_sum_line *p, int32_t
 
 #if TINYFUSE_MVE
 
-TINYFUSE_INLINE int32x4_t tinyfuse_sum_line4(const tinyfuse_sum_line *p, int32x4_t a, int32x4_t b)
+TINYFUSE_INLINE int32x4_t tinyfuse_single_rounding_sum4(const tinyfuse_single_rounding_sum *p, int32x4_t a, int32x4_t b)
 {
     const int32x4_t first = vmlaq_n_s32(vdupq_n_s32(p->offset), a, p->a_factor);
     const int32x4_t sum = vshlq_s32(vmlaq_n_s32(first, b, p->b_factor), vdupq_n_s32(-p->shift));
@@ -31,7 +31,7 @@ TINYFUSE_INLINE int32x4_t tinyfuse_sum_line4(const tinyfuse_sum_line *p, int32x4
 
 /* Eight elements a turn, of which narrowing puts the first four and the others in turn; `clamp` saturates or clamps them
    in 16 bits. */
-#define TINYFUSE_SUM_LINE_EIGHTS(clamp)                                                            \
+#define TINYFUSE_SINGLE_ROUNDING_SUM_EIGHTS(clamp)                                                            \
     __asm volatile("dls lr, %[eights]\n\t"                                                         \
                    "1:\n\t"                                                                        \
                    "vldrb.s32 q0, [%[a]], #4\n\t"                                                  \
@@ -57,15 +57,15 @@ TINYFUSE_INLINE int32x4_t tinyfuse_sum_line4(const tinyfuse_sum_line *p, int32x4
                    : "lr", "cc", "memory", "q0", "q1", "q2")
 
 /* `eights` times eight elements, one or more; returns the place after their results. */
-TINYFUSE_SHARED int8_t *tinyfuse_sum_line_eights(const tinyfuse_sum_line *p, const int8_t *a, const int8_t *b,
+TINYFUSE_SHARED int8_t *tinyfuse_single_rounding_sum_eights(const tinyfuse_single_rounding_sum *p, const int8_t *a, const int8_t *b,
                                                  int8_t *out, int32_t eights)
 {
     const uint16x8_t steps = vidupq_n_u16(0, 1);
     const uint16x8_t places = vaddq_u16(vshrq_n_u16(steps, 1), vshlq_n_u16(vandq_u16(steps, vdupq_n_u16(1)), 2));
     if (p->act_min == -128 && p->act_max == 127) {
-        TINYFUSE_SUM_LINE_EIGHTS("vqmovnb.s16 q0, q0\n\t");
+        TINYFUSE_SINGLE_ROUNDING_SUM_EIGHTS("vqmovnb.s16 q0, q0\n\t");
     } else {
-        TINYFUSE_SUM_LINE_EIGHTS("vmax.s16 q0, q0, %q[least]\n\t"
+        TINYFUSE_SINGLE_ROUNDING_SUM_EIGHTS("vmax.s16 q0, q0, %q[least]\n\t"
                                  "vmin.s16 q0, q0, %q[most]\n\t");
     }
     return out;
@@ -77,7 +77,7 @@ TINYFUSE_SHARED int8_t *tinyfuse_sum_line_eights(const tinyfuse_sum_line *p, con
 
 /* The element whose operands, 256 times as large, are halves of words `a` and `b`: the bottom ones, `half` being b, or
    the top ones, t. With factors 256 times as large, too, SMLAW's products begin above the 16 bits that it leaves out. */
-#define TINYFUSE_SUM_LINE_HALF(half, result, p, a, b)                                                              \
+#define TINYFUSE_SINGLE_ROUNDING_SUM_HALF(half, result, p, a, b)                                                              \
     do {                                                                                                           \
         __asm("smlaw" half " %0, %1, %2, %3"                                                                       \
               : "=r"(result) : "r"((p)->a_factor * 256), "r"(a), "r"((p)->offset) : "cc");                         \
@@ -89,7 +89,7 @@ TINYFUSE_SHARED int8_t *tinyfuse_sum_line_eights(const tinyfuse_sum_line *p, con
     } while (0)
 
 /* `high`: the mask of the halves' high bytes, in a register: AND shifts what it takes from one. */
-TINYFUSE_INLINE void tinyfuse_sum_line_four(const tinyfuse_sum_line *p, const int8_t **a, const int8_t **b, int8_t *out,
+TINYFUSE_INLINE void tinyfuse_single_rounding_sum_four(const tinyfuse_single_rounding_sum *p, const int8_t **a, const int8_t **b, int8_t *out,
                                             uint32_t high)
 {
     const uint32_t four_a = tinyfuse_next_four(a), four_b = tinyfuse_next_four(b);
@@ -97,10 +97,10 @@ TINYFUSE_INLINE void tinyfuse_sum_line_four(const tinyfuse_sum_line *p, const in
     const uint32_t odd_a = four_a & high, odd_b = four_b & high;
     int32_t first, second, third, fourth;
     uint32_t four;
-    TINYFUSE_SUM_LINE_HALF("b", first, p, even_a, even_b);
-    TINYFUSE_SUM_LINE_HALF("b", second, p, odd_a, odd_b);
-    TINYFUSE_SUM_LINE_HALF("t", third, p, even_a, even_b);
-    TINYFUSE_SUM_LINE_HALF("t", fourth, p, odd_a, odd_b);
+    TINYFUSE_SINGLE_ROUNDING_SUM_HALF("b", first, p, even_a, even_b);
+    TINYFUSE_SINGLE_ROUNDING_SUM_HALF("b", second, p, odd_a, odd_b);
+    TINYFUSE_SINGLE_ROUNDING_SUM_HALF("t", third, p, even_a, even_b);
+    TINYFUSE_SINGLE_ROUNDING_SUM_HALF("t", fourth, p, odd_a, odd_b);
     four = tinyfuse_word_of(first, second, third, fourth);
     memcpy(out, &four, sizeof four);
 }
@@ -108,13 +108,13 @@ TINYFUSE_INLINE void tinyfuse_sum_line_four(const tinyfuse_sum_line *p, const in
 #endif
 
 /* `count` elements; `out` may be `a` or `b`, or lie below them. */
-TINYFUSE_INLINE void tinyfuse_sum_line_s8(const tinyfuse_sum_line *p, const int8_t *a, const int8_t *b,
+TINYFUSE_INLINE void tinyfuse_single_rounding_sum_s8(const tinyfuse_single_rounding_sum *p, const int8_t *a, const int8_t *b,
                                           int8_t *out, int32_t count)
 {
 #if TINYFUSE_MVE
     if (count >= 8) {
         const int32_t done = count & ~7;
-        out = tinyfuse_sum_line_eights(p, a, b, out, count >> 3);
+        out = tinyfuse_single_rounding_sum_eights(p, a, b, out, count >> 3);
         a += done;
         b += done;
         count &= 7;
@@ -123,27 +123,27 @@ TINYFUSE_INLINE void tinyfuse_sum_line_s8(const tinyfuse_sum_line *p, const int8
     uint32_t high = 0xff00ff00u;
     __asm("" : "+r"(high));
     for (; count >= 8; count -= 8) {
-        tinyfuse_sum_line_four(p, &a, &b, out, high);
-        tinyfuse_sum_line_four(p, &a, &b, out + 4, high);
+        tinyfuse_single_rounding_sum_four(p, &a, &b, out, high);
+        tinyfuse_single_rounding_sum_four(p, &a, &b, out + 4, high);
         out += 8;
     }
 #else
     for (; count >= 8; count -= 8) {
-        out[0] = tinyfuse_sum_line_one(p, a[0], b[0]);
-        out[1] = tinyfuse_sum_line_one(p, a[1], b[1]);
-        out[2] = tinyfuse_sum_line_one(p, a[2], b[2]);
-        out[3] = tinyfuse_sum_line_one(p, a[3], b[3]);
-        out[4] = tinyfuse_sum_line_one(p, a[4], b[4]);
-        out[5] = tinyfuse_sum_line_one(p, a[5], b[5]);
-        out[6] = tinyfuse_sum_line_one(p, a[6], b[6]);
-        out[7] = tinyfuse_sum_line_one(p, a[7], b[7]);
+        out[0] = tinyfuse_single_rounding_sum_one(p, a[0], b[0]);
+        out[1] = tinyfuse_single_rounding_sum_one(p, a[1], b[1]);
+        out[2] = tinyfuse_single_rounding_sum_one(p, a[2], b[2]);
+        out[3] = tinyfuse_single_rounding_sum_one(p, a[3], b[3]);
+        out[4] = tinyfuse_single_rounding_sum_one(p, a[4], b[4]);
+        out[5] = tinyfuse_single_rounding_sum_one(p, a[5], b[5]);
+        out[6] = tinyfuse_single_rounding_sum_one(p, a[6], b[6]);
+        out[7] = tinyfuse_single_rounding_sum_one(p, a[7], b[7]);
         a += 8;
         b += 8;
         out += 8;
     }
 #endif
     for (; count > 0; --count) {
-        *out++ = tinyfuse_sum_line_one(p, *a++, *b++);
+        *out++ = tinyfuse_single_rounding_sum_one(p, *a++, *b++);
     }
 }
 
