@@ -253,7 +253,7 @@ def _of_one_value(op: Op) -> Op:
 
 
 #: kernels that gather windows for several pixels of a row
-_GATHERING = ("tinyfuse_conv_packed_row_s8", "tinyfuse_conv_by_four_row_s8")
+_GATHERING = ("tinyfuse_conv_packed_row_s8", "tinyfuse_conv_4x2_row_s8")
 
 
 def _of_one_column(op: Op) -> Op:

@@ -21,7 +21,7 @@ from tinyfuse.ir import Op
 from tinyfuse.kernels.core.kernel import Context, Kernel, proven
 from tinyfuse.kernels.layers.common.params import rectified
 from tinyfuse.kernels.layers.int4.conv_dsp import int4_layer
-from tinyfuse.kernels.layers.int8_dsp.dense_five_outputs import FORMS, DenseFives
+from tinyfuse.kernels.layers.int8_dsp.dense_five_outputs import FORMS, DenseFiveOutputs
 from tinyfuse.kernels.layers.int8_dsp.depthwise_weight_stationary import WeightStationaryDepthwiseRow
 from tinyfuse.kernels.layers.int8_dsp.lanes import (
     BYTES,
@@ -268,22 +268,22 @@ def test_cases_of_winograd(target: str) -> None:
 
 
 #: both counts of channels, pixels that are one, odd and even counts of pairs, more than a block
-NARROW_SHAPES = (
+FEW_CHANNELS_SHAPES = (
     Shape("CONV_2D", 1, 1, 8, 3), Shape("CONV_2D", 1, 2, 4, 1), Shape("CONV_2D", 3, 5, 8, 5), Shape("CONV_2D", 5, 6, 4, 6),
     Shape("CONV_2D", 2, 65, 8, 4), Shape("CONV_2D", 3, 27, 4, 7, activation="RELU6"), Shape("CONV_2D", 7, 8, 8, 8),
 )  # fmt: skip
 
 
-def narrow_cases(target: Target) -> list[Case]:
+def few_channels_cases(target: Target) -> list[Case]:
     """Whole, by rows, from rings, over the input."""
     rng = np.random.default_rng(5)
     context = Context(target, kernels="tinyfuse", weights="unpacked")
     cases: list[Case] = []
-    for shape in NARROW_SHAPES:
+    for shape in FEW_CHANNELS_SHAPES:
         plain = make_op(shape, rng)
         op = replace(plain, outputs=(replace(plain.output, quant=replace(plain.output.quant, zero_point=(-128,))),))
         for kernel in kernels_for(op):
-            if kernel.name == "tinyfuse_pointwise_narrow_s8" and kernel.accepts(op, context):
+            if kernel.name == "tinyfuse_pointwise_few_channels_s8" and kernel.accepts(op, context):
                 for extreme in (False, True):
                     data = random_input(op, rng, extreme)
                     ring = kernel.by_row and extreme
@@ -294,8 +294,10 @@ def narrow_cases(target: Target) -> list[Case]:
 
 @pytest.mark.parametrize("target", ("host-dsp-twins", "cortex-m4"))
 def test_cases_of_narrow_layers(target: str) -> None:
-    cases = narrow_cases(TARGETS[target])
-    assert {case.op.input.shape[1:3] for case in cases} == {(shape.height, shape.width) for shape in NARROW_SHAPES}
+    cases = few_channels_cases(TARGETS[target])
+    assert {case.op.input.shape[1:3] for case in cases} == {
+        (shape.height, shape.width) for shape in FEW_CHANNELS_SHAPES
+    }
 
 
 #: blocks of one to four pixels and rows that leave each of them; sums of one to five steps; one pair of channels and several
@@ -306,7 +308,7 @@ BY_FOUR_SHAPES = (
 )  # fmt: skip
 
 
-def by_four_cases(target: Target) -> list[Case]:
+def tile_4x2_cases(target: Target) -> list[Case]:
     """On a step line and in the bounded form; whole, by rows, from rings, over the input."""
     rng = np.random.default_rng(8)
     context = Context(target, kernels="tinyfuse", optimize="speed")
@@ -327,7 +329,7 @@ def by_four_cases(target: Target) -> list[Case]:
 
 @pytest.mark.parametrize("target", ("host-dsp-twins", "cortex-m4"))
 def test_cases_of_blocks_of_four_pixels(target: str) -> None:
-    cases, context = by_four_cases(TARGETS[target]), Context(TARGETS[target])
+    cases, context = tile_4x2_cases(TARGETS[target]), Context(TARGETS[target])
     found = {(case.kernel.name, proven(matmul_layer(case.op, context)).form) for case in cases}
     assert found == {
         (f"tinyfuse_{of}_s8", form)
@@ -338,7 +340,7 @@ def test_cases_of_blocks_of_four_pixels(target: str) -> None:
 
 #: one and several groups of five and of four outputs, and none of either; each count of steps in the first iteration of the
 #: loop; one, two and more iterations; batches
-FIVES_SHAPES = tuple(
+FIVE_OUTPUTS_SHAPES = tuple(
     Shape("FULLY_CONNECTED", batches, 1, in_c, out_c, activation=activation, per_channel=False)
     for batches, in_c, out_c, activation in (
         (1, 4, 5, "NONE"), (2, 8, 9, "RELU"), (1, 12, 4, "NONE"), (1, 16, 10, "NONE"), (3, 20, 9, "RELU6"),
@@ -353,14 +355,14 @@ FIVES_SHAPES = tuple(
 COUNTED = {"optimize": "speed", "cycles": BoardTiming()}
 
 
-def fives_cases(target: Target) -> list[Case]:
+def five_outputs_cases(target: Target) -> list[Case]:
     """On a step line and on bent ones of several shifts, also of weights and inputs at their ends; over the input."""
     rng = np.random.default_rng(9)
     context = Context(target, kernels="tinyfuse", **COUNTED)
     cases: list[Case] = []
-    kernel = DenseFives()
+    kernel = DenseFiveOutputs()
     for shape, ends, (zero_point, scale) in itertools.product(
-        FIVES_SHAPES, (False, True), ((-128, 1), (3, 1), (-4, 0.2), (5, 5))
+        FIVE_OUTPUTS_SHAPES, (False, True), ((-128, 1), (3, 1), (-4, 0.2), (5, 5))
     ):
         plain = make_op(shape, rng)
         values = (
@@ -382,9 +384,9 @@ def fives_cases(target: Target) -> list[Case]:
 @pytest.mark.parametrize("target", ("host-dsp-twins", "cortex-m4"))
 def test_cases_of_five_outputs(target: str) -> None:
     context = Context(TARGETS[target], **COUNTED)
-    cases, rng = fives_cases(TARGETS[target]), np.random.default_rng(0)
+    cases, rng = five_outputs_cases(TARGETS[target]), np.random.default_rng(0)
     assert {case.op.operand(1).shape for case in cases} == {
-        make_op(shape, rng).operand(1).shape for shape in FIVES_SHAPES
+        make_op(shape, rng).operand(1).shape for shape in FIVE_OUTPUTS_SHAPES
     }
     assert {case.kernel.path(case.op, False, context) for case in cases} == set(FORMS.values())
     for case in cases:
@@ -516,13 +518,13 @@ def test_cases_of_four_pixels_times_two_channels(target: str) -> None:
 
 def dsp_cases(target: Target) -> list[Case]:
     """Of all kernels for the DSP extension that some choices alone take."""
-    unpacked = [*narrow_cases(target), *unpacked_cases(target), *stationary_cases(target)]
+    unpacked = [*few_channels_cases(target), *unpacked_cases(target), *stationary_cases(target)]
     return [
         *chosen(unpacked, target, weights="unpacked"),
         *chosen([*winograd_cases(target), *winograd_1d_cases(target)], target, weights="winograd"),
         *chosen(depthwise_1d_cases(target), target, optimize="speed", weights="unpacked"),
-        *chosen(by_four_cases(target), target, optimize="speed"),
-        *chosen(fives_cases(target), target, **COUNTED),
+        *chosen(tile_4x2_cases(target), target, optimize="speed"),
+        *chosen(five_outputs_cases(target), target, **COUNTED),
     ]
 
 

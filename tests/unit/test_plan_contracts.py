@@ -194,10 +194,10 @@ def test_kernels_ask_for_the_scratch_of_their_contract(target: str) -> None:
     only_dsp = {"tinyfuse_winograd_rows_s8", "tinyfuse_conv_unpacked_row_s8", "tinyfuse_dense_unpacked_s8"}
     only_dsp |= {
         f"tinyfuse_{of}_s8"
-        for of in ("pointwise_narrow", "pointwise_unpacked", "depthwise_stationary_row", "depthwise_1d")
+        for of in ("pointwise_few_channels", "pointwise_unpacked", "depthwise_stationary_row", "depthwise_1d")
     }
     only_dsp |= {"tinyfuse_winograd_down_rows_s8", "tinyfuse_winograd_along_row_s8"}
-    only_dsp |= {"tinyfuse_pointwise_by_four_s8", "tinyfuse_conv_by_four_row_s8", "tinyfuse_dense_fives_s8"}
+    only_dsp |= {"tinyfuse_pointwise_4x2_s8", "tinyfuse_conv_4x2_row_s8", "tinyfuse_dense_five_outputs_s8"}
     only_dsp |= {
         f"tinyfuse_{of}_s8" for of in ("pointwise_tables", "conv_packed_tables_row", "depthwise_3x3_tables_row")
     }

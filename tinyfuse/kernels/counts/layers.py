@@ -263,7 +263,7 @@ def _block_counts(calls: int, blocks: int, pairs: int, words: int) -> Counts:
 
 
 @kept
-def narrow_counts(op: Op, by_row: bool, block: int) -> Counts:
+def few_channels_counts(op: Op, by_row: bool, block: int) -> Counts:
     """Of a pointwise convolution whose channels go over blocks of pixels."""
     calls, (out_h, out_w, out_c) = calls_of(op, by_row), op.output.shape[1:]
     pixels = out_h * out_w

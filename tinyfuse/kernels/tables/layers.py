@@ -32,15 +32,15 @@ from tinyfuse.kernels.layers.int8_dsp.conv import (
     PointwiseColumnWideRow,
     PointwiseRow,
 )
-from tinyfuse.kernels.layers.int8_dsp.conv_4x2 import ConvByFourRow, PointwiseByFour, PointwiseByFourRow
+from tinyfuse.kernels.layers.int8_dsp.conv_4x2 import Conv4x2Row, Pointwise4x2, Pointwise4x2Row
 from tinyfuse.kernels.layers.int8_dsp.conv_int16_weights import UnpackedConvRow, UnpackedPointwise, UnpackedPointwiseRow
 from tinyfuse.kernels.layers.int8_dsp.dense import Dense, DenseWide, FullyConnectedWhole
-from tinyfuse.kernels.layers.int8_dsp.dense_five_outputs import DenseFives
+from tinyfuse.kernels.layers.int8_dsp.dense_five_outputs import DenseFiveOutputs
 from tinyfuse.kernels.layers.int8_dsp.dense_int16_weights import UnpackedDense
 from tinyfuse.kernels.layers.int8_dsp.depthwise import Depthwise3x3Row, DepthwiseRow, PackedDepthwiseRow
 from tinyfuse.kernels.layers.int8_dsp.depthwise_1d import DepthwiseAlongRow, DepthwiseColumns
 from tinyfuse.kernels.layers.int8_dsp.depthwise_weight_stationary import WeightStationaryDepthwiseRow
-from tinyfuse.kernels.layers.int8_dsp.pointwise_few_channels import NarrowPointwise, NarrowPointwiseRow
+from tinyfuse.kernels.layers.int8_dsp.pointwise_few_channels import FewChannelsPointwise, FewChannelsPointwiseRow
 from tinyfuse.kernels.layers.int8_dsp.transpose_conv import TransposeConvRow
 from tinyfuse.kernels.layers.int8_dsp.winograd import WinogradAlongRow, WinogradDownRow, WinogradRows
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import (
@@ -109,11 +109,11 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
             CompressedPointwise(), CompressedPointwiseRow(), CompressedConvRows(), CompressedConvRow(),
             MveBufferedPointwise(), FourPointwise(), FourPointwiseRow(), MvePointwise(), FourStridedPointwiseRow(),
             FourColumnsConvRow(), FourPiecesConvRow(), WeightStationaryConvRow(), MveConvRow(),
-            NarrowPointwise(), UnpackedPointwise(), PairedPointwise(), Pointwise(), PointwiseByFour(),
+            FewChannelsPointwise(), UnpackedPointwise(), PairedPointwise(), Pointwise(), Pointwise4x2(),
             PointwiseColumnWideRow(), PointwiseColumnRow(),
-            NarrowPointwiseRow(), UnpackedPointwiseRow(), PairedPointwiseRow(), PointwiseRow(), PointwiseByFourRow(),
+            FewChannelsPointwiseRow(), UnpackedPointwiseRow(), PairedPointwiseRow(), PointwiseRow(), Pointwise4x2Row(),
             WinogradRows(), WinogradDownRow(), WinogradAlongRow(),
-            UnpackedConvRow(), PairedConvRow(), PackedConvRow(), ConvByFourRow(), ConvRow(),
+            UnpackedConvRow(), PairedConvRow(), PackedConvRow(), Conv4x2Row(), ConvRow(),
             CmsisConvS4(), CmsisConv(),
         ),
         "int8 x int16": (PackedConvRowW16(), BytesConvRowW16(), DotsConvRowW16(), ConvRowW16()),
@@ -137,7 +137,7 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     "FULLY_CONNECTED": {
         "int8": (
             Int4MveDense(), CompressedMveDense(), MveDenseOfOne(), MveDense(), Int4Dense(), CompressedDense(),
-            UnpackedDense(), PairedDense(), DenseWide(), DenseFives(), Dense(), FullyConnectedWhole(),
+            UnpackedDense(), PairedDense(), DenseWide(), DenseFiveOutputs(), Dense(), FullyConnectedWhole(),
             CmsisFullyConnectedS4(), CmsisFullyConnected(), CmsisFullyConnectedPerChannel(),
         ),
         "int8 by a real number": (DenseReal(), FullyConnectedReal()),

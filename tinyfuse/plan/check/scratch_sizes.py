@@ -72,7 +72,7 @@ def _of_pointwise(p: Fields, args: Arguments) -> int:
     return int(p["block"] * p["in_c"] * _input_bytes(args[-1]))
 
 
-def _of_narrow(p: Fields, args: Arguments) -> int:
+def _of_few_channels(p: Fields, args: Arguments) -> int:
     """Columns of block * in_c inputs of 2 bytes."""
     return int(2 * p["block"] * p["in_c"])
 
@@ -326,12 +326,12 @@ SCRATCH: Mapping[str, Callable[[Fields, Arguments], int]] = {
     "tinyfuse_pointwise_paired_s8": lambda p, args: int(4 * p["block"] * p["in_c"]),
     "tinyfuse_depthwise_paired_row_s8": _of_paired_depthwise,
     "tinyfuse_dense_paired_s8": lambda p, args: 4 * fours(p["in_c"]),
-    "tinyfuse_pointwise_by_four_s8": _of_pointwise,
-    "tinyfuse_conv_by_four_row_s8": _of_packed_conv,
-    "tinyfuse_pointwise_narrow_s8": _of_narrow,
-    "tinyfuse_pointwise_unpacked_s8": _of_narrow,
+    "tinyfuse_pointwise_4x2_s8": _of_pointwise,
+    "tinyfuse_conv_4x2_row_s8": _of_packed_conv,
+    "tinyfuse_pointwise_few_channels_s8": _of_few_channels,
+    "tinyfuse_pointwise_unpacked_s8": _of_few_channels,
     "tinyfuse_dense_wide_s8": _of_dense,
-    "tinyfuse_dense_fives_s8": lambda p, args: int(p["in_c"] + 4 * -(-p["in_c"] // 44)),
+    "tinyfuse_dense_five_outputs_s8": lambda p, args: int(p["in_c"] + 4 * -(-p["in_c"] // 44)),
     "tinyfuse_conv_packed_row_s16": _of_packed_conv_s16,
     "tinyfuse_transpose_conv_packed_row_s16": _of_packed_transposed_s16,
     "tinyfuse_dense_s16": _of_dense_s16,

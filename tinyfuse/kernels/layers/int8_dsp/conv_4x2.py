@@ -1,4 +1,4 @@
-"""Convolutions by blocks of up to four pixels (runtime_c/tinyfuse_matmul_by_four.h)."""
+"""Convolutions by blocks of up to four pixels (runtime_c/tinyfuse_matmul_4x2.h)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from tinyfuse.kernels.counts.im2col import counts_by_four
 from tinyfuse.kernels.layers.int8_dsp.conv import MatmulKernel, PackedConvRow, Pointwise, PointwiseRow
 from tinyfuse.kernels.layers.int8_dsp.lanes import LANES, SINGLE_ROUNDING
 
-_HEADERS = ("tinyfuse_matmul_by_four.h",)
+_HEADERS = ("tinyfuse_matmul_4x2.h",)
 
 
-class _ByFour(MatmulKernel):
+class _Tile4x2(MatmulKernel):
     """A layer of an even count of channels, in lanes, each of whose weights is loaded once for four pixels: fewer
     cycles where flash is slow, for more scratch."""
 
@@ -32,26 +32,26 @@ class _ByFour(MatmulKernel):
         return counts_by_four(op, by_row)
 
 
-class PointwiseByFour(_ByFour, Pointwise):
+class Pointwise4x2(_Tile4x2, Pointwise):
     """1x1 convolution with stride 1."""
 
-    name = "tinyfuse_pointwise_by_four_s8"
+    name = "tinyfuse_pointwise_4x2_s8"
 
 
-class PointwiseByFourRow(_ByFour, PointwiseRow):
+class Pointwise4x2Row(_Tile4x2, PointwiseRow):
     """The same for the pixels of a row.
 
     A call for row y reads only input row y, and writes only its output row.
     """
 
-    name = PointwiseByFour.name
+    name = Pointwise4x2.name
 
 
-class ConvByFourRow(_ByFour, PackedConvRow):
+class Conv4x2Row(_Tile4x2, PackedConvRow):
     """Convolution of one group by im2col.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
     writes only its output row, which must not overlap them.
     """
 
-    name = "tinyfuse_conv_by_four_row_s8"
+    name = "tinyfuse_conv_4x2_row_s8"

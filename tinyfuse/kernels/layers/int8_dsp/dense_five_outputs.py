@@ -1,4 +1,4 @@
-"""Fully connected layers by five outputs (runtime_c/tinyfuse_dense_fives.h)."""
+"""Fully connected layers by five outputs (runtime_c/tinyfuse_dense_five_outputs.h)."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from tinyfuse.kernels.layers.common.params import folded_bias, output_fields
 from tinyfuse.kernels.layers.int8_dsp.dense import DenseWide
 from tinyfuse.kernels.requantize.per_tensor_rounding import per_tensor_rounding
 
-_HEADER = "tinyfuse_dense_fives.h"
+_HEADER = "tinyfuse_dense_five_outputs.h"
 #: fours of inputs of an iteration of the loop
-_STEPS = c_constant(_HEADER, "TINYFUSE_FIVES_STEPS")
+_STEPS = c_constant(_HEADER, "TINYFUSE_FIVE_OUTPUTS_STEPS")
 #: of step lines, and of signed_rounding ones whose sums are steady
-SHIFT = c_constant(_HEADER, "TINYFUSE_FIVES_SHIFT")
+SHIFT = c_constant(_HEADER, "TINYFUSE_FIVE_OUTPUTS_SHIFT")
 #: how outputs are requantized: C's names and paths
 FORMS = {
-    "TINYFUSE_FIVES_LINE": "single_rounding", "TINYFUSE_FIVES_SIGNED_ROUNDING": "signed_rounding", "TINYFUSE_FIVES_ANY": "any_signed_rounding",
+    "TINYFUSE_FIVE_OUTPUTS_LINE": "single_rounding", "TINYFUSE_FIVE_OUTPUTS_SIGNED_ROUNDING": "signed_rounding", "TINYFUSE_FIVE_OUTPUTS_ANY": "any_signed_rounding",
 }  # fmt: skip
 
 
-class DenseFives(DenseWide):
+class DenseFiveOutputs(DenseWide):
     """A layer of one scale whose weights fit lanes, five outputs at a time: fewer cycles, but more instructions."""
 
-    name = "tinyfuse_dense_fives_s8"
+    name = "tinyfuse_dense_five_outputs_s8"
     headers = (_HEADER,)
     form_of = DenseWide.name
 
@@ -44,12 +44,12 @@ class DenseFives(DenseWide):
         """Whether cycles count on a core that it saves some, and weights fit lanes, and one line all outputs."""
         target = context.target
         counted = context.optimize == "speed" and context.cycles is not None and target.dsp and not target.mve
-        return counted and super().accepts(op, context) and fives_layer(op) is not None
+        return counted and super().accepts(op, context) and five_outputs_layer(op) is not None
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         """int32: what all groups share; for each five outputs, then each four, what their sums begin with, and of each
         four inputs a word of weights an output."""
-        layer, (out_c, in_c) = proven(fives_layer(op)), op.operand(1).shape
+        layer, (out_c, in_c) = proven(five_outputs_layer(op)), op.operand(1).shape
         fives, fours = proven(_groups(out_c))
         # the sign by which the loop ends, -2^15, is multiplied with a lower lane
         sums = layer.sums + 2**15 * layer.words[:, -1].astype(np.int16).astype(np.int64)
@@ -62,7 +62,7 @@ class DenseFives(DenseWide):
         return (Constant("groups", np.concatenate([shared, *(group.T.reshape(-1) for group in groups)]), "int32_t"),)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return FORMS[proven(fives_layer(op)).form]
+        return FORMS[proven(five_outputs_layer(op)).form]
 
     def code_path(self, op: Op, by_row: bool, context: Context) -> str:
         path = self.path(op, by_row, context)
@@ -78,17 +78,17 @@ class DenseFives(DenseWide):
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         (out_c, in_c), (pointer, batches), output = op.operand(1).shape, vectors(op, site), output_fields(op)
         fields = {
-            "batches": batches, "in_c": in_c, "out_c": out_c, "form": proven(fives_layer(op)).form,
+            "batches": batches, "in_c": in_c, "out_c": out_c, "form": proven(five_outputs_layer(op)).form,
             "act_min": output["act_min"], "act_max": output["act_max"],
         }  # fmt: skip
         arguments = ("&p", pointer, site.output.pointer, site.constant("groups"), site.scratch)
-        return Let("tinyfuse_dense_fives", "p", fields), Call(self.name, arguments)
+        return Let("tinyfuse_dense_five_outputs", "p", fields), Call(self.name, arguments)
 
 
 @dataclass(frozen=True, eq=False)
-class Fives:
+class FiveOutputs:
     """words int32 [out_c, in_c / 4], weights in lanes; sums int64 [out_c], what they begin with; the others as groups
-    and tinyfuse_dense_fives have them."""
+    and tinyfuse_dense_five_outputs have them."""
 
     words: Array
     sums: Int64s
@@ -100,11 +100,11 @@ class Fives:
     @property
     def line(self) -> tuple[int, ...]:
         """What is loaded first."""
-        return (self.multiplier,) if self.form == "TINYFUSE_FIVES_LINE" else (self.multiplier, self.rounding)
+        return (self.multiplier,) if self.form == "TINYFUSE_FIVE_OUTPUTS_LINE" else (self.multiplier, self.rounding)
 
 
 @lru_cache(maxsize=512)
-def fives_layer(op: Op) -> Fives | None:
+def five_outputs_layer(op: Op) -> FiveOutputs | None:
     """The layer on the line that all its outputs share; None where there is none, or where weights don't fit lanes."""
     words, line = _in_lanes(op.operand(1).values.astype(np.int64)), per_tensor_rounding(op, SHIFT)
     if words is None or line is None:
@@ -114,7 +114,7 @@ def fives_layer(op: Op) -> Fives | None:
     line_form, signed_rounding_form, any_form = FORMS
     signed_rounding = signed_rounding_form if line.steady and line.shift == SHIFT else any_form
     form = signed_rounding if line.bend else line_form
-    return Fives(wrapped(words), sums, line.multiplier, line.rounding, line.shift, form)
+    return FiveOutputs(wrapped(words), sums, line.multiplier, line.rounding, line.shift, form)
 
 
 def _in_lanes(weights: Int64s) -> Int64s | None:

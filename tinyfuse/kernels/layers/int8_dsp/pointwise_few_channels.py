@@ -1,5 +1,5 @@
 """Pointwise convolutions of four or eight input channels, a channel's weights in registers
-(runtime_c/tinyfuse_pointwise_narrow.h)."""
+(runtime_c/tinyfuse_pointwise_few_channels.h)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.kernel import Constant, Context, Division, proven
 from tinyfuse.kernels.counts.common import Counts
-from tinyfuse.kernels.counts.layers import narrow_counts
+from tinyfuse.kernels.counts.layers import few_channels_counts
 from tinyfuse.kernels.layers.int8_dsp.conv import of_pixels
 from tinyfuse.kernels.layers.int8_dsp.im2col_blocks import WidenedPointwise
 from tinyfuse.kernels.requantize.single_rounding import single_rounding
@@ -18,11 +18,11 @@ from tinyfuse.ops.core.convolution import is_plain_pointwise
 _BLOCK = 64
 
 
-class NarrowPointwise(WidenedPointwise):
+class FewChannelsPointwise(WidenedPointwise):
     """Weights are int16 in flash."""
 
-    name = "tinyfuse_pointwise_narrow_s8"
-    headers = ("tinyfuse_pointwise_narrow.h",)
+    name = "tinyfuse_pointwise_few_channels_s8"
+    headers = ("tinyfuse_pointwise_few_channels.h",)
     weights = "unpacked"
     input_bytes, array = 2, "channels"
 
@@ -46,13 +46,13 @@ class NarrowPointwise(WidenedPointwise):
         return min(_BLOCK, op.output.shape[1] * op.output.shape[2])
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return narrow_counts(op, by_row, _BLOCK)
+        return few_channels_counts(op, by_row, _BLOCK)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         return of_pixels(op, by_row, 1)
 
 
-class NarrowPointwiseRow(NarrowPointwise):
+class FewChannelsPointwiseRow(FewChannelsPointwise):
     """The same for the pixels of a row.
 
     A call for row y reads only input row y, and writes only its output row.

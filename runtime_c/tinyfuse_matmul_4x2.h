@@ -2,8 +2,8 @@
    weights each block loads from flash, a quarter fewer times than with three pixels. With four pixels and two channels sums
    leave no register for the columns' end, and inputs come two by two: no fewer instructions, but fewer cycles where
    flash is slow. out_c is even. */
-#ifndef TINYFUSE_MATMUL_BY_FOUR_H
-#define TINYFUSE_MATMUL_BY_FOUR_H
+#ifndef TINYFUSE_MATMUL_4X2_H
+#define TINYFUSE_MATMUL_4X2_H
 
 #include "tinyfuse_conv_packed.h"
 #include "tinyfuse_pointwise.h"
@@ -11,32 +11,32 @@
 #if TINYFUSE_DSP
 
 /* As in tinyfuse_matmul.h, with sums in r2 to r9, lanes in r10 and r11, inputs in r12 and lr. */
-#define TINYFUSE_BY_FOUR_HALF                                                                   \
+#define TINYFUSE_4X2_HALF                                                                   \
     "ldrd r12, lr, [r0], #8\n\t" TINYFUSE_LANE("r12", "r2", "r3") TINYFUSE_LANE("lr", "r4", "r5") \
     "ldrd r12, lr, [r0], #8\n\t" TINYFUSE_LANE("r12", "r6", "r7") TINYFUSE_LANE("lr", "r8", "r9")
-#define TINYFUSE_BY_FOUR_STEP TINYFUSE_WEIGHTS_LANES TINYFUSE_BY_FOUR_HALF TINYFUSE_LOW_BYTES TINYFUSE_BY_FOUR_HALF
-#define TINYFUSE_BY_FOUR_EVERY(do_it, a, b, c, d) do_it(a) do_it(b) do_it(c) do_it(d)
+#define TINYFUSE_4X2_STEP TINYFUSE_WEIGHTS_LANES TINYFUSE_4X2_HALF TINYFUSE_LOW_BYTES TINYFUSE_4X2_HALF
+#define TINYFUSE_4X2_EVERY(do_it, a, b, c, d) do_it(a) do_it(b) do_it(c) do_it(d)
 /* r0 is the tinyfuse_matmul; leaves in lr the multiplier of the pair's second channel */
-#define TINYFUSE_BY_FOUR_ON_SINGLE_ROUNDING(s) "smmla " s ", " s ", r12, r10\n\t" TINYFUSE_SINGLE_ROUNDING_SATURATE(s)
-#define TINYFUSE_BY_FOUR_OUTPUT_SINGLE_ROUNDING                                              \
+#define TINYFUSE_4X2_ON_SINGLE_ROUNDING(s) "smmla " s ", " s ", r12, r10\n\t" TINYFUSE_SINGLE_ROUNDING_SATURATE(s)
+#define TINYFUSE_4X2_OUTPUT_SINGLE_ROUNDING                                              \
     "ldrd r10, lr, [r0]\n\t"                                                        \
     "ldr r12, [lr, #8]\n\t"                                                         \
-    TINYFUSE_BY_FOUR_EVERY(TINYFUSE_BY_FOUR_ON_SINGLE_ROUNDING, "r2", "r4", "r6", "r8")         \
+    TINYFUSE_4X2_EVERY(TINYFUSE_4X2_ON_SINGLE_ROUNDING, "r2", "r4", "r6", "r8")         \
     "ldr r12, [lr, #16]!\n\t"                                                       \
-    TINYFUSE_BY_FOUR_EVERY(TINYFUSE_BY_FOUR_ON_SINGLE_ROUNDING, "r3", "r5", "r7", "r9")
-#define TINYFUSE_BY_FOUR_OUTPUT_LANES                                                  \
+    TINYFUSE_4X2_EVERY(TINYFUSE_4X2_ON_SINGLE_ROUNDING, "r3", "r5", "r7", "r9")
+#define TINYFUSE_4X2_OUTPUT_LANES                                                  \
     "ldrd r12, r0, [r0]\n\t"                                                        \
     "ldrd r10, r11, [r0, #12]\n\t"                                                  \
     "lsl r12, r12, r11\n\t"                                                         \
-    TINYFUSE_BY_FOUR_EVERY(TINYFUSE_BOUNDED_256THS, "r2", "r4", "r6", "r8")            \
+    TINYFUSE_4X2_EVERY(TINYFUSE_BOUNDED_256THS, "r2", "r4", "r6", "r8")            \
     "ldr r12, [sp, #16]\n\t"                                                        \
     "ldr r12, [r12]\n\t"                                                            \
     "ldrd r10, r11, [r0, #24]!\n\t"                                                 \
     "lsl r12, r12, r11\n\t"                                                         \
-    TINYFUSE_BY_FOUR_EVERY(TINYFUSE_BOUNDED_256THS, "r3", "r5", "r7", "r9")            \
+    TINYFUSE_4X2_EVERY(TINYFUSE_BOUNDED_256THS, "r3", "r5", "r7", "r9")            \
     "mov lr, r0\n\t"                                                                \
     "ldr r0, [sp, #16]\n\t"
-#define TINYFUSE_BY_FOUR_ASM(form)                                                             \
+#define TINYFUSE_4X2_ASM(form)                                                             \
     {                                                                                       \
         register tinyfuse_matmul *r0 __asm("r0") = p;                                       \
         register const int8_t *r1 __asm("r1") = weights;                                    \
@@ -57,14 +57,14 @@
                        "lsls r12, r12, #29\n\t"                                             \
                        "bcs 5b\n\t"                                                         \
                        "bmi 4f\n\t"                                                         \
-                       "1:\n\t" TINYFUSE_BY_FOUR_STEP                                          \
-                       "2:\n\t" TINYFUSE_BY_FOUR_STEP                                          \
-                       "3:\n\t" TINYFUSE_BY_FOUR_STEP                                          \
-                       "4:\n\t" TINYFUSE_BY_FOUR_STEP                                          \
+                       "1:\n\t" TINYFUSE_4X2_STEP                                          \
+                       "2:\n\t" TINYFUSE_4X2_STEP                                          \
+                       "3:\n\t" TINYFUSE_4X2_STEP                                          \
+                       "4:\n\t" TINYFUSE_4X2_STEP                                          \
                        "ldr r12, [sp, #8]\n\t"                                              \
                        "cmp r0, r12\n\t"                                                    \
                        "bne 1b\n\t"                                                         \
-                       "ldr r0, [sp, #16]\n\t" TINYFUSE_BY_FOUR_OUTPUT_##form                  \
+                       "ldr r0, [sp, #16]\n\t" TINYFUSE_4X2_OUTPUT_##form                  \
                        "ldrd r10, r11, [r0, #8]\n\t"                                        \
                        "add r12, r11, r11, lsl #1\n\t"                                      \
                        "bfi r8, r9, #8, #8\n\t"                                             \
@@ -85,14 +85,14 @@
 #endif
 
 /* All channels of four pixels; `form` is TINYFUSE_SINGLE_ROUNDING or TINYFUSE_LANES, a constant. */
-TINYFUSE_INLINE void tinyfuse_by_four_pairs(tinyfuse_matmul *p, const int8_t *weights, const int8_t *columns, int32_t depth,
+TINYFUSE_INLINE void tinyfuse_4x2_pairs(tinyfuse_matmul *p, const int8_t *weights, const int8_t *columns, int32_t depth,
                                          int form)
 {
 #if TINYFUSE_DSP
     if (form == TINYFUSE_SINGLE_ROUNDING) {
-        TINYFUSE_BY_FOUR_ASM(SINGLE_ROUNDING)
+        TINYFUSE_4X2_ASM(SINGLE_ROUNDING)
     } else {
-        TINYFUSE_BY_FOUR_ASM(LANES)
+        TINYFUSE_4X2_ASM(LANES)
     }
 #else
     const void *const channels = tinyfuse_matmul_channels(p, form);
@@ -110,21 +110,21 @@ TINYFUSE_INLINE void tinyfuse_by_four_pairs(tinyfuse_matmul *p, const int8_t *we
 #endif
 }
 
-#define TINYFUSE_BY_FOUR(name, form)                                                                                   \
+#define TINYFUSE_4X2(name, form)                                                                                   \
     TINYFUSE_SHARED void name(tinyfuse_matmul *p, const int8_t *weights, const int8_t *columns, int32_t depth)         \
     {                                                                                                                  \
-        tinyfuse_by_four_pairs(p, weights, columns, depth, form);                                                      \
+        tinyfuse_4x2_pairs(p, weights, columns, depth, form);                                                      \
     }
-TINYFUSE_BY_FOUR(tinyfuse_by_four_lanes, TINYFUSE_LANES)
-TINYFUSE_BY_FOUR(tinyfuse_by_four_single_rounding, TINYFUSE_SINGLE_ROUNDING)
+TINYFUSE_4X2(tinyfuse_4x2_lanes, TINYFUSE_LANES)
+TINYFUSE_4X2(tinyfuse_4x2_single_rounding, TINYFUSE_SINGLE_ROUNDING)
 
 /* tinyfuse_matmul_pixels for up to four pixels. */
-TINYFUSE_INLINE void tinyfuse_by_four_pixels(tinyfuse_matmul *p, const int8_t *weights, const int8_t *columns,
+TINYFUSE_INLINE void tinyfuse_4x2_pixels(tinyfuse_matmul *p, const int8_t *weights, const int8_t *columns,
                                              int32_t depth, int8_t *out, int32_t pixels, int form)
 {
     p->out = out;
     if (pixels == 4) {
-        (form == TINYFUSE_SINGLE_ROUNDING ? tinyfuse_by_four_single_rounding : tinyfuse_by_four_lanes)(p, weights, columns, depth);
+        (form == TINYFUSE_SINGLE_ROUNDING ? tinyfuse_4x2_single_rounding : tinyfuse_4x2_lanes)(p, weights, columns, depth);
     } else if (pixels == 3) {
         TINYFUSE_MATMUL_OF(form, _3)(p, weights, columns, depth);
     } else if (pixels == 2) {
@@ -135,25 +135,25 @@ TINYFUSE_INLINE void tinyfuse_by_four_pixels(tinyfuse_matmul *p, const int8_t *w
 }
 
 /* How many of `left` pixels the next block takes; a row of two or more leaves no single pixel for its end. */
-TINYFUSE_INLINE int32_t tinyfuse_by_four_block(int32_t left)
+TINYFUSE_INLINE int32_t tinyfuse_4x2_block(int32_t left)
 {
     return left == 5 ? 3 : tinyfuse_min(left, 4);
 }
 
-TINYFUSE_INLINE void tinyfuse_pointwise_by_four_body(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels, int8_t *out,
+TINYFUSE_INLINE void tinyfuse_pointwise_4x2_body(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels, int8_t *out,
                                                   const int8_t *weights, const void *channels, void *scratch, int form)
 {
     tinyfuse_matmul m = tinyfuse_matmul_of(p->out_c, p->out_zero_point, channels, form);
     int8_t *const columns = (int8_t *)scratch, *const first = out;
     int32_t left = pixels;
     while (left > 0) {
-        const int32_t block = tinyfuse_by_four_block(left);
+        const int32_t block = tinyfuse_4x2_block(left);
         int32_t i;
         for (i = 0; i < block; ++i) {
             (void)tinyfuse_widen(in, p->in_c / 4, columns + 4 * i, 8 * block, form);
             in += p->in_c;
         }
-        tinyfuse_by_four_pixels(&m, weights, columns, p->in_c, out, block, form);
+        tinyfuse_4x2_pixels(&m, weights, columns, p->in_c, out, block, form);
         out += block * p->out_c;
         left -= block;
     }
@@ -162,7 +162,7 @@ TINYFUSE_INLINE void tinyfuse_pointwise_by_four_body(const tinyfuse_pointwise *p
     }
 }
 
-TINYFUSE_INLINE void tinyfuse_conv_by_four_body(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
+TINYFUSE_INLINE void tinyfuse_conv_4x2_body(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
                                              const int8_t *weights, const void *channels, void *scratch, int form)
 {
     tinyfuse_matmul m = tinyfuse_matmul_of(p->out_c, p->out_zero_point, channels, form);
@@ -174,9 +174,9 @@ TINYFUSE_INLINE void tinyfuse_conv_by_four_body(const tinyfuse_conv *p, const in
     int8_t *out = out_row;
     int32_t x;
     for (x = 0; x < p->out_w;) {
-        const int32_t block = tinyfuse_by_four_block(p->out_w - x);
+        const int32_t block = tinyfuse_4x2_block(p->out_w - x);
         tinyfuse_windows(p, rows, inside, x, block, columns, bytes, form);
-        tinyfuse_by_four_pixels(&m, weights, columns, depth, out, block, form);
+        tinyfuse_4x2_pixels(&m, weights, columns, depth, out, block, form);
         out += block * p->out_c;
         x += block;
     }
@@ -185,39 +185,39 @@ TINYFUSE_INLINE void tinyfuse_conv_by_four_body(const tinyfuse_conv *p, const in
     }
 }
 
-#define TINYFUSE_FUNCTIONS_BY_FOUR(of, form)                                                                           \
-    TINYFUSE_SHARED void tinyfuse_pointwise_by_four_##of(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels, \
+#define TINYFUSE_FUNCTIONS_4X2(of, form)                                                                           \
+    TINYFUSE_SHARED void tinyfuse_pointwise_4x2_##of(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels, \
                                                       int8_t *out, const int8_t *weights, const void *channels,        \
                                                       void *scratch)                                                   \
     {                                                                                                                  \
-        tinyfuse_pointwise_by_four_body(p, in, pixels, out, weights, channels, scratch, form);                         \
+        tinyfuse_pointwise_4x2_body(p, in, pixels, out, weights, channels, scratch, form);                         \
     }                                                                                                                  \
-    TINYFUSE_SHARED void tinyfuse_conv_by_four_##of(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row, \
+    TINYFUSE_SHARED void tinyfuse_conv_4x2_##of(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row, \
                                                  const int8_t *weights, const void *channels, void *scratch)           \
     {                                                                                                                  \
-        tinyfuse_conv_by_four_body(p, in, y, out_row, weights, channels, scratch, form);                               \
+        tinyfuse_conv_4x2_body(p, in, y, out_row, weights, channels, scratch, form);                               \
     }
-TINYFUSE_FUNCTIONS_BY_FOUR(lanes, TINYFUSE_LANES)
-TINYFUSE_FUNCTIONS_BY_FOUR(single_rounding, TINYFUSE_SINGLE_ROUNDING)
+TINYFUSE_FUNCTIONS_4X2(lanes, TINYFUSE_LANES)
+TINYFUSE_FUNCTIONS_4X2(single_rounding, TINYFUSE_SINGLE_ROUNDING)
 
 /* tinyfuse_pointwise_s8 by up to four pixels: p->block is 4, `form`, a constant, TINYFUSE_SINGLE_ROUNDING or TINYFUSE_LANES. */
-TINYFUSE_INLINE void tinyfuse_pointwise_by_four_s8(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels, int8_t *out,
+TINYFUSE_INLINE void tinyfuse_pointwise_4x2_s8(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels, int8_t *out,
                                                 const int8_t *weights, const void *channels, void *scratch, int form)
 {
-    (form == TINYFUSE_SINGLE_ROUNDING ? tinyfuse_pointwise_by_four_single_rounding : tinyfuse_pointwise_by_four_lanes)(
+    (form == TINYFUSE_SINGLE_ROUNDING ? tinyfuse_pointwise_4x2_single_rounding : tinyfuse_pointwise_4x2_lanes)(
         p, in, pixels, out, weights, channels, scratch);
 }
 
 /* tinyfuse_conv_packed_row_s8 by up to four pixels; block_pixels is 4, `form` as above. */
-TINYFUSE_INLINE void tinyfuse_conv_by_four_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
+TINYFUSE_INLINE void tinyfuse_conv_4x2_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
                                                const int8_t *weights, const void *channels, void *scratch,
                                                int32_t block_pixels, int form)
 {
     (void)block_pixels;
     if (tinyfuse_short_rows(p)) {
-        tinyfuse_conv_by_four_body(p, in, y, out_row, weights, channels, scratch, form);
+        tinyfuse_conv_4x2_body(p, in, y, out_row, weights, channels, scratch, form);
     } else {
-        (form == TINYFUSE_SINGLE_ROUNDING ? tinyfuse_conv_by_four_single_rounding : tinyfuse_conv_by_four_lanes)(
+        (form == TINYFUSE_SINGLE_ROUNDING ? tinyfuse_conv_4x2_single_rounding : tinyfuse_conv_4x2_lanes)(
             p, in, y, out_row, weights, channels, scratch);
     }
 }
