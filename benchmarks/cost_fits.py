@@ -110,7 +110,7 @@ def fit_all(samples: list[Sample], jobs: list[tuple[str, str]]) -> Fits:
 def _folded(sample: Sample) -> bool:
     """Whether a merged loop has less than an instruction for each load, store and operator: compilers know what some of
     it comes to."""
-    if sample.kind != "MERGED":
+    if sample.kind != "FUSED_LOOP":
         return False
     others = ("calls", "runs", "rests", "rest_works", "spills")
     return sample.took.instructions < sum(count for name, count in sample.counts.items() if name not in others)

@@ -14,9 +14,9 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 
 from cost_draws import (
     draw_blocks,
+    draw_fused_loop,
     draw_looked_up,
     draw_lstm,
-    draw_merged,
     draw_nearest,
     draw_planes,
     draw_product,
@@ -82,7 +82,7 @@ OWN_DTYPES = {
     "SVDF": 3, "UNIDIRECTIONAL_SEQUENCE_LSTM": 3, "ROW_SUM": 3, "ROW_MAX": 3, "ROW_MIN": 3,
     "AVERAGE_OF_SUM": 3, "MEAN_OF_SUM": 3,
     "TABLE": 1, "CHANNEL_TABLES": 1, "ROW_MACS": 1, "OUTPUT_OF_SUMS": 1,
-    "MERGED": 3, "TILED": 1, "LOOKED_UP": 1, **dict.fromkeys(PLACES_OF_DTYPES, 2), **dict.fromkeys(SIGNALS, 1),
+    "FUSED_LOOP": 3, "TILED": 1, "LOOKED_UP": 1, **dict.fromkeys(PLACES_OF_DTYPES, 2), **dict.fromkeys(SIGNALS, 1),
     "CUSTOM SignalRfft": 3, "CUSTOM SignalIrfft": 3, "CUSTOM SignalOverlapAdd": 2,
     **dict.fromkeys(("LOGICAL_AND", "LOGICAL_OR", "LOGICAL_NOT"), 1),
 }  # fmt: skip
@@ -536,7 +536,7 @@ _DRAWS: dict[str, Callable[[random.Random, str], Op]] = {
     "QUANTIZE": _draw_unary,
     "TABLE": _draw_tables,
     "CHANNEL_TABLES": _draw_tables,
-    "MERGED": draw_merged,
+    "FUSED_LOOP": draw_fused_loop,
     "TILED": draw_tiled,
     "LOOKED_UP": _draw_looked_up,
     "DEQUANTIZE": _draw_dequantize,

@@ -46,7 +46,7 @@ from tinyfuse.toolchain import cmsis_nn  # noqa: E402
 
 #: operators drawn of each kind; more of those with many features
 DRAWN = {
-    "CONV_2D": 90, "DEPTHWISE_CONV_2D": 50, "FULLY_CONNECTED": 30, "MERGED": 90, "TILED": 40, "LOOKED_UP": 90,
+    "CONV_2D": 90, "DEPTHWISE_CONV_2D": 50, "FULLY_CONNECTED": 30, "FUSED_LOOP": 90, "TILED": 40, "LOOKED_UP": 90,
     "PLANES_TO_ROWS": 30, "ROWS_TO_PLANES": 30,
 }  # fmt: skip
 DRAWN_OF_OTHERS = 12

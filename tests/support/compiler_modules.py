@@ -32,8 +32,8 @@ from signal_models import SIGNAL_MODELS
 from sliding_models import padded
 from stacked_networks import residual, stacked
 from stream_models import STREAM_MODELS
+from test_fused_loops import loops, wide_loops
 from test_looked_up import layers
-from test_merged import loops, wide_loops
 from test_scaled_sum import scaled_sums
 from test_slice_at import sliced
 from test_sliding_rings import chain

@@ -39,7 +39,7 @@ from tinyfuse.kernels.elementwise.binary import (
 )
 from tinyfuse.kernels.elementwise.cast import Cast
 from tinyfuse.kernels.elementwise.division import floored, int8_quotients
-from tinyfuse.kernels.elementwise.fused_loop import MergedByFours, MergedLoop
+from tinyfuse.kernels.elementwise.fused_loop import FusedLoop, FusedLoopByFours
 from tinyfuse.kernels.elementwise.logic import Not
 from tinyfuse.kernels.elementwise.lookup_table import ChannelLookup, Clamp, Lookup, WideLookup
 from tinyfuse.kernels.elementwise.quantize import Convert, InvertSign
@@ -178,10 +178,10 @@ def _indexed(indexes: Indexes) -> tuple[Kernel, ...]:
 
 
 #: of int8, single operators of which they compute too
-_LOOPS: tuple[Kernel, ...] = (MergedByFours(element_of, _element_kernel), MergedLoop(element_of, _element_kernel))
+_LOOPS: tuple[Kernel, ...] = (FusedLoopByFours(element_of, _element_kernel), FusedLoop(element_of, _element_kernel))
 _WIDER_LOOPS: tuple[Kernel, ...] = (
-    MergedByFours(element_of, _element_kernel, "int16"),
-    MergedLoop(element_of, _element_kernel, "int16"), MergedLoop(element_of, _element_kernel, "float32"),
+    FusedLoopByFours(element_of, _element_kernel, "int16"),
+    FusedLoop(element_of, _element_kernel, "int16"), FusedLoop(element_of, _element_kernel, "float32"),
 )  # fmt: skip
 
 
@@ -379,7 +379,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "FEED_ROWS": (FeedRow(),),
     "PLANES_TO_ROWS": TO_ROWS,
     "ROWS_TO_PLANES": TO_PLANES,
-    "MERGED": (ScaledSum(), ScaledSumMve(), *_LOOPS, *_WIDER_LOOPS),
+    "FUSED_LOOP": (ScaledSum(), ScaledSumMve(), *_LOOPS, *_WIDER_LOOPS),
     "LOOKED_UP": (
         *map(LookedUpFours, (FourPointwise(), FourPointwiseRow())), LookedUpColumns(),
         *map(LookedUpMatmul, (Pointwise(), PointwiseRow(), PackedConvRow())), LookedUpDepthwise(Depthwise3x3Row()),

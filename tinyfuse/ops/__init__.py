@@ -28,7 +28,7 @@ from tinyfuse.ops.elementwise.elementwise import (
 )
 from tinyfuse.ops.elementwise.gelu import GeluFamily
 from tinyfuse.ops.elementwise.logic import COMPARISONS, LogicalAndFamily, LogicalNotFamily, LogicalOrFamily
-from tinyfuse.ops.elementwise.merged import MergedFamily
+from tinyfuse.ops.elementwise.merged import FusedLoopFamily
 from tinyfuse.ops.elementwise.power import PowFamily
 from tinyfuse.ops.elementwise.quantize import DequantizeFamily, QuantizeFamily
 from tinyfuse.ops.elementwise.select import SelectFamily
@@ -304,7 +304,7 @@ FAMILIES: dict[str, OpFamily] = {
         PlanesFamily(),
         PlanesToRowsFamily(),
         RowsToPlanesFamily(),
-        MergedFamily(_compute),
+        FusedLoopFamily(_compute),
         TiledFamily(_compute, _macs_of),
         LookedUpFamily(_compute, _macs_of),
     )

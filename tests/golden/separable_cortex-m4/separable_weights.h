@@ -7,7 +7,7 @@
 #include "tinyfuse_conv_packed.h"
 #include "tinyfuse_depthwise_3x3.h"
 #include "tinyfuse_fully_connected.h"
-#include "tinyfuse_merged.h"
+#include "tinyfuse_fused_loop.h"
 #include "tinyfuse_pointwise.h"
 #include "tinyfuse_reduce.h"
 #include "tinyfuse_rows.h"

@@ -11,10 +11,10 @@ from tinyfuse.ir import Array, Op, Tensor
 
 @dataclass(frozen=True, eq=False)
 class Element:
-    """A function of runtime_c/tinyfuse_merged*.h, or of a plugin's header: of the stored values of the operands the
+    """A function of runtime_c/tinyfuse_fused_loop*.h, or of a plugin's header: of the stored values of the operands the
     stored result.
 
-    name        tinyfuse_merged_NAME; with Helium tinyfuse_merged_NAME4 does four, but of float32
+    name        tinyfuse_fused_loop_NAME; with Helium tinyfuse_fused_loop_NAME4 does four, but of float32
     work        which counts of a cost table it belongs to (kernels/elementwise/fused_expression.py)
     parameters  type and fields of the struct that it takes, None for none
     table       int8 [256] or [channels, 256], in the order of a table (ops/elementwise/table.py), which it looks up in
@@ -30,7 +30,7 @@ class Element:
     table: Array | None = None
     numbers: tuple[int, ...] = ()
     suffix: str = ""
-    prefix: str = "tinyfuse_merged_"
+    prefix: str = "tinyfuse_fused_loop_"
     fours: bool = True
 
     def function(self, four: bool) -> str:

@@ -94,7 +94,7 @@ def _forms(step: Step) -> list[str]:
 
 
 @kept
-def merged_code_counts(element_of: ElementOf, op: Op, by_row: bool, unrolled: int) -> Counts:
+def fused_loop_code_counts(element_of: ElementOf, op: Op, by_row: bool, unrolled: int) -> Counts:
     """What a loop's code holds: its work, four times where it goes over `unrolled` elements or more, and once more
     where some are left."""
     expression = expression_of(element_of, op)
@@ -105,7 +105,7 @@ def merged_code_counts(element_of: ElementOf, op: Op, by_row: bool, unrolled: in
 
 
 @kept
-def merged_counts(element_of: ElementOf, op: Op, by_row: bool, together: int) -> Counts:
+def fused_loop_counts(element_of: ElementOf, op: Op, by_row: bool, together: int) -> Counts:
     """How often the loop over elements begins ("runs") and goes round, that many elements together, times what the
     expression takes each time. "rests" are elements that are left to be computed one by one, and "rest_works" all that
     is done to them."""

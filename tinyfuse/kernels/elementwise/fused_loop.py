@@ -1,11 +1,11 @@
-"""Our kernels of merged elementwise operators (runtime_c/tinyfuse_merged*.h): loops written for their expressions.
+"""Our kernels of merged elementwise operators (runtime_c/tinyfuse_fused_loop*.h): loops written for their expressions.
 
     for (int32_t i = 0; i < 64; ++i) {
         const int32_t a0 = source0[i];
         const int32_t a1 = source1[i];
-        const int32_t r0 = tinyfuse_merged_look_up(middle0, a1); /* op 4 LOGISTIC */
-        const int32_t r1 = tinyfuse_merged_mul(&p1, a0, r0); /* op 5 MUL */
-        tinyfuse_merged_store_s8(out + i, r1);
+        const int32_t r0 = tinyfuse_fused_loop_look_up(middle0, a1); /* op 4 LOGISTIC */
+        const int32_t r1 = tinyfuse_fused_loop_mul(&p1, a0, r0); /* op 5 MUL */
+        tinyfuse_fused_loop_store_s8(out + i, r1);
     }
 
 With Helium the same loop over fours stands in front of it, and leaves it the rest.
@@ -40,8 +40,8 @@ from tinyfuse.kernels.elementwise.fused_expression import (
     Expression,
     Step,
     expression_of,
-    merged_code_counts,
-    merged_counts,
+    fused_loop_code_counts,
+    fused_loop_counts,
 )
 from tinyfuse.ops.elementwise.merged import Merged
 
@@ -51,7 +51,7 @@ _START = "start"
 _COUNT = "count"
 
 
-class MergedLoop(Kernel):
+class FusedLoop(Kernel):
     """Operators whose kernels tell how they compute an element; `element_of`: how, `kernel_of`: which kernel tells.
     `dtype`: that of `Expression`.
     A single operator too, where an operand is broadcast, and no kernel has a loop of its own for that."""
@@ -63,8 +63,8 @@ class MergedLoop(Kernel):
 
     def __init__(self, element_of: ElementOf, kernel_of: Callable[[Op], Kernel | None], dtype: str = "int8"):
         self._element_of, self._kernel_of, self.dtype = element_of, kernel_of, dtype
-        self.name = f"tinyfuse_merged{self.form}_{SUFFIX[dtype]}"
-        self.headers = ("tinyfuse_merged.h" if dtype == "int8" else f"tinyfuse_merged_{SUFFIX[dtype]}.h",)
+        self.name = f"tinyfuse_fused_loop{self.form}_{SUFFIX[dtype]}"
+        self.headers = ("tinyfuse_fused_loop.h" if dtype == "int8" else f"tinyfuse_fused_loop_{SUFFIX[dtype]}.h",)
 
     def accepts(self, op: Op, context: Context) -> bool:
         expression = expression_of(self._element_of, op)
@@ -87,10 +87,10 @@ class MergedLoop(Kernel):
         return Division(elements.units // op.output.shape[-1])
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return merged_counts(self._element_of, op, by_row, self.together)
+        return fused_loop_counts(self._element_of, op, by_row, self.together)
 
     def code_counts(self, op: Op, by_row: bool) -> Counts:
-        return merged_code_counts(self._element_of, op, by_row, _UNROLLED)
+        return fused_loop_code_counts(self._element_of, op, by_row, _UNROLLED)
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         reads, result = self._expression(op).reads, op.output.dtype
@@ -116,7 +116,7 @@ class MergedLoop(Kernel):
         return _Writer(op, site, self._expression(op)).statements(self.together)
 
 
-class MergedByFours(MergedLoop):
+class FusedLoopByFours(FusedLoop):
     """Four elements at once, with Helium."""
 
     form = "_fours"
@@ -171,7 +171,7 @@ class _Writer:
             rest = Loop("i", length, self._body(four=False), first=f"TINYFUSE_MVE ? {fours} : 0")
             return Compiled("TINYFUSE_MVE", (by_fours,)), rest
         long = isinstance(length, str) or length >= _UNROLLED
-        return (Loop("i", length, self._body(four=False), pragma="TINYFUSE_MERGED_UNROLL" if long else ""),)
+        return (Loop("i", length, self._body(four=False), pragma="TINYFUSE_FUSED_LOOP_UNROLL" if long else ""),)
 
     def _parameters(self) -> tuple[Let, ...]:
         return tuple(
@@ -186,7 +186,7 @@ class _Writer:
             if how == "single" and self.op.operand(i).is_constant:
                 yield Let(_register(self.op.operand(i)), f"a{i}", stored(self.op.operand(i))[0].item())
         for n in self._tables():
-            yield Let("int8_t *const", f"middle{n}", f"tinyfuse_merged_middle(table{n})")
+            yield Let("int8_t *const", f"middle{n}", f"tinyfuse_fused_loop_middle(table{n})")
 
     def _tables(self) -> list[int]:
         """The numbers of the steps that look up."""
@@ -232,7 +232,7 @@ class _Writer:
             )
             for n, step in enumerate(self.expression.steps)
         ]
-        store = f"tinyfuse_merged_store{'4' if four else ''}_{SUFFIX[self.op.output.dtype]}"
+        store = f"tinyfuse_fused_loop_store{'4' if four else ''}_{SUFFIX[self.op.output.dtype]}"
         return *loads, *steps, Call(store, (f"out + {self._place('whole')}", f"r{len(steps) - 1}"))
 
     def _place(self, how: str) -> str:
@@ -241,7 +241,7 @@ class _Writer:
 
     def _load(self, i: int, how: str, four: bool) -> str:
         if four:
-            return f"tinyfuse_merged_load4_{SUFFIX[self.op.operand(i).dtype]}(source{i} + {self._place(how)})"
+            return f"tinyfuse_fused_loop_load4_{SUFFIX[self.op.operand(i).dtype]}(source{i} + {self._place(how)})"
         return f"source{i}[{self._place(how)}]"
 
     def _step(self, n: int, step: Step, four: bool) -> str:

@@ -1,4 +1,4 @@
-"""MERGED: an operator of ours, made by schedule/variants/fuse_elementwise.py alone.
+"""FUSED_LOOP: an operator of ours, made by schedule/variants/fuse_elementwise.py alone.
 
 Several elementwise operators that are computed in one loop, with what lies between them in registers. It means what its
 parts mean one after the other: each of their results is rounded and clamped as if it were stored.
@@ -45,7 +45,7 @@ def merged(ops: tuple[Op, ...]) -> Op:
     places |= {tensor: len(inputs) + number for tensor, number in made.items()}
     parts = tuple(Part(op, tuple(places[tensor] for tensor in op.operands)) for op in ops)
     last = ops[-1]
-    return Op(MergedFamily.kind, inputs, last.outputs, Merged(tuple(op.kind for op in ops), parts), last.index)
+    return Op(FusedLoopFamily.kind, inputs, last.outputs, Merged(tuple(op.kind for op in ops), parts), last.index)
 
 
 def reach(op: Op, tensor: Tensor) -> str:
@@ -60,10 +60,10 @@ def reach(op: Op, tensor: Tensor) -> str:
     return "channels" if along else ""
 
 
-class MergedFamily(OpFamily):
+class FusedLoopFamily(OpFamily):
     """Inputs have the output's shape, or its channels, or are single values. Streams by rows, works in place."""
 
-    kind = "MERGED"
+    kind = "FUSED_LOOP"
     summary = "elementwise operators in one loop"
     in_files = False
 

@@ -1,7 +1,7 @@
 """Elementwise operators become one loop, where that is predicted to take fewer instructions.
 
 before   %a = LOGISTIC(%gate);  %b = MUL(%x, %a);  %c = ADD(%b, %residual)
-after    %c = MERGED(%gate, %x, %residual)
+after    %c = FUSED_LOOP(%gate, %x, %residual)
 
 No rewrite, for what a loop takes depends on the target's kernels. A region of operators qualifies that has one output,
 where all of them compute elements of its shape from elements at the same place, of the same channel, or from single

@@ -21,7 +21,9 @@ _ACTIVATED = ("ADD", "SUB", "MUL")
 
 
 @st.composite
-def merged_networks(draw, most_steps: int = 8, dtypes: tuple[str, ...] = ("int8", "int8", "int16", "float32")) -> bytes:
+def fused_loop_networks(
+    draw, most_steps: int = 8, dtypes: tuple[str, ...] = ("int8", "int8", "int16", "float32")
+) -> bytes:
     """A .tflite of two or three images of one shape, and operators on these and each other."""
     sketch = Sketch(draw(st.integers(0, 2**20)), dtype=draw(st.sampled_from(dtypes)), far=True)
     shape = (1, draw(st.integers(1, 9)), draw(st.integers(1, 7)), draw(st.integers(1, 13)))

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from cases.common import operator, tensor
 from executors import assert_all_exact, assert_reference_is_tflm, plan_of
+from fused_loop_networks import fused_loop_networks
 from hypothesis import HealthCheck, given, settings
-from merged_networks import merged_networks
 from op_harness import TARGETS, cases_of
 from op_harness import assert_exact as assert_kernels_exact
 from random_graphs import Sketch
@@ -167,7 +167,7 @@ def test_loops_alone(target: str, tmp_path: Path) -> None:
         for op in loops(shape)
         for case in cases_of(op, Context(core, kernels="tinyfuse"), [_values(rng, t) for t in op.activations])
     ]
-    wanted = {"tinyfuse_merged_s8"} | ({"tinyfuse_merged_fours_s8"} if core.mve else set())
+    wanted = {"tinyfuse_fused_loop_s8"} | ({"tinyfuse_fused_loop_fours_s8"} if core.mve else set())
     assert {case.kernel.name for case in cases} == wanted
     assert_kernels_exact(cases, core, tmp_path)
 
@@ -181,7 +181,9 @@ def test_wide_loops_alone(target: str, tmp_path: Path) -> None:
         for op in ops
         for case in cases_of(op, Context(core, kernels="tinyfuse"), [_values(rng, t) for t in op.activations])
     ]
-    wanted = {"tinyfuse_merged_s16", "tinyfuse_merged_f32"} | ({"tinyfuse_merged_fours_s16"} if core.mve else set())
+    wanted = {"tinyfuse_fused_loop_s16", "tinyfuse_fused_loop_f32"} | (
+        {"tinyfuse_fused_loop_fours_s16"} if core.mve else set()
+    )
     assert {case.kernel.name for case in cases} == wanted
     assert_kernels_exact(cases, core, tmp_path)
 
@@ -198,11 +200,11 @@ def _values(rng: np.random.Generator, t: Tensor) -> np.ndarray:
 
 
 def has_loop(plan) -> bool:
-    return any(op.kind == "MERGED" for op in plan.graph.ops)
+    return any(op.kind == "FUSED_LOOP" for op in plan.graph.ops)
 
 
 @settings(max_examples=4, **_SETTINGS)
-@given(merged_networks())
+@given(fused_loop_networks())
 def test_references_equal_tflm(data: bytes) -> None:
     assert_reference_is_tflm(data, runs=3)
 
@@ -221,7 +223,7 @@ def exact_modules(target: str, networks: list[bytes], first: int = 0) -> int:
 @pytest.mark.parametrize("target", ["host", "cortex-m4", "cortex-m55"])
 def test_modules_are_exact(target: str, pytestconfig: pytest.Config) -> None:
     target_or_skip(target)
-    networks = turn_of(target, [data for data, _ in drawn(merged_networks(), 10)], pytestconfig)
+    networks = turn_of(target, [data for data, _ in drawn(fused_loop_networks(), 10)], pytestconfig)
     assert exact_modules(target, networks) >= len(networks) // 3
 
 
@@ -229,7 +231,7 @@ def test_modules_are_exact(target: str, pytestconfig: pytest.Config) -> None:
 def test_loops_in_pieces(target: str) -> None:
     """Loops over channels by pixels, others by elements; with Helium less than four are left to the other loop."""
     target_or_skip(target)
-    plans = [plan_of(data, target, step=True) for data, _ in drawn(merged_networks(), 12)]
+    plans = [plan_of(data, target, step=True) for data, _ in drawn(fused_loop_networks(), 12)]
     divided = [in_least_pieces(plan) for plan in plans if has_loop(plan) and plan.graph.inputs[0].elements > 40]
     assert {stage.op.kind for plan in divided for group in plan.groups for stage in group.stages if stage.pieces > 1}
     assert_all_exact(divided, runs=2)
@@ -242,7 +244,7 @@ def test_names_of_tensors_that_rewrites_made() -> None:
     y = s.conv(x, 4, (1, 3))
     y = s.add(s.add(s.conv(y, 4, (1, 3)), y, kind="MUL"), y)
     plan = plan_of(s.build([x], [s.conv(y, 4, (3, 3))]), optimize="ram")
-    (loop,) = (op for op in plan.graph.ops if op.kind == "MERGED")
+    (loop,) = (op for op in plan.graph.ops if op.kind == "FUSED_LOOP")
     assert loop.output.index < 0
     assert_all_exact([plan])
 
@@ -259,7 +261,7 @@ def test_loops_behind_a_split_of_which_nobody_reads_the_first_part(fusion: str) 
 
 @pytest.mark.campaign
 @settings(max_examples=2000, **_SETTINGS)
-@given(merged_networks())
+@given(fused_loop_networks())
 def test_many_references_equal_tflm(data: bytes) -> None:
     assert_reference_is_tflm(data, runs=3)
 
@@ -269,6 +271,6 @@ def test_many_references_equal_tflm(data: bytes) -> None:
     ("target", "count"), [("host", 2000), ("cortex-m0plus", 40), ("cortex-m4", 100), ("cortex-m55", 100)]
 )
 def test_many_modules_are_exact(target: str, count: int) -> None:
-    networks = [data for data, _ in drawn(merged_networks(), count)]
+    networks = [data for data, _ in drawn(fused_loop_networks(), count)]
     chunks = (exact_modules(target, networks[n : n + 20], n // 20) for n in range(0, count, 20))
     assert sum(chunks) > count / 4
