@@ -1,4 +1,4 @@
-"""Layers of which a rough answer is the same, and answers that are the same for every objective."""
+"""Layers of which a estimate_mark answer is the same, and answers that are the same for every objective."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from families import attention, mobilenet_v2, mobilenet_v3, planes, two_inputs, 
 from plan_parts import prepare
 
 from tinyfuse.frontend.reader import read_tflite
-from tinyfuse.ir import Graph, Op, Rough, Tensor
+from tinyfuse.ir import EstimateMark, Graph, Op, Tensor
 from tinyfuse.kernels.core.kernel import Context, ObjectiveAsked, of_any_objective
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.kernels.requantize.single_rounding import single_rounding
@@ -26,17 +26,21 @@ TARGETS = "cortex-m0plus", "cortex-m4", "cortex-m55"
 
 
 def variants(model, target: str) -> Iterator[tuple[Graph, Context]]:
-    """What the rewrites make of a model for each objective, of rough operators."""
-    graph, mark = read_tflite("net", model()), Rough()
-    rough = replace(graph, ops=tuple(replace(op, rough=mark) for op in graph.ops))
+    """What the rewrites make of a model for each objective, of estimate_mark operators."""
+    graph, mark = read_tflite("net", model()), EstimateMark()
+    estimate_mark = replace(graph, ops=tuple(replace(op, estimate_mark=mark) for op in graph.ops))
     for optimize in ("speed", "balanced", "ram"):
-        yield tuple(prepare(rough, load_target(target), Options(name="net", optimize=optimize)))
+        yield tuple(prepare(estimate_mark, load_target(target), Options(name="net", optimize=optimize)))
 
 
 def layer() -> Op:
     """A convolution with a step line, the first of its estimate."""
     ops = read_tflite("net", mobilenet_v2()).ops
-    found = next(replace(op, rough=Rough()) for op in ops if op.kind == "CONV_2D" and single_rounding(op) is not None)
+    found = next(
+        replace(op, estimate_mark=EstimateMark())
+        for op in ops
+        if op.kind == "CONV_2D" and single_rounding(op) is not None
+    )
     assert first_alike(found) is found
     return found
 
@@ -71,12 +75,12 @@ def test_layers_with_a_line_and_without_are_not(monkeypatch) -> None:
 
 def test_layers_of_two_estimates_are_not() -> None:
     """Else a model's figures would depend on those that were estimated before it."""
-    other = replace(layer(), rough=Rough())
+    other = replace(layer(), estimate_mark=EstimateMark())
     assert first_alike(other) is other
 
 
 def test_a_layer_that_code_is_made_of_is_like_itself_alone() -> None:
-    other = replace(layer(), rough=None)
+    other = replace(layer(), estimate_mark=None)
     assert first_alike(other) is other
 
 

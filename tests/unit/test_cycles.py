@@ -229,8 +229,11 @@ def test_results_and_reports_tell_estimated_cycles() -> None:
     text = module.report_text()
     assert told in " ".join(text.split())
     assert "optimize balanced, count cycles\n" in text
-    rough = tinyfuse.estimate(mixed(16), "cortex-m4", count="cycles", timing=L4R5)
-    assert rough.predicted_cycles == pytest.approx(module.predicted_cycles, rel=0.05) and rough.predicted_ms is not None
+    estimate_mark = tinyfuse.estimate(mixed(16), "cortex-m4", count="cycles", timing=L4R5)
+    assert (
+        estimate_mark.predicted_cycles == pytest.approx(module.predicted_cycles, rel=0.05)
+        and estimate_mark.predicted_ms is not None
+    )
     plain = tinyfuse.compile(mixed(16), "cortex-m4")
     assert "estimated on" not in plain.report_text() and plain.report()["timing"] is plain.predicted_ms is None
 

@@ -34,7 +34,7 @@ from tinyfuse.schedule.groups.legality import Legality
 from tinyfuse.schedule.groups.lower import make_stages
 from tinyfuse.schedule.groups.order import _Units, least_peak, orders
 from tinyfuse.schedule.groups.partition import partition
-from tinyfuse.schedule.groups.promising_orders import RoughStream, better_orders
+from tinyfuse.schedule.groups.promising_orders import EstimatedStream, better_orders
 from tinyfuse.schedule.plan_graph import GraphPlans
 from tinyfuse.schedule.plans import search_variants
 from tinyfuse.targets import load_target
@@ -231,11 +231,14 @@ def test_the_estimate_of_plain_chains_is_what_playing_them_gives() -> None:
     y = sketch.pool(sketch.conv(sketch.depthwise(x, (3, 3)), 8, (5, 3)), "MAX_POOL_2D", (2, 2), (2, 2))
     graph = read_tflite("model.tflite", sketch.build([x], [sketch.depthwise(y, (3, 3))]))
     stages = make_stages(list(graph.ops), Context(HOST))
-    played, rough = (kind(stages, frozenset(graph.outputs)) for kind in (Stream, RoughStream))
+    played, estimate_mark = (kind(stages, frozenset(graph.outputs)) for kind in (Stream, EstimatedStream))
     rings = sum(rows * t.bytes // t.shape[1] for t, rows in played.rings.items())
-    assert rough.inner_bytes == rings + max(stage.scratch_bytes for stage in stages)
+    assert estimate_mark.inner_bytes == rings + max(stage.scratch_bytes for stage in stages)
     (output,) = graph.outputs
-    assert abs(rough.overlap_distance(graph.inputs[0], output) - played.overlap_distance(graph.inputs[0], output)) < 500
+    assert (
+        abs(estimate_mark.overlap_distance(graph.inputs[0], output) - played.overlap_distance(graph.inputs[0], output))
+        < 500
+    )
 
 
 # --- plans -----------------------------------------------------------------------------------

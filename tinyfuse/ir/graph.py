@@ -176,7 +176,7 @@ def type_text(tensor: Tensor) -> str:
     return f"{tensor.dtype}[{','.join(map(str, tensor.shape))}]"
 
 
-class Rough:
+class EstimateMark:
     """Marks the operators of one estimate, and knows the first of those that are alike (schedule/kernel_choice/alike.py): what was
     estimated before must not change what is."""
 
@@ -199,7 +199,7 @@ class Op:
     (tinyfuse/ops). `index` is the operator's place in the file, -1 for one a rewrite made.
     `view`: nothing runs; its inputs lie in its output, or its outputs in its input, as the family's
     `parts` says (tinyfuse/rewrite/views.py decides).
-    `rough`: figures are wanted of it, never code, so what would be proven of all its values may be tried with some
+    `estimate_mark`: figures are wanted of it, never code, so what would be proven of all its values may be tried with some
     (tinyfuse/estimator.py).
     """
 
@@ -209,7 +209,7 @@ class Op:
     attributes: object = None
     index: int = -1
     view: bool = False
-    rough: Rough | None = None
+    estimate_mark: EstimateMark | None = None
 
     def operand(self, i: int) -> Tensor:
         """Input `i`, which the rules want there; InternalFault where it is missing."""

@@ -41,7 +41,7 @@ _MANY = 256
 #: so many neighbours are looked at together
 _TOGETHER = 64
 
-#: of a rough operator's values one of so many is looked at, both ends among them
+#: of a estimate_mark operator's values one of so many is looked at, both ends among them
 _APART = 5
 
 #: shifts that tinyfuse_saturate_right has an instruction for
@@ -93,10 +93,10 @@ def _fields(op: Op) -> Fields:
 
 @lru_cache(maxsize=512)
 def plane(op: Op) -> Plane | None:
-    """The plane whose results are those of an int8 ADD or SUB for all stored values, of a rough one for some; None
+    """The plane whose results are those of an int8 ADD or SUB for all stored values, of a estimate_mark one for some; None
     where none is found."""
     (x, y), out = op.operands, op.output
-    values = np.arange(-128, 128, _APART if op.rough else 1)
+    values = np.arange(-128, 128, _APART if op.estimate_mark else 1)
     of_a, of_b = values[:, None], values[None]
     a, b = (np.broadcast_to(of, (len(values), len(values))).reshape(-1) for of in (of_a, of_b))
     # each operand alone is rescaled before they are added up

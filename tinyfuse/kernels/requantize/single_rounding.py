@@ -85,9 +85,9 @@ class SingleRounding:
 
 @lru_cache(maxsize=2048)
 def single_rounding(op: Op, own_shifts: bool = False) -> SingleRounding | None:
-    """The layer's step lines, or None where a channel has none; of a rough operator whether there are some, so to say:
+    """The layer's step lines, or None where a channel has none; of a estimate_mark operator whether there are some, so to say:
     nothing else in what is found means anything."""
-    if op.rough:
+    if op.estimate_mark:
         if not _is_likely(op, own_shifts):
             return None
         multipliers, shifts = channel_multipliers(op)

@@ -1,4 +1,4 @@
-"""Which orders of a graph are worth a search: those whose RAM, roughly estimated, is less.
+"""Which orders of a graph are worth a search: those whose RAM, estimate_plan estimated, is less.
 
 The estimate is the least peak of bytes over all partitions into groups of consecutive operators, as the
 search's (search.py), but no group's loop is played: rings and overlaps are looked at in a few of its live sets.
@@ -53,24 +53,26 @@ def estimate(graph: Graph, context: Context, budget: int, memo: StageMemo, reach
     `memo` and `reached` as in better_orders."""
     ops = tuple(op for op in graph.ops if not is_alias(op))
     least = [0] + [budget] * len(ops)
-    for i, groups in enumerate(weigh_groups(RoughWeigher(graph, ops, context, memo, Work(reached=reached)), budget)):
+    for i, groups in enumerate(
+        weigh_groups(EstimatedWeigher(graph, ops, context, memo, Work(reached=reached)), budget)
+    ):
         for j, weight in groups:
             least[j] = min(least[j], max(least[i], weight.ram))
     return least[-1]
 
 
-class RoughWeigher(Weigher):
-    """Weighs bytes alone, and roughly."""
+class EstimatedWeigher(Weigher):
+    """Weighs bytes alone, and estimate_plan."""
 
     def _weigh(self, i: int, j: int) -> Iterator[Weight]:
         stages, kept = self._stages(i, j)
-        stream = RoughStream(stages, kept) if stages[0].by_row else None
+        stream = EstimatedStream(stages, kept) if stages[0].by_row else None
         self.work.left -= stream.rows if stream else 1
         own = stream.inner_bytes if stream else stages[0].scratch_bytes
         yield Weight(self._around(i, j, stages, stream, kept)[0] + own, own, 0.0, False)
 
 
-class RoughStream:
+class EstimatedStream:
     """What rows.Stream knows of a group's rings and overlaps, from a few live sets: in each of them the
     stages that no other one reads have made the same share of their rows, and all others what these need."""
 

@@ -1,8 +1,8 @@
-"""Layers that are alike: of which a rough answer is the same.
+"""Layers that are alike: of which a estimate_mark answer is the same.
 
 Networks repeat their layers. Which kernel computes a layer of int8, and what that takes, follows from shapes, zero
 points and clamp, and from the form in which its requantization is exact; the values of its weights, and scales, change
-little else. So of rough operators (`Op.rough`) the first one is asked in the place of all that are alike.
+little else. So of estimate_mark operators (`Op.estimate_mark`) the first one is asked in the place of all that are alike.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ def first_alike(op: Op) -> Op:
     """The first operator of the estimate that is alike; itself where code is made of it, or its weights are no
     constants."""
     constants = all(tensor is None or tensor.is_constant for tensor in op.inputs[1:])
-    if op.rough is None or not constants or op.kind not in LAYERS or layer_dtype(op) != "int8":
+    if op.estimate_mark is None or not constants or op.kind not in LAYERS or layer_dtype(op) != "int8":
         return op
-    return op.rough.first(_signature(op), op)
+    return op.estimate_mark.first(_signature(op), op)
 
 
 def _signature(op: Op) -> Hashable:

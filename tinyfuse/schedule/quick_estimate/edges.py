@@ -1,6 +1,6 @@
-"""Which groups are worth weighing where a rough answer will do: those that lie where most bytes are alive.
+"""Which groups are worth weighing where a estimate_mark answer will do: those that lie where most bytes are alive.
 
-Operators alone are weighed (rough_groups.py); then, as long as that lowers the worst moment of the best partition, all
+Operators alone are weighed (estimated_groups.py); then, as long as that lowers the worst moment of the best partition, all
 groups around operators that alone take nearly as many bytes as it. Elsewhere a group saves no RAM, for RAM is what is
 alive at the worst moment, and seldom an instruction.
 """
@@ -12,7 +12,7 @@ from collections.abc import Generator
 
 from tinyfuse import limits
 from tinyfuse.schedule.groups.search import Weight
-from tinyfuse.schedule.quick_estimate.groups import RoughGroup, RoughWeights
+from tinyfuse.schedule.quick_estimate.groups import EstimatedGroup, EstimatedWeights
 
 #: operators that alone take this share of the best partition's bytes are near its peak. Fewer are looked at with a
 #: larger share: with 0.75, an attention network's peak is 26 % too high, and with 0.85, RAM of 272 plans is 2.0 % off
@@ -26,25 +26,25 @@ _BETWEEN = 2
 _FINAL = ("barrier", "library", "state", "divided")
 
 
-def rough_edges(weights: RoughWeights, most: float = math.inf) -> list[list[tuple[int, Weight]]]:
+def estimated_edges(weights: EstimatedWeights, most: float = math.inf) -> list[list[tuple[int, Weight]]]:
     """Per node i, (j, weight) of the groups ops[i:j], as search.weigh_groups gives them for all groups; none that take
     more than `most` bytes. Long ones that take more RAM than the best partition are left out, for they seldom take
     fewer instructions than short ones."""
     return _Edges(weights, most).found
 
 
-def lone_edges(weights: RoughWeights) -> list[list[tuple[int, Weight]]]:
+def lone_edges(weights: EstimatedWeights) -> list[list[tuple[int, Weight]]]:
     """The same of operators alone. They take about the fewest instructions, for what is fused loops over rows."""
     legal = [weights.legality.refusal([op]) is None for op in weights.ops]
     return [[(i + 1, weights.of_one(i))] if may_be else [] for i, may_be in enumerate(legal)]
 
 
 class _Edges:
-    """found  what rough_edges gives
+    """found  what estimated_edges gives
     least  per node j, of the groups ops[i:j] the least bytes by their i
     """
 
-    def __init__(self, weights: RoughWeights, most: float):
+    def __init__(self, weights: EstimatedWeights, most: float):
         self._weights, count = weights, len(weights.ops)
         self.found: list[list[tuple[int, Weight]]] = [[] for _ in weights.ops]
         self._least: list[dict[int, int]] = [{} for _ in range(count + 1)]
@@ -70,7 +70,7 @@ class _Edges:
             self._note(end - 1, end, [self._weights.of_one(end - 1)])
         first = yield end - 1
         if legality.barrier(ops[end - 1], False) is None:
-            group, alive = RoughGroup(self._weights, end), self._weights.shapes.alive_bytes[end]
+            group, alive = EstimatedGroup(self._weights, end), self._weights.shapes.alive_bytes[end]
             for begin in range(end - 2, max(-1, end - 1 - limits.GROUP_LENGTH.most), -1):
                 while begin < first:
                     first = yield begin + 1

@@ -1,7 +1,7 @@
-"""What groups of operators roughly take, from shapes alone: no loop over rows is played.
+"""What groups of operators estimate_plan take, from shapes alone: no loop over rows is played.
 
 A group is weighed by setting an operator in front of one that is known: bytes and instructions are sums, of its loop
-(rough_loops.py) and of the calls in it.
+(estimated_loops.py) and of the calls in it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tinyfuse.plan.rows import height
 from tinyfuse.schedule.groups.search import Weigher, Weight
 from tinyfuse.schedule.kernel_choice.alike import first_alike
 from tinyfuse.schedule.kernel_choice.select import kernel_for
-from tinyfuse.schedule.quick_estimate.loops import Manner, RoughLoop, Shapes
+from tinyfuse.schedule.quick_estimate.loops import EstimatedLoop, Manner, Shapes
 
 
 class _Call(NamedTuple):
@@ -30,7 +30,7 @@ class _Call(NamedTuple):
     times: int
 
 
-class RoughWeights(Weigher):
+class EstimatedWeights(Weigher):
     """What all groups of a graph's operators, in their order, have in common for a context's kernels."""
 
     def __init__(self, graph: Graph, context: Context, shapes: Shapes | None = None):
@@ -60,7 +60,7 @@ class RoughWeights(Weigher):
         manner = self.shapes.manner(number, kernel, by_row)
         return _Call(manner, by_row, kernel.scratch(op, context), instructions, times)
 
-    def loop(self, number: int, call: _Call) -> RoughLoop:
+    def loop(self, number: int, call: _Call) -> EstimatedLoop:
         """That of an operator alone, to begin with."""
         return self.shapes.loop(number, call.manner, call.by_row, self.context.optimize != "speed")
 
@@ -75,14 +75,14 @@ class RoughWeights(Weigher):
         return self._alone[number]
 
 
-class RoughGroup:
+class EstimatedGroup:
     """A group ops[begin:end], of an operator that can be in one at first, which grows at its front: its loop, and what
     the calls in it take, of scratch each.
 
     own  bytes of rings that stay, and of rings that slide, each with scratch
     """
 
-    def __init__(self, weights: RoughWeights, end: int):
+    def __init__(self, weights: EstimatedWeights, end: int):
         self._weights, self._end = weights, end
         self._scratch: dict[int, int] = {}
         self._of_rings: set[int] = set()

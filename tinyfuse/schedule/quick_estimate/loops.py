@@ -108,7 +108,7 @@ class Shapes:
         self.live = Liveness(graph, [(op,) for op in self.ops], self.places)
         self._manners: dict[tuple[int, Kernel, bool], Manner] = {}
         self._alike: dict[Hashable, Manner] = {}
-        self._loops: dict[tuple[int, Manner, bool, bool], RoughLoop] = {}
+        self._loops: dict[tuple[int, Manner, bool, bool], EstimatedLoop] = {}
         self._where: dict[Tensor, Where] = {}
         self._uses: dict[Tensor, list[Use]] = {}
         for number, op in enumerate(self.ops):
@@ -150,12 +150,12 @@ class Shapes:
             self._manners[number, kernel, by_row] = found
         return found
 
-    def loop(self, number: int, manner: Manner, by_row: bool, slides: bool) -> RoughLoop:
+    def loop(self, number: int, manner: Manner, by_row: bool, slides: bool) -> EstimatedLoop:
         """Of one operator, which is computed so; `slides`: rings may, where others stand in front of it."""
         key = number, manner, by_row, slides
         if key not in self._loops:
             op = self.ops[number]
-            self._loops[key] = RoughLoop(
+            self._loops[key] = EstimatedLoop(
                 self, number, number + 1, slides, by_row, {number: manner},
                 {number: (1, height(op.outputs[0]) if op.outputs and op.output.is_image else 1)},
                 dict.fromkeys(op.activations), tuple((tensor, number) for tensor in op.outputs),
@@ -165,7 +165,7 @@ class Shapes:
 
 
 @dataclass(eq=False)
-class RoughLoop:
+class EstimatedLoop:
     """The loop over rows of ops[begin:end], which may be longer at its front.
 
     slides   whether rings may
@@ -188,14 +188,14 @@ class RoughLoop:
     reads: Mapping[Tensor, None]
     kept: tuple[tuple[Tensor, int], ...]
     rings: tuple[RingBytes, RingBytes]
-    _longer: dict[tuple[Manner, ...], RoughLoop] = field(default_factory=dict)
+    _longer: dict[tuple[Manner, ...], EstimatedLoop] = field(default_factory=dict)
 
     @cached_property
     def next_uses(self) -> list[Use]:
         """What reads rows of the operator in front of the loop."""
         return self.shapes.uses(self.shapes.ops[self.begin - 1].output, self.begin, self.end)
 
-    def with_one_more(self, manner: Manner, readers: Mapping[int, Manner]) -> RoughLoop:
+    def with_one_more(self, manner: Manner, readers: Mapping[int, Manner]) -> EstimatedLoop:
         """The loop with the operator in front of it, which is computed so, and as its readers are, which read a ring
         then."""
         key = manner, *readers.values()
@@ -204,7 +204,7 @@ class RoughLoop:
             found = self._longer[key] = self._with_one_more(manner, readers)
         return found
 
-    def _with_one_more(self, manner: Manner, readers: Mapping[int, Manner]) -> RoughLoop:
+    def _with_one_more(self, manner: Manner, readers: Mapping[int, Manner]) -> EstimatedLoop:
         begin, end, shapes, uses = self.begin - 1, self.end, self.shapes, self.next_uses
         op = shapes.ops[begin]
         output, where = op.output, shapes.where(op.output)
@@ -227,7 +227,7 @@ class RoughLoop:
             moved = max(0, moves) * slid.downstream * row
         longer = still.with_one_more(begin, readers, ring, row, 0, 0)
         alike = still is sliding and ring == slid
-        return RoughLoop(
+        return EstimatedLoop(
             shapes, begin, end, self.slides, True, manners, {**self.made, begin: made}, reads,
             (*self.kept, (output, begin)) if is_kept else self.kept,
             (longer, longer if alike else sliding.with_one_more(begin, readers, slid, row, looks, moved)),

@@ -1,4 +1,4 @@
-"""Strategy: groups are searched for, roughly weighed and only near the peak (rough_edges.py), in the order of the file,
+"""Strategy: groups are searched for, estimate_plan weighed and only near the peak (estimated_edges.py), in the order of the file,
 and the one partition is built that is estimated to be best. For figures, not for code: what is found is near the best,
 seldom the best."""
 
@@ -16,8 +16,8 @@ from tinyfuse.schedule.groups.partition import partition_each
 from tinyfuse.schedule.groups.search import Candidate, partitions
 from tinyfuse.schedule.plans.build import Builder
 from tinyfuse.schedule.plans.pick_plan import FOR_ANY, Choices, Plans, slower
-from tinyfuse.schedule.quick_estimate.edges import lone_edges, rough_edges
-from tinyfuse.schedule.quick_estimate.groups import RoughWeights
+from tinyfuse.schedule.quick_estimate.edges import estimated_edges, lone_edges
+from tinyfuse.schedule.quick_estimate.groups import EstimatedWeights
 from tinyfuse.schedule.quick_estimate.loops import Shapes
 from tinyfuse.schedule.variants.variants import Variant, Variants, at_once, with_least_scratch
 
@@ -37,7 +37,7 @@ class _Unplaced:
         return self.arena_bytes + sum(state.bytes for state in self.candidate.graph.states)
 
 
-def roughly(variants: Variants, builder: Builder) -> Plan:
+def estimate_plan(variants: Variants, builder: Builder) -> Plan:
     """The plan that the options ask for, of what is found. CompileError where no variant can be computed."""
     options = builder.options
     found: list[Candidate] = []
@@ -65,22 +65,22 @@ def _candidates(variant: Variant, shapes: Shapes, options: Options, before: Sequ
     (graph, context), balanced = variant, options.optimize == "balanced" and options.max_ram is None
     if context.optimize == "speed" and balanced:
         # only tells which instructions are few; calls for more rows seldom take fewer
-        weights = RoughWeights(graph, the_one(replace(context, at_once=at_once("balanced"))), shapes)
+        weights = EstimatedWeights(graph, the_one(replace(context, at_once=at_once("balanced"))), shapes)
         return partitions(weights, lone_edges(weights))
-    weights = RoughWeights(graph, context, shapes)
+    weights = EstimatedWeights(graph, context, shapes)
     if not (before and balanced):
-        return partitions(weights, rough_edges(weights))
+        return partitions(weights, estimated_edges(weights))
     fewest = min(candidate.instructions for candidate in before)
     if _is_too_slow(weights, fewest):
         return []
     if context.optimize != "ram":
-        return partitions(weights, rough_edges(weights))
+        return partitions(weights, estimated_edges(weights))
     # these kernels are slower than others: of use alone where no more RAM is taken than by what is fast enough
     least = min(candidate.ram for candidate in before if candidate.instructions <= (1 + FOR_ANY) * fewest)
-    return partitions(weights, rough_edges(weights, least))
+    return partitions(weights, estimated_edges(weights, least))
 
 
-def _is_too_slow(weights: RoughWeights, fewest: float) -> bool:
+def _is_too_slow(weights: EstimatedWeights, fewest: float) -> bool:
     """Whether `balanced` takes no partition of these operators where another takes so few instructions: alone they take
     about the fewest."""
     alone = lone_edges(weights)
