@@ -182,8 +182,13 @@ def test_kernels_of_the_least_ram(target: str, leans: tuple[bool, ...], tmp_path
     Cortex-M4 by test_assembly_is_exact_with_any_flags, too."""
     skip_without_tools(target)
     core, cases = TARGETS[target], []
-    for lean in leans:
-        cases += chosen(form_cases("CONV_2D", core, optimize="ram", lean=lean), core, optimize="ram", lean=lean)
+    for min_scratch in leans:
+        cases += chosen(
+            form_cases("CONV_2D", core, optimize="ram", min_scratch=min_scratch),
+            core,
+            optimize="ram",
+            min_scratch=min_scratch,
+        )
     assert any(case.kernel.name == "tinyfuse_dense_s8" for case in cases)
     assert_exact(cases, core, tmp_path)
 

@@ -90,13 +90,13 @@ def longest_groups(graph: Graph, context: Context, longest: int) -> list[list[Op
 
 def longest_plans(
     data: Sequence[bytes], slide: bool = True, target: str = "host", stack: bool = False, growing: bool = False,
-    longest: int = 1000, lean: bool = False, rewritten: Callable[[Graph], Graph] = lambda graph: graph, **options,
+    longest: int = 1000, min_scratch: bool = False, rewritten: Callable[[Graph], Graph] = lambda graph: graph, **options,
 ) -> list[Plan]:  # fmt: skip
     """Plans of models, rewritten so, in their longest groups (of so many operators at most), whose rings may slide or
     stay, or lie in a stack, which an output may be the lowest of (`growing`); with kernels of the least scratch where
-    `lean`."""
+    `min_scratch`."""
     choices = {name: options[name] for name in ("step", "kernels") if name in options}
-    context, plans = Context(load_target(target), lean=lean, **choices), []
+    context, plans = Context(load_target(target), min_scratch=min_scratch, **choices), []
     for model in data:
         graph = read_tflite("model.tflite", model)
         fed = rewritten(feed_rows(graph) if options.get("feed_rows") else graph)

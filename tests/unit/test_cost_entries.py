@@ -61,7 +61,7 @@ _ALIKE = {
 def test_every_kernel_was_measured(target: str) -> None:
     balanced = Context(load_target(target))
     contexts = [balanced, replace(balanced, optimize="ram"), replace(balanced, optimize="speed", at_once=8)]
-    contexts += [replace(balanced, optimize="ram", lean=True)]
+    contexts += [replace(balanced, optimize="ram", min_scratch=True)]
     contexts += [replace(balanced, optimize="speed", cycles=BoardTiming())]
     contexts += [replace(balanced, weights=weights) for weights in ("unpacked", "winograd", "compressed")]
     alike = [replace(balanced, target=load_target(each)) for each in _ALIKE[target]]

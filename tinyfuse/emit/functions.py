@@ -118,7 +118,7 @@ class _Writer(Printer):
             self.group.index, tuple(self._comment()), tuple(self.lines), self.returns_status,
             self.group.uses_state, ", ".join(parameters), len(self.cursor),
             copies(self.plan, self.group.index, self.constants),
-            any(stage.kernel.spills for stage in self.group.stages), tuple(self.apart),
+            any(stage.kernel.no_inline for stage in self.group.stages), tuple(self.apart),
         )  # fmt: skip
 
     # --- the comment ------------------------------------------------------------------------

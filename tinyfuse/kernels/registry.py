@@ -143,7 +143,7 @@ def kernels_for(op: Op) -> tuple[Kernel, ...]:
     if op.kind == "CONV_2D" and lying(op) is not None:
         return (
             *kernels,
-            *(ColumnBlocks(k) for k in kernels if k.by_row and not (k.whole or k.undivided) and k.rows_a_call == 1),
+            *(ColumnBlocks(k) for k in kernels if k.by_row and not (k.whole or k.indivisible) and k.rows_a_call == 1),
         )
     return (*kernels, *_several_rows(kernels))
 
@@ -151,7 +151,7 @@ def kernels_for(op: Op) -> tuple[Kernel, ...]:
 @cache
 def _of_dtypes(kind: str, dtype: str, int4: bool) -> tuple[Kernel, ...]:
     """Those of a layer's `layer_dtype`, without those of int4 where the weights aren't."""
-    return tuple(kernel for kernel in LAYERS[kind].get(dtype, ()) if int4 or not kernel.nibbles)
+    return tuple(kernel for kernel in LAYERS[kind].get(dtype, ()) if int4 or not kernel.int4_weights)
 
 
 @lru_cache

@@ -12,7 +12,7 @@ DECLARED = tuple(Kernel.__annotations__)
 #: attributes of a wrapper whose calls compute the whole output, over none of its inputs
 CALLED_WHOLE: dict[str, Any] = {
     "by_row": False, "whole": True, "rows_a_call": 1, "rings": False, "in_order": False, "accumulates": False,
-    "in_place": (), "columns": 0, "undivided": False,
+    "in_place": (), "columns": 0, "indivisible": False,
 }  # fmt: skip
 
 

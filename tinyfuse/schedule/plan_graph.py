@@ -19,7 +19,7 @@ from tinyfuse.schedule.improve.fit_flash import fits_flash, within_flash
 from tinyfuse.schedule.improve.recompute import recomputing
 from tinyfuse.schedule.improve.rematerialize import rematerializing
 from tinyfuse.schedule.improve.reorder import in_best_order
-from tinyfuse.schedule.improve.upgrade_kernels import roomier
+from tinyfuse.schedule.improve.upgrade_kernels import upgrade_kernels
 from tinyfuse.schedule.improve.use_fast_kernels import quicker
 from tinyfuse.schedule.plans.build import Builder
 from tinyfuse.schedule.plans.by_rule import by_rule
@@ -85,7 +85,7 @@ class GraphPlans:
         if plan.ram_bytes > most or options.optimize == "ram":
             plan = recomputing(plan, builder, self._progress)
             plan = rematerializing(plan, builder, self._progress)
-        for strategy in (roomier, without_idle_slides, quicker, with_fewer_kernels):
+        for strategy in (upgrade_kernels, without_idle_slides, quicker, with_fewer_kernels):
             plan = strategy(plan, builder)
         return replace(plan, options=options, reordering=reordering)
 

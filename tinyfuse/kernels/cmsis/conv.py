@@ -24,7 +24,7 @@ from tinyfuse.kernels.cmsis.conv_paths import (
     middle_call,
     whole_call,
 )
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, of_any_objective
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, without_objective
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.layers import layer_counts
@@ -59,7 +59,7 @@ class CmsisConv(Convolution):
     name = "arm_convolve_wrapper_s8"
 
     def accepts(self, op: Op, context: Context) -> bool:
-        of_any = of_any_objective(context)
+        of_any = without_objective(context)
         return super().accepts(op, context) and all_exact(convolve_exact, op, self.rows_a_call, of_any)
 
     def scratch(self, op: Op, context: Context) -> int:

@@ -13,7 +13,7 @@ from tinyfuse.kernels.cmsis.conv_paths import (
     convolve_scratch,
     middle_call,
 )
-from tinyfuse.kernels.core.kernel import CallSite, Context, of_any_objective
+from tinyfuse.kernels.core.kernel import CallSite, Context, without_objective
 from tinyfuse.kernels.core.statements import Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.depthwise import depthwise_counts
@@ -40,7 +40,7 @@ class CmsisDepthwise(Depthwise):
     name = "arm_depthwise_conv_wrapper_s8"
 
     def accepts(self, op: Op, context: Context) -> bool:
-        of_any = of_any_objective(context)
+        of_any = without_objective(context)
         return super().accepts(op, context) and all_exact(_exact, op, self.rows_a_call, of_any)
 
     def scratch(self, op: Op, context: Context) -> int:

@@ -188,9 +188,9 @@ class Context:
     they can be; `divided`: calls are to be made in pieces, so that kernels which can't are left out where others can.
     `cycles`: the board whose estimated cycles count in the instructions' place; None: these count.
     `at_once`: rows of an image that a library's function is to make by one call inside a group, at most.
-    `spares_ram`: the user didn't ask for speed alone, so no plan should be measured by kernels that buy it with RAM.
-    `lean`: of kernels that aren't far slower, those with the least scratch, but for the operators whose outputs have
-    these names (`roomy`).
+    `limit_ram`: the user didn't ask for speed alone, so no plan should be measured by kernels that buy it with RAM.
+    `min_scratch`: of kernels that aren't far slower, those with the least scratch, but for the operators whose outputs have
+    these names (`allow_scratch_for`).
     """
 
     target: Target
@@ -204,21 +204,21 @@ class Context:
     divided: bool = False
     cycles: BoardTiming | None = None
     at_once: int = 1
-    spares_ram: bool = False
-    lean: bool = False
-    roomy: frozenset[str] = frozenset()
+    limit_ram: bool = False
+    min_scratch: bool = False
+    allow_scratch_for: frozenset[str] = frozenset()
 
     @property
     def speed_alone(self) -> bool:
         """Whether kernels may take any RAM."""
-        return self.optimize == "speed" and not self.spares_ram
+        return self.optimize == "speed" and not self.limit_ram
 
     def wants_least_scratch(self, op: Op) -> bool:
-        return self.lean and not any(tensor.name in self.roomy for tensor in op.outputs)
+        return self.min_scratch and not any(tensor.name in self.allow_scratch_for for tensor in op.outputs)
 
 
 @lru_cache
-def the_one(context: Context) -> Context:
+def interned(context: Context) -> Context:
     """The first of all equal contexts: what is remembered of it is found without a comparison."""
     return context
 
@@ -243,13 +243,19 @@ def _asked(context: AnyObjective) -> NoReturn:
 
 
 #: fields of a context that say what kernels should spare, and values that none has
-_OBJECTIVE: dict[str, Any] = {"optimize": "", "at_once": 0, "spares_ram": False, "lean": False, "roomy": frozenset()}
+_OBJECTIVE: dict[str, Any] = {
+    "optimize": "",
+    "at_once": 0,
+    "limit_ram": False,
+    "min_scratch": False,
+    "allow_scratch_for": frozenset(),
+}
 for _field in _OBJECTIVE:
     setattr(AnyObjective, _field, property(_asked))
 
 
 @lru_cache
-def of_any_objective(context: Context) -> AnyObjective:
+def without_objective(context: Context) -> AnyObjective:
     """The one for all contexts that differ in what kernels should spare alone."""
     return context if isinstance(context, AnyObjective) else _of_the_rest(replace(context, **_OBJECTIVE))
 
@@ -259,7 +265,7 @@ _of_the_rest = lru_cache(AnyObjective)
 
 def division(kernel: Kernel, op: Op, by_row: bool, context: Context) -> Division | None:
     """How the kernel's call, of a row or whole, may be made in pieces; None where it may not."""
-    return None if kernel.undivided else kernel.division(op, by_row, context)
+    return None if kernel.indivisible else kernel.division(op, by_row, context)
 
 
 def rows_after(row: str, kernel: Kernel, height: int) -> str:
@@ -282,12 +288,12 @@ class Kernel(ABC):
     in_order   by rows, inputs may be rings that slide, so that their rows lie in order; those that a call makes do too
     accumulates  a row of the output is made from the row before it, which must have been kept
     in_place   indexes of inputs that a call may overwrite, element for element, going forward
-    nibbles    its constants have weights of int4 two to a byte
+    int4_weights    its constants have weights of int4 two to a byte
     weights    the --weights that its constants are in
     columns    by rows, a call may compute some columns of a row (its `division`), so many of them together; 0: all
-    spills     its loops are C with more values than registers: a group with it is a function that isn't inlined, for
+    no_inline     its loops are C with more values than registers: a group with it is a function that isn't inlined, for
                among others a compiler keeps some of the values in memory
-    undivided  calls are whole: none computes a part of a row, though those of the kernel that it is a form of may
+    indivisible  calls are whole: none computes a part of a row, though those of the kernel that it is a form of may
     form_of    the kernel that does the same work in another form, so that predictions of both err alike; None: itself
     costs_as   the kernel whose costs are its own too, for its counts: it does the same work; None for its own entry
     costs_with  an entry whose costs, for its counts, come on top; None for none
@@ -307,11 +313,11 @@ class Kernel(ABC):
     in_order: bool = False
     accumulates: bool = False
     in_place: tuple[int, ...] = ()
-    nibbles: bool = False
+    int4_weights: bool = False
     weights: str = "packed"
     columns: int = 0
-    spills: bool = False
-    undivided: bool = False
+    no_inline: bool = False
+    indivisible: bool = False
     form_of: str | None = None
     costs_as: str | None = None
     costs_with: str | None = None

@@ -29,7 +29,7 @@ def _quotient(op: Op) -> Fields:
 class _WithReciprocals(Kernel):
     """The table that the C divides by is a constant of the module."""
 
-    undivided = True
+    indivisible = True
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         table = Constant("reciprocals", reciprocals().astype(np.int32), "int32_t")

@@ -214,7 +214,7 @@ def stream_of(
 
 def may_stack(stages: tuple[Stage, ...], context: Context) -> bool:
     """Whether the rings of a group may lie in a stack: where RAM is all, and calls are made in one piece."""
-    return context.lean and not context.divided and len(stages) > 1
+    return context.min_scratch and not context.divided and len(stages) > 1
 
 
 def growing_output(stages: tuple[Stage, ...], begun: Container[Tensor]) -> Tensor | None:

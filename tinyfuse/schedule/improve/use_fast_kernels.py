@@ -12,8 +12,8 @@ from tinyfuse.schedule.plans.build import Builder
 def quicker(plan: Plan, builder: Builder) -> Plan:
     """The plan, or a faster one of no more RAM: the same groups, all with the kernels that are preferred where speed is
     all."""
-    if plan.context.lean or plan.context.speed_alone:
+    if plan.context.min_scratch or plan.context.speed_alone:
         return plan
-    fastest = replace(plan.context, optimize="speed", spares_ram=False)
+    fastest = replace(plan.context, optimize="speed", limit_ram=False)
     found = builder.instead(plan, fastest, ring_modes(plan))
     return plan if found is None or plan_instructions(found) >= plan_instructions(plan) else found

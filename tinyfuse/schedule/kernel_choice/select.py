@@ -12,7 +12,7 @@ from typing import NamedTuple
 from tinyfuse.cost.table import counted_table
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Op
-from tinyfuse.kernels.core.kernel import AnyObjective, Context, Kernel, ObjectiveAsked, of_any_objective, the_one
+from tinyfuse.kernels.core.kernel import AnyObjective, Context, Kernel, ObjectiveAsked, interned, without_objective
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.ops import FAMILIES
 from tinyfuse.schedule.kernel_choice.alike import first_alike
@@ -43,14 +43,14 @@ def candidates(op: Op, context: Context) -> tuple[Kernel, ...]:
 
     "tinyfuse" leaves CMSIS-NN out, "cmsis-nn" prefers it wherever it has a kernel, "auto" ours.
     """
-    kernels = _accepting(op, _offered(op, of_any_objective(context), of_several=False), context)
+    kernels = _accepting(op, _offered(op, without_objective(context), of_several=False), context)
     # where a call may make one row, no function is asked whether it makes several
     if context.at_once > 1 and not _is_far_off(op, kernels, context):
-        kernels += _accepting(op, _offered(op, of_any_objective(context), of_several=True), context)
-    halved = any(k.nibbles and k.library == "tinyfuse" for k in kernels)
+        kernels += _accepting(op, _offered(op, without_objective(context), of_several=True), context)
+    halved = any(k.int4_weights and k.library == "tinyfuse" for k in kernels)
     if halved and context.kernels != "cmsis-nn" and context.weights in ("packed", "auto", "compressed"):
         # who made weights of int4 wants half the flash, which is worth the tenth of the instructions that it takes
-        kernels = [k for k in kernels if k.nibbles]
+        kernels = [k for k in kernels if k.int4_weights]
     kernels = _spared(op, kernels, context)
     if context.weights == "auto":  # what takes more flash must be worth it (_best)
         kernels = sorted(kernels, key=lambda k: k.weights != "packed")
@@ -192,7 +192,7 @@ class Compression(NamedTuple):
 @lru_cache(maxsize=8192)
 def compression(op: Op, kernel: Kernel, context: Context, by_row: bool) -> Compression:
     """Of a kernel of compressed weights, beside the one of packed weights that it is like."""
-    plain = the_one(replace(context, weights="packed"))
+    plain = interned(replace(context, weights="packed"))
     others = candidates(op, plain)
     other = next((k for k in others if k.name == kernel.costs_as), others[0])
     spared, table = _flash(op, other, plain) - _flash(op, kernel, context), counted_table(context)
@@ -206,7 +206,7 @@ def compression(op: Op, kernel: Kernel, context: Context, by_row: bool) -> Compr
 def compressible(op: Op, context: Context) -> tuple[Kernel, Compression] | None:
     """The first kernel that takes `op`'s weights compressed, and what that changes where it stands alone; None for
     none."""
-    wanted = the_one(replace(context, weights="compressed"))
+    wanted = interned(replace(context, weights="compressed"))
     for kernel in kernels_for(op):
         if kernel.weights == "compressed" and kernel.accepts(op, wanted):
             return kernel, compression(op, kernel, wanted, not kernel.whole)

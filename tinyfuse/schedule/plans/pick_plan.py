@@ -183,7 +183,11 @@ class Choices(Generic[_Plan]):
         file's is looked at as well: estimates of two orders are less alike than those of two partitions. So are those
         with kernels of the least scratch and without."""
         ranked = sorted(candidates, key=lambda c: (c.ram, c.instructions))
-        least = [c for lean in (False, True) for c in [c for c in ranked if c.context.lean == lean][: self._placed]]
+        least = [
+            c
+            for min_scratch in (False, True)
+            for c in [c for c in ranked if c.context.min_scratch == min_scratch][: self._placed]
+        ]
         if any(c.reordered for c in least):
             least += [c for c in ranked if not c.reordered][: self._placed]
         best, plan = self._least_arena(least)

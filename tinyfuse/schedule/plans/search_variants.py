@@ -55,8 +55,8 @@ class Search:
         `recompute` times the model's. No plan in it is verified."""
         found, work = self._found(recompute), self._work(optimize, *self._budgets)
         if optimize == "ram":
-            for lean in self._lean:
-                found += lean._found(recompute)
+            for min_scratch in self._min_scratch:
+                found += min_scratch._found(recompute)
         for variant in sorted(self._budgets, key=lambda variant: variant.context.optimize != optimize):
             if work.left <= 0:
                 self._builder.reached.note(work.rows)
@@ -66,7 +66,7 @@ class Search:
         return self._offer(found)
 
     @cached_property
-    def _lean(self) -> list[Search]:
+    def _min_scratch(self) -> list[Search]:
         """Those of the variants with the kernels of the least scratch."""
         searches = (_search(variant, self._builder, self._progress) for variant in with_least_scratch([*self._budgets]))
         return [search for search in searches if search is not None]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from tinyfuse.cost.cycles import counted_cycles
 from tinyfuse.ir import Graph, Op, Tensor
-from tinyfuse.kernels.core.kernel import Context, the_one
+from tinyfuse.kernels.core.kernel import Context, interned
 from tinyfuse.options import CMSIS_NN_VERSIONS, FLASH_PRICES, OPTIMIZE, Options
 from tinyfuse.rewrite import Rewritten, rewrite_steps
 from tinyfuse.rewrite.cut_layers import cut_layers
@@ -47,8 +47,12 @@ def with_least_scratch(variants: Sequence[Variant]) -> list[Variant]:
     """The first of those for the least RAM, where there is any, with the kernels of the least scratch. CMSIS-NN's have
     no others."""
     small = [(graph, context) for graph, context in variants if context.optimize == "ram"]
-    lean = [Variant(graph, the_one(replace(context, lean=True))) for graph, context in small[:1] if not context.lean]
-    return [variant for variant in lean if variant.context.kernels != "cmsis-nn"]
+    min_scratch = [
+        Variant(graph, interned(replace(context, min_scratch=True)))
+        for graph, context in small[:1]
+        if not context.min_scratch
+    ]
+    return [variant for variant in min_scratch if variant.context.kernels != "cmsis-nn"]
 
 
 class Variants:
@@ -84,10 +88,10 @@ class Variants:
     def _new_context(self, optimize: str) -> Context:
         options = self._options
         version, lacks = CMSIS_NN_VERSIONS[options.cmsis_nn_version], frozenset(options.cmsis_nn_lacks)
-        return the_one(Context(
+        return interned(Context(
             self._target, version, options.kernels, lacks, optimize, options.weights, self._price, options.step,
             divided=options.max_step is not None, cycles=counted_cycles(self._target, options),
-            at_once=at_once(optimize), spares_ram=options.optimize != "speed",
+            at_once=at_once(optimize), limit_ram=options.optimize != "speed",
         ))  # fmt: skip
 
     def steps(self, optimize: str, with_views: bool = True) -> Iterator[tuple[str, Graph]]:
@@ -150,7 +154,7 @@ class Variants:
         if self._options.kernels != "cmsis-nn":
             return found
         return [
-            Variant(graph, the_one(replace(context, at_once=rows)))
+            Variant(graph, interned(replace(context, at_once=rows)))
             for graph, context in found
             for rows in _AT_ONCE[context.optimize]
         ]

@@ -53,7 +53,7 @@ class ConvRowF32(_Window):
     """Any convolution."""
 
     name = "tinyfuse_conv_row_f32"
-    spills = True
+    no_inline = True
     headers = ("tinyfuse_conv_f32.h",)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
@@ -64,7 +64,7 @@ class DepthwiseRowF32(_Window):
     """Any depthwise convolution."""
 
     name = "tinyfuse_depthwise_row_f32"
-    spills = True
+    no_inline = True
     headers = ("tinyfuse_conv_f32.h",)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
@@ -124,7 +124,7 @@ class TransposeConvRowF32(_Layer):
     """Any transposed convolution."""
 
     name = "tinyfuse_transpose_conv_row_f32"
-    spills = True
+    no_inline = True
     headers = ("tinyfuse_transpose_conv_f32.h",)
 
     def counts(self, op: Op, by_row: bool) -> Counts:

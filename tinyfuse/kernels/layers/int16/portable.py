@@ -68,7 +68,7 @@ class ConvRowS16(_Window):
     """Any convolution."""
 
     name = "tinyfuse_conv_row_s16"
-    spills = True
+    no_inline = True
     headers = ("tinyfuse_conv_s16.h",)
 
     def counts(self, op: Op, by_row: bool) -> Counts:

@@ -40,7 +40,7 @@ def int4_layer(op: Op) -> Matmul | None:
     return found if most < _SUMS else None
 
 
-def nibbles(values: Array) -> Array:
+def int4_weights(values: Array) -> Array:
     """int8 [n] from [n, 2] values of -8 to 7, the first in the low nibble."""
     pairs = values.astype(np.uint8) & 15
     packed: Array = (pairs[:, 0] | pairs[:, 1] << 4).astype(np.uint8).view(np.int8)
@@ -55,7 +55,7 @@ def _constants(op: Op) -> tuple[Constant, ...]:
     padded = np.zeros((out_c + out_c % 2, matmul_depth(op)), np.int8)
     padded[:out_c, :terms] = layer.weights
     pairs = padded.reshape(-1, 2, padded.shape[1]).transpose(0, 2, 1).reshape(-1, 2)
-    return Constant("weights", nibbles(pairs), "int8_t"), layer.constant
+    return Constant("weights", int4_weights(pairs), "int8_t"), layer.constant
 
 
 class Int4ConvRow(PackedConvRow):
@@ -66,9 +66,9 @@ class Int4ConvRow(PackedConvRow):
     """
 
     name = "tinyfuse_conv_row_s4"
-    spills = True
+    no_inline = True
     headers = ("tinyfuse_conv_s4.h",)
-    nibbles = True
+    int4_weights = True
     least_pixels = 2
     own = False
 
@@ -92,10 +92,10 @@ class Int4Pointwise(Pointwise):
     """1x1 convolution with stride 1 by tinyfuse_matmul_s4.h. A block of pixels is widened into scratch before
     its outputs are written."""
 
-    undivided = True
+    indivisible = True
     name = "tinyfuse_pointwise_s4"
     headers = ("tinyfuse_conv_s4.h",)
-    nibbles = True
+    int4_weights = True
     least_pixels = 2
 
     def accepts(self, op: Op, context: Context) -> bool:

@@ -24,7 +24,7 @@ class Int4Dense(DenseWide):
 
     name = "tinyfuse_fully_connected_s4"
     headers = ("tinyfuse_fully_connected_s4.h",)
-    nibbles = True
+    int4_weights = True
 
     def accepts(self, op: Op, context: Context) -> bool:
         weights = op.operand(1)

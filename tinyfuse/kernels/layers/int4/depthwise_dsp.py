@@ -28,7 +28,7 @@ class Int4Depthwise(Kernel):
     """
 
     by_row, whole, rings = True, False, True
-    nibbles = True
+    int4_weights = True
 
     def __init__(self, kernel: Kernel):
         self.kernel = kernel

@@ -37,7 +37,7 @@ class _Paired(Kernel):
     """What a kernel of int8 becomes with the weights of two channels in a byte."""
 
     headers = ("tinyfuse_conv_s4_mve.h",)
-    nibbles = True
+    int4_weights = True
 
     def accepts(self, op: Op, context: Context) -> bool:
         return super().accepts(op, context) and paired_weights(op) is not None
@@ -87,7 +87,7 @@ class Int4MvePointwise(_Paired, MvePointwise):
     A call for row y reads only input row y, and writes only its output row.
     """
 
-    undivided = True
+    indivisible = True
     name = "tinyfuse_pointwise_mve_s4"
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
@@ -98,7 +98,7 @@ class Int4MvePointwise(_Paired, MvePointwise):
 class Int4MveDense(_Paired, MveDense):
     """A fully connected layer whose weights have no zero point: batches are pixels."""
 
-    undivided = True
+    indivisible = True
     name = "tinyfuse_pointwise_mve_s4"
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:

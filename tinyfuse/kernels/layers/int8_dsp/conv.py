@@ -44,7 +44,7 @@ class ConvRow(Kernel):
     """
 
     name = "tinyfuse_conv_row_s8"
-    spills = True
+    no_inline = True
     headers = ("tinyfuse_conv.h",)
     by_row, whole, rings = True, False, True
     columns = 1

@@ -35,7 +35,7 @@ class DepthwiseRow(Kernel):
     """
 
     name = "tinyfuse_depthwise_row_s8"
-    spills = True
+    no_inline = True
     headers = ("tinyfuse_depthwise.h",)
     by_row, whole, rings = True, False, True
     columns = 1

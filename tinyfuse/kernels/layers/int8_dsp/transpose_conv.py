@@ -15,7 +15,7 @@ class TransposeConvRow(Kernel):
     """One output row a call; it reads the input rows whose kernels reach it."""
 
     name = "tinyfuse_transpose_conv_row_s8"
-    spills = True
+    no_inline = True
     headers = ("tinyfuse_transpose_conv.h",)
     by_row, whole, rings = True, False, True
 

@@ -32,7 +32,7 @@ class WeightStationaryConvRow(FourKernel):
 
     name = "tinyfuse_conv_stationary_mve_row_s8"
     headers = (_HEADER,)
-    by_row, whole, rings, undivided = True, False, True, True
+    by_row, whole, rings, indivisible = True, False, True, True
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)

@@ -146,7 +146,7 @@ class CompressedConvRow(_CompressedMatmul, PackedConvRow):
     writes only its output row, which must not overlap them.
     """
 
-    undivided = True
+    indivisible = True
     name = "tinyfuse_conv_lut_row_s8"
     costs_as = PackedConvRow.name
     own = False
@@ -187,7 +187,7 @@ class CompressedPointwise(_CompressedMatmul, Pointwise):
     """1x1 convolution with stride 1 by tinyfuse_matmul.h. A block of pixels is widened into scratch before
     its outputs are written."""
 
-    undivided = True
+    indivisible = True
     name = "tinyfuse_pointwise_lut_s8"
     costs_as = Pointwise.name
     headers = ("tinyfuse_conv_lut.h",)
@@ -222,7 +222,7 @@ class CompressedDense(Compressed, Dense):
     """A fully connected layer whose weights have no zero point, four outputs at a time, of all batches; requantized in
     the bounded form."""
 
-    undivided = True
+    indivisible = True
     name = "tinyfuse_dense_lut_s8"
     costs_as = Dense.name
     headers = ("tinyfuse_fully_connected_lut.h",)

@@ -62,7 +62,7 @@ class CompressedMveConvRow(_CompressedMve, MveConvRow):
     writes only its output row, which must not overlap them.
     """
 
-    undivided = True
+    indivisible = True
     name = "tinyfuse_conv_lut_mve_row_s8"
     costs_as = MveConvRow.name
 
@@ -105,7 +105,7 @@ class CompressedMvePointwise(_Pixels, MvePointwise):
     A call for row y reads only input row y, and writes only its output row.
     """
 
-    undivided = True
+    indivisible = True
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return self._call(op, site, *pointwise_input(op, site))
@@ -115,7 +115,7 @@ class CompressedMveDense(_Pixels, MveDense):
     """A fully connected layer whose weights have no zero point: batches are pixels."""
 
     by_row, rings = False, False  # all weights would be looked up for each row
-    undivided = True
+    indivisible = True
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return self._call(op, site, site.input(0).pointer, op.output.elements // op.output.shape[-1])

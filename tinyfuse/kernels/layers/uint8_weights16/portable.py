@@ -64,7 +64,7 @@ class ConvRowW16(_Layer):
     """Any convolution, depthwise ones as those of groups, in portable C."""
 
     name = "tinyfuse_conv_row_w16"
-    spills = True
+    no_inline = True
     headers = ("tinyfuse_conv_w16.h",)
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
@@ -289,7 +289,7 @@ class DepthwiseRowW16(_Layer):
     """Depthwise convolution with depth multiplier 1."""
 
     name = "tinyfuse_depthwise_row_w16"
-    spills = True
+    no_inline = True
     headers = ("tinyfuse_depthwise_w16.h",)
 
     def accepts(self, op: Op, context: Context) -> bool:
