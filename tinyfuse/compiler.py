@@ -27,7 +27,7 @@ from tinyfuse.schedule.pick_by_cycles import by_both_counts
 from tinyfuse.schedule.pick_step import of_the_best_step
 from tinyfuse.schedule.plan_graph import GraphPlans
 from tinyfuse.schedule.plans.build import Builder
-from tinyfuse.schedule.plans.by_rule import by_rule
+from tinyfuse.schedule.plans.rule_based_plan import rule_based_plan
 from tinyfuse.schedule.subgraphs import Programs, with_programs
 from tinyfuse.schedule.variants.variants import Variants
 from tinyfuse.slide import step_graphs
@@ -111,4 +111,6 @@ def prepared(source: Graph, target: Target, options: Options) -> Graph:
 def arena_bytes_by_rule(source: Graph, target: Target, options: Options) -> int:
     """What the arena would take with the groups of the fusion level's rule: a figure to compare with, of a plan
     that nobody runs."""
-    return by_rule(Variants(prepared(source, target, options), target, options), Builder(source, options)).arena_bytes
+    return rule_based_plan(
+        Variants(prepared(source, target, options), target, options), Builder(source, options)
+    ).arena_bytes

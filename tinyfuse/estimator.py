@@ -18,7 +18,7 @@ from tinyfuse.plan import Plan
 from tinyfuse.schedule.pick_step import of_the_best_step
 from tinyfuse.schedule.plan_graph import is_searched
 from tinyfuse.schedule.plans.build import Builder
-from tinyfuse.schedule.plans.by_rule import by_rule
+from tinyfuse.schedule.plans.rule_based_plan import rule_based_plan
 from tinyfuse.schedule.quick_estimate.plan import estimate_plan
 from tinyfuse.schedule.variants.variants import Variants
 from tinyfuse.targets import Target
@@ -39,4 +39,4 @@ def estimated_plan(source: Graph, target: Target, options: Options) -> Plan:
 def _estimated_plan(source: Graph, target: Target, options: Options) -> Plan:
     variants = Variants(prepared(source, target, options), target, options)
     builder = Builder(source, options, work_limit=_WORK_LIMIT)
-    return estimate_plan(variants, builder) if is_searched(options) else by_rule(variants, builder)
+    return estimate_plan(variants, builder) if is_searched(options) else rule_based_plan(variants, builder)

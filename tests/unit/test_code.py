@@ -106,7 +106,7 @@ def test_few_instructions_are_worth_no_kernel_of_their_own(monkeypatch: pytest.M
     """`balanced` has a price of a byte of flash, which code has too; `speed` has next to none."""
     data = of_two_sorts()
     spared, fast = (plan_of(data, "cortex-m4", kernels="tinyfuse", optimize=o) for o in ("balanced", "speed"))
-    monkeypatch.setattr(tinyfuse.schedule.plan_graph, "with_fewer_kernels", lambda plan, builder: plan)
+    monkeypatch.setattr(tinyfuse.schedule.plan_graph, "drop_rare_kernels", lambda plan, builder: plan)
     plain, still_fast = (plan_of(data, "cortex-m4", kernels="tinyfuse", optimize=o) for o in ("balanced", "speed"))
     assert "tinyfuse_dense_wide_s8" in kernels_of(plain) - kernels_of(spared)
     assert estimated_code_bytes(spared) + spared.weight_bytes < estimated_code_bytes(plain) + plain.weight_bytes - 100
@@ -121,7 +121,7 @@ def test_for_speed_a_kernel_saves_more_than_next_to_nothing(monkeypatch: pytest.
     y = s.pool(s.conv(s.conv(x, 32, (3, 3)), 32, (3, 3), (2, 2)), "AVERAGE_POOL_2D", (12, 12), (1, 1))
     data = s.build([x], [s.fully_connected(y, 10)])
     fast = plan_of(data, "cortex-m4", kernels="tinyfuse", optimize="speed", count="cycles")
-    monkeypatch.setattr(tinyfuse.schedule.plan_graph, "with_fewer_kernels", lambda plan, builder: plan)
+    monkeypatch.setattr(tinyfuse.schedule.plan_graph, "drop_rare_kernels", lambda plan, builder: plan)
     fastest = plan_of(data, "cortex-m4", kernels="tinyfuse", optimize="speed", count="cycles")
     assert "tinyfuse_dense_five_outputs_s8" in kernels_of(fastest) - kernels_of(fast)
     assert estimated_code_bytes(fast) < estimated_code_bytes(fastest) - 1000

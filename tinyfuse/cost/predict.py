@@ -146,7 +146,7 @@ def ring_modes(plan: Plan) -> RingModes:
     """How the rings of a plan's groups lie."""
     fixed = frozenset(group.index for group in plan.groups if not group_slides(plan, group))
     stacked = frozenset(group.index for group in plan.groups if group.stack)
-    return RingModes(fixed, stacked, frozenset(group.index for group in plan.groups if group.growing))
+    return RingModes(fixed, stacked, frozenset(group.index for group in plan.groups if group.resident_output))
 
 
 def group_stream(plan: Plan, group: Group) -> Stream | None:
@@ -154,7 +154,7 @@ def group_stream(plan: Plan, group: Group) -> Stream | None:
     if not group.stages[0].by_row:
         return None
     slides, stacked = group_slides(plan, group), bool(group.stack)
-    return Stream(group.stages, frozenset(group.outputs), slides, stacked, group.growing)
+    return Stream(group.stages, frozenset(group.outputs), slides, stacked, group.resident_output)
 
 
 def plan_total(of_stages: Iterable[Iterable[float | None]]) -> int | None:

@@ -226,7 +226,7 @@ class _Writer(Printer):
             if tensor in self.first:
                 self._slide(tensor, self.sites.written_over(stage) is tensor)
         output = stage.op.output
-        if output in self.stack and output is not self.group.growing and self.loop.leaves_rows_out(output):
+        if output in self.stack and output is not self.group.resident_output and self.loop.leaves_rows_out(output):
             self._slide(output)  # of rows that nobody reads none stays
         if stage.pieces > 1:
             self.depth -= 1
@@ -308,7 +308,7 @@ class _Writer(Printer):
     @property
     def _leaves(self) -> list[str]:
         """The statement that moves an output from below a stack to its place, where that is another one."""
-        output = self.group.growing
+        output = self.group.resident_output
         up = 0 if output is None else self.plan.offset(output) - self.plan.stack_offset(self.group)
         if output is None or not up:
             return []

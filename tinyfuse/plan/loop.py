@@ -294,7 +294,7 @@ def _play(stages: tuple[StageRows, ...], uses: list[list[tuple[int, RowWindow]]]
                 if needed[done[reader]] > row:
                     break
             else:
-                ready = at in frees and _is_early(row, done, wanted_by[at], *frees[at])
+                ready = at in frees and _is_eager(row, done, wanted_by[at], *frees[at])
         if ready:
             for maker, needed in inputs[at]:
                 if done[maker] < needed[row]:
@@ -321,7 +321,7 @@ def _frees(s: int, stages: tuple[StageRows, ...], uses: list[list[tuple[int, Row
     return first_rows(window, stages[s].height), others
 
 
-def _is_early(
+def _is_eager(
     row: int, done: list[int], wanted_by: list[tuple[int, list[int]]], first: np.ndarray,
     others: list[tuple[int, np.ndarray]],
 ) -> bool:  # fmt: skip

@@ -97,7 +97,7 @@ class Group:
     counters          of a group that is fed rows: the name of the buffer that keeps how many rows each
                       stage after the first has made, between calls; else None
     stack             rings that lie one above the other in one buffer, bottom first, the stages' scratch on top of them
-                      and below them an output, where one is `growing`
+                      and below them an output, where one is `resident_output`
     early             stages that make a row when their readers lack it for the row after their next, if no other stage
                       needs what they read first for it
     """
@@ -118,7 +118,7 @@ class Group:
         return 1 if rows < 1 << 8 else 2 if rows < 1 << 16 else 4
 
     @property
-    def growing(self) -> Tensor | None:
+    def resident_output(self) -> Tensor | None:
         """The output that is the lowest in its stack: its rows stay, and all above moves up for each. Once all outputs
         are made it is moved to where it is stored."""
         lowest = self.stack[0].tensor if self.stack else None

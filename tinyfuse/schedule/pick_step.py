@@ -29,7 +29,7 @@ def of_the_best_step(
     if len(graphs) == 1:
         return planner(graphs[0])(options)
     plans, reached = list[Plan](), Reached()
-    for graph in hopeful_steps(graphs, options, reached):
+    for graph in candidate_steps(graphs, options, reached):
         progress(f"planning a step with {sum(state.bytes for state in graph.states):,} bytes of state")
         plan_of = planner(graph)
         plans.append(plan_of(options))
@@ -40,7 +40,7 @@ def of_the_best_step(
     return replace(found, limits=union(*(plan.limits for plan in (found, *plans, fastest)), reached.found))
 
 
-def hopeful_steps(graphs: Sequence[Graph], options: Options, reached: Reached) -> list[Graph]:
+def candidate_steps(graphs: Sequence[Graph], options: Options, reached: Reached) -> list[Graph]:
     """Of step graphs, the one of least work the last, those worth a plan. Limits are noted in `reached`."""
     if options.max_ram is None and options.optimize == "speed":
         return [graphs[-1]]

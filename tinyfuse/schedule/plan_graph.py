@@ -13,16 +13,16 @@ from tinyfuse.options import Options
 from tinyfuse.plan import Plan, Reordering
 from tinyfuse.plan.check.player import verify_plan
 from tinyfuse.progress import Progress, silent
-from tinyfuse.schedule.improve.drop_idle_slides import without_idle_slides
-from tinyfuse.schedule.improve.drop_rare_kernels import with_fewer_kernels
+from tinyfuse.schedule.improve.drop_idle_slides import drop_idle_slides
+from tinyfuse.schedule.improve.drop_rare_kernels import drop_rare_kernels
 from tinyfuse.schedule.improve.fit_flash import fits_flash, within_flash
 from tinyfuse.schedule.improve.recompute import recomputing
 from tinyfuse.schedule.improve.rematerialize import rematerializing
 from tinyfuse.schedule.improve.reorder import in_best_order
 from tinyfuse.schedule.improve.upgrade_kernels import upgrade_kernels
-from tinyfuse.schedule.improve.use_fast_kernels import quicker
+from tinyfuse.schedule.improve.use_fast_kernels import use_fast_kernels
 from tinyfuse.schedule.plans.build import Builder
-from tinyfuse.schedule.plans.by_rule import by_rule
+from tinyfuse.schedule.plans.rule_based_plan import rule_based_plan
 from tinyfuse.schedule.plans.search_variants import Search
 from tinyfuse.schedule.variants.variants import Variants
 from tinyfuse.targets import Target
@@ -62,7 +62,7 @@ class GraphPlans:
         """The verified plan for these options: those given at first, or others of --max-ram and --optimize; but for
         `speed` those given at first ask for `speed` too."""
         builder = replace(self._builder, options=options)
-        plan = self._best_found(builder) if is_searched(options) else by_rule(self._variants, builder)
+        plan = self._best_found(builder) if is_searched(options) else rule_based_plan(self._variants, builder)
         if options.weights in ("auto", "packed") and self._price is None and not fits_flash(plan):
             return within_flash(plan, partial(self._plan_at, options), self._progress)
         verify_plan(plan)
@@ -85,7 +85,7 @@ class GraphPlans:
         if plan.ram_bytes > most or options.optimize == "ram":
             plan = recomputing(plan, builder, self._progress)
             plan = rematerializing(plan, builder, self._progress)
-        for strategy in (upgrade_kernels, without_idle_slides, quicker, with_fewer_kernels):
+        for strategy in (upgrade_kernels, drop_idle_slides, use_fast_kernels, drop_rare_kernels):
             plan = strategy(plan, builder)
         return replace(plan, options=options, reordering=reordering)
 
@@ -96,7 +96,7 @@ class GraphPlans:
         searches = [self.search, *([self._sparing] if options.optimize == "speed" else [])]
         wanted = replace(options, optimize="speed")
         found = [in_best_order(search.choices("ram", options.recompute_limit), wanted) for search in searches]
-        found = [(quicker(plan, builder), reordering) for plan, reordering in found]
+        found = [(use_fast_kernels(plan, builder), reordering) for plan, reordering in found]
 
         def rank(plan: Plan) -> tuple[bool, float]:
             too_large = plan.ram_bytes > most

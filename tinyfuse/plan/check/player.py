@@ -307,10 +307,10 @@ class _Player:
         for s, stage in enumerate(group.stages):
             if stage.op.output in group.outputs and not order.finished(s):
                 raise _fault(f"{stage.op}: rows missing")
-        if self.stack is not None and group.growing is not None:
-            moved, self.stack = self.stack.leave(group.growing), None
+        if self.stack is not None and group.resident_output is not None:
+            moved, self.stack = self.stack.leave(group.resident_output), None
             for row, found in enumerate(moved):
-                self.bytes[self._span(group.growing, row)] = found
+                self.bytes[self._span(group.resident_output, row)] = found
 
     @staticmethod
     def _reads(stage: Stage) -> dict[Tensor, tuple[int, tuple[range, ...] | None]]:

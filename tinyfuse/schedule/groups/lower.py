@@ -68,11 +68,11 @@ def lower(
     for index, ops in enumerate(partition):
         stages = make_stages(ops, context, memo)
         kept = frozenset(t for op in ops for t in op.outputs if places.root(t) in lifetimes)
-        growing = None
-        if index in rings.growing:
+        resident_output = None
+        if index in rings.resident_output:
             own = {t: buffers[whole_buffers[storage[t].buffer]] for t in kept if places.root(t) is t}
-            growing = growing_output(stages, {t for t, buffer in own.items() if buffer.first_step == index})
-        stream = stream_of(stages, kept, context, index not in rings.fixed, index in rings.stacked, growing)
+            resident_output = growing_output(stages, {t for t, buffer in own.items() if buffer.first_step == index})
+        stream = stream_of(stages, kept, context, index not in rings.fixed, index in rings.stacked, resident_output)
         inner, scratch = _inner_buffers(index, stages, stream, names)
         for buffer, ring in inner:
             buffers.append(buffer)
@@ -82,7 +82,7 @@ def lower(
         group = _group(index, stages, kept, scratch)
         if stream and stream.stack:
             group = replace(group, stack=stream.stack.rings, early=stream.early)
-            for tensor in (ring.tensor for ring in group.stack if ring.tensor is not stream.growing):
+            for tensor in (ring.tensor for ring in group.stack if ring.tensor is not stream.resident_output):
                 storage[tensor] = Storage(stack_name(index), stream.rings[tensor], True)
         if FAMILIES[ops[0].kind].source:
             counters = f"counters{index}"
@@ -206,10 +206,14 @@ def stage_of(op: Op, rings: bool | None, context: Context) -> Stage:
 
 def stream_of(
     stages: tuple[Stage, ...], kept: frozenset[Tensor], context: Context, slide: bool = True, stack: bool = False,
-    growing: Tensor | None = None,
+    resident_output: Tensor | None = None,
 ) -> Stream | None:  # fmt: skip
     """The group played through, None for a whole call. Rings may slide unless speed is all."""
-    return Stream(stages, kept, slide and context.optimize != "speed", stack, growing) if stages[0].by_row else None
+    return (
+        Stream(stages, kept, slide and context.optimize != "speed", stack, resident_output)
+        if stages[0].by_row
+        else None
+    )
 
 
 def may_stack(stages: tuple[Stage, ...], context: Context) -> bool:

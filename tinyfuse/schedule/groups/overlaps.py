@@ -39,9 +39,9 @@ class Border:
     survives: frozenset[str]
 
     @cached_property
-    def growing(self) -> str | None:
+    def resident_output(self) -> str | None:
         """The buffer of the output that is the lowest in the stack, which it leaves when the group ends."""
-        return self.storage[self.group.growing].buffer if self.group.growing else None
+        return self.storage[self.group.resident_output].buffer if self.group.resident_output else None
 
     @cached_property
     def lasting(self) -> set[str]:
@@ -52,12 +52,12 @@ class Border:
         """Of each buffer of an output that begins here, the live sets in which it holds anything; the last of them
         comes when all rows are made."""
         end = frozenset({len(stream.live_sets)})
-        found: dict[str, frozenset[int]] = {self.growing: end} if self.growing else {}
+        found: dict[str, frozenset[int]] = {self.resident_output: end} if self.resident_output else {}
         for s, stage in enumerate(self.group.stages):
             name = self.storage[stage.op.output].buffer
-            if stage.op.output in self.group.outputs and name in self.begun and name != self.growing:
+            if stage.op.output in self.group.outputs and name in self.begun and name != self.resident_output:
                 alive = frozenset(m for m, (_, held) in enumerate(stream.live_sets) if s in held)
-                found[name] = found.get(name, end if self.growing else frozenset()) | alive
+                found[name] = found.get(name, end if self.resident_output else frozenset()) | alive
         return found
 
     def overlaps(self) -> list[Overlap]:
@@ -65,13 +65,13 @@ class Border:
         the end may lie anywhere in that, and in those."""
         sources, outputs = self._parts(self.group.inputs), self._parts(self.group.outputs)
         found = []
-        if self.growing:
+        if self.resident_output:
             dead = {stack_name(self.group.index), *sources} - self.survives - self.lasting
-            pairs = (pair for name in sorted(dead) for pair in permutations((self.growing, name)))
+            pairs = (pair for name in sorted(dead) for pair in permutations((self.resident_output, name)))
             found += [Overlap(below, above, 0) for below, above in pairs]
         for below in outputs:
             for above in sources:
-                if below in self.begun and below != self.growing and above not in self.survives:
+                if below in self.begun and below != self.resident_output and above not in self.survives:
                     distance = buffer_distance(self.group.stages, self.stream, sources[above], outputs[below])
                     if distance < self.sizes[below]:
                         found.append(Overlap(below, above, distance))

@@ -152,8 +152,8 @@ def _on_top(label: _Label, weight: Weight) -> tuple[int, _Tower | None]:
     if link is None:
         return ram, None
     below, above, distance, saved = link
-    of_tower = label.tower is not None and label.tower.lowest is above
-    tall = (label.tower.bytes if label.tower is not None and of_tower else above.bytes) + distance
+    of_chain = label.tower is not None and label.tower.lowest is above
+    tall = (label.tower.bytes if label.tower is not None and of_chain else above.bytes) + distance
     if tall > ram:
         apart = max(ram, weight.ram + saved)
         if apart < tall:
@@ -220,7 +220,7 @@ def _candidate(graph: Graph, context: Context, ops: tuple[Op, ...], label: _Labe
     rings = RingModes(
         frozenset(index for index, weight in numbered if not weight.slides),
         frozenset(index for index, weight in numbered if weight.stacked),
-        frozenset(index for index, weight in numbered if weight.growing),
+        frozenset(index for index, weight in numbered if weight.resident_output),
     )
     graph = with_tiles(graph, tiled, label.more_macs)
     return Candidate(graph, context, tuple(reversed(groups)), rings, label.ram, label.instructions)
@@ -228,7 +228,7 @@ def _candidate(graph: Graph, context: Context, ops: tuple[Op, ...], label: _Labe
 
 class Weight(NamedTuple):
     """Of a group: all bytes alive while it runs, those of its inner buffers, and its instructions;
-    `slides`: with rings that slide; `stacked`: in a stack, `growing`: on an output. Where some of its operators are
+    `slides`: with rings that slide; `stacked`: in a stack, `resident_output`: on an output. Where some of its operators are
     computed in tiles, its operators with these in their place, and the MACs that this takes more. `link`: the overlap
     that is counted on."""
 
@@ -239,7 +239,7 @@ class Weight(NamedTuple):
     ops: tuple[Op, ...] = ()
     more_macs: int = 0
     stacked: bool = False
-    growing: bool = False
+    resident_output: bool = False
     link: Link | None = None
 
 
@@ -317,13 +317,15 @@ class Weigher:
                 own = stacked.inner_bytes
                 yield Weight(around + own, own, self._instructions(stages, stacked), True, stacked=True, link=link)
             begun = {tensor for tensor in kept if self.places.root(tensor) is tensor and self.live.first(tensor) >= i}
-            growing = growing_output(stages, begun)
-            if growing is not None and stacked.stack is not None:
-                grown = stream.stacked(growing)
-                ram, link = self._with_growing(i, j, grown, growing, kept)
+            resident_output = growing_output(stages, begun)
+            if resident_output is not None and stacked.stack is not None:
+                grown = stream.stacked(resident_output)
+                ram, link = self._with_resident_output(i, j, grown, resident_output, kept)
                 if ram < around + own:
                     instructions = self._instructions(stages, grown)
-                    yield Weight(ram, grown.inner_bytes, instructions, True, stacked=True, growing=True, link=link)
+                    yield Weight(
+                        ram, grown.inner_bytes, instructions, True, stacked=True, resident_output=True, link=link
+                    )
 
     def _instructions(self, stages: tuple[Stage, ...], stream: Stream | None) -> float:
         for stage in stages:
@@ -375,8 +377,8 @@ class Weigher:
         first = i == 0 and self.live.first(root) == BEFORE
         return may_lie_over(source, output, first, j == len(self.ops)) and stream.in_place(source, output)
 
-    def _with_growing(
-        self, i: int, j: int, stream: Stream, growing: Tensor, kept: frozenset[Tensor]
+    def _with_resident_output(
+        self, i: int, j: int, stream: Stream, resident_output: Tensor, kept: frozenset[Tensor]
     ) -> tuple[int, Link | None]:
         """Bytes of all that is alive while ops[i:j] run, of which one output is the lowest in the stack: that less what
         the best single overlap with an input saves; and that."""
@@ -384,7 +386,7 @@ class Weigher:
         made = {t for op in ops for t in op.outputs}
         inputs = self._by_root(t for op in ops for t in op.activations if t not in made)
         alive = {root for root in self.live.passing[i] if self.live.last(root) >= j}
-        alive |= {*inputs, *self._by_root(kept)} - {growing}
+        alive |= {*inputs, *self._by_root(kept)} - {resident_output}
         whole = sum(root.bytes for root in alive)
         apart, best = stream.inner_bytes + whole, None
         for root, tensors in inputs.items():

@@ -12,7 +12,7 @@ from tinyfuse.plan.rows import RingModes
 from tinyfuse.schedule.plans.build import Builder
 
 
-def without_idle_slides(plan: Plan, builder: Builder) -> Plan:
+def drop_idle_slides(plan: Plan, builder: Builder) -> Plan:
     """The plan, or one of no more RAM in which fewer groups have rings in a stack, or an output below them, or rings
     that slide."""
     rings = ring_modes(plan)
@@ -32,7 +32,7 @@ def without_idle_slides(plan: Plan, builder: Builder) -> Plan:
 
 #: of how all rings lie, how they do where one group's are on no output, in no stack, and stay where they are
 _simpler: tuple[Callable[[RingModes, frozenset[int]], RingModes], ...] = (
-    lambda rings, group: replace(rings, growing=rings.growing - group),
-    lambda rings, group: replace(rings, stacked=rings.stacked - group, growing=rings.growing - group),
-    lambda rings, group: RingModes(rings.fixed | group, rings.stacked - group, rings.growing - group),
+    lambda rings, group: replace(rings, resident_output=rings.resident_output - group),
+    lambda rings, group: replace(rings, stacked=rings.stacked - group, resident_output=rings.resident_output - group),
+    lambda rings, group: RingModes(rings.fixed | group, rings.stacked - group, rings.resident_output - group),
 )

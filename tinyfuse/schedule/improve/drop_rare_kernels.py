@@ -40,7 +40,7 @@ _SLOWER = 0.01
 _FOR_SPEED, _SLOWER_FOR_SPEED = 0.5, 0.001
 
 
-def with_fewer_kernels(plan: Plan, builder: Builder) -> Plan:
+def drop_rare_kernels(plan: Plan, builder: Builder) -> Plan:
     """The plan, or one of no more RAM in which others compute what some kernels of ours do: those that are worth it at
     the price of a byte of flash and, as long as --max-flash isn't enough, at most prices."""
     if code_table(plan.context.target.cost_table) is None:

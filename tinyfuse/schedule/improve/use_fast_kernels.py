@@ -9,7 +9,7 @@ from tinyfuse.plan import Plan
 from tinyfuse.schedule.plans.build import Builder
 
 
-def quicker(plan: Plan, builder: Builder) -> Plan:
+def use_fast_kernels(plan: Plan, builder: Builder) -> Plan:
     """The plan, or a faster one of no more RAM: the same groups, all with the kernels that are preferred where speed is
     all."""
     if plan.context.min_scratch or plan.context.speed_alone:

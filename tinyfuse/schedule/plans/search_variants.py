@@ -40,14 +40,14 @@ class Search:
         """Searches the variants in their own order. CompileError where none of them can be computed."""
         self._builder, self._progress = builder, progress
         self._in_file_order: list[Candidate] = []
-        self._by_rule: dict[Candidate, Plan] = {}
+        self._rule_based_plan: dict[Candidate, Plan] = {}
         self._budgets: dict[Variant, int] = {}  # bytes of RAM, of the variants that were searched
         self._orders: dict[Variant, list[Graph]] = {}
         self._fronts: dict[Variant, _Front] = {}
         self._weighed: dict[Variant, tuple[Weigher, Edges]] = {}  # the groups of those, in the order of the file
         self._tiled: dict[float, list[Candidate]] = {}
-        for variant, by_rule in partition_each(variants, "basic", "rows"):
-            self._in_file_order += self._candidates(variant, by_rule)
+        for variant, rule_based_plan in partition_each(variants, "basic", "rows"):
+            self._in_file_order += self._candidates(variant, rule_based_plan)
 
     def choices(self, optimize: str, recompute: float = 1) -> Choices[Plan]:
         """What there is to choose from, in other orders of the operators too. There is work for some of these alone:
@@ -105,16 +105,16 @@ class Search:
     def _offer(self, candidates: Sequence[Candidate]) -> Choices[Plan]:
         """What there is to choose from, with plans of its own: which of them are made within limits, and so may be
         smaller, must not depend on what was chosen before."""
-        return Choices(candidates, Plans(self._builder.candidate, self._by_rule), noting(self._builder.reached))
+        return Choices(candidates, Plans(self._builder.candidate, self._rule_based_plan), noting(self._builder.reached))
 
-    def _candidates(self, variant: Variant, by_rule: Sequence[Sequence[Sequence[Op]]]) -> Iterator[Candidate]:
-        """The partitions `by_rule`, and what the search finds that takes no more RAM than they do."""
+    def _candidates(self, variant: Variant, rule_based_plan: Sequence[Sequence[Sequence[Op]]]) -> Iterator[Candidate]:
+        """The partitions `rule_based_plan`, and what the search finds that takes no more RAM than they do."""
         budget = 0
-        for groups in by_rule:
+        for groups in rule_based_plan:
             plan = self._builder.plan(variant, groups)
             partitioned = tuple(map(tuple, groups))
             found = Candidate(*variant, partitioned, USUAL_RINGS, plan.arena_bytes, plan_instructions(plan))
-            self._by_rule[found] = plan
+            self._rule_based_plan[found] = plan
             budget = max(budget, plan.arena_bytes)
             yield found
         self._budgets[variant] = budget

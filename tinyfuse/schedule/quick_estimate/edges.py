@@ -49,8 +49,8 @@ class _Edges:
         self.found: list[list[tuple[int, Weight]]] = [[] for _ in weights.ops]
         self._least: list[dict[int, int]] = [{} for _ in range(count + 1)]
         self._most = self._peak = most
-        growing = [self._ending(end) for end in range(1, count + 1)]
-        longest = [next(group) for group in growing]  # begin with these
+        resident_output = [self._ending(end) for end in range(1, count + 1)]
+        longest = [next(group) for group in resident_output]  # begin with these
         alone = [self._least[i + 1].get(i, math.inf) for i in range(count)]
         self._peak, lower = self._best_peak(), True
         while lower:
@@ -58,7 +58,7 @@ class _Edges:
                 first = max(0, begin - 1)
                 for j in range(begin + 1, min(end + 1, count) + 1):
                     if longest[j - 1] > first:
-                        longest[j - 1] = growing[j - 1].send(first)
+                        longest[j - 1] = resident_output[j - 1].send(first)
             peak = self._best_peak()
             self._peak, lower = peak, peak < self._peak
 

@@ -8,7 +8,7 @@ from tinyfuse.schedule.plans.build import Builder
 from tinyfuse.schedule.variants.variants import Variants
 
 
-def by_rule(variants: Variants, builder: Builder) -> Plan:
+def rule_based_plan(variants: Variants, builder: Builder) -> Plan:
     """The plan with the rule's groups; with views, unless it takes fewer bytes without."""
     options = builder.options
     plans = [
