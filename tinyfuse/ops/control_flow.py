@@ -28,8 +28,8 @@ class RunEnds(Exception):
         self.states = states
 
 
-#: yields the calls of an operator's graphs, each as the graph's number among them and its inputs, and is sent the outputs
-#: of each; returns the operator's outputs
+#: yields the calls of an operator's graphs, each as the graph's number among them and its inputs, and is sent the
+#: outputs of each; returns the operator's outputs
 CallSequence = Generator[tuple[int, Sequence[Array]], Sequence[Array], Sequence[Array]]
 
 #: multiply-accumulates of one run of a graph
@@ -106,6 +106,16 @@ def with_states(op: Op) -> Op:
     return replace(op, inputs=op.inputs + graph_states(op))
 
 
+def next_call(
+    sequence: CallSequence, outputs: Sequence[Array] | None
+) -> tuple[int, Sequence[Array]] | list[Array]:  # fmt: skip
+    """The call that follows one with these outputs, or the first one for None. At the end the operator's outputs."""
+    try:
+        return next(sequence) if outputs is None else sequence.send(outputs)
+    except StopIteration as end:
+        return list(end.value)
+
+
 def shape_inputs(graph: Graph, values: Sequence[Array]) -> list[Array]:
     """Values of a call, in the shapes of the inputs of the called `graph`."""
     return [value.reshape(tensor.shape) for value, tensor in zip(values, graph.inputs, strict=True)]
@@ -170,14 +180,12 @@ class ControlFlow(OpFamily):
 
     def _computed(self, op: Op, inputs: Sequence[Array], states: MutableMapping[Tensor, Array]) -> Sequence[Array]:
         """The outputs, in the shapes of the graph that computes them; `states` are advanced."""
-        graphs, sequence, outputs = _graphs(op), self.calls(op, inputs), None
-        while True:
-            try:
-                place, values = next(sequence) if outputs is None else sequence.send(outputs)
-            except StopIteration as end:
-                made: Sequence[Array] = end.value
-                return made
-            outputs = self._run(graphs[place], shape_inputs(graphs[place], values), states)
+        graphs, sequence = _graphs(op), self.calls(op, inputs)
+        call = next_call(sequence, None)
+        while isinstance(call, tuple):
+            graph, values = graphs[call[0]], call[1]
+            call = next_call(sequence, self._run(graph, shape_inputs(graph, values), states))
+        return call
 
     def macs(self, op: Op) -> int:
         """Of each graph once: which of them run, and how often, only a run shows."""

@@ -19,7 +19,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.control_flow import CallSequence, ControlFlow, called_graphs, given_values, shape_inputs
+from tinyfuse.ops.control_flow import ControlFlow, called_graphs, given_values, next_call, shape_inputs
 from tinyfuse.rewrite.fold_constants import fold_constants
 from tinyfuse.verify.comparison import same_bits, ulp_distance
 from tinyfuse.verify.oracle import InterpreterOracle
@@ -120,7 +120,7 @@ class _Checks:
         while sent:
             waiting: dict[int, dict[int, Sequence[Array]]] = defaultdict(dict)
             for run, outputs in sent.items():
-                call = _next_call(sequences[run], outputs)
+                call = next_call(sequences[run], outputs)
                 if isinstance(call, tuple):
                     waiting[call[0]][run] = call[1]
                 else:
@@ -146,14 +146,6 @@ class _Checks:
             expected = values.get(tensor.index)  # none of an output that is a constant
             if expected is not None and not same_bits(end.reshape(tensor.shape), expected).all():
                 self.broken[name] = f"{name} differs from the interpreter's calls of its graphs"
-
-
-def _next_call(sequence: CallSequence, outputs: list[Array] | None) -> tuple[int, Sequence[Array]] | list[Array]:
-    """What a sequence asks for after these outputs of a call, None at its begin: a call, or, at its end, its outputs."""
-    try:
-        return next(sequence) if outputs is None else sequence.send(outputs)
-    except StopIteration as end:
-        return list(end.value)
 
 
 def _handed_through(graph: Graph, inputs: list[Array]) -> list[Array]:
