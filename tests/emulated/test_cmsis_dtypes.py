@@ -14,14 +14,14 @@ from test_cmsis_scratch import grid
 
 from tinyfuse.ir import Op, Quant, Tensor
 from tinyfuse.ir.fixedpoint import RANGE
-from tinyfuse.kernels.base import Context
 from tinyfuse.kernels.cmsis.conv_paths import ConvCall
 from tinyfuse.kernels.cmsis.layers_s4 import convolve_scratch_s4, depthwise_scratch_s4
 from tinyfuse.kernels.cmsis.layers_s16 import convolve_scratch_s16, depthwise_scratch_s16
 from tinyfuse.kernels.cmsis.softmax import CmsisSoftmaxS16
+from tinyfuse.kernels.core.kernel import Context
 from tinyfuse.kernels.registry import kernels_for, kernels_of
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.softmax import Softmax
+from tinyfuse.ops.pooling_reduce.softmax import Softmax
 from tinyfuse.targets import load_target
 from tinyfuse.toolchain.cmsis_nn import Tree
 
@@ -73,7 +73,7 @@ def int4_cases(context: Context) -> list[Case]:
         kind = str(rng.choice(["CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"], p=[0.6, 0.3, 0.1]))
         op = make_op(of_int4(random_shape(kind, rng, explicit_padding=bool(rng.random() < 0.2))), rng)
         found = cases_of(op, (random_input(op, rng, bool(rng.random() < 0.3)),), context)
-        cases += [case for case in found if case.kernel.nibbles]
+        cases += [case for case in found if case.kernel.int4_weights]
     return cases
 
 

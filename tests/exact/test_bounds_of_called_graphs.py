@@ -13,7 +13,7 @@ from tflite_builder import ModelBuilder
 import tinyfuse
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.control_flow import WhileFamily
+from tinyfuse.ops.program.control_flow import WhileFamily
 from tinyfuse.verify.bounds import has_bounds
 from tinyfuse.verify.oracle import InterpreterOracle
 

@@ -13,8 +13,8 @@ from tinyfuse.board_timing import BoardTiming
 from tinyfuse.cost.slowest import slowest_times
 from tinyfuse.errors import ToolMissing
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Context, Kernel, ObjectiveAsked, of_any_objective
-from tinyfuse.kernels.counts import Counts, calls_of, kept, round_up
+from tinyfuse.kernels.core.kernel import Context, Kernel, ObjectiveAsked, without_objective
+from tinyfuse.kernels.counts.common import Counts, calls_of, kept, round_up
 from tinyfuse.plan import Stage
 from tinyfuse.plan.rows import Stream
 from tinyfuse.resources import resource_dir
@@ -63,7 +63,7 @@ class CostTable:
         """Instructions of all calls of a kernel in one inference, for the `slowest` values of inputs or in the mean;
         None where it is not in the table."""
         try:
-            return self._kernel(op, kernel, by_row, of_any_objective(context), slowest)
+            return self._kernel(op, kernel, by_row, without_objective(context), slowest)
         except ObjectiveAsked:
             return self._kernel(op, kernel, by_row, context, slowest)
 

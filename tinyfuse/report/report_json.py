@@ -7,13 +7,13 @@ from collections import Counter
 from dataclasses import asdict
 
 from tinyfuse.board_timing import BoardTiming
-from tinyfuse.cost.code import estimated_code_bytes
+from tinyfuse.cost.code import CodeBytes, estimated_code_bytes
 from tinyfuse.cost.cycles import predicted_cycles, predicted_ms, timing_of
 from tinyfuse.cost.predict import predicted_total
 from tinyfuse.cost.steps import longest_step
 from tinyfuse.emit.header import tensor_symbols
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.ops import FAMILIES, graph_macs
+from tinyfuse.ops import FAMILIES
 from tinyfuse.plan import Plan, Stage, Storage, constant_key
 from tinyfuse.report.answer import JsonObject, envelope
 from tinyfuse.report.compressed import compressed_json
@@ -21,6 +21,7 @@ from tinyfuse.report.limits import limits_json, reached_limits
 from tinyfuse.report.memory import memory_json
 from tinyfuse.report.predicted import known_json
 from tinyfuse.report.window import window_json
+from tinyfuse.rewrite.fold_constants import model_macs
 
 
 def plan_envelope(plan: Plan) -> JsonObject:
@@ -34,15 +35,13 @@ def plan_envelope(plan: Plan) -> JsonObject:
     )
 
 
-def report_json(
-    plan: Plan, unfused_arena_bytes: int, measured_code_bytes: int | None, whole: Plan | None = None
-) -> JsonObject:
-    """The report of a plan. `measured_code_bytes` is None where no compiler measured it; `whole`: the plan of the whole
+def report_json(plan: Plan, unfused_arena_bytes: int, code: CodeBytes | None, whole: Plan | None = None) -> JsonObject:
+    """The report of a plan. `code` is None where no compiler measured it; `whole`: the plan of the whole
     model, where the plan is of a step of a sliding window."""
     estimated = estimated_code_bytes(plan)
     return {
         "macs": plan.macs,
-        "model_macs": graph_macs(plan.source),
+        "model_macs": model_macs(plan.source),
         "predicted_instructions": predicted_total(plan),
         **known_json(plan),
         **cycles_json(plan),
@@ -66,8 +65,9 @@ def report_json(
         "weight_bytes": plan.weight_bytes,
         "memory": memory_json(plan),
         "compressed": compressed_json(plan),
-        "code_bytes": estimated if measured_code_bytes is None else measured_code_bytes,
-        "code_bytes_measured": measured_code_bytes is not None,
+        "code_bytes": estimated if code is None else code.module,
+        "code_bytes_measured": code is not None,
+        "helper_bytes": None if code is None else code.helpers,
         "estimated_code_bytes": estimated,
         "rewrites": _rewrites(plan),
         "reordering": reordering_json(plan),

@@ -80,12 +80,12 @@ def summary_lines(data: JsonObject, cycles: bool = True) -> list[str]:
         *reordering_lines(data["reordering"]),
         f"weights  {data['weight_bytes']:>11,} bytes   {kib(data['weight_bytes'])}",
         *compressed_line(data["compressed"]),
-        f"code     {data['code_bytes']:>11,} bytes   {kib(data['code_bytes'])}, {estimate}",
+        f"code     {data['code_bytes']:>11,} bytes   {kib(data['code_bytes'])}, {estimate}{_helpers(data)}",
         *_device_lines(data),
         f"MACs     {data['macs']:>11,}{_removed(data)}",
         *_instructions_line(data),
         *(_cycles_line(data) if cycles else []),
-        *_step_line(data["longest_step"]),
+        *_single_rounding(data["longest_step"]),
         *memory_lines(data["memory"]),
     ]
     return [part for line in lines for part in wrapped(line, " " * 29)]
@@ -105,7 +105,7 @@ def _device_lines(data: JsonObject) -> list[str]:
         return []
     taken = {
         "RAM": (data["arena_bytes"] + data["state_bytes"], device["ram"]),
-        "flash": (data["weight_bytes"] + data["code_bytes"], device["flash"]),
+        "flash": (data["weight_bytes"] + data["code_bytes"] + (data["helper_bytes"] or 0), device["flash"]),
     }
     return [
         f"{sort:<8} {used:>11,} bytes   {kib(used)}, {100 * used / there:.1f} % of {device['name']}'s {kib(there)}"
@@ -147,7 +147,7 @@ def cycles_words(data: JsonObject) -> str:
     return f"{named}{milliseconds} at {clock}, {waits}"
 
 
-def _step_line(step: JsonObject | None) -> list[str]:
+def _single_rounding(step: JsonObject | None) -> list[str]:
     if step is None:
         return []
     told = "?" if step["predicted_instructions"] is None else f"{step['predicted_instructions']:,}"
@@ -165,6 +165,11 @@ def reordering_lines(reordering: JsonObject | None) -> list[str]:
     return [f"order    {moved} moved: the order of the file would take {arena}"]
 
 
+def _helpers(data: JsonObject) -> str:
+    """What the linker adds, of the compiler's and the C library."""
+    return f"; {data['helper_bytes']:,} more of the C library, soft floats included" if data["helper_bytes"] else ""
+
+
 def _state_line(data: JsonObject) -> list[str]:
     """What lives beside the arena, from one inference to the next."""
     if not data["state_bytes"]:
@@ -173,8 +178,8 @@ def _state_line(data: JsonObject) -> list[str]:
 
 
 def _removed(data: JsonObject) -> str:
-    """What dead channels (rewrite/prune_channels.py) took out of the model, or tiles (schedule/tiling.py) and layers
-    that run again (rewrite/rematerialize.py) put in."""
+    """What dead channels (rewrite/prune_channels.py) took out of the model, or tiles (schedule/groups/tiling.py) and
+    layers that run again (rewrite/rematerialize.py) put in."""
     if data["macs"] == data["model_macs"]:
         return ""
     if data["macs"] > data["model_macs"]:

@@ -19,8 +19,8 @@ import numpy as np
 
 from tinyfuse.ir import Array, Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.control_flow import ControlFlow, called_graphs, given_values, next_call, shape_inputs
-from tinyfuse.rewrite.fold_constants import fold_constants
+from tinyfuse.ops.program.control_flow import ControlFlow, called_graphs, given_values, next_call, shape_inputs
+from tinyfuse.rewrite.fold_constants import fold_constants, folded_operators
 from tinyfuse.verify.comparison import same_bits, ulp_distance
 from tinyfuse.verify.oracle import InterpreterOracle
 from tinyfuse.verify.pieces import calls_libm
@@ -52,7 +52,8 @@ def has_bounds(graph: Graph) -> bool:
 
 def check_operators(graph: Graph, oracle: InterpreterOracle, inputs: list[list[np.ndarray]]) -> OperatorChecks:
     """Every operator of a graph that `has_bounds` on the interpreter's tensors, for inputs[run][index]; each run begins
-    with the state as a reset leaves it."""
+    with the state as a reset leaves it. Operators of constants alone are checked as well, and others read what the
+    interpreter made of these: its last bits may differ from those of the constants that `fold_constants` makes."""
     checks = _Checks(oracle)
     checks.check_graph(graph, fold_constants(graph), oracle, inputs, "")
     bounds = tuple(OperatorBound(name, ulp, bound) for name, (ulp, bound) in checks.found.items())
@@ -74,17 +75,23 @@ class _Checks:
     ) -> list[list[Array]]:
         """Every operator of `folded`, which is `graph` with its constants computed, for inputs[run][index] of `graph`.
         The interpreter's outputs, [run][index]. `where` begins an operator's name."""
-        ops = {op.index: op for op in graph.ops}
-        tensors = {t.index: t for op in folded.ops for t in (*op.activations, *op.outputs)}
-        tensors |= {t.index: t for t in graph.outputs if not t.is_constant}
+        originals = {op.index: op for op in graph.ops}
+        removed = folded_operators(graph)
+        computed = {tensor.index for op in removed for tensor in op.outputs}
+        wanted = [t for op in (*removed, *folded.ops) for t in (*op.inputs, *op.outputs) if t is not None]
+        tensors = {
+            t.index: t
+            for t in (*wanted, *graph.outputs)
+            if not t.is_state and (not t.is_constant or t.index in computed)
+        }
         runs = [
             {index: array.reshape(tensor.shape) for (index, tensor), array in zip(tensors.items(), found, strict=True)}
             for found in oracle.tensors(inputs, list(tensors))
         ]
-        for op in folded.ops:
+        for op in (*removed, *folded.ops):
             name = f"{where}{op}"
             if any(calls_libm(called) for _, called in called_graphs(op)):
-                self._follow(ops[op.index], op, runs, name)
+                self._follow(originals[op.index], op, runs, name)
             else:
                 for values in runs:
                     self._check(op, values, name)
@@ -155,6 +162,7 @@ def _handed_through(graph: Graph, inputs: list[Array]) -> list[Array]:
 
 
 def _value(tensor: Tensor, values: dict[int, Array]) -> Array:
-    if tensor.is_state:
-        return tensor.initial_values
-    return tensor.values if tensor.is_constant else values[tensor.index]
+    """A tensor's values in a run: the interpreter's, of constants that it computes as well."""
+    if tensor.index in values and not tensor.is_state:
+        return values[tensor.index]
+    return tensor.initial_values if tensor.is_state else tensor.values

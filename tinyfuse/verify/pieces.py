@@ -12,7 +12,7 @@ from itertools import groupby
 from tinyfuse.frontend.graph_file import graph_file
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.control_flow import called_graphs
+from tinyfuse.ops.program.control_flow import called_graphs
 from tinyfuse.rewrite.fold_constants import fold_constants
 
 
