@@ -1,7 +1,7 @@
 """The options of the commands about a model, each declared once, as a field of a dataclass.
 
 `Options` has those that change what is generated. From a field and what `option` says of it come the flag and its
-line in --help (tinyfuse/cli/flags.py), in docs/options.md and README (tinyfuse/cli/reference.py) and in Python's help
+line in --help (tinyfuse/cli/flags.py), in docs/options.md (tinyfuse/cli/reference.py) and in Python's help
 (tinyfuse/api/settings_help.py), its place in a Request and in the command that `verify` prints to repeat itself
 (tinyfuse/cli/request.py), and its key in JSON and in manifest.json.
 """
