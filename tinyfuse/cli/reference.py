@@ -18,24 +18,25 @@ _HEAD = """\
 
 Every option of every command, written by `python -m tinyfuse.cli.reference` from the declarations in
 `tinyfuse/options.py` and `tinyfuse/cli/`; `tinyfuse COMMAND --help` prints the same.
+"""
 
-| option | of | default | |
-|---|---|---|---|
+_TABLE = """
+| option | default | |
+|---|---|---|
 """
 
 
 def options_markdown() -> str:
-    """The page: a line an option, with the commands that have it alike."""
-    rows: dict[tuple[str, str, str], list[str]] = {}
+    """Return the page: a table for each set of commands that share options."""
+    commands: dict[tuple[str, str, str], list[str]] = {}
     for name, command in _commands(main):
         for option in command.params:
             if isinstance(option, click.Option):
-                rows.setdefault((_spelling(option), _default(option), option.help or ""), []).append(name)
-    lines = [
-        f"| `{option}` | {', '.join(names)} | {default} | {_linked(help)} |\n"
-        for (option, default, help), names in rows.items()
-    ]
-    return _HEAD + "".join(lines)
+                commands.setdefault((_spelling(option), _default(option), option.help or ""), []).append(name)
+    tables: dict[str, list[str]] = {}
+    for (option, default, help), names in commands.items():
+        tables.setdefault(", ".join(names), []).append(f"| `{option}` | {default} | {_linked(help)} |\n")
+    return _HEAD + "".join(f"\n## {names}\n{_TABLE}{''.join(rows)}" for names, rows in tables.items())
 
 
 def _commands(group: click.Group, before: str = "") -> Iterator[tuple[str, click.Command]]:
