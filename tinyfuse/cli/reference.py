@@ -34,8 +34,8 @@ def options_markdown() -> str:
             if isinstance(option, click.Option):
                 commands.setdefault((_spelling(option), _default(option), option.help or ""), []).append(name)
     tables: dict[str, list[str]] = {}
-    for (option, default, help), names in commands.items():
-        tables.setdefault(", ".join(names), []).append(f"| `{option}` | {default} | {_linked(help)} |\n")
+    for (spelling, default, help), names in commands.items():
+        tables.setdefault(", ".join(names), []).append(f"| `{spelling}` | {default} | {_linked(help)} |\n")
     return _HEAD + "".join(f"\n## {names}\n{_TABLE}{''.join(rows)}" for names, rows in tables.items())
 
 

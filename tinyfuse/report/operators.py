@@ -10,10 +10,10 @@ import json
 from pathlib import Path
 
 from tinyfuse import __version__
-from tinyfuse.kernels.base import Kernel
+from tinyfuse.kernels.core.kernel import Kernel
 from tinyfuse.kernels.registry import kernels_of
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.base import OpFamily
+from tinyfuse.ops.core.family import OpFamily
 from tinyfuse.report.answer import JsonObject
 
 #: kind -> {where: how many operators, each with its own shapes and quantization, are compared there}
@@ -37,8 +37,8 @@ emulated cores (**M4**, **M55**). Random cases, random networks and CMSIS-NN's k
 
 *Rows*: can compute row by row inside a fusion group. *In place*: the output may take an input's bytes. *Dtypes*: how
 many of the cases against the interpreter have data of which dtype; uint8 is compared with LiteRT's reference kernels.
-Operators that are tested in whole models (control flow, variables, SVDF, LSTM, ...) have none. `tinyfuse operators KIND`
-names the kernels too.
+Operators that are tested in whole models (control flow, variables, SVDF, LSTM, ...) have none.
+`tinyfuse operators KIND` names the kernels too.
 """
 
 
