@@ -266,7 +266,7 @@ class Options:
     cmsis_nn_lacks: tuple[str, ...] = ()
     memory: tuple[str, ...] = option(
         "A memory bank that the module may use, NAME=SIZE with :slow, :fast, :ram, :flash or :code; repeat it for "
-        "each. Arena and state go into RAM, weights into flash, and what is read most into fast banks (docs/memories.md).",
+        "each. Arena and state go into RAM, weights into flash, the most-read data into fast banks (docs/memories.md).",
         (),
         metavar="NAME=SIZE[:slow]",
     )
