@@ -154,11 +154,11 @@ def drawn_for(kernel: str, kind: str, count: int) -> list[Op]:
     if kind in ("QUANTIZE", "DEQUANTIZE") and kernel != "tinyfuse_invert_sign":
         source, target = (_DTYPE[suffix] for suffix in kernel.split("_")[-2:])
         return _allowed(_converted(op, source, target) for op in operators(kind, count))
-    if kernel == "tinyfuse_dense_eight_s8":  # most layers of eight inputs are smaller than the others
+    if kernel == "tinyfuse_dense_one_mve_s8":  # outputs that are no multiple of four
         rng = random.Random(kernel)
         return [
-            _fully_connected(rng, kind, 8, rng.choice((24, 32, 46, 64, 96, 128, 200)), rng.choice((0.01, 0.04, 0.08)))
-            for _ in range(count)
+            _fully_connected(rng, kind, rng.choice((8, 20, 22, 61, 64, 96, 131, 256, 320, 640)), outputs, 0.08)
+            for outputs in rng.choices((1, 2, 3, 5, 6, 7, 9, 10, 13, 22, 37), k=count)
         ]
     if kernel in _WITH_OWN_SHIFTS:
         every = operators(kind, count)
@@ -187,6 +187,13 @@ def drawn_for(kernel: str, kind: str, count: int) -> list[Op]:
     if kernel == "tinyfuse_conv_row_s8":
         every = operators(kind, count)
         return every + [_of_one_value(op) for op in every[:_OF_ONE_VALUE]]
+    if kernel in _GATHERING:
+        every = operators(kind, count)
+        every += [_of_one_column(op) for op in every[::3] if op.operand(1).shape[1] <= op.input.shape[1]]
+        return every + [_of_large_scale(op) for op in every[::4]]
+    if kernel in _WITH_LARGE_SCALES:
+        every = operators(kind, count)
+        return every + [_of_large_scale(op) for op in every[::4]]
     if kernel.endswith("_s8"):
         return operators(kind, count)
     wide = operators(kind, count, "int16")
@@ -243,6 +250,32 @@ def _of_one_value(op: Op) -> Op:
     output = like(replace(op.output, quant=replace(op.output.quantization, zero_point=(127,))))
     attributes = replace(op.attributes, activation="RELU")
     return replace(op, inputs=(like(op.input), *op.inputs[1:]), outputs=(output,), attributes=attributes)
+
+
+#: kernels that gather windows for several pixels of a row
+_GATHERING = ("tinyfuse_conv_packed_row_s8", "tinyfuse_conv_by_four_row_s8")
+
+
+def _of_one_column(op: Op) -> Op:
+    """Return the same convolution of an image as wide as its window: rows of one pixel, as layers over time have."""
+    (_, height, _, in_c), (out_c, kernel_h, kernel_w, _) = op.input.shape, op.operand(1).shape
+    attributes = replace(op.attributes, padding="VALID")
+    rows = (height - kernel_h) // op.attributes.stride[0] + 1
+    image, output = replace(op.input, shape=(1, height, kernel_w, in_c)), replace(op.output, shape=(1, rows, 1, out_c))
+    return replace(op, inputs=(like(image), *op.inputs[1:]), outputs=(like(output),), attributes=attributes)
+
+
+#: kernels of layers that have a form for scales of 1/2 and more
+_WITH_LARGE_SCALES = ("tinyfuse_dense_s8", "tinyfuse_dense_wide_s8", "tinyfuse_pointwise_s8")
+
+
+def _of_large_scale(op: Op) -> Op:
+    """Return the same layer with a last channel whose sums are multiplied by 0.7."""
+    weights, out_c = op.operand(1), op.operand(1).shape[0]
+    scales = np.resize(weights.quantization.scale, out_c)
+    scales[-1] = np.float32(0.7 * op.output.scale / op.input.scale)
+    quant = replace(weights.quantization, scale=tuple(map(float, scales)), zero_point=(0,) * out_c)
+    return replace(op, inputs=(op.input, replace(weights, quant=quant), *op.inputs[2:]))
 
 
 def _of_few_channels(kind: str, count: int) -> list[Op]:

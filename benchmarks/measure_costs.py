@@ -58,12 +58,12 @@ DRAWN_FOR = {
     "tinyfuse_pointwise_narrow_s8": 600, "tinyfuse_softmax_lookup_s8": 60,
     "tinyfuse_mul_s8": 60, "tinyfuse_dense_s16": 120, "tinyfuse_transpose_conv_packed_row_s16": 60,
     "tinyfuse_rows_matmul_s8": 40, "tinyfuse_pointwise_four_mve_s8": 500, "tinyfuse_conv_columns_mve_row_s8": 1500,
-    "tinyfuse_conv_runs_mve_row_s8": 500,
     "tinyfuse_pointwise_mve_s8": 300, "tinyfuse_conv_held_mve_row_s8": 500, "tinyfuse_depthwise_1d_mve_s8": 4000,
     "tinyfuse_depthwise_held_row_s8": 150, "tinyfuse_pointwise_s8": 800, "tinyfuse_conv_packed_row_s8": 300,
     "tinyfuse_pointwise_by_four_s8": 1200, "tinyfuse_conv_by_four_row_s8": 250,
     "tinyfuse_conv_unpacked_row_s8": 150, "tinyfuse_depthwise_1d_s8": 400,
-    "tinyfuse_dense_fives_s8": 300, "tinyfuse_dense_eight_s8": 120, "tinyfuse_dense_unpacked_s8": 150,
+    "tinyfuse_dense_fives_s8": 300, "tinyfuse_dense_unpacked_s8": 150,
+    "tinyfuse_dense_one_mve_s8": 200, "tinyfuse_dense_s8": 400,
     "tinyfuse_pointwise_four_tables_mve_s8": 1000, "tinyfuse_depthwise_columns_row_s8": 500,
 }  # fmt: skip
 #: for a layer whose weights are looked up (`Kernel.costs_with`): the rest of its costs are known

@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 
 import tinyfuse
+from tinyfuse.schema.answers import ANSWERS
+from tinyfuse.schema.document import schema_text
 
 sys.path.insert(0, str(Path(__file__).parent / "site"))
 
@@ -62,6 +64,15 @@ def _escaped(text: str) -> str:
     return re.sub(r"([\\*|_])", r"\\\1", text)
 
 
+def _write_schemas(app, _exception):
+    """Write each command's JSON Schema to schema/COMMAND.json of the site."""
+    folder = Path(app.outdir) / "schema"
+    folder.mkdir(exist_ok=True)
+    for name in ANSWERS:
+        (folder / f"{name}.json").write_text(schema_text(name))
+
+
 def setup(app):
-    """Sphinx calls it."""
+    """Register the event handlers; Sphinx calls this."""
     app.connect("autodoc-process-docstring", _as_rst)
+    app.connect("build-finished", _write_schemas)

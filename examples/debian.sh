@@ -5,7 +5,20 @@ fail() { echo "$me: $*" >&2; exit 3; }
 have() { command -v "$1" >/dev/null 2>&1; }
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-quietly() { "$@" >"$log" 2>&1 || { cat "$log" >&2; fail "failed: $*"; }; }
+# quietly COMMAND...: runs it, and shows its output where it fails. A line every 15 seconds says that it goes on.
+quietly() {
+  (
+    SECONDS=0
+    while sleep "${TINYFUSE_TELL_AFTER:-15}" >/dev/null 2>&1 && kill -0 $$ 2>/dev/null; do
+      echo "  $SECONDS s, and not done: ${*##*/}"
+    done
+  ) &
+  local teller=$! status=0
+  "$@" >"$log" 2>&1 || status=$?
+  kill "$teller" 2>/dev/null
+  wait "$teller" 2>/dev/null || true
+  [ $status -eq 0 ] || { cat "$log" >&2; fail "failed: $*"; }
+}
 
 # The first Python that is new enough and can make virtual environments. Debian's can't without
 # python3-venv; a pyenv shim may stand for a version that is not there. Debian's comes first: it is built with
@@ -37,7 +50,7 @@ install_packages() {
     echo "Debian packages: all installed"
     return
   fi
-  echo "installing Debian packages (about 90 seconds, in which nothing is printed): ${packages[*]}"
+  echo "installing Debian packages (about 90 seconds): ${packages[*]}"
   have apt-get || fail "there is no apt-get; install what these packages hold by other means"
   local as_root=()
   if [ "$(id -u)" != 0 ]; then
@@ -57,6 +70,6 @@ make_venv() {
     [ -n "$python" ] || fail "no Python 3.11 or later that can make a virtual environment"
     quietly "$python" -m venv --clear "$1"
   fi
-  echo "installing tinyfuse[$2] into $1 (up to a minute, the first time)"
+  echo "installing tinyfuse[$2] into $1 (a minute the first time, up to six where the network is slow)"
   quietly "$1/bin/python" -m pip install --disable-pip-version-check -e ".[$2]"
 }

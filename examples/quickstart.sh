@@ -6,13 +6,15 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 me=quickstart
 . examples/debian.sh
+said=$(mktemp)
+trap 'rm -f "$log" "$said"' EXIT
 
 echo "[1/3] compiler, emulator and build tools"
 install_packages cmake:cmake qemu-system-arm:qemu-system-arm arm-none-eabi-gcc:gcc-arm-none-eabi
 echo "[2/3] tinyfuse in .venv"
 make_venv .venv verify
-echo "[3/3] the digits example"
-.venv/bin/python examples/digits/run.py "$@"
+echo "[3/3] the digits example (about half a minute)"
+.venv/bin/python examples/digits/run.py "$@" | tee "$said"
 
 cat <<'END'
 
@@ -24,3 +26,6 @@ Next, with a model of your own (int8, from TensorFlow Lite's converter):
 `tinyfuse targets` lists the other cores; examples/digits/ is a whole firmware project with CMake,
 docs/build-systems.md says how to generate in a build.
 END
+
+echo
+grep "^accuracy" "$said"

@@ -410,6 +410,8 @@ TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_lanes, tinyfuse_conv_packed_body, TINY
 TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_step_line, tinyfuse_conv_packed_body, TINYFUSE_STEP_LINE)
 TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_bytes, tinyfuse_conv_bytes_body, TINYFUSE_BYTES)
 TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_bytes_step_line, tinyfuse_conv_bytes_body, TINYFUSE_BYTES_STEP_LINE)
+TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_shifted, tinyfuse_conv_packed_body, TINYFUSE_SHIFTED)
+TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_bytes_shifted, tinyfuse_conv_bytes_body, TINYFUSE_BYTES_SHIFTED)
 
 /* Output row y, packed for tinyfuse_matmul.h, whose `form` is a constant. Reads only the input rows of
    y's own window, writes only the out_w * out_c bytes of out_row. `block_pixels` are computed

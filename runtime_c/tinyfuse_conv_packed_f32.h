@@ -7,16 +7,18 @@
 #include "tinyfuse_eight_f32.h"
 
 /* Output column x of output row y, one group of channels to `out`. Weights are
-   [out_c / groups / 8][kernel_h][kernel_w][in_c / groups][8], `biases` has an entry for each channel, both of the group. */
+   [out_c / groups / 8][kernel_h][kernel_w][in_c / groups][8], the last of fewer than eight channels with as many in the
+   place of [8]; `biases` has an entry for each channel, both of the group. */
 TINYFUSE_INLINE void tinyfuse_conv_packed_pixel_f32(const tinyfuse_conv *p, const float *in, int32_t y, int32_t x,
                                                     int32_t group, float *out, const float *weights,
                                                     const float *biases, float low, float high)
 {
-    const int32_t row = p->in_w * p->in_c, group_c = p->in_c / p->groups, column = 8 * group_c;
+    const int32_t row = p->in_w * p->in_c, group_c = p->in_c / p->groups;
     const int32_t filters = p->out_c / p->groups, from = x * p->stride_w - p->pad_left;
     const int whole = p->groups == 1 && p->dilation_w == 1 && from >= 0 && from + p->kernel_w <= p->in_w;
     int32_t o, ky, kx;
     for (o = 0; o < filters; o += 8) {
+        const int32_t outputs = tinyfuse_min(filters - o, 8), column = outputs * group_c;
         float sums[8] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
         for (ky = 0; ky < p->kernel_h; ++ky, weights += p->kernel_w * column) {
             const int32_t iy = y * p->stride_h - p->pad_top + ky * p->dilation_h;
@@ -26,28 +28,30 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_pixel_f32(const tinyfuse_conv *p, cons
             }
             source = in + (iy % p->in_ring) * row + group * group_c;
             if (whole) {
-                tinyfuse_eight_layer_sums(sums, source + from * p->in_c, weights, p->kernel_w * p->in_c);
+                tinyfuse_eight_layer_sums(sums, source + from * p->in_c, weights, p->kernel_w * p->in_c,
+                                          outputs);
                 continue;
             }
             for (kx = 0; kx < p->kernel_w; ++kx) {
                 const int32_t ix = from + kx * p->dilation_w;
                 if (ix >= 0 && ix < p->in_w) {
-                    tinyfuse_eight_layer_sums(sums, source + ix * p->in_c, weights + kx * column, group_c);
+                    tinyfuse_eight_layer_sums(sums, source + ix * p->in_c, weights + kx * column, group_c,
+                                              outputs);
                 }
             }
         }
-        tinyfuse_eight_outputs(sums, biases + o, out + o, tinyfuse_min(filters - o, 8), low, high);
+        tinyfuse_eight_outputs(sums, biases + o, out + o, outputs, low, high);
     }
 }
 
-/* Output row y of a convolution. Weights are [groups] of those of a pixel, zeros beyond a group's channels; `biases` has
-   out_c entries. Of the input it reads only the rows of y's own window, and it writes only the out_w * out_c elements of
+/* Output row y of a convolution. Weights are [groups] of those of a pixel, and where a group's channels are no
+   multiple of eight, as many more as fill its last eight up, which don't count; `biases` has out_c entries. Of the input it reads only the rows of y's own window, and it writes only the out_w * out_c elements of
    out_row. What quantizes in tinyfuse_conv is not used. */
 TINYFUSE_INLINE void tinyfuse_conv_packed_row_f32(const tinyfuse_conv *p, const float *in, int32_t y, float *out_row,
                                                   const float *weights, const float *biases, float low, float high)
 {
     const int32_t filters = p->out_c / p->groups;
-    const int32_t size = ((filters + 7) & ~7) * p->kernel_h * p->kernel_w * (p->in_c / p->groups);
+    const int32_t size = filters * p->kernel_h * p->kernel_w * (p->in_c / p->groups);
     int32_t x, group;
     for (x = 0; x < p->out_w; ++x) {
         for (group = 0; group < p->groups; ++group) {
@@ -58,7 +62,7 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_row_f32(const tinyfuse_conv *p, const 
     }
 }
 
-/* in [batches][in_c] to out [batches][out_c], weights [out_c / 8][in_c][8], biases [out_c]. out may lie over batches of
+/* in [batches][in_c] to out [batches][out_c], weights as those of a convolution, biases [out_c]. out may lie over batches of
    in that are read already, not over the one that is computed. */
 TINYFUSE_INLINE void tinyfuse_dense_f32(const float *in, float *out, const float *weights, const float *biases,
                                         int32_t batches, int32_t in_c, int32_t out_c, float low, float high)
@@ -66,9 +70,10 @@ TINYFUSE_INLINE void tinyfuse_dense_f32(const float *in, float *out, const float
     int32_t b, o;
     for (b = 0; b < batches; ++b) {
         for (o = 0; o < out_c; o += 8) {
+            const int32_t outputs = tinyfuse_min(out_c - o, 8);
             float sums[8] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
-            tinyfuse_eight_layer_sums(sums, in, weights + o * in_c, in_c);
-            tinyfuse_eight_outputs(sums, biases + o, out + o, tinyfuse_min(out_c - o, 8), low, high);
+            tinyfuse_eight_layer_sums(sums, in, weights + o * in_c, in_c, outputs);
+            tinyfuse_eight_outputs(sums, biases + o, out + o, outputs, low, high);
         }
         in += in_c;
         out += out_c;

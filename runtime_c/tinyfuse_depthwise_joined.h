@@ -212,11 +212,16 @@ TINYFUSE_SHARED void tinyfuse_depthwise_joined_own_shift(tinyfuse_depthwise_join
     tinyfuse_depthwise_joined_outputs(s, TINYFUSE_OWN_SHIFTS_FORM);
 }
 
-/* Where the inputs of the first channel lie, or `zeros`. */
+/* Where the inputs of the first channel lie, or `zeros`, which `padded` then tells. Their addresses don't: where no window
+   reaches outside, `zeros` is one past the scratch, and the input may begin there. */
 TINYFUSE_INLINE const int8_t *tinyfuse_depthwise_joined_input(const tinyfuse_conv *p, const int8_t *row, int32_t column,
-                                                              const int8_t *zeros)
+                                                              const int8_t *zeros, int *padded)
 {
-    return row != NULL && column >= 0 && column < p->in_w ? row + column * p->in_c : zeros;
+    if (row != NULL && column >= 0 && column < p->in_w) {
+        return row + column * p->in_c;
+    }
+    *padded = 1;
+    return zeros;
 }
 
 /* Where all layers of a module have the same form, compilers take it for the constant that it is. */
@@ -229,7 +234,8 @@ TINYFUSE_SHARED void tinyfuse_depthwise_joined_row(const tinyfuse_conv *p, const
     const int8_t **const inputs =
         (const int8_t **)TINYFUSE_WITH_POINTERS(scratch, 2 * (size_t)words * sizeof *inputs);
     int8_t *const zeros = (int8_t *)scratch + 2 * TINYFUSE_POINTER_BYTES * words + 4 * ((count + 2) & ~1);
-    int32_t ky, x, channel, padded = 0;
+    int32_t ky, x, channel;
+    int padded = 0;
     tinyfuse_depthwise_joined s;
     for (ky = 0; ky < p->kernel_h; ++ky) {
         const int32_t iy = y * p->stride_h - p->pad_top + ky * p->dilation_h;
@@ -238,9 +244,8 @@ TINYFUSE_SHARED void tinyfuse_depthwise_joined_row(const tinyfuse_conv *p, const
         const int8_t **to = inputs + 2 * ky;
         for (x = 0; x < columns; ++x) {
             const int32_t column = x - p->pad_left;
-            to[0] = tinyfuse_depthwise_joined_input(p, row, column, zeros);
-            to[1] = tinyfuse_depthwise_joined_input(p, row, column + apart * p->stride_w, zeros);
-            padded |= to[0] == zeros || to[1] == zeros;
+            to[0] = tinyfuse_depthwise_joined_input(p, row, column, zeros, &padded);
+            to[1] = tinyfuse_depthwise_joined_input(p, row, column + apart * p->stride_w, zeros, &padded);
             to += 2 * p->kernel_h;
         }
     }

@@ -29,28 +29,38 @@
     "vadd.f32 s6, s6, s14\n\t"            \
     "vadd.f32 s7, s7, s15\n\t"
 
-/* sums[k] += in[i] * weights[i][k], i from 0 to count - 1, for eight k; count > 0. */
-TINYFUSE_INLINE void tinyfuse_eight_layer_sums(float *sums, const float *in, const float *weights, int32_t count)
+/* Multiplies inputs with rows of eight weights; `load` brings a row and goes on to the next one. */
+#define TINYFUSE_EIGHT_LAYER(load, row)                                            \
+    __asm volatile("vldm %[sums], {s0-s7}\n\t"                                     \
+                   "1:\n\t"                                                        \
+                   "vldmia %[in]!, {s16}\n\t" load                                 \
+                   "vmul.f32 s8, s8, s16\n\t"                                      \
+                   "vmul.f32 s9, s9, s16\n\t"                                      \
+                   "vmul.f32 s10, s10, s16\n\t"                                    \
+                   "vmul.f32 s11, s11, s16\n\t"                                    \
+                   "vmul.f32 s12, s12, s16\n\t"                                    \
+                   "vmul.f32 s13, s13, s16\n\t"                                    \
+                   "vmul.f32 s14, s14, s16\n\t"                                    \
+                   "vmul.f32 s15, s15, s16\n\t" TINYFUSE_EIGHT_SUMS                \
+                   "cmp %[in], %[end]\n\t"                                         \
+                   "bne 1b\n\t"                                                    \
+                   "vstm %[sums], {s0-s7}"                                         \
+                   : [in] "+&r"(in), [weights] "+&r"(weights)                      \
+                   : [sums] "r"(sums), [end] "r"(end), [bytes] "rI"(row)           \
+                   : TINYFUSE_EIGHT_CLOBBERS)
+
+/* sums[k] += in[i] * weights[i][k], i from 0 to count - 1, for eight k or, of `outputs` fewer, for as many; count > 0.
+   Fewer leave the other sums undefined, and read 8 - outputs weights beyond the last. */
+TINYFUSE_INLINE void tinyfuse_eight_layer_sums(float *sums, const float *in, const float *weights, int32_t count,
+                                               int32_t outputs)
 {
     const float *const end = in + count;
-    __asm volatile("vldm %[sums], {s0-s7}\n\t"
-                   "1:\n\t"
-                   "vldmia %[in]!, {s16}\n\t"
-                   "vldmia %[weights]!, {s8-s15}\n\t"
-                   "vmul.f32 s8, s8, s16\n\t"
-                   "vmul.f32 s9, s9, s16\n\t"
-                   "vmul.f32 s10, s10, s16\n\t"
-                   "vmul.f32 s11, s11, s16\n\t"
-                   "vmul.f32 s12, s12, s16\n\t"
-                   "vmul.f32 s13, s13, s16\n\t"
-                   "vmul.f32 s14, s14, s16\n\t"
-                   "vmul.f32 s15, s15, s16\n\t" TINYFUSE_EIGHT_SUMS
-                   "cmp %[in], %[end]\n\t"
-                   "bne 1b\n\t"
-                   "vstm %[sums], {s0-s7}"
-                   : [in] "+&r"(in), [weights] "+&r"(weights)
-                   : [sums] "r"(sums), [end] "r"(end)
-                   : TINYFUSE_EIGHT_CLOBBERS);
+    if (outputs == 8) {
+        TINYFUSE_EIGHT_LAYER("vldmia %[weights]!, {s8-s15}\n\t", 32);
+    } else {
+        TINYFUSE_EIGHT_LAYER("vldm %[weights], {s8-s15}\n\t"
+                             "add %[weights], %[bytes]\n\t", 4 * outputs);
+    }
 }
 
 /* sums[k] = 0 + taps[i][k] * weights[i][k] for i from 0 to count - 1, for eight k; a tap lies `offset` bytes after its
@@ -85,12 +95,13 @@ TINYFUSE_INLINE void tinyfuse_eight_tap_sums(float *sums, const int8_t *const *t
 
 #else
 
-TINYFUSE_INLINE void tinyfuse_eight_layer_sums(float *sums, const float *in, const float *weights, int32_t count)
+TINYFUSE_INLINE void tinyfuse_eight_layer_sums(float *sums, const float *in, const float *weights, int32_t count,
+                                               int32_t outputs)
 {
     int32_t i, k;
     for (i = 0; i < count; ++i) {
-        for (k = 0; k < 8; ++k) {
-            sums[k] = tinyfuse_add_product_f32(sums[k], in[i], weights[8 * i + k]);
+        for (k = 0; k < outputs; ++k) {
+            sums[k] = tinyfuse_add_product_f32(sums[k], in[i], *weights++);
         }
     }
 }

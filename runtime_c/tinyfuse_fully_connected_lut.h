@@ -20,11 +20,13 @@ TINYFUSE_SHARED void tinyfuse_dense_lut_all(const tinyfuse_dense *p, const int8_
     four.act_max = 127;
     for (o = 0; o < p->out_c; o += 4) {
         four.out_c = tinyfuse_min(p->out_c - o, 4);
-        if (four.out_c < 4) {
-            memset(weights, 0, (size_t)(4 * depth));
-        }
         for (c = 0; c < four.out_c; ++c) {
-            tinyfuse_look_up_group(w, o + c, depth, weights + 4 * c, 16);
+            /* four outputs' words lie side by side, fewer outputs one behind the other */
+            if (four.out_c == 4) {
+                tinyfuse_look_up_group(w, o + c, depth, weights + 4 * c, 16);
+            } else {
+                tinyfuse_look_up_group(w, o + c, depth, weights + c * depth, 4);
+            }
         }
         for (b = 0; b < p->batches; ++b) {
             tinyfuse_dense_batches(&four, in + b * p->in_c, out + b * p->out_c + o, weights, biases + o,
@@ -45,14 +47,10 @@ TINYFUSE_INLINE void tinyfuse_dense_lut_s8(const tinyfuse_dense *p, const int8_t
     int8_t *const weights = (int8_t *)scratch;
     if ((p->in_c & 3) == 0) {
         tinyfuse_dense_lut_all(p, in, out, w, biases, scales, NULL, weights, form,
-                               form == TINYFUSE_BYTES   ? tinyfuse_dense_bytes_bytes
-                               : form == TINYFUSE_LANES ? tinyfuse_dense_bytes_lanes
-                                                        : tinyfuse_dense_bytes_wide);
+                               TINYFUSE_DENSE_OF_BYTES(form));
     } else {
         tinyfuse_dense_lut_all(p, in, out, w, biases, scales, weights + 4 * ((p->in_c + 3) & ~3), weights, form,
-                               form == TINYFUSE_BYTES   ? tinyfuse_dense_bytes_bytes
-                               : form == TINYFUSE_LANES ? tinyfuse_dense_columns_lanes
-                                                        : tinyfuse_dense_columns_wide);
+                               TINYFUSE_DENSE_OF_COLUMNS(form));
     }
 }
 

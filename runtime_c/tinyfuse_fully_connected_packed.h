@@ -1,5 +1,5 @@
 /* Fully connected layer, int8: four outputs at a time from packed weights without zero point, in the
-   forms TINYFUSE_WIDE, TINYFUSE_LANES and TINYFUSE_BYTES of tinyfuse_matmul.h. */
+   forms TINYFUSE_WIDE, TINYFUSE_LANES and TINYFUSE_BYTES of tinyfuse_matmul.h, and those that shift either way. */
 #ifndef TINYFUSE_FULLY_CONNECTED_PACKED_H
 #define TINYFUSE_FULLY_CONNECTED_PACKED_H
 
@@ -15,8 +15,8 @@ typedef struct {
     int32_t batches, in_c, out_c, scale_step, out_zero_point, act_min, act_max;
 } tinyfuse_dense;
 
-/* fours > 0 times four outputs of `depth` inputs; assembly knows the offsets. Scales, outputs, biases and
-   `fours` are used up. */
+/* `fours` times four outputs of `depth` inputs, then `rest` outputs, fewer than four, one by one; assembly knows the
+   offsets. Scales, outputs, biases, `fours` and `rest` are used up. */
 typedef struct {
     int32_t rounding;
     int32_t scale_bytes; /* to the next output's scale */
@@ -27,6 +27,7 @@ typedef struct {
     const void *inputs;    /* 24: widened for the form, or bytes */
     int32_t depth;         /* a multiple of 4 */
     const int8_t *weights; /* 32 */
+    int32_t rest;
 } tinyfuse_dense_fours;
 
 #if TINYFUSE_DSP
@@ -42,6 +43,7 @@ typedef char tinyfuse_check_dense_fours[offsetof(tinyfuse_dense_fours, weights) 
 #define TINYFUSE_DENSE_COLUMNS(form) TINYFUSE_DENSE_COLUMNS_##form
 #define TINYFUSE_DENSE_COLUMNS_WIDE "ldrd r6, r7, [r0], #8\n\t"
 #define TINYFUSE_DENSE_COLUMNS_LANES "ldrd r7, r6, [r0], #8\n\t"
+#define TINYFUSE_DENSE_COLUMNS_SHIFTED TINYFUSE_DENSE_COLUMNS_LANES
 #define TINYFUSE_DENSE_BYTES(form) "ldr r7, [r0], #4\n\t" TINYFUSE_DENSE_WIDEN_##form
 #define TINYFUSE_DENSE_WIDEN_WIDE   \
     "sxtb16 r6, r7\n\t"             \
@@ -50,8 +52,10 @@ typedef char tinyfuse_check_dense_fours[offsetof(tinyfuse_dense_fours, weights) 
     "eor r6, r7, #0x00800080\n\t"       \
     "eor r7, r7, #0x007F007F\n\t"       \
     "uxtb16 r7, r7\n\t"
+#define TINYFUSE_DENSE_WIDEN_SHIFTED TINYFUSE_DENSE_WIDEN_LANES
 #define TINYFUSE_DENSE_ODD_WIDE(weights) "sxtb16 " weights ", " weights ", ror #8\n\t"
 #define TINYFUSE_DENSE_ODD_LANES(weights) ""
+#define TINYFUSE_DENSE_ODD_SHIFTED(weights) ""
 #define TINYFUSE_DENSE_OUTPUT(form, sum, weights)              \
     "sxtb16 r12, " weights "\n\t"                              \
     TINYFUSE_DENSE_ODD_##form(weights)                         \
@@ -63,19 +67,29 @@ typedef char tinyfuse_check_dense_fours[offsetof(tinyfuse_dense_fours, weights) 
     TINYFUSE_DENSE_OUTPUT(form, "r3", "r9")                   \
     TINYFUSE_DENSE_OUTPUT(form, "r4", "r10")                  \
     TINYFUSE_DENSE_OUTPUT(form, "r5", "r11")
-/* tinyfuse_requantize_bounded, in lanes tinyfuse_requantize_256ths: r6 rounding, r7 bytes to the next scale, r8 scale, r9
+/* tinyfuse_requantize_bounded, in lanes tinyfuse_requantize_256ths or tinyfuse_requantize_shifted: r6 rounding, r7 bytes to the next scale, r8 scale, r9
    output; r11 multiplier, r12 shift, lr rounding << shift */
-#define TINYFUSE_DENSE_TERM_WIDE(sum)           \
+#define TINYFUSE_DENSE_SCALE_WIDE(sum)          \
+    "lsl lr, r6, r12\n\t"                       \
     "add lr, " sum "\n\t"                       \
-    "add lr, lr, " sum ", asr #31\n\t"
-#define TINYFUSE_DENSE_TERM_LANES(sum)          \
+    "add lr, lr, " sum ", asr #31\n\t"          \
+    "smmlar " sum ", " sum ", r11, lr\n\t"
+#define TINYFUSE_DENSE_SCALE_LANES(sum)         \
+    "lsl lr, r6, r12\n\t"                       \
     "asr " sum ", #7\n\t"                       \
-    "sub lr, lr, " sum ", lsr #31\n\t"
+    "sub lr, lr, " sum ", lsr #31\n\t"          \
+    "smmlar " sum ", " sum ", r11, lr\n\t"
+#define TINYFUSE_DENSE_SCALE_SHIFTED(sum)       \
+    "asr " sum ", #7\n\t"                       \
+    "lsr lr, r12, #8\n\t"                       \
+    "lsl " sum ", lr\n\t"                       \
+    "smmulr " sum ", " sum ", r11\n\t"          \
+    "lsl lr, r6, r12\n\t"                       \
+    "add lr, lr, " sum ", asr #31\n\t"          \
+    "add " sum ", lr, " sum ", lsl #1\n\t"
 #define TINYFUSE_DENSE_STORE(form, sum)                             \
     "ldrd r11, r12, [r8]\n\t"                                       \
-    "add r8, r7\n\t"                                                \
-    "lsl lr, r6, r12\n\t" TINYFUSE_DENSE_TERM_##form(sum)           \
-    "smmlar " sum ", " sum ", r11, lr\n\t"                          \
+    "add r8, r7\n\t" TINYFUSE_DENSE_SCALE_##form(sum)               \
     "asr " sum ", r12\n\t"                                          \
     "ssat " sum ", #8, " sum ", asr #1\n\t"                         \
     "strb " sum ", [r9], #1\n\t"
@@ -118,15 +132,19 @@ typedef char tinyfuse_check_dense_fours[offsetof(tinyfuse_dense_fours, weights) 
                        : TINYFUSE_ASM_CLOBBERS);                                             \
     }
 
-/* `columns` and `form` (TINYFUSE_WIDE or TINYFUSE_LANES) are constants. */
+/* `columns` and `form` (TINYFUSE_WIDE, TINYFUSE_LANES or TINYFUSE_SHIFTED) are constants. */
 TINYFUSE_INLINE void tinyfuse_dense_fours_dsp(tinyfuse_dense_fours *p, int columns, int form)
 {
     if (columns && form == TINYFUSE_LANES) {
         TINYFUSE_DENSE_ASM(LANES, COLUMNS)
+    } else if (columns && form == TINYFUSE_SHIFTED) {
+        TINYFUSE_DENSE_ASM(SHIFTED, COLUMNS)
     } else if (columns) {
         TINYFUSE_DENSE_ASM(WIDE, COLUMNS)
     } else if (form == TINYFUSE_LANES) {
         TINYFUSE_DENSE_ASM(LANES, BYTES)
+    } else if (form == TINYFUSE_SHIFTED) {
+        TINYFUSE_DENSE_ASM(SHIFTED, BYTES)
     } else {
         TINYFUSE_DENSE_ASM(WIDE, BYTES)
     }
@@ -134,8 +152,14 @@ TINYFUSE_INLINE void tinyfuse_dense_fours_dsp(tinyfuse_dense_fours *p, int colum
 
 #endif
 
+/* A stored output. */
+TINYFUSE_INLINE int8_t tinyfuse_dense_output(int32_t sum, const tinyfuse_dense_scale *scale, int32_t rounding, int form)
+{
+    return tinyfuse_scaled_output(sum, scale->multiplier, scale->shift, rounding, form);
+}
+
 /* The same in C. What the inner loop doesn't need stays in memory: copies would take stack. */
-TINYFUSE_INLINE void tinyfuse_dense_fours_c(const tinyfuse_dense_fours *p, int columns, int form)
+TINYFUSE_INLINE void tinyfuse_dense_fours_c(tinyfuse_dense_fours *p, int columns, int form)
 {
     const int32_t rounding = p->rounding;
     const tinyfuse_dense_scale *scales = p->scales;
@@ -177,9 +201,7 @@ TINYFUSE_INLINE void tinyfuse_dense_fours_c(const tinyfuse_dense_fours *p, int c
         }
 #define TINYFUSE_DENSE_STORE_C(sum)                                                                    \
     {                                                                                                  \
-        *out++ = (int8_t)(form == TINYFUSE_LANES                                                       \
-                              ? tinyfuse_requantize_256ths(sum, scales->multiplier, scales->shift, rounding)    \
-                              : tinyfuse_requantize_bounded(sum, scales->multiplier, scales->shift, rounding)); \
+        *out++ = tinyfuse_dense_output(sum, scales, rounding, form);                                   \
         scales = (const tinyfuse_dense_scale *)((uintptr_t)scales + (uintptr_t)p->scale_bytes);        \
     }
         TINYFUSE_DENSE_STORE_C(s0)
@@ -188,28 +210,126 @@ TINYFUSE_INLINE void tinyfuse_dense_fours_c(const tinyfuse_dense_fours *p, int c
         TINYFUSE_DENSE_STORE_C(s3)
         biases += 4;
     }
+    p->scales = scales;
+    p->biases = biases;
+    p->out = out;
 }
 
 #if TINYFUSE_DSP
-#define TINYFUSE_DENSE_FOURS(p, columns, form)          \
-    if (tinyfuse_of_bytes(form)) {                      \
-        tinyfuse_dense_fours_c(p, columns, form);       \
-    } else {                                            \
-        tinyfuse_dense_fours_dsp(p, columns, form);     \
+
+/* A sum of one output: four inputs in `even` and `odd`, as tinyfuse_widen makes them, times the weights of a word. */
+#define TINYFUSE_DENSE_ONE_COLUMNS_WIDE "ldrd %[even], %[odd], [%[x]], #8\n\t"
+#define TINYFUSE_DENSE_ONE_COLUMNS_LANES "ldrd %[odd], %[even], [%[x]], #8\n\t"
+#define TINYFUSE_DENSE_ONE_BYTES_WIDE             \
+    "ldr %[odd], [%[x]], #4\n\t"                  \
+    "sxtb16 %[even], %[odd]\n\t"                  \
+    "sxtb16 %[odd], %[odd], ror #8\n\t"
+#define TINYFUSE_DENSE_ONE_BYTES_LANES            \
+    "ldr %[odd], [%[x]], #4\n\t"                  \
+    "eor %[even], %[odd], #0x00800080\n\t"        \
+    "eor %[odd], %[odd], #0x007F007F\n\t"         \
+    "uxtb16 %[odd], %[odd]\n\t"
+#define TINYFUSE_DENSE_ONE(form, inputs)                                                              \
+    __asm volatile("1:\n\t" TINYFUSE_DENSE_ONE_##inputs##_##form                                      \
+                   "ldr %[word], [%[weights]], #4\n\t"                                                \
+                   "sxtb16 %[low], %[word]\n\t" TINYFUSE_DENSE_ODD_##form("%[word]")                  \
+                   "smlad %[sum], %[even], %[low], %[sum]\n\t"                                        \
+                   "smlad %[sum], %[odd], %[word], %[sum]\n\t"                                        \
+                   "cmp %[weights], %[end]\n\t"                                                       \
+                   "bne 1b"                                                                           \
+                   : [x] "+&r"(x), [weights] "+&r"(weights), [sum] "+&r"(sum), [even] "=&r"(even),    \
+                     [odd] "=&r"(odd), [word] "=&r"(word), [low] "=&r"(low)                           \
+                   : [end] "r"(weights + depth)                                                       \
+                   : "cc", "memory")
+
+/* The sum that begins with `sum`. */
+TINYFUSE_INLINE int32_t tinyfuse_dense_sum_dsp(int32_t sum, const int8_t *x, const int8_t *weights, int32_t depth,
+                                               int columns, int form)
+{
+    const int lanes = form == TINYFUSE_LANES || form == TINYFUSE_SHIFTED;
+    uint32_t even, odd, word, low;
+    if (columns && lanes) {
+        TINYFUSE_DENSE_ONE(LANES, COLUMNS);
+    } else if (columns) {
+        TINYFUSE_DENSE_ONE(WIDE, COLUMNS);
+    } else if (lanes) {
+        TINYFUSE_DENSE_ONE(LANES, BYTES);
+    } else {
+        TINYFUSE_DENSE_ONE(WIDE, BYTES);
     }
-#else
-#define TINYFUSE_DENSE_FOURS(p, columns, form) tinyfuse_dense_fours_c(p, columns, form);
+    return sum;
+}
+
 #endif
+
+/* The same in C. */
+TINYFUSE_INLINE int32_t tinyfuse_dense_sum_c(int32_t sum, const int8_t *x, const int8_t *weights, int32_t depth,
+                                             int columns, int form)
+{
+    const int8_t *const end = weights + depth;
+    for (; weights != end; weights += 4) {
+        int8_t widened[8];
+        if (columns || tinyfuse_of_bytes(form)) {
+            sum = tinyfuse_products(sum, x, 8, weights, form);
+        } else {
+            (void)tinyfuse_widen(x, 1, widened, 8, form);
+            sum = tinyfuse_products(sum, widened, 8, weights, form);
+        }
+        x += columns ? tinyfuse_step_bytes(form) : 4;
+    }
+    return sum;
+}
+
+#if TINYFUSE_DSP
+#define TINYFUSE_DENSE_FORM(function, ...) \
+    (tinyfuse_of_bytes(form) ? function##_c(__VA_ARGS__) : function##_dsp(__VA_ARGS__))
+#else
+#define TINYFUSE_DENSE_FORM(function, ...) function##_c(__VA_ARGS__)
+#endif
+
+/* `columns` and `form` are constants. */
+TINYFUSE_INLINE void tinyfuse_dense_run(tinyfuse_dense_fours *p, int columns, int form)
+{
+    const int8_t *weights = p->weights + 4 * p->fours * p->depth;
+    if (p->fours > 0) {
+        TINYFUSE_DENSE_FORM(tinyfuse_dense_fours, p, columns, form);
+    }
+    for (; p->rest > 0; --p->rest) {
+        const int32_t sum = TINYFUSE_DENSE_FORM(tinyfuse_dense_sum, *p->biases++, (const int8_t *)p->inputs, weights,
+                                                p->depth, columns, form);
+        *p->out++ = tinyfuse_dense_output(sum, p->scales, p->rounding, form);
+        p->scales = (const tinyfuse_dense_scale *)((uintptr_t)p->scales + (uintptr_t)p->scale_bytes);
+        weights += p->depth;
+    }
+}
+
 #define TINYFUSE_DENSE(name, columns, form)                       \
     TINYFUSE_SHARED void name(tinyfuse_dense_fours *p)            \
     {                                                             \
-        TINYFUSE_DENSE_FOURS(p, columns, form)                    \
+        tinyfuse_dense_run(p, columns, form);                     \
     }
 TINYFUSE_DENSE(tinyfuse_dense_columns_wide, 1, TINYFUSE_WIDE)
 TINYFUSE_DENSE(tinyfuse_dense_columns_lanes, 1, TINYFUSE_LANES)
 TINYFUSE_DENSE(tinyfuse_dense_bytes_wide, 0, TINYFUSE_WIDE)
 TINYFUSE_DENSE(tinyfuse_dense_bytes_lanes, 0, TINYFUSE_LANES)
 TINYFUSE_DENSE(tinyfuse_dense_bytes_bytes, 0, TINYFUSE_BYTES)
+TINYFUSE_DENSE(tinyfuse_dense_columns_shifted, 1, TINYFUSE_SHIFTED)
+TINYFUSE_DENSE(tinyfuse_dense_bytes_shifted, 0, TINYFUSE_SHIFTED)
+TINYFUSE_DENSE(tinyfuse_dense_bytes_bytes_shifted, 0, TINYFUSE_BYTES_SHIFTED)
+
+/* The function of a form without tables, of inputs in columns and of bytes. */
+#define TINYFUSE_DENSE_OF_COLUMNS(form)                                      \
+    ((form) == TINYFUSE_BYTES           ? tinyfuse_dense_bytes_bytes         \
+     : (form) == TINYFUSE_BYTES_SHIFTED ? tinyfuse_dense_bytes_bytes_shifted \
+     : (form) == TINYFUSE_LANES         ? tinyfuse_dense_columns_lanes       \
+     : (form) == TINYFUSE_SHIFTED       ? tinyfuse_dense_columns_shifted     \
+                                        : tinyfuse_dense_columns_wide)
+#define TINYFUSE_DENSE_OF_BYTES(form)                                        \
+    ((form) == TINYFUSE_BYTES           ? tinyfuse_dense_bytes_bytes         \
+     : (form) == TINYFUSE_BYTES_SHIFTED ? tinyfuse_dense_bytes_bytes_shifted \
+     : (form) == TINYFUSE_LANES         ? tinyfuse_dense_bytes_lanes         \
+     : (form) == TINYFUSE_SHIFTED       ? tinyfuse_dense_bytes_shifted       \
+                                        : tinyfuse_dense_bytes_wide)
 
 typedef void (*tinyfuse_dense_block)(tinyfuse_dense_fours *p);
 
@@ -220,7 +340,6 @@ TINYFUSE_SHARED void tinyfuse_dense_batches(const tinyfuse_dense *p, const int8_
                                             tinyfuse_dense_block block)
 {
     const int32_t words = p->in_c / 4, in_rest = p->in_c & 3, depth = (p->in_c + 3) & ~3;
-    const int32_t fours = p->out_c / 4, out_rest = p->out_c & 3;
     int8_t *const first = out;
     tinyfuse_dense_fours job;
     int32_t b;
@@ -243,24 +362,13 @@ TINYFUSE_SHARED void tinyfuse_dense_batches(const tinyfuse_dense *p, const int8_
             inputs = columns;
         }
         job.inputs = inputs;
-        if (fours > 0) {
-            job.scales = scales;
-            job.out = out;
-            job.fours = fours;
-            job.biases = biases;
-            job.weights = weights;
-            block(&job);
-        }
-        if (out_rest > 0) {
-            int8_t last[4];
-            job.scales = scales + 4 * fours * p->scale_step;
-            job.out = last;
-            job.fours = 1;
-            job.biases = biases + 4 * fours;
-            job.weights = weights + 4 * fours * depth;
-            block(&job);
-            memcpy(out + 4 * fours, last, (size_t)out_rest);
-        }
+        job.scales = scales;
+        job.out = out;
+        job.fours = p->out_c / 4;
+        job.biases = biases;
+        job.weights = weights;
+        job.rest = p->out_c & 3;
+        block(&job);
         in += p->in_c;
         out += p->out_c;
     }
@@ -269,9 +377,9 @@ TINYFUSE_SHARED void tinyfuse_dense_batches(const tinyfuse_dense *p, const int8_
     }
 }
 
-/* in [batches][in_c] to out [batches][out_c]. Weights: [ceil(out_c / 4)][depth / 4][4][4], zeros
-   beyond the layer, in the form (tinyfuse_matmul.h), a constant, with depth =
-   in_c rounded up to a multiple of 4; ceil(out_c / 4) * 4 biases, and one scale or as many. scratch,
+/* in [batches][in_c] to out [batches][out_c]. Weights: [out_c / 4][depth / 4][4][4],
+   then [out_c % 4][depth], zeros beyond the layer's inputs, in the form (tinyfuse_matmul.h), a constant, with depth =
+   in_c rounded up to a multiple of 4; out_c biases, and one scale or as many. scratch,
    aligned to 8: a column of `depth` inputs. out may lie over batches of in that are read already, the one
    that is computed included. */
 TINYFUSE_INLINE void tinyfuse_dense_wide_s8(const tinyfuse_dense *p, const int8_t *in, int8_t *out,
@@ -279,9 +387,7 @@ TINYFUSE_INLINE void tinyfuse_dense_wide_s8(const tinyfuse_dense *p, const int8_
                                             const tinyfuse_dense_scale *scales, int form, void *scratch)
 {
     tinyfuse_dense_batches(p, in, out, weights, biases, scales, (int8_t *)scratch, form,
-                           form == TINYFUSE_BYTES   ? tinyfuse_dense_bytes_bytes
-                           : form == TINYFUSE_LANES ? tinyfuse_dense_columns_lanes
-                                                    : tinyfuse_dense_columns_wide);
+                           TINYFUSE_DENSE_OF_COLUMNS(form));
 }
 
 /* The same without scratch; in_c is a multiple of 4, and out must not lie over the batch that is computed. */
@@ -290,9 +396,7 @@ TINYFUSE_INLINE void tinyfuse_dense_s8(const tinyfuse_dense *p, const int8_t *in
                                        const tinyfuse_dense_scale *scales, int form)
 {
     tinyfuse_dense_batches(p, in, out, weights, biases, scales, NULL, form,
-                           form == TINYFUSE_BYTES   ? tinyfuse_dense_bytes_bytes
-                           : form == TINYFUSE_LANES ? tinyfuse_dense_bytes_lanes
-                                                    : tinyfuse_dense_bytes_wide);
+                           TINYFUSE_DENSE_OF_BYTES(form));
 }
 
 #endif

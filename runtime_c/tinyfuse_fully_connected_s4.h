@@ -13,12 +13,12 @@
 /* inputs: columns in the form TINYFUSE_WIDE; `fours.depth` is a multiple of 8. offset: 8 times the sum of the inputs. */
 typedef struct {
     tinyfuse_dense_fours fours;
-    int32_t offset; /* 36 */
+    int32_t offset; /* 40 */
 } tinyfuse_dense_s4;
 
 #if TINYFUSE_DSP
 
-typedef char tinyfuse_check_dense_s4[offsetof(tinyfuse_dense_s4, offset) == 36 ? 1 : -1];
+typedef char tinyfuse_check_dense_s4[offsetof(tinyfuse_dense_s4, offset) == 40 ? 1 : -1];
 
 /* In the loop over inputs:
    r0       inputs; r1 weights, lr their end
@@ -54,7 +54,7 @@ TINYFUSE_SHARED void tinyfuse_dense_fours_s4(tinyfuse_dense_s4 *p)
                    "ldr r12, [r0, #20]\n\t"
                    "ldm r12!, {r8, r9, r10, r11}\n\t"
                    "str r12, [r0, #20]\n\t"
-                   "ldr r6, [r0, #36]\n\t"
+                   "ldr r6, [r0, #40]\n\t"
                    "sub r5, r5, r4\n\tsub r4, r4, r3\n\tsub r3, r3, r2\n\t"
                    "sub r8, r8, r6\n\tsub r9, r9, r6\n\tsub r10, r10, r6\n\t"
                    "add r2, r8, r2\n\tadd r3, r9, r3, asr #4\n\t"

@@ -442,12 +442,14 @@ TINYFUSE_INLINE void tinyfuse_joined_some(tinyfuse_joined *s, const int32_t *pai
 TINYFUSE_INLINE void tinyfuse_joined_pixels(tinyfuse_joined *s, const int32_t *pairs, int8_t *out, int32_t pixels,
                                             int form)
 {
+    /* not read again behind the call: where it is an even constant, compilers then know that nothing follows the pairs */
+    const int32_t out_c = s->out_c;
     const int32_t pair = s->depth + 2 * (int32_t)(tinyfuse_channel_bytes(form) / sizeof *pairs);
-    const int32_t even = s->out_c / 2 * pair;
+    const int32_t even = out_c / 2 * pair;
     s->columns_end = s->columns + pixels * s->depth;
     tinyfuse_joined_some(s, pairs, even, out, pixels, form);
-    if (s->out_c & 1) {
-        tinyfuse_joined_some(s, pairs + even, pair, out + s->out_c - 2, pixels, form);
+    if (out_c & 1) {
+        tinyfuse_joined_some(s, pairs + even, pair, out + out_c - 2, pixels, form);
     }
 }
 

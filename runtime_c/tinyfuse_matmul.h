@@ -1,5 +1,5 @@
 /* The inner product of convolutions and fully connected layers: columns of int16 inputs times packed
-   int8 weights, requantized in one of two forms (tinyfuse_requantize.h).
+   int8 weights, requantized in one of three forms (tinyfuse_requantize.h).
 
    A block computes 1, 2 or 3 output pixels, two output channels at a time, so that every weight is
    widened once for all pixels.
@@ -42,7 +42,10 @@ enum {
     TINYFUSE_BENT,
     TINYFUSE_BENT_WIDE,
     TINYFUSE_BENT_ONE,
-    TINYFUSE_LOOKED_UP = 8 /* beside one of the first three or last three: outputs are looked up */
+    TINYFUSE_LOOKED_UP = 8, /* beside one of the first three or last three: outputs are looked up */
+    /* in lanes, or of bytes, requantized by tinyfuse_requantize_shifted */
+    TINYFUSE_SHIFTED = 16,
+    TINYFUSE_BYTES_SHIFTED
 };
 
 /* Forms are constants; these say what a form is. */
@@ -53,7 +56,7 @@ TINYFUSE_INLINE int tinyfuse_looks_up(int form)
 
 TINYFUSE_INLINE int tinyfuse_of_bytes(int form)
 {
-    return form == TINYFUSE_BYTES || form == TINYFUSE_BYTES_STEP_LINE;
+    return form == TINYFUSE_BYTES || form == TINYFUSE_BYTES_STEP_LINE || form == TINYFUSE_BYTES_SHIFTED;
 }
 
 TINYFUSE_INLINE int tinyfuse_on_step_line(int form)
@@ -306,6 +309,17 @@ TINYFUSE_INLINE int32_t tinyfuse_channel_bias(const void *channels, int32_t chan
                                   : ((const tinyfuse_requant *)channels)[channel].bias;
 }
 
+/* The stored output of a sum in a form without lines. */
+TINYFUSE_INLINE int8_t tinyfuse_scaled_output(int32_t sum, int32_t multiplier, int32_t shift, int32_t rounding, int form)
+{
+    if (form == TINYFUSE_SHIFTED || form == TINYFUSE_BYTES_SHIFTED) {
+        const int32_t value = form == TINYFUSE_SHIFTED ? sum >> 8 : sum;
+        return (int8_t)tinyfuse_requantize_shifted(value, multiplier, shift, rounding);
+    }
+    return (int8_t)(form == TINYFUSE_LANES ? tinyfuse_requantize_256ths(sum, multiplier, shift, rounding)
+                                           : tinyfuse_requantize_bounded(sum, multiplier, shift, rounding));
+}
+
 /* The stored output of a channel's sum. */
 TINYFUSE_INLINE int8_t tinyfuse_channel_output(const void *channels, int32_t channel, int32_t sum,
                                                int32_t rounding, int form)
@@ -317,9 +331,7 @@ TINYFUSE_INLINE int8_t tinyfuse_channel_output(const void *channels, int32_t cha
         return (int8_t)tinyfuse_requantize_step_line(value, l->multiplier, rounding);
     } else {
         const tinyfuse_requant *const r = (const tinyfuse_requant *)channels + channel;
-        return (int8_t)(form == TINYFUSE_LANES
-                            ? tinyfuse_requantize_256ths(sum, r->multiplier, r->shift, rounding)
-                            : tinyfuse_requantize_bounded(sum, r->multiplier, r->shift, rounding));
+        return tinyfuse_scaled_output(sum, r->multiplier, r->shift, rounding, form);
     }
 }
 
@@ -425,6 +437,18 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
     "asr " s ", r11\n\t"                    \
     "ssat " s ", #8, " s ", asr #1\n\t"
 #define TINYFUSE_OUTPUT_LANES(n) TINYFUSE_OUTPUTS_BOUNDED(n, TINYFUSE_BOUNDED_256THS)
+/* tinyfuse_requantize_shifted, in the same registers; shifts by registers take the lowest byte. */
+#define TINYFUSE_BIASES_SHIFTED TINYFUSE_BIASES_WIDE
+#define TINYFUSE_EITHER_WAY(s)              \
+    "asr " s ", #7\n\t"                     \
+    "lsr lr, r11, #8\n\t"                   \
+    "lsl " s ", lr\n\t"                     \
+    "smmulr " s ", " s ", r10\n\t"          \
+    "add lr, r12, " s ", asr #31\n\t"       \
+    "add " s ", lr, " s ", lsl #1\n\t"      \
+    "asr " s ", r11\n\t"                    \
+    "ssat " s ", #8, " s ", asr #1\n\t"
+#define TINYFUSE_OUTPUT_SHIFTED(n) TINYFUSE_OUTPUTS_BOUNDED(n, TINYFUSE_EITHER_WAY)
 
 /* tinyfuse_requantize_bent_line: lr the multiplier, r8 the bend, r12 what is added of it. r0 is the tinyfuse_matmul's
    `bent`; in the end r8 is the first channel's table, r10 to r12 as above. */
@@ -474,6 +498,7 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
 #define TINYFUSE_UNTIL_WIDE "ldr r12, [sp, #8]\n\tcmp r0, r12\n\t"
 #define TINYFUSE_UNTIL_LANES "cmp r0, lr\n\t"
 #define TINYFUSE_UNTIL_STEP_LINE TINYFUSE_UNTIL_LANES
+#define TINYFUSE_UNTIL_SHIFTED TINYFUSE_UNTIL_LANES
 #define TINYFUSE_PAIRS_ASM(n, step, form) TINYFUSE_PAIRS_THEN_ASM(n, step, form, "")
 #define TINYFUSE_PAIRS_THEN_ASM(n, step, form, then)                                           \
     TINYFUSE_PAIRS_WITH_ASM(n, step, form, p, "4", "ldr r0, [sp, #16]\n\t", TINYFUSE_OUTPUT_##form(n), \
@@ -533,6 +558,8 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
         TINYFUSE_BENT_PAIRS_ASM(n, 9, TINYFUSE_LOOK_UP_EACH(n, "512"))  \
     } else if (plain == TINYFUSE_BENT_ONE) {                           \
         TINYFUSE_BENT_PAIRS_ASM(n, 9, TINYFUSE_LOOK_UP_ONE(n))          \
+    } else if (plain == TINYFUSE_SHIFTED) {                                                            \
+        TINYFUSE_PAIRS_ASM(n, TINYFUSE_LANES_##n, SHIFTED)                                             \
     } else if (tinyfuse_looks_up(form)) {                                                              \
         TINYFUSE_PAIRS_FORMS(n, TINYFUSE_LOOK_UP_PAIR(n))                                              \
     } else {                                                 \
@@ -684,6 +711,8 @@ TINYFUSE_MATMUL(tinyfuse_matmul_lanes, TINYFUSE_LANES)
 TINYFUSE_MATMUL(tinyfuse_matmul_step_line, TINYFUSE_STEP_LINE)
 TINYFUSE_MATMUL(tinyfuse_matmul_bytes, TINYFUSE_BYTES)
 TINYFUSE_MATMUL(tinyfuse_matmul_bytes_step_line, TINYFUSE_BYTES_STEP_LINE)
+TINYFUSE_MATMUL(tinyfuse_matmul_shifted, TINYFUSE_SHIFTED)
+TINYFUSE_MATMUL(tinyfuse_matmul_bytes_shifted, TINYFUSE_BYTES_SHIFTED)
 TINYFUSE_MATMUL(tinyfuse_matmul_tables_wide, TINYFUSE_WIDE | TINYFUSE_LOOKED_UP)
 TINYFUSE_MATMUL(tinyfuse_matmul_tables_lanes, TINYFUSE_LANES | TINYFUSE_LOOKED_UP)
 TINYFUSE_MATMUL(tinyfuse_matmul_tables_step_line, TINYFUSE_STEP_LINE | TINYFUSE_LOOKED_UP)
@@ -703,6 +732,8 @@ TINYFUSE_INLINE int32_t tinyfuse_block_pixels(int32_t left, int32_t most)
     ((form) == TINYFUSE_STEP_LINE ? name##_step_line##of               \
      : (form) == TINYFUSE_LANES ? name##_lanes##of                     \
      : (form) == TINYFUSE_BYTES_STEP_LINE ? name##_bytes_step_line##of \
+     : (form) == TINYFUSE_SHIFTED ? name##_shifted##of                 \
+     : (form) == TINYFUSE_BYTES_SHIFTED ? name##_bytes_shifted##of     \
      : (form) == TINYFUSE_BYTES ? name##_bytes##of : name##_wide##of)
 
 /* The same with tables, of a form without the flag. */

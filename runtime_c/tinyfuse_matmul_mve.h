@@ -643,6 +643,54 @@ TINYFUSE_INLINE void tinyfuse_pointwise_mve_s8(const tinyfuse_matmul_mve *p, con
     }
 }
 
+/* sum + x[0] * w[0] + ... over `count` > 0 inputs; it wraps. */
+TINYFUSE_INLINE int32_t tinyfuse_mve_dot(int32_t sum, const int8_t *x, const int8_t *w, int32_t count)
+{
+#if TINYFUSE_MVE
+    /* VMLADAVA wants an even register */
+    __asm volatile("mov r0, %[sum]\n\t"
+                   "dlstp.8 lr, %[count]\n\t"
+                   "1:\n\t"
+                   "vldrb.8 q0, [%[x]], #16\n\t"
+                   "vldrb.8 q1, [%[w]], #16\n\t"
+                   "vmladava.s8 r0, q0, q1\n\t"
+                   "letp lr, 1b\n\t"
+                   "mov %[sum], r0"
+                   : [sum] "+&r"(sum), [x] "+&r"(x), [w] "+&r"(w)
+                   : [count] "r"(count)
+                   : "r0", "lr", "cc", "memory", "q0", "q1");
+    return sum;
+#else
+    uint32_t total = (uint32_t)sum;
+    for (; count > 0; --count) {
+        total += (uint32_t)(*x++ * *w++);
+    }
+    return (int32_t)total;
+#endif
+}
+
+/* in [depth] to out [out_c], out_c being no multiple of four; out must not lie over in. Weights and channels are those of
+   the fours of channels, as above, then of each other channel its [depth] weights, and its bias, multiplier and shift. */
+TINYFUSE_SHARED void tinyfuse_dense_one_mve_s8(const tinyfuse_matmul_mve *p, const int8_t *in, int8_t *out,
+                                               const int8_t *weights, const int32_t *channels)
+{
+    tinyfuse_matmul_mve fours = *p;
+    int32_t c;
+    fours.out_c &= ~3;
+    if (fours.out_c > 0) {
+        tinyfuse_matmul_all(&fours, in, 1, out, weights, channels);
+    }
+    weights += fours.out_c * p->depth;
+    channels += fours.out_c * 3;
+    for (c = fours.out_c; c < p->out_c; ++c) {
+        const int32_t sum = tinyfuse_mve_dot(channels[0], in, weights, p->depth);
+        out[c] = (int8_t)tinyfuse_clamp(tinyfuse_requantize(sum, channels[1], channels[2]) + p->out_zero_point,
+                                        p->act_min, p->act_max);
+        weights += p->depth;
+        channels += 3;
+    }
+}
+
 TINYFUSE_INLINE void tinyfuse_mve_copy(int8_t *to, const int8_t *from, int32_t bytes)
 {
 #if TINYFUSE_MVE

@@ -55,6 +55,8 @@ TINYFUSE_POINTWISE(tinyfuse_pointwise_lanes, TINYFUSE_LANES)
 TINYFUSE_POINTWISE(tinyfuse_pointwise_step_line, TINYFUSE_STEP_LINE)
 TINYFUSE_POINTWISE(tinyfuse_pointwise_bytes, TINYFUSE_BYTES)
 TINYFUSE_POINTWISE(tinyfuse_pointwise_bytes_step_line, TINYFUSE_BYTES_STEP_LINE)
+TINYFUSE_POINTWISE(tinyfuse_pointwise_shifted, TINYFUSE_SHIFTED)
+TINYFUSE_POINTWISE(tinyfuse_pointwise_bytes_shifted, TINYFUSE_BYTES_SHIFTED)
 
 /* in [pixels][in_c] to out [pixels][out_c], forward by blocks of pixels: out may lie over pixels that are
    read already, those of the block included. Weights and channels packed for tinyfuse_matmul.h, whose

@@ -3,7 +3,7 @@
    (Jacob et al. 2018, "Quantization and Training of Neural Networks for Efficient
    Integer-Arithmetic-Only Inference", section 2.2). tinyfuse_requantize is the general form, exact
    for all inputs; tinyfuse_requantize_bounded is shorter, and exact under bounds that the compiler
-   proves for every channel (tinyfuse/kernels/packing.py); tinyfuse_requantize_step_line is shorter still,
+   proves for every channel (tinyfuse/kernels/packing.py); tinyfuse_requantize_shifted has wider ones; tinyfuse_requantize_step_line is shorter still,
    and exact where the compiler has compared all its steps with those of the general form
    (tinyfuse/kernels/step_line.py). tinyfuse_requantize_bent_line is one with a bend at zero. */
 #ifndef TINYFUSE_REQUANTIZE_H
@@ -121,6 +121,19 @@ TINYFUSE_INLINE int32_t tinyfuse_requantize_256ths(int32_t value, int32_t multip
 {
     const int32_t term = (int32_t)((uint32_t)rounding << shift) - (value < 0 ? 1 : 0);
     return tinyfuse_halve_to_int8(tinyfuse_high_multiply_add(term, value >> 7, multiplier) >> shift);
+}
+
+/* The same where channels may shift either way, of |value| < 2^23: `shifts` is the right shift, at most 22, and 256 times
+   the left shift, at most 6; one of both is 0. The multiplier is that of the general form.
+
+   With v the rounded product and r the right shift, the second rounding is (2v - (v < 0 ? 2 : 0) + 2^r) >> (r + 1), and
+   2 may be 1: what is shifted is even, so that no multiple of 2^(r + 1) lies between. Where r is 0, that leaves v. */
+TINYFUSE_INLINE int32_t tinyfuse_requantize_shifted(int32_t value, int32_t multiplier, int32_t shifts, int32_t rounding)
+{
+    const int32_t right = shifts & 0xFF;
+    const int32_t v = tinyfuse_high_multiply((int32_t)((uint32_t)value << (shifts >> 8)), multiplier);
+    const int32_t sum = 2 * v + (v >> 31) + (int32_t)((uint32_t)rounding << right);
+    return tinyfuse_halve_to_int8(sum >> right);
 }
 
 /* --- the step line ---------------------------------------------------------------------------------

@@ -12,10 +12,9 @@ TINYFUSE_INLINE void tinyfuse_transpose_conv_packed_row_f32(const tinyfuse_trans
                                                             int32_t y, float *out_row, const float *weights,
                                                             const float *biases, float low, float high)
 {
-    const int32_t eights = (p->out_c + 7) & ~7;
     tinyfuse_conv q = tinyfuse_phase_of_row(p, y);
     int32_t phase, x;
-    weights += tinyfuse_terms_before(p, y, 1) * eights;
+    weights += tinyfuse_terms_before(p, y, 1) * p->out_c;
     for (phase = 0; phase < p->stride_w; ++phase) {
         const tinyfuse_phase_columns columns = tinyfuse_phase_of_columns(p, phase, &q);
         float *out = out_row + columns.first * p->out_c;
@@ -24,7 +23,7 @@ TINYFUSE_INLINE void tinyfuse_transpose_conv_packed_row_f32(const tinyfuse_trans
                                            high);
             out += p->stride_w * p->out_c;
         }
-        weights += q.kernel_h * q.kernel_w * p->in_c * eights;
+        weights += q.kernel_h * q.kernel_w * p->in_c * p->out_c;
     }
 }
 

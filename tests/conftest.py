@@ -1,6 +1,8 @@
 """Options of the test runs, and what they share."""
 
 import gc
+import threading
+import time
 
 import once_a_run
 import pytest
@@ -32,6 +34,31 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if item.get_closest_marker("campaign"):
             item.add_marker(pytest.mark.skip(reason="a campaign: run with --campaign"))
+
+
+class _Collecting:
+    """Says every 15 seconds that the workers still collect tests: of them the terminal shows nothing until they have."""
+
+    def __init__(self, reporter):
+        self._reporter, self._done, self._began = reporter, threading.Event(), time.monotonic()
+        threading.Thread(target=self._tell, daemon=True).start()
+
+    def _tell(self):
+        while not self._done.wait(15):
+            self._reporter.write_line(f"collecting tests for {time.monotonic() - self._began:.0f} s")
+
+    def pytest_runtest_logstart(self):
+        self._done.set()
+
+    def pytest_unconfigure(self):
+        self._done.set()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionstart(session):
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None and not hasattr(session.config, "workerinput"):
+        session.config.pluginmanager.register(_Collecting(reporter))
 
 
 def pytest_collection_finish():

@@ -37,6 +37,7 @@ esac
 unset PYTHONDONTWRITEBYTECODE
 # numpy's threads wait for one another where every core has a test
 export OPENBLAS_NUM_THREADS=1
+echo "collecting the tests first: 20 seconds on two cores, up to three minutes on slow ones"
 SECONDS=0
 status=0
 # A worker takes its share in order and then from the others': what a file's tests share is made once. One more than there

@@ -20,7 +20,8 @@ FUSION = ("none", "basic", "rows")
 WEIGHTS = ("auto", "packed", "unpacked", "winograd", "compressed")
 OPTIMIZE = ("speed", "balanced", "ram")
 COUNTS = ("instructions", "cycles")
-#: predicted instructions of an inference that a byte of flash must save under `--weights auto`
+#: for each of OPTIMIZE, the price of a byte of flash: predicted instructions of an inference that it must save. What
+#: spends flash asks it (schedule/flash_price.py)
 FLASH_PRICES = {"speed": 0.0, "balanced": 32.0, "ram": 32.0}
 #: levels of optimization that the generated code is compiled at; the flag without its dash
 COMPILERS = ("gcc", "clang", "armclang")
@@ -199,8 +200,8 @@ class Options:
         otherwise="1.3 with --optimize ram, else 1",
     )
     weights: str = option(
-        "How layers' weights lie in flash: packed: as many bytes as in the file; compressed: as indexes of 1 to 4 bits "
-        "where a channel, or the layer, has at most 16 values; unpacked: int16, twice as many bytes, not with Helium; "
+        "How layers' weights lie in flash: packed: as wide as in the file; compressed: as indexes of 1 to 4 bits where "
+        "a channel, or the layer, has at most 16 values; unpacked: int16, twice as many bytes, not with Helium; "
         "winograd, on cores with DSP extension: 3.6 times as many where windows are 3x3 with stride 1, 2.7 times where "
         "they are 3x1 or 1x3; auto: whatever saves predicted instructions, with --optimize speed as far as --max-flash "
         "allows, else "
@@ -284,7 +285,13 @@ class Options:
     max_ram: int | None = option(
         "Fail when arena and state are larger: 65536, 64K, 1M.", None, metavar="SIZE", is_size=True
     )
-    max_flash: int | None = option("Fail when weights and code are larger.", None, metavar="SIZE", is_size=True)
+    max_flash: int | None = option(
+        "Fail when weights, code and what the linker adds for it of the C library are larger; bytes that save few "
+        "instructions go first.",
+        None,
+        metavar="SIZE",
+        is_size=True,
+    )
 
     @property
     def recompute_limit(self) -> float:

@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 from tinyfuse.board_timing import BoardTiming
+from tinyfuse.chip_families import family_of
 from tinyfuse.errors import UsageError
 from tinyfuse.once import hashed_once
 from tinyfuse.resources import resource_dir
@@ -148,6 +149,10 @@ def _advice(name: str) -> str:
         alike = difflib.get_close_matches(plain, _by_plain_name(), n=1, cutoff=0.85)
         if alike:
             return f"did you mean {_by_plain_name()[alike[0]]}?"
-    elif re.match(r"(?!arm|cortex|m\d)[a-z]+\d", plain):
-        return f"a microcontroller goes with --device: `tinyfuse devices {name}` lists those of that name"
+    family = family_of(name)
+    if family is not None and not family.in_packs:
+        return str(family)
+    if family is not None or re.match(r"(?!arm|cortex|m\d)[a-z]+\d", plain):
+        known = f"{family}, or " if family is not None else "a microcontroller goes with "
+        return f"{known}--device: `tinyfuse devices {name}` lists those of that name"
     return f"known targets: {', '.join(all_targets())}"

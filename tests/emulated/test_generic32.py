@@ -16,6 +16,7 @@ from tflite_builder import ModelBuilder
 import tinyfuse
 from tinyfuse.emit import emit
 from tinyfuse.plan import Plan
+from tinyfuse.targets import load_target
 from tinyfuse.verify.selftest import embedded_selftest
 
 RISCV = ["riscv64-unknown-elf-gcc", "-march=rv32imac", "-mabi=ilp32"]
@@ -60,10 +61,10 @@ def needs(*programs: str) -> None:
             pytest.skip(f"needs {program}")
 
 
-def convolution() -> Plan:
+def convolution(target: str = "generic32") -> Plan:
     sketch = Sketch(5)
     x = sketch.value((1, 6, 6, 3))
-    return tinyfuse.compile(sketch.build([x], [sketch.conv(x, 4, (3, 3))]), "generic32", name="net").plan
+    return tinyfuse.compile(sketch.build([x], [sketch.conv(x, 4, (3, 3))]), target, name="net").plan
 
 
 def run(plans: list[Plan], folder: Path) -> str:
@@ -135,15 +136,30 @@ def test_every_kernel_compiles_for_xtensa(tmp_path: Path, level: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "define, said", [("-DINT_MAX=32767", "an int of 32 bits"), ("-mbig-endian", "the lowest byte first")]
+    ("target", "define", "said"),
+    [
+        ("generic32", "-DINT_MAX=32767", "an int of 32 bits"),
+        *(
+            (target, "-mbig-endian", "the lowest byte first")
+            for target in ("generic32", "cortex-m0plus", "cortex-m4", "cortex-m55", "host")
+        ),
+    ],
 )
-def test_cores_that_compute_otherwise_are_refused(define: str, said: str, tmp_path: Path) -> None:
+def test_cores_that_compute_otherwise_are_refused(target: str, define: str, said: str, tmp_path: Path) -> None:
     needs("arm-none-eabi-gcc")
-    plan = convolution()
+    plan = convolution(target)
     for file, text in emit(plan).items():
         (tmp_path / file).write_text(text)
     if define.startswith("-D"):
         (tmp_path / "limits.h").write_text("#define INT_MAX 32767\n")
-    command = ["arm-none-eabi-gcc", define if define.startswith("-m") else "-O0", f"-I{tmp_path}", "-fsyntax-only"]
+    core = load_target(target)
+    flags = core.flags if (core.cpu or "").startswith("cortex") else ()
+    command = [
+        "arm-none-eabi-gcc",
+        *flags,
+        define if define.startswith("-m") else "-O0",
+        f"-I{tmp_path}",
+        "-fsyntax-only",
+    ]
     done = subprocess.run([*command, tmp_path / f"{plan.options.name}.c"], capture_output=True, text=True)
     assert done.returncode and said in done.stderr

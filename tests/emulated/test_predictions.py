@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from other_dtypes import graph_in, model_bytes
 from predictions import code_prediction, error, predictions
+from random_graphs import Sketch
 from real_models import REAL_MODELS
 from sized_networks import DTYPES, sized_network
 from test_emulation import needs_qemu
@@ -55,6 +56,35 @@ def test_real_models(dtype: str, target: str, path: Path) -> None:
 def test_loops_in_c_keep_their_registers() -> None:
     """Inlined beside other groups, the general convolution of this network took 60 % more instructions."""
     assert abs(error(predictions(sized_network(33, "int8"), "cortex-m4"))) <= 0.05
+
+
+def _whole_window(filters: int, dtype: str) -> bytes:
+    """A convolution whose window is as large as its input."""
+    sketch = Sketch(1, dtype=dtype)
+    image = sketch.value((1, 6, 40, 1))
+    return sketch.build([image], [sketch.conv(image, filters, (6, 40), padding="VALID")])
+
+
+def _dense(inputs: int, outputs: int, dtype: str) -> bytes:
+    sketch = Sketch(2, dtype=dtype)
+    vector = sketch.value((1, inputs))
+    return sketch.build([vector], [sketch.dense(vector, outputs, "RELU")])
+
+
+@needs_qemu
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("filters", [16, 100])
+def test_windows_as_large_as_their_input(filters: int, target: str) -> None:
+    """638 instructions were predicted for 27,592."""
+    assert abs(error(predictions(_whole_window(filters, "int8"), target))) <= 0.1
+
+
+@needs_qemu
+@pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
+@pytest.mark.parametrize(("inputs", "outputs"), [(8, 3), (10, 8), (16, 10), (64, 2), (600, 1)])
+def test_small_dense_layers_of_floats(inputs: int, outputs: int, target: str) -> None:
+    """They were predicted three to eight times too high."""
+    assert abs(error(predictions(_dense(inputs, outputs, "float32"), target))) <= 0.1
 
 
 @needs_qemu

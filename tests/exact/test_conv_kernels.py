@@ -19,7 +19,6 @@ from test_winograd_1d import cases_1d as winograd_1d_cases
 from tinyfuse.board_timing import BoardTiming
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Context, Kernel, proven
-from tinyfuse.kernels.dense_eight import DenseEight
 from tinyfuse.kernels.dense_fives import FORMS, DenseFives
 from tinyfuse.kernels.depthwise_columns import ColumnsDepthwiseRow, FewerColumnsDepthwiseRow
 from tinyfuse.kernels.depthwise_held import HeldDepthwiseRow
@@ -335,13 +334,6 @@ FIVES_SHAPES = tuple(
         (2, 160, 15, "RELU_N1_TO_1"), (1, 640, 12, "NONE"), (1, 960, 14, "NONE"), (1, 512, 5, "NONE"),
     )
 )  # fmt: skip
-#: each count of pairs of outputs in the first iteration of the loop; one, two and more iterations; batches
-EIGHT_SHAPES = tuple(
-    Shape("FULLY_CONNECTED", batches, 1, 8, out_c, activation=activation, per_channel=False)
-    for batches, out_c, activation in (
-        (1, 2, "NONE"), (3, 4, "RELU"), (1, 6, "NONE"), (1, 8, "RELU"), (2, 10, "NONE"), (1, 24, "NONE"), (1, 62, "RELU6"),
-    )
-)  # fmt: skip
 
 
 #: choices of who counts cycles
@@ -353,10 +345,9 @@ def fives_cases(target: Target) -> list[Case]:
     rng = np.random.default_rng(9)
     context = Context(target, kernels="tinyfuse", **COUNTED)
     cases: list[Case] = []
-    for (kernel, shape), ends, (zero_point, scale) in itertools.product(
-        [*[(DenseFives(), shape) for shape in FIVES_SHAPES], *[(DenseEight(), shape) for shape in EIGHT_SHAPES]],
-        (False, True),
-        ((-128, 1), (3, 1), (-4, 0.2), (5, 5)),
+    kernel = DenseFives()
+    for shape, ends, (zero_point, scale) in itertools.product(
+        FIVES_SHAPES, (False, True), ((-128, 1), (3, 1), (-4, 0.2), (5, 5))
     ):
         plain = make_op(shape, rng)
         values = (
@@ -379,14 +370,10 @@ def fives_cases(target: Target) -> list[Case]:
 def test_cases_of_five_outputs(target: str) -> None:
     context = Context(TARGETS[target], **COUNTED)
     cases, rng = fives_cases(TARGETS[target]), np.random.default_rng(0)
-    assert {(case.kernel.name, case.op.operand(1).shape) for case in cases} == {
-        (kernel.name, make_op(shape, rng).operand(1).shape)
-        for kernel, shapes in ((DenseFives(), FIVES_SHAPES), (DenseEight(), EIGHT_SHAPES))
-        for shape in shapes
+    assert {case.op.operand(1).shape for case in cases} == {
+        make_op(shape, rng).operand(1).shape for shape in FIVES_SHAPES
     }
-    assert {(case.kernel.name, case.kernel.path(case.op, False, context)) for case in cases} == {
-        (kernel.name, form) for kernel in (DenseFives(), DenseEight()) for form in FORMS.values()
-    }
+    assert {case.kernel.path(case.op, False, context) for case in cases} == set(FORMS.values())
     for case in cases:
         assert not case.kernel.accepts(with_least_weight(case.op), context)
 
@@ -459,43 +446,6 @@ def columns_cases(target: Target) -> list[Case]:
 def test_cases_of_depthwise_by_columns(target: str) -> None:
     cases = columns_cases(TARGETS[target])
     assert len(cases) == 2 * 3 * len(COLUMNS_SHAPES)
-    assert {rectified(case.op) for case in cases} == {False, True}
-
-
-#: one to three kernel rows of one to five blocks, strides, dilated rows, pixels that are one, odd and even, padding on no
-#: side, on one, on both, of both pixels of a pair; channels that leave a rest
-RUNS_SHAPES = tuple(
-    Shape("CONV_2D", height, width, channels, out_channels, kernel, stride, (dilation, 1), padding)
-    for height, width, channels, out_channels, kernel, stride, dilation, padding in (
-        (4, 8, 16, 8, (3, 3), (1, 1), 1, "SAME"), (3, 7, 16, 5, (3, 3), (1, 1), 1, "SAME"), (5, 9, 32, 4, (3, 3), (2, 2), 1, "SAME"),
-        (4, 6, 16, 6, (1, 1), (2, 2), 1, "SAME"), (5, 5, 8, 7, (2, 2), (1, 1), 2, "SAME"), (3, 4, 4, 3, (3, 4), (1, 1), 1, "VALID"),
-        (4, 3, 16, 2, (2, 5), (1, 1), 1, "SAME"), (3, 1, 16, 9, (3, 1), (1, 1), 1, "SAME"), (2, 2, 16, 4, (3, 3), (1, 1), 1, (1, 1, 2, 2)),
-        (3, 6, 80, 1, (1, 1), (1, 2), 1, "SAME"), (2, 5, 16, 4, (2, 3), (1, 1), 1, (0, 0, 3, 0)),
-    )
-)  # fmt: skip
-
-
-def runs_cases(target: Target) -> list[Case]:
-    """Layers of both forms, whole and from rings."""
-    rng = np.random.default_rng(7)
-    context = Context(target, kernels="tinyfuse")
-    cases: list[Case] = []
-    for shape in RUNS_SHAPES:
-        for activation, zero_point in (("RELU", -128), ("NONE", 3)):
-            plain = make_op(replace(shape, activation=activation), rng)
-            output = replace(plain.output, quant=replace(plain.output.quant, zero_point=(zero_point,)))
-            op = replace(plain, outputs=(output,))
-            for kernel in kernels_for(op):
-                if kernel.name == "tinyfuse_conv_runs_mve_row_s8" and kernel.accepts(op, context):
-                    extreme = bool(rng.random() < 0.5)
-                    cases.append(case_of(op, kernel, random_input(op, rng, extreme), extreme, int(rng.integers(0, 4))))
-    return cases
-
-
-@pytest.mark.parametrize("target", ("host-twins", "cortex-m55"))
-def test_cases_of_convolutions_by_runs(target: str) -> None:
-    cases = runs_cases(TARGETS[target])
-    assert len({case.op for case in cases}) == 2 * len(RUNS_SHAPES)
     assert {rectified(case.op) for case in cases} == {False, True}
 
 
@@ -573,7 +523,7 @@ def test_dsp_kernels(target: str, tmp_path: Path) -> None:
 def test_helium_kernels(target: str, tmp_path: Path) -> None:
     skip_without_tools(target)
     core = TARGETS[target]
-    cases = [*columns_cases(core), *runs_cases(core), *chosen(four_cases(core), core, optimize="speed")]
+    cases = [*columns_cases(core), *chosen(four_cases(core), core, optimize="speed")]
     assert_exact(cases, core, tmp_path)
 
 
@@ -635,7 +585,7 @@ def test_helium_is_exact_with_any_flags(
     """Its assembly and intrinsics, and the DSP forms, which its core has too."""
     skip_without(compiler)
     target = TARGETS["cortex-m55"]
-    more = {"DEPTHWISE_CONV_2D": columns_cases, "CONV_2D": runs_cases}.get(kind)
+    more = {"DEPTHWISE_CONV_2D": columns_cases}.get(kind)
     cases = few(form_cases(kind, target) + (more(target) if more else []), flags, pytestconfig)
     most = 24 if flags == "-O0" else 60  # without optimization, more exceed the flash
     for first in range(0, len(cases), most):

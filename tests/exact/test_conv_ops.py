@@ -65,6 +65,23 @@ def _with_input(op: Op, index: int, **fields) -> Op:
     return replace(op, inputs=tuple(inputs))
 
 
+def _with_attributes(op: Op, **fields) -> Op:
+    return replace(op, attributes=replace(op.attributes, **fields))
+
+
+def _with_output_scale(op: Op, scale: float) -> Op:
+    """The same multipliers, by a scale of the input that is as many times as large."""
+    data = replace(op.input, quant=Quant((op.input.scale * scale / op.output.scale,), (op.input.zero_point,)))
+    output = replace(op.output, quant=Quant((scale,), (op.output.zero_point,)))
+    return replace(op, inputs=(data, *op.inputs[1:2]), outputs=(output,))
+
+
+def _tall_filter() -> Op:
+    """Rows of the window that are as far apart as they may be, and so many that their numbers fit no 32 bits."""
+    op = make_op(Shape("CONV_2D", 1, 1, 1, 1, (65536, 1)), np.random.default_rng(5))
+    return _with_attributes(op, padding="SAME", dilation=(32767, 1))
+
+
 @pytest.mark.parametrize(
     ("op", "message"),
     [
@@ -85,14 +102,13 @@ def _with_input(op: Op, index: int, **fields) -> Op:
         (_with_input(_case("DEPTHWISE_CONV_2D"), 0, shape=(1, 6, 6, 2)), "depth multiplier"),
         (_with_input(_case("FULLY_CONNECTED"), 0, shape=(6, 5)), "whole batches"),
         (_with_input(_case("FULLY_CONNECTED"), 2, quant=Quant((9.0,), (0,))), None),
-        (
-            replace(_case(), attributes=replace(_case().attributes, stride=(0, 1))),
-            "strides and dilations are positive",
-        ),
-        (
-            replace(_case(), attributes=replace(_case().attributes, activation="TANH")),
-            "fused activation",
-        ),
+        (_with_attributes(_case(), stride=(0, 1)), "strides and dilations are from 1"),
+        *((_with_attributes(_case(kind), padding="SAME", dilation=(1, 2_000_000_000)), "dilations are from 1 to 32767")
+          for kind in ("CONV_2D", "DEPTHWISE_CONV_2D")),
+        (_tall_filter(), "before row and column 2^30"),
+        (_with_attributes(_case(), activation="TANH"), "fused activation"),
+        *((_with_output_scale(_with_attributes(_case(kind), activation=activation), 2.0**-28), "above 2^-28")
+          for kind in ("CONV_2D", "FULLY_CONNECTED") for activation in ("RELU6", "RELU_N1_TO_1")),
         (replace(_case(), inputs=_case().inputs[:1]), "two or three inputs"),
     ],
 )  # fmt: skip

@@ -236,7 +236,7 @@ def test_commands(tmp_path: Path) -> None:
     mel_file = tmp_path / "mel.tflite"
     numbers = ("--sample-rate", 8000, "--window", 8, "--stride", 5, "--channels", 8, "--high", 3000)
     made = _shown("front-end", "-o", mel_file, *numbers, "--for", behind)
-    assert made.exit_code == 0 and "40 samples a run -> int8 1x40, scale 0.125, zero point 7" in made.output
+    assert made.exit_code == 0 and "40 samples a run -> int8 1x40 (5 frames of 8 features), scale 0.125" in made.output
     report = _shown("report", behind, "--target", "cortex-m4", "--front-end", mel_file, "--json")
     assert report.exit_code == 0 and [i["dtype"] for i in json.loads(report.output)["inputs"]] == ["int16"]
     found = _shown("verify", behind, "--target", "host", "--front-end", mel_file, "--runs", 8, "--json")
@@ -264,3 +264,42 @@ def test_a_wrong_option_is_told_and_writes_nothing(arguments: tuple[str, ...], m
     target = tmp_path / "mel.tflite"
     result = _shown("front-end", "-o", target, *arguments)
     assert result.exit_code == 2 and message in result.output and not target.exists()
+
+
+@pytest.mark.parametrize(
+    ("shape", "given", "made"),
+    [
+        ((1, 48, 20, 1), (), (48, 20)),  # 24 frames of the default's 40 features are as many
+        ((1, 49, 10, 1), (), (49, 10)),
+        ((1, 30, 1, 40), (), (30, 40)),
+        ((1, 48, 20, 1), ("--frames", 48), (48, 20)),
+        ((1, 48, 20, 1), ("--channels", 20), (48, 20)),
+        ((1, 960), ("--channels", 20), (48, 20)),
+        ((1, 960), ("--frames", 24), (24, 40)),
+        ((1, 6, 8, 20), ("--channels", 20), (48, 20)),
+        ((1, 960), (), "give --channels"),
+        ((1, 6, 8, 20), (), "give --channels"),
+        ((1, 48, 20, 1), ("--channels", 40), "48 frames of 20 would"),
+        ((1, 48, 20, 1), ("--frames", 24), "48 frames of 20 would"),
+        ((1, 48, 20, 1), ("--frames", 47), "48 frames of 20 would"),
+        ((1, 960), ("--channels", 41), "--channels"),
+        ((1, 6, 8, 20), ("--channels", 40), "--channels"),
+    ],
+)
+def test_frames_and_channels_follow_from_the_network(
+    shape: tuple[int, ...], given: tuple[object, ...], made: tuple[int, int] | str, tmp_path: Path
+) -> None:
+    """By `--for` and by `--shape`: a reshape must never mix the features of several frames."""
+    model = ModelBuilder()
+    x, y = (model.tensor(name, shape, scale=0.1, zero_point=0) for name in "xy")
+    model.op("RELU", [x], [y])
+    (tmp_path / "n.tflite").write_bytes(model.build([x], [y]))
+    target = tmp_path / "mel.tflite"
+    for source in (("--for", tmp_path / "n.tflite"), ("--shape", ",".join(map(str, shape)))):
+        result = _shown("front-end", "-o", target, *given, *source, "--json")
+        if isinstance(made, str):
+            assert result.exit_code == 2 and made in json.loads(result.output)["error"]["message"]
+            assert not target.exists()
+        else:
+            answer = json.loads(result.output)
+            assert (answer["frames"], answer["channels"]) == made

@@ -203,6 +203,14 @@ def _zero_point_of_int32(name: str) -> Op:
     return replace(op, outputs=(replace(op.output, quant=Quant((0.1,), (1,))),))
 
 
+def _fused(kind: str, activation: str) -> Op:
+    """Bounds of the activation that don't fit int32 in the scale of all tensors."""
+    op, quant = _attributes(kind, activation=activation), Quant((2e-9,), (0,))
+    return replace(
+        op, inputs=tuple(replace(t, quant=quant) for t in op.inputs), outputs=(replace(op.output, quant=quant),)
+    )
+
+
 def _alternating(kind: str) -> Op:
     """Operands that are repeated in every other dimension: no two dimensions make one loop."""
     op = _case(kind)
@@ -283,6 +291,8 @@ _INT8_KINDS = (
         (_output("ADD", shape=(1, 3, 4, 6)), "broadcast"),
         (_output("ADD", quant=Quant((1e-9,), (0,))), "above 2^-19"),
         (_attributes("MUL", activation="TANH"), "fused activation"),
+        *((_fused(kind, activation), "above 2^-28") for kind in ("MUL", "MAX_POOL_2D", "AVERAGE_POOL_2D")
+          for activation in ("RELU6", "RELU_N1_TO_1")),
         (_output("MUL", quant=Quant((1e-9,), (0,))), "below 2^15"),
         (_input("AVERAGE_POOL_2D", shape=(6, 8, 5)), "rank 4"),
         (_input("AVERAGE_POOL_2D", shape=(2, 6, 8, 5)), "the input's batch"),

@@ -3,6 +3,7 @@ test it on a PC. Under sanitizers, its arena no larger than the core's."""
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -14,7 +15,7 @@ from executors import assert_all_exact, assert_exact, plan_of
 from families import FAMILIES
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_graphs import networks
+from random_graphs import Sketch, networks
 from stream_program import assert_all_stream
 
 from tinyfuse.emit import emit
@@ -48,6 +49,52 @@ def test_networks_of_every_family_are_exact(target: str, pytestconfig: pytest.Co
     if not pytestconfig.getoption("--campaign"):
         networks = networks[CORES.index(target) :: len(CORES)]
     assert_all_exact([plan_of(make(), target, kernels="tinyfuse") for make in networks], on_host=True)
+
+
+#: what firmware teams build tests with: a unit a file, optimized
+_RARER = (("clang", "-O1"), ("clang", "-O3"), ("gcc", "-O3"))
+OPTIMIZED = (("clang", "-O2"), ("gcc", "-O2"), *(pytest.param(*words, marks=pytest.mark.campaign) for words in _RARER))
+
+
+@pytest.mark.parametrize(("compiler", "level"), OPTIMIZED)
+def test_optimized_modules_are_exact(compiler: str, level: str, pytestconfig: pytest.Config) -> None:
+    """In CI a network in three, for the cores by turns."""
+    if shutil.which(compiler) is None:
+        pytest.skip(f"needs {compiler}")
+    if pytestconfig.getoption("--campaign"):
+        plans = [plan for core in CORES for plan in modules(core) if not plan.states and plan.fed is None]
+        drawn = [(make, core, how) for make in FAMILIES.values() for core in CORES for how in OPTIMIZE]
+    else:
+        plans, few = [], [*FAMILIES.values()][("clang", "gcc").index(compiler) :: 3]
+        drawn = [(make, CORES[i % 3], OPTIMIZE[i % len(OPTIMIZE)]) for i, make in enumerate(few)]
+    plans += [plan_of(make(), core, kernels="tinyfuse", optimize=how) for make, core, how in drawn]
+    assert_all_exact(plans, on_host=True, apart=True, compiler=compiler, flags=[level])
+
+
+def test_gcc_warns_of_no_weights_behind_the_last_pair() -> None:
+    """Of an even number of channels nothing is, as gcc knows where all that it can see stays a constant."""
+    sketch = Sketch(1)
+    x = sketch.value((1, 5, 6, 16))
+    data = sketch.build([x], [sketch.fully_connected(sketch.conv(sketch.conv(x, 7, (1, 1)), 3, (3, 3)), 8)])
+    plan = plan_of(data, "cortex-m0plus", kernels="tinyfuse", weights="unpacked")
+    assert "tinyfuse_dense_joined_s8" in emit(plan)["net.c"]
+    assert_all_exact([plan], on_host=True, apart=True, compiler="gcc", flags=["-O2"])
+
+
+def test_declarations_of_constants_have_the_alignment_of_their_definitions(tmp_path: Path) -> None:
+    """Of an array of 16 bytes and more that is declared without, clang for x86-64 assumes 16, and loads it so."""
+    if shutil.which("clang") is None:
+        pytest.skip("needs clang")
+    for name, text in emit(plan_of(FAMILIES["two_inputs"](), "cortex-m4", kernels="tinyfuse")).items():
+        (tmp_path / name).write_text(text)
+
+    def alignments(unit: str) -> dict[str, str]:
+        command = ["clang", "-O0", "-DTINYFUSE_ANY_CPU", "-S", "-emit-llvm", "-o", "-", unit]
+        said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+        return dict(re.findall(r"^@(net_g\w+) = .*constant .*, align (\d+)", said, re.MULTILINE))
+
+    defined, declared = alignments("net_weights.c"), alignments("net.c")
+    assert len(declared) > 5 and declared == {name: defined[name] for name in declared}
 
 
 @settings(max_examples=2, deadline=None)

@@ -25,7 +25,7 @@ from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.options import Options
 from tinyfuse.targets import load_target
 from tinyfuse.toolchain.cmsis_nn import how_to_get
-from tinyfuse.verify.emulation.code_size import measured_code_bytes
+from tinyfuse.verify.emulation.code_size import measured_code
 from tinyfuse.verify.emulation.compilers import Compiler
 from tinyfuse.verify.emulation.inputs import input_set
 from tinyfuse.verify.emulation.module import build_module
@@ -330,7 +330,27 @@ def test_the_code_size_is_that_of_firmware(tmp_path) -> None:
         read_tflite("small.tflite"), load_target("cortex-m4"), Options(name="small", kernels="tinyfuse")
     )
     firmware = build_module(plan, None, input_set(plan.source, 1, 0), "qemu", "O2", tmp_path / "firmware")
-    assert measured_code_bytes(plan, None, tmp_path / "size") == firmware.code_bytes
+    assert measured_code(plan, None, tmp_path / "size").module == firmware.code_bytes
+
+
+@needs_qemu
+def test_what_the_linker_adds_is_told_and_counts(folder: Path) -> None:
+    """Floats in software: __aeabi_fadd and its like, which no figure of the module has."""
+    s = Sketch(5, dtype="float32")
+    image = s.value((1, 6, 6, 2))
+    (folder / "floats.tflite").write_bytes(s.build([image], [s.conv(image, 4, (3, 3), activation="RELU")]))
+    command = ("floats.tflite", "--target", "cortex-m0plus", "--kernels", "tinyfuse")
+    value = json_of(tinyfuse_("report", *command, "--json"))
+    assert value["code_bytes_measured"] and value["helper_bytes"] > 1500
+    assert f"{value['helper_bytes']:,} more of the C library" in tinyfuse_("report", *command).stdout
+    flash = value["weight_bytes"] + value["code_bytes"] + value["helper_bytes"]
+    for runs in (("report",), ("verify", "--runs", "1")):
+        refused = tinyfuse_(*runs[:1], *command, *runs[1:], "--max-flash", flash - 1)
+        assert refused.exit_code == 1 and "functions of the C library" in refused.stderr, refused.stderr
+        assert f"--max-flash {flash} would fit" in refused.stderr
+        assert tinyfuse_(*runs[:1], *command, *runs[1:], "--max-flash", flash).exit_code == 0
+    with_fpu = json_of(tinyfuse_("report", "floats.tflite", "--target", "cortex-m4", "--json"))
+    assert with_fpu["helper_bytes"] < 500
 
 
 @needs_qemu

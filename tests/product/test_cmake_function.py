@@ -11,7 +11,7 @@ from random_graphs import Sketch
 ROOT = Path(__file__).resolve().parents[2]
 
 PROJECT = """\
-cmake_minimum_required(VERSION 3.19)
+cmake_minimum_required(VERSION 3.17)
 project(app LANGUAGES C)
 include("{cmake_dir}/tinyfuse.cmake")
 {calls}
@@ -79,14 +79,19 @@ def test_two_modules_link_and_follow_their_model(tmp_path):
     assert "Building C object" not in again.stdout
 
 
-def test_a_file_whose_name_is_no_c_name_needs_no_other(tmp_path):
-    """gen says what the module is called; the CMake function has no rule of its own."""
-    call = 'tinyfuse_add_model(app::net "models/9 lives-int8.v2.tflite" TARGET host)'
-    project = Project(tmp_path, call, "app::net")
-    project.model.rename(project.model.with_name("9 lives-int8.v2.tflite"))
-    (project.source / "main.c").write_text(
-        '#include "model_9_lives_int8_v2.h"\nint main(void) { return model_9_lives_int8_v2_run(0) == 0; }\n'
-    )
+@pytest.mark.parametrize(
+    ("call", "library", "name"),
+    [
+        ("net models/Net.tflite TARGET host", "net", "net"),
+        ("kws models/Net.tflite TARGET host", "kws", "kws"),
+        ('app::net "models/Net.tflite" TARGET host', "app::net", "app_net"),
+        ("kws models/Net.tflite TARGET host NAME words", "kws", "words"),
+    ],
+)
+def test_the_module_has_the_targets_name(call: str, library: str, name: str, tmp_path: Path):
+    """Whatever the file is called: the header that users look for is that of the target that they link."""
+    project = Project(tmp_path, f"tinyfuse_add_model({call})", library)
+    (project.source / "main.c").write_text(f'#include "{name}.h"\nint main(void) {{ return {name}_run(0) == 0; }}\n')
     for step in (project.configure, project.build):
         done = step()
         assert done.returncode == 0, done.stdout

@@ -91,8 +91,34 @@ def test_the_model_is_what_the_readme_says(expected):
 def test_quickstart_ends_with_commands_that_exist():
     from tinyfuse.cli.main import main
 
-    _, _, after = (ROOT / "examples" / "quickstart.sh").read_text().partition('examples/digits/run.py "$@"\n')
+    _, _, after = (ROOT / "examples" / "quickstart.sh").read_text().partition('examples/digits/run.py "$@"')
     told = re.findall(r"^  tinyfuse (\S+) MODEL.tflite --target cortex-m4", after, re.MULTILINE)
     assert told == ["report", "gen", "verify"]
     assert set(re.findall(r"\btinyfuse ([a-z-]+)", after)) <= set(main.commands)
     assert (ROOT / "docs" / "build-systems.md").is_file() and "docs/build-systems.md" in after
+    assert after.rstrip().endswith('grep "^accuracy" "$said"')
+
+
+QUIETLY = """\
+set -euo pipefail
+me=test
+. examples/debian.sh
+quietly sh -c 'sleep 0.7; printf hid; printf den'
+echo first
+quietly sh -c 'echo why; exit 7'
+"""
+
+
+def test_a_quiet_wait_is_told():
+    """A line now and then, nothing of a command that succeeds, all of one that fails; and nobody is left behind."""
+    done = subprocess.run(
+        ["bash", "-c", QUIETLY],
+        cwd=ROOT,
+        env=os.environ | {"TINYFUSE_TELL_AFTER": "0.3"},
+        capture_output=True,
+        text=True,
+        timeout=20,
+    )
+    assert done.returncode == 3 and "hidden" not in done.stdout + done.stderr
+    assert re.fullmatch(r"(  \d s, and not done: sh .*\n)+first\n", done.stdout)
+    assert done.stderr == "why\ntest: failed: sh -c echo why; exit 7\n"

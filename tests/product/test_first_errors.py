@@ -10,6 +10,8 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,13 +20,15 @@ from executors import plan_of
 from random_graphs import Sketch
 from tflite_builder import ModelBuilder
 
+from tinyfuse.chip_families import _BY_TARGET, FAMILIES, family_of
 from tinyfuse.cli.main import main
-from tinyfuse.errors import MOST_LINES, CompileError, Problem, UsageError
+from tinyfuse.errors import MOST_LINES, CompileError, Problem, ToolMissing, UsageError
 from tinyfuse.frontend.check import check
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.rewrite.fold_constants import fold_constants
-from tinyfuse.targets import load_target
-from tinyfuse.toolchain import packages
+from tinyfuse.targets import all_targets, load_target
+from tinyfuse.toolchain import devices, packages
+from tinyfuse.toolchain.devices import find_device
 
 
 def small() -> bytes:
@@ -69,6 +73,21 @@ LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 333288
         (b"PK\x03\x04" + bytes(100), "m.zip", "a ZIP archive", "give a .tflite"),
         (b"\x08\x08\x12\x07pytorch\x1a\x051.13:" + bytes(20), "m.bin", "looks like an ONNX", "onnx2tf"),
         (b"\x0a\x03abc", "m.onnx", "an ONNX model", "onnx2tf"),
+        (
+            b"\x08\x08\x12\x07pytorch" + bytes(9) + b"\x22\x0eQuantizeLinear",
+            "m.onnx",
+            "quantized already",
+            "float_model",
+        ),
+        (b"\x0a\x03abc\x22\x0bQLinearConv", "m.onnx", "quantized already", "nothing makes"),
+        (b"\x10\0\0\0ET12" + bytes(99), "m.pte", "ExecuTorch", "ai-edge-quantizer"),
+        (
+            archive("m/archive_format", "m/models/model.json", "m/data/weights/data.pkl"),
+            "m.pt2",
+            "torch.export",
+            "litert-torch",
+        ),
+        (archive("serialized_exported_program.json", "version"), "m.pt2", "torch.export", "litert-torch"),
         (b"\x0a\x03abc", "x/saved_model.pb", "SavedModel", "from_saved_model"),
         (b"\x0a\x03abc", "frozen.pb", "frozen TensorFlow graph", "from_frozen_graph"),
         (C_ARRAY, "model.cc", "C array", "0x"),
@@ -178,6 +197,7 @@ def test_int8_models_are_refused_for_what_they_break_alone() -> None:
         ("ethos-u", "Vela was given"),
         ("edgetpu-custom-op", "edgetpu_compiler was given"),
         ("XC_conv2d_v2", "xmos-ai-tools was given"),
+        ("NeutronGraph", "neutron-converter was given"),
     ],
 )
 def test_compiled_models_get_one_sentence(code: str, what: str) -> None:
@@ -243,6 +263,12 @@ def test_targets_are_known_however_they_are_written(name: str, target: str) -> N
         ("cortex-m52", "--target cortex-m55"),
         ("stm32f4", "--device: `tinyfuse devices stm32f4`"),
         ("nRF52840", "--device: `tinyfuse devices nRF52840`"),
+        ("stm32f446", "for STM32F4 give --target cortex-m4, or --device"),
+        ("nrf5340", "cortex-m33 (its network core has neither"),
+        ("RP2040", "for RP2040 give --target cortex-m0plus"),
+        ("rp2350", "its RISC-V cores take generic32"),
+        ("ESP32-S3", "for ESP32 give --target generic32 (with --format esp-idf"),
+        ("atmega328p", "no target fits ATMEGA (generated code needs an int of 32 bits)"),
         ("cortex-m44", "did you mean cortex-m4?"),
         ("cortex-m33f", "did you mean cortex-m33?"),
         ("cortex-a53", "known targets: cortex-m0plus"),
@@ -253,6 +279,77 @@ def test_targets_are_known_however_they_are_written(name: str, target: str) -> N
 def test_other_targets_get_advice(name: str, advice: str) -> None:
     with pytest.raises(UsageError, match=re.escape(advice)):
         load_target(name)
+
+
+def test_families_name_targets_that_are_there() -> None:
+    assert set(FAMILIES.values()) <= set(all_targets())
+    named = [family_of(name).note for name in FAMILIES if family_of(name).note]
+    for target in re.findall(r"cortex-m\w+(?:\+\w+)*", " ".join(named)):
+        assert target in all_targets()
+    written = " ".join(_BY_TARGET.values()).split()
+    assert len(set(written)) == len(written)
+
+
+def test_a_device_without_any_data_is_told_by_its_family(monkeypatch) -> None:
+    """Offline, and without cmsis-pack-manager."""
+
+    def nothing(*_: object) -> dict[str, Any]:
+        return {}
+
+    monkeypatch.setattr(devices, "open_cache", lambda: SimpleNamespace(index={}))
+    monkeypatch.setattr(devices, "update_descriptions", nothing)
+    with pytest.raises(ToolMissing, match="can't be reached.*for STM32F4 give --target cortex-m4"):
+        find_device("STM32F446RE", print)
+    with pytest.raises(ToolMissing, match="can't be reached; name a --target"):
+        find_device("XYZ1", print)
+    with pytest.raises(UsageError, match="no CMSIS-Pack describes 'esp32c3'; for ESP32 give --target generic32"):
+        find_device("esp32c3", print)
+
+    def missing() -> None:
+        raise ToolMissing("cmsis-pack-manager", "install it")
+
+    monkeypatch.setattr(devices, "open_cache", missing)
+    with pytest.raises(ToolMissing, match="install it; .*for NRF52 give --target cortex-m4"):
+        find_device("nRF52840", print)
+
+
+# --- words of other tools ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("word", "command"),
+    [("generate", "gen"), ("compile", "gen"), ("analyze", "report"), ("validate", "verify"), ("benchmark", "profile")],
+)
+def test_commands_of_other_tools_are_told(word: str, command: str) -> None:
+    shown = CliRunner().invoke(main, [word, "m.tflite"])
+    assert shown.exit_code == 2 and f"'{word}'; it is called {command} here" in shown.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [
+        ("keil", "give cmsis-pack"), ("IAR", "give cmsis-pack"), ("stm32cubeide", "source folder and an include path"),
+        ("ncs", "give zephyr"), ("nrf_connect", "give zephyr"), ("espidf", "give esp-idf"),
+    ],
+)  # fmt: skip
+def test_build_systems_without_a_form_are_told(name: str, way: str) -> None:
+    shown = CliRunner().invoke(main, ["gen", "m.tflite", "--target", "cortex-m4", "--format", name])
+    assert shown.exit_code == 2 and way in shown.stderr and "docs/firmware-projects.md" in shown.stderr
+
+
+def test_lists_of_tensors_lead_to_a_fixed_batch() -> None:
+    """TensorFlow 2.21 makes them of Keras 3's LSTM and GRU where the batch is open."""
+    model = ModelBuilder()
+    x, y = (model.tensor(name, (1, 4), scale=0.5, zero_point=0) for name in "xy")
+    items = model.tensor("items", (), "variant")
+    model.op("CUSTOM", [x], [items], custom_code="FlexTensorListReserve")
+    model.op("CUSTOM", [items], [y], custom_code="FlexTensorListStack")
+    (problem,) = refusal(model.build([x], [y])).problems
+    assert (
+        "Keras 3" in problem.message
+        and "batch_shape=(1, ...)" in problem.hint
+        and "TF_USE_LEGACY_KERAS=1" in problem.hint
+    )
 
 
 # --- what would fit ----------------------------------------------------------------------------
@@ -297,6 +394,9 @@ def test_options_that_do_not_work_for_the_model_are_not_named(tmp_path: Path) ->
     command = ["report", str(path), "--target", "cortex-m4", "--kernels", "tinyfuse", "--max-ram", "10"]
     shown = CliRunner().invoke(main, command)
     assert shown.exit_code == 1 and "neither --optimize ram nor --feed-rows takes less" in shown.stderr
+    (least,) = re.findall(r"; nothing that was tried reaches it: ([\d,]+) is the least\n", shown.stderr)
+    fits = [*command[:-1], least.replace(",", "")]
+    assert CliRunner().invoke(main, fits).exit_code == 0
 
 
 # --- missing tools -----------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import tarfile
 from pathlib import Path
 
 import form_rules
+import kconfiglib
 import pytest
 from click.testing import CliRunner
 from cross_compilers import cross_compiler
@@ -297,3 +298,36 @@ def test_the_official_schema_of_packs(folders: dict[str, Path], folder: str) -> 
     (description,) = folders[folder].glob("*.pdsc")
     done = subprocess.run(["xmllint", "--noout", "--schema", schema, description], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+_STAND_IN = """\
+config CPU_HAS_FPU
+	def_bool {fpu}
+config FPU
+	bool "FPU"
+	depends on CPU_HAS_FPU
+config ZTEST_NEW_API
+	bool "new"
+"""
+
+
+def test_zephyr_turns_on_what_helium_needs(tmp_path: Path) -> None:
+    """Zephyr's compiler flags have MVE only where FPU is on; the self-test's API was a choice in Zephyr 3."""
+    module, other = (
+        tinyfuse.compile(separable(), core, name="net", kernels="tinyfuse").files(formats=("zephyr",), selftest=True)
+        for core in ("cortex-m55", "cortex-m4")
+    )
+    write_folder(tmp_path / "net", module, force=False)
+    kconfig = tmp_path / "net" / "zephyr" / "Kconfig"
+    for fpu, any_cpu, wanted in (("y", "n", "y"), ("y", "y", "n"), ("n", "n", "n")):
+        whole = tmp_path / "Kconfig.zephyr"
+        whole.write_text(_STAND_IN.format(fpu=fpu) + f'source "{kconfig}"\n')
+        found = kconfiglib.Kconfig(str(whole), warn=False)
+        found.syms["TINYFUSE_NET"].set_value("y")
+        found.syms["TINYFUSE_NET_ANY_CPU"].set_value(any_cpu)
+        assert found.syms["FPU"].str_value == wanted
+    application = kconfig.parent / "tests" / "selftest" / "Kconfig"
+    application.write_text(application.read_text().replace('"Kconfig.zephyr"', f'"{whole}"'))
+    assert kconfiglib.Kconfig(str(application), warn=False).syms["ZTEST_NEW_API"].str_value == "y"
+    assert any("CONFIG_FPU=y" in path.read_text() for path in (tmp_path / "net").rglob("net.c"))
+    assert b"imply FPU" not in other["zephyr/Kconfig"]

@@ -12,7 +12,7 @@ from control_flow_models import below, choice, convolution, iteration, loop, una
 from jsonschema import validate
 
 from tinyfuse.cli.main import main
-from tinyfuse.schema.publish import schema
+from tinyfuse.schema.document import schema
 
 _MODELS: dict[str, Callable[[], bytes]] = {
     "IF": lambda: choice(convolution(), unary("RELU")),

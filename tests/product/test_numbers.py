@@ -142,6 +142,37 @@ def test_types_argmax_and_null(model: bytes, compiler: str, tmp_path: Path) -> N
     assert run(tmp_path, plan, main, compiler) == b""
 
 
+BY_INDEX = """\
+static NET_DEFINE_ARENA(arena);
+static float real[NET_INPUT_0_ELEMENTS], back[NET_OUTPUT_0_ELEMENTS];
+static const int shape[] = NET_INPUT_0_SHAPE;
+int main(void)
+{
+    const NET_OUTPUT_0_DTYPE *scores;
+
+    net_init(arena, sizeof arena);
+    for (size_t i = 0; i < NET_INPUT_0_BYTES / sizeof *net_input_0(arena); ++i) {
+        real[i] = NET_INPUT_0_SCALE * (float)(i % 7);
+    }
+    net_quantize_0(real, net_input_0(arena), NET_INPUT_0_ELEMENTS);
+    if (net_run(arena) != NET_OK || sizeof shape != NET_INPUT_0_RANK * sizeof *shape) {
+        return 1;
+    }
+    scores = net_output_0(arena);
+    net_dequantize_0(scores, back, NET_OUTPUT_0_ELEMENTS);
+    printf("%d %d", back[0] == NET_OUTPUT_0_SCALE * (float)(scores[0] - NET_OUTPUT_0_ZERO_POINT),
+           scores == net_output(arena, 0) && net_argmax_0(scores) < NET_OUTPUT_0_ELEMENTS);
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("model, compiler", [(separable(), "g++"), (two_ends(), "gcc")], ids=["one", "two"])
+def test_an_application_by_index_takes_any_model(model: bytes, compiler: str, tmp_path: Path) -> None:
+    """Macros, accessors and functions have no name of a tensor."""
+    assert run(tmp_path, plan_of(model, "host"), BY_INDEX, compiler) == b"1 1"
+
+
 def test_a_state_has_a_type_too(tmp_path: Path) -> None:
     main = """\
 static net_arena_type arena;

@@ -113,7 +113,7 @@ def test_cmake_makes_what_changed_again(tmp_path: Path, generator: str, tool: st
     project = Project(
         tmp_path, "CMakeLists.txt",
         "cmake_minimum_required(VERSION 3.19)\nproject(app LANGUAGES C)\n"
-        "find_package(Python3 REQUIRED COMPONENTS Interpreter)\nadd_executable(firmware main.c)\n"
+        "add_executable(firmware main.c)\n"
         + call.replace("TARGET cortex-m4)", "TARGET host OPTIONS --fusion basic)"),
     )  # fmt: skip
     build = project.folder / "build"
@@ -134,6 +134,19 @@ def test_make_makes_what_changed_again(tmp_path: Path) -> None:
     follow_changes(project, manifest, lambda: project.run("make", "-j2"), r"-c kws/kws\.c")
     project.run("./firmware")
     assert "is up to date" in project.run("make")
+    project.run("make", "-B", "CFLAGS=-O1")  # takes the place of a Makefile's own, and of what it adds
+
+
+def test_cmake_says_which_python_lacks_tinyfuse(tmp_path: Path) -> None:
+    call = DOCS.partition("```cmake\n")[2].partition("```")[0]
+    head = "cmake_minimum_required(VERSION 3.17)\nproject(app LANGUAGES NONE)\n"
+    (tmp_path / "CMakeLists.txt").write_text(head + call)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "empty"], check=True)
+    python = tmp_path / "empty" / "bin" / "python"
+    command = ["cmake", "-S", tmp_path, "-B", tmp_path / "build", f"-DPython3_EXECUTABLE={python}"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "has no tinyfuse" in done.stderr and "-DPython3_EXECUTABLE" in done.stderr
 
 
 def test_a_file_changed_by_hand_stops_the_build_and_stays(tmp_path: Path) -> None:

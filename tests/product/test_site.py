@@ -13,6 +13,8 @@ import pytest
 
 import tinyfuse.plugin
 from tinyfuse.cli.main import main
+from tinyfuse.schema.answers import ANSWERS
+from tinyfuse.schema.document import schema_text
 from tinyfuse.targets import all_targets
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,6 +57,11 @@ def test_every_page_is_there(site: Path) -> None:
     missing = [p for page in pages if not (site / (p := page.relative_to(ROOT).with_suffix(".html"))).is_file()]
     assert not missing
     assert 'url=docs/index.html"' in (site / "index.html").read_text()
+
+
+def test_schemas_are_published(site: Path) -> None:
+    assert {file.name for file in (site / "schema").iterdir()} == {f"{name}.json" for name in ANSWERS}
+    assert (site / "schema" / "report.json").read_text() == schema_text("report")
 
 
 def test_the_reference_is_made_from_the_code(site: Path) -> None:

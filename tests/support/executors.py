@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import native
@@ -140,16 +141,22 @@ _ONE_FRAME = 384
 
 
 def assert_all_exact(
-    plans: Sequence[Plan], runs: int = 5, seed: int = 0, shared: bool = False, on_host: bool = False, tree=None
+    plans: Sequence[Plan],
+    runs: int = 5,
+    seed: int = 0,
+    shared: bool = False,
+    on_host: bool = False,
+    tree=None,
+    **build: Any,
 ) -> None:
     """assert_exact for many plans of one target in one program; they may call the CMSIS-NN of a `tree`. Natively, they
-    take turns in one arena with `shared`, and may be for several targets."""
+    take turns in one arena with `shared`, and may be for several targets; `build` is HostProgram's."""
     target = plans[0].context.target
     inputs = [input_set(plan.source, runs, seed) for plan in plans]
     with tempfile.TemporaryDirectory(prefix="tinyfuse-test-") as folder:
         work = Path(folder)
         if on_host or target.cpu is None:
-            computed = HostProgram(work, plans, shared).run(inputs)
+            computed = HostProgram(work, plans, shared, **build).run(inputs)
         else:
             module, fed = write_batch(work / "batch", plans), together(inputs)
             library = tree.closure(frozenset().union(*(plan.cmsis_nn_functions for plan in plans))) if tree else []

@@ -3,7 +3,7 @@
     program = HostProgram(folder, plans)
     outputs = program.run(inputs)            # inputs[module][run][index] -> outputs[module][run][index]
 
-The program is built under sanitizers with every warning an error. Each module has an arena of exactly
+The program is built under sanitizers, or with other flags, with every warning an error. Each module has an arena of exactly
 its bytes on the heap, so that the address sanitizer sees the first byte outside; with `shared`, all
 have one arena, and run after run each finds there what the others left.
 """
@@ -29,6 +29,15 @@ _MAIN = """\
 #include <stdlib.h>
 #include <string.h>
 {includes}
+/* What the memory sanitizer takes for never written. */
+#define FORGET(memory, bytes)
+#if defined(__has_feature)
+#if __has_feature(memory_sanitizer)
+#include <sanitizer/msan_interface.h>
+#undef FORGET
+#define FORGET(memory, bytes) __msan_allocated_memory(memory, bytes)
+#endif
+#endif
 struct module {{
     size_t arena_bytes, inputs, outputs;
     int (*init)(void *, size_t);
@@ -47,6 +56,7 @@ static uint8_t *new_arena(size_t bytes)
 {{
     uint8_t *arena = (uint8_t *)malloc(bytes); /* aligned to 16 */
     memset(arena, 0x5A, bytes);
+    FORGET(arena, bytes);
     return arena;
 }}
 
@@ -101,12 +111,13 @@ class HostProgram:
         shared: bool = False,
         apart: bool = False,
         compiler: str = native.COMPILER,
+        flags: Sequence[str] = ("-O0", *native.SANITIZERS),
     ):
         folder.mkdir(parents=True, exist_ok=True)
         self.plans = named_apart(plans)
         names = [plan.options.name for plan in self.plans]
         self.program = folder / "program"
-        flags = [compiler, "-std=c99", "-O0", "-DTINYFUSE_ANY_CPU", *WARNINGS, *native.SANITIZERS]
+        flags = [compiler, "-std=c99", "-DTINYFUSE_ANY_CPU", *WARNINGS, *flags]
         objects = []
         for plan, name in zip(self.plans, names, strict=True):
             place = folder / name if apart else folder

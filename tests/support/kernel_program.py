@@ -29,15 +29,17 @@ from tinyfuse.kernels.c_types import CTYPE
 from tinyfuse.kernels.statements import Apart, Compiled, Let, Loop, Statement
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.planes import in_memory
+from tinyfuse.plan import tensor_align
 from tinyfuse.resources import resource_dir
 from tinyfuse.targets import Target
 
 _FIRMWARE = Path(__file__).resolve().parents[2] / "tinyfuse" / "verify" / "emulation" / "firmware"
-_INCLUDES = ("-std=gnu99", "-I", str(resource_dir("runtime_c")), "-I", str(_FIRMWARE))
+_INCLUDES = (
+    "-std=gnu99", "-I", str(resource_dir("runtime_c")), "-I", str(_FIRMWARE), "-I", str(Path(__file__).resolve().parent)
+)  # fmt: skip
 _WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror")
 #: kernels in one copy, not optimized, compile five to ten times as fast
 _SWIFT = ("-O0", "-DTINYFUSE_INLINE=static inline")
-_NATIVE = (native.COMPILER, *_SWIFT, *native.SANITIZERS)
 
 
 @dataclass(frozen=True)
@@ -75,10 +77,12 @@ class Case:
 
 
 def run_program(cases: list[Case], context: Context, folder: Path, flags: str = "", compiler: str = "gcc") -> str:
-    """A character a case: "." right, "x" wrong bytes, "g" a byte written that is nobody's, "e" a status. `flags`
-    and `compiler` are those of the kernels on emulated cores; without flags they are not optimized, as assembly and
-    intrinsics are with any (test_conv_kernels.py's HARD_FLAGS), and modules with every level (test_compiler_opt.py)."""
-    chosen = flags.split() or _SWIFT
+    """A character a case: "." right, "x" wrong bytes, "i" an input written, "g" a byte written that is nobody's, "e" a
+    status. Each case runs with its buffers apart, and side by side in every order that an arena may have them in.
+
+    `flags` and `compiler` are those of the kernels on emulated cores; without flags they are not optimized, as assembly
+    and intrinsics are with any (test_conv_kernels.py's HARD_FLAGS), and modules with every level (test_compiler_opt.py).
+    On the host `flags` are other sanitizers than native.SANITIZERS."""
     program = _Program(context)
     for case in cases:
         program.add(case)
@@ -86,11 +90,13 @@ def run_program(cases: list[Case], context: Context, folder: Path, flags: str = 
     (folder / "values.bin").write_bytes(program.values)
     target = context.target
     if target.cpu is None:
-        _build([*_NATIVE, *_INCLUDES, *_WARNINGS, "cases_weights.c", str(_FIRMWARE / "port_host.c"), "-o", "cases.elf"],
-               folder)  # fmt: skip
+        sanitizers = flags.split() or native.SANITIZERS
+        _build([native.COMPILER, *_SWIFT, *sanitizers, *_INCLUDES, *_WARNINGS, "cases_weights.c",
+                str(_FIRMWARE / "port_host.c"), "-o", "cases.elf"], folder)  # fmt: skip
         command = ["./cases.elf"]
     else:
         (folder / "memory.ld").write_text(_memory(target))
+        chosen = flags.split() or _SWIFT
         _build([*cross_compiler(compiler, target), *chosen, *_INCLUDES, *_WARNINGS, "-c", "cases_weights.c"],
                folder)  # fmt: skip
         _build([*cross_compiler("gcc", target), "cases_weights.o", str(_port(target)), "-nostartfiles",
@@ -138,165 +144,7 @@ def _build(command: list[str], folder: Path) -> None:
 
 # --- the program -----------------------------------------------------------------------------
 
-_PRELUDE = """\
-#include <string.h>
-#include "port.h"
-
-#if (defined(__ARM_FEATURE_DSP) && !TINYFUSE_DSP) || (defined(__ARM_FEATURE_MVE) && !TINYFUSE_MVE)
-#error "the kernels give instructions up that the core has"
-#endif
-
-enum { ROOM = 1 << 18, GAP = 64, POISON = 0x5A, MOST = 16 };
-
-/* `rows` rows of `row_bytes` at `data`. `distance`: from the output that is written over it, or -1. In a ring of
-   `ring` rows lie, when output rows y to `last` are computed, those that their windows of `kernel` rows read. */
-struct input {
-    const uint8_t *data;
-    int32_t distance, rows, row_bytes, ring, kernel, stride, spread, pad_top;
-};
-
-struct output {
-    const uint8_t *expected;
-    size_t bytes;
-    int floats;
-};
-
-struct test {
-    int (*call)(void *const *in, void *const *out, uint8_t *scratch, int32_t y);
-    const struct input *inputs;
-    const struct output *outputs;
-    int32_t input_count, output_count, rows, at_once, rings;
-    size_t scratch, both, shift; /* `both`: bytes of the output and the input below it */
-};
-
-static uint8_t pool[ROOM] __attribute__((aligned(16)));
-static size_t used = ROOM;
-static struct { size_t start, end; } taken[MOST];
-static int takes;
-
-/* Forgets every buffer and forbids the pool. */
-static void start(void)
-{
-    port_allow(pool, sizeof pool);
-    memset(pool, POISON, used);
-    port_forbid(pool, sizeof pool);
-    used = GAP;
-    takes = 0;
-}
-
-static uint8_t *take(size_t bytes, size_t shift)
-{
-    const size_t first = used + shift;
-    used = (first + bytes + 15u) / 16u * 16u + GAP;
-    if (used > sizeof pool || takes == MOST) {
-        port_exit(1);
-    }
-    taken[takes].start = first;
-    taken[takes++].end = first + bytes;
-    port_allow(pool + first, bytes);
-    return pool + first;
-}
-
-/* Whether all that was not taken is as it was. */
-static int kept(void)
-{
-    size_t at = 0;
-    port_allow(pool, sizeof pool);
-    for (int i = 0; i <= takes; ++i) {
-        for (; at < (i < takes ? taken[i].start : used); ++at) {
-            if (pool[at] != POISON) {
-                return 0;
-            }
-        }
-        at = i < takes ? taken[i].end : used;
-    }
-    return 1;
-}
-
-/* Puts the rows which output rows y to `last` need into the ring, and nothing else. */
-static void fill(uint8_t *memory, const struct input *in, int32_t y, int32_t last)
-{
-    const int32_t first = y * in->stride - in->pad_top, end = last * in->stride - in->pad_top + in->kernel;
-    memset(memory, POISON, (size_t)(in->ring * in->row_bytes));
-    for (int32_t r = 0; r < in->rows; ++r) {
-        if (r * in->spread >= first && r * in->spread < end) {
-            memcpy(memory + r % in->ring * in->row_bytes, in->data + r * in->row_bytes, (size_t)in->row_bytes);
-        }
-    }
-}
-
-/* A float's bits; a NaN is any NaN. */
-static uint32_t bits_at(const uint8_t *place)
-{
-    uint32_t bits;
-    memcpy(&bits, place, sizeof bits);
-    return (bits & 0x7FFFFFFFu) > 0x7F800000u ? 0x7FC00000u : bits;
-}
-
-static int same(const uint8_t *got, const struct output *wanted)
-{
-    if (!wanted->floats) {
-        return memcmp(got, wanted->expected, wanted->bytes) == 0;
-    }
-    for (size_t i = 0; i < wanted->bytes; i += 4) {
-        if (bits_at(got + i) != bits_at(wanted->expected + i)) {
-            return 0;
-        }
-    }
-    return 1;
-}
-
-static char verdict(const struct test *t)
-{
-    void *in[MOST], *out[MOST];
-    uint8_t *scratch, *both;
-
-    start();
-    both = t->both > 0 ? take(t->both, t->shift) : NULL;
-    for (int i = 0; i < t->input_count; ++i) {
-        const struct input *const from = &t->inputs[i];
-        in[i] = from->distance >= 0 ? both + from->distance : take((size_t)(from->ring * from->row_bytes), t->shift);
-        if (!t->rings) {
-            memcpy(in[i], from->data, (size_t)(from->rows * from->row_bytes));
-        }
-    }
-    for (int o = 0; o < t->output_count; ++o) {
-        out[o] = both != NULL ? both : take(t->outputs[o].bytes, t->shift);
-    }
-    scratch = t->scratch > 0 ? take(t->scratch, 0) : NULL;
-    for (int32_t y = 0; y < t->rows; y += t->at_once) {
-        const int32_t last = (y + t->at_once < t->rows ? y + t->at_once : t->rows) - 1;
-        for (int i = 0; t->rings && i < t->input_count; ++i) {
-            fill((uint8_t *)in[i], &t->inputs[i], y, last);
-        }
-        if (t->call(in, out, scratch, y) != 0) {
-            return 'e';
-        }
-    }
-    for (int o = 0; o < t->output_count; ++o) {
-        if (!same((const uint8_t *)out[o], &t->outputs[o])) {
-            return 'x';
-        }
-    }
-    return kept() ? '.' : 'g';
-}
-
-/* the bytes of every input and expected output */
-extern const uint8_t values[] __attribute__((visibility("hidden")));
-__asm__(".pushsection .rodata\\n\\t.balign 16\\n\\t.globl values\\n"
-        "values:\\n\\t.incbin \\"values.bin\\"\\n\\t.popsection");
-"""
-
-_MAIN = """\
-int main(void)
-{
-    for (size_t i = 0; i < sizeof tests / sizeof *tests; ++i) {
-        const char found = verdict(&tests[i]);
-        port_write(&found, 1);
-    }
-    port_exit(0);
-}
-"""
+_MAIN = ("int main(void)", "{", "    run_tests(tests, sizeof tests / sizeof *tests);", "    port_exit(0);", "}", "")
 
 
 @dataclass
@@ -317,7 +165,7 @@ class _Program:
     def text(self) -> str:
         includes = [f'#include "{header}"' for header in sorted(self._headers)]
         table = ["static const struct test tests[] = {", *self._tests, "};"]
-        return "\n".join([*includes, _PRELUDE, *self._definitions, *table, _MAIN])
+        return "\n".join([*includes, '#include "kernel_program.h"', *self._definitions, *table, *_MAIN])
 
     def add(self, case: Case) -> None:
         op, kernel, context = case.op, case.kernel, case.context or self.context
@@ -348,7 +196,7 @@ class _Program:
             self._named("static const struct input {}[]", inputs) if inputs else "NULL",
             self._named("static const struct output {}[]", outputs),
             *(len(inputs), len(outputs), case.rows, case.at_once, int(case.how == "rings")),
-            *(kernel.scratch(op, context), both, case.shift),
+            *(kernel.scratch(op, context), both, case.shift, max(map(tensor_align, (*op.activations, *op.outputs)))),
         )
         self._tests.append(f"    {{{', '.join(map(str, fields))}}},")
 

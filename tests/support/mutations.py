@@ -165,7 +165,7 @@ def _inserted(files: dict[str, str], plan: Plan) -> Iterator[Mutant]:
     macro, last = plan.options.name.upper(), plan.groups[-1].index
     anchor = f"    {macro}_GROUP_END({last});"
     number = text[: text.index(anchor)].count("\n") + 1
-    symbol = re.search(r"^extern const \w+ (\w+)\[", files[f"{plan.options.name}_weights.h"], re.M)[1]
+    symbol = re.search(r"^extern .*const \w+ (\w+)\[", files[f"{plan.options.name}_weights.h"], re.M)[1]
     for kind, statements in _STATEMENTS.items():
         for statement in statements:
             after = "    " + statement.format(

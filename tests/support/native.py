@@ -9,6 +9,9 @@ wrap around take as long as all other checks together, and what they lead to the
 ends so runs again by hand, with what it was and with every check, as
 
     TINYFUSE_TEST_REPORTS=1 pytest TEST
+
+Under TINYFUSE_TEST_MEMORY=1 programs of kernels and of several modules have the memory sanitizer, which sees bytes that
+nobody wrote, in place of both (tests/exact/test_memory_sanitizer.py).
 """
 
 import os
@@ -33,11 +36,21 @@ def _linker() -> tuple[str, ...]:
 
 
 _LINKER = _linker()
+#: for COMPILER, in the place of SANITIZERS: can't be in one program with the address sanitizer
+MEMORY = ("-g1", "-fsanitize=memory", "-fno-sanitize-recover=all")
+
+
+def _sanitizers() -> tuple[str, ...]:
+    if os.environ.get("TINYFUSE_TEST_MEMORY"):
+        return MEMORY
+    return (
+        *(REPORTING if os.environ.get("TINYFUSE_TEST_REPORTS") else ("-fsanitize=address,undefined", *_TRAPS)),
+        *_LINKER,
+    )
+
+
 #: for COMPILER
-SANITIZERS = (
-    *(REPORTING if os.environ.get("TINYFUSE_TEST_REPORTS") else ("-fsanitize=address,undefined", *_TRAPS)),
-    *_LINKER,
-)
+SANITIZERS = _sanitizers()
 
 
 def quickly(flags: tuple[str, ...]) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from tinyfuse.kernels.compressed import CompressedConvRow
 from tinyfuse.kernels.conv import AT_BORDERS, ConvRow, PackedConvRow
 from tinyfuse.kernels.depthwise import LISTS_OF_TAPS, PackedDepthwiseRow
 from tinyfuse.kernels.int4 import Int4ConvRow
-from tinyfuse.kernels.mve import COPIED_WINDOWS, MveConvRow, MveDepthwiseRow, MveRunsConvRow
+from tinyfuse.kernels.mve import COPIED_WINDOWS, MveConvRow, MveDepthwiseRow
 from tinyfuse.kernels.registry import kernels_for, kernels_of
 from tinyfuse.kernels.unpacked import UnpackedConvRow
 from tinyfuse.ops.looked_up import looked_up
@@ -141,13 +141,10 @@ def test_a_first_layer_may_be_all_that_has_windows_at_borders() -> None:
 
 
 def test_kernels_that_share_code_are_not_called_once() -> None:
-    """With Helium both kernels of depthwise layers list taps by one function, and runs have windows copied as another
-    kernel has them copied."""
+    """With Helium both kernels of depthwise layers list taps by one function."""
     context, op = Context(load_target("cortex-m55")), convolution(16, (3, 3))
     assert {kernel.copy_of_code(op, context) for kernel in (MveDepthwiseRow(), PackedDepthwiseRow())} == {LISTS_OF_TAPS}
-    assert MveConvRow().copy_of_code(op, context) == COPIED_WINDOWS and MveRunsConvRow().calls_too(op) == (
-        COPIED_WINDOWS,
-    )
+    assert MveConvRow().copy_of_code(op, context) == COPIED_WINDOWS
 
 
 def test_a_layer_may_be_all_that_gathers_windows() -> None:

@@ -136,18 +136,23 @@ def test_idle_lanes_are_told_but_not_of_the_last_layer(target: str, channels: in
 
 
 @pytest.mark.parametrize(
-    ("shape", "reason"),
+    ("shape", "reason", "hint"),
     [
-        (Shape("DEPTHWISE_CONV_2D", 8, 8, 4, 8, (3, 3), multiplier=2), "its depth multiplier is not 1"),
-        (Shape("DEPTHWISE_CONV_2D", 8, 8, 3, 3, (3, 3)), "it has fewer than four channels"),
-        (Shape("CONV_2D", 8, 8, 8, 8, (3, 3), groups=2), "it is a convolution of several groups"),
-        (Shape("FULLY_CONNECTED", 1, 1, 20, 5, per_channel=False, weights_zero_point=3), "have a zero point"),
+        (Shape("DEPTHWISE_CONV_2D", 8, 8, 4, 8, (3, 3), multiplier=2), "its depth multiplier is not 1", "multiplier 1"),
+        (Shape("DEPTHWISE_CONV_2D", 8, 8, 3, 3, (3, 3)), "it has fewer than four channels", "four channels or more"),
+        (Shape("CONV_2D", 8, 8, 8, 8, (3, 3), groups=2), "it is a convolution of several groups", "one group"),
+        (
+            Shape("FULLY_CONNECTED", 1, 1, 20, 5, per_channel=False, weights_zero_point=3),
+            "have a zero point",
+            "quantize",
+        ),
     ],
 )
-def test_a_general_kernel_is_told_with_its_reason(shape: Shape, reason: str) -> None:
+def test_a_general_kernel_is_told_with_its_reason(shape: Shape, reason: str, hint: str) -> None:
     plan = plan_of(model_of(make_op(shape, np.random.default_rng(1))), kernels="tinyfuse")
-    (told,) = (one.message for one in advice(plan) if one.topic == "general kernel")
-    assert reason in told
+    (told,) = (one for one in advice(plan) if one.topic == "general kernel")
+    assert reason in told.message and hint in told.hint
+    assert ("quantize" in told.hint) == ("zero point" in reason)
 
 
 def test_computed_weights_are_a_reason() -> None:

@@ -43,7 +43,6 @@ from tinyfuse.plan.scratch_sizes import (
     FOUR_BYTES,
     POINTER_BYTES,
     QUAD_BYTES,
-    RUN_BYTES,
     SCRATCH,
 )
 from tinyfuse.resources import resource_dir
@@ -215,12 +214,11 @@ def test_the_structure_in_scratch_has_its_size(tmp_path: Path, compiler: str, wo
         pytest.skip(f"needs {compiler}")
     source = tmp_path / "size.c"
     source.write_text(
-        '#include "tinyfuse_depthwise_3x3.h"\n#include "tinyfuse_depthwise_columns.h"\n#include "tinyfuse_conv_runs_mve.h"\n'
+        '#include "tinyfuse_depthwise_3x3.h"\n#include "tinyfuse_depthwise_columns.h"\n'
         '#include "tinyfuse_conv_four_mve.h"\n'
         f"typedef char four_is[TINYFUSE_CONV_FOUR_END_BYTES == {FOUR_BYTES} ? 1 : -1];\n"
         f"typedef char columns_are[TINYFUSE_COLUMNS_JOB_BYTES == {COLUMNS_BYTES} ? 1 : -1];\n"
         f"typedef char planes_are[TINYFUSE_COLUMNS_PLANE_BYTES == {COLUMNS_PLANE_BYTES} ? 1 : -1];\n"
-        f"typedef char runs_are[TINYFUSE_RUN_BYTES == {RUN_BYTES} ? 1 : -1];\n"
         f"typedef char pointer_is[sizeof(void *) == {word} ? 1 : -1];\n"
         f"typedef char quad_is[TINYFUSE_QUAD_BYTES == {QUAD_BYTES} ? 1 : -1];\n"
         f"typedef char quad_fits[sizeof(void *) > 4 || sizeof(tinyfuse_quad) == {QUAD_BYTES} ? 1 : -1];\n"

@@ -8,10 +8,10 @@ from executors import plan_of
 from random_graphs import Sketch, Value
 from test_rewrites import assert_same, graph_of, kinds
 
-from tinyfuse.ir import Graph
+from tinyfuse.ir import Graph, Op
 from tinyfuse.ops.table import MOST_CHANNEL_BYTES, TABLE_VALUES, Table
 from tinyfuse.rewrite import rewrite
-from tinyfuse.rewrite.tabulate import MOST_BYTES_IN_ALL, tabulate
+from tinyfuse.rewrite.tabulate import MOST_BYTES_IN_ALL, tabulate, tabulating
 
 IMAGE = (1, 6, 8, 6)
 
@@ -143,12 +143,21 @@ def test_a_smaller_region_is_taken_where_the_largest_is_none() -> None:
     assert kinds(tabled(s, [x], [y])) == ["ADD", "TABLE"]
 
 
-def test_channels_with_more_bytes_than_they_are_worth_stay() -> None:
+def test_channels_whose_tables_do_not_pay_or_are_too_many_stay() -> None:
     s = Sketch(13)
     few = s.value((1, 4, 4, 6))
     many = s.value((1, 16, 16, MOST_CHANNEL_BYTES // 256 + 1))
     outputs = [s.scale_channels(s.scale_channels(x, "MUL"), "ADD") for x in (few, many)]
-    assert kinds(tabled(s, [few, many], outputs)) == ["MUL", "ADD"] * 2
+    graph = graph_of(s.build([few, many], outputs))
+    asked = []
+
+    def pays(table: Op, ops: tuple[Op, ...]) -> bool:
+        asked.append((table.kind, [op.kind for op in ops]))
+        return False
+
+    assert kinds(tabulating(pays)(graph)) == ["MUL", "ADD"] * 2
+    assert asked == [("CHANNEL_TABLES", ["MUL", "ADD"])]  # the others are too many
+    assert kinds(tabulate(graph)) == ["CHANNEL_TABLES", "MUL", "ADD"]
 
 
 def test_a_model_has_a_limit_for_tables_of_channels() -> None:

@@ -13,7 +13,7 @@ from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Kernel
 from tinyfuse.kernels.depthwise import PackedDepthwiseRow
-from tinyfuse.kernels.mve import MveDepthwiseRow, MveRunsConvRow
+from tinyfuse.kernels.mve import MveDepthwiseRow
 from tinyfuse.kernels.mve_four import FourColumnsConvRow, FourPiecesConvRow
 from tinyfuse.ops.convolution import geometry
 
@@ -90,24 +90,6 @@ def test_lists_of_pieces(shape) -> None:
                 moves_on = False
                 found.update(border_pixels=1, border_rows=rows, border_taps=rows * len(pixel))
     assert_counted(FourPiecesConvRow(), op, found)
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_runs(shape) -> None:
-    op = layer(*shape)
-    g, found = geometry(op), Counter[str]()
-    for rows, columns in windows(op):
-        found["missing_rows"] += g.kernel_h - rows
-        ahead = False
-        for x in range(0, g.out_w, 2):
-            first, second = columns[x], columns[min(x + 1, g.out_w - 1)]
-            inside = x + 1 < g.out_w and len(first) == len(second) == g.kernel_w
-            found["moved_rows" if inside and ahead else "two_rows"] += g.kernel_h
-            ahead = inside
-            for pixel in (first, second):
-                if len(pixel) < g.kernel_w:
-                    found.update(border_pixels=1, border_rows=rows, border_vectors=rows * len(pixel) * (g.in_c // 16))
-    assert_counted(MveRunsConvRow(), op, found)
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -21,6 +21,7 @@ from tinyfuse.toolchain.cmsis_nn import Tree
 from tinyfuse.verify.bounds import check_operators, has_bounds
 from tinyfuse.verify.comparison import Comparison, compare, problems
 from tinyfuse.verify.emulation import Emulator, Firmware, Outcome
+from tinyfuse.verify.emulation.code_size import with_helpers
 from tinyfuse.verify.emulation.module import build_module
 from tinyfuse.verify.oracle import InterpreterOracle, Oracle, ReferenceOracle, make_oracle
 from tinyfuse.verify.streams import INSTANCES, default_frames, join, split, steps_for, steps_in_streams, with_result
@@ -231,7 +232,7 @@ def _build_and_run(
             plan, tree, inputs, machine.name, how.compiler_opt, Path(work), frames,
             spread=spread, compiled_by=how.compiler,
         )  # fmt: skip
-        check_flash(plan, firmware.code_bytes)
+        check_flash(plan, with_helpers(plan, tree, firmware.code_bytes, Path(work) / "size"))
         progress(f"running {runs} inferences on {machine.name}")
         return firmware, machine.run(firmware, how.timeout)
 

@@ -24,6 +24,7 @@ from tinyfuse.schedule.progress import Progress
 from tinyfuse.targets import Target
 from tinyfuse.toolchain.cmsis_nn import Tree
 from tinyfuse.verify.emulation import Emulator, find_tools
+from tinyfuse.verify.emulation.code_size import with_helpers
 from tinyfuse.verify.emulation.inputs import input_set
 from tinyfuse.verify.emulation.module import build_module
 from tinyfuse.verify.emulation.qemu import Qemu
@@ -115,7 +116,7 @@ def _measure(planned: Planned, counting: Counting, how: ProfileOptions, progress
         firmware = build_module(
             plan, tree, inputs, machine.name, how.compiler_opt, work, frames, compiled_by=how.compiler
         )
-        check_flash(plan, firmware.code_bytes)
+        check_flash(plan, with_helpers(plan, tree, firmware.code_bytes, work / "size"))
         progress(f"running it on {machine.name}")
         if counting.counter is None or not isinstance(machine, Qemu):
             return Measured(plan, firmware, machine.run(firmware, how.timeout), None, None)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tinyfuse.compiler import arena_bytes_by_rule, compile_graph
-from tinyfuse.cost.code import estimated_code_bytes
+from tinyfuse.cost.code import CodeBytes, estimated_code_bytes
 from tinyfuse.cost.steps import fits_step, longest_step
 from tinyfuse.emit import emit, emit_weights
 from tinyfuse.emit.forms import PLAIN, Delivery, archives
@@ -50,9 +50,9 @@ def bundled_files(plan: Plan, tree: cmsis_nn.Tree | None) -> dict[str, Path]:
     return {} if tree is None else cmsis_nn.bundle(tree, plan.cmsis_nn_functions)
 
 
-def report(plan: Plan, code_bytes: int | None = None) -> JsonObject:
-    """The figures of `tinyfuse report`; `code_bytes`: the code's measured size, None for an estimate."""
-    return report_json(plan, unfused_arena_bytes(plan), code_bytes, _whole(plan))
+def report(plan: Plan, code: CodeBytes | None = None) -> JsonObject:
+    """The figures of `tinyfuse report`; `code`: as it was measured, None for an estimate."""
+    return report_json(plan, unfused_arena_bytes(plan), code, _whole(plan))
 
 
 def _whole(plan: Plan) -> Plan | None:
@@ -102,16 +102,18 @@ def check_step(plan: Plan) -> None:
     )
 
 
-def check_flash(plan: Plan, code_bytes: int | None) -> None:
-    """DoesNotFit where weights and code (None: not measured, so estimated) exceed --max-flash."""
-    limit, sort = plan.options.max_flash, "estimated" if code_bytes is None else "measured"
-    code_bytes = estimated_code_bytes(plan) if code_bytes is None else code_bytes
-    flash = plan.weight_bytes + code_bytes
+def check_flash(plan: Plan, code: CodeBytes | None) -> None:
+    """DoesNotFit where weights, code and what the linker adds for it exceed --max-flash; None: code is not measured, so
+    estimated, and nothing is known of what is added."""
+    limit, sort = plan.options.max_flash, "estimated" if code is None else "measured"
+    if code is None:
+        code = CodeBytes(estimated_code_bytes(plan), 0)
+    flash = plan.weight_bytes + code.total
     if limit is not None and flash > limit:
-        hint = _fewer_weights(plan)
+        helpers = f" with functions of the C library ({code.helpers:,})" if code.helpers else ""
         raise DoesNotFit(
-            f"{plan.graph.path}: weights ({plan.weight_bytes:,}) and {sort} code ({code_bytes:,}) "
-            f"take {flash:,} bytes, --max-flash allows {limit:,}{hint}"
+            f"{plan.graph.path}: weights ({plan.weight_bytes:,}) and {sort} code ({code.module:,}){helpers} "
+            f"take {flash:,} bytes, --max-flash allows {limit:,}; --max-flash {flash} would fit{_fewer_weights(plan)}"
         )
 
 

@@ -37,7 +37,9 @@ def what_would_fit(plan: Plan, progress: Callable[[str], None]) -> str:
             least = other.ram_bytes
             told.append(f"{_flags(plan.options, options)} takes {least:,} bytes")
     nothing = _NOTHING_IN_STEPS if plan.options.step else _NOTHING
-    return f"; {'; '.join(told)}" if told else nothing
+    limit = plan.options.max_ram
+    beyond = "" if limit is None or least <= limit else f"; nothing that was tried reaches it: {least:,} is the least"
+    return (f"; {'; '.join(told)}" if told else nothing) + beyond
 
 
 def _smaller(options: Options) -> list[Options]:

@@ -18,9 +18,9 @@ from tinyfuse.frontend.reader import read_tflite
 
 _EXAMPLES = """\b
 Examples:
-  tinyfuse front-end -o mel.tflite --channels 40 --for speech.tflite
+  tinyfuse front-end -o mel.tflite --for speech.tflite
   tinyfuse verify speech.tflite --target cortex-m4 --front-end mel.tflite
-  tinyfuse front-end -o mel.tflite --window 32 --stride 16 --shape 1,61,40,1 --frames 61
+  tinyfuse front-end -o mel.tflite --window 32 --stride 16 --shape 1,61,40,1
 """
 _DEFAULTS = FrontEnd()
 
@@ -34,12 +34,17 @@ def _number(flag: str, kind: Any, default: float, metavar: str, help: str) -> De
 @_number("--sample-rate", click.IntRange(1000, 192000), _DEFAULTS.sample_rate, "HZ", "Of the samples.")
 @_number("--window", NumberRange(min=0), _DEFAULTS.window_ms, "MS", "Milliseconds of a frame.")
 @_number("--stride", NumberRange(min=0), _DEFAULTS.stride_ms, "MS", "Milliseconds from one frame to the next.")
-@_number("--channels", click.IntRange(1, 1000), _DEFAULTS.channels, "N", "Features of a frame.")
+@click.option(
+    "--channels",
+    type=click.IntRange(1, 1000),
+    metavar="N",
+    help=f"Features of a frame.  [default: {_DEFAULTS.channels}, or the last of two dimensions of --for or --shape]",
+)
 @click.option(
     "--frames",
     type=click.IntRange(1, 10000),
     metavar="N",
-    help="Frames that the network sees together.  [default: 1, or what --for wants]",
+    help="Frames that the network sees together.  [default: 1, or what --for or --shape has]",
 )
 @_number("--low", NumberRange(), _DEFAULTS.low, "HZ", "Where the lowest channel begins.")
 @_number("--high", NumberRange(), _DEFAULTS.high, "HZ", "Where the highest channel ends.")
@@ -64,7 +69,7 @@ def command(output: str, network: str | None, as_json: bool, **given: Any) -> in
 
 
 def front_end(
-    output: str, network: str | None, *, sample_rate: int, window: float, stride: float, channels: int,
+    output: str, network: str | None, *, sample_rate: int, window: float, stride: float, channels: int | None,
     frames: int | None, low: float, high: float, scale: float | None, zero_point: int | None, shape: str | None,
 ) -> Answer:  # fmt: skip
     """Writes the file. UsageError for numbers that no front end can have, CompileError where the network can't be
@@ -72,8 +77,8 @@ def front_end(
     from tinyfuse.audio.model import front_end_model  # with packages that no other command waits for
 
     like = _like(network) if network is not None else {}
-    frames = frames or max(1, math.prod(like.get("shape", ())) // channels)
-    chosen = {"scale": scale, "zero_point": zero_point, "shape": _shape(shape)}
+    chosen: dict[str, Any] = {"scale": scale, "zero_point": zero_point, "shape": _shape(shape)}
+    frames, channels = frames_and_channels(chosen["shape"] or like.get("shape"), frames, channels)
     wanted = FrontEnd(
         sample_rate, window, stride, channels, frames, low, high,
         **{**like, **{name: value for name, value in chosen.items() if value is not None}},
@@ -84,8 +89,32 @@ def front_end(
     write_file(Path(output), data)
     told = versioned(output=output, bytes=len(data), samples=wanted.step, **asdict(wanted))
     shown = "x".join(map(str, wanted.shape or (1, frames * channels)))
-    features = f"int8 {shown}, scale {wanted.scale:.9g}, zero point {wanted.zero_point}"
-    return Answer(told, [f"{output}: {wanted.step} samples a run -> {features}"])
+    features = f"int8 {shown} ({frames} frames of {channels} features)"
+    quantized = f"scale {wanted.scale:.9g}, zero point {wanted.zero_point}"
+    return Answer(told, [f"{output}: {wanted.step} samples a run -> {features}, {quantized}"])
+
+
+def frames_and_channels(shape: tuple[int, ...] | None, frames: int | None, channels: int | None) -> tuple[int, int]:
+    """Frames and features of a frame, the missing ones from the features' shape; None: there is no shape.
+
+    Dimensions of 1 don't count. UsageError where the shape leaves the numbers open, or where a frame of `channels`
+    features doesn't fill whole trailing dimensions: reshaping would mix features of several frames.
+    """
+    if shape is None:
+        return frames or _DEFAULTS.frames, channels or _DEFAULTS.channels
+    dims, features = [size for size in shape if size != 1], math.prod(shape)
+    wants = f"the shape {list(shape)} has {features} features"
+    if channels is None and frames is None:
+        if len(dims) != 2:
+            raise UsageError(f"{wants}: give --channels, the features of a frame")
+        frames, channels = dims
+    channels = channels or features // (frames or 1)
+    frames = frames or features // channels
+    trailing = [math.prod(dims[start:]) for start in range(len(dims))]
+    if frames * channels != features or (len(dims) > 1 and channels not in trailing):
+        likely = f"; {dims[0]} frames of {dims[1]} would" if len(dims) == 2 else ""
+        raise UsageError(f"{wants}: {frames} frames of {channels} features (--frames, --channels) don't fit{likely}")
+    return frames, channels
 
 
 def _like(network: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -35,6 +36,29 @@ Examples:
 """
 
 
+#: build systems without a form of their own -> what to give
+_OTHER_BUILDS = {
+    **dict.fromkeys(("keil", "mdk", "uvision", "iar", "ewarm"),
+                    "give cmsis-pack, a pack that it installs, or csolution, for projects of Keil Studio and cbuild"),
+    **dict.fromkeys(("stm32cubeide", "cubeide", "stm32cube", "eclipse", "mcuxpresso", "e2studio", "ccs", "simplicity"),
+                    "leave it out: the folder of C goes into the project as a source folder and an include path"),
+    **dict.fromkeys(("nrf-connect", "nrfconnect", "ncs", "west"), "give zephyr"),
+    **dict.fromkeys(("espidf", "idf", "esp32"), "give esp-idf"),
+    **dict.fromkeys(("makefile", "gnumake"), "give make"),
+    **dict.fromkeys(("pio", "platform-io"), "give platformio"),
+}  # fmt: skip
+
+
+class _Form(click.Choice[str]):
+    """A value of --format; the error for another build system's name says which form serves it."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        way = _OTHER_BUILDS.get(str(value).lower().replace("_", "-"))
+        if way is not None:
+            self.fail(f"{value!r} has no form of its own: {way} (docs/firmware-projects.md)", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 @click.command("gen", epilog=_EXAMPLES)
 @generation_flags
 @click.option("-o", "--output", type=click.Path(), metavar="DIR", help="Output folder; default: NAME_tinyfuse.")
@@ -51,7 +75,7 @@ Examples:
 @click.option(
     "--format",
     "formats",
-    type=click.Choice(tuple(FORMS)),
+    type=_Form(tuple(FORMS)),
     multiple=True,
     help="The module for a build system or package manager (docs/forms.md), with README and licence; repeat it for "
     "several in one folder.  [default: CMakeLists.txt alone]",

@@ -92,9 +92,32 @@ _COMMANDS = {
     "doctor": "Which tools are here, and how to get the others.",
 }
 
+#: what other tools call a command
+_OTHER_NAMES = {
+    **dict.fromkeys(("generate", "codegen", "compile", "convert", "build"), "gen"),
+    **dict.fromkeys(("analyze", "analyse", "info", "inspect", "stats", "summary"), "report"),
+    **dict.fromkeys(("validate", "check", "test"), "verify"),
+    **dict.fromkeys(("bench", "benchmark"), "profile"),
+    **dict.fromkeys(("infer", "invoke", "predict", "simulate"), "run"),
+    **dict.fromkeys(("boards", "chips"), "devices"),
+    "compare": "diff", "cores": "targets", "ops": "operators",
+}  # fmt: skip
+
 
 class _Main(Ending):
     """Lists its commands without importing their files."""
+
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Names the command that does what another tool calls so."""
+        try:
+            return super().resolve_command(context, args)
+        except click.UsageError as error:
+            meant = _OTHER_NAMES.get(args[0].lower())
+            if meant is None:
+                raise
+            raise click.UsageError(f"No such command '{args[0]}'; it is called {meant} here", context) from error
 
     def list_commands(self, context: click.Context) -> list[str]:
         return list(_COMMANDS)

@@ -11,6 +11,7 @@ from tinyfuse.api.writing import check_flash, check_ram, check_step, report
 from tinyfuse.cli.fitting import what_would_fit
 from tinyfuse.cli.request import Request
 from tinyfuse.compiler import compile_graph
+from tinyfuse.cost.code import CodeBytes
 from tinyfuse.errors import TinyfuseError, ToolMissing
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.kernels.registry import kernels_for, kernels_of
@@ -23,7 +24,7 @@ from tinyfuse.targets import load_target
 from tinyfuse.toolchain import cmsis_nn
 from tinyfuse.toolchain.cmsis_nn import Tree
 from tinyfuse.toolchain.devices import Device
-from tinyfuse.verify.emulation.code_size import measured_code_bytes
+from tinyfuse.verify.emulation.code_size import measured_code
 
 
 def make_plan(request: Request, progress: Progress, needs_tree: bool) -> tuple[Plan, Tree | None]:
@@ -109,20 +110,20 @@ def _lacking_in_version(plan: Plan) -> list[str]:
 def plan_json(plan: Plan, tree: Tree | None, progress: Progress, device: Device | None) -> JsonObject:
     """The report of a plan, its code measured where this machine can. DoesNotFit as check_flash. `device`: the one
     that was named, whose memories the figures are a part of."""
-    code_bytes = _measured_code(plan, tree, progress)
-    check_flash(plan, code_bytes)
+    code = _measured_code(plan, tree, progress)
+    check_flash(plan, code)
     named = None if device is None else {"name": device.name, "ram": device.ram, "flash": device.flash}
-    return report(plan, code_bytes) | {"device": named}
+    return report(plan, code) | {"device": named}
 
 
-def _measured_code(plan: Plan, tree: Tree | None, progress: Progress) -> int | None:
-    """Linked code bytes of the module and of CMSIS-NN, None where they can't be measured here."""
+def _measured_code(plan: Plan, tree: Tree | None, progress: Progress) -> CodeBytes | None:
+    """Linked code, None where it can't be measured here."""
     if plan.context.target.cpu is None or (plan.uses_cmsis_nn and tree is None):
         return None
     progress("measuring the code with the cross compiler")
     try:
         with tempfile.TemporaryDirectory(prefix="tinyfuse-") as work:
-            return measured_code_bytes(plan, tree, Path(work))
+            return measured_code(plan, tree, Path(work))
     except TinyfuseError:
         return None
 

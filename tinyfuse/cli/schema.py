@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from tinyfuse.schema.answers import ANSWERS
-from tinyfuse.schema.publish import schema_text
+from tinyfuse.schema.document import schema_text
 
 _EXAMPLES = """\b
 Examples:

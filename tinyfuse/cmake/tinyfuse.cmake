@@ -1,11 +1,11 @@
-# tinyfuse_add_model: a quantized .tflite as a library of a CMake project.
+# tinyfuse_add_model: a .tflite as a library of a CMake project. For CMake 3.17 or later.
 #
 #   find_package(Python3 REQUIRED COMPONENTS Interpreter)
 #   execute_process(COMMAND "${Python3_EXECUTABLE}" -P -m tinyfuse cmake-dir
 #                   OUTPUT_VARIABLE dir OUTPUT_STRIP_TRAILING_WHITESPACE)
 #   include("${dir}/tinyfuse.cmake")
-#   tinyfuse_add_model(digits_model digits.tflite TARGET cortex-m4)
-#   target_link_libraries(firmware PRIVATE digits_model)
+#   tinyfuse_add_model(digits digits.tflite TARGET cortex-m4)
+#   target_link_libraries(firmware PRIVATE digits)
 
 # tinyfuse_add_model(<library> <model.tflite> TARGET <core> [NAME <name>] [FEED_ROWS]
 #                    [FRONT_END <front.tflite>] [SLIDE <frames>] [OPTIONS <option>...])
@@ -15,7 +15,8 @@
 #
 #   <model.tflite>  absolute, or relative to the current source directory
 #   TARGET          a core that `tinyfuse targets` lists; the compiler's CPU flags are the project's
-#   NAME            prefix of the module's C names; as `tinyfuse gen` derives it from the file's without one
+#   NAME            prefix of the module's C names, and of its header's; without one it is <library>, with "_" for
+#                   what a C name can't have
 #   FEED_ROWS       the image is brought row by row: NAME_begin, NAME_feed_rows, NAME_finish
 #   FRONT_END       a model in front of it, of `tinyfuse front-end`; found as the model is
 #   SLIDE           a window of frames that moves by so many in each step: NAME_slide
@@ -24,6 +25,10 @@
 # The module is generated when CMake configures, so that its own CMakeLists.txt (a library target
 # called <name>) says what to compile. A changed model, or another version of tinyfuse, makes the next
 # build configure again; files that come out the same are not compiled again.
+if(CMAKE_VERSION VERSION_LESS 3.17)
+  message(FATAL_ERROR "tinyfuse.cmake needs CMake 3.17 or later; this is ${CMAKE_VERSION}")
+endif()
+
 function(tinyfuse_add_model library model)
   cmake_parse_arguments(PARSE_ARGV 2 arg "FEED_ROWS" "TARGET;NAME;FRONT_END;SLIDE" "OPTIONS")
   if(arg_UNPARSED_ARGUMENTS)
@@ -33,8 +38,8 @@ function(tinyfuse_add_model library model)
     message(FATAL_ERROR "tinyfuse_add_model: TARGET is missing, for example: TARGET cortex-m4")
   endif()
   get_filename_component(model "${model}" ABSOLUTE)
-  if(arg_NAME)
-    list(APPEND arg_OPTIONS --name "${arg_NAME}")
+  if(NOT arg_NAME)
+    string(REGEX REPLACE "[^A-Za-z0-9]+" "_" arg_NAME "${library}")
   endif()
   if(arg_FEED_ROWS)
     list(APPEND arg_OPTIONS --feed-rows)
@@ -56,7 +61,7 @@ function(tinyfuse_add_model library model)
   execute_process(
     # -P: whatever lies in the working folder is no module
     COMMAND "${Python3_EXECUTABLE}" -P -m tinyfuse gen "${model}"
-      --target "${arg_TARGET}" -o "${folder}" ${arg_OPTIONS}
+      --target "${arg_TARGET}" --name "${arg_NAME}" -o "${folder}" ${arg_OPTIONS}
     RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
   if(result)
     string(REPLACE "\n" "\n  " output "${output}") # indented lines are printed as they are
@@ -64,9 +69,7 @@ function(tinyfuse_add_model library model)
   endif()
 
   add_subdirectory("${folder}" "${folder}.build")
-  file(READ "${folder}/manifest.json" manifest)
-  string(JSON name GET "${manifest}" options name)
-  if(NOT library STREQUAL name)
-    add_library("${library}" ALIAS "${name}")
+  if(NOT library STREQUAL arg_NAME)
+    add_library("${library}" ALIAS "${arg_NAME}")
   endif()
 endfunction()

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from tinyfuse.cost.predict import group_stream
 from tinyfuse.cost.table import loop_features, table_text
@@ -24,6 +24,18 @@ from tinyfuse.plan import Group, Plan
 #: the rule of thumb, of a core without a table and of kernels that were not measured: bytes of the API, of an inlined
 #: call, of each different kernel
 _UNKNOWN_MODULE, _UNKNOWN_CALL, _UNKNOWN_KERNEL = 600, 250, 1200
+
+
+class CodeBytes(NamedTuple):
+    """Linked bytes of code and its constants. `module`: of the module, and of what it calls of CMSIS-NN; `helpers`: of
+    functions of the compiler's and the C library that the linker adds for it (soft floats, memcpy, expf)."""
+
+    module: int
+    helpers: int
+
+    @property
+    def total(self) -> int:
+        return self.module + self.helpers
 
 
 @dataclass(frozen=True)

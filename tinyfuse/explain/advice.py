@@ -169,16 +169,14 @@ def _general_kernel(op: Op, kernel: str | None) -> Iterator[Advice]:
         return
     family, weights = FAMILIES[op.kind], op.operand(1)
     if any(weights.quantization.zero_point):
-        reason = "its weights have a zero point"
+        reason, hint = "its weights have a zero point", "quantize weights symmetrically"
     elif family.convolution and not family.depthwise and weights.shape[3] != op.input.shape[3]:
-        reason = "it is a convolution of several groups"
+        reason, hint = "it is a convolution of several groups", "take one group, or a depthwise layer and one of 1x1"
     elif family.depthwise and op.input.shape[3] != op.output.shape[3]:
-        reason = "its depth multiplier is not 1"
+        reason, hint = "its depth multiplier is not 1", "take a convolution, or the multiplier 1 on as many channels"
     elif family.depthwise and op.output.shape[3] < 4:
-        reason = "it has fewer than four channels"
+        reason, hint = "it has fewer than four channels", "take a convolution, or four channels or more"
     else:
         reason = "no fast requantization is proven exact for its scales, biases and weights"
-    yield Advice(
-        "general kernel", op, f"{kernel} computes it, several times slower: {reason}",
-        "quantize weights symmetrically, and with scales that fit the range of the values",
-    )  # fmt: skip
+        hint = "quantize it with scales that fit the range of its values"
+    yield Advice("general kernel", op, f"{kernel} computes it, several times slower: {reason}", hint)

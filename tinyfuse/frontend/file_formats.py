@@ -26,9 +26,16 @@ _KERAS = (
 )
 _SAVED_MODEL = f"give the folder to tf.lite.TFLiteConverter.from_saved_model, and convert with {SETTINGS}"
 _TORCH = (
-    "PyTorch writes no .tflite: convert the model with litert-torch (formerly ai-edge-torch), quantized to int8, or "
-    "export it to ONNX and go on with onnx2tf -i model.onnx -oiqt"
+    "PyTorch writes no .tflite: convert the float model with litert-torch (formerly ai-edge-torch) and quantize its "
+    "file to int8 with ai-edge-quantizer, or export it to ONNX and go on with onnx2tf -i model.onnx -oiqt"
 )
+_TORCH_EXPORTED = f"give litert-torch the float module that was exported, not the file. {_TORCH}"
+#: of models that are quantized already, in a format that no converter makes a quantized .tflite of
+_AGAIN_FROM_FLOAT = (
+    "nothing makes a quantized .tflite of it: go back to the float model. From PyTorch, convert that with "
+    "litert-torch and quantize its file to int8 with ai-edge-quantizer"
+)
+_ONNX_QUANTIZED = f"{_AGAIN_FROM_FLOAT}; from ONNX, onnx2tf -i float_model.onnx -oiqt quantizes it"
 _ONNX = "onnx2tf (PyPI) makes .tflite files of it: take the full integer one of `onnx2tf -i model.onnx -oiqt`"
 _C_ARRAY = (
     'give the .tflite that it was made of; this makes it again: python3 -c "import re, sys; sys.stdout.buffer.write('
@@ -52,6 +59,12 @@ _PAGE = re.compile(rb"<(!doctype|html|\?xml|head)", re.IGNORECASE)
 _ARRAY = re.compile(rb"\[[^\]]{0,80}\]\s*[^;={]{0,80}=\s*\{\s*0[xX][0-9a-fA-F]{2}\s*,")
 #: where ONNX's first fields are: ir_version, then the producer's name
 _ONNX_START = re.compile(rb"\x08[\x01-\x1f]\x12[\x00-\x7f][\x20-\x7e]*")
+#: the type of a node that quantizes, in a protobuf
+_QDQ = re.compile(rb"\x22[\x0b-\x10](QuantizeLinear|DequantizeLinear|QLinearConv|QLinearMatMul)")
+#: the identifier of ExecuTorch's flatbuffers
+_EXECUTORCH = b"ET12"
+#: members of torch.export's archives, of old and new versions
+_EXPORTED = ("serialized_exported_program.json", "archive_format")
 #: how much of a text is looked through
 _LOOKED_AT = 1 << 16
 
@@ -74,7 +87,7 @@ def irregular(path: str) -> Problem | None:
 
 def foreign_format(path: str, data: bytes) -> Problem:
     """What a file is that has no TFL3 identifier, as far as it can be told."""
-    found = _by_content(data) or _by_name(path)
+    found = _by_content(data) or _by_name(path, data)
     if found is None:
         return Problem("not a TensorFlow Lite model (no TFL3 identifier)", hint=HINT_CONVERT)
     what, hint = found
@@ -89,15 +102,23 @@ def _by_content(data: bytes) -> tuple[str, str] | None:
             return what, hint
     if _ARRAY.search(data, 0, _LOOKED_AT):
         return "its bytes as a C array", _C_ARRAY
+    if data[4:8] == _EXECUTORCH:
+        return "a program for ExecuTorch (.pte)", _AGAIN_FROM_FLOAT
     if _ONNX_START.match(data):
-        return "what looks like an ONNX model", _ONNX
+        return _onnx("what looks like an ONNX model", data)
     return None
 
 
-def _by_name(path: str) -> tuple[str, str] | None:
+def _onnx(what: str, data: bytes) -> tuple[str, str]:
+    if _QDQ.search(data):
+        return f"{what}, quantized already (QDQ or QLinear operators)", _ONNX_QUANTIZED
+    return what, _ONNX
+
+
+def _by_name(path: str, data: bytes) -> tuple[str, str] | None:
     name = path.lower()
     if name.endswith(".onnx"):
-        return "an ONNX model", _ONNX
+        return _onnx("an ONNX model", data)
     if name.endswith(("saved_model.pb", "saved_model.pbtxt")):
         return "the graph of a TensorFlow SavedModel", _SAVED_MODEL
     if name.endswith(".pb"):
@@ -116,6 +137,8 @@ def _archive(data: bytes) -> tuple[str, str]:
         names = []
     if "config.json" in names and any(name.startswith("model.weights") for name in names):
         return "a Keras model (.keras)", _KERAS
+    if any(name.rpartition("/")[2] in _EXPORTED for name in names):
+        return "a program that torch.export has saved (.pt2)", _TORCH_EXPORTED
     if any(name.rpartition("/")[2] == "data.pkl" for name in names):
         return "a PyTorch file", _TORCH
     if any(name.rpartition("/")[2] == "saved_model.pb" for name in names):

@@ -9,11 +9,21 @@ from tinyfuse.frontend.file_formats import SETTINGS
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.ops import FAMILIES
 
-#: programs for accelerators: how the custom operator's name begins -> what the file is, and what to do
+#: how a custom operator's name begins -> what the whole file is, and what to do: programs for accelerators, and loops
+#: that the converter left to TensorFlow
 _COMPILED = {
+    "FlexTensorList": (
+        "a model with TensorFlow's lists of tensors (SELECT_TF_OPS), as Keras 3's recurrent layers become",
+        "give the network a fixed batch, keras.Input(batch_shape=(1, ...)), and convert with built-in operators; for "
+        "int8 build the layer with unroll=True, or all of it with TF_USE_LEGACY_KERAS=1 in the environment (tf-keras)",
+    ),
     "edgetpu-custom-op": (
         "a program for Google's Edge TPU, which edgetpu_compiler made",
         "give tinyfuse the file that edgetpu_compiler was given: its name lacks _edgetpu",
+    ),
+    "NeutronGraph": (
+        "a program for NXP's eIQ Neutron NPU, which neutron-converter made",
+        "give tinyfuse the file that neutron-converter was given",
     ),
     "XC_": (
         "a program for XMOS's xcore, which the converter of xmos-ai-tools made",

@@ -28,7 +28,7 @@ MAX_PROBLEMS = 100
 #: the bytes are not those of a file that anybody wrote
 HINT_DAMAGED = "the file is damaged or cut short: copy or convert it again"
 #: what it says can be read, and makes no sense: an interpreter may run it all the same, and compute something
-HINT_UNSOUND = "the file contradicts itself, and no converter writes it so: make it again"
+HINT_UNSOUND = "the file contradicts itself: make it again, with another version of the converter if it stays so"
 HINT_SMALLER = "no microcontroller holds such a model: make it smaller"
 _HINT_QUANTIZE = "quantize the whole model to int8 when converting it"
 #: of dtypes that no quantization takes away

@@ -19,6 +19,7 @@ from tinyfuse.kernels.matmul import (
     matmul_constants,
     matmul_depth,
     matmul_layer,
+    shifting_layer,
 )
 from tinyfuse.kernels.packed_counts import packed_counts, pointwise_counts
 from tinyfuse.kernels.packing import (
@@ -87,13 +88,16 @@ class MatmulKernel(Kernel):
     """What multiplies by tinyfuse_matmul.h.
 
     least_pixels  of a block, where scratch is to be least
+    shifts        whether it has the forms of channels that shift either way
     """
 
     least_pixels = 1
+    shifts = False
 
     def layer(self, op: Op, context: Context) -> Matmul | None:
         """The layer in the kernel's fastest form that is proven exact; None where there is none."""
-        return matmul_layer(op, context)
+        found = matmul_layer(op, context)
+        return shifting_layer(op, context.target.dsp, dense=False) if found is None and self.shifts else found
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return matmul_constants(proven(self.layer(op, context)))
@@ -133,7 +137,7 @@ class PackedConvRow(MatmulKernel):
     name = "tinyfuse_conv_packed_row_s8"
     headers = ("tinyfuse_conv_packed.h",)
     by_row, whole, rings = True, False, True
-    own = True
+    own, shifts = True, True
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return packed_counts(op, by_row)
@@ -188,6 +192,7 @@ class Pointwise(MatmulKernel):
 
     name = "tinyfuse_pointwise_s8"
     headers = ("tinyfuse_pointwise.h",)
+    shifts = True
 
     def accepts(self, op: Op, context: Context) -> bool:
         return is_plain_pointwise(op) and op.input.shape[3] % 4 == 0 and self.layer(op, context) is not None

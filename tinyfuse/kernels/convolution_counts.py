@@ -200,6 +200,36 @@ def eight_counts(op: Op, by_row: bool) -> Counts:
 
 
 @kept
+def dense_counts(op: Op, by_row: bool) -> Counts:
+    """Counts of a fully connected layer by four outputs (quads), then one by one what is left of them (singles)."""
+    found, out_c = layer_counts(op, by_row), op.operand(1).shape[0]
+    quads, singles = (found["pixels"] * each for each in divmod(out_c, 4))
+    words = round_up(op.operand(1).elements // out_c, 4)
+    names = ("calls", "pixels", "terms", "byte_pixels", "clamped_outputs", "macs")
+    return {
+        **{name: found[name] for name in names},
+        "quads": quads,
+        "quad_words": quads * words,
+        "singles": singles,
+        "single_words": singles * words,
+    }
+
+
+@kept
+def dense_eight_counts(op: Op, by_row: bool) -> Counts:
+    """Counts of a fully connected layer of float32 by eight outputs or what is left of them; of the latter, too."""
+    found, (out_c, depth) = layer_counts(op, by_row), op.operand(1).shape
+    eights = found["pixels"] * round_up(out_c, 8)
+    rests = found["pixels"] * (out_c % 8 > 0)
+    return {
+        **{name: found[name] for name in ("calls", "outputs", "macs")},
+        "eights": eights,
+        "eight_terms": eights * depth,
+        "rest_terms": rests * depth,
+    }
+
+
+@kept
 def winograd_counts(op: Op, by_row: bool) -> Counts:
     """Of a 3x3 convolution by tiles of two rows and columns, two of them a block."""
     out_h, out_w, out_c = op.output.shape[1:]

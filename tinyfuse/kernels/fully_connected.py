@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 from typing import ClassVar
 
 import numpy as np
 
 from tinyfuse.ir import ITEM_BYTES, Array, Op
 from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Division, Kernel, proven
-from tinyfuse.kernels.convolution_counts import layer_counts
+from tinyfuse.kernels.convolution_counts import dense_counts, layer_counts
 from tinyfuse.kernels.counts import Counts
-from tinyfuse.kernels.matmul import Matmul, column_bytes, dense_layer, form_name, matmul_depth
+from tinyfuse.kernels.matmul import Matmul, column_bytes, dense_layer, form_name, matmul_depth, shifting_layer
 from tinyfuse.kernels.packing import (
-    REQUANT,
-    bounded,
     general_channels,
     one_scale,
     output_fields,
@@ -62,12 +61,10 @@ def of_channels(op: Op, together: int, by_row: bool) -> Division | None:
 
 
 def scale_constants(channels: Array) -> tuple[Constant, Constant]:
-    """Of tinyfuse_requant [out_c] the biases, as many as fours of outputs have, and one scale, or as many."""
-    padded = np.zeros(-(-len(channels) // 4) * 4, REQUANT)
-    padded[: len(channels)] = channels
-    scales = channels[:1] if one_scale(channels["multiplier"], channels["shift"]) else padded
+    """Constants "biases" and "scales" of tinyfuse_requant [out_c]: biases [out_c], scales [out_c] or one for all."""
+    scales = channels[:1] if one_scale(channels["multiplier"], channels["shift"]) else channels
     return (
-        Constant("biases", np.ascontiguousarray(padded["bias"]), "int32_t"),
+        Constant("biases", np.ascontiguousarray(channels["bias"]), "int32_t"),
         Constant("scales", scales[["multiplier", "shift"]].astype(SCALE), "tinyfuse_dense_scale"),
     )
 
@@ -82,9 +79,14 @@ def fully_connected_params(op: Op, site: CallSite, batches: int) -> Let:
     } | output_fields(op))  # fmt: skip
 
 
+def _layer(op: Op, context: Context) -> Matmul | None:
+    """Return the layer in the fastest form that is proven exact; None where there is none."""
+    return dense_layer(op, context) or shifting_layer(op, context.target.dsp, dense=True)
+
+
 class Dense(Kernel):
-    """A layer whose weights have no zero point, four outputs at a time, requantized in the bounded
-    form; inputs are bytes, a multiple of four."""
+    """A layer whose weights have no zero point, four outputs at a time, not along lines; inputs are bytes, a multiple
+    of four."""
 
     name = "tinyfuse_dense_s8"
     headers = ("tinyfuse_fully_connected_packed.h",)
@@ -92,28 +94,25 @@ class Dense(Kernel):
 
     def accepts(self, op: Op, context: Context) -> bool:
         whole_words = op.operand(1).values[0].size % 4 == 0
-        return whole_words and not any(op.operand(1).quantization.zero_point) and bounded(op) is not None
+        no_zero_point = not any(op.operand(1).quantization.zero_point)
+        return whole_words and no_zero_point and _layer(op, context) is not None
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return orders_by_batches(op, buffered=False)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        layer = proven(dense_layer(op, context))
+        layer = proven(_layer(op, context))
         out_c, depth = layer.weights.shape
-        fours = -(-out_c // 4)
-        weights = np.zeros((fours * 4, depth), np.int8)
-        weights[:out_c] = layer.weights
-        weights = weights.reshape(fours, 4, depth // 4, 4).transpose(0, 2, 1, 3)
-        return (
-            Constant("weights", np.ascontiguousarray(weights).reshape(-1), "int8_t"),
-            *scale_constants(layer.channels),
-        )
+        of_fours, rest = np.split(layer.weights, [out_c // 4 * 4])
+        of_fours = of_fours.reshape(-1, 4, depth // 4, 4).transpose(0, 2, 1, 3)
+        weights = np.concatenate([of_fours.reshape(-1), rest.reshape(-1)])
+        return Constant("weights", weights, "int8_t"), *scale_constants(layer.channels)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return form_name(proven(dense_layer(op, context)).form)
+        return form_name(proven(_layer(op, context)).form)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return layer_counts(op, by_row)
+        return dense_counts(op, by_row)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         return of_channels(op, 4, by_row)
@@ -134,7 +133,7 @@ class DenseWide(Dense):
         in_c = op.operand(1).values[0].size
         pays = in_c <= self.few_inputs[context.optimize] and context.target.dsp and not context.divided
         no_zero_point = not any(op.operand(1).quantization.zero_point)
-        return (pays or in_c % 4 != 0) and no_zero_point and bounded(op) is not None
+        return (pays or in_c % 4 != 0) and no_zero_point and _layer(op, context) is not None
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return orders_by_batches(op, buffered=True)
@@ -162,8 +161,8 @@ def dense_call(
     kernel: Kernel, op: Op, site: CallSite, context: Context, pointer: str, batches: int
 ) -> tuple[Statement, ...]:
     """The call of a Dense kernel on `batches` times the layer's inputs from `pointer` on."""
-    layer = proven(dense_layer(op, context))
-    out_c, in_c = proven(bounded(op)).weights.shape
+    layer, (out_c, *terms) = proven(_layer(op, context)), op.operand(1).shape
+    in_c = prod(terms)
     fields = {
         "batches": batches, "in_c": in_c, "out_c": site.piece.count if site.piece else out_c,
         "scale_step": 1 - _shares_scale(layer),

@@ -7,6 +7,8 @@ import numpy as np
 
 from tinyfuse.ir import INT4, Op
 from tinyfuse.kernels.base import CallSite, Constant, Context, proven
+from tinyfuse.kernels.convolution_counts import layer_counts
+from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.fully_connected import DenseWide, scale_constants
 from tinyfuse.kernels.packing import bounded, one_scale, output_fields
 from tinyfuse.kernels.rows import vectors
@@ -42,10 +44,14 @@ class Int4Dense(DenseWide):
         digits = weights.reshape(fours, 4, depth // 4, 4)[:, :, :, [0, 2, 1, 3]].reshape(fours, 4, depth)
         digits[:, :3] += 8
         packed = (digits * (1 << 4 * np.arange(4))[:, None]).sum(axis=1).astype("<i2")
-        return Constant("weights", packed.reshape(-1).view(np.int8), "int8_t"), *scale_constants(layer.channels)
+        channels = layer.channels[np.minimum(np.arange(fours * 4), out_c - 1)]  # the last one's fill the last four up
+        return Constant("weights", packed.reshape(-1).view(np.int8), "int8_t"), *scale_constants(channels)
 
     def scratch(self, op: Op, context: Context) -> int:
         return 2 * _depth(op.operand(1).shape[1])
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return layer_counts(op, by_row)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return ""

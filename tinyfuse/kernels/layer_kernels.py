@@ -28,7 +28,6 @@ from tinyfuse.kernels.conv import (
     PointwiseColumnWideRow,
     PointwiseRow,
 )
-from tinyfuse.kernels.dense_eight import DenseEight
 from tinyfuse.kernels.dense_fives import DenseFives
 from tinyfuse.kernels.depthwise import Depthwise3x3Row, DepthwiseRow, PackedDepthwiseRow
 from tinyfuse.kernels.depthwise_1d import DepthwiseAlongRow, DepthwiseColumns
@@ -64,9 +63,9 @@ from tinyfuse.kernels.mve import (
     MveBufferedPointwise,
     MveConvRow,
     MveDense,
+    MveDenseOfOne,
     MveDepthwiseRow,
     MvePointwise,
-    MveRunsConvRow,
 )
 from tinyfuse.kernels.mve_four import (
     FourColumnsConvRow,
@@ -103,7 +102,7 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
             CompressedMvePointwise(), CompressedMveConvRow(),
             CompressedPointwise(), CompressedPointwiseRow(), CompressedConvRows(), CompressedConvRow(),
             MveBufferedPointwise(), FourPointwise(), FourPointwiseRow(), MvePointwise(), FourStridedPointwiseRow(),
-            FourColumnsConvRow(), FourPiecesConvRow(), HeldConvRow(), MveRunsConvRow(), MveConvRow(),
+            FourColumnsConvRow(), FourPiecesConvRow(), HeldConvRow(), MveConvRow(),
             NarrowPointwise(), UnpackedPointwise(), JoinedPointwise(), Pointwise(), PointwiseByFour(),
             PointwiseColumnWideRow(), PointwiseColumnRow(),
             NarrowPointwiseRow(), UnpackedPointwiseRow(), JoinedPointwiseRow(), PointwiseRow(), PointwiseByFourRow(),
@@ -131,8 +130,8 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     },
     "FULLY_CONNECTED": {
         "int8": (
-            Int4MveDense(), CompressedMveDense(), MveDense(), Int4Dense(), CompressedDense(),
-            UnpackedDense(), JoinedDense(), DenseWide(), DenseFives(), DenseEight(), Dense(), FullyConnectedWhole(),
+            Int4MveDense(), CompressedMveDense(), MveDenseOfOne(), MveDense(), Int4Dense(), CompressedDense(),
+            UnpackedDense(), JoinedDense(), DenseWide(), DenseFives(), Dense(), FullyConnectedWhole(),
             CmsisFullyConnectedS4(), CmsisFullyConnected(), CmsisFullyConnectedPerChannel(),
         ),
         "int8 by a real number": (DenseReal(), FullyConnectedReal()),

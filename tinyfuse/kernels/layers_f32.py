@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Kernel
-from tinyfuse.kernels.convolution_counts import eight_counts, layer_counts
+from tinyfuse.kernels.convolution_counts import dense_eight_counts, eight_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.depthwise import taps_scratch
 from tinyfuse.kernels.depthwise_counts import depthwise_counts
@@ -71,20 +71,13 @@ class DepthwiseRowF32(_Window):
         return window_counts(op, by_row)
 
 
-def in_eights(weights: Array) -> Array:
-    """Weights [out_c, terms] by eight output channels: [eights, terms, 8], zeros beyond the last channel, in one
-    dimension."""
-    padded = np.zeros((-(-len(weights) // 8) * 8, weights.shape[1]), "<f4")
-    padded[: len(weights)] = weights
-    packed: Array = padded.reshape(-1, 8, weights.shape[1]).transpose(0, 2, 1).reshape(-1)
-    return packed
-
-
-def _eights(op: Op, groups: int = 1) -> Constant:
-    """The weights of each group in eights."""
-    return Constant(
-        "weights", np.concatenate([in_eights(part) for part in np.split(channel_weights(op), groups)]), "float"
-    )
+def weights_by_eight(layers: Sequence[Array]) -> Constant:
+    """Constant "weights" of layers [out_c, terms], one behind the other: [terms, 8] of each eight output channels, then
+    [terms, rest] of those that are left. Zeros at the end for the registers that the last rest doesn't fill: the C
+    loads eight."""
+    parts = [part.T.reshape(-1) for weights in layers for part in np.split(weights, range(8, len(weights), 8))]
+    unfilled = np.zeros(-len(layers[-1]) % 8)
+    return Constant("weights", np.concatenate([*parts, unfilled]).astype("<f4"), "float")
 
 
 class PackedConvRowF32(_Window):
@@ -94,7 +87,7 @@ class PackedConvRowF32(_Window):
     headers = ("tinyfuse_conv_packed_f32.h",)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return _eights(op, geometry(op).groups), biases(op)
+        return weights_by_eight(np.split(channel_weights(op), geometry(op).groups)), biases(op)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return eight_counts(op, by_row)
@@ -159,10 +152,10 @@ class DenseF32(Kernel):
         return orders_by_batches(op, buffered=False)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return _eights(op), biases(op)
+        return weights_by_eight([channel_weights(op)]), biases(op)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return layer_counts(op, by_row)
+        return dense_eight_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         out_c, in_c = op.operand(1).shape

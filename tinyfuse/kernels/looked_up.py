@@ -123,6 +123,9 @@ class LookedUpMatmul(_LookedUp):
         self._block, self._windows = plain.block, plain.windows
         self.name = plain.name.replace("_packed", "_packed_tables").replace("pointwise", "pointwise_tables")
 
+    def accepts(self, op: Op, context: Context) -> bool:
+        return super().accepts(op, context) and _matmul_of(op, context) is not None
+
     def of_layer(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return matmul_constants(matmul_of(op, context))
 
@@ -202,8 +205,12 @@ def _from_least(op: Op) -> Array:
 
 def matmul_of(op: Op, context: Context) -> Matmul:
     """The layer in the fastest form that is proven exact for its tables."""
+    return proven(_matmul_of(op, context))
+
+
+def _matmul_of(op: Op, context: Context) -> Matmul | None:
     on_one = on_line(layer_of(op), _line(op), context.target.dsp) or on_bent_line(layer_of(op), _bent_line(op))
-    return on_one or proven(matmul_layer(layer_of(op), context))
+    return on_one or matmul_layer(layer_of(op), context)
 
 
 @lru_cache(maxsize=512)

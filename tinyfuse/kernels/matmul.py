@@ -11,7 +11,7 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import Constant, Context, proven
 from tinyfuse.kernels.bent_line import BentLine
-from tinyfuse.kernels.packing import bounded
+from tinyfuse.kernels.packing import bounded, shifted
 from tinyfuse.kernels.step_line import StepLine, step_line
 from tinyfuse.once import cached_property
 from tinyfuse.ops import FAMILIES
@@ -20,6 +20,8 @@ from tinyfuse.ops.weight_sums import channel_weights
 #: forms of a layer, as enum tinyfuse_form names them
 WIDE, LANES, STEP_LINE = "TINYFUSE_WIDE", "TINYFUSE_LANES", "TINYFUSE_STEP_LINE"
 BYTES, BYTES_STEP_LINE = "TINYFUSE_BYTES", "TINYFUSE_BYTES_STEP_LINE"
+#: where scales of 1/2 and more need left shifts
+SHIFTED, BYTES_SHIFTED = "TINYFUSE_SHIFTED", "TINYFUSE_BYTES_SHIFTED"
 #: of those whose outputs are looked up
 BENT, BENT_WIDE, BENT_ONE = "TINYFUSE_BENT", "TINYFUSE_BENT_WIDE", "TINYFUSE_BENT_ONE"
 
@@ -104,6 +106,28 @@ def _layer(op: Op, dsp: bool, dense: bool) -> Matmul | None:
     if layer.fits_lanes and _fit_lanes(op, weights):
         return Matmul(LANES, lanes)
     return Matmul(WIDE, lambda: (weights(), layer.channels))
+
+
+@lru_cache(maxsize=2048)
+def shifting_layer(op: Op, dsp: bool, dense: bool) -> Matmul | None:
+    """Return the layer with channels that shift either way, for one that has no other form; None where sums or weights
+    are too large for lanes."""
+    layer = shifted(op)
+    if layer is None:
+        return None
+    if not dsp:
+        return Matmul(BYTES_SHIFTED, lambda: (padded(op, layer.weights), layer.channels))
+
+    def weights() -> Array:
+        return padded(op, layer.weights if dense else in_columns(op, layer.weights))
+
+    def lanes() -> tuple[Array, Array]:
+        in_lanes, extra = weights_in_lanes(weights())
+        channels = layer.channels.copy()
+        channels["bias"] = (channels["bias"].astype(np.int64) * 256 + extra).astype(np.int32)
+        return proven(in_lanes), channels
+
+    return Matmul(SHIFTED, lanes) if _fit_lanes(op, weights) else None
 
 
 def in_256ths(channels: Array, extra: Array | int) -> Array:

@@ -9,16 +9,22 @@ import numpy as np
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Division, Kernel
-from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.conv import input_pixels, of_pixels
 from tinyfuse.kernels.counts import Counts, round_up
 from tinyfuse.kernels.depthwise import LISTS_OF_TAPS, orders_by_columns, taps_scratch
 from tinyfuse.kernels.fully_connected import of_channels
-from tinyfuse.kernels.mve_counts import runs_counts, sixteen_channels_counts, two_pixels_counts, two_windows_counts
+from tinyfuse.kernels.mve_counts import (
+    one_vector_counts,
+    sixteen_channels_counts,
+    two_pixels_counts,
+    two_windows_counts,
+)
 from tinyfuse.kernels.packing import (
     POINTER_BYTES,
     channels4,
     conv_row_call,
+    folded_bias,
+    grouped_by_four,
     matmul_mve_constants,
     one_scale,
     orders_by_pixels,
@@ -30,9 +36,6 @@ from tinyfuse.kernels.rows import from_piece, vectors
 from tinyfuse.kernels.statements import Call, Let, Statement
 from tinyfuse.ops.convolution import channel_multipliers, geometry, is_plain_pointwise
 from tinyfuse.ops.weight_sums import channel_weights
-
-_RUNS = "tinyfuse_conv_runs_mve.h"
-_RUN_BYTES = c_constant(_RUNS, "TINYFUSE_RUN_BYTES")
 
 #: code that copies a window, which two kernels share: where one layer alone calls it, compilers know its constants
 COPIED_WINDOWS = "copied windows"
@@ -71,49 +74,6 @@ class MveConvRow(Kernel):
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return two_windows_counts(op, by_row)
-
-    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_row_call(self, op, site, site.scratch, _form(op))
-
-
-class MveRunsConvRow(Kernel):
-    """Convolution of one group whose windows are read where they lie: a kernel row's inputs, a multiple of sixteen, are
-    a run. Two pixels at a time; windows that reach into the padding are copied.
-
-    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
-    writes only its output row, which must not overlap them.
-    """
-
-    name = "tinyfuse_conv_runs_mve_row_s8"
-    headers = (_RUNS,)
-    by_row, whole, rings = True, False, True
-    columns = 2
-
-    def accepts(self, op: Op, context: Context) -> bool:
-        g = geometry(op)
-        runs = g.groups == 1 and g.dilation_w == 1 and g.kernel_w * g.in_c % 16 == 0
-        if context.optimize == "ram" and _copied_windows(op) > 1:  # as many as MveConvRow, and the runs
-            return False
-        return context.target.mve and runs and shifts_right(op) and _two_fit(op)
-
-    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return orders_by_pixels(op, self.columns)
-
-    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return matmul_mve_constants(op)
-
-    def scratch(self, op: Op, context: Context) -> int:
-        rows, depth = op.operand(1).shape[1], int(channel_weights(op).shape[1])
-        return rows * _RUN_BYTES + _copied_windows(op) * depth
-
-    def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return _path(_form(op))
-
-    def calls_too(self, op: Op) -> tuple[str, ...]:
-        return (COPIED_WINDOWS,)
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return runs_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site, site.scratch, _form(op))
@@ -190,6 +150,19 @@ class MveBufferedPointwise(MvePointwise):
         return fields, Call(self.name, (*args, site.scratch, form))
 
 
+def _is_dense(op: Op, context: Context) -> bool:
+    """Whether Helium's fully connected kernels compute a layer: its weights have no zero point."""
+    no_zero_point = not any(op.operand(1).quantization.zero_point)
+    return context.target.mve and no_zero_point and shifts_right(op) and _two_fit(op)
+
+
+def _leaves_outputs(op: Op, context: Context) -> bool:
+    """Whether groups of four leave outputs of a layer of one batch, which `MveDenseOfOne` computes without padding."""
+    out_c = op.output.shape[-1]
+    of_one = out_c % 4 > 0 and op.output.elements == out_c
+    return of_one and not context.divided and not _one_scale_pays(op, context)
+
+
 class MveDense(Kernel):
     """A fully connected layer whose weights have no zero point: batches are pixels."""
 
@@ -198,8 +171,7 @@ class MveDense(Kernel):
     by_row, rings = True, True
 
     def accepts(self, op: Op, context: Context) -> bool:
-        no_zero_point = not any(op.operand(1).quantization.zero_point)
-        return context.target.mve and no_zero_point and shifts_right(op) and _two_fit(op)
+        return _is_dense(op, context) and not _leaves_outputs(op, context)
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return _orders_by_two(*op.operand(1).shape)
@@ -229,6 +201,48 @@ class MveDense(Kernel):
              from_piece(site.constant("weights"), site, depth), from_piece(site.constant("channels"), site, 3),
              _dense_form(op, context)),
         )  # fmt: skip
+
+
+class MveDenseOfOne(MveDense):
+    """A fully connected layer of one batch whose outputs are no multiple of four: by four, the last ones one by one."""
+
+    name = "tinyfuse_dense_one_mve_s8"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return _is_dense(op, context) and _leaves_outputs(op, context)
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return ""
+
+    def code_path(self, op: Op, by_row: bool, context: Context) -> str:
+        return ""
+
+    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
+        return None
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        weights, whole = channel_weights(op), op.output.shape[-1] // 4 * 4
+        parts, channels = [weights[whole:].reshape(-1)], channels4(op, np.arange(whole).reshape(-1, 4)).data
+        if whole:
+            of_fours = grouped_by_four(weights[:whole])
+            # sixteen bytes behind the fours are read
+            parts = [of_fours, *parts, np.zeros(max(0, 16 - parts[0].size), np.int8)]
+        rest = np.stack([folded_bias(op), *channel_multipliers(op)], axis=1)[whole:].astype(np.int32)
+        return (
+            Constant("weights", np.concatenate(parts), "int8_t"),
+            Constant("channels", np.concatenate([channels, rest.reshape(-1)]), "int32_t"),
+        )
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return one_vector_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        out_c, depth = op.operand(1).shape
+        pointer, _ = vectors(op, site)
+        fields = {"depth": depth, "out_c": out_c} | output_fields(op)
+        return Let("tinyfuse_matmul_mve", "p", fields), Call(
+            self.name, ("&p", pointer, site.output.pointer, site.constant("weights"), site.constant("channels"))
+        )
 
 
 class MveDepthwiseRow(Kernel):
@@ -280,15 +294,6 @@ class MveDepthwiseRow(Kernel):
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site, site.scratch)
-
-
-def _copied_windows(op: Op) -> int:
-    """Windows that MveRunsConvRow keeps room for: of two pixels side by side those with columns in the padding, and
-    one where rows are."""
-    g = geometry(op)
-    starts = [x * g.stride_w - g.pad_left for x in range(g.out_w)]
-    outside = [start < 0 or start + g.kernel_w > g.in_w for start in starts]
-    return max(int(g.pads_rows), *(sum(outside[x : x + 2]) for x in range(0, g.out_w, 2)))
 
 
 def _form(op: Op) -> str:

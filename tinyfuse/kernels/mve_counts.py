@@ -3,14 +3,28 @@ part of `tinyfuse.kernels.counts`, which says what counts are."""
 
 from __future__ import annotations
 
-import itertools
-
 from tinyfuse.ir import Op
 from tinyfuse.kernels.convolution_counts import pixels_of_calls
 from tinyfuse.kernels.counts import Counts, calls_of, kept, round_up
 from tinyfuse.kernels.packed_counts import packed_depthwise_counts
-from tinyfuse.kernels.padding_counts import columns_inside, pixels_at_borders, window_rows
+from tinyfuse.kernels.padding_counts import pixels_at_borders, window_rows
 from tinyfuse.ops.convolution import geometry
+
+
+@kept
+def one_vector_counts(op: Op, by_row: bool) -> Counts:
+    """Counts of a fully connected layer of one batch: sixteen inputs at once for eight outputs, as far as there are
+    fours of outputs, then for each of the last ones (singles)."""
+    out_c, depth = op.operand(1).shape
+    eights, singles, blocks, rest = round_up(out_c // 4, 2), out_c % 4, depth // 16, depth % 16 > 0
+    return {
+        "calls": calls_of(op, by_row),
+        "one_eights": eights,
+        "one_eight_blocks": eights * blocks,
+        "one_eight_rests": eights * rest,
+        "singles": singles,
+        "single_vectors": singles * round_up(depth, 16),
+    }
 
 
 @kept
@@ -60,39 +74,6 @@ def two_windows_counts(op: Op, by_row: bool) -> Counts:
 
 
 @kept
-def runs_counts(op: Op, by_row: bool) -> Counts:
-    """Of a convolution that reads windows kernel row by kernel row, four blocks of sixteen inputs in an iteration.
-    Where two pixels have no columns in the padding, nor have those before them, their places are these moved on;
-    windows that have some are copied, that of a last pixel without another twice."""
-    g, calls = geometry(op), calls_of(op, by_row)
-    columns = columns_inside(op)
-    pairs = [columns[x : x + 2] for x in range(0, g.out_w, 2)]
-    whole = [len(pair) == 2 and min(pair) == g.kernel_w for pair in pairs]
-    moved = calls * sum(before and now for before, now in itertools.pairwise(whole))
-    copied = [count for pair in pairs for count in pair * (3 - len(pair)) if count < g.kernel_w]
-    rows = window_rows(op)
-    twos, quads, blocks = calls * len(pairs), round_up(g.out_c, 4), g.kernel_w * g.in_c // 16
-    missing = calls * g.kernel_h - rows
-    return {
-        "calls": calls,
-        "call_rows": calls * g.kernel_h,
-        "missing_rows": missing,
-        "missing_vectors": missing * blocks,
-        "twos": twos,
-        "two_rows": (twos - moved) * g.kernel_h,
-        "moved_rows": moved * g.kernel_h,
-        "border_pixels": calls * len(copied),
-        "border_pixel_rows": calls * len(copied) * g.kernel_h,
-        "border_rows": rows * len(copied),
-        "border_taps": rows * len(copied) * g.kernel_w,
-        "border_vectors": rows * sum(copied) * round_up(g.in_c, 16),
-        "two_quads": twos * quads,
-        "two_quad_runs": twos * quads * g.kernel_h,
-        "two_quad_iterations": twos * quads * g.kernel_h * round_up(blocks, 4),
-        "two_quad_vectors": twos * quads * g.kernel_h * blocks,
-    }
-
-
 @kept
 def sixteen_channels_counts(op: Op, by_row: bool) -> Counts:
     """Of a depthwise convolution by sixteen channels, of the last by eight where no more are left, and pairs of taps,

@@ -189,6 +189,43 @@ def bounded(op: Op) -> Bounded | None:
     return layer if fits.all() or (fits | layer.constant).all() else None
 
 
+#: shifts of tinyfuse_requantize_shifted: to the right, to the left
+_MOST_RIGHT, _MOST_LEFT = 22, 6
+
+
+@dataclass(frozen=True, eq=False)
+class Shifted:
+    """A layer fit for tinyfuse_requantize_shifted, which has channels with scales of 1/2 and more beside smaller ones.
+
+    weights   int8 [out_c, terms], zeros where a channel's output is one constant
+    channels  tinyfuse_requant [out_c]: folded bias, multiplier, and both shifts in one number
+    """
+
+    weights: Array
+    channels: Array
+
+
+@lru_cache(maxsize=512)
+def shifted(op: Op) -> Shifted | None:
+    """Return the layer in that form; None where a channel's sums or shifts are too large for it."""
+    zero_point = op.output.zero_point
+    if not -128 <= op.input.zero_point <= 127 or not -128 <= zero_point <= 127 or accumulator_range(op)[0] is None:
+        return None
+    multipliers, shifts = channel_multipliers(op)
+    plain = Bounded(op, np.zeros(len(shifts)), np.zeros(len(shifts), bool))
+    bias, (positive, negative) = folded_bias(op), sums_by_sign(op)
+    fits = np.abs(bias) + 128 * (positive - negative) < LANE_SUMS
+    fits &= (shifts >= -_MOST_RIGHT) & (shifts <= _MOST_LEFT)
+    constant = plain.constant
+    if not (fits | constant).all():
+        return None
+    channels = np.zeros(len(shifts), REQUANT)
+    channels["bias"] = np.where(constant, plain.channels["bias"], bias)
+    channels["multiplier"] = np.where(constant, 2**30, multipliers)
+    channels["shift"] = np.where(constant, 0, np.maximum(-shifts, 0) + 256 * np.maximum(shifts, 0))
+    return Shifted(plain.weights, channels)
+
+
 @lru_cache(maxsize=512)
 def accumulator_range(op: Op) -> tuple[Array, Array] | tuple[None, None]:
     """(least, most) accumulator of each channel, bias included, over all int8 inputs (padding is within
@@ -245,15 +282,24 @@ def matmul_mve_constants(op: Op, shared: bool = False) -> tuple[Constant, ...]:
     """Weights and channels as the header says; `shared`: with one scale."""
     weights = channel_weights(op)
     out_c, depth = weights.shape
-    groups, blocks = -(-out_c // 4), depth // 16
-    padded = np.zeros((groups, 4, depth), np.int8)
-    padded.reshape(-1, depth)[:out_c] = weights
-    whole, rest = padded[:, :, : 16 * blocks], padded[:, :, 16 * blocks :]
-    parts = whole.reshape(groups, 4, blocks, 16).swapaxes(1, 2).reshape(groups, -1), rest.reshape(groups, -1)
-    packed = np.concatenate([np.concatenate(parts, axis=1).reshape(-1), np.zeros(16, np.int8)])
+    groups = -(-out_c // 4)
+    padded = np.zeros((4 * groups, depth), np.int8)
+    padded[:out_c] = weights
+    packed = np.concatenate([grouped_by_four(padded), np.zeros(16, np.int8)])
     channels = channels4(op, np.arange(4 * groups).reshape(groups, 4))
     if shared:
         fields = channels.data.reshape(groups, 3, 4)
         scale = fields[0, 1:, :1].repeat(4, axis=1)
         channels = replace(channels, data=np.concatenate([scale.reshape(-1), fields[:, 0].reshape(-1)]))
     return Constant("weights", packed, "int8_t"), channels
+
+
+def grouped_by_four(weights: Array) -> Array:
+    """Return int8 weights [channels, depth] of fours of channels, each four as [depth / 16][4][16], [4][depth % 16]."""
+    depth = weights.shape[1]
+    groups, blocks = len(weights) // 4, depth // 16
+    fours = weights.reshape(groups, 4, depth)
+    whole, rest = fours[:, :, : 16 * blocks], fours[:, :, 16 * blocks :]
+    parts = whole.reshape(groups, 4, blocks, 16).swapaxes(1, 2).reshape(groups, -1), rest.reshape(groups, -1)
+    found: Array = np.concatenate(parts, axis=1).reshape(-1)
+    return found

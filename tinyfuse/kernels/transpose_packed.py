@@ -10,7 +10,7 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel, proven
 from tinyfuse.kernels.counts import Counts
-from tinyfuse.kernels.layers_f32 import biases, in_eights
+from tinyfuse.kernels.layers_f32 import biases, weights_by_eight
 from tinyfuse.kernels.matmul import block_pixels, form_name
 from tinyfuse.kernels.matmul_s16 import matmul_s16, packed_s16
 from tinyfuse.kernels.packing import POINTER_BYTES
@@ -85,8 +85,7 @@ class PackedTransposedRowF32(_TransposedRow):
         return transposed_counts(op, by_row)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        packed = np.concatenate([in_eights(weights) for weights in _phases(op)])
-        return Constant("weights", packed, "float"), biases(as_convolution(op))
+        return weights_by_eight([*_phases(op)]), biases(as_convolution(op))
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return transpose_conv_params(op, site), Call(

@@ -28,7 +28,8 @@ class UnpackedDense(DenseWide):
 
     def accepts(self, op: Op, context: Context) -> bool:
         asked = context.weights in ("auto", self.weights) and context.target.dsp and not context.target.mve
-        return asked and op.operand(1).shape[1] <= self.few_inputs[context.optimize] and super().accepts(op, context)
+        few = op.operand(1).shape[1] <= self.few_inputs[context.optimize]
+        return asked and few and bounded(op) is not None and super().accepts(op, context)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         """int32: for each four outputs biases, and the weights of each eight inputs, two a word; in the bounded form of

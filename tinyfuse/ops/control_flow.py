@@ -119,7 +119,7 @@ def _no_bool(tensor: Tensor) -> Tensor | None:
     return None if tensor.dtype == "bool" and tensor.elements == 1 else tensor
 
 
-_HINT = "no converter writes such a graph: convert the model again"
+_HINT = "convert the model again, with another version of the converter if it stays so"
 _ALL_GIVEN = Rule("no input is left out", lambda op: None in op.inputs, _HINT)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tinyfuse.ir import INT4, Op, Tensor
+from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.ops.base import Rule
 from tinyfuse.ops.convolution import (
     ACTIVATIONS,
@@ -85,6 +86,25 @@ ZERO_POINT_RULE = Rule(
     lambda op: next((t for t in (op.input, op.output) if t.dtype == "int16" and t.zero_point != 0), None),
 )
 
+
+def _bad_bounds(op: Op) -> Tensor | None:
+    bounded = op.attributes_as(Clamped).activation in ("RELU6", "RELU_N1_TO_1")
+    return op.output if bounded and op.output.dtype in RANGE and op.output.scale <= 2.0**-28 else None
+
+
+#: rules on a fused activation, of every operator that has one
+ACTIVATION_RULES = (
+    Rule(
+        f"the fused activation is one of {', '.join(ACTIVATIONS)}",
+        lambda op: op.attributes_as(Clamped).activation not in ACTIVATIONS,
+    ),
+    Rule(
+        "the scale of a quantized output with a fused RELU6 or RELU_N1_TO_1 is above 2^-28",
+        _bad_bounds,
+        "the activation's bounds, divided by it, may not fit 32 bits",
+    ),
+)
+
 #: left shifts that TFLM's requantization is made for
 _MOST_SHIFT = {"int32": 30, "int64": 7}
 
@@ -100,10 +120,7 @@ QUANTIZATION_RULES = (
         "a requantization multiplier is below 2^31, of int64 sums below 2^7",
         lambda op: quantized(op) and bool((channel_multipliers(op)[1] > _MOST_SHIFT[accumulator(op)]).any()),
     ),
-    Rule(
-        f"the fused activation is one of {', '.join(ACTIVATIONS)}",
-        lambda op: op.attributes_as(Clamped).activation not in ACTIVATIONS,
-    ),
+    *ACTIVATION_RULES,
 )
 
 
@@ -136,6 +153,20 @@ def _bad_output_shape(op: Op) -> Tensor | None:
     return None if good else op.output
 
 
+def _bad_steps(op: Op) -> bool:
+    a = op.attributes_as(Conv2D)
+    return not all(1 <= step <= _MOST_STEP for step in a.stride + a.dilation)
+
+
+def _ends_too_far(op: Op) -> bool:
+    a, (_, rows, columns, _), (_, *kernel, _) = op.attributes_as(Conv2D), op.output.shape, op.operand(1).shape
+    axes = zip((rows, columns), a.stride, kernel, a.dilation, strict=True)
+    return any(count * stride + size * dilation >= 1 << 30 for count, stride, size, dilation in axes)
+
+
+#: rows and columns from an output's window to the next one's, and from a weight's input to the next one's
+_MOST_STEP = 32767
+
 #: rules on the shapes of CONV_2D and DEPTHWISE_CONV_2D
 SHAPE_RULES = (
     Rule(
@@ -146,11 +177,16 @@ SHAPE_RULES = (
         ),
     ),
     Rule(
-        "strides and dilations are positive",
-        lambda op: min(op.attributes_as(Conv2D).stride + op.attributes_as(Conv2D).dilation) < 1,
+        f"strides and dilations are from 1 to {_MOST_STEP}",
+        lambda op: (
+            not all(
+                1 <= step <= _MOST_STEP for step in op.attributes_as(Conv2D).stride + op.attributes_as(Conv2D).dilation
+            )
+        ),
     ),
     Rule(
         "the output has the input's batch, and the rows and columns that padding, stride and dilation give",
         _bad_output_shape,
     ),
+    Rule("windows end before row and column 2^30, whose numbers fit 32 bits", _ends_too_far),
 )

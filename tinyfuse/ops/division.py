@@ -21,8 +21,8 @@ from tinyfuse.ir.float_math import Floats
 from tinyfuse.ops.base import Rule
 from tinyfuse.ops.binary import Binary, Multiplier, whole_clamp
 from tinyfuse.ops.convolution import clamp_range
+from tinyfuse.ops.convolution_rules import ACTIVATION_RULES
 from tinyfuse.ops.elementwise import (
-    FUSED_RULES,
     QUANTIZATION_RULE,
     SHAPE_RULES,
     TWO_INPUTS,
@@ -58,7 +58,7 @@ class DivFamily(BinaryFamily):
         binary_dtypes("int8", "int32", "float32"),
         QUANTIZATION_RULE,
         *SHAPE_RULES,
-        *FUSED_RULES,
+        *ACTIVATION_RULES,
         Rule(
             "of int8, the first scale is from 64 to below 2^23 times the product of the others",
             lambda op: op.output.dtype in RANGE and not 7 <= div_multiplier(op)[1] <= 23,

@@ -25,7 +25,8 @@ from tinyfuse.ops.binary import (
     squared_difference_multipliers,
     whole_clamp,
 )
-from tinyfuse.ops.convolution import ACTIVATIONS, clamp_range
+from tinyfuse.ops.convolution import clamp_range
+from tinyfuse.ops.convolution_rules import ACTIVATION_RULES
 from tinyfuse.ops.real import clamp_real, real_clamp
 from tinyfuse.ops.unary import SYMMETRIC_INT16
 
@@ -93,19 +94,13 @@ def binary_dtypes(*dtypes: str) -> Rule:
     )
 
 
-FUSED_RULES = (
-    Rule(
-        f"the fused activation is one of {', '.join(ACTIVATIONS)}",
-        lambda op: op.attributes_as(Binary).activation not in ACTIVATIONS,
-    ),
-)
 _ARITHMETIC_RULES = (
     TWO_INPUTS,
     binary_dtypes("int8", "int16", "int32", "float32"),
     QUANTIZATION_RULE,
     SYMMETRIC_INT16,
     *SHAPE_RULES,
-    *FUSED_RULES,
+    *ACTIVATION_RULES,
 )
 
 # --- families --------------------------------------------------------------------------------

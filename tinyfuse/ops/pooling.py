@@ -12,11 +12,11 @@ from tinyfuse.ir import Array, Op, Tensor, given
 from tinyfuse.ir.fixedpoint import RANGE, clamp
 from tinyfuse.ops.base import RowWindow, Rule
 from tinyfuse.ops.convolution import (
-    ACTIVATIONS,
     Clamped,
     clamp_range,
     windows_along,
 )
+from tinyfuse.ops.convolution_rules import ACTIVATION_RULES
 from tinyfuse.ops.dtypes import ONE_QUANTIZATION, computed_dtype
 from tinyfuse.ops.images import ImageFamily
 from tinyfuse.ops.real import FLOAT_MAX, clamp_real, real_clamp
@@ -114,10 +114,7 @@ def _rules(*dtypes: str) -> tuple[Rule, ...]:
             _requantized,
             "TensorFlow Lite Micro refuses it too",
         ),
-        Rule(
-            f"the fused activation is one of {', '.join(ACTIVATIONS)}",
-            lambda op: op.attributes_as(Pool2D).activation not in ACTIVATIONS,
-        ),
+        *ACTIVATION_RULES,
         Rule(
             "a window sees at most 65535 pixels of int16: their sum fits 32 bits",
             _may_overflow,

@@ -226,13 +226,6 @@ def _of_conv_mve(p: Fields, args: Arguments) -> int:
     return int(p["kernel_h"] * POINTER_BYTES + 2 * p["kernel_h"] * p["kernel_w"] * p["in_c"])
 
 
-def _of_runs(p: Fields, args: Arguments) -> int:
-    """RUN_BYTES for each kernel row, then as many windows of kernel_h * kernel_w * in_c bytes as of two pixels side by
-    side have columns in the padding; at least one where any window has rows there."""
-    windows, pads_rows = _outside(p, 2)
-    return int(p["kernel_h"] * (RUN_BYTES + max(windows, pads_rows) * p["kernel_w"] * p["in_c"]))
-
-
 def _outside(p: Fields, pixels: int) -> tuple[int, bool]:
     """Of so many pixels side by side, as many at most as have columns in the padding; whether any window has rows
     there."""
@@ -315,7 +308,7 @@ def _leaves(p: Fields, axis: str, side: str) -> bool:
 #: what scratch counts for a pointer, on hosts of 64 bits too (TINYFUSE_WITH_POINTERS), for a tinyfuse_quad, for a
 #: tinyfuse_columns without planes and for each of these, for a tinyfuse_mve_run with a pointer, and for a
 #: tinyfuse_conv_four_end
-POINTER_BYTES, QUAD_BYTES, COLUMNS_BYTES, COLUMNS_PLANE_BYTES, RUN_BYTES, FOUR_BYTES = 4, 156, 60, 32, 20, 44
+POINTER_BYTES, QUAD_BYTES, COLUMNS_BYTES, COLUMNS_PLANE_BYTES, FOUR_BYTES = 4, 156, 60, 32, 44
 
 SCRATCH: Mapping[str, Callable[[Fields, Arguments], int]] = {
     "tinyfuse_conv_packed_row_s8": _of_packed_conv,
@@ -359,7 +352,6 @@ SCRATCH: Mapping[str, Callable[[Fields, Arguments], int]] = {
     "tinyfuse_conv_mve_row_s16": _of_conv_mve_s16,
     "tinyfuse_conv_mve_row_s8": _of_conv_mve,
     "tinyfuse_conv_mve_row_s4": _of_conv_mve,
-    "tinyfuse_conv_runs_mve_row_s8": _of_runs,
     "tinyfuse_conv_columns_mve_row_s8": _of_four_columns,
     "tinyfuse_conv_pieces_mve_row_s8": _of_four_pieces,
     "tinyfuse_conv_held_mve_row_s8": _of_held,

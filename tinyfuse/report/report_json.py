@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import asdict
 
 from tinyfuse.board_timing import BoardTiming
-from tinyfuse.cost.code import estimated_code_bytes
+from tinyfuse.cost.code import CodeBytes, estimated_code_bytes
 from tinyfuse.cost.cycles import predicted_cycles, predicted_ms, timing_of
 from tinyfuse.cost.predict import predicted_total
 from tinyfuse.cost.steps import longest_step
@@ -34,10 +34,8 @@ def plan_envelope(plan: Plan) -> JsonObject:
     )
 
 
-def report_json(
-    plan: Plan, unfused_arena_bytes: int, measured_code_bytes: int | None, whole: Plan | None = None
-) -> JsonObject:
-    """The report of a plan. `measured_code_bytes` is None where no compiler measured it; `whole`: the plan of the whole
+def report_json(plan: Plan, unfused_arena_bytes: int, code: CodeBytes | None, whole: Plan | None = None) -> JsonObject:
+    """The report of a plan. `code` is None where no compiler measured it; `whole`: the plan of the whole
     model, where the plan is of a step of a sliding window."""
     estimated = estimated_code_bytes(plan)
     return {
@@ -66,8 +64,9 @@ def report_json(
         "weight_bytes": plan.weight_bytes,
         "memory": memory_json(plan),
         "compressed": compressed_json(plan),
-        "code_bytes": estimated if measured_code_bytes is None else measured_code_bytes,
-        "code_bytes_measured": measured_code_bytes is not None,
+        "code_bytes": estimated if code is None else code.module,
+        "code_bytes_measured": code is not None,
+        "helper_bytes": None if code is None else code.helpers,
         "estimated_code_bytes": estimated,
         "rewrites": _rewrites(plan),
         "reordering": reordering_json(plan),

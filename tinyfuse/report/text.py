@@ -80,7 +80,7 @@ def summary_lines(data: JsonObject, cycles: bool = True) -> list[str]:
         *reordering_lines(data["reordering"]),
         f"weights  {data['weight_bytes']:>11,} bytes   {kib(data['weight_bytes'])}",
         *compressed_line(data["compressed"]),
-        f"code     {data['code_bytes']:>11,} bytes   {kib(data['code_bytes'])}, {estimate}",
+        f"code     {data['code_bytes']:>11,} bytes   {kib(data['code_bytes'])}, {estimate}{_helpers(data)}",
         *_device_lines(data),
         f"MACs     {data['macs']:>11,}{_removed(data)}",
         *_instructions_line(data),
@@ -105,7 +105,7 @@ def _device_lines(data: JsonObject) -> list[str]:
         return []
     taken = {
         "RAM": (data["arena_bytes"] + data["state_bytes"], device["ram"]),
-        "flash": (data["weight_bytes"] + data["code_bytes"], device["flash"]),
+        "flash": (data["weight_bytes"] + data["code_bytes"] + (data["helper_bytes"] or 0), device["flash"]),
     }
     return [
         f"{sort:<8} {used:>11,} bytes   {kib(used)}, {100 * used / there:.1f} % of {device['name']}'s {kib(there)}"
@@ -163,6 +163,11 @@ def reordering_lines(reordering: JsonObject | None) -> list[str]:
     moved = f"{count} operators" if count > 1 else "an operator"
     arena = f"{reordering['file_order_arena_bytes']:,} bytes of arena{time}"
     return [f"order    {moved} moved: the order of the file would take {arena}"]
+
+
+def _helpers(data: JsonObject) -> str:
+    """What the linker adds, of the compiler's and the C library."""
+    return f"; {data['helper_bytes']:,} more of the C library, soft floats included" if data["helper_bytes"] else ""
 
 
 def _state_line(data: JsonObject) -> list[str]:

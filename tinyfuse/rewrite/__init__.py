@@ -15,6 +15,7 @@ from tinyfuse.rewrite.cancel_transposes import cancel_transposes
 from tinyfuse.rewrite.computed_operands import computed_operands
 from tinyfuse.rewrite.computed_weights import computed_weights
 from tinyfuse.rewrite.cut_layers import cut_layers
+from tinyfuse.rewrite.dense_windows import dense_windows
 from tinyfuse.rewrite.dilate import dilate
 from tinyfuse.rewrite.drop_dead import drop_dead
 from tinyfuse.rewrite.drop_identities import drop_identities
@@ -88,6 +89,10 @@ SMALLER: tuple[Pass, ...] = (split_global_pool,)
 SMALLER_BY_OURS: tuple[Pass, ...] = (split_full_height,)
 SMALLEST: tuple[Pass, ...] = (split_dense,)
 
+#: and this behind all that takes convolutions apart, unless CMSIS-NN's kernels are to be used, or rows are fed: dense
+#: layers want their input whole
+DENSE: tuple[Pass, ...] = (dense_windows,)
+
 #: and this whatever it is that fuses, behind all that looks at what operators compute: of variables, no copies
 KEEPING: tuple[Pass, ...] = (update_states, read_states)
 #: and this behind all that looks at TRANSPOSEs, unless CMSIS-NN's kernels are to be used, which has one of its own
@@ -107,11 +112,13 @@ def rewrite(
 
 
 def rewrite_steps(
-    graph: Graph, fusion: str, kernels: str, optimize: str, with_views: bool, known: Rewritten, fed: bool = False
-) -> Iterator[tuple[str, Graph]]:
+    graph: Graph, fusion: str, kernels: str, optimize: str, with_views: bool, known: Rewritten, fed: bool = False,
+    tables: Pass = tabulate,
+) -> Iterator[tuple[str, Graph]]:  # fmt: skip
     """The graphs on the way of `rewrite`: after each pass that changed something, with the pass's name. `fed`: the
-    image comes by rows, and those are the file's."""
-    for one_pass in _passes(fusion, kernels, optimize, with_views, fed):
+    image comes by rows, and those are the file's. `tables`: what tabulates (`tabulating`)."""
+    for listed in _passes(fusion, kernels, optimize, with_views, fed):
+        one_pass = tables if listed is tabulate else listed
         before = graph
         if (one_pass, before) not in known:
             known[one_pass, before] = _with_saving(one_pass, before)
@@ -180,6 +187,7 @@ def _passes(fusion: str, kernels: str, optimize: str, with_views: bool, fed: boo
         passes += SMALLER_BY_OURS if optimize != "speed" else ()
         passes += SMALLEST if optimize == "ram" else ()
         passes += IN_PLANES
+    passes += DENSE if fusion != "none" and kernels != "cmsis-nn" and not fed else ()
     passes += KEEPING if fusion != "none" else ()
     if fusion != "none" and with_views:
         # last: the others look at what operators compute, not at where tensors lie

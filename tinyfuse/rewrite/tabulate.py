@@ -9,14 +9,15 @@ after    %c = CHANNEL_TABLES(%in, %t)                                    %t[C, 2
 A region of operators qualifies that has one int8 tensor in front and one tensor behind, where each of its operators
 computes an element from those at its place (`OpFamily.pointwise`, `elementwise`), its constants are the same
 everywhere, or at least in each channel, and nobody outside reads what lies between. Found from its last operator
-backwards, as large as it gets. Its references compute the table, so every bit stays: what lies between may be of any
-dtype, float32 too. That holds for functions of libm as well, for the C of those has the bits of its references on every
-core (docs/decisions/15-bounds-of-libm.md).
+backwards, as large as it gets. Tables of channels, 256 results each, must be worth their flash: who calls knows the
+target's costs, and says so (`tabulating`). Its references compute the table, so every bit stays: what lies between
+may be of any dtype, float32 too. That holds for functions of libm as well, for the C of those has the bits of its
+references on every core (docs/decisions/15-bounds-of-libm.md).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -35,19 +36,32 @@ FEWEST_ELEMENTS = 256
 #: bytes in flash of all tables of channels of a model
 MOST_BYTES_IN_ALL = 1 << 16
 
-#: such bytes that an element of an operator which goes is worth
-CHANNEL_BYTES_AN_ELEMENT = 4
+#: whether tables of channels, an operator, are worth their flash in the place of these operators
+Pays = Callable[[Op, tuple[Op, ...]], bool]
+
+
+def tabulating(pays: Pays) -> Callable[[Graph], Graph]:
+    """Return the pass `tabulate` that makes tables of channels only where they pay."""
+
+    def tabulate(graph: Graph) -> Graph:
+        return _tabulated(graph, pays)
+
+    return tabulate
 
 
 def tabulate(graph: Graph) -> Graph:
-    """The graph in which every largest region of that sort is a table."""
+    """Return the graph in which every largest region of that sort is a table, whatever its flash."""
+    return _tabulated(graph, lambda _table, _ops: True)
+
+
+def _tabulated(graph: Graph, pays: Pays) -> Graph:
     instead: dict[Op, Op | None] = {}
     budget, position = MOST_BYTES_IN_ALL, {op: place for place, op in enumerate(graph.ops)}
     for op in reversed(graph.ops):
         if op in instead:
             continue
         for region in reversed(list(_regions(graph, op, position))):
-            table = _table_of(region, budget) if _pays(region) else None
+            table = _table_of(region, budget, pays) if _pays(region) else None
             if table is not None:
                 if table.kind != "TABLE":
                     budget -= table.operand(1).bytes
@@ -112,9 +126,9 @@ def _pays(region: _Region) -> bool:
     return not tabled and last.output.elements >= FEWEST_ELEMENTS
 
 
-def _table_of(region: _Region, budget: int) -> Op | None:
-    """The operator in the region's place; None where a constant is another one at every place, or takes tables of
-    channels with more bytes than `budget`, or than they are worth."""
+def _table_of(region: _Region, budget: int, pays: Pays) -> Op | None:
+    """Return the operator in the region's place; None where a constant is another one at every place, or where tables
+    of channels take more bytes than `budget` or don't pay."""
     last = region.ops[-1]
     constants: dict[Tensor, Array] = {}
     for tensor in (t for op in region.ops for t in op.operands if t.is_constant):
@@ -124,8 +138,7 @@ def _table_of(region: _Region, budget: int) -> Op | None:
         constants[tensor] = values
     channels = max((values.size for values in constants.values()), default=1)
     bytes_needed = 256 * channels * ITEM_BYTES[last.output.dtype]
-    worth = CHANNEL_BYTES_AN_ELEMENT * last.output.elements * len(region.ops)
-    if channels > 1 and bytes_needed > min(MOST_CHANNEL_BYTES, budget, worth):
+    if channels > 1 and bytes_needed > min(MOST_CHANNEL_BYTES, budget):
         return None
     tables = _results(region, constants, channels)
     if (tables == tables[:1]).all():
@@ -133,7 +146,8 @@ def _table_of(region: _Region, budget: int) -> Op | None:
     data = np.ascontiguousarray(tables)
     constant = Tensor(f"{last.output.name} (table)", data.shape, last.output.dtype, None, data)
     kind = "TABLE" if data.ndim == 1 else "CHANNEL_TABLES"
-    return Op(kind, (region.source, constant), last.outputs, Table(tuple(op.kind for op in region.ops)), last.index)
+    table = Op(kind, (region.source, constant), last.outputs, Table(tuple(op.kind for op in region.ops)), last.index)
+    return table if data.ndim == 1 or pays(table, region.ops) else None
 
 
 def _of_channels(constant: Tensor) -> Array | None:

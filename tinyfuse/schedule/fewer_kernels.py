@@ -24,6 +24,7 @@ from tinyfuse.cost.predict import (
 from tinyfuse.cost.table import counted_table
 from tinyfuse.plan import Plan, Stage
 from tinyfuse.schedule.build import Builder
+from tinyfuse.schedule.flash_price import RISING
 from tinyfuse.schedule.lower import rings_read, stage_of
 from tinyfuse.schedule.select import kernel_for
 from tinyfuse.schedule.within_flash import fits_flash
@@ -38,9 +39,6 @@ _SLOWER = 0.01
 #: the share of all that may come
 _FOR_SPEED, _SLOWER_FOR_SPEED = 0.5, 0.001
 
-#: instructions that a byte may cost where --max-flash isn't enough
-_UNTIL_IT_FITS = 128.0
-
 
 def with_fewer_kernels(plan: Plan, builder: Builder) -> Plan:
     """The plan, or one of no more RAM in which others compute what some kernels of ours do: those that are worth it at
@@ -52,7 +50,7 @@ def with_fewer_kernels(plan: Plan, builder: Builder) -> Plan:
         price, slower = max(price, _FOR_SPEED), _SLOWER_FOR_SPEED
     if price:
         plan = _spared(plan, builder, price, slower * _instructions(plan), lambda _: False)
-    return _spared(plan, builder, _UNTIL_IT_FITS, math.inf, fits_flash)
+    return _spared(plan, builder, RISING[-1], math.inf, fits_flash)
 
 
 def _spared(plan: Plan, builder: Builder, price: float, most: float, enough: Callable[[Plan], bool]) -> Plan:

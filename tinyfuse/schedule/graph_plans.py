@@ -63,8 +63,8 @@ class GraphPlans:
         `speed` those given at first ask for `speed` too."""
         builder = replace(self._builder, options=options)
         plan = self._best_found(builder) if is_searched(options) else by_rule(self._variants, builder)
-        if options.weights == "auto" and self._price is None and not fits_flash(plan):
-            return within_flash(partial(self._plan_at, options), self._progress)
+        if options.weights in ("auto", "packed") and self._price is None and not fits_flash(plan):
+            return within_flash(plan, partial(self._plan_at, options), self._progress)
         verify_plan(plan)
         return replace(plan, limits=builder.reached.found)
 

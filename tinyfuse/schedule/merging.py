@@ -22,7 +22,6 @@ from tinyfuse.kernels.base import Context
 from tinyfuse.kernels.registry import element_of
 from tinyfuse.limits import Reached, union
 from tinyfuse.ops.merged import merged, reach
-from tinyfuse.plan import Stage
 from tinyfuse.schedule.lower import make_stages
 
 #: a loop must be predicted to take less than this share of what its operators take: more than all of it, as loops are
@@ -109,12 +108,23 @@ def _ends_with(graph: Graph, tensor: Tensor, op: Op, position: Mapping[Op, int])
 def _saving(region: tuple[Op, ...], context: Context, for_ram: bool) -> float:
     """Instructions that one loop is predicted to take less than its share of its operators'; 0 where it takes more."""
     loop = merged(region)
-    apart = sum(kernel_instructions(_alone(op, context), context) for op in region)
-    together = kernel_instructions(_alone(loop, context), context)
+    apart = sum(_instructions(op, context) for op in region)
+    together = _instructions(loop, context)
     share = _FOR_RAM if for_ram else _OF_INT8 if loop.output.dtype == "int8" else _OF_OTHERS
     return max(0.0, share * apart - together)
 
 
-def _alone(op: Op, context: Context) -> Stage:
+def instructions_of_region(ops: tuple[Op, ...], context: Context) -> float:
+    """Return the predicted instructions of operators of one element after the other: of one loop, where all of them
+    join one that takes fewer than they do apart."""
+    apart = sum(_instructions(op, context) for op in ops)
+    joins = all(_joins(op, ops[-1]) for op in ops) and len(_dtypes(*ops)) == 1
+    if not 1 < len(ops) <= limits.LOOP.most or not joins:
+        return apart
+    return min(apart, _instructions(merged(ops), context))
+
+
+def _instructions(op: Op, context: Context) -> float:
+    """Predicted, of an operator that stands alone."""
     (stage,) = make_stages([op], context)
-    return stage
+    return kernel_instructions(stage, context)

@@ -14,6 +14,8 @@ from tinyfuse.options import CMSIS_NN_VERSIONS, FLASH_PRICES, OPTIMIZE, Options
 from tinyfuse.rewrite import Rewritten, rewrite_steps
 from tinyfuse.rewrite.cut_layers import cut_layers
 from tinyfuse.rewrite.feed_rows import feed_rows
+from tinyfuse.rewrite.tabulate import tabulating
+from tinyfuse.schedule import flash_price
 from tinyfuse.schedule.cutting import cut_faster_layers
 from tinyfuse.schedule.looking_up import look_up_in_layers
 from tinyfuse.schedule.merging import merge_elementwise
@@ -53,12 +55,13 @@ class Variants:
     """The variants of a graph that was checked. What several have in common is rewritten once, so they may share
     a graph."""
 
-    def __init__(self, checked: Graph, target: Target, options: Options, flash_price: float | None = None):
-        """`flash_price`: as of kernels.base.Context; None for that of the options."""
+    def __init__(self, checked: Graph, target: Target, options: Options, price: float | None = None):
+        """`price`: the flash_price of kernels.base.Context; None for that of the options."""
         self._checked, self._target, self._options = checked, target, options
-        usual = None if options.weights == "compressed" else FLASH_PRICES[options.optimize]
-        self._price = usual if flash_price is None else flash_price
+        usual_price = None if options.weights == "compressed" else FLASH_PRICES[options.optimize]
+        self._price = usual_price if price is None else price
         self._known: Rewritten = {}
+        self._tables = tabulating(lambda table, ops: flash_price.pays_as_tables(table, ops, self._context("balanced")))
         self._contexts: dict[str, Context] = {}
         self._cut: dict[Graph, Graph] = {}
         self._loops: dict[tuple[Graph, bool], Graph] = {}
@@ -93,8 +96,9 @@ class Variants:
         # who feeds rows doesn't want them all kept, however fast that were
         objective = "balanced" if options.feeds_image and optimize == "speed" else optimize
         for name, rewritten in rewrite_steps(
-            graph, options.fusion, options.kernels, objective, with_views, self._known, options.feeds_image
-        ):
+            graph, options.fusion, options.kernels, objective, with_views, self._known, options.feeds_image,
+            self._tables,
+        ):  # fmt: skip
             yield name, rewritten
             graph = rewritten
         if options.fusion != "none":

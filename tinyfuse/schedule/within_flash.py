@@ -1,6 +1,6 @@
-"""Strategy: under `--weights auto`, which layers' weights --max-flash has room for. Kernels that take more flash are
-those that save enough instructions for it, at a price of a byte: the least price at which all fits. Where packed
-weights are too many, those layers' are compressed that add the fewest instructions for each byte that they spare."""
+"""Strategy: what takes the least flash as far as --max-flash needs it. The price of a byte rises (flash_price.py), so
+that tables of channels and larger weights go which save too little, until all fits; then those weights are compressed
+that add the fewest instructions for each byte that they spare."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ from dataclasses import replace
 from tinyfuse import limits
 from tinyfuse.cost.code import estimated_code_bytes
 from tinyfuse.limits import Reached, union
+from tinyfuse.options import FLASH_PRICES
 from tinyfuse.plan import Plan
+from tinyfuse.schedule.flash_price import RISING
 from tinyfuse.schedule.progress import Progress
 from tinyfuse.schedule.select import compressible
 from tinyfuse.thinning import evenly
-
-#: predicted instructions that a byte of flash must save, where --max-flash allows not all that would save some: this at
-#: first, then so many times as many
-_LEAST_PRICE, _TIMES = 2.0, 4.0
 
 #: what code may take of its estimate, so that a plan that could do with fewer weights isn't refused once it is measured
 _MEASURED = 1.25
@@ -34,30 +32,37 @@ def _flash_bytes(plan: Plan) -> float:
     return plan.weight_bytes + _MEASURED * estimated_code_bytes(plan)
 
 
-def within_flash(plan_at: Callable[[str, float | None], Plan], progress: Progress) -> Plan:
-    """The plan at the least price at which --max-flash is enough, `plan_at("auto", price)`; else that of packed
-    weights, `plan_at("packed", None)`; else the first of those at the prices of compressed weights, or the last."""
+def within_flash(first: Plan, plan_at: Callable[[str, float | None], Plan], progress: Progress) -> Plan:
+    """Return the plan at the least price at which --max-flash is enough, of those that `plan_at(weights, price)` makes;
+    where none is, the one that takes the least flash. `first`: the plan at the usual price, for which it is too little.
+    """
     reached = Reached()
     reached.note(limits.FLASH_PRICES)  # at one between two of them more may fit
-    plan = _first_that_fits(plan_at, progress, reached)
-    return replace(plan, limits=union(plan.limits, reached.found))
-
-
-def _first_that_fits(plan_at: Callable[[str, float | None], Plan], progress: Progress, reached: Reached) -> Plan:
-    for number in range(limits.FLASH_PRICES.most):
-        progress("fitting weights into the flash")
-        plan = plan_at("auto", _LEAST_PRICE * _TIMES**number)
+    least = first
+    for plan in _at_rising_prices(first, plan_at, progress, reached):
+        least = min(least, plan, key=_flash_bytes)
         if fits_flash(plan):
-            return plan
-    plan = plan_at("packed", None)
-    if fits_flash(plan):
-        return plan
-    for spared_price in _prices_of_compressed(plan, reached):
-        progress("compressing weights to fit into the flash")
-        plan = plan_at("compressed", spared_price)
-        if fits_flash(plan):
+            least = plan
             break
-    return plan
+    return replace(least, limits=union(least.limits, reached.found))
+
+
+def _at_rising_prices(
+    first: Plan, plan_at: Callable[[str, float | None], Plan], progress: Progress, reached: Reached
+) -> Iterator[Plan]:
+    """Yield plans that take less and less flash: larger weights at rising prices, packed ones without tables of
+    channels, and of --weights auto compressed ones at rising prices of a byte spared."""
+    weights, usual = first.options.weights, FLASH_PRICES[first.options.optimize]
+    for price in RISING[: limits.FLASH_PRICES.most]:
+        if price > usual:
+            progress("fitting weights into the flash")
+            yield plan_at(weights, price)
+    packed = plan_at("packed", math.inf)
+    yield packed
+    if weights == "auto":
+        for spared_price in _prices_of_compressed(packed, reached):
+            progress("compressing weights to fit into the flash")
+            yield plan_at("compressed", spared_price)
 
 
 def _prices_of_compressed(packed: Plan, reached: Reached) -> Iterator[float | None]:

@@ -75,6 +75,7 @@ FIGURES = record(
     ),
     code_bytes=COUNT,
     code_bytes_measured=FLAG,
+    helper_bytes=none_or(COUNT),
     estimated_code_bytes=COUNT,
     rewrites=items(
         # what a rewrite saves may be less than nothing

@@ -97,6 +97,23 @@ enum {
 #define BRANCHES_OUTPUT_V11_SCALE 0.123678006f
 #define BRANCHES_OUTPUT_V11_ZERO_POINT (108)
 
+/* The same by index, in the model's order, as are accessors and functions below: names of another model's tensors don't
+   matter to an application that uses these. */
+#define BRANCHES_INPUT_0_DTYPE BRANCHES_INPUT_V1_DTYPE
+#define BRANCHES_INPUT_0_RANK BRANCHES_INPUT_V1_RANK
+#define BRANCHES_INPUT_0_SHAPE BRANCHES_INPUT_V1_SHAPE
+#define BRANCHES_INPUT_0_ELEMENTS BRANCHES_INPUT_V1_ELEMENTS
+#define BRANCHES_INPUT_0_BYTES BRANCHES_INPUT_V1_BYTES
+#define BRANCHES_INPUT_0_SCALE BRANCHES_INPUT_V1_SCALE
+#define BRANCHES_INPUT_0_ZERO_POINT BRANCHES_INPUT_V1_ZERO_POINT
+#define BRANCHES_OUTPUT_0_DTYPE BRANCHES_OUTPUT_V11_DTYPE
+#define BRANCHES_OUTPUT_0_RANK BRANCHES_OUTPUT_V11_RANK
+#define BRANCHES_OUTPUT_0_SHAPE BRANCHES_OUTPUT_V11_SHAPE
+#define BRANCHES_OUTPUT_0_ELEMENTS BRANCHES_OUTPUT_V11_ELEMENTS
+#define BRANCHES_OUTPUT_0_BYTES BRANCHES_OUTPUT_V11_BYTES
+#define BRANCHES_OUTPUT_0_SCALE BRANCHES_OUTPUT_V11_SCALE
+#define BRANCHES_OUTPUT_0_ZERO_POINT BRANCHES_OUTPUT_V11_ZERO_POINT
+
 /* Checks an arena of `bytes` bytes; BRANCHES_OK, or what is wrong with it. */
 int branches_init(void *arena, size_t bytes);
 
@@ -112,6 +129,8 @@ void *branches_input(void *arena, size_t index);
 const void *branches_output(const void *arena, size_t index);
 size_t branches_input_bytes(size_t index);
 size_t branches_output_bytes(size_t index);
+#define branches_input_0 branches_input_v1
+#define branches_output_0 branches_output_v11
 
 /* Real numbers for an input, as TensorFlow Lite quantizes them: value / scale in float32, rounded with halves away from
    zero, plus zero point, saturated; NaN becomes the lowest number. Exact unless -ffast-math allows other divisions. */
@@ -140,6 +159,7 @@ static inline void branches_quantize_v1(const float *from, int8_t *to, size_t co
         to[i] = (int8_t)branches_quantized(from[i], 0.0651484057f, 121, -128, 127);
     }
 }
+#define branches_quantize_0 branches_quantize_v1
 
 /* The real numbers that an output's stand for: scale * (value - zero point), rounded once. */
 static inline void branches_dequantize_v11(const int8_t *from, float *to, size_t count)
@@ -150,6 +170,7 @@ static inline void branches_dequantize_v11(const int8_t *from, float *to, size_t
         to[i] = 0.123678006f * (float)((int32_t)from[i] - (108));
     }
 }
+#define branches_dequantize_0 branches_dequantize_v11
 
 /* Where the greatest of an output's elements stands, the first of several; a NaN is never greater. 0 for NULL. */
 static inline size_t branches_argmax_v11(const int8_t *values)
@@ -163,6 +184,7 @@ static inline size_t branches_argmax_v11(const int8_t *values)
     }
     return best;
 }
+#define branches_argmax_0 branches_argmax_v11
 
 /* A sentence for an error code. */
 const char *branches_strerror(int error);

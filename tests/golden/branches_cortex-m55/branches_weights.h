@@ -15,12 +15,12 @@
 extern "C" {
 #endif
 
-extern const int8_t branches_g0s0_weights[124]; /* weights of op 1 CONV_2D 'v4' */
-extern const int32_t branches_g0s0_channels[12]; /* channels of op 1 CONV_2D 'v4' */
-extern const int8_t branches_g3s0_weights[64]; /* weights of op 0 CONV_2D 'v2' */
-extern const int32_t branches_g3s0_channels[12]; /* channels of op 0 CONV_2D 'v2' */
-extern const int8_t branches_g4s0_weights[160]; /* weights of op 5 CONV_2D 'v9' */
-extern const int32_t branches_g4s0_channels[12]; /* channels of op 5 CONV_2D 'v9' */
+extern BRANCHES_ALIGNED(4) const int8_t branches_g0s0_weights[124]; /* weights of op 1 CONV_2D 'v4' */
+extern BRANCHES_ALIGNED(4) const int32_t branches_g0s0_channels[12]; /* channels of op 1 CONV_2D 'v4' */
+extern BRANCHES_ALIGNED(4) const int8_t branches_g3s0_weights[64]; /* weights of op 0 CONV_2D 'v2' */
+extern BRANCHES_ALIGNED(4) const int32_t branches_g3s0_channels[12]; /* channels of op 0 CONV_2D 'v2' */
+extern BRANCHES_ALIGNED(4) const int8_t branches_g4s0_weights[160]; /* weights of op 5 CONV_2D 'v9' */
+extern BRANCHES_ALIGNED(4) const int32_t branches_g4s0_channels[12]; /* channels of op 5 CONV_2D 'v9' */
 
 #ifdef __cplusplus
 }

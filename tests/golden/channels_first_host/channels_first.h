@@ -97,6 +97,23 @@ enum {
 #define CHANNELS_FIRST_OUTPUT_V31_SCALE 17.0262051f
 #define CHANNELS_FIRST_OUTPUT_V31_ZERO_POINT (90)
 
+/* The same by index, in the model's order, as are accessors and functions below: names of another model's tensors don't
+   matter to an application that uses these. */
+#define CHANNELS_FIRST_INPUT_0_DTYPE CHANNELS_FIRST_INPUT_V1_DTYPE
+#define CHANNELS_FIRST_INPUT_0_RANK CHANNELS_FIRST_INPUT_V1_RANK
+#define CHANNELS_FIRST_INPUT_0_SHAPE CHANNELS_FIRST_INPUT_V1_SHAPE
+#define CHANNELS_FIRST_INPUT_0_ELEMENTS CHANNELS_FIRST_INPUT_V1_ELEMENTS
+#define CHANNELS_FIRST_INPUT_0_BYTES CHANNELS_FIRST_INPUT_V1_BYTES
+#define CHANNELS_FIRST_INPUT_0_SCALE CHANNELS_FIRST_INPUT_V1_SCALE
+#define CHANNELS_FIRST_INPUT_0_ZERO_POINT CHANNELS_FIRST_INPUT_V1_ZERO_POINT
+#define CHANNELS_FIRST_OUTPUT_0_DTYPE CHANNELS_FIRST_OUTPUT_V31_DTYPE
+#define CHANNELS_FIRST_OUTPUT_0_RANK CHANNELS_FIRST_OUTPUT_V31_RANK
+#define CHANNELS_FIRST_OUTPUT_0_SHAPE CHANNELS_FIRST_OUTPUT_V31_SHAPE
+#define CHANNELS_FIRST_OUTPUT_0_ELEMENTS CHANNELS_FIRST_OUTPUT_V31_ELEMENTS
+#define CHANNELS_FIRST_OUTPUT_0_BYTES CHANNELS_FIRST_OUTPUT_V31_BYTES
+#define CHANNELS_FIRST_OUTPUT_0_SCALE CHANNELS_FIRST_OUTPUT_V31_SCALE
+#define CHANNELS_FIRST_OUTPUT_0_ZERO_POINT CHANNELS_FIRST_OUTPUT_V31_ZERO_POINT
+
 /* Checks an arena of `bytes` bytes; CHANNELS_FIRST_OK, or what is wrong with it. */
 int channels_first_init(void *arena, size_t bytes);
 
@@ -112,6 +129,8 @@ void *channels_first_input(void *arena, size_t index);
 const void *channels_first_output(const void *arena, size_t index);
 size_t channels_first_input_bytes(size_t index);
 size_t channels_first_output_bytes(size_t index);
+#define channels_first_input_0 channels_first_input_v1
+#define channels_first_output_0 channels_first_output_v31
 
 /* Real numbers for an input, as TensorFlow Lite quantizes them: value / scale in float32, rounded with halves away from
    zero, plus zero point, saturated; NaN becomes the lowest number. Exact unless -ffast-math allows other divisions. */
@@ -140,6 +159,7 @@ static inline void channels_first_quantize_v1(const float *from, int8_t *to, siz
         to[i] = (int8_t)channels_first_quantized(from[i], 0.164900526f, -123, -128, 127);
     }
 }
+#define channels_first_quantize_0 channels_first_quantize_v1
 
 /* The real numbers that an output's stand for: scale * (value - zero point), rounded once. */
 static inline void channels_first_dequantize_v31(const int8_t *from, float *to, size_t count)
@@ -150,6 +170,7 @@ static inline void channels_first_dequantize_v31(const int8_t *from, float *to, 
         to[i] = 17.0262051f * (float)((int32_t)from[i] - (90));
     }
 }
+#define channels_first_dequantize_0 channels_first_dequantize_v31
 
 /* Where the greatest of an output's elements stands, the first of several; a NaN is never greater. 0 for NULL. */
 static inline size_t channels_first_argmax_v31(const int8_t *values)
@@ -163,6 +184,7 @@ static inline size_t channels_first_argmax_v31(const int8_t *values)
     }
     return best;
 }
+#define channels_first_argmax_0 channels_first_argmax_v31
 
 /* A sentence for an error code. */
 const char *channels_first_strerror(int error);

@@ -97,6 +97,23 @@ enum {
 #define GESTURE_OUTPUT_V13_SCALE 0.0374343842f
 #define GESTURE_OUTPUT_V13_ZERO_POINT (-6)
 
+/* The same by index, in the model's order, as are accessors and functions below: names of another model's tensors don't
+   matter to an application that uses these. */
+#define GESTURE_INPUT_0_DTYPE GESTURE_INPUT_ACCELEROMETER_DTYPE
+#define GESTURE_INPUT_0_RANK GESTURE_INPUT_ACCELEROMETER_RANK
+#define GESTURE_INPUT_0_SHAPE GESTURE_INPUT_ACCELEROMETER_SHAPE
+#define GESTURE_INPUT_0_ELEMENTS GESTURE_INPUT_ACCELEROMETER_ELEMENTS
+#define GESTURE_INPUT_0_BYTES GESTURE_INPUT_ACCELEROMETER_BYTES
+#define GESTURE_INPUT_0_SCALE GESTURE_INPUT_ACCELEROMETER_SCALE
+#define GESTURE_INPUT_0_ZERO_POINT GESTURE_INPUT_ACCELEROMETER_ZERO_POINT
+#define GESTURE_OUTPUT_0_DTYPE GESTURE_OUTPUT_V13_DTYPE
+#define GESTURE_OUTPUT_0_RANK GESTURE_OUTPUT_V13_RANK
+#define GESTURE_OUTPUT_0_SHAPE GESTURE_OUTPUT_V13_SHAPE
+#define GESTURE_OUTPUT_0_ELEMENTS GESTURE_OUTPUT_V13_ELEMENTS
+#define GESTURE_OUTPUT_0_BYTES GESTURE_OUTPUT_V13_BYTES
+#define GESTURE_OUTPUT_0_SCALE GESTURE_OUTPUT_V13_SCALE
+#define GESTURE_OUTPUT_0_ZERO_POINT GESTURE_OUTPUT_V13_ZERO_POINT
+
 /* Checks an arena of `bytes` bytes; GESTURE_OK, or what is wrong with it. */
 int gesture_init(void *arena, size_t bytes);
 
@@ -112,6 +129,8 @@ void *gesture_input(void *arena, size_t index);
 const void *gesture_output(const void *arena, size_t index);
 size_t gesture_input_bytes(size_t index);
 size_t gesture_output_bytes(size_t index);
+#define gesture_input_0 gesture_input_accelerometer
+#define gesture_output_0 gesture_output_v13
 
 /* Real numbers for an input, as TensorFlow Lite quantizes them: value / scale in float32, rounded with halves away from
    zero, plus zero point, saturated; NaN becomes the lowest number. Exact unless -ffast-math allows other divisions. */
@@ -140,6 +159,7 @@ static inline void gesture_quantize_accelerometer(const float *from, int8_t *to,
         to[i] = (int8_t)gesture_quantized(from[i], 0.125794485f, 62, -128, 127);
     }
 }
+#define gesture_quantize_0 gesture_quantize_accelerometer
 
 /* The real numbers that an output's stand for: scale * (value - zero point), rounded once. */
 static inline void gesture_dequantize_v13(const int8_t *from, float *to, size_t count)
@@ -150,6 +170,7 @@ static inline void gesture_dequantize_v13(const int8_t *from, float *to, size_t 
         to[i] = 0.0374343842f * (float)((int32_t)from[i] - (-6));
     }
 }
+#define gesture_dequantize_0 gesture_dequantize_v13
 
 /* Where the greatest of an output's elements stands, the first of several; a NaN is never greater. 0 for NULL. */
 static inline size_t gesture_argmax_v13(const int8_t *values)
@@ -163,6 +184,7 @@ static inline size_t gesture_argmax_v13(const int8_t *values)
     }
     return best;
 }
+#define gesture_argmax_0 gesture_argmax_v13
 
 /* A sentence for an error code. */
 const char *gesture_strerror(int error);

@@ -5,7 +5,7 @@
 #include "gesture.h"
 #include "tinyfuse_common.h"
 #include "tinyfuse_conv_packed.h"
-#include "tinyfuse_fully_connected_packed.h"
+#include "tinyfuse_fully_connected.h"
 #include "tinyfuse_pool.h"
 #include "tinyfuse_row_macs.h"
 #include "tinyfuse_rows.h"
@@ -14,13 +14,12 @@
 extern "C" {
 #endif
 
-extern const int8_t gesture_g0s0_weights[96]; /* weights of op 1 CONV_2D 'v3 (rows)' */
-extern const tinyfuse_step_line gesture_g0s0_channels[6]; /* channels of op 1 CONV_2D 'v3 (rows)' */
-extern const int8_t gesture_g0s1_weights[160]; /* weights of op 4 CONV_2D 'v8 (rows)' */
-extern const tinyfuse_step_line gesture_g0s1_channels[8]; /* channels of op 4 CONV_2D 'v8 (rows)' */
-extern const int8_t gesture_g1s0_weights[32]; /* weights of op 7 FULLY_CONNECTED 'v13' */
-extern const int32_t gesture_g1s0_biases[4]; /* biases of op 7 FULLY_CONNECTED 'v13' */
-extern const tinyfuse_dense_scale gesture_g1s0_scales[1]; /* scales of op 7 FULLY_CONNECTED 'v13' */
+extern GESTURE_ALIGNED(4) const int8_t gesture_g0s0_weights[96]; /* weights of op 1 CONV_2D 'v3 (rows)' */
+extern GESTURE_ALIGNED(4) const tinyfuse_step_line gesture_g0s0_channels[6]; /* channels of op 1 CONV_2D 'v3 (rows)' */
+extern GESTURE_ALIGNED(4) const int8_t gesture_g0s1_weights[160]; /* weights of op 4 CONV_2D 'v8 (rows)' */
+extern GESTURE_ALIGNED(4) const tinyfuse_step_line gesture_g0s1_channels[8]; /* channels of op 4 CONV_2D 'v8 (rows)' */
+extern GESTURE_ALIGNED(4) const int8_t gesture_g1s0_weights[32]; /* weights of op 7 FULLY_CONNECTED 'v13' */
+extern GESTURE_ALIGNED(4) const tinyfuse_requant gesture_g1s0_channels[4]; /* channels of op 7 FULLY_CONNECTED 'v13' */
 
 #ifdef __cplusplus
 }

@@ -119,6 +119,23 @@ enum {
 #define MEMORY_OUTPUT_SVDF_OUT_SCALE 0.00100000005f
 #define MEMORY_OUTPUT_SVDF_OUT_ZERO_POINT (7)
 
+/* The same by index, in the model's order, as are accessors and functions below: names of another model's tensors don't
+   matter to an application that uses these. */
+#define MEMORY_INPUT_0_DTYPE MEMORY_INPUT_X_DTYPE
+#define MEMORY_INPUT_0_RANK MEMORY_INPUT_X_RANK
+#define MEMORY_INPUT_0_SHAPE MEMORY_INPUT_X_SHAPE
+#define MEMORY_INPUT_0_ELEMENTS MEMORY_INPUT_X_ELEMENTS
+#define MEMORY_INPUT_0_BYTES MEMORY_INPUT_X_BYTES
+#define MEMORY_INPUT_0_SCALE MEMORY_INPUT_X_SCALE
+#define MEMORY_INPUT_0_ZERO_POINT MEMORY_INPUT_X_ZERO_POINT
+#define MEMORY_OUTPUT_0_DTYPE MEMORY_OUTPUT_SVDF_OUT_DTYPE
+#define MEMORY_OUTPUT_0_RANK MEMORY_OUTPUT_SVDF_OUT_RANK
+#define MEMORY_OUTPUT_0_SHAPE MEMORY_OUTPUT_SVDF_OUT_SHAPE
+#define MEMORY_OUTPUT_0_ELEMENTS MEMORY_OUTPUT_SVDF_OUT_ELEMENTS
+#define MEMORY_OUTPUT_0_BYTES MEMORY_OUTPUT_SVDF_OUT_BYTES
+#define MEMORY_OUTPUT_0_SCALE MEMORY_OUTPUT_SVDF_OUT_SCALE
+#define MEMORY_OUTPUT_0_ZERO_POINT MEMORY_OUTPUT_SVDF_OUT_ZERO_POINT
+
 /* Checks an arena of `bytes` bytes; MEMORY_OK, or what is wrong with it. */
 int memory_init(void *arena, size_t bytes);
 
@@ -139,6 +156,8 @@ void *memory_input(void *arena, size_t index);
 const void *memory_output(const void *arena, size_t index);
 size_t memory_input_bytes(size_t index);
 size_t memory_output_bytes(size_t index);
+#define memory_input_0 memory_input_x
+#define memory_output_0 memory_output_svdf_out
 
 /* Real numbers for an input, as TensorFlow Lite quantizes them: value / scale in float32, rounded with halves away from
    zero, plus zero point, saturated; NaN becomes the lowest number. Exact unless -ffast-math allows other divisions. */
@@ -167,6 +186,7 @@ static inline void memory_quantize_x(const float *from, int8_t *to, size_t count
         to[i] = (int8_t)memory_quantized(from[i], 0.100000001f, -3, -128, 127);
     }
 }
+#define memory_quantize_0 memory_quantize_x
 
 /* The real numbers that an output's stand for: scale * (value - zero point), rounded once. */
 static inline void memory_dequantize_svdf_out(const int8_t *from, float *to, size_t count)
@@ -177,6 +197,7 @@ static inline void memory_dequantize_svdf_out(const int8_t *from, float *to, siz
         to[i] = 0.00100000005f * (float)((int32_t)from[i] - (7));
     }
 }
+#define memory_dequantize_0 memory_dequantize_svdf_out
 
 /* Where the greatest of an output's elements stands, the first of several; a NaN is never greater. 0 for NULL. */
 static inline size_t memory_argmax_svdf_out(const int8_t *values)
@@ -190,6 +211,7 @@ static inline size_t memory_argmax_svdf_out(const int8_t *values)
     }
     return best;
 }
+#define memory_argmax_0 memory_argmax_svdf_out
 
 /* A sentence for an error code. */
 const char *memory_strerror(int error);

@@ -10,10 +10,10 @@
 extern "C" {
 #endif
 
-extern const int8_t memory_g0s0_features[36]; /* features of op 0 SVDF 'svdf_out' */
-extern const int8_t memory_g0s0_time[24]; /* time of op 0 SVDF 'svdf_out' */
-extern const int32_t memory_g0s0_bias[3]; /* bias of op 0 SVDF 'svdf_out' */
-extern const int32_t memory_g0s0_offsets[6]; /* offsets of op 0 SVDF 'svdf_out' */
+extern MEMORY_ALIGNED(4) const int8_t memory_g0s0_features[36]; /* features of op 0 SVDF 'svdf_out' */
+extern MEMORY_ALIGNED(4) const int8_t memory_g0s0_time[24]; /* time of op 0 SVDF 'svdf_out' */
+extern MEMORY_ALIGNED(4) const int32_t memory_g0s0_bias[3]; /* bias of op 0 SVDF 'svdf_out' */
+extern MEMORY_ALIGNED(4) const int32_t memory_g0s0_offsets[6]; /* offsets of op 0 SVDF 'svdf_out' */
 
 #ifdef __cplusplus
 }

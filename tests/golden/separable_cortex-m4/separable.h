@@ -97,6 +97,23 @@ enum {
 #define SEPARABLE_OUTPUT_V20_SCALE 0.00390625f
 #define SEPARABLE_OUTPUT_V20_ZERO_POINT (-128)
 
+/* The same by index, in the model's order, as are accessors and functions below: names of another model's tensors don't
+   matter to an application that uses these. */
+#define SEPARABLE_INPUT_0_DTYPE SEPARABLE_INPUT_V1_DTYPE
+#define SEPARABLE_INPUT_0_RANK SEPARABLE_INPUT_V1_RANK
+#define SEPARABLE_INPUT_0_SHAPE SEPARABLE_INPUT_V1_SHAPE
+#define SEPARABLE_INPUT_0_ELEMENTS SEPARABLE_INPUT_V1_ELEMENTS
+#define SEPARABLE_INPUT_0_BYTES SEPARABLE_INPUT_V1_BYTES
+#define SEPARABLE_INPUT_0_SCALE SEPARABLE_INPUT_V1_SCALE
+#define SEPARABLE_INPUT_0_ZERO_POINT SEPARABLE_INPUT_V1_ZERO_POINT
+#define SEPARABLE_OUTPUT_0_DTYPE SEPARABLE_OUTPUT_V20_DTYPE
+#define SEPARABLE_OUTPUT_0_RANK SEPARABLE_OUTPUT_V20_RANK
+#define SEPARABLE_OUTPUT_0_SHAPE SEPARABLE_OUTPUT_V20_SHAPE
+#define SEPARABLE_OUTPUT_0_ELEMENTS SEPARABLE_OUTPUT_V20_ELEMENTS
+#define SEPARABLE_OUTPUT_0_BYTES SEPARABLE_OUTPUT_V20_BYTES
+#define SEPARABLE_OUTPUT_0_SCALE SEPARABLE_OUTPUT_V20_SCALE
+#define SEPARABLE_OUTPUT_0_ZERO_POINT SEPARABLE_OUTPUT_V20_ZERO_POINT
+
 /* Checks an arena of `bytes` bytes; SEPARABLE_OK, or what is wrong with it. */
 int separable_init(void *arena, size_t bytes);
 
@@ -112,6 +129,8 @@ void *separable_input(void *arena, size_t index);
 const void *separable_output(const void *arena, size_t index);
 size_t separable_input_bytes(size_t index);
 size_t separable_output_bytes(size_t index);
+#define separable_input_0 separable_input_v1
+#define separable_output_0 separable_output_v20
 
 /* Real numbers for an input, as TensorFlow Lite quantizes them: value / scale in float32, rounded with halves away from
    zero, plus zero point, saturated; NaN becomes the lowest number. Exact unless -ffast-math allows other divisions. */
@@ -140,6 +159,7 @@ static inline void separable_quantize_v1(const float *from, int8_t *to, size_t c
         to[i] = (int8_t)separable_quantized(from[i], 0.189750105f, 97, -128, 127);
     }
 }
+#define separable_quantize_0 separable_quantize_v1
 
 /* The real numbers that an output's stand for: scale * (value - zero point), rounded once. */
 static inline void separable_dequantize_v20(const int8_t *from, float *to, size_t count)
@@ -150,6 +170,7 @@ static inline void separable_dequantize_v20(const int8_t *from, float *to, size_
         to[i] = 0.00390625f * (float)((int32_t)from[i] - (-128));
     }
 }
+#define separable_dequantize_0 separable_dequantize_v20
 
 /* Where the greatest of an output's elements stands, the first of several; a NaN is never greater. 0 for NULL. */
 static inline size_t separable_argmax_v20(const int8_t *values)
@@ -163,6 +184,7 @@ static inline size_t separable_argmax_v20(const int8_t *values)
     }
     return best;
 }
+#define separable_argmax_0 separable_argmax_v20
 
 /* A sentence for an error code. */
 const char *separable_strerror(int error);

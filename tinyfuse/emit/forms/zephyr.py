@@ -62,6 +62,7 @@ FORM = Form(
     },
     programs={
         f"{_TEST}/CMakeLists.txt": "forms/zephyr.app.CMakeLists.txt.j2",
+        f"{_TEST}/Kconfig": "forms/zephyr.test.Kconfig.j2",
         f"{_TEST}/prj.conf": "forms/zephyr.test.conf.j2",
         f"{_TEST}/testcase.yaml": "forms/zephyr.testcase.yaml.j2",
         f"{_TEST}/src/main.c": "forms/zephyr.test.c.j2",

@@ -1,19 +1,25 @@
-"""How many bytes of code a plan's module takes once it is linked: without inputs, harness or a board's memories, so
-in a fraction of the time that firmware takes."""
+"""How many bytes of code a plan's module takes once it is linked, and how many the linker adds for it: without inputs,
+harness or a board's memories, so in a fraction of the time that firmware takes."""
 
 from __future__ import annotations
 
 import hashlib
 from pathlib import Path
 
+from tinyfuse.cost.code import CodeBytes
+from tinyfuse.errors import TinyfuseError
 from tinyfuse.plan import Plan
 from tinyfuse.resources import cache_folder, keep
 from tinyfuse.toolchain.cmsis_nn import Tree
 from tinyfuse.verify.emulation.build import ModuleFiles, Unit, compile_units, linked_sizes, map_of
 from tinyfuse.verify.emulation.compilers import Compiler, find_compiler
+from tinyfuse.verify.emulation.elf import linked_sections
 from tinyfuse.verify.emulation.module import group_hooks, write_module
 
 _OPT = "O2"
+
+#: the libraries that firmware is linked with (build.py)
+_LIBRARIES = ("-nostartfiles", "--specs=nano.specs", "-lm")
 
 #: the module's functions that firmware calls, as firmware/verify.c does; it has some of them only with a state, with
 #: --feed-rows or --slide. What none of them needs, the linker drops.
@@ -34,10 +40,9 @@ _CALLED = (
 )
 
 
-def measured_code_bytes(plan: Plan, tree: Tree | None, work: Path) -> int:
-    """Linked bytes of code and its constants at -O2, of the module and of what it calls of CMSIS-NN; built in the
-    folder `work`. `tree` is the CMSIS-NN that the plan was made for. ToolMissing without a cross compiler,
-    EmulationFailed where a file does not compile.
+def measured_code(plan: Plan, tree: Tree | None, work: Path) -> CodeBytes:
+    """Linked bytes of code and its constants at -O2, built in the folder `work`. `tree` is the CMSIS-NN that the plan
+    was made for. ToolMissing without a cross compiler, EmulationFailed where a file does not compile.
 
     A module that calls none is measured once: whoever asks for a report of the same code again, has it in a tenth of
     the time."""
@@ -49,8 +54,21 @@ def measured_code_bytes(plan: Plan, tree: Tree | None, work: Path) -> int:
     found = _read(known)
     if found is None:
         found = _measured(plan, None, module, compiler, work)
-        keep(str(found).encode(), known)
+        keep(" ".join(map(str, found)).encode(), known)
     return found
+
+
+def with_helpers(plan: Plan, tree: Tree | None, module: int | None, work: Path) -> CodeBytes | None:
+    """Return the code of a firmware's module, of so many bytes, with its helpers where --max-flash asks for them and a
+    cross compiler measures them, else with none; None for code that is not known."""
+    if module is None:
+        return None
+    if plan.options.max_flash is None:
+        return CodeBytes(module, 0)
+    try:
+        return CodeBytes(module, measured_code(plan, tree, work).helpers)
+    except TinyfuseError:
+        return CodeBytes(module, 0)
 
 
 def _place_of(module: ModuleFiles, compiler: Compiler) -> Path:
@@ -63,25 +81,29 @@ def _place_of(module: ModuleFiles, compiler: Compiler) -> Path:
     return cache_folder("code_bytes") / digest.hexdigest()
 
 
-def _read(known: Path) -> int | None:
+def _read(known: Path) -> CodeBytes | None:
     try:
         text = known.read_text(encoding="ascii")
     except (OSError, ValueError):
         return None
-    return int(text) if text.isdecimal() and len(text) < 10 else None
+    parts = text.split(" ")
+    whole = len(parts) == 2 and all(part.isdecimal() and len(part) < 10 for part in parts)
+    return CodeBytes(*map(int, parts)) if whole else None
 
 
-def _measured(plan: Plan, tree: Tree | None, module: ModuleFiles, compiler: Compiler, work: Path) -> int:
+def _measured(plan: Plan, tree: Tree | None, module: ModuleFiles, compiler: Compiler, work: Path) -> CodeBytes:
     code, _ = module.sources  # the weights have none
     own = Unit("module", module.folder / code, ("-std=c99", f"-I{module.folder}", *module.flags))
     functions = tree.closure(plan.cmsis_nn_functions) if tree else []
     units = [own, *(Unit("library", Path(path).resolve(), ("-w",)) for path in functions)]
     objects = compile_units(compiler, units, tree.include_dirs if tree else [], work)
     elf = work / f"{module.name}.elf"
-    # of the weights and the C library nothing is needed but that they are called: undefined symbols may stay
+    # of the weights nothing is needed but that they are called, nor of an operating system: undefined symbols may stay
     called = [f"-Wl,--undefined={module.name}_{function}" for function in _CALLED]
     unused = ("-Wl,--gc-sections", f"-Wl,-Map={map_of(elf).name}", "-Wl,--entry=0")
     compiler.run(
-        [*objects, "-nostdlib", "-Wl,--unresolved-symbols=ignore-all", *called, *unused, "-o", elf], elf.name, work
+        [*objects, *_LIBRARIES, "-Wl,--unresolved-symbols=ignore-all", *called, *unused, "-o", elf], elf.name, work
     )
-    return linked_sizes(map_of(elf), set(objects))[0]
+    linked = linked_sections(map_of(elf))
+    libraries = {path for _, _, path in linked if path not in objects}
+    return CodeBytes(*(linked_sizes(map_of(elf), of)[0] for of in (set(objects), libraries)))

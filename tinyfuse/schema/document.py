@@ -1,19 +1,16 @@
-"""The published schemas: python -m tinyfuse.schema.publish docs/schema"""
+"""The JSON Schema document of each command's answer."""
 
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
 
-from tinyfuse.emit.output_folder import write_file
 from tinyfuse.report.answer import SCHEMA_VERSION
 from tinyfuse.schema.answers import ANSWERS
 from tinyfuse.schema.parts import Schema
 
 
 def schema(name: str) -> Schema:
-    """The schema of a command's answer, of "error" that of what any command prints where it fails."""
+    """JSON Schema of a command's answer. "error" names the answer of any command that fails."""
     what = "Any command that fails" if name == "error" else f"tinyfuse {name}"
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -25,10 +22,5 @@ def schema(name: str) -> Schema:
 
 
 def schema_text(name: str) -> str:
-    """The schema as its file has it."""
+    """JSON text of a command's schema."""
     return json.dumps(schema(name), indent=1) + "\n"
-
-
-if __name__ == "__main__":
-    for each in ANSWERS:
-        write_file(Path(sys.argv[1]) / f"{each}.json", schema_text(each))
