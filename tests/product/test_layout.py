@@ -79,4 +79,4 @@ def test_a_circle_would_be_seen(tmp_path: Path) -> None:
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from tinyfuse.emit import emit\n"
         "def f():\n    from tinyfuse.plan import checker\n    import tinyfuse.errors\n"
     )
-    assert set(imported(file)) == {"tinyfuse.plan.checker", "tinyfuse.errors"}
+    assert set(imported(file)) == {"tinyfuse.plan.check.player", "tinyfuse.errors"}

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from tinyfuse.arena.svg import arena_svg
+from tinyfuse.cli.files import FileCommand, OutputFile
 from tinyfuse.cli.flags import generation_flags
 from tinyfuse.cli.planning import make_plan, plan_json
 from tinyfuse.cli.request import Request, command_line
@@ -20,6 +21,7 @@ from tinyfuse.html_report.data import page_data
 from tinyfuse.html_report.page import html_page
 from tinyfuse.limits import Reached, union
 from tinyfuse.plan import Plan
+from tinyfuse.progress import Progress
 from tinyfuse.report.answer import JsonObject
 from tinyfuse.report.buffer_roles import buffer_roles
 from tinyfuse.report.costs import costs_json, costs_lines
@@ -29,7 +31,6 @@ from tinyfuse.report.passes import passes_json, passes_lines
 from tinyfuse.report.report_json import plan_envelope
 from tinyfuse.report.rows_svg import rows_svg as rows_picture
 from tinyfuse.report.text import report_text
-from tinyfuse.schedule.progress import Progress
 
 _EXAMPLES = """\b
 Examples:
@@ -42,7 +43,7 @@ Examples:
 """
 
 
-@click.command("report", epilog=_EXAMPLES)
+@click.command("report", cls=FileCommand, epilog=_EXAMPLES)
 @generation_flags
 @click.option(
     "--pareto",
@@ -51,12 +52,12 @@ Examples:
 )
 @click.option(
     "--html",
-    type=click.Path(),
+    type=OutputFile(),
     metavar="FILE",
     help="Also one page for a browser with all of it: layers, graph, arena, the rows of each group as an animation.",
 )
-@click.option("--svg", type=click.Path(), metavar="FILE", help="Also draw the arena.")
-@click.option("--rows-svg", type=click.Path(), metavar="FILE", help="Also draw how the largest group streams rows.")
+@click.option("--svg", type=OutputFile(), metavar="FILE", help="Also draw the arena.")
+@click.option("--rows-svg", type=OutputFile(), metavar="FILE", help="Also draw how the largest group streams rows.")
 @click.option(
     "--dump-passes",
     is_flag=True,

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from tinyfuse.cost.predict import known_total, plan_stages
 from tinyfuse.ir import Op
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.computed_layer import ComputedLayer
-from tinyfuse.ops.table import Table
+from tinyfuse.ops.elementwise.table import Table
+from tinyfuse.ops.layers.computed_layer import ComputedLayer
 from tinyfuse.plan import Plan
 from tinyfuse.rewrite.cancel_transposes import why_transpose_stays
 from tinyfuse.rewrite.fold_pad import why_pad_stays
-from tinyfuse.schedule.partition import is_pointwise_function
+from tinyfuse.schedule.groups.partition import is_pointwise_function
 
 #: lanes that stand idle are told from this share of a layer on
 _IDLE = 0.1
@@ -96,9 +96,9 @@ def _normalization(plan: Plan, op: Op, instructions: int | None) -> Iterator[Adv
     if constant is None:  # a tensor with itself
         return
     tables = constant.shape[:-1] if isinstance(op.attributes, Table) else (constant.elements,)
-    maker = plan.graph.producer.get(op.activations[0])
+    maker = plan.graph.producer.get(op.first_activation)
     while maker is not None and FAMILIES[maker.kind].affine and len(maker.activations) == 1:
-        maker = plan.graph.producer.get(maker.activations[0])
+        maker = plan.graph.producer.get(maker.first_activation)
     if tables == op.output.shape[-1:] and maker is not None and _is_layer(maker):
         yield Advice(
             "batch normalization", op, f"is left of a batch normalization behind {maker}{_takes(instructions)}",

@@ -11,9 +11,9 @@ from tinyfuse.ir import Op
 from tinyfuse.plan import Group, Plan
 from tinyfuse.plan.places import is_alias
 from tinyfuse.plan.rows import Stream
-from tinyfuse.schedule.legality import Legality
-from tinyfuse.schedule.lower import make_stages
-from tinyfuse.schedule.search import Weigher, Work
+from tinyfuse.schedule.groups.legality import Legality
+from tinyfuse.schedule.groups.lower import make_stages
+from tinyfuse.schedule.groups.search import Weigher, Work
 
 
 @dataclass(frozen=True)

@@ -20,12 +20,12 @@ import numpy as np
 
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.batch_matmul import BatchMatMul, one_head
-from tinyfuse.ops.concatenation import Concatenation
-from tinyfuse.ops.fully_connected import FullyConnected
-from tinyfuse.ops.reduce import Reducer
-from tinyfuse.ops.reduce_scaling import reduced_axes
-from tinyfuse.ops.rows_matmul import RowsMatMul
+from tinyfuse.ops.layers.fully_connected import FullyConnected
+from tinyfuse.ops.matmul.batch_matmul import BatchMatMul, one_head
+from tinyfuse.ops.matmul.rows_matmul import RowsMatMul
+from tinyfuse.ops.movement.concatenation import Concatenation
+from tinyfuse.ops.pooling_reduce.reduce import Reducer
+from tinyfuse.ops.pooling_reduce.reduce_scaling import reduced_axes
 from tinyfuse.rewrite.on_images import OnImages
 
 Shape = tuple[int, ...]
@@ -154,7 +154,7 @@ def _pointwise(op: Op, images: Images) -> Op | None:
     whole = _image_shape(op.output.shape)
     if all(_as_long(t, op.output) if t in op.activations else t is None or t.elements == 1 for t in op.inputs):
         # every element has its own: the columns of the first operand will do for all
-        whole = images(op.activations[0], None).shape
+        whole = images(op.first_activation, None).shape
         return _made(op, tuple(images(t, whole) if t in op.activations else t for t in op.inputs), whole)
     inputs: list[Tensor | None] = []
     for tensor in op.inputs:
