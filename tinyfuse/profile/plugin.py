@@ -44,8 +44,8 @@ class Count:
 
 
 def api_version(qemu_version: str) -> int:
-    """Return the version of the plugin API that a QEMU loads, from the first line of its --version: 1 before QEMU 9.0, 2
-    since, where version 1 is not loaded. A line without a number is taken for a newer QEMU."""
+    """Return the version of the plugin API that a QEMU loads, from the first line of its --version: 1 before QEMU 9.0,
+    and 2 since, where version 1 is not loaded. A line without a number is taken for a newer QEMU."""
     number = re.search(r"version (\d+)\.", qemu_version)
     return 1 if number and int(number[1]) < 9 else 2
 
