@@ -1,11 +1,11 @@
 """A plan that is made in a fraction of the time: for figures, never for code.
 
-It leaves out what takes most of the time: most groups are not weighed (schedule/quick_estimate/plan.py), operators run in the
-order of the file, the arena's placement gets no exact search, no ring is tried without sliding, no operator runs twice,
-and nothing is verified. Its operators are marked as estimate_mark: a layer's fast form is taken to be exact where it nearly
-always is (kernels/requantize/single_rounding.py), a sum's by some pairs of operands (kernels/elementwise/add_sub_single_rounding.py). What is remembered of them is
-theirs alone, so code is never made of it.
-"""
+It leaves out what takes most of the time: most groups are not weighed (schedule/quick_estimate/plan.py), operators run
+in the order of the file, the arena's placement gets no exact search, no ring is tried without sliding, no operator runs
+twice, and nothing is verified. Its operators are marked as estimate_mark: a layer's fast form is taken to be exact
+where it nearly always is (kernels/requantize/single_rounding.py), a sum's by some pairs of operands
+(kernels/elementwise/add_sub_single_rounding.py). What is remembered of them is theirs alone, so code is never made of
+it."""
 
 from __future__ import annotations
 

@@ -34,13 +34,13 @@ def stage_instructions(
 
 def group_instructions(stages: tuple[Stage, ...], stream: Stream | None, context: Context) -> float:
     """The search's number for a whole group: predicted instructions or, as the context has it, estimated cycles, with
-    a estimate_mark guess for each kernel that was not measured."""
+    an estimated guess for each kernel that was not measured."""
     loops = loop_instructions(stages, stream, context)
     return sum(kernel_instructions(stage, context) + loop for stage, loop in zip(stages, loops, strict=True))
 
 
 def kernel_instructions(stage: Stage, context: Context) -> float:
-    """What the kernel of a stage takes of that, a estimate_mark guess where it was not measured."""
+    """What the kernel of a stage takes of that, an estimated guess where it was not measured."""
     return call_instructions(stage.op, stage.kernel, stage.by_row, context)
 
 

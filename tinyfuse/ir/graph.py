@@ -177,8 +177,8 @@ def type_text(tensor: Tensor) -> str:
 
 
 class EstimateMark:
-    """Marks the operators of one estimate, and knows the first of those that are alike (schedule/kernel_choice/alike.py): what was
-    estimated before must not change what is."""
+    """Marks the operators of one estimate, and knows the first of those that are alike
+    (schedule/kernel_choice/alike.py): what was estimated before must not change what is."""
 
     def __init__(self) -> None:
         self._first: dict[Hashable, Op] = {}
@@ -199,9 +199,8 @@ class Op:
     (tinyfuse/ops). `index` is the operator's place in the file, -1 for one a rewrite made.
     `view`: nothing runs; its inputs lie in its output, or its outputs in its input, as the family's
     `parts` says (tinyfuse/rewrite/views.py decides).
-    `estimate_mark`: figures are wanted of it, never code, so what would be proven of all its values may be tried with some
-    (tinyfuse/estimator.py).
-    """
+    `estimate_mark`: figures are wanted of it, never code, so what would be proven of all its values may be tried with
+    some (tinyfuse/estimator.py)."""
 
     kind: str
     inputs: tuple[Tensor | None, ...]

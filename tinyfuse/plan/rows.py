@@ -64,8 +64,8 @@ def free_bytes(tensor: Tensor, rows: _Rows) -> _Rows:
 @dataclass(frozen=True)
 class RingModes:
     """How the rings of a partition's groups lie, which are known by their numbers: in `fixed` ones none slides, in
-    `stacked` ones they lie one above the other (plan/stack.py), in those that are `resident_output` too above an output;
-    elsewhere those slide that hold fewer rows then."""
+    `stacked` ones they lie one above the other (plan/stack.py), in those that are `resident_output` too above an
+    output; elsewhere those slide that hold fewer rows then."""
 
     fixed: frozenset[int] = frozenset()
     stacked: frozenset[int] = frozenset()

@@ -18,8 +18,8 @@ def steps(plan: Plan) -> Iterator[tuple[str, Graph]]:
     took it, where that is another: in another order, or with operators that run again for later readers.
 
     The rewrites are run once more as they were for this plan: with its views, and the objective whose kernels it has,
-    or another whose rewrites it has (schedule/improve/use_fast_kernels.py puts kernels of speed into the groups of others).
-    """
+    or another whose rewrites it has (schedule/improve/use_fast_kernels.py puts kernels of speed into the groups of
+    others)."""
     yield "read", plan.source
     graph = plan.source
     for one_pass in BEFORE_CHECK:

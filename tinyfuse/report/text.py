@@ -178,8 +178,8 @@ def _state_line(data: JsonObject) -> list[str]:
 
 
 def _removed(data: JsonObject) -> str:
-    """What dead channels (rewrite/prune_channels.py) took out of the model, or tiles (schedule/groups/tiling.py) and layers
-    that run again (rewrite/rematerialize.py) put in."""
+    """What dead channels (rewrite/prune_channels.py) took out of the model, or tiles (schedule/groups/tiling.py) and
+    layers that run again (rewrite/rematerialize.py) put in."""
     if data["macs"] == data["model_macs"]:
         return ""
     if data["macs"] > data["model_macs"]:

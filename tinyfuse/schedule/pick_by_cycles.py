@@ -1,8 +1,8 @@
 """With `--count cycles`, the plan that counting cycles found beside the one that counting instructions did.
 
-Kernels and loops are changed only for what is surely better (schedule/kernel_choice/select.py, schedule/variants/fuse_elementwise.py), in the one count
-as in the other. So a plan that was found by instructions may have the fewer cycles.
-"""
+Kernels and loops are changed only for what is surely better (schedule/kernel_choice/select.py,
+schedule/variants/fuse_elementwise.py), in the one count as in the other. So a plan that was found by instructions may
+have the fewer cycles."""
 
 from __future__ import annotations
 

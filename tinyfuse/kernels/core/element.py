@@ -1,4 +1,5 @@
-"""How a kernel computes a single element in registers: what merged loops are made of (kernels/elementwise/fused_loop.py)."""
+"""How a kernel computes a single element in registers: what merged loops are made of
+(kernels/elementwise/fused_loop.py)."""
 
 from __future__ import annotations
 

@@ -189,9 +189,8 @@ class Context:
     `cycles`: the board whose estimated cycles count in the instructions' place; None: these count.
     `at_once`: rows of an image that a library's function is to make by one call inside a group, at most.
     `limit_ram`: the user didn't ask for speed alone, so no plan should be measured by kernels that buy it with RAM.
-    `min_scratch`: of kernels that aren't far slower, those with the least scratch, but for the operators whose outputs have
-    these names (`allow_scratch_for`).
-    """
+    `min_scratch`: of kernels that aren't far slower, those with the least scratch, but for the operators whose outputs
+    have these names (`allow_scratch_for`)."""
 
     target: Target
     cmsis_nn: tuple[int, int] = (7, 0)

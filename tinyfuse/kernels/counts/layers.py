@@ -1,4 +1,5 @@
-"""Counts of convolutions and fully connected layers: part of `tinyfuse.kernels.counts.common`, which says what counts are.
+"""Counts of convolutions and fully connected layers: part of `tinyfuse.kernels.counts.common`, which says what counts
+are.
 
 "words" are four input terms, "pairs" and "quads" two and four output channels, a "block" is the pixels that one pass
 over the weights serves (three in portable code, two with Helium).

@@ -1,5 +1,5 @@
-"""Counts of convolutions in plain C, which go through windows tap by tap: part of `tinyfuse.kernels.counts.common`, which says
-what counts are."""
+"""Counts of convolutions in plain C, which go through windows tap by tap: part of `tinyfuse.kernels.counts.common`,
+which says what counts are."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ _MANY = 256
 #: so many neighbours are looked at together
 _TOGETHER = 64
 
-#: of a estimate_mark operator's values one of so many is looked at, both ends among them
+#: of an estimated operator's values one of so many is looked at, both ends among them
 _APART = 5
 
 #: shifts that tinyfuse_saturate_right has an instruction for
@@ -93,8 +93,8 @@ def _fields(op: Op) -> Fields:
 
 @lru_cache(maxsize=512)
 def plane(op: Op) -> Plane | None:
-    """The plane whose results are those of an int8 ADD or SUB for all stored values, of a estimate_mark one for some; None
-    where none is found."""
+    """The plane whose results are those of an int8 ADD or SUB for all stored values, of an estimated one for some;
+    None where none is found."""
     (x, y), out = op.operands, op.output
     values = np.arange(-128, 128, _APART if op.estimate_mark else 1)
     of_a, of_b = values[:, None], values[None]

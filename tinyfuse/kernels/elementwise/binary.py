@@ -130,8 +130,8 @@ def comparison(op: Op) -> Fields:
 
 class _BinaryKernel(Kernel):
     """One operator kind on operands of one dtype. `work`: what an element of it counts as in merged loops, which
-    tinyfuse_fused_loop.h then has a function for; "" for none. `like`: the kind whose C differs in a sign alone, and costs
-    the same."""
+    tinyfuse_fused_loop.h then has a function for; "" for none. `like`: the kind whose C differs in a sign alone, and
+    costs the same."""
 
     by_row, rings = True, True
 

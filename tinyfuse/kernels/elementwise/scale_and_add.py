@@ -1,9 +1,8 @@
 """Our kernels of ADD or SUB behind MUL, each with a constant a channel (runtime_c/tinyfuse_scaled_sum.h): what a
 converter left of a batch normalization, where no table stands for it.
 
-Products are rounded as they are, sums lie on a plane (kernels/elementwise/add_sub_single_rounding.py), of which a constant operand's part is a
-constant. So an element takes one multiplication more than a product alone.
-"""
+Products are rounded as they are, sums lie on a plane (kernels/elementwise/add_sub_single_rounding.py), of which a
+constant operand's part is a constant. So an element takes one multiplication more than a product alone."""
 
 from __future__ import annotations
 

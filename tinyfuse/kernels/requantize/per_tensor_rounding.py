@@ -1,11 +1,11 @@
 """Requantization of a layer of one scale along one line that all its outputs share (runtime_c/tinyfuse_requantize.h).
 
 Outputs of one scale are one function of their accumulators, so what is proven of it over all accumulators that any
-of them may have (as kernels/requantize/single_rounding.py and kernels/requantize/signed_rounding.py do of each channel's) serves all. Outputs of one
-sign, such as a RELU leaves, have a step line. Those of both have a signed_rounding one: TensorFlow Lite Micro rounds to multiples
-of 2^-shift, with the shift of the scale, and then halves of these away from zero, so levels above zero begin one such
-multiple earlier. On a line of the same shift that is a bend of 1, and of twice that with each bit more.
-"""
+of them may have (as kernels/requantize/single_rounding.py and kernels/requantize/signed_rounding.py do of each
+channel's) serves all. Outputs of one sign, such as a RELU leaves, have a step line. Those of both have a
+signed_rounding one: TensorFlow Lite Micro rounds to multiples of 2^-shift, with the shift of the scale, and then halves
+of these away from zero, so levels above zero begin one such multiple earlier. On a line of the same shift that is a
+bend of 1, and of twice that with each bit more."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class PerTensorRounding:
 
 
 def per_tensor_rounding(op: Op, shift: int) -> PerTensorRounding | None:
-    """The layer's line: a step line of that shift, a signed_rounding one of that shift if it is steady, or a signed_rounding one of the
-    scale's shift; None where there is none, or where scales differ."""
+    """The layer's line: a step line of that shift, a signed-rounding one of that shift if it is steady, or a
+    signed_rounding one of the scale's shift; None where there is none, or where scales differ."""
     least, most = accumulator_range(op)
     multipliers, shifts = channel_multipliers(op)
     low, high = clamp_range(op)

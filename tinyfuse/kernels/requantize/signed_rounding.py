@@ -1,9 +1,9 @@
-"""Requantization along a signed_rounding step line (runtime_c/tinyfuse_requantize.h), found and proven channel by channel.
+"""Requantization with one sign-dependent rounding (runtime_c/tinyfuse_requantize.h), proven channel by channel.
 
 TensorFlow Lite Micro's halves go away from zero, so outputs above zero begin 1 / m accumulators earlier than on the
-line of those below (m: the multiplier, 0.5 to 1), and no step line has outputs of both signs. A signed_rounding one is higher by
-`bend` where sums aren't negative. With sums in 256ths whose sign is that of the level, an output less its zero point,
-level t or more is reached exactly if
+line of those below (m: the multiplier, 0.5 to 1), and no step line has outputs of both signs. A signed-rounding one is
+higher by `bend` where sums aren't negative. With sums in 256ths whose sign is that of the level, an output less its
+zero point, level t or more is reached exactly if
 
     t <= 0:  A * multiplier >= t * 2^SHIFT * 2^32,              A = 256 * accumulator + bias,
     t > 0:   A * multiplier >= (t * 2^SHIFT - bend) * 2^32.
@@ -40,7 +40,7 @@ _LEVELS = {8: 128, 9: 256}
 
 @dataclass(frozen=True, eq=False)
 class SignedRounding:
-    """A layer that every channel of is requantized along a signed_rounding step line.
+    """A layer that every channel of is requantized along a single-rounding line with sign-dependent rounding.
 
     weights      int8 [out_c, terms]; zeros where results are one constant
     bias         int64 [out_c], in 256ths, for accumulators with the input zero point folded in
@@ -61,7 +61,8 @@ class SignedRounding:
         return int(self.tables.shape[-1]).bit_length() - 1
 
     def channels(self, extra: Array | int = 0) -> Array:
-        """tinyfuse_signed_rounding [out_c], with `extra` 256ths added to each bias, which wraps as that of a step line."""
+        """tinyfuse_signed_rounding [out_c], with `extra` 256ths added to each bias, which wraps as that of a step
+        line."""
         channels = np.zeros(len(self.bias), SIGNED_ROUNDING)
         channels["bias"] = (self.bias + extra).astype(np.int32)
         channels["multiplier"], channels["bend"] = self.multiplier, self.bend
@@ -69,8 +70,8 @@ class SignedRounding:
 
 
 def signed_rounding(op: Op, tables: Array) -> SignedRounding | None:
-    """The layer's signed_rounding lines to `tables`, int8 [256] or [out_c, 256], of each stored value the result, that of -128
-    first; None where a channel has none."""
+    """The layer's signed-rounding lines to `tables`, int8 [256] or [out_c, 256], of each stored value the result, that
+    of -128 first; None where a channel has none."""
     least, most = accumulator_range(op)
     multipliers, shifts = channel_multipliers(op)
     low, high = clamp_range(op)

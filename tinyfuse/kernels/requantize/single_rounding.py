@@ -85,8 +85,8 @@ class SingleRounding:
 
 @lru_cache(maxsize=2048)
 def single_rounding(op: Op, own_shifts: bool = False) -> SingleRounding | None:
-    """The layer's step lines, or None where a channel has none; of a estimate_mark operator whether there are some, so to say:
-    nothing else in what is found means anything."""
+    """The layer's step lines, or None where a channel has none; of an estimated operator whether there are some, so
+    to say: nothing else in what is found means anything."""
     if op.estimate_mark:
         if not _is_likely(op, own_shifts):
             return None

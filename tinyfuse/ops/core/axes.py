@@ -1,8 +1,8 @@
 """Operators whose input 1 names dimensions of input 0, which a run may compute.
 
 The output's shape is the file's. So of all axes few are left that can be meant, each of which makes an operator with a
-constant in their place: rules are asked of all of these, and a run takes one of them (tinyfuse/ops/pooling_reduce/at_axes.py).
-"""
+constant in their place: rules are asked of all of these, and a run takes one of them
+(tinyfuse/ops/pooling_reduce/at_axes.py)."""
 
 from __future__ import annotations
 

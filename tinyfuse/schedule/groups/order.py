@@ -10,8 +10,8 @@ streams          the same with each operator next to the only one that reads its
 siblings         operators that read one tensor next to each other
 
 In all of them operators on states keep their order, and what runs before an image is fed by rows, or for each row of
-a step of a sliding window, stays there. Which order is worth a search, tinyfuse/schedule/groups/promising_orders.py says.
-"""
+a step of a sliding window, stays there. Which order is worth a search, tinyfuse/schedule/groups/promising_orders.py
+says."""
 
 from __future__ import annotations
 

@@ -228,9 +228,9 @@ def _candidate(graph: Graph, context: Context, ops: tuple[Op, ...], label: _Labe
 
 class Weight(NamedTuple):
     """Of a group: all bytes alive while it runs, those of its inner buffers, and its instructions;
-    `slides`: with rings that slide; `stacked`: in a stack, `resident_output`: on an output. Where some of its operators are
-    computed in tiles, its operators with these in their place, and the MACs that this takes more. `link`: the overlap
-    that is counted on."""
+    `slides`: with rings that slide; `stacked`: in a stack, `resident_output`: on an output. Where some of its operators
+    are computed in tiles, its operators with these in their place, and the MACs that this takes more. `link`: the
+    overlap that is counted on."""
 
     ram: int
     own: int

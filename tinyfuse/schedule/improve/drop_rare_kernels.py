@@ -2,9 +2,8 @@
 worth the instructions that come, for a byte of flash has a price, next to none for speed; and where --max-flash is too
 little, others.
 
-Kernels are chosen operator by operator (schedule/kernel_choice/select.py), where what they share costs nothing. So code is looked at
-once there is a plan, kernel by kernel, and groups stay as they are.
-"""
+Kernels are chosen operator by operator (schedule/kernel_choice/select.py), where what they share costs nothing. So code
+is looked at once there is a plan, kernel by kernel, and groups stay as they are."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Layers that are alike: of which a estimate_mark answer is the same.
+"""Layers that are alike: of which an estimated answer is the same.
 
 Networks repeat their layers. Which kernel computes a layer of int8, and what that takes, follows from shapes, zero
 points and clamp, and from the form in which its requantization is exact; the values of its weights, and scales, change
-little else. So of estimate_mark operators (`Op.estimate_mark`) the first one is asked in the place of all that are alike.
-"""
+little else. So of estimated operators (`Op.estimate_mark`) the first one is asked in the place of all that are
+alike."""
 
 from __future__ import annotations
 

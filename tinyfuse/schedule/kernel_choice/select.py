@@ -63,8 +63,8 @@ def _accepting(op: Op, offered: Sequence[tuple[Kernel, bool]], context: Context)
 
 
 def _is_far_off(op: Op, kernels: Sequence[Kernel], context: Context) -> bool:
-    """Whether CMSIS-NN's function, row by row, is so much slower than ours that for a estimate_mark answer nobody asks what
-    calls for several rows take."""
+    """Whether CMSIS-NN's function, row by row, is so much slower than ours that for an estimated answer nobody asks
+    what calls for several rows take."""
     if not op.estimate_mark or context.kernels != "auto":
         return False
     by_row, table = [kernel for kernel in kernels if kernel.by_row], counted_table(context)

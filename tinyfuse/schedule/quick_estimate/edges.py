@@ -1,9 +1,8 @@
-"""Which groups are worth weighing where a estimate_mark answer will do: those that lie where most bytes are alive.
+"""Which groups are worth weighing where an estimated answer will do: those that lie where most bytes are alive.
 
-Operators alone are weighed (estimated_groups.py); then, as long as that lowers the worst moment of the best partition, all
-groups around operators that alone take nearly as many bytes as it. Elsewhere a group saves no RAM, for RAM is what is
-alive at the worst moment, and seldom an instruction.
-"""
+Operators alone are weighed (groups.py); then, as long as that lowers the worst moment of the best partition,
+all groups around operators that alone take nearly as many bytes as it. Elsewhere a group saves no RAM, for RAM is what
+is alive at the worst moment, and seldom an instruction."""
 
 from __future__ import annotations
 

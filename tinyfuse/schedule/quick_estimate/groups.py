@@ -1,7 +1,7 @@
 """What groups of operators estimate_plan take, from shapes alone: no loop over rows is played.
 
 A group is weighed by setting an operator in front of one that is known: bytes and instructions are sums, of its loop
-(estimated_loops.py) and of the calls in it.
+(loops.py) and of the calls in it.
 """
 
 from __future__ import annotations

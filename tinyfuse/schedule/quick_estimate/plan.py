@@ -1,6 +1,6 @@
-"""Strategy: groups are searched for, estimate_plan weighed and only near the peak (estimated_edges.py), in the order of the file,
-and the one partition is built that is estimated to be best. For figures, not for code: what is found is near the best,
-seldom the best."""
+"""Strategy: groups are searched for, weighed quickly and only near the peak (edges.py), in the order of
+the file, and the one partition is built that is estimated to be best. For figures, not for code: what is found is near
+the best, seldom the best."""
 
 from __future__ import annotations
 

@@ -25,8 +25,10 @@ _STEPS = c_constant(_HEADER, "TINYFUSE_FIVE_OUTPUTS_STEPS")
 SHIFT = c_constant(_HEADER, "TINYFUSE_FIVE_OUTPUTS_SHIFT")
 #: how outputs are requantized: C's names and paths
 FORMS = {
-    "TINYFUSE_FIVE_OUTPUTS_LINE": "single_rounding", "TINYFUSE_FIVE_OUTPUTS_SIGNED_ROUNDING": "signed_rounding", "TINYFUSE_FIVE_OUTPUTS_ANY": "any_signed_rounding",
-}  # fmt: skip
+    "TINYFUSE_FIVE_OUTPUTS_LINE": "single_rounding",
+    "TINYFUSE_FIVE_OUTPUTS_SIGNED_ROUNDING": "signed_rounding",
+    "TINYFUSE_FIVE_OUTPUTS_ANY": "any_signed_rounding",
+}
 
 
 class DenseFiveOutputs(DenseWide):

@@ -1,5 +1,5 @@
-"""Our kernel of convolutions for Helium whose weights stay in registers (runtime_c/tinyfuse_conv_stationary_mve.h); exact for
-every bias and right shift."""
+"""Our kernel of convolutions for Helium whose weights stay in registers (runtime_c/tinyfuse_conv_stationary_mve.h);
+exact for every bias and right shift."""
 
 from __future__ import annotations
 

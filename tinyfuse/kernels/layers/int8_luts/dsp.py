@@ -96,7 +96,7 @@ class _LookedUp(LookedUpLayer):
 
     @abstractmethod
     def signed_rounding(self, op: Op, context: Context) -> SignedRounding | None:
-        """The layer's signed_rounding lines, if it is computed along them."""
+        """The layer's signed-rounding lines, if it is computed along them."""
 
     @abstractmethod
     def of_layer(self, op: Op, context: Context) -> tuple[Constant, ...]:
