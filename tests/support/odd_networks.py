@@ -1,0 +1,432 @@
+"""Random networks that are small and odd: constants among operators, a few channels, tiny or prime sides, far scales.
+
+    network = odd_network(seed, "int8")        network.data is a .tflite file
+
+They are drawn with `random` from the schema's operators alone, by nothing that other generators of the tests draw with.
+A seed and a dtype say all of a network. An interpreter may refuse it: `inputs` say what it would take.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from tflite_builder import ModelBuilder
+
+#: what a network may be of; int4 is int8 with weights of int4
+SORTS = ("int8", "int16", "float32", "uint8", "int4")
+#: dtype -> the least and the greatest stored value
+_ENDS = {"int8": (-128, 127), "int16": (-32768, 32767), "uint8": (0, 255)}
+_ACTIVATIONS = ("NONE", "RELU", "RELU6", "RELU_N1_TO_1")
+_SIDES = ((1, 1), (1, 1), (1, 2), (1, 7), (1, 13), (11, 1), (2, 1), (7, 5), (3, 3), (5, 11), (2, 3), (13, 7), (4, 4))
+_CHANNELS = (1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 5, 7, 8, 9, 17)
+#: dtype -> functions of one value, and of two, that its interpreter has
+_UNARY = {
+    "int8": ("RELU", "RELU6", "LOGISTIC", "TANH", "LEAKY_RELU", "HARD_SWISH", "ABS", "NEG"),
+    "int16": ("RELU", "RELU6", "LOGISTIC", "TANH", "LEAKY_RELU", "ABS", "NEG"),
+    "float32": ("RELU", "RELU6", "LEAKY_RELU", "HARD_SWISH", "ABS", "NEG", "FLOOR", "SQUARE"),
+    "uint8": ("RELU", "RELU6", "LOGISTIC", "TANH", "LEAKY_RELU"),
+}
+_BINARY = {
+    "int8": ("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE", "PRELU"),
+    "int16": ("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM"),
+    "float32": ("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE", "DIV"),
+    "uint8": ("ADD", "SUB", "MUL"),
+}
+_ACTIVATED = ("ADD", "SUB", "MUL", "DIV")
+_KINDS = ("conv", "conv", "whole", "whole", "depthwise", "depthwise", "dense", "dense", "pool", "global", "reduce",
+          "unary", "binary", "constants", "constants", "pad", "concatenate", "reshape", "transpose", "cut",
+          "resize", "softmax", "requantize")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class OddNetwork:
+    """A file, and (shape, dtype) of each of its inputs."""
+
+    data: bytes
+    inputs: tuple[tuple[tuple[int, ...], str], ...]
+
+
+@dataclass(frozen=True)
+class _Tensor:
+    index: int
+    shape: tuple[int, ...]
+    scale: float
+    zero_point: int
+    is_constant: bool = False
+
+
+def odd_network(seed: int, sort: str, most_layers: int = 5) -> OddNetwork:
+    """The network of that number, of one of SORTS."""
+    return _Draw(random.Random(f"odd {sort} {seed}"), sort).network(most_layers)
+
+
+class _Draw:
+    """One network while it grows."""
+
+    def __init__(self, rng: random.Random, sort: str):
+        self.rng, self.sort = rng, sort
+        self.dtype = "int8" if sort == "int4" else sort
+        self.numbers = np.random.default_rng(rng.randrange(2**32))
+        self.model = ModelBuilder()
+        #: how scales are drawn: by what layers reach, all alike, powers of two, or of any size
+        self.scales = rng.choice(("reach", "reach", "reach", "equal", "powers", "extreme"))
+        self.constants = rng.choice((0, 0, 1, 2))
+        self.count = 0
+
+    # --- tensors ----------------------------------------------------------------------------------
+
+    def tensor(self, shape: Sequence[int], scale: float, zero_point: int | None = None, data=None) -> _Tensor:
+        if zero_point is None:
+            zero_point = self.zero_point()
+        self.count += 1
+        quantization = {} if self.dtype == "float32" else {"scale": scale, "zero_point": zero_point}
+        index = self.model.tensor(f"t{self.count}", shape, self.dtype, **quantization, data=data)
+        return _Tensor(index, tuple(shape), scale, zero_point, data is not None)
+
+    def zero_point(self) -> int:
+        if self.dtype in ("int16", "float32"):
+            return 0
+        low, high = _ENDS[self.dtype]
+        return self.rng.choice((low, low, high, (low + high) // 2, low + 1, self.rng.randint(low, high)))
+
+    def scale(self, reach: float) -> float:
+        """Of a result whose values are about as large as `reach`."""
+        steps = 32768 if self.dtype == "int16" else 128
+        if self.scales == "equal":
+            scale = 1 / 16
+        elif self.scales == "powers":
+            scale = 2.0 ** self.rng.randint(-8, 1) if self.rng.random() < 0.5 else 2.0 ** round(np.log2(reach / steps))
+        elif self.scales == "extreme" and self.rng.random() < 0.5:
+            scale = reach / steps * 10.0 ** self.rng.uniform(-6, 6)
+        else:
+            scale = reach / steps * self.rng.uniform(0.5, 2)
+        return float(np.float32(scale))
+
+    def constant(self, shape: Sequence[int]) -> _Tensor:
+        """Data of this network's dtype, with zeros alone, one value, the ends or anything."""
+        scale = self.scale(self.rng.choice((0.5, 1.0, 4.0)))
+        if self.dtype == "float32":
+            data = self.numbers.uniform(-2, 2, shape).astype(np.float32)
+            return self.tensor(shape, scale, data=data * np.float32(self.rng.random() < 0.9))
+        low, high = _ENDS[self.dtype]
+        zero_point = self.zero_point()
+        values = {
+            "any": lambda: self.numbers.integers(low, high + 1, shape),
+            "ends": lambda: self.numbers.choice([low, high], shape),
+            "one": lambda: np.full(shape, self.rng.randint(low, high)),
+            "zeros": lambda: np.full(shape, zero_point),
+        }[self.rng.choice(("any", "any", "any", "ends", "one", "zeros"))]()
+        return self.tensor(shape, scale, zero_point, values.astype(self.dtype))
+
+    def integers(self, numbers) -> int:
+        data = np.array(numbers, np.int32)
+        self.count += 1
+        return self.model.tensor(f"n{self.count}", data.shape, "int32", data=data)
+
+    def alike(self, x: _Tensor, shape: Sequence[int]) -> _Tensor:
+        """A new tensor with the quantization of `x`."""
+        return self.tensor(shape, x.scale, x.zero_point)
+
+    def reach(self, x: _Tensor) -> float:
+        """About the greatest value that `x` stands for."""
+        return 4.0 if self.dtype == "float32" else x.scale * (32768 if self.dtype == "int16" else 128)
+
+    # --- the network ------------------------------------------------------------------------------
+
+    def network(self, most_layers: int) -> OddNetwork:
+        image = (self.rng.choice((1, 1, 1, 1, 2, 3)), *self.rng.choice(_SIDES), self.rng.choice(_CHANNELS))
+        shape = self.rng.choice((image, image, image, image, image, image[:1] + image[2:], (1, image[3]), image[2:3]))
+        inputs = [self.tensor(shape, self.scale(4.0)) for _ in range(self.rng.choice((1, 1, 1, 2)))]
+        values = list(inputs)
+        for _ in range(self.rng.randint(1, most_layers)):
+            x = self.rng.choice((values[-1], values[-1], self.rng.choice(values)))
+            kinds = [kind for kind in _KINDS if len(x.shape) == 4 or kind not in _OF_IMAGES]
+            values.append(getattr(self, f"add_{self.rng.choice(kinds)}")(x))
+        outputs = [values[-1]]
+        if self.rng.random() < 0.25:
+            outputs.append(self.rng.choice(values))
+        data = self.model.build([t.index for t in inputs], list(dict.fromkeys(t.index for t in outputs)))
+        return OddNetwork(data, tuple((t.shape, self.dtype) for t in inputs))
+
+    # --- layers -----------------------------------------------------------------------------------
+
+    def layer(self, kind: str, x: _Tensor, weights_shape, axis: int, out_shape, **options) -> _Tensor:
+        channels, terms = weights_shape[axis], prod(weights_shape) // weights_shape[axis]
+        terms = max(1, terms if kind != "DEPTHWISE_CONV_2D" else prod(weights_shape[1:3]))
+        per_channel = self.sort not in ("uint8", "float32") and kind != "FULLY_CONNECTED" and self.rng.random() < 0.6
+        scales = self.numbers.uniform(0.004, 0.012, channels if per_channel else 1)
+        if self.scales in ("equal", "powers"):
+            scales = np.full(scales.shape, 1 / 128)
+        if per_channel and self.rng.random() < 0.4:  # one channel far from the others
+            scales[self.rng.randrange(channels)] *= 10.0 ** self.rng.uniform(-4, 2.5)
+        weights, zero_point = self.weights(weights_shape)
+        typical = float(np.median(scales)) * self.reach(x) * 70 * terms**0.5
+        if self.sort == "int4":
+            typical /= 16
+        y = self.tensor(out_shape, self.scale(typical if self.dtype != "float32" else 4.0))
+        inputs = [x.index, *self.parameters(x, weights, zero_point, scales.astype(np.float32), axis, terms)]
+        options["fused_activation_function"] = self.rng.choice(_ACTIVATIONS)
+        self.model.op(kind, inputs, [y.index], **options)
+        return y
+
+    def weights(self, shape) -> tuple[np.ndarray, int]:
+        """Stored weights as integers, and their zero point."""
+        most = {"int4": 7, "uint8": 127}.get(self.sort, 127)
+        kind = self.rng.choice(("any", "any", "any", "ends", "few", "zeros"))
+        values = self.numbers.integers(-most, most + 1, shape)
+        if kind == "ends":
+            values = self.numbers.choice([-most, most], shape)
+        elif kind == "few":
+            values = self.numbers.choice([0, 0, 0, most, -1], shape)
+        elif kind == "zeros" and self.rng.random() < 0.3:
+            values = np.zeros(shape, np.int64)
+        if self.sort != "uint8":
+            return values, 0
+        zero_point = self.rng.choice((128, 128, 0, 255, self.rng.randint(0, 255)))
+        return np.clip(values + 128, self.rng.choice((0, 1)), 255), zero_point
+
+    def parameters(self, x: _Tensor, weights, zero_point: int, scales, axis: int, terms: int) -> list[int]:
+        """Tensors of weights and bias; some layers have no bias."""
+        self.count += 1
+        channels, names = weights.shape[axis], (f"w{self.count}", f"b{self.count}")
+        if self.dtype == "float32":
+            real = (weights / 127 / terms**0.5).astype(np.float32)
+            bias = self.numbers.uniform(-1, 1, channels).astype(np.float32)
+            made = [self.model.tensor(names[0], real.shape, "float32", data=real)]
+            return [*made, self.model.tensor(names[1], bias.shape, "float32", data=bias)]
+        dtype = {"uint8": "uint8", "int4": "int4"}.get(self.sort, "int8")
+        stored = weights.astype(np.uint8 if dtype == "uint8" else np.int8)
+        zeros = np.full(scales.shape, zero_point)
+        made = [self.model.tensor(names[0], weights.shape, dtype, scales, zeros, axis, stored)]
+        if self.rng.random() < 0.2:
+            return made
+        spread = int(70 * 70 * terms**0.5) * (256 if self.dtype == "int16" else 1)
+        bias = self.numbers.integers(-spread, spread + 1, channels)
+        if self.rng.random() < 0.15:
+            bias[self.rng.randrange(channels)] = self.rng.choice((-(2**29), 2**29))
+        wide = "int64" if self.dtype == "int16" else "int32"
+        bias_scales = scales * np.float32(x.scale)
+        return [*made, self.model.tensor(names[1], bias.shape, wide, bias_scales, zeros * 0, 0, bias.astype(wide))]
+
+    def window(self, x: _Tensor) -> tuple[tuple[int, int], dict, tuple[int, int]]:
+        """Sides of a window, options, and the sides of what it gives."""
+        kernel = tuple(self.rng.choice((1, 1, 2, 3, 4, 7)) for _ in range(2))
+        dilation = tuple(self.rng.choice((1, 1, 1, 2, 3)) for _ in range(2))
+        stride = tuple(self.rng.choice((1, 1, 1, 2, 3)) for _ in range(2))
+        spans = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
+        fits = all(span <= side for span, side in zip(spans, x.shape[1:3], strict=True))
+        padding = self.rng.choice(("SAME", "VALID")) if fits else "SAME"
+        options = {"padding": padding, "stride_h": stride[0], "stride_w": stride[1],
+                   "dilation_h_factor": dilation[0], "dilation_w_factor": dilation[1]}  # fmt: skip
+        sides = [
+            -(-side // s) if padding == "SAME" else (side - span) // s + 1
+            for side, s, span in zip(x.shape[1:3], stride, spans, strict=True)
+        ]
+        return kernel, options, (sides[0], sides[1])
+
+    def add_conv(self, x: _Tensor) -> _Tensor:
+        kernel, options, sides = self.window(x)
+        filters = self.rng.choice(_CHANNELS)
+        return self.layer(
+            "CONV_2D", x, (filters, *kernel, x.shape[3]), 0, (x.shape[0], *sides, filters), **options
+        )
+
+    def add_whole(self, x: _Tensor) -> _Tensor:
+        """A convolution whose window is its input."""
+        filters, options = self.rng.choice((1, 2, 3, 5)), {"padding": "VALID", "stride_h": 1, "stride_w": 1}
+        if self.rng.random() < 0.3:
+            multiplier = self.rng.choice((1, 2))
+            channels = x.shape[3] * multiplier
+            return self.layer("DEPTHWISE_CONV_2D", x, (1, *x.shape[1:3], channels), 3, (x.shape[0], 1, 1, channels),
+                              depth_multiplier=multiplier, **options)  # fmt: skip
+        return self.layer("CONV_2D", x, (filters, *x.shape[1:]), 0, (x.shape[0], 1, 1, filters), **options)
+
+    def add_depthwise(self, x: _Tensor) -> _Tensor:
+        kernel, options, sides = self.window(x)
+        multiplier = self.rng.choice((1, 1, 1, 2, 3))
+        channels = x.shape[3] * multiplier
+        return self.layer(
+            "DEPTHWISE_CONV_2D", x, (1, *kernel, channels), 3, (x.shape[0], *sides, channels),
+            depth_multiplier=multiplier, **options,
+        )  # fmt: skip
+
+    def add_dense(self, x: _Tensor) -> _Tensor:
+        """Of all but the batch, which a RESHAPE may say or the layer finds itself; or of each vector."""
+        units, depth = self.rng.randint(1, 5), prod(x.shape[1:]) if len(x.shape) > 1 else x.shape[0]
+        rows = prod(x.shape) // depth
+        out = (units,) if rows == 1 and self.rng.random() < 0.2 else (rows, units)
+        if len(x.shape) > 2 and self.rng.random() < 0.6:
+            x = self.reshaped(x, (rows, depth))
+        return self.layer("FULLY_CONNECTED", x, (units, depth), 0, out)
+
+    # --- others -----------------------------------------------------------------------------------
+
+    def add_pool(self, x: _Tensor) -> _Tensor:
+        kernel, options, sides = self.window(x)
+        spans = [min(k, side) for k, side in zip(kernel, x.shape[1:3], strict=True)]
+        stride, padding = (options["stride_h"], options["stride_w"]), options["padding"]
+        sides = [-(-side // s) if padding == "SAME" else (side - k) // s + 1
+                 for side, s, k in zip(x.shape[1:3], stride, spans, strict=True)]  # fmt: skip
+        return self.pooled(x, spans, stride, padding, sides)
+
+    def add_global(self, x: _Tensor) -> _Tensor:
+        return self.pooled(x, x.shape[1:3], self.rng.choice(((1, 1), x.shape[1:3])), "VALID", (1, 1))
+
+    def pooled(self, x: _Tensor, kernel, stride, padding: str, sides) -> _Tensor:
+        y = self.alike(x, (x.shape[0], *sides, x.shape[3]))
+        self.model.op(
+            self.rng.choice(("AVERAGE_POOL_2D", "MAX_POOL_2D")), [x.index], [y.index], padding=padding,
+            filter_height=kernel[0], filter_width=kernel[1], stride_h=stride[0], stride_w=stride[1],
+            fused_activation_function=self.rng.choice(_ACTIVATIONS),
+        )  # fmt: skip
+        return y
+
+    def add_reduce(self, x: _Tensor) -> _Tensor:
+        kind = self.rng.choice(("MEAN", "MEAN") if self.dtype == "uint8" else ("MEAN", "MEAN", "SUM", "REDUCE_MAX"))
+        axes = self.rng.choice(([1, 2], [1, 2], [1], [2], [3], [1, 2, 3])) if len(x.shape) == 4 else [len(x.shape) - 1]
+        keeps = self.rng.random() < 0.5 or len(axes) == len(x.shape)
+        shape = [1 if axis in axes else side for axis, side in enumerate(x.shape) if keeps or axis not in axes]
+        y = self.alike(x, shape) if kind == "REDUCE_MAX" or self.rng.random() < 0.3 else self.like_reach(x, shape)
+        self.model.op(kind, [x.index, self.integers(axes)], [y.index], keep_dims=keeps)
+        return y
+
+    def like_reach(self, x: _Tensor, shape: Sequence[int], factor: float = 1.0) -> _Tensor:
+        return self.tensor(shape, self.scale(self.reach(x) * factor))
+
+    def add_unary(self, x: _Tensor) -> _Tensor:
+        kind = self.rng.choice(_UNARY[self.dtype])
+        if kind in ("LOGISTIC", "TANH"):
+            low = _ENDS[self.dtype][0]
+            if self.dtype == "int16":
+                y = self.tensor(x.shape, 1 / 32768)
+            elif kind == "LOGISTIC":
+                y = self.tensor(x.shape, 1 / 256, low)
+            else:
+                y = self.tensor(x.shape, 1 / 128, low + 128)
+        elif kind in ("NEG", "ABS") or self.rng.random() < 0.4:
+            y = self.alike(x, x.shape)
+        else:
+            y = self.like_reach(x, x.shape)
+        table = kind in ("LEAKY_RELU", "ABS", "NEG", "HARD_SWISH", "SQUARE")
+        options = {"alpha": self.rng.choice((0.1, 0.5, 1.0, 1.5, 0.0))} if kind == "LEAKY_RELU" else {}
+        self.model.op(kind, [x.index], [y.index], table=table, **options)
+        return y
+
+    def add_binary(self, x: _Tensor) -> _Tensor:
+        """Of a value and a constant: a number, a vector of channels, a whole tensor; or of the value and itself."""
+        shape = self.rng.choice(((1,), x.shape[-1:], x.shape[-1:], x.shape))
+        return self.joined(x, x if self.rng.random() < 0.15 else self.constant(shape))
+
+    def joined(self, x: _Tensor, other: _Tensor) -> _Tensor:
+        kind = self.rng.choice(_BINARY[self.dtype])
+        pair = [x, other] if kind in ("PRELU", "DIV") or self.rng.random() < 0.7 else [other, x]
+        factor = self.reach(other) if kind in ("MUL", "PRELU") else 1.0
+        y = self.alike(x, x.shape) if self.rng.random() < 0.2 else self.like_reach(x, x.shape, factor)
+        fused = {"fused_activation_function": self.rng.choice(_ACTIVATIONS)} if kind in _ACTIVATED else {}
+        self.model.op(kind, [t.index for t in pair], [y.index], table=kind != "PRELU", **fused)
+        return y
+
+    def add_constants(self, x: _Tensor) -> _Tensor:
+        """Operators of constants alone, one after another, whose result meets `x`."""
+        made = self.constant(x.shape)
+        for _ in range(1 + self.constants):
+            kinds = ("unary", "binary", "requantize", "reshape", "concatenate", "transpose", "pad", "softmax", "reduce")
+            step = getattr(self, f"add_{self.rng.choice(kinds)}")(made)
+            made = step if step.shape == x.shape else self.made_to_fit(step, x.shape)
+        return self.joined(x, made)
+
+    def made_to_fit(self, made: _Tensor, shape: tuple[int, ...]) -> _Tensor:
+        """`made` where it broadcasts; cut where it is larger; else another constant."""
+        if made.shape == shape[len(shape) - len(made.shape) :]:
+            return made
+        if len(made.shape) == len(shape) and all(a >= b for a, b in zip(made.shape, shape, strict=True)):
+            return self.sliced(made, [0] * len(shape), shape)
+        if prod(made.shape) == prod(shape):
+            return self.reshaped(made, shape)
+        return self.constant(shape)
+
+    def add_pad(self, x: _Tensor) -> _Tensor:
+        amounts = [[self.rng.choice((0, 1, 2)), self.rng.choice((0, 0, 1))] for _ in x.shape]
+        if self.rng.random() < 0.8:
+            amounts[0] = [0, 0]
+        shape = [side + sum(pair) for side, pair in zip(x.shape, amounts, strict=True)]
+        y = self.alike(x, shape)
+        self.model.op("PAD", [x.index, self.integers(amounts)], [y.index])
+        return y
+
+    def add_concatenate(self, x: _Tensor) -> _Tensor:
+        axis, parts = self.rng.randrange(len(x.shape)), [x]
+        for _ in range(self.rng.choice((1, 1, 2))):
+            shape = list(x.shape)
+            shape[axis] = self.rng.choice((1, 2, x.shape[axis]))
+            parts.append(x if self.rng.random() < 0.3 else self.requantized(self.constant(shape), x))
+        self.rng.shuffle(parts)
+        shape = list(x.shape)
+        shape[axis] = sum(part.shape[axis] for part in parts)
+        y = self.alike(x, shape)
+        self.model.op(
+            "CONCATENATION", [p.index for p in parts], [y.index], axis=self.rng.choice((axis, axis - len(shape))),
+            fused_activation_function="NONE",
+        )  # fmt: skip
+        return y
+
+    def requantized(self, x: _Tensor, like: _Tensor) -> _Tensor:
+        y = self.alike(like, x.shape)
+        if self.dtype == "float32":
+            self.model.op("ABS", [x.index], [y.index])
+        else:
+            self.model.op("QUANTIZE", [x.index], [y.index])
+        return y
+
+    def add_requantize(self, x: _Tensor) -> _Tensor:
+        return self.requantized(x, _Tensor(0, x.shape, self.scale(self.reach(x)), self.zero_point()))
+
+    def reshaped(self, x: _Tensor, shape: Sequence[int]) -> _Tensor:
+        y = self.alike(x, shape)
+        self.model.op("RESHAPE", [x.index, self.integers(list(shape))], [y.index], new_shape=tuple(shape))
+        return y
+
+    def add_reshape(self, x: _Tensor) -> _Tensor:
+        *rest, last = x.shape
+        size = prod(x.shape)
+        shapes = [(1, 1, 1, size), (1, size, 1, 1), (size, 1, 1, 1)[: self.rng.choice((1, 4))], (1, size),
+                  (*rest[:1], *rest[:0:-1], last), (1, prod(rest) or 1, 1, last)]  # fmt: skip
+        return self.reshaped(x, self.rng.choice(shapes))
+
+    def add_transpose(self, x: _Tensor) -> _Tensor:
+        order = self.rng.sample(range(len(x.shape)), len(x.shape))
+        y = self.alike(x, [x.shape[axis] for axis in order])
+        self.model.op("TRANSPOSE", [x.index, self.integers(order)], [y.index])
+        return y
+
+    def sliced(self, x: _Tensor, begin: Sequence[int], size: Sequence[int]) -> _Tensor:
+        y = self.alike(x, size)
+        self.model.op("SLICE", [x.index, self.integers(list(begin)), self.integers(list(size))], [y.index])
+        return y
+
+    def add_cut(self, x: _Tensor) -> _Tensor:
+        begin = [self.rng.randrange(side) for side in x.shape]
+        return self.sliced(x, begin, [self.rng.randint(1, side - at) for side, at in zip(x.shape, begin, strict=True)])
+
+    def add_resize(self, x: _Tensor) -> _Tensor:
+        if self.dtype == "int16":
+            return self.add_pad(x)
+        sides = [self.rng.choice((1, side, side + 1, 2 * side)) for side in x.shape[1:3]]
+        y = self.alike(x, (x.shape[0], *sides, x.shape[3]))
+        kind = self.rng.choice(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"))
+        self.model.op(kind, [x.index, self.integers(sides)], [y.index], half_pixel_centers=self.rng.random() < 0.5)
+        return y
+
+    def add_softmax(self, x: _Tensor) -> _Tensor:
+        if self.dtype == "float32":  # of libm's functions only bounds are known
+            return self.add_unary(x)
+        y = self.tensor(x.shape, *((1 / 32768, 0) if self.dtype == "int16" else (1 / 256, _ENDS[self.dtype][0])))
+        self.model.op("SOFTMAX", [x.index], [y.index], beta=1.0)
+        return y
+
+
+_OF_IMAGES = ("conv", "whole", "depthwise", "pool", "global", "resize")
