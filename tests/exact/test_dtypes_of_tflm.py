@@ -55,7 +55,7 @@ def in_dtype(op: Op, dtype: str) -> Op:
     known: dict[Tensor, Tensor] = {}
 
     def other(tensor: Tensor | None) -> Tensor | None:
-        if tensor is None or tensor.dtype != op.activations[0].dtype:
+        if tensor is None or tensor.dtype != op.first_activation.dtype:
             return tensor
         quant = tensor.quant or Quant((0.05,), (0,))
         if dtype == "int16":
@@ -127,7 +127,7 @@ def test_what_the_interpreter_runs_is_compiled(kind: str) -> None:
     ops: dict[tuple[str | None, ...], list[tuple[str, Op]]] = {}
     for name, op in NAMED[kind].items():
         # what are indexes where the data are int32 or int64, the case doesn't say
-        if op.activations and op.activations[0].dtype in ("bool", "int8", "int16", "float32"):
+        if op.activations and op.first_activation.dtype in ("bool", "int8", "int16", "float32"):
             ops.setdefault(tuple(t and t.dtype for t in op.inputs), []).append((name, op))
     tried = [
         (f"{name} in {dtype}", in_dtype(op, dtype), _OTHER_REASONS if (kind, dtype) not in REFUSED else ("",))

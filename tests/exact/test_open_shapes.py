@@ -13,7 +13,8 @@ from turns import on_one_core
 
 from tinyfuse.errors import CompileError
 from tinyfuse.frontend.reader import read_tflite
-from tinyfuse.rewrite.fold_constants import fold_constants
+from tinyfuse.ops import graph_macs
+from tinyfuse.rewrite.fold_constants import fold_constants, model_macs
 from tinyfuse.verify.emulation.inputs import input_set
 from tinyfuse.verify.oracle import InterpreterOracle, PiecesOracle, make_oracle
 
@@ -235,3 +236,10 @@ def test_tflm_computes_all_that_it_has() -> None:
     for (wanted,), (ours,) in zip(found, make_oracle("reference", data, graph).run_all(inputs), strict=True):
         np.testing.assert_array_equal(wanted, ours)
     assert_exact(plan_of(data))
+
+
+def test_multiply_accumulates_are_those_of_the_shapes_that_run() -> None:
+    """Nothing is computed again: the model's own count is that of its closed shapes, as the plan's is."""
+    for dtype in _QUANT:
+        plan = plan_of(dilated_image(dtype), fusion="none")
+        assert plan.macs == model_macs(plan.source) > graph_macs(plan.source)

@@ -161,10 +161,12 @@ def test_extremes_by_halves(kind: str, height: int, stride: int, step: int) -> N
 
 @pytest.mark.parametrize("data", [
     extreme("REDUCE_MAX", "float32", 40), extreme("REDUCE_MAX", "int8", 40, padding="SAME"),
-    extreme("MAX_POOL_2D", "int8", 12),
+    extreme("MAX_POOL_2D", "int8", 12), extreme("MAX_POOL_2D", "int8", 3), extreme("REDUCE_MIN", "int8", 3),
+    extreme("REDUCE_MAX", "int8", 3),
 ])  # fmt: skip
 def test_extremes_that_are_whole(data: bytes) -> None:
-    """NaN is neither greater nor less; rows that see padding are others in each step; few rows are compared at once."""
+    """NaN is neither greater nor less; rows that see padding are others in each step; few rows are compared at once, and
+    of one row there are no halves."""
     graph = step_of(data, 1)
     assert "MAXIMUM" not in kinds(graph)
     assert_slides(graph)

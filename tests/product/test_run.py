@@ -149,6 +149,7 @@ WRONG = {
     "unknown name": (["one.tflite", "--input", "z=x.npy"], "has no input 'z'; its inputs are x (int8[1, 2, 3])"),
     "shape": (["one.tflite", "--input", "flat.npy"], "the array [6]; it may have [runs, 2, 3]"),
     "no runs": (["one.tflite", "--input", "empty.npy"], "the array [0, 2, 3]"),
+    "runs": (["one.tflite", "--input", "many.npy"], "is for 262,145 runs, more than 262,144: split it"),
     "range": (["one.tflite", "--input", "wide.npy"], "is int8; the array's values go from 0 to 300"),
     "no sign": (["one.tflite", "--input", "pixels.npy"], "is int8, the array uint8: give array.astype(numpy.int8)"),
     "text": (["one.tflite", "--input", "text.npy"], "an array of <U1 can't be it"),
@@ -173,6 +174,8 @@ def test_what_does_not_fit_is_said(arguments, message) -> None:
     save("flat.npy", np.zeros(6))
     save("empty.npy", np.zeros((0, 2, 3)))
     save("wide.npy", np.array([[0, 1, 2], [3, 4, 300]]))
+    if "many.npy" in arguments:
+        save("many.npy", np.zeros((262_145, 2, 3), np.int8))
     save("text.npy", np.array([["a"] * 3] * 2))
     save("objects.npy", np.array([[None] * 3] * 2))
     save("ab.npy", stored((2, 4)))

@@ -154,7 +154,7 @@ def random_ops(dtype: str, count: int, seed: int = 3) -> list[Op]:
 
 def layer_inputs(op: Op, seed: int = 0) -> list[list[np.ndarray]]:
     """Inputs: the ends, and random ones, small and of every size. No sum of infinities, whose NaN may be any."""
-    rng, shape = np.random.default_rng(seed), op.activations[0].shape
+    rng, shape = np.random.default_rng(seed), op.first_activation.shape
     if op.output.dtype != "float32":
         ends = [np.full(shape, value, np.int16) for value in (-32768, 32767)]
         drawn = [rng.integers(-(2**b), 2**b, shape).astype(np.int16) for b in (15, 15, 6)]

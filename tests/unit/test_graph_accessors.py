@@ -27,6 +27,7 @@ OP = Op("FULLY_CONNECTED", (X, W, None), (X,), Stride(2))
 
 def test_what_is_there_is_given() -> None:
     assert OP.operand(1) is W
+    assert Op("ADD", (W, X), (X,)).first_activation is X
     assert OP.optional(1) is W
     assert OP.optional(2) is None
     assert OP.optional(7) is None
@@ -47,6 +48,7 @@ def test_what_is_there_is_given() -> None:
         (lambda: OP.operands, "has no input 2"),
         (lambda: Op("NOOP", (), ()).input, "has no input 0"),
         (lambda: Op("NOOP", (), ()).output, "has no output"),
+        (lambda: Op("NEG", (W, S, None), (X,)).first_activation, "op -1 NEG 'x' has no activation among its inputs"),
         (lambda: OP.attributes_as(Quant), "has no attributes of Quant"),
         (lambda: X.values, "tensor -1 'x' int8[1,4] has no values: it is no constant"),
         (lambda: X.initial_values, "has no initial values: it is no state"),

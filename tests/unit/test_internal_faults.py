@@ -9,10 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from executors import plan_of
 from random_graphs import Sketch
 
+from tinyfuse import __version__
+from tinyfuse.cli.main import main
+from tinyfuse.cli.terminal import fault_text
 from tinyfuse.errors import InternalFault
+from tinyfuse.ir import Tensor
 from tinyfuse.plan.checker import verify_plan
 
 #: `tinyfuse report MODEL --target host` of a build whose planner puts every buffer at the arena's start
@@ -76,3 +81,39 @@ def test_the_checker_says_where_and_what() -> None:
     with pytest.raises(InternalFault) as fault:
         verify_plan(replace(plan, storage=storage))
     assert fault.value.where == "the checker of plans" and "outside its buffer" in fault.value.what
+
+
+def _commands() -> list[str]:
+    return [name for name, command in main.commands.items() if command is None or not command.hidden]
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+@pytest.mark.parametrize("name", _commands())
+def test_an_exception_that_no_command_expects_is_one_message(
+    name: str, as_json: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = main.commands[name]
+    assert command is not None
+
+    def broken(*_: object) -> None:
+        raise ValueError("a matrix\nof nothing")
+
+    monkeypatch.setattr(command, "invoke", broken)
+    monkeypatch.setattr(command, "parse_args", lambda context, arguments: [])
+    arguments = [name, "a model.tflite", "--json"] if as_json else [name, "a model.tflite"]
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 5
+    message = (
+        json.loads(done.stdout)["error"]["message"] if as_json else done.stderr.removeprefix("tinyfuse: ").rstrip()
+    )
+    assert (len(message.splitlines()), bool(done.stdout)) == (1, as_json)
+    assert "a fault of tinyfuse itself: ValueError: a matrix of nothing" in message
+    assert "Please report it" in message and f"tinyfuse {__version__}, Python " in message
+    assert message.endswith(f"tinyfuse {name} 'a model.tflite'{' --json' if as_json else ''}")
+
+
+def test_the_place_is_the_last_one_in_tinyfuse() -> None:
+    with pytest.raises(KeyError) as fault:
+        Tensor("x", (1,), "int7").bytes  # noqa: B018
+    text = fault_text(fault.value, ["gen", "m.tflite"])
+    assert "a fault of tinyfuse itself: KeyError: 'int7' (graph.py:" in text and ", bytes)" in text

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from tinyfuse import __version__
-from tinyfuse.cli.files import text_of
+from tinyfuse.cli.files import FileCommand, OutputFile, text_of
 from tinyfuse.cli.flags import generation_flags, json_flag
 from tinyfuse.cli.planning import make_plan
 from tinyfuse.cli.request import Request
@@ -37,10 +37,10 @@ Examples:
 _MOST_BYTES = 1 << 26
 
 
-@click.command("calibrate", epilog=_EXAMPLES)
+@click.command("calibrate", cls=FileCommand, epilog=_EXAMPLES)
 @click.argument("runs", type=click.Path(), nargs=-1, required=True)
 @click.option(
-    "-o", "--output", type=click.Path(), required=True, metavar="FILE", help="The cost table that is written."
+    "-o", "--output", type=OutputFile(), required=True, metavar="FILE", help="The cost table that is written."
 )
 @json_flag()
 def calibrate_command(runs: tuple[str, ...], output: str, as_json: bool) -> int:

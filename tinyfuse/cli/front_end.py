@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from tinyfuse.audio.front_end import DEFAULT_SCALE, FrontEnd
+from tinyfuse.cli.files import FileCommand, OutputFile
 from tinyfuse.cli.flags import Decorator, NumberRange, json_flag
 from tinyfuse.cli.terminal import Answer, show, versioned
 from tinyfuse.emit.output_folder import write_file
@@ -29,8 +30,8 @@ def _number(flag: str, kind: Any, default: float, metavar: str, help: str) -> De
     return click.option(flag, type=kind, default=default, show_default=True, metavar=metavar, help=help)
 
 
-@click.command("front-end", epilog=_EXAMPLES)
-@click.option("-o", "--output", type=click.Path(), required=True, metavar="FILE", help="The .tflite that is written.")
+@click.command("front-end", cls=FileCommand, epilog=_EXAMPLES)
+@click.option("-o", "--output", type=OutputFile(), required=True, metavar="FILE", help="The .tflite that is written.")
 @_number("--sample-rate", click.IntRange(1000, 192000), _DEFAULTS.sample_rate, "HZ", "Of the samples.")
 @_number("--window", NumberRange(min=0), _DEFAULTS.window_ms, "MS", "Milliseconds of a frame.")
 @_number("--stride", NumberRange(min=0), _DEFAULTS.stride_ms, "MS", "Milliseconds from one frame to the next.")

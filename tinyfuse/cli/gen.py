@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from tinyfuse.api.writing import bundled_files, module_files
+from tinyfuse.cli.files import FileCommand, OutputFile, OutputFolder
 from tinyfuse.cli.flags import generation_flags
 from tinyfuse.cli.planning import make_plan, plan_json
 from tinyfuse.cli.request import Request, command_line
@@ -59,9 +60,9 @@ class _Form(click.Choice[str]):
         return super().convert(value, param, ctx)
 
 
-@click.command("gen", epilog=_EXAMPLES)
+@click.command("gen", cls=FileCommand, epilog=_EXAMPLES)
 @generation_flags
-@click.option("-o", "--output", type=click.Path(), metavar="DIR", help="Output folder; default: NAME_tinyfuse.")
+@click.option("-o", "--output", type=OutputFolder(), metavar="DIR", help="Output folder; default: NAME_tinyfuse.")
 @click.option("--bundle", is_flag=True, help="Copy the CMSIS-NN files it needs, with their licence.")
 @click.option(
     "--selftest", is_flag=True, help="Embed an input and its outputs' checksum: NAME_selftest(), for the real board."
@@ -91,7 +92,7 @@ class _Form(click.Choice[str]):
 )
 @click.option(
     "--depfile",
-    type=click.Path(),
+    type=OutputFile(),
     metavar="FILE",
     help="Also write what DIR/manifest.json, which every run replaces, depends on: for Make and Ninja.",
 )

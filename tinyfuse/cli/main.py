@@ -40,6 +40,7 @@ class _Commands(UserDict[str, click.Command | None]):
 
 
 def _load(name: str) -> click.Command:
+    command: click.Command
     if name == "gen":
         from tinyfuse.cli.gen import command
     elif name == "report":

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from tinyfuse.api.profiling import Planned, find_counting, profile_plan
 from tinyfuse.cli.board_costs import read_validation
+from tinyfuse.cli.files import FileCommand, OutputFile
 from tinyfuse.cli.flags import flags_of, generation_flags
 from tinyfuse.cli.planning import make_plan
 from tinyfuse.cli.request import Request
@@ -31,10 +32,10 @@ Examples:
 """
 
 
-@click.command("profile", epilog=_EXAMPLES)
+@click.command("profile", cls=FileCommand, epilog=_EXAMPLES)
 @generation_flags
 @flags_of(ProfileOptions)
-@click.option("--svg", type=click.Path(), metavar="FILE", help="Also draw it, for a README.")
+@click.option("--svg", type=OutputFile(), metavar="FILE", help="Also draw it, for a README.")
 @click.option(
     "--board",
     type=click.Path(),

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from tinyfuse.arena.svg import arena_svg
+from tinyfuse.cli.files import FileCommand, OutputFile
 from tinyfuse.cli.flags import generation_flags
 from tinyfuse.cli.planning import make_plan, plan_json
 from tinyfuse.cli.request import Request, command_line
@@ -42,7 +43,7 @@ Examples:
 """
 
 
-@click.command("report", epilog=_EXAMPLES)
+@click.command("report", cls=FileCommand, epilog=_EXAMPLES)
 @generation_flags
 @click.option(
     "--pareto",
@@ -51,12 +52,12 @@ Examples:
 )
 @click.option(
     "--html",
-    type=click.Path(),
+    type=OutputFile(),
     metavar="FILE",
     help="Also one page for a browser with all of it: layers, graph, arena, the rows of each group as an animation.",
 )
-@click.option("--svg", type=click.Path(), metavar="FILE", help="Also draw the arena.")
-@click.option("--rows-svg", type=click.Path(), metavar="FILE", help="Also draw how the largest group streams rows.")
+@click.option("--svg", type=OutputFile(), metavar="FILE", help="Also draw the arena.")
+@click.option("--rows-svg", type=OutputFile(), metavar="FILE", help="Also draw how the largest group streams rows.")
 @click.option(
     "--dump-passes",
     is_flag=True,

@@ -8,6 +8,7 @@ import click
 import numpy as np
 
 from tinyfuse.api.measuring import run_plan
+from tinyfuse.cli.files import FileCommand, OutputFile
 from tinyfuse.cli.flags import flags_of, generation_flags
 from tinyfuse.cli.machine import machine_for
 from tinyfuse.cli.planning import make_plan
@@ -38,17 +39,18 @@ floats for an integer input are real values, and are quantized with the model's 
 """
 
 
-@click.command("run", epilog=_EXAMPLES)
+@click.command("run", cls=FileCommand, epilog=_EXAMPLES)
 @generation_flags
 @click.option(
     "--input",
     "inputs",
+    type=click.Path(),
     multiple=True,
     metavar="[NAME=]FILE",
     help="A .npy, or a .npz with an array for each input; repeat it for several inputs. Leave it out for a model "
     "without any.",
 )
-@click.option("--output", type=click.Path(), metavar="FILE", help="Write the outputs: a .npy, or a .npz by name.")
+@click.option("--output", type=OutputFile(), metavar="FILE", help="Write the outputs: a .npy, or a .npz by name.")
 @flags_of(RunOptions)
 def command(request: Request, as_json: bool, inputs: tuple[str, ...], output: str | None, how: RunOptions) -> int:
     """Compute MODEL's outputs for your own inputs, with the generated code on an emulated core."""

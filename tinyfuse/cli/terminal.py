@@ -5,17 +5,22 @@ from __future__ import annotations
 
 import json
 import os
+import platform
+import shlex
 import shutil
 import sys
+import traceback
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
 from tinyfuse import __version__
-from tinyfuse.errors import CompileError, TinyfuseError
+from tinyfuse.errors import CompileError, InternalFault, TinyfuseError
 from tinyfuse.report.answer import SCHEMA_VERSION, JsonObject
+from tinyfuse.resources import PACKAGE
 
 #: to the start of the line, and clear all of it (ECMA-48: EL)
 _CLEARED = "\r\x1b[2K"
@@ -100,7 +105,22 @@ class Ending(click.Group):
             _drop_output()
             place = "" if error.filename is None else f"{error.filename}: "
             code = _fail(f"{place}{error.strerror or error}", 2, False, None)
+        except Exception as error:
+            code = _fail(fault_text(error, arguments), InternalFault.exit_code, as_json, None)
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def fault_text(error: Exception, arguments: Sequence[str]) -> str:
+    """The message for an exception that no command expects: its type and place, and what a report needs."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if Path(frame.filename).is_relative_to(PACKAGE)] or list(frames)
+    place = f" ({Path(own[-1].filename).name}:{own[-1].lineno}, {own[-1].name})" if own else ""
+    machine = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
+    return (
+        f"a fault of tinyfuse itself: {type(error).__name__}: {' '.join(str(error).split())}{place}. "
+        f"Please report it with the model and this: tinyfuse {__version__}, {machine}: "
+        f"{shlex.join(['tinyfuse', *arguments])}"
+    )
 
 
 def _drop_output() -> None:

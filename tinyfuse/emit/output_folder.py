@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -241,8 +242,32 @@ def check_place(path: Path, made: Path) -> None:
 
 
 def write_file(path: Path, content: str | bytes) -> None:
-    """Writes a file that the user named, over one that is there; UsageError where that can't be."""
+    """Writes a file that the user named, over one that is there, whole or not at all; UsageError where that can't be.
+    What is no regular file (a terminal, a pipe), or lies in a folder that can't be written, is written to as it is."""
+    data = content.encode() if isinstance(content, str) else content
     try:
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        place = Path(os.path.realpath(path))  # a link stays one
+        if place.exists() and not (place.is_file() and os.access(place.parent, os.W_OK)):
+            place.write_bytes(data)
+        else:
+            _replace_file(place, data)
     except OSError as error:
         raise UsageError(f"can't write {path}: {error.strerror or error}") from error
+
+
+def _replace_file(place: Path, data: bytes) -> None:
+    """Puts `data` into a file beside `place`, and that in its place once it is whole; its mode stays."""
+    mode = stat.S_IMODE(place.stat().st_mode) if place.exists() else None
+    handle, name = tempfile.mkstemp(prefix=f".{place.name[:40]}.", dir=place.parent)
+    try:
+        with open(handle, "wb") as file:
+            file.write(data)
+        if mode is None:  # as open() gives a new file, not as mkstemp does
+            mask = os.umask(0)
+            os.umask(mask)
+            mode = 0o666 & ~mask
+        os.chmod(name, mode)
+        os.replace(name, place)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

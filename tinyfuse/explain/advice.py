@@ -96,9 +96,9 @@ def _normalization(plan: Plan, op: Op, instructions: int | None) -> Iterator[Adv
     if constant is None:  # a tensor with itself
         return
     tables = constant.shape[:-1] if isinstance(op.attributes, Table) else (constant.elements,)
-    maker = plan.graph.producer.get(op.activations[0])
+    maker = plan.graph.producer.get(op.first_activation)
     while maker is not None and FAMILIES[maker.kind].affine and len(maker.activations) == 1:
-        maker = plan.graph.producer.get(maker.activations[0])
+        maker = plan.graph.producer.get(maker.first_activation)
     if tables == op.output.shape[-1:] and maker is not None and _is_layer(maker):
         yield Advice(
             "batch normalization", op, f"is left of a batch normalization behind {maker}{_takes(instructions)}",

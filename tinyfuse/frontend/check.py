@@ -7,6 +7,7 @@ from dataclasses import replace
 from tinyfuse.errors import CompileError, Problem
 from tinyfuse.frontend.model_kind import sort_of
 from tinyfuse.frontend.reader import unsupported
+from tinyfuse.frontend.tensors import HINT_QUANTIZE
 from tinyfuse.ir import Graph, Op
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.control_flow import called_graphs
@@ -62,6 +63,9 @@ def _operator_problems(op: Op) -> list[Problem]:
         if i < len(op.inputs) and (state is None or not state.is_state):
             message, about = f"its input {i} must be a variable", None if state is None else str(state)
             return [Problem(message, operator=str(op), tensor=about, hint=_HINT_VARIABLE)]
+    unusable = family.unusable_scale(op)
+    if unusable is not None:
+        return [Problem(f"a scale is 0.0; {op.kind} needs one that is positive", str(op), str(unusable), HINT_QUANTIZE)]
     for rule in family.rules:
         problem = rule.problem(op)
         if problem is not None:

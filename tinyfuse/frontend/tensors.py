@@ -30,7 +30,7 @@ HINT_DAMAGED = "the file is damaged or cut short: copy or convert it again"
 #: what it says can be read, and makes no sense: an interpreter may run it all the same, and compute something
 HINT_UNSOUND = "the file contradicts itself: make it again, with another version of the converter if it stays so"
 HINT_SMALLER = "no microcontroller holds such a model: make it smaller"
-_HINT_QUANTIZE = "quantize the whole model to int8 when converting it"
+HINT_QUANTIZE = "quantize the whole model to int8 when converting it"
 #: of dtypes that no quantization takes away
 _HINTS_OF_DTYPES = {
     "string": "leave text out of the model: give it what the firmware has made numbers of",
@@ -225,7 +225,7 @@ class TensorReader:
         if good and (dtype == "resource" or not found.elements):
             return found  # a handle, without data: variables.py resolves it; of no elements: `require_elements`
         if dtype not in ITEM_BYTES and dtype not in _CONSTANT:
-            hint = _HINTS_OF_DTYPES.get(dtype, _HINT_QUANTIZE)
+            hint = _HINTS_OF_DTYPES.get(dtype, HINT_QUANTIZE)
             good = self._wrong(found, f"{dtype} is not supported {_SUPPORTED}", hint)
         if table["sparsity"] is not None:
             good = self._wrong(found, "sparse tensors are not supported", _HINT_SPARSE)
@@ -234,7 +234,7 @@ class TensorReader:
         looked_up = self.model.compressed.get((self.subgraph, index))
         data = None if looked_up is not None else self._constant(found, table)
         if data is None and dtype in _CONSTANT:
-            self._wrong(found, f"{dtype} is supported for constant weights alone", _HINT_QUANTIZE)
+            self._wrong(found, f"{dtype} is supported for constant weights alone", HINT_QUANTIZE)
         constant = data is not None or looked_up is not None
         quant = self._quantization(found, table["quantization"], constant)
         if looked_up is not None:
@@ -272,22 +272,22 @@ class TensorReader:
         scale, zero_point = table.numbers("scale"), table.numbers("zero_point")
         if not scale or not zero_point:
             message = "only affine quantization (scale and zero point) is supported"
-            self.require(table["details_type"] == 0, message, _HINT_QUANTIZE, tensor=tensor)
+            self.require(table["details_type"] == 0, message, HINT_QUANTIZE, tensor=tensor)
             return None
         if len(zero_point) != len(scale):
             zero_point = zero_point[:1] * len(scale)
-        # a filter of zeros alone may have scale 0, which makes its bias's 0; the rules say where that will do
-        least = 0.0 if constant and (len(scale) > 1 or tensor.dtype == "int32") else None
+        # a constant of zeros may have scale 0: its readers' families say whether they compute with that (zero_scales)
+        least = 0.0 if constant else None
         sound = min(scale) > 0 and sum(scale) < math.inf  # mostly: of many a sum is sooner known to be one than each
         wrong = (
             None if sound else next((value for value in scale if not (0 < value < math.inf or value == least)), None)
         )
         if wrong is not None:
-            self._wrong(tensor, f"a scale is {wrong}; it must be positive and finite", _HINT_QUANTIZE)
+            self._wrong(tensor, f"a scale is {wrong}; it must be positive and finite", HINT_QUANTIZE)
         low, high = _ZERO_POINT_RANGE.get(tensor.dtype, _INT32)
         if not (low <= min(zero_point) and max(zero_point) <= high):
             wrong = next(value for value in zero_point if not low <= value <= high)
-            self._wrong(tensor, f"a zero point is {wrong}; it must be in {low}..{high}", _HINT_QUANTIZE)
+            self._wrong(tensor, f"a zero point is {wrong}; it must be in {low}..{high}", HINT_QUANTIZE)
         return Quant(scale, zero_point, table["quantized_dimension"] if len(scale) > 1 else 0)
 
     def _counted(self, tensor: Tensor) -> bool:

@@ -266,6 +266,13 @@ class Op:
                 seen[tensor] = None
         return tuple(seen)
 
+    @property
+    def first_activation(self) -> Tensor:
+        """The first of `activations`; InternalFault where the operator reads constants and states alone."""
+        if not self.activations:
+            raise _lacks(self, "activation among its inputs: it reads constants or states alone")
+        return self.activations[0]
+
     @cached_property
     def states(self) -> tuple[Tensor, ...]:
         """The states among the inputs, with the cursors of rings, in order, without repetition."""

@@ -12,17 +12,17 @@ from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.operands import constant_operands, with_data
 from tinyfuse.kernels.statements import Branch, Call, Let, Statement
+from tinyfuse.kernels.wrapper import CALLED_WHOLE, Wrapper
 from tinyfuse.ops.at_axes import ALONG_AXES, choices_of
 from tinyfuse.ops.axes import AtAxes
 
 
-class AtAxesWhole(Kernel):
+class AtAxesWhole(Wrapper):
     """`kernel`, of the operators of `kind`, for one choice or the other."""
 
     def __init__(self, kind: str, kernel: Kernel):
-        self.kind, self.kernel = kind, kernel
-        self.name, self.stack_bytes = kernel.name, kernel.stack_bytes
-        self.headers = (*kernel.headers, "tinyfuse_axes.h")
+        super().__init__(kernel, **CALLED_WHOLE, headers=(*kernel.headers, "tinyfuse_axes.h"))
+        self.kind = kind
 
     def accepts(self, op: Op, context: Context) -> bool:
         return op.attributes_as(AtAxes).kind == self.kind and all(

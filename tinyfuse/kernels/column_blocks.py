@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel, TensorAccess
 from tinyfuse.kernels.convolution_counts import OF_LOOKING_UP
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.statements import Let, Statement
+from tinyfuse.kernels.wrapper import CALLED_WHOLE, Wrapper
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.convolution import geometry
 
@@ -36,22 +38,19 @@ def _one_row(tensor: Tensor) -> Tensor:
     return replace(tensor, shape=(1, 1, tensor.shape[1], tensor.shape[3]))
 
 
-class ColumnBlocks(Kernel):
+#: attributes of a kernel that is called for the pixels of several rows
+_CALLS: dict[str, Any] = {**CALLED_WHOLE, "by_row": True, "whole": False, "in_order": True, "rows_a_call": ROWS}
+
+
+class ColumnBlocks(Wrapper):
     """`kernel`, which computes a row of a convolution in blocks of pixels, for the pixels of several rows.
 
     In memory they are pixels of one row, and so are those that their windows see, where rows lie in order. Seen as that
     row, the call for row y begins y strides behind its start: that is padding on the left, less than none.
     """
 
-    by_row, whole, in_order = True, False, True
-    rows_a_call = ROWS
-
     def __init__(self, kernel: Kernel):
-        self.kernel = kernel
-        self.name, self.library = kernel.name, kernel.library
-        self.headers, self.stack_bytes, self.folder = kernel.headers, kernel.stack_bytes, kernel.folder
-        self.nibbles, self.weights = kernel.nibbles, kernel.weights
-        self.costs_as, self.costs_with = kernel.costs_as, kernel.costs_with
+        super().__init__(kernel, **_CALLS)
 
     def accepts(self, op: Op, context: Context) -> bool:
         lying_op = lying(op)

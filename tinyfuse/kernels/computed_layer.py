@@ -18,11 +18,12 @@ from tinyfuse.kernels.layers_s16 import ConvRowS16, DepthwiseRowS16, FullyConnec
 from tinyfuse.kernels.operands import constant_operands, with_data
 from tinyfuse.kernels.statements import Call, Expr, Statement
 from tinyfuse.kernels.transpose_conv import TransposeConvRow
+from tinyfuse.kernels.wrapper import CALLED_WHOLE, Wrapper
 from tinyfuse.ops.computed_layer import layer_of, places
 from tinyfuse.ops.convolution import has_real_scale
 
 
-class ComputedLayerWhole(Kernel):
+class ComputedLayerWhole(Wrapper):
     """`kernel`, given the pointers of activations for those of constants. Biases go into a copy of the channels; those
     of float32 are an array already."""
 
@@ -30,9 +31,9 @@ class ComputedLayerWhole(Kernel):
         self.real_scale = isinstance(kernel, FullyConnectedReal)
         self.kind, self.dtype = kind, dtype
         self.data, self.weights_at, self.bias = places(kind)
-        self.kernel = kernel if kernel.whole else EachImage(kernel, self.data)
-        self.name, self.stack_bytes = kernel.name, kernel.stack_bytes
-        self.headers = kernel.headers if dtype == "float32" else (*kernel.headers, "tinyfuse_biases.h")
+        more = () if dtype == "float32" else ("tinyfuse_biases.h",)
+        inner = kernel if kernel.whole else EachImage(kernel, self.data)
+        super().__init__(inner, **CALLED_WHOLE, headers=(*kernel.headers, *more))
 
     def accepts(self, op: Op, context: Context) -> bool:
         layer = layer_of(op)

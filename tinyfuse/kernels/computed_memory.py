@@ -15,18 +15,18 @@ from tinyfuse.kernels.lstm import LstmReal, LstmWhole
 from tinyfuse.kernels.operands import constant_operands, operand_pointers, with_data
 from tinyfuse.kernels.statements import Call, Let, Statement
 from tinyfuse.kernels.svdf import SvdfReal, SvdfWhole
+from tinyfuse.kernels.wrapper import CALLED_WHOLE, Wrapper
 from tinyfuse.ops.lstm_scaling import GATES, HIDDEN
 
 
-class _Computed(Kernel):
+class _Computed(Wrapper):
     """`kernel`, which takes the operator's constants in its own form, and `operands`, names of those that may be
     computed."""
 
     operands: ClassVar[Mapping[int, str]]
 
     def __init__(self, kernel: Kernel, header: str):
-        self.kernel, self.name, self.stack_bytes = kernel, kernel.name, kernel.stack_bytes
-        self.headers = (*kernel.headers, header)
+        super().__init__(kernel, **CALLED_WHOLE, headers=(*kernel.headers, header))
 
     def accepts(self, op: Op, context: Context) -> bool:
         return self.kernel.accepts(op, context)

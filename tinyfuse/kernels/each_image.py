@@ -9,19 +9,17 @@ from tinyfuse.ir import Op, Tensor
 from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel, TensorAccess, rows_after
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.statements import Loop, Statement
+from tinyfuse.kernels.wrapper import CALLED_WHOLE, Wrapper
 from tinyfuse.ops.images import image_op
 
 
-class EachImage(Kernel):
+class EachImage(Wrapper):
     """`kernel` in a loop over the images [1, H, W, C] of an input, number `index`, and the output, and over the rows of
     each if it computes rows alone. The other inputs are the same for all."""
 
     def __init__(self, kernel: Kernel, index: int = 0):
-        self.kernel, self.index = kernel, index
-        self.name, self.library = kernel.name, kernel.library
-        self.headers, self.stack_bytes = kernel.headers, kernel.stack_bytes
-        self.nibbles, self.weights = kernel.nibbles, kernel.weights
-        self.costs_as, self.costs_with = kernel.costs_as, kernel.costs_with
+        super().__init__(kernel, **CALLED_WHOLE)
+        self.index = index
 
     def accepts(self, op: Op, context: Context) -> bool:
         return self.kernel.accepts(image_op(op, self.index), context)

@@ -42,9 +42,10 @@ def channels_s16(op: Op) -> Constant:
 
 
 def window_counts_s16(op: Op, by_row: bool) -> Counts:
-    """Those of a convolution; outputs whose sums are int32 are requantized faster."""
+    """Counts of a convolution, and its outputs whose sums are int64: those of int32 are requantized faster. Where the
+    clamp leaves a single value, nothing is requantized."""
     found = window_counts(op, by_row)
-    return {**found, "wide_outputs": found["outputs"] * (accumulator(op) == "int64")}
+    return {**found, "wide_outputs": found.get("outputs", 0) * (accumulator(op) == "int64")}
 
 
 class _Layer(Kernel):

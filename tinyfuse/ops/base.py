@@ -146,8 +146,8 @@ def open_as_inputs(op: Op, output: Tensor) -> tuple[int, ...]:
         alike = [tensor.shape[axis] for tensor in op.activations if len(tensor.shape) == len(shape)]
         if alike:
             shape[axis] = max(alike)
-        elif axis == 0 and op.activations and 0 in op.activations[0].open_axes:
-            shape[axis] = op.activations[0].shape[0]
+        elif axis == 0 and op.activations and 0 in op.first_activation.open_axes:
+            shape[axis] = op.first_activation.shape[0]
     return tuple(shape)
 
 
@@ -159,6 +159,10 @@ def constant_numbers(op: Op, index: int) -> list[int] | None:
 
 
 # --- operators -------------------------------------------------------------------------------
+
+
+#: dtypes of stored values that operators scale: the scales of wider ones, biases, follow from others'
+_SCALED = ("int4", "int8", "uint8", "int16")
 
 
 class OpFamily(ABC):
@@ -229,6 +233,8 @@ class OpFamily(ABC):
 
     # layers: where data meets weights
     data_and_weights: tuple[int, int] | None = None  # the inputs that are data and weights
+    #: indexes of inputs whose scale may be 0 where they are constants: it is a factor of a multiplier, or not looked at
+    zero_scales: tuple[int, ...] = ()
     #: of a layer (inputs 0 to 2: data, weights, bias; each output channel a sum plus its bias, requantized and
     #: clamped): the dimension of the weights with an index an output channel
     channel_axis: int | None = None
@@ -316,6 +322,16 @@ class OpFamily(ABC):
         """Of an operator whose output elements are input elements as they are: the inputs that they come
         from. Empty: it computes."""
         return (0,) if self.alias else ()
+
+    def unusable_scale(self, op: Op) -> Tensor | None:
+        """The first constant with a scale of 0 that the operator can't compute with; None where there is none. It may
+        be asked before any rule is."""
+        for i, tensor in enumerate(op.inputs):
+            if tensor is None or not tensor.is_constant or tensor.quant is None or 0.0 not in tensor.quant.scale:
+                continue
+            if tensor.dtype in _SCALED and i not in (*self.zero_scales, *self.moves(op)):
+                return tensor
+        return None
 
     def passes_channels(self, op: Op) -> bool:
         """Whether output channel c is made of channel c of input 0 alone, for every c."""

@@ -44,6 +44,7 @@ class Conv2DFamily(ImageFamily):
     reads the input channels of group c // (out_c / groups)."""
 
     kind = "CONV_2D"
+    zero_scales = (1,)
     computes_uint8 = True
     options_table = "Conv2DOptions"
     data_and_weights, channel_axis, convolution = (0, 1), 0, True

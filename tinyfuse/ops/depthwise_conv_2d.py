@@ -42,6 +42,7 @@ class DepthwiseConv2DFamily(ImageFamily):
     """Weights are [1, kernel_h, kernel_w, out_c] with out_c = in_c * depth_multiplier."""
 
     kind = "DEPTHWISE_CONV_2D"
+    zero_scales = (1,)
     computes_uint8 = True
     options_table = "DepthwiseConv2DOptions"
     data_and_weights, channel_axis, convolution, depthwise = (0, 1), 3, True, True

@@ -225,6 +225,7 @@ class MulFamily(_Arithmetic):
     """The product of both operands less their zero points is rescaled to the output."""
 
     kind = "MUL"
+    zero_scales = (0, 1)
     commutes = True
     computes_uint8 = True
     options_table = "MulOptions"
@@ -292,6 +293,7 @@ class MaximumFamily(_Choice):
     """The second operand where both are equal: of zeros its sign counts."""
 
     kind = "MAXIMUM"
+    zero_scales = (0, 1)
     commutes = True
     computes_uint8 = True
     summary = "the greater of two stored values, with broadcasting"
@@ -304,6 +306,7 @@ class MinimumFamily(_Choice):
     """Likewise."""
 
     kind = "MINIMUM"
+    zero_scales = (0, 1)
     commutes = True
     computes_uint8 = True
     summary = "the lesser of two stored values, with broadcasting"
@@ -329,6 +332,7 @@ class PreluFamily(BinaryFamily):
     own."""
 
     kind = "PRELU"
+    zero_scales = (0, 1)
     summary = "x, or alpha * x where x is negative, with broadcasting"
     rules = (
         TWO_INPUTS,

@@ -69,6 +69,7 @@ class FullyConnectedFamily(OpFamily):
     [batches, channels]."""
 
     kind = "FULLY_CONNECTED"
+    zero_scales = (1,)
     computes_uint8 = True
     options_table = "FullyConnectedOptions"
     data_and_weights, channel_axis = (0, 1), 0

@@ -79,6 +79,7 @@ class GatherFamily(OpFamily):
     TFLM reads what lies there."""
 
     kind = "GATHER"
+    zero_scales = (0,)
     takes_uint8 = True
     options_table = "GatherOptions"
     summary = "slices of a dimension, picked by indexes"

@@ -55,6 +55,7 @@ class QuantizeFamily(_Elementwise):
     makes the lowest value of all of it); a NaN becomes the lowest value."""
 
     kind = "QUANTIZE"
+    zero_scales = (0,)
     takes_uint8 = True
     summary = "from float, or from one quantization to another"
     rules = (
@@ -94,6 +95,7 @@ class DequantizeFamily(_Elementwise):
     """scale * (value - zero point), rounded once to float32; of float16 the same value."""
 
     kind = "DEQUANTIZE"
+    zero_scales = (0,)
     takes_uint8 = True
     summary = "to float"
     rules = _rules((*DEQUANTIZES, _WIDENED))

@@ -49,6 +49,7 @@ class SelectFamily(OpFamily):
     """A bool condition and two operands of one dtype, which all broadcast, -> that dtype."""
 
     kind = "SELECT_V2"
+    zero_scales = (1, 2)
     pointwise = True
     rows_alike = True
     summary = "x where a condition holds, y elsewhere, with broadcasting"

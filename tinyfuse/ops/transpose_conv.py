@@ -70,6 +70,7 @@ class TransposeConvFamily(ImageFamily):
     reference/integer_ops/transpose_conv.h)."""
 
     kind = "TRANSPOSE_CONV"
+    zero_scales = (1,)
     options_table = "TransposeConvOptions"
     data_and_weights = (2, 1)
     image_input = 2

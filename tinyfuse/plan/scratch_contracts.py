@@ -24,13 +24,13 @@ def scratch_needed(op: Op, kernel: Kernel, by_row: bool, context: Context) -> in
     if isinstance(op.attributes, Tiled):
         return _of_tiles(op, kernel, context)
     fields: Fields = {}
+    rows: Fields = {"out_h": op.output.shape[1]} if op.outputs and len(op.output.shape) == 4 else {}
     # the arenas of the graphs that it runs: where their last buffer ends
     most = max((_end(plan.placement.offsets, plan.buffers) for plan in subplans(op).values()), default=0)
     for statement in called(kernel.call(op, _site(op, by_row), context)):
         if isinstance(statement, Call):
             contract = SCRATCH.get(statement.function)
-            known = {**fields, "out_h": op.output.shape[1]} if contract else {}
-            most = max(most, contract(known, statement.args) if contract else 0)
+            most = max(most, contract({**fields, **rows}, statement.args) if contract else 0)
         elif isinstance(statement.value, Mapping):
             fields = {**fields, **statement.value}
             buffer = str(statement.value.get("buf", ""))

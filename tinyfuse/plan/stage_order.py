@@ -96,7 +96,7 @@ class StageOrder:
         op, readers = self._stages[s].op, self._readers
         if s not in self._group.early or len(op.activations) != 1:
             return False
-        source = op.activations[0]
+        source = op.first_activation
         others = [(c, i) for c, i in readers[self._maker[source]] if c != s and not self.finished(c)]
         after = []
         for c, i in readers[s]:

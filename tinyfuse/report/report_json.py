@@ -13,7 +13,7 @@ from tinyfuse.cost.predict import predicted_total
 from tinyfuse.cost.steps import longest_step
 from tinyfuse.emit.header import tensor_symbols
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.ops import FAMILIES, graph_macs
+from tinyfuse.ops import FAMILIES
 from tinyfuse.plan import Plan, Stage, Storage, constant_key
 from tinyfuse.report.answer import JsonObject, envelope
 from tinyfuse.report.compressed import compressed_json
@@ -21,6 +21,7 @@ from tinyfuse.report.limits import limits_json, reached_limits
 from tinyfuse.report.memory import memory_json
 from tinyfuse.report.predicted import known_json
 from tinyfuse.report.window import window_json
+from tinyfuse.rewrite.fold_constants import model_macs
 
 
 def plan_envelope(plan: Plan) -> JsonObject:
@@ -40,7 +41,7 @@ def report_json(plan: Plan, unfused_arena_bytes: int, code: CodeBytes | None, wh
     estimated = estimated_code_bytes(plan)
     return {
         "macs": plan.macs,
-        "model_macs": graph_macs(plan.source),
+        "model_macs": model_macs(plan.source),
         "predicted_instructions": predicted_total(plan),
         **known_json(plan),
         **cycles_json(plan),

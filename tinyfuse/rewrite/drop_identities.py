@@ -37,7 +37,7 @@ def drop_identities(graph: Graph) -> Graph:
 
 
 def _is_identity(op: Op, intervals: Callable[[], dict[Tensor, Interval]]) -> bool:
-    if len(op.activations) != 1 or op.activations[0] is not op.input or op.states:
+    if len(op.activations) != 1 or op.first_activation is not op.input or op.states:
         return False
     source, result = op.input, op.output
     if (source.shape, source.dtype, source.quant) != (result.shape, result.dtype, result.quant):

@@ -17,10 +17,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from functools import lru_cache
 
 from tinyfuse.errors import CompileError, Problem
 from tinyfuse.ir import Graph, Op, Tensor
-from tinyfuse.ops import FAMILIES
+from tinyfuse.ops import FAMILIES, graph_macs
 from tinyfuse.ops.constant_output import written
 from tinyfuse.ops.control_flow import change_graphs
 from tinyfuse.rewrite.close_shapes import FIXED_BATCH, closed
@@ -36,12 +37,26 @@ _OF_SHAPES = ("int32", "int64", "bool")
 def fold_constants(graph: Graph) -> Graph:
     """CompileError where the constants to compute of a graph have more than MAX_FOLDED_BYTES bytes, or where the shape
     of one of its outputs, which the file leaves open, is another than the file's."""
-    return _folded(graph, {}, count_callers(graph))
+    return _folded(graph, {}, count_callers(graph), [])
 
 
-def _folded(graph: Graph, inner: dict[Graph, Graph], callers: Counter[int]) -> Graph:
+@lru_cache(maxsize=8)
+def model_macs(graph: Graph) -> int:
+    """Multiply-accumulates of an inference of a graph as it was read: with the shapes that the file leaves open, and
+    without operators of constants alone."""
+    return graph_macs(fold_constants(graph))
+
+
+def folded_operators(graph: Graph) -> tuple[Op, ...]:
+    """The operators of the graph that `fold_constants` computes, reading the constants that it made of others."""
+    removed: list[Op] = []
+    _folded(graph, {}, count_callers(graph), removed)
+    return tuple(removed)
+
+
+def _folded(graph: Graph, inner: dict[Graph, Graph], callers: Counter[int], removed: list[Op]) -> Graph:
     """The graph, and those that its operators run; `inner` are those that were looked at, `callers` how often each is
-    run."""
+    run. The graph's own operators that are computed are added to `removed`."""
     known: dict[Tensor, Tensor] = {}  # what readers of a tensor read in its place
     ops: list[Op] = []
     folded = 0
@@ -63,9 +78,11 @@ def _folded(graph: Graph, inner: dict[Graph, Graph], callers: Counter[int]) -> G
             raise CompileError(graph.path, Problem(message, operator=str(op), hint=hint))
         of_shapes = all(tensor.dtype in _OF_SHAPES for tensor in op.outputs)
         rules = (rule for rule in FAMILIES[op.kind].rules if not (rule.of_kernel and of_shapes))
-        if any(rule.problem(op) for rule in rules):  # asked last: some rules decode
+        # rules are asked last: some decode
+        if FAMILIES[op.kind].unusable_scale(op) is not None or any(rule.problem(op) for rule in rules):
             ops.append(op)
             continue
+        removed.append(op)
         arrays = FAMILIES[op.kind].reference(op, *(t.data if t is not None else None for t in op.inputs))
         for old, tensor, array in zip(read.outputs, op.outputs, arrays, strict=True):
             known[old] = replace(tensor, data=array)
@@ -84,7 +101,7 @@ def _folded_inside(op: Op, inner: dict[Graph, Graph], callers: Counter[int]) -> 
 
     def folded(graph: Graph) -> Graph:
         if graph not in inner:
-            inner[graph] = _folded(graph, inner, callers)
+            inner[graph] = _folded(graph, inner, callers, [])
         return inner[graph]
 
     return change_graphs(op, folded)

@@ -104,7 +104,8 @@ def _quantization(tensor: Tensor) -> Iterator[str]:
         return
     if len(quant.scale) != len(quant.zero_point):
         yield f"{tensor} has {len(quant.scale)} scales and {len(quant.zero_point)} zero points"
-    if not all(np.isfinite(scale) and scale > 0 for scale in quant.scale):
+    # the scale of constant zeros may be 0
+    if not all(np.isfinite(scale) and (scale > 0 or (scale == 0 and tensor.is_constant)) for scale in quant.scale):
         yield f"{tensor} has a scale that is not a positive number"
     if quant.per_channel:
         if not 0 <= quant.axis < len(tensor.shape):

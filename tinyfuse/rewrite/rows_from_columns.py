@@ -75,7 +75,7 @@ def _renames(op: Op) -> bool:
 def _on_images(op: Op, images: dict[Tensor, Tensor]) -> Op | None:
     """The operator on `images` of a single column, which stand for its sequences; None where that is no operator. Its
     output is the file's: its shape is for the caller to change."""
-    if op.states or len(op.outputs) != 1 or any(t not in images for t in op.activations):
+    if op.states or not op.activations or len(op.outputs) != 1 or any(t not in images for t in op.activations):
         return None
     family = FAMILIES[op.kind]
     if isinstance(op.attributes, Reducer):
@@ -86,7 +86,7 @@ def _on_images(op: Op, images: dict[Tensor, Tensor]) -> Op | None:
         return _padded(op, images)
     if family.rows_alike:
         return _pointwise(op, images)
-    if not (op.activations[0].is_image and op.output.is_image):
+    if not (op.first_activation.is_image and op.output.is_image):
         return None
     return family.with_axes_swapped(op, tuple(t if t is None else images.get(t, t) for t in op.inputs))
 

@@ -154,7 +154,7 @@ def _pointwise(op: Op, images: Images) -> Op | None:
     whole = _image_shape(op.output.shape)
     if all(_as_long(t, op.output) if t in op.activations else t is None or t.elements == 1 for t in op.inputs):
         # every element has its own: the columns of the first operand will do for all
-        whole = images(op.activations[0], None).shape
+        whole = images(op.first_activation, None).shape
         return _made(op, tuple(images(t, whole) if t in op.activations else t for t in op.inputs), whole)
     inputs: list[Tensor | None] = []
     for tensor in op.inputs:

@@ -20,6 +20,9 @@ from tinyfuse.ops import FAMILIES
 #: bytes of one array of a file; no emulated board has memory for more
 _MAX_BYTES = 1 << 28
 
+#: inferences of one `run`: each takes some hundred bytes here before an emulator is asked
+MOST_RUNS = 1 << 18
+
 
 @dataclass(frozen=True)
 class ModelInput:
@@ -159,6 +162,10 @@ def _runs(tensor: Tensor, array: Array) -> int:
     if array.shape in (tensor.shape, inner):
         return 1
     if array.ndim and array.shape[0] > 0 and array.shape[1:] in (tensor.shape, inner):
+        if array.shape[0] > MOST_RUNS:
+            raise UsageError(
+                f"the input {tensor.name!r} is for {array.shape[0]:,} runs, more than {MOST_RUNS:,}: split it"
+            )
         return int(array.shape[0])
     raise UsageError(
         f"the input {tensor.name!r} has the shape {list(tensor.shape)}, the array {list(array.shape)}; "

@@ -12,10 +12,10 @@ from tinyfuse.errors import CompileError, Problem
 from tinyfuse.ir import Graph, Op
 from tinyfuse.kernels.base import Context
 from tinyfuse.limits import Reached
-from tinyfuse.ops import graph_macs
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.plan.rows import USUAL_RINGS, RingModes
+from tinyfuse.rewrite.fold_constants import model_macs
 from tinyfuse.schedule.lower import Lowered, StageMemo, lower, place_states
 from tinyfuse.schedule.search import Candidate
 from tinyfuse.schedule.variants import Variant
@@ -37,7 +37,7 @@ class Builder:
 
     def macs_within(self, recompute: float) -> int:
         """So many times the model's multiply-accumulates."""
-        return int(recompute * graph_macs(self.source))
+        return int(recompute * model_macs(self.source))
 
     def plan(self, variant: Variant, groups: Sequence[Sequence[Op]], rings: RingModes = USUAL_RINGS) -> Plan:
         """The plan that runs the variant's graph in these fusion groups, whose rings lie as `rings` has it.

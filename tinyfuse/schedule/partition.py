@@ -95,9 +95,9 @@ def is_pointwise_function(op: Op) -> bool:
     """One activation in, one out of the same shape, each element from the same element."""
     return (
         len(op.activations) == len(op.outputs) == 1
-        and op.activations[0].shape == op.output.shape
+        and op.first_activation.shape == op.output.shape
         and not FAMILIES[op.kind].macs(op)
-        and FAMILIES[op.kind].row_window(op, op.inputs.index(op.activations[0])) == SAME_ROW
+        and FAMILIES[op.kind].row_window(op, op.inputs.index(op.first_activation)) == SAME_ROW
     )
 
 

@@ -40,6 +40,8 @@ def extremes_by_halves(graph: Graph, frames: Tensor, step: int) -> Graph:
 
 
 def _pays(rows: TimeRows) -> bool:
+    if rows.height == 1:  # there are no halves
+        return False
     levels = (rows.height - 1).bit_length()
     return (rows.start, rows.end) == (0, rows.height) and _PASSES * levels * rows.shift < rows.height
 

@@ -56,9 +56,11 @@ def read_request(path: Path) -> LayerRequest:
 def _parsed(path: Path) -> Any:
     yaml = load("yaml")
     try:
-        if path.stat().st_size > _MOST_BYTES:
+        with open(path, "rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+        if len(data) > _MOST_BYTES:
             raise UsageError(f"{path} is too large to be what CMSIS-Toolbox writes")
-        return yaml.safe_load(path.read_bytes())
+        return yaml.safe_load(data)
     except OSError as error:
         raise UsageError(f"can't read {path}: {error.strerror}") from error
     except (yaml.YAMLError, ValueError, RecursionError):

@@ -14,7 +14,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.rewrite.fold_constants import fold_constants
+from tinyfuse.rewrite.fold_constants import fold_constants, folded_operators
 from tinyfuse.verify.comparison import same_bits, ulp_distance
 from tinyfuse.verify.oracle import InterpreterOracle
 
@@ -45,9 +45,15 @@ def has_bounds(graph: Graph) -> bool:
 
 def check_operators(graph: Graph, oracle: InterpreterOracle, inputs: list[list[np.ndarray]]) -> OperatorChecks:
     """Every operator of a graph that `has_bounds` on the interpreter's tensors, for inputs[run][index]; each run begins
-    with the state as a reset leaves it."""
-    ops = fold_constants(graph).ops
-    tensors = dict.fromkeys(t for op in ops for t in (*op.activations, *op.outputs))
+    with the state as a reset leaves it. Operators of constants alone are checked as well, and others read what the
+    interpreter made of these: its last bits may differ from those of the constants that `fold_constants` makes."""
+    folded = folded_operators(graph)
+    ops = (*folded, *fold_constants(graph).ops)
+    computed = {tensor.index for op in folded for tensor in op.outputs}
+    tensors = dict.fromkeys(
+        t for op in ops for t in (*op.inputs, *op.outputs)
+        if t is not None and not t.is_state and (not t.is_constant or t.index in computed)
+    )  # fmt: skip
     most: dict[Op, int] = {}
     broken: dict[Op, str] = {}
     for found in oracle.tensors(inputs, [t.index for t in tensors]):
@@ -78,6 +84,6 @@ def _check(op: Op, values: dict[Tensor, Array], most: dict[Op, int], broken: dic
 
 
 def _value(tensor: Tensor, values: dict[Tensor, Array]) -> Array:
-    if tensor.is_state:
-        return tensor.initial_values
-    return tensor.values if tensor.is_constant else values[tensor]
+    if tensor in values:
+        return values[tensor]
+    return tensor.initial_values if tensor.is_state else tensor.values
