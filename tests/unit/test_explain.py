@@ -93,7 +93,7 @@ def test_a_padding_of_another_zero_point_is_told() -> None:
 
 def test_what_is_left_of_a_batch_normalization_is_told() -> None:
     sketch = Sketch(3)
-    x = sketch.value((1, 8, 8, 4))
+    x = sketch.value((1, 48, 48, 4))
     y = sketch.scale_channels(sketch.scale_channels(sketch.conv(x, 8, (3, 3)), "MUL"), "ADD")
     data = sketch.build([x], [y])
     assert topics(data) == []  # the layer's own kernel looks it up
@@ -220,7 +220,7 @@ def test_an_explanation_has_no_unknowns_and_no_negative_savings(target: str, opt
 def test_tables_are_told() -> None:
     """The file's operators, and what their table takes."""
     s = Sketch(3)
-    x = s.value((1, 16, 16, 4))
+    x = s.value((1, 48, 48, 4))
     y = s.requantize(s.unary(s.conv(x, 4, (3, 3)), "LOGISTIC"))
     z = s.scale_channels(s.scale_channels(s.conv(y, 4, (3, 3)), "MUL"), "ADD")
     plan = plan_of(s.build([x], [z]))

@@ -390,7 +390,7 @@ def test_real_models_agree_with_litert(path):
     assert [t.index for t in graph.outputs] == [d["index"] for d in interpreter.get_output_details()]
     # MLPerf's models have a batch of -1, digits has not
     open_batch = any(-1 in entry["shape_signature"] for entry in interpreter.get_input_details())
-    assert ["batch" in warning for warning in graph.warnings] == [True] * open_batch
+    assert ["batch" in note for note in graph.notes] == [True] * open_batch
 
 
 def test_the_builder_s_files_run_in_tflm():
