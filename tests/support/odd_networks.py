@@ -25,8 +25,8 @@ _SIDES = ((1, 1), (1, 1), (1, 2), (1, 7), (1, 13), (11, 1), (2, 1), (7, 5), (3, 
 _CHANNELS = (1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 5, 7, 8, 9, 17)
 #: dtype -> functions of one value, and of two, that its interpreter has
 _UNARY = {
-    "int8": ("RELU", "RELU6", "LOGISTIC", "TANH", "LEAKY_RELU", "HARD_SWISH", "ABS", "NEG"),
-    "int16": ("RELU", "RELU6", "LOGISTIC", "TANH", "LEAKY_RELU", "ABS", "NEG"),
+    "int8": ("RELU", "RELU6", "LOGISTIC", "TANH", "LEAKY_RELU", "HARD_SWISH", "ABS"),
+    "int16": ("RELU", "RELU6", "LOGISTIC", "TANH", "LEAKY_RELU", "ABS"),
     "float32": ("RELU", "RELU6", "LEAKY_RELU", "HARD_SWISH", "ABS", "NEG", "FLOOR", "SQUARE"),
     "uint8": ("RELU", "RELU6", "LOGISTIC", "TANH", "LEAKY_RELU"),
 }
@@ -35,6 +35,12 @@ _BINARY = {
     "int16": ("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM"),
     "float32": ("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE", "DIV"),
     "uint8": ("ADD", "SUB", "MUL"),
+}
+_REDUCING = {
+    "int8": ("MEAN", "MEAN", "SUM", "REDUCE_MAX"),
+    "int16": ("MEAN", "MEAN", "SUM"),
+    "float32": ("MEAN", "MEAN", "SUM", "REDUCE_MAX"),
+    "uint8": ("MEAN",),
 }
 _ACTIVATED = ("ADD", "SUB", "MUL", "DIV")
 _KINDS = ("conv", "conv", "whole", "whole", "depthwise", "depthwise", "dense", "dense", "pool", "global", "reduce",
@@ -286,7 +292,7 @@ class _Draw:
         return y
 
     def add_reduce(self, x: _Tensor) -> _Tensor:
-        kind = self.rng.choice(("MEAN", "MEAN") if self.dtype == "uint8" else ("MEAN", "MEAN", "SUM", "REDUCE_MAX"))
+        kind = self.rng.choice(_REDUCING[self.dtype])
         axes = self.rng.choice(([1, 2], [1, 2], [1], [2], [3], [1, 2, 3])) if len(x.shape) == 4 else [len(x.shape) - 1]
         keeps = self.rng.random() < 0.5 or len(axes) == len(x.shape)
         shape = [1 if axis in axes else side for axis, side in enumerate(x.shape) if keeps or axis not in axes]
@@ -413,7 +419,7 @@ class _Draw:
         return self.sliced(x, begin, [self.rng.randint(1, side - at) for side, at in zip(x.shape, begin, strict=True)])
 
     def add_resize(self, x: _Tensor) -> _Tensor:
-        if self.dtype == "int16":
+        if self.dtype in ("int16", "uint8"):
             return self.add_pad(x)
         sides = [self.rng.choice((1, side, side + 1, 2 * side)) for side in x.shape[1:3]]
         y = self.alike(x, (x.shape[0], *sides, x.shape[3]))
