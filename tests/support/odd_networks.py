@@ -208,7 +208,7 @@ class _Draw:
         stored = weights.astype(np.uint8 if dtype == "uint8" else np.int8)
         zeros = np.full(scales.shape, zero_point)
         made = [self.model.tensor(names[0], weights.shape, dtype, scales, zeros, axis, stored)]
-        if self.rng.random() < 0.2:
+        if self.rng.random() < 0.2 and self.sort != "uint8":  # LiteRT wants a bias there
             return made
         spread = int(70 * 70 * terms**0.5) * (256 if self.dtype == "int16" else 1)
         bias = self.numbers.integers(-spread, spread + 1, channels)
@@ -264,7 +264,8 @@ class _Draw:
         """Of all but the batch, which a RESHAPE may say or the layer finds itself; or of each vector."""
         units, depth = self.rng.randint(1, 5), prod(x.shape[1:]) if len(x.shape) > 1 else x.shape[0]
         rows = prod(x.shape) // depth
-        out = (units,) if rows == 1 and self.rng.random() < 0.2 else (rows, units)
+        flat = rows == 1 and self.sort != "uint8" and self.rng.random() < 0.2
+        out = (units,) if flat else (rows, units)
         if len(x.shape) > 2 and self.rng.random() < 0.6:
             x = self.reshaped(x, (rows, depth))
         return self.layer("FULLY_CONNECTED", x, (units, depth), 0, out)

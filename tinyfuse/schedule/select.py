@@ -120,11 +120,9 @@ def whole_kernel(op: Op, context: Context) -> tuple[Kernel, bool]:
 def _usable_alone(op: Op, context: Context) -> list[tuple[Kernel, bool]]:
     """Kernels for an operator that stands alone, each with whether it runs in a loop over rows."""
     family = FAMILIES[op.kind]
-    streamable = all(
-        family.row_window(op, i) is not None
-        for i, tensor in enumerate(op.inputs)
-        if tensor is not None and not tensor.is_constant
-    )
+    computed = [i for i, tensor in enumerate(op.inputs) if tensor is not None and not tensor.is_constant]
+    # a copy of a constant has rows as if it were computed
+    streamable = all(family.row_window(op, i) is not None for i in computed or range(len(op.inputs)))
     usable = [(k, not k.whole) for k in candidates(op, context) if k.whole or (k.by_row and streamable)]
     if context.step and context.kernels != "cmsis-nn":
         usable = [(k, True) for k, _ in usable if k.by_row and streamable] or usable
