@@ -98,7 +98,7 @@ def test_a_module_that_keeps_a_pointer_into_the_arena_is_found() -> None:
         good = "uint8_t *const bytes = (uint8_t *)arena;"
         kept = "static uint8_t *bytes; if (cursor != NULL && cursor->group == 0 && cursor->rows[0] == 0) { bytes = (uint8_t *)arena; }"
         files = emit(plan)
-        assert good in files["net.c"]
+        files["net.c"].index(good)  # a ValueError is no fault found
         return files | {"net.c": files["net.c"].replace(good, kept)}
 
     with patch.object(module, "emit", faulty), pytest.raises(AssertionError):

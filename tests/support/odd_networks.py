@@ -237,9 +237,7 @@ class _Draw:
     def add_conv(self, x: _Tensor) -> _Tensor:
         kernel, options, sides = self.window(x)
         filters = self.rng.choice(_CHANNELS)
-        return self.layer(
-            "CONV_2D", x, (filters, *kernel, x.shape[3]), 0, (x.shape[0], *sides, filters), **options
-        )
+        return self.layer("CONV_2D", x, (filters, *kernel, x.shape[3]), 0, (x.shape[0], *sides, filters), **options)
 
     def add_whole(self, x: _Tensor) -> _Tensor:
         """A convolution whose window is its input."""

@@ -1,7 +1,7 @@
 """Plans of odd networks (odd_networks.py), each held to its interpreter: of uint8 LiteRT, of all else TFLM.
 
-    plans = odd_plans("int8", range(24))                    options and cores are drawn, too
-    assert_batches_are_exact(plans, runs=4, on_host=True)   campaigns.py
+plans = odd_plans("int8", range(24))                    options and cores are drawn, too
+assert_batches_are_exact(plans, runs=4, on_host=True)   campaigns.py
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import random
 import re
 import tempfile
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy as np
 from executors import plan_of
 from odd_networks import OddNetwork, odd_network
 
-from tinyfuse.errors import CompileError
+from tinyfuse.errors import CompileError, DoesNotFit, UsageError
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.plan import Plan
 from tinyfuse.verify.bounds import check_operators, has_bounds
@@ -39,7 +40,9 @@ def odd_plans(sort: str, seeds: Iterable[int], targets: Iterable[str] = EVERY_TA
     return [plan for seed in seeds if (plan := odd_plan(sort, seed, tuple(targets), **options)) is not None]
 
 
-def odd_plan(sort: str, seed: int, targets: tuple[str, ...] = EVERY_TARGET, runs: int = 4, **options: Any) -> Plan | None:
+def odd_plan(
+    sort: str, seed: int, targets: tuple[str, ...] = EVERY_TARGET, runs: int = 4, **options: Any
+) -> Plan | None:
     """The plan of that network, whose references compute what its interpreter does; None where both refuse it.
     AssertionError where the interpreter alone runs it, or computes something else."""
     network, rng = odd_network(seed, sort), random.Random(f"plan {sort} {seed}")
@@ -54,9 +57,25 @@ def odd_plan(sort: str, seed: int, targets: tuple[str, ...] = EVERY_TARGET, runs
     return plan
 
 
+def plans_that_may(sort: str, seeds: Iterable[int], **options: Any) -> list[Plan]:
+    """Plans with options that few networks take, --slide say: those of all networks that do."""
+    plans = []
+    for seed in seeds:
+        network, rng = odd_network(seed, sort), random.Random(f"plan {sort} {seed}")
+        target, drawn = rng.choice(EVERY_TARGET), drawn_options(rng)
+        with suppress(CompileError, UsageError, DoesNotFit):
+            plan = plan_of(network.data, target, kernels="tinyfuse", **{**drawn, **options})
+            if not options.get("feed_rows") or plan.source.window or len(plan.source.inputs) == 1:
+                plans.append(plan)
+    return plans
+
+
 def drawn_options(rng: random.Random) -> dict[str, Any]:
     """--fusion, --optimize and --weights, the last on half of all networks."""
-    drawn = {"fusion": rng.choice(("none", "basic", "rows", "rows")), "optimize": rng.choice(("speed", "balanced", "ram"))}
+    drawn = {
+        "fusion": rng.choice(("none", "basic", "rows", "rows")),
+        "optimize": rng.choice(("speed", "balanced", "ram")),
+    }
     return drawn if rng.random() < 0.5 else {**drawn, "weights": rng.choice(("auto", "auto", "auto", "packed"))}
 
 
