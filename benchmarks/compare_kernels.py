@@ -21,9 +21,9 @@ from measure_costs import DRAWN, DRAWN_OF_OTHERS  # noqa: E402
 
 from tinyfuse.cost import cost_table  # noqa: E402
 from tinyfuse.ir import Op  # noqa: E402
-from tinyfuse.kernels.base import Context  # noqa: E402
+from tinyfuse.kernels.core.kernel import Context  # noqa: E402
 from tinyfuse.ops import FAMILIES  # noqa: E402
-from tinyfuse.schedule.select import candidates, whole_kernel  # noqa: E402
+from tinyfuse.schedule.kernel_choice.select import candidates, whole_kernel  # noqa: E402
 from tinyfuse.targets import load_target  # noqa: E402
 
 TARGETS = ("cortex-m0plus", "cortex-m3", "cortex-m4", "cortex-m55")

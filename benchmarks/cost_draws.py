@@ -12,11 +12,11 @@ from stream_models import lstm, real_svdf, svdf
 
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.ops.looked_up import looked_up
-from tinyfuse.ops.merged import merged
-from tinyfuse.ops.rows_matmul import RowsMatMul
-from tinyfuse.ops.table import Table
-from tinyfuse.ops.tiled import TILE_ROWS, tiled
+from tinyfuse.ops.elementwise.merged import merged
+from tinyfuse.ops.elementwise.table import Table
+from tinyfuse.ops.layers.looked_up import looked_up
+from tinyfuse.ops.layers.tiled import TILE_ROWS, tiled
+from tinyfuse.ops.matmul.rows_matmul import RowsMatMul
 
 _DTYPES = ("int8", "int16", "float32")
 
@@ -165,7 +165,7 @@ def sums_of(given: Tensor) -> str:
     return "float32" if given.dtype == "float32" else "int32"
 
 
-def draw_merged(rng: random.Random, kind: str) -> Op:
+def draw_fused_loop(rng: random.Random, kind: str) -> Op:
     """A loop of one to seven elementwise operators on up to four images, vectors of channels and single values, of one
     dtype."""
     dtype, shape = rng.choice(_DTYPES), image(rng)
@@ -196,7 +196,7 @@ def _constant(data: np.ndarray) -> Tensor:
 
 
 #: of merged operators, besides tables of int8
-_MERGED_KINDS = {
+_FUSED_LOOP_KINDS = {
     "int8": ["ADD", "ADD", "MUL", "MUL", "MAXIMUM", "TABLE", "TABLE", "SQUARED_DIFFERENCE", "CHANNEL_TABLES"],
     "int16": ["ADD", "ADD", "MUL", "MUL", "MAXIMUM", "SQUARED_DIFFERENCE"],
     "float32": ["ADD", "ADD", "MUL", "MUL", "MAXIMUM", "SQUARED_DIFFERENCE", "DIV"],
@@ -213,7 +213,7 @@ def _value(dtype: str, shape, scale: float = 0.05, zero_point: int = -128) -> Te
 def _elementwise(rng: random.Random, x: Tensor, other: Tensor) -> Op:
     """An operator on x, and on the other, a constant a channel, or a single one."""
     values = np.random.default_rng(rng.randrange(2**31))
-    kind = rng.choice(_MERGED_KINDS[x.dtype])
+    kind = rng.choice(_FUSED_LOOP_KINDS[x.dtype])
     if "TABLE" in kind:
         channels = () if kind == "TABLE" else x.shape[3:]
         data = values.integers(-128, 128, (*channels, 256)).astype(np.int8)

@@ -9,7 +9,7 @@ import numpy as np
 from cost_tensors import image, like, operator, tensor
 
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.ops.binary import Binary
+from tinyfuse.ops.core.binary import Binary
 
 #: dtypes without scale
 PLAIN = ("int32", "uint32", "int64", "bool")

@@ -36,7 +36,7 @@ def about(tree: cmsis_nn.Tree | None, compiler: str) -> dict[str, str]:
 def toml(about: dict[str, str], found: Fits) -> str:
     lines = [
         "# Instructions of every kernel, measured; made by benchmarks/measure_costs.py, not by hand.",
-        "# factors: instructions a count of each feature (tinyfuse/kernels/counts.py); shapes: how many",
+        "# factors: instructions a count of each feature (tinyfuse/kernels/counts/common.py); shapes: how many",
         "# operators were measured; mean_error, worst_error: relative, of the fit on them; alone: where a module",
         "# calls the kernel in one place, the share of that which it takes, and what it takes beside; sole: the same",
         "# where nothing else calls what gathers its windows.",

@@ -11,8 +11,8 @@ import numpy as np
 
 from tinyfuse.cost.fit import LEAST, MOST, SMALL, SOME, WORTH, Fit, Once, fit, fit_once
 from tinyfuse.cost.table import Alone
-from tinyfuse.kernels.base import Kernel
-from tinyfuse.kernels.counts import Counts
+from tinyfuse.kernels.core.kernel import Kernel
+from tinyfuse.kernels.counts.common import Counts
 
 #: a table with fewer samples says nothing
 FEWEST = 3
@@ -110,9 +110,9 @@ def fit_all(samples: list[Sample], jobs: list[tuple[str, str]]) -> Fits:
 def _folded(sample: Sample) -> bool:
     """Whether a merged loop has less than an instruction for each load, store and operator: compilers know what some of
     it comes to."""
-    if sample.kind != "MERGED":
+    if sample.kind != "FUSED_LOOP":
         return False
-    others = ("calls", "runs", "rests", "rest_works", "spills")
+    others = ("calls", "runs", "rests", "rest_works", "no_inline")
     return sample.took.instructions < sum(count for name, count in sample.counts.items() if name not in others)
 
 

@@ -14,9 +14,9 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 
 from cost_draws import (
     draw_blocks,
+    draw_fused_loop,
     draw_looked_up,
     draw_lstm,
-    draw_merged,
     draw_nearest,
     draw_planes,
     draw_product,
@@ -62,10 +62,10 @@ from cost_tensors import (
 from other_dtypes import other_dtype
 
 from tinyfuse.ir import Graph, Op, Tensor
-from tinyfuse.kernels.c_types import SUFFIX
+from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.row_sum import AverageOfSum
-from tinyfuse.ops.table import Table
+from tinyfuse.ops.elementwise.table import Table
+from tinyfuse.ops.pooling_reduce.row_sum import AverageOfSum
 from tinyfuse.rewrite.split_full_height import split_dense, split_full_height
 
 #: multiply-accumulates of one operator, where it has any, and elements of its output: enough that its
@@ -82,7 +82,7 @@ OWN_DTYPES = {
     "SVDF": 3, "UNIDIRECTIONAL_SEQUENCE_LSTM": 3, "ROW_SUM": 3, "ROW_MAX": 3, "ROW_MIN": 3,
     "AVERAGE_OF_SUM": 3, "MEAN_OF_SUM": 3,
     "TABLE": 1, "CHANNEL_TABLES": 1, "ROW_MACS": 1, "OUTPUT_OF_SUMS": 1,
-    "MERGED": 3, "TILED": 1, "LOOKED_UP": 1, **dict.fromkeys(PLACES_OF_DTYPES, 2), **dict.fromkeys(SIGNALS, 1),
+    "FUSED_LOOP": 3, "TILED": 1, "LOOKED_UP": 1, **dict.fromkeys(PLACES_OF_DTYPES, 2), **dict.fromkeys(SIGNALS, 1),
     "CUSTOM SignalRfft": 3, "CUSTOM SignalIrfft": 3, "CUSTOM SignalOverlapAdd": 2,
     **dict.fromkeys(("LOGICAL_AND", "LOGICAL_OR", "LOGICAL_NOT"), 1),
 }  # fmt: skip
@@ -228,7 +228,7 @@ def _to_int16(op: Op) -> Op:
 
 #: kernels with a path for layers whose channels' multipliers are far apart
 _WITH_OWN_SHIFTS = (
-    *(f"tinyfuse_depthwise_{sort}_s8" for sort in ("3x3_row", "packed_row", "held_row", "joined_row", "line")),
+    *(f"tinyfuse_depthwise_{sort}_s8" for sort in ("3x3_row", "packed_row", "stationary_row", "paired_row", "line")),
     *(f"tinyfuse_depthwise_{sort}_row_s4" for sort in ("3x3", "packed")),
 )
 
@@ -253,7 +253,7 @@ def _of_one_value(op: Op) -> Op:
 
 
 #: kernels that gather windows for several pixels of a row
-_GATHERING = ("tinyfuse_conv_packed_row_s8", "tinyfuse_conv_by_four_row_s8")
+_GATHERING = ("tinyfuse_conv_packed_row_s8", "tinyfuse_conv_4x2_row_s8")
 
 
 def _of_one_column(op: Op) -> Op:
@@ -536,7 +536,7 @@ _DRAWS: dict[str, Callable[[random.Random, str], Op]] = {
     "QUANTIZE": _draw_unary,
     "TABLE": _draw_tables,
     "CHANNEL_TABLES": _draw_tables,
-    "MERGED": draw_merged,
+    "FUSED_LOOP": draw_fused_loop,
     "TILED": draw_tiled,
     "LOOKED_UP": _draw_looked_up,
     "DEQUANTIZE": _draw_dequantize,

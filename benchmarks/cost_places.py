@@ -11,7 +11,7 @@ from cost_tensors import CHANNELS, SIZES, image, like, operator, tensor
 
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.update_state import UpdateState
+from tinyfuse.ops.movement.update_state import UpdateState
 
 Draw = Callable[[random.Random, str], Op]
 

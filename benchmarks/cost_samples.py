@@ -25,9 +25,9 @@ from tinyfuse.cost.table import (  # noqa: E402
     loop_features,
     rows_made,
 )
-from tinyfuse.kernels.base import Context  # noqa: E402
-from tinyfuse.kernels.convolution_counts import LOOKED_UP, OF_TABLES  # noqa: E402
-from tinyfuse.kernels.counts import Counts  # noqa: E402
+from tinyfuse.kernels.core.kernel import Context  # noqa: E402
+from tinyfuse.kernels.counts.common import Counts  # noqa: E402
+from tinyfuse.kernels.counts.layers import LOOKED_UP, OF_TABLES  # noqa: E402
 from tinyfuse.plan import Group, Plan, Stage  # noqa: E402
 from tinyfuse.profile.cycles import timing  # noqa: E402
 from tinyfuse.profile.image import FLASH, arena_columns, read_image  # noqa: E402

@@ -24,7 +24,7 @@ from random_graphs import Sketch, Value  # noqa: E402
 from rows import Row  # noqa: E402
 from tinyfuse_runs import measure  # noqa: E402
 
-from tinyfuse.schedule import variants  # noqa: E402
+from tinyfuse.schedule.variants import variants  # noqa: E402
 from tinyfuse.targets import all_targets  # noqa: E402
 
 IMAGE = (1, 24, 24, 16)

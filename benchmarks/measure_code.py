@@ -39,8 +39,8 @@ from measure_costs import LAYERS, drawn_job, grid_plan, kernels_to_measure  # no
 from sized_networks import DTYPES  # noqa: E402
 
 from tinyfuse.cost.code import calls_in, code_entry, code_table, every_group, loop_parts, module_parts  # noqa: E402
-from tinyfuse.kernels.base import Context  # noqa: E402
-from tinyfuse.kernels.counts import Counts  # noqa: E402
+from tinyfuse.kernels.core.kernel import Context  # noqa: E402
+from tinyfuse.kernels.counts.common import Counts  # noqa: E402
 from tinyfuse.kernels.registry import kernels_for  # noqa: E402
 from tinyfuse.plan import Plan, Stage  # noqa: E402
 from tinyfuse.targets import Target, all_targets, load_target  # noqa: E402
@@ -155,7 +155,7 @@ def compiled(found: list[tuple[Plan, int]]) -> Code:
 def several_layers(target: Target) -> Iterator[Plan]:
     """Plans with several layers of a kind, which share their kernels' functions, and with several merged loops."""
     layers = [operators(kind, 3 * SEVERAL, dtype) for kind, dtype in itertools.product(LAYERS, DTYPES)]
-    loops = [drawn_for(f"tinyfuse_merged_{dtype}", "MERGED", 4 * SEVERAL) for dtype in ("s8", "s16", "f32")]
+    loops = [drawn_for(f"tinyfuse_fused_loop_{dtype}", "FUSED_LOOP", 4 * SEVERAL) for dtype in ("s8", "s16", "f32")]
     for drawn in (*layers, *loops):
         for i in range(0, len(drawn), SEVERAL):
             yield grid_plan(drawn[i : i + SEVERAL], Context(target, kernels="tinyfuse"))

@@ -33,20 +33,20 @@ from sized_networks import DTYPES  # noqa: E402
 from tinyfuse.board_timing import BoardTiming  # noqa: E402
 from tinyfuse.cost.table import entry_name  # noqa: E402
 from tinyfuse.ir import Graph, Op, Tensor  # noqa: E402
-from tinyfuse.kernels.base import Context  # noqa: E402
 from tinyfuse.kernels.cmsis.common import SEVERAL_ROWS  # noqa: E402
+from tinyfuse.kernels.core.kernel import Context  # noqa: E402
 from tinyfuse.kernels.registry import kernels_for, kernels_of  # noqa: E402
 from tinyfuse.ops import FAMILIES  # noqa: E402
 from tinyfuse.options import OPTIMIZE, WEIGHTS, Options  # noqa: E402
 from tinyfuse.plan import Plan  # noqa: E402
-from tinyfuse.schedule.legality import Legality  # noqa: E402
-from tinyfuse.schedule.select import kernel_for  # noqa: E402
+from tinyfuse.schedule.groups.legality import Legality  # noqa: E402
+from tinyfuse.schedule.kernel_choice.select import kernel_for  # noqa: E402
 from tinyfuse.targets import Target, all_targets, load_target  # noqa: E402
 from tinyfuse.toolchain import cmsis_nn  # noqa: E402
 
 #: operators drawn of each kind; more of those with many features
 DRAWN = {
-    "CONV_2D": 90, "DEPTHWISE_CONV_2D": 50, "FULLY_CONNECTED": 30, "MERGED": 90, "TILED": 40, "LOOKED_UP": 90,
+    "CONV_2D": 90, "DEPTHWISE_CONV_2D": 50, "FULLY_CONNECTED": 30, "FUSED_LOOP": 90, "TILED": 40, "LOOKED_UP": 90,
     "PLANES_TO_ROWS": 30, "ROWS_TO_PLANES": 30,
 }  # fmt: skip
 DRAWN_OF_OTHERS = 12
@@ -55,14 +55,14 @@ NEEDED = ("DYNAMIC_UPDATE_SLICE",)
 #: and for a kernel that accepts few of its kind
 DRAWN_FOR = {
     "tinyfuse_winograd_rows_s8": 2500, "tinyfuse_winograd_down_rows_s8": 2500, "tinyfuse_winograd_along_row_s8": 2500,
-    "tinyfuse_pointwise_narrow_s8": 600, "tinyfuse_softmax_lookup_s8": 60,
+    "tinyfuse_pointwise_few_channels_s8": 600, "tinyfuse_softmax_lookup_s8": 60,
     "tinyfuse_mul_s8": 60, "tinyfuse_dense_s16": 120, "tinyfuse_transpose_conv_packed_row_s16": 60,
     "tinyfuse_rows_matmul_s8": 40, "tinyfuse_pointwise_four_mve_s8": 500, "tinyfuse_conv_columns_mve_row_s8": 1500,
-    "tinyfuse_pointwise_mve_s8": 300, "tinyfuse_conv_held_mve_row_s8": 500, "tinyfuse_depthwise_1d_mve_s8": 4000,
-    "tinyfuse_depthwise_held_row_s8": 150, "tinyfuse_pointwise_s8": 800, "tinyfuse_conv_packed_row_s8": 300,
-    "tinyfuse_pointwise_by_four_s8": 1200, "tinyfuse_conv_by_four_row_s8": 250,
+    "tinyfuse_pointwise_mve_s8": 300, "tinyfuse_conv_stationary_mve_row_s8": 500, "tinyfuse_depthwise_1d_mve_s8": 4000,
+    "tinyfuse_depthwise_stationary_row_s8": 150, "tinyfuse_pointwise_s8": 800, "tinyfuse_conv_packed_row_s8": 300,
+    "tinyfuse_pointwise_4x2_s8": 1200, "tinyfuse_conv_4x2_row_s8": 250,
     "tinyfuse_conv_unpacked_row_s8": 150, "tinyfuse_depthwise_1d_s8": 400,
-    "tinyfuse_dense_fives_s8": 300, "tinyfuse_dense_unpacked_s8": 150,
+    "tinyfuse_dense_five_outputs_s8": 300, "tinyfuse_dense_unpacked_s8": 150,
     "tinyfuse_dense_one_mve_s8": 200, "tinyfuse_dense_s8": 400,
     "tinyfuse_pointwise_four_tables_mve_s8": 1000, "tinyfuse_depthwise_columns_row_s8": 500,
 }  # fmt: skip

@@ -23,9 +23,9 @@ TINYFUSE_INLINE uint32_t tinyfuse_lifted_bytes(uint32_t word)
 }
 
 /* Behind a column the sums of its groups, two groups for each TINYFUSE_W16_GROUPS: of the inputs in its first word of a
-   group, and of those in its second, each 128 more (of TINYFUSE_LANES and TINYFUSE_STEP_LINE: 127 less the inputs of lanes'
+   group, and of those in its second, each 128 more (of TINYFUSE_LANES and TINYFUSE_SINGLE_ROUNDING: 127 less the inputs of lanes'
    upper halves, and 128 more than those of the lower ones). Biases and weights take that into account
-   (tinyfuse/kernels/layers_w16.py). */
+   (tinyfuse/kernels/layers/uint8_weights16/portable.py). */
 TINYFUSE_INLINE void tinyfuse_append_sums(int8_t *column, int32_t groups, int32_t step, int form)
 {
     const int32_t half = form == TINYFUSE_WIDE ? 4 : step / 2;

@@ -87,15 +87,15 @@ TINYFUSE_INLINE void tinyfuse_pointwise_lut_body(const tinyfuse_pointwise *p, co
     }
 TINYFUSE_POINTWISE_LUT(tinyfuse_pointwise_lut_wide, TINYFUSE_WIDE)
 TINYFUSE_POINTWISE_LUT(tinyfuse_pointwise_lut_lanes, TINYFUSE_LANES)
-TINYFUSE_POINTWISE_LUT(tinyfuse_pointwise_lut_step_line, TINYFUSE_STEP_LINE)
+TINYFUSE_POINTWISE_LUT(tinyfuse_pointwise_lut_single_rounding, TINYFUSE_SINGLE_ROUNDING)
 TINYFUSE_POINTWISE_LUT(tinyfuse_pointwise_lut_bytes, TINYFUSE_BYTES)
-TINYFUSE_POINTWISE_LUT(tinyfuse_pointwise_lut_bytes_step_line, TINYFUSE_BYTES_STEP_LINE)
+TINYFUSE_POINTWISE_LUT(tinyfuse_pointwise_lut_bytes_single_rounding, TINYFUSE_BYTES_SINGLE_ROUNDING)
 
 /* The function of a form, as TINYFUSE_OF_FORM; none has unpacked weights. */
 #define TINYFUSE_LUT_OF_FORM(form, name)                                 \
-    ((form) == TINYFUSE_STEP_LINE         ? name##_step_line             \
+    ((form) == TINYFUSE_SINGLE_ROUNDING         ? name##_single_rounding             \
      : (form) == TINYFUSE_LANES           ? name##_lanes                 \
-     : (form) == TINYFUSE_BYTES_STEP_LINE ? name##_bytes_step_line       \
+     : (form) == TINYFUSE_BYTES_SINGLE_ROUNDING ? name##_bytes_single_rounding       \
      : (form) == TINYFUSE_BYTES           ? name##_bytes                 \
                                           : name##_wide)
 
@@ -168,9 +168,9 @@ TINYFUSE_INLINE void tinyfuse_conv_lut_body(const tinyfuse_conv *p, const int8_t
     }
 TINYFUSE_CONV_LUT(tinyfuse_conv_lut_wide, TINYFUSE_WIDE)
 TINYFUSE_CONV_LUT(tinyfuse_conv_lut_lanes, TINYFUSE_LANES)
-TINYFUSE_CONV_LUT(tinyfuse_conv_lut_step_line, TINYFUSE_STEP_LINE)
+TINYFUSE_CONV_LUT(tinyfuse_conv_lut_single_rounding, TINYFUSE_SINGLE_ROUNDING)
 TINYFUSE_CONV_LUT(tinyfuse_conv_lut_bytes, TINYFUSE_BYTES)
-TINYFUSE_CONV_LUT(tinyfuse_conv_lut_bytes_step_line, TINYFUSE_BYTES_STEP_LINE)
+TINYFUSE_CONV_LUT(tinyfuse_conv_lut_bytes_single_rounding, TINYFUSE_BYTES_SINGLE_ROUNDING)
 
 /* Output rows y and y + 1, to `out_row` and `next`, which is `out_row` where there is no row y + 1: as
    tinyfuse_conv_packed_row_s8, with weights that are looked up once for both. scratch, aligned to 16: what that takes,

@@ -118,7 +118,7 @@ TINYFUSE_INLINE void tinyfuse_windows_of_words(const tinyfuse_conv *p, const int
 /* Where in_c is no multiple of 4, a column has of each kernel row as many words of four inputs as it has, which are
    widened from where they lie. What is left of rows is collected, a word as soon as there are four inputs, the last one
    first, and what there is in the end, with zeros behind it. Where rows have no word, as of one input channel, their
-   inputs are in order, copied to `bytes`. Weights have the same order (kernels/matmul.py). */
+   inputs are in order, copied to `bytes`. Weights have the same order (kernels/layers/int8_dsp/lanes.py). */
 
 /* The inputs of a window without words, of kernel_h * run bytes; behind them, zeros are added. */
 TINYFUSE_INLINE void tinyfuse_widen_in_order(int8_t *bytes, int32_t count, int8_t *to, int32_t step, int form)
@@ -407,9 +407,9 @@ TINYFUSE_INLINE void tinyfuse_conv_bytes_body(const tinyfuse_conv *p, const int8
     }
 TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_wide, tinyfuse_conv_packed_body, TINYFUSE_WIDE)
 TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_lanes, tinyfuse_conv_packed_body, TINYFUSE_LANES)
-TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_step_line, tinyfuse_conv_packed_body, TINYFUSE_STEP_LINE)
+TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_single_rounding, tinyfuse_conv_packed_body, TINYFUSE_SINGLE_ROUNDING)
 TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_bytes, tinyfuse_conv_bytes_body, TINYFUSE_BYTES)
-TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_bytes_step_line, tinyfuse_conv_bytes_body, TINYFUSE_BYTES_STEP_LINE)
+TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_bytes_single_rounding, tinyfuse_conv_bytes_body, TINYFUSE_BYTES_SINGLE_ROUNDING)
 TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_shifted, tinyfuse_conv_packed_body, TINYFUSE_SHIFTED)
 TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_bytes_shifted, tinyfuse_conv_bytes_body, TINYFUSE_BYTES_SHIFTED)
 
@@ -456,10 +456,10 @@ TINYFUSE_INLINE void tinyfuse_conv_tables_body(const tinyfuse_conv *p, const int
     }
 TINYFUSE_CONV_TABLES(tinyfuse_conv_packed_tables_wide, TINYFUSE_WIDE)
 TINYFUSE_CONV_TABLES(tinyfuse_conv_packed_tables_lanes, TINYFUSE_LANES)
-TINYFUSE_CONV_TABLES(tinyfuse_conv_packed_tables_step_line, TINYFUSE_STEP_LINE)
-TINYFUSE_CONV_TABLES(tinyfuse_conv_packed_tables_bent, TINYFUSE_BENT)
-TINYFUSE_CONV_TABLES(tinyfuse_conv_packed_tables_bent_wide, TINYFUSE_BENT_WIDE)
-TINYFUSE_CONV_TABLES(tinyfuse_conv_packed_tables_bent_one, TINYFUSE_BENT_ONE)
+TINYFUSE_CONV_TABLES(tinyfuse_conv_packed_tables_single_rounding, TINYFUSE_SINGLE_ROUNDING)
+TINYFUSE_CONV_TABLES(tinyfuse_conv_packed_tables_signed_rounding, TINYFUSE_SIGNED_ROUNDING)
+TINYFUSE_CONV_TABLES(tinyfuse_conv_packed_tables_signed_rounding_wide, TINYFUSE_SIGNED_ROUNDING_WIDE)
+TINYFUSE_CONV_TABLES(tinyfuse_conv_packed_tables_signed_rounding_one, TINYFUSE_SIGNED_ROUNDING_ONE)
 
 /* The same with outputs that are looked up (tinyfuse_matmul.h): one table, or, `table_bytes` apart, one a channel. */
 TINYFUSE_INLINE void tinyfuse_conv_packed_tables_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,

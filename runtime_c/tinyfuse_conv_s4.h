@@ -38,7 +38,7 @@ TINYFUSE_INLINE void tinyfuse_pointwise_s4_body(const tinyfuse_pointwise *p, con
         tinyfuse_pointwise_s4_body(p, in, pixels, out, weights, channels, scratch, form);                       \
     }
 TINYFUSE_POINTWISE_S4(tinyfuse_pointwise_s4_wide, TINYFUSE_WIDE)
-TINYFUSE_POINTWISE_S4(tinyfuse_pointwise_s4_step_line, TINYFUSE_STEP_LINE)
+TINYFUSE_POINTWISE_S4(tinyfuse_pointwise_s4_single_rounding, TINYFUSE_SINGLE_ROUNDING)
 
 /* As tinyfuse_pointwise_s8. */
 TINYFUSE_INLINE void tinyfuse_pointwise_s4(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels, int8_t *out,
@@ -136,7 +136,7 @@ TINYFUSE_INLINE void tinyfuse_conv_s4_body(const tinyfuse_conv *p, const int8_t 
         tinyfuse_conv_s4_body(p, in, y, out_row, weights, channels, scratch, block_pixels, form);               \
     }
 TINYFUSE_CONV_S4(tinyfuse_conv_s4_wide, TINYFUSE_WIDE)
-TINYFUSE_CONV_S4(tinyfuse_conv_s4_step_line, TINYFUSE_STEP_LINE)
+TINYFUSE_CONV_S4(tinyfuse_conv_s4_single_rounding, TINYFUSE_SINGLE_ROUNDING)
 
 /* As tinyfuse_conv_packed_row_s8. */
 TINYFUSE_INLINE void tinyfuse_conv_row_s4(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,

@@ -61,9 +61,9 @@ typedef char tinyfuse_check_unpacked_fours[offsetof(tinyfuse_unpacked_fours, fou
 #define TINYFUSE_UNPACKED_DENSE_BOUNDED                                              \
     TINYFUSE_UNPACKED_DENSE_STORE("r2") TINYFUSE_UNPACKED_DENSE_STORE("r3")          \
     TINYFUSE_UNPACKED_DENSE_STORE("r4") TINYFUSE_UNPACKED_DENSE_STORE("r5")
-/* tinyfuse_requantize_step_line: r6 multiplier, r7 rounding; r9 out */
+/* tinyfuse_requantize_single_rounding: r6 multiplier, r7 rounding; r9 out */
 #define TINYFUSE_UNPACKED_DENSE_STORE_LINE(sum)                                      \
-    "smmla " sum ", " sum ", r6, r7\n\t" TINYFUSE_STEP_LINE_SATURATE(sum)            \
+    "smmla " sum ", " sum ", r6, r7\n\t" TINYFUSE_SINGLE_ROUNDING_SATURATE(sum)            \
     "strb " sum ", [r9], #1\n\t"
 #define TINYFUSE_UNPACKED_DENSE_LINE                                                 \
     "ldrd r6, r7, [sp, #20]\n\t"                                                     \
@@ -127,7 +127,7 @@ TINYFUSE_INLINE void tinyfuse_unpacked_fours_run(const tinyfuse_unpacked_fours *
                 sum = tinyfuse_products_w16(sum, p->columns + 8 * k, weights + 16 * (k / 2) + 4 * i + 2 * (k & 1), 4);
             }
             if (line) {
-                *out++ = (int8_t)tinyfuse_requantize_step_line(sum, p->multiplier, p->rounding);
+                *out++ = (int8_t)tinyfuse_requantize_single_rounding(sum, p->multiplier, p->rounding);
             } else {
                 sum = tinyfuse_high_multiply_add(sum + scales[3 * i + 2] + (sum >> 31), sum, scales[3 * i]);
                 *out++ = (int8_t)tinyfuse_halve_to_int8(sum >> scales[3 * i + 1]);

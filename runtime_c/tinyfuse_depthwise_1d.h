@@ -73,7 +73,7 @@ typedef char tinyfuse_check_dw_1d[offsetof(tinyfuse_dw_1d_four, out_n) == 64 && 
 #define TINYFUSE_DW_1D_TWO(i, j) TINYFUSE_DW_1D_STEP(i, "r7", "r6") TINYFUSE_DW_1D_STEP(j, "r6", "r7")
 #define TINYFUSE_DW_1D_BYTES "28"
 /* r8 shift, r11 multiplier, r12 term; uses r9 */
-#define TINYFUSE_DW_1D_OUTPUT_STEP_LINE(s) "smmla " s ", " s ", r11, r12\n\t" TINYFUSE_STEP_LINE_SATURATE(s)
+#define TINYFUSE_DW_1D_OUTPUT_SINGLE_ROUNDING(s) "smmla " s ", " s ", r11, r12\n\t" TINYFUSE_SINGLE_ROUNDING_SATURATE(s)
 #define TINYFUSE_DW_1D_OUTPUT_OWN_SHIFTS(s) TINYFUSE_OWN_SHIFT(s, "r11", "r8")
 #define TINYFUSE_DW_1D_OUTPUT_BOUNDED(s)    \
     "sub r9, r12, " s ", lsr #31\n\t"       \
@@ -230,7 +230,7 @@ TINYFUSE_INLINE int8_t tinyfuse_dw_1d_output(const int8_t *pairs, const int32_t 
         sum += (uint32_t)(x[0] * w[0]) + (uint32_t)(x[1] * w[1]);
     }
     value = (int32_t)sum;
-    return (int8_t)(form == TINYFUSE_STEP_LINE_FORM ? tinyfuse_requantize_step_line(value, channel[2], channel[3])
+    return (int8_t)(form == TINYFUSE_SINGLE_ROUNDING_FORM ? tinyfuse_requantize_single_rounding(value, channel[2], channel[3])
                     : form == TINYFUSE_OWN_SHIFTS_FORM
                         ? tinyfuse_requantize_own_shift(value, channel[2], channel[0])
                         : tinyfuse_halve_to_int8(tinyfuse_high_multiply_add(channel[3] - (value < 0 ? 1 : 0), value,
@@ -245,8 +245,8 @@ TINYFUSE_INLINE void tinyfuse_dw_1d_run(const tinyfuse_dw_1d_four *f, const int8
 {
 #if TINYFUSE_DSP
     (void)records;
-    if (form == TINYFUSE_STEP_LINE_FORM) {
-        TINYFUSE_DW_1D_ASM(f, STEP_LINE)
+    if (form == TINYFUSE_SINGLE_ROUNDING_FORM) {
+        TINYFUSE_DW_1D_ASM(f, SINGLE_ROUNDING)
     } else if (form == TINYFUSE_OWN_SHIFTS_FORM) {
         TINYFUSE_DW_1D_ASM(f, OWN_SHIFTS)
     } else {
@@ -269,7 +269,7 @@ TINYFUSE_INLINE void tinyfuse_dw_1d_run(const tinyfuse_dw_1d_four *f, const int8
     {                                                                                             \
         tinyfuse_dw_1d_run(f, records, form);                                                     \
     }
-TINYFUSE_DW_1D_RUN(tinyfuse_dw_1d_on_step_line, TINYFUSE_STEP_LINE_FORM)
+TINYFUSE_DW_1D_RUN(tinyfuse_dw_1d_on_single_rounding, TINYFUSE_SINGLE_ROUNDING_FORM)
 TINYFUSE_DW_1D_RUN(tinyfuse_dw_1d_own_shifts, TINYFUSE_OWN_SHIFTS_FORM)
 TINYFUSE_DW_1D_RUN(tinyfuse_dw_1d_bounded, TINYFUSE_BOUNDED_FORM)
 
@@ -333,7 +333,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_1d_s8(const tinyfuse_dw_1d *p, const int
         for (line = 0; line < p->lines; ++line) {
             f.in = in + line * p->in_line + first;
             f.out = out + line * p->out_line + first;
-            (form == TINYFUSE_STEP_LINE_FORM    ? tinyfuse_dw_1d_on_step_line
+            (form == TINYFUSE_SINGLE_ROUNDING_FORM    ? tinyfuse_dw_1d_on_single_rounding
              : form == TINYFUSE_OWN_SHIFTS_FORM ? tinyfuse_dw_1d_own_shifts
                                                 : tinyfuse_dw_1d_bounded)(&f, records);
         }

@@ -40,33 +40,33 @@ typedef struct {
     int32_t column_step;
     const int16_t *end;
     const int8_t *table[4]; /* 136: of each channel, the address of the result of 0 */
-} tinyfuse_bent_quad;
+} tinyfuse_signed_rounding_quad;
 
 /* How outputs are computed: in the forms of tinyfuse_requantize.h, or, those that are looked up, along a bent step line,
    whose levels are saturated to 8 or to 9 bits. */
 enum {
     TINYFUSE_QUAD_BOUNDED = TINYFUSE_BOUNDED_FORM,
-    TINYFUSE_QUAD_STEP_LINE = TINYFUSE_STEP_LINE_FORM,
+    TINYFUSE_QUAD_SINGLE_ROUNDING = TINYFUSE_SINGLE_ROUNDING_FORM,
     TINYFUSE_QUAD_OWN_SHIFTS = TINYFUSE_OWN_SHIFTS_FORM,
-    TINYFUSE_QUAD_BENT,
-    TINYFUSE_QUAD_BENT_WIDE
+    TINYFUSE_QUAD_SIGNED_ROUNDING,
+    TINYFUSE_QUAD_SIGNED_ROUNDING_WIDE
 };
 
-TINYFUSE_INLINE int tinyfuse_is_bent_quad(int form)
+TINYFUSE_INLINE int tinyfuse_is_signed_rounding_quad(int form)
 {
-    return form == TINYFUSE_QUAD_BENT || form == TINYFUSE_QUAD_BENT_WIDE;
+    return form == TINYFUSE_QUAD_SIGNED_ROUNDING || form == TINYFUSE_QUAD_SIGNED_ROUNDING_WIDE;
 }
 
-TINYFUSE_INLINE int tinyfuse_has_bent_quad(int form)
+TINYFUSE_INLINE int tinyfuse_has_signed_rounding_quad(int form)
 {
-    return form == TINYFUSE_QUAD_OWN_SHIFTS || tinyfuse_is_bent_quad(form);
+    return form == TINYFUSE_QUAD_OWN_SHIFTS || tinyfuse_is_signed_rounding_quad(form);
 }
 
 enum { TINYFUSE_QUAD_BYTES = 156 }; /* on a core of 32 bits: what plans reserve */
 typedef char tinyfuse_check_quad[sizeof(tinyfuse_quad) == TINYFUSE_QUAD_BYTES || sizeof(void *) > 4 ? 1 : -1];
 
 typedef char
-    tinyfuse_check_bent_quad[sizeof(tinyfuse_bent_quad) <= TINYFUSE_QUAD_BYTES || sizeof(void *) > 4 ? 1 : -1];
+    tinyfuse_check_signed_rounding_quad[sizeof(tinyfuse_signed_rounding_quad) <= TINYFUSE_QUAD_BYTES || sizeof(void *) > 4 ? 1 : -1];
 
 /* Where a group comes from; assembly knows the offsets of this, too. It has no array, so that compilers keep it
    in registers for the C twin. */
@@ -77,7 +77,7 @@ typedef struct {
     int16_t *inside_end;       /* 12 */
     const int8_t *weights;     /* 16: nine words */
     const void *channels;      /* four biases, multipliers and shifts or bends of step lines, or four tinyfuse_requant */
-    void *quad;                /* 24: tinyfuse_quad, or tinyfuse_bent_quad */
+    void *quad;                /* 24: tinyfuse_quad, or tinyfuse_signed_rounding_quad */
 } tinyfuse_quad_source;
 
 /* The same with tables that outputs are looked up in before they are stored (tinyfuse_matmul.h); `source` of what looks
@@ -94,13 +94,13 @@ typedef struct {
 
 typedef char tinyfuse_check_quad_tables[offsetof(tinyfuse_quad_tables, table) == 28 ? 1 : -1];
 typedef char tinyfuse_check_quad_shift[offsetof(tinyfuse_quad, shift) == 124 ? 1 : -1];
-typedef char tinyfuse_check_bend[offsetof(tinyfuse_bent_quad, bend) == 104 ? 1 : -1];
+typedef char tinyfuse_check_bend[offsetof(tinyfuse_signed_rounding_quad, bend) == 104 ? 1 : -1];
 typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 24 ? 1 : -1];
 
 /* First, weights (r1), requantization (r2) and so on go to the tinyfuse_quad (r3); r0 is the
    tinyfuse_quad_source. */
-#define TINYFUSE_QUAD_EVEN_STEP_LINE(to, from) "and " to ", lr, " from ", lsl #8\n\t"
-#define TINYFUSE_QUAD_ODD_STEP_LINE(to, from) "and " to ", lr, " from "\n\t"
+#define TINYFUSE_QUAD_EVEN_SINGLE_ROUNDING(to, from) "and " to ", lr, " from ", lsl #8\n\t"
+#define TINYFUSE_QUAD_ODD_SINGLE_ROUNDING(to, from) "and " to ", lr, " from "\n\t"
 #define TINYFUSE_QUAD_EVEN_BOUNDED(to, from) "sxtb16 " to ", " from "\n\t"
 #define TINYFUSE_QUAD_ODD_BOUNDED(to, from) "sxtb16 " to ", " from ", ror #8\n\t"
 #define TINYFUSE_QUAD_WEIGHTS_COLUMN(form)                                            \
@@ -112,18 +112,18 @@ typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 
 #define TINYFUSE_QUAD_WEIGHTS(form)                                          \
     TINYFUSE_QUAD_WEIGHTS_COLUMN(form) TINYFUSE_QUAD_WEIGHTS_COLUMN(form)    \
     TINYFUSE_QUAD_WEIGHTS_COLUMN(form)
-#define TINYFUSE_QUAD_LOAD_STEP_LINE           \
+#define TINYFUSE_QUAD_LOAD_SINGLE_ROUNDING           \
     "ldm r2!, {r4, r5, r6, r7}\n\t"            \
     "stm r3!, {r4, r5, r6, r7}\n\t"            \
     "mov lr, #0xFF00FF00\n\t"                  \
-    TINYFUSE_QUAD_WEIGHTS(STEP_LINE)           \
+    TINYFUSE_QUAD_WEIGHTS(SINGLE_ROUNDING)           \
     "ldm r2, {r4, r5, r6, r7}\n\t"             \
     "stm r3, {r4, r5, r6, r7}\n\t"
-#define TINYFUSE_QUAD_LOAD_BENT                          \
+#define TINYFUSE_QUAD_LOAD_SIGNED_ROUNDING                          \
     "ldm r2!, {r4, r5, r6, r7}\n\t"                      \
     "stm r3!, {r4, r5, r6, r7}\n\t"                      \
     "mov lr, #0xFF00FF00\n\t"                            \
-    TINYFUSE_QUAD_WEIGHTS(STEP_LINE)                     \
+    TINYFUSE_QUAD_WEIGHTS(SINGLE_ROUNDING)                     \
     "ldm r2, {r4, r5, r6, r7, r8, r9, r10, r11}\n\t"     \
     "stm r3, {r4, r5, r6, r7, r8, r9, r10, r11}\n\t"
 /* two tinyfuse_requant, lr rounding; offsets of bias, multiplier, shifts */
@@ -187,12 +187,12 @@ typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 
     TINYFUSE_QUAD_LOWER("r6", "r10", "r7", "r11")
 /* four multipliers and the rounding; the bounded form has one for each shift */
 #define TINYFUSE_QUAD_SCALES "ldm r1!, {r6, r7, r8, r9, r10}\n\t"
-#define TINYFUSE_QUAD_ON_STEP_LINE(sum, multiplier) \
-    "smmla " sum ", " sum ", " multiplier ", r10\n\t" TINYFUSE_STEP_LINE_SATURATE(sum)
-#define TINYFUSE_QUAD_OUTPUTS_STEP_LINE                                                    \
+#define TINYFUSE_QUAD_ON_SINGLE_ROUNDING(sum, multiplier) \
+    "smmla " sum ", " sum ", " multiplier ", r10\n\t" TINYFUSE_SINGLE_ROUNDING_SATURATE(sum)
+#define TINYFUSE_QUAD_OUTPUTS_SINGLE_ROUNDING                                                    \
     TINYFUSE_QUAD_SCALES                                                                   \
-    TINYFUSE_QUAD_ON_STEP_LINE("r2", "r6") TINYFUSE_QUAD_ON_STEP_LINE("r3", "r7")          \
-    TINYFUSE_QUAD_ON_STEP_LINE("r4", "r8") TINYFUSE_QUAD_ON_STEP_LINE("r5", "r9")
+    TINYFUSE_QUAD_ON_SINGLE_ROUNDING("r2", "r6") TINYFUSE_QUAD_ON_SINGLE_ROUNDING("r3", "r7")          \
+    TINYFUSE_QUAD_ON_SINGLE_ROUNDING("r4", "r8") TINYFUSE_QUAD_ON_SINGLE_ROUNDING("r5", "r9")
 #define TINYFUSE_QUAD_REQUANTIZE(sum, multiplier, shift) \
     "ldrd r11, r12, [r1, #" shift "]\n\t"                \
     "add r12, " sum "\n\t"                               \
@@ -212,20 +212,20 @@ typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 
     TINYFUSE_OWN_SHIFT("r4", "r8", "r12") TINYFUSE_OWN_SHIFT("r5", "r9", "lr")
 
 /* four multipliers and four bends */
-#define TINYFUSE_QUAD_ON_BENT_LINE(bits, sum, multiplier, bend)  \
+#define TINYFUSE_QUAD_ON_SIGNED_ROUNDING(bits, sum, multiplier, bend)  \
     "bic " bend ", " bend ", " sum ", asr #31\n\t"               \
     "smmla " sum ", " sum ", " multiplier ", " bend "\n\t"       \
-    TINYFUSE_BENT_LINE_SATURATE(bits, sum)
-#define TINYFUSE_QUAD_OUTPUTS_BENT(bits)                                 \
+    TINYFUSE_SIGNED_ROUNDING_SATURATE(bits, sum)
+#define TINYFUSE_QUAD_OUTPUTS_SIGNED_ROUNDING(bits)                                 \
     "ldm r1!, {r6, r7, r8, r9, r10, r11, r12, lr}\n\t"                   \
-    TINYFUSE_QUAD_ON_BENT_LINE(bits, "r2", "r6", "r10")                  \
-    TINYFUSE_QUAD_ON_BENT_LINE(bits, "r3", "r7", "r11")                  \
-    TINYFUSE_QUAD_ON_BENT_LINE(bits, "r4", "r8", "r12")                  \
-    TINYFUSE_QUAD_ON_BENT_LINE(bits, "r5", "r9", "lr")
+    TINYFUSE_QUAD_ON_SIGNED_ROUNDING(bits, "r2", "r6", "r10")                  \
+    TINYFUSE_QUAD_ON_SIGNED_ROUNDING(bits, "r3", "r7", "r11")                  \
+    TINYFUSE_QUAD_ON_SIGNED_ROUNDING(bits, "r4", "r8", "r12")                  \
+    TINYFUSE_QUAD_ON_SIGNED_ROUNDING(bits, "r5", "r9", "lr")
 
 /* How outputs are stored; of a bent line, looked up. */
 #define TINYFUSE_QUAD_TARGETS "ldm r1, {r6, r7, r8, r9}\n\t"
-#define TINYFUSE_QUAD_TARGETS_BENT                       \
+#define TINYFUSE_QUAD_TARGETS_SIGNED_ROUNDING                       \
     "ldm r1, {r6, r7, r8, r9, r10, r11, r12, lr}\n\t" TINYFUSE_QUAD_LOOKED_UP
 
 /* With tables, those of the four channels are on the stack. */
@@ -251,11 +251,11 @@ typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 
                            TINYFUSE_QUAD_TARGETS TINYFUSE_QUAD_LOOK_UP, "108",                       \
                            TINYFUSE_QUAD_PUSH_TABLES, TINYFUSE_QUAD_POP_TABLES)
 #define TINYFUSE_QUAD_OWN_ASM(source, targets, first, last)                                               \
-    TINYFUSE_QUAD_THEN_ASM(source, TINYFUSE_QUAD_LOAD_BENT, "124", TINYFUSE_QUAD_OUTPUTS_OWN_SHIFTS,      \
+    TINYFUSE_QUAD_THEN_ASM(source, TINYFUSE_QUAD_LOAD_SIGNED_ROUNDING, "124", TINYFUSE_QUAD_OUTPUTS_OWN_SHIFTS,      \
                            targets, "120", first, last)
-#define TINYFUSE_QUAD_BENT_ASM(source, bits)                                                              \
-    TINYFUSE_QUAD_THEN_ASM(source, TINYFUSE_QUAD_LOAD_BENT, "124", TINYFUSE_QUAD_OUTPUTS_BENT(bits),      \
-                           TINYFUSE_QUAD_TARGETS_BENT, "120", "", "")
+#define TINYFUSE_QUAD_SIGNED_ROUNDING_ASM(source, bits)                                                              \
+    TINYFUSE_QUAD_THEN_ASM(source, TINYFUSE_QUAD_LOAD_SIGNED_ROUNDING, "124", TINYFUSE_QUAD_OUTPUTS_SIGNED_ROUNDING(bits),      \
+                           TINYFUSE_QUAD_TARGETS_SIGNED_ROUNDING, "120", "", "")
 /* out, out_step: their offsets. */
 #define TINYFUSE_QUAD_THEN_ASM(source, load, out_step, outputs, targets, out, first, last)   \
     {                                                                                        \
@@ -301,19 +301,19 @@ TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, const
                                        int looks_up)
 {
     (void)columns;
-    if (form == TINYFUSE_QUAD_BENT) {
-        TINYFUSE_QUAD_BENT_ASM(source, "8")
-    } else if (form == TINYFUSE_QUAD_BENT_WIDE) {
-        TINYFUSE_QUAD_BENT_ASM(source, "9")
-    } else if (looks_up && form == TINYFUSE_QUAD_STEP_LINE) {
-        TINYFUSE_QUAD_TABLES_ASM(source, STEP_LINE)
+    if (form == TINYFUSE_QUAD_SIGNED_ROUNDING) {
+        TINYFUSE_QUAD_SIGNED_ROUNDING_ASM(source, "8")
+    } else if (form == TINYFUSE_QUAD_SIGNED_ROUNDING_WIDE) {
+        TINYFUSE_QUAD_SIGNED_ROUNDING_ASM(source, "9")
+    } else if (looks_up && form == TINYFUSE_QUAD_SINGLE_ROUNDING) {
+        TINYFUSE_QUAD_TABLES_ASM(source, SINGLE_ROUNDING)
     } else if (looks_up && form == TINYFUSE_QUAD_OWN_SHIFTS) {
         TINYFUSE_QUAD_OWN_ASM(source, TINYFUSE_QUAD_TARGETS TINYFUSE_QUAD_LOOK_UP, TINYFUSE_QUAD_PUSH_TABLES,
                               TINYFUSE_QUAD_POP_TABLES)
     } else if (looks_up) {
         TINYFUSE_QUAD_TABLES_ASM(source, BOUNDED)
-    } else if (form == TINYFUSE_QUAD_STEP_LINE) {
-        TINYFUSE_QUAD_ASM(source, STEP_LINE)
+    } else if (form == TINYFUSE_QUAD_SINGLE_ROUNDING) {
+        TINYFUSE_QUAD_ASM(source, SINGLE_ROUNDING)
     } else if (form == TINYFUSE_QUAD_OWN_SHIFTS) {
         TINYFUSE_QUAD_OWN_ASM(source, TINYFUSE_QUAD_TARGETS, "", "")
     } else {
@@ -336,16 +336,16 @@ TINYFUSE_INLINE void tinyfuse_quad_weights(int16_t *to, const int8_t *weights, i
 }
 
 TINYFUSE_INLINE void tinyfuse_quad_load(tinyfuse_quad *q, const int8_t *weights,
-                                        const void *channels, int step_line)
+                                        const void *channels, int single_rounding)
 {
     const int32_t *const l = (const int32_t *)channels;
     const tinyfuse_requant *const r = (const tinyfuse_requant *)channels;
     int i;
-    tinyfuse_quad_weights(q->weights, weights, step_line ? 256 : 1);
+    tinyfuse_quad_weights(q->weights, weights, single_rounding ? 256 : 1);
     for (i = 0; i < 4; ++i) {
-        q->bias[i] = step_line ? l[i] : r[i].bias;
-        q->multiplier[i] = step_line ? l[4 + i] : r[i].multiplier;
-        q->shift[i][0] = step_line ? 0 : r[i].shift;
+        q->bias[i] = single_rounding ? l[i] : r[i].bias;
+        q->multiplier[i] = single_rounding ? l[4 + i] : r[i].multiplier;
+        q->shift[i][0] = single_rounding ? 0 : r[i].shift;
     }
 }
 
@@ -368,7 +368,7 @@ TINYFUSE_INLINE void tinyfuse_quad_columns(const int8_t *a, const int8_t *b, con
     }
 }
 
-/* s0 to s3: the sums of an output of four channels, of columns at x and of a tinyfuse_quad or tinyfuse_bent_quad. */
+/* s0 to s3: the sums of an output of four channels, of columns at x and of a tinyfuse_quad or tinyfuse_signed_rounding_quad. */
 #define TINYFUSE_QUAD_SUMS(q, x)                                                \
     uint32_t s0 = (uint32_t)(q)->bias[0], s1 = (uint32_t)(q)->bias[1];          \
     uint32_t s2 = (uint32_t)(q)->bias[2], s3 = (uint32_t)(q)->bias[3];          \
@@ -382,7 +382,7 @@ TINYFUSE_INLINE void tinyfuse_quad_columns(const int8_t *a, const int8_t *b, con
         w += TINYFUSE_COLUMN;                                                   \
     }
 
-TINYFUSE_INLINE void tinyfuse_quad_row(tinyfuse_quad *q, const int16_t *columns, int step_line)
+TINYFUSE_INLINE void tinyfuse_quad_row(tinyfuse_quad *q, const int16_t *columns, int single_rounding)
 {
     const int32_t *const m = q->multiplier;
     const int32_t rounding = q->rounding;
@@ -392,7 +392,7 @@ TINYFUSE_INLINE void tinyfuse_quad_row(tinyfuse_quad *q, const int16_t *columns,
         const int16_t *x = columns;
         TINYFUSE_QUAD_SUMS(q, x)
 #define TINYFUSE_QUAD_OUTPUT(i, sum)                                                            \
-    out[i] = (int8_t)(step_line ? tinyfuse_requantize_step_line((int32_t)(sum), m[i], rounding) \
+    out[i] = (int8_t)(single_rounding ? tinyfuse_requantize_single_rounding((int32_t)(sum), m[i], rounding) \
                            : tinyfuse_requantize_bounded((int32_t)(sum), m[i],                  \
                                                          q->shift[i][0], rounding))
         TINYFUSE_QUAD_OUTPUT(0, s0);
@@ -403,22 +403,22 @@ TINYFUSE_INLINE void tinyfuse_quad_row(tinyfuse_quad *q, const int16_t *columns,
     }
 }
 
-/* The same in the forms of a tinyfuse_bent_quad. */
-TINYFUSE_INLINE void tinyfuse_bent_quad_row(const tinyfuse_bent_quad *q, const int16_t *columns, int form)
+/* The same in the forms of a tinyfuse_signed_rounding_quad. */
+TINYFUSE_INLINE void tinyfuse_signed_rounding_quad_row(const tinyfuse_signed_rounding_quad *q, const int16_t *columns, int form)
 {
-    const int32_t step = 3 * TINYFUSE_COLUMN + q->column_step / 2, most = form == TINYFUSE_QUAD_BENT ? 128 : 256;
+    const int32_t step = 3 * TINYFUSE_COLUMN + q->column_step / 2, most = form == TINYFUSE_QUAD_SIGNED_ROUNDING ? 128 : 256;
     const int own = form == TINYFUSE_QUAD_OWN_SHIFTS;
     int8_t *out = q->out;
     for (; columns != q->end; columns += step) {
         const int16_t *x = columns;
         TINYFUSE_QUAD_SUMS(q, x)
-#define TINYFUSE_BENT_QUAD_OUTPUT(i, sum)                                                                  \
+#define TINYFUSE_SIGNED_ROUNDING_QUAD_OUTPUT(i, sum)                                                                  \
     out[i] = own ? (int8_t)tinyfuse_requantize_own_shift((int32_t)(sum), q->multiplier[i], q->bend[i])     \
-                 : q->table[i][tinyfuse_requantize_bent_line((int32_t)(sum), q->multiplier[i], q->bend[i], most)]
-        TINYFUSE_BENT_QUAD_OUTPUT(0, s0);
-        TINYFUSE_BENT_QUAD_OUTPUT(1, s1);
-        TINYFUSE_BENT_QUAD_OUTPUT(2, s2);
-        TINYFUSE_BENT_QUAD_OUTPUT(3, s3);
+                 : q->table[i][tinyfuse_requantize_signed_rounding((int32_t)(sum), q->multiplier[i], q->bend[i], most)]
+        TINYFUSE_SIGNED_ROUNDING_QUAD_OUTPUT(0, s0);
+        TINYFUSE_SIGNED_ROUNDING_QUAD_OUTPUT(1, s1);
+        TINYFUSE_SIGNED_ROUNDING_QUAD_OUTPUT(2, s2);
+        TINYFUSE_SIGNED_ROUNDING_QUAD_OUTPUT(3, s3);
         out += q->out_step;
     }
 }
@@ -441,8 +441,8 @@ TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, const
 {
     const int8_t *const *const rows = source->rows;
     const int32_t c = source->channel;
-    if (tinyfuse_has_bent_quad(form)) {
-        tinyfuse_bent_quad *const q = (tinyfuse_bent_quad *)source->quad;
+    if (tinyfuse_has_signed_rounding_quad(form)) {
+        tinyfuse_signed_rounding_quad *const q = (tinyfuse_signed_rounding_quad *)source->quad;
         const int32_t *const l = (const int32_t *)source->channels;
         int i;
         tinyfuse_quad_weights(q->weights, source->weights, 256);
@@ -452,7 +452,7 @@ TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, const
             q->bend[i] = l[8 + i];
         }
         tinyfuse_quad_columns(rows[0] + c, rows[1] + c, rows[2] + c, q->out_step, source->inside, source->inside_end);
-        tinyfuse_bent_quad_row(q, columns, form);
+        tinyfuse_signed_rounding_quad_row(q, columns, form);
         if (looks_up && form == TINYFUSE_QUAD_OWN_SHIFTS) {
             tinyfuse_quad_look_up((const tinyfuse_quad_tables *)source, columns, q->end,
                                   3 * TINYFUSE_COLUMN + q->column_step / 2, q->out, q->out_step);
@@ -483,15 +483,15 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_groups(const tinyfuse_conv *p, const
                                                    tinyfuse_quad_tables *t, const int8_t *weights,
                                                    const void *channels, void *scratch, int form, int looks_up)
 {
-    const int bent = tinyfuse_is_bent_quad(form), has_bent = tinyfuse_has_bent_quad(form);
+    const int bent = tinyfuse_is_signed_rounding_quad(form), has_signed_rounding = tinyfuse_has_signed_rounding_quad(form);
     const int32_t in_c = p->in_c, row_bytes = p->in_w * in_c;
     const int32_t columns = (p->out_w - 1) * p->stride_w + 3;
     /* columns left of the image, and in it */
     const int32_t left = tinyfuse_min(p->pad_left, columns);
     const int32_t inside = tinyfuse_clamp(columns - left, 0, p->in_w);
     tinyfuse_quad *const q = (tinyfuse_quad *)TINYFUSE_WITH_POINTERS(
-        scratch, sizeof(tinyfuse_bent_quad) > sizeof *q ? sizeof(tinyfuse_bent_quad) : sizeof *q);
-    tinyfuse_bent_quad *const b = (tinyfuse_bent_quad *)(void *)q;
+        scratch, sizeof(tinyfuse_signed_rounding_quad) > sizeof *q ? sizeof(tinyfuse_signed_rounding_quad) : sizeof *q);
+    tinyfuse_signed_rounding_quad *const b = (tinyfuse_signed_rounding_quad *)(void *)q;
     int16_t *const first = (int16_t *)(void *)((int8_t *)scratch + TINYFUSE_QUAD_BYTES);
     int8_t *const padding = (int8_t *)(first + TINYFUSE_COLUMN * columns);
     const int8_t *rows[3];
@@ -511,7 +511,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_groups(const tinyfuse_conv *p, const
     for (i = TINYFUSE_COLUMN * (left + inside); i < TINYFUSE_COLUMN * columns; ++i) {
         first[i] = (int16_t)p->in_zero_point;
     }
-    if (has_bent) {
+    if (has_signed_rounding) {
         b->out_step = in_c;
         b->column_step = (p->stride_w - 3) * TINYFUSE_COLUMN * 2;
         b->end = first + p->out_w * p->stride_w * TINYFUSE_COLUMN;
@@ -531,8 +531,8 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_groups(const tinyfuse_conv *p, const
         source->channel = c;
         source->channels = form == TINYFUSE_QUAD_BOUNDED
                                ? (const void *)((const tinyfuse_requant *)channels + c)
-                               : (const void *)((const int32_t *)channels + (has_bent ? 3 : 2) * done);
-        if (has_bent) {
+                               : (const void *)((const int32_t *)channels + (has_signed_rounding ? 3 : 2) * done);
+        if (has_signed_rounding) {
             b->out = out_row + c;
         } else {
             q->out = out_row + c;
@@ -566,7 +566,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_body(const tinyfuse_conv *p, const i
     {                                                                                                   \
         tinyfuse_depthwise_3x3_body(p, in, y, out_row, weights, channels, scratch, form);               \
     }
-TINYFUSE_DEPTHWISE_3X3(tinyfuse_depthwise_3x3_step_line, TINYFUSE_QUAD_STEP_LINE)
+TINYFUSE_DEPTHWISE_3X3(tinyfuse_depthwise_3x3_single_rounding, TINYFUSE_QUAD_SINGLE_ROUNDING)
 TINYFUSE_DEPTHWISE_3X3(tinyfuse_depthwise_3x3_own_shifts, TINYFUSE_QUAD_OWN_SHIFTS)
 TINYFUSE_DEPTHWISE_3X3(tinyfuse_depthwise_3x3_bounded, TINYFUSE_QUAD_BOUNDED)
 
@@ -576,7 +576,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_row_s8(const tinyfuse_conv *p, const
                                                    const int8_t *weights, const void *channels,
                                                    void *scratch, int form)
 {
-    (form == TINYFUSE_STEP_LINE_FORM    ? tinyfuse_depthwise_3x3_step_line
+    (form == TINYFUSE_SINGLE_ROUNDING_FORM    ? tinyfuse_depthwise_3x3_single_rounding
      : form == TINYFUSE_OWN_SHIFTS_FORM ? tinyfuse_depthwise_3x3_own_shifts
                                         : tinyfuse_depthwise_3x3_bounded)(p, in, y, out_row, weights, channels, scratch);
 }
@@ -591,11 +591,11 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_row_s8(const tinyfuse_conv *p, const
         t.tables = tables;                                                                                        \
         tinyfuse_depthwise_3x3_groups(p, in, y, out_row, &t.source, &t, weights, channels, scratch, form, 1);     \
     }
-TINYFUSE_DEPTHWISE_TABLES(tinyfuse_depthwise_3x3_tables_step_line, TINYFUSE_QUAD_STEP_LINE)
+TINYFUSE_DEPTHWISE_TABLES(tinyfuse_depthwise_3x3_tables_single_rounding, TINYFUSE_QUAD_SINGLE_ROUNDING)
 TINYFUSE_DEPTHWISE_TABLES(tinyfuse_depthwise_3x3_tables_own_shifts, TINYFUSE_QUAD_OWN_SHIFTS)
 TINYFUSE_DEPTHWISE_TABLES(tinyfuse_depthwise_3x3_tables_bounded, TINYFUSE_QUAD_BOUNDED)
-TINYFUSE_DEPTHWISE_TABLES(tinyfuse_depthwise_3x3_tables_bent, TINYFUSE_QUAD_BENT)
-TINYFUSE_DEPTHWISE_TABLES(tinyfuse_depthwise_3x3_tables_bent_wide, TINYFUSE_QUAD_BENT_WIDE)
+TINYFUSE_DEPTHWISE_TABLES(tinyfuse_depthwise_3x3_tables_signed_rounding, TINYFUSE_QUAD_SIGNED_ROUNDING)
+TINYFUSE_DEPTHWISE_TABLES(tinyfuse_depthwise_3x3_tables_signed_rounding_wide, TINYFUSE_QUAD_SIGNED_ROUNDING_WIDE)
 
 /* The same with outputs that are looked up: one table, or, `table_bytes` apart, one a channel, each given by the address
    of the result of 0; `form` is a constant. */
@@ -604,10 +604,10 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_tables_row_s8(const tinyfuse_conv *p
                                                           const void *channels, void *scratch, const int8_t *tables,
                                                           int32_t table_bytes, int form)
 {
-    (form == TINYFUSE_QUAD_STEP_LINE    ? tinyfuse_depthwise_3x3_tables_step_line
+    (form == TINYFUSE_QUAD_SINGLE_ROUNDING    ? tinyfuse_depthwise_3x3_tables_single_rounding
      : form == TINYFUSE_QUAD_OWN_SHIFTS ? tinyfuse_depthwise_3x3_tables_own_shifts
-     : form == TINYFUSE_QUAD_BENT       ? tinyfuse_depthwise_3x3_tables_bent
-     : form == TINYFUSE_QUAD_BENT_WIDE  ? tinyfuse_depthwise_3x3_tables_bent_wide
+     : form == TINYFUSE_QUAD_SIGNED_ROUNDING       ? tinyfuse_depthwise_3x3_tables_signed_rounding
+     : form == TINYFUSE_QUAD_SIGNED_ROUNDING_WIDE  ? tinyfuse_depthwise_3x3_tables_signed_rounding_wide
                                         : tinyfuse_depthwise_3x3_tables_bounded)(
         p, in, y, out_row, weights, channels, scratch, tables, table_bytes);
 }

@@ -38,14 +38,14 @@ typedef struct {
    On the stack, in words from the stack pointer: tinyfuse_depthwise_pixel, weights, channel, end. */
 #define TINYFUSE_TAPS_EVEN_BOUNDED(to, from) "sxtb16 " to ", " from "\n\t"
 #define TINYFUSE_TAPS_ODD_BOUNDED(to) "sxtb16 " to ", " to ", ror #8\n\t"
-#define TINYFUSE_TAPS_EVEN_STEP_LINE(to, from) "and " to ", r7, " from ", lsl #8\n\t"
-#define TINYFUSE_TAPS_ODD_STEP_LINE(to) "and " to ", r7\n\t"
+#define TINYFUSE_TAPS_EVEN_SINGLE_ROUNDING(to, from) "and " to ", r7, " from ", lsl #8\n\t"
+#define TINYFUSE_TAPS_ODD_SINGLE_ROUNDING(to) "and " to ", r7\n\t"
 #define TINYFUSE_TAPS_BIAS_BOUNDED   \
     "ldr r3, [r11, #8]\n\t"          \
     "ldr r4, [r11, #20]\n\t"         \
     "ldr r5, [r11, #32]\n\t"         \
     "ldr r6, [r11, #44]\n\t"
-#define TINYFUSE_TAPS_BIAS_STEP_LINE \
+#define TINYFUSE_TAPS_BIAS_SINGLE_ROUNDING \
     "mov r7, #0xFF00FF00\n\t"        \
     "ldrd r3, r4, [r11, #8]\n\t"     \
     "ldrd r5, r6, [r11, #16]\n\t"
@@ -64,15 +64,15 @@ typedef struct {
     TINYFUSE_TAPS_STORE("r3", "12]", "0") TINYFUSE_TAPS_STORE("r4", "24]", "1")  \
     TINYFUSE_TAPS_STORE("r5", "36]", "2") TINYFUSE_TAPS_STORE("r6", "48]!", "3") \
     "ldr r0, [sp]\n\t"
-#define TINYFUSE_TAPS_ON_STEP_LINE(sum, multiplier, byte) \
+#define TINYFUSE_TAPS_ON_SINGLE_ROUNDING(sum, multiplier, byte) \
     "smmla " sum ", " sum ", " multiplier ", r9\n\t"      \
-    TINYFUSE_STEP_LINE_SATURATE(sum)                      \
+    TINYFUSE_SINGLE_ROUNDING_SATURATE(sum)                      \
     "strb " sum ", [r10, #" byte "]\n\t"
-#define TINYFUSE_TAPS_OUTPUT_STEP_LINE                                                      \
+#define TINYFUSE_TAPS_OUTPUT_SINGLE_ROUNDING                                                      \
     "ldrd r7, lr, [r11, #24]\n\t"                                                           \
-    TINYFUSE_TAPS_ON_STEP_LINE("r3", "r7", "0") TINYFUSE_TAPS_ON_STEP_LINE("r4", "lr", "1") \
+    TINYFUSE_TAPS_ON_SINGLE_ROUNDING("r3", "r7", "0") TINYFUSE_TAPS_ON_SINGLE_ROUNDING("r4", "lr", "1") \
     "ldrd r7, lr, [r11, #32]!\n\t"                                                          \
-    TINYFUSE_TAPS_ON_STEP_LINE("r5", "r7", "2") TINYFUSE_TAPS_ON_STEP_LINE("r6", "lr", "3")
+    TINYFUSE_TAPS_ON_SINGLE_ROUNDING("r5", "r7", "2") TINYFUSE_TAPS_ON_SINGLE_ROUNDING("r6", "lr", "3")
 /* multipliers in r7 and lr, shifts in r0 and r9 */
 #define TINYFUSE_TAPS_OUTPUT_OWN_SHIFTS                                      \
     "ldrd r7, lr, [r11, #24]\n\t"                                            \
@@ -129,10 +129,10 @@ typedef struct {
 TINYFUSE_INLINE void tinyfuse_depthwise_fours_dsp(tinyfuse_depthwise_pixel *pixel, const int8_t *weights,
                                                   int32_t channel, const int8_t *const *end, int form)
 {
-    if (form == TINYFUSE_STEP_LINE_FORM) {
-        TINYFUSE_TAPS_ASM(STEP_LINE, TINYFUSE_TAPS_OUTPUT_STEP_LINE)
+    if (form == TINYFUSE_SINGLE_ROUNDING_FORM) {
+        TINYFUSE_TAPS_ASM(SINGLE_ROUNDING, TINYFUSE_TAPS_OUTPUT_SINGLE_ROUNDING)
     } else if (form == TINYFUSE_OWN_SHIFTS_FORM) {
-        TINYFUSE_TAPS_ASM(STEP_LINE, TINYFUSE_TAPS_OUTPUT_OWN_SHIFTS)
+        TINYFUSE_TAPS_ASM(SINGLE_ROUNDING, TINYFUSE_TAPS_OUTPUT_OWN_SHIFTS)
     } else {
         TINYFUSE_TAPS_ASM(BOUNDED, TINYFUSE_TAPS_OUTPUT_BOUNDED)
     }
@@ -144,7 +144,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_fours_dsp(tinyfuse_depthwise_pixel *pixe
     {                                                                                                \
         tinyfuse_depthwise_fours_dsp(pixel, weights, channel, end, form);                            \
     }
-TINYFUSE_DEPTHWISE_FOURS(tinyfuse_depthwise_fours_step_line, TINYFUSE_STEP_LINE_FORM)
+TINYFUSE_DEPTHWISE_FOURS(tinyfuse_depthwise_fours_single_rounding, TINYFUSE_SINGLE_ROUNDING_FORM)
 TINYFUSE_DEPTHWISE_FOURS(tinyfuse_depthwise_fours_own_shifts, TINYFUSE_OWN_SHIFTS_FORM)
 TINYFUSE_DEPTHWISE_FOURS(tinyfuse_depthwise_fours_bounded, TINYFUSE_BOUNDED_FORM)
 
@@ -158,7 +158,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_fours(const int8_t *const *taps, int32_t
     pixel.out = out;
     pixel.before = (uintptr_t)channels - TINYFUSE_BEFORE_CHANNELS;
     pixel.fours = fours;
-    (form == TINYFUSE_STEP_LINE_FORM    ? tinyfuse_depthwise_fours_step_line
+    (form == TINYFUSE_SINGLE_ROUNDING_FORM    ? tinyfuse_depthwise_fours_single_rounding
      : form == TINYFUSE_OWN_SHIFTS_FORM ? tinyfuse_depthwise_fours_own_shifts
                                         : tinyfuse_depthwise_fours_bounded)(&pixel, weights, channel, taps + 2 * pairs);
 }
@@ -194,8 +194,8 @@ TINYFUSE_INLINE void tinyfuse_depthwise_fours(const int8_t *const *taps, int32_t
             const uint32_t bias = (uint32_t)(bounded ? r[i].bias : l[i]);
             const int32_t sum = (int32_t)((uint32_t)s[i] * (uint32_t)unit + bias);
             out[c + i] = (int8_t)(bounded ? tinyfuse_requantize_bounded(sum, r[i].multiplier, r[i].shift, rounding)
-                                  : form == TINYFUSE_STEP_LINE_FORM
-                                      ? tinyfuse_requantize_step_line(sum, l[4 + i], rounding)
+                                  : form == TINYFUSE_SINGLE_ROUNDING_FORM
+                                      ? tinyfuse_requantize_single_rounding(sum, l[4 + i], rounding)
                                       : tinyfuse_requantize_own_shift(sum, l[4 + i], l[8 + i]));
         }
         l += tinyfuse_depthwise_1d_words(form);
@@ -234,7 +234,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_pixel_body(const int8_t *const *taps, in
     {                                                                                                       \
         tinyfuse_depthwise_pixel_body(taps, pairs, in_c, weights, channels, rounding, out, form);           \
     }
-TINYFUSE_DEPTHWISE_PIXEL_OF(tinyfuse_depthwise_pixel_step_line, TINYFUSE_STEP_LINE_FORM)
+TINYFUSE_DEPTHWISE_PIXEL_OF(tinyfuse_depthwise_pixel_single_rounding, TINYFUSE_SINGLE_ROUNDING_FORM)
 TINYFUSE_DEPTHWISE_PIXEL_OF(tinyfuse_depthwise_pixel_own_shifts, TINYFUSE_OWN_SHIFTS_FORM)
 TINYFUSE_DEPTHWISE_PIXEL_OF(tinyfuse_depthwise_pixel_bounded, TINYFUSE_BOUNDED_FORM)
 
@@ -321,8 +321,8 @@ TINYFUSE_INLINE void tinyfuse_depthwise_packed_row_s8(const tinyfuse_conv *p, co
     }
     for (x = 0; x < p->out_w; ++x) {
         tinyfuse_depthwise_next_taps(p, in, y, x, padding, taps, rows_inside);
-        if (form == TINYFUSE_STEP_LINE_FORM) {
-            tinyfuse_depthwise_pixel_step_line(taps, pairs, p->in_c, weights, channels, rounding, out);
+        if (form == TINYFUSE_SINGLE_ROUNDING_FORM) {
+            tinyfuse_depthwise_pixel_single_rounding(taps, pairs, p->in_c, weights, channels, rounding, out);
         } else if (form == TINYFUSE_OWN_SHIFTS_FORM) {
             tinyfuse_depthwise_pixel_own_shifts(taps, pairs, p->in_c, weights, channels, rounding, out);
         } else {

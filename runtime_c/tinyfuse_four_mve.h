@@ -230,14 +230,14 @@ typedef struct {
     "4:\n\t"
 
 /* Of at most sixteen inputs: what all blocks have in common, and four pixels of one. */
-#define TINYFUSE_FOURS_NARROW_BEGIN                                                                \
+#define TINYFUSE_FOURS_FEW_CHANNELS_BEGIN                                                                \
     "mov r11, r0\n\t"                                                                              \
     "vldrw.u32 q2, [r11, %[places]]\n\t"                                                           \
     "ldr r0, [r11, %[rest]]\n\t"                                                                   \
     "ldr r5, [r11, %[weights]]\n\t"                                                                \
     "vctp.8 r0\n\t"                                                                                \
     "ldm r11, {r1, r3, r7, r9}\n\t"
-#define TINYFUSE_FOURS_NARROW_PIXELS                                                               \
+#define TINYFUSE_FOURS_FEW_CHANNELS_PIXELS                                                               \
     "ldrd r0, r2, [r11, %[x]]\n\t"                                                                 \
     "ldrd r4, r6, [r11, %[x] + 8]\n\t"                                                             \
     "vpstttt\n\t"                                                                                  \
@@ -248,9 +248,9 @@ typedef struct {
 
 /* At most sixteen inputs, which stay in q4 to q7 for all channels. q2: places; r1: out; r3: channels; r7: their end; r9:
    the zero point; r11: the job, or, where there is a clamp, both its ends in 16 bits. */
-#define TINYFUSE_FOURS_NARROW(begin, round, clamp)                                                 \
-    __asm volatile(TINYFUSE_ASM_BEGIN TINYFUSE_FOURS_NARROW_BEGIN                                  \
-                   "1:\n\t" TINYFUSE_FOURS_NARROW_PIXELS begin                                     \
+#define TINYFUSE_FOURS_FEW_CHANNELS(begin, round, clamp)                                                 \
+    __asm volatile(TINYFUSE_ASM_BEGIN TINYFUSE_FOURS_FEW_CHANNELS_BEGIN                                  \
+                   "1:\n\t" TINYFUSE_FOURS_FEW_CHANNELS_PIXELS begin                                     \
                    "2:\n\t"                                                                        \
                    "vldrb.8 q0, [r5], #16\n\t"                                                     \
                    "vldrb.8 q1, [r5], #16\n\t"                                                     \
@@ -274,7 +274,7 @@ typedef struct {
                    : TINYFUSE_FOURS_OPERANDS)
 
 /* Sums are clamped by what a vector of each end has: q3. */
-#define TINYFUSE_FOUR_CLAMP_NARROW                                                                 \
+#define TINYFUSE_FOUR_CLAMP_FEW_CHANNELS                                                                 \
     "ldrd r0, r2, [r11, %[act_min]]\n\t"                                                           \
     "vdup.16 q3, r0\n\t"                                                                           \
     "vmax.s16 q0, q0, q3\n\t"                                                                      \
@@ -301,10 +301,10 @@ typedef struct {
     "vstrb.16 q0, [r1, q2]\n\t"                                                                    \
     "adds r1, #2\n\t"
 /* `pairs`: what an iteration computes; r7: `held`, a field. */
-#define TINYFUSE_FOURS_NARROW_PAIRS(held, pairs, next)                                             \
-    __asm volatile(TINYFUSE_ASM_BEGIN TINYFUSE_FOURS_NARROW_BEGIN                                  \
+#define TINYFUSE_FOURS_FEW_CHANNELS_PAIRS(held, pairs, next)                                             \
+    __asm volatile(TINYFUSE_ASM_BEGIN TINYFUSE_FOURS_FEW_CHANNELS_BEGIN                                  \
                    "ldr r7, [r11, " held "]\n\t"                                                   \
-                   "1:\n\t" TINYFUSE_FOURS_NARROW_PIXELS                                           \
+                   "1:\n\t" TINYFUSE_FOURS_FEW_CHANNELS_PIXELS                                           \
                    "ldr r0, [r11, %[iterations]]\n\t"                                              \
                    "dls lr, r0\n\t"                                                                \
                    "2:\n\t" pairs                                                                  \
@@ -481,19 +481,19 @@ TINYFUSE_SHARED void tinyfuse_fours_once_rectified(tinyfuse_fours *job)
 TINYFUSE_SHARED void tinyfuse_fours_narrow_each(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
-    TINYFUSE_FOURS_NARROW("", HALVES_AWAY, TINYFUSE_FOUR_CLAMP_NARROW);
+    TINYFUSE_FOURS_FEW_CHANNELS("", HALVES_AWAY, TINYFUSE_FOUR_CLAMP_FEW_CHANNELS);
 }
 
 TINYFUSE_SHARED void tinyfuse_fours_narrow_saturated(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
-    TINYFUSE_FOURS_NARROW("", HALVES_AWAY, TINYFUSE_FOUR_SATURATE);
+    TINYFUSE_FOURS_FEW_CHANNELS("", HALVES_AWAY, TINYFUSE_FOUR_SATURATE);
 }
 
 TINYFUSE_SHARED void tinyfuse_fours_narrow_rectified(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
-    TINYFUSE_FOURS_NARROW("", HALVES_UP, TINYFUSE_FOUR_SATURATE);
+    TINYFUSE_FOURS_FEW_CHANNELS("", HALVES_UP, TINYFUSE_FOUR_SATURATE);
 }
 
 TINYFUSE_SHARED void tinyfuse_fours_deep_tables(tinyfuse_fours *job)
@@ -519,13 +519,13 @@ TINYFUSE_SHARED void tinyfuse_fours_once_tables(tinyfuse_fours *job)
 TINYFUSE_SHARED void tinyfuse_fours_narrow_tables(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
-    TINYFUSE_FOURS_NARROW_PAIRS("%[act_min] + 4", TINYFUSE_FOURS_PAIR(TINYFUSE_FOUR_FROM("r7")), TINYFUSE_FOURS_NEXT);
+    TINYFUSE_FOURS_FEW_CHANNELS_PAIRS("%[act_min] + 4", TINYFUSE_FOURS_PAIR(TINYFUSE_FOUR_FROM("r7")), TINYFUSE_FOURS_NEXT);
 }
 
 TINYFUSE_SHARED void tinyfuse_fours_narrow_levels(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
-    TINYFUSE_FOURS_NARROW_PAIRS("%[blocks]", TINYFUSE_FOURS_PAIR("") TINYFUSE_FOURS_PAIR(""),
+    TINYFUSE_FOURS_FEW_CHANNELS_PAIRS("%[blocks]", TINYFUSE_FOURS_PAIR("") TINYFUSE_FOURS_PAIR(""),
                                 TINYFUSE_FOURS_MOVE("subs r7, #1\n\t"));
 }
 
@@ -536,7 +536,7 @@ TINYFUSE_INLINE void tinyfuse_fours_run(tinyfuse_fours *job, int form)
     if (form == TINYFUSE_FOUR_LEVELS) {
         tinyfuse_fours_narrow_levels(job);
     } else if (depth <= TINYFUSE_FOUR_BLOCK) {
-        TINYFUSE_FOUR_ANY_OF(form, tinyfuse_fours_narrow)(job);
+        TINYFUSE_FOUR_ANY_OF(form, tinyfuse_fours_few_channels)(job);
     } else if (job->rest > 0) {
         TINYFUSE_FOUR_ANY_OF(form, tinyfuse_fours_deep)(job);
     } else if (depth <= TINYFUSE_FOUR_ITERATION * TINYFUSE_FOUR_BLOCK) {

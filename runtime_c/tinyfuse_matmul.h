@@ -17,7 +17,7 @@
             bytes. Forms of bytes have int8 in the order of the input.
    weights  [out_c / 2][depth / 4][2][4] int8, then [depth] for the last of an odd count of channels;
             zeros beyond the layer's own depth. Aligned to 4.
-   channels [out_c] tinyfuse_step_line or tinyfuse_requant, in lanes that of sums in 256ths; tinyfuse_bent_line.
+   channels [out_c] tinyfuse_single_rounding or tinyfuse_requant, in lanes that of sums in 256ths; tinyfuse_signed_rounding.
 
    Outputs may be looked up before they are stored, in a table of 256 results, or in one a channel: what follows a layer
    element for element is then no pass of its own. A table is given by the address of the result of 0: those of -128 to
@@ -34,14 +34,14 @@
 enum {
     TINYFUSE_WIDE,
     TINYFUSE_LANES,
-    TINYFUSE_STEP_LINE,
+    TINYFUSE_SINGLE_ROUNDING,
     TINYFUSE_BYTES,
-    TINYFUSE_BYTES_STEP_LINE,
+    TINYFUSE_BYTES_SINGLE_ROUNDING,
     /* in lanes, along a bent step line, and looked up: a table of 256 results a channel; of 512, for outputs that leave
        int8 without their zero point; one of 512 for all channels */
-    TINYFUSE_BENT,
-    TINYFUSE_BENT_WIDE,
-    TINYFUSE_BENT_ONE,
+    TINYFUSE_SIGNED_ROUNDING,
+    TINYFUSE_SIGNED_ROUNDING_WIDE,
+    TINYFUSE_SIGNED_ROUNDING_ONE,
     TINYFUSE_LOOKED_UP = 8, /* beside one of the first three or last three: outputs are looked up */
     /* in lanes, or of bytes, requantized by tinyfuse_requantize_shifted */
     TINYFUSE_SHIFTED = 16,
@@ -56,17 +56,17 @@ TINYFUSE_INLINE int tinyfuse_looks_up(int form)
 
 TINYFUSE_INLINE int tinyfuse_of_bytes(int form)
 {
-    return form == TINYFUSE_BYTES || form == TINYFUSE_BYTES_STEP_LINE || form == TINYFUSE_BYTES_SHIFTED;
+    return form == TINYFUSE_BYTES || form == TINYFUSE_BYTES_SINGLE_ROUNDING || form == TINYFUSE_BYTES_SHIFTED;
 }
 
-TINYFUSE_INLINE int tinyfuse_on_step_line(int form)
+TINYFUSE_INLINE int tinyfuse_on_single_rounding(int form)
 {
-    return form == TINYFUSE_STEP_LINE || form == TINYFUSE_BYTES_STEP_LINE;
+    return form == TINYFUSE_SINGLE_ROUNDING || form == TINYFUSE_BYTES_SINGLE_ROUNDING;
 }
 
-TINYFUSE_INLINE int tinyfuse_is_bent(int form)
+TINYFUSE_INLINE int tinyfuse_is_signed_rounding(int form)
 {
-    return form == TINYFUSE_BENT || form == TINYFUSE_BENT_WIDE || form == TINYFUSE_BENT_ONE;
+    return form == TINYFUSE_SIGNED_ROUNDING || form == TINYFUSE_SIGNED_ROUNDING_WIDE || form == TINYFUSE_SIGNED_ROUNDING_ONE;
 }
 
 /* Bytes of four inputs in a column. */
@@ -110,26 +110,26 @@ typedef struct {
 
 #if TINYFUSE_DSP
 typedef char tinyfuse_check_tables[offsetof(tinyfuse_matmul, table) == 20 ? 1 : -1];
-typedef char tinyfuse_check_bent[offsetof(tinyfuse_matmul, bent) == 32 ? 1 : -1];
+typedef char tinyfuse_check_signed_rounding[offsetof(tinyfuse_matmul, bent) == 32 ? 1 : -1];
 #endif
 
 TINYFUSE_INLINE int32_t tinyfuse_matmul_rounding(int32_t out_zero_point, int form)
 {
-    return tinyfuse_on_step_line(form) ? tinyfuse_step_line_rounding(out_zero_point) : 2 * out_zero_point + 1;
+    return tinyfuse_on_single_rounding(form) ? tinyfuse_single_rounding_rounding(out_zero_point) : 2 * out_zero_point + 1;
 }
 
 /* Bytes from a channel's multiplier to the next one's. */
 TINYFUSE_INLINE uintptr_t tinyfuse_channel_bytes(int form)
 {
-    return tinyfuse_on_step_line(form) ? sizeof(tinyfuse_step_line)
-           : tinyfuse_is_bent(form)    ? sizeof(tinyfuse_bent_line)
+    return tinyfuse_on_single_rounding(form) ? sizeof(tinyfuse_single_rounding)
+           : tinyfuse_is_signed_rounding(form)    ? sizeof(tinyfuse_signed_rounding)
                                        : sizeof(tinyfuse_requant);
 }
 
 TINYFUSE_INLINE tinyfuse_matmul tinyfuse_matmul_of(int32_t out_c, int32_t out_zero_point,
                                                    const void *channels, int form)
 {
-    const uintptr_t first = (uintptr_t)channels + offsetof(tinyfuse_step_line, multiplier);
+    const uintptr_t first = (uintptr_t)channels + offsetof(tinyfuse_single_rounding, multiplier);
     tinyfuse_matmul m;
     m.rounding = tinyfuse_matmul_rounding(out_zero_point, form);
     m.before = first - tinyfuse_channel_bytes(form);
@@ -156,10 +156,10 @@ TINYFUSE_INLINE tinyfuse_matmul tinyfuse_matmul_tables_of(int32_t out_c, int32_t
     return m;
 }
 
-/* [out_c] tinyfuse_step_line or tinyfuse_requant */
+/* [out_c] tinyfuse_single_rounding or tinyfuse_requant */
 TINYFUSE_INLINE const void *tinyfuse_matmul_channels(const tinyfuse_matmul *p, int form)
 {
-    return (const void *)(p->before + tinyfuse_channel_bytes(form) - offsetof(tinyfuse_step_line, multiplier));
+    return (const void *)(p->before + tinyfuse_channel_bytes(form) - offsetof(tinyfuse_single_rounding, multiplier));
 }
 
 /* Copies four bytes, wherever they lie. */
@@ -299,13 +299,13 @@ TINYFUSE_INLINE int32_t tinyfuse_products(int32_t sum, const void *column, int32
 /* What a channel's sum begins with. */
 TINYFUSE_INLINE int32_t tinyfuse_channel_bias(const void *channels, int32_t channel, int form)
 {
-    if (form == TINYFUSE_BYTES_STEP_LINE) {
+    if (form == TINYFUSE_BYTES_SINGLE_ROUNDING) {
         return 0; /* the bias is in 256ths, the sum is not */
     }
-    if (tinyfuse_is_bent(form)) {
-        return ((const tinyfuse_bent_line *)channels)[channel].bias;
+    if (tinyfuse_is_signed_rounding(form)) {
+        return ((const tinyfuse_signed_rounding *)channels)[channel].bias;
     }
-    return tinyfuse_on_step_line(form) ? ((const tinyfuse_step_line *)channels)[channel].bias
+    return tinyfuse_on_single_rounding(form) ? ((const tinyfuse_single_rounding *)channels)[channel].bias
                                   : ((const tinyfuse_requant *)channels)[channel].bias;
 }
 
@@ -324,11 +324,11 @@ TINYFUSE_INLINE int8_t tinyfuse_scaled_output(int32_t sum, int32_t multiplier, i
 TINYFUSE_INLINE int8_t tinyfuse_channel_output(const void *channels, int32_t channel, int32_t sum,
                                                int32_t rounding, int form)
 {
-    if (tinyfuse_on_step_line(form)) {
-        const tinyfuse_step_line *const l = (const tinyfuse_step_line *)channels + channel;
+    if (tinyfuse_on_single_rounding(form)) {
+        const tinyfuse_single_rounding *const l = (const tinyfuse_single_rounding *)channels + channel;
         const int32_t value =
             tinyfuse_of_bytes(form) ? (int32_t)(256u * (uint32_t)sum + (uint32_t)l->bias) : sum;
-        return (int8_t)tinyfuse_requantize_step_line(value, l->multiplier, rounding);
+        return (int8_t)tinyfuse_requantize_single_rounding(value, l->multiplier, rounding);
     } else {
         const tinyfuse_requant *const r = (const tinyfuse_requant *)channels + channel;
         return tinyfuse_scaled_output(sum, r->multiplier, r->shift, rounding, form);
@@ -340,11 +340,11 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
                                               int32_t sum, int32_t rounding, int form)
 {
     const int plain = form & ~TINYFUSE_LOOKED_UP;
-    if (tinyfuse_is_bent(plain)) {
-        const tinyfuse_bent_line *const l = (const tinyfuse_bent_line *)channels + channel;
-        const int32_t most = plain == TINYFUSE_BENT ? 128 : 256;
+    if (tinyfuse_is_signed_rounding(plain)) {
+        const tinyfuse_signed_rounding *const l = (const tinyfuse_signed_rounding *)channels + channel;
+        const int32_t most = plain == TINYFUSE_SIGNED_ROUNDING ? 128 : 256;
         return p->tables[channel * p->table_bytes +
-                         tinyfuse_requantize_bent_line(sum, l->multiplier, l->bend, most)];
+                         tinyfuse_requantize_signed_rounding(sum, l->multiplier, l->bend, most)];
     } else {
         const int8_t output = tinyfuse_channel_output(channels, channel, sum, rounding, plain);
         return tinyfuse_looks_up(form) ? p->tables[channel * p->table_bytes + output] : output;
@@ -404,13 +404,13 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
 
 /* How a pair's sums begin, and become outputs. r0 is the tinyfuse_matmul, r9 the multiplier of the channel
    before the pair, and then of its second channel; in the end r10 out, r11 out_c, r12 last.
-   TINYFUSE_OUTPUT_STEP_LINE: tinyfuse_requantize_step_line; r8 rounding, lr the multiplier. */
-#define TINYFUSE_BIASES_STEP_LINE "ldr r2, [r9, #4]\n\tldr r3, [r9, #12]\n\t"
-#define TINYFUSE_ON_STEP_LINE(s) "smmla " s ", " s ", lr, r8\n\t" TINYFUSE_STEP_LINE_SATURATE(s)
-#define TINYFUSE_OUTPUT_STEP_LINE(n)                                                   \
+   TINYFUSE_OUTPUT_SINGLE_ROUNDING: tinyfuse_requantize_single_rounding; r8 rounding, lr the multiplier. */
+#define TINYFUSE_BIASES_SINGLE_ROUNDING "ldr r2, [r9, #4]\n\tldr r3, [r9, #12]\n\t"
+#define TINYFUSE_ON_SINGLE_ROUNDING(s) "smmla " s ", " s ", lr, r8\n\t" TINYFUSE_SINGLE_ROUNDING_SATURATE(s)
+#define TINYFUSE_OUTPUT_SINGLE_ROUNDING(n)                                                   \
     "ldm r0, {r8, r9, r10, r11, r12}\n\t"                                              \
-    "ldr lr, [r9, #8]\n\t" TINYFUSE_EVERY_##n(TINYFUSE_ON_STEP_LINE, "r2", "r4", "r6") \
-    "ldr lr, [r9, #16]!\n\t" TINYFUSE_EVERY_##n(TINYFUSE_ON_STEP_LINE, "r3", "r5", "r7")
+    "ldr lr, [r9, #8]\n\t" TINYFUSE_EVERY_##n(TINYFUSE_ON_SINGLE_ROUNDING, "r2", "r4", "r6") \
+    "ldr lr, [r9, #16]!\n\t" TINYFUSE_EVERY_##n(TINYFUSE_ON_SINGLE_ROUNDING, "r3", "r5", "r7")
 /* tinyfuse_requantize_bounded: r8 rounding, r10 multiplier, r11 shift, r12 rounding << shift. */
 #define TINYFUSE_BIASES_WIDE "ldr r2, [r9, #8]\n\tldr r3, [r9, #20]\n\t"
 #define TINYFUSE_BOUNDED(s)               \
@@ -450,17 +450,17 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
     "ssat " s ", #8, " s ", asr #1\n\t"
 #define TINYFUSE_OUTPUT_SHIFTED(n) TINYFUSE_OUTPUTS_BOUNDED(n, TINYFUSE_EITHER_WAY)
 
-/* tinyfuse_requantize_bent_line: lr the multiplier, r8 the bend, r12 what is added of it. r0 is the tinyfuse_matmul's
+/* tinyfuse_requantize_signed_rounding: lr the multiplier, r8 the bend, r12 what is added of it. r0 is the tinyfuse_matmul's
    `bent`; in the end r8 is the first channel's table, r10 to r12 as above. */
-#define TINYFUSE_BIASES_BENT TINYFUSE_BIASES_WIDE
-#define TINYFUSE_ON_BENT_LINE(s)             \
+#define TINYFUSE_BIASES_SIGNED_ROUNDING TINYFUSE_BIASES_WIDE
+#define TINYFUSE_ON_SIGNED_ROUNDING(s)             \
     "bic r12, r8, " s ", asr #31\n\t"        \
     "smmla " s ", " s ", lr, r12\n\t"
-#define TINYFUSE_BENT_8(s) TINYFUSE_ON_BENT_LINE(s) TINYFUSE_BENT_LINE_SATURATE("8", s)
-#define TINYFUSE_BENT_9(s) TINYFUSE_ON_BENT_LINE(s) TINYFUSE_BENT_LINE_SATURATE("9", s)
-#define TINYFUSE_OUTPUTS_BENT(n, bits)                                                        \
-    "ldrd lr, r8, [r9, #12]\n\t" TINYFUSE_EVERY_##n(TINYFUSE_BENT_##bits, "r2", "r4", "r6")   \
-    "ldrd lr, r8, [r9, #24]!\n\t" TINYFUSE_EVERY_##n(TINYFUSE_BENT_##bits, "r3", "r5", "r7")  \
+#define TINYFUSE_SIGNED_ROUNDING_8(s) TINYFUSE_ON_SIGNED_ROUNDING(s) TINYFUSE_SIGNED_ROUNDING_SATURATE("8", s)
+#define TINYFUSE_SIGNED_ROUNDING_9(s) TINYFUSE_ON_SIGNED_ROUNDING(s) TINYFUSE_SIGNED_ROUNDING_SATURATE("9", s)
+#define TINYFUSE_OUTPUTS_SIGNED_ROUNDING(n, bits)                                                        \
+    "ldrd lr, r8, [r9, #12]\n\t" TINYFUSE_EVERY_##n(TINYFUSE_SIGNED_ROUNDING_##bits, "r2", "r4", "r6")   \
+    "ldrd lr, r8, [r9, #24]!\n\t" TINYFUSE_EVERY_##n(TINYFUSE_SIGNED_ROUNDING_##bits, "r3", "r5", "r7")  \
     "ldm r0, {r8, r10, r11, r12}\n\t"
 
 /* Of a count of pixels: the end (r4) of the columns (r2), depth being r3; copies of the biases; stores, which
@@ -497,7 +497,7 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
    of depth that count single steps and pairs of them go to N and C. */
 #define TINYFUSE_UNTIL_WIDE "ldr r12, [sp, #8]\n\tcmp r0, r12\n\t"
 #define TINYFUSE_UNTIL_LANES "cmp r0, lr\n\t"
-#define TINYFUSE_UNTIL_STEP_LINE TINYFUSE_UNTIL_LANES
+#define TINYFUSE_UNTIL_SINGLE_ROUNDING TINYFUSE_UNTIL_LANES
 #define TINYFUSE_UNTIL_SHIFTED TINYFUSE_UNTIL_LANES
 #define TINYFUSE_PAIRS_ASM(n, step, form) TINYFUSE_PAIRS_THEN_ASM(n, step, form, "")
 #define TINYFUSE_PAIRS_THEN_ASM(n, step, form, then)                                           \
@@ -505,9 +505,9 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
                             then, "strd r9, r10, [r0, #4]\n\t",                                \
                             "pop {r2, r3, r4, r9}\n\tstr r9, [r0, #4]\n\t")
 /* Where bends are, the multiplier before the pair stays on the stack. */
-#define TINYFUSE_BENT_PAIRS_ASM(n, bits, then)                                                            \
-    TINYFUSE_PAIRS_WITH_ASM(n, TINYFUSE_LANES_##n, BENT, &p->bent, "-28", "ldrd r9, r0, [sp, #12]\n\t", \
-                            TINYFUSE_OUTPUTS_BENT(n, bits), then,                                         \
+#define TINYFUSE_SIGNED_ROUNDING_PAIRS_ASM(n, bits, then)                                                            \
+    TINYFUSE_PAIRS_WITH_ASM(n, TINYFUSE_LANES_##n, SIGNED_ROUNDING, &p->bent, "-28", "ldrd r9, r0, [sp, #12]\n\t", \
+                            TINYFUSE_OUTPUTS_SIGNED_ROUNDING(n, bits), then,                                         \
                             "str r9, [sp, #12]\n\tstm r0, {r8, r10}\n\t", "add sp, #16\n\t")
 /* job, before: what r0 points to, and the offset of tinyfuse_matmul's `before` from there; begin, finish, end: of what
    becomes of a pair's sums, and of all. */
@@ -542,22 +542,22 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
                        : "r"(r0), "r"(r2), "r"(r3)                                           \
                        : "r12", "cc", "memory");                                             \
     }
-#define TINYFUSE_UNTIL_BENT TINYFUSE_UNTIL_LANES
+#define TINYFUSE_UNTIL_SIGNED_ROUNDING TINYFUSE_UNTIL_LANES
 #define TINYFUSE_PAIRS_FORMS(n, then)                                                         \
-    if (plain == TINYFUSE_STEP_LINE) {                                                        \
-        TINYFUSE_PAIRS_THEN_ASM(n, TINYFUSE_LANES_##n, STEP_LINE, then)                       \
+    if (plain == TINYFUSE_SINGLE_ROUNDING) {                                                        \
+        TINYFUSE_PAIRS_THEN_ASM(n, TINYFUSE_LANES_##n, SINGLE_ROUNDING, then)                       \
     } else if (plain == TINYFUSE_LANES) {                                                     \
         TINYFUSE_PAIRS_THEN_ASM(n, TINYFUSE_LANES_##n, LANES, then)                               \
     } else {                                                                                  \
         TINYFUSE_PAIRS_THEN_ASM(n, TINYFUSE_WEIGHTS_WIDE TINYFUSE_STEP_##n, WIDE, then)       \
     }
 #define TINYFUSE_PAIRS_OF(n)                                                                           \
-    if (plain == TINYFUSE_BENT) {                                      \
-        TINYFUSE_BENT_PAIRS_ASM(n, 8, TINYFUSE_LOOK_UP_EACH(n, "256"))  \
-    } else if (plain == TINYFUSE_BENT_WIDE) {                          \
-        TINYFUSE_BENT_PAIRS_ASM(n, 9, TINYFUSE_LOOK_UP_EACH(n, "512"))  \
-    } else if (plain == TINYFUSE_BENT_ONE) {                           \
-        TINYFUSE_BENT_PAIRS_ASM(n, 9, TINYFUSE_LOOK_UP_ONE(n))          \
+    if (plain == TINYFUSE_SIGNED_ROUNDING) {                                      \
+        TINYFUSE_SIGNED_ROUNDING_PAIRS_ASM(n, 8, TINYFUSE_LOOK_UP_EACH(n, "256"))  \
+    } else if (plain == TINYFUSE_SIGNED_ROUNDING_WIDE) {                          \
+        TINYFUSE_SIGNED_ROUNDING_PAIRS_ASM(n, 9, TINYFUSE_LOOK_UP_EACH(n, "512"))  \
+    } else if (plain == TINYFUSE_SIGNED_ROUNDING_ONE) {                           \
+        TINYFUSE_SIGNED_ROUNDING_PAIRS_ASM(n, 9, TINYFUSE_LOOK_UP_ONE(n))          \
     } else if (plain == TINYFUSE_SHIFTED) {                                                            \
         TINYFUSE_PAIRS_ASM(n, TINYFUSE_LANES_##n, SHIFTED)                                             \
     } else if (tinyfuse_looks_up(form)) {                                                              \
@@ -708,17 +708,17 @@ TINYFUSE_INLINE void tinyfuse_matmul_odd(const tinyfuse_matmul *p, const int8_t 
     }
 TINYFUSE_MATMUL(tinyfuse_matmul_wide, TINYFUSE_WIDE)
 TINYFUSE_MATMUL(tinyfuse_matmul_lanes, TINYFUSE_LANES)
-TINYFUSE_MATMUL(tinyfuse_matmul_step_line, TINYFUSE_STEP_LINE)
+TINYFUSE_MATMUL(tinyfuse_matmul_single_rounding, TINYFUSE_SINGLE_ROUNDING)
 TINYFUSE_MATMUL(tinyfuse_matmul_bytes, TINYFUSE_BYTES)
-TINYFUSE_MATMUL(tinyfuse_matmul_bytes_step_line, TINYFUSE_BYTES_STEP_LINE)
+TINYFUSE_MATMUL(tinyfuse_matmul_bytes_single_rounding, TINYFUSE_BYTES_SINGLE_ROUNDING)
 TINYFUSE_MATMUL(tinyfuse_matmul_shifted, TINYFUSE_SHIFTED)
 TINYFUSE_MATMUL(tinyfuse_matmul_bytes_shifted, TINYFUSE_BYTES_SHIFTED)
 TINYFUSE_MATMUL(tinyfuse_matmul_tables_wide, TINYFUSE_WIDE | TINYFUSE_LOOKED_UP)
 TINYFUSE_MATMUL(tinyfuse_matmul_tables_lanes, TINYFUSE_LANES | TINYFUSE_LOOKED_UP)
-TINYFUSE_MATMUL(tinyfuse_matmul_tables_step_line, TINYFUSE_STEP_LINE | TINYFUSE_LOOKED_UP)
-TINYFUSE_MATMUL(tinyfuse_matmul_tables_bent, TINYFUSE_BENT | TINYFUSE_LOOKED_UP)
-TINYFUSE_MATMUL(tinyfuse_matmul_tables_bent_wide, TINYFUSE_BENT_WIDE | TINYFUSE_LOOKED_UP)
-TINYFUSE_MATMUL(tinyfuse_matmul_tables_bent_one, TINYFUSE_BENT_ONE | TINYFUSE_LOOKED_UP)
+TINYFUSE_MATMUL(tinyfuse_matmul_tables_single_rounding, TINYFUSE_SINGLE_ROUNDING | TINYFUSE_LOOKED_UP)
+TINYFUSE_MATMUL(tinyfuse_matmul_tables_signed_rounding, TINYFUSE_SIGNED_ROUNDING | TINYFUSE_LOOKED_UP)
+TINYFUSE_MATMUL(tinyfuse_matmul_tables_signed_rounding_wide, TINYFUSE_SIGNED_ROUNDING_WIDE | TINYFUSE_LOOKED_UP)
+TINYFUSE_MATMUL(tinyfuse_matmul_tables_signed_rounding_one, TINYFUSE_SIGNED_ROUNDING_ONE | TINYFUSE_LOOKED_UP)
 
 /* How many of `left` pixels the next block takes, at most `most` (2 or 3); with 3, a row of two or more
    leaves no single pixel for its end. */
@@ -729,19 +729,19 @@ TINYFUSE_INLINE int32_t tinyfuse_block_pixels(int32_t left, int32_t most)
 
 /* The function of a form: what begins with `name` and ends with `of`. */
 #define TINYFUSE_OF_FORM(form, name, of)                               \
-    ((form) == TINYFUSE_STEP_LINE ? name##_step_line##of               \
+    ((form) == TINYFUSE_SINGLE_ROUNDING ? name##_single_rounding##of               \
      : (form) == TINYFUSE_LANES ? name##_lanes##of                     \
-     : (form) == TINYFUSE_BYTES_STEP_LINE ? name##_bytes_step_line##of \
+     : (form) == TINYFUSE_BYTES_SINGLE_ROUNDING ? name##_bytes_single_rounding##of \
      : (form) == TINYFUSE_SHIFTED ? name##_shifted##of                 \
      : (form) == TINYFUSE_BYTES_SHIFTED ? name##_bytes_shifted##of     \
      : (form) == TINYFUSE_BYTES ? name##_bytes##of : name##_wide##of)
 
 /* The same with tables, of a form without the flag. */
 #define TINYFUSE_OF_TABLES(form, name, of)                           \
-    ((form) == TINYFUSE_STEP_LINE ? name##_tables_step_line##of      \
-     : (form) == TINYFUSE_BENT ? name##_tables_bent##of              \
-     : (form) == TINYFUSE_BENT_WIDE ? name##_tables_bent_wide##of    \
-     : (form) == TINYFUSE_BENT_ONE ? name##_tables_bent_one##of      \
+    ((form) == TINYFUSE_SINGLE_ROUNDING ? name##_tables_single_rounding##of      \
+     : (form) == TINYFUSE_SIGNED_ROUNDING ? name##_tables_signed_rounding##of              \
+     : (form) == TINYFUSE_SIGNED_ROUNDING_WIDE ? name##_tables_signed_rounding_wide##of    \
+     : (form) == TINYFUSE_SIGNED_ROUNDING_ONE ? name##_tables_signed_rounding_one##of      \
      : (form) == TINYFUSE_LANES ? name##_tables_lanes##of : name##_tables_wide##of)
 
 #define TINYFUSE_MATMUL_OF(form, of)                                                                 \
@@ -755,7 +755,7 @@ TINYFUSE_INLINE void tinyfuse_matmul_to(tinyfuse_matmul *p, int8_t *out, int for
     if (tinyfuse_looks_up(form)) {
         p->table = p->tables;
 #if TINYFUSE_DSP
-        if (tinyfuse_is_bent(form & ~TINYFUSE_LOOKED_UP)) {
+        if (tinyfuse_is_signed_rounding(form & ~TINYFUSE_LOOKED_UP)) {
             p->bent.table = p->tables;
             p->bent.out = out;
         }

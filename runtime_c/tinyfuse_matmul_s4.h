@@ -1,6 +1,6 @@
 /* The inner product of convolutions with weights of int4, which stay two to a byte in flash: columns of int16 inputs
    times nibbles that are widened in the loop. A variant of tinyfuse_matmul.h, whose requantization it takes
-   (TINYFUSE_WIDE and TINYFUSE_STEP_LINE).
+   (TINYFUSE_WIDE and TINYFUSE_SINGLE_ROUNDING).
 
    A block computes 1, 2 or 3 output pixels, two output channels at a time. A word has four weights of both
    channels; a nibble at the top of 16 bits is 4096 times its weight, so a shift and a mask make an operand of
@@ -9,7 +9,7 @@
    columns  [depth / 4][inputs 0 2, inputs 1 3][pixels][2] int16, aligned to 4
    weights  [ceil(out_c / 2)][depth / 4] words, zeros beyond the layer. From the lowest nibble on: input 0 of both
             channels, input 1 of both; in the upper half inputs 2 and 3.
-   channels [out_c] tinyfuse_step_line or tinyfuse_requant
+   channels [out_c] tinyfuse_single_rounding or tinyfuse_requant
 */
 #ifndef TINYFUSE_MATMUL_S4_H
 #define TINYFUSE_MATMUL_S4_H
@@ -77,7 +77,7 @@ TINYFUSE_INLINE int8_t tinyfuse_output_s4(const tinyfuse_matmul *p, const int8_t
     const void *const channels = tinyfuse_matmul_channels(p, form);
     const int32_t sum = tinyfuse_sum_s4(columns, weights + (c >> 1) * depth, depth, pixels, pixel, c & 1);
     const int32_t bias = tinyfuse_channel_bias(channels, c, form);
-    const int32_t value = form == TINYFUSE_STEP_LINE ? (int32_t)(256u * (uint32_t)sum + (uint32_t)bias) : sum + bias;
+    const int32_t value = form == TINYFUSE_SINGLE_ROUNDING ? (int32_t)(256u * (uint32_t)sum + (uint32_t)bias) : sum + bias;
     return tinyfuse_channel_output(channels, c, value, p->rounding, form);
 }
 
@@ -119,7 +119,7 @@ TINYFUSE_INLINE int8_t tinyfuse_output_s4(const tinyfuse_matmul *p, const int8_t
     TINYFUSE_S4_SCALED_1(by) "add r4, r8, r4, asr " by "\n\tadd r5, r10, r5, asr " by "\n\t"
 #define TINYFUSE_S4_SCALED_3(by) \
     TINYFUSE_S4_SCALED_2(by) "add r6, r8, r6, asr " by "\n\tadd r7, r10, r7, asr " by "\n\t"
-#define TINYFUSE_S4_BIASES_STEP_LINE(n) "ldr r8, [r9, #4]\n\tldr r10, [r9, #12]\n\t" TINYFUSE_S4_SCALED_##n("#4")
+#define TINYFUSE_S4_BIASES_SINGLE_ROUNDING(n) "ldr r8, [r9, #4]\n\tldr r10, [r9, #12]\n\t" TINYFUSE_S4_SCALED_##n("#4")
 #define TINYFUSE_S4_BIASES_WIDE(n) "ldr r8, [r9, #8]\n\tldr r10, [r9, #20]\n\t" TINYFUSE_S4_SCALED_##n("#12")
 
 /* As TINYFUSE_PAIRS_ASM. */
@@ -168,8 +168,8 @@ TINYFUSE_INLINE int8_t tinyfuse_output_s4(const tinyfuse_matmul *p, const int8_t
                        : "r12", "cc", "memory");                                             \
     }
 #define TINYFUSE_S4_PAIRS(n)                    \
-    if (form == TINYFUSE_STEP_LINE) {           \
-        TINYFUSE_S4_PAIRS_ASM(n, STEP_LINE)     \
+    if (form == TINYFUSE_SINGLE_ROUNDING) {           \
+        TINYFUSE_S4_PAIRS_ASM(n, SINGLE_ROUNDING)     \
     } else {                                    \
         TINYFUSE_S4_PAIRS_ASM(n, WIDE)          \
     }
@@ -219,10 +219,10 @@ TINYFUSE_INLINE void tinyfuse_pairs_s4(tinyfuse_matmul *p, const int8_t *weights
         tinyfuse_pairs_s4(p, weights, columns, depth, pixels, form);                                        \
     }
 TINYFUSE_MATMUL_S4(tinyfuse_matmul_s4_wide, TINYFUSE_WIDE)
-TINYFUSE_MATMUL_S4(tinyfuse_matmul_s4_step_line, TINYFUSE_STEP_LINE)
+TINYFUSE_MATMUL_S4(tinyfuse_matmul_s4_single_rounding, TINYFUSE_SINGLE_ROUNDING)
 
-/* The function of a form, TINYFUSE_WIDE or TINYFUSE_STEP_LINE, a constant. */
-#define TINYFUSE_S4_OF_FORM(form, name, of) ((form) == TINYFUSE_STEP_LINE ? name##_step_line##of : name##_wide##of)
+/* The function of a form, TINYFUSE_WIDE or TINYFUSE_SINGLE_ROUNDING, a constant. */
+#define TINYFUSE_S4_OF_FORM(form, name, of) ((form) == TINYFUSE_SINGLE_ROUNDING ? name##_single_rounding##of : name##_wide##of)
 
 /* One block: all channels, as `p` has them, of 1 to 3 pixels to `out`. `depth` is a multiple of 4. */
 TINYFUSE_INLINE void tinyfuse_pixels_s4(tinyfuse_matmul *p, const int8_t *weights, const int8_t *columns,

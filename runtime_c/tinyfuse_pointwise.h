@@ -52,9 +52,9 @@ TINYFUSE_INLINE void tinyfuse_pointwise_body(const tinyfuse_pointwise *p, const 
     }
 TINYFUSE_POINTWISE(tinyfuse_pointwise_wide, TINYFUSE_WIDE)
 TINYFUSE_POINTWISE(tinyfuse_pointwise_lanes, TINYFUSE_LANES)
-TINYFUSE_POINTWISE(tinyfuse_pointwise_step_line, TINYFUSE_STEP_LINE)
+TINYFUSE_POINTWISE(tinyfuse_pointwise_single_rounding, TINYFUSE_SINGLE_ROUNDING)
 TINYFUSE_POINTWISE(tinyfuse_pointwise_bytes, TINYFUSE_BYTES)
-TINYFUSE_POINTWISE(tinyfuse_pointwise_bytes_step_line, TINYFUSE_BYTES_STEP_LINE)
+TINYFUSE_POINTWISE(tinyfuse_pointwise_bytes_single_rounding, TINYFUSE_BYTES_SINGLE_ROUNDING)
 TINYFUSE_POINTWISE(tinyfuse_pointwise_shifted, TINYFUSE_SHIFTED)
 TINYFUSE_POINTWISE(tinyfuse_pointwise_bytes_shifted, TINYFUSE_BYTES_SHIFTED)
 
@@ -80,10 +80,10 @@ TINYFUSE_INLINE void tinyfuse_pointwise_s8(const tinyfuse_pointwise *p, const in
     }
 TINYFUSE_POINTWISE_TABLES(tinyfuse_pointwise_tables_wide, TINYFUSE_WIDE)
 TINYFUSE_POINTWISE_TABLES(tinyfuse_pointwise_tables_lanes, TINYFUSE_LANES)
-TINYFUSE_POINTWISE_TABLES(tinyfuse_pointwise_tables_step_line, TINYFUSE_STEP_LINE)
-TINYFUSE_POINTWISE_TABLES(tinyfuse_pointwise_tables_bent, TINYFUSE_BENT)
-TINYFUSE_POINTWISE_TABLES(tinyfuse_pointwise_tables_bent_wide, TINYFUSE_BENT_WIDE)
-TINYFUSE_POINTWISE_TABLES(tinyfuse_pointwise_tables_bent_one, TINYFUSE_BENT_ONE)
+TINYFUSE_POINTWISE_TABLES(tinyfuse_pointwise_tables_single_rounding, TINYFUSE_SINGLE_ROUNDING)
+TINYFUSE_POINTWISE_TABLES(tinyfuse_pointwise_tables_signed_rounding, TINYFUSE_SIGNED_ROUNDING)
+TINYFUSE_POINTWISE_TABLES(tinyfuse_pointwise_tables_signed_rounding_wide, TINYFUSE_SIGNED_ROUNDING_WIDE)
+TINYFUSE_POINTWISE_TABLES(tinyfuse_pointwise_tables_signed_rounding_one, TINYFUSE_SIGNED_ROUNDING_ONE)
 
 /* The same with outputs that are looked up (tinyfuse_matmul.h): one table, or, `table_bytes` apart, one a channel. */
 TINYFUSE_INLINE void tinyfuse_pointwise_tables_s8(const tinyfuse_pointwise *p, const int8_t *in,

@@ -3,9 +3,9 @@
    (Jacob et al. 2018, "Quantization and Training of Neural Networks for Efficient
    Integer-Arithmetic-Only Inference", section 2.2). tinyfuse_requantize is the general form, exact
    for all inputs; tinyfuse_requantize_bounded is shorter, and exact under bounds that the compiler
-   proves for every channel (tinyfuse/kernels/packing.py); tinyfuse_requantize_shifted has wider ones; tinyfuse_requantize_step_line is shorter still,
+   proves for every channel (tinyfuse/kernels/layers/common/params.py); tinyfuse_requantize_shifted has wider ones; tinyfuse_requantize_single_rounding is shorter still,
    and exact where the compiler has compared all its steps with those of the general form
-   (tinyfuse/kernels/step_line.py). tinyfuse_requantize_bent_line is one with a bend at zero. */
+   (tinyfuse/kernels/requantize/single_rounding.py). tinyfuse_requantize_signed_rounding is one with a bend at zero. */
 #ifndef TINYFUSE_REQUANTIZE_H
 #define TINYFUSE_REQUANTIZE_H
 
@@ -145,30 +145,30 @@ TINYFUSE_INLINE int32_t tinyfuse_requantize_shifted(int32_t value, int32_t multi
    shifts of its channels' own a line takes one instruction more, and nearly always the multipliers of the two roundings. */
 
 /* One output channel: bias in 256ths of the accumulator's unit, with the input zero point and what the
-   line needs folded in; real multiplier * 2^(24 + TINYFUSE_STEP_LINE_SHIFT), nearly. */
+   line needs folded in; real multiplier * 2^(24 + TINYFUSE_SINGLE_ROUNDING_SHIFT), nearly. */
 typedef struct {
     int32_t bias;
     int32_t multiplier;
-} tinyfuse_step_line;
+} tinyfuse_single_rounding;
 
-#define TINYFUSE_STEP_LINE_SHIFT 11
+#define TINYFUSE_SINGLE_ROUNDING_SHIFT 11
 /* the same for assembly */
-#define TINYFUSE_STEP_LINE_SATURATE(s) "ssat " s ", #8, " s ", asr #11\n\t"
+#define TINYFUSE_SINGLE_ROUNDING_SATURATE(s) "ssat " s ", #8, " s ", asr #11\n\t"
 /* tinyfuse_requantize_own_shift */
 #define TINYFUSE_OWN_SHIFT(s, multiplier, shift) \
     "smmul " s ", " s ", " multiplier "\n\tasr " s ", " shift "\n\tssat " s ", #8, " s "\n\t"
 
 /* What every channel adds before the shift: the output zero point and a half. */
-TINYFUSE_INLINE int32_t tinyfuse_step_line_rounding(int32_t out_zero_point)
+TINYFUSE_INLINE int32_t tinyfuse_single_rounding_rounding(int32_t out_zero_point)
 {
-    return (2 * out_zero_point + 1) * (1 << (TINYFUSE_STEP_LINE_SHIFT - 1));
+    return (2 * out_zero_point + 1) * (1 << (TINYFUSE_SINGLE_ROUNDING_SHIFT - 1));
 }
 
 /* The stored output, saturated to int8 but not clamped further. */
-TINYFUSE_INLINE int32_t tinyfuse_requantize_step_line(int32_t value, int32_t multiplier, int32_t rounding)
+TINYFUSE_INLINE int32_t tinyfuse_requantize_single_rounding(int32_t value, int32_t multiplier, int32_t rounding)
 {
     const int32_t high = (int32_t)(((int64_t)value * multiplier) >> 32);
-    return tinyfuse_clamp((rounding + high) >> TINYFUSE_STEP_LINE_SHIFT, -128, 127);
+    return tinyfuse_clamp((rounding + high) >> TINYFUSE_SINGLE_ROUNDING_SHIFT, -128, 127);
 }
 
 /* The same with a channel's own shift, whose bias has the output zero point, too. */
@@ -178,12 +178,12 @@ TINYFUSE_INLINE int32_t tinyfuse_requantize_own_shift(int32_t value, int32_t mul
 }
 
 /* How a depthwise convolution is requantized: a constant, as which kernels take it. */
-enum { TINYFUSE_BOUNDED_FORM, TINYFUSE_STEP_LINE_FORM, TINYFUSE_OWN_SHIFTS_FORM };
+enum { TINYFUSE_BOUNDED_FORM, TINYFUSE_SINGLE_ROUNDING_FORM, TINYFUSE_OWN_SHIFTS_FORM };
 
 /* What every channel adds in that form. */
 TINYFUSE_INLINE int32_t tinyfuse_form_rounding(int32_t out_zero_point, int form)
 {
-    return form == TINYFUSE_STEP_LINE_FORM   ? tinyfuse_step_line_rounding(out_zero_point)
+    return form == TINYFUSE_SINGLE_ROUNDING_FORM   ? tinyfuse_single_rounding_rounding(out_zero_point)
            : form == TINYFUSE_OWN_SHIFTS_FORM ? 0
                                               : 2 * out_zero_point + 1;
 }
@@ -192,25 +192,25 @@ TINYFUSE_INLINE int32_t tinyfuse_form_rounding(int32_t out_zero_point, int form)
 
    Halves go away from zero, so outputs above zero lie on a line of their own, above that of the others: by `bend` where
    the sum is not negative, for it has the sign of the output less its zero point. No zero point is added, so this is for
-   outputs that are looked up (tinyfuse_matmul.h); tinyfuse/kernels/bent_line.py compares all their steps. */
+   outputs that are looked up (tinyfuse_matmul.h); tinyfuse/kernels/requantize/signed_rounding.py compares all their steps. */
 
-/* One output channel, as tinyfuse_step_line with another shift: real multipliers down to 2^-13 have a bend, which is an
+/* One output channel, as tinyfuse_single_rounding with another shift: real multipliers down to 2^-13 have a bend, which is an
    integer. */
 typedef struct {
     int32_t bias;
     int32_t multiplier;
     int32_t bend;
-} tinyfuse_bent_line;
+} tinyfuse_signed_rounding;
 
-#define TINYFUSE_BENT_LINE_SHIFT 12
+#define TINYFUSE_SIGNED_ROUNDING_SHIFT 12
 /* the same for assembly, to so many bits */
-#define TINYFUSE_BENT_LINE_SATURATE(bits, s) "ssat " s ", #" bits ", " s ", asr #12\n\t"
+#define TINYFUSE_SIGNED_ROUNDING_SATURATE(bits, s) "ssat " s ", #" bits ", " s ", asr #12\n\t"
 
 /* The output less its zero point, of a sum in 256ths, within -most..most - 1. */
-TINYFUSE_INLINE int32_t tinyfuse_requantize_bent_line(int32_t value, int32_t multiplier, int32_t bend, int32_t most)
+TINYFUSE_INLINE int32_t tinyfuse_requantize_signed_rounding(int32_t value, int32_t multiplier, int32_t bend, int32_t most)
 {
     const int32_t high = (int32_t)(((int64_t)value * multiplier) >> 32);
-    return tinyfuse_clamp((high + (value < 0 ? 0 : bend)) >> TINYFUSE_BENT_LINE_SHIFT, -most, most - 1);
+    return tinyfuse_clamp((high + (value < 0 ? 0 : bend)) >> TINYFUSE_SIGNED_ROUNDING_SHIFT, -most, most - 1);
 }
 
 /* Clamps `count` outputs in place: what these forms do where the clamp is not all of int8. */

@@ -1,10 +1,10 @@
 /* ADD(MUL(x, gains), offsets) of int8, gains and offsets being constants a channel: what is left of a batch normalization
    behind a layer. Products are rounded as TensorFlow Lite Micro does it, and stay in registers; sums lie on the plane of
-   tinyfuse_sum_line.h, of which a channel's operand is known: what it adds is a constant, too. */
+   tinyfuse_single_rounding_sum.h, of which a channel's operand is known: what it adds is a constant, too. */
 #ifndef TINYFUSE_SCALED_SUM_H
 #define TINYFUSE_SCALED_SUM_H
 
-#include "tinyfuse_sum_line.h"
+#include "tinyfuse_single_rounding_sum.h"
 
 /* product: of MUL, whose out_shift is from -22 to -1; of b, that is in the gains, nothing is read. A product that is
    stored as q gives clamp((q * factor + the channel's offset) >> shift). */

@@ -40,7 +40,7 @@ typedef char tinyfuse_check_unpacked[offsetof(tinyfuse_unpacked, pairs) == 28 ? 
 #define TINYFUSE_UNPACKED_BYTES_1 "24"
 /* r6 rounding, r7 out, r8 out_c */
 #define TINYFUSE_UNPACKED_OUTPUT(sum, multiplier) \
-    "smmla " sum ", " sum ", " multiplier ", r6\n\t" TINYFUSE_STEP_LINE_SATURATE(sum)
+    "smmla " sum ", " sum ", " multiplier ", r6\n\t" TINYFUSE_SINGLE_ROUNDING_SATURATE(sum)
 #define TINYFUSE_UNPACKED_OUTPUTS_1 TINYFUSE_UNPACKED_OUTPUT("r2", "r10") TINYFUSE_UNPACKED_OUTPUT("r3", "r11")
 #define TINYFUSE_UNPACKED_OUTPUTS_2 \
     TINYFUSE_UNPACKED_OUTPUTS_1 TINYFUSE_UNPACKED_OUTPUT("r4", "r10") TINYFUSE_UNPACKED_OUTPUT("r5", "r11")
@@ -109,7 +109,7 @@ TINYFUSE_INLINE void tinyfuse_unpacked_run(const tinyfuse_unpacked *p, int pixel
                 for (k = 0; k < p->steps; ++k) {
                     sum = tinyfuse_products_w16(sum, p->columns + 8 * (pixels * k + i), pair + 4 + 4 * k + j, 8);
                 }
-                out[i * p->out_c + j] = (int8_t)tinyfuse_requantize_step_line(sum, multipliers[j], p->rounding);
+                out[i * p->out_c + j] = (int8_t)tinyfuse_requantize_single_rounding(sum, multipliers[j], p->rounding);
             }
         }
         out += 2;
@@ -138,7 +138,7 @@ TINYFUSE_SHARED void tinyfuse_unpacked_odd(const tinyfuse_unpacked *p, int32_t p
             sum = tinyfuse_products_w16(sum, p->columns + 8 * (pixels * k + i), w + 2 * k, 4);
         }
         p->out[i * p->out_c + p->out_c - 1] =
-            (int8_t)tinyfuse_requantize_step_line(sum, w[2 * p->steps], p->rounding);
+            (int8_t)tinyfuse_requantize_single_rounding(sum, w[2 * p->steps], p->rounding);
     }
 }
 
@@ -147,7 +147,7 @@ TINYFUSE_INLINE tinyfuse_unpacked tinyfuse_unpacked_of(int32_t out_c, int32_t ou
                                                        const int8_t *columns, int32_t depth)
 {
     tinyfuse_unpacked s;
-    s.rounding = tinyfuse_step_line_rounding(out_zero_point);
+    s.rounding = tinyfuse_single_rounding_rounding(out_zero_point);
     s.out = NULL;
     s.out_c = out_c;
     s.pairs_end = pairs + out_c / 2 * (6 + depth);

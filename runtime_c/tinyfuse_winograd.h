@@ -14,7 +14,7 @@
    takes 16 multiplications where the four windows take 36. Everything here is integer: with 2G in the place of G, sums
    are exactly four times the convolution's. A transformed input lies within -512..511, a transformed weight within
    -1152..1152. Sums may leave int32 on their way, and wrap; in the end they are four times a convolution's sum, which
-   the compiler has proven to lie within int32 (tinyfuse/kernels/winograd.py).
+   the compiler has proven to lie within int32 (tinyfuse/kernels/layers/int8_dsp/winograd.py).
 
    Two tiles beside each other are a block: two rows of four outputs. Where the row's width is no multiple of four, the
    last block lies over a part of the one before.
@@ -368,10 +368,10 @@ typedef struct {
     "strb r6, [r2, lr]\n\t"                                      \
     "strb r3, [r1]\n\t"                                          \
     "strb r4, [r1, lr]\n\t"
-#define TINYFUSE_WINOGRAD_STEP_LINE(s)        \
+#define TINYFUSE_WINOGRAD_SINGLE_ROUNDING(s)        \
     "add " s ", r9, " s ", lsl #6\n\t"        \
     "smmla " s ", " s ", r10, r11\n\t"        \
-    TINYFUSE_STEP_LINE_SATURATE(s)
+    TINYFUSE_SINGLE_ROUNDING_SATURATE(s)
 #define TINYFUSE_WINOGRAD_BOUNDED(s)          \
     "add " s ", r9, " s ", asr #2\n\t"        \
     "add r7, " s ", r12\n\t"                  \
@@ -417,7 +417,7 @@ TINYFUSE_INLINE int8_t tinyfuse_winograd_output(const void *channels, int32_t ch
                                                 int32_t rounding, int form)
 {
     const uint32_t bias = (uint32_t)tinyfuse_channel_bias(channels, channel, form);
-    const uint32_t sum = form == TINYFUSE_STEP_LINE ? four_times << 6 : (uint32_t)((int32_t)four_times >> 2);
+    const uint32_t sum = form == TINYFUSE_SINGLE_ROUNDING ? four_times << 6 : (uint32_t)((int32_t)four_times >> 2);
     return tinyfuse_channel_output(channels, channel, (int32_t)(bias + sum), rounding, form);
 }
 
@@ -427,9 +427,9 @@ TINYFUSE_INLINE int8_t tinyfuse_winograd_output(const void *channels, int32_t ch
 TINYFUSE_INLINE void tinyfuse_winograd_put(const tinyfuse_winograd_outputs *s, int form)
 {
 #if TINYFUSE_DSP
-    if (form == TINYFUSE_STEP_LINE) {
+    if (form == TINYFUSE_SINGLE_ROUNDING) {
         TINYFUSE_WINOGRAD_OUTPUTS(TINYFUSE_WINOGRAD_FIRST_LINE, TINYFUSE_WINOGRAD_SECOND_LINE,
-                                  TINYFUSE_WINOGRAD_STEP_LINE)
+                                  TINYFUSE_WINOGRAD_SINGLE_ROUNDING)
     } else {
         TINYFUSE_WINOGRAD_OUTPUTS(TINYFUSE_WINOGRAD_FIRST_BOUNDED, TINYFUSE_WINOGRAD_SECOND_BOUNDED,
                                   TINYFUSE_WINOGRAD_BOUNDED)
@@ -448,9 +448,9 @@ TINYFUSE_INLINE void tinyfuse_winograd_put(const tinyfuse_winograd_outputs *s, i
 #endif
 }
 
-TINYFUSE_SHARED void tinyfuse_winograd_put_step_line(const tinyfuse_winograd_outputs *s)
+TINYFUSE_SHARED void tinyfuse_winograd_put_single_rounding(const tinyfuse_winograd_outputs *s)
 {
-    tinyfuse_winograd_put(s, TINYFUSE_STEP_LINE);
+    tinyfuse_winograd_put(s, TINYFUSE_SINGLE_ROUNDING);
 }
 
 TINYFUSE_SHARED void tinyfuse_winograd_put_bounded(const tinyfuse_winograd_outputs *s)
@@ -461,7 +461,7 @@ TINYFUSE_SHARED void tinyfuse_winograd_put_bounded(const tinyfuse_winograd_outpu
 /* --- rows ------------------------------------------------------------------------------------------ */
 
 /* Output rows y and y + 1, to `out` and `next`; where there is no row y + 1, `next` is `out`. in_c is a multiple of 4,
-   out_c of 2, out_w at least 4. `form` is TINYFUSE_STEP_LINE, with tinyfuse_step_line channels, or TINYFUSE_WIDE, with
+   out_c of 2, out_w at least 4. `form` is TINYFUSE_SINGLE_ROUNDING, with tinyfuse_single_rounding channels, or TINYFUSE_WIDE, with
    tinyfuse_requant in the bounded form. Reads only the input rows of the windows of y and y + 1 that exist, writes only
    the out_w * out_c bytes of each row. scratch, aligned to 4: 65 * in_c bytes. */
 TINYFUSE_INLINE void tinyfuse_winograd_rows_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out,
@@ -495,8 +495,8 @@ TINYFUSE_INLINE void tinyfuse_winograd_rows_s8(const tinyfuse_conv *p, const int
         s.next = next + from * p->out_c;
         for (s.out = out + from * p->out_c; s.out != end; s.out += 2) {
             w = tinyfuse_winograd_sums(columns, w, sums, p->in_c / 4);
-            if (form == TINYFUSE_STEP_LINE) {
-                tinyfuse_winograd_put_step_line(&s);
+            if (form == TINYFUSE_SINGLE_ROUNDING) {
+                tinyfuse_winograd_put_single_rounding(&s);
             } else {
                 tinyfuse_winograd_put_bounded(&s);
             }

@@ -88,10 +88,10 @@ TINYFUSE_WINOGRAD_FUNCTION(tinyfuse_winograd_1d_sums, "0")
 
 /* The outputs of a channel, whose sums lie from byte `at` on (r0): both tiles' second outputs to r2, then their first ones to
    r1, lr from a tile to the other. The rest as in tinyfuse_winograd.h. */
-#define TINYFUSE_WINOGRAD_1D_STEP_LINE(s)     \
+#define TINYFUSE_WINOGRAD_1D_SINGLE_ROUNDING(s)     \
     "add " s ", r9, " s ", lsl #7\n\t"        \
     "smmla " s ", " s ", r10, r11\n\t"        \
-    TINYFUSE_STEP_LINE_SATURATE(s)
+    TINYFUSE_SINGLE_ROUNDING_SATURATE(s)
 #define TINYFUSE_WINOGRAD_1D_BOUNDED(s)       \
     "add " s ", r9, " s ", asr #1\n\t"        \
     "add r7, " s ", r12\n\t"                  \
@@ -158,7 +158,7 @@ TINYFUSE_INLINE int8_t tinyfuse_winograd_1d_output(const void *channels, int32_t
                                                      int form)
 {
     const uint32_t bias = (uint32_t)tinyfuse_channel_bias(channels, channel, form);
-    const uint32_t sum = form == TINYFUSE_STEP_LINE ? (uint32_t)twice << 7 : (uint32_t)(twice >> 1);
+    const uint32_t sum = form == TINYFUSE_SINGLE_ROUNDING ? (uint32_t)twice << 7 : (uint32_t)(twice >> 1);
     return tinyfuse_channel_output(channels, channel, (int32_t)(bias + sum), rounding, form);
 }
 
@@ -169,9 +169,9 @@ TINYFUSE_INLINE int8_t tinyfuse_winograd_1d_output(const void *channels, int32_t
 TINYFUSE_INLINE void tinyfuse_winograd_1d_put(const tinyfuse_winograd_outputs *s, int form)
 {
 #if TINYFUSE_DSP
-    if (form == TINYFUSE_STEP_LINE) {
+    if (form == TINYFUSE_SINGLE_ROUNDING) {
         TINYFUSE_WINOGRAD_1D_OUTPUTS(TINYFUSE_WINOGRAD_FIRST_LINE, TINYFUSE_WINOGRAD_SECOND_LINE,
-                                       TINYFUSE_WINOGRAD_1D_STEP_LINE)
+                                       TINYFUSE_WINOGRAD_1D_SINGLE_ROUNDING)
     } else {
         TINYFUSE_WINOGRAD_1D_OUTPUTS(TINYFUSE_WINOGRAD_FIRST_BOUNDED, TINYFUSE_WINOGRAD_SECOND_BOUNDED,
                                        TINYFUSE_WINOGRAD_1D_BOUNDED)
@@ -190,9 +190,9 @@ TINYFUSE_INLINE void tinyfuse_winograd_1d_put(const tinyfuse_winograd_outputs *s
 #endif
 }
 
-TINYFUSE_SHARED void tinyfuse_winograd_1d_put_step_line(const tinyfuse_winograd_outputs *s)
+TINYFUSE_SHARED void tinyfuse_winograd_1d_put_single_rounding(const tinyfuse_winograd_outputs *s)
 {
-    tinyfuse_winograd_1d_put(s, TINYFUSE_STEP_LINE);
+    tinyfuse_winograd_1d_put(s, TINYFUSE_SINGLE_ROUNDING);
 }
 
 TINYFUSE_SHARED void tinyfuse_winograd_1d_put_bounded(const tinyfuse_winograd_outputs *s)
@@ -250,8 +250,8 @@ TINYFUSE_INLINE void tinyfuse_winograd_1d(const tinyfuse_conv *p, const int8_t *
         s.next = down ? next + from * p->out_c : out + tinyfuse_min(from + 1, p->out_w - 1) * p->out_c;
         for (s.out = out + from * p->out_c; s.out != end; s.out += 2) {
             w = tinyfuse_winograd_1d_sums(transformed, w, sums, p->in_c / 4);
-            if (form == TINYFUSE_STEP_LINE) {
-                tinyfuse_winograd_1d_put_step_line(&s);
+            if (form == TINYFUSE_SINGLE_ROUNDING) {
+                tinyfuse_winograd_1d_put_single_rounding(&s);
             } else {
                 tinyfuse_winograd_1d_put_bounded(&s);
             }
@@ -268,7 +268,7 @@ TINYFUSE_INLINE void tinyfuse_winograd_1d(const tinyfuse_conv *p, const int8_t *
 }
 
 /* Windows of 3x1: output rows y and y + 1, to `out` and `next`; where there is no row y + 1, `next` is `out`. in_c is a multiple
-   of 4, out_c of 2. `form` is TINYFUSE_STEP_LINE, with tinyfuse_step_line channels, or TINYFUSE_WIDE, with tinyfuse_requant in
+   of 4, out_c of 2. `form` is TINYFUSE_SINGLE_ROUNDING, with tinyfuse_single_rounding channels, or TINYFUSE_WIDE, with tinyfuse_requant in
    the bounded form. Reads only the input rows of the windows of y and y + 1 that exist, writes only the out_w * out_c bytes of
    each row. scratch, aligned to 4: 17 * in_c bytes. */
 TINYFUSE_INLINE void tinyfuse_winograd_down_rows_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out,

@@ -2,7 +2,7 @@
 
 slide    with --slide alone: the graphs that compute a step of it (`steps_of`)
 check    every rule of its operators (`checked`); then the graphs that its operators run are planned (`prepared`)
-rewrite, choose, build, check the plan   of each such graph: schedule/graph_plans.py
+rewrite, choose, build, check the plan   of each such graph: schedule/plan_graph.py
 
 Round this stand choices of schedule/ that compare plans for several options, each a function that is given what makes
 them: which step graph, calls in pieces, memory banks, what is counted. One that isn't asked for hands on the plan.
@@ -19,17 +19,17 @@ from tinyfuse.frontend.layouts import in_layouts
 from tinyfuse.ir import Graph
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
+from tinyfuse.progress import Progress, silent
 from tinyfuse.rewrite import BEFORE_CHECK
-from tinyfuse.schedule.banks import in_banks
-from tinyfuse.schedule.build import Builder
-from tinyfuse.schedule.by_rule import by_rule
-from tinyfuse.schedule.choose_count import by_both_counts
-from tinyfuse.schedule.choose_step import of_the_best_step
-from tinyfuse.schedule.graph_plans import GraphPlans
-from tinyfuse.schedule.programs import Programs, with_programs
-from tinyfuse.schedule.progress import Progress, silent
-from tinyfuse.schedule.variants import Variants
-from tinyfuse.schedule.within_step import within_step
+from tinyfuse.schedule.banks.assign import in_banks
+from tinyfuse.schedule.fit_step import within_step
+from tinyfuse.schedule.pick_by_cycles import by_both_counts
+from tinyfuse.schedule.pick_step import of_the_best_step
+from tinyfuse.schedule.plan_graph import GraphPlans
+from tinyfuse.schedule.plans.build import Builder
+from tinyfuse.schedule.plans.rule_based_plan import rule_based_plan
+from tinyfuse.schedule.subgraphs import Programs, with_programs
+from tinyfuse.schedule.variants.variants import Variants
 from tinyfuse.slide import step_graphs
 from tinyfuse.targets import Target
 
@@ -111,4 +111,6 @@ def prepared(source: Graph, target: Target, options: Options) -> Graph:
 def arena_bytes_by_rule(source: Graph, target: Target, options: Options) -> int:
     """What the arena would take with the groups of the fusion level's rule: a figure to compare with, of a plan
     that nobody runs."""
-    return by_rule(Variants(prepared(source, target, options), target, options), Builder(source, options)).arena_bytes
+    return rule_based_plan(
+        Variants(prepared(source, target, options), target, options), Builder(source, options)
+    ).arena_bytes

@@ -1,42 +1,42 @@
 """A plan that is made in a fraction of the time: for figures, never for code.
 
-It leaves out what takes most of the time: most groups are not weighed (schedule/roughly.py), operators run in the
-order of the file, the arena's placement gets no exact search, no ring is tried without sliding, no operator runs twice,
-and nothing is verified. Its operators are marked as rough: a layer's fast form is taken to be exact where it nearly
-always is (kernels/step_line.py), a sum's by some pairs of operands (kernels/sum_line.py). What is remembered of them is
-theirs alone, so code is never made of it.
-"""
+It leaves out what takes most of the time: most groups are not weighed (schedule/quick_estimate/plan.py), operators run
+in the order of the file, the arena's placement gets no exact search, no ring is tried without sliding, no operator runs
+twice, and nothing is verified. Its operators are marked as estimate_mark: a layer's fast form is taken to be exact
+where it nearly always is (kernels/requantize/single_rounding.py), a sum's by some pairs of operands
+(kernels/elementwise/add_sub_single_rounding.py). What is remembered of them is theirs alone, so code is never made of
+it."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from tinyfuse.compiler import prepared, steps_of
-from tinyfuse.ir import Graph, Rough
+from tinyfuse.ir import EstimateMark, Graph
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
-from tinyfuse.schedule.build import Builder
-from tinyfuse.schedule.by_rule import by_rule
-from tinyfuse.schedule.choose_step import of_the_best_step
-from tinyfuse.schedule.graph_plans import is_searched
-from tinyfuse.schedule.roughly import roughly
-from tinyfuse.schedule.variants import Variants
+from tinyfuse.schedule.pick_step import of_the_best_step
+from tinyfuse.schedule.plan_graph import is_searched
+from tinyfuse.schedule.plans.build import Builder
+from tinyfuse.schedule.plans.rule_based_plan import rule_based_plan
+from tinyfuse.schedule.quick_estimate.plan import estimate_plan
+from tinyfuse.schedule.variants.variants import Variants
 from tinyfuse.targets import Target
 
 #: no search for placements: greedy orders come near
 _WORK_LIMIT = 0
 
 
-def rough_plan(source: Graph, target: Target, options: Options) -> Plan:
+def estimated_plan(source: Graph, target: Target, options: Options) -> Plan:
     """A plan that takes about what compile_graph's takes; a pure function of its arguments. CompileError names
     every reason why there is none."""
-    mark = Rough()
-    rough = replace(source, ops=tuple(replace(op, rough=mark) for op in source.ops))
-    steps = steps_of(rough, options)
-    return of_the_best_step(steps, options, lambda step: lambda wanted: _rough_plan(step, target, wanted))
+    mark = EstimateMark()
+    estimate_mark = replace(source, ops=tuple(replace(op, estimate_mark=mark) for op in source.ops))
+    steps = steps_of(estimate_mark, options)
+    return of_the_best_step(steps, options, lambda step: lambda wanted: _estimated_plan(step, target, wanted))
 
 
-def _rough_plan(source: Graph, target: Target, options: Options) -> Plan:
+def _estimated_plan(source: Graph, target: Target, options: Options) -> Plan:
     variants = Variants(prepared(source, target, options), target, options)
     builder = Builder(source, options, work_limit=_WORK_LIMIT)
-    return roughly(variants, builder) if is_searched(options) else by_rule(variants, builder)
+    return estimate_plan(variants, builder) if is_searched(options) else rule_based_plan(variants, builder)

@@ -26,7 +26,7 @@ class Limit:
     of: str
 
 
-# --- groups (schedule/search.py) ---
+# --- groups (schedule/groups/search.py) ---
 
 #: simulations of all groups together: a second; MLPerf Tiny's models take a tenth. When it is used up, groups not yet
 #: weighed are left out, the longer ones of them first
@@ -37,7 +37,7 @@ ROWS_OF_WORK = 64
 GROUP_LENGTH = Limit("groups", 40, "operators of a group")
 PARTITIONS = Limit("groups", 48, "partitions of the operators up to one that are followed further")
 
-# --- plans of what the searches found (schedule/choose.py, strategies) ---
+# --- plans of what the searches found (schedule/plans/pick_plan.py, strategies) ---
 
 #: the candidate with the least estimate may not be the one with the least arena
 PLACED = Limit("plans", 3, "partitions placed of those that are estimated to be best")
@@ -57,13 +57,13 @@ STEPS = Limit("plans", 8, "step graphs that were planned")
 STEP_PAIRS = Limit("plans", 16_000, "pairs of operators of the step graphs that were planned")
 STEP_CHOICES = Limit("steps", 64, "choices of what a step keeps that are followed further")
 
-# --- orders of the operators (schedule/order.py, estimate.py): two seconds ---
+# --- orders of the operators (schedule/groups/order.py, estimate.py): two seconds ---
 
 ORDERS = Limit("orders", 2, "other orders of the operators that were searched")
 ORDER_SETS = Limit("orders", 20_000, "sets of operators that may have run")
 ORDER_WAYS = Limit("orders", 800_000, "ways to go on from sets of operators that may have run")
 
-# --- tiles (schedule/tiling.py, tiled_groups.py) ---
+# --- tiles (schedule/groups/tiling.py, tiled_groups.py) ---
 
 CHAIN = Limit("tiles", 4, "operators of a chain in tiles")
 #: each takes milliseconds
@@ -74,7 +74,7 @@ TILED_GROUPS = Limit("tiles", 4_000, "groups weighed in tiles")
 #: a fiftieth of a second for what can't be proven; what can be mostly needs a hundredth of it
 PLACEMENT = Limit("arena", 20_000, "elementary operations of the search for a placement")
 
-# --- memory banks (schedule/ram.py, parts.py, staging.py) ---
+# --- memory banks (schedule/banks/place_arena.py, parts.py, staging.py) ---
 
 BANK_SHARES = Limit("banks", 5, "sizes of a plan tried to divide its arena")
 #: of each placement that is tried
@@ -82,12 +82,12 @@ BANK_FILLINGS = Limit("banks", 100, "placements tried to fill a bank")
 #: each takes up to a fifth of a second
 COPIES = Limit("banks", 12, "plans tried to find the weights that are copied ahead")
 
-# --- weights within --max-flash (schedule/within_flash.py) ---
+# --- weights within --max-flash (schedule/improve/fit_flash.py) ---
 
 FLASH_PRICES = Limit("flash", 4, "prices of a byte of flash tried")
 COMPRESSED_PRICES = Limit("flash", 6, "prices of a byte spared tried for compressed weights")
 
-# --- graphs (schedule/merging.py, rewrite/cancel_transposes.py) ---
+# --- graphs (schedule/variants/fuse_elementwise.py, rewrite/cancel_transposes.py) ---
 
 #: more would hold more values than registers do, and grow code
 LOOP = Limit("graph", 10, "operators of a merged loop")

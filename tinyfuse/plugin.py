@@ -15,13 +15,14 @@ from typing import Any
 
 from tinyfuse.errors import UsageError
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel, TensorAccess
-from tinyfuse.kernels.element import Element
+from tinyfuse.kernels.core.element import Element
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel, TensorAccess
+from tinyfuse.kernels.core.rows import element_count, input_pointer, row_pointer
+from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.registry import KERNELS
-from tinyfuse.kernels.rows import element_count, input_pointer, row_pointer
-from tinyfuse.kernels.statements import Call, Let, Statement
-from tinyfuse.ops import FAMILIES, base
-from tinyfuse.ops.base import SAME_ROW, RowWindow, Rule
+from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.core import family
+from tinyfuse.ops.core.family import SAME_ROW, RowWindow, Rule
 from tinyfuse.rewrite.patterns import PATTERNS, ConstantInput, Input, Operator, Pattern, chain
 
 __all__ = [
@@ -52,7 +53,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-class OpFamily(base.OpFamily):
+class OpFamily(family.OpFamily):
     """An operator family with its kernels beside it, the preferred first."""
 
     kernels: tuple[Kernel, ...] = ()

@@ -14,14 +14,14 @@ from test_cmsis_scratch import grid
 
 from tinyfuse.ir import Op, Quant, Tensor
 from tinyfuse.ir.fixedpoint import RANGE
-from tinyfuse.kernels.base import Context
 from tinyfuse.kernels.cmsis.conv_paths import ConvCall
 from tinyfuse.kernels.cmsis.layers_s4 import convolve_scratch_s4, depthwise_scratch_s4
 from tinyfuse.kernels.cmsis.layers_s16 import convolve_scratch_s16, depthwise_scratch_s16
 from tinyfuse.kernels.cmsis.softmax import CmsisSoftmaxS16
+from tinyfuse.kernels.core.kernel import Context
 from tinyfuse.kernels.registry import kernels_for, kernels_of
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.softmax import Softmax
+from tinyfuse.ops.pooling_reduce.softmax import Softmax
 from tinyfuse.targets import load_target
 from tinyfuse.toolchain.cmsis_nn import Tree
 

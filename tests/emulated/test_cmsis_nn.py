@@ -22,13 +22,13 @@ from tinyfuse.cli.request import Request
 from tinyfuse.cli.verify import verify
 from tinyfuse.errors import ToolMissing, UsageError
 from tinyfuse.ir import Op, Quant, Tensor
-from tinyfuse.kernels.base import Context
+from tinyfuse.kernels.core.kernel import Context
 from tinyfuse.kernels.registry import kernels_of
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.base import RowWindow
-from tinyfuse.ops.binary import Binary
-from tinyfuse.ops.pooling import Pool2D, pool_output_and_padding
-from tinyfuse.ops.softmax import Softmax
+from tinyfuse.ops.core.binary import Binary
+from tinyfuse.ops.core.family import RowWindow
+from tinyfuse.ops.pooling_reduce.pooling import Pool2D, pool_output_and_padding
+from tinyfuse.ops.pooling_reduce.softmax import Softmax
 from tinyfuse.options import VerifyOptions
 from tinyfuse.resources import resource_dir
 from tinyfuse.targets import load_target

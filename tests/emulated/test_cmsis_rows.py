@@ -14,7 +14,7 @@ from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.kernels.cmsis.common import SEVERAL_ROWS
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan, Stage
-from tinyfuse.schedule.legality import Legality
+from tinyfuse.schedule.groups.legality import Legality
 from tinyfuse.targets import load_target
 from tinyfuse.toolchain.cmsis_nn import Tree
 

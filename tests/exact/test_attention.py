@@ -19,7 +19,7 @@ from test_op_kernels import target_or_skip
 from turns import on_one_core
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Context
+from tinyfuse.kernels.core.kernel import Context
 from tinyfuse.ops import FAMILIES
 from tinyfuse.options import OPTIMIZE
 

@@ -11,7 +11,8 @@ from tflite_builder import ModelBuilder
 
 import tinyfuse
 from tinyfuse.cli.main import main
-from tinyfuse.ops import FAMILIES, lstm_real
+from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.sequence import lstm_real
 from tinyfuse.verify.comparison import ulp_distance
 
 LOGISTIC = lstm_real.logistic

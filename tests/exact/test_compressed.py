@@ -20,7 +20,7 @@ from tflite_builder import ModelBuilder
 from tinyfuse.api.writing import check_flash
 from tinyfuse.cost.code import estimated_code_bytes
 from tinyfuse.errors import DoesNotFit
-from tinyfuse.kernels.lookup import UNIT, VECTOR, compressed, looked_up
+from tinyfuse.kernels.layers.palettized.palette import UNIT, VECTOR, compressed, looked_up
 from tinyfuse.plan import Plan
 from tinyfuse.report.compressed import compressed_json, compressed_line, compressed_lines
 

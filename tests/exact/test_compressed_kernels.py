@@ -14,8 +14,8 @@ from op_harness import Case, assert_exact
 from overlaps import covered_inputs
 from test_conv_kernels import HARD_FLAGS, TARGETS, case_of, few, skip_without
 
-from tinyfuse.kernels.base import Context
-from tinyfuse.kernels.compressed import compressed_layer, strip_of
+from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.layers.palettized.dsp import compressed_layer, strip_of
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.targets import Target, load_target
 

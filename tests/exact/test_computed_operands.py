@@ -11,7 +11,7 @@ from tflite_builder import ModelBuilder
 
 import tinyfuse
 from tinyfuse.errors import CompileError
-from tinyfuse.ops.at_axes import ALONG_AXES
+from tinyfuse.ops.pooling_reduce.at_axes import ALONG_AXES
 
 
 @pytest.mark.parametrize("name", ALONG)

@@ -18,23 +18,31 @@ from test_winograd_1d import cases_1d as winograd_1d_cases
 
 from tinyfuse.board_timing import BoardTiming
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Context, Kernel, proven
-from tinyfuse.kernels.dense_fives import FORMS, DenseFives
-from tinyfuse.kernels.depthwise_columns import ColumnsDepthwiseRow, FewerColumnsDepthwiseRow
-from tinyfuse.kernels.depthwise_held import HeldDepthwiseRow
-from tinyfuse.kernels.int4 import int4_layer
-from tinyfuse.kernels.matmul import BYTES, BYTES_STEP_LINE, LANES, STEP_LINE, WIDE, dense_layer, matmul_layer
-from tinyfuse.kernels.mve_four import (
+from tinyfuse.kernels.core.kernel import Context, Kernel, proven
+from tinyfuse.kernels.layers.common.params import rectified
+from tinyfuse.kernels.layers.int4.conv_dsp import int4_layer
+from tinyfuse.kernels.layers.int8_dsp.dense_five_outputs import FORMS, DenseFiveOutputs
+from tinyfuse.kernels.layers.int8_dsp.depthwise_weight_stationary import WeightStationaryDepthwiseRow
+from tinyfuse.kernels.layers.int8_dsp.lanes import (
+    BYTES,
+    BYTES_SINGLE_ROUNDING,
+    LANES,
+    SINGLE_ROUNDING,
+    WIDE,
+    dense_layer,
+    matmul_layer,
+)
+from tinyfuse.kernels.layers.int8_dsp.winograd import winograd_layer
+from tinyfuse.kernels.layers.int8_helium.conv_4x2 import (
     FourColumnsConvRow,
     FourPiecesConvRow,
     FourPointwise,
     FourPointwiseRow,
     FourStridedPointwiseRow,
 )
-from tinyfuse.kernels.packing import rectified
+from tinyfuse.kernels.layers.int8_helium.depthwise_interleaved import ColumnsDepthwiseRow, FewerColumnsDepthwiseRow
 from tinyfuse.kernels.registry import kernels_for
-from tinyfuse.kernels.step_line import step_line
-from tinyfuse.kernels.winograd import winograd_layer
+from tinyfuse.kernels.requantize.single_rounding import single_rounding
 from tinyfuse.targets import Target, load_target
 from tinyfuse.thinning import evenly
 
@@ -115,11 +123,11 @@ def form_cases(kind: str, target: Target, **choices: object) -> list[Case]:
     for shape in (*FORM_SHAPES[kind], *map(of_int4, FORM_SHAPES[kind][:2])):
         plain = make_op(shape, rng)
         quant = replace(plain.output.quant, zero_point=(-128,))
-        on_step_line = replace(plain, outputs=(replace(plain.output, quant=quant),))
+        on_single_rounding = replace(plain, outputs=(replace(plain.output, quant=quant),))
         quant = replace(quant, zero_point=(3,))
         both_sides = replace(plain, outputs=(replace(plain.output, quant=quant),))
         least = () if shape.weights_dtype == "int4" else (with_least_weight(both_sides),)
-        for op in (on_step_line, both_sides, *least):
+        for op in (on_single_rounding, both_sides, *least):
             data = random_input(op, rng)
             for kernel in kernels_for(op):
                 if kernel.library == "tinyfuse" and kernel.accepts(op, context):
@@ -137,7 +145,7 @@ def test_every_form_is_among_the_cases(target: str) -> None:
             if name in ("tinyfuse_dense_s8", "tinyfuse_dense_wide_s8"):
                 forms.add((name, dense_layer(case.op, context).form))
             elif name in ("tinyfuse_depthwise_3x3_row_s8", "tinyfuse_depthwise_packed_row_s8"):
-                forms.add((name, step_line(case.op) is not None))
+                forms.add((name, single_rounding(case.op) is not None))
             elif name in ("tinyfuse_conv_packed_row_s8", "tinyfuse_pointwise_s8"):
                 forms.add((name, matmul_layer(case.op, context).form))
     matmuls = ("tinyfuse_conv_packed_row_s8", "tinyfuse_pointwise_s8")
@@ -146,7 +154,7 @@ def test_every_form_is_among_the_cases(target: str) -> None:
         *((f"tinyfuse_dense{sort}_s8", form) for sort in ("", "_wide")
           for form in ((WIDE, LANES) if dsp else (BYTES,))),
         *((name, form) for name in matmuls
-          for form in ((WIDE, LANES, STEP_LINE) if dsp else (BYTES, BYTES_STEP_LINE))),
+          for form in ((WIDE, LANES, SINGLE_ROUNDING) if dsp else (BYTES, BYTES_SINGLE_ROUNDING))),
         *((f"tinyfuse_depthwise_{sort}_row_s8", has) for sort in ("3x3", "packed") for has in (False, True)),
     }  # fmt: skip
 
@@ -174,8 +182,13 @@ def test_kernels_of_the_least_ram(target: str, leans: tuple[bool, ...], tmp_path
     Cortex-M4 by test_assembly_is_exact_with_any_flags, too."""
     skip_without_tools(target)
     core, cases = TARGETS[target], []
-    for lean in leans:
-        cases += chosen(form_cases("CONV_2D", core, optimize="ram", lean=lean), core, optimize="ram", lean=lean)
+    for min_scratch in leans:
+        cases += chosen(
+            form_cases("CONV_2D", core, optimize="ram", min_scratch=min_scratch),
+            core,
+            optimize="ram",
+            min_scratch=min_scratch,
+        )
     assert any(case.kernel.name == "tinyfuse_dense_s8" for case in cases)
     assert_exact(cases, core, tmp_path)
 
@@ -219,7 +232,10 @@ def test_cases_of_unpacked_weights(target: str) -> None:
     }
     assert {case.op.operand(1).shape for case in cases} == {make_op(s, rng).operand(1).shape for s in UNPACKED_SHAPES}
     dense = [case for case in cases if case.op.kind == "FULLY_CONNECTED"]
-    assert {case.kernel.path(case.op, False, Context(TARGETS[target])) for case in dense} == {"bounded", "step_line"}
+    assert {case.kernel.path(case.op, False, Context(TARGETS[target])) for case in dense} == {
+        "bounded",
+        "single_rounding",
+    }
 
 
 #: every loop over input channels (multiples of 4, 8, 16, and 16), odd heights, widths that leave a rest, borders on
@@ -252,27 +268,27 @@ def winograd_cases(target: Target) -> list[Case]:
 @pytest.mark.parametrize("target", ("host-dsp-twins", "cortex-m4"))
 def test_cases_of_winograd(target: str) -> None:
     cases = winograd_cases(TARGETS[target])
-    assert {winograd_layer(case.op).form for case in cases} == {STEP_LINE, WIDE}
+    assert {winograd_layer(case.op).form for case in cases} == {SINGLE_ROUNDING, WIDE}
     assert {case.op.input.shape[3] for case in cases} == {shape.channels for shape in WINOGRAD_SHAPES}
 
 
 #: both counts of channels, pixels that are one, odd and even counts of pairs, more than a block
-NARROW_SHAPES = (
+FEW_CHANNELS_SHAPES = (
     Shape("CONV_2D", 1, 1, 8, 3), Shape("CONV_2D", 1, 2, 4, 1), Shape("CONV_2D", 3, 5, 8, 5), Shape("CONV_2D", 5, 6, 4, 6),
     Shape("CONV_2D", 2, 65, 8, 4), Shape("CONV_2D", 3, 27, 4, 7, activation="RELU6"), Shape("CONV_2D", 7, 8, 8, 8),
 )  # fmt: skip
 
 
-def narrow_cases(target: Target) -> list[Case]:
+def few_channels_cases(target: Target) -> list[Case]:
     """Whole, by rows, from rings, over the input."""
     rng = np.random.default_rng(5)
     context = Context(target, kernels="tinyfuse", weights="unpacked")
     cases: list[Case] = []
-    for shape in NARROW_SHAPES:
+    for shape in FEW_CHANNELS_SHAPES:
         plain = make_op(shape, rng)
         op = replace(plain, outputs=(replace(plain.output, quant=replace(plain.output.quant, zero_point=(-128,))),))
         for kernel in kernels_for(op):
-            if kernel.name == "tinyfuse_pointwise_narrow_s8" and kernel.accepts(op, context):
+            if kernel.name == "tinyfuse_pointwise_few_channels_s8" and kernel.accepts(op, context):
                 for extreme in (False, True):
                     data = random_input(op, rng, extreme)
                     ring = kernel.by_row and extreme
@@ -283,8 +299,10 @@ def narrow_cases(target: Target) -> list[Case]:
 
 @pytest.mark.parametrize("target", ("host-dsp-twins", "cortex-m4"))
 def test_cases_of_narrow_layers(target: str) -> None:
-    cases = narrow_cases(TARGETS[target])
-    assert {case.op.input.shape[1:3] for case in cases} == {(shape.height, shape.width) for shape in NARROW_SHAPES}
+    cases = few_channels_cases(TARGETS[target])
+    assert {case.op.input.shape[1:3] for case in cases} == {
+        (shape.height, shape.width) for shape in FEW_CHANNELS_SHAPES
+    }
 
 
 #: blocks of one to four pixels and rows that leave each of them; sums of one to five steps; one pair of channels and several
@@ -295,7 +313,7 @@ BY_FOUR_SHAPES = (
 )  # fmt: skip
 
 
-def by_four_cases(target: Target) -> list[Case]:
+def tile_4x2_cases(target: Target) -> list[Case]:
     """On a step line and in the bounded form; whole, by rows, from rings, over the input."""
     rng = np.random.default_rng(8)
     context = Context(target, kernels="tinyfuse", optimize="speed")
@@ -316,16 +334,18 @@ def by_four_cases(target: Target) -> list[Case]:
 
 @pytest.mark.parametrize("target", ("host-dsp-twins", "cortex-m4"))
 def test_cases_of_blocks_of_four_pixels(target: str) -> None:
-    cases, context = by_four_cases(TARGETS[target]), Context(TARGETS[target])
+    cases, context = tile_4x2_cases(TARGETS[target]), Context(TARGETS[target])
     found = {(case.kernel.name, proven(matmul_layer(case.op, context)).form) for case in cases}
     assert found == {
-        (f"tinyfuse_{of}_s8", form) for of in ("pointwise_by_four", "conv_by_four_row") for form in (LANES, STEP_LINE)
+        (f"tinyfuse_{of}_s8", form)
+        for of in ("pointwise_by_four", "conv_by_four_row")
+        for form in (LANES, SINGLE_ROUNDING)
     }
 
 
 #: one and several groups of five and of four outputs, and none of either; each count of steps in the first iteration of the
 #: loop; one, two and more iterations; batches
-FIVES_SHAPES = tuple(
+FIVE_OUTPUTS_SHAPES = tuple(
     Shape("FULLY_CONNECTED", batches, 1, in_c, out_c, activation=activation, per_channel=False)
     for batches, in_c, out_c, activation in (
         (1, 4, 5, "NONE"), (2, 8, 9, "RELU"), (1, 12, 4, "NONE"), (1, 16, 10, "NONE"), (3, 20, 9, "RELU6"),
@@ -340,14 +360,14 @@ FIVES_SHAPES = tuple(
 COUNTED = {"optimize": "speed", "cycles": BoardTiming()}
 
 
-def fives_cases(target: Target) -> list[Case]:
+def five_outputs_cases(target: Target) -> list[Case]:
     """On a step line and on bent ones of several shifts, also of weights and inputs at their ends; over the input."""
     rng = np.random.default_rng(9)
     context = Context(target, kernels="tinyfuse", **COUNTED)
     cases: list[Case] = []
-    kernel = DenseFives()
+    kernel = DenseFiveOutputs()
     for shape, ends, (zero_point, scale) in itertools.product(
-        FIVES_SHAPES, (False, True), ((-128, 1), (3, 1), (-4, 0.2), (5, 5))
+        FIVE_OUTPUTS_SHAPES, (False, True), ((-128, 1), (3, 1), (-4, 0.2), (5, 5))
     ):
         plain = make_op(shape, rng)
         values = (
@@ -369,9 +389,9 @@ def fives_cases(target: Target) -> list[Case]:
 @pytest.mark.parametrize("target", ("host-dsp-twins", "cortex-m4"))
 def test_cases_of_five_outputs(target: str) -> None:
     context = Context(TARGETS[target], **COUNTED)
-    cases, rng = fives_cases(TARGETS[target]), np.random.default_rng(0)
+    cases, rng = five_outputs_cases(TARGETS[target]), np.random.default_rng(0)
     assert {case.op.operand(1).shape for case in cases} == {
-        make_op(shape, rng).operand(1).shape for shape in FIVES_SHAPES
+        make_op(shape, rng).operand(1).shape for shape in FIVE_OUTPUTS_SHAPES
     }
     assert {case.kernel.path(case.op, False, context) for case in cases} == set(FORMS.values())
     for case in cases:
@@ -380,7 +400,7 @@ def test_cases_of_five_outputs(target: str) -> None:
 
 #: odd and even counts of columns and of outputs, one of them; strides; padding of one and of several columns on either side,
 #: of all that windows see, and none; groups that overlap
-HELD_SHAPES = tuple(
+STATIONARY_SHAPES = tuple(
     Shape("DEPTHWISE_CONV_2D", height, width, channels, channels, (3, 3), stride, (1, 1), padding)
     for height, width, channels, stride, padding in (
         (5, 5, 8, (1, 1), "SAME"), (4, 8, 4, (1, 1), "SAME"), (5, 9, 7, (2, 2), "SAME"), (4, 8, 12, (2, 2), "SAME"),
@@ -391,25 +411,25 @@ HELD_SHAPES = tuple(
 )  # fmt: skip
 
 
-def held_cases(target: Target) -> list[Case]:
+def stationary_cases(target: Target) -> list[Case]:
     """Whole and from rings."""
     rng = np.random.default_rng(7)
     context = Context(target, kernels="tinyfuse", weights="unpacked")
     cases: list[Case] = []
-    for shape in HELD_SHAPES:
+    for shape in STATIONARY_SHAPES:
         plain = make_op(shape, rng)
         op = replace(plain, outputs=(replace(plain.output, quant=replace(plain.output.quant, zero_point=(-128,))),))
-        if HeldDepthwiseRow().accepts(op, context):
+        if WeightStationaryDepthwiseRow().accepts(op, context):
             for extreme in (False, True):
                 data = random_input(op, rng, extreme)
-                cases.append(case_of(op, HeldDepthwiseRow(), data, extreme, int(extreme)))
+                cases.append(case_of(op, WeightStationaryDepthwiseRow(), data, extreme, int(extreme)))
     return cases
 
 
 @pytest.mark.parametrize("target", ("host-dsp-twins", "cortex-m4"))
 def test_cases_of_weights_in_registers(target: str) -> None:
-    cases = held_cases(TARGETS[target])
-    assert len(cases) == 2 * len(HELD_SHAPES)
+    cases = stationary_cases(TARGETS[target])
+    assert len(cases) == 2 * len(STATIONARY_SHAPES)
 
 
 #: chunks of one to eight outputs and several, more and fewer than sixteen channels, strides of any sort, windows up
@@ -503,13 +523,13 @@ def test_cases_of_four_pixels_times_two_channels(target: str) -> None:
 
 def dsp_cases(target: Target) -> list[Case]:
     """Of all kernels for the DSP extension that some choices alone take."""
-    unpacked = [*narrow_cases(target), *unpacked_cases(target), *held_cases(target)]
+    unpacked = [*few_channels_cases(target), *unpacked_cases(target), *stationary_cases(target)]
     return [
         *chosen(unpacked, target, weights="unpacked"),
         *chosen([*winograd_cases(target), *winograd_1d_cases(target)], target, weights="winograd"),
         *chosen(depthwise_1d_cases(target), target, optimize="speed", weights="unpacked"),
-        *chosen(by_four_cases(target), target, optimize="speed"),
-        *chosen(fives_cases(target), target, **COUNTED),
+        *chosen(tile_4x2_cases(target), target, optimize="speed"),
+        *chosen(five_outputs_cases(target), target, **COUNTED),
     ]
 
 
@@ -547,7 +567,7 @@ def few(cases: list[Case], flags: str, config: pytest.Config) -> list[Case]:
         return cases
     alike: dict[tuple, list[Case]] = {}
     for case in cases:
-        form = step_line(case.op) is not None
+        form = single_rounding(case.op) is not None
         alike.setdefault((case.kernel.name, form, case.how, case.over), []).append(case)
     return [
         case for found in alike.values() for case in (evenly(found, 2) if flags == "-O0" else [found[len(found) // 2]])
@@ -640,7 +660,7 @@ def test_int4_kernels(target: str, tmp_path: Path) -> None:
         others = {"tinyfuse_fully_connected_s4"} if not mve and not choices else set()
         others |= {f"tinyfuse_depthwise_{sort}_row_s4" for sort in ("3x3", "packed") if others}
         assert names == {f"tinyfuse_pointwise_{mve}s4", f"tinyfuse_conv_{mve}row_s4"} | others
-        assert {int4_layer(case.op).form for case in cases if case.op.kind == "CONV_2D"} == {STEP_LINE, WIDE}
+        assert {int4_layer(case.op).form for case in cases if case.op.kind == "CONV_2D"} == {SINGLE_ROUNDING, WIDE}
         all_cases += chosen(cases, core, **choices)
     assert_exact(all_cases, core, tmp_path)
 

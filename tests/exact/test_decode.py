@@ -24,7 +24,7 @@ from tinyfuse.errors import CompileError
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Quant
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.base import Problem
+from tinyfuse.ops.core.family import Problem
 from tinyfuse.rewrite.fold_constants import fold_constants
 
 

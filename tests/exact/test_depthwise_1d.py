@@ -10,8 +10,8 @@ import pytest
 from conv_cases import Shape, make_op, random_input
 from op_harness import Case
 
-from tinyfuse.kernels.base import Context
-from tinyfuse.kernels.depthwise_1d import DepthwiseAlongRow, DepthwiseColumns
+from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.layers.int8_dsp.depthwise_1d import DepthwiseAlongRow, DepthwiseColumns
 from tinyfuse.targets import Target, load_target
 
 TARGETS = {"host-dsp-twins": replace(load_target("host"), dsp=True), "cortex-m4": load_target("cortex-m4")}
@@ -61,4 +61,4 @@ def test_cases_of_depthwise_convolutions_along_lines(target: str) -> None:
     cases, context = cases_1d(TARGETS[target]), Context(TARGETS[target])
     assert len(cases) == 2 * 3 * len(SHAPES)
     paths = {case.kernel.path(case.op, case.kernel.by_row, context) for case in cases}
-    assert paths == {"step_line", "own_shifts", "bounded"}
+    assert paths == {"single_rounding", "own_shifts", "bounded"}

@@ -12,7 +12,7 @@ from tflite_builder import ModelBuilder
 
 import tinyfuse
 from tinyfuse.ir import double_math
-from tinyfuse.ops.power import PowFamily
+from tinyfuse.ops.elementwise.power import PowFamily
 from tinyfuse.resources import resource_dir
 from tinyfuse.verify.comparison import ulp_distance
 

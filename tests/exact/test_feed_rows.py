@@ -19,7 +19,7 @@ from tinyfuse.errors import CompileError, EmulationFailed, InternalFault, UsageE
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.options import OPTIMIZE
 from tinyfuse.plan import FEED_STATE, Plan
-from tinyfuse.plan.checker import _Player, verify_plan
+from tinyfuse.plan.check.player import _Player, verify_plan
 from tinyfuse.rewrite.feed_rows import feed_rows
 from tinyfuse.verify.emulation import module
 

@@ -7,7 +7,7 @@ from executors import assert_all_exact, assert_reference_is_tflm, plan_of
 from handed_constants import HANDED, handed_weights
 
 from tinyfuse.frontend.reader import read_tflite
-from tinyfuse.ops.control_flow import called_graphs, given_values
+from tinyfuse.ops.program.control_flow import called_graphs, given_values
 from tinyfuse.rewrite.fold_constants import fold_constants
 
 

@@ -13,11 +13,11 @@ from conv_cases import Shape, make_op, random_input
 from op_harness import Case, assert_exact
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Context
-from tinyfuse.kernels.depthwise_1d_mve import Depthwise1D
-from tinyfuse.kernels.mve import MveDense
-from tinyfuse.kernels.mve_four import requantized
-from tinyfuse.kernels.mve_held import HeldConvRow
+from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveDense
+from tinyfuse.kernels.layers.int8_helium.conv_4x2 import requantized
+from tinyfuse.kernels.layers.int8_helium.conv_weight_stationary import WeightStationaryConvRow
+from tinyfuse.kernels.layers.int8_helium.depthwise_1d import Depthwise1D
 from tinyfuse.targets import load_target
 
 TARGETS = {"host-twins": replace(load_target("host"), dsp=True, mve=True), "cortex-m55": load_target("cortex-m55")}
@@ -63,7 +63,7 @@ def test_dense_layers_of_one_scale(target: str, tmp_path: Path) -> None:
 
 #: rows of four pixels and more, with every rest by six and by four; blocks of channels that are whole, cut, several;
 #: windows of one to three kernel rows and two or three columns; padding on any side, or none
-HELD_SHAPES = tuple(
+STATIONARY_SHAPES = tuple(
     Shape("CONV_2D", height, width, channels, out_channels, kernel, stride, dilation, padding)
     for height, width, channels, out_channels, kernel, stride, dilation, padding in (
         (4, 32, 16, 4, (3, 3), (1, 1), (1, 1), "SAME"), (3, 4, 16, 2, (3, 3), (1, 1), (1, 1), "SAME"),
@@ -75,11 +75,15 @@ HELD_SHAPES = tuple(
 )  # fmt: skip
 
 
-def held_cases(target: str) -> list[Case]:
+def stationary_cases(target: str) -> list[Case]:
     """By rows, from rings where the dice say so."""
-    rng, context, kernel = np.random.default_rng(12), Context(TARGETS[target], optimize="speed"), HeldConvRow()
+    rng, context, kernel = (
+        np.random.default_rng(12),
+        Context(TARGETS[target], optimize="speed"),
+        WeightStationaryConvRow(),
+    )
     cases = []
-    for shape in HELD_SHAPES:
+    for shape in STATIONARY_SHAPES:
         for activation, zero_point in (("RELU", -128), ("NONE", 3), ("RELU_N1_TO_1", 0)):
             extreme, ring = (bool(rng.random() < 0.5) for _ in range(2))
             op = with_zero_point(make_op(replace(shape, activation=activation), rng), zero_point)
@@ -92,7 +96,7 @@ def held_cases(target: str) -> list[Case]:
 @pytest.mark.parametrize("target", TARGETS)
 def test_weights_in_registers(target: str, tmp_path: Path) -> None:
     skip_without_tools(target)
-    cases = held_cases(target)
+    cases = stationary_cases(target)
     assert {requantized(case.op) for case in cases} == {"rectified", "saturated", "each"}
     assert_exact(cases, TARGETS[target], tmp_path, optimize="speed")
 
@@ -140,5 +144,5 @@ def test_any_flags(compiler: str, flags: str, tmp_path: Path) -> None:
     skip_without_tools("cortex-m55")
     if shutil.which(compiler) is None:
         pytest.skip(f"needs {compiler}")
-    cases = one_scale_cases()[::3] + held_cases("cortex-m55")[::2] + line_cases("cortex-m55")[::2]
+    cases = one_scale_cases()[::3] + stationary_cases("cortex-m55")[::2] + line_cases("cortex-m55")[::2]
     assert_exact(cases, TARGETS["cortex-m55"], tmp_path, flags, compiler, optimize="speed")

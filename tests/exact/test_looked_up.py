@@ -23,15 +23,15 @@ from turns import on_one_core
 from tinyfuse.explain.explain_json import explain_json
 from tinyfuse.ir import Op, Quant
 from tinyfuse.ir.fixedpoint import multiply_by_quantized_multiplier
-from tinyfuse.kernels.base import Context
-from tinyfuse.kernels.bent_line import SHIFT, bent_line
-from tinyfuse.kernels.looked_up import matmul_of
-from tinyfuse.kernels.looked_up_mve import LookedUpColumns
-from tinyfuse.kernels.packing import accumulator_range, folded_bias
-from tinyfuse.ops.convolution import channel_multipliers
-from tinyfuse.ops.looked_up import looked_up
-from tinyfuse.ops.table import Table
-from tinyfuse.schedule import looking_up
+from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.layers.common.params import accumulator_range, folded_bias
+from tinyfuse.kernels.layers.int8_luts.dsp import matmul_of
+from tinyfuse.kernels.layers.int8_luts.helium import LookedUpColumns
+from tinyfuse.kernels.requantize.signed_rounding import SHIFT, signed_rounding
+from tinyfuse.ops.core.convolution import channel_multipliers
+from tinyfuse.ops.elementwise.table import Table
+from tinyfuse.ops.layers.looked_up import looked_up
+from tinyfuse.schedule.variants import fold_lookups
 from tinyfuse.targets import load_target
 
 #: blocks of three pixels, two and one; odd channels, one alone; windows of words, of few channels, over padding; with
@@ -86,10 +86,13 @@ def test_kernels(optimize: str, flags: str, tmp_path: Path) -> None:
     reached = {(case.kernel.name, case.kernel.form(case.op, context)) for case in cases}
     kernels, forms = (
         ("pointwise_tables", "conv_packed_tables_row"),
-        ("STEP_LINE", "LANES", "WIDE", *(f"BENT{form}" for form in ("", "_WIDE", "_ONE"))),
+        ("SINGLE_ROUNDING", "LANES", "WIDE", *(f"SIGNED_ROUNDING{form}" for form in ("", "_WIDE", "_ONE"))),
     )
     wanted = {(f"tinyfuse_{kernel}_s8", f"TINYFUSE_{form}") for kernel in kernels for form in forms}
-    quads = {f"TINYFUSE_QUAD_{form}" for form in ("BOUNDED", "STEP_LINE", "OWN_SHIFTS", "BENT", "BENT_WIDE")}
+    quads = {
+        f"TINYFUSE_QUAD_{form}"
+        for form in ("BOUNDED", "SINGLE_ROUNDING", "OWN_SHIFTS", "SIGNED_ROUNDING", "SIGNED_ROUNDING_WIDE")
+    }
     wanted |= {("tinyfuse_depthwise_3x3_tables_row_s8", form) for form in quads}
     assert not wanted - reached, wanted - reached
     assert_kernels_exact(cases, core, tmp_path, flags, optimize=optimize)
@@ -106,13 +109,13 @@ def test_kernels_with_helium(flags: str, compiler: str, tmp_path: Path) -> None:
     assert_kernels_exact(cases, core, tmp_path, flags, compiler)
 
 
-def test_bent_lines_step_where_the_interpreter_does() -> None:
+def test_signed_rounding_step_where_the_interpreter_does() -> None:
     """For every accumulator that the weights allow, in 9 bits where zero points ask for these."""
     found = []
     for op in layers():
         layer = op.attributes.layer
         tables = np.roll(op.attributes.table.operand(1).values, 128, axis=-1)
-        line = bent_line(layer, tables)
+        line = signed_rounding(layer, tables)
         if line is None:
             continue
         found.append(line.bits)
@@ -210,7 +213,7 @@ def test_networks(target: str, layers: list[tuple[tuple[int, int], str]]) -> Non
 
 def wherever_it_may(monkeypatch: pytest.MonkeyPatch, count: int, target: str) -> int:
     """Random networks whose layers look up whether it pays or not, exact on the core; how many do."""
-    monkeypatch.setattr(looking_up, "_instructions", lambda context, *ops: len(ops))
+    monkeypatch.setattr(fold_lookups, "_instructions", lambda context, *ops: len(ops))
     networks = [data for data, _ in drawn(tabled_networks(), count)]
     ways: tuple[dict[str, Any], ...] = ({}, {"step": True}, {"optimize": "speed", "weights": "packed"})
     plans = [plan_of(data, target, kernels="tinyfuse", **ways[n % 3]) for n, data in enumerate(networks)]
@@ -271,7 +274,7 @@ def test_tables_leave_more_layers_a_line() -> None:
     context = Context(load_target("cortex-m4"), kernels="tinyfuse")
     plan = plan_of(normalized((1, 1)), "cortex-m4")
     (op,) = (op for op in plan.graph.ops if op.kind == "LOOKED_UP")
-    assert matmul_of(op, context).form == "TINYFUSE_STEP_LINE"
+    assert matmul_of(op, context).form == "TINYFUSE_SINGLE_ROUNDING"
 
 
 def test_explain_names_the_layer() -> None:

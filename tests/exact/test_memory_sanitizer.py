@@ -14,13 +14,13 @@ from layer_cases import NAMED, layer_inputs
 from op_harness import assert_exact, cases_of
 from test_conv_dtypes import TARGETS
 
-from tinyfuse.kernels.base import Context
+from tinyfuse.kernels.core.kernel import Context
 
 TESTS = Path(__file__).resolve().parents[1]
 #: tests of kernels, and of modules, that run on this machine
 FILES = (
-    "exact/test_op_kernels.py", "exact/test_conv_kernels.py", "exact/test_conv_dtypes.py", "exact/test_joined_kernels.py",
-    "exact/test_compressed_kernels.py", "exact/test_merged.py", "exact/test_looked_up.py", "exact/test_families.py",
+    "exact/test_op_kernels.py", "exact/test_conv_kernels.py", "exact/test_conv_dtypes.py", "exact/test_paired_kernels.py",
+    "exact/test_compressed_kernels.py", "exact/test_fused_loops.py", "exact/test_looked_up.py", "exact/test_families.py",
 )  # fmt: skip
 
 

@@ -18,13 +18,13 @@ from hypothesis import HealthCheck, Phase, given, settings
 from op_harness import TARGETS, Case, assert_exact, cases_of
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Context
+from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.core.statements import Call
+from tinyfuse.kernels.elementwise.add_sub_single_rounding import plane
 from tinyfuse.kernels.registry import kernels_of
-from tinyfuse.kernels.statements import Call
-from tinyfuse.kernels.sum_line import plane
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.binary import Binary, mul_multiplier
-from tinyfuse.ops.softmax import Softmax
+from tinyfuse.ops.core.binary import Binary, mul_multiplier
+from tinyfuse.ops.pooling_reduce.softmax import Softmax
 from tinyfuse.resources import resource_dir
 from tinyfuse.targets import Target, load_target
 
@@ -199,7 +199,7 @@ def test_sums_on_a_plane(target: str, tmp_path: Path) -> None:
             op = operator(kind, operands, tensor((1, 3, 1, 11), 0.1 / slope, -128), Binary(activation))
             if not broken_rules(op) and plane(op) is not None:
                 shifts.add(plane(op).shift)
-                cases += [case for case in all_cases(op, core) if case.kernel.name == "tinyfuse_sum_line_s8"]
+                cases += [case for case in all_cases(op, core) if case.kernel.name == "tinyfuse_single_rounding_sum_s8"]
     assert shifts > {19, 20, 21, 22, 23} and len(shifts) > 5
     assert_exact(cases, core, tmp_path)
 

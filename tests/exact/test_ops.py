@@ -15,25 +15,25 @@ from hypothesis import strategies as st
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Op, Quant
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.activations import LeakyRelu
-from tinyfuse.ops.batch_matmul import BatchMatMul
-from tinyfuse.ops.binary import Binary
-from tinyfuse.ops.concatenation import Concatenation
-from tinyfuse.ops.gather import Gather
-from tinyfuse.ops.l2_normalization import L2Norm
-from tinyfuse.ops.mirror_pad import MirrorPad
-from tinyfuse.ops.one_hot import OneHot
-from tinyfuse.ops.pack import Pack
-from tinyfuse.ops.pooling import Pool2D
-from tinyfuse.ops.reduce import Reducer
-from tinyfuse.ops.resize import Resize
-from tinyfuse.ops.reverse_sequence import Sequences
-from tinyfuse.ops.slice import StridedSlice
-from tinyfuse.ops.softmax import Softmax
-from tinyfuse.ops.space_depth import Block
-from tinyfuse.ops.split import Unpack
-from tinyfuse.ops.squeeze import Squeeze
-from tinyfuse.ops.transpose_conv import TransposeConv
+from tinyfuse.ops.core.binary import Binary
+from tinyfuse.ops.elementwise.activations import LeakyRelu
+from tinyfuse.ops.layers.transpose_conv import TransposeConv
+from tinyfuse.ops.matmul.batch_matmul import BatchMatMul
+from tinyfuse.ops.movement.concatenation import Concatenation
+from tinyfuse.ops.movement.gather import Gather
+from tinyfuse.ops.movement.mirror_pad import MirrorPad
+from tinyfuse.ops.movement.one_hot import OneHot
+from tinyfuse.ops.movement.pack import Pack
+from tinyfuse.ops.movement.resize import Resize
+from tinyfuse.ops.movement.reverse_sequence import Sequences
+from tinyfuse.ops.movement.slice import StridedSlice
+from tinyfuse.ops.movement.space_depth import Block
+from tinyfuse.ops.movement.split import Unpack
+from tinyfuse.ops.movement.squeeze import Squeeze
+from tinyfuse.ops.pooling_reduce.l2_normalization import L2Norm
+from tinyfuse.ops.pooling_reduce.pooling import Pool2D
+from tinyfuse.ops.pooling_reduce.reduce import Reducer
+from tinyfuse.ops.pooling_reduce.softmax import Softmax
 from tinyfuse.verify import oracle_worker
 from tinyfuse.verify.comparison import same_bits, ulp_distance
 

@@ -1,5 +1,5 @@
 """Depthwise convolutions whose channels' multipliers are far apart, from 1e-4 to 4: on step lines of their channels'
-own shifts (tinyfuse/kernels/step_line.py), on the host under sanitizers and on emulated cores, in every kernel."""
+own shifts (tinyfuse/kernels/requantize/single_rounding.py), on the host under sanitizers and on emulated cores, in every kernel."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from test_conv_kernels import HARD_FLAGS, skip_without, skip_without_tools
 
 from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import multiply_by_quantized_multiplier
-from tinyfuse.kernels.base import Context
-from tinyfuse.kernels.packing import accumulator_range, bounded, folded_bias
+from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.layers.common.params import accumulator_range, bounded, folded_bias
 from tinyfuse.kernels.registry import kernels_for
-from tinyfuse.kernels.step_line import any_step_line, step_line
-from tinyfuse.ops.convolution import channel_multipliers, clamp_range
-from tinyfuse.schedule.select import kernel_for
+from tinyfuse.kernels.requantize.single_rounding import any_single_rounding, single_rounding
+from tinyfuse.ops.core.convolution import channel_multipliers, clamp_range
+from tinyfuse.schedule.kernel_choice.select import kernel_for
 from tinyfuse.targets import Target, load_target
 from tinyfuse.thinning import evenly
 
@@ -85,7 +85,7 @@ def cases_of(target: Target) -> list[Case]:
 
 
 def test_lines_of_own_shifts_give_every_accumulator_its_output() -> None:
-    found = [(op, line) for op in layers() if (line := step_line(op, own_shifts=True)) is not None]
+    found = [(op, line) for op in layers() if (line := single_rounding(op, own_shifts=True)) is not None]
     assert len(found) == len(layers())
     assert not any(bounded(op) for op, _ in found), "one channel is beyond the bounded form"
     for op, line in found[::3]:
@@ -112,7 +112,11 @@ def test_layers_that_wrap_or_have_outputs_of_both_signs_have_no_line() -> None:
     bias = np.full(8, 2**28, np.int32)
     wraps = replace(on_line, inputs=(*on_line.inputs[:2], replace(on_line.inputs[2], data=bias)))
     both_signs = with_multipliers(plain, np.linspace(0.1, 0.8, 8), 3)
-    assert any_step_line(on_line) is not None and any_step_line(wraps) is None and any_step_line(both_signs) is None
+    assert (
+        any_single_rounding(on_line) is not None
+        and any_single_rounding(wraps) is None
+        and any_single_rounding(both_signs) is None
+    )
 
 
 def test_one_large_multiplier_keeps_no_layer_from_its_kernel() -> None:
@@ -131,8 +135,8 @@ def test_kernels(target: str, tmp_path: Path) -> None:
     core = TARGETS[target]
     cases = cases_of(core)
     sorts = {"3x3_row_s8", "packed_row_s8", "3x3_lut_row_s8", "packed_lut_row_s8"}
-    sorts |= {"held_row_s8", "1d_s8", "3x3_row_s4", "packed_row_s4"} if core.dsp and not core.mve else set()
-    sorts |= set() if core.dsp else {"joined_row_s8"}
+    sorts |= {"stationary_row_s8", "1d_s8", "3x3_row_s4", "packed_row_s4"} if core.dsp and not core.mve else set()
+    sorts |= set() if core.dsp else {"paired_row_s8"}
     assert {case.kernel.name for case in cases} == {f"tinyfuse_depthwise_{sort}" for sort in sorts}
     assert_exact(cases, core, tmp_path)
 

@@ -30,9 +30,9 @@ from turns import turn_of
 
 from tinyfuse.errors import CompileError
 from tinyfuse.explain.advice import advice
-from tinyfuse.kernels.base import Context
+from tinyfuse.kernels.core.kernel import Context
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.planes import from_memory, in_memory
+from tinyfuse.ops.movement.planes import from_memory, in_memory
 from tinyfuse.options import OPTIMIZE
 
 _SETTINGS = {"deadline": None, "suppress_health_check": list(HealthCheck)}

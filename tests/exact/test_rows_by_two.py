@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from random_graphs import Sketch
 
 from tinyfuse.errors import InternalFault
-from tinyfuse.kernels.packing import bounded
-from tinyfuse.kernels.winograd import WinogradRows, transformed, winograd_layer
-from tinyfuse.ops.base import RowWindow
+from tinyfuse.kernels.layers.common.params import bounded
+from tinyfuse.kernels.layers.int8_dsp.winograd import WinogradRows, transformed, winograd_layer
+from tinyfuse.ops.core.family import RowWindow
 from tinyfuse.options import OPTIMIZE
 from tinyfuse.plan import Plan
-from tinyfuse.plan.checker import verify_plan
+from tinyfuse.plan.check.player import verify_plan
 from tinyfuse.plan.loop import StageRows, play
 
 NAME = WinogradRows.name

@@ -13,10 +13,10 @@ from op_harness import TARGETS, assert_exact, cases_of
 from test_op_kernels import target_or_skip
 
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.base import Context
-from tinyfuse.kernels.scaled_sum import ABOVE, BELOW, ScaledSum, ScaledSumMve
+from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.elementwise.scale_and_add import ABOVE, BELOW, ScaledSum, ScaledSumMve
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.merged import merged
+from tinyfuse.ops.elementwise.merged import merged
 from tinyfuse.targets import load_target
 
 #: fours and eights of channels and rests of them, a single one, a single pixel, other ranks

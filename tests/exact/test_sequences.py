@@ -15,10 +15,10 @@ from test_rows_by_two import shorter_ring
 from turns import on_one_core
 
 from tinyfuse.errors import InternalFault
-from tinyfuse.kernels.column_blocks import ColumnBlocks
+from tinyfuse.kernels.layers.common.column_blocks import ColumnBlocks
 from tinyfuse.options import OPTIMIZE
 from tinyfuse.plan import Plan
-from tinyfuse.plan.checker import verify_plan
+from tinyfuse.plan.check.player import verify_plan
 
 _SETTINGS = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 _DTYPES = ("int8", "int8", "int16", "float32")

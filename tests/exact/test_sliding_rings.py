@@ -15,14 +15,14 @@ from resizing_graphs import longest_plans, resizing_chains
 from tinyfuse.compiler import compile_graph
 from tinyfuse.errors import InternalFault
 from tinyfuse.frontend.reader import read_tflite
-from tinyfuse.kernels.base import Context
+from tinyfuse.kernels.core.kernel import Context
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
-from tinyfuse.plan.checker import _Player
+from tinyfuse.plan.check.player import _Player
 from tinyfuse.plan.rows import RingModes
 from tinyfuse.rewrite import rewrite
 from tinyfuse.rewrite.feed_rows import feed_rows
-from tinyfuse.schedule.search import pareto_front
+from tinyfuse.schedule.groups.search import pareto_front
 from tinyfuse.targets import load_target
 
 

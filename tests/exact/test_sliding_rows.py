@@ -22,7 +22,7 @@ from tinyfuse.cli.fitting import what_would_fit
 from tinyfuse.errors import CompileError, DoesNotFit, InternalFault
 from tinyfuse.explain.explain_json import explain_json
 from tinyfuse.ir import Graph
-from tinyfuse.plan.checker import verify_plan
+from tinyfuse.plan.check.player import verify_plan
 from tinyfuse.slide import account
 
 emulated = pytest.mark.skipif(

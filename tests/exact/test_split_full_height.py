@@ -14,7 +14,7 @@ from tinyfuse.cost.predict import plan_instructions
 from tinyfuse.ops import FAMILIES
 from tinyfuse.options import OPTIMIZE
 from tinyfuse.rewrite.split_full_height import split_dense, split_full_height
-from tinyfuse.schedule.choose import SLOWER
+from tinyfuse.schedule.plans.pick_plan import SLOWER
 
 
 def depthwise(

@@ -124,7 +124,7 @@ def test_many_random_networks_for_the_least_ram(models: list[bytes]) -> None:
 @given(models=st.lists(networks(most_layers=16), min_size=10, max_size=10))
 def test_many_random_networks_on_an_emulated_core(models: list[bytes]) -> None:
     for target, growing in (("cortex-m4", True), ("cortex-m55", False), ("cortex-m55", True)):
-        some = {"target": target, "growing": growing, "longest": 8, "lean": growing, "kernels": "tinyfuse"}
+        some = {"target": target, "growing": growing, "longest": 8, "min_scratch": growing, "kernels": "tinyfuse"}
         assert_all_exact(longest_plans(models, stack=True, **some), runs=3)
 
 
@@ -164,8 +164,8 @@ def test_depthwise_rows_over_used_ones(target: str) -> None:
     models = [inverted(seed=seed, taps=taps) for seed, taps in enumerate([(5, 5), (3, 5), (7, 1), (3, 4)])]
     # cores take turns; Cortex-M0+ has the host's kernels
     models = {"cortex-m0plus": models[:1], "cortex-m4": models[::2], "cortex-m55": models[1::2]}.get(target, models)
-    plans = longest_plans(models, stack=True, target=target, lean=True)
-    plans += longest_plans(models, stack=True, growing=True, longest=4, target=target, lean=True)
+    plans = longest_plans(models, stack=True, target=target, min_scratch=True)
+    plans += longest_plans(models, stack=True, growing=True, longest=4, target=target, min_scratch=True)
     for plan in plans:
         makers = {stage.op.output: stage.op for group in plan.groups for stage in group.stages}
         pairs = [pair for group in plan.groups for pair in zip(group.stack, group.stack[1:], strict=False)]

@@ -25,10 +25,10 @@ from tinyfuse.cost.predict import group_stream
 from tinyfuse.emit import emit
 from tinyfuse.errors import UsageError
 from tinyfuse.frontend.reader import read_tflite
-from tinyfuse.kernels.base import division
+from tinyfuse.kernels.core.kernel import division
 from tinyfuse.options import Options, parse_step
 from tinyfuse.plan import Plan
-from tinyfuse.plan.checker import verify_plan
+from tinyfuse.plan.check.player import verify_plan
 from tinyfuse.targets import load_target
 from tinyfuse.verify.emulation import module
 

@@ -19,8 +19,8 @@ from tinyfuse.cli.main import main
 from tinyfuse.cost.steps import longest_step
 from tinyfuse.errors import InternalFault
 from tinyfuse.frontend.reader import read_tflite
-from tinyfuse.kernels.fully_connected import Dense, DenseWide
-from tinyfuse.plan.checker import verify_plan
+from tinyfuse.kernels.layers.int8_dsp.dense import Dense, DenseWide
+from tinyfuse.plan.check.player import verify_plan
 
 
 def layers() -> bytes:

@@ -18,8 +18,8 @@ from test_op_kernels import drawn, target_or_skip
 from turns import on_one_core
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Context
-from tinyfuse.ops.table import Table
+from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.ops.elementwise.table import Table
 
 _SETTINGS = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 

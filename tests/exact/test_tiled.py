@@ -12,9 +12,9 @@ from tiled_networks import shapes_of_tiles, tiled_networks, tiled_plan
 from turns import turn_of
 
 from tinyfuse.frontend.reader import read_tflite
-from tinyfuse.ops.tiled import tiled
+from tinyfuse.ops.layers.tiled import tiled
 from tinyfuse.options import Options
-from tinyfuse.schedule.select import row_kernel
+from tinyfuse.schedule.kernel_choice.select import row_kernel
 from tinyfuse.targets import load_target
 
 _CASES = st.tuples(tiled_networks(), shapes_of_tiles(), st.booleans())

@@ -23,11 +23,11 @@ from tinyfuse.errors import CompileError
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.frontend.uint8 import WARNING
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Context
+from tinyfuse.kernels.core.kernel import Context
 from tinyfuse.kernels.registry import kernels_for
-from tinyfuse.ops.concatenation import Concatenation
-from tinyfuse.ops.convolution import channel_multipliers
-from tinyfuse.ops.pooling import Pool2D
+from tinyfuse.ops.core.convolution import channel_multipliers
+from tinyfuse.ops.movement.concatenation import Concatenation
+from tinyfuse.ops.pooling_reduce.pooling import Pool2D
 from tinyfuse.targets import load_target
 from tinyfuse.verify import oracle_worker
 from tinyfuse.verify.emulation.inputs import input_set

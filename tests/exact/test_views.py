@@ -20,12 +20,12 @@ from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph, Tensor
 from tinyfuse.options import FUSION, OPTIMIZE
 from tinyfuse.plan import Plan
-from tinyfuse.plan.checker import verify_plan
+from tinyfuse.plan.check.player import verify_plan
 from tinyfuse.plan.places import Places
 from tinyfuse.report.report_json import report_json
 from tinyfuse.report.text import report_text
 from tinyfuse.rewrite.views import every_view, views
-from tinyfuse.schedule.partition import partition
+from tinyfuse.schedule.groups.partition import partition
 
 # --- models ----------------------------------------------------------------------------------
 

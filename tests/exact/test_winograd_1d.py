@@ -10,11 +10,11 @@ import pytest
 from conv_cases import Shape, make_op, random_input
 from op_harness import Case
 
-from tinyfuse.kernels.base import Context
-from tinyfuse.kernels.column_blocks import ColumnBlocks
-from tinyfuse.kernels.matmul import STEP_LINE, WIDE
+from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.layers.common.column_blocks import ColumnBlocks
+from tinyfuse.kernels.layers.int8_dsp.lanes import SINGLE_ROUNDING, WIDE
+from tinyfuse.kernels.layers.int8_dsp.winograd import WinogradAlongRow, WinogradDownRow, transformed_1d, winograd_layer
 from tinyfuse.kernels.registry import kernels_for
-from tinyfuse.kernels.winograd import WinogradAlongRow, WinogradDownRow, transformed_1d, winograd_layer
 from tinyfuse.targets import Target, load_target
 
 TARGETS = {"host-dsp-twins": replace(load_target("host"), dsp=True), "cortex-m4": load_target("cortex-m4")}
@@ -58,7 +58,7 @@ def test_cases_of_winograd_of_one_dimension(target: str) -> None:
     """They run in test_conv_kernels.py, in one program with others."""
     cases = cases_1d(TARGETS[target])
     assert {case.op.operand(1).shape[1:4] for case in cases} == {(*s.kernel, s.channels) for s in SHAPES}
-    assert {winograd_layer(case.op).form for case in cases} == {STEP_LINE, WIDE}
+    assert {winograd_layer(case.op).form for case in cases} == {SINGLE_ROUNDING, WIDE}
     assert {type(case.kernel) for case in cases} == {WinogradAlongRow, WinogradDownRow, ColumnBlocks}
 
 

@@ -25,7 +25,7 @@ from tinyfuse.frontend.check import check
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir.text import graph_text
 from tinyfuse.rewrite.fold_constants import fold_constants
-from tinyfuse.schedule import graph_plans
+from tinyfuse.schedule import plan_graph
 
 
 class Network:
@@ -190,7 +190,7 @@ def test_rows_beyond_16_bits_are_exact(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert_reference_is_tflm(layer(2), runs=1)
     checked = plan_of(layer(32))
-    monkeypatch.setattr(graph_plans, "verify_plan", lambda plan: None)
+    monkeypatch.setattr(plan_graph, "verify_plan", lambda plan: None)
     assert_all_exact([checked, plan_of(layer(2))], runs=1)
 
 

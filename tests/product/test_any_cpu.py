@@ -77,7 +77,7 @@ def test_gcc_warns_of_no_weights_behind_the_last_pair() -> None:
     x = sketch.value((1, 5, 6, 16))
     data = sketch.build([x], [sketch.fully_connected(sketch.conv(sketch.conv(x, 7, (1, 1)), 3, (3, 3)), 8)])
     plan = plan_of(data, "cortex-m0plus", kernels="tinyfuse", weights="unpacked")
-    assert "tinyfuse_dense_joined_s8" in emit(plan)["net.c"]
+    assert "tinyfuse_dense_paired_s8" in emit(plan)["net.c"]
     assert_all_exact([plan], on_host=True, apart=True, compiler="gcc", flags=["-O2"])
 
 

@@ -27,9 +27,9 @@ from tinyfuse.emit.forms import delivery_of
 from tinyfuse.emit.memory import bank_sections
 from tinyfuse.errors import DoesNotFit, InternalFault
 from tinyfuse.plan import Memory, Plan
-from tinyfuse.plan.checker import verify_plan
+from tinyfuse.plan.check.player import verify_plan
 from tinyfuse.report.memory import memory_json
-from tinyfuse.schedule.banks import in_banks
+from tinyfuse.schedule.banks.assign import in_banks
 from tinyfuse.verify.emulation import find_emulator
 from tinyfuse.verify.emulation import module as emulated_module
 from tinyfuse.verify.emulation.inputs import input_set

@@ -77,6 +77,6 @@ def test_a_circle_would_be_seen(tmp_path: Path) -> None:
     file = tmp_path / "late.py"
     file.write_text(
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from tinyfuse.emit import emit\n"
-        "def f():\n    from tinyfuse.plan import checker\n    import tinyfuse.errors\n"
+        "def f():\n    from tinyfuse.plan.check import player\n    import tinyfuse.errors\n"
     )
-    assert set(imported(file)) == {"tinyfuse.plan.checker", "tinyfuse.errors"}
+    assert set(imported(file)) == {"tinyfuse.plan.check.player", "tinyfuse.errors"}

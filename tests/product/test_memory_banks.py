@@ -27,11 +27,11 @@ from tinyfuse.emit import emit
 from tinyfuse.emit.forms import delivery_of
 from tinyfuse.errors import DoesNotFit, InternalFault, UsageError
 from tinyfuse.plan import Memory, Plan
-from tinyfuse.plan.checker import verify_plan
+from tinyfuse.plan.check.player import verify_plan
 from tinyfuse.profile.image import open_elf
 from tinyfuse.report.memory import memory_json
 from tinyfuse.report.pareto import pareto_json
-from tinyfuse.schedule.banks import in_banks
+from tinyfuse.schedule.banks.assign import in_banks
 from tinyfuse.targets import load_target
 from tinyfuse.verify.emulation import find_emulator
 from tinyfuse.verify.emulation import module as emulated_module
@@ -419,7 +419,7 @@ def test_profile_counts_by_bank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert measured["dtcm"][what] + measured["sram"][what] == found[f"{what}_bytes"]["arena"] > 0
     traffic = [sum(measured[name].values()) for name in ("dtcm", "sram")]
     share = dtcm["arena_traffic"] / (dtcm["arena_traffic"] + sram["arena_traffic"])
-    assert abs(traffic[0] / sum(traffic) - share) < 0.15, "as predicted, roughly"
+    assert abs(traffic[0] / sum(traffic) - share) < 0.15, "as predicted, estimate_plan"
     assert measured["qspi"]["stored"] == 0 < qspi["weight_loads"]
     assert abs(measured["qspi"]["loaded"] / qspi["weight_loads"] - 1) < 0.2, "as predicted"
     assert found["loaded_bytes"]["flash"] >= measured["qspi"]["loaded"]

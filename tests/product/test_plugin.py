@@ -280,7 +280,7 @@ def test_a_pattern_joins_a_loop(target: str) -> None:
     data = s.build(frames, [s.conv(s.add(s.add(median, b, kind="MUL"), c), 4, (1, 1))])
     with plugins([MEDIAN]):
         plan = plan_of(data, target, kernels="tinyfuse")
-        (loop,) = (op for op in plan.graph.ops if op.kind == "MERGED")
+        (loop,) = (op for op in plan.graph.ops if op.kind == "FUSED_LOOP")
         assert loop.attributes.kinds == ("MEDIAN_OF_THREE", "MUL", "ADD")
         assert_exact(plan)
 

@@ -13,7 +13,7 @@ from conv_cases import Shape, make_op
 
 from tinyfuse.ir import Op
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.batch_matmul import BatchMatMul, one_head
+from tinyfuse.ops.matmul.batch_matmul import BatchMatMul, one_head
 from tinyfuse.rewrite.permuted import permuted_tensor
 
 HEADS_SWAPPED = (0, 2, 1, 3)

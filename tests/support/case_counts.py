@@ -35,7 +35,7 @@ from cases.common import inputs_of
 from op_harness import TARGETS, cases_of
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Context
+from tinyfuse.kernels.core.kernel import Context
 from tinyfuse.ops import FAMILIES
 from tinyfuse.report.operators import TESTED_CASES, operators_json, operators_markdown, places
 from tinyfuse.targets import load_target

@@ -19,13 +19,13 @@ from cases import RANDOM
 from hypothesis import HealthCheck, Phase, given, settings
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import CallSite, Context, Kernel, TensorAccess
-from tinyfuse.kernels.c_types import CTYPE
 from tinyfuse.kernels.cmsis.common import SEVERAL_ROWS
+from tinyfuse.kernels.core.c_types import CTYPE
+from tinyfuse.kernels.core.kernel import CallSite, Context, Kernel, TensorAccess
+from tinyfuse.kernels.core.statements import Call, Let, Loop, Statement
 from tinyfuse.kernels.registry import kernels_for
-from tinyfuse.kernels.statements import Call, Let, Loop, Statement
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.base import RowWindow
+from tinyfuse.ops.core.family import RowWindow
 from tinyfuse.resources import resource_dir
 from tinyfuse.targets import Target, load_target
 from tinyfuse.toolchain.cmsis_nn import Tree, find_cmsis_nn

@@ -32,8 +32,8 @@ from signal_models import SIGNAL_MODELS
 from sliding_models import padded
 from stacked_networks import residual, stacked
 from stream_models import STREAM_MODELS
+from test_fused_loops import loops, wide_loops
 from test_looked_up import layers
-from test_merged import loops, wide_loops
 from test_scaled_sum import scaled_sums
 from test_slice_at import sliced
 from test_sliding_rings import chain
@@ -46,11 +46,11 @@ from uint8_models import CASES as UINT8
 from tinyfuse.api.pickled import plan_from_bytes, plan_to_bytes
 from tinyfuse.compiler import compile_graph
 from tinyfuse.ir import Graph, Op
-from tinyfuse.kernels.base import Context
+from tinyfuse.kernels.core.kernel import Context
 from tinyfuse.kernels.registry import kernels_for, kernels_of
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
-from tinyfuse.schedule.select import whole_kernel
+from tinyfuse.schedule.kernel_choice.select import whole_kernel
 from tinyfuse.targets import load_target
 
 #: channels by fours and eights, and rests of them

@@ -9,7 +9,7 @@ from cases.common import model_of
 from tflite_builder import ModelBuilder
 
 from tinyfuse.ir import Op
-from tinyfuse.ops.at_axes import ALONG_AXES
+from tinyfuse.ops.pooling_reduce.at_axes import ALONG_AXES
 
 
 def computing(op: Op, *places: int) -> bytes:

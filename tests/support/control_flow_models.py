@@ -9,7 +9,7 @@ from cases.common import flexbuffer
 from tflite_builder import ModelBuilder
 
 from tinyfuse.frontend.reader import read_tflite
-from tinyfuse.ops.control_flow import called_graphs
+from tinyfuse.ops.program.control_flow import called_graphs
 
 IMAGE = (1, 4, 4, 2)
 QUANT = {"scale": 0.5, "zero_point": 3}

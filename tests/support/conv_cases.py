@@ -9,10 +9,10 @@ from cases.common import add_operator
 from tflite_builder import ModelBuilder
 
 from tinyfuse.ir import Op, Quant, Tensor
-from tinyfuse.ops.conv_2d import Conv2DFamily
-from tinyfuse.ops.convolution import Conv2D, DepthwiseConv2D, padded_dims
-from tinyfuse.ops.depthwise_conv_2d import DepthwiseConv2DFamily
-from tinyfuse.ops.fully_connected import FullyConnected, FullyConnectedFamily
+from tinyfuse.ops.core.convolution import Conv2D, DepthwiseConv2D, padded_dims
+from tinyfuse.ops.layers.conv_2d import Conv2DFamily
+from tinyfuse.ops.layers.depthwise_conv_2d import DepthwiseConv2DFamily
+from tinyfuse.ops.layers.fully_connected import FullyConnected, FullyConnectedFamily
 
 FAMILIES = {f.kind: f for f in (Conv2DFamily(), DepthwiseConv2DFamily(), FullyConnectedFamily())}
 

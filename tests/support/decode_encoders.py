@@ -1,4 +1,4 @@
-"""Encoders for TFLM_DECODE, written from the format (tinyfuse/ops/decode.py names its sources), and models of them."""
+"""Encoders for TFLM_DECODE, written from the format (tinyfuse/ops/program/decode.py names its sources), and models of them."""
 
 from __future__ import annotations
 

@@ -24,11 +24,11 @@ from overlaps import least_distance
 
 from tinyfuse.emit.weights import scalar
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import CallSite, Context, Kernel, TensorAccess
-from tinyfuse.kernels.c_types import CTYPE
-from tinyfuse.kernels.statements import Apart, Compiled, Let, Loop, Statement
+from tinyfuse.kernels.core.c_types import CTYPE
+from tinyfuse.kernels.core.kernel import CallSite, Context, Kernel, TensorAccess
+from tinyfuse.kernels.core.statements import Apart, Compiled, Let, Loop, Statement
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.planes import in_memory
+from tinyfuse.ops.movement.planes import in_memory
 from tinyfuse.plan import tensor_align
 from tinyfuse.resources import resource_dir
 from tinyfuse.targets import Target

@@ -21,7 +21,7 @@ from tflite_builder import ModelBuilder
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph, Op, Quant, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.convolution import Clamped
+from tinyfuse.ops.core.convolution import Clamped
 
 #: outputs whose scale int16 fixes
 _FIXED_SCALE = {"SOFTMAX": 2.0**-15, "LOGISTIC": 2.0**-15, "TANH": 2.0**-15}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Kernel
+from tinyfuse.kernels.core.kernel import Kernel
 from tinyfuse.ops import FAMILIES
 from tinyfuse.plan import Stage, tensor_align
 from tinyfuse.plan.rows import Stream
-from tinyfuse.schedule.overlaps import overlap_distance
+from tinyfuse.schedule.groups.overlaps import overlap_distance
 
 
 def covered_inputs(op: Op, kernel: Kernel, by_row: bool) -> Collection[int]:

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from tinyfuse.compiler import prepared
 from tinyfuse.ir import Graph, Op
-from tinyfuse.kernels.base import Context
+from tinyfuse.kernels.core.kernel import Context
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
-from tinyfuse.plan.checker import verify_plan
+from tinyfuse.plan.check.player import verify_plan
 from tinyfuse.plan.rows import USUAL_RINGS, RingModes
-from tinyfuse.schedule.build import Builder
-from tinyfuse.schedule.variants import Variant, Variants
+from tinyfuse.schedule.plans.build import Builder
+from tinyfuse.schedule.variants.variants import Variant, Variants
 from tinyfuse.targets import Target
 
 

@@ -11,13 +11,13 @@ from random_graphs import ACTIVATIONS, Sketch, Value
 
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph, Op
-from tinyfuse.kernels.base import Context
+from tinyfuse.kernels.core.kernel import Context
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.plan.places import is_alias
 from tinyfuse.plan.rows import RingModes
 from tinyfuse.rewrite.feed_rows import feed_rows
-from tinyfuse.schedule.legality import Legality
+from tinyfuse.schedule.groups.legality import Legality
 from tinyfuse.targets import load_target
 
 #: rows beyond which nothing grows any more: the tests are about windows, not about speed
@@ -90,13 +90,13 @@ def longest_groups(graph: Graph, context: Context, longest: int) -> list[list[Op
 
 def longest_plans(
     data: Sequence[bytes], slide: bool = True, target: str = "host", stack: bool = False, growing: bool = False,
-    longest: int = 1000, lean: bool = False, rewritten: Callable[[Graph], Graph] = lambda graph: graph, **options,
+    longest: int = 1000, min_scratch: bool = False, rewritten: Callable[[Graph], Graph] = lambda graph: graph, **options,
 ) -> list[Plan]:  # fmt: skip
     """Plans of models, rewritten so, in their longest groups (of so many operators at most), whose rings may slide or
     stay, or lie in a stack, which an output may be the lowest of (`growing`); with kernels of the least scratch where
-    `lean`."""
+    `min_scratch`."""
     choices = {name: options[name] for name in ("step", "kernels") if name in options}
-    context, plans = Context(load_target(target), lean=lean, **choices), []
+    context, plans = Context(load_target(target), min_scratch=min_scratch, **choices), []
     for model in data:
         graph = read_tflite("model.tflite", model)
         fed = rewritten(feed_rows(graph) if options.get("feed_rows") else graph)

@@ -1,5 +1,5 @@
 """Networks of expansions, windows and projections, as the fronts of networks for images have them, and plans in which
-these are computed in tiles of any shape (schedule/tiling.py), whether or not that takes less RAM."""
+these are computed in tiles of any shape (schedule/groups/tiling.py), whether or not that takes less RAM."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from random_graphs import Sketch, Value
 
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph, Op
-from tinyfuse.kernels.base import Context
-from tinyfuse.ops.tiled import TILE_ROWS
+from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.ops.layers.tiled import TILE_ROWS
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.plan.places import is_alias
-from tinyfuse.schedule.legality import Legality
-from tinyfuse.schedule.select import row_kernel
-from tinyfuse.schedule.tiling import Tiling, with_tiles
+from tinyfuse.schedule.groups.legality import Legality
+from tinyfuse.schedule.groups.tiling import Tiling, with_tiles
+from tinyfuse.schedule.kernel_choice.select import row_kernel
 from tinyfuse.targets import load_target
 
 #: of depthwise layers: with and without rows and columns to share, larger than small images

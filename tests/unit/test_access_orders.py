@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from random_graphs import Sketch
 
 from tinyfuse.errors import InternalFault
-from tinyfuse.kernels.base import AccessOrder
+from tinyfuse.kernels.core.kernel import AccessOrder
 from tinyfuse.options import OPTIMIZE
 from tinyfuse.plan import Plan
-from tinyfuse.plan.checker import robbed_iteration, verify_plan
+from tinyfuse.plan.check.player import robbed_iteration, verify_plan
 
 
 def played_distance(access_order: AccessOrder, source: int, output: int) -> int:
@@ -153,5 +153,5 @@ def test_verify_plan_finds_an_output_that_comes_before_its_input_is_read(target:
 def _play(plan: Plan) -> None:
     """verify_plan without its first look at the offsets alone, which finds the same."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tinyfuse.plan.checker.check_placement", lambda *_: None)
+        patch.setattr("tinyfuse.plan.check.player.check_placement", lambda *_: None)
         verify_plan(plan)

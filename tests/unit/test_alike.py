@@ -1,4 +1,4 @@
-"""Layers of which a rough answer is the same, and answers that are the same for every objective."""
+"""Layers of which a estimate_mark answer is the same, and answers that are the same for every objective."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from families import attention, mobilenet_v2, mobilenet_v3, planes, two_inputs, 
 from plan_parts import prepare
 
 from tinyfuse.frontend.reader import read_tflite
-from tinyfuse.ir import Graph, Op, Rough, Tensor
-from tinyfuse.kernels.base import Context, ObjectiveAsked, of_any_objective
+from tinyfuse.ir import EstimateMark, Graph, Op, Tensor
+from tinyfuse.kernels.core.kernel import Context, ObjectiveAsked, without_objective
 from tinyfuse.kernels.registry import kernels_for
-from tinyfuse.kernels.step_line import step_line
+from tinyfuse.kernels.requantize.single_rounding import single_rounding
 from tinyfuse.options import Options
 from tinyfuse.plan.places import is_alias
-from tinyfuse.schedule.alike import first_alike
-from tinyfuse.schedule.select import candidates, kernel_for
+from tinyfuse.schedule.kernel_choice.alike import first_alike
+from tinyfuse.schedule.kernel_choice.select import candidates, kernel_for
 from tinyfuse.targets import load_target
 
 MODELS = mobilenet_v2, mobilenet_v3, u_net, two_inputs, attention, planes
@@ -26,17 +26,21 @@ TARGETS = "cortex-m0plus", "cortex-m4", "cortex-m55"
 
 
 def variants(model, target: str) -> Iterator[tuple[Graph, Context]]:
-    """What the rewrites make of a model for each objective, of rough operators."""
-    graph, mark = read_tflite("net", model()), Rough()
-    rough = replace(graph, ops=tuple(replace(op, rough=mark) for op in graph.ops))
+    """What the rewrites make of a model for each objective, of estimate_mark operators."""
+    graph, mark = read_tflite("net", model()), EstimateMark()
+    estimate_mark = replace(graph, ops=tuple(replace(op, estimate_mark=mark) for op in graph.ops))
     for optimize in ("speed", "balanced", "ram"):
-        yield tuple(prepare(rough, load_target(target), Options(name="net", optimize=optimize)))
+        yield tuple(prepare(estimate_mark, load_target(target), Options(name="net", optimize=optimize)))
 
 
 def layer() -> Op:
     """A convolution with a step line, the first of its estimate."""
     ops = read_tflite("net", mobilenet_v2()).ops
-    found = next(replace(op, rough=Rough()) for op in ops if op.kind == "CONV_2D" and step_line(op) is not None)
+    found = next(
+        replace(op, estimate_mark=EstimateMark())
+        for op in ops
+        if op.kind == "CONV_2D" and single_rounding(op) is not None
+    )
     assert first_alike(found) is found
     return found
 
@@ -65,18 +69,18 @@ def test_layers_of_other_shapes_and_quantization_are_not() -> None:
 
 def test_layers_with_a_line_and_without_are_not(monkeypatch) -> None:
     other = replace(layer())
-    monkeypatch.setattr("tinyfuse.schedule.alike.any_step_line", lambda op: None)
+    monkeypatch.setattr("tinyfuse.schedule.kernel_choice.alike.any_single_rounding", lambda op: None)
     assert first_alike(other) is other
 
 
 def test_layers_of_two_estimates_are_not() -> None:
     """Else a model's figures would depend on those that were estimated before it."""
-    other = replace(layer(), rough=Rough())
+    other = replace(layer(), estimate_mark=EstimateMark())
     assert first_alike(other) is other
 
 
 def test_a_layer_that_code_is_made_of_is_like_itself_alone() -> None:
-    other = replace(layer(), rough=None)
+    other = replace(layer(), estimate_mark=None)
     assert first_alike(other) is other
 
 
@@ -107,11 +111,11 @@ def test_what_is_asked_once_for_all_objectives_is_right_for_each(model, target: 
 
 
 def test_a_context_of_any_objective_tells_none() -> None:
-    context = Context(load_target("cortex-m4"), optimize="ram", lean=True)
-    common = of_any_objective(context)
-    assert common is of_any_objective(replace(context, optimize="speed", at_once=8)) is of_any_objective(common)
-    assert common is not of_any_objective(replace(context, weights="unpacked"))
+    context = Context(load_target("cortex-m4"), optimize="ram", min_scratch=True)
+    common = without_objective(context)
+    assert common is without_objective(replace(context, optimize="speed", at_once=8)) is without_objective(common)
+    assert common is not without_objective(replace(context, weights="unpacked"))
     assert common.target is context.target
-    for asked in ("optimize", "at_once", "spares_ram", "lean", "roomy", "speed_alone"):
+    for asked in ("optimize", "at_once", "limit_ram", "min_scratch", "allow_scratch_for", "speed_alone"):
         with pytest.raises(ObjectiveAsked):
             getattr(common, asked)

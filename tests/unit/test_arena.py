@@ -13,7 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tinyfuse.arena import Buffer, Overlap, Placement, arena_map, arena_svg, plan_arena, plan_arena_within
-from tinyfuse.arena.bounds import Tower, lower_bound
+from tinyfuse.arena.bounds import OverlapChain, lower_bound
 from tinyfuse.arena.check import check_placement
 from tinyfuse.arena.climb import _Climb, climb
 from tinyfuse.arena.fits import fits
@@ -156,7 +156,7 @@ def test_what_moves_alone_is_placed_anew(problem, draws) -> None:
 def test_what_is_known_sooner(problem, most: int) -> None:
     inner = Problem(*problem)
     for alive in inner.live_sets:
-        tower = Tower(inner, alive)
+        tower = OverlapChain(inner, alive)
         assert tower.bytes <= tower.at_most
     order = list(range(len(inner.buffers)))
     placed = inner.place(order)

@@ -11,20 +11,20 @@ import numpy as np
 import pytest
 
 from tinyfuse.errors import InternalFault
-from tinyfuse.kernels.bilinear import PLACE
-from tinyfuse.kernels.c_constants import c_constant
-from tinyfuse.kernels.elementwise import MOST_LOOPS
-from tinyfuse.kernels.fully_connected import SCALE
-from tinyfuse.kernels.packing import REQUANT
-from tinyfuse.kernels.step_line import STEP_LINE
-from tinyfuse.kernels.strided import NEST
-from tinyfuse.plan.scratch_sizes import POINTER_BYTES, QUAD_BYTES
+from tinyfuse.kernels.core.c_constants import c_constant
+from tinyfuse.kernels.elementwise.binary import MOST_LOOPS
+from tinyfuse.kernels.layers.common.params import REQUANT
+from tinyfuse.kernels.layers.int8_dsp.dense import SCALE
+from tinyfuse.kernels.movement.resize_bilinear import PLACE
+from tinyfuse.kernels.movement.strided import NEST
+from tinyfuse.kernels.requantize.single_rounding import SINGLE_ROUNDING
+from tinyfuse.plan.check.scratch_sizes import POINTER_BYTES, QUAD_BYTES
 from tinyfuse.resources import resource_dir
 
 #: structs whose arrays Python makes, and their headers
 STRUCTS = {
     "tinyfuse_requant": ("tinyfuse_requantize.h", REQUANT),
-    "tinyfuse_step_line": ("tinyfuse_requantize.h", STEP_LINE),
+    "tinyfuse_single_rounding": ("tinyfuse_requantize.h", SINGLE_ROUNDING),
     "tinyfuse_dense_scale": ("tinyfuse_fully_connected_packed.h", SCALE),
     "tinyfuse_place": ("tinyfuse_bilinear.h", PLACE),
 }

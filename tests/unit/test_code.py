@@ -11,15 +11,15 @@ from random_graphs import Sketch
 from sized_networks import sized_network
 from test_rewrites import graph_of
 
-import tinyfuse.schedule.graph_plans
+import tinyfuse.schedule.plan_graph
 from tinyfuse.cost.code import code_table, estimated_code_bytes, plan_code
 from tinyfuse.cost.predict import predicted_total
 from tinyfuse.errors import ToolMissing
-from tinyfuse.kernels.base import Context, Kernel
+from tinyfuse.kernels.core.kernel import Context, Kernel
 from tinyfuse.kernels.registry import KERNELS
 from tinyfuse.plan import Plan
-from tinyfuse.schedule.select import whole_kernel
-from tinyfuse.schedule.within_flash import fits_flash
+from tinyfuse.schedule.improve.fit_flash import fits_flash
+from tinyfuse.schedule.kernel_choice.select import whole_kernel
 from tinyfuse.targets import all_targets, load_target
 
 TABLES = sorted({target.cost_table for target in all_targets().values() if target.cost_table})
@@ -106,7 +106,7 @@ def test_few_instructions_are_worth_no_kernel_of_their_own(monkeypatch: pytest.M
     """`balanced` has a price of a byte of flash, which code has too; `speed` has next to none."""
     data = of_two_sorts()
     spared, fast = (plan_of(data, "cortex-m4", kernels="tinyfuse", optimize=o) for o in ("balanced", "speed"))
-    monkeypatch.setattr(tinyfuse.schedule.graph_plans, "with_fewer_kernels", lambda plan, builder: plan)
+    monkeypatch.setattr(tinyfuse.schedule.plan_graph, "drop_rare_kernels", lambda plan, builder: plan)
     plain, still_fast = (plan_of(data, "cortex-m4", kernels="tinyfuse", optimize=o) for o in ("balanced", "speed"))
     assert "tinyfuse_dense_wide_s8" in kernels_of(plain) - kernels_of(spared)
     assert estimated_code_bytes(spared) + spared.weight_bytes < estimated_code_bytes(plain) + plain.weight_bytes - 100
@@ -121,9 +121,9 @@ def test_for_speed_a_kernel_saves_more_than_next_to_nothing(monkeypatch: pytest.
     y = s.pool(s.conv(s.conv(x, 32, (3, 3)), 32, (3, 3), (2, 2)), "AVERAGE_POOL_2D", (12, 12), (1, 1))
     data = s.build([x], [s.fully_connected(y, 10)])
     fast = plan_of(data, "cortex-m4", kernels="tinyfuse", optimize="speed", count="cycles")
-    monkeypatch.setattr(tinyfuse.schedule.graph_plans, "with_fewer_kernels", lambda plan, builder: plan)
+    monkeypatch.setattr(tinyfuse.schedule.plan_graph, "drop_rare_kernels", lambda plan, builder: plan)
     fastest = plan_of(data, "cortex-m4", kernels="tinyfuse", optimize="speed", count="cycles")
-    assert "tinyfuse_dense_fives_s8" in kernels_of(fastest) - kernels_of(fast)
+    assert "tinyfuse_dense_five_outputs_s8" in kernels_of(fastest) - kernels_of(fast)
     assert estimated_code_bytes(fast) < estimated_code_bytes(fastest) - 1000
     assert fast.arena_bytes <= fastest.arena_bytes and predicted_total(fast) <= 1.001 * predicted_total(fastest)
 

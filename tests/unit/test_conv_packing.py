@@ -15,20 +15,20 @@ from hypothesis import strategies as st
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Op, Quant
 from tinyfuse.ir.fixedpoint import multiply_by_quantized_multiplier
-from tinyfuse.kernels.base import Context
-from tinyfuse.kernels.matmul import (
+from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.layers.common.params import accumulator_range, bounded
+from tinyfuse.kernels.layers.int8_dsp.lanes import (
     BYTES,
-    BYTES_STEP_LINE,
+    BYTES_SINGLE_ROUNDING,
     LANES,
-    STEP_LINE,
+    SINGLE_ROUNDING,
     WIDE,
     dense_layer,
     matmul_layer,
     weights_in_lanes,
 )
-from tinyfuse.kernels.packing import accumulator_range, bounded
-from tinyfuse.kernels.step_line import SHIFT, requantized_steps, step_line
-from tinyfuse.ops.convolution import bias_values, channel_multipliers, clamp_range
+from tinyfuse.kernels.requantize.single_rounding import SHIFT, requantized_steps, single_rounding
+from tinyfuse.ops.core.convolution import bias_values, channel_multipliers, clamp_range
 from tinyfuse.ops.weight_sums import channel_weights
 from tinyfuse.targets import load_target
 
@@ -117,7 +117,7 @@ def _random_layers(count: int = 24):
 
 
 def _on_line(found, channel: int, accumulators: np.ndarray, op: Op) -> np.ndarray:
-    """tinyfuse_requantize_step_line, from its definition in C."""
+    """tinyfuse_requantize_single_rounding, from its definition in C."""
     folded = bias_values(op)[channel] - op.input.zero_point * int(channel_weights(op)[channel].astype(int).sum())
     values = 256 * (accumulators - folded) * bool(found.weights[channel].any()) + int(found.bias[channel])
     assert np.abs(values).max() < 2**31
@@ -151,7 +151,7 @@ def test_a_line_stays_off_the_outputs_that_no_accumulator_reaches() -> None:
 
 def _has_line(op: Op, channels: int) -> bool:
     """Whether the layer has lines; those of its first `channels` are compared with the two roundings."""
-    found = step_line(op)
+    found = single_rounding(op)
     if found is None:
         return False
     multipliers, shifts = channel_multipliers(op)
@@ -172,7 +172,7 @@ def test_no_line_where_both_sides_of_the_zero_point_count() -> None:
     """Halves go away from zero, up on one side and down on the other: hardly a line does both."""
     op = _layer(output_scale=0.0023, activation="NONE")
     op = _with_bias(replace(op, outputs=(replace(op.output, quant=Quant((0.0023,), (0,))),)), [0, 0])
-    assert step_line(op) is None and matmul_layer(op, DSP).form == LANES
+    assert single_rounding(op) is None and matmul_layer(op, DSP).form == LANES
 
 
 def test_lanes_hold_two_weights() -> None:
@@ -189,7 +189,7 @@ def test_lanes_hold_two_weights() -> None:
 
 
 def test_forms() -> None:
-    assert matmul_layer(_layer(), DSP).form == STEP_LINE
+    assert matmul_layer(_layer(), DSP).form == SINGLE_ROUNDING
     assert dense_layer(_layer(), DSP).form == LANES
     op = _layer()
     weights = op.inputs[1].data.copy()
@@ -197,7 +197,7 @@ def test_forms() -> None:
     heavy = replace(op.inputs[1], data=weights)
     assert matmul_layer(replace(op, inputs=(op.input, heavy, op.inputs[2])), DSP).form == WIDE
     assert dense_layer(_with_bias(_layer(output_scale=10.0, activation="NONE"), [2**23, 5]), DSP).form == WIDE
-    assert matmul_layer(_layer(), PLAIN).form == BYTES_STEP_LINE and dense_layer(_layer(), PLAIN).form == BYTES
+    assert matmul_layer(_layer(), PLAIN).form == BYTES_SINGLE_ROUNDING and dense_layer(_layer(), PLAIN).form == BYTES
 
 
 @pytest.mark.parametrize("target", ("host", "cortex-m4", "cortex-m3"))

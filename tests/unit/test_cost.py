@@ -20,8 +20,8 @@ from tinyfuse.cost.predict import called_once, known_total, plan_stages
 from tinyfuse.cost.table import Alone, loop_features, read_table
 from tinyfuse.errors import ToolMissing
 from tinyfuse.frontend.reader import read_tflite
-from tinyfuse.kernels.base import Context
-from tinyfuse.kernels.conv import CODE_OF_WINDOWS
+from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.layers.int8_dsp.conv import CODE_OF_WINDOWS
 from tinyfuse.options import Options, ProfileOptions
 from tinyfuse.plan import Plan
 from tinyfuse.plan.rows import Stream
@@ -150,7 +150,7 @@ def test_each_form_of_a_kernel_has_code_of_its_own() -> None:
         assert {group.stages[0].kernel.name for group in plan.groups} == {"tinyfuse_pointwise_s8"}
         return called_once(plan)
 
-    assert once("RELU", "NONE") == {"tinyfuse_pointwise_s8 step_line", "tinyfuse_pointwise_s8 lanes"}
+    assert once("RELU", "NONE") == {"tinyfuse_pointwise_s8 single_rounding", "tinyfuse_pointwise_s8 lanes"}
     assert once("RELU", "NONE", "RELU") == {"tinyfuse_pointwise_s8 lanes"}
 
 

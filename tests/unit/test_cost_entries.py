@@ -18,8 +18,8 @@ from tinyfuse.cost import cost_table
 from tinyfuse.cost.code import calls_in, code_table
 from tinyfuse.cost.table import cycle_table, entry_name, instructions_table
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Context, Kernel
-from tinyfuse.kernels.counts import Counts
+from tinyfuse.kernels.core.kernel import Context, Kernel
+from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.registry import KERNELS, kernels_for
 from tinyfuse.plan import Plan
 from tinyfuse.targets import all_targets, load_target
@@ -61,7 +61,7 @@ _ALIKE = {
 def test_every_kernel_was_measured(target: str) -> None:
     balanced = Context(load_target(target))
     contexts = [balanced, replace(balanced, optimize="ram"), replace(balanced, optimize="speed", at_once=8)]
-    contexts += [replace(balanced, optimize="ram", lean=True)]
+    contexts += [replace(balanced, optimize="ram", min_scratch=True)]
     contexts += [replace(balanced, optimize="speed", cycles=BoardTiming())]
     contexts += [replace(balanced, weights=weights) for weights in ("unpacked", "winograd", "compressed")]
     alike = [replace(balanced, target=load_target(each)) for each in _ALIKE[target]]

@@ -17,18 +17,18 @@ from tinyfuse.cost.predict import called_once, group_stream, plan_stages
 from tinyfuse.cost.table import Alone, entry_name, is_once, is_sole, loop_features, rows_made
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Context, Kernel
-from tinyfuse.kernels.compressed import CompressedConvRow
-from tinyfuse.kernels.conv import AT_BORDERS, ConvRow, PackedConvRow
-from tinyfuse.kernels.depthwise import LISTS_OF_TAPS, PackedDepthwiseRow
-from tinyfuse.kernels.int4 import Int4ConvRow
-from tinyfuse.kernels.mve import COPIED_WINDOWS, MveConvRow, MveDepthwiseRow
+from tinyfuse.kernels.core.kernel import Context, Kernel
+from tinyfuse.kernels.layers.int4.conv_dsp import Int4ConvRow
+from tinyfuse.kernels.layers.int8_dsp.conv import AT_BORDERS, ConvRow, PackedConvRow
+from tinyfuse.kernels.layers.int8_dsp.conv_int16_weights import UnpackedConvRow
+from tinyfuse.kernels.layers.int8_dsp.depthwise import LISTS_OF_TAPS, PackedDepthwiseRow
+from tinyfuse.kernels.layers.int8_helium.conv_2x4 import COPIED_WINDOWS, MveConvRow, MveDepthwiseRow
+from tinyfuse.kernels.layers.palettized.dsp import CompressedConvRow
 from tinyfuse.kernels.registry import kernels_for, kernels_of
-from tinyfuse.kernels.unpacked import UnpackedConvRow
-from tinyfuse.ops.looked_up import looked_up
-from tinyfuse.ops.table import Table
+from tinyfuse.ops.elementwise.table import Table
+from tinyfuse.ops.layers.looked_up import looked_up
 from tinyfuse.options import Options
-from tinyfuse.schedule.lower import stage_of
+from tinyfuse.schedule.groups.lower import stage_of
 from tinyfuse.targets import load_target
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
@@ -173,7 +173,7 @@ def test_what_is_saved_with_windows_is_of_every_form_and_block() -> None:
     with scripts_of(BENCHMARKS):
         from cost_fits import Figures, Sample, called_once_fits
 
-    entries = ["tinyfuse_conv_packed_row_s8 " + form for form in ("lanes, blocks of 2", "step_line, blocks of 3")]
+    entries = ["tinyfuse_conv_packed_row_s8 " + form for form in ("lanes, blocks of 2", "single_rounding, blocks of 3")]
     rng, by_entry = np.random.default_rng(1), {entry: [] for entry in entries}
     for number in range(60):
         counts = {"pixels": float(rng.integers(20, 200)), "border_taps": float(rng.integers(5, 80))}
@@ -210,12 +210,13 @@ def test_a_pass_that_no_sample_had_takes_what_it_does_in_other_forms() -> None:
             {"outputs": float(outputs), "clamped_outputs": float(outputs * clamped)}, {"groups": 1},
             Figures(outputs * (20 + 10 * clamped) + 5), Figures(5),
         )
-        for form, clamps in (("lanes, blocks of 2", (0,)), ("step_line, blocks of 2", (0, 1)))
+        for form, clamps in (("lanes, blocks of 2", (0,)), ("single_rounding, blocks of 2", (0, 1)))
         for clamped in clamps for outputs in (300, 500, 800, 1300)
     ]  # fmt: skip
     found = fit_all(samples, [("CONV_2D", PackedConvRow.name)]).kernels
     lanes, line = (
-        found[f"tinyfuse_conv_packed_row_s8 {form}, blocks of 2"]["instructions"] for form in ("lanes", "step_line")
+        found[f"tinyfuse_conv_packed_row_s8 {form}, blocks of 2"]["instructions"]
+        for form in ("lanes", "single_rounding")
     )
     assert lanes.factors["clamped_outputs"] == line.factors["clamped_outputs"] == pytest.approx(10, abs=0.5)
 

@@ -10,10 +10,10 @@ from random_graphs import Sketch, Value
 from test_rewrites import assert_same, graph_of, kinds
 
 from tinyfuse.ir import Graph
-from tinyfuse.kernels.base import Context
+from tinyfuse.kernels.core.kernel import Context
 from tinyfuse.rewrite.cut_layers import cut_layers
 from tinyfuse.rewrite.tabulate import tabulate
-from tinyfuse.schedule.cutting import cut_faster_layers
+from tinyfuse.schedule.variants.cut_layers import cut_faster_layers
 from tinyfuse.targets import load_target
 
 #: outputs of a network of an image
@@ -144,7 +144,7 @@ def test_for_speed_only_where_it_is_faster() -> None:
 
 def test_else_it_streams() -> None:
     plan = plan_of(gate((3, 3)), "cortex-m4", optimize="ram")
-    assert [stage.op.kind for stage in plan.groups[0].stages][:3] == ["CONV_2D", "CONV_2D", "MERGED"]
+    assert [stage.op.kind for stage in plan.groups[0].stages][:3] == ["CONV_2D", "CONV_2D", "FUSED_LOOP"]
     assert plan.arena_bytes < plan_of(gate((3, 3)), "cortex-m4", optimize="speed").arena_bytes / 3
     (saving,) = (s for s in plan.graph.savings if s.rewrite == "cut_layers")
     assert [op.kind for op in saving.operators] == ["CONV_2D", "SPLIT"]

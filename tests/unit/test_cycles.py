@@ -22,8 +22,8 @@ from tinyfuse.cost.table import board_table, cost_table, cycle_table
 from tinyfuse.errors import UsageError
 from tinyfuse.options import OPTIMIZE, Options, ProfileOptions
 from tinyfuse.profile.cycles import timing
-from tinyfuse.schedule.choose import SLOWER
-from tinyfuse.schedule.choose_count import of_fewer_cycles
+from tinyfuse.schedule.pick_by_cycles import of_fewer_cycles
+from tinyfuse.schedule.plans.pick_plan import SLOWER
 from tinyfuse.targets import all_targets, load_target
 
 M4 = load_target("cortex-m4")
@@ -121,7 +121,7 @@ def test_a_boards_table_adds_its_waits() -> None:
     core, board = cycle_table("cortex-m4"), board_timing(SLOW_FLASH, ())
     table = board_table("cortex-m4", board)
     assert core is not None and table is not None and board_table(None, board) is None
-    entry = "tinyfuse_pointwise_s8 step_line, blocks of 2"
+    entry = "tinyfuse_pointwise_s8 single_rounding, blocks of 2"
     for feature, factor in table.kernels[entry].items():
         of_core, bytes_loaded = (each.kernels[entry].get(feature, 0) for each in (core.cycles, core.flash))
         assert factor == pytest.approx(of_core + 4 * bytes_loaded)
@@ -229,8 +229,11 @@ def test_results_and_reports_tell_estimated_cycles() -> None:
     text = module.report_text()
     assert told in " ".join(text.split())
     assert "optimize balanced, count cycles\n" in text
-    rough = tinyfuse.estimate(mixed(16), "cortex-m4", count="cycles", timing=L4R5)
-    assert rough.predicted_cycles == pytest.approx(module.predicted_cycles, rel=0.05) and rough.predicted_ms is not None
+    estimate_mark = tinyfuse.estimate(mixed(16), "cortex-m4", count="cycles", timing=L4R5)
+    assert (
+        estimate_mark.predicted_cycles == pytest.approx(module.predicted_cycles, rel=0.05)
+        and estimate_mark.predicted_ms is not None
+    )
     plain = tinyfuse.compile(mixed(16), "cortex-m4")
     assert "estimated on" not in plain.report_text() and plain.report()["timing"] is plain.predicted_ms is None
 

@@ -12,7 +12,7 @@ from other_dtypes import graph_in
 
 from tinyfuse.ir import Graph, Op
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.convolution import Conv2D, channel_multipliers
+from tinyfuse.ops.core.convolution import Conv2D, channel_multipliers
 from tinyfuse.rewrite import rewrite
 from tinyfuse.rewrite.dense_windows import dense_windows
 from tinyfuse.verify.emulation.inputs import input_set

@@ -9,7 +9,7 @@ import pytest
 
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Op, Quant, Tensor, given
-from tinyfuse.kernels.base import CallSite, TensorAccess
+from tinyfuse.kernels.core.kernel import CallSite, TensorAccess
 
 
 @dataclass(frozen=True)

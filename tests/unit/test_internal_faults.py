@@ -18,13 +18,13 @@ from tinyfuse.cli.main import main
 from tinyfuse.cli.terminal import fault_text
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Tensor
-from tinyfuse.plan.checker import verify_plan
+from tinyfuse.plan.check.player import verify_plan
 
 #: `tinyfuse report MODEL --target host` of a build whose planner puts every buffer at the arena's start
 _SEEDED = """
 import sys
 from dataclasses import replace
-from tinyfuse.schedule import build
+from tinyfuse.schedule.plans import build
 
 plan_arena = build.plan_arena
 

@@ -15,10 +15,10 @@ from conv_cases import make_op
 
 from tinyfuse.cost.code import calls_in
 from tinyfuse.ir import Op, Quant
-from tinyfuse.kernels.base import Context
+from tinyfuse.kernels.core.kernel import Context
 from tinyfuse.kernels.registry import KERNELS, kernels_for
-from tinyfuse.plan.scratch_contracts import scratch_needed
-from tinyfuse.schedule.select import kernel_for
+from tinyfuse.plan.check.scratch import scratch_needed
+from tinyfuse.schedule.kernel_choice.select import kernel_for
 from tinyfuse.targets import load_target
 
 #: a target of each set of instructions that kernels tell apart

@@ -7,7 +7,8 @@ from executors import assert_exact, plan_of
 from random_graphs import Sketch
 
 from tinyfuse.cost.predict import plan_instructions
-from tinyfuse.schedule import roomier, searched
+from tinyfuse.schedule.improve import upgrade_kernels
+from tinyfuse.schedule.plans import search_variants
 
 
 def deep() -> bytes:
@@ -21,18 +22,18 @@ def deep() -> bytes:
 
 def test_the_arena_is_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
     least = plan_of(deep(), "cortex-m4", optimize="ram", recompute=1.0)
-    monkeypatch.setattr(searched, "with_least_scratch", lambda variants: [])
+    monkeypatch.setattr(search_variants, "with_least_scratch", lambda variants: [])
     usual = plan_of(deep(), "cortex-m4", optimize="ram", recompute=1.0)
-    assert least.context.lean and not usual.context.lean
+    assert least.context.min_scratch and not usual.context.min_scratch
     assert least.arena_bytes < usual.arena_bytes
 
 
 def test_usual_kernels_come_back_where_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = plan_of(deep(), "cortex-m4", optimize="ram", recompute=1.0)
-    assert plan.context.roomy
-    monkeypatch.setattr(roomier, "_with", lambda plan, roomy, builder: plan)
-    lean = plan_of(deep(), "cortex-m4", optimize="ram", recompute=1.0)
-    assert plan.arena_bytes == lean.arena_bytes and plan_instructions(plan) < plan_instructions(lean)
+    assert plan.context.allow_scratch_for
+    monkeypatch.setattr(upgrade_kernels, "_with", lambda plan, allow_scratch_for, builder: plan)
+    min_scratch = plan_of(deep(), "cortex-m4", optimize="ram", recompute=1.0)
+    assert plan.arena_bytes == min_scratch.arena_bytes and plan_instructions(plan) < plan_instructions(min_scratch)
 
 
 def test_they_are_taken_where_max_ram_leaves_no_others() -> None:

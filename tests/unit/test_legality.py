@@ -10,11 +10,11 @@ from random_graphs import Sketch, networks
 
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph
-from tinyfuse.kernels.base import Context
+from tinyfuse.kernels.core.kernel import Context
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.rewrite import rewrite
-from tinyfuse.schedule.legality import Legality
-from tinyfuse.schedule.search import pareto_front
+from tinyfuse.schedule.groups.legality import Legality
+from tinyfuse.schedule.groups.search import pareto_front
 from tinyfuse.targets import load_target
 
 CONTEXT = Context(load_target("cortex-m4"))

@@ -36,8 +36,8 @@ from tinyfuse.report.pareto import pareto_json
 from tinyfuse.rewrite import rewrite
 from tinyfuse.rewrite.recompute import recomputable
 from tinyfuse.rewrite.rematerialize import rematerializations
-from tinyfuse.schedule.choose_step import hopeful_steps
-from tinyfuse.schedule.ram import ram_of
+from tinyfuse.schedule.banks.place_arena import ram_of
+from tinyfuse.schedule.pick_step import candidate_steps
 
 EVERY = {name: limit for name, limit in vars(limits).items() if isinstance(limit, Limit)}
 
@@ -74,7 +74,7 @@ def of_a_skip() -> tuple[Limit, ...]:
 
 def of_step_graphs() -> tuple[Limit, ...]:
     reached = Reached()
-    hopeful_steps(steps_of_model(padded(13), 2), Options("net", optimize="ram"), reached)
+    candidate_steps(steps_of_model(padded(13), 2), Options("net", optimize="ram"), reached)
     return reached.found
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from test_order import graphs, shuffled
 
 from tinyfuse.ir import Graph, Op, Tensor
-from tinyfuse.ops.concatenation import Concatenation
+from tinyfuse.ops.movement.concatenation import Concatenation
 from tinyfuse.plan.liveness import BEFORE, Change, Liveness, span
 from tinyfuse.plan.places import Places, is_alias
 

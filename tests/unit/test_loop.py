@@ -14,17 +14,18 @@ from tinyfuse import limits
 from tinyfuse.compiler import compile_graph
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph
-from tinyfuse.kernels.base import Context
+from tinyfuse.kernels.core.kernel import Context
 from tinyfuse.options import OPTIMIZE, Options
 from tinyfuse.plan import loop
 from tinyfuse.plan.loop import StageRows
 from tinyfuse.plan.places import is_alias
 from tinyfuse.plan.rows import Stream
 from tinyfuse.rewrite import rewrite
-from tinyfuse.schedule import graph_plans, order
-from tinyfuse.schedule.legality import Legality
-from tinyfuse.schedule.lower import make_stages
-from tinyfuse.schedule.order import _Units, least_peak
+from tinyfuse.schedule import plan_graph
+from tinyfuse.schedule.groups import order
+from tinyfuse.schedule.groups.legality import Legality
+from tinyfuse.schedule.groups.lower import make_stages
+from tinyfuse.schedule.groups.order import _Units, least_peak
 from tinyfuse.targets import load_target
 
 M4 = load_target("cortex-m4")
@@ -172,8 +173,8 @@ def test_blocks_that_repeat_are_played_once(monkeypatch) -> None:
 
 
 def test_plans_that_are_only_compared_are_not_verified(monkeypatch) -> None:
-    verified, check_plan = [], graph_plans.verify_plan
-    monkeypatch.setattr(graph_plans, "verify_plan", lambda plan: verified.append(plan) or check_plan(plan))
+    verified, check_plan = [], plan_graph.verify_plan
+    monkeypatch.setattr(plan_graph, "verify_plan", lambda plan: verified.append(plan) or check_plan(plan))
     source = read_tflite("model.tflite", long_network(2))
     for fusion in ("none", "rows"):
         verified.clear()

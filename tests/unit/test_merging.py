@@ -13,8 +13,8 @@ from tinyfuse import limits
 from tinyfuse.explain.explain_json import explain_json
 from tinyfuse.explain.text import explain_text
 from tinyfuse.ir import Graph
-from tinyfuse.kernels.base import Context
-from tinyfuse.schedule.merging import merge_elementwise
+from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.schedule.variants.fuse_elementwise import merge_elementwise
 from tinyfuse.targets import load_target
 
 IMAGE = (1, 6, 8, 16)
@@ -39,7 +39,7 @@ def test_a_gated_unit_with_a_residual_is_one_loop(target: str) -> None:
     y = s.add(s.add(x, s.unary(gate, "LOGISTIC"), kind="MUL"), residual)
     after = merged(s, [x, gate, residual], [y], target)
     (loop,) = after.ops
-    assert (loop.kind, loop.attributes.kinds) == ("MERGED", ("LOGISTIC", "MUL", "ADD"))
+    assert (loop.kind, loop.attributes.kinds) == ("FUSED_LOOP", ("LOGISTIC", "MUL", "ADD"))
     assert (loop.output.name, loop.index) == (after.outputs[0].name, 2)  # those of the file
     assert set(loop.inputs) == set(after.inputs)
     (saving,) = after.savings
@@ -68,7 +68,7 @@ def test_one_dtype_a_loop() -> None:
     chosen = s.value(IMAGE)
     s.model.op("SELECT_V2", [condition, first.index, second.index], [chosen.index])
     after = merged(s, [x, other, first, second, third], [s.add(s.add(chosen, third), second)])
-    assert kinds(after) == ["LESS", "MERGED"]
+    assert kinds(after) == ["LESS", "FUSED_LOOP"]
 
 
 def test_helium_looks_up_sixteen_at_once_and_a_loop_four() -> None:
@@ -76,7 +76,7 @@ def test_helium_looks_up_sixteen_at_once_and_a_loop_four() -> None:
     x, gate, residual = three(s)
     y = s.add(x, s.unary(gate, "LOGISTIC"), kind="SQUARED_DIFFERENCE")
     y = s.add(s.add(y, residual, kind="SQUARED_DIFFERENCE"), residual)
-    assert kinds(merged(s, [x, gate, residual], [y], "cortex-m55")) == ["LOGISTIC", "MERGED"]
+    assert kinds(merged(s, [x, gate, residual], [y], "cortex-m55")) == ["LOGISTIC", "FUSED_LOOP"]
 
 
 def test_the_loop_is_a_kernel_of_single_operators_that_broadcast() -> None:
@@ -84,7 +84,7 @@ def test_the_loop_is_a_kernel_of_single_operators_that_broadcast() -> None:
     x, vector = s.value(IMAGE), s.value((1, 1, 1, 16))
     plan = plan_of(s.build([x, vector], [s.add(x, vector, kind="MUL")]), "cortex-m55")
     assert [(stage.op.kind, stage.kernel.name) for stage in plan.groups[0].stages] == [
-        ("MUL", "tinyfuse_merged_fours_s8")
+        ("MUL", "tinyfuse_fused_loop_fours_s8")
     ]
 
 
@@ -105,14 +105,14 @@ def test_a_result_that_is_read_twice_inside_is_no_matter() -> None:
     x, other, third = three(s)
     y = s.add(x, other)
     y = s.add(s.add(y, third, kind="MUL"), s.add(y, other, kind="MAXIMUM"))
-    assert kinds(merged(s, [x, other, third], [y])) == ["MERGED"]
+    assert kinds(merged(s, [x, other, third], [y])) == ["FUSED_LOOP"]
 
 
 def test_vectors_of_channels_and_single_values() -> None:
     s = Sketch(4)
     x, vector, single = s.value(IMAGE), s.value((1, 1, 1, 16)), s.value((1, 1, 1, 1))
     y = s.add(s.with_constant(s.add(x, vector, kind="MUL"), "SUB", (16,)), single)
-    assert kinds(merged(s, [x, vector, single], [y])) == ["MERGED"]
+    assert kinds(merged(s, [x, vector, single], [y])) == ["FUSED_LOOP"]
 
 
 def test_a_vector_of_columns_is_not_for_loops() -> None:
@@ -123,7 +123,7 @@ def test_a_vector_of_columns_is_not_for_loops() -> None:
 
 def test_an_operator_that_would_keep_more_is_not_drawn_behind_others() -> None:
     """Its two operands would be kept while the convolution runs; with one of them needed after it, it is as much."""
-    for needed, expected in ((False, ["SQUARED_DIFFERENCE", "CONV_2D", "ADD"]), (True, ["CONV_2D", "MERGED"])):
+    for needed, expected in ((False, ["SQUARED_DIFFERENCE", "CONV_2D", "ADD"]), (True, ["CONV_2D", "FUSED_LOOP"])):
         s = Sketch(6)
         x, other, third = three(s)
         product = s.add(x, other, kind="SQUARED_DIFFERENCE")
@@ -139,12 +139,12 @@ def test_long_chains_are_cut() -> None:
     for _ in range(2 * limits.LOOP.most):
         y = s.add(y, other)
     loops = merged(s, values, [y]).ops
-    assert all(loop.kind == "MERGED" and len(loop.attributes.kinds) <= limits.LOOP.most for loop in loops)
+    assert all(loop.kind == "FUSED_LOOP" and len(loop.attributes.kinds) <= limits.LOOP.most for loop in loops)
 
 
 @pytest.mark.parametrize(("fusion", "kernels"), [("none", "auto"), ("rows", "cmsis-nn"), ("basic", "cmsis-nn")])
 def test_ways_without_loops(fusion: str, kernels: str) -> None:
-    assert "MERGED" not in kinds(plan_of(residuals(), "cortex-m4", fusion=fusion, kernels=kernels).graph)
+    assert "FUSED_LOOP" not in kinds(plan_of(residuals(), "cortex-m4", fusion=fusion, kernels=kernels).graph)
 
 
 def residuals() -> bytes:

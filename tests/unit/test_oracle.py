@@ -12,7 +12,7 @@ from tflite_builder import ModelBuilder
 from tinyfuse.errors import ToolMissing, UsageError
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph, Op, Quant, Tensor
-from tinyfuse.ops.base import OpFamily
+from tinyfuse.ops.core.family import OpFamily
 from tinyfuse.verify import oracle as oracle_module
 from tinyfuse.verify.emulation.inputs import input_set
 from tinyfuse.verify.oracle import make_oracle

@@ -22,20 +22,21 @@ from tinyfuse.explain.explain_json import explain_json
 from tinyfuse.explain.text import explain_text
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph, Op, Tensor
-from tinyfuse.kernels.base import Context
-from tinyfuse.ops.concatenation import Concatenation
+from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.ops.movement.concatenation import Concatenation
 from tinyfuse.options import OPTIMIZE, Options
 from tinyfuse.plan.places import Places, is_alias
 from tinyfuse.plan.rows import Stream
 from tinyfuse.report.report_json import moved_operators, plan_envelope, report_json
 from tinyfuse.report.text import report_text
-from tinyfuse.schedule import order, searched
-from tinyfuse.schedule.estimate import RoughStream, better_orders
-from tinyfuse.schedule.graph_plans import GraphPlans
-from tinyfuse.schedule.legality import Legality
-from tinyfuse.schedule.lower import make_stages
-from tinyfuse.schedule.order import _Units, least_peak, orders
-from tinyfuse.schedule.partition import partition
+from tinyfuse.schedule.groups import order
+from tinyfuse.schedule.groups.legality import Legality
+from tinyfuse.schedule.groups.lower import make_stages
+from tinyfuse.schedule.groups.order import _Units, least_peak, orders
+from tinyfuse.schedule.groups.partition import partition
+from tinyfuse.schedule.groups.promising_orders import EstimatedStream, better_orders
+from tinyfuse.schedule.plan_graph import GraphPlans
+from tinyfuse.schedule.plans import search_variants
 from tinyfuse.targets import load_target
 
 HOST = load_target("host")
@@ -230,11 +231,14 @@ def test_the_estimate_of_plain_chains_is_what_playing_them_gives() -> None:
     y = sketch.pool(sketch.conv(sketch.depthwise(x, (3, 3)), 8, (5, 3)), "MAX_POOL_2D", (2, 2), (2, 2))
     graph = read_tflite("model.tflite", sketch.build([x], [sketch.depthwise(y, (3, 3))]))
     stages = make_stages(list(graph.ops), Context(HOST))
-    played, rough = (kind(stages, frozenset(graph.outputs)) for kind in (Stream, RoughStream))
+    played, estimate_mark = (kind(stages, frozenset(graph.outputs)) for kind in (Stream, EstimatedStream))
     rings = sum(rows * t.bytes // t.shape[1] for t, rows in played.rings.items())
-    assert rough.inner_bytes == rings + max(stage.scratch_bytes for stage in stages)
+    assert estimate_mark.inner_bytes == rings + max(stage.scratch_bytes for stage in stages)
     (output,) = graph.outputs
-    assert abs(rough.overlap_distance(graph.inputs[0], output) - played.overlap_distance(graph.inputs[0], output)) < 500
+    assert (
+        abs(estimate_mark.overlap_distance(graph.inputs[0], output) - played.overlap_distance(graph.inputs[0], output))
+        < 500
+    )
 
 
 # --- plans -----------------------------------------------------------------------------------
@@ -250,7 +254,7 @@ def test_another_order_saves_ram_and_the_report_says_so(optimize: str, monkeypat
     assert f"{line}{reordering['file_order_arena_bytes']:,} bytes of arena" in told
     assert line in " ".join(explain_text(plan_envelope(plan) | explain_json(plan)).split())
 
-    monkeypatch.setattr(searched, "better_orders", lambda *of: [])
+    monkeypatch.setattr(search_variants, "better_orders", lambda *of: [])
     usual = plan_of(two_towers(), optimize=optimize)
     assert usual.reordering is None and plan.arena_bytes < usual.arena_bytes == reordering["file_order_arena_bytes"]
 
@@ -300,8 +304,8 @@ def test_one_search_serves_every_aim(monkeypatch, work: int | None) -> None:
     enough for all of it."""
     if work is not None:
         limited(monkeypatch, GROUP_ROWS=work)
-    looked, front = [], searched.pareto_front
-    monkeypatch.setattr(searched, "pareto_front", lambda *of, **how: looked.append(of[:2]) or front(*of, **how))
+    looked, front = [], search_variants.pareto_front
+    monkeypatch.setattr(search_variants, "pareto_front", lambda *of, **how: looked.append(of[:2]) or front(*of, **how))
     source, options = read_tflite("model.tflite", two_towers()), Options("net")
     common = GraphPlans(source, prepared(source, HOST, options), HOST, options)
     shared = [common.plan(replace(options, optimize=optimize)) for optimize in OPTIMIZE]

@@ -30,14 +30,14 @@ from tinyfuse.board_timing import BoardTiming
 from tinyfuse.compiler import checked
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.base import Context, Kernel
+from tinyfuse.kernels.core.kernel import Context, Kernel
+from tinyfuse.kernels.core.statements import Call, called
 from tinyfuse.kernels.registry import kernels_of
-from tinyfuse.kernels.statements import Call, called
 from tinyfuse.ops import FAMILIES
 from tinyfuse.options import OPTIMIZE
-from tinyfuse.plan.contracts import _OF_ELEMENTS, _ROWS, rows_read
-from tinyfuse.plan.scratch_contracts import _site, rows_made, scratch_needed
-from tinyfuse.plan.scratch_sizes import (
+from tinyfuse.plan.check.rows import _OF_ELEMENTS, _ROWS, rows_read
+from tinyfuse.plan.check.scratch import _site, rows_made, scratch_needed
+from tinyfuse.plan.check.scratch_sizes import (
     COLUMNS_BYTES,
     COLUMNS_PLANE_BYTES,
     FOUR_BYTES,
@@ -46,7 +46,7 @@ from tinyfuse.plan.scratch_sizes import (
     SCRATCH,
 )
 from tinyfuse.resources import resource_dir
-from tinyfuse.schedule.select import candidates
+from tinyfuse.schedule.kernel_choice.select import candidates
 from tinyfuse.targets import load_target
 from tinyfuse.verify.comparison import same_bits
 
@@ -193,17 +193,18 @@ def test_kernels_ask_for_the_scratch_of_their_contract(target: str) -> None:
     elsewhere |= {name for name in SCRATCH if "_s4" in name and not (core.dsp and core.mve == ("mve" in name))}
     only_dsp = {"tinyfuse_winograd_rows_s8", "tinyfuse_conv_unpacked_row_s8", "tinyfuse_dense_unpacked_s8"}
     only_dsp |= {
-        f"tinyfuse_{of}_s8" for of in ("pointwise_narrow", "pointwise_unpacked", "depthwise_held_row", "depthwise_1d")
+        f"tinyfuse_{of}_s8"
+        for of in ("pointwise_few_channels", "pointwise_unpacked", "depthwise_stationary_row", "depthwise_1d")
     }
     only_dsp |= {"tinyfuse_winograd_down_rows_s8", "tinyfuse_winograd_along_row_s8"}
-    only_dsp |= {"tinyfuse_pointwise_by_four_s8", "tinyfuse_conv_by_four_row_s8", "tinyfuse_dense_fives_s8"}
+    only_dsp |= {"tinyfuse_pointwise_4x2_s8", "tinyfuse_conv_4x2_row_s8", "tinyfuse_dense_five_outputs_s8"}
     only_dsp |= {
         f"tinyfuse_{of}_s8" for of in ("pointwise_tables", "conv_packed_tables_row", "depthwise_3x3_tables_row")
     }
     only_dsp |= {"tinyfuse_conv_bytes_row_w16", "tinyfuse_conv_packed_row_w16"}
     elsewhere |= {"tinyfuse_conv_dots_row_w16"} if core.dsp and not core.mve else only_dsp
-    joined = {"tinyfuse_conv_joined_row_s8", "tinyfuse_depthwise_joined_row_s8"}
-    joined |= {f"tinyfuse_{kind}_joined_s8" for kind in ("pointwise", "dense")}
+    joined = {"tinyfuse_conv_paired_row_s8", "tinyfuse_depthwise_paired_row_s8"}
+    joined |= {f"tinyfuse_{kind}_paired_s8" for kind in ("pointwise", "dense")}
     elsewhere |= joined if core.dsp else set()
     assert set(SCRATCH) - asked == elsewhere
 

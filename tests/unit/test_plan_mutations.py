@@ -25,10 +25,10 @@ from stream_models import STREAM_MODELS
 
 from tinyfuse.errors import CompileError, InternalFault
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.base import RowWindow
+from tinyfuse.ops.core.family import RowWindow
 from tinyfuse.options import OPTIMIZE
 from tinyfuse.plan import Plan
-from tinyfuse.plan.checker import verify_plan
+from tinyfuse.plan.check.player import verify_plan
 from tinyfuse.rewrite.rows_of_planes import rows_of_planes
 
 #: kinds of which the generated code would not tell: survivors can't be shown to be harmless
@@ -224,7 +224,7 @@ def test_a_wrong_window_that_the_whole_schedule_believes(monkeypatch, kind: str,
 @pytest.mark.parametrize("target", ["host", "cortex-m4", "cortex-m55"])
 @pytest.mark.parametrize("less", [4, 16])
 def test_a_kernel_that_asks_for_too_little_scratch(monkeypatch, target: str, less: int) -> None:
-    from tinyfuse.schedule import lower
+    from tinyfuse.schedule.groups import lower
 
     sound = lower._stage
 

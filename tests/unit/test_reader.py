@@ -19,7 +19,7 @@ from tinyfuse.frontend.schema import TABLES, enumerators
 from tinyfuse.ir import ITEM_BYTES, Array, Graph, Op, Quant
 from tinyfuse.ir.text import graph_text
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.base import OpFamily
+from tinyfuse.ops.core.family import OpFamily
 
 OPTION_TABLES = {kind: family.options_table for kind, family in FAMILIES.items() if family.options_table}
 

@@ -13,7 +13,7 @@ from tflite_builder import ModelBuilder
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph, Op
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.concatenation import Concatenation
+from tinyfuse.ops.movement.concatenation import Concatenation
 from tinyfuse.rewrite import rewrite
 from tinyfuse.rewrite.drop_identities import drop_identities
 from tinyfuse.rewrite.fold_activation import fold_activation

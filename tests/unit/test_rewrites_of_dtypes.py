@@ -12,8 +12,8 @@ from other_dtypes import graph_in, other_dtype
 
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.convolution import Conv2D
-from tinyfuse.ops.real import FLOAT_MAX
+from tinyfuse.ops.core.convolution import Conv2D
+from tinyfuse.ops.core.real import FLOAT_MAX
 from tinyfuse.rewrite.fold_activation import fold_activation
 from tinyfuse.rewrite.fold_pad import fold_pad
 from tinyfuse.rewrite.intervals import channel_intervals

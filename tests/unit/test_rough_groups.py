@@ -1,4 +1,4 @@
-"""What groups roughly take, against what playing their loops gives; what comes of it, against the plan."""
+"""What groups estimate_plan take, against what playing their loops gives; what comes of it, against the plan."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from sequence_networks import sequence_networks
 
 import tinyfuse
 from tinyfuse.compiler import compile_graph
-from tinyfuse.estimator import rough_plan
+from tinyfuse.estimator import estimated_plan
 from tinyfuse.frontend.reader import read_tflite
-from tinyfuse.ir import Op, Rough
-from tinyfuse.kernels.step_line import step_line
+from tinyfuse.ir import EstimateMark, Op
+from tinyfuse.kernels.requantize.single_rounding import single_rounding
 from tinyfuse.options import Options
-from tinyfuse.schedule.rough_edges import lone_edges, rough_edges
-from tinyfuse.schedule.rough_groups import RoughGroup, RoughWeights
-from tinyfuse.schedule.search import Weigher, Weight, weigh_groups
+from tinyfuse.schedule.groups.search import Weigher, Weight, weigh_groups
+from tinyfuse.schedule.quick_estimate.edges import estimated_edges, lone_edges
+from tinyfuse.schedule.quick_estimate.groups import EstimatedGroup, EstimatedWeights
 from tinyfuse.targets import load_target
 
 TARGETS = "cortex-m0plus", "cortex-m4", "cortex-m55"
 
 
-def weights_of(data: bytes, target: str, optimize: str = "balanced") -> RoughWeights:
+def weights_of(data: bytes, target: str, optimize: str = "balanced") -> EstimatedWeights:
     options = Options(name="net", kernels="tinyfuse", optimize=optimize)
-    return RoughWeights(*prepare(read_tflite("net", data), load_target(target), options))
+    return EstimatedWeights(*prepare(read_tflite("net", data), load_target(target), options))
 
 
-def every_group(weights: RoughWeights) -> list[tuple[list[Weight], list[Weight]]]:
-    """Of all groups of several operators, what they roughly take and what they take."""
+def every_group(weights: EstimatedWeights) -> list[tuple[list[Weight], list[Weight]]]:
+    """Of all groups of several operators, what they estimate_plan take and what they take."""
     exact, found = Weigher(weights.graph, weights.ops, weights.context), []
     for end in range(2, len(weights.ops) + 1):
         if weights.legality.barrier(weights.ops[end - 1], False) is not None:
             continue
-        group = RoughGroup(weights, end)
+        group = EstimatedGroup(weights, end)
         for begin in range(end - 2, -1, -1):
             refusal = weights.legality.refusal(weights.ops[begin:end])
             if refusal is not None and refusal.final:
@@ -56,11 +56,11 @@ def every_group(weights: RoughWeights) -> list[tuple[list[Weight], list[Weight]]
 def test_groups_take_about_what_playing_them_gives(model, optimize: str) -> None:
     """Bytes but for events of a branch at which rows don't wait; instructions but for rows that slide at borders."""
     pairs = every_group(weights_of(model(), "cortex-m4", optimize))
-    ram = [min(w.ram for w in rough) / min(w.ram for w in played) - 1 for rough, played in pairs]
+    ram = [min(w.ram for w in estimate_mark) / min(w.ram for w in played) - 1 for estimate_mark, played in pairs]
     assert pairs and fmean(map(abs, ram)) < 0.02 and max(map(abs, ram)) < 0.15
-    for rough, played in pairs:
-        assert rough[0].instructions == pytest.approx(played[0].instructions, rel=1e-3)
-        assert rough[-1].instructions == pytest.approx(played[-1].instructions, rel=0.02)
+    for estimate_mark, played in pairs:
+        assert estimate_mark[0].instructions == pytest.approx(played[0].instructions, rel=1e-3)
+        assert estimate_mark[-1].instructions == pytest.approx(played[-1].instructions, rel=0.02)
 
 
 def test_a_chain_takes_what_playing_it_gives() -> None:
@@ -73,10 +73,10 @@ def test_a_chain_takes_what_playing_it_gives() -> None:
     x = s.conv(x, 8, (3, 1), (1, 1))
     pairs = every_group(weights_of(s.build([image], [x]), "cortex-m4"))
     assert len(pairs) == 6
-    for rough, played in pairs:
-        assert [w.own for w in rough] == [w.own for w in played]
-        assert [w.slides for w in rough] == [w.slides for w in played]
-        assert [w.ram for w in rough] == pytest.approx([w.ram for w in played], rel=0.02)
+    for estimate_mark, played in pairs:
+        assert [w.own for w in estimate_mark] == [w.own for w in played]
+        assert [w.slides for w in estimate_mark] == [w.slides for w in played]
+        assert [w.ram for w in estimate_mark] == pytest.approx([w.ram for w in played], rel=0.02)
 
 
 @pytest.mark.parametrize("model", [mobilenet_v2, u_net, attention])
@@ -84,7 +84,7 @@ def test_few_groups_have_the_best_peak(model) -> None:
     """What is left out lies where little is alive."""
     weights = weights_of(model(), "cortex-m4")
     exact = Weigher(weights.graph, weights.ops, weights.context)
-    few, every = rough_edges(weights), weigh_groups(exact, 1 << 40)
+    few, every = estimated_edges(weights), weigh_groups(exact, 1 << 40)
     assert sum(map(len, few)) <= sum(map(len, every))
 
     def peak(edges: list[list[tuple[int, Weight]]]) -> int:
@@ -139,7 +139,10 @@ def layers_of(data: bytes) -> list[Op]:
 
 def test_rough_layers_nearly_always_have_the_form_that_is_proven() -> None:
     layers = [op for family in FAMILIES.values() for op in layers_of(family())]
-    same = [(step_line(op) is None) == (step_line(replace(op, rough=Rough())) is None) for op in layers]
+    same = [
+        (single_rounding(op) is None) == (single_rounding(replace(op, estimate_mark=EstimateMark())) is None)
+        for op in layers
+    ]
     assert len(layers) > 30 and same.count(False) <= 0.05 * len(layers)
 
 
@@ -147,10 +150,10 @@ def test_what_is_taken_of_rough_operators_is_not_met_by_code() -> None:
     """The very same graph is estimated, then compiled: of it every byte is as if it hadn't been."""
     options, target = Options(name="net"), load_target("cortex-m4")
     graph = read_tflite("net", mobilenet_v2())
-    rough = rough_plan(graph, target, options)
-    assert all(op.rough for op in rough.graph.ops if op.index >= 0)
+    estimate_mark = estimated_plan(graph, target, options)
+    assert all(op.estimate_mark for op in estimate_mark.graph.ops if op.index >= 0)
     plan, fresh = (compile_graph(g, target, options) for g in (graph, read_tflite("net", mobilenet_v2())))
     for ours, theirs in zip(plan.groups, fresh.groups, strict=True):
         for a, b in zip(ours.stages, theirs.stages, strict=True):
-            assert not a.op.rough and a.kernel.name == b.kernel.name
+            assert not a.op.estimate_mark and a.kernel.name == b.kernel.name
             assert [c.data.tobytes() for c in a.constants] == [c.data.tobytes() for c in b.constants]

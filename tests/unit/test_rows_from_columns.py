@@ -11,7 +11,7 @@ from sliding_models import gesture
 from test_rewrites import assert_same, graph_of, kinds
 
 from tinyfuse.ir import Graph
-from tinyfuse.kernels.column_blocks import ROWS, ColumnBlocks
+from tinyfuse.kernels.layers.common.column_blocks import ROWS, ColumnBlocks
 from tinyfuse.rewrite.rows_from_columns import rows_from_columns
 
 

@@ -16,12 +16,12 @@ from tinyfuse.arena import plan_arena
 from tinyfuse.compiler import compile_graph
 from tinyfuse.errors import InternalFault
 from tinyfuse.frontend.reader import read_tflite
-from tinyfuse.kernels.base import Context
+from tinyfuse.kernels.core.kernel import Context
 from tinyfuse.options import FUSION, OPTIMIZE, Options
 from tinyfuse.plan import Plan
-from tinyfuse.plan.checker import verify_plan
+from tinyfuse.plan.check.player import verify_plan
 from tinyfuse.rewrite import rewrite
-from tinyfuse.schedule.partition import partition
+from tinyfuse.schedule.groups.partition import partition
 from tinyfuse.targets import load_target
 
 M4 = load_target("cortex-m4")

@@ -15,12 +15,12 @@ from tinyfuse.compiler import compile_graph
 from tinyfuse.cost.predict import plan_instructions
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph
-from tinyfuse.kernels.base import Context
+from tinyfuse.kernels.core.kernel import Context
 from tinyfuse.options import OPTIMIZE, Options
 from tinyfuse.plan.places import is_alias
 from tinyfuse.rewrite import rewrite
-from tinyfuse.schedule.choose import SLOWER, Choices, Plans
-from tinyfuse.schedule.search import Candidate, Weigher, pareto_front
+from tinyfuse.schedule.groups.search import Candidate, Weigher, pareto_front
+from tinyfuse.schedule.plans.pick_plan import SLOWER, Choices, Plans
 from tinyfuse.targets import load_target
 
 M4 = load_target("cortex-m4")

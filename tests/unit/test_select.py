@@ -10,8 +10,8 @@ from test_rewrites import graph_of
 
 from tinyfuse.cost import cost_table
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Context
-from tinyfuse.schedule.select import candidates, row_kernel, whole_kernel
+from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.schedule.kernel_choice.select import candidates, row_kernel, whole_kernel
 from tinyfuse.targets import all_targets, load_target
 
 M4 = Context(load_target("cortex-m4"), optimize="speed")

@@ -9,7 +9,7 @@ from random_graphs import Sketch, Value
 from test_rewrites import assert_same, graph_of, kinds
 
 from tinyfuse.ir import Graph, Op
-from tinyfuse.ops.table import MOST_CHANNEL_BYTES, TABLE_VALUES, Table
+from tinyfuse.ops.elementwise.table import MOST_CHANNEL_BYTES, TABLE_VALUES, Table
 from tinyfuse.rewrite import rewrite
 from tinyfuse.rewrite.tabulate import MOST_BYTES_IN_ALL, tabulate, tabulating
 

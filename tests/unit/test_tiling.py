@@ -10,9 +10,9 @@ from random_graphs import Sketch
 
 from tinyfuse.explain.explain_json import explain_json
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.tiled import rows_computed, tile_sizes, tiled
+from tinyfuse.ops.layers.tiled import rows_computed, tile_sizes, tiled
 from tinyfuse.plan import Plan
-from tinyfuse.plan.scratch_contracts import rows_made, scratch_needed
+from tinyfuse.plan.check.scratch import rows_made, scratch_needed
 from tinyfuse.report.report_json import report_json
 from tinyfuse.report.text import summary_lines
 

@@ -20,11 +20,11 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 LISTS = (
     "tinyfuse/ops/",
     "tinyfuse/kernels/registry.py",
-    "tinyfuse/kernels/layer_kernels.py",  # parts of it
-    "tinyfuse/kernels/computed.py",
-    "tinyfuse/kernels/signal_library.py",
-    "tinyfuse/plan/contracts.py",
-    "tinyfuse/plan/scratch_contracts.py",
+    "tinyfuse/kernels/tables/layers.py",  # parts of it
+    "tinyfuse/kernels/program/computed.py",
+    "tinyfuse/kernels/sequence/signal_library.py",
+    "tinyfuse/plan/check/rows.py",
+    "tinyfuse/plan/check/scratch.py",
     "tinyfuse/ir/fixedpoint.py",  # names of fused activations, some of which are kinds too
 )
 
@@ -55,7 +55,7 @@ def test_no_lists_of_kinds() -> None:
         if not (name := file.relative_to(ROOT).as_posix()).startswith(LISTS)
         for line in lists_of_kinds(file.read_text())
     ]
-    assert not found, f"ask a trait of the family (tinyfuse/ops/base.py) instead: {found}"
+    assert not found, f"ask a trait of the family (tinyfuse/ops/core/family.py) instead: {found}"
 
 
 @pytest.mark.parametrize(

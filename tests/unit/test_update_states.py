@@ -21,8 +21,8 @@ from tinyfuse.cost.predict import plan_stages
 from tinyfuse.errors import InternalFault
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph
-from tinyfuse.plan.checker import verify_plan
-from tinyfuse.plan.state_check import check_states
+from tinyfuse.plan.check.player import verify_plan
+from tinyfuse.plan.check.state import check_states
 from tinyfuse.report.report_json import report_json
 from tinyfuse.rewrite import rewrite
 from tinyfuse.rewrite.computed_weights import computed_weights

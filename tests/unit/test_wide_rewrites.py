@@ -11,7 +11,7 @@ from tflite_builder import ModelBuilder
 
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph, Op, Quant, Tensor
-from tinyfuse.ops.convolution import Conv2D
+from tinyfuse.ops.core.convolution import Conv2D
 from tinyfuse.options import OPTIMIZE
 from tinyfuse.rewrite import rewrite
 from tinyfuse.rewrite.fold_activation import fold_activation

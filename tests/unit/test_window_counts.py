@@ -11,11 +11,11 @@ from random_graphs import Sketch
 
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Kernel
-from tinyfuse.kernels.depthwise import PackedDepthwiseRow
-from tinyfuse.kernels.mve import MveDepthwiseRow
-from tinyfuse.kernels.mve_four import FourColumnsConvRow, FourPiecesConvRow
-from tinyfuse.ops.convolution import geometry
+from tinyfuse.kernels.core.kernel import Kernel
+from tinyfuse.kernels.layers.int8_dsp.depthwise import PackedDepthwiseRow
+from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveDepthwiseRow
+from tinyfuse.kernels.layers.int8_helium.conv_4x2 import FourColumnsConvRow, FourPiecesConvRow
+from tinyfuse.ops.core.convolution import geometry
 
 #: width of an image of nine rows, channels, kernel, strides
 SHAPES = [

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from native import COMPILER, SANITIZERS
 
-from tinyfuse.ops.base import RowWindow
+from tinyfuse.ops.core.family import RowWindow
 from tinyfuse.resources import resource_dir
 
 #: rows of the output for which every window is asked

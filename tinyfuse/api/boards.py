@@ -16,7 +16,7 @@ from tinyfuse.errors import BoardFailed
 from tinyfuse.ir import Array
 from tinyfuse.options import BoardOptions
 from tinyfuse.plan import Plan
-from tinyfuse.schedule.progress import Progress
+from tinyfuse.progress import Progress
 from tinyfuse.verify.streams import split
 
 #: statuses of a module's functions (templates/module.h.j2)

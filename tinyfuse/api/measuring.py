@@ -15,8 +15,8 @@ from tinyfuse.errors import EmulationFailed, UsageError
 from tinyfuse.ir import Graph, Tensor, Window
 from tinyfuse.options import BoardOptions, RunOptions, VerifyOptions
 from tinyfuse.plan import Plan
+from tinyfuse.progress import Progress
 from tinyfuse.run.arrays import ModelInput, runs_of
-from tinyfuse.schedule.progress import Progress
 from tinyfuse.toolchain.cmsis_nn import Tree
 from tinyfuse.verify.bounds import check_operators, has_bounds
 from tinyfuse.verify.comparison import Comparison, compare, problems

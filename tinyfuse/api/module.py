@@ -37,10 +37,10 @@ from tinyfuse.ir import Tensor
 from tinyfuse.options import Options, ProfileOptions, RunOptions, VerifyOptions
 from tinyfuse.plan import Plan
 from tinyfuse.plugin import plugins
+from tinyfuse.progress import Progress, silent
 from tinyfuse.report.report_json import op_name
 from tinyfuse.report.text import report_text
 from tinyfuse.run.arrays import take_inputs
-from tinyfuse.schedule.progress import Progress, silent
 
 if TYPE_CHECKING:  # loaded where it is needed: it takes packages that only `verify` needs
     from tinyfuse.verify.emulation import Emulator

@@ -9,7 +9,7 @@ import io
 import pickle
 from typing import Any
 
-from tinyfuse.kernels.base import Kernel
+from tinyfuse.kernels.core.kernel import Kernel
 from tinyfuse.kernels.registry import KERNELS
 from tinyfuse.plan import Plan
 

@@ -18,9 +18,9 @@ from tinyfuse.profile.instruction_kinds import far_above
 from tinyfuse.profile.measure import measure
 from tinyfuse.profile.plugin import build_plugin, run_counted
 from tinyfuse.profile.profile_json import Measured, profile_json
+from tinyfuse.progress import Progress
 from tinyfuse.report.answer import JsonObject
 from tinyfuse.report.report_json import plan_envelope
-from tinyfuse.schedule.progress import Progress
 from tinyfuse.targets import Target
 from tinyfuse.toolchain.cmsis_nn import Tree
 from tinyfuse.verify.emulation import Emulator, find_tools

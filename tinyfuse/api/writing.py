@@ -17,7 +17,7 @@ from tinyfuse.plan import Plan
 from tinyfuse.report.answer import JsonObject
 from tinyfuse.report.report_json import plan_envelope, report_json
 from tinyfuse.report.text import report_text
-from tinyfuse.schedule.select import compressible
+from tinyfuse.schedule.kernel_choice.select import compressible
 from tinyfuse.toolchain import cmsis_nn
 from tinyfuse.verify.selftest import embedded_selftest, has_selftest
 

@@ -9,7 +9,7 @@ from tinyfuse.arena.problem import Problem
 from tinyfuse.once import cached_property
 
 
-class Tower:
+class OverlapChain:
     """Buffers that are alive together, so that they have an order by offset, each at its full height; and what may be
     saved of that.
 
@@ -57,9 +57,9 @@ def lower_bound(problem: Problem, most: int | None = None) -> int:
     for size, alive in sorted(weighed, reverse=True):  # those with the largest bounds are among the first
         if size <= best or (most is not None and best > most):
             break
-        tower = Tower(problem, alive)
-        if tower.at_most > best:
-            best = max(best, tower.bytes)
+        chain = OverlapChain(problem, alive)
+        if chain.at_most > best:
+            best = max(best, chain.bytes)
     return best
 
 

@@ -5,7 +5,7 @@ highest one lowered; where a pair leaves room for one order alone, that is decid
 decided pairs. What is left is tried: the pair that shares bytes if all lie as low as they can, and of these the
 largest. (Precedence constraint posting: Cesta, Oddi and Smith, "A constraint-based method for project scheduling with
 time windows", Journal of Heuristics 8, 2002.) Where buffers that are alive together don't fit above the lowest start of
-some of them, or below the highest, nothing that was decided can stay (bounds.Tower).
+some of them, or below the highest, nothing that was decided can stay (bounds.OverlapChain).
 
 It says no where there is little room to lose, and yes where there is much; between, its budget ends it.
 """
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from math import gcd
 
-from tinyfuse.arena.bounds import Tower
+from tinyfuse.arena.bounds import OverlapChain
 from tinyfuse.arena.problem import Problem
 
 
@@ -63,16 +63,18 @@ class Pairs:
                     row[number[other]] = -(-distance // common) * common
             self.apart.append(row)
         together = {tuple(i for i in alive if i in number) for alive in problem.live_sets}
-        self.towers = [self._numbered(Tower(problem, alive), number) for alive in sorted(together) if len(alive) > 1]
+        self.chains = [
+            self._numbered(OverlapChain(problem, alive), number) for alive in sorted(together) if len(alive) > 1
+        ]
 
     @staticmethod
     def _numbered(
-        tower: Tower, number: dict[int, int]
+        chain: OverlapChain, number: dict[int, int]
     ) -> tuple[int, list[tuple[int, int]], int, list[tuple[int, int, int]]]:
         """Its buffers as a bit set, their heights, what is spare, and savings."""
-        heights = [(number[i], height) for i, height in tower.heights.items()]
-        savings = [(saved, number[i], number[j]) for saved, i, j in tower.savings]
-        return sum(1 << n for n, _ in heights), heights, tower.spare, savings
+        heights = [(number[i], height) for i, height in chain.heights.items()]
+        savings = [(saved, number[i], number[j]) for saved, i, j in chain.savings]
+        return sum(1 << n for n, _ in heights), heights, chain.spare, savings
 
     def run(self, budget: Budget) -> list[int] | None:
         """Starts of all items; None where there are none, or the budget ends before that is known."""
@@ -147,7 +149,7 @@ class Pairs:
                 possible = self._lower(state, i, decided, lowered)
             if not possible:
                 return False
-        return self._towers_fit(state, changed, budget)
+        return self._chains_fit(state, changed, budget)
 
     def _note(
         self, state: _State, i: int, j: int, decided: list[tuple[int, int]], raised: set[int], lowered: set[int]
@@ -195,11 +197,11 @@ class Pairs:
         decided += [(i, j) for j in _numbers(state.undecided[i]) if lowest[j] + apart[j][i] > start]
         return all(self._start_until(state, j, start - apart[j][i], lowered) for j in _numbers(state.below[i]))
 
-    def _towers_fit(self, state: _State, changed: int, budget: Budget) -> bool:
+    def _chains_fit(self, state: _State, changed: int, budget: Budget) -> bool:
         """Whether those that are alive together, of which one is `changed`, fit above the lowest start of any of them,
         and below the highest end."""
         lowest, highest, below, above = state.lowest, state.highest, state.below, state.above
-        for members, heights, spare, savings in self.towers:
+        for members, heights, spare, savings in self.chains:
             if not members & changed:
                 continue
             budget.left -= len(heights)

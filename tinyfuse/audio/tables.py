@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyfuse.ir import Array
-from tinyfuse.ops.signal_filter_bank import GAINS
+from tinyfuse.ops.sequence.signal_filter_bank import GAINS
 
 _F32 = np.float32
 

@@ -20,9 +20,9 @@ from tinyfuse.cost.predict import known_total, plan_stages, plan_total
 from tinyfuse.cost.table import entry_name
 from tinyfuse.options import BoardOptions
 from tinyfuse.plan import Group, Plan
+from tinyfuse.progress import Progress
 from tinyfuse.report.answer import JsonObject
 from tinyfuse.report.report_json import plan_envelope, stage_json
-from tinyfuse.schedule.progress import Progress
 
 _EXAMPLES = """\b
 Examples:

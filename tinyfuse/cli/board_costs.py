@@ -20,10 +20,10 @@ from tinyfuse.cost.predict import known_total, plan_stages, plan_total
 from tinyfuse.cost.table import CostTable, entry_name, instructions_table, read_table
 from tinyfuse.emit.output_folder import write_file
 from tinyfuse.errors import UsageError
+from tinyfuse.progress import Progress
 from tinyfuse.report.answer import JsonObject
 from tinyfuse.report.diff import read_answer
 from tinyfuse.report.report_json import plan_envelope, stage_json
-from tinyfuse.schedule.progress import Progress
 from tinyfuse.targets import load_target
 
 _EXAMPLES = """\b

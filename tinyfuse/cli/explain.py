@@ -10,8 +10,8 @@ from tinyfuse.cli.request import Request
 from tinyfuse.cli.terminal import Answer, progress, show
 from tinyfuse.explain.explain_json import explain_json
 from tinyfuse.explain.text import explain_text
+from tinyfuse.progress import Progress
 from tinyfuse.report.report_json import plan_envelope
-from tinyfuse.schedule.progress import Progress
 
 _EXAMPLES = """\b
 Examples:

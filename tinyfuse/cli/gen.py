@@ -21,10 +21,10 @@ from tinyfuse.emit.forms.base import About
 from tinyfuse.emit.manifest import MANIFEST, digest
 from tinyfuse.emit.output_folder import check_place, write_file, write_folder
 from tinyfuse.errors import UsageError
+from tinyfuse.progress import Progress
 from tinyfuse.report.report_json import plan_envelope
 from tinyfuse.report.text import summary_lines
 from tinyfuse.report.wrapping import wrapped
-from tinyfuse.schedule.progress import Progress
 
 _EXAMPLES = """\b
 Examples:

@@ -18,8 +18,8 @@ from tinyfuse.kernels.registry import kernels_for, kernels_of
 from tinyfuse.ops import FAMILIES
 from tinyfuse.options import CMSIS_NN_VERSIONS
 from tinyfuse.plan import Plan
+from tinyfuse.progress import Progress
 from tinyfuse.report.answer import JsonObject
-from tinyfuse.schedule.progress import Progress
 from tinyfuse.targets import load_target
 from tinyfuse.toolchain import cmsis_nn
 from tinyfuse.toolchain.cmsis_nn import Tree

@@ -19,8 +19,8 @@ from tinyfuse.options import ProfileOptions
 from tinyfuse.profile.picture import profile_svg
 from tinyfuse.profile.profile_json import with_board
 from tinyfuse.profile.text import profile_text
+from tinyfuse.progress import Progress
 from tinyfuse.report.answer import JsonObject
-from tinyfuse.schedule.progress import Progress
 from tinyfuse.targets import load_target
 
 _EXAMPLES = """\b

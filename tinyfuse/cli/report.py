@@ -21,6 +21,7 @@ from tinyfuse.html_report.data import page_data
 from tinyfuse.html_report.page import html_page
 from tinyfuse.limits import Reached, union
 from tinyfuse.plan import Plan
+from tinyfuse.progress import Progress
 from tinyfuse.report.answer import JsonObject
 from tinyfuse.report.buffer_roles import buffer_roles
 from tinyfuse.report.costs import costs_json, costs_lines
@@ -30,7 +31,6 @@ from tinyfuse.report.passes import passes_json, passes_lines
 from tinyfuse.report.report_json import plan_envelope
 from tinyfuse.report.rows_svg import rows_svg as rows_picture
 from tinyfuse.report.text import report_text
-from tinyfuse.schedule.progress import Progress
 
 _EXAMPLES = """\b
 Examples:

@@ -18,10 +18,10 @@ from tinyfuse.emit.header import tensor_symbols
 from tinyfuse.emit.output_folder import write_file
 from tinyfuse.ir import Array, Tensor
 from tinyfuse.options import RunOptions
+from tinyfuse.progress import Progress
 from tinyfuse.report.answer import JsonObject
 from tinyfuse.report.report_json import plan_envelope
 from tinyfuse.run.arrays import output_file, read_inputs, runs_of
-from tinyfuse.schedule.progress import Progress
 
 #: outputs with more elements are shown by their range
 _SHOWN = 32

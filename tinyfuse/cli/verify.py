@@ -12,9 +12,9 @@ from tinyfuse.cli.planning import make_plan
 from tinyfuse.cli.request import Request, command_line
 from tinyfuse.cli.terminal import Answer, progress, show
 from tinyfuse.options import VerifyOptions
+from tinyfuse.progress import Progress
 from tinyfuse.report.answer import JsonObject, verdict
 from tinyfuse.report.report_json import plan_envelope
-from tinyfuse.schedule.progress import Progress
 from tinyfuse.verify.comparison import Mismatch
 
 _EXAMPLES = """\b

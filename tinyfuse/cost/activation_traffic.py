@@ -7,7 +7,7 @@ from collections import Counter
 
 from tinyfuse.ir import ITEM_BYTES, Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.update_state import UpdateState
+from tinyfuse.ops.movement.update_state import UpdateState
 from tinyfuse.plan import Plan, Stage
 
 #: output channels that a layer's kernels compute with each element of the input that they load

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 from tinyfuse.cost.predict import group_stream
 from tinyfuse.cost.table import loop_features, table_text
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Context, Kernel
-from tinyfuse.kernels.counts import Counts
+from tinyfuse.kernels.core.kernel import Context, Kernel
+from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.plan import Group, Plan
 
 #: the rule of thumb, of a core without a table and of kernels that were not measured: bytes of the API, of an inlined

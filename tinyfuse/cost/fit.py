@@ -9,7 +9,7 @@ import numpy as np
 
 from tinyfuse.cost.table import Alone
 from tinyfuse.ir import Array, Float64s
-from tinyfuse.kernels.counts import Counts
+from tinyfuse.kernels.counts.common import Counts
 
 #: errors of a sample are weighed with this many instructions more than it has: what a call costs
 #: matters less than what its loops do

@@ -9,7 +9,7 @@ from itertools import chain
 
 from tinyfuse.cost.table import CostTable, counted_table, instructions_table
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Context, Kernel
+from tinyfuse.kernels.core.kernel import Context, Kernel
 from tinyfuse.ops import FAMILIES
 from tinyfuse.plan import Group, Plan, Stage
 from tinyfuse.plan.rows import RingModes, Stream
@@ -34,13 +34,13 @@ def stage_instructions(
 
 def group_instructions(stages: tuple[Stage, ...], stream: Stream | None, context: Context) -> float:
     """The search's number for a whole group: predicted instructions or, as the context has it, estimated cycles, with
-    a rough guess for each kernel that was not measured."""
+    an estimated guess for each kernel that was not measured."""
     loops = loop_instructions(stages, stream, context)
     return sum(kernel_instructions(stage, context) + loop for stage, loop in zip(stages, loops, strict=True))
 
 
 def kernel_instructions(stage: Stage, context: Context) -> float:
-    """What the kernel of a stage takes of that, a rough guess where it was not measured."""
+    """What the kernel of a stage takes of that, an estimated guess where it was not measured."""
     return call_instructions(stage.op, stage.kernel, stage.by_row, context)
 
 
@@ -146,7 +146,7 @@ def ring_modes(plan: Plan) -> RingModes:
     """How the rings of a plan's groups lie."""
     fixed = frozenset(group.index for group in plan.groups if not group_slides(plan, group))
     stacked = frozenset(group.index for group in plan.groups if group.stack)
-    return RingModes(fixed, stacked, frozenset(group.index for group in plan.groups if group.growing))
+    return RingModes(fixed, stacked, frozenset(group.index for group in plan.groups if group.resident_output))
 
 
 def group_stream(plan: Plan, group: Group) -> Stream | None:
@@ -154,7 +154,7 @@ def group_stream(plan: Plan, group: Group) -> Stream | None:
     if not group.stages[0].by_row:
         return None
     slides, stacked = group_slides(plan, group), bool(group.stack)
-    return Stream(group.stages, frozenset(group.outputs), slides, stacked, group.growing)
+    return Stream(group.stages, frozenset(group.outputs), slides, stacked, group.resident_output)
 
 
 def plan_total(of_stages: Iterable[Iterable[float | None]]) -> int | None:

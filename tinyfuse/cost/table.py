@@ -12,8 +12,8 @@ from typing import Any
 from tinyfuse.board_timing import BoardTiming
 from tinyfuse.errors import ToolMissing
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Context, Kernel, ObjectiveAsked, of_any_objective
-from tinyfuse.kernels.counts import Counts, calls_of, kept, round_up
+from tinyfuse.kernels.core.kernel import Context, Kernel, ObjectiveAsked, without_objective
+from tinyfuse.kernels.counts.common import Counts, calls_of, kept, round_up
 from tinyfuse.plan import Stage
 from tinyfuse.plan.rows import Stream
 from tinyfuse.resources import resource_dir
@@ -59,7 +59,7 @@ class CostTable:
     def kernel(self, op: Op, kernel: Kernel, by_row: bool, context: Context) -> float | None:
         """Instructions of all calls of a kernel in one inference; None where it is not in the table."""
         try:
-            return self._kernel(op, kernel, by_row, of_any_objective(context))
+            return self._kernel(op, kernel, by_row, without_objective(context))
         except ObjectiveAsked:
             return self._kernel(op, kernel, by_row, context)
 

@@ -9,8 +9,8 @@ from tinyfuse.emit.stack import StackWriter
 from tinyfuse.emit.staging import staged_pointers
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Tensor
-from tinyfuse.kernels.base import CallSite, Piece, TensorAccess
-from tinyfuse.kernels.c_types import CTYPE
+from tinyfuse.kernels.core.c_types import CTYPE
+from tinyfuse.kernels.core.kernel import CallSite, Piece, TensorAccess
 from tinyfuse.plan import ConstantKey, Group, Plan, Stage, constant_key
 from tinyfuse.plan.rows import height
 

@@ -15,10 +15,10 @@ from tinyfuse.emit.statements import Printer
 from tinyfuse.emit.steps import PIECE, cursor_checks, end_of_step
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Tensor, quoted, type_text
-from tinyfuse.kernels.base import Piece, division
-from tinyfuse.kernels.c_types import CTYPE
-from tinyfuse.kernels.feed_rows import BEFORE, ROWS
-from tinyfuse.kernels.statements import Loop
+from tinyfuse.kernels.core.c_types import CTYPE
+from tinyfuse.kernels.core.kernel import Piece, division
+from tinyfuse.kernels.core.statements import Loop
+from tinyfuse.kernels.program.feed_rows import BEFORE, ROWS
 from tinyfuse.ops import FAMILIES
 from tinyfuse.plan import ConstantKey, Group, Plan, Stage, constant_key
 from tinyfuse.plan.rows import height
@@ -118,7 +118,7 @@ class _Writer(Printer):
             self.group.index, tuple(self._comment()), tuple(self.lines), self.returns_status,
             self.group.uses_state, ", ".join(parameters), len(self.cursor),
             copies(self.plan, self.group.index, self.constants),
-            any(stage.kernel.spills for stage in self.group.stages), tuple(self.apart),
+            any(stage.kernel.no_inline for stage in self.group.stages), tuple(self.apart),
         )  # fmt: skip
 
     # --- the comment ------------------------------------------------------------------------
@@ -226,7 +226,7 @@ class _Writer(Printer):
             if tensor in self.first:
                 self._slide(tensor, self.sites.written_over(stage) is tensor)
         output = stage.op.output
-        if output in self.stack and output is not self.group.growing and self.loop.leaves_rows_out(output):
+        if output in self.stack and output is not self.group.resident_output and self.loop.leaves_rows_out(output):
             self._slide(output)  # of rows that nobody reads none stays
         if stage.pieces > 1:
             self.depth -= 1
@@ -308,7 +308,7 @@ class _Writer(Printer):
     @property
     def _leaves(self) -> list[str]:
         """The statement that moves an output from below a stack to its place, where that is another one."""
-        output = self.group.growing
+        output = self.group.resident_output
         up = 0 if output is None else self.plan.offset(output) - self.plan.stack_offset(self.group)
         if output is None or not up:
             return []

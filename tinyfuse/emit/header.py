@@ -13,7 +13,7 @@ from tinyfuse.emit.memory import memory_context
 from tinyfuse.emit.weights import scalar
 from tinyfuse.ir import Tensor, quoted
 from tinyfuse.ir.fixedpoint import RANGE
-from tinyfuse.kernels.c_types import CTYPE
+from tinyfuse.kernels.core.c_types import CTYPE
 from tinyfuse.ops import FAMILIES
 from tinyfuse.plan import FEED_STATE, Group, Plan, states_align, subplans
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tinyfuse.ir import Tensor
-from tinyfuse.kernels.base import rows_after
-from tinyfuse.kernels.feed_rows import BEFORE
+from tinyfuse.kernels.core.kernel import rows_after
+from tinyfuse.kernels.program.feed_rows import BEFORE
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.base import SAME_ROW
+from tinyfuse.ops.core.family import SAME_ROW
 from tinyfuse.plan import Group, Stage
 from tinyfuse.plan.rows import height, readers
 
@@ -60,14 +60,14 @@ class RowExpressions:
                 same_row = self._reads_same_row(reader, use.input)
                 wanted.append(lacks if same_row else f"({unfinished} && {lacks})")
             if self._group.stages.index(stage) in self._group.early:
-                wanted.append(f"({self._is_early(stage)})")
+                wanted.append(f"({self._is_eager(stage)})")
             conditions.append(wanted[0] if len(wanted) == 1 else f"({' || '.join(wanted)})")
         for i, tensor in enumerate(stage.op.inputs):
             if tensor is not None and tensor in self._rows:
                 conditions.append(f"{self._rows[tensor]} >= {self._needed(stage, i)}")
         return conditions
 
-    def _is_early(self, stage: Stage) -> str:
+    def _is_eager(self, stage: Stage) -> str:
         """C for whether an early stage makes a row that no reader lacks for its next one: a reader lacks it for the row
         after that, and nothing else needs the first row that it reads."""
         (source,), row = stage.op.activations, self._rows[stage.op.output]

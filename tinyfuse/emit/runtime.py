@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from tinyfuse.errors import UsageError
-from tinyfuse.kernels.base import Kernel
+from tinyfuse.kernels.core.kernel import Kernel
 from tinyfuse.plan import Plan, Stage
 from tinyfuse.resources import resource_dir
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from tinyfuse.emit.identifiers import comment
 from tinyfuse.emit.weights import scalar
-from tinyfuse.kernels.statements import Apart, Branch, Compiled, Let, Loop, Repeat, Statement
+from tinyfuse.kernels.core.statements import Apart, Branch, Compiled, Let, Loop, Repeat, Statement
 
 
 class Printer:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tinyfuse.emit.identifiers import comment, identifier
 from tinyfuse.ir import Array, Op, Tensor
-from tinyfuse.kernels.base import Constant
+from tinyfuse.kernels.core.kernel import Constant
 from tinyfuse.plan import ConstantKey, Plan, constant_key
 
 

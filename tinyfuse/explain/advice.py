@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from tinyfuse.cost.predict import known_total, plan_stages
 from tinyfuse.ir import Op
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.computed_layer import ComputedLayer
-from tinyfuse.ops.table import Table
+from tinyfuse.ops.elementwise.table import Table
+from tinyfuse.ops.layers.computed_layer import ComputedLayer
 from tinyfuse.plan import Plan
 from tinyfuse.rewrite.cancel_transposes import why_transpose_stays
 from tinyfuse.rewrite.fold_pad import why_pad_stays
-from tinyfuse.schedule.partition import is_pointwise_function
+from tinyfuse.schedule.groups.partition import is_pointwise_function
 
 #: lanes that stand idle are told from this share of a layer on
 _IDLE = 0.1

@@ -10,16 +10,16 @@ from tinyfuse.explain.fusions import fusions
 from tinyfuse.explain.sliding import sliding_json
 from tinyfuse.ir import Op
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.looked_up import LookedUp
-from tinyfuse.ops.merged import Merged
-from tinyfuse.ops.table import Table
-from tinyfuse.ops.tiled import Tiled
+from tinyfuse.ops.elementwise.merged import Merged
+from tinyfuse.ops.elementwise.table import Table
+from tinyfuse.ops.layers.looked_up import LookedUp
+from tinyfuse.ops.layers.tiled import Tiled
 from tinyfuse.plan import Plan
 from tinyfuse.report.answer import JsonObject
 from tinyfuse.report.limits import limits_json, reached_limits
 from tinyfuse.report.predicted import known_json
 from tinyfuse.report.report_json import cycles_json, reordering_json
-from tinyfuse.schedule.tiling import macs_again
+from tinyfuse.schedule.groups.tiling import macs_again
 
 
 def explain_json(plan: Plan) -> JsonObject:

@@ -11,9 +11,9 @@ from tinyfuse.ir import Op
 from tinyfuse.plan import Group, Plan
 from tinyfuse.plan.places import is_alias
 from tinyfuse.plan.rows import Stream
-from tinyfuse.schedule.legality import Legality
-from tinyfuse.schedule.lower import make_stages
-from tinyfuse.schedule.search import Weigher, Work
+from tinyfuse.schedule.groups.legality import Legality
+from tinyfuse.schedule.groups.lower import make_stages
+from tinyfuse.schedule.groups.search import Weigher, Work
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class _Weigh:
     def group(self, group: Group) -> Cost:
         """The cost of a group of the plan: its RAM is no more than the arena, in which all of it lies."""
         instructions, cycles = (known_total(stages[group.index]) for stages in (self.instructions, self.cycles))
-        form = (group_slides(self.plan, group), bool(group.stack), group.growing is not None)
+        form = (group_slides(self.plan, group), bool(group.stack), group.resident_output is not None)
         ram = self._ram(group.ops, form)
         return Cost(instructions, None if ram is None else min(ram, self.plan.arena_bytes), cycles)
 
@@ -115,7 +115,7 @@ class _Weigh:
             return None
         self.weigher.work = Work()  # one limit for each group: no group goes without for those before it
         weights = self.weigher.weigh(first, first + len(ops)) or ()
-        alike = [weight.ram for weight in weights if (weight.slides, weight.stacked, weight.growing) == form]
+        alike = [weight.ram for weight in weights if (weight.slides, weight.stacked, weight.resident_output) == form]
         return min(alike or [weight.ram for weight in weights], default=None)
 
 

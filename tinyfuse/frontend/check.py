@@ -10,7 +10,7 @@ from tinyfuse.frontend.reader import unsupported
 from tinyfuse.frontend.tensors import HINT_QUANTIZE
 from tinyfuse.ir import Graph, Op
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.control_flow import called_graphs
+from tinyfuse.ops.program.control_flow import called_graphs
 
 _HINT_VARIABLE = "keep state as the converter writes it: in SVDF, LSTM, or READ_VARIABLE and ASSIGN_VARIABLE"
 

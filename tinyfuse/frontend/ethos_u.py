@@ -13,7 +13,7 @@ import numpy as np
 from tinyfuse.errors import CompileError, Problem
 from tinyfuse.frontend.tensors import HINT_UNSOUND, Model, Problems, TensorReader, text
 from tinyfuse.ir import ITEM_BYTES, Op, Tensor
-from tinyfuse.ops.ethos_u import EthosU, EthosUFamily
+from tinyfuse.ops.program.ethos_u import EthosU, EthosUFamily
 
 _METADATA = "OfflineMemoryAllocation"
 _HINT = "compile the model again with Vela, for TensorFlow Lite Micro, or give tinyfuse the file that Vela was given"

@@ -14,7 +14,7 @@ import numpy as np
 
 from tinyfuse.errors import CompileError, Problem
 from tinyfuse.ir import Graph, Layouts, Op, Tensor
-from tinyfuse.ops.transpose import DTYPES
+from tinyfuse.ops.movement.transpose import DTYPES
 from tinyfuse.options import Options
 
 

@@ -32,8 +32,8 @@ from tinyfuse.frontend.uint8 import as_int8, is_uint8, uint8_problems
 from tinyfuse.frontend.variables import plain_outputs, resolve_variables
 from tinyfuse.ir import Digest, Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.constant_output import with_written_outputs
-from tinyfuse.ops.control_flow import Calls, called_graphs
+from tinyfuse.ops.program.constant_output import with_written_outputs
+from tinyfuse.ops.program.control_flow import Calls, called_graphs
 
 MAX_FILE_BYTES = 64 << 20
 _LONGEST_CUSTOM_CODE = 64

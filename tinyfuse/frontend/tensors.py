@@ -18,7 +18,7 @@ from tinyfuse.frontend.compressed import LookedUp, compressed_tensors
 from tinyfuse.frontend.flatbuffer_table import Table, root
 from tinyfuse.frontend.schema import enumerators
 from tinyfuse.ir import FLOAT16, INT4, ITEM_BYTES, MAX_TENSOR_BYTES, Array, Op, Quant, Tensor
-from tinyfuse.ops.decode import Undecodable, decode_lookup
+from tinyfuse.ops.program.decode import Undecodable, decode_lookup
 
 #: ranks beyond this are of no kernel of TensorFlow Lite
 MAX_RANK = 8

@@ -26,12 +26,12 @@ import numpy as np
 from tinyfuse.errors import Problem
 from tinyfuse.ir import Array, Graph, Op, Quant, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.convolution import Conv2D
-from tinyfuse.ops.fully_connected import FullyConnected
-from tinyfuse.ops.pooling import Pool2D, has_even_window
-from tinyfuse.ops.table import TABLE_VALUES, Table
-from tinyfuse.ops.uint8_functions import nearest
-from tinyfuse.ops.unary import UnaryFamily
+from tinyfuse.ops.core.convolution import Conv2D
+from tinyfuse.ops.core.uint8_functions import nearest
+from tinyfuse.ops.core.unary import UnaryFamily
+from tinyfuse.ops.elementwise.table import TABLE_VALUES, Table
+from tinyfuse.ops.layers.fully_connected import FullyConnected
+from tinyfuse.ops.pooling_reduce.pooling import Pool2D, has_even_window
 
 WARNING = (
     "a uint8 model: computed in int8, every stored value less 128; TensorFlow Lite Micro doesn't run it, so LiteRT's "

@@ -22,9 +22,9 @@ import numpy as np
 from tinyfuse.frontend.tensors import HINT_UNSOUND, Problems, reset_value
 from tinyfuse.ir import Graph, Op, Tensor, given
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.base import OpFamily
-from tinyfuse.ops.control_flow import Calls, ControlFlow, called_graphs, with_states
-from tinyfuse.ops.variables import CallOnce, Resolved, VarHandle
+from tinyfuse.ops.core.family import OpFamily
+from tinyfuse.ops.program.control_flow import Calls, ControlFlow, called_graphs, with_states
+from tinyfuse.ops.sequence.variables import CallOnce, Resolved, VarHandle
 
 _HINT_ASSIGN = "give the variable an initial value, or assign it in the model"
 _HINT_INITIALIZE = "initialize variables with constants alone"

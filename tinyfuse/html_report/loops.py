@@ -8,7 +8,7 @@ import numpy as np
 
 from tinyfuse.cost.predict import group_stream
 from tinyfuse.ir import Tensor
-from tinyfuse.ops.base import RowWindow
+from tinyfuse.ops.core.family import RowWindow
 from tinyfuse.plan import Group, Plan
 from tinyfuse.plan.rows import Stream, height, readers, row_bytes
 from tinyfuse.report.answer import JsonObject

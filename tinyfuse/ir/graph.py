@@ -73,7 +73,7 @@ class Tensor:
     The `data` of an int4 tensor is int8, -8 to 7, one value an element.
 
     An activation [1, H, P, W] of several `planes`, P, lies in memory as [P, H, W]: its row y is line y of every plane
-    (ops/planes.py). It is whole, never a ring.
+    (ops/movement/planes.py). It is whole, never a ring.
 
     `open_axes` are dimensions that the file leaves open: the shape's are its guess, which rewrite/fold_constants.py
     puts right.
@@ -176,9 +176,9 @@ def type_text(tensor: Tensor) -> str:
     return f"{tensor.dtype}[{','.join(map(str, tensor.shape))}]"
 
 
-class Rough:
-    """Marks the operators of one estimate, and knows the first of those that are alike (schedule/alike.py): what was
-    estimated before must not change what is."""
+class EstimateMark:
+    """Marks the operators of one estimate, and knows the first of those that are alike
+    (schedule/kernel_choice/alike.py): what was estimated before must not change what is."""
 
     def __init__(self) -> None:
         self._first: dict[Hashable, Op] = {}
@@ -199,9 +199,8 @@ class Op:
     (tinyfuse/ops). `index` is the operator's place in the file, -1 for one a rewrite made.
     `view`: nothing runs; its inputs lie in its output, or its outputs in its input, as the family's
     `parts` says (tinyfuse/rewrite/views.py decides).
-    `rough`: figures are wanted of it, never code, so what would be proven of all its values may be tried with some
-    (tinyfuse/estimator.py).
-    """
+    `estimate_mark`: figures are wanted of it, never code, so what would be proven of all its values may be tried with
+    some (tinyfuse/estimator.py)."""
 
     kind: str
     inputs: tuple[Tensor | None, ...]
@@ -209,7 +208,7 @@ class Op:
     attributes: object = None
     index: int = -1
     view: bool = False
-    rough: Rough | None = None
+    estimate_mark: EstimateMark | None = None
 
     def operand(self, i: int) -> Tensor:
         """Input `i`, which the rules want there; InternalFault where it is missing."""

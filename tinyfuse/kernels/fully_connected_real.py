@@ -9,12 +9,12 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.ir.fixedpoint import multiply_by_real, real_scale
-from tinyfuse.kernels.base import CallSite, Constant, Context
-from tinyfuse.kernels.fully_connected import FullyConnectedWhole, fully_connected_params
-from tinyfuse.kernels.packing import plain_weights
-from tinyfuse.kernels.rows import from_piece, vectors
-from tinyfuse.kernels.statements import Call, Let, Statement
-from tinyfuse.ops.convolution import bias_values, clamp_range, real_multiplier
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context
+from tinyfuse.kernels.core.rows import from_piece, vectors
+from tinyfuse.kernels.core.statements import Call, Let, Statement
+from tinyfuse.kernels.layers.common.params import plain_weights
+from tinyfuse.kernels.layers.int8_dsp.dense import FullyConnectedWhole, fully_connected_params
+from tinyfuse.ops.core.convolution import bias_values, clamp_range, real_multiplier
 from tinyfuse.ops.weight_sums import channel_weights
 
 

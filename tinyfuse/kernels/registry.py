@@ -1,7 +1,7 @@
 """Which kernels serve which operator, in order of preference: the one place where meaning meets C.
 
 A new kernel is a file in this package and a name here. The first one of a list that accepts an operator
-computes it, unless the cost table finds another surely faster (tinyfuse/schedule/select.py).
+computes it, unless the cost table finds another surely faster (tinyfuse/schedule/kernel_choice/select.py).
 """
 
 from __future__ import annotations
@@ -9,15 +9,6 @@ from __future__ import annotations
 from functools import cache, lru_cache
 
 from tinyfuse.ir import INT4, Op
-from tinyfuse.kernels.activation import ChannelLookup, Clamp, Lookup, WideLookup
-from tinyfuse.kernels.arg_extreme import ArgExtreme
-from tinyfuse.kernels.at_axes import along_computed_axes
-from tinyfuse.kernels.base import Kernel
-from tinyfuse.kernels.batch_matmul import BatchMatMulWhole, RowsMatMulRow
-from tinyfuse.kernels.batch_space import BatchSpace
-from tinyfuse.kernels.bilinear import Bilinear, BilinearRow
-from tinyfuse.kernels.cast import Cast
-from tinyfuse.kernels.circular_buffer import CircularBufferKernel
 from tinyfuse.kernels.cmsis.batch_matmul import CmsisBatchMatMul
 from tinyfuse.kernels.cmsis.common import CmsisRows
 from tinyfuse.kernels.cmsis.elementwise import CmsisAdd, CmsisMinMax, CmsisMul
@@ -27,24 +18,11 @@ from tinyfuse.kernels.cmsis.pool import CmsisAveragePool, CmsisMaxPool
 from tinyfuse.kernels.cmsis.softmax import CmsisSoftmax, CmsisSoftmaxS16
 from tinyfuse.kernels.cmsis.svdf import CmsisSvdf, CmsisSvdfInt8
 from tinyfuse.kernels.cmsis.transpose import CmsisTranspose
-from tinyfuse.kernels.column_blocks import ColumnBlocks, lying
-from tinyfuse.kernels.computed import COMPUTED_OPERANDS
-from tinyfuse.kernels.concatenation import Concatenate, PackWhole
-from tinyfuse.kernels.constant_output import CopyConstant
-from tinyfuse.kernels.control_flow import If, While
-from tinyfuse.kernels.conv import (
-    PackedConvRow,
-    Pointwise,
-    PointwiseRow,
-)
-from tinyfuse.kernels.copy import Copy
-from tinyfuse.kernels.cumsum import CumsumWhole
-from tinyfuse.kernels.depthwise import Depthwise3x3Row
-from tinyfuse.kernels.detection import DetectionKernel
-from tinyfuse.kernels.division import floored, int8_quotients
-from tinyfuse.kernels.each_image import EachImage
-from tinyfuse.kernels.element import Element
-from tinyfuse.kernels.elementwise import (
+from tinyfuse.kernels.core.each_image import EachImage
+from tinyfuse.kernels.core.element import Element
+from tinyfuse.kernels.core.kernel import Kernel
+from tinyfuse.kernels.elementwise.add_sub_single_rounding import SingleRoundingSum
+from tinyfuse.kernels.elementwise.binary import (
     COMMON,
     Parameters,
     binary_kernels,
@@ -59,23 +37,50 @@ from tinyfuse.kernels.elementwise import (
     rescaled,
     wide_kernels,
 )
-from tinyfuse.kernels.ethos_u import EthosUProgram
-from tinyfuse.kernels.feed_rows import FeedRow
-from tinyfuse.kernels.gather import GatherSlices
-from tinyfuse.kernels.indexed import IndexedCopy, IndexedRow, Indexes
-from tinyfuse.kernels.layer_kernels import LAYERS, layer_dtype
-from tinyfuse.kernels.logic import Not
-from tinyfuse.kernels.looked_up import LookedUpDepthwise, LookedUpMatmul
-from tinyfuse.kernels.looked_up_mve import LookedUpColumns, LookedUpFours
-from tinyfuse.kernels.lstm import LstmReal, LstmWhole
-from tinyfuse.kernels.merged import MergedByFours, MergedLoop
-from tinyfuse.kernels.mve_four import (
+from tinyfuse.kernels.elementwise.cast import Cast
+from tinyfuse.kernels.elementwise.division import floored, int8_quotients
+from tinyfuse.kernels.elementwise.fused_loop import FusedLoop, FusedLoopByFours
+from tinyfuse.kernels.elementwise.logic import Not
+from tinyfuse.kernels.elementwise.lookup_table import ChannelLookup, Clamp, Lookup, WideLookup
+from tinyfuse.kernels.elementwise.quantize import Convert, InvertSign
+from tinyfuse.kernels.elementwise.scale_and_add import ScaledSum, ScaledSumMve
+from tinyfuse.kernels.elementwise.select import AddN, Select
+from tinyfuse.kernels.elementwise.unary import (
+    ClampWide,
+    GeluReal,
+    LeakySlope,
+    Magnitude,
+    Rectifier,
+    Sigmoid,
+    TwoSlopes,
+    float_function,
+)
+from tinyfuse.kernels.layers.common.column_blocks import ColumnBlocks, lying
+from tinyfuse.kernels.layers.int8_dsp.conv import (
+    PackedConvRow,
+    Pointwise,
+    PointwiseRow,
+)
+from tinyfuse.kernels.layers.int8_dsp.depthwise import Depthwise3x3Row
+from tinyfuse.kernels.layers.int8_helium.conv_4x2 import (
     FourPointwise,
     FourPointwiseRow,
 )
-from tinyfuse.kernels.normalization import Floats, L2Normalize, LogSoftmaxWhole
-from tinyfuse.kernels.pad import Pad, PadRow
-from tinyfuse.kernels.places import (
+from tinyfuse.kernels.layers.int8_luts.dsp import LookedUpDepthwise, LookedUpMatmul
+from tinyfuse.kernels.layers.int8_luts.helium import LookedUpColumns, LookedUpFours
+from tinyfuse.kernels.matmul.batch_matmul import BatchMatMulWhole, RowsMatMulRow
+from tinyfuse.kernels.matmul.rows_matmul import WideBatchMatMul, WideRowsMatMul
+from tinyfuse.kernels.movement.at_axes import along_computed_axes
+from tinyfuse.kernels.movement.batch_space import BatchSpace
+from tinyfuse.kernels.movement.concatenation import Concatenate, PackWhole
+from tinyfuse.kernels.movement.constant_output import CopyConstant
+from tinyfuse.kernels.movement.copy import Copy
+from tinyfuse.kernels.movement.gather import GatherSlices
+from tinyfuse.kernels.movement.indexed import IndexedCopy, IndexedRow, Indexes
+from tinyfuse.kernels.movement.pad import Pad, PadRow
+from tinyfuse.kernels.movement.planes import TO_PLANES, TO_ROWS
+from tinyfuse.kernels.movement.resize_bilinear import Bilinear, BilinearRow
+from tinyfuse.kernels.movement.scatter_gather import (
     BroadcastShapes,
     EmbeddingFloats,
     EmbeddingRows,
@@ -86,45 +91,40 @@ from tinyfuse.kernels.places import (
     UpdateSlice,
     scatter_kernels,
 )
-from tinyfuse.kernels.planes import TO_PLANES, TO_ROWS
-from tinyfuse.kernels.pool import PoolRow, WidePoolRow
-from tinyfuse.kernels.quantize import Convert, InvertSign
-from tinyfuse.kernels.reduce import Reduce, ReduceExtreme, ReduceFloatSum, ReduceSum
-from tinyfuse.kernels.row_macs import MeanOfSumRow, OutputOfSumsRow, RowMacsRow
-from tinyfuse.kernels.row_sum import AverageOfSumRow, MveRowSumRow, RowExtremeRow, RowSumRow
-from tinyfuse.kernels.rows_matmul import WideBatchMatMul, WideRowsMatMul
-from tinyfuse.kernels.scaled_sum import ScaledSum, ScaledSumMve
-from tinyfuse.kernels.select import AddN, Select
-from tinyfuse.kernels.signal_library import SIGNAL_LIBRARY
-from tinyfuse.kernels.slide import AwaitRows, AwaitWindow, CopyRingRows, MoveSums
-from tinyfuse.kernels.softmax import SoftmaxFloats, SoftmaxInt8, SoftmaxLookup, SoftmaxTables
-from tinyfuse.kernels.strided import StridedCopy
-from tinyfuse.kernels.sum_line import SumLine
-from tinyfuse.kernels.svdf import SvdfActivated, SvdfReal, SvdfWhole
-from tinyfuse.kernels.tiled import TiledRows
-from tinyfuse.kernels.unary import (
-    ClampWide,
-    GeluReal,
-    LeakySlope,
-    Magnitude,
-    Rectifier,
-    Sigmoid,
-    TwoSlopes,
-    float_function,
-)
-from tinyfuse.kernels.variables import AssignOnce, AssignVariable, ReadVariable, RingPush
+from tinyfuse.kernels.movement.strided import StridedCopy
+from tinyfuse.kernels.pooling_reduce.arg_max import ArgExtreme
+from tinyfuse.kernels.pooling_reduce.cumsum import CumsumWhole
+from tinyfuse.kernels.pooling_reduce.normalization import Floats, L2Normalize, LogSoftmaxWhole
+from tinyfuse.kernels.pooling_reduce.pool import PoolRow, WidePoolRow
+from tinyfuse.kernels.pooling_reduce.reduce import Reduce, ReduceExtreme, ReduceFloatSum, ReduceSum
+from tinyfuse.kernels.pooling_reduce.row_macs import MeanOfSumRow, OutputOfSumsRow, RowMacsRow
+from tinyfuse.kernels.pooling_reduce.row_sum import AverageOfSumRow, MveRowSumRow, RowExtremeRow, RowSumRow
+from tinyfuse.kernels.pooling_reduce.softmax import SoftmaxFloats, SoftmaxInt8, SoftmaxLookup, SoftmaxTables
+from tinyfuse.kernels.program.computed import COMPUTED_OPERANDS
+from tinyfuse.kernels.program.control_flow import If, While
+from tinyfuse.kernels.program.detection import DetectionKernel
+from tinyfuse.kernels.program.ethos_u import EthosUProgram
+from tinyfuse.kernels.program.feed_rows import FeedRow
+from tinyfuse.kernels.program.tiled import TiledRows
+from tinyfuse.kernels.sequence.circular_buffer import CircularBufferKernel
+from tinyfuse.kernels.sequence.lstm import LstmReal, LstmWhole
+from tinyfuse.kernels.sequence.signal_library import SIGNAL_LIBRARY
+from tinyfuse.kernels.sequence.slide import AwaitRows, AwaitWindow, CopyRingRows, MoveSums
+from tinyfuse.kernels.sequence.svdf import SvdfActivated, SvdfReal, SvdfWhole
+from tinyfuse.kernels.sequence.variables import AssignOnce, AssignVariable, ReadVariable, RingPush
+from tinyfuse.kernels.tables.layers import LAYERS, layer_dtype
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.binary import add_multipliers, squared_difference_multipliers
-from tinyfuse.ops.cast import CASTS
-from tinyfuse.ops.logic import COMPARISONS, Comparison
-from tinyfuse.ops.mirror_pad import mirror_indexes
-from tinyfuse.ops.movement import Movement
-from tinyfuse.ops.quantize import DEQUANTIZES, QUANTIZES
-from tinyfuse.ops.resize import bilinear_places, nearest_indexes, real_places
-from tinyfuse.ops.table import TableFamily
-from tinyfuse.ops.tiled import TILE_ROWS
-from tinyfuse.ops.unary import UnaryFamily
-from tinyfuse.ops.unary_math import FloatFunction
+from tinyfuse.ops.core.binary import add_multipliers, squared_difference_multipliers
+from tinyfuse.ops.core.movement import Movement
+from tinyfuse.ops.core.unary import UnaryFamily
+from tinyfuse.ops.elementwise.cast import CASTS
+from tinyfuse.ops.elementwise.logic import COMPARISONS, Comparison
+from tinyfuse.ops.elementwise.quantize import DEQUANTIZES, QUANTIZES
+from tinyfuse.ops.elementwise.table import TableFamily
+from tinyfuse.ops.elementwise.unary_math import FloatFunction
+from tinyfuse.ops.layers.tiled import TILE_ROWS
+from tinyfuse.ops.movement.mirror_pad import mirror_indexes
+from tinyfuse.ops.movement.resize import bilinear_places, nearest_indexes, real_places
 
 
 def kernels_of(kind: str) -> tuple[Kernel, ...]:
@@ -143,7 +143,7 @@ def kernels_for(op: Op) -> tuple[Kernel, ...]:
     if op.kind == "CONV_2D" and lying(op) is not None:
         return (
             *kernels,
-            *(ColumnBlocks(k) for k in kernels if k.by_row and not (k.whole or k.undivided) and k.rows_a_call == 1),
+            *(ColumnBlocks(k) for k in kernels if k.by_row and not (k.whole or k.indivisible) and k.rows_a_call == 1),
         )
     return (*kernels, *_several_rows(kernels))
 
@@ -151,7 +151,7 @@ def kernels_for(op: Op) -> tuple[Kernel, ...]:
 @cache
 def _of_dtypes(kind: str, dtype: str, int4: bool) -> tuple[Kernel, ...]:
     """Those of a layer's `layer_dtype`, without those of int4 where the weights aren't."""
-    return tuple(kernel for kernel in LAYERS[kind].get(dtype, ()) if int4 or not kernel.nibbles)
+    return tuple(kernel for kernel in LAYERS[kind].get(dtype, ()) if int4 or not kernel.int4_weights)
 
 
 @lru_cache
@@ -178,10 +178,10 @@ def _indexed(indexes: Indexes) -> tuple[Kernel, ...]:
 
 
 #: of int8, single operators of which they compute too
-_LOOPS: tuple[Kernel, ...] = (MergedByFours(element_of, _element_kernel), MergedLoop(element_of, _element_kernel))
+_LOOPS: tuple[Kernel, ...] = (FusedLoopByFours(element_of, _element_kernel), FusedLoop(element_of, _element_kernel))
 _WIDER_LOOPS: tuple[Kernel, ...] = (
-    MergedByFours(element_of, _element_kernel, "int16"),
-    MergedLoop(element_of, _element_kernel, "int16"), MergedLoop(element_of, _element_kernel, "float32"),
+    FusedLoopByFours(element_of, _element_kernel, "int16"),
+    FusedLoop(element_of, _element_kernel, "int16"), FusedLoop(element_of, _element_kernel, "float32"),
 )  # fmt: skip
 
 
@@ -268,12 +268,12 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "SQUEEZE": (Copy(),),
     "EXPAND_DIMS": (Copy(),),
     "ADD": (
-        SumLine(), *_binary("ADD", rescaled(add_multipliers), CmsisAdd(), work="sums", header=COMMON),
+        SingleRoundingSum(), *_binary("ADD", rescaled(add_multipliers), CmsisAdd(), work="sums", header=COMMON),
         *int16_kernels("ADD", rescaled(add_multipliers), "sums"), *float_kernels("ADD", fused, "sums"),
         CmsisAdd("int16"),
     ),
     "SUB": (
-        SumLine(), *_binary("SUB", rescaled(add_multipliers), work="sums"),
+        SingleRoundingSum(), *_binary("SUB", rescaled(add_multipliers), work="sums"),
         *int16_kernels("SUB", rescaled(add_multipliers), "sums"), *float_kernels("SUB", fused, "sums"),
         *clamped_kernels("SUB"),
     ),
@@ -379,7 +379,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "FEED_ROWS": (FeedRow(),),
     "PLANES_TO_ROWS": TO_ROWS,
     "ROWS_TO_PLANES": TO_PLANES,
-    "MERGED": (ScaledSum(), ScaledSumMve(), *_LOOPS, *_WIDER_LOOPS),
+    "FUSED_LOOP": (ScaledSum(), ScaledSumMve(), *_LOOPS, *_WIDER_LOOPS),
     "LOOKED_UP": (
         *map(LookedUpFours, (FourPointwise(), FourPointwiseRow())), LookedUpColumns(),
         *map(LookedUpMatmul, (Pointwise(), PointwiseRow(), PackedConvRow())), LookedUpDepthwise(Depthwise3x3Row()),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinyfuse.kernels.base import Kernel
+from tinyfuse.kernels.core.kernel import Kernel
 
 #: every attribute that kernels declare: what plans and generated code ask for besides methods
 DECLARED = tuple(Kernel.__annotations__)
@@ -12,7 +12,7 @@ DECLARED = tuple(Kernel.__annotations__)
 #: attributes of a wrapper whose calls compute the whole output, over none of its inputs
 CALLED_WHOLE: dict[str, Any] = {
     "by_row": False, "whole": True, "rows_a_call": 1, "rings": False, "in_order": False, "accumulates": False,
-    "in_place": (), "columns": 0, "undivided": False,
+    "in_place": (), "columns": 0, "indivisible": False,
 }  # fmt: skip
 
 

@@ -4,7 +4,8 @@ from collections.abc import MutableMapping, Sequence
 from functools import lru_cache
 
 from tinyfuse.ir import Array, Graph, Op, Tensor
-from tinyfuse.ops.activations import (
+from tinyfuse.ops.core.family import OpFamily
+from tinyfuse.ops.elementwise.activations import (
     EluFamily,
     HardSwishFamily,
     LeakyReluFamily,
@@ -13,36 +14,10 @@ from tinyfuse.ops.activations import (
     ReluFamily,
     TanhFamily,
 )
-from tinyfuse.ops.add_n import AddNFamily
-from tinyfuse.ops.arg_extreme import ArgMaxFamily, ArgMinFamily
-from tinyfuse.ops.at_axes import AtAxesFamily
-from tinyfuse.ops.await_window import AwaitRowsFamily, AwaitWindowFamily
-from tinyfuse.ops.base import OpFamily
-from tinyfuse.ops.batch_matmul import BatchMatMulFamily
-from tinyfuse.ops.batch_space import BatchToSpaceFamily, SpaceToBatchFamily
-from tinyfuse.ops.broadcast_to import BroadcastArgsFamily, BroadcastToFamily, TileFamily
-from tinyfuse.ops.cast import CastFamily
-from tinyfuse.ops.circular_buffer import CircularBufferFamily
-from tinyfuse.ops.computed import (
-    BatchToSpaceAtFamily,
-    ComputedLstmFamily,
-    ComputedSvdfFamily,
-    MirrorPadAtFamily,
-    PadWithFamily,
-    SpaceToBatchAtFamily,
-)
-from tinyfuse.ops.computed_layer import ComputedLayerFamily
-from tinyfuse.ops.concatenation import ConcatenationFamily
-from tinyfuse.ops.constant_output import ConstantOutputFamily
-from tinyfuse.ops.control_flow import IfFamily, WhileFamily
-from tinyfuse.ops.conv_2d import Conv2DFamily
-from tinyfuse.ops.cumsum import CumsumFamily
-from tinyfuse.ops.decode import DecodeFamily
-from tinyfuse.ops.depthwise_conv_2d import DepthwiseConv2DFamily
-from tinyfuse.ops.detection import DetectionFamily
-from tinyfuse.ops.division import DivFamily, FloorDivFamily, FloorModFamily
-from tinyfuse.ops.dynamic_update_slice import DynamicUpdateSliceFamily
-from tinyfuse.ops.elementwise import (
+from tinyfuse.ops.elementwise.add_n import AddNFamily
+from tinyfuse.ops.elementwise.cast import CastFamily
+from tinyfuse.ops.elementwise.division import DivFamily, FloorDivFamily, FloorModFamily
+from tinyfuse.ops.elementwise.elementwise import (
     AddFamily,
     MaximumFamily,
     MinimumFamily,
@@ -51,31 +26,56 @@ from tinyfuse.ops.elementwise import (
     SquaredDifferenceFamily,
     SubFamily,
 )
-from tinyfuse.ops.embedding_lookup import EmbeddingLookupFamily
-from tinyfuse.ops.ethos_u import EthosUFamily
-from tinyfuse.ops.feed_rows import FeedRowsFamily
-from tinyfuse.ops.fill import FillFamily, ZerosLikeFamily
-from tinyfuse.ops.fully_connected import FullyConnectedFamily
-from tinyfuse.ops.gather import GatherFamily
-from tinyfuse.ops.gather_nd import GatherNdFamily
-from tinyfuse.ops.gelu import GeluFamily
-from tinyfuse.ops.interpret import run_through
-from tinyfuse.ops.l2_normalization import L2NormalizationFamily
-from tinyfuse.ops.log_softmax import LogSoftmaxFamily
-from tinyfuse.ops.logic import COMPARISONS, LogicalAndFamily, LogicalNotFamily, LogicalOrFamily
-from tinyfuse.ops.looked_up import LookedUpFamily
-from tinyfuse.ops.lstm import LstmFamily
-from tinyfuse.ops.merged import MergedFamily
-from tinyfuse.ops.mirror_pad import MirrorPadFamily
-from tinyfuse.ops.move_sum import MoveSumFamily
-from tinyfuse.ops.one_hot import OneHotFamily
-from tinyfuse.ops.pack import PackFamily
-from tinyfuse.ops.pad import PadFamily, PadV2Family
-from tinyfuse.ops.planes import PlanesFamily, PlanesToRowsFamily, RowsToPlanesFamily
-from tinyfuse.ops.pooling import AveragePoolFamily, L2PoolFamily, MaxPoolFamily
-from tinyfuse.ops.power import PowFamily
-from tinyfuse.ops.quantize import DequantizeFamily, QuantizeFamily
-from tinyfuse.ops.reduce import (
+from tinyfuse.ops.elementwise.gelu import GeluFamily
+from tinyfuse.ops.elementwise.logic import COMPARISONS, LogicalAndFamily, LogicalNotFamily, LogicalOrFamily
+from tinyfuse.ops.elementwise.merged import FusedLoopFamily
+from tinyfuse.ops.elementwise.power import PowFamily
+from tinyfuse.ops.elementwise.quantize import DequantizeFamily, QuantizeFamily
+from tinyfuse.ops.elementwise.select import SelectFamily
+from tinyfuse.ops.elementwise.table import ChannelTablesFamily, TableFamily
+from tinyfuse.ops.elementwise.unary_math import FLOAT_FUNCTIONS, AbsFamily, RsqrtFamily
+from tinyfuse.ops.layers.computed_layer import ComputedLayerFamily
+from tinyfuse.ops.layers.conv_2d import Conv2DFamily
+from tinyfuse.ops.layers.depthwise_conv_2d import DepthwiseConv2DFamily
+from tinyfuse.ops.layers.fully_connected import FullyConnectedFamily
+from tinyfuse.ops.layers.looked_up import LookedUpFamily
+from tinyfuse.ops.layers.tiled import TiledFamily
+from tinyfuse.ops.layers.transpose_conv import TransposeConvFamily
+from tinyfuse.ops.matmul.batch_matmul import BatchMatMulFamily
+from tinyfuse.ops.matmul.rows_matmul import RowsMatMulFamily
+from tinyfuse.ops.movement.batch_space import BatchToSpaceFamily, SpaceToBatchFamily
+from tinyfuse.ops.movement.broadcast_to import BroadcastArgsFamily, BroadcastToFamily, TileFamily
+from tinyfuse.ops.movement.concatenation import ConcatenationFamily
+from tinyfuse.ops.movement.dynamic_update_slice import DynamicUpdateSliceFamily
+from tinyfuse.ops.movement.embedding_lookup import EmbeddingLookupFamily
+from tinyfuse.ops.movement.fill import FillFamily, ZerosLikeFamily
+from tinyfuse.ops.movement.gather import GatherFamily
+from tinyfuse.ops.movement.gather_nd import GatherNdFamily
+from tinyfuse.ops.movement.mirror_pad import MirrorPadFamily
+from tinyfuse.ops.movement.one_hot import OneHotFamily
+from tinyfuse.ops.movement.pack import PackFamily
+from tinyfuse.ops.movement.pad import PadFamily, PadV2Family
+from tinyfuse.ops.movement.planes import PlanesFamily, PlanesToRowsFamily, RowsToPlanesFamily
+from tinyfuse.ops.movement.reshape import ReshapeFamily
+from tinyfuse.ops.movement.resize import ResizeBilinearFamily, ResizeNearestNeighborFamily
+from tinyfuse.ops.movement.reverse_sequence import ReverseSequenceFamily
+from tinyfuse.ops.movement.scatter_nd import ScatterNdFamily
+from tinyfuse.ops.movement.shape import ShapeFamily
+from tinyfuse.ops.movement.slice import SliceFamily, StridedSliceFamily
+from tinyfuse.ops.movement.slice_at import SliceAtFamily
+from tinyfuse.ops.movement.space_depth import DepthToSpaceFamily, SpaceToDepthFamily
+from tinyfuse.ops.movement.split import SplitFamily, SplitVFamily, UnpackFamily
+from tinyfuse.ops.movement.squeeze import ExpandDimsFamily, SqueezeFamily
+from tinyfuse.ops.movement.transpose import TransposeFamily
+from tinyfuse.ops.movement.update_state import UpdateStateFamily
+from tinyfuse.ops.movement.where import WhereFamily
+from tinyfuse.ops.pooling_reduce.arg_max import ArgMaxFamily, ArgMinFamily
+from tinyfuse.ops.pooling_reduce.at_axes import AtAxesFamily
+from tinyfuse.ops.pooling_reduce.cumsum import CumsumFamily
+from tinyfuse.ops.pooling_reduce.l2_normalization import L2NormalizationFamily
+from tinyfuse.ops.pooling_reduce.log_softmax import LogSoftmaxFamily
+from tinyfuse.ops.pooling_reduce.pooling import AveragePoolFamily, L2PoolFamily, MaxPoolFamily
+from tinyfuse.ops.pooling_reduce.reduce import (
     MeanFamily,
     ReduceAllFamily,
     ReduceMaxFamily,
@@ -83,54 +83,54 @@ from tinyfuse.ops.reduce import (
     ReduceProdFamily,
     SumFamily,
 )
-from tinyfuse.ops.reshape import ReshapeFamily
-from tinyfuse.ops.resize import ResizeBilinearFamily, ResizeNearestNeighborFamily
-from tinyfuse.ops.reverse import ReverseV2Family
-from tinyfuse.ops.reverse_sequence import ReverseSequenceFamily
-from tinyfuse.ops.ring_push import RingPushFamily
-from tinyfuse.ops.ring_rows import RingRowsFamily
-from tinyfuse.ops.row_macs import MeanOfSumFamily, OutputOfSumsFamily, RowMacsFamily
-from tinyfuse.ops.row_sum import AverageOfSumFamily, RowMaxFamily, RowMinFamily, RowSumFamily
-from tinyfuse.ops.rows_matmul import RowsMatMulFamily
-from tinyfuse.ops.scatter_nd import ScatterNdFamily
-from tinyfuse.ops.select import SelectFamily
-from tinyfuse.ops.shape import ShapeFamily
-from tinyfuse.ops.signal_filter_bank import (
+from tinyfuse.ops.pooling_reduce.reverse import ReverseV2Family
+from tinyfuse.ops.pooling_reduce.row_macs import MeanOfSumFamily, OutputOfSumsFamily, RowMacsFamily
+from tinyfuse.ops.pooling_reduce.row_sum import AverageOfSumFamily, RowMaxFamily, RowMinFamily, RowSumFamily
+from tinyfuse.ops.pooling_reduce.softmax import SoftmaxFamily
+from tinyfuse.ops.program.computed import (
+    BatchToSpaceAtFamily,
+    ComputedLstmFamily,
+    ComputedSvdfFamily,
+    MirrorPadAtFamily,
+    PadWithFamily,
+    SpaceToBatchAtFamily,
+)
+from tinyfuse.ops.program.constant_output import ConstantOutputFamily
+from tinyfuse.ops.program.control_flow import IfFamily, WhileFamily
+from tinyfuse.ops.program.decode import DecodeFamily
+from tinyfuse.ops.program.detection import DetectionFamily
+from tinyfuse.ops.program.ethos_u import EthosUFamily
+from tinyfuse.ops.program.feed_rows import FeedRowsFamily
+from tinyfuse.ops.program.interpret import run_through
+from tinyfuse.ops.sequence.await_window import AwaitRowsFamily, AwaitWindowFamily
+from tinyfuse.ops.sequence.circular_buffer import CircularBufferFamily
+from tinyfuse.ops.sequence.lstm import LstmFamily
+from tinyfuse.ops.sequence.move_sum import MoveSumFamily
+from tinyfuse.ops.sequence.ring_push import RingPushFamily
+from tinyfuse.ops.sequence.ring_rows import RingRowsFamily
+from tinyfuse.ops.sequence.signal_filter_bank import (
     FilterBankFamily,
     FilterBankLogFamily,
     FilterBankSquareRootFamily,
     PcanFamily,
     SpectralSubtractionFamily,
 )
-from tinyfuse.ops.signal_spectrum import (
+from tinyfuse.ops.sequence.signal_spectrum import (
     EnergyFamily,
     FftAutoScaleFamily,
     IrfftFamily,
     RfftFamily,
     WindowFamily,
 )
-from tinyfuse.ops.signal_streams import DelayFamily, FramerFamily, OverlapAddFamily, StackerFamily
-from tinyfuse.ops.slice import SliceFamily, StridedSliceFamily
-from tinyfuse.ops.slice_at import SliceAtFamily
-from tinyfuse.ops.softmax import SoftmaxFamily
-from tinyfuse.ops.space_depth import DepthToSpaceFamily, SpaceToDepthFamily
-from tinyfuse.ops.split import SplitFamily, SplitVFamily, UnpackFamily
-from tinyfuse.ops.squeeze import ExpandDimsFamily, SqueezeFamily
-from tinyfuse.ops.svdf import SvdfFamily
-from tinyfuse.ops.table import ChannelTablesFamily, TableFamily
-from tinyfuse.ops.tiled import TiledFamily
-from tinyfuse.ops.transpose import TransposeFamily
-from tinyfuse.ops.transpose_conv import TransposeConvFamily
-from tinyfuse.ops.unary_math import FLOAT_FUNCTIONS, AbsFamily, RsqrtFamily
-from tinyfuse.ops.update_state import UpdateStateFamily
-from tinyfuse.ops.variables import (
+from tinyfuse.ops.sequence.signal_streams import DelayFamily, FramerFamily, OverlapAddFamily, StackerFamily
+from tinyfuse.ops.sequence.svdf import SvdfFamily
+from tinyfuse.ops.sequence.variables import (
     AssignOnceFamily,
     AssignVariableFamily,
     CallOnceFamily,
     ReadVariableFamily,
     VarHandleFamily,
 )
-from tinyfuse.ops.where import WhereFamily
 
 
 def _run(graph: Graph, inputs: Sequence[Array], states: MutableMapping[Tensor, Array]) -> list[Array]:
@@ -304,7 +304,7 @@ FAMILIES: dict[str, OpFamily] = {
         PlanesFamily(),
         PlanesToRowsFamily(),
         RowsToPlanesFamily(),
-        MergedFamily(_compute),
+        FusedLoopFamily(_compute),
         TiledFamily(_compute, _macs_of),
         LookedUpFamily(_compute, _macs_of),
     )

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tinyfuse.once import cached_property
-from tinyfuse.ops.base import RowWindow
+from tinyfuse.ops.core.family import RowWindow
 
 #: in place of a row: none is needed any more
 NEVER = np.iinfo(np.int32).max
@@ -96,8 +96,8 @@ class Loop:
             s for s, rows in self.rings.items() if self._is_read_in_order(s) and 1 < rows < stages[s].height
         )
         still = played.held_still(self.rings)
-        moving = {s: played.held_sliding(s) for s, rows in self.rings.items() if rows > 1 and self._reads_all(s)}
-        moving |= {s: played.held_sliding(s) for s in self.in_order if s not in moving}
+        moving = {s: played.stationary_sliding(s) for s, rows in self.rings.items() if rows > 1 and self._reads_all(s)}
+        moving |= {s: played.stationary_sliding(s) for s in self.in_order if s not in moving}
         self.sliding = self.in_order | {
             s for s, held in moving.items() if held[self._idle(s)].max(initial=0) < self.rings[s]
         }
@@ -127,7 +127,7 @@ class Loop:
         played = Played(self)
         held = played.held_still(self.rings)
         for s in sliding & self.rings.keys():
-            held[s] = played.held_sliding(s)
+            held[s] = played.stationary_sliding(s)
         return self._live_rows(held)
 
     def oldest_needed(self, uses: Sequence[tuple[int, RowWindow]], events: np.ndarray | None = None) -> np.ndarray:
@@ -151,7 +151,7 @@ class Loop:
         own, stage = played.running[s], self.stages[s]
         rows = max(1, int((played.made[s] + played.now[s] - played.oldest[s])[own].max(initial=1)))
         if rows > 1 and self._is_read_in_order(s) and not self._reads_all(s):
-            rows = min(int(played.held_sliding(s)[own].max()), stage.height)
+            rows = min(int(played.stationary_sliding(s)[own].max()), stage.height)
         if stage.in_order:  # an event's rows never go beyond the ring's end
             rows = min(-(-rows // stage.at_once) * stage.at_once, stage.height)
         return rows
@@ -228,7 +228,7 @@ class Played:
         held[kept] = self.made[kept] + self.now[kept]
         return held
 
-    def held_sliding(self, s: int) -> np.ndarray:
+    def stationary_sliding(self, s: int) -> np.ndarray:
         """The same of a ring that slides: those still needed."""
         oldest = self.oldest[s] if self._loop._reads_all(s) else self._begin(s)
         held: np.ndarray = np.maximum(self.made[s] - oldest, 0) + self.now[s]
@@ -294,7 +294,7 @@ def _play(stages: tuple[StageRows, ...], uses: list[list[tuple[int, RowWindow]]]
                 if needed[done[reader]] > row:
                     break
             else:
-                ready = at in frees and _is_early(row, done, wanted_by[at], *frees[at])
+                ready = at in frees and _is_eager(row, done, wanted_by[at], *frees[at])
         if ready:
             for maker, needed in inputs[at]:
                 if done[maker] < needed[row]:
@@ -321,7 +321,7 @@ def _frees(s: int, stages: tuple[StageRows, ...], uses: list[list[tuple[int, Row
     return first_rows(window, stages[s].height), others
 
 
-def _is_early(
+def _is_eager(
     row: int, done: list[int], wanted_by: list[tuple[int, list[int]]], first: np.ndarray,
     others: list[tuple[int, np.ndarray]],
 ) -> bool:  # fmt: skip

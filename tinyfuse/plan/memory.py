@@ -1,4 +1,4 @@
-"""Where a plan's parts lie among memory banks (`--memory`): plain data, made in tinyfuse/schedule/banks.py."""
+"""Where a plan's parts lie among memory banks (`--memory`): plain data, made in tinyfuse/schedule/banks/assign.py."""
 
 from __future__ import annotations
 

@@ -14,12 +14,12 @@ import numpy as np
 from tinyfuse.arena import Buffer, Overlap, Placement
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import ITEM_BYTES, Graph, Op, Tensor
-from tinyfuse.kernels.base import AccessOrder, Constant, Context, Kernel
+from tinyfuse.kernels.core.kernel import AccessOrder, Constant, Context, Kernel
 from tinyfuse.limits import Limit
 from tinyfuse.once import cached_property
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.base import RowWindow
-from tinyfuse.ops.control_flow import Calls, called_graphs
+from tinyfuse.ops.core.family import RowWindow
+from tinyfuse.ops.program.control_flow import Calls, called_graphs
 from tinyfuse.options import Options
 from tinyfuse.plan.memory import STAGED_ALIGN, ArenaPart, ConstantKey, Memory
 
@@ -97,7 +97,7 @@ class Group:
     counters          of a group that is fed rows: the name of the buffer that keeps how many rows each
                       stage after the first has made, between calls; else None
     stack             rings that lie one above the other in one buffer, bottom first, the stages' scratch on top of them
-                      and below them an output, where one is `growing`
+                      and below them an output, where one is `resident_output`
     early             stages that make a row when their readers lack it for the row after their next, if no other stage
                       needs what they read first for it
     """
@@ -118,7 +118,7 @@ class Group:
         return 1 if rows < 1 << 8 else 2 if rows < 1 << 16 else 4
 
     @property
-    def growing(self) -> Tensor | None:
+    def resident_output(self) -> Tensor | None:
         """The output that is the lowest in its stack: its rows stay, and all above moves up for each. Once all outputs
         are made it is moved to where it is stored."""
         lowest = self.stack[0].tensor if self.stack else None

@@ -22,7 +22,7 @@ import numpy as np
 
 from tinyfuse.ir import Tensor
 from tinyfuse.once import cached_property
-from tinyfuse.ops.base import RowWindow
+from tinyfuse.ops.core.family import RowWindow
 from tinyfuse.plan import Stage
 from tinyfuse.plan.loop import StageRows, different, first_rows, play
 from tinyfuse.plan.stack import RingStack, may_be_stacked
@@ -64,12 +64,12 @@ def free_bytes(tensor: Tensor, rows: _Rows) -> _Rows:
 @dataclass(frozen=True)
 class RingModes:
     """How the rings of a partition's groups lie, which are known by their numbers: in `fixed` ones none slides, in
-    `stacked` ones they lie one above the other (plan/stack.py), in those that are `growing` too above an output;
-    elsewhere those slide that hold fewer rows then."""
+    `stacked` ones they lie one above the other (plan/stack.py), in those that are `resident_output` too above an
+    output; elsewhere those slide that hold fewer rows then."""
 
     fixed: frozenset[int] = frozenset()
     stacked: frozenset[int] = frozenset()
-    growing: frozenset[int] = frozenset()
+    resident_output: frozenset[int] = frozenset()
 
 
 USUAL_RINGS = RingModes()
@@ -96,30 +96,30 @@ def readers(stages: tuple[Stage, ...], tensor: Tensor) -> list[Reader]:
 class Stream:
     """A row group played through once. `kept` are the tensors that leave the group; `slide`: rings
     may be windows that slide (`sliding`); `stack`: they lie one above the other, where they can, on the output
-    `growing`, if there is one.
+    `resident_output`, if there is one.
 
     loop     what happens when, in numbers: its stages are the group's
     rings    rows that the ring of each internal tensor must hold
     stack    of the rings that lie one above the other, where they do
     early    the stages that run early then
-    growing  the output that is the lowest in the stack, if any is
+    resident_output  the output that is the lowest in the stack, if any is
 
     Where a kernel wants a ring's rows in order, rings slide in any case.
     """
 
     def __init__(
         self, stages: tuple[Stage, ...], kept: frozenset[Tensor], slide: bool = False, stack: bool = False,
-        growing: Tensor | None = None,
+        resident_output: Tensor | None = None,
     ):  # fmt: skip
         self.stages, self.kept = stages, kept
         makers = {stage.op.output: s for s, stage in enumerate(stages)}
         stack = stack and any(may_be_stacked(stage) and stage.op.output not in kept for stage in stages)
-        self.early = early_stages(stages, kept) if stack else frozenset()
+        self.early = eager_stages(stages, kept) if stack else frozenset()
         self.loop = play(tuple(_stage_rows(stage, makers, kept, s in self.early) for s, stage in enumerate(stages)))
         self._slide = slide or bool(self.loop.in_order)
         self.rings = {stages[s].op.output: rows for s, rows in self.loop.rings.items()}
-        self.growing = growing if stack else None
-        lowest = None if self.growing is None else makers[self.growing]
+        self.resident_output = resident_output if stack else None
+        lowest = None if self.resident_output is None else makers[self.resident_output]
         self.stack = RingStack(stages, self.loop, lowest) if stack else None
 
     def with_slides(self) -> Stream:
@@ -130,9 +130,9 @@ class Stream:
             twin.__dict__.pop(of_slides, None)
         return twin
 
-    def stacked(self, growing: Tensor | None = None) -> Stream:
-        """The same stages with rings in a stack, on the output `growing`."""
-        return Stream(self.stages, self.kept, True, True, growing)
+    def stacked(self, resident_output: Tensor | None = None) -> Stream:
+        """The same stages with rings in a stack, on the output `resident_output`."""
+        return Stream(self.stages, self.kept, True, True, resident_output)
 
     @property
     def events(self) -> int:
@@ -281,7 +281,7 @@ class Stream:
         return np.where(first < height(source), distances, 0)
 
 
-def early_stages(stages: tuple[Stage, ...], kept: frozenset[Tensor]) -> frozenset[int]:
+def eager_stages(stages: tuple[Stage, ...], kept: frozenset[Tensor]) -> frozenset[int]:
     """Stages that may run early: each frees, of a tensor that others read too, at least as many bytes as it makes, once
     it is the last to read them. A projection beside a block's convolutions is one: its row takes less than those of its
     input that would wait for it."""

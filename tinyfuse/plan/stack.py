@@ -42,17 +42,17 @@ class _Taking(NamedTuple):
 
 
 class RingStack:
-    """The stack of a group's rings, on the output of the stage `growing`, where there is one.
+    """The stack of a group's rings, on the output of the stage `resident_output`, where there is one.
 
     members  the stages whose rings are in it, and that one
     rings    bottom first
     bytes    event by event what it holds, the scratch of the stage that runs among it
     """
 
-    def __init__(self, stages: Sequence[Stage], loop: Loop, growing: int | None = None):
-        self._stages, self._loop, self._growing = stages, loop, growing
+    def __init__(self, stages: Sequence[Stage], loop: Loop, resident_output: int | None = None):
+        self._stages, self._loop, self._resident_output = stages, loop, resident_output
         rings = [s for s in loop.rings if may_be_stacked(stages[s])]
-        self.members = frozenset(rings if growing is None else [*rings, growing])
+        self.members = frozenset(rings if resident_output is None else [*rings, resident_output])
         # of members, the row in matrices of [members, events]
         self._row = {s: row for row, s in enumerate(sorted(self.members))}
         makers = {stages[m].op.output: m for m in self.members}
@@ -64,8 +64,8 @@ class RingStack:
         # rows that are made, and the oldest that is kept, before each event; `_left` is the oldest one after it
         self._made = played.made[of_members]
         self._oldest = np.minimum(played.oldest[of_members], self._made)
-        if growing is not None:
-            self._oldest[self._row[growing]] = 0
+        if resident_output is not None:
+            self._oldest[self._row[resident_output]] = 0
         self._left = np.full_like(self._oldest, NEVER)
         self._left[:, :-1] = self._oldest[:, 1:]
         held = ((self._made - self._oldest + played.now[of_members]) * self._sizes).sum(axis=0)
@@ -80,7 +80,7 @@ class RingStack:
 
     def _chosen(self, held: np.ndarray) -> dict[int, _Taking]:
         """By the stage below: such that each ring takes one, and is taken by one; first where most is `held`."""
-        pairs = ((m, above) for m in sorted(self.members) for above in self._reads[m] if above != self._growing)
+        pairs = ((m, above) for m in sorted(self.members) for above in self._reads[m] if above != self._resident_output)
         found = [taking for taking in (self._taking(*pair) for pair in pairs) if taking is not None]
         chosen: dict[int, _Taking] = {}
         for taking in sorted(found, key=lambda taking: -int(held[taking.events].max())):
@@ -91,7 +91,7 @@ class RingStack:
     def _upwards(self) -> Iterator[int]:
         """The members from the bottom up."""
         above = {taking.above for taking in self._takings.values()}
-        for s in sorted(self.members - above, key=lambda s: (s == self._growing, s), reverse=True):
+        for s in sorted(self.members - above, key=lambda s: (s == self._resident_output, s), reverse=True):
             at: int | None = s
             while at is not None:
                 yield at
@@ -134,7 +134,7 @@ class RingStack:
         come, gone = self._by_stage(over), self._by_stage(going)
         found: dict[int, tuple[int, int]] = {}
         for s, calls in enumerate(self._loop.calls.tolist()):
-            read = [self._row[m] for m in self._reads[s] if m != self._growing]
+            read = [self._row[m] for m in self._reads[s] if m != self._resident_output]
             moved = sum(gone[row][s] for row in read) + (come[self._row[s]][s] if s in self.members else 0)
             found[s] = calls * (len(read) + (s in self.members)), moved
         return found

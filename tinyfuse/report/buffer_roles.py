@@ -51,7 +51,9 @@ def buffer_roles(plan: Plan) -> dict[str, BufferRole]:
             if scratch is not None:
                 roles[scratch] = BufferRole("scratch", layer_name(stage.op))
         if group.stack:  # the scratch of its group lies on top of its rings, in one buffer
-            stacked = {plan.storage[ring.tensor].buffer for ring in group.stack if ring.tensor is not group.growing}
+            stacked = {
+                plan.storage[ring.tensor].buffer for ring in group.stack if ring.tensor is not group.resident_output
+            }
             roles |= dict.fromkeys(stacked, BufferRole("stack", f"group {group.index}"))
     return roles
 

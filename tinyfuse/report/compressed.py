@@ -9,13 +9,13 @@ import numpy as np
 
 from tinyfuse.emit.identifiers import comment
 from tinyfuse.ir import INT4, Op, Tensor
-from tinyfuse.kernels.compressed import spares_flash
-from tinyfuse.kernels.lookup import MOST_BITS, UNIT, compressed
+from tinyfuse.kernels.layers.palettized.dsp import spares_flash
+from tinyfuse.kernels.layers.palettized.palette import MOST_BITS, UNIT, compressed
 from tinyfuse.kernels.registry import kernels_of
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.weight_sums import channel_weights
 from tinyfuse.plan import Plan, Stage, constant_key
-from tinyfuse.schedule.select import compressible, compression
+from tinyfuse.schedule.kernel_choice.select import compressible, compression
 
 
 def compressed_json(plan: Plan) -> dict[str, Any] | None:

@@ -10,10 +10,10 @@ import json
 from pathlib import Path
 
 from tinyfuse import __version__
-from tinyfuse.kernels.base import Kernel
+from tinyfuse.kernels.core.kernel import Kernel
 from tinyfuse.kernels.registry import kernels_of
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.base import OpFamily
+from tinyfuse.ops.core.family import OpFamily
 from tinyfuse.report.answer import JsonObject
 
 #: kind -> {where: how many operators, each with its own shapes and quantization, are compared there}

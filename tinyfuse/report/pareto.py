@@ -14,10 +14,10 @@ from tinyfuse.cost.predict import plan_instructions, predicted_total
 from tinyfuse.limits import Reached
 from tinyfuse.options import OPTIMIZE, Options, default_weights
 from tinyfuse.plan import Plan
+from tinyfuse.progress import Progress, silent
 from tinyfuse.report.answer import JsonObject
 from tinyfuse.report.limits import reached_limits
 from tinyfuse.report.wrapping import WIDTH, wrapped
-from tinyfuse.schedule.progress import Progress, silent
 
 _BAR = 12
 

@@ -10,7 +10,7 @@ from tinyfuse.options import OPTIMIZE
 from tinyfuse.plan import Group, Plan
 from tinyfuse.report.answer import JsonObject
 from tinyfuse.rewrite import BEFORE_CHECK
-from tinyfuse.schedule.variants import Variants
+from tinyfuse.schedule.variants.variants import Variants
 
 
 def steps(plan: Plan) -> Iterator[tuple[str, Graph]]:
@@ -18,8 +18,8 @@ def steps(plan: Plan) -> Iterator[tuple[str, Graph]]:
     took it, where that is another: in another order, or with operators that run again for later readers.
 
     The rewrites are run once more as they were for this plan: with its views, and the objective whose kernels it has,
-    or another whose rewrites it has (schedule/quicker.py puts kernels of speed into the groups of others).
-    """
+    or another whose rewrites it has (schedule/improve/use_fast_kernels.py puts kernels of speed into the groups of
+    others)."""
     yield "read", plan.source
     graph = plan.source
     for one_pass in BEFORE_CHECK:

@@ -85,7 +85,7 @@ def summary_lines(data: JsonObject, cycles: bool = True) -> list[str]:
         f"MACs     {data['macs']:>11,}{_removed(data)}",
         *_instructions_line(data),
         *(_cycles_line(data) if cycles else []),
-        *_step_line(data["longest_step"]),
+        *_single_rounding(data["longest_step"]),
         *memory_lines(data["memory"]),
     ]
     return [part for line in lines for part in wrapped(line, " " * 29)]
@@ -147,7 +147,7 @@ def cycles_words(data: JsonObject) -> str:
     return f"{named}{milliseconds} at {clock}, {waits}"
 
 
-def _step_line(step: JsonObject | None) -> list[str]:
+def _single_rounding(step: JsonObject | None) -> list[str]:
     if step is None:
         return []
     told = "?" if step["predicted_instructions"] is None else f"{step['predicted_instructions']:,}"
@@ -178,8 +178,8 @@ def _state_line(data: JsonObject) -> list[str]:
 
 
 def _removed(data: JsonObject) -> str:
-    """What dead channels (rewrite/prune_channels.py) took out of the model, or tiles (schedule/tiling.py) and layers
-    that run again (rewrite/rematerialize.py) put in."""
+    """What dead channels (rewrite/prune_channels.py) took out of the model, or tiles (schedule/groups/tiling.py) and
+    layers that run again (rewrite/rematerialize.py) put in."""
     if data["macs"] == data["model_macs"]:
         return ""
     if data["macs"] > data["model_macs"]:

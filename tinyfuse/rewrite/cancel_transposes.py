@@ -26,8 +26,8 @@ from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.limits import Reached, union
 from tinyfuse.once import cached_property
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.permute import Order
-from tinyfuse.ops.transpose import permutation
+from tinyfuse.ops.core.permute import Order
+from tinyfuse.ops.movement.transpose import permutation
 from tinyfuse.rewrite.permuted import identity, is_free, permuted, permuted_tensor
 
 

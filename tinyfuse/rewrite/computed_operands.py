@@ -19,8 +19,8 @@ from dataclasses import replace
 
 from tinyfuse.ir import Graph, Op
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.base import OpFamily
-from tinyfuse.ops.control_flow import change_graphs
+from tinyfuse.ops.core.family import OpFamily
+from tinyfuse.ops.program.control_flow import change_graphs
 
 
 def computed_operands(graph: Graph) -> Graph:

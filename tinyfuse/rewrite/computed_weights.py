@@ -22,12 +22,12 @@ import numpy as np
 
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.batch_matmul import BatchMatMul
-from tinyfuse.ops.binary import Binary
-from tinyfuse.ops.computed_layer import ComputedLayer, is_computed, with_stand_ins
-from tinyfuse.ops.control_flow import change_graphs
-from tinyfuse.ops.convolution import Clamped
-from tinyfuse.ops.fully_connected import FullyConnected
+from tinyfuse.ops.core.binary import Binary
+from tinyfuse.ops.core.convolution import Clamped
+from tinyfuse.ops.layers.computed_layer import ComputedLayer, is_computed, with_stand_ins
+from tinyfuse.ops.layers.fully_connected import FullyConnected
+from tinyfuse.ops.matmul.batch_matmul import BatchMatMul
+from tinyfuse.ops.program.control_flow import change_graphs
 
 
 def computed_weights(graph: Graph) -> Graph:

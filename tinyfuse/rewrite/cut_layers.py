@@ -6,10 +6,9 @@ after    %p = CONV_2D(%x, %w[:n], %b[:n]);  %a = TABLE(%p);  %q = CONV_2D(%x, %w
 Channels of a convolution, or of a dense layer, are computed one by one, so every bit stays. Nothing is copied any more,
 and all of it streams by rows, where a SPLIT, which has several outputs, doesn't; windows are gathered and widened once
 for each of the layers instead of once for all. For speed alone layers are cut where the target's kernels are predicted
-to take fewer instructions (schedule/cutting.py), else wherever they can be: plans of both are compared. Gated units,
-blocks that go on with half of their channels, and queries, keys and values of one dense layer are written so. The other
-way, layers that a CONCATENATION joins, is rewrite/join_siblings.py.
-"""
+to take fewer instructions (schedule/variants/cut_layers.py), else wherever they can be: plans of both are compared.
+Gated units, blocks that go on with half of their channels, and queries, keys and values of one dense layer are written
+so. The other way, layers that a CONCATENATION joins, is rewrite/join_siblings.py."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ import numpy as np
 
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.movement import Movement
+from tinyfuse.ops.core.movement import Movement
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from dataclasses import replace
 import numpy as np
 
 from tinyfuse.ir import INT4, Graph, Op, Tensor
-from tinyfuse.ops.convolution import Conv2D, channel_multipliers, geometry, quantized
-from tinyfuse.ops.fully_connected import FullyConnected
+from tinyfuse.ops.core.convolution import Conv2D, channel_multipliers, geometry, quantized
+from tinyfuse.ops.layers.fully_connected import FullyConnected
 
 
 def dense_windows(graph: Graph) -> Graph:

@@ -24,8 +24,8 @@ import numpy as np
 
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.batch_space import Blocks, blocks_of
-from tinyfuse.ops.convolution import Conv2D, padded_dims
+from tinyfuse.ops.core.convolution import Conv2D, padded_dims
+from tinyfuse.ops.movement.batch_space import Blocks, blocks_of
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from typing import TypeVar
 from tinyfuse.ir import Graph, Op
 from tinyfuse.ir.fixedpoint import activation_range
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.convolution import Clamped, clamp_range
-from tinyfuse.ops.real import real_clamp, real_range
+from tinyfuse.ops.core.convolution import Clamped, clamp_range
+from tinyfuse.ops.core.real import real_clamp, real_range
 
 _Bound = TypeVar("_Bound", int, float)
 

@@ -13,8 +13,8 @@ from dataclasses import replace
 import numpy as np
 
 from tinyfuse.ir import Graph, Op, Tensor
-from tinyfuse.ops.batch_matmul import BatchMatMul
-from tinyfuse.ops.transpose import permutation
+from tinyfuse.ops.matmul.batch_matmul import BatchMatMul
+from tinyfuse.ops.movement.transpose import permutation
 
 
 def fold_adjoint(graph: Graph) -> Graph:

@@ -22,8 +22,8 @@ from functools import lru_cache
 from tinyfuse.errors import CompileError, Problem
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES, graph_macs
-from tinyfuse.ops.constant_output import written
-from tinyfuse.ops.control_flow import change_graphs
+from tinyfuse.ops.program.constant_output import written
+from tinyfuse.ops.program.control_flow import change_graphs
 from tinyfuse.rewrite.close_shapes import FIXED_BATCH, closed
 from tinyfuse.rewrite.hand_in_constants import count_callers, hand_in_constants
 

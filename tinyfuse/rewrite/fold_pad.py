@@ -19,8 +19,8 @@ import numpy as np
 
 from tinyfuse.ir import Graph, Op
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.convolution import Conv2D, padded_dims
-from tinyfuse.ops.pad import pad_value
+from tinyfuse.ops.core.convolution import Conv2D, padded_dims
+from tinyfuse.ops.movement.pad import pad_value
 
 
 def fold_pad(graph: Graph) -> Graph:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tinyfuse.ir import Graph, Op, Tensor
-from tinyfuse.ops.control_flow import Calls, called_graphs, given_values
+from tinyfuse.ops.program.control_flow import Calls, called_graphs, given_values
 
 
 def count_callers(graph: Graph) -> Counter[int]:

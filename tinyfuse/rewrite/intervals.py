@@ -13,7 +13,7 @@ import numpy as np
 from tinyfuse.ir import Array, Graph, Op, Tensor
 from tinyfuse.ir.fixedpoint import INT32_MAX, INT32_MIN
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.convolution import (
+from tinyfuse.ops.core.convolution import (
     DepthwiseConv2D,
     bias_values,
     channel_multipliers,

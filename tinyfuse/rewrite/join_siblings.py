@@ -20,8 +20,8 @@ import numpy as np
 
 from tinyfuse.ir import Graph, Op, Quant, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.concatenation import Concatenation
-from tinyfuse.ops.convolution import Conv2D
+from tinyfuse.ops.core.convolution import Conv2D
+from tinyfuse.ops.movement.concatenation import Concatenation
 
 _Number = TypeVar("_Number", int, float)
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.lstm_scaling import Lstm
+from tinyfuse.ops.sequence.lstm_scaling import Lstm
 
 
 def keep_last_step(graph: Graph) -> Graph:

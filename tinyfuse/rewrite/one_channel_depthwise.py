@@ -15,7 +15,7 @@ import numpy as np
 
 from tinyfuse.ir import Graph, Op
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.convolution import Conv2D
+from tinyfuse.ops.core.convolution import Conv2D
 
 
 def one_channel_depthwise(graph: Graph) -> Graph:

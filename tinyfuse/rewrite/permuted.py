@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.permute import Order
-from tinyfuse.ops.transpose import DTYPES
+from tinyfuse.ops.core.permute import Order
+from tinyfuse.ops.movement.transpose import DTYPES
 
 
 def identity(rank: int) -> Order:

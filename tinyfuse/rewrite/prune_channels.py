@@ -24,7 +24,7 @@ import numpy as np
 from tinyfuse.ir import Array, Graph, Op, Quant, Tensor
 from tinyfuse.ir.fixedpoint import INT32_MAX
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.convolution import bias_values, geometry
+from tinyfuse.ops.core.convolution import bias_values, geometry
 from tinyfuse.rewrite.intervals import channel_intervals, is_padded
 
 #: in the place of a constant channel's value: none that an int8 has

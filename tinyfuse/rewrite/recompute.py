@@ -5,7 +5,7 @@ after    %b = QUANTIZE(%a);  %c = CONV_2D(%b);  ...;  %b2 = QUANTIZE(%a);  %z = 
 
 The copy joins its reader's group, where a row of it is all that exists. What makes a tensor of one that others read too
 may be several operators: a layer normalization, which queries, keys and values read. Whether that takes less RAM only a
-plan can tell, so this is no pass: schedule/recomputing.py tries it under `--optimize ram`.
+plan can tell, so this is no pass: schedule/improve/recompute.py tries it under `--optimize ram`.
 """
 
 from __future__ import annotations

@@ -5,9 +5,8 @@ after    %b = CONV_2D(%a);  %c = MAX_POOL_2D(%b);  ...;  %b2 = CONV_2D(%a);  %z 
 
 What is kept instead is what the layers read, %a: it should take fewer bytes, as the image in front of a U-Net's first
 level does, or be alive at the late reader anyway. Several layers may run again together, from wherever fewest bytes are
-kept. Whether a plan takes less RAM by it is for schedule/rematerializing.py to try. Computing again, not storing, is
-due to Chen et al. ("Training Deep Nets with Sublinear Memory Cost", 2016); here for inference.
-"""
+kept. Whether a plan takes less RAM by it is for schedule/improve/rematerialize.py to try. Computing again, not storing,
+is due to Chen et al. ("Training Deep Nets with Sublinear Memory Cost", 2016); here for inference."""
 
 from __future__ import annotations
 

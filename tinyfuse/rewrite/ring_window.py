@@ -19,7 +19,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.convolution import conv_with_axes_swapped, geometry
+from tinyfuse.ops.core.convolution import conv_with_axes_swapped, geometry
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,9 +23,9 @@ import numpy as np
 
 from tinyfuse.ir import Array, Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.concatenation import Concatenation
-from tinyfuse.ops.reduce import Reducer
-from tinyfuse.ops.reduce_scaling import reduced_axes
+from tinyfuse.ops.movement.concatenation import Concatenation
+from tinyfuse.ops.pooling_reduce.reduce import Reducer
+from tinyfuse.ops.pooling_reduce.reduce_scaling import reduced_axes
 from tinyfuse.rewrite.on_images import OnImages
 
 

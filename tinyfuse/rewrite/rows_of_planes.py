@@ -20,8 +20,8 @@ import numpy as np
 
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.transpose import permutation
-from tinyfuse.ops.walk import walk_of
+from tinyfuse.ops.core.walk import walk_of
+from tinyfuse.ops.movement.transpose import permutation
 
 
 def rows_of_planes(graph: Graph) -> Graph:

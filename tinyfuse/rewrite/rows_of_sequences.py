@@ -20,12 +20,12 @@ import numpy as np
 
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.batch_matmul import BatchMatMul, one_head
-from tinyfuse.ops.concatenation import Concatenation
-from tinyfuse.ops.fully_connected import FullyConnected
-from tinyfuse.ops.reduce import Reducer
-from tinyfuse.ops.reduce_scaling import reduced_axes
-from tinyfuse.ops.rows_matmul import RowsMatMul
+from tinyfuse.ops.layers.fully_connected import FullyConnected
+from tinyfuse.ops.matmul.batch_matmul import BatchMatMul, one_head
+from tinyfuse.ops.matmul.rows_matmul import RowsMatMul
+from tinyfuse.ops.movement.concatenation import Concatenation
+from tinyfuse.ops.pooling_reduce.reduce import Reducer
+from tinyfuse.ops.pooling_reduce.reduce_scaling import reduced_axes
 from tinyfuse.rewrite.on_images import OnImages
 
 Shape = tuple[int, ...]

@@ -24,10 +24,10 @@ import numpy as np
 
 from tinyfuse.ir import Array, Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.convolution import geometry, has_real_scale
-from tinyfuse.ops.reduce_scaling import reduced_axes
-from tinyfuse.ops.row_macs import PartOfLayer, RowMacs
-from tinyfuse.ops.row_sum import sum_dtype
+from tinyfuse.ops.core.convolution import geometry, has_real_scale
+from tinyfuse.ops.pooling_reduce.reduce_scaling import reduced_axes
+from tinyfuse.ops.pooling_reduce.row_macs import PartOfLayer, RowMacs
+from tinyfuse.ops.pooling_reduce.row_sum import sum_dtype
 
 
 def split_full_height(graph: Graph) -> Graph:

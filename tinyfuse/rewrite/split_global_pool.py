@@ -11,9 +11,9 @@ after    %s[1,H,1,C] = ROW_MAX(%in), or [1,H,W,C];  %q = AVERAGE_OF_SUM(%s) coun
 
 Row y of %s is the sum, or the extreme, of the image's rows 0 to y, so its last row is what the second operator divides
 or clamps. As a ring of one row it lets a group take the image row by row: the image never exists whole. All are
-operators of ours (tinyfuse/ops/row_sum.py). A sum of integers is exact, one of floats and extremes take the pixels in
-the order in which the pool does: so every bit of it is the same. An average that rounds halves up stays as it is.
-"""
+operators of ours (tinyfuse/ops/pooling_reduce/row_sum.py). A sum of integers is exact, one of floats and extremes take
+the pixels in the order in which the pool does: so every bit of it is the same. An average that rounds halves up stays
+as it is."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from math import inf
 
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.pooling import Pool2D, sees_all
-from tinyfuse.ops.reduce_scaling import reduced_axes
-from tinyfuse.ops.row_sum import AverageOfSum, sum_dtype
+from tinyfuse.ops.pooling_reduce.pooling import Pool2D, sees_all
+from tinyfuse.ops.pooling_reduce.reduce_scaling import reduced_axes
+from tinyfuse.ops.pooling_reduce.row_sum import AverageOfSum, sum_dtype
 
 
 def split_global_pool(graph: Graph) -> Graph:

@@ -24,8 +24,8 @@ import numpy as np
 
 from tinyfuse.ir import ITEM_BYTES, Array, Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.table import MOST_CHANNEL_BYTES, TABLE_VALUES, Table
-from tinyfuse.ops.unary import UnaryFamily
+from tinyfuse.ops.core.unary import UnaryFamily
+from tinyfuse.ops.elementwise.table import MOST_CHANNEL_BYTES, TABLE_VALUES, Table
 
 #: what a table may give; an int8 value has two bytes in a table of int16
 RESULTS = ("int8", "int16")

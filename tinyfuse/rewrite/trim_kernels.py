@@ -17,7 +17,7 @@ import numpy as np
 
 from tinyfuse.ir import Graph, Op
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.convolution import Conv2D, padded_dims, quantized
+from tinyfuse.ops.core.convolution import Conv2D, padded_dims, quantized
 
 
 def trim_kernels(graph: Graph) -> Graph:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.update_state import UpdateState
+from tinyfuse.ops.movement.update_state import UpdateState
 from tinyfuse.rewrite.drop_dead import drop_dead
 
 

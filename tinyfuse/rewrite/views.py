@@ -28,8 +28,8 @@ from itertools import compress
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.once import cached_property
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.base import Part
-from tinyfuse.ops.concatenation import Concatenation
+from tinyfuse.ops.core.family import Part
+from tinyfuse.ops.movement.concatenation import Concatenation
 from tinyfuse.plan.liveness import Liveness, span
 from tinyfuse.plan.places import Places, is_alias
 

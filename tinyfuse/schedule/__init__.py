@@ -1,7 +1,7 @@
 """From a graph to a plan: which operators share a group, which kernels compute them, in which order.
 
 variants      the graphs that the rewrites made of the model
-by_rule, searched, reordering, recomputing, idle_slides
+rule_based_plan, searched, reordering, recomputing, idle_slides
               strategies: each makes plans, or a plan better
 choose        which of the search's candidates --optimize and --max-ram ask for
 search        which cuts of an order to make; legality: what may be a group; partition: groups by rule

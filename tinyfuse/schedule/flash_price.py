@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Context
-from tinyfuse.schedule.lower import make_stages
-from tinyfuse.schedule.merging import instructions_of_region
+from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.schedule.groups.lower import make_stages
+from tinyfuse.schedule.variants.fuse_elementwise import instructions_of_region
 
 #: the prices that are tried, one after the other, where --max-flash is too little at the usual one (FLASH_PRICES)
 RISING = (2.0, 8.0, 32.0, 128.0)

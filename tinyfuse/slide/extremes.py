@@ -18,9 +18,9 @@ import numpy as np
 
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.pooling import Pool2D, sees_all
-from tinyfuse.ops.reduce_scaling import reduced_axes
-from tinyfuse.ops.slice import slice_of
+from tinyfuse.ops.movement.slice import slice_of
+from tinyfuse.ops.pooling_reduce.pooling import Pool2D, sees_all
+from tinyfuse.ops.pooling_reduce.reduce_scaling import reduced_axes
 from tinyfuse.slide.time_rows import TimeRows, time_rows
 
 #: rows that a step goes through for a row that is new: two are copied and compared, one is kept

@@ -16,10 +16,10 @@ import numpy as np
 
 from tinyfuse.ir import Array, Graph, Op
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.concatenation import Concatenation
-from tinyfuse.ops.movement import Movement
-from tinyfuse.ops.pack import Pack
-from tinyfuse.ops.slice import slice_of
+from tinyfuse.ops.core.movement import Movement
+from tinyfuse.ops.movement.concatenation import Concatenation
+from tinyfuse.ops.movement.pack import Pack
+from tinyfuse.ops.movement.slice import slice_of
 
 #: what SLICE takes
 _MOST_DIMENSIONS = 5

@@ -20,7 +20,7 @@ import numpy as np
 
 from tinyfuse.errors import CompileError, Problem
 from tinyfuse.ir import Graph, Op, OwnWindow, Tensor
-from tinyfuse.ops.concatenation import Concatenation
+from tinyfuse.ops.movement.concatenation import Concatenation
 from tinyfuse.rewrite.ring_window import KeptWindow, kept_window
 
 

@@ -28,10 +28,10 @@ from tinyfuse.ir import Graph, Op, OwnWindow, Tensor, Window
 from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.limits import Reached, union
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.concatenation import Concatenation
-from tinyfuse.ops.move_sum import MoveSum
-from tinyfuse.ops.ring_rows import RingRows
-from tinyfuse.ops.slice import slice_of
+from tinyfuse.ops.movement.concatenation import Concatenation
+from tinyfuse.ops.movement.slice import slice_of
+from tinyfuse.ops.sequence.move_sum import MoveSum
+from tinyfuse.ops.sequence.ring_rows import RingRows
 from tinyfuse.rewrite.dilate import dilate
 from tinyfuse.rewrite.fold_pad import fold_pad
 from tinyfuse.slide.by_row import parts_of, with_outputs

@@ -17,10 +17,10 @@ import numpy as np
 
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.concatenation import Concatenation
-from tinyfuse.ops.reduce import Reducer
-from tinyfuse.ops.reduce_scaling import reduced_axes
-from tinyfuse.ops.slice import slice_of
+from tinyfuse.ops.movement.concatenation import Concatenation
+from tinyfuse.ops.movement.slice import slice_of
+from tinyfuse.ops.pooling_reduce.reduce import Reducer
+from tinyfuse.ops.pooling_reduce.reduce_scaling import reduced_axes
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.frontend.uint8 import was_uint8
 from tinyfuse.ir import Array, Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.convolution import has_real_scale
-from tinyfuse.ops.interpret import run_graph
+from tinyfuse.ops.core.convolution import has_real_scale
+from tinyfuse.ops.program.interpret import run_graph
 from tinyfuse.options import ORACLES
 from tinyfuse.rewrite.fold_constants import fold_constants
 from tinyfuse.toolchain.extras import PACKAGES, need

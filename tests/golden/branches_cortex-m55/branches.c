@@ -17,7 +17,7 @@
 #include "tinyfuse_pool.h"
 #include "tinyfuse_quantize.h"
 #include "tinyfuse_rows.h"
-#include "tinyfuse_sum_line.h"
+#include "tinyfuse_single_rounding_sum.h"
 
 /* The kernels have portable forms, too, with the same results: TINYFUSE_ANY_CPU allows them, say for
    tests on a PC. */
@@ -150,7 +150,7 @@ static void branches_group_3(uint8_t *arena)
  * op 5 CONV_2D 'v9': int8[1,12,6,4] -> int8[1,12,6,4]
  *     tinyfuse_conv_mve_row_s8, by rows, 10368 MACs
  * op 6 ADD 'v11': int8[1,12,6,4], int8[1,12,6,4] -> int8[1,12,6,4]
- *     tinyfuse_sum_line_s8, by rows, 0 MACs
+ *     tinyfuse_single_rounding_sum_s8, by rows, 0 MACs
  * buffers alive: 684 bytes, scratch of them: 84
  */
 BRANCHES_CODE_ATTR
@@ -167,7 +167,7 @@ static void branches_group_4(uint8_t *arena)
        lacking, makes one row */
     do {
         if (y1 < 12 && y0 >= y1 + 1) {
-            static const tinyfuse_sum_line p = {
+            static const tinyfuse_single_rounding_sum p = {
                 .a_factor = 1091217,
                 .b_factor = 3880615,
                 .offset = 592222493,
@@ -175,7 +175,7 @@ static void branches_group_4(uint8_t *arena)
                 .act_min = -128,
                 .act_max = 127,
             };
-            tinyfuse_sum_line_s8(&p, t9 + y1 * 24, t10, t13 + y1 * 24, 24);
+            tinyfuse_single_rounding_sum_s8(&p, t9 + y1 * 24, t10, t13 + y1 * 24, 24);
             ++y1;
             continue;
         }

@@ -9,7 +9,7 @@
 #include "tinyfuse_pool.h"
 #include "tinyfuse_quantize.h"
 #include "tinyfuse_rows.h"
-#include "tinyfuse_sum_line.h"
+#include "tinyfuse_single_rounding_sum.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -58,7 +58,7 @@ static void channels_first_group_0(uint8_t *arena)
             .act_min = -46,
             .act_max = 127,
         };
-        tinyfuse_conv_packed_row_s8(&p, t0, y0, t5 + y0 * 84, channels_first_g0s0_weights, channels_first_g0s0_channels, scratch0, 2, TINYFUSE_BYTES_STEP_LINE);
+        tinyfuse_conv_packed_row_s8(&p, t0, y0, t5 + y0 * 84, channels_first_g0s0_weights, channels_first_g0s0_channels, scratch0, 2, TINYFUSE_BYTES_SINGLE_ROUNDING);
     }
 }
 
@@ -127,7 +127,7 @@ static void channels_first_group_2(uint8_t *arena)
             .act_min = -128,
             .act_max = 127,
         };
-        tinyfuse_conv_packed_row_s8(&p, t12, y0, t23 + y0 * 56, channels_first_g2s0_weights, channels_first_g2s0_channels, scratch2, 2, TINYFUSE_BYTES_STEP_LINE);
+        tinyfuse_conv_packed_row_s8(&p, t12, y0, t23 + y0 * 56, channels_first_g2s0_weights, channels_first_g2s0_channels, scratch2, 2, TINYFUSE_BYTES_SINGLE_ROUNDING);
     }
 }
 

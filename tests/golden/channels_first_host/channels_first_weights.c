@@ -19,7 +19,7 @@ const int8_t channels_first_g0s0_weights[168] = {
 
 /* channels of op 2 CONV_2D 'v6': 48 bytes */
 CHANNELS_FIRST_WEIGHTS_ATTR CHANNELS_FIRST_ALIGNED(4)
-const tinyfuse_step_line channels_first_g0s0_channels[6] = {
+const tinyfuse_single_rounding channels_first_g0s0_channels[6] = {
     {5759663, 390975463},
     {-4188462, 162573102},
     {-16988275, 487083517},
@@ -63,7 +63,7 @@ const int8_t channels_first_g2s0_weights[448] = {
 
 /* channels of op 8 CONV_2D 'v22': 64 bytes */
 CHANNELS_FIRST_WEIGHTS_ATTR CHANNELS_FIRST_ALIGNED(4)
-const tinyfuse_step_line channels_first_g2s0_channels[8] = {
+const tinyfuse_single_rounding channels_first_g2s0_channels[8] = {
     {-1321013, 84678526},
     {-2540615, 93306718},
     {-8266355, 30531170},

@@ -13,9 +13,9 @@ extern "C" {
 #endif
 
 extern CHANNELS_FIRST_ALIGNED(4) const int8_t channels_first_g0s0_weights[168]; /* weights of op 2 CONV_2D 'v6' */
-extern CHANNELS_FIRST_ALIGNED(4) const tinyfuse_step_line channels_first_g0s0_channels[6]; /* channels of op 2 CONV_2D 'v6' */
+extern CHANNELS_FIRST_ALIGNED(4) const tinyfuse_single_rounding channels_first_g0s0_channels[6]; /* channels of op 2 CONV_2D 'v6' */
 extern CHANNELS_FIRST_ALIGNED(4) const int8_t channels_first_g2s0_weights[448]; /* weights of op 8 CONV_2D 'v22' */
-extern CHANNELS_FIRST_ALIGNED(4) const tinyfuse_step_line channels_first_g2s0_channels[8]; /* channels of op 8 CONV_2D 'v22' */
+extern CHANNELS_FIRST_ALIGNED(4) const tinyfuse_single_rounding channels_first_g2s0_channels[8]; /* channels of op 8 CONV_2D 'v22' */
 extern CHANNELS_FIRST_ALIGNED(4) const int8_t channels_first_g4s0_weights[1152]; /* weights of op 15 FULLY_CONNECTED 'v29' */
 extern CHANNELS_FIRST_ALIGNED(4) const int32_t channels_first_g4s0_biases[16]; /* biases of op 15 FULLY_CONNECTED 'v29' */
 extern CHANNELS_FIRST_ALIGNED(4) const tinyfuse_dense_scale channels_first_g4s0_scales[1]; /* scales of op 15 FULLY_CONNECTED 'v29' */

@@ -97,7 +97,7 @@ static void gesture_group_0(uint8_t *arena)
                 .act_min = -128,
                 .act_max = 127,
             };
-            tinyfuse_conv_packed_row_s8(&p, x2, y1, x3, gesture_g0s1_weights, gesture_g0s1_channels, scratch0_1, 2, TINYFUSE_STEP_LINE);
+            tinyfuse_conv_packed_row_s8(&p, x2, y1, x3, gesture_g0s1_weights, gesture_g0s1_channels, scratch0_1, 2, TINYFUSE_SINGLE_ROUNDING);
             ++y1;
             continue;
         }
@@ -123,7 +123,7 @@ static void gesture_group_0(uint8_t *arena)
                 .act_min = -86,
                 .act_max = 127,
             };
-            tinyfuse_conv_packed_row_s8(&p, t0, y0, x2 + (y0 % 3) * 6, gesture_g0s0_weights, gesture_g0s0_channels, scratch0_0, 2, TINYFUSE_STEP_LINE);
+            tinyfuse_conv_packed_row_s8(&p, t0, y0, x2 + (y0 % 3) * 6, gesture_g0s0_weights, gesture_g0s0_channels, scratch0_0, 2, TINYFUSE_SINGLE_ROUNDING);
             ++y0;
             continue;
         }

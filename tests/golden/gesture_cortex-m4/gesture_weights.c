@@ -14,7 +14,7 @@ const int8_t gesture_g0s0_weights[96] = {
 
 /* channels of op 1 CONV_2D 'v3 (rows)': 48 bytes */
 GESTURE_WEIGHTS_ATTR GESTURE_ALIGNED(4)
-const tinyfuse_step_line gesture_g0s0_channels[6] = {
+const tinyfuse_single_rounding gesture_g0s0_channels[6] = {
     {-107009, 295681030},
     {-7128743, 179980247},
     {-7264360, 164256438},
@@ -40,7 +40,7 @@ const int8_t gesture_g0s1_weights[160] = {
 
 /* channels of op 4 CONV_2D 'v8 (rows)': 64 bytes */
 GESTURE_WEIGHTS_ATTR GESTURE_ALIGNED(4)
-const tinyfuse_step_line gesture_g0s1_channels[8] = {
+const tinyfuse_single_rounding gesture_g0s1_channels[8] = {
     {-13483644, 318139939},
     {-13015489, 543920642},
     {-1224573, 512527095},

@@ -15,9 +15,9 @@ extern "C" {
 #endif
 
 extern GESTURE_ALIGNED(4) const int8_t gesture_g0s0_weights[96]; /* weights of op 1 CONV_2D 'v3 (rows)' */
-extern GESTURE_ALIGNED(4) const tinyfuse_step_line gesture_g0s0_channels[6]; /* channels of op 1 CONV_2D 'v3 (rows)' */
+extern GESTURE_ALIGNED(4) const tinyfuse_single_rounding gesture_g0s0_channels[6]; /* channels of op 1 CONV_2D 'v3 (rows)' */
 extern GESTURE_ALIGNED(4) const int8_t gesture_g0s1_weights[160]; /* weights of op 4 CONV_2D 'v8 (rows)' */
-extern GESTURE_ALIGNED(4) const tinyfuse_step_line gesture_g0s1_channels[8]; /* channels of op 4 CONV_2D 'v8 (rows)' */
+extern GESTURE_ALIGNED(4) const tinyfuse_single_rounding gesture_g0s1_channels[8]; /* channels of op 4 CONV_2D 'v8 (rows)' */
 extern GESTURE_ALIGNED(4) const int8_t gesture_g1s0_weights[32]; /* weights of op 7 FULLY_CONNECTED 'v13' */
 extern GESTURE_ALIGNED(4) const tinyfuse_requant gesture_g1s0_channels[4]; /* channels of op 7 FULLY_CONNECTED 'v13' */
 

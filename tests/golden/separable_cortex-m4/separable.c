@@ -15,7 +15,7 @@
 #include "tinyfuse_conv_packed.h"
 #include "tinyfuse_depthwise_3x3.h"
 #include "tinyfuse_fully_connected.h"
-#include "tinyfuse_merged.h"
+#include "tinyfuse_fused_loop.h"
 #include "tinyfuse_pointwise.h"
 #include "tinyfuse_reduce.h"
 #include "tinyfuse_rows.h"
@@ -60,8 +60,8 @@ static TINYFUSE_APART void separable_group_0_loop_0(const int8_t *source0, const
         for (int32_t i = 0; i < 4; ++i) {
             const int32_t a0 = source0[start + i];
             const int32_t a1 = source1[i];
-            const int32_t r0 = tinyfuse_merged_mul(&p0, a0, a1); /* op 2 MUL */
-            tinyfuse_merged_store_s8(out + start + i, r0);
+            const int32_t r0 = tinyfuse_fused_loop_mul(&p0, a0, a1); /* op 2 MUL */
+            tinyfuse_fused_loop_store_s8(out + start + i, r0);
         }
     }
 }
@@ -70,7 +70,7 @@ static TINYFUSE_APART void separable_group_0_loop_0(const int8_t *source0, const
  * op 1 CONV_2D 'v4': int8[1,8,6,2] -> int8[1,8,6,4]
  *     tinyfuse_conv_packed_row_s8, by rows, 3456 MACs
  * op 2 MUL 'v8': int8[1,8,6,4] -> int8[1,8,6,4]
- *     tinyfuse_merged_s8, by rows, 0 MACs
+ *     tinyfuse_fused_loop_s8, by rows, 0 MACs
  * op 4 DEPTHWISE_CONV_2D 'v9': int8[1,8,6,4] -> int8[1,4,3,4]
  *     tinyfuse_depthwise_3x3_row_s8, by rows, 432 MACs
  * buffers alive: 740 bytes, scratch of them: 348
@@ -144,7 +144,7 @@ static void separable_group_0(uint8_t *arena)
                 .act_min = -128,
                 .act_max = 127,
             };
-            tinyfuse_conv_packed_row_s8(&p, t0, y0, t3, separable_g0s0_weights, separable_g0s0_channels, scratch0_0, 3, TINYFUSE_STEP_LINE);
+            tinyfuse_conv_packed_row_s8(&p, t0, y0, t3, separable_g0s0_weights, separable_g0s0_channels, scratch0_0, 3, TINYFUSE_SINGLE_ROUNDING);
             ++y0;
             continue;
         }
@@ -170,7 +170,7 @@ static void separable_group_1(uint8_t *arena)
         .act_max = 21,
         .block = 3,
     };
-    tinyfuse_pointwise_s8(&p, t9, 12, t15, separable_g1s0_weights, separable_g1s0_channels, scratch1, TINYFUSE_STEP_LINE);
+    tinyfuse_pointwise_s8(&p, t9, 12, t15, separable_g1s0_weights, separable_g1s0_channels, scratch1, TINYFUSE_SINGLE_ROUNDING);
 }
 
 /* Group 2 of 6
@@ -207,7 +207,7 @@ static void separable_group_2(uint8_t *arena)
             .act_min = -128,
             .act_max = 127,
         };
-        tinyfuse_conv_packed_row_s8(&p, t15, y0, t16 + y0 * 15, separable_g2s0_weights, separable_g2s0_channels, scratch2, 3, TINYFUSE_STEP_LINE);
+        tinyfuse_conv_packed_row_s8(&p, t15, y0, t16 + y0 * 15, separable_g2s0_weights, separable_g2s0_channels, scratch2, 3, TINYFUSE_SINGLE_ROUNDING);
     }
 }
 

@@ -13,7 +13,7 @@ const int8_t separable_g0s0_weights[80] = {
 
 /* channels of op 1 CONV_2D 'v4': 32 bytes */
 SEPARABLE_WEIGHTS_ATTR SEPARABLE_ALIGNED(4)
-const tinyfuse_step_line separable_g0s0_channels[4] = {
+const tinyfuse_single_rounding separable_g0s0_channels[4] = {
     {278528, 1073741824},
     {-13617419, 122601737},
     {0, 1073741824},
@@ -52,7 +52,7 @@ const int8_t separable_g1s0_weights[20] = {
 
 /* channels of op 5 CONV_2D 'v13': 40 bytes */
 SEPARABLE_WEIGHTS_ATTR SEPARABLE_ALIGNED(4)
-const tinyfuse_step_line separable_g1s0_channels[5] = {
+const tinyfuse_single_rounding separable_g1s0_channels[5] = {
     {-450198, 520732718},
     {-3421316, 283424469},
     {4395760, 765658962},
@@ -70,7 +70,7 @@ const int8_t separable_g2s0_weights[40] = {
 
 /* channels of op 7 CONV_2D 'v14': 40 bytes */
 SEPARABLE_WEIGHTS_ATTR SEPARABLE_ALIGNED(4)
-const tinyfuse_step_line separable_g2s0_channels[5] = {
+const tinyfuse_single_rounding separable_g2s0_channels[5] = {
     {2088960, 1073741824},
     {-612436, 202698039},
     {14139292, 202698039},

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from cases.common import broken_rules, f32, operator, scales, shapes, tensor, zero_points
 from tinyfuse.ir import Op
-from tinyfuse.ops.activations import LeakyRelu
-from tinyfuse.ops.gelu import Gelu
+from tinyfuse.ops.elementwise.activations import LeakyRelu
+from tinyfuse.ops.elementwise.gelu import Gelu
 
 _ALL = (1, 4, 8, 8)  # 256 elements
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from cases.common import operator, shapes, tensor
 from tinyfuse.ir import Op
-from tinyfuse.ops.cast import CASTS
+from tinyfuse.ops.elementwise.cast import CASTS
 
 _IMAGE = (1, 3, 4, 5)
 

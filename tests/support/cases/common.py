@@ -13,8 +13,8 @@ from tflite_builder import ModelBuilder
 from tinyfuse.ir import Op, Quant, Tensor
 from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.detection import Detection
-from tinyfuse.ops.unary import UnaryFamily
+from tinyfuse.ops.core.unary import UnaryFamily
+from tinyfuse.ops.program.detection import Detection
 
 ACTIVATIONS = ("NONE", "RELU", "RELU6", "RELU_N1_TO_1")
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from cases.common import constant, operator, random_data, seeds, shapes, tensor
 from tinyfuse.ir import Op
-from tinyfuse.ops.concatenation import Concatenation
+from tinyfuse.ops.movement.concatenation import Concatenation
 
 
 def _op(parts, axis: int, constants=()) -> Op:

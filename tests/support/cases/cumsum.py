@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from cases.common import broken_rules, constant, operator, scales, shapes, tensor, zero_points
 from tinyfuse.ir import Op
-from tinyfuse.ops.cumsum import Cumsum
+from tinyfuse.ops.pooling_reduce.cumsum import Cumsum
 
 
 def _op(shape, axis, exclusive=False, reverse=False, source=(0.1, 3), result=(0.4, -7), dtype="int8") -> Op:

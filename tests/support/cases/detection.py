@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from cases.common import constant, f32, operator, tensor
 from tinyfuse.ir import Op
-from tinyfuse.ops.detection import Detection
+from tinyfuse.ops.program.detection import Detection
 
 KIND = "CUSTOM TFLite_Detection_PostProcess"
 

@@ -18,7 +18,7 @@ from cases.common import (
     zero_points,
 )
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.ops.binary import Binary
+from tinyfuse.ops.core.binary import Binary
 
 _IMAGE = (1, 3, 4, 5)
 #: the divisor's zero point lies outside its values where a case must not divide by 0

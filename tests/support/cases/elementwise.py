@@ -19,7 +19,7 @@ from cases.common import (
     zero_points,
 )  # fmt: skip
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.ops.binary import Binary
+from tinyfuse.ops.core.binary import Binary
 
 _IMAGE = (1, 3, 4, 5)
 #: room for every int8 value, twice

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from cases.common import constant, operator, random_data, shapes, tensor
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.ops.gather import Gather
-from tinyfuse.ops.mirror_pad import MirrorPad
-from tinyfuse.ops.resize import Resize
+from tinyfuse.ops.movement.gather import Gather
+from tinyfuse.ops.movement.mirror_pad import MirrorPad
+from tinyfuse.ops.movement.resize import Resize
 
 _IMAGE = (1, 4, 5, 6)
 

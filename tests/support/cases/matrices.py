@@ -18,8 +18,8 @@ from cases.common import (
     zero_points,
 )  # fmt: skip
 from tinyfuse.ir import Op, Quant, Tensor
-from tinyfuse.ops.batch_matmul import BatchMatMul
-from tinyfuse.ops.transpose_conv import TransposeConv
+from tinyfuse.ops.layers.transpose_conv import TransposeConv
+from tinyfuse.ops.matmul.batch_matmul import BatchMatMul
 
 # --- BATCH_MATMUL ----------------------------------------------------------------------------
 

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from cases.common import broken_rules, constant, operator, random_data, shapes, tensor
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.ops.pack import Pack
-from tinyfuse.ops.slice import StridedSlice
-from tinyfuse.ops.space_depth import Block
-from tinyfuse.ops.split import Unpack
-from tinyfuse.ops.squeeze import Squeeze
+from tinyfuse.ops.movement.pack import Pack
+from tinyfuse.ops.movement.slice import StridedSlice
+from tinyfuse.ops.movement.space_depth import Block
+from tinyfuse.ops.movement.split import Unpack
+from tinyfuse.ops.movement.squeeze import Squeeze
 
 _IMAGE = (1, 4, 5, 6)
 

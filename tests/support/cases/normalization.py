@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from cases.common import broken_rules, constant, operator, scales, shapes, tensor, zero_points
 from cases.indexed import random_resized, resize_cases, resized
 from tinyfuse.ir import Op
-from tinyfuse.ops.l2_normalization import L2Norm
+from tinyfuse.ops.pooling_reduce.l2_normalization import L2Norm
 
 
 def _log_softmax(shape, scale=0.1, zero_point=3, dtype="int8") -> Op:

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from cases.common import constant, operator, random_data, shapes, tensor
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.ops.one_hot import OneHot
-from tinyfuse.ops.reverse_sequence import Sequences
+from tinyfuse.ops.movement.one_hot import OneHot
+from tinyfuse.ops.movement.reverse_sequence import Sequences
 
 _IMAGE = (1, 4, 5, 6)
 

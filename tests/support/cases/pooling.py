@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from cases.common import ACTIVATIONS, images, operator, scales, tensor, zero_points
 from tinyfuse.ir import Op
-from tinyfuse.ops.pooling import Pool2D
+from tinyfuse.ops.pooling_reduce.pooling import Pool2D
 
 
 def _op(kind, shape, size, stride=(1, 1), padding="SAME", activation="NONE", quant=(0.1, -7), dtype="int8") -> Op:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cases.common import broken_rules, constant, operator, scales, shapes, tensor, zero_points
 from tinyfuse.ir import Op
-from tinyfuse.ops.reduce import Reducer
+from tinyfuse.ops.pooling_reduce.reduce import Reducer
 
 _SUBSETS = [axes for count in range(1, 5) for axes in combinations(range(4), count)]
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cases.common import constant, operator, shapes, tensor
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.ops.reduce import Reducer
+from tinyfuse.ops.pooling_reduce.reduce import Reducer
 
 _IMAGE = (1, 4, 5, 6)
 _ANY = ("bool", "uint8", "int16", "int32", "uint32", "int64", "uint64", "float32")

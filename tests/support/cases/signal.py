@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from cases.common import broken_rules, constant, operator, tensor
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.ops.signal_filter_bank import FilterBank, FilterBankLog, Pcan
-from tinyfuse.ops.signal_spectrum import Energy, Fft, Window
+from tinyfuse.ops.sequence.signal_filter_bank import FilterBank, FilterBankLog, Pcan
+from tinyfuse.ops.sequence.signal_spectrum import Energy, Fft, Window
 
 
 def _plain(shape, dtype: str) -> Tensor:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from cases.common import broken_rules, f32, operator, scales, shapes, tensor, zero_points
 from tinyfuse.ir import Op
-from tinyfuse.ops.softmax import Softmax
+from tinyfuse.ops.pooling_reduce.softmax import Softmax
 
 
 def _op(shape, scale=0.1, zero_point=3, beta=1.0, out="int8", dtype="int8") -> Op:

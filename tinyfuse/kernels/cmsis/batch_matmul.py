@@ -6,14 +6,14 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.ir.fixedpoint import RANGE, reduced_multiplier
-from tinyfuse.kernels.base import CallSite, Constant, Context
-from tinyfuse.kernels.c_types import CTYPE, SUFFIX
 from tinyfuse.kernels.cmsis.common import MAX_DIM, SUCCESS, CmsisKernel, dims
-from tinyfuse.kernels.statements import Call, Expr, Let, Statement
-from tinyfuse.kernels.strided import strided_copy
-from tinyfuse.ops.batch_matmul import BatchMatMul
-from tinyfuse.ops.matmul_scaling import matmul_multiplier
-from tinyfuse.ops.walk import Walk, walk_of
+from tinyfuse.kernels.core.c_types import CTYPE, SUFFIX
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context
+from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
+from tinyfuse.kernels.movement.strided import strided_copy
+from tinyfuse.ops.core.walk import Walk, walk_of
+from tinyfuse.ops.matmul.batch_matmul import BatchMatMul
+from tinyfuse.ops.matmul.matmul_scaling import matmul_multiplier
 
 
 class CmsisBatchMatMul(CmsisKernel):

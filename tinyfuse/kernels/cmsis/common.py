@@ -11,11 +11,11 @@ import numpy as np
 
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel
-from tinyfuse.kernels.rows import row_pointer
-from tinyfuse.kernels.statements import Let, Statement
-from tinyfuse.ops.base import RowWindow
-from tinyfuse.ops.convolution import bias_values, channel_multipliers, clamp_range
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
+from tinyfuse.kernels.core.rows import row_pointer
+from tinyfuse.kernels.core.statements import Let, Statement
+from tinyfuse.ops.core.convolution import bias_values, channel_multipliers, clamp_range
+from tinyfuse.ops.core.family import RowWindow
 
 SUCCESS = "ARM_CMSIS_NN_SUCCESS"
 

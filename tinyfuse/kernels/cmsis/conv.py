@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import CallSite, Constant, Context, of_any_objective
 from tinyfuse.kernels.cmsis.common import (
     SEVERAL_ROWS,
     SUCCESS,
@@ -25,12 +24,13 @@ from tinyfuse.kernels.cmsis.conv_paths import (
     middle_call,
     whole_call,
 )
-from tinyfuse.kernels.convolution_counts import layer_counts
-from tinyfuse.kernels.counts import Counts
-from tinyfuse.kernels.statements import Call, Let, Statement
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, without_objective
+from tinyfuse.kernels.core.statements import Call, Let, Statement
+from tinyfuse.kernels.counts.common import Counts
+from tinyfuse.kernels.counts.layers import layer_counts
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.base import RowWindow
-from tinyfuse.ops.convolution import geometry
+from tinyfuse.ops.core.convolution import geometry
+from tinyfuse.ops.core.family import RowWindow
 
 
 class Convolution(CmsisRows):
@@ -59,7 +59,7 @@ class CmsisConv(Convolution):
     name = "arm_convolve_wrapper_s8"
 
     def accepts(self, op: Op, context: Context) -> bool:
-        of_any = of_any_objective(context)
+        of_any = without_objective(context)
         return super().accepts(op, context) and all_exact(convolve_exact, op, self.rows_a_call, of_any)
 
     def scratch(self, op: Op, context: Context) -> int:

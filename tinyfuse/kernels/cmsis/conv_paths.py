@@ -11,10 +11,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import AnyObjective, Context
 from tinyfuse.kernels.cmsis.common import MAX_DIM, rows_of_calls
+from tinyfuse.kernels.core.kernel import AnyObjective, Context
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.convolution import geometry
+from tinyfuse.ops.core.convolution import geometry
 
 #: what a tap reads: a column of the input, or the zero point
 _PADDING = -1

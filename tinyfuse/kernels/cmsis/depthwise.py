@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import CallSite, Context, of_any_objective
 from tinyfuse.kernels.cmsis.common import MAX_DIM
 from tinyfuse.kernels.cmsis.conv import Convolution, image_call
 from tinyfuse.kernels.cmsis.conv_paths import (
@@ -14,10 +13,11 @@ from tinyfuse.kernels.cmsis.conv_paths import (
     convolve_scratch,
     middle_call,
 )
-from tinyfuse.kernels.counts import Counts
-from tinyfuse.kernels.depthwise_counts import depthwise_counts
-from tinyfuse.kernels.statements import Statement
-from tinyfuse.ops.convolution import DepthwiseConv2D
+from tinyfuse.kernels.core.kernel import CallSite, Context, without_objective
+from tinyfuse.kernels.core.statements import Statement
+from tinyfuse.kernels.counts.common import Counts
+from tinyfuse.kernels.counts.depthwise import depthwise_counts
+from tinyfuse.ops.core.convolution import DepthwiseConv2D
 
 #: channels that the MVE code takes at a time (CH_IN_BLOCK_MVE, the same since 4.0)
 _MVE_BLOCK = 124
@@ -40,7 +40,7 @@ class CmsisDepthwise(Depthwise):
     name = "arm_depthwise_conv_wrapper_s8"
 
     def accepts(self, op: Op, context: Context) -> bool:
-        of_any = of_any_objective(context)
+        of_any = without_objective(context)
         return super().accepts(op, context) and all_exact(_exact, op, self.rows_a_call, of_any)
 
     def scratch(self, op: Op, context: Context) -> int:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, element_access_orders
-from tinyfuse.kernels.c_types import CTYPE, SUFFIX
 from tinyfuse.kernels.cmsis.common import SUCCESS, CmsisKernel, dims
-from tinyfuse.kernels.rows import element_count, input_pointer
-from tinyfuse.kernels.statements import Call, Expr, Let, Statement
-from tinyfuse.ops.binary import ADD_SHIFT, add_multipliers, mul_multiplier
-from tinyfuse.ops.convolution import clamp_range
+from tinyfuse.kernels.core.c_types import CTYPE, SUFFIX
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, element_access_orders
+from tinyfuse.kernels.core.rows import element_count, input_pointer
+from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
+from tinyfuse.ops.core.binary import ADD_SHIFT, add_multipliers, mul_multiplier
+from tinyfuse.ops.core.convolution import clamp_range
 
 #: dtype -> the first version whose functions of it are called
 _SINCE = {"int8": (4, 0), "int16": (7, 0)}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import CallSite, Constant, Context
 from tinyfuse.kernels.cmsis.common import (
     SUCCESS,
     CmsisKernel,
@@ -17,10 +16,11 @@ from tinyfuse.kernels.cmsis.common import (
     per_channel,
     weights_constant,
 )
-from tinyfuse.kernels.convolution_counts import layer_counts
-from tinyfuse.kernels.counts import Counts
-from tinyfuse.kernels.statements import Call, Let, Statement
-from tinyfuse.ops.convolution import bias_values, channel_multipliers
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context
+from tinyfuse.kernels.core.statements import Call, Let, Statement
+from tinyfuse.kernels.counts.common import Counts
+from tinyfuse.kernels.counts.layers import layer_counts
+from tinyfuse.ops.core.convolution import bias_values, channel_multipliers
 
 
 def _takes_sums(context: Context) -> bool:

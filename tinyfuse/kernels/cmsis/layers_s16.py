@@ -10,17 +10,17 @@ import numpy as np
 
 from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import reduced_multiplier
-from tinyfuse.kernels.base import CallSite, Constant, Context
 from tinyfuse.kernels.cmsis.common import MAX_DIM, CmsisKernel, CmsisRows, channel_constants, weights_constant
 from tinyfuse.kernels.cmsis.conv import Convolution, image_call
 from tinyfuse.kernels.cmsis.conv_paths import ConvCall, all_calls, middle_call, whole_call
 from tinyfuse.kernels.cmsis.depthwise import Depthwise, fills_scratch
 from tinyfuse.kernels.cmsis.fully_connected import plain_call
-from tinyfuse.kernels.convolution_counts import layer_counts
-from tinyfuse.kernels.counts import Counts
-from tinyfuse.kernels.matmul_s16 import greatest_sums, has_zero_points
-from tinyfuse.kernels.statements import Let, Statement
-from tinyfuse.ops.convolution import accumulator, bias_values, channel_multipliers
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context
+from tinyfuse.kernels.core.statements import Let, Statement
+from tinyfuse.kernels.counts.common import Counts
+from tinyfuse.kernels.counts.layers import layer_counts
+from tinyfuse.kernels.layers.int16.dsp import greatest_sums, has_zero_points
+from tinyfuse.ops.core.convolution import accumulator, bias_values, channel_multipliers
 
 #: so many taps and more are left to the general depthwise convolution (USE_FAST_DW_CONV_S16_FUNCTION)
 _MANY_TAPS = 512

@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import INT4, Op
-from tinyfuse.kernels.base import CallSite, Constant, Context
 from tinyfuse.kernels.cmsis.common import CmsisKernel, CmsisRows, bias_constant, channel_constants
 from tinyfuse.kernels.cmsis.conv import Convolution
 from tinyfuse.kernels.cmsis.conv_paths import ConvCall, all_calls, convolve_exact, convolve_path, middle_call
 from tinyfuse.kernels.cmsis.depthwise import Depthwise, fills_scratch
 from tinyfuse.kernels.cmsis.fully_connected import plain_call
-from tinyfuse.kernels.convolution_counts import layer_counts
-from tinyfuse.kernels.counts import Counts
-from tinyfuse.kernels.int4 import nibbles
-from tinyfuse.kernels.statements import Statement
-from tinyfuse.ops.convolution import geometry
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context
+from tinyfuse.kernels.core.statements import Statement
+from tinyfuse.kernels.counts.common import Counts
+from tinyfuse.kernels.counts.layers import layer_counts
+from tinyfuse.kernels.layers.int4.conv_dsp import int4_weights
+from tinyfuse.ops.core.convolution import geometry
 
 
 def _fits(op: Op, context: Context) -> bool:
@@ -24,13 +24,13 @@ def _fits(op: Op, context: Context) -> bool:
 
 def _weights(op: Op) -> Constant:
     values = np.ascontiguousarray(op.operand(1).values).reshape(-1)
-    return Constant("weights", nibbles(np.pad(values, (0, values.size % 2)).reshape(-1, 2)), "int8_t")
+    return Constant("weights", int4_weights(np.pad(values, (0, values.size % 2)).reshape(-1, 2)), "int8_t")
 
 
 class _OfInt4(CmsisRows):
     """What a convolution becomes with its weights two to a byte."""
 
-    nibbles = True
+    int4_weights = True
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         _, *others = channel_constants(op)
@@ -73,7 +73,7 @@ class CmsisFullyConnectedS4(CmsisKernel):
     """FULLY_CONNECTED, whose weights of int4 have one scale. The output must not overlap the input."""
 
     name = "arm_fully_connected_s4"
-    nibbles = True
+    int4_weights = True
 
     def accepts(self, op: Op, context: Context) -> bool:
         return super().accepts(op, context) and _fits(op, context) and not any(op.operand(1).quantization.zero_point)
@@ -109,7 +109,7 @@ def _is_opt(call: ConvCall) -> bool:
 
 def _convolve_exact(call: ConvCall, context: Context) -> bool:
     if convolve_path(call, context.cmsis_nn) == "1xn" and context.target.mve:
-        # what has padding starts at nibbles that may lie in the middle of a byte
+        # what has padding starts at int4_weights that may lie in the middle of a byte
         whole = (call.out_w - 1) * call.stride_w + call.kernel_w == call.in_w
         return whole and (call.out_h, call.pad_h, call.pad_w) == (1, 0, 0)
     return convolve_exact(call, context)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import CallSite, Context
 from tinyfuse.kernels.cmsis.common import SUCCESS, CmsisRows, dims, image
-from tinyfuse.kernels.statements import Call, Statement
-from tinyfuse.ops.base import RowWindow
-from tinyfuse.ops.pad import amounts, pad_value
+from tinyfuse.kernels.core.kernel import CallSite, Context
+from tinyfuse.kernels.core.statements import Call, Statement
+from tinyfuse.ops.core.family import RowWindow
+from tinyfuse.ops.movement.pad import amounts, pad_value
 
 
 class CmsisPad(CmsisRows):

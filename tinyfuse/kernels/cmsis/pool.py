@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import CallSite, Context
-from tinyfuse.kernels.c_types import SUFFIX
 from tinyfuse.kernels.cmsis.common import (
     SEVERAL_ROWS,
     SUCCESS,
@@ -17,10 +15,12 @@ from tinyfuse.kernels.cmsis.common import (
     image,
     tile,
 )
-from tinyfuse.kernels.counts import Counts, pool_counts
-from tinyfuse.kernels.statements import Call, Let, Statement
-from tinyfuse.ops.base import RowWindow
-from tinyfuse.ops.pooling import Pool2D, pool_output_and_padding
+from tinyfuse.kernels.core.c_types import SUFFIX
+from tinyfuse.kernels.core.kernel import CallSite, Context
+from tinyfuse.kernels.core.statements import Call, Let, Statement
+from tinyfuse.kernels.counts.common import Counts, pool_counts
+from tinyfuse.ops.core.family import RowWindow
+from tinyfuse.ops.pooling_reduce.pooling import Pool2D, pool_output_and_padding
 
 
 class _CmsisPool(CmsisRows):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import CallSite, Constant, Context
 from tinyfuse.kernels.cmsis.common import SUCCESS, CmsisKernel
-from tinyfuse.kernels.statements import Call, Let, Statement
-from tinyfuse.ops.softmax_scaling import int16_scaling, softmax_scaling
-from tinyfuse.ops.softmax_tables import exp_table, reciprocal_table
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context
+from tinyfuse.kernels.core.statements import Call, Let, Statement
+from tinyfuse.ops.pooling_reduce.softmax_scaling import int16_scaling, softmax_scaling
+from tinyfuse.ops.pooling_reduce.softmax_tables import exp_table, reciprocal_table
 
 #: shortest and longest row of int16. A sum of one exp gives an output of 1, which leaves int16; exps of up to 32,767
 #: that add up to 2^18 - 1, or whatever else begins with 18 ones, leave int32 where the sum is rounded

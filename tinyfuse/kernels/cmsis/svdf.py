@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import CallSite, Constant, Context
 from tinyfuse.kernels.cmsis.common import SUCCESS, CmsisKernel, dims, int32s
-from tinyfuse.kernels.statements import Call, Let, Statement
-from tinyfuse.kernels.svdf import svdf_constants
-from tinyfuse.ops.svdf import Svdf
-from tinyfuse.ops.svdf_scaling import feature_multiplier, time_multiplier
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context
+from tinyfuse.kernels.core.statements import Call, Let, Statement
+from tinyfuse.kernels.sequence.svdf import svdf_constants
+from tinyfuse.ops.sequence.svdf import Svdf
+from tinyfuse.ops.sequence.svdf_scaling import feature_multiplier, time_multiplier
 
 
 class CmsisSvdf(CmsisKernel):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from math import prod
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import CallSite, Context
 from tinyfuse.kernels.cmsis.common import SUCCESS, CmsisKernel
-from tinyfuse.kernels.statements import Call, Let, Statement
-from tinyfuse.ops.transpose import permutation
+from tinyfuse.kernels.core.kernel import CallSite, Context
+from tinyfuse.kernels.core.statements import Call, Let, Statement
+from tinyfuse.ops.movement.transpose import permutation
 
 #: the MVE code gathers eight elements, a row apart, by offsets of 16 bits
 _MOST_COLUMNS = 0xFFFF // 7

@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import CallSite, Constant, Context
 from tinyfuse.kernels.cmsis.common import (
     MAX_DIM,
     SUCCESS,
@@ -22,8 +21,9 @@ from tinyfuse.kernels.cmsis.common import (
     tile,
 )
 from tinyfuse.kernels.cmsis.conv_paths import ConvCall, general_scratch
-from tinyfuse.kernels.statements import Call, Let, Statement
-from tinyfuse.ops.transpose_conv import TransposeConv, as_convolution, paddings
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context
+from tinyfuse.kernels.core.statements import Call, Let, Statement
+from tinyfuse.ops.layers.transpose_conv import TransposeConv, as_convolution, paddings
 
 #: up to so many input channels the wrapper takes the rolling buffer
 _FEW_CHANNELS = 16

@@ -9,7 +9,7 @@
 #include MODULE_HEADER
 #include "verify.h"
 
-#define JOINED(prefix, name) prefix##name
-#define OF_MODULE(prefix, name) JOINED(prefix, name)
+#define PAIRED(prefix, name) prefix##name
+#define OF_MODULE(prefix, name) PAIRED(prefix, name)
 
 const uintptr_t stack_bytes_otherwise = OF_MODULE(MODULE_PREFIX, _STACK_BYTES);

@@ -1,0 +1,62 @@
+"""Batches: a kernel that computes one image, called for each."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+from tinyfuse.ir import Op, Tensor
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel, TensorAccess, rows_after
+from tinyfuse.kernels.core.statements import Loop, Statement
+from tinyfuse.kernels.counts.common import Counts
+from tinyfuse.kernels.wrapper import CALLED_WHOLE, Wrapper
+from tinyfuse.ops.core.images import image_op
+
+
+class EachImage(Wrapper):
+    """`kernel` in a loop over the images [1, H, W, C] of an input, number `index`, and the output, and over the rows of
+    each if it computes rows alone. The other inputs are the same for all."""
+
+    def __init__(self, kernel: Kernel, index: int = 0):
+        super().__init__(kernel, **CALLED_WHOLE)
+        self.index = index
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return self.kernel.accepts(image_op(op, self.index), context)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return self.kernel.constants(image_op(op, self.index), context)
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return self.kernel.path(image_op(op, self.index), not self.kernel.whole, context)
+
+    def scratch(self, op: Op, context: Context) -> int:
+        return self.kernel.scratch(image_op(op, self.index), context)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return _counts_of_images(self.kernel, op, by_row, self.index)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        image, rows = image_op(op, self.index), op.output.shape[1]
+        source = _image(site.input(self.index), image.operand(self.index))
+        result = _image(site.output, image.output)
+        row = None
+        if not self.kernel.whole:
+            row, start, size = "y", result.pointer, image.output.elements // rows
+            last = f"({start} + ({rows_after(row, self.kernel, rows)} - 1) * {size})"
+            result = replace(result, pointer=f"({start} + y * {size})", next_row=last)
+        inputs = (*site.inputs[: self.index], source, *site.inputs[self.index + 1 :])
+        inner = CallSite(inputs, (result,), row, site.scratch, site.constant)
+        body = self.kernel.call(image, inner, context)
+        by_row = body if row is None else (Loop("y", rows, body, self.kernel.rows_a_call),)
+        return (Loop("image", op.output.shape[0], by_row),)
+
+
+@lru_cache(maxsize=8192)
+def _counts_of_images(kernel: Kernel, op: Op, by_row: bool, index: int) -> Counts:
+    of_one = kernel.counts(image_op(op, index), by_row)
+    return {name: op.output.shape[0] * count for name, count in of_one.items()}
+
+
+def _image(access: TensorAccess, image: Tensor) -> TensorAccess:
+    return TensorAccess(image, f"({access.pointer} + image * {image.elements})", image.shape[1])

@@ -1,0 +1,37 @@
+"""Inputs that may be constants of the file or computed by the run, for kernels that read either as they lie."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.core.c_types import CTYPE
+from tinyfuse.kernels.core.kernel import CallSite, Constant, TensorAccess
+
+
+def constant_operands(op: Op, names: Mapping[int, str]) -> tuple[Constant, ...]:
+    """Of the inputs with these indexes, those that are constants, in the order of the file."""
+    operands = ((name, op.operand(i)) for i, name in names.items())
+    return tuple(
+        Constant(name, np.ascontiguousarray(tensor.values).reshape(-1), CTYPE[tensor.dtype])
+        for name, tensor in operands
+        if tensor.is_constant
+    )
+
+
+def operand_pointers(site: CallSite, names: Mapping[int, str]) -> tuple[str, ...]:
+    """Where each of them lies."""
+    return tuple(site.constant(name) if site.inputs[i] is None else site.input(i).pointer for i, name in names.items())
+
+
+def with_data(op: Op, site: CallSite, index: int = 0, name: str = "data") -> CallSite:
+    """The site of a call whose data, an input, may be that constant."""
+    if site.inputs[index] is not None:
+        return site
+    data = op.operand(index)
+    rows = data.shape[1] if len(data.shape) == 4 else 1
+    access = TensorAccess(data, site.constant(name), rows)
+    return replace(site, inputs=(*site.inputs[:index], access, *site.inputs[index + 1 :]))

@@ -1,0 +1,62 @@
+"""C for rows of tensors: what kernels that work element by element share."""
+
+from __future__ import annotations
+
+from tinyfuse.ir import Op, Tensor
+from tinyfuse.kernels.core.kernel import CallSite, Division, TensorAccess
+
+
+def byte_at(pointer: str, offset: int) -> str:
+    """The place so many bytes after a `uint8_t *`."""
+    return f"{pointer} + {offset}" if offset else pointer
+
+
+def row_pointer(access: TensorAccess, row: str) -> str:
+    """The pointer to row `row` (a C expression) of an input [1, H, W, C] that is whole or a ring."""
+    tensor = access.tensor
+    if access.ring_rows == 1:
+        return access.pointer
+    slot = row if access.ring_rows >= tensor.shape[1] and not access.endless else f"({row} % {access.ring_rows})"
+    return f"{access.pointer} + {slot} * {tensor.elements // tensor.shape[1]}"
+
+
+def element_count(tensor: Tensor, site: CallSite) -> int | str:
+    """How many elements a call computes: the tensor's, those of one of its rows, or of a piece."""
+    if site.piece is not None:
+        return site.piece.count
+    return tensor.elements if site.row is None else tensor.elements // tensor.shape[1]
+
+
+def input_pointer(site: CallSite, index: int) -> str:
+    """Where an elementwise call begins to read: the input's start, its row, or its piece."""
+    access = site.input(index)
+    pointer = access.pointer if site.row is None else row_pointer(access, site.row)
+    return from_piece(pointer, site)
+
+
+def output_pointer(site: CallSite) -> str:
+    """Where an elementwise call begins to write."""
+    return from_piece(site.output.pointer, site)
+
+
+def from_piece(pointer: str, site: CallSite, size: int = 1) -> str:
+    """The pointer to the first unit of a call's piece, of `size` elements each; that pointer where the call is all, or
+    begins with the first unit."""
+    return (
+        pointer
+        if site.piece is None or site.piece.first == "0"
+        else f"{pointer} + {site.piece.first}{f' * {size}' if size > 1 else ''}"
+    )
+
+
+def by_elements(op: Op, by_row: bool) -> Division:
+    """The division of a call that computes one element after the other."""
+    return Division(op.output.elements // op.output.shape[1] if by_row else op.output.elements)
+
+
+def vectors(op: Op, site: CallSite) -> tuple[str, int]:
+    """Of a layer that computes each vector of its output from one of its input: where the call begins to read, and how
+    many vectors it computes; a piece of it reads the same."""
+    access, rows = site.input(0), 1 if site.row is None else op.output.shape[1]
+    pointer = access.pointer if site.row is None else row_pointer(access, site.row)
+    return pointer, op.output.elements // rows // op.output.shape[-1]

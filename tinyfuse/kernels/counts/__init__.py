@@ -1,0 +1,1 @@
+"""Loop counts of kernels, which predictions multiply by measured costs."""

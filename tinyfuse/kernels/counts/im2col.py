@@ -1,0 +1,151 @@
+"""Counts of kernels that gather windows before they multiply: convolutions by im2col, depthwise ones by lists of taps.
+Part of `tinyfuse.kernels.counts.common`."""
+
+from __future__ import annotations
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.counts.common import Counts, calls_of, kept, multiples, round_up
+from tinyfuse.kernels.counts.depthwise import depthwise_counts
+from tinyfuse.kernels.counts.layers import layer_counts, pixels_of_calls
+from tinyfuse.kernels.counts.padding import inner_taps, pixels_at_borders, whole_rows, window_columns, window_rows
+from tinyfuse.ops.core.convolution import geometry
+
+
+@kept
+def packed_counts(op: Op, by_row: bool) -> Counts:
+    """Of a convolution by im2col of two or three pixels."""
+    found = layer_counts(op, by_row)
+    of_words = op.input.shape[3] % 4 == 0
+    windows = {**dict.fromkeys(_GATHERED, 0.0), **_windows_of_words(op)} if of_words else _gathered(op, found)
+    return {**{name: found[name] for name in _PACKED}, **_blocks(op, by_row), **windows}
+
+
+@kept
+def pointwise_counts(op: Op, by_row: bool) -> Counts:
+    """Of a 1x1 convolution by two or three pixels."""
+    return {**layer_counts(op, by_row), **_blocks(op, by_row)}
+
+
+def _blocks(op: Op, by_row: bool) -> Counts:
+    """Blocks of three, two and one pixels where three are the most, as tinyfuse_block_pixels takes them, where two are,
+    and single pixels: each by itself, times pairs of output channels, and times words of these. Of an odd count of
+    channels the last one is computed pixel by pixel."""
+    return _blocks_of(op, by_row, 3) | _blocks_of(op, by_row, 2) | _blocks_of(op, by_row, 1)
+
+
+def _blocks_of(op: Op, by_row: bool, most: int) -> dict[str, float]:
+    """The same of blocks of at most so many pixels."""
+    out_c = op.output.shape[-1]
+    pixels, words = op.output.elements // out_c, round_up(op.operand(1).elements // out_c, 4)
+    found: dict[str, float] = {"odd_outputs": pixels * (out_c % 2)}
+    calls = pixels_of_calls(op, pixels, by_row, 1)
+    sizes = [(count, _sizes(each, most)) for count, each in calls]
+    for size, name in enumerate(("ones", "twos", "threes", "fours")[:most]):
+        blocks = sum([count * of_sizes[size] for count, of_sizes in sizes])
+        found[f"by_{most}_{name}"] = blocks
+        found[f"by_{most}_{name}_pairs"] = blocks * (out_c // 2)
+        found[f"by_{most}_{name}_pair_words"] = blocks * (out_c // 2) * words
+    return found
+
+
+@kept
+def _sizes(pixels: int, most: int) -> tuple[int, ...]:
+    """How many blocks of one pixel, of two and so on make up so many pixels: of more than two, none but of two leaves a
+    single one."""
+    if most == 1:
+        return (pixels,)
+    if most == 2 or pixels == 1:
+        return pixels % 2, pixels // 2, 0, 0
+    if most == 4:
+        rest = pixels % 4 if pixels % 4 != 1 else 5
+        return 0, int(rest in (2, 5)), int(rest in (3, 5)), (pixels - rest) // 4
+    twos = -pixels % 3
+    return 0, twos, (pixels - 2 * twos) // 3
+
+
+@kept
+def counts_by_four(op: Op, by_row: bool) -> Counts:
+    """Of a convolution by blocks of up to four pixels."""
+    found = packed_counts(op, by_row)
+    others = ("by_3_", "by_2_", "by_1_", "block", "two", "pair_words", "odd_pixel_words")
+    rest = {name: count for name, count in found.items() if not name.startswith(others)}
+    return rest | _blocks_of(op, by_row, 4)
+
+
+def _windows_of_words(op: Op) -> Counts:
+    """Of windows whose pixels are whole words: those inside of the input's columns by rows, of which some are padding,
+    and those at its borders by taps."""
+    g = geometry(op)
+    rows = window_rows(op)
+    columns = window_columns(op)
+    border, tap = pixels_at_borders(op) // g.out_h, g.in_c // 4
+    plain = g.out_w - border
+    zero_rows, border_taps = (g.out_h * g.kernel_h - rows) * plain, rows * (columns - plain * g.kernel_w)
+    zero_taps = g.out_h * border * g.kernel_h * g.kernel_w - border_taps
+    return {
+        "word_windows": g.out_h * g.out_w,
+        "word_rows": rows * plain,
+        "row_words": rows * plain * g.kernel_w * tap,
+        "zero_rows": zero_rows,
+        "zero_words": (zero_rows * g.kernel_w + zero_taps) * tap,
+        "border_windows": g.out_h * border,
+        "border_rows": g.out_h * border * g.kernel_h,
+        "inner_border_taps": border_taps,
+        "border_words": border_taps * tap,
+        "zero_taps": zero_taps,
+    }
+
+
+_GATHERED = ("gathered_words", "copied_rows", "copied_terms", "asked_windows")
+
+
+def _gathered(op: Op, found: Counts) -> Counts:
+    """Of windows that are gathered because some of them is padding: all words, and the rows and terms that are copied
+    into them, those inside of the input; and, of a layer with padding, all windows, each of which is asked whether it
+    has any."""
+    g, gathered = geometry(op), found["gathered_windows"]
+    plain_rows = (found["pixels"] - gathered) * g.kernel_h
+    rows = window_rows(op) * g.out_w
+    words = gathered * round_up(op.operand(1).elements // g.out_c, 4)
+    copied = gathered * g.kernel_h * g.kernel_w * g.in_c - found["border_terms"]
+    asked = found["pixels"] * (g.pads_rows or g.pads_columns)
+    return dict(zip(_GATHERED, (words, rows - plain_rows, copied, asked), strict=True))
+
+
+#: of `layer_counts`, what im2col and blocks of pixels have: where few operators are measured, others would stand for it
+_PACKED = (
+    "calls", "pixels", "tap_rows", "border_taps", "terms", "border_terms", "border_pixel_rows", "border_pixel_taps",
+    "byte_border_taps", "byte_terms", "byte_pixels", "byte_words", "byte_runs", "byte_run_words", "byte_run_rests",
+    "long_byte_runs", "short_windows", "short_rows", "short_words", "short_rests", "long_windows", "long_rows",
+    "long_words", "long_rests", "gathered_windows", "gathered_rows", "gathered_spans", "gathered_terms", "outputs",
+    "signed_outputs", "clamped_outputs", "pair_words", "odd_words", "odd_pixel_words", "blocks", "block_pairs",
+    "block_pair_words", "twos", "two_pairs", "two_pair_words",
+)  # fmt: skip
+
+
+@kept
+def packed_depthwise_counts(op: Op, by_row: bool) -> Counts:
+    """Of a depthwise convolution by four channels and by pairs of taps, which move where both windows are inside."""
+    g, found = geometry(op), depthwise_counts(op, by_row)
+    moved = _moved_windows(op)
+    gathered, taps = found["pixels"] - moved, g.kernel_h * g.kernel_w
+    rows = window_rows(op) * g.out_w - moved * g.kernel_h
+    return {
+        **found,
+        "moved_pairs": moved * round_up(taps, 2),
+        "gathered_windows": gathered,
+        "gathered_rows": gathered * g.kernel_h,
+        "gathered_taps": gathered * taps,
+        "gathered_inner_rows": rows,
+        "gathered_inner_taps": rows * g.kernel_w,
+        "gathered_image_taps": inner_taps(op) - moved * taps,
+        "padded_calls": calls_of(op, by_row) * (g.pads_rows or g.pads_columns),
+        "padded_bytes": calls_of(op, by_row) * g.in_c * (g.pads_rows or g.pads_columns),
+    }
+
+
+def _moved_windows(op: Op) -> int:
+    """Windows inside of the input whose left neighbours are, too."""
+    g = geometry(op)
+    last = g.in_w + g.pad_left - (g.kernel_w - 1) * g.dilation_w
+    return whole_rows(op) * multiples(g.out_w, g.stride_w, g.pad_left + g.stride_w, last)

@@ -1,0 +1,1 @@
+"""Kernels that compute each output element from the input elements at the same position."""

@@ -1,0 +1,313 @@
+"""Our kernels of elementwise operators of two inputs (runtime_c/tinyfuse_elementwise.h, tinyfuse_binary.h)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tinyfuse.ir import ITEM_BYTES, Array, Op, Tensor
+from tinyfuse.ir.fixedpoint import RANGE
+from tinyfuse.kernels.core.c_types import CTYPE, SUFFIX
+from tinyfuse.kernels.core.element import Element
+from tinyfuse.kernels.core.kernel import (
+    AccessOrder,
+    CallSite,
+    Constant,
+    Context,
+    Division,
+    Kernel,
+    TensorAccess,
+    element_access_orders,
+)
+from tinyfuse.kernels.core.rows import (
+    by_elements,
+    element_count,
+    from_piece,
+    input_pointer,
+    output_pointer,
+    row_pointer,
+)
+from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
+from tinyfuse.kernels.counts.common import Counts, element_counts
+from tinyfuse.ops.core.binary import (
+    MOST_LOOPS,
+    Loops,
+    Multiplier,
+    broadcast_loops,
+    clamps_whole,
+    comparison_multipliers,
+    mul_multiplier,
+    operand_strides,
+    prelu_multipliers,
+    whole_clamp,
+)
+from tinyfuse.ops.core.convolution import clamp_range
+from tinyfuse.ops.core.real import real_clamp
+
+# --- parameters ------------------------------------------------------------------------------
+
+#: the C struct of a kernel's parameters, and its fields
+Fields = tuple[str, Mapping[str, Any]]
+Parameters = Callable[[Op], Fields]
+
+#: the header of the operators that most models have
+COMMON = "tinyfuse_elementwise.h"
+
+
+def _operands(op: Op, multipliers: Sequence[Multiplier]) -> dict[str, int]:
+    (a, a_shift), (b, b_shift), *_ = multipliers
+    return {
+        "a_zero_point": op.operand(0).zero_point, "a_multiplier": a, "a_right": -a_shift,
+        "b_zero_point": op.operand(1).zero_point, "b_multiplier": b, "b_right": -b_shift,
+    }  # fmt: skip
+
+
+def _result(op: Op, multiplier: tuple[int, int], low: int, high: int) -> dict[str, int]:
+    return {
+        "out_zero_point": op.output.zero_point, "out_multiplier": multiplier[0], "out_shift": multiplier[1],
+        "act_min": low, "act_max": high,
+    }  # fmt: skip
+
+
+def rescaled(multipliers: Callable[[Op], Sequence[Multiplier]], clamps: bool = True) -> Parameters:
+    """Of operators that bring both operands to one scale: `multipliers` are theirs, and the result's."""
+
+    def fields(op: Op) -> Fields:
+        found = multipliers(op)
+        low, high = clamp_range(op) if clamps else RANGE[op.output.dtype]
+        return "tinyfuse_binary", _operands(op, found) | _result(op, found[2], low, high)
+
+    return fields
+
+
+def product(op: Op) -> Fields:
+    """Of MUL, whose operands keep their scales."""
+    operands = _operands(op, ((0, 0), (0, 0)))
+    return "tinyfuse_binary", operands | _result(op, mul_multiplier(op), *clamp_range(op))
+
+
+def fused(op: Op) -> Fields:
+    """Of float32 operators that end in a clamp."""
+    low, high = real_clamp(op)
+    return "tinyfuse_range_f32", {"low": low, "high": high}
+
+
+def fused_whole(op: Op) -> Fields:
+    """Of int32 operators that do."""
+    low, high = whole_clamp(op)
+    return "tinyfuse_range_s32", {"low": low, "high": high}
+
+
+def prelu(op: Op) -> Fields:
+    """Of PRELU."""
+    (same, same_shift), (scaled, scaled_shift) = prelu_multipliers(op)
+    return "tinyfuse_prelu", {
+        "in_zero_point": op.operand(0).zero_point, "alpha_zero_point": op.operand(1).zero_point,
+        "out_zero_point": op.output.zero_point, "multiplier": same, "shift": same_shift,
+        "alpha_multiplier": scaled, "alpha_shift": scaled_shift,
+    }  # fmt: skip
+
+
+def prelu_wide(op: Op) -> Fields:
+    """Of PRELU of int16, whose zero points are 0."""
+    (same, same_shift), (scaled, scaled_shift) = prelu_multipliers(op)
+    return "tinyfuse_prelu_wide", {
+        "alpha_zero_point": op.operand(1).zero_point, "multiplier": same, "shift": same_shift,
+        "alpha_multiplier": scaled, "alpha_shift": scaled_shift,
+    }  # fmt: skip
+
+
+def comparison(op: Op) -> Fields:
+    """Of the operators that compare."""
+    return "tinyfuse_comparison", _operands(op, comparison_multipliers(op))
+
+
+# --- kernels ---------------------------------------------------------------------------------
+
+
+class _BinaryKernel(Kernel):
+    """One operator kind on operands of one dtype. `work`: what an element of it counts as in merged loops, which
+    tinyfuse_fused_loop.h then has a function for; "" for none. `like`: the kind whose C differs in a sign alone, and
+    costs the same."""
+
+    by_row, rings = True, True
+
+    variant = ""
+
+    def __init__(
+        self, kind: str, dtype: str, parameters: Parameters | None, header: str, work: str = "", like: str = ""
+    ):
+        self.dtype, self.parameters, self.headers = dtype, parameters, (header,)
+        self._function, self._work = kind.lower(), work
+        self.name = f"tinyfuse_{kind.lower()}{self.variant}_{SUFFIX[dtype]}"
+        self.costs_as = f"tinyfuse_{like.lower()}{self.variant}_{SUFFIX[dtype]}" if like else None
+
+    def element(self, op: Op) -> Element | None:
+        if not self._work or op.operand(0).dtype != self.dtype:
+            return None
+        alike = self.dtype != "float32" and self.parameters is None  # of integers as they are stored
+        suffix = "" if alike or self.dtype == "int8" else f"_{SUFFIX[self.dtype]}"
+        return Element(self._function, self._work, self.parameters(op) if self.parameters else None, suffix=suffix)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        if self.dtype == "int32" and clamps_whole(op) != (self.parameters is not None):
+            return False  # the only parameters of int32 are a clamp
+        return op.operand(0).dtype == self.dtype
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return tuple(
+            Constant(f"operand{i}", stored(tensor), CTYPE[tensor.dtype])
+            for i, tensor in enumerate(op.operands)
+            if tensor.is_constant
+        )
+
+    def with_parameters(self, op: Op, lets: tuple[Let, ...], *args: Expr) -> tuple[Statement, ...]:
+        """The call, the parameters before it where there are any."""
+        if self.parameters is None:
+            return *lets, Call(self.name, args)
+        ctype, fields = self.parameters(op)
+        return Let(ctype, "p", fields), *lets, Call(self.name, ("&p", *args))
+
+
+def stored(tensor: Tensor) -> Array:
+    """A constant operand's elements, flat, as C takes them."""
+    data = tensor.values.reshape(-1)
+    return data.astype(np.uint8) if tensor.dtype == "bool" else data
+
+
+class EqualShapes(_BinaryKernel):
+    """Operands of the output's shape, in a flat loop that goes forward: the output may lie over one of
+    them."""
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        """Beside the elements, which "inputs" has of both operands, constants too: "rests", those of a call that are
+        left of eight; "raised", those whose scaled value isn't shifted to the right; and "clamped_outputs"."""
+        counts, elements = element_counts(op, by_row), op.output.elements
+        calls, fields = counts["calls"], {} if self.parameters is None else self.parameters(op)[1]
+        clamped = "act_min" in fields and (fields["act_min"], fields["act_max"]) != RANGE[self.dtype]
+        return {
+            **counts,
+            "inputs": elements * len(op.operands),
+            "rests": calls * (elements // calls % 8),
+            "raised": elements * (fields.get("out_shift", -1) >= 0),
+            "clamped_outputs": elements * clamped,
+        }
+
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return element_access_orders(op, _replaceable(op))
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        same_size = all(tensor.elements == op.output.elements for tensor in op.operands)
+        return super().accepts(op, context) and same_size
+
+    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
+        return by_elements(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        row = element_count(op.output, replace(site, piece=None))
+
+        def pointer(i: int, access: TensorAccess | None) -> Expr:
+            if access is not None:
+                return input_pointer(site, i)
+            constant = site.constant(f"operand{i}")
+            return from_piece(constant if site.row is None else f"{constant} + {site.row} * {row}", site)
+
+        operands = tuple(pointer(i, access) for i, access in enumerate(site.inputs))
+        return self.with_parameters(op, (), *operands, output_pointer(site), element_count(op.output, site))
+
+
+class Broadcast(_BinaryKernel):
+    """Any shapes that broadcast, by strides, going forward: the output may be an operand that is not
+    repeated. By rows, a run-time operand has the output's rows, or one that is read for each."""
+
+    variant = "_broadcast"
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        """Beside the elements, "strips": how often the innermost loop begins."""
+        strips = op.output.elements // max(1, self._loops(op, by_row).dims[-1])
+        return {**element_counts(op, by_row), "strips": strips}
+
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return element_access_orders(op, _replaceable(op))
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        steps, row = [0, 0], site.row
+        if row is not None:
+            steps = [operand_strides(tensor.shape, op.output.shape)[1] for tensor in op.operands]
+        pointers = []
+        for i, access in enumerate(site.inputs):
+            pointer = site.constant(f"operand{i}") if access is None else access.pointer
+            if row is not None and steps[i]:
+                pointer = f"{pointer} + {row} * {steps[i]}" if access is None else row_pointer(access, row)
+            pointers.append(pointer)
+        loops = self._loops(op, row is not None)
+        nest = {
+            "dim": _array(loops.dims, 1),
+            "a_stride": _array(loops.a_strides, 0),
+            "b_stride": _array(loops.b_strides, 0),
+        }
+        let = Let("tinyfuse_broadcast", "nest", nest)
+        return self.with_parameters(op, (let,), "&nest", *pointers, site.output.pointer)
+
+    @staticmethod
+    def _loops(op: Op, by_row: bool) -> Loops:
+        """Those of a call."""
+        output, (a, b) = op.output.shape, (tensor.shape for tensor in op.operands)
+        if by_row:
+            a, b = (((1,) * (4 - len(shape)) + shape)[2:] for shape in (a, b))
+            output = output[2:]
+        return broadcast_loops(output, a, b)
+
+
+def _replaceable(op: Op) -> list[int]:
+    """The operands that the output may lie over: not repeated, and of the output's type, for C takes objects of
+    different types for different ones; bytes may stand for others."""
+    dtype = op.output.dtype
+    return [
+        i
+        for i, tensor in enumerate(op.operands)
+        if tensor.elements == op.output.elements and (tensor.dtype == dtype or ITEM_BYTES[dtype] == 1)
+    ]
+
+
+def binary_kernels(
+    kind: str, dtype: str = "int8", parameters: Parameters | None = None, header: str = "tinyfuse_binary.h",
+    work: str = "", like: str = "",
+) -> tuple[Kernel, ...]:  # fmt: skip
+    """Our kernels of a kind for operands of that dtype, best first; `parameters`: of the C, where it takes any; `work`
+    and `like`: as of _BinaryKernel."""
+    more = header, work, like
+    return EqualShapes(kind, dtype, parameters, *more), Broadcast(kind, dtype, parameters, *more)
+
+
+def float_kernels(
+    kind: str, parameters: Parameters | None = None, work: str = "", like: str = ""
+) -> tuple[Kernel, ...]:
+    """The same of float32."""
+    return binary_kernels(kind, "float32", parameters, "tinyfuse_binary_f32.h", work, like)
+
+
+def clamped_kernels(kind: str) -> tuple[Kernel, ...]:
+    """The same of int32 with a fused activation."""
+    return binary_kernels(f"{kind}_clamped", "int32", fused_whole, "tinyfuse_binary_wide.h")
+
+
+def int16_kernels(
+    kind: str, parameters: Parameters | None = None, work: str = "", like: str = ""
+) -> tuple[Kernel, ...]:
+    """The same of int16."""
+    return binary_kernels(kind, "int16", parameters, "tinyfuse_binary_s16.h", work, like)
+
+
+def wide_kernels(kind: str, *dtypes: str, like: str = "") -> tuple[Kernel, ...]:
+    """The same of int64, and of int32 and bool where few models need them."""
+    wide = "tinyfuse_binary_wide.h"
+    return tuple(k for dtype in dtypes for k in binary_kernels(kind, dtype, None, wide, like=like))
+
+
+def _array(values: tuple[int, ...], fill: int) -> str:
+    """The initializer of a loop nest's array, filled up in front."""
+    return "{" + ", ".join(map(str, (fill,) * (MOST_LOOPS - len(values)) + values)) + "}"

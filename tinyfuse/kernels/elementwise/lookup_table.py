@@ -1,0 +1,135 @@
+"""Our kernels of functions of one int8 value (runtime_c/tinyfuse_activation.h).
+
+An int8 activation is a function of 256 values, so its exact reference gives the whole of it at
+compile time. Where that function is a clamp of the stored value, nothing else is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tinyfuse.ir import Array, Op
+from tinyfuse.kernels.core.c_types import CTYPE, SUFFIX
+from tinyfuse.kernels.core.element import Element
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Division, Kernel, proven
+from tinyfuse.kernels.core.rows import by_elements, element_count, input_pointer, output_pointer
+from tinyfuse.kernels.core.statements import Call, Statement
+from tinyfuse.kernels.counts.common import Counts, calls_of
+from tinyfuse.ops.elementwise.table import TABLE_VALUES
+
+
+class _Tabled(Kernel):
+    """A function of one stored value: `function(op, values)` is its reference."""
+
+    def __init__(self, function: Callable[[Op, Array], Array]):
+        self._function = function
+
+    def table(self, op: Op) -> Array:
+        """The results of TABLE_VALUES, int8[256] or int16[256]."""
+        return self._function(op, TABLE_VALUES)
+
+
+class Clamp(_Tabled):
+    """RELU6, and RELU where input and output have one quantization."""
+
+    name = "tinyfuse_activation_clamp_s8"
+    headers = ("tinyfuse_activation.h",)
+    by_row, rings = True, True
+    in_place = (0,)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return self._limits(op) is not None
+
+    def _limits(self, op: Op) -> tuple[int, int] | None:
+        """The least and the largest result of a clamp; None of another function."""
+        if not op.input.dtype == op.output.dtype == "int8":
+            return None
+        table = self.table(op)
+        clamps = np.array_equal(table, np.clip(TABLE_VALUES, table.min(), table.max()))
+        return (int(table.min()), int(table.max())) if clamps else None
+
+    def element(self, op: Op) -> Element | None:
+        limits = self._limits(op)
+        return None if limits is None else Element("clamp", "choices", numbers=limits)
+
+    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
+        return by_elements(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        pointers = (input_pointer(site, 0), output_pointer(site))
+        return (Call(self.name, (*pointers, element_count(op.output, site), *proven(self._limits(op)))),)
+
+
+class Lookup(_Tabled):
+    """Any function of one stored value."""
+
+    name, result = "tinyfuse_activation_lookup_s8", "int8"
+    headers = ("tinyfuse_activation.h",)
+    by_row, rings = True, True
+    in_place = (0,)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.input.dtype == "int8" and op.output.dtype == self.result
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return (Constant("table", self.table(op), CTYPE[self.result]),)
+
+    def element(self, op: Op) -> Element | None:
+        if not op.input.dtype == op.output.dtype == self.result == "int8":
+            return None
+        return Element("look_up", "lookups", table=self.table(op))
+
+    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
+        return by_elements(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        pointers = (input_pointer(site, 0), output_pointer(site))
+        return (Call(self.name, (site.constant("table"), *pointers, element_count(op.output, site))),)
+
+
+class WideLookup(Lookup):
+    """The same with results of int16."""
+
+    name, result = "tinyfuse_activation_lookup_s8_s16", "int16"
+
+
+class ChannelLookup(Kernel):
+    """A function of one stored value a channel."""
+
+    headers = ("tinyfuse_activation.h",)
+    by_row, rings = True, True
+    in_place = (0,)
+
+    def __init__(self, result: str):
+        self.result = result
+        self.name = f"tinyfuse_channel_lookup_s8{'' if result == 'int8' else '_' + SUFFIX[result]}"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.output.dtype == self.result
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return (Constant("tables", op.operand(1).values, CTYPE[self.result]),)
+
+    def element(self, op: Op) -> Element | None:
+        if not op.output.dtype == self.result == "int8":
+            return None
+        return Element("look_up_channel", "channel_lookups", table=op.operand(1).values)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        channels = op.output.shape[-1]
+        pixels = op.output.elements // channels
+        return {
+            "calls": calls_of(op, by_row),
+            "rows": pixels,
+            "words": pixels * (channels // 4),
+            "rests": pixels * (channels % 4),
+            "row_vectors": pixels * -(-channels // 8),
+        }
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        channels = op.output.shape[-1]
+        pixels = op.output.elements // (channels if site.row is None else channels * op.output.shape[1])
+        args = (site.constant("tables"), input_pointer(site, 0), site.output.pointer, pixels, channels)
+        return (Call(self.name, args),)

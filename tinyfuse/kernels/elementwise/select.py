@@ -1,0 +1,106 @@
+"""Our kernels of SELECT_V2 and ADD_N (runtime_c/tinyfuse_select.h, tinyfuse_add_n.h)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.core.c_types import CTYPE, SUFFIX
+from tinyfuse.kernels.core.element import Element
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Kernel, element_access_orders
+from tinyfuse.kernels.core.rows import element_count, row_pointer
+from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
+from tinyfuse.kernels.counts.common import Counts, calls_of, element_counts
+from tinyfuse.kernels.elementwise.binary import stored
+from tinyfuse.ops.elementwise.add_n import add_n_multiplier
+from tinyfuse.ops.elementwise.select import MOST_LOOPS, select_loops
+
+
+class _Operands(Kernel):
+    """Any number of operands, of which some are constants."""
+
+    by_row, rings = True, True
+
+    def __init__(self, name: str, dtype: str):
+        self.dtype, self.name = dtype, f"tinyfuse_{name}_{SUFFIX[dtype]}"
+        self.headers = (f"tinyfuse_{name}.h",)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.output.dtype == self.dtype
+
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        same = (t.dtype == op.output.dtype and t.elements == op.output.elements for t in op.operands)
+        return element_access_orders(op, [i for i, replaceable in enumerate(same) if replaceable])
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return tuple(
+            Constant(f"operand{i}", stored(tensor), CTYPE[tensor.dtype])
+            for i, tensor in enumerate(op.operands)
+            if tensor.is_constant
+        )
+
+    def pointers(self, op: Op, site: CallSite) -> tuple[Expr, ...]:
+        """Where each operand begins: whole, or the row that the output's row is made of."""
+        return tuple(self._pointer(op, site, i) for i in range(len(op.inputs)))
+
+    def _pointer(self, op: Op, site: CallSite, i: int) -> Expr:
+        access, shape = site.inputs[i], op.operand(i).shape
+        start = site.constant(f"operand{i}") if access is None else access.pointer
+        rows = shape[-3] if len(shape) >= 3 else 1
+        if site.row is None or rows == 1:
+            return start
+        if access is not None:
+            return row_pointer(access, site.row)
+        return f"{start} + {site.row} * {op.operand(i).elements // rows}"
+
+
+class Select(_Operands):
+    """SELECT_V2."""
+
+    def __init__(self, dtype: str):
+        super().__init__("select", dtype)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        """Beside the elements, "strips": how often the innermost loop begins."""
+        dims, *_ = select_loops(op, rows=by_row)
+        return {**element_counts(op, by_row), "strips": op.output.elements // max(1, dims[-1])}
+
+    def element(self, op: Op) -> Element | None:
+        if op.output.dtype != self.dtype:
+            return None
+        return Element("select", "choices", suffix="_f32" if self.dtype == "float32" else "")
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        dims, *strides = select_loops(op, rows=site.row is not None)
+        names = ("condition_stride", "x_stride", "y_stride")
+        nest = {"dim": _array(dims, 1)} | {name: _array(s, 0) for name, s in zip(names, strides, strict=True)}
+        let = Let("tinyfuse_select", "nest", nest)
+        return let, Call(self.name, ("&nest", *self.pointers(op, site), site.output.pointer))
+
+
+class AddN(_Operands):
+    """ADD_N."""
+
+    def __init__(self, dtype: str):
+        super().__init__("add_n", dtype)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        """Of so many operands, for each of which the compiler writes code of its own where it knows their number."""
+        count = min(len(op.inputs), 4)
+        outputs = {f"outputs_of_{n}": op.output.elements if n == count else 0 for n in (2, 3, 4)}
+        return {"calls": calls_of(op, by_row), **outputs}
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        inputs = len(op.inputs)
+        # an array of pointers: its declaration's type stands on both sides of the name
+        pointers = "{" + ", ".join(map(str, self.pointers(op, site))) + "}"
+        let = Let(f"{CTYPE[self.dtype]} *const", f"inputs[{inputs}]", pointers)
+        call: tuple[Expr, ...] = ("inputs", inputs, site.output.pointer, element_count(op.output, site))
+        if self.dtype == "int8":
+            multiplier, shift = add_n_multiplier(op)
+            call += (-(inputs + 1) * op.input.zero_point, multiplier, -shift, op.output.zero_point)
+        return let, Call(self.name, call)
+
+
+def _array(values: tuple[int, ...], fill: int) -> str:
+    return "{" + ", ".join(map(str, (fill,) * (MOST_LOOPS - len(values)) + values)) + "}"

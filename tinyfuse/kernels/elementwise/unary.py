@@ -1,0 +1,134 @@
+"""Our kernels of functions of one int16 or float32 value (runtime_c/tinyfuse_unary_s16.h, tinyfuse_unary_f32.h)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyfuse.ir import Op
+from tinyfuse.ir.fixedpoint import activation_range, quantize_multiplier
+from tinyfuse.kernels.core.c_types import SUFFIX
+from tinyfuse.kernels.core.element import Element
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Division, Kernel
+from tinyfuse.kernels.core.rows import by_elements, element_count, input_pointer, output_pointer
+from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
+from tinyfuse.ops.core.unary import scale_ratio
+from tinyfuse.ops.elementwise.activations import LeakyRelu, alpha_multiplier, logistic_scaling, tanh_scaling
+from tinyfuse.ops.elementwise.gelu import Gelu
+from tinyfuse.ops.elementwise.sigmoid import SIGMOID_TABLE
+
+
+class OfOneValue(Kernel):
+    """Element by element, going forward."""
+
+    by_row, rings = True, True
+    in_place = (0,)
+
+    def __init__(self, name: str, dtype: str):
+        self.dtype = dtype
+        self.name = f"tinyfuse_{name}_{SUFFIX[dtype]}"
+        self.headers = (f"tinyfuse_unary_{SUFFIX[dtype]}.h",)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.input.dtype == self.dtype
+
+    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
+        return by_elements(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        places = (input_pointer(site, 0), output_pointer(site), element_count(op.output, site))
+        return (Call(self.name, (*places, *self.parameters(op))),)
+
+    def parameters(self, op: Op) -> tuple[Expr, ...]:
+        """What the call takes after input, output and count."""
+        return ()
+
+
+class LeakySlope(OfOneValue):
+    """LEAKY_RELU of float32."""
+
+    def parameters(self, op: Op) -> tuple[Expr, ...]:
+        return (float(np.float32(op.attributes_as(LeakyRelu).alpha)),)
+
+
+class Magnitude(OfOneValue):
+    """ABS of int16."""
+
+    def parameters(self, op: Op) -> tuple[Expr, ...]:
+        return quantize_multiplier(scale_ratio(op))
+
+
+class ClampWide(OfOneValue):
+    """RELU6 of int16, and RELU where input and output have one scale."""
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return super().accepts(op, context) and self._clamps(op)
+
+    def element(self, op: Op) -> Element | None:
+        clamps = op.input.dtype == self.dtype and self._clamps(op)
+        return Element("clamp", "choices", numbers=self._range(op)) if clamps else None
+
+    def _clamps(self, op: Op) -> bool:
+        return op.kind == "RELU6" or op.input.quant == op.output.quant
+
+    def parameters(self, op: Op) -> tuple[Expr, ...]:
+        return self._range(op)
+
+    def _range(self, op: Op) -> tuple[int, int]:
+        return activation_range(op.kind, op.input.scale, op.input.zero_point, self.dtype)
+
+
+class TwoSlopes(OfOneValue):
+    """RELU and LEAKY_RELU of int16."""
+
+    def __init__(self) -> None:
+        super().__init__("two_slopes", "int16")
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        places = (input_pointer(site, 0), output_pointer(site), element_count(op.output, site))
+        below = alpha_multiplier(op) if op.kind == "LEAKY_RELU" else 0.0
+        (multiplier, shift), (below_multiplier, below_shift) = map(quantize_multiplier, (scale_ratio(op), abs(below)))
+        fields = {
+            "multiplier": multiplier, "shift": shift,
+            "below_multiplier": below_multiplier, "below_shift": below_shift, "negated": int(below < 0),
+            "low": 0 if op.kind == "RELU" else -32768,
+        }  # fmt: skip
+        return Let("tinyfuse_two_slopes", "p", fields), Call(self.name, ("&p", *places))
+
+
+class Sigmoid(OfOneValue):
+    """LOGISTIC and TANH of int16."""
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return (Constant("sigmoid", SIGMOID_TABLE, "uint16_t"),)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        places = (input_pointer(site, 0), output_pointer(site), element_count(op.output, site))
+        scaling = logistic_scaling(op) if op.kind == "LOGISTIC" else tanh_scaling(op)
+        return (Call(self.name, (site.constant("sigmoid"), *places, *scaling)),)
+
+
+class GeluReal(OfOneValue):
+    """GELU of float32, by one of its two formulas (runtime_c/tinyfuse_power.h)."""
+
+    def __init__(self, approximate: bool):
+        super().__init__("approximate_gelu" if approximate else "gelu", "float32")
+        self.approximate, self.headers = approximate, ("tinyfuse_power.h",)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return super().accepts(op, context) and op.attributes_as(Gelu).approximate == self.approximate
+
+
+class Rectifier(OfOneValue):
+    """RELU and RELU6 of float32."""
+
+    def __init__(self, kind: str):
+        super().__init__(kind.lower(), "float32")
+        self._function = kind.lower()
+
+    def element(self, op: Op) -> Element | None:
+        return Element(self._function, "choices", suffix="_f32") if op.input.dtype == self.dtype else None
+
+
+def float_function(kind: str, name: str | None = None) -> tuple[Kernel, ...]:
+    """The kernel of a function of float32."""
+    return (OfOneValue(name or kind.lower(), "float32"),)

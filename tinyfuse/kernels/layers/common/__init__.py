@@ -1,0 +1,1 @@
+"""Parts that layer kernels of several dtypes and cores share."""

@@ -1,0 +1,1 @@
+"""Layer kernels for float32."""

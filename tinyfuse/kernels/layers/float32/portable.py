@@ -1,0 +1,167 @@
+"""Our kernels of layers of float32 (runtime_c/tinyfuse_*_f32.h)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tinyfuse.ir import Array, Op
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Kernel
+from tinyfuse.kernels.core.rows import vectors
+from tinyfuse.kernels.core.statements import Call, Statement
+from tinyfuse.kernels.counts.common import Counts
+from tinyfuse.kernels.counts.depthwise import depthwise_counts
+from tinyfuse.kernels.counts.layers import dense_eight_counts, eight_counts
+from tinyfuse.kernels.counts.transpose_conv import transposed_counts
+from tinyfuse.kernels.counts.windows import window_counts
+from tinyfuse.kernels.layers.common.params import conv_row_call, orders_by_pixels, plain_weights
+from tinyfuse.kernels.layers.int8_dsp.dense import orders_by_batches
+from tinyfuse.kernels.layers.int8_dsp.depthwise import taps_scratch
+from tinyfuse.kernels.layers.int8_dsp.transpose_conv import transpose_conv_params
+from tinyfuse.ops.core.convolution import geometry
+from tinyfuse.ops.core.real import real_bias, real_clamp
+from tinyfuse.ops.layers.transpose_conv import as_convolution
+from tinyfuse.ops.weight_sums import channel_weights
+
+
+def biases(op: Op) -> Constant:
+    """float [out_c]"""
+    return Constant("biases", np.ascontiguousarray(real_bias(op), "<f4"), "float")
+
+
+class _Layer(Kernel):
+    """One output row a call, of rings; it reads only the input rows of the row's own window."""
+
+    by_row, whole, rings = True, False, True
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return plain_weights(op), biases(op)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return conv_row_call(self, op, site, *real_clamp(op), channels="biases")
+
+
+class _Window(_Layer):
+    """The same, pixel by pixel."""
+
+    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return orders_by_pixels(op)
+
+
+class ConvRowF32(_Window):
+    """Any convolution."""
+
+    name = "tinyfuse_conv_row_f32"
+    no_inline = True
+    headers = ("tinyfuse_conv_f32.h",)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return window_counts(op, by_row)
+
+
+class DepthwiseRowF32(_Window):
+    """Any depthwise convolution."""
+
+    name = "tinyfuse_depthwise_row_f32"
+    no_inline = True
+    headers = ("tinyfuse_conv_f32.h",)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return window_counts(op, by_row)
+
+
+def weights_by_eight(layers: Sequence[Array]) -> Constant:
+    """Constant "weights" of layers [out_c, terms], one behind the other: [terms, 8] of each eight output channels, then
+    [terms, rest] of those that are left. Zeros at the end for the registers that the last rest doesn't fill: the C
+    loads eight."""
+    parts = [part.T.reshape(-1) for weights in layers for part in np.split(weights, range(8, len(weights), 8))]
+    unfilled = np.zeros(-len(layers[-1]) % 8)
+    return Constant("weights", np.concatenate([*parts, unfilled]).astype("<f4"), "float")
+
+
+class PackedConvRowF32(_Window):
+    """Any convolution, eight output channels of a group at a time."""
+
+    name = "tinyfuse_conv_packed_row_f32"
+    headers = ("tinyfuse_conv_packed_f32.h",)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return weights_by_eight(np.split(channel_weights(op), geometry(op).groups)), biases(op)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return eight_counts(op, by_row)
+
+
+class PackedDepthwiseRowF32(_Window):
+    """Depthwise convolution with depth multiplier 1, eight channels at a time."""
+
+    name = "tinyfuse_depthwise_packed_row_f32"
+    headers = ("tinyfuse_conv_packed_f32.h",)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        g = geometry(op)
+        return g.in_c == g.out_c >= 8 and bool(np.isfinite(op.operand(1).values).all())
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        weights = channel_weights(op)
+        starts = [min(start, len(weights) - 8) for start in range(0, len(weights), 8)]
+        packed = np.array([weights[start : start + 8].T for start in starts], "<f4")
+        return Constant("weights", packed.reshape(-1), "float"), biases(op)
+
+    def scratch(self, op: Op, context: Context) -> int:
+        g = geometry(op)
+        return taps_scratch(op) + (3 * g.in_c if g.pads_rows or g.pads_columns else 0)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return depthwise_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return conv_row_call(self, op, site, site.scratch, *real_clamp(op), channels="biases")
+
+
+class TransposeConvRowF32(_Layer):
+    """Any transposed convolution."""
+
+    name = "tinyfuse_transpose_conv_row_f32"
+    no_inline = True
+    headers = ("tinyfuse_transpose_conv_f32.h",)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return transposed_counts(op, by_row)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return plain_weights(op), biases(as_convolution(op))
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return transpose_conv_params(op, site), Call(
+            self.name,
+            ("&p", site.input(2).pointer, site.output_row, site.output.pointer,
+             site.constant("weights"), site.constant("biases"), *real_clamp(op)),
+        )  # fmt: skip
+
+
+class DenseF32(Kernel):
+    """Any fully connected layer, eight outputs at a time."""
+
+    name = "tinyfuse_dense_f32"
+    headers = ("tinyfuse_conv_packed_f32.h",)
+    by_row, rings = True, True
+
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return orders_by_batches(op, buffered=False)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return weights_by_eight([channel_weights(op)]), biases(op)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return dense_eight_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        out_c, in_c = op.operand(1).shape
+        pointer, batches = vectors(op, site)
+        return (Call(
+            self.name,
+            (pointer, site.output.pointer, site.constant("weights"), site.constant("biases"),
+             batches, in_c, out_c, *real_clamp(op)),
+        ),)  # fmt: skip

@@ -1,0 +1,95 @@
+"""TRANSPOSE_CONV of int16 and float32 as convolutions, one for the outputs of each phase
+(runtime_c/tinyfuse_transpose_phases.h)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tinyfuse.ir import Array, Op
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel, proven
+from tinyfuse.kernels.core.statements import Call, Statement
+from tinyfuse.kernels.counts.common import Counts
+from tinyfuse.kernels.counts.transpose_conv import phase_counts, transposed_counts
+from tinyfuse.kernels.layers.common.params import POINTER_BYTES
+from tinyfuse.kernels.layers.float32.portable import biases, weights_by_eight
+from tinyfuse.kernels.layers.int8_dsp.lanes import block_pixels, form_name
+from tinyfuse.kernels.layers.int8_dsp.transpose_conv import transpose_conv_params
+from tinyfuse.kernels.layers.int16.dsp import matmul_s16, packed_s16
+from tinyfuse.ops.core.real import real_clamp
+from tinyfuse.ops.layers.transpose_conv import TransposeConv, as_convolution
+
+
+def _phases(op: Op) -> Iterator[Array]:
+    """The weights [out_c, terms] of each phase, phases of rows before those of columns; the last tap comes first."""
+    weights, (stride_h, stride_w) = op.operand(1).values, op.attributes_as(TransposeConv).stride
+    for row in range(stride_h):
+        for column in range(stride_w):
+            taps = weights[:, row::stride_h, column::stride_w]
+            yield taps[:, ::-1, ::-1].reshape(len(weights), -1)
+
+
+class _TransposedRow(Kernel):
+    """One output row a call; it reads the input rows whose kernels reach it."""
+
+    by_row, whole, rings = True, False, True
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        (stride_h, stride_w), kernel = op.attributes_as(TransposeConv).stride, op.operand(1).shape[1:3]
+        return stride_h <= kernel[0] and stride_w <= kernel[1]
+
+
+class PackedTransposedRowS16(_TransposedRow):
+    """Of sums that are proven to stay within int32."""
+
+    name = "tinyfuse_transpose_conv_packed_row_s16"
+    headers = ("tinyfuse_transpose_packed_s16.h",)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return super().accepts(op, context) and matmul_s16(as_convolution(op)) is not None
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        packed = np.concatenate([packed_s16(weights) for weights in _phases(op)])
+        return Constant("weights", packed, "int8_t"), proven(matmul_s16(as_convolution(op))).constant
+
+    def scratch(self, op: Op, context: Context) -> int:
+        _, kernel_h, kernel_w, in_c = op.operand(1).shape
+        stride_h, stride_w = op.attributes_as(TransposeConv).stride
+        rows, columns = -(-kernel_h // stride_h), -(-kernel_w // stride_w)
+        depth = -(-rows * columns * in_c // 4) * 4
+        return rows * POINTER_BYTES + 2 * depth * (block_pixels(context) + (in_c % 4 != 0))
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return phase_counts(op, by_row)
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return form_name(proven(matmul_s16(as_convolution(op))).form)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return transpose_conv_params(op, site), Call(
+            self.name,
+            ("&p", site.input(2).pointer, site.output_row, site.output.pointer, site.constant("weights"),
+             site.constant("channels"), site.scratch, block_pixels(context),
+             proven(matmul_s16(as_convolution(op))).form),
+        )  # fmt: skip
+
+
+class PackedTransposedRowF32(_TransposedRow):
+    """Eight output channels at a time."""
+
+    name = "tinyfuse_transpose_conv_packed_row_f32"
+    headers = ("tinyfuse_transpose_packed_f32.h",)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return transposed_counts(op, by_row)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return weights_by_eight([*_phases(op)]), biases(as_convolution(op))
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return transpose_conv_params(op, site), Call(
+            self.name,
+            ("&p", site.input(2).pointer, site.output_row, site.output.pointer, site.constant("weights"),
+             site.constant("biases"), *real_clamp(op)),
+        )  # fmt: skip

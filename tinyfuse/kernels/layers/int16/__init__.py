@@ -1,0 +1,1 @@
+"""Layer kernels for int16 activations with int8 weights."""

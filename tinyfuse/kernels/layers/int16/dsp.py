@@ -1,0 +1,288 @@
+"""Layers of int16 data whose sums are proven to stay within int32 (runtime_c/tinyfuse_matmul_s16.h)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from tinyfuse.ir import Array, Int64s, Op
+from tinyfuse.ir.fixedpoint import reduced_multiplier
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Kernel, proven
+from tinyfuse.kernels.core.rows import vectors
+from tinyfuse.kernels.core.statements import Call, Let, Statement
+from tinyfuse.kernels.counts.common import Counts
+from tinyfuse.kernels.counts.depthwise import depthwise_counts
+from tinyfuse.kernels.counts.layers import layer_counts
+from tinyfuse.kernels.layers.common.params import POINTER_BYTES, REQUANT, conv_params, conv_row_call, orders_by_pixels
+from tinyfuse.kernels.layers.int8_dsp.dense import orders_by_batches
+from tinyfuse.kernels.layers.int8_dsp.depthwise import orders_by_columns, quad_starts, taps_scratch
+from tinyfuse.kernels.layers.int8_dsp.lanes import block_pixels, form_name, matmul_depth
+from tinyfuse.ops.core.convolution import (
+    accumulator,
+    bias_values,
+    channel_multipliers,
+    clamp_range,
+    geometry,
+    is_plain_pointwise,
+)
+from tinyfuse.ops.weight_sums import channel_weights
+
+#: tinyfuse_scale_s16
+SCALE_S16 = np.dtype([("bias", "<i4"), ("multiplier", "<i4")])
+#: tinyfuse_pair_3x3_s16
+PAIR_3X3_S16 = np.dtype([("biases", "<i4", 2), ("weights", "<i2", (3, 4, 2)), ("multipliers", "<i4", 2)])
+
+
+@dataclass(frozen=True, eq=False)
+class MatmulS16:
+    """form: as the C names it; channels tinyfuse_scale_s16 [out_c] of the forms with one rounding, else
+    tinyfuse_requant [out_c] in the bounded form."""
+
+    form: str
+    channels: Array
+
+    @property
+    def constant(self) -> Constant:
+        once = self.channels.dtype == SCALE_S16
+        return Constant("channels", self.channels, "tinyfuse_scale_s16" if once else "tinyfuse_requant")
+
+
+def greatest_sums(op: Op) -> Int64s:
+    """The greatest size of each channel's sum on its way, over all int16 inputs, bias included."""
+    sums: Int64s = 2**15 * np.abs(channel_weights(op).astype(np.int64)).sum(1)
+    return sums + np.abs(bias_values(op))
+
+
+@lru_cache(maxsize=512)
+def matmul_s16(op: Op) -> MatmulS16 | None:
+    """The layer in a form that is proven exact; None where there is none."""
+    greatest = greatest_sums(op)
+    if (greatest >= 2**31).any():
+        return None
+    channels = _rounded_once(op, greatest) if accumulator(op) == "int64" else _rounded_twice(op, greatest)
+    form = "TINYFUSE_ONCE" if accumulator(op) == "int64" else "TINYFUSE_TWICE"
+    positive = "_POSITIVE" if clamp_range(op)[0] >= 0 else ""
+    return None if channels is None else MatmulS16(form + positive, channels)
+
+
+def _rounded_once(op: Op, greatest: Int64s) -> Array | None:
+    """sum * multiplier / 2^right, of 15 bits, is sum * (multiplier * 2^(32 - right)) / 2^32 where that is an int32. A
+    channel whose scaled sums are all less than a half is multiplied by 0."""
+    multipliers, shifts = channel_multipliers(op)
+    reduced, right = reduced_multiplier(multipliers), 15 - shifts
+    nothing = greatest * reduced < np.int64(1) << (right - 1)
+    if not (nothing | (right >= 16) & (right <= 32)).all():
+        return None
+    channels = np.zeros(len(reduced), SCALE_S16)
+    channels["bias"] = bias_values(op)
+    channels["multiplier"] = np.where(nothing, 0, reduced << np.where(nothing, 0, 32 - right))
+    return channels
+
+
+def _rounded_twice(op: Op, greatest: Int64s) -> Array | None:
+    """The bounded form (tinyfuse_requantize.h), whose term of a half must leave the sum within int32."""
+    multipliers, shifts = channel_multipliers(op)
+    right = -shifts
+    if not ((multipliers > 0) & (right >= 1) & (greatest + (np.int64(1) << np.maximum(right - 1, 0)) < 2**31)).all():
+        return None
+    channels = np.zeros(len(multipliers), REQUANT)
+    channels["bias"] = bias_values(op)
+    channels["multiplier"], channels["shift"] = 2 * multipliers - 2**32, right - 1
+    return channels
+
+
+def packed_s16(weights: Array) -> Array:
+    """int8 weights [out_c, terms] as the C takes them, in one dimension: pairs of channels interleaved by four inputs,
+    then an odd last one."""
+    (out_c, terms), even = weights.shape, len(weights) // 2 * 2
+    depth = -(-terms // 4) * 4
+    padded = np.zeros((out_c, depth), np.int8)
+    padded[:, :terms] = weights
+    fours = padded.reshape(out_c, depth // 4, 2, 2).transpose(0, 1, 3, 2).reshape(out_c, depth // 4, 4)  # 0 2 1 3
+    pairs = fours[:even].reshape(-1, 2, depth // 4, 4).transpose(0, 2, 1, 3)
+    return np.concatenate([pairs.reshape(-1), fours[even:].reshape(-1)])
+
+
+def matmul_s16_constants(op: Op, groups: int = 1) -> tuple[Constant, ...]:
+    """Weights, of each group by itself, and channels."""
+    packed = np.concatenate([packed_s16(part) for part in np.split(channel_weights(op), groups)])
+    return Constant("weights", packed, "int8_t"), proven(matmul_s16(op)).constant
+
+
+class PackedConvRowS16(Kernel):
+    """Any convolution, by im2col of each group.
+
+    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
+    writes only its output row; a block of pixels is copied before its outputs are written.
+    """
+
+    name = "tinyfuse_conv_packed_row_s16"
+    headers = ("tinyfuse_conv_packed_s16.h",)
+    by_row, whole, rings = True, False, True
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return matmul_s16(op) is not None
+
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        g = geometry(op)
+        return {0: AccessOrder(2 * g.in_c, 2 * g.out_c)} if is_plain_pointwise(op) else {}
+
+    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return orders_by_pixels(op, buffered=True) if geometry(op).groups == 1 else {}
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return matmul_s16_constants(op, geometry(op).groups)
+
+    def scratch(self, op: Op, context: Context) -> int:
+        by_one = op.input.shape[3] % 4 != 0 or geometry(op).groups > 1
+        rows = op.operand(1).shape[1] * POINTER_BYTES
+        return 2 * matmul_depth(op) * (block_pixels(context) + by_one) + rows
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return form_name(proven(matmul_s16(op)).form)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return layer_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return conv_row_call(self, op, site, site.scratch, block_pixels(context), proven(matmul_s16(op)).form)
+
+
+class DenseS16(Kernel):
+    """A fully connected layer without zero points."""
+
+    name = "tinyfuse_dense_s16"
+    headers = ("tinyfuse_dense_s16.h",)
+    by_row, rings = True, True
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return not has_zero_points(op) and matmul_s16(op) is not None
+
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return orders_by_batches(op, buffered=True)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return matmul_s16_constants(op)
+
+    def scratch(self, op: Op, context: Context) -> int:
+        return 2 * min(_batches(op), 3) * matmul_depth(op)
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return form_name(proven(matmul_s16(op)).form)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return layer_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        out_c, in_c = op.operand(1).shape
+        low, high = clamp_range(op)
+        pointer, batches = vectors(op, site)
+        fields = {"batches": batches, "in_c": in_c, "out_c": out_c, "act_min": low, "act_max": high}
+        return Let("tinyfuse_dense_of_s16", "p", fields), Call(
+            self.name,
+            ("&p", pointer, site.output.pointer, site.constant("weights"), site.constant("channels"),
+             site.scratch, proven(matmul_s16(op)).form),
+        )  # fmt: skip
+
+
+class PackedDepthwiseRowS16(Kernel):
+    """Depthwise convolution with depth multiplier 1 and at least four channels.
+
+    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
+    writes only its output row.
+    """
+
+    name = "tinyfuse_depthwise_packed_row_s16"
+    headers = ("tinyfuse_depthwise_packed_s16.h",)
+    by_row, whole, rings = True, False, True
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        g = geometry(op)
+        return g.in_c == g.out_c >= 4 and matmul_s16(op) is not None
+
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        # the last four of an uneven count of channels are read again
+        orders = orders_by_columns(op) if op.output.shape[3] % 4 == 0 else {}
+        return {index: AccessOrder(2 * order.read, 2 * order.written) for index, order in orders.items()}
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        channels, taps = channel_weights(op).shape
+        weights = np.zeros((channels, taps + taps % 2), "<i2")
+        weights[:, :taps] = channel_weights(op)
+        starts, scales = quad_starts(channels), proven(matmul_s16(op)).channels
+        packed = np.array([weights[start : start + 4].T for start in starts])
+        fours = np.array([[scales[field][start : start + 4] for field in ("bias", "multiplier")] for start in starts])
+        return Constant("weights", packed.reshape(-1), "int16_t"), Constant("channels", fours.reshape(-1), "int32_t")
+
+    def scratch(self, op: Op, context: Context) -> int:
+        g = geometry(op)
+        return taps_scratch(op) + (g.in_c if g.pads_rows or g.pads_columns else 0)
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return form_name(proven(matmul_s16(op)).form)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return depthwise_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return conv_row_call(self, op, site, site.scratch, proven(matmul_s16(op)).form)
+
+
+class Depthwise3x3RowS16(Kernel):
+    """Depthwise 3x3 convolution with depth multiplier 1 and at least two channels.
+
+    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
+    writes only its output row.
+    """
+
+    name = "tinyfuse_depthwise_3x3_row_s16"
+    headers = ("tinyfuse_depthwise_3x3_s16.h",)
+    by_row, whole, rings = True, False, True
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        g = geometry(op)
+        fits = g.in_c == g.out_c >= 2 and (g.kernel_h, g.kernel_w, g.dilation_w) == (3, 3, 1)
+        return fits and g.out_w > 1 and matmul_s16(op) is not None
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        weights, scales = channel_weights(op).reshape(-1, 3, 3), proven(matmul_s16(op)).channels
+        channels = len(weights)
+        starts = [min(start, channels - 2) for start in range(0, channels, 2)]
+        pairs = np.zeros(len(starts), PAIR_3X3_S16)
+        for pair, start in zip(pairs, starts, strict=True):
+            two = slice(start, start + 2)
+            pair["biases"], pair["multipliers"] = scales["bias"][two], scales["multiplier"][two]
+            # [channel, row, column] -> [column, channel, row]
+            pair["weights"][:, :2] = weights[two, :2].transpose(2, 0, 1)
+            pair["weights"][:, 2:, 0] = weights[two, 2].T
+        return (Constant("pairs", pairs.view(np.int32), "int32_t"),)
+
+    def scratch(self, op: Op, context: Context) -> int:
+        g = geometry(op)
+        return 16 * ((g.out_w - 1) * g.stride_w + 3) + (2 * g.in_w * g.in_c if g.pads_rows else 0)
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return form_name(proven(matmul_s16(op)).form)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return depthwise_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        pairs = f"(const tinyfuse_pair_3x3_s16 *)(const void *){site.constant('pairs')}"
+        return conv_params(op, site), Call(
+            self.name,
+            ("&p", site.input(0).pointer, site.output_row, site.output.pointer, pairs, site.scratch,
+             proven(matmul_s16(op)).form),
+        )  # fmt: skip
+
+
+def has_zero_points(op: Op) -> bool:
+    """Whether any zero point of a layer's data and weights is not 0."""
+    return any((op.input.zero_point, op.output.zero_point, *op.operand(1).quantization.zero_point))
+
+
+def _batches(op: Op) -> int:
+    return op.output.elements // op.output.shape[-1]

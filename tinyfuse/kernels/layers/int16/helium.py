@@ -1,0 +1,171 @@
+"""Our kernels of int16 layers for Helium (runtime_c/tinyfuse_mve_s16.h): those of int64 sums that are proven to stay
+within int32."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tinyfuse.ir import Array, Op
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Kernel, proven
+from tinyfuse.kernels.core.rows import vectors
+from tinyfuse.kernels.core.statements import Call, Let, Statement
+from tinyfuse.kernels.counts.common import Counts
+from tinyfuse.kernels.counts.depthwise import depthwise_counts
+from tinyfuse.kernels.counts.layers import eighth_counts, layer_counts
+from tinyfuse.kernels.layers.common.params import POINTER_BYTES, conv_row_call
+from tinyfuse.kernels.layers.int8_dsp.conv import pointwise_input
+from tinyfuse.kernels.layers.int8_dsp.depthwise import taps_scratch
+from tinyfuse.kernels.layers.int16.dsp import SCALE_S16, has_zero_points, matmul_s16
+from tinyfuse.ops.core.convolution import clamp_range, geometry, is_plain_pointwise
+from tinyfuse.ops.weight_sums import channel_weights
+
+
+def _fits(op: Op, context: Context) -> bool:
+    """Whether the layer is proven exact in this form, on a core with Helium."""
+    found = matmul_s16(op) if context.target.mve else None
+    return found is not None and found.channels.dtype == SCALE_S16
+
+
+def _scales(op: Op) -> tuple[Array, Array]:
+    """(biases, multipliers) [out_c]"""
+    channels = proven(matmul_s16(op)).channels
+    return channels["bias"], channels["multiplier"]
+
+
+def _matmul_constants(op: Op) -> tuple[Constant, ...]:
+    weights = channel_weights(op)
+    (out_c, depth), groups = weights.shape, -(-len(weights) // 4)
+    padded = np.zeros((4 * groups, -(-depth // 8) * 8), np.int8)
+    padded[:out_c, :depth] = weights
+    packed = padded.reshape(groups, 4, -1, 8).transpose(0, 2, 1, 3)
+    channels = np.zeros((2, 4 * groups), np.int32)
+    channels[:, :out_c] = _scales(op)
+    fours = channels.reshape(2, groups, 4).transpose(1, 0, 2)
+    return (
+        Constant("weights", np.ascontiguousarray(packed).reshape(-1), "int8_t"),
+        Constant("channels", np.ascontiguousarray(fours).reshape(-1), "int32_t"),
+    )
+
+
+def _matmul_call(
+    kernel: Kernel, op: Op, site: CallSite, pointer: str, pixels: int, depth: int
+) -> tuple[Statement, ...]:
+    low, high = clamp_range(op)
+    fields = {"depth": depth, "out_c": op.output.shape[-1], "act_min": low, "act_max": high}
+    return Let("tinyfuse_matmul_mve_s16", "p", fields), Call(
+        kernel.name,
+        ("&p", pointer, pixels, site.output.pointer, site.constant("weights"), site.constant("channels")),
+    )
+
+
+def _orders_by_two(out_c: int, in_c: int) -> dict[int, AccessOrder]:
+    """Two pixels an iteration, which are read again for every four channels."""
+    return {0: AccessOrder(4 * in_c, 4 * out_c, buffered=False)}
+
+
+class MvePointwiseS16(Kernel):
+    """1x1 convolution with stride 1, two pixels at a time.
+
+    A call for row y reads only input row y, and writes only its output row.
+    """
+
+    name = "tinyfuse_pointwise_mve_s16"
+    headers = ("tinyfuse_mve_s16.h",)
+    by_row, rings = True, True
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return is_plain_pointwise(op) and _fits(op, context)
+
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return _orders_by_two(*op.operand(1).shape[::3])
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return _matmul_constants(op)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return eighth_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return _matmul_call(self, op, site, *pointwise_input(op, site), geometry(op).in_c)
+
+
+class MveDenseS16(Kernel):
+    """A fully connected layer without zero points: batches are pixels."""
+
+    name = "tinyfuse_pointwise_mve_s16"
+    headers = ("tinyfuse_mve_s16.h",)
+    by_row, rings = True, True
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return not has_zero_points(op) and _fits(op, context)
+
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return _orders_by_two(*op.operand(1).shape)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return _matmul_constants(op)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return eighth_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return _matmul_call(self, op, site, *vectors(op, site), op.operand(1).shape[1])
+
+
+class _MveRow(Kernel):
+    """A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
+    writes only its output row, which must not overlap them."""
+
+    headers = ("tinyfuse_mve_s16.h",)
+    by_row, whole, rings = True, False, True
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return conv_row_call(self, op, site, site.scratch)
+
+
+class MveConvRowS16(_MveRow):
+    """Convolution of one group by im2col of two pixels."""
+
+    name = "tinyfuse_conv_mve_row_s16"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return geometry(op).groups == 1 and _fits(op, context)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return _matmul_constants(op)
+
+    def scratch(self, op: Op, context: Context) -> int:
+        rows, terms = op.operand(1).shape[1], int(channel_weights(op).shape[1])
+        return rows * POINTER_BYTES + 2 * 2 * (-(-terms // 8) * 8)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return layer_counts(op, by_row)
+
+
+class MveDepthwiseRowS16(_MveRow):
+    """Depthwise convolution with depth multiplier 1 and at least eight channels, eight at a time."""
+
+    name = "tinyfuse_depthwise_mve_row_s16"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        g = geometry(op)
+        return g.in_c == g.out_c >= 8 and _fits(op, context)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        weights = channel_weights(op)
+        starts = [min(start, len(weights) - 8) for start in range(0, len(weights), 8)]
+        packed = np.array([weights[start : start + 8].T for start in starts])
+        fields = [field[start + odd : start + 8 : 2] for start in starts for field in _scales(op) for odd in (0, 1)]
+        return (
+            Constant("weights", packed.reshape(-1), "int8_t"),
+            Constant("channels", np.concatenate(fields), "int32_t"),
+        )
+
+    def scratch(self, op: Op, context: Context) -> int:
+        g = geometry(op)
+        return taps_scratch(op) + (g.in_c if g.pads_rows or g.pads_columns else 0)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return depthwise_counts(op, by_row)

@@ -1,0 +1,135 @@
+"""Our general kernels of layers of int16 data with int8 weights (runtime_c/tinyfuse_*_s16.h), in portable C."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tinyfuse.ir import Op
+from tinyfuse.ir.fixedpoint import reduced_multiplier
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Kernel
+from tinyfuse.kernels.core.rows import vectors
+from tinyfuse.kernels.core.statements import Call, Statement
+from tinyfuse.kernels.counts.common import Counts
+from tinyfuse.kernels.counts.layers import layer_counts
+from tinyfuse.kernels.counts.transpose_conv import transposed_counts
+from tinyfuse.kernels.counts.windows import window_counts
+from tinyfuse.kernels.layers.common.params import conv_row_call, orders_by_pixels, plain_weights
+from tinyfuse.kernels.layers.int8_dsp.dense import fully_connected_params, orders_by_batches
+from tinyfuse.kernels.layers.int8_dsp.transpose_conv import transpose_conv_params
+from tinyfuse.ops.core.convolution import accumulator, bias_values, channel_multipliers
+from tinyfuse.ops.layers.transpose_conv import as_convolution
+
+#: tinyfuse_requant_s16
+REQUANT_S16 = np.dtype([("bias", "<i8"), ("multiplier", "<i4"), ("shift", "<i4")])
+
+
+def sums(op: Op) -> str:
+    """The layer's enum tinyfuse_sums."""
+    return "TINYFUSE_SUMS_S64" if accumulator(op) == "int64" else "TINYFUSE_SUMS_S32"
+
+
+def channels_s16(op: Op) -> Constant:
+    """Per output channel: bias, multiplier and shift, as the layer's sums are requantized."""
+    channels = np.zeros(op.output.shape[-1], REQUANT_S16)
+    multipliers, shifts = channel_multipliers(op)
+    channels["bias"] = bias_values(op)
+    if accumulator(op) == "int64":
+        multipliers, shifts = reduced_multiplier(multipliers), 15 - shifts
+    channels["multiplier"], channels["shift"] = multipliers, shifts
+    return Constant("channels", channels, "tinyfuse_requant_s16", align=8)
+
+
+def window_counts_s16(op: Op, by_row: bool) -> Counts:
+    """Counts of a convolution, and its outputs whose sums are int64: those of int32 are requantized faster. Where the
+    clamp leaves a single value, nothing is requantized."""
+    found = window_counts(op, by_row)
+    return {**found, "wide_outputs": found.get("outputs", 0) * (accumulator(op) == "int64")}
+
+
+class _Layer(Kernel):
+    """One output row a call, of rings; it reads only the input rows of the row's own window."""
+
+    by_row, whole, rings = True, False, True
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return plain_weights(op), channels_s16(op)
+
+
+class _Window(_Layer):
+    """The same, pixel by pixel."""
+
+    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return orders_by_pixels(op)
+
+
+class ConvRowS16(_Window):
+    """Any convolution."""
+
+    name = "tinyfuse_conv_row_s16"
+    no_inline = True
+    headers = ("tinyfuse_conv_s16.h",)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return window_counts_s16(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return conv_row_call(self, op, site, sums(op))
+
+
+class DepthwiseRowS16(_Window):
+    """Any depthwise convolution."""
+
+    name = "tinyfuse_depthwise_row_s16"
+    headers = ("tinyfuse_conv_s16.h",)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return window_counts_s16(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return conv_row_call(self, op, site)
+
+
+class TransposeConvRowS16(_Layer):
+    """Any transposed convolution."""
+
+    name = "tinyfuse_transpose_conv_row_s16"
+    headers = ("tinyfuse_transpose_conv_s16.h",)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return transposed_counts(op, by_row)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return plain_weights(op), channels_s16(as_convolution(op))
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return transpose_conv_params(op, site), Call(
+            self.name,
+            ("&p", site.input(2).pointer, site.output_row, site.output.pointer,
+             site.constant("weights"), site.constant("channels")),
+        )  # fmt: skip
+
+
+class FullyConnectedS16(Kernel):
+    """Any fully connected layer, zero points too."""
+
+    name = "tinyfuse_fully_connected_s16"
+    headers = ("tinyfuse_fully_connected_s16.h",)
+    by_row, rings = True, True
+
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return orders_by_batches(op, buffered=False)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return plain_weights(op), channels_s16(op)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return layer_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        pointer, batches = vectors(op, site)
+        return fully_connected_params(op, site, batches), Call(
+            self.name,
+            ("&p", pointer, site.output.pointer, site.constant("weights"), site.constant("channels"), sums(op)),
+        )

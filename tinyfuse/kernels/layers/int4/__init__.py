@@ -1,0 +1,1 @@
+"""Layer kernels for int4 weights."""

@@ -1,0 +1,115 @@
+"""Our kernels for Helium of layers with weights of int4, which stay two to a byte in flash
+(runtime_c/tinyfuse_conv_s4_mve.h). What they don't accept, the kernels of int8 compute from a byte a weight."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from tinyfuse.ir import INT4, Array, Op
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel, proven
+from tinyfuse.kernels.core.rows import vectors
+from tinyfuse.kernels.core.statements import Call, Let, Statement
+from tinyfuse.kernels.layers.common.params import channels4, conv_row_call, folded_bias, output_fields
+from tinyfuse.kernels.layers.int8_dsp.conv import pointwise_input
+from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveConvRow, MveDense, MvePointwise
+from tinyfuse.ops.core.convolution import geometry
+from tinyfuse.ops.weight_sums import channel_weights
+
+
+@lru_cache(maxsize=512)
+def paired_weights(op: Op) -> Array | None:
+    """int8 [pairs, terms], 16 * w + v of the weights v, w of two channels (0 for one that isn't there); None where
+    they are not int4, one doesn't fit, or sums might leave 32 bits."""
+    if op.operand(1).dtype != INT4:
+        return None
+    weights = channel_weights(op).astype(np.int64)
+    reach = np.abs(folded_bias(op)) + 128 * np.abs(weights).sum(axis=1)
+    if len(weights) % 2:
+        weights = np.concatenate([weights, np.zeros((1, weights.shape[1]), np.int64)])
+    pairs = 16 * weights[1::2] + weights[::2]
+    fits = pairs.min() >= -128 and pairs.max() <= 127 and 17 * reach.max() < 2**31
+    return pairs.astype(np.int8) if fits else None
+
+
+class _Paired(Kernel):
+    """What a kernel of int8 becomes with the weights of two channels in a byte."""
+
+    headers = ("tinyfuse_conv_s4_mve.h",)
+    int4_weights = True
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return super().accepts(op, context) and paired_weights(op) is not None
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return _constants(op)
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return ""
+
+
+def _constants(op: Op) -> tuple[Constant, ...]:
+    pairs = proven(paired_weights(op))
+    out_c, depth = len(folded_bias(op)), pairs.shape[1]
+    groups, whole = -(-out_c // 4), depth // 16 * 16
+    padded = np.zeros((groups, 2, depth), np.int8)
+    padded.reshape(-1, depth)[: len(pairs)] = pairs
+    parts = []
+    for group in padded:
+        parts.append(group[:, :whole].reshape(2, -1, 16).transpose(1, 0, 2).reshape(-1))
+        parts.append(group[:, whole:].reshape(-1))
+    channels = channels4(op, np.arange(4 * groups).reshape(groups, 4))
+    fields = channels.data.reshape(groups, 3, 4).copy()
+    own = fields[:, 0].copy()
+    fields[:, 0] = 16 * own
+    fields[:, 0, 1::2] += own[:, ::2]
+    weights = np.concatenate([*parts, np.zeros(16, np.int8)])
+    return Constant("weights", weights, "int8_t"), Constant("channels", fields.reshape(-1), "int32_t")
+
+
+class Int4MveConvRow(_Paired, MveConvRow):
+    """Convolution of one group by im2col of two pixels.
+
+    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
+    writes only its output row, which must not overlap them.
+    """
+
+    name = "tinyfuse_conv_mve_row_s4"
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return conv_row_call(self, op, site, site.scratch)
+
+
+class Int4MvePointwise(_Paired, MvePointwise):
+    """1x1 convolution with stride 1, two pixels at a time.
+
+    A call for row y reads only input row y, and writes only its output row.
+    """
+
+    indivisible = True
+    name = "tinyfuse_pointwise_mve_s4"
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        g = geometry(op)
+        return _pixels(self.name, op, site, g.in_c, g.out_c, *pointwise_input(op, site))
+
+
+class Int4MveDense(_Paired, MveDense):
+    """A fully connected layer whose weights have no zero point: batches are pixels."""
+
+    indivisible = True
+    name = "tinyfuse_pointwise_mve_s4"
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        out_c, depth = op.operand(1).shape
+        return _pixels(self.name, op, site, depth, out_c, *vectors(op, site))
+
+
+def _pixels(
+    name: str, op: Op, site: CallSite, depth: int, out_c: int, pointer: str, pixels: int
+) -> tuple[Statement, ...]:
+    """The call on so many pixels from `pointer` on."""
+    arguments = ("&p", pointer, pixels, site.output.pointer, site.constant("weights"), site.constant("channels"))
+    fields = {"depth": depth, "out_c": out_c} | output_fields(op)
+    return Let("tinyfuse_matmul_mve", "p", fields), Call(name, arguments)

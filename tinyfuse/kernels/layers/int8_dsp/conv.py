@@ -1,0 +1,271 @@
+"""Our kernels of CONV_2D (runtime_c/tinyfuse_conv*.h)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.core.c_constants import c_constant
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Division, Kernel, proven
+from tinyfuse.kernels.core.rows import from_piece, row_pointer
+from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
+from tinyfuse.kernels.counts.common import Counts
+from tinyfuse.kernels.counts.im2col import packed_counts, pointwise_counts
+from tinyfuse.kernels.counts.layers import layer_counts
+from tinyfuse.kernels.counts.windows import byte_window_counts
+from tinyfuse.kernels.layers.common.params import (
+    POINTER_BYTES,
+    conv_row_call,
+    general_channels,
+    orders_by_pixels,
+    output_fields,
+    plain_weights,
+)
+from tinyfuse.kernels.layers.int8_dsp.dense import Dense, DenseWide, dense_call
+from tinyfuse.kernels.layers.int8_dsp.lanes import (
+    Matmul,
+    block_pixels,
+    column_bytes,
+    form_name,
+    matmul_constants,
+    matmul_depth,
+    matmul_layer,
+    shifting_layer,
+)
+from tinyfuse.ops.core.convolution import geometry, is_plain_pointwise
+
+
+class ConvRow(Kernel):
+    """Any convolution, in portable C.
+
+    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
+    writes only its output row, which must not overlap them.
+    """
+
+    name = "tinyfuse_conv_row_s8"
+    no_inline = True
+    headers = ("tinyfuse_conv.h",)
+    by_row, whole, rings = True, False, True
+    columns = 1
+
+    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return orders_by_pixels(op)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return plain_weights(op), general_channels(op)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return byte_window_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return conv_row_call(self, op, site)
+
+
+_SHORT_ROW = c_constant("tinyfuse_conv_packed.h", "TINYFUSE_SHORT_ROW")
+
+
+def has_own_code(op: Op) -> bool:
+    """Whether the rows of a layer's windows are so short, and no whole words, that its call has code of its own."""
+    g = geometry(op)
+    return g.in_c % 4 != 0 and g.kernel_w * g.in_c <= _SHORT_ROW
+
+
+#: code of windows at borders, of pixels that are no whole words and that are: compilers make a copy of it, too, where
+#: one call is all that calls it; what layers share calls both, even where one layer alone leaves one of both out later
+AT_BORDERS, WINDOWS_OF_WORDS = CODE_OF_WINDOWS = "windows at borders", "windows of words at borders"
+
+
+def kind_of_windows(op: Op, own: bool) -> str:
+    """By which code windows are gathered, as it ends a path: none for those of whole words; of others, where short rows
+    have code of their `own`, theirs, or that of any rows."""
+    if geometry(op).in_c % 4 == 0:
+        return ""
+    return " of its own" if own and has_own_code(op) else " of odd rows"
+
+
+class MatmulKernel(Kernel):
+    """What multiplies by tinyfuse_matmul.h.
+
+    least_pixels  of a block, where scratch is to be least
+    shifts        whether it has the forms of channels that shift either way
+    """
+
+    least_pixels = 1
+    shifts = False
+
+    def layer(self, op: Op, context: Context) -> Matmul | None:
+        """The layer in the kernel's fastest form that is proven exact; None where there is none."""
+        found = matmul_layer(op, context)
+        return shifting_layer(op, context.target.dsp, dense=False) if found is None and self.shifts else found
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return matmul_constants(proven(self.layer(op, context)))
+
+    def block(self, op: Op, context: Context) -> int:
+        """Pixels that are computed together."""
+        return self.least_pixels if context.wants_least_scratch(op) else block_pixels(context)
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return f"{form_name(self.form(op, context))}, blocks of {self.block(op, context)}"
+
+    def windows(self, op: Op) -> str:
+        """Which code gathers an operator's windows, as it ends a path."""
+        return ""
+
+    def form(self, op: Op, context: Context) -> str:
+        """The C's argument `form`."""
+        return proven(self.layer(op, context)).form
+
+    def copy_of_code(self, op: Op, context: Context) -> str:
+        """One for each form."""
+        return f"{self.name} {form_name(self.form(op, context))}"
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return layer_counts(op, by_row)
+
+
+class PackedConvRow(MatmulKernel):
+    """Convolution of one group by im2col and tinyfuse_matmul.h.
+
+    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
+    writes only its output row, which must not overlap them.
+
+    own  whether a call for short rows has code of its own
+    """
+
+    name = "tinyfuse_conv_packed_row_s8"
+    headers = ("tinyfuse_conv_packed.h",)
+    by_row, whole, rings = True, False, True
+    own, shifts = True, True
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return packed_counts(op, by_row)
+
+    def windows(self, op: Op) -> str:
+        return kind_of_windows(op, self.own)
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return super().path(op, by_row, context) + self.windows(op)
+
+    def code_path(self, op: Op, by_row: bool, context: Context) -> str:
+        return super().path(op, by_row, context) + " of its own" * self.own_code(op)
+
+    def own_code(self, op: Op) -> bool:
+        return self.own and has_own_code(op)
+
+    def copy_of_code(self, op: Op, context: Context) -> str:
+        return AT_BORDERS if self.own_code(op) else super().copy_of_code(op, context)
+
+    def calls_too(self, op: Op) -> tuple[str, ...]:
+        return CODE_OF_WINDOWS
+
+    def windows_by(self, op: Op, context: Context) -> str | None:
+        if self.own_code(op):
+            return None
+        words = context.target.dsp and geometry(op).in_c % 4 == 0  # of bytes, one function gathers all
+        return WINDOWS_OF_WORDS if words else AT_BORDERS
+
+    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
+        return Division(op.output.shape[2], together=self.block(op, context))
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return geometry(op).groups == 1 and self.layer(op, context) is not None
+
+    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        """A block's windows are in scratch before its outputs are written; of a pixel, a block has read even more."""
+        return orders_by_pixels(op, buffered=True)
+
+    def scratch(self, op: Op, context: Context) -> int:
+        by_bytes = op.input.shape[3] % 4 != 0
+        rows = op.operand(1).shape[1] * POINTER_BYTES
+        columns = self.block(op, context) * column_bytes(context)
+        return matmul_depth(op) * (columns + by_bytes) + rows
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return conv_row_call(self, op, site, site.scratch, self.block(op, context), self.form(op, context))
+
+
+class Pointwise(MatmulKernel):
+    """1x1 convolution with stride 1 by tinyfuse_matmul.h. A block of pixels is widened into scratch before
+    its outputs are written."""
+
+    name = "tinyfuse_pointwise_s8"
+    headers = ("tinyfuse_pointwise.h",)
+    shifts = True
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return is_plain_pointwise(op) and op.input.shape[3] % 4 == 0 and self.layer(op, context) is not None
+
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        g = geometry(op)
+        return {0: AccessOrder(g.in_c, g.out_c)}  # of a pixel; a block has read even more
+
+    def scratch(self, op: Op, context: Context) -> int:
+        return self.block(op, context) * column_bytes(context) * op.input.shape[3]
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return pointwise_counts(op, by_row)
+
+    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
+        return replace(of_pixels(op, by_row, 1), together=self.block(op, context))
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        g = geometry(op)
+        pointer, pixels = input_pixels(op, site)
+        fields = {"in_c": g.in_c, "out_c": g.out_c} | output_fields(op) | {"block": self.block(op, context)}
+        return Let("tinyfuse_pointwise", "p", fields), Call(
+            self.name,
+            ("&p", pointer, pixels, from_piece(site.output.pointer, site, g.out_c), site.constant("weights"),
+             site.constant("channels"), site.scratch, self.form(op, context)),
+        )  # fmt: skip
+
+
+class PointwiseRow(Pointwise):
+    """The same for the pixels of a row.
+
+    A call for row y reads only input row y, and writes only its output row.
+    """
+
+    by_row, whole, rings = True, False, True
+
+
+class _ColumnRow(Dense):
+    """Pointwise convolution where a row is one pixel: a fully connected layer by rows."""
+
+    by_row, whole, rings = True, False, True
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.input.shape[2] == 1 and is_plain_pointwise(op) and super().accepts(op, context)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        pointer, _ = pointwise_input(op, site)
+        return dense_call(self, op, site, context, pointer, batches=1)
+
+
+class PointwiseColumnWideRow(_ColumnRow, DenseWide):
+    """The same with the inputs widened first."""
+
+
+class PointwiseColumnRow(_ColumnRow):
+    """The same from bytes."""
+
+
+def pointwise_input(op: Op, site: CallSite) -> tuple[str, int]:
+    """C pointer to the first input pixel of a row, or of all, and how many they are."""
+    g, source = geometry(op), site.input(0)
+    if site.row is None:
+        return source.pointer, g.out_h * g.out_w
+    return row_pointer(source, site.row), g.out_w
+
+
+def input_pixels(op: Op, site: CallSite) -> tuple[str, Expr]:
+    """The same of a call that may be a piece."""
+    pointer, pixels = pointwise_input(op, site)
+    return from_piece(pointer, site, op.input.shape[3]), site.piece.count if site.piece else pixels
+
+
+def of_pixels(op: Op, by_row: bool, together: int) -> Division:
+    """The division of a call that goes from pixel to pixel."""
+    g = geometry(op)
+    return Division(g.out_w if by_row else g.out_h * g.out_w, together)

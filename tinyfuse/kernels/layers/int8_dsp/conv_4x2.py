@@ -1,0 +1,57 @@
+"""Convolutions by blocks of up to four pixels (runtime_c/tinyfuse_matmul_4x2.h)."""
+
+from __future__ import annotations
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.counts.common import Counts
+from tinyfuse.kernels.counts.im2col import counts_by_four
+from tinyfuse.kernels.layers.int8_dsp.conv import MatmulKernel, PackedConvRow, Pointwise, PointwiseRow
+from tinyfuse.kernels.layers.int8_dsp.lanes import LANES, SINGLE_ROUNDING
+
+_HEADERS = ("tinyfuse_matmul_4x2.h",)
+
+
+class _Tile4x2(MatmulKernel):
+    """A layer of an even count of channels, in lanes, each of whose weights is loaded once for four pixels: fewer
+    cycles where flash is slow, for more scratch."""
+
+    headers = _HEADERS
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        target = context.target
+        if context.optimize != "speed" or not target.dsp or target.mve or not super().accepts(op, context):
+            return False
+        layer = self.layer(op, context)
+        return op.output.shape[3] % 2 == 0 and layer is not None and layer.form in (LANES, SINGLE_ROUNDING)
+
+    def block(self, op: Op, context: Context) -> int:
+        return 4
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return counts_by_four(op, by_row)
+
+
+class Pointwise4x2(_Tile4x2, Pointwise):
+    """1x1 convolution with stride 1."""
+
+    name = "tinyfuse_pointwise_4x2_s8"
+
+
+class Pointwise4x2Row(_Tile4x2, PointwiseRow):
+    """The same for the pixels of a row.
+
+    A call for row y reads only input row y, and writes only its output row.
+    """
+
+    name = Pointwise4x2.name
+
+
+class Conv4x2Row(_Tile4x2, PackedConvRow):
+    """Convolution of one group by im2col.
+
+    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
+    writes only its output row, which must not overlap them.
+    """
+
+    name = "tinyfuse_conv_4x2_row_s8"

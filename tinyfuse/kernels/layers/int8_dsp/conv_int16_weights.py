@@ -1,0 +1,97 @@
+"""Convolutions whose weights are int16 in flash (runtime_c/tinyfuse_unpacked.h)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyfuse.ir import Array, Op
+from tinyfuse.kernels.core.kernel import Constant, Context, Kernel, proven
+from tinyfuse.kernels.counts.common import Counts
+from tinyfuse.kernels.counts.im2col import packed_counts
+from tinyfuse.kernels.counts.layers import layer_counts
+from tinyfuse.kernels.layers.int8_dsp.conv import AT_BORDERS, CODE_OF_WINDOWS, has_own_code, kind_of_windows
+from tinyfuse.kernels.layers.int8_dsp.im2col_blocks import WidenedConvRow, WidenedPointwise
+from tinyfuse.kernels.layers.int8_dsp.lanes import halves, in_columns, padded
+from tinyfuse.kernels.requantize.single_rounding import SingleRounding, single_rounding
+from tinyfuse.ops.core.convolution import geometry, is_plain_pointwise
+
+
+class _Unpacked(Kernel):
+    """A layer that has a step line, its weights int16 in flash."""
+
+    weights = "unpacked"
+    input_bytes = 2
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        asked = context.weights in ("auto", self.weights)
+        return asked and context.target.dsp and not context.target.mve and single_rounding(op) is not None
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return (Constant("pairs", _pairs(op, proven(single_rounding(op))), "int32_t"),)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return layer_counts(op, by_row)
+
+
+class UnpackedConvRow(_Unpacked, WidenedConvRow):
+    """Convolution of one group."""
+
+    name = "tinyfuse_conv_unpacked_row_s8"
+    headers = ("tinyfuse_conv_unpacked.h",)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return geometry(op).groups == 1 and super().accepts(op, context)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return packed_counts(op, by_row)
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return kind_of_windows(op, True).lstrip()
+
+    def code_path(self, op: Op, by_row: bool, context: Context) -> str:
+        return "of its own" * has_own_code(op)
+
+    def own_code(self, op: Op) -> bool:
+        return has_own_code(op)
+
+    def copy_of_code(self, op: Op, context: Context) -> str:
+        return AT_BORDERS if self.own_code(op) else super().copy_of_code(op, context)
+
+    def calls_too(self, op: Op) -> tuple[str, ...]:
+        return CODE_OF_WINDOWS
+
+
+class UnpackedPointwise(_Unpacked, WidenedPointwise):
+    """1x1 convolution with stride 1."""
+
+    name = "tinyfuse_pointwise_unpacked_s8"
+    headers = ("tinyfuse_pointwise_unpacked.h",)
+    form_of = "tinyfuse_pointwise_s8"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return is_plain_pointwise(op) and op.input.shape[3] % 4 == 0 and super().accepts(op, context)
+
+
+class UnpackedPointwiseRow(UnpackedPointwise):
+    """The same for the pixels of a row.
+
+    A call for row y reads only input row y, and writes only its output row.
+    """
+
+    by_row, whole, rings = True, False, True
+
+
+def _pairs(op: Op, line: SingleRounding) -> Array:
+    """int32: for each pair of channels both biases, twice, the weights, 256 times, two a word, both multipliers; then
+    the same of an odd last channel alone, its bias once."""
+    channels = line.channels()
+    weights = halves(256 * padded(op, in_columns(op, line.weights)).astype("<i2"))
+    words = np.ascontiguousarray(weights).view("<i4")[..., 0]  # [out_c, steps, 2]
+    even = len(words) // 2 * 2
+    biases, multipliers = (channels[field][:even].reshape(-1, 2) for field in ("bias", "multiplier"))
+    of_pairs = (
+        words[:even].reshape(-1, 2, *words.shape[1:]).transpose(0, 2, 3, 1).reshape(even // 2, 4 * words.shape[1])
+    )
+    last = [part.reshape(-1) for part in (channels["bias"][even:], words[even:], channels["multiplier"][even:])]
+    pairs = np.concatenate([biases, biases, of_pairs, multipliers], axis=1)
+    return np.concatenate([pairs.reshape(-1), *last]).astype("<i4")

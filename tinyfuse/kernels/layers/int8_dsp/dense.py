@@ -1,0 +1,186 @@
+"""Our kernels of FULLY_CONNECTED (runtime_c/tinyfuse_fully_connected*.h)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from typing import ClassVar
+
+import numpy as np
+
+from tinyfuse.ir import ITEM_BYTES, Array, Op
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Division, Kernel, proven
+from tinyfuse.kernels.core.rows import from_piece, vectors
+from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
+from tinyfuse.kernels.counts.common import Counts
+from tinyfuse.kernels.counts.layers import dense_counts, layer_counts
+from tinyfuse.kernels.layers.common.params import (
+    general_channels,
+    one_scale,
+    output_fields,
+    plain_weights,
+)
+from tinyfuse.kernels.layers.int8_dsp.lanes import (
+    Matmul,
+    column_bytes,
+    dense_layer,
+    form_name,
+    matmul_depth,
+    shifting_layer,
+)
+
+#: tinyfuse_dense_scale
+SCALE = np.dtype([("multiplier", "<i4"), ("shift", "<i4")])
+
+
+class FullyConnectedWhole(Kernel):
+    """Any fully connected layer, in portable C."""
+
+    name = "tinyfuse_fully_connected_s8"
+    headers = ("tinyfuse_fully_connected.h",)
+    by_row, rings = True, True
+
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return orders_by_batches(op, buffered=False)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return plain_weights(op), general_channels(op)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return layer_counts(op, by_row)
+
+    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
+        return of_channels(op, 1, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        in_c, (pointer, batches) = op.operand(1).shape[1], vectors(op, site)
+        return fully_connected_params(op, site, batches), Call(
+            self.name,
+            ("&p", pointer, from_piece(site.output.pointer, site),
+             from_piece(site.constant("weights"), site, in_c), from_piece(site.constant("channels"), site)),
+        )  # fmt: skip
+
+
+def of_channels(op: Op, together: int, by_row: bool) -> Division | None:
+    """The division of a dense layer: some output channels a piece, a multiple of so many; of one batch alone."""
+    channels, rows = op.operand(1).shape[0], op.output.shape[1] if by_row else 1
+    return Division(channels, together, along=False) if op.output.elements == channels * rows else None
+
+
+def scale_constants(channels: Array) -> tuple[Constant, Constant]:
+    """Constants "biases" and "scales" of tinyfuse_requant [out_c]: biases [out_c], scales [out_c] or one for all."""
+    scales = channels[:1] if one_scale(channels["multiplier"], channels["shift"]) else channels
+    return (
+        Constant("biases", np.ascontiguousarray(channels["bias"]), "int32_t"),
+        Constant("scales", scales[["multiplier", "shift"]].astype(SCALE), "tinyfuse_dense_scale"),
+    )
+
+
+def fully_connected_params(op: Op, site: CallSite, batches: int) -> Let:
+    """`const tinyfuse_fully_connected p`."""
+    out_c, in_c = op.operand(1).shape
+    zero_points = op.operand(1).quantization.zero_point
+    return Let("tinyfuse_fully_connected", "p", {
+        "batches": batches, "in_c": in_c, "out_c": site.piece.count if site.piece else out_c,
+        "in_zero_point": op.input.zero_point, "weights_zero_point": zero_points[0],
+    } | output_fields(op))  # fmt: skip
+
+
+def _layer(op: Op, context: Context) -> Matmul | None:
+    """Return the layer in the fastest form that is proven exact; None where there is none."""
+    return dense_layer(op, context) or shifting_layer(op, context.target.dsp, dense=True)
+
+
+class Dense(Kernel):
+    """A layer whose weights have no zero point, four outputs at a time, not along lines; inputs are bytes, a multiple
+    of four."""
+
+    name = "tinyfuse_dense_s8"
+    headers = ("tinyfuse_fully_connected_packed.h",)
+    by_row, rings = True, True
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        whole_words = op.operand(1).values[0].size % 4 == 0
+        no_zero_point = not any(op.operand(1).quantization.zero_point)
+        return whole_words and no_zero_point and _layer(op, context) is not None
+
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return orders_by_batches(op, buffered=False)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        layer = proven(_layer(op, context))
+        out_c, depth = layer.weights.shape
+        of_fours, rest = np.split(layer.weights, [out_c // 4 * 4])
+        of_fours = of_fours.reshape(-1, 4, depth // 4, 4).transpose(0, 2, 1, 3)
+        weights = np.concatenate([of_fours.reshape(-1), rest.reshape(-1)])
+        return Constant("weights", weights, "int8_t"), *scale_constants(layer.channels)
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return form_name(proven(_layer(op, context)).form)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return dense_counts(op, by_row)
+
+    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
+        return of_channels(op, 4, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return dense_call(self, op, site, context, *vectors(op, site))
+
+
+class DenseWide(Dense):
+    """The same with the inputs widened to int16 in scratch first, where that takes little memory for
+    the user's objective or is needed: each input is then widened once and not for every four outputs."""
+
+    name = "tinyfuse_dense_wide_s8"
+    #: inputs that are copied, at most, by what to optimize
+    few_inputs: ClassVar[Mapping[str, int]] = {"speed": 1024, "balanced": 256, "ram": 0}
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        in_c = op.operand(1).values[0].size
+        pays = in_c <= self.few_inputs[context.optimize] and context.target.dsp and not context.divided
+        no_zero_point = not any(op.operand(1).quantization.zero_point)
+        return (pays or in_c % 4 != 0) and no_zero_point and _layer(op, context) is not None
+
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return orders_by_batches(op, buffered=True)
+
+    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
+        return None  # the output may lie over inputs that were widened
+
+    def scratch(self, op: Op, context: Context) -> int:
+        return column_bytes(context) * matmul_depth(op)
+
+
+def orders_by_batches(op: Op, buffered: bool) -> dict[int, AccessOrder]:
+    """One batch after the other."""
+    read, written = op.operand(1).shape[1], op.output.shape[-1]
+    size = ITEM_BYTES[op.output.dtype]
+    return {0: AccessOrder(read * size, written * size, buffered)}
+
+
+def _shares_scale(layer: Matmul) -> bool:
+    """Whether one scale serves all outputs."""
+    return one_scale(layer.channels["multiplier"], layer.channels["shift"])
+
+
+def dense_call(
+    kernel: Kernel, op: Op, site: CallSite, context: Context, pointer: str, batches: int
+) -> tuple[Statement, ...]:
+    """The call of a Dense kernel on `batches` times the layer's inputs from `pointer` on."""
+    layer, (out_c, *terms) = proven(_layer(op, context)), op.operand(1).shape
+    in_c = prod(terms)
+    fields = {
+        "batches": batches, "in_c": in_c, "out_c": site.piece.count if site.piece else out_c,
+        "scale_step": 1 - _shares_scale(layer),
+    } | output_fields(op)  # fmt: skip
+    scales = site.constant("scales")
+    arguments: tuple[Expr, ...] = (
+        "&p", pointer, from_piece(site.output.pointer, site),
+        from_piece(site.constant("weights"), site, layer.weights.shape[1]),
+        from_piece(site.constant("biases"), site),
+        scales if _shares_scale(layer) else from_piece(scales, site), layer.form,
+    )  # fmt: skip
+    if site.scratch != "NULL":
+        arguments += (site.scratch,)
+    return Let("tinyfuse_dense", "p", fields), Call(kernel.name, arguments)

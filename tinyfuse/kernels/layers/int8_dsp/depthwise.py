@@ -1,0 +1,226 @@
+"""Our kernels of DEPTHWISE_CONV_2D (runtime_c/tinyfuse_depthwise*.h)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tinyfuse.ir import Array, Op
+from tinyfuse.kernels.core.c_constants import c_constant
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Kernel, proven
+from tinyfuse.kernels.core.statements import Statement
+from tinyfuse.kernels.counts.common import Counts
+from tinyfuse.kernels.counts.depthwise import depthwise_counts
+from tinyfuse.kernels.counts.im2col import packed_depthwise_counts
+from tinyfuse.kernels.counts.windows import inner_window_counts
+from tinyfuse.kernels.layers.common.params import (
+    POINTER_BYTES,
+    bounded,
+    conv_row_call,
+    general_channels,
+    orders_by_pixels,
+    plain_weights,
+)
+from tinyfuse.kernels.requantize.signed_rounding import SignedRounding
+from tinyfuse.kernels.requantize.single_rounding import SingleRounding, any_single_rounding
+from tinyfuse.ops.core.convolution import geometry
+
+
+class DepthwiseRow(Kernel):
+    """Any depthwise convolution, in portable C.
+
+    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
+    writes only its output row.
+    """
+
+    name = "tinyfuse_depthwise_row_s8"
+    no_inline = True
+    headers = ("tinyfuse_depthwise.h",)
+    by_row, whole, rings = True, False, True
+    columns = 1
+
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return orders_by_columns(op)
+
+    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return self.access_orders(op) or orders_by_pixels(op)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return plain_weights(op), general_channels(op)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return inner_window_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return conv_row_call(self, op, site)
+
+
+def form_of(op: Op) -> str:
+    """The best form in which the layer is proven exact: bounded, single_rounding or own_shifts."""
+    found = any_single_rounding(op)
+    if found is None:
+        return "bounded"
+    return "single_rounding" if found.shift is None else "own_shifts"
+
+
+def form_argument(op: Op) -> str:
+    """The same as the C's last argument: its name in runtime_c/tinyfuse_requantize.h."""
+    return f"TINYFUSE_{form_of(op).upper()}_FORM"
+
+
+def layer_weights(op: Op, line: SingleRounding | SignedRounding | None = None) -> Array:
+    """int8 [channels, taps], in the form that `form_of` says, or along another line."""
+    found = line or any_single_rounding(op)
+    return found.weights if found is not None else proven(bounded(op)).weights
+
+
+def channels_constant(op: Op, line: SingleRounding | SignedRounding | None = None) -> Constant:
+    """Biases and multipliers (and bends, or shifts) of the lines of each group of four channels, or tinyfuse_requant of
+    each channel. `line`: as of `layer_weights`."""
+    found = line or any_single_rounding(op)
+    if found is None:
+        return Constant("channels", proven(bounded(op)).channels, "tinyfuse_requant")
+    channels = found.channels()
+    quads = quads_of(len(channels))
+    fours = np.stack([channels[field][quads] for field in proven(channels.dtype.names)], axis=1)
+    return Constant("channels", fours.reshape(-1), "int32_t")
+
+
+def has_form(op: Op) -> bool:
+    """Whether the layer is proven exact in one of these forms."""
+    return any_single_rounding(op) is not None or bounded(op) is not None
+
+
+def orders_by_columns(op: Op) -> dict[int, AccessOrder]:
+    """Where windows are one column wide, no column is left out and no channel is read twice, each element is
+    read before the one in its place is written."""
+    g = geometry(op)
+    plain = (g.kernel_w, g.stride_w, g.pad_left) == (1, 1, 0)
+    return {0: AccessOrder(1, 1)} if plain and (g.in_w, g.in_c) == (g.out_w, g.out_c) else {}
+
+
+#: code that lists a window's taps, which several kernels share: where one layer alone calls it, compilers know its
+#: constants
+LISTS_OF_TAPS = "lists of taps"
+
+
+def taps_scratch(op: Op) -> int:
+    """Bytes of what tinyfuse_depthwise_taps fills: a pointer a tap, an even number; and of a pixel of padding
+    for them to point to."""
+    g = geometry(op)
+    padding = g.in_c if g.pads_rows or g.pads_columns else 0
+    return (g.kernel_h * g.kernel_w + 1) // 2 * 2 * POINTER_BYTES + padding
+
+
+def quad_starts(channels: int) -> list[int]:
+    """First channels of the groups of four: the last group ends with the last channel."""
+    return [min(start, channels - 4) for start in range(0, channels, 4)]
+
+
+def quads_of(channels: int) -> Array:
+    """[groups, 4]: the channels of these groups."""
+    return np.array(quad_starts(channels))[:, None] + np.arange(4)
+
+
+def packed_taps(weights: Array) -> Array:
+    """int8 weights [channels, taps] as tinyfuse_depthwise_packed.h takes them, by four channels and two taps, in one
+    dimension."""
+    channels, taps = weights.shape
+    even = np.zeros((channels, taps + taps % 2), np.int8)
+    even[:, :taps] = weights
+    # of each group [4 channels, pairs, 2 taps] -> [pairs, 2 halves of the channels, 2 taps, 2 channels]
+    groups = even[quads_of(channels)]
+    packed: Array = groups.reshape(len(groups), 2, 2, -1, 2).transpose(0, 3, 1, 4, 2).reshape(-1)
+    return packed
+
+
+class PackedDepthwiseRow(Kernel):
+    """Depthwise convolution with depth multiplier 1 and at least four channels, taps in pairs.
+
+    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
+    writes only its output row.
+    """
+
+    name = "tinyfuse_depthwise_packed_row_s8"
+    headers = ("tinyfuse_depthwise_packed.h",)
+    by_row, whole, rings = True, False, True
+    columns = 1
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        g = geometry(op)
+        return g.in_c == g.out_c >= 4 and has_form(op)
+
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        # the last four of an uneven count of channels are read again
+        return orders_by_columns(op) if op.output.shape[3] % 4 == 0 else {}
+
+    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return self.access_orders(op) or orders_by_pixels(op)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return Constant("weights", packed_taps(layer_weights(op)), "int8_t"), channels_constant(op)
+
+    def scratch(self, op: Op, context: Context) -> int:
+        return taps_scratch(op)
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return form_of(op)
+
+    def copy_of_code(self, op: Op, context: Context) -> str:
+        return LISTS_OF_TAPS
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return packed_depthwise_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return conv_row_call(self, op, site, site.scratch, form_argument(op))
+
+
+_HEADER_3X3 = "tinyfuse_depthwise_3x3.h"
+#: a tinyfuse_quad, and a column of int16
+_QUAD_BYTES = c_constant(_HEADER_3X3, "TINYFUSE_QUAD_BYTES")
+_COLUMN_BYTES = 2 * c_constant(_HEADER_3X3, "TINYFUSE_COLUMN")
+
+
+class Depthwise3x3Row(Kernel):
+    """3x3 with depth multiplier 1, dilation 1 and at least four channels; any stride and padding.
+
+    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
+    writes only its output row, which must not overlap them.
+    """
+
+    name = "tinyfuse_depthwise_3x3_row_s8"
+    headers = (_HEADER_3X3,)
+    by_row, whole, rings = True, False, True
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        g = geometry(op)
+        plain = (g.kernel_h, g.kernel_w, g.dilation_h, g.dilation_w) == (3, 3, 1, 1)
+        return plain and g.in_c == g.out_c >= 4 and has_form(op)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return self.along(op, None)
+
+    def along(self, op: Op, line: SingleRounding | SignedRounding | None) -> tuple[Constant, ...]:
+        """The constants along a line, or in the form that the layer has by itself."""
+        columns = layer_weights(op, line).reshape(-1, 3, 3).transpose(2, 1, 0)  # [column, row, channel]
+        groups = columns[:, :, quads_of(columns.shape[2])]
+        # per group and column: for two channels at a time, the upper two rows; then the lower row
+        upper = groups[:, :2].reshape(3, 2, -1, 2, 2).transpose(2, 0, 3, 1, 4).reshape(-1, 3, 8)
+        weights = np.concatenate([upper, groups[:, 2].swapaxes(0, 1)], axis=2)
+        return Constant("weights", weights.reshape(-1), "int8_t"), channels_constant(op, line)
+
+    def scratch(self, op: Op, context: Context) -> int:
+        g = geometry(op)
+        padding = g.in_w * g.in_c if g.pads_rows else 0
+        return _QUAD_BYTES + _COLUMN_BYTES * ((g.out_w - 1) * g.stride_w + 3) + padding
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return form_of(op)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return depthwise_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return conv_row_call(self, op, site, site.scratch, form_argument(op))

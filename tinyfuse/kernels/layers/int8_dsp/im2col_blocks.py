@@ -1,0 +1,85 @@
+"""What convolutions have in common whose inputs are widened in scratch, a block of pixels at a time, and whose weights
+and what requantizes lie in one array, in the order in which they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Context, Division, Kernel
+from tinyfuse.kernels.core.rows import from_piece
+from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
+from tinyfuse.kernels.layers.common.params import POINTER_BYTES, conv_params, orders_by_pixels, output_fields
+from tinyfuse.kernels.layers.int8_dsp.conv import input_pixels, of_pixels
+from tinyfuse.kernels.layers.int8_dsp.lanes import matmul_depth
+from tinyfuse.ops.core.convolution import geometry
+
+#: pixels of a block
+BLOCK = 2
+
+
+class _Widened(Kernel):
+    """
+    input_bytes  of an input in scratch
+    array        the constant that is read
+    """
+
+    input_bytes: int
+    array = "pairs"
+
+    def last_arguments(self, op: Op, context: Context) -> tuple[Expr, ...]:
+        """What the C function takes after scratch."""
+        return ()
+
+
+class WidenedConvRow(_Widened):
+    """By im2col.
+
+    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
+    writes only its output row, which must not overlap them.
+    """
+
+    form_of = "tinyfuse_conv_packed_row_s8"
+    by_row, whole, rings = True, False, True
+
+    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return orders_by_pixels(op, buffered=True)
+
+    def scratch(self, op: Op, context: Context) -> int:
+        by_bytes = op.input.shape[3] % 4 != 0
+        return matmul_depth(op) * (BLOCK * self.input_bytes + by_bytes) + op.operand(1).shape[1] * POINTER_BYTES
+
+    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
+        return Division(op.output.shape[2], together=BLOCK)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        output = from_piece(site.output.pointer, site, op.output.shape[3])
+        arguments = ("&p", site.input(0).pointer, site.output_row, output, site.constant(self.array), site.scratch)
+        return conv_params(op, site), Call(self.name, (*arguments, *self.last_arguments(op, context)))
+
+
+class WidenedPointwise(_Widened):
+    """1x1 with stride 1. A block of pixels is widened before its outputs are written."""
+
+    def pixels(self, op: Op) -> int:
+        """Of a block."""
+        return BLOCK
+
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        g = geometry(op)
+        return {0: AccessOrder(g.in_c, g.out_c)}  # of a pixel; a block has read even more
+
+    def scratch(self, op: Op, context: Context) -> int:
+        return self.input_bytes * self.pixels(op) * op.input.shape[3]
+
+    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
+        return replace(of_pixels(op, by_row, 1), together=BLOCK)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        g = geometry(op)
+        pointer, pixels = input_pixels(op, site)
+        fields = {"in_c": g.in_c, "out_c": g.out_c} | output_fields(op) | {"block": self.pixels(op)}
+        output = from_piece(site.output.pointer, site, g.out_c)
+        arguments = ("&p", pointer, pixels, output, site.constant(self.array), site.scratch)
+        return Let("tinyfuse_pointwise", "p", fields), Call(self.name, (*arguments, *self.last_arguments(op, context)))

@@ -1,0 +1,162 @@
+"""Winograd's F(2x2, 3x3) and F(2, 3) for convolutions with stride 1 (runtime_c/tinyfuse_winograd*.h)."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from tinyfuse.ir import Array, Op
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel, proven
+from tinyfuse.kernels.core.statements import Statement
+from tinyfuse.kernels.counts.common import Counts, round_up
+from tinyfuse.kernels.counts.layers import winograd_1d_counts, winograd_counts
+from tinyfuse.kernels.layers.common.params import bounded, conv_row_call
+from tinyfuse.kernels.layers.int8_dsp.lanes import SINGLE_ROUNDING, WIDE, Matmul
+from tinyfuse.kernels.requantize.single_rounding import single_rounding
+from tinyfuse.ops.core.convolution import ConvGeometry, geometry
+
+#: 2G: rows are positions, columns taps; the filter's transform by it is four times Winograd's
+_FILTER = np.array([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]])
+
+#: columns of positions as they are summed; the last one's weights are less than 0
+_COLUMNS = [1, 2, 0, 3]
+
+#: bytes of scratch an input channel: 16 positions of two tiles, int16, and one of padding
+_SCRATCH_OF_CHANNEL = 16 * 2 * 2 + 1
+#: the same of one dimension
+_SCRATCH_OF_CHANNEL_1D = 4 * 2 * 2 + 1
+
+
+class _Winograd(Kernel):
+    """Convolution of one group with stride 1, in_c a multiple of 4, out_c of 2."""
+
+    by_row, whole, rings = True, False, True
+    weights = "winograd"
+    stack_bytes = 768  # resnet of MLPerf Tiny took 524 at -O3
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        g = geometry(op)
+        plain = (g.groups, g.stride_h, g.stride_w, g.dilation_h, g.dilation_w) == (1, 1, 1, 1, 1)
+        pairs = context.target.dsp and not context.target.mve  # Helium multiplies int16 half as fast as int8
+        allowed = context.weights in ("auto", "winograd") and pairs and not context.divided and not op.reads_ring
+        fits = plain and g.in_c % 4 == 0 and g.out_c % 2 == 0 and self.serves(g)
+        return allowed and fits and winograd_layer(op) is not None
+
+    def serves(self, g: ConvGeometry) -> bool:
+        """Whether it is for windows, and rows, of that size."""
+        raise NotImplementedError
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        layer = proven(winograd_layer(op))
+        return Constant("weights", layer.weights.reshape(-1).view(np.int8), "int8_t"), layer.constant
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        form, output = proven(winograd_layer(op)).form, site.output
+        rows = (output.pointer, output.next_row)[: self.rows_a_call]
+        return conv_row_call(self, op, site, site.scratch, form, rows=rows)
+
+
+class WinogradRows(_Winograd):
+    """3x3, two rows a call.
+
+    A call for row y reads only the input rows of the windows of y and y + 1, and writes only these two rows, which
+    must not overlap them.
+    """
+
+    name = "tinyfuse_winograd_rows_s8"
+    headers = ("tinyfuse_winograd.h",)
+    rows_a_call = 2
+
+    def serves(self, g: ConvGeometry) -> bool:
+        return (g.kernel_h, g.kernel_w) == (3, 3) and g.out_w >= 4 and g.out_h >= 2
+
+    def scratch(self, op: Op, context: Context) -> int:
+        return _SCRATCH_OF_CHANNEL * op.input.shape[3]
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return _with_form(op, winograd_counts(op, by_row))
+
+
+class WinogradDownRow(_Winograd):
+    """3x1, two rows a call, of which it reads and writes as above."""
+
+    name = "tinyfuse_winograd_down_rows_s8"
+    headers = ("tinyfuse_winograd_1d.h",)
+    rows_a_call = 2
+
+    def serves(self, g: ConvGeometry) -> bool:
+        return (g.kernel_h, g.kernel_w) == (3, 1) and g.out_h >= 2
+
+    def scratch(self, op: Op, context: Context) -> int:
+        return _SCRATCH_OF_CHANNEL_1D * op.input.shape[3]
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        out_h, out_w = op.output.shape[1:3]
+        calls = round_up(out_h, self.rows_a_call)
+        return _with_form(op, winograd_1d_counts(op, calls, calls * round_up(out_w, 2)))
+
+
+class WinogradAlongRow(WinogradDownRow):
+    """1x3.
+
+    A call for row y reads only the input row of its windows, and writes only its output row, which must not overlap it.
+    """
+
+    name = "tinyfuse_winograd_along_row_s8"
+    rows_a_call = 1
+
+    def serves(self, g: ConvGeometry) -> bool:
+        return (g.kernel_h, g.kernel_w) == (1, 3)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        out_h, out_w = op.output.shape[1:3]
+        return _with_form(op, winograd_1d_counts(op, out_h, out_h * round_up(out_w, 4)))
+
+
+def _with_form(op: Op, counts: Counts) -> Counts:
+    on_line = proven(winograd_layer(op)).form == SINGLE_ROUNDING
+    return {**counts, "bounded_block_pairs": 0.0 if on_line else counts["block_pairs"]}
+
+
+@lru_cache(maxsize=512)
+def winograd_layer(op: Op) -> Matmul | None:
+    """The layer on a step line, else in the bounded form, its weights transformed: int16
+    [out_c / 2, positions, in_c / 4, 8] in the order of the header. None where neither is proven, or four times a sum,
+    with windows of one dimension twice, may leave int32."""
+    line, flat = single_rounding(op), 1 in op.operand(1).shape[1:3]
+    layer = line or bounded(op)
+    if layer is None:
+        return None
+    # any of these sums; of a step line 256 times the sum is proven to stay within int32, its bias included
+    times = 2 if flat else 4
+    if (times * 128 * np.abs(layer.weights.astype(np.int64)).sum(1) >= 2**31).any():
+        return None
+
+    def pack() -> tuple[Array, Array]:
+        filters = layer.weights.reshape(-1, *(() if flat else (3,)), 3, op.input.shape[3])
+        weights = _packed(transformed_1d(filters) if flat else transformed(filters))
+        return weights, line.channels() if line is not None else proven(bounded(op)).channels
+
+    return Matmul(WIDE if line is None else SINGLE_ROUNDING, pack)
+
+
+def transformed(filters: Array) -> Array:
+    """2G g 2G' of each filter g: int16 [out_c, 4, 4, in_c] of int8 [out_c, 3, 3, in_c]; at most 9 * 128."""
+    found: Array = np.einsum("ia,oabc,jb->oijc", _FILTER, filters.astype(np.int64), _FILTER).astype("<i2")
+    return found
+
+
+def transformed_1d(filters: Array) -> Array:
+    """2G g of each filter g: int16 [out_c, 1, 4, in_c] of int8 [out_c, 3, in_c]; at most 3 * 128."""
+    found: Array = np.einsum("ia,oac->oic", _FILTER, filters.astype(np.int64)).astype("<i2")[:, None]
+    return found
+
+
+def _packed(weights: Array) -> Array:
+    """int16 [out_c, rows, 4, in_c] in the order of runtime_c/tinyfuse_winograd.h."""
+    weights = np.where(np.arange(4)[:, None] == 3, -weights, weights)[:, :, _COLUMNS]
+    out_c, in_c = weights.shape[0], weights.shape[3]
+    # four inputs are 0 1, 2 3 (axes 4, 5): halves of 0 2, then of 1 3
+    fours = weights.reshape(out_c // 2, 2, -1, in_c // 4, 2, 2)
+    return np.ascontiguousarray(fours.transpose(0, 2, 3, 5, 1, 4)).astype("<i2")

@@ -1,0 +1,1 @@
+"""Layer kernels for int8 on cores with Helium (MVE)."""

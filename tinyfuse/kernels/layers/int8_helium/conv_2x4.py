@@ -1,0 +1,329 @@
+"""Our kernels for Helium (runtime_c/tinyfuse_*_mve.h); exact for every bias and right shift."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Division, Kernel
+from tinyfuse.kernels.core.rows import from_piece, vectors
+from tinyfuse.kernels.core.statements import Call, Let, Statement
+from tinyfuse.kernels.counts.common import Counts, round_up
+from tinyfuse.kernels.counts.helium_2x4 import (
+    one_vector_counts,
+    sixteen_channels_counts,
+    two_pixels_counts,
+    two_windows_counts,
+)
+from tinyfuse.kernels.layers.common.params import (
+    POINTER_BYTES,
+    channels4,
+    conv_row_call,
+    folded_bias,
+    grouped_by_four,
+    matmul_mve_constants,
+    one_scale,
+    orders_by_pixels,
+    output_fields,
+    rectified,
+    shifts_right,
+)
+from tinyfuse.kernels.layers.int8_dsp.conv import input_pixels, of_pixels
+from tinyfuse.kernels.layers.int8_dsp.dense import of_channels
+from tinyfuse.kernels.layers.int8_dsp.depthwise import LISTS_OF_TAPS, orders_by_columns, taps_scratch
+from tinyfuse.ops.core.convolution import channel_multipliers, geometry, is_plain_pointwise
+from tinyfuse.ops.weight_sums import channel_weights
+
+#: code that copies a window, which two kernels share: where one layer alone calls it, compilers know its constants
+COPIED_WINDOWS = "copied windows"
+
+
+class MveConvRow(Kernel):
+    """Convolution of one group by im2col of two pixels.
+
+    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
+    writes only its output row, which must not overlap them.
+    """
+
+    name = "tinyfuse_conv_mve_row_s8"
+    headers = ("tinyfuse_conv_mve.h",)
+    by_row, whole, rings = True, False, True
+    columns = 2
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return context.target.mve and geometry(op).groups == 1 and shifts_right(op) and _two_fit(op)
+
+    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return orders_by_pixels(op, self.columns)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return matmul_mve_constants(op)
+
+    def scratch(self, op: Op, context: Context) -> int:
+        rows, depth = op.operand(1).shape[1], int(channel_weights(op).shape[1])
+        return rows * POINTER_BYTES + 2 * depth
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return _path(_form(op))
+
+    def copy_of_code(self, op: Op, context: Context) -> str:
+        return COPIED_WINDOWS
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return two_windows_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return conv_row_call(self, op, site, site.scratch, _form(op))
+
+
+class MvePointwise(Kernel):
+    """1x1 convolution with stride 1, two pixels at a time.
+
+    A call for row y reads only input row y, and writes only its output row.
+    """
+
+    name = "tinyfuse_pointwise_mve_s8"
+    headers = ("tinyfuse_matmul_mve.h",)
+    by_row, rings = True, True
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return context.target.mve and is_plain_pointwise(op) and shifts_right(op) and _two_fit(op)
+
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return _orders_by_two(*op.operand(1).shape[::3])
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return matmul_mve_constants(op)
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return _path(_form(op))
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return two_pixels_counts(op, by_row)
+
+    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
+        return of_pixels(op, by_row, 2)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        g = geometry(op)
+        pointer, pixels = input_pixels(op, site)
+        fields = {"depth": g.in_c, "out_c": g.out_c} | output_fields(op)
+        return Let("tinyfuse_matmul_mve", "p", fields), Call(
+            self.name,
+            ("&p", pointer, pixels, from_piece(site.output.pointer, site, g.out_c), site.constant("weights"),
+             site.constant("channels"), _form(op)),
+        )  # fmt: skip
+
+
+#: pixels from which on copies of two of them are a small part of an input
+_MANY_PIXELS = 8
+
+
+class MveBufferedPointwise(MvePointwise):
+    """The same of all rows at once, two pixels a time from a copy of theirs in scratch, so that outputs may lie over
+    what was just read. Where outputs are shorter than inputs, the copy takes more than that saves, and where speed is
+    all, it is work for nothing."""
+
+    name = "tinyfuse_pointwise_buffered_mve_s8"
+    costs_as = MvePointwise.name
+    by_row = False
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        out_c, in_c = op.operand(1).shape[::3]
+        many = op.input.elements >= _MANY_PIXELS * in_c
+        return many and out_c >= in_c and not context.speed_alone and super().accepts(op, context)
+
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return {0: replace(super().access_orders(op)[0], buffered=True)}
+
+    def scratch(self, op: Op, context: Context) -> int:
+        in_c: int = op.operand(1).shape[3]
+        return 2 * in_c
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        fields, call = super().call(op, site, context)
+        assert isinstance(call, Call)
+        *args, form = call.args
+        return fields, Call(self.name, (*args, site.scratch, form))
+
+
+def _is_dense(op: Op, context: Context) -> bool:
+    """Whether Helium's fully connected kernels compute a layer: its weights have no zero point."""
+    no_zero_point = not any(op.operand(1).quantization.zero_point)
+    return context.target.mve and no_zero_point and shifts_right(op) and _two_fit(op)
+
+
+def _leaves_outputs(op: Op, context: Context) -> bool:
+    """Whether groups of four leave outputs of a layer of one batch, which `MveDenseOfOne` computes without padding."""
+    out_c = op.output.shape[-1]
+    of_one = out_c % 4 > 0 and op.output.elements == out_c
+    return of_one and not context.divided and not _one_scale_pays(op, context)
+
+
+class MveDense(Kernel):
+    """A fully connected layer whose weights have no zero point: batches are pixels."""
+
+    name = "tinyfuse_pointwise_mve_s8"
+    headers = ("tinyfuse_matmul_mve.h",)
+    by_row, rings = True, True
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return _is_dense(op, context) and not _leaves_outputs(op, context)
+
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return _orders_by_two(*op.operand(1).shape)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return matmul_mve_constants(op, _one_scale_pays(op, context))
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return _path(_dense_form(op, context))
+
+    def code_path(self, op: Op, by_row: bool, context: Context) -> str:
+        one = op.output.elements == op.output.shape[-1]
+        return self.path(op, by_row, context) + " of one vector" * one
+
+    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
+        return None if _one_scale_pays(op, context) else of_channels(op, 4, by_row)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return two_pixels_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        out_c, depth = op.operand(1).shape
+        fields = {"depth": depth, "out_c": site.piece.count if site.piece else out_c} | output_fields(op)
+        return Let("tinyfuse_matmul_mve", "p", fields), Call(
+            self.name,
+            ("&p", *vectors(op, site), from_piece(site.output.pointer, site),
+             from_piece(site.constant("weights"), site, depth), from_piece(site.constant("channels"), site, 3),
+             _dense_form(op, context)),
+        )  # fmt: skip
+
+
+class MveDenseOfOne(MveDense):
+    """A fully connected layer of one batch whose outputs are no multiple of four: by four, the last ones one by one."""
+
+    name = "tinyfuse_dense_one_mve_s8"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return _is_dense(op, context) and _leaves_outputs(op, context)
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return ""
+
+    def code_path(self, op: Op, by_row: bool, context: Context) -> str:
+        return ""
+
+    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
+        return None
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        weights, whole = channel_weights(op), op.output.shape[-1] // 4 * 4
+        parts, channels = [weights[whole:].reshape(-1)], channels4(op, np.arange(whole).reshape(-1, 4)).data
+        if whole:
+            of_fours = grouped_by_four(weights[:whole])
+            # sixteen bytes behind the fours are read
+            parts = [of_fours, *parts, np.zeros(max(0, 16 - parts[0].size), np.int8)]
+        rest = np.stack([folded_bias(op), *channel_multipliers(op)], axis=1)[whole:].astype(np.int32)
+        return (
+            Constant("weights", np.concatenate(parts), "int8_t"),
+            Constant("channels", np.concatenate([channels, rest.reshape(-1)]), "int32_t"),
+        )
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return one_vector_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        out_c, depth = op.operand(1).shape
+        pointer, _ = vectors(op, site)
+        fields = {"depth": depth, "out_c": out_c} | output_fields(op)
+        return Let("tinyfuse_matmul_mve", "p", fields), Call(
+            self.name, ("&p", pointer, site.output.pointer, site.constant("weights"), site.constant("channels"))
+        )
+
+
+class MveDepthwiseRow(Kernel):
+    """Depthwise convolution with depth multiplier 1, sixteen channels at a time.
+
+    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
+    writes only its output row.
+    """
+
+    name = "tinyfuse_depthwise_mve_row_s8"
+    headers = ("tinyfuse_depthwise_mve.h",)
+    by_row, whole, rings = True, False, True
+    columns = 1
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        g = geometry(op)
+        small_weights = op.operand(1).values.min() > -128
+        return context.target.mve and g.in_c == g.out_c and small_weights and shifts_right(op)
+
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return orders_by_columns(op)
+
+    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return self.access_orders(op) or orders_by_pixels(op)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        weights = channel_weights(op)
+        channels, taps = weights.shape
+        padded = np.pad(weights, ((0, -channels % 16), (0, taps % 2)))
+        parts, order = [], []
+        for first in range(0, channels, 16):
+            width = 16 if channels - first > 8 else 8
+            parts.append(padded[first : first + width].T.reshape(-1))
+            remainders = (0, 2, 1, 3) if width == 16 else (0, 1)
+            order += [range(first + r, first + width, len(remainders)) for r in remainders]
+        return (
+            Constant("weights", np.ascontiguousarray(np.concatenate(parts)), "int8_t"),
+            channels4(op, [list(four) for four in order]),
+        )
+
+    def scratch(self, op: Op, context: Context) -> int:
+        return taps_scratch(op)
+
+    def copy_of_code(self, op: Op, context: Context) -> str:
+        return LISTS_OF_TAPS
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return sixteen_channels_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return conv_row_call(self, op, site, site.scratch)
+
+
+def _form(op: Op) -> str:
+    """The C's argument `form` of a layer whose channels have scales of their own."""
+    return "TINYFUSE_MVE_RECTIFIED" if rectified(op) else "TINYFUSE_MVE_EACH"
+
+
+def _dense_form(op: Op, context: Context) -> str:
+    """The same of a fully connected layer."""
+    return "TINYFUSE_MVE_ONE_SCALE" if _one_scale_pays(op, context) else _form(op)
+
+
+def _path(form: str) -> str:
+    return form.removeprefix("TINYFUSE_MVE_").lower().replace("_", " ")
+
+
+def _two_fit(op: Op) -> bool:
+    """Whether 16 bits hold the places of two pixels' channels."""
+    return bool(op.output.shape[-1] <= 2**16 - 4)
+
+
+def _one_scale_pays(op: Op, context: Context) -> bool:
+    """Whether a fully connected layer keeps one scale for all outputs, which saves 8 bytes each: where that
+    is more than the second copy of the code takes, some 700 bytes. Its calls can't be divided, and its groups of four
+    come by two."""
+    out_c = op.output.shape[-1]
+    pays = out_c >= 64 and round_up(out_c, 4) % 2 == 0
+    return pays and not context.divided and one_scale(*channel_multipliers(op))
+
+
+def _orders_by_two(out_c: int, in_c: int) -> dict[int, AccessOrder]:
+    """Two pixels an iteration, which are read again for every four channels."""
+    return {0: AccessOrder(2 * in_c, 2 * out_c, buffered=False)}

@@ -1,0 +1,62 @@
+"""Our kernel of convolutions for Helium whose weights stay in registers (runtime_c/tinyfuse_conv_stationary_mve.h);
+exact for every bias and right shift."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyfuse.ir import Array, Op
+from tinyfuse.kernels.core.c_constants import c_constant
+from tinyfuse.kernels.core.kernel import CallSite, Context
+from tinyfuse.kernels.core.statements import Statement
+from tinyfuse.kernels.counts.common import Counts, round_up
+from tinyfuse.kernels.counts.helium_4x2 import stationary_counts
+from tinyfuse.kernels.layers.common.params import conv_row_call
+from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveConvRow
+from tinyfuse.kernels.layers.int8_helium.conv_4x2 import FourKernel
+from tinyfuse.ops.core.convolution import geometry
+from tinyfuse.ops.weight_sums import channel_weights
+
+_HEADER = "tinyfuse_conv_stationary_mve.h"
+_NAMES = ("TAPS", "BLOCK", "PIXELS", "SUMS_BYTES")
+_TAPS, _BLOCK, _PIXELS, _SUMS_BYTES = (c_constant(_HEADER, f"TINYFUSE_STATIONARY_{x}") for x in _NAMES)
+
+
+class WeightStationaryConvRow(FourKernel):
+    """Convolution with stride 1 along a row and two or three columns a window: weights of three taps, sixteen channels
+    and two outputs stay in registers for a row of pixels, of which there are four or more.
+
+    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
+    writes only its output row, which must not overlap them.
+    """
+
+    name = "tinyfuse_conv_stationary_mve_row_s8"
+    headers = (_HEADER,)
+    by_row, whole, rings, indivisible = True, False, True, True
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        g = geometry(op)
+        side_by_side = 1 < g.kernel_w <= _TAPS and (g.stride_w, g.dilation_w) == (1, 1)
+        if not context.target.mve or not side_by_side or g.out_w < _PIXELS:
+            return False
+        small = context.speed_alone or self.scratch(op, context) <= MveConvRow().scratch(op, context)
+        return small and super().accepts(op, context)
+
+    def weights_of(self, op: Op) -> Array:
+        g = geometry(op)
+        blocks = round_up(g.in_c, _BLOCK)
+        filters = channel_weights(op).reshape(g.out_c, g.kernel_h, g.kernel_w, g.in_c)
+        padded = np.pad(filters, ((0, 0), (0, 0), (0, _TAPS - g.kernel_w), (0, blocks * _BLOCK - g.in_c)))
+        split = padded.reshape(g.out_c // 2, 2, g.kernel_h, _TAPS, blocks, _BLOCK)
+        return split.transpose(0, 2, 4, 1, 3, 5)
+
+    def scratch(self, op: Op, context: Context) -> int:
+        g = geometry(op)
+        passes = g.kernel_h * round_up(g.in_c, _BLOCK)
+        return (1 + g.out_w) * _SUMS_BYTES + passes * (g.out_w + _TAPS - 1) * _BLOCK
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return stationary_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return conv_row_call(self, op, site, site.scratch, self.form(op))

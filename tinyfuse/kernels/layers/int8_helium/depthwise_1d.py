@@ -1,0 +1,100 @@
+"""Our kernel of depthwise convolutions along a row or column for Helium (runtime_c/tinyfuse_depthwise_1d_mve.h)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.core.c_constants import c_constant
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
+from tinyfuse.kernels.core.statements import Call, Let, Statement
+from tinyfuse.kernels.counts.common import Counts, round_up
+from tinyfuse.kernels.layers.common.column_blocks import lying
+from tinyfuse.kernels.layers.common.params import (
+    POINTER_BYTES,
+    folded_bias,
+    input_zero_point,
+    output_fields,
+    rectified,
+    shifts_right,
+)
+from tinyfuse.kernels.layers.int8_helium.conv_4x2 import requantized
+from tinyfuse.ops.core.convolution import ConvGeometry, channel_multipliers, geometry
+from tinyfuse.ops.weight_sums import channel_weights
+
+_HEADER = "tinyfuse_depthwise_1d_mve.h"
+_TAPS, _OUTPUTS, _CHANNELS, _WORD = (
+    c_constant(_HEADER, f"TINYFUSE_1D_{x}") for x in ("TAPS", "OUTPUTS", "CHANNELS", "WORD")
+)
+
+#: what 16 bits hold of the distance between two outputs of eight
+_MOST_CHANNELS = (2**16 - 1) // (_OUTPUTS - 1)
+
+
+class Depthwise1D(Kernel):
+    """Depthwise convolution with depth multiplier 1 and stride 1 of a whole image of one column, whose windows have at
+    most thirteen rows: eight outputs of a channel at a time. They can't lie over the input, which kernels by rows
+    allow: only where speed is all."""
+
+    name = "tinyfuse_depthwise_1d_mve_s8"
+    headers = (_HEADER,)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        if not context.target.mve or not context.speed_alone or (g := _row_of(op)) is None:
+            return False
+        if g.kernel_h != 1 or not 1 < g.kernel_w <= _TAPS:
+            return False
+        plain = (g.stride_w, g.dilation_w) == (1, 1) and g.in_c == g.out_c <= _MOST_CHANNELS and shifts_right(op)
+        return plain and (rectified(op) or bool((channel_multipliers(op)[1] < 0).all()))
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        weights = channel_weights(op)
+        padded = np.pad(weights, ((0, 0), (0, _CHANNELS - weights.shape[1])))
+        channels = np.stack([folded_bias(op), *channel_multipliers(op)], axis=1).astype(np.int32)
+        return Constant("weights", padded.reshape(-1), "int8_t"), Constant("channels", channels.reshape(-1), "int32_t")
+
+    def scratch(self, op: Op, context: Context) -> int:
+        g = _certain(op)
+        pixels, blocks = g.out_w - 1 + g.kernel_w, round_up(g.out_w, _OUTPUTS) * _OUTPUTS // _WORD + 3
+        padding = g.in_c if g.pad_left > 0 or pixels - g.pad_left > g.in_w else 0
+        listed = round_up(pixels, _WORD) * _WORD * POINTER_BYTES
+        return listed + blocks * _WORD * _CHANNELS + padding
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return requantized(op)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        g = _certain(op)
+        groups = round_up(g.in_c, _CHANNELS)
+        chunks, pixels = round_up(g.out_w, _OUTPUTS), g.out_w - 1 + g.kernel_w
+        return {
+            "calls": 1,
+            "line_pixels": pixels,
+            "line_groups": groups,
+            "line_fours": groups * round_up(pixels, _WORD),
+            "line_chunks": groups * chunks,
+            "line_channel_chunks": g.in_c * chunks,
+        }
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        g = _certain(op)
+        fields = {
+            "in_w": g.in_w, "in_c": g.in_c, "out_w": g.out_w, "kernel_w": g.kernel_w, "pad_left": g.pad_left,
+            "in_zero_point": input_zero_point(op.input),
+        }  # fmt: skip
+        form = f"TINYFUSE_FOUR_{requantized(op).upper()}"
+        constants = site.constant("weights"), site.constant("channels")
+        args = ("&p", site.input(0).pointer, site.output.pointer, *constants, site.scratch, form)
+        return Let("tinyfuse_1d", "p", fields | output_fields(op)), Call(self.name, args)
+
+
+def _row_of(op: Op) -> ConvGeometry | None:
+    """Of an image of one column: as the row that its pixels are in memory."""
+    lying_op = lying(op)
+    return None if lying_op is None else geometry(lying_op)
+
+
+def _certain(op: Op) -> ConvGeometry:
+    row = _row_of(op)
+    assert row is not None, "the kernel accepted it"
+    return row

@@ -1,0 +1,95 @@
+"""Our kernel of depthwise convolutions with small windows for Helium (runtime_c/tinyfuse_depthwise_columns.h)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.core.c_constants import c_constant
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
+from tinyfuse.kernels.core.statements import Statement
+from tinyfuse.kernels.counts.common import Counts
+from tinyfuse.kernels.counts.depthwise import columns_counts
+from tinyfuse.kernels.layers.common.params import conv_row_call, folded_bias, rectified, shifts_right
+from tinyfuse.kernels.layers.int8_helium.conv_4x2 import requantized
+from tinyfuse.ops.core.convolution import ConvGeometry, channel_multipliers, geometry
+from tinyfuse.ops.weight_sums import channel_weights
+
+_HEADER = "tinyfuse_depthwise_columns.h"
+_NAMES = ("ROWS", "WIDTH", "PLANES", "OUTPUTS", "JOB_BYTES", "PLANE_BYTES", "WORD")
+_ROWS, _WIDTH, _PLANES, _OUTPUTS, _JOB_BYTES, _PLANE_BYTES, _WORD = (
+    c_constant(_HEADER, f"TINYFUSE_COLUMNS_{x}") for x in _NAMES
+)
+
+#: what 16 bits hold of the distance between two outputs of eight
+_MOST_CHANNELS = (2**16 - 1) // (_OUTPUTS - 1)
+
+
+class ColumnsDepthwiseRow(Kernel):
+    """Depthwise convolution with depth multiplier 1 of at most three rows and four columns, eight outputs of a row at
+    a time. Columns that lie `stride_w` apart are a plane, of which there are at most two.
+
+    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
+    writes only its output row, which must not overlap them.
+    """
+
+    name = "tinyfuse_depthwise_columns_row_s8"
+    headers = (_HEADER,)
+    by_row, whole, rings = True, False, True
+    columns = _OUTPUTS
+    at_once = "TINYFUSE_COLUMNS_CHANNELS"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        g = geometry(op)
+        small = g.kernel_h <= _ROWS and g.kernel_w <= _WIDTH and g.dilation_w == 1 and _planes(g) <= _PLANES
+        plain = small and g.in_c == g.out_c <= _MOST_CHANNELS and shifts_right(op)
+        return context.target.mve and plain and (rectified(op) or bool((channel_multipliers(op)[1] < 0).all()))
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        g = geometry(op)
+        weights = np.zeros((g.in_c, 4, 4), np.int8)
+        weights[:, : g.kernel_w, : g.kernel_h] = channel_weights(op).reshape(-1, g.kernel_h, g.kernel_w).swapaxes(1, 2)
+        channels = np.stack([folded_bias(op), *channel_multipliers(op)], axis=1).astype(np.int32)
+        return Constant("weights", weights.reshape(-1), "int8_t"), Constant("channels", channels.reshape(-1), "int32_t")
+
+    def scratch(self, op: Op, context: Context) -> int:
+        g = geometry(op)
+        column = _WORD * c_constant(_HEADER, self.at_once)
+        return _JOB_BYTES + _planes(g) * (_PLANE_BYTES + column * _plane_columns(g))
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return requantized(op)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return columns_counts(op, by_row, _OUTPUTS, c_constant(_HEADER, self.at_once))
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return conv_row_call(self, op, site, site.scratch, self.at_once, f"TINYFUSE_COLUMNS_{requantized(op).upper()}")
+
+
+class FewerColumnsDepthwiseRow(ColumnsDepthwiseRow):
+    """The same with fewer channels at a time, whose columns take half the scratch: where that is no more than a row of
+    the input, it often finds room in a ring whose oldest row is used up."""
+
+    at_once = "TINYFUSE_COLUMNS_FEWER"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        if context.optimize != "ram" or not super().accepts(op, context):
+            return False
+        g = geometry(op)
+        return self.scratch(op, context) <= g.in_w * g.in_c
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return f"{super().path(op, by_row, context)} fewer"
+
+
+def _planes(g: ConvGeometry) -> int:
+    """Planes of columns that are read at all."""
+    planes: int = min(g.stride_w, g.kernel_w)
+    return planes
+
+
+def _plane_columns(g: ConvGeometry) -> int:
+    """Columns `stride_w` apart that eight outputs of a row read."""
+    columns: int = min(_OUTPUTS, g.out_w) + (g.kernel_w - 1) // g.stride_w
+    return columns

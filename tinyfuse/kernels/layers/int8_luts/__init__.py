@@ -1,0 +1,1 @@
+"""Layer kernels for int8 whose activation is a lookup table."""

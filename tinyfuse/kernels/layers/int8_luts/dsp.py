@@ -1,0 +1,239 @@
+"""Our kernels of LOOKED_UP: convolutions whose outputs are looked up as they are stored (runtime_c/tinyfuse_matmul.h,
+runtime_c/tinyfuse_depthwise_3x3.h).
+
+What follows a layer element for element takes a look an output, and no pass over the row. A layer has a step line more
+often than without tables: steps between outputs that a table makes one result of need not be at their place.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from functools import lru_cache
+
+import numpy as np
+
+from tinyfuse.errors import InternalFault
+from tinyfuse.ir import Array, Op
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Division, Kernel, proven
+from tinyfuse.kernels.core.statements import Call, Expr, Statement
+from tinyfuse.kernels.counts.common import Counts
+from tinyfuse.kernels.layers.int8_dsp.conv import AT_BORDERS, MatmulKernel
+from tinyfuse.kernels.layers.int8_dsp.depthwise import Depthwise3x3Row
+from tinyfuse.kernels.layers.int8_dsp.lanes import (
+    Matmul,
+    form_name,
+    matmul_constants,
+    matmul_layer,
+    on_line,
+    on_signed_rounding,
+)
+from tinyfuse.kernels.requantize.signed_rounding import SignedRounding, signed_rounding
+from tinyfuse.kernels.requantize.single_rounding import SingleRounding, line_to_tables, single_rounding
+from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.elementwise.table import MOST_CHANNEL_BYTES
+from tinyfuse.ops.layers.looked_up import LookedUp
+
+
+class LookedUpLayer(Kernel):
+    """What `plain` computes, with tables. A call reads and writes what one of `plain` does."""
+
+    #: whether it computes depthwise convolutions
+    depthwise: bool
+
+    def __init__(self, plain: Kernel):
+        self._plain = plain
+        self.headers = plain.headers
+        self.by_row, self.whole, self.rings = plain.by_row, plain.whole, plain.rings
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        layer = layer_of(op)
+        if layer.operand(1).dtype != "int8" or FAMILIES[layer.kind].depthwise != self.depthwise:
+            return False
+        return self._plain.accepts(layer, context)
+
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return self._plain.access_orders(layer_of(op))
+
+    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return self._plain.row_access_orders(layer_of(op))
+
+    def scratch(self, op: Op, context: Context) -> int:
+        return self._plain.scratch(layer_of(op), context)
+
+    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
+        return self._plain.division(layer_of(op), by_row, context)
+
+    def own_code(self, op: Op) -> bool:
+        return self._plain.own_code(layer_of(op))
+
+    def layer_call(self, op: Op, site: CallSite, context: Context) -> tuple[tuple[Statement, ...], tuple[Expr, ...]]:
+        """What stands in front of the layer's call, and the call's arguments but for the last, which is its form."""
+        *lets, call = self._plain.call(layer_of(op), site, context)
+        if not isinstance(call, Call):
+            raise InternalFault("a kernel of tables", "what it computes isn't one call")
+        return tuple(lets), call.args[:-1]
+
+
+class _LookedUp(LookedUpLayer):
+    """On cores with the DSP extension and no vectors."""
+
+    def __init__(self, plain: Kernel):
+        super().__init__(plain)
+        self.costs_as = plain.name
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        target, packed = context.target, context.weights in ("packed", "auto")
+        return target.dsp and not target.mve and packed and super().accepts(op, context)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return *self.of_layer(op, context), Constant("tables", self._tables(op, context), "int8_t", align=1)
+
+    def _tables(self, op: Op, context: Context) -> Array:
+        """int8 [results] or [out_c, results]: those of what the layer's form gives, the least first."""
+        signed_rounding = self.signed_rounding(op, context)
+        return _from_least(op) if signed_rounding is None else signed_rounding.tables
+
+    @abstractmethod
+    def signed_rounding(self, op: Op, context: Context) -> SignedRounding | None:
+        """The layer's signed-rounding lines, if it is computed along them."""
+
+    @abstractmethod
+    def of_layer(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        """The layer's constants."""
+
+    @abstractmethod
+    def form(self, op: Op, context: Context) -> str:
+        """The C's last argument."""
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        signed_rounding = op.output.elements if _line(op) is None and _signed_rounding(op) is not None else 0
+        return {
+            **self._plain.counts(layer_of(op), by_row),
+            "table_outputs": op.output.elements,
+            "signed_rounding_outputs": signed_rounding,
+        }
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        """That of the layer, with tables, and in their form."""
+        lets, args = self.layer_call(op, site, context)
+        tables = self._tables(op, context)
+        each = tables.shape[-1]
+        more = (f"{site.constant('tables')} + {each // 2}", each if tables.ndim > 1 else 0)
+        return *lets, Call(self.name, (*args, *more, self.form(op, context)))
+
+
+class LookedUpMatmul(_LookedUp):
+    """Convolutions by tinyfuse_matmul.h."""
+
+    depthwise = False
+    costs_with = "tinyfuse_matmul_tables"
+
+    def __init__(self, plain: MatmulKernel):
+        super().__init__(plain)
+        self._block, self._windows = plain.block, plain.windows
+        self.name = plain.name.replace("_packed", "_packed_tables").replace("pointwise", "pointwise_tables")
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return super().accepts(op, context) and _matmul_of(op, context) is not None
+
+    def of_layer(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return matmul_constants(matmul_of(op, context))
+
+    def signed_rounding(self, op: Op, context: Context) -> SignedRounding | None:
+        return _signed_rounding(op) if "SIGNED_ROUNDING" in matmul_of(op, context).form else None
+
+    def form(self, op: Op, context: Context) -> str:
+        return matmul_of(op, context).form
+
+    def copy_of_code(self, op: Op, context: Context) -> str:
+        """One for each form, where a call hasn't its own."""
+        return AT_BORDERS if self.own_code(op) else f"{self.name} {form_name(self.form(op, context))}"
+
+    def single_calls_as(self, op: Op) -> str | None:
+        """What gathers windows by bytes tells of a single call, not what looks up."""
+        return None if self._windows(layer_of(op)) else self.costs_with
+
+    def calls_too(self, op: Op) -> tuple[str, ...]:
+        return self._plain.calls_too(layer_of(op))
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        form, layer = _costs_of(form_name(self.form(op, context))), layer_of(op)
+        return f"{form}, blocks of {self._block(layer, context)}{self._windows(layer)}"
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        counts = super().counts(op, by_row)
+        return {**counts, "table_pairs": counts["block_pairs"]}
+
+
+class LookedUpDepthwise(_LookedUp):
+    """3x3 depthwise convolutions."""
+
+    name = "tinyfuse_depthwise_3x3_tables_row_s8"
+    depthwise = True
+    costs_with = "tinyfuse_depthwise_3x3_tables"
+
+    def __init__(self, plain: Depthwise3x3Row):
+        super().__init__(plain)
+        self._along = plain.along
+
+    def of_layer(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return self._along(layer_of(op), self.signed_rounding(op, context) or _line(op) or _line(op, own_shifts=True))
+
+    def signed_rounding(self, op: Op, context: Context) -> SignedRounding | None:
+        return None if _line(op) is not None else _signed_rounding(op)
+
+    def form(self, op: Op, context: Context) -> str:
+        return f"TINYFUSE_QUAD_{self._form(op, context)}"
+
+    def _form(self, op: Op, context: Context) -> str:
+        signed_rounding = self.signed_rounding(op, context)
+        if signed_rounding is not None:
+            return "SIGNED_ROUNDING" if signed_rounding.bits == 8 else "SIGNED_ROUNDING_WIDE"
+        if _line(op) is not None:
+            return "SINGLE_ROUNDING"
+        return "OWN_SHIFTS" if _line(op, own_shifts=True) is not None else "BOUNDED"
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return _costs_of(self._form(op, context).lower())
+
+
+def _costs_of(form: str) -> str:
+    """What a form has the costs of, but for its bends."""
+    return "single_rounding" if form.startswith("signed_rounding") else form
+
+
+def layer_of(op: Op) -> Op:
+    """The layer that a LOOKED_UP computes."""
+    return op.attributes_as(LookedUp).layer
+
+
+def _from_least(op: Op) -> Array:
+    """int8 [256] or [out_c, 256]: the results of -128 to 127."""
+    results = op.attributes_as(LookedUp).table.operand(1).values
+    return np.roll(results, 128, axis=-1)
+
+
+def matmul_of(op: Op, context: Context) -> Matmul:
+    """The layer in the fastest form that is proven exact for its tables."""
+    return proven(_matmul_of(op, context))
+
+
+def _matmul_of(op: Op, context: Context) -> Matmul | None:
+    on_one = on_line(layer_of(op), _line(op), context.target.dsp) or on_signed_rounding(
+        layer_of(op), _signed_rounding(op)
+    )
+    return on_one or matmul_layer(layer_of(op), context)
+
+
+@lru_cache(maxsize=512)
+def _line(op: Op, own_shifts: bool = False) -> SingleRounding | None:
+    """One to the tables, or where other slopes are tried without them, to all outputs."""
+    return line_to_tables(layer_of(op), _from_least(op), own_shifts) or single_rounding(layer_of(op), own_shifts)
+
+
+@lru_cache(maxsize=512)
+def _signed_rounding(op: Op) -> SignedRounding | None:
+    """Where tables of more results don't take more than tables of channels may."""
+    found = signed_rounding(layer_of(op), _from_least(op))
+    return found if found is not None and found.tables.nbytes <= MOST_CHANNEL_BYTES else None

@@ -1,0 +1,190 @@
+"""Convolutions and fully connected layers for cores without the DSP extension, two weights, or two inputs, in a word
+(runtime_c/tinyfuse_paired.h, tinyfuse_depthwise_paired.h)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tinyfuse.ir import Array, Op
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Kernel, proven
+from tinyfuse.kernels.core.rows import from_piece, vectors
+from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
+from tinyfuse.kernels.counts.common import Counts
+from tinyfuse.kernels.counts.depthwise import paired_depthwise_counts, paired_depthwise_words
+from tinyfuse.kernels.layers.common.params import POINTER_BYTES, conv_params, output_fields
+from tinyfuse.kernels.layers.int8_dsp.conv import MatmulKernel
+from tinyfuse.kernels.layers.int8_dsp.dense import Dense, DenseWide, orders_by_batches
+from tinyfuse.kernels.layers.int8_dsp.depthwise import form_argument, form_of
+from tinyfuse.kernels.layers.int8_dsp.im2col_blocks import WidenedConvRow, WidenedPointwise
+from tinyfuse.kernels.layers.int8_dsp.lanes import BYTES, Matmul, form_name, matmul_depth
+from tinyfuse.kernels.requantize.single_rounding import SingleRounding, any_single_rounding
+from tinyfuse.ops.core.convolution import geometry, is_plain_pointwise
+
+#: bytes of an input that is widened
+_INPUT_BYTES = 4
+
+
+class _Paired(MatmulKernel):
+    """A layer of at least two channels."""
+
+    weights = "unpacked"
+    input_bytes = _INPUT_BYTES
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        if context.weights not in ("auto", self.weights) or context.target.dsp:
+            return False
+        layer = self.layer(op, context)
+        return layer is not None and len(layer.weights) > 1 and joins(layer.weights)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        """int32: for each pair of channels the weights, then what requantizes both."""
+        layer = proven(self.layer(op, context))
+        channels = _pairs(len(layer.weights))
+        scales = _scales(layer)[channels].view("<i4").reshape(len(channels), -1)
+        parts = joined(layer.weights[channels]), scales
+        return (Constant("pairs", np.concatenate(parts, axis=1).reshape(-1), "int32_t"),)
+
+    def last_arguments(self, op: Op, context: Context) -> tuple[Expr, ...]:
+        return (self.form(op, context),)
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return form_name(self.form(op, context))
+
+
+class PairedDense(_Paired):
+    """Fully connected layer whose weights have no zero point; inputs are widened in scratch first, as far as that takes
+    little memory for the user's objective."""
+
+    name = "tinyfuse_dense_paired_s8"
+    headers = ("tinyfuse_dense_paired.h",)
+    form_of = Dense.name
+    by_row, rings = True, True
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        weights = op.operand(1)
+        few = weights.shape[1] <= DenseWide.few_inputs[context.optimize] and not context.divided
+        return few and not any(weights.quantization.zero_point) and super().accepts(op, context)
+
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return orders_by_batches(op, buffered=True)
+
+    def scratch(self, op: Op, context: Context) -> int:
+        return _INPUT_BYTES * matmul_depth(op)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        (out_c, in_c), (pointer, batches) = op.operand(1).shape, vectors(op, site)
+        fields = {"batches": batches, "in_c": in_c, "out_c": out_c} | output_fields(op)
+        arguments = ("&p", pointer, site.output.pointer, site.constant("pairs"), site.scratch, self.form(op, context))
+        return Let("tinyfuse_dense_paired", "p", fields), Call(self.name, arguments)
+
+
+class PairedConvRow(_Paired, WidenedConvRow):
+    """Convolution of one group."""
+
+    name = "tinyfuse_conv_paired_row_s8"
+    headers = ("tinyfuse_conv_paired.h",)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return geometry(op).groups == 1 and super().accepts(op, context)
+
+
+class PairedPointwise(_Paired, WidenedPointwise):
+    """1x1 convolution with stride 1."""
+
+    name = "tinyfuse_pointwise_paired_s8"
+    headers = ("tinyfuse_pointwise_paired.h",)
+    form_of = "tinyfuse_pointwise_s8"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return is_plain_pointwise(op) and op.input.shape[3] % 4 == 0 and super().accepts(op, context)
+
+
+class PairedPointwiseRow(PairedPointwise):
+    """The same for the pixels of a row.
+
+    A call for row y reads only input row y, and writes only its output row.
+    """
+
+    by_row, whole, rings = True, False, True
+
+
+class PairedDepthwiseRow(Kernel):
+    """Depthwise convolution with depth multiplier 1 that has a step line: two outputs of a channel in a word.
+
+    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
+    writes only its output row, which must not overlap them.
+    """
+
+    name = "tinyfuse_depthwise_paired_row_s8"
+    headers = ("tinyfuse_depthwise_paired.h",)
+    weights = "unpacked"
+    by_row, whole, rings = True, False, True
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        if context.weights not in ("auto", self.weights) or context.target.dsp:
+            return False
+        g, line = geometry(op), any_single_rounding(op)
+        return g.in_c == g.out_c and g.dilation_w == 1 and line is not None and joins(_taps(op, line))
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        """int32: of each channel the weights, then bias and multiplier, and an own shift."""
+        line = proven(any_single_rounding(op))
+        parts = _taps(op, line).astype("<i4"), line.channels().view("<i4").reshape(len(line.bias), -1)
+        return (Constant("filters", np.concatenate(parts, axis=1).reshape(-1), "int32_t"),)
+
+    def scratch(self, op: Op, context: Context) -> int:
+        g, words = geometry(op), paired_depthwise_words(op)
+        padding = g.in_c if g.pads_rows or g.pads_columns else 0
+        return 2 * POINTER_BYTES * (words + words % 2) + _INPUT_BYTES * (words + 2 - words % 2) + padding
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return "own_shifts" * (form_of(op) == "own_shifts")
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return paired_depthwise_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        row = site.input(0).pointer, site.output_row, from_piece(site.output.pointer, site, op.output.shape[3])
+        arguments = ("&p", *row, site.constant("filters"), site.scratch, form_argument(op))
+        return conv_params(op, site), Call(self.name, arguments)
+
+
+def _taps(op: Op, line: SingleRounding) -> Array:
+    """int8 [channels, taps] column by column, an even number of taps."""
+    g = geometry(op)
+    columns = line.weights.reshape(g.in_c, g.kernel_h, g.kernel_w).swapaxes(1, 2).reshape(g.in_c, -1)
+    taps: Array = np.pad(columns, ((0, 0), (0, columns.shape[1] % 2)))
+    return taps
+
+
+def _scales(layer: Matmul) -> Array:
+    """The layer's channels; in the bounded form those that aren't multiplied are doubled and halved, so that there is
+    always a multiplier, which is negative (runtime_c/tinyfuse_paired.h)."""
+    channels = layer.channels.copy()
+    if layer.form == BYTES:
+        plain = channels["multiplier"] == 0
+        channels["bias"][plain] *= 2
+        channels["multiplier"][plain] = -(2**31)
+    return channels
+
+
+def joins(weights: Array) -> bool:
+    """Whether sums of two products, of neighbours among the weights [channels, taps], an even count of taps, are within
+    16 bits for all int8 inputs."""
+    absolute = np.abs(weights.astype(np.int64)).reshape(len(weights), -1, 2).sum(2)
+    return bool((128 * absolute < 2**15).all())
+
+
+def _pairs(channels: int) -> Array:
+    """[ceil(channels / 2), 2]: channels that are computed together; the last two where they are odd."""
+    first = np.minimum(np.arange(0, channels, 2), channels - 2)
+    return np.stack([first, first + 1], axis=1)
+
+
+def joined(weights: Array) -> Array:
+    """int32 [pairs, depth]: of the weights [pairs, 2, depth] of two channels the first plus 65536 times the second."""
+    wide = weights.astype(np.int64)
+    words: Array = (wide[:, 0] + 65536 * wide[:, 1]).astype("<i4")
+    return words

@@ -1,0 +1,96 @@
+"""Our kernels of depthwise convolutions whose weights have few values (`--weights compressed`): those of packed
+weights, which get them looked up in scratch for every row (runtime_c/tinyfuse_lookup.h). A table serves the channels
+that are packed together, or all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+import numpy as np
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Kernel, proven
+from tinyfuse.kernels.core.statements import Call, Statement
+from tinyfuse.kernels.counts.common import Counts
+from tinyfuse.kernels.counts.depthwise import looked_up_depthwise_counts
+from tinyfuse.kernels.layers.common.params import conv_params
+from tinyfuse.kernels.layers.int8_dsp.depthwise import Depthwise3x3Row, PackedDepthwiseRow, form_argument
+from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveDepthwiseRow
+from tinyfuse.kernels.layers.palettized.dsp import Compressed, spares_flash
+from tinyfuse.kernels.layers.palettized.palette import UNIT, VECTOR, Lookup, compressed
+from tinyfuse.ops.core.convolution import geometry
+from tinyfuse.targets import Target
+
+
+class CompressedDepthwise(Compressed):
+    """`kernel`, with its weights in groups of so many channels as indexes.
+
+    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
+    writes only its output row.
+    """
+
+    by_row, whole, rings = True, False, True
+
+    def __init__(self, kernel: Kernel, channels: int):
+        self.kernel, self.channels = kernel, channels
+        self.name, self.costs_as = kernel.name.replace("_row_s8", "_lut_row_s8"), kernel.name
+        self.headers = tuple(header.removesuffix(".h") + "_lut.h" for header in kernel.headers)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        fits = self.wanted(context) and op.operand(1).dtype == "int8" and self.kernel.accepts(op, context)
+        return fits and self._lookup(op, context) is not None
+
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return self.kernel.access_orders(op)
+
+    def _lookup(self, op: Op, context: Context) -> Lookup | None:
+        return _lookup_of(self.kernel, op, context.target, self._groups(op), self._group_bytes(op))
+
+    def _groups(self, op: Op) -> int:
+        return -(-op.output.shape[3] // self.channels)
+
+    def _group_bytes(self, op: Op) -> int:
+        g = geometry(op)
+        taps = g.kernel_h * g.kernel_w
+        return self.channels * (taps if isinstance(self.kernel, Depthwise3x3Row) else taps + taps % 2)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return *proven(self._lookup(op, context)).constants, *self.kernel.constants(op, context)[1:]
+
+    def scratch(self, op: Op, context: Context) -> int:
+        looked_up = -(-self._groups(op) * self._group_bytes(op) // 16) * 16
+        return looked_up + self.kernel.scratch(op, context)
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return self.kernel.path(op, by_row, context)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        step = VECTOR if self.channels == VECTOR else 4
+        plain = self.kernel.counts(op, by_row)
+        return looked_up_depthwise_counts(plain, op, by_row, self._groups(op), self._group_bytes(op), step)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        arguments = (
+            "&p", site.input(0).pointer, site.output_row, site.output.pointer, "&w", site.constant("channels"),
+            site.scratch, self._groups(op), *(() if self.channels == VECTOR else (form_argument(op),)),
+        )  # fmt: skip
+        weights = self.declared(site, proven(self._lookup(op, context)), False, self.channels)
+        return weights, conv_params(op, site), Call(self.name, arguments)
+
+
+@lru_cache(maxsize=512)
+def _lookup_of(kernel: Kernel, op: Op, target: Target, groups: int, group_bytes: int) -> Lookup | None:
+    """Of the kernel's weights; None where they have too many values, or flash is not spared."""
+    weights = kernel.constants(op, Context(target))[0].data
+    filled = np.pad(weights, (0, groups * group_bytes - weights.size), mode="edge").reshape(groups, group_bytes)
+    lookup = compressed(filled, VECTOR if isinstance(kernel, MveDepthwiseRow) else UNIT)
+    return lookup if lookup is not None and spares_flash(weights.size, lookup) else None
+
+
+#: the best first
+COMPRESSED_DEPTHWISE: tuple[Kernel, ...] = (
+    CompressedDepthwise(MveDepthwiseRow(), VECTOR),
+    CompressedDepthwise(Depthwise3x3Row(), 4),
+    CompressedDepthwise(PackedDepthwiseRow(), 4),
+)

@@ -1,0 +1,121 @@
+"""Our kernels for Helium of layers whose weights have few values (`--weights compressed`,
+runtime_c/tinyfuse_conv_lut_mve.h): a strip of channels is looked up in scratch, sixteen weights by an instruction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, proven
+from tinyfuse.kernels.core.statements import Call, Let, Statement
+from tinyfuse.kernels.counts.common import Counts
+from tinyfuse.kernels.counts.layers import looked_up_counts
+from tinyfuse.kernels.layers.common.params import conv_params, matmul_mve_constants, output_fields
+from tinyfuse.kernels.layers.int8_dsp.conv import pointwise_input
+from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveConvRow, MveDense, MvePointwise
+from tinyfuse.kernels.layers.palettized.dsp import Compressed, spares_flash, strip_of
+from tinyfuse.kernels.layers.palettized.palette import VECTOR, Lookup, compressed
+from tinyfuse.ops.weight_sums import channel_weights
+
+
+@lru_cache(maxsize=1024)
+def _lookup(op: Op) -> Lookup | None:
+    """Of a group a channel; None where they have too many values, or flash is not spared."""
+    if op.operand(1).dtype != "int8":
+        return None
+    weights = channel_weights(op)
+    lookup = compressed(weights, VECTOR)
+    return lookup if lookup is not None and spares_flash(weights.size, lookup) else None
+
+
+class _CompressedMve(Compressed):
+    """What a kernel of tinyfuse_matmul_mve.h becomes."""
+
+    headers = ("tinyfuse_conv_lut_mve.h",)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return self.wanted(context) and super().accepts(op, context) and _lookup(op) is not None
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return *proven(_lookup(op)).constants, matmul_mve_constants(op)[1]
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return looked_up_counts(super().counts(op, by_row), op, by_row, self._strip(op), VECTOR)
+
+    def _strip(self, op: Op) -> int:
+        out_c, depth = channel_weights(op).shape
+        return strip_of(out_c, depth, 4)
+
+    def _strip_bytes(self, op: Op) -> int:
+        """The last group of four channels is whole, and bytes after it are read."""
+        return -(-self._strip(op) // 4) * 4 * int(channel_weights(op).shape[1]) + 16
+
+    def _weights(self, op: Op, site: CallSite) -> Let:
+        return self.declared(site, proven(_lookup(op)), False, self._strip(op))
+
+
+class CompressedMveConvRow(_CompressedMve, MveConvRow):
+    """Convolution of one group by im2col of two pixels.
+
+    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
+    writes only its output row, which must not overlap them.
+    """
+
+    indivisible = True
+    name = "tinyfuse_conv_lut_mve_row_s8"
+    costs_as = MveConvRow.name
+
+    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return super().row_access_orders(op) if self._strip(op) == op.output.shape[3] else {}
+
+    def scratch(self, op: Op, context: Context) -> int:
+        return super().scratch(op, context) + self._strip_bytes(op)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        arguments = (
+            "&p", site.input(0).pointer, site.output_row, site.output.pointer, "&w", site.constant("channels"),
+            site.scratch,
+        )  # fmt: skip
+        return self._weights(op, site), conv_params(op, site), Call(self.name, arguments)
+
+
+class _Pixels(_CompressedMve):
+    """Pixels, or batches, that lie side by side, two at a time."""
+
+    name = "tinyfuse_pointwise_lut_mve_s8"
+    costs_as = MvePointwise.name
+
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return super().access_orders(op) if self._strip(op) == op.output.shape[-1] else {}
+
+    def scratch(self, op: Op, context: Context) -> int:
+        return self._strip_bytes(op)
+
+    def _call(self, op: Op, site: CallSite, pointer: str, pixels: int) -> tuple[Statement, ...]:
+        out_c, depth = channel_weights(op).shape
+        arguments = ("&p", pointer, pixels, site.output.pointer, "&w", site.constant("channels"), site.scratch)
+        fields = {"depth": depth, "out_c": out_c} | output_fields(op)
+        return self._weights(op, site), Let("tinyfuse_matmul_mve", "p", fields), Call(self.name, arguments)
+
+
+class CompressedMvePointwise(_Pixels, MvePointwise):
+    """1x1 convolution with stride 1, two pixels at a time.
+
+    A call for row y reads only input row y, and writes only its output row.
+    """
+
+    indivisible = True
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return self._call(op, site, *pointwise_input(op, site))
+
+
+class CompressedMveDense(_Pixels, MveDense):
+    """A fully connected layer whose weights have no zero point: batches are pixels."""
+
+    by_row, rings = False, False  # all weights would be looked up for each row
+    indivisible = True
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return self._call(op, site, site.input(0).pointer, op.output.elements // op.output.shape[-1])

@@ -1,0 +1,1 @@
+"""Layer kernels for uint8 layers, whose weights become int16."""

@@ -1,0 +1,312 @@
+"""Our kernels of int8 convolutions with int16 weights, those of uint8 models (runtime_c/tinyfuse_*_w16.h)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+import numpy as np
+
+from tinyfuse.ir import Array, Op
+from tinyfuse.kernels.core.c_constants import c_constant
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Kernel, proven
+from tinyfuse.kernels.core.statements import Statement
+from tinyfuse.kernels.counts.common import Counts
+from tinyfuse.kernels.counts.depthwise import depthwise_counts
+from tinyfuse.kernels.counts.im2col import packed_counts
+from tinyfuse.kernels.counts.layers import layer_counts
+from tinyfuse.kernels.counts.windows import window_counts
+from tinyfuse.kernels.layers.common.params import (
+    POINTER_BYTES,
+    REQUANT,
+    bounded,
+    conv_row_call,
+    folded_bias,
+    general_channels,
+    orders_by_pixels,
+)
+from tinyfuse.kernels.layers.int8_dsp.conv import kind_of_windows
+from tinyfuse.kernels.layers.int8_dsp.depthwise import packed_taps, taps_scratch
+from tinyfuse.kernels.layers.int8_dsp.lanes import (
+    LANES,
+    SINGLE_ROUNDING,
+    WIDE,
+    Matmul,
+    block_pixels,
+    form_name,
+    halves,
+    in_256ths,
+    in_columns,
+    matmul_constants,
+    matmul_depth,
+    padded,
+    weights_in_lanes,
+)
+from tinyfuse.kernels.requantize.single_rounding import single_rounding
+from tinyfuse.ops.core.convolution import channel_multipliers, geometry
+from tinyfuse.ops.weight_sums import channel_weights
+
+#: inputs of a column that one sum takes
+_GROUPS_TO_SUM = c_constant("tinyfuse_conv_bytes_w16.h", "TINYFUSE_W16_GROUPS")
+
+
+class _Layer(Kernel):
+    """One output row a call, of rings; it reads only the input rows of the row's own window."""
+
+    by_row, whole, rings = True, False, True
+
+
+def _constant(weights: Array) -> Constant:
+    return Constant("weights", np.ascontiguousarray(weights).reshape(-1), "int16_t")
+
+
+class ConvRowW16(_Layer):
+    """Any convolution, depthwise ones as those of groups, in portable C."""
+
+    name = "tinyfuse_conv_row_w16"
+    no_inline = True
+    headers = ("tinyfuse_conv_w16.h",)
+
+    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return orders_by_pixels(op)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return _constant(channel_weights(op)), general_channels(op)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return window_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return conv_row_call(self, op, site)
+
+
+def _in_bytes(weights: Array, offsets: Array) -> Array | None:
+    """int8 [out_c, terms]: the weights less their channel's offset; None where one doesn't fit."""
+    less = weights.astype(np.int64) - offsets[:, None]
+    return less.astype(np.int8) if less.min() >= -128 and less.max() <= 127 else None
+
+
+def _nearest_offsets(least: Array, most: Array) -> Array:
+    """The offsets nearest to 0, from -127 on, that bring least..most into -127..127, or -128..127 where it must be."""
+    low = np.where((most - least < 255) & (least > -255), least + 127, least + 128)
+    nearest: Array = np.minimum(np.maximum(0, most - 127), low)
+    return nearest
+
+
+@lru_cache(maxsize=512)
+def _by_channel(op: Op) -> tuple[Array, Array] | None:
+    """(int8 [out_c, terms], offsets of -127..127 [out_c]) of a convolution of one group in the bounded form."""
+    if geometry(op).groups != 1 or bounded(op) is None:
+        return None
+    weights = proven(bounded(op)).weights
+    offsets = _nearest_offsets(weights.min(axis=1).astype(np.int64), weights.max(axis=1).astype(np.int64))
+    less = _in_bytes(weights, offsets)
+    return None if less is None or offsets.max() > 127 else (less, offsets)
+
+
+@lru_cache(maxsize=512)
+def _by_layer(op: Op) -> tuple[Array, int] | None:
+    """The same with one offset of -127..128."""
+    if geometry(op).groups != 1 or bounded(op) is None:
+        return None
+    weights = proven(bounded(op)).weights.astype(np.int64)
+    offset = _nearest_offsets(weights.min(keepdims=True)[0], weights.max(keepdims=True)[0])
+    less = _in_bytes(weights, offset)
+    return None if less is None else (less, int(offset[0]))
+
+
+class PackedConvRowW16(_Layer):
+    """Convolution of one group by im2col and a loop over weights of int16, for cores with the DSP extension."""
+
+    name = "tinyfuse_conv_packed_row_w16"
+    weights = "unpacked"
+    headers = ("tinyfuse_conv_w16.h",)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        if context.target.mve or not context.target.dsp:
+            return False
+        asked = context.weights in ("auto", self.weights) or _by_channel(op) is None
+        return asked and geometry(op).groups == 1 and bounded(op) is not None
+
+    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return orders_by_pixels(op, buffered=True)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        layer = proven(bounded(op))
+        of_channels = halves(padded(op, in_columns(op, layer.weights)).astype("<i2"))
+        even = len(of_channels) // 2 * 2
+        pairs = of_channels[:even].reshape(-1, 2, *of_channels.shape[1:]).transpose(0, 2, 3, 1, 4)
+        weights = np.concatenate([pairs.reshape(-1), of_channels[even:].reshape(-1)])
+        return (
+            Constant("weights", weights.view(np.int8), "int8_t"),
+            Constant("channels", layer.channels, "tinyfuse_requant"),
+        )
+
+    def scratch(self, op: Op, context: Context) -> int:
+        by_bytes = op.input.shape[3] % 4 != 0
+        rows = op.operand(1).shape[1] * POINTER_BYTES
+        return matmul_depth(op) * (2 * block_pixels(context) + by_bytes) + rows
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return f"blocks of {block_pixels(context)}"
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return layer_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return conv_row_call(self, op, site, site.scratch, block_pixels(context))
+
+
+class BytesConvRowW16(_Layer):
+    """Convolution of one group by im2col and the loop over weights of int8, for cores with the DSP extension: columns
+    hold the sums of their inputs, too."""
+
+    name = "tinyfuse_conv_bytes_row_w16"
+    costs_as = "tinyfuse_conv_packed_row_s8"
+    headers = ("tinyfuse_conv_bytes_w16.h",)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return context.target.dsp and not context.target.mve and _by_channel(op) is not None
+
+    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return orders_by_pixels(op, buffered=True)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return matmul_constants(_packed_layer(op))
+
+    def scratch(self, op: Op, context: Context) -> int:
+        depth, rows = matmul_depth(op), op.operand(1).shape[1] * POINTER_BYTES
+        by_bytes = depth if op.input.shape[3] % 4 != 0 else 0
+        return 2 * block_pixels(context) * (depth + 4 * _sum_groups(op)) + by_bytes + rows
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return f"{form_name(_packed_layer(op).form)}, blocks of {block_pixels(context)}{kind_of_windows(op, own=False)}"
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return packed_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return conv_row_call(self, op, site, site.scratch, block_pixels(context), _packed_layer(op).form)
+
+
+def _sum_groups(op: Op) -> int:
+    """Groups of four sums that are added to a column."""
+    return 2 * -(-matmul_depth(op) // 4 // _GROUPS_TO_SUM)
+
+
+def _weights_of_sums(offsets: Array, signs: list[int]) -> Array:
+    """int8 [out_c, inputs]: each channel's offset, times these."""
+    weights: Array = (offsets[:, None] * np.array(signs)).astype(np.int8)
+    return weights
+
+
+@lru_cache(maxsize=512)
+def _packed_layer(op: Op) -> Matmul:
+    """The layer for cores with the DSP extension, weights and biases with what the sums in columns need."""
+    layer, line = proven(bounded(op)), single_rounding(op)
+    weights, offsets = proven(_by_channel(op))
+    in_bytes = padded(op, in_columns(op, weights))
+    sums, inputs = _sum_groups(op), matmul_depth(op)
+    in_lanes, extra = weights_in_lanes(in_bytes)
+    if in_lanes is None or (line is None and not layer.fits_lanes):
+        # each sum has 128 for each of its inputs too many
+        of_sums = _weights_of_sums(offsets, [1, 0, 1, 0] * sums)
+        channels = layer.channels.copy()
+        channels["bias"] = (channels["bias"].astype(np.int64) - 128 * offsets * inputs).astype(np.int32)
+        return Matmul(WIDE, lambda: (np.concatenate([in_bytes, of_sums], axis=1), channels))
+    # a lane of weights v, 0 multiplies what is 127 less a sum by -256 v: the first sums are so, the others the opposite
+    lanes, _ = weights_in_lanes(_weights_of_sums(offsets, [1, 0, 1, 0, -1, 0, -1, 0] * (sums // 2)))
+    packed = np.concatenate([in_lanes, proven(lanes)], axis=1)
+    extra = extra - 256 * offsets * (inputs // 2)
+    if line is not None:
+        return Matmul(SINGLE_ROUNDING, lambda: (packed, line.channels(extra)))
+    return Matmul(LANES, lambda: (packed, in_256ths(layer.channels, extra)))
+
+
+class DotsConvRowW16(_Layer):
+    """Convolution of one group, pixel by pixel, by products of bytes, for cores without the DSP extension and those
+    with Helium."""
+
+    name = "tinyfuse_conv_dots_row_w16"
+    headers = ("tinyfuse_conv_dots_w16.h",)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return (context.target.mve or not context.target.dsp) and _by_layer(op) is not None
+
+    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return orders_by_pixels(op, buffered=True)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        weights, _ = proven(_by_layer(op))
+        return (
+            Constant("weights", np.ascontiguousarray(weights).reshape(-1), "int8_t"),
+            Constant("channels", proven(bounded(op)).channels, "tinyfuse_requant"),
+        )
+
+    def scratch(self, op: Op, context: Context) -> int:
+        return int(channel_weights(op).shape[1])
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return layer_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        _, offset = proven(_by_layer(op))
+        return conv_row_call(self, op, site, site.scratch, offset)
+
+
+class PackedDepthwiseRowW16(_Layer):
+    """Depthwise convolution with depth multiplier 1 and at least four channels by the loop of int8 weights: two of
+    them make up one."""
+
+    name = "tinyfuse_depthwise_packed_row_w16"
+    headers = ("tinyfuse_depthwise_w16.h",)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        g = geometry(op)
+        return g.in_c == g.out_c >= 4 and bounded(op) is not None and bool((op.operand(1).values < 255).all())
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        layer = proven(bounded(op))
+        less = layer.weights >> 1
+        both = np.stack([less, layer.weights - less], axis=2).reshape(len(less), -1).astype(np.int8)
+        return (
+            Constant("weights", packed_taps(both), "int8_t"),
+            Constant("channels", layer.channels, "tinyfuse_requant"),
+        )
+
+    def scratch(self, op: Op, context: Context) -> int:
+        g = geometry(op)
+        return taps_scratch(op) + 2 * g.kernel_h * g.kernel_w * POINTER_BYTES
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return depthwise_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return conv_row_call(self, op, site, site.scratch)
+
+
+class DepthwiseRowW16(_Layer):
+    """Depthwise convolution with depth multiplier 1."""
+
+    name = "tinyfuse_depthwise_row_w16"
+    no_inline = True
+    headers = ("tinyfuse_depthwise_w16.h",)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        g = geometry(op)
+        return g.in_c == g.out_c and bool((np.abs(folded_bias(op)) < 2**31).all())
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        channels = np.zeros(op.output.shape[-1], REQUANT)
+        channels["bias"] = folded_bias(op)
+        channels["multiplier"], channels["shift"] = channel_multipliers(op)
+        return _constant(op.operand(1).values), Constant("channels", channels, "tinyfuse_requant")
+
+    def scratch(self, op: Op, context: Context) -> int:
+        return taps_scratch(op)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return window_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return conv_row_call(self, op, site, site.scratch)

@@ -1,0 +1,110 @@
+"""Our kernels of BATCH_MATMUL and of its rows, ROWS_MATMUL (runtime_c/tinyfuse_batch_matmul*.h)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyfuse.ir import Op
+from tinyfuse.ir.fixedpoint import reduced_multiplier
+from tinyfuse.kernels.core.c_types import CTYPE, SUFFIX
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
+from tinyfuse.kernels.core.rows import row_pointer
+from tinyfuse.kernels.core.statements import Call, Let, Statement
+from tinyfuse.kernels.counts.common import Counts, product_counts, row_product_counts
+from tinyfuse.ops.matmul.batch_matmul import BatchMatMul
+from tinyfuse.ops.matmul.matmul_scaling import matmul_multiplier
+from tinyfuse.ops.matmul.rows_matmul import RowsMatMul, matmul_shape
+
+
+class BatchMatMulWhole(Kernel):
+    """Any operands, either of which may be constant or stored transposed."""
+
+    def __init__(self, dtype: str):
+        self.dtype = dtype
+        self.name = f"tinyfuse_batch_matmul_{SUFFIX[dtype]}"
+        self.headers = ("tinyfuse_batch_matmul.h" if dtype == "int8" else f"tinyfuse_batch_matmul_{SUFFIX[dtype]}.h",)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.input.dtype == self.dtype
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return product_counts(op, by_row)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return tuple(
+            Constant(f"operand{i}", np.ascontiguousarray(tensor.values).reshape(-1), CTYPE[self.dtype])
+            for i, tensor in enumerate(op.operands)
+            if tensor.is_constant
+        )
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        (left, right), stored = op.operands, op.attributes_as(BatchMatMul)
+        (rows, columns), batches = op.output.shape[-2:], _padded(op.output.shape[:-2])
+        left_row, left_depth = (1, rows) if stored.adj_x else (left.shape[-1], 1)
+        depth = left.shape[-2 if stored.adj_x else -1]
+        right_column, right_depth = (depth, 1) if stored.adj_y else (1, columns)
+        fields = {
+            "batches": _array(batches), "rows": rows, "columns": columns, "depth": depth,
+            "left_batch": _array(batch_steps(left.shape)), "left_row": left_row, "left_depth": left_depth,
+            "right_batch": _array(batch_steps(right.shape)),
+            "right_column": right_column, "right_depth": right_depth,
+        } | _scaling(op)  # fmt: skip
+        operands = operand_pointers(site)
+        return Let("tinyfuse_batch_matmul", "p", fields), Call(self.name, ("&p", *operands, site.output.pointer))
+
+
+class RowsMatMulRow(BatchMatMulWhole):
+    """The heads of a row: each is a batch of one row."""
+
+    by_row, whole, rings = True, False, True
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return row_product_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        e, right = matmul_shape(op), op.attributes_as(RowsMatMul)
+        fields = {
+            "batches": _array([1, 1, e.heads]), "rows": 1, "columns": e.columns, "depth": e.depth,
+            "left_batch": _array([0, 0, e.depth]), "left_row": 0, "left_depth": 1,
+            "right_batch": _array([0, 0, right.right_head]),
+            "right_column": right.right_column, "right_depth": right.right_depth,
+        } | _scaling(op)  # fmt: skip
+        operands = row_pointer(site.input(0), site.output_row), operand_pointers(site)[1]
+        return Let("tinyfuse_batch_matmul", "p", fields), Call(self.name, ("&p", *operands, site.output.pointer))
+
+
+def operand_pointers(site: CallSite) -> list[str]:
+    """Where both operands begin. All matrices of a ROWS_MATMUL are there: a ring of them has every row."""
+    return [site.constant(f"operand{i}") if access is None else access.pointer for i, access in enumerate(site.inputs)]
+
+
+def _scaling(op: Op) -> dict[str, int]:
+    """The fields of zero points and rescaling."""
+    no_zero_points = dict.fromkeys(("left_zero_point", "right_zero_point", "out_zero_point"), 0)
+    if op.input.dtype == "float32":
+        return no_zero_points | {"multiplier": 0, "shift": 0}
+    multiplier, shift = matmul_multiplier(op)
+    if op.input.dtype == "int16":  # by its upper 16 bits, as tinyfuse_requantize_s64 takes it
+        return no_zero_points | {"multiplier": int(reduced_multiplier(multiplier)), "shift": 15 - shift}
+    return {
+        "left_zero_point": op.operand(0).zero_point, "right_zero_point": op.operand(1).zero_point,
+        "out_zero_point": op.output.zero_point, "multiplier": multiplier, "shift": shift,
+    }  # fmt: skip
+
+
+def _padded(batches: tuple[int, ...]) -> list[int]:
+    return [1] * (3 - len(batches)) + list(batches)
+
+
+def batch_steps(shape: tuple[int, ...]) -> list[int]:
+    """Elements to the next index of each of three leading dimensions; 0 where it is repeated."""
+    step = shape[-1] * shape[-2]
+    steps: list[int] = []
+    for dim in reversed(_padded(shape[:-2])):
+        steps.insert(0, step if dim > 1 else 0)
+        step *= dim
+    return steps
+
+
+def _array(values: list[int]) -> str:
+    return "{" + ", ".join(map(str, values)) + "}"

@@ -1,0 +1,144 @@
+"""Our kernels of ROWS_MATMUL and BATCH_MATMUL of int8 that widen a vector once for all columns
+(runtime_c/tinyfuse_rows_matmul.h); others: batch_matmul.py."""
+
+from __future__ import annotations
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.core.kernel import CallSite, Context
+from tinyfuse.kernels.core.rows import row_pointer
+from tinyfuse.kernels.core.statements import Call, Let, Loop, Statement
+from tinyfuse.kernels.counts.common import Counts, product_counts
+from tinyfuse.kernels.matmul.batch_matmul import BatchMatMulWhole, RowsMatMulRow, batch_steps, operand_pointers
+from tinyfuse.ops.matmul.batch_matmul import BatchMatMul
+from tinyfuse.ops.matmul.matmul_scaling import matmul_multiplier
+from tinyfuse.ops.matmul.rows_matmul import RowsMatMul, matmul_shape
+
+_NAME, _HEADERS = "tinyfuse_rows_matmul_s8", ("tinyfuse_rows_matmul.h",)
+
+
+class WideRowsMatMul(RowsMatMulRow):
+    """A row's vectors widened in scratch, where one of the matrices' dimensions lies in one piece and the bounded form
+    of requantization is exact."""
+
+    def __init__(self) -> None:
+        super().__init__("int8")
+        self.name, self.headers = _NAME, _HEADERS
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return super().accepts(op, context) and _right_row(op) is not None and _is_bounded(op, matmul_shape(op).depth)
+
+    def scratch(self, op: Op, context: Context) -> int:
+        return _scratch(matmul_shape(op).depth)
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return _path(_by_dots(op))
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        e, right_head = matmul_shape(op), op.attributes_as(RowsMatMul).right_head
+        left, right = row_pointer(site.input(0), site.output_row), operand_pointers(site)[1]
+        fields = {
+            "heads": e.heads, "columns": e.columns, "depth": e.depth,
+            "right_head": right_head, "right_row": _right_row(op),
+        } | _scaling(op)  # fmt: skip
+        return Let("tinyfuse_rows_matmul", "p", fields), Call(
+            self.name, ("&p", left, right, site.output.pointer, int(_by_dots(op)), site.scratch)
+        )
+
+
+class WideBatchMatMul(BatchMatMulWhole):
+    """Row by row of a first operand that is not stored transposed, as if each were of one head."""
+
+    def __init__(self) -> None:
+        super().__init__("int8")
+        self.name, self.headers = _NAME, _HEADERS
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        plain = super().accepts(op, context) and not op.attributes_as(BatchMatMul).adj_x
+        return plain and _is_bounded(op, op.input.shape[-1])
+
+    def scratch(self, op: Op, context: Context) -> int:
+        return _scratch(op.input.shape[-1])
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return _path(op.attributes_as(BatchMatMul).adj_y)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        found = product_counts(op, by_row)
+        return {**found, "calls": found["rows"], "matrices": found["rows"]}
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        dots, (rows, columns), depth = op.attributes_as(BatchMatMul).adj_y, op.output.shape[-2:], op.input.shape[-1]
+        fields = {
+            "heads": 1, "columns": columns, "depth": depth, "right_head": 0, "right_row": depth if dots else columns,
+        } | _scaling(op)  # fmt: skip
+        left, right = (_Place(pointer) for pointer in operand_pointers(site))
+        output, step = _Place(site.output.pointer), rows * columns
+        left.move("row", depth)
+        output.move("row", columns)
+        loops = [("row", rows)]
+        batches = op.output.shape[:-2]
+        steps = zip(*(batch_steps(tensor.shape) for tensor in op.operands), strict=True)
+        leading = list(zip(batches, list(steps)[3 - len(batches) :], strict=True))
+        for number, (count, (left_step, right_step)) in reversed(list(enumerate(leading))):
+            if count > 1:
+                counter = f"batch{number}"
+                left.move(counter, left_step)
+                right.move(counter, right_step)
+                output.move(counter, step)
+                loops.append((counter, count))
+            step *= count
+        body: tuple[Statement, ...] = (
+            Call(self.name, ("&p", left.pointer, right.pointer, output.pointer, int(dots), site.scratch)),
+        )
+        for counter, count in loops:
+            body = (Loop(counter, count, body),)
+        return Let("tinyfuse_rows_matmul", "p", fields), *body
+
+
+class _Place:
+    """A pointer that moves on with loops."""
+
+    def __init__(self, pointer: str):
+        self.pointer = pointer
+
+    def move(self, counter: str, step: int) -> None:
+        if step:
+            self.pointer = f"{self.pointer} + {counter} * {step}"
+
+
+def _path(dots: bool) -> str:
+    return "dots" if dots else "sums"
+
+
+def _scratch(depth: int) -> int:
+    return 2 * (-(-depth // 8) * 8)
+
+
+def _scaling(op: Op) -> dict[str, int]:
+    multiplier, shift = matmul_multiplier(op)
+    return {
+        "left_zero_point": op.operand(0).zero_point, "right_zero_point": op.operand(1).zero_point,
+        "out_zero_point": op.output.zero_point, "multiplier": multiplier, "shift": -shift,
+    }  # fmt: skip
+
+
+def _by_dots(op: Op) -> bool:
+    """Whether the elements of a sum are neighbours in the right operand; else columns are."""
+    return op.attributes_as(RowsMatMul).right_depth == 1
+
+
+def _right_row(op: Op) -> int | None:
+    """Elements of the right operand from one of what is in one piece to the next."""
+    steps = op.attributes_as(RowsMatMul)
+    if steps.right_depth == 1:
+        return steps.right_column
+    return steps.right_depth if steps.right_column == 1 else None
+
+
+def _is_bounded(op: Op, depth: int) -> bool:
+    """What tinyfuse_requantize_bounded asks (kernels/layers/common/params.py), of any operands; and no sum on the way
+    overflows."""
+    multiplier, shift = matmul_multiplier(op)
+    left, right = (128 + abs(tensor.zero_point) for tensor in op.operands)
+    term = abs(2 * op.output.zero_point + 1) << max(-shift - 1, 0)
+    return multiplier > 0 and -31 <= shift <= -1 and depth * left * right + term < 2**31

@@ -1,0 +1,79 @@
+"""Our kernels of AT_AXES: those of the operator for each of the axes that can be meant, and a choice among them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
+from tinyfuse.kernels.core.operands import constant_operands, with_data
+from tinyfuse.kernels.core.statements import Branch, Call, Let, Statement
+from tinyfuse.kernels.counts.common import Counts
+from tinyfuse.kernels.wrapper import CALLED_WHOLE, Wrapper
+from tinyfuse.ops.core.axes import AtAxes
+from tinyfuse.ops.pooling_reduce.at_axes import ALONG_AXES, choices_of
+
+
+class AtAxesWhole(Wrapper):
+    """`kernel`, of the operators of `kind`, for one choice or the other."""
+
+    def __init__(self, kind: str, kernel: Kernel):
+        super().__init__(kernel, **CALLED_WHOLE, headers=(*kernel.headers, "tinyfuse_axes.h"))
+        self.kind = kind
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.attributes_as(AtAxes).kind == self.kind and all(
+            self.kernel.accepts(choice.op, context) for choice in choices_of(op)
+        )
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        """Those of the choice with the most of them."""
+        return max((self.kernel.counts(choice.op, by_row) for choice in choices_of(op)), key=lambda c: sum(c.values()))
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        choices = choices_of(op)
+        found = [Constant("choices", np.array([choice.dimensions for choice in choices], np.int32), "int32_t")]
+        found += constant_operands(op, {0: "data"})
+        for i, choice in enumerate(choices):
+            found += [replace(c, name=_of_choice(i, c.name)) for c in self.kernel.constants(choice.op, context)]
+        return tuple(found)
+
+    def scratch(self, op: Op, context: Context) -> int:
+        return max(self.kernel.scratch(choice.op, context) for choice in choices_of(op))
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        choices, axes = choices_of(op), op.operand(1)
+        fields = {
+            "rank": len(op.input.shape), "axes": axes.elements, "choices": len(choices),
+            "dimensions": sum(1 << d for d, size in enumerate(op.input.shape) if size > 1),
+        }  # fmt: skip
+        inner = with_data(op, site)
+        chosen = f"tinyfuse_chosen(&axes, {site.input(1).pointer}, {site.constant('choices')})"
+        return (
+            Let("tinyfuse_axes", "axes", fields),
+            Let("int32_t", "chosen", chosen),
+            Call("tinyfuse_none_chosen", ("chosen",), status="0"),
+            *self._branches(list(self._calls(op, inner, context)), 0),
+        )
+
+    def _calls(self, op: Op, site: CallSite, context: Context) -> Iterator[tuple[Statement, ...]]:
+        for i, choice in enumerate(choices_of(op)):
+            named = replace(site, constant=lambda name, i=i: site.constant(_of_choice(i, name)))  # type: ignore[misc]
+            yield self.kernel.call(choice.op, named, context)
+
+    def _branches(self, calls: list[tuple[Statement, ...]], first: int) -> tuple[Statement, ...]:
+        if first == len(calls) - 1:
+            return calls[first]
+        return (Branch(f"(chosen == {first})", calls[first], self._branches(calls, first + 1)),)
+
+
+def _of_choice(number: int, name: str) -> str:
+    return f"choice{number}_{name}"
+
+
+def along_computed_axes(kernels: Mapping[str, Iterable[Kernel]]) -> tuple[Kernel, ...]:
+    """Those of all kinds, of `kernels` by kind."""
+    return tuple(AtAxesWhole(kind, kernel) for kind in ALONG_AXES for kernel in kernels[kind] if kernel.whole)

@@ -1,0 +1,37 @@
+"""Our kernels of SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND (runtime_c/tinyfuse_batch_space.h)."""
+
+from __future__ import annotations
+
+from tinyfuse.ir import ITEM_BYTES, Op
+from tinyfuse.kernels.core.kernel import CallSite, Context, Kernel
+from tinyfuse.kernels.core.statements import Call, Let, Statement
+from tinyfuse.kernels.counts.common import Counts, piece_counts
+from tinyfuse.ops.movement.batch_space import blocks_of
+
+
+class BatchSpace(Kernel):
+    """Pixels copied one by one; without columns each row is one."""
+
+    headers = ("tinyfuse_batch_space.h",)
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        depth = op.output.shape[-1]
+        return piece_counts(1, 0, op.output.elements // depth, depth * ITEM_BYTES[op.output.dtype])
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        b = blocks_of(op)
+        fields = {
+            "images": b.images, "bytes": b.depth * ITEM_BYTES[op.output.dtype], "dim": _two(b.dims, 1),
+            "count": _two(b.counts, 1), "block": _two(b.block, 1), "before": _two(b.before, 0),
+        }  # fmt: skip
+        args = ("&p", site.input(0).pointer, site.output.pointer)
+        return Let("tinyfuse_blocks", "p", fields), Call(self.name, args)
+
+
+def _two(values: tuple[int, ...], column: int) -> str:
+    """A C initializer of rows and columns; `column` where there are rows alone."""
+    rows, columns = (*values, column)[:2]
+    return f"{{{rows}, {columns}}}"

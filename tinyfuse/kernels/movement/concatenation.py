@@ -1,0 +1,72 @@
+"""Our kernels of CONCATENATION and PACK (runtime_c/tinyfuse_concatenation.h)."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from tinyfuse.ir import ITEM_BYTES, Op, Tensor
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
+from tinyfuse.kernels.core.rows import input_pointer
+from tinyfuse.kernels.core.statements import Call, Statement
+from tinyfuse.kernels.counts.common import Counts, byte_counts
+from tinyfuse.ops.movement.concatenation import Concatenation
+from tinyfuse.ops.movement.pack import Pack
+
+
+class _Deal(Kernel):
+    """One call an input: its blocks are dealt into the output."""
+
+    name = "tinyfuse_deal_blocks"
+    headers = ("tinyfuse_concatenation.h",)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return tuple(
+            Constant(f"input{i}", np.ascontiguousarray(tensor.values).reshape(-1).view(np.int8), "int8_t")
+            for i, tensor in enumerate(op.operands)
+            if tensor.is_constant
+        )
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return byte_counts(op, by_row)
+
+    def blocks(self, op: Op, tensor: Tensor, first: int) -> tuple[int, int]:
+        """(how many blocks an input has, their bytes), of its dimensions from `first` on."""
+        raise NotImplementedError
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        first = 0 if site.row is None else 2  # by rows, the blocks are those of one [W, C]
+        item = ITEM_BYTES[op.output.dtype]
+        dealt = [self.blocks(op, tensor, first) for tensor in op.operands]
+        stride = sum(block for _, block in dealt)
+        calls, offset = [], 0
+        for i, (tensor, (count, block)) in enumerate(zip(op.operands, dealt, strict=True)):
+            if site.inputs[i] is not None:
+                source = input_pointer(site, i)
+            else:
+                source = site.constant(f"input{i}")
+                if site.row is not None:
+                    source = f"{source} + {site.row} * {tensor.bytes // tensor.shape[1]}"
+            target = f"{site.output.pointer} + {offset // item}" if offset else site.output.pointer
+            calls.append(Call(self.name, (source, target, count, block, stride)))
+            offset += block
+        return tuple(calls)
+
+
+class Concatenate(_Deal):
+    """CONCATENATION; by rows: along columns or channels."""
+
+    by_row, rings = True, True
+
+    def blocks(self, op: Op, tensor: Tensor, first: int) -> tuple[int, int]:
+        axis = op.attributes_as(Concatenation).axis % len(op.output.shape)
+        return prod(tensor.shape[first:axis]), prod(tensor.shape[axis:]) * ITEM_BYTES[tensor.dtype]
+
+
+class PackWhole(_Deal):
+    """PACK: a block is what lies after the new dimension."""
+
+    def blocks(self, op: Op, tensor: Tensor, first: int) -> tuple[int, int]:
+        axis = op.attributes_as(Pack).axis % len(op.output.shape)
+        return prod(tensor.shape[:axis]), prod(tensor.shape[axis:]) * ITEM_BYTES[tensor.dtype]

@@ -1,0 +1,84 @@
+"""Our kernels of operators that read, along each dimension, indexes of a table
+(runtime_c/tinyfuse_indexed.h)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from tinyfuse.ir import ITEM_BYTES, Array, Op
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
+from tinyfuse.kernels.core.statements import Call, Let, Statement
+from tinyfuse.kernels.counts.common import Counts, piece_counts
+from tinyfuse.ops.movement.mirror_pad import Indexed, indexed_dimensions
+
+#: of each dimension of the output: the input index of every index, below 65536; None: itself
+Indexes = Callable[[Op], tuple[Array | None, ...]]
+
+
+class _Indexed(Kernel):
+    headers = ("tinyfuse_indexed.h",)
+
+    def __init__(self, indexes: Indexes):
+        self.indexes = indexes
+
+    def dimensions(self, op: Op) -> list[Indexed]:
+        """Four dimensions, leading ones added."""
+        dims = indexed_dimensions(op, self.indexes(op))
+        return [Indexed(1, 1, None)] * (4 - len(dims)) + dims
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return tuple(
+            Constant(f"index{axis}", dim.index.astype(np.uint16), "uint16_t")
+            for axis, dim in enumerate(self.dimensions(op))
+            if dim.index is not None
+        )
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        dims, item = self.dimensions(op), ITEM_BYTES[op.output.dtype]
+        whole_pixels = dims[3].index is None
+        run = item * (dims[3].count if whole_pixels else 1)
+        pixels = op.output.elements // dims[3].count
+        pieces = pixels if whole_pixels else op.output.elements
+        return piece_counts(op.output.shape[1] if by_row else 1, pixels // dims[2].count, pieces, run)
+
+    def params(self, op: Op, site: CallSite) -> Let:
+        dims = self.dimensions(op)
+        tables, count = [dim.index for dim in dims], [dim.count for dim in dims]
+        step, run = [0] * 4, ITEM_BYTES[op.output.dtype]
+        size = run
+        for axis in reversed(range(4)):
+            step[axis] = size
+            size *= dims[axis].dim
+        if tables[3] is None:  # whole pixels
+            run, count[3], step[3] = run * count[3], 1, 0
+        symbols = ["NULL" if t is None else site.constant(f"index{i}") for i, t in enumerate(tables)]
+        fields = {"count": _array(count), "step": _array(step), "index": _array(symbols), "run": run}
+        return Let("tinyfuse_indexed", "p", fields)
+
+
+class IndexedCopy(_Indexed):
+    """The whole output."""
+
+    name = "tinyfuse_indexed_copy"
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        args = ("&p", site.input(0).pointer, site.output.pointer)
+        return self.params(op, site), Call(self.name, args)
+
+
+class IndexedRow(_Indexed):
+    """One row of an image a call."""
+
+    name = "tinyfuse_indexed_row"
+    by_row, whole, rings = True, False, True
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        source = site.input(0)
+        args = ("&p", source.pointer, source.ring_rows, site.output_row, site.output.pointer)
+        return self.params(op, site), Call(self.name, args)
+
+
+def _array(values: Sequence[int | str]) -> str:
+    return "{" + ", ".join(map(str, values)) + "}"

@@ -1,0 +1,85 @@
+"""Our kernels of PLANES_TO_ROWS and ROWS_TO_PLANES (runtime_c/tinyfuse_planes.h, runtime_c/tinyfuse_planes_mve.h)."""
+
+from __future__ import annotations
+
+from tinyfuse.ir import ITEM_BYTES, Op
+from tinyfuse.kernels.core.kernel import CallSite, Context, Division, Kernel
+from tinyfuse.kernels.core.rows import from_piece, row_pointer
+from tinyfuse.kernels.core.statements import Call, Statement
+from tinyfuse.kernels.counts.common import Counts, calls_of, round_up
+from tinyfuse.kernels.layers.common.column_blocks import ROWS
+from tinyfuse.ops.movement.transpose import DTYPES
+
+#: planes, of which a vector's lanes can say where they lie; and where these lanes are bytes
+_MOST_PLANES, _BY_BYTES = 4096, 17
+
+
+class _Planes(Kernel):
+    """Of one dtype. `columns`, pixels of a single column: so many rows a call, which lie in order."""
+
+    def __init__(self, kind: str, dtype: str, mve: bool, form: str):
+        self.kind, self.dtype, self.mve = kind, dtype, mve
+        self.headers = ("tinyfuse_planes_mve.h" if mve else "tinyfuse_planes.h",)
+        self.name = f"tinyfuse_{kind.lower()}_{'mve_' if mve else ''}{8 * ITEM_BYTES[dtype]}"
+        self.whole, self.by_row, self.in_order = form == "whole", form != "whole", form == "columns"
+        self.rings = kind == "ROWS_TO_PLANES" and form == "row"
+        self.rows_a_call = ROWS if form == "columns" else 1
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        rows, planes, plane = _shape(op)
+        fits = op.output.dtype == self.dtype and (not self.mve or (context.target.mve and planes <= _MOST_PLANES))
+        several = plane == rows > 1 and not context.divided
+        return fits and (self.whole or several == self.in_order)
+
+    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
+        """In columns. A piece writes in front of what others read, whichever way the call goes."""
+        rows, _, plane = _shape(op)
+        return None if self.in_order else Division(plane // rows if by_row else plane, along=False)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        _, planes, plane = _shape(op)
+        calls = calls_of(op, by_row, self.rows_a_call)
+        lines, count = calls * planes, round_up(plane, calls)
+        if self.mve:
+            lanes = 16 // ITEM_BYTES[self.dtype]
+            if self.dtype == "int8" and planes > _BY_BYTES:
+                lanes //= 2
+            return {"calls": calls, "lines": lines, "vectors": lines * round_up(count, lanes)}
+        return {"calls": calls, "lines": lines, "eights": lines * (count // 8), "rests": lines * (count % 8)}
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        (rows, planes, plane), access, to_rows = _shape(op), site.input(0), self.kind == "PLANES_TO_ROWS"
+        count: int | str = plane if site.row is None else plane // rows
+        source = access.pointer
+        if site.row is not None and to_rows:
+            source = f"{source} + {site.row} * {count}"
+        elif site.row is not None and self.in_order:
+            source = f"{source} + {site.row} * {planes}"
+        elif site.row is not None:
+            source = row_pointer(access, site.row)
+        if self.in_order:
+            count = ROWS if rows % ROWS == 0 else f"tinyfuse_min({ROWS}, {rows} - {site.output_row})"
+        if site.piece is not None:
+            count = site.piece.count
+        read, written = (1, planes) if to_rows else (planes, 1)  # elements of a column
+        source, target = from_piece(source, site, read), from_piece(site.output.pointer, site, written)
+        return (Call(self.name, (source, plane, planes, count, target)),)
+
+
+def _shape(op: Op) -> tuple[int, int, int]:
+    """How many rows and planes there are, and the elements of a plane."""
+    planes = max(op.input.planes, op.output.planes)
+    return op.output.shape[1], planes, op.output.elements // planes
+
+
+def _kernels(kind: str) -> tuple[Kernel, ...]:
+    return tuple(
+        _Planes(kind, dtype, mve, form)
+        for mve in (True, False)
+        for dtype in DTYPES
+        for form in ("whole", "row", "columns")
+    )
+
+
+#: those of each of the two operators
+TO_ROWS, TO_PLANES = _kernels("PLANES_TO_ROWS"), _kernels("ROWS_TO_PLANES")

@@ -1,0 +1,330 @@
+"""Our kernels of operators that look elements up, or put them, where indexes say: GATHER_ND, EMBEDDING_LOOKUP,
+DYNAMIC_UPDATE_SLICE and UPDATE_STATE, SLICE_AT, BROADCAST_ARGS, SCATTER_ND, ONE_HOT, REVERSE_SEQUENCE (runtime_c/, a
+header each)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from tinyfuse.ir import ITEM_BYTES, Op, Tensor
+from tinyfuse.kernels.core.c_types import CTYPE
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
+from tinyfuse.kernels.core.statements import Call, Let, Statement
+from tinyfuse.kernels.counts.common import Counts, piece_counts
+from tinyfuse.ops.movement.dynamic_update_slice import MOST_DIMENSIONS
+from tinyfuse.ops.movement.gather_nd import MOST_INDEXES, places_in
+from tinyfuse.ops.movement.one_hot import one_hot_axis
+from tinyfuse.ops.movement.reverse_sequence import Sequences
+from tinyfuse.ops.movement.slice_at import first_begins, last_begins
+from tinyfuse.ops.movement.update_state import UpdateState
+
+#: of a dtype, the C that adds up its elements: sums that wrap are the same of signed and unsigned ones
+_SUMS = {"bool": "bool", "int8": "s8", "uint8": "s8", "int32": "s32", "int64": "s64", "float32": "f32"}
+
+
+class Places(Kernel):
+    """Any input may be a constant: input `i` is then `input{i}` of the weights."""
+
+    #: inputs that the C reads as numbers, not as bytes
+    numbers: tuple[int, ...] = ()
+    #: inputs that the C does not read: what they give is in the output's shape
+    shapes: tuple[int, ...] = ()
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        found = []
+        for i, tensor in enumerate(op.operands):
+            if tensor.is_constant and i not in self.shapes:
+                values = np.ascontiguousarray(tensor.values).reshape(-1)
+                number = i in self.numbers
+                ctype = CTYPE[tensor.dtype] if number else "int8_t"
+                found.append(Constant(f"input{i}", values if number else values.view(np.int8), ctype))
+        return tuple(found)
+
+    def pointers(self, site: CallSite) -> tuple[str, ...]:
+        """Where each input lies that the C reads."""
+        return tuple(
+            site.constant(f"input{i}") if access is None else access.pointer
+            for i, access in enumerate(site.inputs)
+            if i not in self.shapes
+        )
+
+
+class GatherPlaces(Places):
+    """GATHER_ND. A slice outside the data ends the run."""
+
+    name = "tinyfuse_gather_nd"
+    headers = ("tinyfuse_gather_nd.h",)
+    numbers = (1,)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        places = places_in(op.input.shape, op.operand(1))
+        return piece_counts(1, places.count * places.indexes, places.count, places.slice * ITEM_BYTES[op.input.dtype])
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        places, item = places_in(op.input.shape, op.operand(1)), ITEM_BYTES[op.input.dtype]
+        fields = {
+            "count": places.count, "depth": places.indexes, "bytes": places.slice * item, "size": op.input.bytes,
+            "step": c_array([step * item for step in places.steps], MOST_INDEXES),
+        }  # fmt: skip
+        args = ("&p", *self.pointers(site), site.output.pointer)
+        return Let("tinyfuse_gathering_nd", "p", fields), Call(self.name, args, status="0")
+
+
+class EmbeddingRows(Places):
+    """EMBEDDING_LOOKUP of rows as they are: a GATHER. An index outside the table ends the run."""
+
+    name = "tinyfuse_gather"
+    headers = ("tinyfuse_gather.h",)
+    numbers = (0,)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.operand(1).dtype == op.output.dtype
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return piece_counts(1, 1, op.input.elements, op.output.bytes // op.input.elements)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        table = op.operand(1)
+        rows = table.shape[0]
+        fields = {"batches": 1, "outer": 1, "slices": rows, "bytes": table.bytes // rows, "indexes": op.input.elements}
+        indexes, data = self.pointers(site)
+        args = ("&p", data, indexes, site.output.pointer)
+        return Let("tinyfuse_gathering", "p", fields), Call(self.name, args, status="0")
+
+
+class EmbeddingFloats(Places):
+    """EMBEDDING_LOOKUP of floats in a table of int8. An index outside the table ends the run."""
+
+    name = "tinyfuse_embedding_lookup_s8_f32"
+    headers = ("tinyfuse_embedding_lookup.h",)
+    numbers = (0,)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return (op.operand(1).dtype, op.output.dtype) == ("int8", "float32")
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        table = op.operand(1)
+        rows = table.shape[0]
+        fields = {"rows": rows, "columns": table.elements // rows, "indexes": op.input.elements, "scale": table.scale}
+        args = ("&p", *self.pointers(site), site.output.pointer)
+        return Let("tinyfuse_embedding", "p", fields), Call(self.name, args, status="0")
+
+
+@dataclass(frozen=True)
+class _Update:
+    """Where an update goes: `starts` are those that may be other than 0 (which of them, the greatest, bytes of a step),
+    `loops` are over its runs of `run` bytes, which lie together (how many, bytes from one to the next), innermost
+    first."""
+
+    starts: tuple[tuple[int, int, int], ...]
+    loops: tuple[tuple[int, int], ...]
+    run: int
+
+    @property
+    def pieces(self) -> int:
+        return prod(count for count, _ in self.loops)
+
+    def params(self, starts: Tensor, size: int) -> Let:
+        last_loop, last_start = MOST_DIMENSIONS - 1, MOST_DIMENSIONS
+        at, last, step = ([each[i] for each in self.starts] for i in range(3))
+        count, stride = ([each[i] for each in self.loops] for i in range(2))
+        fields = {
+            "bytes": size, "wide": int(starts.dtype == "int64"), "starts": len(at), "loops": len(count),
+            "run": self.run, "at": c_array(at, last_start), "last": c_array(last, last_start),
+            "step": c_array(step, last_start), "count": c_array(count, last_loop),
+            "stride": c_array(stride, last_loop),
+        }  # fmt: skip
+        return Let("tinyfuse_updating", "p", fields)
+
+
+def _update_of(shape: Sequence[int], update: Tensor) -> _Update:
+    """Dimensions of one index are no loop, and those that the update fills lie together with what is inside them."""
+    item = ITEM_BYTES[update.dtype]
+    steps = [item * prod(shape[d + 1 :]) for d in range(len(shape))]
+    dims = list(zip(shape, update.shape, steps, strict=True))
+    starts = tuple((d, dim - part, step) for d, (dim, part, step) in enumerate(dims) if dim > part)
+    run, loops, together = item if update.elements else 0, [], True
+    for dim, part, step in reversed(dims):
+        if together:
+            run *= part
+        elif part > 1:
+            loops.append((part, step))
+        together = together and part == dim
+    return _Update(starts, tuple(loops), run)
+
+
+class UpdateSlice(Places):
+    """DYNAMIC_UPDATE_SLICE: the output may lie over the tensor that it changes."""
+
+    name = "tinyfuse_update_slice"
+    headers = ("tinyfuse_update_slice.h",)
+    numbers = (2,)
+    in_place = (0,)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        """Of a call that copies the tensor, whose bytes are "inputs"."""
+        return {**_update_counts(op, op.input.shape), **self.copied(op)}
+
+    def copied(self, op: Op) -> Counts:
+        return {"inputs": op.input.bytes}
+
+    def code_path(self, op: Op, by_row: bool, context: Context) -> str:
+        return _code_path(op, op.input.shape)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        params = _update_of(op.input.shape, op.operand(1)).params(op.operand(2), op.input.bytes)
+        return params, Call(self.name, ("&p", *self.pointers(site), site.output.pointer))
+
+
+class UpdateInState(Places):
+    """UPDATE_STATE: nothing but the update is written."""
+
+    name = "tinyfuse_update_state"
+    headers = ("tinyfuse_update_slice.h",)
+    numbers = (2,)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return _update_counts(op, op.attributes_as(UpdateState).shape)
+
+    def code_path(self, op: Op, by_row: bool, context: Context) -> str:
+        return _code_path(op, op.attributes_as(UpdateState).shape)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        params = _update_of(op.attributes_as(UpdateState).shape, op.operand(1)).params(op.operand(2), op.input.bytes)
+        state, update, starts = self.pointers(site)
+        return params, Call(self.name, ("&p", update, starts, state))
+
+
+def _update_counts(op: Op, shape: Sequence[int]) -> Counts:
+    update = _update_of(shape, op.operand(1))
+    return piece_counts(1, len(update.starts), update.pieces, update.run)
+
+
+def _code_path(op: Op, shape: Sequence[int]) -> str:
+    """Updates of several runs call a function that others share."""
+    return "runs" if _update_of(shape, op.operand(1)).loops else ""
+
+
+class BroadcastShapes(Places):
+    """BROADCAST_ARGS. Shapes that don't broadcast end the run."""
+
+    name = "tinyfuse_broadcast_shapes"
+    headers = ("tinyfuse_broadcast_shapes.h",)
+    numbers = (0, 1)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        lengths = (op.input.elements, op.operand(1).elements)
+        name = f"{self.name}_{'s64' if op.output.dtype == 'int64' else 's32'}"
+        return (Call(name, (*self.pointers(site), site.output.pointer, *lengths), status="0"),)
+
+
+class SliceFrom(Places):
+    """SLICE_AT. A slice that is not inside the data ends the run."""
+
+    name = "tinyfuse_slice_at"
+    headers = ("tinyfuse_slice_at.h",)
+    numbers = (1,)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        run = op.output.shape[-1]
+        return piece_counts(1, 0, op.output.elements // run, run * ITEM_BYTES[op.output.dtype])
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        shape = op.input.shape
+        steps = [ITEM_BYTES[op.input.dtype] * prod(shape[d + 1 :]) for d in range(len(shape))]
+        fields = {
+            "rank": len(shape), "wide": int(op.operand(1).dtype == "int64"),
+            "first": c_array(first_begins(op), 5), "last": c_array(last_begins(op.input, op.output), 5),
+            "step": c_array(steps, 5),
+            "dim": c_array(op.output.shape, 5),
+        }  # fmt: skip
+        args = ("&p", *self.pointers(site), site.output.pointer)
+        return Let("tinyfuse_slicing", "p", fields), Call(self.name, args, status="0")
+
+
+class ScatterPlaces(Places):
+    """SCATTER_ND of one dtype. A slice outside the output ends the run."""
+
+    headers = ("tinyfuse_scatter_nd.h",)
+    numbers, shapes = (0,), (2,)
+
+    def __init__(self, dtype: str):
+        self.dtype, self.name = dtype, f"tinyfuse_scatter_nd_{_SUMS[dtype]}"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.output.dtype == self.dtype
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        places = places_in(op.output.shape, op.input)
+        return {
+            "calls": 1, "slices": places.count, "indexes": places.count * places.indexes,
+            "inputs": places.count * places.slice, "outputs": op.output.bytes,
+        }  # fmt: skip
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        places = places_in(op.output.shape, op.input)
+        fields = {
+            "count": places.count, "depth": places.indexes, "slice": places.slice, "bytes": op.output.bytes,
+            "dim": c_array(op.output.shape[: places.indexes], MOST_INDEXES),
+            "step": c_array(places.steps, MOST_INDEXES),
+        }  # fmt: skip
+        args = ("&p", *self.pointers(site), site.output.pointer)
+        return Let("tinyfuse_scattering", "p", fields), Call(self.name, args, status="0")
+
+
+class HotVectors(Places):
+    """ONE_HOT."""
+
+    name = "tinyfuse_one_hot"
+    headers = ("tinyfuse_one_hot.h",)
+    numbers, shapes = (0,), (1,)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return {"calls": 1, "indexes": op.input.elements, "outputs": op.output.elements}
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        shape, axis = op.output.shape, one_hot_axis(op)
+        fields = {
+            "outer": prod(shape[:axis]), "depth": shape[axis], "inner": prod(shape[axis + 1 :]),
+            "bytes": ITEM_BYTES[op.output.dtype], "wide": int(op.input.dtype == "int64"),
+        }  # fmt: skip
+        args = ("&p", *self.pointers(site), site.output.pointer)
+        return Let("tinyfuse_vectors", "p", fields), Call(self.name, args)
+
+
+class ReverseStarts(Places):
+    """REVERSE_SEQUENCE. A length beyond its sequence ends the run."""
+
+    name = "tinyfuse_reverse_sequence"
+    headers = ("tinyfuse_reverse_sequence.h",)
+    numbers = (1,)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        a = op.attributes_as(Sequences)
+        pieces = prod(op.input.shape[: max(a.seq_dim, a.batch_dim) + 1])
+        return piece_counts(1, 0, pieces, op.input.bytes // pieces)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        shape, a = op.input.shape, op.attributes_as(Sequences)
+        first, second = sorted((a.seq_dim, a.batch_dim))
+        dims = (prod(shape[:first]), shape[first], prod(shape[first + 1 : second]), shape[second])
+        fields = {
+            "dim": c_array(dims, 4), "bytes": prod(shape[second + 1 :]) * ITEM_BYTES[op.input.dtype],
+            "along": 1 if a.seq_dim == first else 3, "wide": int(op.operand(1).dtype == "int64"),
+        }  # fmt: skip
+        args = ("&p", *self.pointers(site), site.output.pointer)
+        return Let("tinyfuse_sequences", "p", fields), Call(self.name, args, status="0")
+
+
+def scatter_kernels() -> tuple[Kernel, ...]:
+    """Those of SCATTER_ND, one a dtype."""
+    return tuple(map(ScatterPlaces, _SUMS))
+
+
+def c_array(values: Sequence[int], length: int) -> str:
+    """A C initializer, filled up with zeros."""
+    return "{" + ", ".join(map(str, (*values, *[0] * (length - len(values))))) + "}"

@@ -1,0 +1,1 @@
+"""Kernels of pooling, reductions, softmax and normalization."""

@@ -1,0 +1,113 @@
+"""Our kernels of MEAN, SUM, REDUCE_MAX, REDUCE_MIN and REDUCE_ALL (runtime_c/tinyfuse_reduce.h,
+runtime_c/tinyfuse_reduce_wide.h)."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.core.c_types import SUFFIX
+from tinyfuse.kernels.core.kernel import CallSite, Context, Kernel
+from tinyfuse.kernels.core.rows import input_pointer
+from tinyfuse.kernels.core.statements import Call, Let, Loop, Statement
+from tinyfuse.ops.pooling_reduce.reduce_scaling import Run, reduced_count, reduction_runs, sum_scaling
+
+
+class _Reduction(Kernel):
+    """Any dimensions; of a row those that it has. The C has loops over two runs that are kept; a third one, in front,
+    is a loop round the call."""
+
+    by_row, rings = True, True
+
+    def __init__(self, name: str, dtype: str):
+        self.name, self.dtype = f"tinyfuse_reduce_{name}_{SUFFIX[dtype]}", dtype
+        self.headers = ("tinyfuse_reduce.h" if dtype == "int8" else "tinyfuse_reduce_wide.h",)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.output.dtype == self.dtype
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        op = op if site.row is None else _of_one_row(op)
+        runs = reduction_runs(op)
+        source, result = input_pointer(site, 0), site.output.pointer
+        inner = runs.kept[-2:]
+        if len(runs.kept) <= len(inner):
+            return self.reduction(op, runs.reduced, inner, (source, result))
+        (outer,) = runs.kept[:-2]
+        pointers = f"({source} + outer * {outer.stride})", f"({result} + outer * {op.output.elements // outer.size})"
+        return (Loop("outer", outer.size, self.reduction(op, runs.reduced, inner, pointers)),)
+
+    def reduction(
+        self, op: Op, reduced: Sequence[Run], kept: Sequence[Run], pointers: tuple[str, str]
+    ) -> tuple[Statement, ...]:
+        """The call for these runs, with pointers to the first element that it reads, and writes."""
+        fields = {
+            "kept": _pair([run.size for run in kept], 1), "kept_stride": _pair([run.stride for run in kept], 0),
+            "reduced": _pair([run.size for run in reduced], 1),
+            "reduced_stride": _pair([run.stride for run in reduced], 0),
+        }  # fmt: skip
+        return Let("tinyfuse_reduction", "p", fields), *self.calls(op, pointers)
+
+    @abstractmethod
+    def calls(self, op: Op, pointers: tuple[str, str]) -> tuple[Statement, ...]:
+        """The C after the reduction `p`."""
+
+
+class ReduceSum(_Reduction):
+    """MEAN and SUM of stored values."""
+
+    def __init__(self, dtype: str):
+        super().__init__("sum", dtype)
+
+    def calls(self, op: Op, pointers: tuple[str, str]) -> tuple[Statement, ...]:
+        multiplier, shift = sum_scaling(op)
+        scaling = {
+            "offset": reduced_count(op) * op.input.zero_point, "multiplier": multiplier, "shift": shift,
+            "out_zero_point": op.output.zero_point,
+        }  # fmt: skip
+        return (
+            Let("tinyfuse_sum_scaling", "scaling", scaling),
+            Call(self.name, ("&p", "&scaling", *pointers)),
+        )
+
+
+class ReduceFloatSum(_Reduction):
+    """MEAN and SUM of floats."""
+
+    def __init__(self) -> None:
+        super().__init__("sum", "float32")
+
+    def calls(self, op: Op, pointers: tuple[str, str]) -> tuple[Statement, ...]:
+        count = reduced_count(op) if op.kind == "MEAN" else 1
+        return (Call(self.name, ("&p", count, *pointers)),)
+
+
+class ReduceExtreme(_Reduction):
+    """REDUCE_MAX and REDUCE_MIN of int8."""
+
+    def __init__(self) -> None:
+        super().__init__("extreme", "int8")
+
+    def calls(self, op: Op, pointers: tuple[str, str]) -> tuple[Statement, ...]:
+        flip = -1 if op.kind == "REDUCE_MIN" else 0
+        return (Call(self.name, ("&p", flip, *pointers)),)
+
+
+class Reduce(_Reduction):
+    """A reduction that needs no more than its elements."""
+
+    def calls(self, op: Op, pointers: tuple[str, str]) -> tuple[Statement, ...]:
+        return (Call(self.name, ("&p", *pointers)),)
+
+
+def _of_one_row(op: Op) -> Op:
+    """The reduction of a row of images."""
+    source, result = (replace(tensor, shape=(1, 1, *tensor.shape[2:])) for tensor in (op.input, op.output))
+    return replace(op, inputs=(source, *op.inputs[1:]), outputs=(result,))
+
+
+def _pair(values: Sequence[int], fill: int) -> str:
+    """Two numbers, filled up in front."""
+    return "{" + ", ".join(map(str, [*[fill] * (2 - len(values)), *values])) + "}"

@@ -1,0 +1,97 @@
+"""Our kernels of ROW_MACS, OUTPUT_OF_SUMS and MEAN_OF_SUM (runtime_c/tinyfuse_row_macs.h; means of other
+dtypes than int8: runtime_c/tinyfuse_reduce_wide.h)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.core.c_types import SUFFIX
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
+from tinyfuse.kernels.core.rows import row_pointer
+from tinyfuse.kernels.core.statements import Call, Let, Statement
+from tinyfuse.kernels.counts.common import Counts, element_counts
+from tinyfuse.kernels.layers.common.params import general_channels, output_fields
+from tinyfuse.ops.pooling_reduce.reduce_scaling import reduced_count, sum_scaling
+from tinyfuse.ops.pooling_reduce.row_macs import PartOfLayer, RowMacs
+
+
+class RowMacsRow(Kernel):
+    """Adds a row's products to the accumulators, which a ring of one row keeps in the same place."""
+
+    name = "tinyfuse_row_macs_s8"
+    headers = ("tinyfuse_row_macs.h",)
+    by_row, whole, rings, accumulates = True, False, True, True
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        # [H, kernel, U, terms]; a dot product runs over neighbours: terms of a filter, depthwise units
+        weights = op.operand(1).values
+        return (Constant("weights", np.ascontiguousarray(weights).reshape(-1), "int8_t"),)
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return "depthwise" if op.attributes_as(RowMacs).depthwise else "dense"
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        counts, weights = element_counts(op, by_row), op.operand(1)
+        kernel = weights.shape[1]
+        # a loop over taps for each sum, or for each of a channel's; those in the padding are asked for alone
+        taps = {"taps": counts["rows"] * kernel, "sum_taps": counts["outputs"] * kernel}
+        return {**counts, **taps, "macs": weights.elements * op.output.shape[2]}
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        _, _, columns, units = op.output.shape
+        _, _, width, channels = op.input.shape
+        _, kernel, _, terms = op.operand(1).shape
+        g, access = op.attributes_as(RowMacs), site.output
+        fields = {
+            "in_w": width, "in_c": channels, "out_w": columns, "units": units, "kernel_w": kernel,
+            "stride_w": g.stride, "dilation_w": g.dilation, "pad_left": g.pad_left,
+            "in_zero_point": op.input.zero_point,
+        }  # fmt: skip
+        before = access.pointer if access.ring_rows == 1 else f"{access.pointer} - {columns * units}"
+        previous = f"{site.output_row} > 0 ? {before} : NULL"
+        weights = f"{site.constant('weights')} + {site.output_row} * {kernel * units * terms}"
+        function = "tinyfuse_row_macs_depthwise_s8" if g.depthwise else self.name
+        arguments = ("&p", row_pointer(site.input(0), site.output_row), weights, previous, access.pointer)
+        return Let("tinyfuse_row_macs", "p", fields), Call(function, arguments)
+
+
+class OutputOfSumsRow(Kernel):
+    """The one row behind the last sums: bias, requantization and clamp a channel."""
+
+    name = "tinyfuse_output_of_sums"
+    headers = ("tinyfuse_row_macs.h",)
+    by_row, whole, rings = True, False, True
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return (general_channels(op.attributes_as(PartOfLayer).layer),)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        _, height, columns, units = op.input.shape
+        fields = {"columns": columns, "units": units} | output_fields(op.attributes_as(PartOfLayer).layer)
+        source = row_pointer(site.input(0), str(height - 1))
+        arguments = ("&p", source, site.constant("channels"), site.output.pointer)
+        return Let("tinyfuse_output_of_sums_params", "p", fields), Call(self.name, arguments)
+
+
+class MeanOfSumRow(Kernel):
+    """As OutputOfSumsRow, with one multiplier for all channels, or of floats one divisor."""
+
+    by_row, whole, rings = True, False, True
+
+    def __init__(self, dtype: str):
+        self.dtype = dtype
+        self.name = "tinyfuse_mean_of_sum" + ("" if dtype == "int8" else f"_{SUFFIX[dtype]}")
+        self.headers = ("tinyfuse_row_macs.h" if dtype == "int8" else "tinyfuse_reduce_wide.h",)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.output.dtype == self.dtype
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        layer = op.attributes_as(PartOfLayer).layer
+        count = reduced_count(layer)
+        source = row_pointer(site.input(0), str(op.input.shape[1] - 1))
+        scaling: tuple[int, ...] = (count,)
+        if self.dtype != "float32":
+            scaling = (count * layer.input.zero_point, *sum_scaling(layer), layer.output.zero_point)
+        return (Call(self.name, (source, site.output.pointer, op.output.elements, *scaling)),)

@@ -1,0 +1,86 @@
+"""Our kernels of ROW_SUM, ROW_MAX, ROW_MIN and AVERAGE_OF_SUM (runtime_c/tinyfuse_pool.h and its likes,
+runtime_c/tinyfuse_row_extreme.h)."""
+
+from __future__ import annotations
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.core.c_types import SUFFIX
+from tinyfuse.kernels.core.kernel import CallSite, Context, Kernel
+from tinyfuse.kernels.core.rows import row_pointer
+from tinyfuse.kernels.core.statements import Call, Statement
+from tinyfuse.ops.core.convolution import clamp_range
+from tinyfuse.ops.core.real import real_clamp
+from tinyfuse.ops.pooling_reduce.row_sum import AverageOfSum
+
+_HEADERS = {"int8": "tinyfuse_pool.h", "int16": "tinyfuse_pool_s16.h", "float32": "tinyfuse_pool_f32.h"}
+
+
+class RowSumRow(Kernel):
+    """Adds a row to the row of sums before it, which a ring of one row holds in the same place."""
+
+    by_row, whole, rings, accumulates = True, False, True, True
+
+    def __init__(self, dtype: str):
+        self.dtype, self.headers = dtype, (_HEADERS[dtype],)
+        self.name = f"tinyfuse_row_sum_{SUFFIX[dtype]}"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.input.dtype == self.dtype
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        access, (_, height, width, channels) = site.output, op.input.shape
+        if op.output.shape[2] == width:  # each column by itself
+            width, channels = 1, op.output.elements // height
+        before = access.pointer if access.ring_rows == 1 else f"{access.pointer} - {channels}"
+        previous = f"{site.output_row} > 0 ? {before} : NULL"
+        source = row_pointer(site.input(0), site.output_row)
+        return (Call(self.name, (source, previous, access.pointer, width, channels, *self.more(op))),)
+
+    def more(self, op: Op) -> tuple[int, ...]:
+        """Arguments of the call behind those of all."""
+        return ()
+
+
+class RowExtremeRow(RowSumRow):
+    """The greatest or least of a row and of the row before it, in the same places."""
+
+    def __init__(self, dtype: str):
+        super().__init__(dtype)
+        self.headers, self.name = ("tinyfuse_row_extreme.h",), f"tinyfuse_row_extreme_{SUFFIX[dtype]}"
+
+    def more(self, op: Op) -> tuple[int, ...]:
+        return (-1 if op.kind == "ROW_MIN" else 0,)
+
+
+class MveRowSumRow(RowSumRow):
+    """The same for Helium, eight channels at a time."""
+
+    def __init__(self) -> None:
+        super().__init__("int8")
+        self.headers, self.name = ("tinyfuse_row_sum_mve.h",), "tinyfuse_row_sum_mve_s8"
+
+    @staticmethod
+    def _in_eights(op: Op) -> bool:
+        return op.output.shape[2] == 1 and op.input.shape[3] % 8 == 0
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return self._in_eights(op) and context.target.mve and super().accepts(op, context)
+
+
+class AverageOfSumRow(Kernel):
+    """The one row behind the last sums, divided and clamped."""
+
+    by_row, whole, rings = True, False, True
+
+    def __init__(self, dtype: str):
+        self.dtype, self.headers = dtype, (_HEADERS[dtype],)
+        self.name = "tinyfuse_average_of_sum" + ("" if dtype == "int8" else f"_{SUFFIX[dtype]}")
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.output.dtype == self.dtype
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        low, high = real_clamp(op) if self.dtype == "float32" else clamp_range(op)
+        source = row_pointer(site.input(0), str(op.input.shape[1] - 1))
+        target = site.output.pointer
+        return (Call(self.name, (source, target, op.output.elements, op.attributes_as(AverageOfSum).count, low, high)),)

@@ -1,0 +1,110 @@
+"""Our kernels of SOFTMAX (runtime_c/tinyfuse_softmax.h, tinyfuse_softmax_lookup.h, tinyfuse_softmax_s16.h,
+tinyfuse_softmax_f32.h)."""
+
+from __future__ import annotations
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
+from tinyfuse.kernels.core.rows import vectors
+from tinyfuse.kernels.core.statements import Call, Let, Statement
+from tinyfuse.kernels.counts.common import Counts, element_counts
+from tinyfuse.ops.pooling_reduce.softmax import exps_of_differences
+from tinyfuse.ops.pooling_reduce.softmax_scaling import Softmax, int16_scaling, softmax_scaling
+from tinyfuse.ops.pooling_reduce.softmax_tables import exp_table, reciprocal_table
+
+
+class SoftmaxInt8(Kernel):
+    """Vectors of the last dimension, one after the other."""
+
+    headers = ("tinyfuse_softmax.h",)
+    by_row, rings = True, True
+
+    def __init__(self, out_dtype: str):
+        self.out_dtype = out_dtype
+        self.name = "tinyfuse_softmax_s8" if out_dtype == "int8" else "tinyfuse_softmax_s8_s16"
+        self.in_place = (0,) if out_dtype == "int8" else ()
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return (op.input.dtype, op.output.dtype) == ("int8", self.out_dtype)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        """Beside the elements, "exps": of what is not so far below the vector's largest value that it counts as zero,
+        where values are spread evenly."""
+        rows, reach = op.input.elements // op.input.shape[-1], 1 - softmax_scaling(op)[2]
+        exps = rows + (op.input.elements - rows) * min(1.0, reach / 256)
+        return {**element_counts(op, by_row), "exps": exps}
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        multiplier, left_shift, least = softmax_scaling(op)
+        depth, (pointer, rows) = op.input.shape[-1], vectors(op, site)
+        fields = {
+            "rows": rows, "depth": depth,
+            "multiplier": multiplier, "left_shift": left_shift, "least_difference": least,
+        }  # fmt: skip
+        pointers = (pointer, site.output.pointer)
+        return Let("tinyfuse_softmax", "p", fields), Call(self.name, ("&p", *pointers))
+
+
+#: values from which on a table of up to a kilobyte is worth what it saves: about 300 instructions each
+_MANY_VALUES = 512
+
+
+class SoftmaxLookup(SoftmaxInt8):
+    """The same to int8 with the exps of all differences in a table, for many values."""
+
+    def __init__(self) -> None:
+        super().__init__("int8")
+        self.name, self.headers = "tinyfuse_softmax_lookup_s8", ("tinyfuse_softmax_lookup.h",)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return super().accepts(op, context) and op.input.elements >= _MANY_VALUES
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return (Constant("exps", exps_of_differences(op), "int32_t"),)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        pointer, rows = vectors(op, site)
+        fields = {"rows": rows, "depth": op.input.shape[-1], "differences": len(exps_of_differences(op))}
+        pointers = (pointer, site.output.pointer)
+        return Let("tinyfuse_softmax_lookup", "p", fields), Call(self.name, ("&p", *pointers, site.constant("exps")))
+
+
+class SoftmaxTables(Kernel):
+    """The same of int16."""
+
+    name = "tinyfuse_softmax_rows_s16"
+    headers = ("tinyfuse_softmax_s16.h",)
+    by_row, rings = True, True
+    in_place = (0,)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.input.dtype == "int16"
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return Constant("exps", exp_table(), "int16_t"), Constant("reciprocals", reciprocal_table(), "int16_t")
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        (multiplier, shift), depth = int16_scaling(op), op.input.shape[-1]
+        pointer, rows = vectors(op, site)
+        fields = {
+            "rows": rows, "depth": depth, "multiplier": multiplier, "shift": shift,
+            "exps": site.constant("exps"), "reciprocals": site.constant("reciprocals"),
+        }  # fmt: skip
+        pointers = (pointer, site.output.pointer)
+        return Let("tinyfuse_softmax_s16", "p", fields), Call(self.name, ("&p", *pointers))
+
+
+class SoftmaxFloats(Kernel):
+    """The same of float32."""
+
+    name = "tinyfuse_softmax_f32"
+    headers = ("tinyfuse_softmax_f32.h",)
+    by_row, rings = True, True
+    in_place = (0,)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.input.dtype == "float32"
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        depth, beta = op.input.shape[-1], op.attributes_as(Softmax).beta
+        return (Call(self.name, (*vectors(op, site), depth, beta, site.output.pointer)),)

@@ -1,0 +1,1 @@
+"""Kernels of control flow, subgraphs, fed rows, tiled groups and other processors."""

@@ -1,0 +1,107 @@
+"""Our kernels of COMPUTED_LAYER: the general ones of layers, which read weights in the order of the file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.core.c_types import SUFFIX
+from tinyfuse.kernels.core.each_image import EachImage
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
+from tinyfuse.kernels.core.operands import constant_operands, with_data
+from tinyfuse.kernels.core.statements import Call, Expr, Statement
+from tinyfuse.kernels.counts.common import Counts
+from tinyfuse.kernels.fully_connected_real import FullyConnectedReal
+from tinyfuse.kernels.layers.float32.portable import ConvRowF32, DepthwiseRowF32, TransposeConvRowF32
+from tinyfuse.kernels.layers.int8_dsp.conv import ConvRow
+from tinyfuse.kernels.layers.int8_dsp.dense import FullyConnectedWhole
+from tinyfuse.kernels.layers.int8_dsp.depthwise import DepthwiseRow
+from tinyfuse.kernels.layers.int8_dsp.transpose_conv import TransposeConvRow
+from tinyfuse.kernels.layers.int16.portable import ConvRowS16, DepthwiseRowS16, FullyConnectedS16, TransposeConvRowS16
+from tinyfuse.kernels.wrapper import CALLED_WHOLE, Wrapper
+from tinyfuse.ops.core.convolution import has_real_scale
+from tinyfuse.ops.layers.computed_layer import layer_of, places
+
+
+class ComputedLayerWhole(Wrapper):
+    """`kernel`, given the pointers of activations for those of constants. Biases go into a copy of the channels; those
+    of float32 are an array already."""
+
+    def __init__(self, kind: str, dtype: str, kernel: Kernel):
+        self.real_scale = isinstance(kernel, FullyConnectedReal)
+        self.kind, self.dtype = kind, dtype
+        self.data, self.weights_at, self.bias = places(kind)
+        more = () if dtype == "float32" else ("tinyfuse_biases.h",)
+        inner = kernel if kernel.whole else EachImage(kernel, self.data)
+        super().__init__(inner, **CALLED_WHOLE, headers=(*kernel.headers, *more))
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        layer = layer_of(op)
+        same = (layer.kind, op.output.dtype, has_real_scale(layer)) == (self.kind, self.dtype, self.real_scale)
+        return same and (not self.real_scale or self.kernel.accepts(layer, context))
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return self.kernel.counts(layer_of(op), by_row)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        computed = {"weights"} if not op.operand(self.weights_at).is_constant else set()
+        if self.dtype == "float32" and self._computes_bias(op):
+            computed.add("biases")
+        found = [c for c in self.kernel.constants(layer_of(op), context) if c.name not in computed]
+        return (*found, *constant_operands(op, {self.data: "data"}))
+
+    def scratch(self, op: Op, context: Context) -> int:
+        if self.dtype == "float32" or not self._computes_bias(op):
+            return 0
+        found = self.kernel.constants(layer_of(op), context)
+        return sum(constant.data.nbytes for constant in found if constant.name == "channels")
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        instead: dict[str, str] = {}
+        before: tuple[Statement, ...] = ()
+        if not op.operand(self.weights_at).is_constant:
+            instead["weights"] = site.input(self.weights_at).pointer
+        if self._computes_bias(op):
+            biases = site.input(self.bias).pointer
+            if self.dtype == "float32":
+                instead["biases"] = biases
+            else:
+                before = (self._biased(op, site.constant("channels"), biases, site.scratch),)
+                instead["channels"] = f"(const {_CHANNEL[self.dtype]} *)(const void *){site.scratch}"
+        given = with_data(op, site, self.data)
+        inner = replace(given, constant=lambda name: instead.get(name) or site.constant(name))
+        return *before, *self.kernel.call(layer_of(op), inner, context)
+
+    def _computes_bias(self, op: Op) -> bool:
+        bias = op.optional(self.bias)
+        return bias is not None and not bias.is_constant
+
+    def _biased(self, op: Op, *pointers: Expr) -> Call:
+        of = "" if self.dtype == "int8" else f"_{SUFFIX[op.operand(self.bias).dtype]}"
+        return Call(f"tinyfuse_biased_{SUFFIX[self.dtype]}{of}", (*pointers, op.output.shape[-1]))
+
+
+#: the C type of a channel
+_CHANNEL = {"int8": "tinyfuse_requant", "int16": "tinyfuse_requant_s16"}
+
+
+def computed_layers() -> tuple[Kernel, ...]:
+    """Those of every kind and dtype; FULLY_CONNECTED of float32 is a product of matrices and a sum
+    (rewrite/computed_weights.py)."""
+    return tuple(
+        ComputedLayerWhole(kind, dtype, kernel)
+        for kind, dtype, kernel in (
+            ("CONV_2D", "int8", ConvRow()),
+            ("CONV_2D", "int16", ConvRowS16()),
+            ("CONV_2D", "float32", ConvRowF32()),
+            ("DEPTHWISE_CONV_2D", "int8", DepthwiseRow()),
+            ("DEPTHWISE_CONV_2D", "int16", DepthwiseRowS16()),
+            ("DEPTHWISE_CONV_2D", "float32", DepthwiseRowF32()),
+            ("FULLY_CONNECTED", "int8", FullyConnectedWhole()),
+            ("FULLY_CONNECTED", "int8", FullyConnectedReal()),
+            ("FULLY_CONNECTED", "int16", FullyConnectedS16()),
+            ("TRANSPOSE_CONV", "int8", TransposeConvRow()),
+            ("TRANSPOSE_CONV", "int16", TransposeConvRowS16()),
+            ("TRANSPOSE_CONV", "float32", TransposeConvRowF32()),
+        )
+    )

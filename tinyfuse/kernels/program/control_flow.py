@@ -1,0 +1,122 @@
+"""IF and WHILE in C: calls of the functions of other graphs, whose arenas lie in the scratch of this one.
+
+The values go from and to those arenas by copies. Nothing of a graph's arena is alive between two calls of it, so all
+graphs that an operator runs share its scratch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tinyfuse.ir import Array, Op, Tensor
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
+from tinyfuse.kernels.core.rows import byte_at
+from tinyfuse.kernels.core.statements import Branch, Call, Repeat, Statement
+from tinyfuse.ops.program.control_flow import Calls, InputItself, Program, given_values
+
+
+class _CallsGraphs(Kernel):
+    """Runs the functions of two graphs."""
+
+    headers = ("tinyfuse_copy.h",)
+
+    def scratch(self, op: Op, context: Context) -> int:
+        return max(program.bytes for program in _programs(op))
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        """The operator's own constant inputs, and what the graphs give back that is constant."""
+        given = [(f"input{i}", tensor.values) for i, tensor in enumerate(op.operands) if tensor.is_constant]
+        for which, program in enumerate(_programs(op)):
+            values = enumerate(program.outputs)
+            given += [(f"graph{which}_output{i}", value) for i, value in values if isinstance(value, np.ndarray)]
+        return tuple(Constant(name, _bytes(data), "uint8_t") for name, data in given)
+
+    def source(self, op: Op, site: CallSite, index: int) -> str:
+        """C for where input `index` of the operator lies."""
+        access = site.inputs[index]
+        return site.constant(f"input{index}") if access is None else access.pointer
+
+    def run(self, op: Op, site: CallSite, which: int, sources: Sequence[str]) -> tuple[Statement, ...]:
+        """Gives a graph its inputs, from `sources`, and runs it."""
+        program, number = _programs(op)[which], op.attributes_as(Calls).numbers[which]
+        if program.plan is None:
+            return ()
+        tensors = op.attributes_as(Calls).graphs[which].inputs
+        copies = [
+            _copy(byte_at(site.scratch, offset), source, tensor)
+            for offset, source, tensor in zip(program.inputs, sources, tensors, strict=True)
+            if offset is not None
+        ]
+        state = (site.state,) if program.plan.uses_state else ()
+        waits = program.plan.awaits  # then a run may end there without a result, too
+        return *copies, Call(site.program(number), (site.scratch, *state), status=site.ok, hands_on=waits)
+
+    def results(self, op: Op, site: CallSite, which: int, sources: Sequence[str]) -> tuple[Statement, ...]:
+        """Copies what a graph gave back to the operator's outputs; `sources` were its inputs."""
+        copies = []
+        for i, (value, access) in enumerate(zip(_programs(op)[which].outputs, site.outputs, strict=True)):
+            source = self.result(site, which, i, value, sources)
+            if source != access.pointer:
+                copies.append(_copy(access.pointer, source, access.tensor))
+        return tuple(copies)
+
+    def result(
+        self, site: CallSite, which: int, index: int, value: int | Array | InputItself, sources: Sequence[str]
+    ) -> str:
+        """C for where an output of a graph lies once it ran."""
+        if isinstance(value, InputItself):
+            return sources[value.index]
+        if isinstance(value, int):
+            return byte_at(site.scratch, value)
+        return site.constant(f"graph{which}_output{index}")
+
+
+class If(_CallsGraphs):
+    """Runs one of its graphs."""
+
+    name, unpredictable = "tinyfuse_if", "a run decides which of its graphs runs"
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        sources = [self.source(op, site, i) for i in range(1, len(given_values(op)))]
+        then, otherwise = (
+            self.run(op, site, which, sources) + self.results(op, site, which, sources) for which in (0, 1)
+        )
+        unread = [Call("(void)", (source,)) for i, source in enumerate(sources) if not _reads(op, i)]
+        return *unread, Branch(f"*({self.source(op, site, 0)})", then, otherwise)
+
+
+class While(_CallsGraphs):
+    """The operator's outputs hold the values from turn to turn."""
+
+    name, unpredictable = "tinyfuse_while", "a run decides how often its graphs run"
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        values = [access.pointer for access in site.outputs]
+        begin = [
+            _copy(access.pointer, self.source(op, site, i), access.tensor) for i, access in enumerate(site.outputs)
+        ]
+        (going_on,) = _programs(op)[0].outputs
+        condition = self.result(site, 0, 0, going_on, values)
+        body = self.run(op, site, 1, values) + self.results(op, site, 1, values)
+        return *begin, Repeat(self.run(op, site, 0, values), f"*({condition})", body)
+
+
+def _programs(op: Op) -> tuple[Program, ...]:
+    return op.attributes_as(Calls).programs
+
+
+def _reads(op: Op, index: int) -> bool:
+    """Whether any graph of the operator makes use of its input `index`."""
+    programs = _programs(op)
+    handed_on = any(isinstance(value, InputItself) and value.index == index for p in programs for value in p.outputs)
+    return handed_on or any(program.inputs[index] is not None for program in programs)
+
+
+def _bytes(data: Array) -> Array:
+    return np.ascontiguousarray(data).reshape(-1).view(np.uint8)
+
+
+def _copy(target: str, source: str, tensor: Tensor) -> Call:
+    return Call("memcpy", (target, source, f"{tensor.bytes}u"))

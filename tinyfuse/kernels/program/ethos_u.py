@@ -1,0 +1,66 @@
+"""ethos-u: the module lays out a program's memory, and calls a function that the firmware supplies."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
+from tinyfuse.kernels.core.rows import byte_at
+from tinyfuse.kernels.core.statements import Call, Let, Statement
+from tinyfuse.ops.program.ethos_u import EthosU
+
+#: what the NPU's loads ask of addresses
+ALIGN = 16
+#: base addresses that the driver takes
+MOST_BASES = 8
+
+
+class EthosUProgram(Kernel):
+    """Copies the inputs to where Vela placed them in the scratch memory, runs the program, and copies its outputs. The
+    base addresses are those of TFLM: weights, scratch, fast scratch, inputs, outputs."""
+
+    name, unpredictable = "ethos-u", "an Ethos-U computes it, not this core"
+
+    def scratch(self, op: Op, context: Context) -> int:
+        a = op.attributes_as(EthosU)
+        return _fast_offset(a) + a.fast if a.fast else a.scratch
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        named = zip(("commands", "weights"), op.operands[:2], strict=True)
+        return tuple(Constant(name, np.ascontiguousarray(t.values).reshape(-1), "uint8_t", ALIGN) for name, t in named)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        a = op.attributes_as(EthosU)
+        weights, scratch = site.constant("weights"), site.scratch
+        inputs = [(byte_at(scratch, offset), t) for offset, t in zip(a.inputs, op.operands[2:], strict=True)]
+        outputs = [(byte_at(scratch, offset), t) for offset, t in zip(a.outputs, op.outputs, strict=True)]
+        fast = (byte_at(scratch, _fast_offset(a)), a.fast) if a.fast else (scratch, a.scratch)
+        bases = [(weights, op.operand(1).bytes), (scratch, a.scratch), fast]
+        bases += [(pointer, tensor.bytes) for pointer, tensor in (*inputs, *outputs)]
+        del bases[MOST_BASES:]
+        before = [
+            Call("memcpy", (place, site.input(i).pointer, f"{t.bytes}u")) for i, (place, t) in enumerate(inputs, 2)
+        ]
+        after = [
+            Call("memcpy", (access.pointer, place, f"{t.bytes}u"))
+            for access, (place, t) in zip(site.outputs, outputs, strict=True)
+        ]
+        addresses = ", ".join(f"(uint64_t)(uintptr_t)({pointer})" for pointer, _ in bases)
+        sizes = ", ".join(f"{size}u" for _, size in bases)
+        run = Call(
+            f"{site.module}_ethos_u",
+            (site.constant("commands"), f"{op.input.bytes}u", "bases", "sizes", len(bases)),
+            status="0",
+        )
+        return (
+            *before,
+            Let("uint64_t", f"bases[{len(bases)}]", f"{{{addresses}}}"),
+            Let("size_t", f"sizes[{len(bases)}]", f"{{{sizes}}}"),
+            run,
+            *after,
+        )
+
+
+def _fast_offset(a: EthosU) -> int:
+    return -(-a.scratch // ALIGN) * ALIGN

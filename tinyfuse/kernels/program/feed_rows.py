@@ -1,0 +1,27 @@
+"""The kernel of FEED_ROWS (runtime_c/tinyfuse_feed.h)."""
+
+from __future__ import annotations
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.core.kernel import CallSite, Context, Kernel
+from tinyfuse.kernels.core.statements import Call, Statement
+from tinyfuse.kernels.counts.common import Counts
+
+#: arguments of the function of a group that is fed: the rows it gets, and how many came before them
+ROWS, BEFORE = "rows", "before"
+
+
+class FeedRow(Kernel):
+    """Copies a row of the caller's into the ring of the rows that are still needed."""
+
+    name = "tinyfuse_feed_row"
+    headers = ("tinyfuse_feed.h",)
+    by_row, whole, rings = True, False, True
+    costs_as = "tinyfuse_copy"
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return {"calls": op.output.shape[1], "inputs": op.output.bytes}
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        size = op.output.bytes // op.output.shape[1]
+        return (Call(self.name, (ROWS, f"{site.row} - {BEFORE}", size, site.output.pointer)),)

@@ -1,0 +1,1 @@
+"""Kernels with state or time: LSTM, SVDF, signal operators, rings and variables."""

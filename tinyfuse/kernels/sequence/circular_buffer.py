@@ -1,0 +1,27 @@
+"""Our kernel of CIRCULAR_BUFFER (runtime_c/tinyfuse_circular_buffer.h)."""
+
+from __future__ import annotations
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.core.kernel import CallSite, Context, Kernel
+from tinyfuse.kernels.core.statements import Call, Statement
+from tinyfuse.kernels.counts.common import Counts
+from tinyfuse.ops.sequence.circular_buffer import cycles
+
+
+class CircularBufferKernel(Kernel):
+    """Moves the frames by one, and copies them where the run goes on."""
+
+    name = "tinyfuse_circular_buffer"
+    headers = ("tinyfuse_circular_buffer.h",)
+    costs_as = "tinyfuse_copy"
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        """Of a run that goes on."""
+        return {"calls": 2, "inputs": 2 * op.output.bytes}
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        frame, frames, awaited = (site.input(i).pointer for i in range(3))
+        sizes = (op.output.shape[1], op.input.elements, cycles(op))
+        arguments = (frame, frames, awaited, site.output.pointer, *sizes)
+        return (Call(self.name, arguments, status="0", awaits=True),)

@@ -1,0 +1,129 @@
+"""Our kernels of COMPUTED_LSTM and COMPUTED_SVDF: those of constant weights, which a run brings into their form
+(runtime_c/tinyfuse_lstm_parts.h, runtime_c/tinyfuse_svdf_offsets.h)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import ClassVar
+
+from tinyfuse.ir import ITEM_BYTES, Op
+from tinyfuse.kernels.core.c_types import SUFFIX
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
+from tinyfuse.kernels.core.operands import constant_operands, operand_pointers, with_data
+from tinyfuse.kernels.core.statements import Call, Let, Statement
+from tinyfuse.kernels.counts.common import Counts
+from tinyfuse.kernels.sequence.lstm import LstmReal, LstmWhole
+from tinyfuse.kernels.sequence.svdf import SvdfReal, SvdfWhole
+from tinyfuse.kernels.wrapper import CALLED_WHOLE, Wrapper
+from tinyfuse.ops.sequence.lstm_scaling import GATES, HIDDEN
+
+
+class _Computed(Wrapper):
+    """`kernel`, which takes the operator's constants in its own form, and `operands`, names of those that may be
+    computed."""
+
+    operands: ClassVar[Mapping[int, str]]
+
+    def __init__(self, kernel: Kernel, header: str):
+        super().__init__(kernel, **CALLED_WHOLE, headers=(*kernel.headers, header))
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return self.kernel.accepts(op, context)
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return self.kernel.path(op, by_row, context)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return self.kernel.counts(op, by_row)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return constant_operands(op, {0: "data", **self.operands})
+
+
+class ComputedLstm(_Computed):
+    """Weights and biases are brought into the kernel's order in scratch: biases, then weights."""
+
+    operands: ClassVar = {i: f"operand{i}" for gate in GATES.values() for i in gate}
+
+    def __init__(self, kernel: LstmWhole | LstmReal):
+        super().__init__(kernel, "tinyfuse_lstm_parts.h")
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return (*super().constants(op, context), *self._tables())
+
+    def scratch(self, op: Op, context: Context) -> int:
+        return self._bias_bytes(op) + sum(op.operand(i).bytes for gate in GATES.values() for i in gate[:2])
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        pointers = dict(zip(self.operands, operand_pointers(site, self.operands), strict=True))
+        units, inputs = op.operand(1).shape
+        of_input, of_hidden, biases = (
+            "{" + ", ".join(pointers[gate[i]] for gate in GATES.values()) + "}" for i in range(3)
+        )
+        quantized = op.input.dtype != "float32"
+        fields = {
+            "inputs": inputs, "units": units, "item": ITEM_BYTES[op.operand(1).dtype],
+            "in_zero_point": op.input.zero_point if quantized else 0,
+            "hidden_zero_point": op.operand(HIDDEN).zero_point if quantized else 0,
+            "of_input": of_input, "of_hidden": of_hidden, "bias": biases,
+        }  # fmt: skip
+        rows = f"({site.scratch} + {self._bias_bytes(op)})"
+        weights, bias = ("int8_t", "int32_t") if op.input.dtype == "int8" else ("int8_t", "int64_t")
+        weights, bias = (weights, bias) if quantized else ("float", "float")
+        instead = {
+            "weights": f"(const {weights} *)(const void *){rows}",
+            "bias": f"(const {bias} *)(const void *){site.scratch}",
+        }
+        inner = replace(
+            with_data(op, site), constant=lambda name: instead.get(name) or site.constant(name)
+        )  # fmt: skip
+        return (
+            Let("tinyfuse_lstm_parts", "parts", fields),
+            Call("tinyfuse_lstm_rows", ("&parts", rows)),
+            Call(f"tinyfuse_lstm_biases_{SUFFIX[op.input.dtype]}", ("&parts", site.scratch)),
+            *self.kernel.call(op, inner, context),
+        )
+
+    def _tables(self) -> tuple[Constant, ...]:
+        return self.kernel.tables() if isinstance(self.kernel, LstmWhole) else ()
+
+    @staticmethod
+    def _bias_bytes(op: Op) -> int:
+        """Of a bias, and of integers what follows from zero points too; what comes after it is aligned to 4."""
+        bias = op.operand(12)
+        return 4 * bias.bytes * (1 if bias.dtype == "float32" else 2)
+
+
+class ComputedSvdf(_Computed):
+    """What follows from the input's zero point and computed feature weights goes into scratch."""
+
+    operands: ClassVar = {1: "features", 2: "time", 3: "bias"}
+
+    def __init__(self, kernel: SvdfWhole | SvdfReal):
+        super().__init__(kernel, "tinyfuse_svdf_offsets.h")
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        found = super().constants(op, context)
+        if op.operand(1).is_constant and isinstance(self.kernel, SvdfWhole):
+            found += (self.kernel.offsets(op),)
+        return found
+
+    def scratch(self, op: Op, context: Context) -> int:
+        return 4 * op.operand(1).shape[0] if self._computes_offsets(op) else 0
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        instead = dict(zip(self.operands.values(), operand_pointers(site, self.operands), strict=True))
+        before: tuple[Statement, ...] = ()
+        if self._computes_offsets(op):
+            filters, inputs = op.operand(1).shape
+            args = (instead["features"], filters, inputs, op.input.zero_point, site.scratch)
+            before = (Call("tinyfuse_svdf_offsets", args),)
+            instead["offsets"] = f"(const int32_t *)(const void *){site.scratch}"
+        inner = replace(
+            with_data(op, site), constant=lambda name: instead.get(name) or site.constant(name)
+        )  # fmt: skip
+        return *before, *self.kernel.call(op, inner, context)
+
+    def _computes_offsets(self, op: Op) -> bool:
+        return isinstance(self.kernel, SvdfWhole) and not op.operand(1).is_constant

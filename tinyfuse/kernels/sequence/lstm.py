@@ -1,0 +1,140 @@
+"""Our kernels of UNIDIRECTIONAL_SEQUENCE_LSTM (runtime_c/tinyfuse_lstm*.h)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tinyfuse.ir import Array, Op
+from tinyfuse.ir.fixedpoint import reduced_multiplier
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
+from tinyfuse.kernels.core.statements import Call, Let, Statement
+from tinyfuse.kernels.counts.common import Counts, lstm_counts
+from tinyfuse.ops.sequence.lstm_scaling import (
+    CELL,
+    GATES,
+    HIDDEN,
+    Lstm,
+    cell_clip,
+    cell_multipliers,
+    gate_multipliers,
+    hidden_multiplier,
+    logistic_table,
+    tanh_input,
+)
+
+
+class LstmWhole(Kernel):
+    """Any LSTM of integers. The output must not overlap the input."""
+
+    def __init__(self, dtype: str):
+        self.dtype, suffix = dtype, "" if dtype == "int8" else "_s16"
+        self.headers = (f"tinyfuse_lstm{suffix}.h",)
+        self.name = f"tinyfuse_lstm{suffix or '_s8'}"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.input.dtype == self.dtype
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return lstm_counts(op, by_row)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        gates = [[op.operand(i).values for i in gate] for gate in GATES.values()]
+        # [units, 4 gates, inputs + units]
+        rows = np.stack([np.concatenate([w, r], axis=1) for w, r, _ in gates], axis=1)
+        bias = np.stack([np.stack(folded_biases(op, gate), axis=1) for gate in GATES], axis=2)
+        return (
+            Constant("weights", rows.reshape(-1), "int8_t"),
+            Constant("bias", bias.reshape(-1), "int32_t" if self.dtype == "int8" else "int64_t", bias.itemsize),
+            *self.tables(),
+        )
+
+    def tables(self) -> tuple[Constant, ...]:
+        """What is the same for every LSTM."""
+        return (Constant("table", logistic_table(), "uint16_t"),)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        forget, entry = cell_multipliers(op)
+        multiplier, shift = tanh_input(op)
+        pairs = [gate_multipliers(op, gate) for gate in GATES]
+        params = Let("tinyfuse_lstm", "p", _sizes(op) | {
+            "hidden_zero_point": op.operand(HIDDEN).zero_point, "cell_clip": cell_clip(op),
+            "tanh_multiplier": multiplier, "tanh_shift": shift,
+            "of_input": _initializer([self._gate_scale(pair[0]) for pair in pairs]),
+            "of_hidden": _initializer([self._gate_scale(pair[1]) for pair in pairs]),
+            "forget": _initializer(forget), "entry": _initializer(entry),
+            "shown": _initializer(hidden_multiplier(op)),
+        })  # fmt: skip
+        return params, Call(
+            self.name,
+            ("&p", site.input(0).pointer, site.input(HIDDEN).pointer, site.input(CELL).pointer,
+             site.output.pointer, site.constant("weights"), site.constant("bias"), site.constant("table")),
+        )  # fmt: skip
+
+    def _gate_scale(self, multiplier: tuple[int, int]) -> tuple[int, int]:
+        """As the C rescales a gate's sums: of int16 by the upper 16 bits (tinyfuse_requantize_s64)."""
+        return multiplier if self.dtype == "int8" else (int(reduced_multiplier(multiplier[0])), 15 - multiplier[1])
+
+
+class LstmReal(Kernel):
+    """Any LSTM of float32. The output must not overlap the input."""
+
+    name = "tinyfuse_lstm_f32"
+    headers = ("tinyfuse_lstm_f32.h",)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.input.dtype == "float32"
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return lstm_counts(op, by_row)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        gates = [[op.operand(i).values for i in gate] for gate in GATES.values()]
+        rows = np.stack([np.concatenate([w, r], axis=1) for w, r, _ in gates], axis=1)
+        bias = np.stack([bias for _, _, bias in gates], axis=1)
+        return Constant("weights", rows.reshape(-1), "float"), Constant("bias", bias.reshape(-1), "float")
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        clip = float(np.float32(max(op.attributes_as(Lstm).cell_clip, 0.0)))
+        params = Let("tinyfuse_lstm_f32_params", "p", _sizes(op) | {"cell_clip": clip})
+        return params, Call(
+            self.name,
+            ("&p", site.input(0).pointer, site.input(HIDDEN).pointer, site.input(CELL).pointer,
+             site.output.pointer, site.constant("weights"), site.constant("bias")),
+        )  # fmt: skip
+
+
+def _sizes(op: Op) -> dict[str, int]:
+    """The fields of the parameters that say how much there is, and where."""
+    first, second, inputs = op.input.shape
+    units, time_major = op.output.shape[2], op.attributes_as(Lstm).time_major
+    batches, steps = (second, first) if time_major else (first, second)
+
+    def strides(width: int) -> tuple[int, int]:
+        """(between batches, between steps)"""
+        return (width, second * width) if time_major else (second * width, width)
+
+    out_batch, out_step = strides(units)
+    if op.attributes_as(Lstm).last_step_only:  # each in the place of the one before
+        out_batch, out_step = units, 0
+    return {
+        "batches": batches, "steps": steps, "inputs": inputs, "units": units,
+        "in_batch": strides(inputs)[0], "in_step": strides(inputs)[1],
+        "out_batch": out_batch, "out_step": out_step,
+    }  # fmt: skip
+
+
+def folded_biases(op: Op, gate: str) -> tuple[Array, Array]:
+    """int32 [units] twice, of int16 data int64: what is added to a gate's products with the input and with the
+    hidden state, as they are stored."""
+    weights, recurrent, bias = (op.operand(i).values.astype(np.int64) for i in GATES[gate])
+    of_input = bias - op.input.zero_point * weights.sum(axis=1)
+    of_hidden = -op.operand(HIDDEN).zero_point * recurrent.sum(axis=1)
+    dtype = np.int32 if op.input.dtype == "int8" else np.int64
+    return of_input.astype(dtype), of_hidden.astype(dtype)  # wrap as the sums do
+
+
+def _initializer(value: int | Sequence[int] | Sequence[tuple[int, int]]) -> str:
+    """Numbers in nested sequences as a C initializer."""
+    return str(value) if isinstance(value, int) else "{" + ", ".join(map(_initializer, value)) + "}"

@@ -1,0 +1,228 @@
+"""Our kernels of TFLM's signal library: spectra and filter banks (runtime_c/tinyfuse_signal_*.h)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+
+from tinyfuse.ir import ITEM_BYTES, Op
+from tinyfuse.kernels.core.c_types import CTYPE, SUFFIX
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
+from tinyfuse.kernels.core.operands import constant_operands, operand_pointers
+from tinyfuse.kernels.core.statements import Call, Let, Statement
+from tinyfuse.kernels.counts.common import Counts
+from tinyfuse.ops.sequence.signal_fft import factors, positions, twiddles
+from tinyfuse.ops.sequence.signal_filter_bank import (
+    GAINS,
+    FilterBank,
+    FilterBankLog,
+    Pcan,
+    SpectralSubtraction,
+    computes_channels,
+    log_table,
+)
+from tinyfuse.ops.sequence.signal_spectrum import Energy, Fft, Window
+
+
+class WindowKernel(Kernel):
+    """The output may be the input."""
+
+    name = "tinyfuse_signal_window"
+    headers = ("tinyfuse_signal_window.h",)
+    in_place = (0,)
+
+    _OPERANDS: ClassVar = {0: "samples", 1: "weights"}
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return constant_operands(op, self._OPERANDS)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        samples = op.operand(1).elements
+        given, weights = operand_pointers(site, self._OPERANDS)
+        arguments = (
+            given, site.output.pointer, weights,
+            op.input.elements // samples, samples, op.attributes_as(Window).shift,
+        )  # fmt: skip
+        return (Call(self.name, arguments),)
+
+
+class FftAutoScaleKernel(Kernel):
+    """Two passes over the samples: the largest, then the shift."""
+
+    name = "tinyfuse_signal_auto_scale"
+    headers = ("tinyfuse_signal_window.h",)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        outputs = (access.pointer for access in site.outputs)
+        return (Call(self.name, (site.input(0).pointer, *outputs, op.input.elements)),)
+
+
+class FftKernel(Kernel):
+    """SignalRfft or SignalIrfft, one after the other; all of it happens in the output, which must not overlap the
+    input."""
+
+    headers = ("tinyfuse_signal_fft.h",)
+
+    def __init__(self, inverse: bool, dtype: str):
+        self.inverse, self.dtype = inverse, dtype
+        self.name = f"tinyfuse_fft_{'backward' if inverse else 'forward'}_{SUFFIX[dtype]}"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.input.dtype == self.dtype
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        """Butterflies by their radix."""
+        length, transforms = op.attributes_as(Fft).length, op.input.elements // op.input.shape[-1]
+        radices, points = factors(length // 2) or (), transforms * length // 2
+        found = {f"radix{radix}": radices.count(radix) * points // radix for radix in set(radices)}
+        return {"calls": 1, "transforms": transforms, "inputs": op.input.elements, "points": points, **found}
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        points = op.attributes_as(Fft).length // 2
+        stages, halves = twiddles(points, self.inverse, self.dtype)
+        ctype = CTYPE[self.dtype]
+        return (
+            Constant("factors", stages.reshape(-1), ctype, align=2 * ITEM_BYTES[self.dtype]),
+            Constant("halves", halves.reshape(-1), ctype, align=2 * ITEM_BYTES[self.dtype]),
+            Constant("places", positions(factors(points) or ()).astype(np.uint16), "uint16_t"),
+        )
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        length = op.attributes_as(Fft).length
+        radices = factors(length // 2) or ()
+        params = Let("tinyfuse_fft", "p", {
+            "points": length // 2, "inverse": int(self.inverse), "used": sum(1 << radix for radix in set(radices)),
+            "radices": "{" + ", ".join(map(str, radices)) + "}",
+        })  # fmt: skip
+        tables = (site.constant(name) for name in ("factors", "halves", "places"))
+        count, samples = op.input.elements // op.input.shape[-1], op.input.shape[-1]
+        sizes = (count,) if self.inverse else (count, samples)
+        calls = [Call(self.name, ("&p", site.input(0).pointer, site.output.pointer, *tables, *sizes))]
+        if self.inverse and self.dtype == "float32":
+            calls.append(Call("tinyfuse_fft_divide_all_f32", (site.output.pointer, op.output.elements, length)))
+        return params, *calls
+
+
+class EnergyKernel(Kernel):
+    """Bins whose energy nobody asked for become 0."""
+
+    name = "tinyfuse_signal_energy"
+    headers = ("tinyfuse_signal_window.h",)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        a = op.attributes_as(Energy)
+        arguments = (site.input(0).pointer, site.output.pointer, op.output.elements, a.start, a.end)
+        return (Call(self.name, arguments),)
+
+
+class FilterBankKernel(Kernel):
+    """One pass over the weights, in the order of the channels."""
+
+    name = "tinyfuse_signal_filter_bank"
+    headers: tuple[str, ...] = ("tinyfuse_signal_filter_bank.h",)
+    _OPERANDS: ClassVar = dict(enumerate(("energies", "weights", "unweights", "bins", "starts", "widths")))
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return not computes_channels(op)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        weights = min(op.operand(1).elements, op.operand(2).elements)
+        return {"calls": 1, "outputs": op.output.elements, "macs": weights}
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return constant_operands(op, self._OPERANDS)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        energies, *tables = operand_pointers(site, self._OPERANDS)
+        channels = op.attributes_as(FilterBank).channels
+        return (Call(self.name, (energies, site.output.pointer, *tables, channels)),)
+
+
+class ComputedFilterBankKernel(FilterBankKernel):
+    """The same where a run says which bins and weights are a channel's: those that don't exist end it."""
+
+    headers: tuple[str, ...] = (*FilterBankKernel.headers, "tinyfuse_signal_channels.h")
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return computes_channels(op)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        tables = operand_pointers(site, self._OPERANDS)[3:]
+        weights = min(op.operand(1).elements, op.operand(2).elements)
+        sizes = (op.attributes_as(FilterBank).channels, op.input.elements, weights)
+        return Call("tinyfuse_signal_channels_outside", (*tables, *sizes), status="0"), *super().call(op, site, context)
+
+
+class SquareRootKernel(Kernel):
+    """Bit by bit; 32 bits take half the steps of 64."""
+
+    name = "tinyfuse_signal_roots"
+    headers = ("tinyfuse_signal_filter_bank.h",)
+
+    _OPERANDS: ClassVar = {0: "channels", 1: "bits"}
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return constant_operands(op, self._OPERANDS)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        pointers = (*operand_pointers(site, self._OPERANDS), site.output.pointer)
+        return (Call(self.name, (*pointers, op.output.elements)),)
+
+
+class SpectralSubtractionKernel(Kernel):
+    """Channel by channel; the noise's estimate is the state."""
+
+    name = "tinyfuse_signal_subtract_noise"
+    headers = ("tinyfuse_signal_filter_bank.h",)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        a = op.attributes_as(SpectralSubtraction)
+        params = Let("tinyfuse_noise", "p", {
+            "channels": a.channels, "smoothing_bits": a.smoothing_bits, "bits": a.bits, "clamping": int(a.clamping),
+            "smoothing": f"{{{a.smoothing}, {a.alternate_smoothing}}}",
+            "one_minus_smoothing": f"{{{a.one_minus_smoothing}, {a.alternate_one_minus_smoothing}}}",
+            "min_signal_remaining": a.min_signal_remaining,
+        })  # fmt: skip
+        pointers = (site.input(0).pointer, site.input(1).pointer, *(access.pointer for access in site.outputs))
+        return params, Call(self.name, ("&p", *pointers))
+
+
+class PcanKernel(Kernel):
+    """Channel by channel."""
+
+    name = "tinyfuse_signal_pcan"
+    headers = ("tinyfuse_signal_filter_bank.h",)
+
+    _OPERANDS: ClassVar = {0: "channels", 1: "noise", 2: "gains"}
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        found = constant_operands(op, self._OPERANDS)
+        return tuple(replace(c, data=c.data[:GAINS]) if c.name == "gains" else c for c in found)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        channels, noise, gains = operand_pointers(site, self._OPERANDS)
+        arguments = (
+            channels, noise, site.output.pointer, gains,
+            op.output.elements, op.attributes_as(Pcan).snr_shift,
+        )  # fmt: skip
+        return (Call(self.name, arguments),)
+
+
+class FilterBankLogKernel(Kernel):
+    """Channel by channel, with a table of 129 numbers."""
+
+    name = "tinyfuse_signal_logs"
+    headers = ("tinyfuse_signal_filter_bank.h",)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return (Constant("table", log_table(), "uint16_t"),)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        a = op.attributes_as(FilterBankLog)
+        arguments = (
+            site.input(0).pointer, site.output.pointer, site.constant("table"), op.output.elements,
+            f"{a.output_scale % 2**32}u", a.correction_bits,
+        )  # fmt: skip
+        return (Call(self.name, arguments),)

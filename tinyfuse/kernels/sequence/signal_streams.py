@@ -1,0 +1,66 @@
+"""Our kernels of what cuts streams into frames in TFLM's signal library (runtime_c/tinyfuse_signal_streams.h)."""
+
+from __future__ import annotations
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.core.kernel import CallSite, Context, Kernel
+from tinyfuse.kernels.core.statements import Call, Statement
+from tinyfuse.ops.sequence.signal_streams import Delay, Framer, OverlapAdd, Stacker, outer
+
+
+class _Stream(Kernel):
+    """The output must not overlap the input."""
+
+    headers = ("tinyfuse_signal_streams.h",)
+
+    def pointers(self, site: CallSite) -> tuple[str, ...]:
+        """Of the input, the states and the outputs, in this order."""
+        inputs = (site.input(i).pointer for i in range(len(site.inputs)))
+        return *inputs, *(access.pointer for access in site.outputs)
+
+
+class FramerKernel(_Stream):
+    """Copies each frame, and moves what is kept by a step."""
+
+    name = "tinyfuse_signal_frames"
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        a, streams = op.attributes_as(Framer), outer(op.input.shape)
+        steps = op.input.shape[-1] // a.step
+        return (Call(self.name, (*self.pointers(site), streams, steps, a.step, a.size, a.history)),)
+
+
+class StackerKernel(_Stream):
+    """Makes the stack in the output, and keeps of it what the next ones need."""
+
+    name = "tinyfuse_signal_stack"
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        a = op.attributes_as(Stacker)
+        return (Call(self.name, (*self.pointers(site), a.channels, a.frames, a.left, a.step)),)
+
+
+class DelayKernel(_Stream):
+    """Copies, and moves what is delayed by the input's samples."""
+
+    name = "tinyfuse_signal_delay"
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        length, samples = op.attributes_as(Delay).length, op.input.shape[-1]
+        return (Call(self.name, (*self.pointers(site), outer(op.input.shape), samples, length)),)
+
+
+class OverlapAddKernel(_Stream):
+    """One pass over each frame, whose rest is kept where it is added next."""
+
+    def __init__(self, dtype: str):
+        self.dtype = dtype
+        self.name = f"tinyfuse_signal_overlap_add_{'f32' if dtype == 'float32' else 's16'}"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.input.dtype == self.dtype
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        frames, size = op.input.shape[-2:]
+        sizes = (outer(op.input.shape, 2), frames, size, op.attributes_as(OverlapAdd).step)
+        return (Call(self.name, (*self.pointers(site), *sizes)),)

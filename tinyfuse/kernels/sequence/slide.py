@@ -1,0 +1,79 @@
+"""Our kernels of what sliding windows keep (runtime_c/tinyfuse_ring.h, tinyfuse_move_sum.h, tinyfuse_await.h)."""
+
+from __future__ import annotations
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.core.c_types import SUFFIX
+from tinyfuse.kernels.core.kernel import CallSite, Context, Kernel
+from tinyfuse.kernels.core.statements import Call, Statement
+from tinyfuse.kernels.counts.common import Counts
+from tinyfuse.ops.sequence.move_sum import MoveSum
+from tinyfuse.ops.sequence.ring_rows import RingRows
+
+
+class CopyRingRows(Kernel):
+    """Copies rows of the ring, out of one place or several."""
+
+    name = "tinyfuse_ring_rows"
+    headers = ("tinyfuse_ring.h",)
+    costs_as = "tinyfuse_copy"
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return {"inputs": op.output.bytes}
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        cursor, pointer = (site.input(i).pointer for i in range(2))
+        ring, count, rows = op.operand(1), op.output.shape[1], op.attributes_as(RingRows)
+        height = ring.shape[1]
+        arguments = (pointer, height, ring.bytes // height, cursor, rows.first, count)
+        if not rows.left:
+            return (Call(self.name, (*arguments, site.output.pointer)),)
+        places = (rows.left, rows.pushed, rows.between)
+        return (Call("tinyfuse_ring_rows_apart", (*arguments, *places, site.output.pointer)),)
+
+
+class MoveSums(Kernel):
+    """Adds rows to sums, or takes them off."""
+
+    costs_as = "tinyfuse_row_sum_s8"
+
+    def __init__(self, dtype: str):
+        self.dtype, self.name = dtype, f"tinyfuse_move_sum_{SUFFIX[dtype]}"
+        self.headers = ("tinyfuse_move_sum.h",)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.operand(1).dtype == self.dtype
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        added, channels, result = op.attributes_as(MoveSum).added, op.output.elements, site.output.pointer
+        calls, sums = [], site.input(0).pointer
+        for i, rows in enumerate(op.operands[1:], 1):
+            source, pixels = site.input(i).pointer, rows.elements // channels
+            sign = 1 if i <= added else -1
+            calls.append(Call(self.name, (source, pixels, channels, sign, sums, result)))
+            sums = result
+        return tuple(calls)
+
+
+class AwaitWindow(Kernel):
+    """Counts the steps until the window is full."""
+
+    name = "tinyfuse_await_window"
+    headers = ("tinyfuse_await.h",)
+    costs_as = "tinyfuse_copy"
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return {"inputs": op.input.bytes}
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return (Call(self.name, (site.input(0).pointer,), status="0", awaits=True),)
+
+
+class AwaitRows(AwaitWindow):
+    """Counts the rows of a step."""
+
+    name = "tinyfuse_await_rows"
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        rows = int(op.input.initial_values[0])
+        return (Call(self.name, (site.input(0).pointer, rows), status="0", awaits=True),)

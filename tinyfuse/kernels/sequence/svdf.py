@@ -1,0 +1,112 @@
+"""Our kernels of SVDF (runtime_c/tinyfuse_svdf*.h)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
+from tinyfuse.kernels.core.statements import Call, Let, Statement
+from tinyfuse.kernels.counts.common import Counts, svdf_counts
+from tinyfuse.ops.sequence.svdf import CLAMPS, SIGN_BIT, Svdf
+from tinyfuse.ops.sequence.svdf_scaling import feature_multiplier, time_multiplier
+
+
+def svdf_constants(op: Op) -> tuple[Constant, ...]:
+    """Weights and bias in the order of the file."""
+    ctype = f"{op.operand(2).dtype}_t"
+    return tuple(
+        Constant(name, np.ascontiguousarray(op.operand(i).values).reshape(-1), kind)
+        for name, i, kind in (("features", 1, "int8_t"), ("time", 2, ctype), ("bias", 3, "int32_t"))
+    )
+
+
+class SvdfWhole(Kernel):
+    """Any quantized SVDF. The output must not overlap the input."""
+
+    headers = ("tinyfuse_svdf.h",)
+    name = "tinyfuse_svdf"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.input.dtype == "int8"
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return "s16" if op.operand(4).dtype == "int16" else "s8"
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return svdf_counts(op, by_row)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return *svdf_constants(op), self.offsets(op)
+
+    def offsets(self, op: Op) -> Constant:
+        """What follows from the input's zero point and constant feature weights."""
+        offsets = -op.input.zero_point * op.operand(1).values.sum(axis=1, dtype=np.int64)
+        return Constant("offsets", offsets.astype(np.int32), "int32_t")  # wraps as the sums do
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        (batches, inputs), (filters, memory) = op.input.shape, op.operand(2).shape
+        feature, time, rank = feature_multiplier(op), time_multiplier(op), op.attributes_as(Svdf).rank
+        params = Let("tinyfuse_svdf", "p", {
+            "batches": batches, "inputs": inputs, "units": filters // rank, "rank": rank, "memory": memory,
+            "state_zero_point": op.operand(4).zero_point,
+            "out_zero_point": op.output.zero_point,
+            "feature_multiplier": feature[0], "feature_shift": feature[1],
+            "time_multiplier": time[0], "time_shift": time[1],
+        })  # fmt: skip
+        arguments = (
+            "&p", site.input(0).pointer, site.input(4).pointer, site.output.pointer,
+            site.constant("features"), site.constant("offsets"), site.constant("time"), site.constant("bias"),
+        )  # fmt: skip
+        return params, Call(f"{self.name}_{self.path(op, False, context)}", arguments)
+
+
+class SvdfReal(Kernel):
+    """Any SVDF of float32 with a clamp. The output must not overlap the input."""
+
+    headers = ("tinyfuse_svdf_f32.h",)
+    name = "tinyfuse_svdf_f32"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.input.dtype == "float32" and op.attributes_as(Svdf).activation in CLAMPS
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return svdf_counts(op, by_row)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return tuple(
+            Constant(name, np.ascontiguousarray(op.operand(i).values).reshape(-1), "float")
+            for name, i in (("features", 1), ("time", 2), ("bias", 3))
+        )
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        (batches, inputs), (filters, memory) = op.input.shape, op.operand(2).shape
+        rank = op.attributes_as(Svdf).rank
+        high, low = CLAMPS.get(op.attributes_as(Svdf).activation, (None, None))
+        params = Let("tinyfuse_svdf_real", "p", {
+            "batches": batches, "inputs": inputs, "units": filters // rank, "rank": rank, "memory": memory,
+            "has_high": int(high is not None), "has_low": int(low is not None),
+            "high": high or 0.0, "low": low or 0.0,
+        })  # fmt: skip
+        return params, Call(
+            self.name,
+            ("&p", site.input(0).pointer, site.input(4).pointer, site.output.pointer,
+             site.constant("features"), site.constant("time"), site.constant("bias"), *self.activation(op)),
+        )  # fmt: skip
+
+    def activation(self, op: Op) -> tuple[int, ...]:
+        """The argument that says which activation it is."""
+        return ()
+
+
+class SvdfActivated(SvdfReal):
+    """The same with an activation that is no clamp."""
+
+    headers = ("tinyfuse_svdf_activated_f32.h",)
+    name = "tinyfuse_svdf_activated_f32"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.input.dtype == "float32" and op.attributes_as(Svdf).activation not in CLAMPS
+
+    def activation(self, op: Op) -> tuple[int, ...]:
+        return (int(op.attributes_as(Svdf).activation == SIGN_BIT),)

@@ -1,0 +1,1 @@
+"""The lists of kernels that serve each operator, in order of preference."""

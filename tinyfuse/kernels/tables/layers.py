@@ -1,0 +1,152 @@
+"""Which kernels serve layers, the operators with weights, in order of preference (registry.py has all others)."""
+
+from __future__ import annotations
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.cmsis.conv import CmsisConv
+from tinyfuse.kernels.cmsis.depthwise import CmsisDepthwise
+from tinyfuse.kernels.cmsis.fully_connected import CmsisFullyConnected, CmsisFullyConnectedPerChannel
+from tinyfuse.kernels.cmsis.layers_s4 import CmsisConvS4, CmsisDepthwiseS4, CmsisFullyConnectedS4
+from tinyfuse.kernels.cmsis.layers_s16 import CmsisConvS16, CmsisDepthwiseS16, CmsisFullyConnectedS16
+from tinyfuse.kernels.cmsis.transpose_conv import CmsisReverseConv, CmsisTransposeConv
+from tinyfuse.kernels.core.kernel import Kernel
+from tinyfuse.kernels.fully_connected_real import DenseReal, FullyConnectedReal
+from tinyfuse.kernels.layers.float32.portable import (
+    ConvRowF32,
+    DenseF32,
+    DepthwiseRowF32,
+    PackedConvRowF32,
+    PackedDepthwiseRowF32,
+    TransposeConvRowF32,
+)
+from tinyfuse.kernels.layers.float32.transpose_conv_phases import PackedTransposedRowF32, PackedTransposedRowS16
+from tinyfuse.kernels.layers.int4.conv_dsp import Int4ConvRow, Int4Pointwise, Int4PointwiseRow
+from tinyfuse.kernels.layers.int4.dense_dsp import Int4Dense
+from tinyfuse.kernels.layers.int4.depthwise_dsp import INT4_DEPTHWISE
+from tinyfuse.kernels.layers.int4.helium import Int4MveConvRow, Int4MveDense, Int4MvePointwise
+from tinyfuse.kernels.layers.int8_dsp.conv import (
+    ConvRow,
+    PackedConvRow,
+    Pointwise,
+    PointwiseColumnRow,
+    PointwiseColumnWideRow,
+    PointwiseRow,
+)
+from tinyfuse.kernels.layers.int8_dsp.conv_4x2 import Conv4x2Row, Pointwise4x2, Pointwise4x2Row
+from tinyfuse.kernels.layers.int8_dsp.conv_int16_weights import UnpackedConvRow, UnpackedPointwise, UnpackedPointwiseRow
+from tinyfuse.kernels.layers.int8_dsp.dense import Dense, DenseWide, FullyConnectedWhole
+from tinyfuse.kernels.layers.int8_dsp.dense_five_outputs import DenseFiveOutputs
+from tinyfuse.kernels.layers.int8_dsp.dense_int16_weights import UnpackedDense
+from tinyfuse.kernels.layers.int8_dsp.depthwise import Depthwise3x3Row, DepthwiseRow, PackedDepthwiseRow
+from tinyfuse.kernels.layers.int8_dsp.depthwise_1d import DepthwiseAlongRow, DepthwiseColumns
+from tinyfuse.kernels.layers.int8_dsp.depthwise_weight_stationary import WeightStationaryDepthwiseRow
+from tinyfuse.kernels.layers.int8_dsp.pointwise_few_channels import FewChannelsPointwise, FewChannelsPointwiseRow
+from tinyfuse.kernels.layers.int8_dsp.transpose_conv import TransposeConvRow
+from tinyfuse.kernels.layers.int8_dsp.winograd import WinogradAlongRow, WinogradDownRow, WinogradRows
+from tinyfuse.kernels.layers.int8_helium.conv_2x4 import (
+    MveBufferedPointwise,
+    MveConvRow,
+    MveDense,
+    MveDenseOfOne,
+    MveDepthwiseRow,
+    MvePointwise,
+)
+from tinyfuse.kernels.layers.int8_helium.conv_4x2 import (
+    FourColumnsConvRow,
+    FourPiecesConvRow,
+    FourPointwise,
+    FourPointwiseRow,
+    FourStridedPointwiseRow,
+)
+from tinyfuse.kernels.layers.int8_helium.conv_weight_stationary import WeightStationaryConvRow
+from tinyfuse.kernels.layers.int8_helium.depthwise_1d import Depthwise1D
+from tinyfuse.kernels.layers.int8_helium.depthwise_interleaved import ColumnsDepthwiseRow, FewerColumnsDepthwiseRow
+from tinyfuse.kernels.layers.int8_no_dsp.paired_weights import (
+    PairedConvRow,
+    PairedDense,
+    PairedDepthwiseRow,
+    PairedPointwise,
+    PairedPointwiseRow,
+)
+from tinyfuse.kernels.layers.int16.dsp import DenseS16, Depthwise3x3RowS16, PackedConvRowS16, PackedDepthwiseRowS16
+from tinyfuse.kernels.layers.int16.helium import MveConvRowS16, MveDenseS16, MveDepthwiseRowS16, MvePointwiseS16
+from tinyfuse.kernels.layers.int16.portable import ConvRowS16, DepthwiseRowS16, FullyConnectedS16, TransposeConvRowS16
+from tinyfuse.kernels.layers.palettized.depthwise import COMPRESSED_DEPTHWISE
+from tinyfuse.kernels.layers.palettized.dsp import (
+    CompressedConvRow,
+    CompressedConvRows,
+    CompressedDense,
+    CompressedPointwise,
+    CompressedPointwiseRow,
+)
+from tinyfuse.kernels.layers.palettized.helium import CompressedMveConvRow, CompressedMveDense, CompressedMvePointwise
+from tinyfuse.kernels.layers.uint8_weights16.portable import (
+    BytesConvRowW16,
+    ConvRowW16,
+    DepthwiseRowW16,
+    DotsConvRowW16,
+    PackedConvRowW16,
+    PackedDepthwiseRowW16,
+)
+from tinyfuse.ops.core.convolution import has_real_scale
+
+
+def layer_dtype(op: Op) -> str:
+    """The key of a layer's kernels: its dtype; "int8 x int16" where its weights are wider than its data; "int8 by a
+    real number" where its sums are scaled so."""
+    if has_real_scale(op):
+        return "int8 by a real number"
+    wide = (op.output.dtype, op.operand(1).dtype) == ("int8", "int16")
+    return "int8 x int16" if wide else op.output.dtype
+
+
+#: kind -> `layer_dtype` -> kernels of layers, which no other dtype's operator is offered to
+LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
+    "CONV_2D": {
+        "int8": (
+            Int4MvePointwise(), Int4MveConvRow(), Int4Pointwise(), Int4PointwiseRow(), Int4ConvRow(),
+            CompressedMvePointwise(), CompressedMveConvRow(),
+            CompressedPointwise(), CompressedPointwiseRow(), CompressedConvRows(), CompressedConvRow(),
+            MveBufferedPointwise(), FourPointwise(), FourPointwiseRow(), MvePointwise(), FourStridedPointwiseRow(),
+            FourColumnsConvRow(), FourPiecesConvRow(), WeightStationaryConvRow(), MveConvRow(),
+            FewChannelsPointwise(), UnpackedPointwise(), PairedPointwise(), Pointwise(), Pointwise4x2(),
+            PointwiseColumnWideRow(), PointwiseColumnRow(),
+            FewChannelsPointwiseRow(), UnpackedPointwiseRow(), PairedPointwiseRow(), PointwiseRow(), Pointwise4x2Row(),
+            WinogradRows(), WinogradDownRow(), WinogradAlongRow(),
+            UnpackedConvRow(), PairedConvRow(), PackedConvRow(), Conv4x2Row(), ConvRow(),
+            CmsisConvS4(), CmsisConv(),
+        ),
+        "int8 x int16": (PackedConvRowW16(), BytesConvRowW16(), DotsConvRowW16(), ConvRowW16()),
+        "int16": (MvePointwiseS16(), MveConvRowS16(), PackedConvRowS16(), ConvRowS16(), CmsisConvS16()),
+        "float32": (PackedConvRowF32(), ConvRowF32()),
+    },
+    "DEPTHWISE_CONV_2D": {
+        "int8": (
+            *INT4_DEPTHWISE, *COMPRESSED_DEPTHWISE,
+            FewerColumnsDepthwiseRow(), MveDepthwiseRow(), ColumnsDepthwiseRow(), Depthwise1D(),
+            WeightStationaryDepthwiseRow(), DepthwiseColumns(), DepthwiseAlongRow(), PairedDepthwiseRow(),
+            Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(),
+            CmsisDepthwiseS4(), CmsisDepthwise(),
+        ),
+        "int16": (
+            MveDepthwiseRowS16(), Depthwise3x3RowS16(), PackedDepthwiseRowS16(), DepthwiseRowS16(), CmsisDepthwiseS16(),
+        ),
+        "int8 x int16": (PackedDepthwiseRowW16(), DepthwiseRowW16(), ConvRowW16()),
+        "float32": (PackedDepthwiseRowF32(), DepthwiseRowF32()),
+    },
+    "FULLY_CONNECTED": {
+        "int8": (
+            Int4MveDense(), CompressedMveDense(), MveDenseOfOne(), MveDense(), Int4Dense(), CompressedDense(),
+            UnpackedDense(), PairedDense(), DenseWide(), DenseFiveOutputs(), Dense(), FullyConnectedWhole(),
+            CmsisFullyConnectedS4(), CmsisFullyConnected(), CmsisFullyConnectedPerChannel(),
+        ),
+        "int8 by a real number": (DenseReal(), FullyConnectedReal()),
+        "int16": (MveDenseS16(), DenseS16(), FullyConnectedS16(), CmsisFullyConnectedS16()),
+        "float32": (DenseF32(),),
+    },
+    "TRANSPOSE_CONV": {
+        "int8": (TransposeConvRow(), CmsisTransposeConv(), CmsisReverseConv()),
+        "int16": (PackedTransposedRowS16(), TransposeConvRowS16()),
+        "float32": (PackedTransposedRowF32(), TransposeConvRowF32()),
+    },
+}  # fmt: skip

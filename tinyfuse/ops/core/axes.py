@@ -1,0 +1,141 @@
+"""Operators whose input 1 names dimensions of input 0, which a run may compute.
+
+The output's shape is the file's. So of all axes few are left that can be meant, each of which makes an operator with a
+constant in their place: rules are asked of all of these, and a run takes one of them
+(tinyfuse/ops/pooling_reduce/at_axes.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from itertools import combinations
+from math import prod
+
+import numpy as np
+
+from tinyfuse.ir import Array, Op, Tensor
+from tinyfuse.ops.core.family import OpFamily, Rule
+
+Shape = tuple[int, ...]
+
+#: dimensions of a tensor that an interpreter looks at
+_MOST = 6
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The operator for one set of axes. `dimensions`: bit d is set where d is one of them and has more than one
+    index, for the others make no difference."""
+
+    dimensions: int
+    op: Op
+
+
+@dataclass(frozen=True)
+class AxesOperand:
+    """`shape(op, axes)`: what an operator makes of its input's shape with these axes, ascending; None where it doesn't
+    take them. `several`: of an operator that takes any number of axes."""
+
+    shape: Callable[[Op, Shape], Shape | None]
+    several: bool = False
+
+    def rules(self, known: Rule, *others: Rule) -> tuple[Rule, ...]:
+        """`known`, which constant axes must meet, and `others`, which rely on it."""
+        computed = Rule(
+            "computed axes are int32 and at most six, as the dimensions are, and some make the output's elements",
+            lambda op: op.operand(1) if _is_computed(op) and not self.choices(op) else None,
+            "give the output the shape that the operator makes",
+        )
+        return replace(known, broken=partial(_of_constants, known.broken)), computed, *map(self.each, others)
+
+    def each(self, rule: Rule) -> Rule:
+        """A rule that every choice has to meet."""
+        return replace(rule, broken=partial(self._of_choices, rule.broken))
+
+    def _of_choices(self, broken: Callable[[Op], Tensor | bool | None], op: Op) -> Tensor | bool | None:
+        ops = (choice.op for choice in self.choices(op)) if _is_computed(op) else (op,)
+        return next((found for found in map(broken, ops) if found is not None and found is not False), None)
+
+    def choices(self, op: Op) -> tuple[Choice, ...]:
+        """What an operator with computed axes may come to, one for each result that differs."""
+        return _choices(self, op)
+
+    def chosen(self, op: Op, axes: Array | None) -> Op:
+        """The operator with a constant for what a run computed. IndexError where that is none of the choices: there the
+        module's run ends."""
+        if not _is_computed(op) or axes is None:
+            return op
+        rank = len(op.input.shape)
+        named = {int(axis) + rank if axis < 0 else int(axis) for axis in axes.reshape(-1)}
+        found = [choice.op for choice in self.choices(op) if choice.dimensions == _dimensions(op, named)]
+        if not found or min(named) < 0 or max(named) >= rank:
+            raise IndexError(f"{op} along {axes.tolist()} does not make its output")
+        return found[0]
+
+    def tried(self, op: Op) -> tuple[Array, ...]:
+        """Axes that a run may compute, one of each choice."""
+        axes = op.operand(1)
+        wanted = [choice.op.operand(1).values for choice in self.choices(op)]
+        # in place of what is missing the last one again
+        filled = (np.pad(values, (0, axes.elements - len(values)), mode="edge") for values in wanted)
+        return tuple(values.astype(np.int32).reshape(axes.shape) for values in filled)
+
+
+@dataclass(frozen=True)
+class AtAxes:
+    """Attributes of AT_AXES: the kind of the operator in the file, and its attributes."""
+
+    kind: str
+    attributes: object
+
+
+class AlongAxes(OpFamily):
+    """A family of such operators, whose `reference` computes what is `chosen`."""
+
+    axes: AxesOperand
+
+    def computing(self, op: Op) -> Op | None:
+        return replace(op, kind="AT_AXES", attributes=AtAxes(op.kind, op.attributes)) if _is_computed(op) else None
+
+    def tried(self, op: Op, index: int) -> tuple[Array, ...]:
+        return self.axes.tried(op) if index == 1 and _is_computed(op) else ()
+
+
+def _is_computed(op: Op) -> bool:
+    axes = op.optional(1)
+    return axes is not None and not axes.is_constant
+
+
+def _of_constants(broken: Callable[[Op], Tensor | bool | None], op: Op) -> Tensor | bool | None:
+    return None if _is_computed(op) else broken(op)
+
+
+def _dimensions(op: Op, axes: set[int]) -> int:
+    return sum(1 << d for d, size in enumerate(op.input.shape) if d in axes and size > 1)
+
+
+def _sets(op: Op, several: bool) -> Iterator[Shape]:
+    """The sets of dimensions that as many axes can name."""
+    most = op.operand(1).elements if several else 1
+    dimensions = range(len(op.input.shape))
+    for count in range(1, min(most, len(dimensions)) + 1):
+        yield from combinations(dimensions, count)
+
+
+@lru_cache(maxsize=512)
+def _choices(operand: AxesOperand, op: Op) -> tuple[Choice, ...]:
+    axes = op.operand(1)
+    if axes.dtype != "int32" or not 1 <= axes.elements <= (_MOST if operand.several else 1):
+        return ()
+    if len(op.input.shape) > _MOST:
+        return ()
+    found: dict[int, Choice] = {}
+    for named in _sets(op, operand.several):
+        shape, dimensions = operand.shape(op, named), _dimensions(op, set(named))
+        if shape is None or prod(shape) != op.output.elements or dimensions in found:
+            continue
+        constant = replace(axes, shape=(len(named),), data=np.array(named, np.int32), index=-1)
+        output = replace(op.output, shape=shape)
+        found[dimensions] = Choice(dimensions, replace(op, inputs=(op.input, constant), outputs=(output,)))
+    return tuple(found.values())

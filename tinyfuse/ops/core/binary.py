@@ -1,0 +1,116 @@
+"""What elementwise operators of two inputs derive from their tensors: the loops of their broadcast and
+their fixed-point multipliers, each as TFLM derives it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tinyfuse.ir import Op
+from tinyfuse.ir.fixedpoint import quantize_multiplier
+from tinyfuse.ops.core.convolution import Clamped
+
+Multiplier = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Binary(Clamped):
+    """activation: one of ACTIVATIONS; clamp: (low, high) in stored units where a rewrite narrowed it."""
+
+    activation: str = "NONE"
+    clamp: tuple[int, int] | None = None
+
+
+_WHOLE_RANGES = {"NONE": (-(2**31), 2**31 - 1), "RELU": (0, 2**31 - 1), "RELU6": (0, 6), "RELU_N1_TO_1": (-1, 1)}
+
+
+def whole_clamp(op: Op) -> tuple[int, int]:
+    """(low, high) of the int32 output of an operator that ends in a clamp; it has no scale, so its numbers are real."""
+    return _WHOLE_RANGES[op.attributes_as(Clamped).activation]
+
+
+def clamps_whole(op: Op) -> bool:
+    """Whether an int32 output is clamped."""
+    return isinstance(op.attributes, Clamped) and op.attributes.activation != "NONE"
+
+
+# --- broadcasting ----------------------------------------------------------------------------
+
+#: loops of the C kernels' nest
+MOST_LOOPS = 4
+
+
+@dataclass(frozen=True)
+class Loops:
+    """A loop nest over the output's elements, outermost first: dimensions, and how many elements each
+    operand moves on from one turn to the next (0: it is repeated)."""
+
+    dims: tuple[int, ...]
+    a_strides: tuple[int, ...]
+    b_strides: tuple[int, ...]
+
+
+def broadcast_loops(output: tuple[int, ...], a: tuple[int, ...], b: tuple[int, ...]) -> Loops:
+    """The shortest nest for operands of shapes `a` and `b` that broadcast to `output`: dimensions of
+    size 1 are left out, and two become one where both operands go on as in a single loop."""
+    strides = [operand_strides(shape, output) for shape in (a, b)]
+    loops: list[tuple[int, int, int]] = []
+    for dim, *steps in zip(output, *strides, strict=True):
+        if dim == 1:
+            continue
+        if loops and all(outer == inner * dim for outer, inner in zip(loops[-1][1:], steps, strict=True)):
+            loops[-1] = (loops[-1][0] * dim, *steps)
+        else:
+            loops.append((dim, *steps))
+    dims, a_steps, b_steps = zip(*(loops or [(1, 0, 0)]), strict=True)
+    return Loops(dims, a_steps, b_steps)
+
+
+def operand_strides(shape: tuple[int, ...], output: tuple[int, ...]) -> list[int]:
+    """Elements from one index to the next of every dimension of `output`; 0 where `shape` is repeated."""
+    padded = (1,) * (len(output) - len(shape)) + shape
+    strides, step = [0] * len(output), 1
+    for axis in reversed(range(len(output))):
+        strides[axis] = step if padded[axis] > 1 else 0
+        step *= padded[axis]
+    return strides
+
+
+# --- multipliers -----------------------------------------------------------------------------
+
+#: left shift of the operands of a dtype, so that rescaling keeps a fraction
+ADD_SHIFT = {"int8": 20, "int16": 15}
+SQUARED_DIFFERENCE_SHIFT = {"int8": 7, "int16": 0}
+COMPARISON_SHIFT = 8
+
+
+def add_multipliers(op: Op) -> tuple[Multiplier, ...]:
+    """(multiplier, shift) of the first operand, the second, and their sum or difference."""
+    a, b = op.operand(0).scale, op.operand(1).scale
+    twice_larger = 2.0 * max(a, b)
+    real = (a / twice_larger, b / twice_larger, twice_larger / (2.0 ** ADD_SHIFT[op.output.dtype] * op.output.scale))
+    return tuple(quantize_multiplier(value) for value in real)
+
+
+def squared_difference_multipliers(op: Op) -> tuple[Multiplier, ...]:
+    """The same of SQUARED_DIFFERENCE's operands and square."""
+    a, b = op.operand(0).scale, op.operand(1).scale
+    twice_larger = 2.0 * max(a, b)
+    shift = 2 * SQUARED_DIFFERENCE_SHIFT[op.output.dtype]
+    squared = twice_larger * twice_larger / (2.0**shift * op.output.scale)
+    return tuple(quantize_multiplier(value) for value in (a / twice_larger, b / twice_larger, squared))
+
+
+def mul_multiplier(op: Op) -> Multiplier:
+    """(multiplier, shift) of MUL's product."""
+    return quantize_multiplier(op.operand(0).scale * op.operand(1).scale / op.output.scale)
+
+
+def prelu_multipliers(op: Op) -> tuple[Multiplier, Multiplier]:
+    """(multiplier, shift) of a value that stays, and of one times alpha."""
+    x, alpha, out = op.operand(0).scale, op.operand(1).scale, op.output.scale
+    return quantize_multiplier(x / out), quantize_multiplier(x * alpha / out)
+
+
+def comparison_multipliers(op: Op) -> tuple[Multiplier, Multiplier]:
+    """(multiplier, shift) of either operand: its scale."""
+    return quantize_multiplier(op.operand(0).scale), quantize_multiplier(op.operand(1).scale)

@@ -1,0 +1,426 @@
+"""What an operator family is: the contract that every file of tinyfuse/ops fulfils.
+
+A family (`OpFamily`) holds everything that an operator means: how its options are read, the rules it
+must meet, its exact integer reference in numpy, its cost in multiply-accumulates, and its row window. How
+it is computed in C is no part of it (tinyfuse/kernels).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tinyfuse.errors import Problem
+from tinyfuse.ir import Array, Op, Tensor
+from tinyfuse.once import hashed_once
+from tinyfuse.ops.core.permute import Order, broadcast_permuted
+
+# --- rules -----------------------------------------------------------------------------------
+
+#: where a rule has no hint of its own
+_HINT = "convert the model again with full integer (int8) quantization; the converter then keeps this"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One condition that an operator must meet.
+
+    `broken(op)` gives the offending Tensor, or True, where the rule is broken; None or False where
+    it holds. It is called only when every rule before it in the family holds, so a rule may rely on
+    the ones above it. `of_kernel`: what TFLM's kernel can't do and `OpFamily.reference` can: it isn't asked
+    of numbers that make shapes.
+    """
+
+    text: str
+    broken: Callable[[Op], Tensor | bool | None]
+    hint: str | None = None
+    of_kernel: bool = False
+
+    def problem(self, op: Op) -> Problem | None:
+        found = self.broken(op)
+        if found is None or found is False:
+            return None
+        tensor = str(found) if isinstance(found, Tensor) else None
+        return Problem(self.text, operator=str(op), tensor=tensor, hint=self.hint or _HINT)
+
+
+# --- row streaming ---------------------------------------------------------------------------
+
+
+@hashed_once
+@dataclass(frozen=True)
+class RowWindow:
+    """The input rows that output row y reads: y*stride - pad_top up to kernel rows further.
+
+    `kernel` counts rows from the first tap to the last, dilation included. Rows before 0 or from
+    the tensor's height on are padding. Where `spread` is not 1, the window slides over the input with
+    spread - 1 empty rows after each of its rows (a fractional stride): it counts those too, and
+    input row r is at r * spread.
+    """
+
+    kernel: int
+    stride: int = 1
+    pad_top: int = 0
+    spread: int = 1
+
+    @property
+    def leaves_rows_out(self) -> bool:
+        """Whether there are rows, in front of a window and after the one before it, that nobody reads."""
+        return self.stride > self.kernel or self.pad_top < 0
+
+    def first(self, y: int) -> int:
+        """The first real input row that output row y reads."""
+        return self._rows_before(y, 0)
+
+    def needed(self, y: int, height: int) -> int:
+        """How many input rows, from row 0, must exist before output row y can be computed."""
+        return min(height, self._rows_before(y, self.kernel))
+
+    def reach(self, y: int) -> tuple[int, int]:
+        """The input rows that output row y's window takes, from the first to before the second, as if the image went on
+        at both ends."""
+        start, end = (y * self.stride + self._round_up(place) for place in (0, self.kernel))
+        return start // self.spread, end // self.spread
+
+    def first_c(self, row: str) -> str:
+        """`first` as a C expression, of an int32_t expression that is not negative."""
+        first = self._rows_before_c(row, 0)
+        return f"tinyfuse_max({first}, 0)" if self._round_up(0) < 0 and self.stride else first
+
+    def needed_c(self, row: str, height: int) -> str:
+        """`needed` as a C expression, of an int32_t expression that is not negative."""
+        return f"tinyfuse_rows_within({self._rows_before_c(row, self.kernel)}, {height})"
+
+    def _rows_before(self, y: int, place: int) -> int:
+        """How many input rows lie before a place of output row y's window, counted from its start."""
+        return max(0, (y * self.stride + self._round_up(place)) // self.spread)
+
+    def _rows_before_c(self, row: str, place: int) -> str:
+        """The same in C, or less than 0: its division rounds towards zero, so what is below stays below or is 0."""
+        if self.stride == 0:
+            return str(self._rows_before(0, place))
+        least, text = self._round_up(place), row if self.stride == 1 else f"{row} * {self.stride}"
+        if least:
+            text = f"{text} {'-' if least < 0 else '+'} {abs(least)}"
+        if self.spread > 1:
+            text = f"({text}) / {self.spread}"
+        return text
+
+    def _round_up(self, place: int) -> int:
+        """What is added to y * stride, so that division by `spread` counts the rows before that place."""
+        return place - self.pad_top + self.spread - 1
+
+    @staticmethod
+    def over(rows: Sequence[tuple[int, int]], stride: int = 1, spread: int = 1) -> RowWindow:
+        """The least window of that slope over the (first, last) input row of every output row."""
+        pad_top = max(y * stride - first * spread for y, (first, _) in enumerate(rows))
+        below = max(last * spread - y * stride for y, (_, last) in enumerate(rows))
+        return RowWindow(below + pad_top + 1, stride, pad_top, spread)
+
+
+#: the window of an elementwise or 1x1 operator
+SAME_ROW = RowWindow(1)
+
+# --- tensors inside others -------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Part:
+    """The bytes of `part` are those of `whole` from byte `offset` on: one piece, in order."""
+
+    part: Tensor
+    whole: Tensor
+    offset: int
+
+
+# --- shapes that files leave open ------------------------------------------------------------
+
+
+def open_as_inputs(op: Op, output: Tensor) -> tuple[int, ...]:
+    """An output's shape with open dimensions as those of the activations that have as many (the longest: shorter ones
+    broadcast), else with an open batch as that of the first."""
+    shape = list(output.shape)
+    for axis in output.open_axes:
+        alike = [tensor.shape[axis] for tensor in op.activations if len(tensor.shape) == len(shape)]
+        if alike:
+            shape[axis] = max(alike)
+        elif axis == 0 and op.activations and 0 in op.first_activation.open_axes:
+            shape[axis] = op.first_activation.shape[0]
+    return tuple(shape)
+
+
+def constant_numbers(op: Op, index: int) -> list[int] | None:
+    """The values of a vector of integers among the inputs; None where it is missing, computed, or no such vector."""
+    tensor = op.optional(index)
+    good = tensor is not None and tensor.data is not None and tensor.dtype in ("int32", "int64")
+    return None if tensor is None or not good or len(tensor.shape) != 1 else [int(n) for n in tensor.values.tolist()]
+
+
+# --- operators -------------------------------------------------------------------------------
+
+
+#: dtypes of stored values that operators scale: the scales of wider ones, biases, follow from others'
+_SCALED = ("int4", "int8", "uint8", "int16")
+
+
+class OpFamily(ABC):
+    """Everything that is true of one operator kind (the schema's name).
+
+    Whoever wants to know what sort of operator it has asks these traits, and lists no kinds
+    (tests/unit/test_traits.py): so a new operator is treated as what it says it is.
+    """
+
+    kind: str
+    summary: str  # what it computes, for users: a phrase of one line (`tinyfuse operators`)
+    rules: tuple[Rule, ...] = ()
+
+    # in files
+    in_files: bool = True  # False: no model file has it, rewrites make it
+    in_tflm: bool = True  # False: TFLM has no kernel; LiteRT's reference kernel says what is right
+    options_table: str | None = None  # the schema's table of its options, where any is read
+    #: of a custom operator: the keys of the FlexBuffer map that holds its options, sorted; None: its options are
+    #: no FlexBuffer, or none of our concern
+    option_keys: tuple[str, ...] | None = None
+    #: of a custom operator: its options are a FlexBuffer map of numbers, each looked up by its key, none of them needed
+    named_options: bool = False
+
+    # where its outputs come from, and go
+    alias: bool = False  # always a view: the output is the same bytes as input 0 under another shape
+    source: bool = False  # nothing is read: the caller brings the output row by row
+    divides: bool = False  # what stands before it in a graph runs more often than what stands behind it
+    partial: bool = False  # the output is of use to the operator after it alone, and large: never whole
+
+    # states, and variables of a file
+    updates: tuple[int, ...] = ()  # indexes of the inputs that are states which a run changes
+    reads: tuple[int, ...] = ()  # indexes of the inputs that may be states and are only read
+    #: indexes of the inputs that a rewrite may make states (rewrite/read_states.py): kernels read them where they lie
+    from_states: tuple[int, ...] = ()
+    resource: bool = False  # in a file its input 0 is a variable's handle
+    #: in a file its output is a variable, which it keeps: here a state of its own, of which the output is a copy
+    keeps_output: bool = False
+
+    # what is computed when, and where
+    folds: bool = True  # of constants it is computed when the model is compiled
+    folded: bool = False  # always computed when the model is compiled (rewrite/fold_constants.py): without a kernel
+    reads_values: bool = True  # else the outputs follow from the inputs' shapes alone
+    runs_here: bool = True  # else an accelerator runs it: no reference, no kernel of the CPU
+
+    # in a uint8 model (tinyfuse/frontend/uint8.py)
+    computes_uint8: bool = False  # LiteRT computes it as TFLM does of int8, or that file says what is to be made of it
+    takes_uint8: bool = False  # it only moves or converts; what `moves` needs not say so
+
+    # what its elements follow from
+    elementwise: bool = False  # each element of the output follows from the same element of input 0 alone
+    pointwise: bool = False  # each element of the output follows from those at its place of the inputs, which broadcast
+    rows_alike: bool = False  # with row windows: every row of the output is computed alike, whichever it is
+    one_image: bool = False  # each image of a batch is computed by itself
+    image_input: int = 0  # of these: the input that holds the images
+    sums: bool = False  # each element of the output is a sum, or a mean, of elements of input 0
+    reduces: bool = False  # some dimensions of input 0 become one value each; its attributes are a Reducer
+    extreme: str = ""  # the kind of two inputs that gives the same of two parts of a window, or of reduced dimensions
+    pools: bool = False  # each output value lies between stored values of its own channel
+    #: input 0 keeps its channels: each of them follows from its own, with this constant's index of dimension 0
+    channel_constant: int | None = None
+    transposes: bool = False  # its output are the elements of input 0, whose dimensions stand in another order
+    pads: bool = False  # rows, columns, ... of one stored value around input 0; input 1 says how many
+
+    # arithmetic with others
+    commutes: bool = False  # of integers its two inputs may stand in either order
+    affine: bool = False  # with a constant for an operand it scales or shifts the other
+    fused_as: str | None = None  # the fused activation that it is, standing alone
+
+    # layers: where data meets weights
+    data_and_weights: tuple[int, int] | None = None  # the inputs that are data and weights
+    #: indexes of inputs whose scale may be 0 where they are constants: it is a factor of a multiplier, or not looked at
+    zero_scales: tuple[int, ...] = ()
+    #: of a layer (inputs 0 to 2: data, weights, bias; each output channel a sum plus its bias, requantized and
+    #: clamped): the dimension of the weights with an index an output channel
+    channel_axis: int | None = None
+    convolution: bool = False  # a layer whose weights slide over an image; its attributes are a Conv2D
+    depthwise: bool = False  # a layer whose output channels read one input channel each
+
+    def attributes(self, options: Mapping[str, Any]) -> object:
+        """A frozen dataclass from the file's option table: snake_case names to numbers or, for
+        enums, to the schema's names ("SAME", "RELU6"). An absent table is an empty mapping, and a
+        file may leave any field out: use the schema's default. None where there are no options.
+        A custom operator gets its `custom_options`, bytes (by convention a FlexBuffer), or, with `option_keys`,
+        the integers of that map by their keys, with `named_options` its numbers."""
+        return None
+
+    def updated(self, op: Op) -> tuple[int, ...]:
+        """`updates` of one operator: the indexes of its inputs that are states which a run changes."""
+        return self.updates
+
+    def hidden_states(self, op: Op) -> tuple[Tensor, ...]:
+        """States that the operator keeps though no tensor of the file stands for them: the reader puts them after
+        its inputs. It asks before any rule is read."""
+        return ()
+
+    def instead(self, op: Op) -> Mapping[int, Tensor]:
+        """Constants for the inputs, by their indexes, that TFLM never looks at: the reader puts them there. It asks
+        before any rule is read."""
+        return {}
+
+    @property
+    def puts_constants(self) -> bool:
+        """Whether `instead` may give some."""
+        return type(self).instead is not OpFamily.instead
+
+    def closed_shape(self, op: Op, output: Tensor) -> Sequence[int] | None:
+        """The shape of an output that the file leaves open, from the inputs' shapes and constants; None where they
+        don't tell, and it is what the file says. rewrite/fold_constants.py asks before any rule is read."""
+        return open_as_inputs(op, output)
+
+    def computing(self, op: Op) -> Op | None:
+        """Where a run computes what other operators of the kind have for constants: the operator of ours that takes it
+        so, for an `op` that meets the rules. None of any other."""
+        return None
+
+    @abstractmethod
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        """The exact outputs, with TFLM's arithmetic, for `inputs` in the order of op.inputs
+        (constants included); shapes and dtypes are those of op's tensors. After the outputs come the
+        new values of the states in `updates`; the arrays that were given stay as they are."""
+
+    def reference_beside(self, op: Op, outputs: Sequence[Array], *inputs: Array | None) -> tuple[Array, ...]:
+        """`reference` of an operator that goes on from its own results, where an interpreter's `outputs` stand in for
+        those: so what is compared with them has its own last bits alone, not those of all results before it."""
+        return self.reference(op, *inputs)
+
+    def settled(self, op: Op, outputs: Sequence[Array]) -> Sequence[Array]:
+        """An interpreter's outputs, where it leaves parts of them as the memory was: those parts as `reference` has
+        them."""
+        return outputs
+
+    def warning(self, op: Op) -> str | None:
+        """What users should know of an operator that meets the rules, as a sentence; None where there is nothing."""
+        return None
+
+    def awaits(self, op: Op) -> bool:
+        """Whether some runs end at this operator, without a result: the model waits for more inputs."""
+        return False
+
+    def ends_run(self, op: Op, results: Sequence[Array]) -> bool:
+        """Of an operator that `awaits`: whether a run in which `reference` gave these results ends here."""
+        return False
+
+    def ulp(self, op: Op) -> int | None:
+        """Of an operator that calls a function of libm, which no standard rounds: how far its float32 results may lie
+        from the interpreter's, on the same inputs, in units of the last place. None: arithmetic defines every bit."""
+        return None
+
+    #: numbers of less magnitude are counted in its units of the last place (`ulp`): results that are differences
+    ulp_of: float = 0.0
+
+    def macs(self, op: Op) -> int:
+        """Multiply-accumulates of one inference; 0 for operators that have none."""
+        return 0
+
+    def moves(self, op: Op) -> tuple[int, ...]:
+        """Of an operator whose output elements are input elements as they are: the inputs that they come
+        from. Empty: it computes."""
+        return (0,) if self.alias else ()
+
+    def unusable_scale(self, op: Op) -> Tensor | None:
+        """The first constant with a scale of 0 that the operator can't compute with; None where there is none. It may
+        be asked before any rule is."""
+        for i, tensor in enumerate(op.inputs):
+            if tensor is None or not tensor.is_constant or tensor.quant is None or 0.0 not in tensor.quant.scale:
+                continue
+            if tensor.dtype in _SCALED and i not in (*self.zero_scales, *self.moves(op)):
+                return tensor
+        return None
+
+    def passes_channels(self, op: Op) -> bool:
+        """Whether output channel c is made of channel c of input 0 alone, for every c."""
+        if self.alias:
+            # a vector under another shape; longer tensors would be cut into other pieces
+            return op.input.shape[-1:] == op.output.shape[-1:] == (op.input.elements,)
+        return self.pools
+
+    def sums_channels(self, op: Op) -> bool:
+        """Whether each output channel of a layer sums over all channels of input 0, the last dimension of
+        the weights."""
+        return False
+
+    def indexes(self, op: Op, index: int) -> tuple[int, int] | None:
+        """Of an input that holds indexes, which may be computed at run time: the least and the greatest to try the
+        operator with. Others end the run with an error, or do what the nearest of these does. None for any other
+        input."""
+        return None
+
+    def tried(self, op: Op, index: int) -> tuple[Array, ...]:
+        """Of an input whose elements say together what the operator does, and which may be computed at run time: values
+        to try it with. Empty for any other input."""
+        return ()
+
+    def parts(self, op: Op) -> tuple[Part, ...]:
+        """Of an operator that only moves elements: where each of its outputs lies in an input as it is, or
+        each of its inputs in the output; empty where any of them would not be one piece, in order. An
+        input may stand there that can't be a part: a constant, or one that is there twice."""
+        return (Part(op.output, op.input, 0),) if self.alias else ()
+
+    def row_window(self, op: Op, index: int) -> RowWindow | None:
+        """Which rows of input `index` an output row reads, for a rank-4 output [1, H, W, C]; None
+        where an output row needs the whole input, or there are no rows."""
+        return None
+
+    def slide_window(self, op: Op, index: int) -> RowWindow | None:
+        """`row_window`, of operators too that no kernel computes by rows: what `--slide` goes by."""
+        if self.alias:
+            return _regrouped(op.operand(index), op.output)
+        return SAME_ROW if self.by_vectors(op) and index == 0 else self.row_window(op, index)
+
+    def by_vectors(self, op: Op) -> bool:
+        """Whether each vector along the last dimension of the output follows from the one at its place of input 0."""
+        return False
+
+    def of_rows(
+        self, op: Op, inputs: tuple[Tensor | None, ...], output: Tensor, first: int, above: int, below: int
+    ) -> Op | None:
+        """The operator that computes some neighbouring rows of the output alone: `output` [1, n, W, C] from `inputs`
+        that hold just the rows which these read. `first`: the number of its first row; `above` and `below`: of these
+        rows' windows, how many input rows lie outside the image. None where that is no operator, or where rows differ
+        in more than their place."""
+        if above or below:
+            return None
+        if self.alias:
+            return Op("RESHAPE", inputs[:1], (output,), index=op.index)
+        if self.by_vectors(op):
+            return replace(op, inputs=inputs, outputs=(output,))
+        if not self.rows_alike or any(t is not None and _has_rows(t) for t in op.inputs):
+            return None
+        return replace(op, inputs=inputs, outputs=(output,))
+
+    def of_sums(self, op: Op, sums: Tensor, output: Tensor) -> Op | None:
+        """Of an operator that adds up all rows of its input [1, H, W, C], with no regard for their order: the operator
+        that makes its output, as `output` [1, 1, 1, n], of the sums [1, 1, 1, n]. Sum j is that of the stored values
+        of each row that are j, j + n, j + 2n and so on in their order. None where that is no operator."""
+        return None
+
+    def with_axes_swapped(self, op: Op, inputs: tuple[Tensor | None, ...]) -> Op | None:
+        """The operator with rows in the place of columns and columns in that of rows: on `inputs` [1, W, H, C], which
+        stand for its inputs [1, H, W, C]; its output's are to be swapped too. None where that is no operator."""
+        return None
+
+    def permuted(self, op: Op, order: Order) -> Op | None:
+        """The operator for the same dimensions of all its activations and outputs in another order, as a TRANSPOSE
+        gives it: its activations and outputs are for the caller to change, which all have that rank. None where it is
+        none, or not in that order."""
+        free = self.pointwise or (self.elementwise and len(op.inputs) == 1)
+        return broadcast_permuted(op, order) if free and len(op.outputs) == 1 else None
+
+
+def _regrouped(source: Tensor, output: Tensor) -> RowWindow | None:
+    """Of images of the same bytes: one row of the output is so many of the source."""
+    if not (source.is_image and output.is_image) or source.shape[1] % max(1, output.shape[1]):
+        return None
+    rows = source.shape[1] // output.shape[1]
+    return RowWindow(rows, rows)
+
+
+def _has_rows(tensor: Tensor) -> bool:
+    """Whether a constant operand, broadcast to an image, has a row of its own for each of the image's."""
+    return tensor.is_constant and len(tensor.shape) >= 3 and tensor.shape[-3] > 1

@@ -1,0 +1,43 @@
+"""CAST: stored numbers under another dtype, whatever their quantization."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyfuse.ir import Array, Op, given
+from tinyfuse.ops.core.family import SAME_ROW, OpFamily, RowWindow, Rule
+from tinyfuse.ops.core.unary import ONE_INPUT, ONE_SHAPE
+
+#: the dtypes that TFLM casts from, and to
+SOURCES = ("int8", "int16", "int32", "uint32", "bool", "float32")
+RESULTS = ("int8", "int16", "int32", "uint32", "bool", "float32")
+CASTS = tuple((a, b) for a in SOURCES for b in RESULTS)
+
+
+class CastFamily(OpFamily):
+    """From a wider integer, the low bits; from a float, rounded towards zero and saturated, NaN as 0; to bool, whether
+    it is not zero, which NaN isn't."""
+
+    kind = "CAST"
+    elementwise = True
+    rows_alike = True
+    summary = "stored numbers as another dtype"
+    rules = (
+        ONE_INPUT,
+        Rule(
+            f"from {', '.join(SOURCES)} to {', '.join(RESULTS)}",
+            lambda op: (op.input.dtype, op.output.dtype) not in CASTS,
+            "TensorFlow Lite Micro has no kernel for other pairs",
+        ),
+        ONE_SHAPE,
+    )
+
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        data = given(inputs[0])
+        if op.input.dtype == "float32" and op.output.dtype not in ("float32", "bool"):
+            limits = np.iinfo(op.output.dtype)
+            data = np.nan_to_num(np.trunc(data.astype(np.float64)), nan=0.0).clip(limits.min, limits.max)
+        return (data.astype(op.output.dtype),)
+
+    def row_window(self, op: Op, index: int) -> RowWindow | None:
+        return SAME_ROW if op.output.is_image else None

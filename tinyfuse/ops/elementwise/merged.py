@@ -1,0 +1,85 @@
+"""FUSED_LOOP: an operator of ours, made by schedule/variants/fuse_elementwise.py alone.
+
+Several elementwise operators that are computed in one loop, with what lies between them in registers. It means what its
+parts mean one after the other: each of their results is rounded and clamped as if it were stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tinyfuse.ir import Array, Op, Tensor
+from tinyfuse.ops.core.family import SAME_ROW, OpFamily, RowWindow
+
+
+@dataclass(frozen=True)
+class Part:
+    """One of the operators.
+
+    op       as it was, in front of the merging: its tensors have the quantizations and shapes
+    sources  where each of its inputs comes from: a number below that of the merged operator's inputs is one of these;
+             beyond, they are the results of the parts
+    """
+
+    op: Op
+    sources: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Merged:
+    """kinds: those of the operators, in an order of execution; parts: the operators. The last one's result is the
+    output."""
+
+    kinds: tuple[str, ...]
+    parts: tuple[Part, ...] = field(repr=False)
+
+
+def merged(ops: tuple[Op, ...]) -> Op:
+    """The operator that stands for these, of which each but the last has an output that only later ones read. Its
+    inputs are what they read from outside: first what is computed, then constants."""
+    made = {op.output: number for number, op in enumerate(ops)}
+    read = dict.fromkeys(tensor for op in ops for tensor in op.operands if tensor not in made)
+    inputs = (*(t for t in read if not t.is_constant), *(t for t in read if t.is_constant))
+    places = {tensor: i for i, tensor in enumerate(inputs)}
+    places |= {tensor: len(inputs) + number for tensor, number in made.items()}
+    parts = tuple(Part(op, tuple(places[tensor] for tensor in op.operands)) for op in ops)
+    last = ops[-1]
+    return Op(FusedLoopFamily.kind, inputs, last.outputs, Merged(tuple(op.kind for op in ops), parts), last.index)
+
+
+def reach(op: Op, tensor: Tensor) -> str:
+    """How a merged operator's input goes over its output: "whole", element for element; "channels", one for each index
+    of the last dimension; "single", one for all; "" in another way."""
+    output = op.output
+    if tensor.elements == output.elements:
+        return "whole"
+    if tensor.elements == 1:
+        return "single"
+    along = output.shape[-1:] == tensor.shape[-1:] and tensor.elements == tensor.shape[-1]
+    return "channels" if along else ""
+
+
+class FusedLoopFamily(OpFamily):
+    """Inputs have the output's shape, or its channels, or are single values. Streams by rows, works in place."""
+
+    kind = "FUSED_LOOP"
+    summary = "elementwise operators in one loop"
+    in_files = False
+
+    def __init__(self, compute: Callable[..., tuple[Array, ...]]) -> None:
+        """`compute`: the outputs of an operator for its inputs, by its family's reference."""
+        self._compute = compute
+
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        values = list(inputs)
+        for part in op.attributes_as(Merged).parts:
+            values += self._compute(part.op, *(values[source] for source in part.sources))
+        result = values[-1]
+        assert result is not None, "a part's result"
+        return (result.reshape(op.output.shape),)
+
+    def row_window(self, op: Op, index: int) -> RowWindow | None:
+        if not (op.output.is_image and op.operand(index).is_image):
+            return None
+        return SAME_ROW if op.operand(index).shape[1] == op.output.shape[1] else RowWindow(1, stride=0)

@@ -1,0 +1,64 @@
+"""TABLE and CHANNEL_TABLES: operators of ours, made by rewrite/tabulate.py alone.
+
+What operators compute of one int8 value has 256 results, which their references give when the model is compiled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyfuse.ir import Array, Op, given
+from tinyfuse.ops.core.family import SAME_ROW, OpFamily, RowWindow
+
+#: every stored value of int8, in the order of a table: that of its byte without a sign
+TABLE_VALUES = np.arange(256, dtype=np.uint8).view(np.int8)
+TABLE_VALUES.setflags(write=False)
+
+#: bytes in flash of an operator's tables of channels
+MOST_CHANNEL_BYTES = 1 << 14
+
+
+@dataclass(frozen=True)
+class Table:
+    """kinds: those of the operators in whose place the table stands, in their order."""
+
+    kinds: tuple[str, ...]
+
+
+class TableFamily(OpFamily):
+    """int8 -> int8 or int16 of one shape; input 1 is a constant [256] of the output's dtype, the results of
+    TABLE_VALUES."""
+
+    kind = "TABLE"
+    elementwise = True
+    summary = "a function of one int8 value, as the table of its results"
+    in_files = False
+
+    def function(self, op: Op, values: Array) -> Array:
+        """The results of stored int8 values."""
+        return np.asarray(op.operand(1).values[values.view(np.uint8)])
+
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        return (self.function(op, given(inputs[0])),)
+
+    def row_window(self, op: Op, index: int) -> RowWindow | None:
+        return SAME_ROW if op.output.is_image else None
+
+
+class ChannelTablesFamily(OpFamily):
+    """int8 [..., C] -> int8 or int16 of that shape; input 1 is a constant [C, 256] of the output's dtype: of each
+    channel the results of TABLE_VALUES."""
+
+    kind = "CHANNEL_TABLES"
+    channel_constant = 1
+    summary = "a function of one int8 value a channel, as tables of its results"
+    in_files = False
+
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        tables = op.operand(1).values
+        return (np.asarray(tables[np.arange(len(tables)), given(inputs[0]).view(np.uint8)]),)
+
+    def row_window(self, op: Op, index: int) -> RowWindow | None:
+        return SAME_ROW if op.output.is_image else None

@@ -1,0 +1,1 @@
+"""Operator families of convolutions, depthwise convolutions and fully connected layers."""

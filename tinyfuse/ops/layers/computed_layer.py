@@ -1,0 +1,83 @@
+"""COMPUTED_LAYER: a convolution or fully connected layer whose weights or bias a run computes; an operator of ours,
+which rewrite/computed_weights.py alone makes, so that whatever is asked of weights elsewhere is asked of constants."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from tinyfuse.ir import ITEM_BYTES, Array, Op, Tensor
+from tinyfuse.ops.core.convolution import Clamped
+from tinyfuse.ops.core.family import OpFamily
+from tinyfuse.ops.layers.conv_2d import Conv2DFamily
+from tinyfuse.ops.layers.depthwise_conv_2d import DepthwiseConv2DFamily
+from tinyfuse.ops.layers.fully_connected import FullyConnectedFamily
+from tinyfuse.ops.layers.transpose_conv import TransposeConvFamily
+
+#: kind -> family
+LAYERS: dict[str, OpFamily] = {
+    family.kind: family
+    for family in (Conv2DFamily(), DepthwiseConv2DFamily(), FullyConnectedFamily(), TransposeConvFamily())
+}
+
+
+@dataclass(frozen=True)
+class ComputedLayer:
+    """The kind of the layer, and its attributes."""
+
+    kind: str
+    layer: Clamped
+
+
+def places(kind: str) -> tuple[int, int, int]:
+    """The inputs of a layer that are data, weights and bias."""
+    data, weights = LAYERS[kind].data_and_weights or (0, 1)
+    return data, weights, max(data, weights) + 1
+
+
+def is_computed(op: Op) -> bool:
+    """Whether it is a layer whose weights or bias are no constants."""
+    if op.kind not in LAYERS:
+        return False
+    parts = [op.optional(i) for i in places(op.kind)[1:]]
+    return any(tensor is not None and not tensor.is_constant for tensor in parts)
+
+
+def with_stand_ins(op: Op) -> Op:
+    """The layer with zeros for what a run computes of its weights and bias, and data that it computes. All but sums
+    follows from it: shapes, multipliers, rules."""
+    data = places(op.kind)[0]
+
+    def stand_in(i: int, tensor: Tensor | None) -> Tensor | None:
+        if tensor is None or i == data:
+            return tensor and replace(tensor, data=None)
+        if tensor.is_constant or tensor.dtype not in ITEM_BYTES:  # of the latter a rule tells
+            return tensor
+        return replace(tensor, data=np.broadcast_to(np.zeros((), tensor.dtype), tensor.shape))
+
+    return replace(op, inputs=tuple(stand_in(i, tensor) for i, tensor in enumerate(op.inputs)))
+
+
+@lru_cache(maxsize=512)
+def layer_of(op: Op) -> Op:
+    """The layer that a COMPUTED_LAYER is, with stand-ins."""
+    a = op.attributes_as(ComputedLayer)
+    return with_stand_ins(replace(op, kind=a.kind, attributes=a.layer))
+
+
+class ComputedLayerFamily(OpFamily):
+    """Inputs and output are the layer's."""
+
+    kind = "COMPUTED_LAYER"
+    summary = "a layer whose weights or bias are computed at run time"
+    in_files = False
+
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        layer = layer_of(op)
+        return LAYERS[layer.kind].reference(layer, *inputs)
+
+    def macs(self, op: Op) -> int:
+        layer = layer_of(op)
+        return LAYERS[layer.kind].macs(layer)

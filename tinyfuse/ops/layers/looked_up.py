@@ -1,0 +1,63 @@
+"""LOOKED_UP: an operator of ours, made by schedule/variants/fold_lookups.py alone.
+
+A convolution whose outputs are looked up in a table, or in one a channel, before they are stored. It means what both
+mean one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from tinyfuse.ir import Array, Op, Tensor, given
+from tinyfuse.ops.core.convolution import Conv2D, clamp_range, geometry
+from tinyfuse.ops.core.family import OpFamily, RowWindow
+from tinyfuse.ops.elementwise.table import TABLE_VALUES, Table
+
+
+@dataclass(frozen=True)
+class LookedUp:
+    """kinds: those of the layer and of what its table stands for; layer, table: both operators, the layer without a
+    clamp."""
+
+    kinds: tuple[str, ...]
+    layer: Op = field(repr=False)
+    table: Op = field(repr=False)
+
+
+def looked_up(layer: Op, last: Op, results: Array) -> Op:
+    """The operator that stands for a layer and what alone reads it, a function of one value. `results`: int8 [256] or
+    [channels, 256], those of TABLE_VALUES. Its inputs are the layer's, then these, with the layer's clamp in them."""
+    table = last.attributes if isinstance(last.attributes, Table) else Table((last.kind,))
+    data = np.ascontiguousarray(results[..., np.clip(TABLE_VALUES, *clamp_range(layer)).view(np.uint8)])
+    constant = Tensor(f"{last.output.name} (table)", data.shape, "int8", None, data)
+    kind = "TABLE" if data.ndim == 1 else "CHANNEL_TABLES"
+    layer = replace(layer, attributes=replace(layer.attributes_as(Conv2D), activation="NONE", clamp=None))
+    attributes = LookedUp((layer.kind, *table.kinds), layer, Op(kind, (layer.output, constant), last.outputs, table))
+    return Op(LookedUpFamily.kind, (*layer.inputs, constant), last.outputs, attributes, last.index)
+
+
+class LookedUpFamily(OpFamily):
+    """A convolution of int8. Streams by rows."""
+
+    kind = "LOOKED_UP"
+    summary = "a convolution whose outputs are looked up in tables"
+    in_files = False
+
+    def __init__(self, compute: Callable[..., tuple[Array, ...]], macs: Callable[[Op], int]) -> None:
+        """`compute`: the outputs of an operator for its inputs, by its family's reference; `macs`: its
+        multiply-accumulates."""
+        self._compute, self._macs = compute, macs
+
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        a = op.attributes_as(LookedUp)
+        (between,) = self._compute(a.layer, *inputs[:-1])
+        return self._compute(a.table, between, given(inputs[-1]))
+
+    def macs(self, op: Op) -> int:
+        return self._macs(op.attributes_as(LookedUp).layer)
+
+    def row_window(self, op: Op, index: int) -> RowWindow | None:
+        return geometry(op.attributes_as(LookedUp).layer).window if index == 0 else None

@@ -1,0 +1,1 @@
+"""Operator families of batch matrix products."""

@@ -1,0 +1,1 @@
+"""Operator families that move elements and compute none."""

@@ -1,0 +1,34 @@
+"""UPDATE_STATE: an operator of ours, made by rewrite/update_states.py alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tinyfuse.ir import Array, Op, all_given
+from tinyfuse.ops.core.family import OpFamily
+from tinyfuse.ops.movement.dynamic_update_slice import with_part
+
+
+@dataclass(frozen=True)
+class UpdateState:
+    """shape: that in which the starts count, whatever the state has for its readers."""
+
+    shape: tuple[int, ...]
+
+
+class UpdateStateFamily(OpFamily):
+    """Inputs: a state, what comes into it, and where that begins, as DYNAMIC_UPDATE_SLICE has them. The rest of the
+    state stays as it is. No output."""
+
+    kind = "UPDATE_STATE"
+    summary = "a part of a state replaced where it lies, at a place computed at run time"
+    in_files = False
+    updates = (0,)
+
+    def indexes(self, op: Op, index: int) -> tuple[int, int] | None:
+        return (-1, max(op.attributes_as(UpdateState).shape)) if index == 2 else None
+
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        state, update, starts = all_given(inputs)
+        shape = op.attributes_as(UpdateState).shape
+        return (with_part(state.reshape(shape), update, starts).reshape(state.shape),)

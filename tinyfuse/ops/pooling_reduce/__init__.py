@@ -1,0 +1,1 @@
+"""Operator families of pooling, reductions, softmax and normalization."""

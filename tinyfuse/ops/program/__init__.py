@@ -1,0 +1,1 @@
+"""Operator families of control flow, subgraphs, computed operands and other processors."""

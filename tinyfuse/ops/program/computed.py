@@ -1,0 +1,80 @@
+"""Operators of files with a value, paddings, block shapes, crops or weights that a run computes: operators of ours,
+which rewrite/computed_operands.py alone makes, so that whatever is asked of these elsewhere is asked of constants."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tinyfuse.ir import Array, Op
+from tinyfuse.ops.core.family import OpFamily
+from tinyfuse.ops.movement.batch_space import BatchToSpaceFamily, SpaceToBatchFamily
+from tinyfuse.ops.movement.mirror_pad import MirrorPadFamily
+from tinyfuse.ops.movement.pad import PadV2Family
+from tinyfuse.ops.sequence.lstm import LstmFamily
+from tinyfuse.ops.sequence.svdf import SvdfFamily
+
+
+class _Computed(OpFamily):
+    """Inputs and output are those of the operator in files, `known`."""
+
+    in_files = False
+    known: OpFamily
+
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        return self.known.reference(replace(op, kind=self.known.kind), *inputs)
+
+    def macs(self, op: Op) -> int:
+        return self.known.macs(replace(op, kind=self.known.kind))
+
+
+class PadWithFamily(_Computed):
+    """PADV2 with a computed value."""
+
+    kind = "PAD_WITH"
+    summary = "a value that is computed at run time around a tensor"
+    known = PadV2Family()
+
+
+class MirrorPadAtFamily(_Computed):
+    """MIRROR_PAD. Of the paddings, what goes before a dimension counts: where that is negative, or more than there is
+    to reflect, the run ends with an error; TFLM reads outside the input."""
+
+    kind = "MIRROR_PAD_AT"
+    summary = "a tensor continued by its own reflection, as far as a run says"
+    known = MirrorPadFamily()
+
+
+class SpaceToBatchAtFamily(_Computed):
+    """SPACE_TO_BATCH_ND. A block that doesn't make as many images as there are, and negative paddings, end the run with
+    an error."""
+
+    kind = "SPACE_TO_BATCH_AT"
+    summary = "every row and column that a run says as an image of its own"
+    known = SpaceToBatchFamily()
+
+
+class BatchToSpaceAtFamily(_Computed):
+    """BATCH_TO_SPACE_ND. A block that doesn't make as many images as there are, and crops that leave less than the
+    output, end the run with an error; TFLM leaves a part of the output as memory was."""
+
+    kind = "BATCH_TO_SPACE_AT"
+    summary = "images of a batch as every row and column that a run says"
+    known = BatchToSpaceFamily()
+
+
+class ComputedLstmFamily(_Computed):
+    """UNIDIRECTIONAL_SEQUENCE_LSTM with computed weights or biases."""
+
+    kind = "COMPUTED_LSTM"
+    summary = "an LSTM whose weights are computed at run time"
+    known = LstmFamily()
+    updates = LstmFamily.updates
+
+
+class ComputedSvdfFamily(_Computed):
+    """SVDF with computed weights or bias."""
+
+    kind = "COMPUTED_SVDF"
+    summary = "an SVDF whose weights are computed at run time"
+    known = SvdfFamily()
+    updates = SvdfFamily.updates

@@ -1,0 +1,259 @@
+"""IF and WHILE: operators that run other graphs of the file, as TFLM's if.cc and while.cc do.
+
+Values go to and from the graphs they run as bytes: shapes and quantizations may differ, dtypes and sizes may not.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from tinyfuse.ir import Array, Graph, Op, Tensor, all_given
+from tinyfuse.ops.core.family import OpFamily, Rule
+
+#: computes a graph's outputs of its inputs, and advances its states (tinyfuse/ops/program/interpret.py)
+Run = Callable[[Graph, Sequence[Array], MutableMapping[Tensor, Array]], list[Array]]
+
+
+class RunEnds(Exception):
+    """A graph waits for more inputs: the run of the model ends here without a result. `states`: those that the graphs
+    of an operator have advanced until then."""
+
+    def __init__(self, states: Mapping[Tensor, Array]):
+        super().__init__("the run ends without a result")
+        self.states = states
+
+
+#: multiply-accumulates of one run of a graph
+CountMacs = Callable[[Graph], int]
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """A graph that was planned, and how a call of it gets its inputs and outputs.
+
+    plan     its Plan (tinyfuse/plan), whose arena lies in the caller's scratch; None where nothing is computed
+    inputs   of each input, its byte offset in that arena; None where the graph doesn't read it
+    outputs  of each output: its byte offset; or its constant value; or the input that it is, as an `InputItself`
+    bytes    of that arena
+    """
+
+    plan: Any
+    inputs: tuple[int | None, ...]
+    outputs: tuple[int | Array | InputItself, ...]
+    bytes: int
+
+
+@dataclass(frozen=True)
+class InputItself:
+    """An output that is input `index`, unchanged."""
+
+    index: int
+
+
+@dataclass(frozen=True, eq=False)
+class Calls:
+    """Attributes of an operator that runs two other graphs of the file.
+
+    numbers   the subgraphs' places in the file
+    graphs    what they compute, once the file is read
+    programs  how, once they are planned
+    """
+
+    numbers: tuple[int, int]
+    graphs: tuple[Graph, ...] = field(default=(), repr=False)
+    programs: tuple[Program, ...] = field(default=(), repr=False)
+
+
+def called_graphs(op: Op) -> tuple[tuple[int, Graph], ...]:
+    """The graphs that an operator runs, with their places in the file; none of most."""
+    calls = op.attributes
+    return tuple(zip(calls.numbers, calls.graphs, strict=True)) if isinstance(calls, Calls) and calls.graphs else ()
+
+
+def change_graphs(op: Op, changed: Callable[[Graph], Graph]) -> Op:
+    """The operator with others for the graphs that it runs; itself where these stay."""
+    graphs = [graph for _, graph in called_graphs(op)]
+    new = tuple(map(changed, graphs))
+    if all(a is b for a, b in zip(new, graphs, strict=True)):
+        return op
+    return replace(op, attributes=replace(op.attributes_as(Calls), graphs=new))
+
+
+def graph_states(op: Op) -> tuple[Tensor, ...]:
+    """The states that the graphs which an operator runs keep: they are its last inputs. Once these are planned, those
+    that any of the plans has a use for."""
+    programs = op.attributes_as(Calls).programs if called_graphs(op) else ()
+    keepers = [p.plan for p in programs if p.plan is not None] if programs else [g for _, g in called_graphs(op)]
+    return tuple(dict.fromkeys(state for keeper in keepers for state in keeper.states))
+
+
+def given_values(op: Op) -> tuple[Tensor | None, ...]:
+    """The inputs of an operator that runs graphs, without its states."""
+    return op.inputs[: len(op.inputs) - len(graph_states(op))]
+
+
+def with_states(op: Op) -> Op:
+    """An operator of values alone, with the states that its graphs keep behind them."""
+    return replace(op, inputs=op.inputs + graph_states(op))
+
+
+def _graphs(op: Op) -> tuple[Graph, ...]:
+    return op.attributes_as(Calls).graphs
+
+
+# --- rules -----------------------------------------------------------------------------------
+
+
+def _unlike(values: Sequence[Tensor], others: Sequence[Tensor]) -> Tensor | None:
+    """The first of some values that has another dtype or size than its like."""
+    pairs = zip(values, others, strict=True)
+    return next((a for a, b in pairs if (a.dtype, a.elements) != (b.dtype, b.elements)), None)
+
+
+def _no_bool(tensor: Tensor) -> Tensor | None:
+    return None if tensor.dtype == "bool" and tensor.elements == 1 else tensor
+
+
+_HINT = "convert the model again, with another version of the converter if it stays so"
+_ALL_GIVEN = Rule("no input is left out", lambda op: None in op.inputs, _HINT)
+
+
+class ControlFlow(OpFamily):
+    """An operator that runs two other graphs; where one of these waits for more inputs, the run of the model ends.
+    Nobody computes it at compile time, for it need not end. After its values come the states that these graphs keep.
+    """
+
+    folds = False
+
+    def __init__(self, run: Run, count_macs: CountMacs):
+        self._run, self._count_macs = run, count_macs
+
+    def updated(self, op: Op) -> tuple[int, ...]:
+        return tuple(range(len(given_values(op)), len(op.inputs)))
+
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        count, given = len(given_values(op)), all_given(inputs)
+        states = dict(zip(graph_states(op), given[count:], strict=True))
+        try:
+            outputs = self.computed(op, given[:count], states)
+        except RunEnds:
+            raise RunEnds(states) from None
+        shaped = (o.reshape(t.shape) for o, t in zip(outputs, op.outputs, strict=True))
+        return *shaped, *states.values()
+
+    @abstractmethod
+    def handed(self, op: Op) -> tuple[Tensor | None, ...]:
+        """The inputs that its graphs get, as they are when it begins."""
+
+    @abstractmethod
+    def makers(self, op: Op) -> tuple[Graph, ...]:
+        """The graphs whose outputs may become the operator's."""
+
+    @abstractmethod
+    def computed(self, op: Op, inputs: Sequence[Array], states: MutableMapping[Tensor, Array]) -> Sequence[Array]:
+        """The outputs, in the shapes of the graph that computes them; `states` are advanced."""
+
+    def run(self, graph: Graph, inputs: Sequence[Array], states: MutableMapping[Tensor, Array]) -> list[Array]:
+        """The outputs of one of its graphs."""
+        return self._run(graph, [a.reshape(t.shape) for a, t in zip(inputs, graph.inputs, strict=True)], states)
+
+    def macs(self, op: Op) -> int:
+        """Of each graph once: which of them run, and how often, only a run shows."""
+        return sum(map(self._count_macs, _graphs(op)))
+
+
+def _bad_branch(op: Op) -> Tensor | bool | None:
+    for graph in _graphs(op):
+        values = op.operands[: len(given_values(op))]
+        if len(graph.inputs) != len(values) - 1 or len(graph.outputs) != len(op.outputs):
+            return True
+        wrong = _unlike(values[1:], graph.inputs) or _unlike(op.outputs, graph.outputs)
+        if wrong is not None:
+            return wrong
+    return None
+
+
+class IfFamily(ControlFlow):
+    """Input 0 chooses; the others are the inputs of both graphs, the outputs those of the one that runs."""
+
+    kind = "IF"
+    options_table = "IfOptions"
+    summary = "runs one graph or another"
+    rules = (
+        _ALL_GIVEN,
+        Rule("its condition is one bool", lambda op: True if not op.inputs else _no_bool(op.input), _HINT),
+        Rule("both graphs take its other inputs and make its outputs, in dtype and size", _bad_branch, _HINT),
+    )
+
+    def attributes(self, options: Mapping[str, Any]) -> Calls:
+        return Calls((options.get("then_subgraph_index", 0), options.get("else_subgraph_index", 0)))
+
+    def handed(self, op: Op) -> tuple[Tensor | None, ...]:
+        return given_values(op)[1:]
+
+    def makers(self, op: Op) -> tuple[Graph, ...]:
+        return _graphs(op)
+
+    def computed(self, op: Op, inputs: Sequence[Array], states: MutableMapping[Tensor, Array]) -> Sequence[Array]:
+        then, otherwise = _graphs(op)
+        return self.run(then if inputs[0].reshape(-1)[0] else otherwise, inputs[1:], states)
+
+
+def _bad_loop(op: Op) -> Tensor | bool | None:
+    condition, body = _graphs(op)
+    values = op.operands[: len(given_values(op))]
+    counts = {len(values), len(op.outputs), len(condition.inputs), len(body.inputs), len(body.outputs)}
+    if len(counts) != 1 or len(condition.outputs) != 1:
+        return True
+    return next(
+        (
+            wrong
+            for wrong in (
+                _unlike(op.outputs, values),
+                _unlike(condition.inputs, values),
+                _unlike(body.inputs, values),
+                _unlike(body.outputs, values),
+                _no_bool(condition.outputs[0]),
+            )
+            if wrong is not None
+        ),
+        None,
+    )
+
+
+class WhileFamily(ControlFlow):
+    """While the first graph's output is true for the values, the second makes new ones of them. They begin as the
+    inputs and end as the outputs."""
+
+    kind = "WHILE"
+    options_table = "WhileOptions"
+    summary = "runs a graph again and again, while another one says so"
+    rules = (
+        _ALL_GIVEN,
+        Rule(
+            "the condition's graph makes one bool of its inputs, the body's makes new ones of them, in dtype and size",
+            _bad_loop,
+            _HINT,
+        ),
+    )
+
+    def attributes(self, options: Mapping[str, Any]) -> Calls:
+        return Calls((options.get("cond_subgraph_index", 0), options.get("body_subgraph_index", 0)))
+
+    def handed(self, op: Op) -> tuple[Tensor | None, ...]:
+        return given_values(op)
+
+    def makers(self, op: Op) -> tuple[Graph, ...]:
+        return _graphs(op)[1:]
+
+    def computed(self, op: Op, inputs: Sequence[Array], states: MutableMapping[Tensor, Array]) -> Sequence[Array]:
+        condition, body = _graphs(op)
+        values = [np.array(value) for value in inputs]
+        while self.run(condition, values, states)[0].reshape(-1)[0]:
+            values = self.run(body, values, states)
+        return values

@@ -1,0 +1,1 @@
+"""Operator families with state or time: LSTM, SVDF, signal operators, rings and variables."""

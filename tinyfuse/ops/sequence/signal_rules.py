@@ -1,0 +1,69 @@
+"""What the operators of TFLM's signal library share: rules on their ends, dtypes and options."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from tinyfuse.ir import Op, Tensor
+from tinyfuse.ops.core.family import Rule
+
+#: how the operators are called in files
+PREFIX = "CUSTOM Signal"
+_HINT = "TensorFlow Lite Micro has no kernel for anything else: make the front end with its signal library"
+
+
+def ends(inputs: int, outputs: int, states: int = 0) -> Rule:
+    """How many inputs and outputs there are; the states that the reader adds come after the inputs."""
+    text = f"{_count(inputs, 'input')} and {_count(outputs, 'output')}"
+    return Rule(
+        text,
+        lambda op: len(op.inputs) != inputs + states or None in op.inputs or len(op.outputs) != outputs,
+        _HINT,
+    )
+
+
+def _count(number: int, what: str) -> str:
+    return f"{('no', 'one', 'two', 'three', 'four', 'five', 'six')[number]} {what}{'' if number == 1 else 's'}"
+
+
+#: the options were read, whatever they say
+OPTIONS = Rule("its options are there, a FlexBuffer map", lambda op: op.attributes is None, _HINT)
+
+
+def dtypes(inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Rule:
+    """The dtype of each input and output."""
+    text = f"inputs are {', '.join(inputs)}, outputs {', '.join(outputs)}"
+
+    def wrong(op: Op) -> Tensor | None:
+        pairs = (*zip(op.operands, inputs, strict=False), *zip(op.outputs, outputs, strict=True))
+        return next((tensor for tensor, dtype in pairs if tensor.dtype != dtype), None)
+
+    return Rule(text, wrong, _HINT)
+
+
+#: elements that NumPy can count
+_COUNTED = 2**62
+
+
+def vectors(op: Op) -> Tensor | None:
+    """The first input or output, states left out, that has not one dimension."""
+    tensors = (*(t for t in op.operands if not t.is_state), *op.outputs)
+    return next((t for t in tensors if len(t.shape) != 1), None)
+
+
+def within(text: str, holds: Callable[[Op], bool], hint: str | None = None) -> Rule:
+    """A rule that says what must hold."""
+    return Rule(text, lambda op: not holds(op), hint or _HINT)
+
+
+def hidden_state(op: Op, name: str, shape: tuple[int, ...], dtype: str, value: int = 0) -> Tensor:
+    """A state of which every element is `value` after a reset; at least one element long."""
+    owner = op.outputs[0].name if op.outputs else op.kind
+    shape = tuple(max(1, dim) for dim in shape)
+    if math.prod(shape) > _COUNTED:  # of an output that is refused for its size
+        shape = (1,) * len(shape)
+    initial = np.broadcast_to(np.asarray(value).astype(dtype), shape)
+    return Tensor(f"{owner}/{name}", shape, dtype, initial=initial)

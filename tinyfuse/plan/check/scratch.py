@@ -1,0 +1,132 @@
+"""What scratch kernels need, and how many rows a call makes, told a second time, for the checker (contracts.py says
+why): from the arguments of the C call that is printed, as the comment in the header of runtime_c/ says it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from tinyfuse.arena import Buffer
+from tinyfuse.ir import Op, Tensor
+from tinyfuse.kernels.core.kernel import CallSite, Context, Kernel, TensorAccess
+from tinyfuse.kernels.core.statements import Call, Let, called
+from tinyfuse.ops.core.convolution import Conv2D
+from tinyfuse.ops.layers.tiled import Tiled
+from tinyfuse.plan import subplans
+from tinyfuse.plan.check.scratch_sizes import SCRATCH, Fields, fours
+
+
+@lru_cache(maxsize=4096)
+def scratch_needed(op: Op, kernel: Kernel, by_row: bool, context: Context) -> int:
+    """Bytes of scratch that the kernel's call may write, from its own arguments."""
+    if isinstance(op.attributes, Tiled):
+        return _of_tiles(op, kernel, context)
+    fields: Fields = {}
+    rows: Fields = {"out_h": op.output.shape[1]} if op.outputs and len(op.output.shape) == 4 else {}
+    # the arenas of the graphs that it runs: where their last buffer ends
+    most = max((_end(plan.placement.offsets, plan.buffers) for plan in subplans(op).values()), default=0)
+    for statement in called(kernel.call(op, _site(op, by_row), context)):
+        if isinstance(statement, Call):
+            contract = SCRATCH.get(statement.function)
+            most = max(most, contract({**fields, **rows}, statement.args) if contract else 0)
+        elif isinstance(statement.value, Mapping):
+            fields = {**fields, **statement.value}
+            buffer = str(statement.value.get("buf", ""))
+            if _SCRATCH_NAME in buffer:  # of a library: what the call says that it has there
+                after = buffer.partition(f"{_SCRATCH_NAME} + ")[2]
+                most = max(most, int(after.rstrip(")") or 0) + int(statement.value["size"]))
+    return most
+
+
+def _of_tiles(op: Op, kernel: Kernel, context: Context) -> int:
+    """What the kernel of any part takes, then for each tensor between two parts a tile: of the channels' rows and
+    columns that a tile of the next tensor needs. Where all behind it are pixels' own, a row at a time."""
+    tiled = op.attributes_as(Tiled)
+    needed = max(scratch_needed(part, inner, True, context) for inner, part in kernel.parts(op, context))
+    rows, columns = min(tiled.rows, op.output.shape[1]), min(tiled.columns, op.output.shape[2])
+    sizes, pixels = [], True
+    for part in reversed(tiled.parts[1:]):
+        a, (_, taps_h, taps_w, _), (_, height, width, channels) = (
+            part.attributes_as(Conv2D), part.operand(1).shape, part.input.shape,
+        )  # fmt: skip
+        reach_h, reach_w = (1 + d * (taps - 1) for d, taps in zip(a.dilation, (taps_h, taps_w), strict=True))
+        pixels = pixels and (reach_h, reach_w, *a.stride) == (1, 1, 1, 1)
+        rows = min((rows - 1) * a.stride[0] + reach_h, height)
+        seen = (columns - 1) * a.stride[1] + reach_w
+        sizes.append((1 if pixels else rows) * seen * channels)
+        before = a.padding[2] if isinstance(a.padding, tuple) else _before(part, reach_w, a)
+        columns = min(max(seen - before, columns * a.stride[1]), width)
+    for size in reversed(sizes):
+        needed = fours(needed) + size
+    return needed
+
+
+def _before(part: Op, reach: int, a: Conv2D) -> int:
+    """Columns of padding in front of an image's, where each side has half of what all windows lack."""
+    lacking = (part.output.shape[2] - 1) * a.stride[1] + reach - part.input.shape[2]
+    return max(lacking, 0) // 2 if a.padding == "SAME" else 0
+
+
+def _end(offsets: Mapping[str, int], buffers: Sequence[Buffer]) -> int:
+    return max((offsets[buffer.name] + buffer.bytes for buffer in buffers), default=0)
+
+
+_SCRATCH_NAME = "the_scratch"
+
+#: functions whose call for row y makes row y + 1 as well, where there is one
+_TWO_ROWS = frozenset({"tinyfuse_winograd_rows_s8", "tinyfuse_winograd_down_rows_s8", "tinyfuse_conv_lut_rows_s8"})
+
+#: functions whose fourth argument is how many pixels they make of a plane's, their second
+_OF_PLANES = ("tinyfuse_planes_to_rows_", "tinyfuse_rows_to_planes_")
+
+
+@lru_cache(maxsize=4096)
+def rows_made(op: Op, kernel: Kernel, context: Context) -> int:
+    """How many rows a call of the kernel by rows makes, at most."""
+    statements = tuple(called(kernel.call(op, _site(op, True), context)))
+    named = {s.name: s.value for s in statements if isinstance(s, Let)}
+    if isinstance(op.attributes, Tiled):
+        ends = (re.fullmatch(r"tinyfuse_min\(y \+ (\d+), \d+\)", str(value)) for value in named.values())
+        return next(int(end[1]) for end in ends if end)
+    image = named.get("output_dims")
+    if isinstance(image, Mapping):  # of a library that is given rows as an image
+        return _at_most(named.get(str(image["h"]), image["h"]))
+    if {s.function for s in statements if isinstance(s, Call)} & _TWO_ROWS:
+        return 2
+    for call in (s for s in statements if isinstance(s, Call) and s.function.startswith(_OF_PLANES)):
+        _, plane, _, pixels, _ = call.args
+        return _at_most(pixels) * op.output.shape[1] // int(plane)
+    if len(op.output.shape) == 4 and op.output.shape[2] == 1:
+        # the pixels of a row of that call are rows of one column
+        return max((_pixels(s.value) for s in statements if isinstance(s, Let)), default=1)
+    return 1
+
+
+def _pixels(fields: object) -> int:
+    """The output's columns that a call's struct says, at most."""
+    return _at_most(fields.get("out_w", 1) if isinstance(fields, Mapping) else 1)
+
+
+def _at_most(count: Any) -> int:
+    """What a count in a call is at most: a number, or the lesser of one and what is left."""
+    found = re.fullmatch(r"tinyfuse_min\((\d+), .*\)", str(count))
+    return int(found[1] if found else count)
+
+
+def _site(op: Op, by_row: bool) -> CallSite:
+    """Where a call might stand; all memory is whole."""
+
+    def view(tensor: Tensor | None, name: str) -> TensorAccess | None:
+        if tensor is None or tensor.is_constant:
+            return None
+        rows = tensor.shape[1] if len(tensor.shape) == 4 else 1
+        return TensorAccess(tensor, name, rows, endless=tensor.cursor is not None)
+
+    inputs = tuple(view(tensor, f"in{i}") for i, tensor in enumerate(op.inputs))
+    outputs = tuple(
+        TensorAccess(t, f"out{i}", t.shape[1] if len(t.shape) == 4 else 1, next_row=f"next{i}", row_at=str)
+        for i, t in enumerate(op.outputs)
+    )
+    return CallSite(inputs, outputs, "y" if by_row else None, _SCRATCH_NAME, lambda name: name)

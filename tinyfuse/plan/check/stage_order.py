@@ -1,0 +1,108 @@
+"""Which stage of a row group runs next, as the checker of plans works it out: it shares no code with plan/loop.py."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+from tinyfuse.ir import Tensor
+from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.plan.check.scratch import rows_made
+from tinyfuse.plan.plan import Group
+
+
+class StageOrder:
+    """Iteration by iteration, the stage nearest to the end that can makes a row, or as many as its kernel makes in a
+    call, as the generated loop does. Stages are numbers in the group.
+
+    made  of each stage, the rows that it has made
+    """
+
+    def __init__(self, group: Group, context: Context):
+        self._group, self._stages = group, group.stages
+        self.made = [0] * len(group.stages)
+        self._heights = [stage.op.output.shape[1] for stage in group.stages]
+        #: of each stage, the number of an input and the rows that were made, the input's rows for the next
+        self._windows: dict[tuple[int, int, int], range] = {}
+        self._at_once = [rows_made(stage.op, stage.kernel, context) for stage in group.stages]
+        #: of what a stage makes, its number
+        self._maker = {stage.op.output: s for s, stage in enumerate(group.stages)}
+        #: of each stage, those that read its output, with the number of that input
+        self._readers = [
+            [
+                (c, i)
+                for c, other in enumerate(group.stages)
+                for i, t in enumerate(other.op.inputs)
+                if t is stage.op.output
+            ]
+            for stage in group.stages
+        ]
+
+    def next_stage(self) -> int | None:
+        """The stage that runs next; None at the end."""
+        for s in reversed(range(len(self.made))):
+            if not self.finished(s) and (self._wanted(s) or self._early(s)) and not self._lacks(s):
+                return s
+        return None
+
+    def next_rows(self, s: int) -> range:
+        """The rows that a stage makes next."""
+        return range(self.made[s], min(self.made[s] + self._at_once[s], self._heights[s]))
+
+    def window(self, s: int, i: int) -> range:
+        """The rows of input `i` for them that the plan says: what the generated loop goes by."""
+        key = s, i, self.made[s]
+        if key not in self._windows:
+            wanted, height = self._stages[s].window(i), self._stages[s].op.operand(i).shape[1]
+            made = self.next_rows(s) or range(self.made[s], self.made[s] + 1)
+            first = made[0] * wanted.stride - wanted.pad_top
+            last = made[-1] * wanted.stride - wanted.pad_top + wanted.kernel
+            places = range(0, height * wanted.spread, wanted.spread)
+            self._windows[key] = range(bisect_left(places, first), bisect_left(places, last))
+        return self._windows[key]
+
+    def finished(self, s: int) -> bool:
+        """Whether a stage has made all rows."""
+        return self.made[s] == self._heights[s]
+
+    def rows_of(self, tensor: Tensor) -> int:
+        """The rows of a tensor that were made."""
+        return self.made[self._maker[tensor]]
+
+    def oldest(self, tensor: Tensor) -> int:
+        """The first row of a ring that its readers still need, or its next row; of what leaves the group all are."""
+        if tensor in self._group.outputs:
+            return 0
+        maker = self._maker[tensor]
+        waiting = [self.window(c, i).start for c, i in self._readers[maker] if not self.finished(c)]
+        return min([self.made[maker], *waiting])
+
+    def _lacks(self, s: int) -> bool:
+        """Whether rows that a stage reads next were not made yet."""
+        return any(
+            maker is not None and self.window(s, i).stop > self.made[maker]
+            for i, tensor in enumerate(self._stages[s].op.inputs)
+            if tensor is not None and (maker := self._maker.get(tensor)) is not None
+        )
+
+    def _wanted(self, s: int) -> bool:
+        """Whether a reader lacks a stage's next row; of what leaves the group, each is wanted."""
+        return self._stages[s].op.output in self._group.outputs or any(
+            not self.finished(c) and self.window(c, i).stop > self.made[s] for c, i in self._readers[s]
+        )
+
+    def _early(self, s: int) -> bool:
+        """Whether a stage runs before a reader lacks its row: if one does for its next but one, and no other stage
+        needs the first row that it reads."""
+        op, readers = self._stages[s].op, self._readers
+        if s not in self._group.early or len(op.activations) != 1:
+            return False
+        source = op.first_activation
+        others = [(c, i) for c, i in readers[self._maker[source]] if c != s and not self.finished(c)]
+        after = []
+        for c, i in readers[s]:
+            if self.made[c] + 1 < self._heights[c]:
+                self.made[c] += 1
+                after.append(self.window(c, i).stop)
+                self.made[c] -= 1
+        own = self.window(s, op.inputs.index(source)).start
+        return max(after, default=0) > self.made[s] and all(self.window(c, i).start > own for c, i in others)

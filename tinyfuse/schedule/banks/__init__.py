@@ -1,0 +1,1 @@
+"""Memory banks: which arrays go where, and weights that are staged into faster RAM."""

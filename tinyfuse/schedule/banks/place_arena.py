@@ -1,0 +1,127 @@
+"""Strategy: the plan that suits the banks that can be written, and where among them its arena and its state lie.
+
+The arena lies in one bank where a fast one holds it, or where there is none that is faster than the one that does. Else
+it is divided, if enough of what is loaded and stored then goes to faster banks; and where no bank holds it whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+from tinyfuse import limits
+from tinyfuse.banks import Bank
+from tinyfuse.errors import DoesNotFit
+from tinyfuse.limits import Reached
+from tinyfuse.options import Options
+from tinyfuse.plan import ArenaPart, Plan
+from tinyfuse.plan.memory import STAGED_ALIGN, padded
+from tinyfuse.schedule.banks.split_arena import Divided, divided
+
+#: share of the traffic that has to go to faster banks for the arena to be divided, where one bank holds it
+WORTH = 0.1
+
+#: of the bytes of all banks, how many a plan may take at most that is divided: what lies apart shares fewer bytes
+_SHARES = (1.0, 0.85, 0.7, 0.5, 0.0)
+
+
+@dataclass(frozen=True)
+class Ram:
+    """A plan with the banks of its arena, or of the parts of that, and of its state; None as in Memory."""
+
+    plan: Plan
+    arena: str | None
+    state: str | None
+    parts: tuple[ArenaPart, ...] = ()
+
+
+def fast_first(banks: Sequence[Bank]) -> list[Bank]:
+    """Fast banks, then others, then slow ones, each in the order in which they were named."""
+    return sorted(banks, key=lambda bank: bank.rank)
+
+
+def ram_of(plan_of: Callable[[Options], Plan], options: Options, banks: Sequence[Bank], reached: Reached) -> Ram:
+    """A plan of those that `plan_of` makes, and where it lies; one that needs no slow bank is preferred. Limits are
+    noted in `reached`. DoesNotFit, saying what would, where the banks are too small."""
+    named = [bank for bank in banks if not bank.flash]
+    every = fast_first(named)
+    if not every:
+        return Ram(plan_of(options), None, None)
+
+    def plan_within(size: int) -> Plan:
+        return plan_of(replace(options, max_ram=max(1, min(size, options.max_ram or size))))
+
+    plan = None
+    for some in ([bank for bank in every if not bank.slow], every):
+        if not some:
+            continue
+        plan = plan_within(max(bank.bytes for bank in some))
+        whole = _whole(plan, some, every)
+        if whole is not None:
+            return _faster(whole, every, options, reached) or whole
+        if len(some) > 1:
+            total, tried = sum(bank.bytes for bank in some), None
+            for number, share in enumerate(_SHARES[: limits.BANK_SHARES.most]):
+                plan = plan_within(int(share * total))
+                if plan.buffers != tried:
+                    found = divided(plan, some, options.max_ram, reached)
+                    if found is not None:
+                        if number:  # a plan of a size between this and the one before may do too
+                            reached.note(limits.BANK_SHARES)
+                        return _of(found)
+                tried = plan.buffers
+    assert plan is not None, "banks, and no plan tried"
+    raise _too_small(plan, named)
+
+
+def _of(found: Divided) -> Ram:
+    return Ram(found.plan, None, found.state, found.parts)
+
+
+def _whole(plan: Plan, banks: Sequence[Bank], every: Sequence[Bank]) -> Ram | None:
+    """The arena in the fastest of the banks that holds it, the state in the fastest of all that has room beside it."""
+    if not plan.states:
+        fitting = [bank for bank in banks if bank.bytes >= plan.arena_bytes]
+        return Ram(plan, fitting[0].name, None) if fitting else None
+    pairs = [
+        (arena, state)
+        for arena, state in product(banks, every)
+        if arena.bytes >= _beside(plan, arena is state) and state.bytes >= plan.state_bytes
+    ]
+    if not pairs:
+        return None
+    arena, state = min(pairs, key=lambda pair: (pair[0].rank, pair[1].rank))
+    return Ram(plan, arena.name, state.name)
+
+
+def _beside(plan: Plan, together: bool) -> int:
+    """Bytes of the arena, and of a state that may lie in the same bank in either order."""
+    return plan.arena_bytes + (padded(plan.state_bytes, STAGED_ALIGN) if together else 0)
+
+
+def _faster(whole: Ram, every: Sequence[Bank], options: Options, reached: Reached) -> Ram | None:
+    """The same arena with its hottest buffers in faster banks than the one that holds it, where that is worth it."""
+    rank = next(bank.rank for bank in every if bank.name == whole.arena)
+    faster = [bank for bank in every if bank.rank < rank]
+    if not faster:
+        return None
+    found = divided(whole.plan, [bank for bank in every if bank.rank <= rank], options.max_ram, reached)
+    return _of(found) if found is not None and found.share(faster) >= WORTH else None
+
+
+def _too_small(plan: Plan, banks: Sequence[Bank]) -> DoesNotFit:
+    what = "arena and state take" if plan.states else "the arena takes"
+    size, detail = plan.arena_bytes, ""
+    if plan.states:
+        size = _beside(plan, True)
+        detail = f" (arena {plan.arena_bytes:,}, state {plan.state_bytes:,})"
+    there = ", ".join(f"{bank.name} has {bank.bytes:,}" for bank in banks)
+    where = " of one bank"
+    if len(banks) > 1:
+        largest = max(buffer.bytes for buffer in plan.buffers)
+        where = f" (the largest buffer {largest:,}), which no bank has, nor all together in parts"
+    return DoesNotFit(
+        f"{plan.graph.path}: {what} {size:,} bytes{detail}{where}, {there}; "
+        f"--memory {replace(banks[0], bytes=size)} would fit"
+    )

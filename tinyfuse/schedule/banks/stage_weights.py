@@ -1,0 +1,113 @@
+"""Strategy: which weights of slow banks are copied into the arena before they are read, as far as its bank has room.
+
+A copy reads each byte once, so only what is loaded several times is worth one. It has a buffer of the arena, alive
+while its group runs; where there is room, from the group before it on, so that a DMA copies while the core computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from tinyfuse import limits
+from tinyfuse.arena import Buffer
+from tinyfuse.cost.traffic import constant_bytes, constant_loads
+from tinyfuse.limits import Reached
+from tinyfuse.plan import Memory, Plan, Stage, Staged, StagedArray, constant_key
+from tinyfuse.plan.memory import STAGED_ALIGN
+from tinyfuse.schedule.banks.split_arena import with_more
+
+#: how often a layer has to load its constants for a copy to be worth its reading and writing
+WORTH = 2.0
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class _Layer:
+    group: int
+    stage: Stage
+
+    @property
+    def density(self) -> float:
+        return constant_loads(self.stage) / constant_bytes(self.stage)
+
+
+def staged(plan: Plan, reached: Reached) -> Plan:
+    """The plan with copies; as it is where nothing is to be copied, or where an inference may be left halfway: a module
+    in steps, or one that is fed rows, may find its arena elsewhere, or long after. Limits are noted in `reached`."""
+    memory = plan.memory
+    if memory is None or plan.options.step or plan.options.feed_rows:
+        return plan
+    rooms = {
+        bank.name: bank.bytes - (plan.state_bytes + STAGED_ALIGN if memory.state == bank.name else 0)
+        for bank in memory.banks
+        if plan.arena_bytes_in(bank.name) and not bank.slow
+    }
+    layers = sorted(_worthwhile(plan, memory), key=lambda layer: -layer.density)
+    if not rooms or not layers:
+        return plan
+
+    def copied(chosen: Sequence[_Layer], ahead: Iterable[int] = ()) -> Plan | None:
+        return _with(plan, memory, chosen, rooms, frozenset(ahead))
+
+    chosen, found = _as_many_as_fit(layers, copied, reached)
+    if found is None or found.memory is None:
+        return plan
+    groups = [each.group for each in sorted(found.memory.staged, key=lambda each: each.bytes)]
+    return _as_many_as_fit(groups, lambda ahead: copied(chosen, ahead), reached)[1] or found
+
+
+def _as_many_as_fit(
+    items: Sequence[_T], trial: Callable[[Sequence[_T]], Plan | None], reached: Reached
+) -> tuple[list[_T], Plan | None]:
+    """Items that a plan is found for together, and that plan: all, or each that fits beside those before it; of many
+    several at a time. None for the plan where not one fits."""
+    every = trial(items)
+    if every is not None:
+        return list(items), every
+    kept: list[_T] = []
+    best, at_once = None, -(-len(items) // limits.COPIES.most)
+    if at_once > 1:
+        reached.note(limits.COPIES)
+    for first in range(0, len(items), at_once):
+        more = [*kept, *items[first : first + at_once]]
+        found = trial(more)
+        if found is not None:
+            kept, best = more, found
+    return kept, best
+
+
+def _worthwhile(plan: Plan, memory: Memory) -> Iterable[_Layer]:
+    """Layers in slow banks that are loaded often."""
+    slow = {bank.name for bank in memory.banks if bank.slow}
+    for group in plan.groups:
+        for stage in group.stages:
+            banks = {memory.weights.get(constant_key(constant)) for constant in stage.constants}
+            if banks & slow and constant_loads(stage) >= WORTH * constant_bytes(stage):
+                yield _Layer(group.index, stage)
+
+
+def _with(
+    plan: Plan, memory: Memory, layers: Sequence[_Layer], rooms: Mapping[str, int], ahead: frozenset[int]
+) -> Plan | None:
+    """The plan with copies of these layers' constants, begun one group earlier for those of the groups `ahead`; None
+    where its arena would take more than --max-ram allows, or than the `rooms` of the banks that it lies in."""
+    copies, buffers = [], []
+    for group in sorted({layer.group for layer in layers}):
+        arrays, end = [], 0
+        of_group = [layer.stage for layer in layers if layer.group == group]
+        for key in dict.fromkeys(constant_key(constant) for stage in of_group for constant in stage.constants):
+            arrays.append(StagedArray(key, end))
+            end += -(-len(key[3]) // STAGED_ALIGN) * STAGED_ALIGN
+        begun, name = max(0, group - (group in ahead)), f"staged{group}"
+        copies.append(Staged(group, begun, name, tuple(arrays)))
+        buffers.append(Buffer(name, end, begun, group, STAGED_ALIGN, f"weights of group {group}"))
+    placed = with_more(plan, memory, buffers, rooms)
+    if placed is None:
+        return None
+    with_copies = replace(placed[1], staged=tuple(copies), uncopied_arena_bytes=plan.arena_bytes)
+    found = replace(placed[0], memory=with_copies)
+    most = plan.options.max_ram
+    return found if most is None or found.ram_bytes <= most else None

@@ -1,0 +1,1 @@
+"""The search for fusion groups: orders, legality, partitions, lowering."""

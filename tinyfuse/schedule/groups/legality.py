@@ -1,0 +1,204 @@
+"""Which operators may form one fusion group, and why not.
+
+A group is legal where its loop over rows can compute it:
+
+barrier      every operator can make its output row by row: images [1, H, W, C] in and out, a row
+             window for every input, a kernel that computes rows (of rings, after another stage)
+library      under `--kernels cmsis-nn`, no operator that CMSIS-NN would compute alone is taken from it; unless it reads
+             an image that is fed by rows
+cycle        nothing outside the group lies between two of its operators: it would have to run after the
+             one and before the other. An operator that only renames bytes (RESHAPE, a view) is always outside
+divided      none of them lies before an operator, and none behind it, that only some of the runs go beyond (AWAIT_ROWS)
+state        an operator on a state is the group's first, or reads states alone and no other operator on one stands
+             between the group's first and it: the group runs where its first operator stood, and what is done to a
+             state keeps its order
+unconnected  tensors that they share, made or read, join all operators. (Those of two branches may be joined
+             by a later one alone)
+fed          an image that is fed by rows never exists whole: all its readers are in the group
+partial      nor do sums that only the next operator makes sense of (ROW_SUM): it is in the group
+
+A quantization boundary (QUANTIZE, DEQUANTIZE, rescaling) is no border of its own: it is an operator,
+and legal where it streams. A tensor that somebody outside needs is no reason against a group either:
+it is written whole (`leaving`), which costs RAM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tinyfuse.ir import Graph, Op, Tensor
+from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.ops import FAMILIES
+from tinyfuse.plan.places import is_alias
+from tinyfuse.schedule.kernel_choice.select import loses_cmsis_nn, operand_needed_whole, row_kernel
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why operators form no group: the rule's name, the operator that breaks it, a reason for people;
+    `final`: no operators after them would make it one."""
+
+    rule: str
+    op: Op
+    reason: str
+    final: bool
+
+    def __str__(self) -> str:
+        return f"{self.op}: {self.reason}"
+
+
+class Legality:
+    """Answers for one graph and context; it remembers what it found out about single operators."""
+
+    def __init__(self, graph: Graph, context: Context):
+        self.graph, self.context = graph, context
+        self._position = {op: index for index, op in enumerate(graph.ops)}
+        self._barriers: dict[tuple[Op, bool], str | None] = {}
+        self._members: dict[tuple[Op, bool], Refusal | None] = {}
+        self._divides = [index for index, op in enumerate(graph.ops) if FAMILIES[op.kind].divides]
+        self._never = frozenset(op for op in graph.ops if FAMILIES[op.kind].source or FAMILIES[op.kind].partial)
+
+    def refusal(self, ops: Sequence[Op]) -> Refusal | None:
+        """Why `ops`, in an order of execution, are no group; None where they are one. An operator
+        alone need not stream."""
+        if len(ops) == 1:
+            return self._never_whole(ops)
+        inside, known, is_chain, first = set[Tensor](), self._members, True, ops[0]
+        for op in ops:
+            reads_inside = not inside.isdisjoint(op.activations)
+            is_chain = is_chain and (reads_inside or op is first)
+            member = op, reads_inside or op.reads_ring
+            if member not in known:
+                known[member] = self._no_member(*member)
+            if refusal := known[member]:
+                return refusal
+            if op.states and op is not first and not self._keeps_order(ops, op):
+                return Refusal("state", op, "it would run before operators on its state", final=True)
+            inside.update(op.outputs)
+        apart = self._divided(ops) or self._cycle(ops) or (None if is_chain else self._unconnected(ops))
+        return apart or self._never_whole(ops)
+
+    def _keeps_order(self, ops: Sequence[Op], op: Op) -> bool:
+        """Whether a member on a state runs in a group's loop after all operators on states that stand before it, and
+        what the loop does to states, row by row, is no change."""
+        first, place = self._position[ops[0]], self._position[op]
+        between = [other for other in self.graph.ops[first : place + 1] if other.states]
+        inside = [other for other in ops[: ops.index(op) + 1] if other.states]
+        return between == inside and all(map(_only_reads, inside))
+
+    def _no_member(self, op: Op, rings: bool) -> Refusal | None:
+        """Why no group has the operator as a member where an input is a ring of rows, or where none is."""
+        barrier = self.barrier(op, rings)
+        if barrier:
+            return Refusal("barrier", op, barrier, final=True)
+        if self._loses_library(op, rings):
+            return Refusal("library", op, "CMSIS-NN computes it whole, and not by rows", final=True)
+        return None
+
+    def leaving(self, ops: Sequence[Op]) -> frozenset[Tensor]:
+        """What the group makes and must write whole: tensors that are the model's outputs, that an
+        operator outside reads, or that nobody reads."""
+        members = set(ops)
+        return frozenset(
+            tensor
+            for op in ops
+            for tensor in op.outputs
+            if tensor in self.graph.outputs
+            or not members.issuperset(self.graph.consumers.get(tensor, ()))
+            or tensor not in self.graph.consumers
+        )
+
+    def barrier(self, op: Op, rings: bool) -> str | None:
+        """Why `op` can't compute its output row by row, None where it can; `rings`: an input is a ring
+        of rows."""
+        if (op, rings) not in self._barriers:
+            self._barriers[op, rings] = self._find_barrier(op, rings)
+        return self._barriers[op, rings]
+
+    def _find_barrier(self, op: Op, rings: bool) -> str | None:
+        if is_alias(op):
+            return "renames bytes, and takes no part in a loop over rows"
+        if len(op.outputs) != 1:
+            return "has several outputs" if op.outputs else "has no output"
+        for tensor in (*op.activations, op.output):
+            if not tensor.is_image:
+                return f"{tensor} is no image [1, H, W, C]"
+        if (operand := operand_needed_whole(op)) is not None:
+            return f"each row of its output needs the whole of {operand}"
+        if row_kernel(op, self.context, rings) is None:
+            return "no kernel computes it row by row" + (" from a ring of rows" if rings else "")
+        return None
+
+    def _loses_library(self, op: Op, rings: bool) -> bool:
+        if not loses_cmsis_nn(op, self.context, rings):
+            return False
+        makers = (self.graph.producer.get(tensor) for tensor in op.activations)
+        return not any(maker is not None and FAMILIES[maker.kind].source for maker in makers)
+
+    def _divided(self, ops: Sequence[Op]) -> Refusal | None:
+        """The first operator that runs less often than others of the group."""
+        if not self._divides:
+            return None
+        start = min(self._position[op] for op in ops)
+        for op in ops:
+            if any(start < border < self._position[op] for border in self._divides):
+                return Refusal("divided", op, "it runs once a step, and others for each row of it", final=True)
+        return None
+
+    def _cycle(self, ops: Sequence[Op]) -> Refusal | None:
+        """The operator of the group that reads what an operator outside makes of what the group makes."""
+        positions = [self._position[op] for op in ops]
+        start, end = min(positions), max(positions)
+        if end - start + 1 == len(ops):
+            return None  # nothing lies between them
+        members = set(ops)
+        descends: dict[Tensor, Op] = {}  # from the group through the operator outside that comes last
+        made: set[Tensor] = set()
+        for op in self.graph.ops[start : end + 1]:
+            outside = next((descends[t] for t in op.activations if t in descends), None)
+            if op in members:
+                if outside is not None:
+                    reason = f"it reads what {outside}, outside the group, makes of the group's own output"
+                    return Refusal("cycle", op, reason, final=is_alias(outside))
+                made.update(op.outputs)
+            elif outside is not None or made.intersection(op.activations):
+                descends.update(dict.fromkeys(op.outputs, op))
+        return None
+
+    @staticmethod
+    def _unconnected(ops: Sequence[Op]) -> Refusal | None:
+        """The first operator that no shared tensors, directly or over others of the group, join to `ops[0]`."""
+        joined = {*ops[0].activations, *ops[0].outputs}
+        waiting = list(ops[1:])
+        while waiting:
+            left = []
+            for op in waiting:
+                if joined.isdisjoint(op.activations) and joined.isdisjoint(op.outputs):
+                    left.append(op)
+                else:
+                    joined.update(op.activations, op.outputs)
+            if len(left) == len(waiting):
+                reason = "it shares no tensor with the other operators"
+                return Refusal("unconnected", left[0], reason, final=False)
+            waiting = left
+        return None
+
+    def _never_whole(self, ops: Sequence[Op]) -> Refusal | None:
+        """The operator outside the group that reads what must not be kept whole for it."""
+        if not self._never:
+            return None
+        for op in [op for op in ops if op in self._never]:
+            family = FAMILIES[op.kind]
+            for reader in self.graph.consumers.get(op.output, ()):
+                if reader not in ops:
+                    rule, reason = "fed", f"it needs the whole of {op.output}, which comes row by row"
+                    if family.partial:
+                        rule, reason = "partial", f"it takes the sums of {op} as they grow"
+                    return Refusal(rule, reader, reason, final=is_alias(reader))
+        return None
+
+
+def _only_reads(op: Op) -> bool:
+    """Whether an operator on states leaves them as they are, and reads all of one for each row."""
+    return not FAMILIES[op.kind].updated(op) and all(state.cursor is None for state in op.states)

@@ -1,0 +1,38 @@
+"""Strategy: rings lie in no stack, or stay where they are, in groups where that saves nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from tinyfuse import limits
+from tinyfuse.cost.predict import ring_modes
+from tinyfuse.plan import Plan
+from tinyfuse.plan.rows import RingModes
+from tinyfuse.schedule.plans.build import Builder
+
+
+def drop_idle_slides(plan: Plan, builder: Builder) -> Plan:
+    """The plan, or one of no more RAM in which fewer groups have rings in a stack, or an output below them, or rings
+    that slide."""
+    rings = ring_modes(plan)
+    for group in plan.groups:
+        for simpler in _simpler:
+            tried = simpler(rings, frozenset({group.index}))
+            if tried == rings:
+                continue
+            if group.index >= limits.RINGS.most:
+                builder.reached.note(limits.RINGS)
+                return plan
+            found = builder.instead(plan, plan.context, tried)
+            if found is not None:
+                plan, rings = found, tried
+    return plan
+
+
+#: of how all rings lie, how they do where one group's are on no output, in no stack, and stay where they are
+_simpler: tuple[Callable[[RingModes, frozenset[int]], RingModes], ...] = (
+    lambda rings, group: replace(rings, resident_output=rings.resident_output - group),
+    lambda rings, group: replace(rings, stacked=rings.stacked - group, resident_output=rings.resident_output - group),
+    lambda rings, group: RingModes(rings.fixed | group, rings.stacked - group, rings.resident_output - group),
+)

@@ -1,0 +1,25 @@
+"""Strategy: cheap operators run again for later readers, where that takes less RAM (rewrite/recompute.py)."""
+
+from __future__ import annotations
+
+from tinyfuse import limits
+from tinyfuse.plan import Plan
+from tinyfuse.progress import Progress, silent
+from tinyfuse.rewrite.recompute import recomputable, recompute
+from tinyfuse.schedule.plans.build import Builder
+from tinyfuse.schedule.plans.search_variants import least_ram
+from tinyfuse.schedule.variants.variants import Variant
+
+
+def recomputing(plan: Plan, builder: Builder, progress: Progress = silent) -> Plan:
+    """The plan, or one of less RAM in which operators run again."""
+    every = recomputable(plan.graph, builder.reached)
+    if len(every) > limits.RECOMPUTED.most:
+        builder.reached.note(limits.RECOMPUTED)
+    for op in every[: limits.RECOMPUTED.most]:
+        if op in plan.graph.ops:  # none of its inputs was recomputed meanwhile
+            variant = Variant(recompute(plan.graph, op), plan.context)
+            found = least_ram(variant, builder, progress)
+            if found is not None and found.arena_bytes < plan.arena_bytes:
+                plan = found
+    return plan

@@ -1,0 +1,50 @@
+"""Strategy: layers run again for late readers, where that takes less RAM (rewrite/rematerialize.py), within the
+multiply-accumulates of --recompute, which tiles have a share of."""
+
+from __future__ import annotations
+
+from tinyfuse import limits
+from tinyfuse.ops import graph_macs
+from tinyfuse.plan import Plan
+from tinyfuse.progress import Progress, silent
+from tinyfuse.rewrite.rematerialize import Rematerialization, rematerializations, rematerialize
+from tinyfuse.schedule.plans.build import Builder
+from tinyfuse.schedule.plans.search_variants import least_ram
+from tinyfuse.schedule.variants.variants import Variant
+
+
+def rematerializing(plan: Plan, builder: Builder, progress: Progress = silent) -> Plan:
+    """The plan, or one of less RAM in which layers run again: one tensor after the other, as long as that helps."""
+    recompute, tried = builder.options.recompute_limit, 0
+    if recompute <= 1:
+        return plan
+    while True:
+        most = builder.macs_within(recompute) - graph_macs(plan.graph)
+        better = None
+        for candidate in _kept_in_full_steps(plan, rematerializations(plan.graph, most, builder.reached)):
+            if tried == limits.REMATERIALIZED.most:
+                builder.reached.note(limits.REMATERIALIZED)
+                return plan
+            tried += 1
+            progress("trying what may run again")
+            variant = Variant(rematerialize(plan.graph, candidate), plan.context)
+            found = least_ram(variant, builder, progress, recompute)
+            if found is not None and found.arena_bytes < plan.arena_bytes:
+                better = found
+                break
+        if better is None:
+            return plan
+        plan = better
+
+
+def _kept_in_full_steps(plan: Plan, candidates: list[Rematerialization]) -> list[Rematerialization]:
+    """Those whose tensor has bytes in a step that fills the arena: to be without another one spares nothing, and each
+    try is a search."""
+    full = [step for step in range(len(plan.groups)) if plan.live_bytes(step) >= plan.placement.lower_bound]
+    buffers = {buffer.name: buffer for buffer in plan.buffers}
+
+    def is_full_of(candidate: Rematerialization) -> bool:
+        buffer = buffers.get(plan.storage[candidate.tensor].buffer)
+        return buffer is not None and any(map(buffer.is_alive_in, full))
+
+    return [candidate for candidate in candidates if is_full_of(candidate)]

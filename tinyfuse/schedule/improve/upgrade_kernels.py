@@ -1,0 +1,52 @@
+"""Strategy: where kernels of the least scratch are taken, those that have room for more get the usual ones again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tinyfuse import limits
+from tinyfuse.cost.predict import kernel_instructions, plan_instructions, ring_modes
+from tinyfuse.plan import Plan, Stage
+from tinyfuse.schedule.groups.lower import make_stages
+from tinyfuse.schedule.plans.build import Builder
+
+
+def upgrade_kernels(plan: Plan, builder: Builder) -> Plan:
+    """The plan, or a faster one of no more RAM: with the usual kernels for operators whose scratch is then no more than
+    that of another one of their group, as one of them runs after the other; then for others, those first that spare the
+    most instructions."""
+    if not plan.context.min_scratch:
+        return plan
+    usual = replace(plan.context, min_scratch=False)
+    spared: dict[int, list[Stage]] = {}  # of each group, operators of which another kernel, or form, is the usual one
+    gains: dict[Stage, float] = {}
+    for group in plan.groups:
+        both = list(zip(make_stages(group.ops, usual, builder.memo), group.stages, strict=True))
+        spared[group.index] = [other for other, stage in both if other.scratch_bytes != stage.scratch_bytes]
+        gains |= {
+            other: kernel_instructions(stage, plan.context) - kernel_instructions(other, usual) for other, stage in both
+        }
+    hidden: frozenset[str] = frozenset()
+    for group in plan.groups:
+        most = max(stage.scratch_bytes for stage in group.stages)
+        hidden = hidden.union(*(_names(stage) for stage in spared[group.index] if stage.scratch_bytes <= most))
+    plan = _with(plan, hidden, builder)
+    every = sorted((stage for stages in spared.values() for stage in stages), key=lambda stage: -gains[stage])
+    left = [stage for stage in every if not _names(stage) <= plan.context.allow_scratch_for]
+    if len(left) > limits.ROOMY.most:
+        builder.reached.note(limits.ROOMY)
+    for stage in left[: limits.ROOMY.most]:
+        plan = _with(plan, plan.context.allow_scratch_for | _names(stage), builder)
+    return plan
+
+
+def _names(stage: Stage) -> frozenset[str]:
+    return frozenset(tensor.name for tensor in stage.op.outputs)
+
+
+def _with(plan: Plan, allow_scratch_for: frozenset[str], builder: Builder) -> Plan:
+    """The plan with the usual kernels for these operators, if it takes no more RAM and is faster."""
+    if allow_scratch_for == plan.context.allow_scratch_for:
+        return plan
+    found = builder.instead(plan, replace(plan.context, allow_scratch_for=allow_scratch_for), ring_modes(plan))
+    return plan if found is None or plan_instructions(found) >= plan_instructions(plan) else found

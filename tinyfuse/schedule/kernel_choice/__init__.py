@@ -1,0 +1,1 @@
+"""The choice of a kernel for each operator."""

@@ -1,0 +1,268 @@
+"""Which kernel computes an operator: the first of its family's list that may and that the user wants, or
+another where the cost table says that it is surely faster."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import NamedTuple
+
+from tinyfuse.cost.table import counted_table
+from tinyfuse.errors import InternalFault
+from tinyfuse.ir import Op, Tensor
+from tinyfuse.kernels.core.kernel import AnyObjective, Context, Kernel, ObjectiveAsked, interned, without_objective
+from tinyfuse.kernels.registry import kernels_for
+from tinyfuse.ops import FAMILIES
+from tinyfuse.schedule.kernel_choice.alike import first_alike
+
+#: another kernel must be predicted to take less than this share of the preferred one: predictions err by
+#: a few percent
+_SURELY_FASTER = 0.9
+#: the same where speed is all: the preferred one takes less RAM, and predictions err by 1 or 2 % on average
+_LIKELY_FASTER = 0.97
+
+#: where scratch is to be least, a kernel takes at most so many times the instructions of the preferred one
+_FAR_SLOWER = 2.0
+
+#: an estimate doesn't ask what calls of a library's function for several rows take where those for a row take more than
+#: so many times as much as ours: none of 2,320 was another one for it
+_FAR_OFF = 1.15
+
+#: a form of a library's function that makes more rows a call, less than this share of the other form
+_WORTH_ROWS = 0.97
+
+#: and to save so many instructions, if it is CMSIS-NN's: a module that calls no library is easier to build
+_WORTH_A_LIBRARY = 5000
+
+
+@lru_cache(maxsize=8192)
+def candidates(op: Op, context: Context) -> tuple[Kernel, ...]:
+    """Kernels that compute `op` exactly on the target, in order of preference.
+
+    "tinyfuse" leaves CMSIS-NN out, "cmsis-nn" prefers it wherever it has a kernel, "auto" ours.
+    """
+    kernels = _accepting(op, _offered(op, without_objective(context), of_several=False), context)
+    # where a call may make one row, no function is asked whether it makes several
+    if context.at_once > 1 and not _is_far_off(op, kernels, context):
+        kernels += _accepting(op, _offered(op, without_objective(context), of_several=True), context)
+    halved = any(k.int4_weights and k.library == "tinyfuse" for k in kernels)
+    if halved and context.kernels != "cmsis-nn" and context.weights in ("packed", "auto", "compressed"):
+        # who made weights of int4 wants half the flash, which is worth the tenth of the instructions that it takes
+        kernels = [k for k in kernels if k.int4_weights]
+    kernels = _spared(op, kernels, context)
+    if context.weights == "auto":  # what takes more flash must be worth it (_best)
+        kernels = sorted(kernels, key=lambda k: k.weights != "packed")
+    first = "cmsis-nn" if context.kernels == "cmsis-nn" else "tinyfuse"
+    return (*[k for k in kernels if k.library == first], *[k for k in kernels if k.library != first])
+
+
+def _accepting(op: Op, offered: Sequence[tuple[Kernel, bool]], context: Context) -> list[Kernel]:
+    return [kernel for kernel, is_sure in offered if is_sure or kernel.accepts(op, context)]
+
+
+def _is_far_off(op: Op, kernels: Sequence[Kernel], context: Context) -> bool:
+    """Whether CMSIS-NN's function, row by row, is so much slower than ours that for an estimated answer nobody asks
+    what calls for several rows take."""
+    if not op.estimate_mark or context.kernels != "auto":
+        return False
+    by_row, table = [kernel for kernel in kernels if kernel.by_row], counted_table(context)
+    ours = next((kernel for kernel in by_row if kernel.library == "tinyfuse"), None)
+    theirs = next((kernel for kernel in by_row if kernel.library == "cmsis-nn"), None)
+    if ours is None or theirs is None or table is None:
+        return False
+    least, cost = table.kernel(op, ours, True, context), table.kernel(op, theirs, True, context)
+    return least is not None and cost is not None and cost > _FAR_OFF * least
+
+
+@lru_cache(maxsize=8192)
+def _offered(op: Op, context: AnyObjective, of_several: bool) -> list[tuple[Kernel, bool]]:
+    """Kernels that accept an operator, each with True, and with False those that do for some objectives; CMSIS-NN's
+    that make several rows a call, or the others."""
+    found = []
+    for kernel in kernels_for(op):
+        if (kernel.library == "cmsis-nn" and kernel.rows_a_call > 1) != of_several:
+            continue
+        if kernel.name not in context.lacks and (context.kernels != "tinyfuse" or kernel.library == "tinyfuse"):
+            try:
+                if kernel.accepts(op, context):
+                    found.append((kernel, True))
+            except ObjectiveAsked:
+                found.append((kernel, False))
+    return found
+
+
+def _spared(op: Op, kernels: list[Kernel], context: Context) -> list[Kernel]:
+    """Those whose weights are compressed, where there are any and no byte spared costs more than it may."""
+    compressed = [k for k in kernels if k.weights == "compressed"]
+    if not compressed:
+        return kernels
+    others = [k for k in kernels if k.weights != "compressed"]
+    if context.kernels == "cmsis-nn":
+        return others
+    price = context.flash_price
+    return compressed if price is None or _price(op, compressed[0], context) <= price else others
+
+
+def _price(op: Op, kernel: Kernel, context: Context) -> float:
+    return compression(op, kernel, context, not kernel.whole).price
+
+
+def whole_kernel(op: Op, context: Context) -> tuple[Kernel, bool]:
+    """The kernel for an operator that stands alone, and whether it runs in a loop over rows."""
+    found = kernel_for(op, context, None)
+    if found is None:
+        raise InternalFault("the choice of kernels", f"no kernel for {op}; a rule should have refused it")
+    return found
+
+
+def operand_needed_whole(op: Op) -> Tensor | None:
+    """The first computed operand of which each output row needs more than some rows; None where there is none. A copy
+    of a constant reads it as if it were computed."""
+    computed = [i for i, tensor in enumerate(op.inputs) if tensor is not None and not tensor.is_constant]
+    whole = (i for i in computed or range(len(op.inputs)) if FAMILIES[op.kind].row_window(op, i) is None)
+    return next((op.inputs[i] for i in whole), None)
+
+
+def _usable_alone(op: Op, context: Context) -> list[tuple[Kernel, bool]]:
+    """Kernels for an operator that stands alone, each with whether it runs in a loop over rows."""
+    streamable = operand_needed_whole(op) is None
+    usable = [(k, not k.whole) for k in candidates(op, context) if k.whole or (k.by_row and streamable)]
+    if context.step and context.kernels != "cmsis-nn":
+        usable = [(k, True) for k, _ in usable if k.by_row and streamable] or usable
+    return usable
+
+
+def _usable_by_rows(op: Op, context: Context, rings: bool) -> list[tuple[Kernel, bool]]:
+    """Kernels for rows of an operator inside a group."""
+    # a state that is a ring wraps around: what wants rows in order can't read it
+    in_order = not op.reads_ring
+    return [
+        (k, True)
+        for k in candidates(op, context)
+        if k.by_row and (k.takes_rings(op) or (k.in_order and in_order) or not rings)
+    ]
+
+
+def row_kernel(op: Op, context: Context, rings: bool) -> Kernel | None:
+    """The kernel that computes rows of `op` inside a group; `rings`: an input is a ring of rows."""
+    found = kernel_for(op, context, rings)
+    return None if found is None else found[0]
+
+
+@lru_cache(maxsize=8192)
+def kernel_for(op: Op, context: Context, rings: bool | None) -> tuple[Kernel, bool] | None:
+    """The kernel that computes `op` alone (`rings`: None), or rows of it inside a group, and whether it does so by
+    rows; None where there is none. Of one that is like another that of the other, if it computes this one too."""
+    first = first_alike(op) if context.weights != "compressed" else op  # these are as large as they have values
+    if first is not op:
+        found = kernel_for(first, context, rings)
+        if found is not None and found[0].accepts(op, context):
+            return found
+    usable = _usable_alone(op, context) if rings is None else _usable_by_rows(op, context, False)
+    if rings:
+        of_rings = _usable_by_rows(op, context, True)
+        if len(of_rings) == len(usable):  # mostly
+            return kernel_for(op, context, False)
+        usable = of_rings
+    return _best(op, usable, context) if usable else None
+
+
+def loses_cmsis_nn(op: Op, context: Context, rings: bool) -> bool:
+    """Whether CMSIS-NN, where the user asks for it, would compute `op` alone but not by rows inside a group."""
+    if context.kernels != "cmsis-nn" or FAMILIES[op.kind].partial:
+        return False
+    by_row = row_kernel(op, context, rings)
+    return whole_kernel(op, context)[0].library == "cmsis-nn" and (by_row is None or by_row.library != "cmsis-nn")
+
+
+class Compression(NamedTuple):
+    """What compressed weights change of an operator: bytes of flash, and predicted instructions, None where the cost
+    table doesn't know."""
+
+    bytes_spared: int
+    instructions_added: float | None
+
+    @property
+    def price(self) -> float:
+        """Predicted instructions that a byte spared adds; infinite where they are unknown."""
+        if self.instructions_added is None or self.bytes_spared <= 0:
+            return math.inf
+        return self.instructions_added / self.bytes_spared
+
+
+@lru_cache(maxsize=8192)
+def compression(op: Op, kernel: Kernel, context: Context, by_row: bool) -> Compression:
+    """Of a kernel of compressed weights, beside the one of packed weights that it is like."""
+    plain = interned(replace(context, weights="packed"))
+    others = candidates(op, plain)
+    other = next((k for k in others if k.name == kernel.costs_as), others[0])
+    spared, table = _flash(op, other, plain) - _flash(op, kernel, context), counted_table(context)
+    if table is None:
+        return Compression(spared, None)
+    after = table.kernel(op, kernel, by_row, context)
+    before = table.kernel(op, other, by_row or not other.whole, plain)
+    return Compression(spared, None if after is None or before is None else after - before)
+
+
+def compressible(op: Op, context: Context) -> tuple[Kernel, Compression] | None:
+    """The first kernel that takes `op`'s weights compressed, and what that changes where it stands alone; None for
+    none."""
+    wanted = interned(replace(context, weights="compressed"))
+    for kernel in kernels_for(op):
+        if kernel.weights == "compressed" and kernel.accepts(op, wanted):
+            return kernel, compression(op, kernel, wanted, not kernel.whole)
+    return None
+
+
+def _best(op: Op, usable: Sequence[tuple[Kernel, bool]], context: Context) -> tuple[Kernel, bool]:
+    """Of kernels, each with whether it is called by rows, the first, unless the cost table knows a surely
+    faster one. Faster ones take more scratch, so not where RAM is all; nor in the place of CMSIS-NN's where
+    the user asked for these."""
+    best, table = usable[0], counted_table(context)
+    if context.wants_least_scratch(op) and context.kernels != "cmsis-nn":
+        return _leanest(op, usable, context)
+    if table is None or context.optimize == "ram":
+        return best
+    if context.kernels == "cmsis-nn":  # of these, which form of the function
+        usable = [choice for choice in usable if choice[0].name == best[0].name]
+    least = table.kernel(op, *best, context)
+    for other in usable[1:]:
+        cost = table.kernel(op, *other, context)
+        if least is None or cost is None or cost >= _surely(other[0], best[0], context) * least:
+            continue
+        needed: float = _WORTH_A_LIBRARY if other[0].library != usable[0][0].library else 0
+        if context.weights == "auto" and context.flash_price:
+            needed += context.flash_price * (_flash(op, other[0], context) - _flash(op, best[0], context))
+        if cost < least - needed:
+            best, least = other, cost
+    return best
+
+
+def _leanest(op: Op, usable: Sequence[tuple[Kernel, bool]], context: Context) -> tuple[Kernel, bool]:
+    """The first of those with the least scratch, of which none is far slower than the first of all."""
+    table = counted_table(context)
+    if table is None:
+        return usable[0]
+    preferred = table.kernel(op, *usable[0], context)
+
+    def near(choice: tuple[Kernel, bool]) -> bool:
+        cost = table.kernel(op, *choice, context)
+        return preferred is not None and cost is not None and cost <= preferred * _FAR_SLOWER
+
+    first = usable[0][0]
+    like = [choice for choice in usable[1:] if (choice[0].library, choice[0].weights) == (first.library, first.weights)]
+    return min([usable[0], *filter(near, like)], key=lambda choice: choice[0].scratch(op, context))
+
+
+def _surely(other: Kernel, best: Kernel, context: Context) -> float:
+    """Of two forms of one kernel, predictions err alike; rings hold more rows for those that make more a call."""
+    if (other.form_of or other.name) == (best.form_of or best.name):
+        return _WORTH_ROWS if other.library == "cmsis-nn" and other.rows_a_call > best.rows_a_call else 1.0
+    return _LIKELY_FASTER if context.speed_alone else _SURELY_FASTER
+
+
+def _flash(op: Op, kernel: Kernel, context: Context) -> int:
+    """Bytes of a kernel's constants."""
+    return sum(constant.data.nbytes for constant in kernel.constants(op, context))

@@ -1,0 +1,39 @@
+"""With `--count cycles`, the plan that counting cycles found beside the one that counting instructions did.
+
+Kernels and loops are changed only for what is surely better (schedule/kernel_choice/select.py,
+schedule/variants/fuse_elementwise.py), in the one count as in the other. So a plan that was found by instructions may
+have the fewer cycles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from tinyfuse.cost.predict import plan_instructions
+from tinyfuse.limits import union
+from tinyfuse.options import Options
+from tinyfuse.plan import Plan
+from tinyfuse.progress import Progress, silent
+
+
+def by_both_counts(plan_of: Callable[[Options], Plan], options: Options, progress: Progress = silent) -> Plan:
+    """The plan that `plan_of` makes; where cycles are counted, the better one of those of both counts."""
+    plan = plan_of(options)
+    if options.count == "instructions":
+        return plan
+    progress("planning by instructions too")
+    by_instructions = plan_of(replace(options, count="instructions"))
+    found = of_fewer_cycles(plan, by_instructions)
+    return replace(found, limits=union(plan.limits, by_instructions.limits))
+
+
+def of_fewer_cycles(plan: Plan, by_instructions: Plan) -> Plan:
+    """The first, which counts cycles, unless what --optimize asks for is had better with the second: with `speed`,
+    within --max-ram, fewer cycles; else fewer of them in no more RAM."""
+    options, context = plan.options, plan.context
+    other = replace(by_instructions, options=options, context=replace(by_instructions.context, cycles=context.cycles))
+    most = plan.ram_bytes
+    if options.optimize == "speed":
+        most = max(most, other.ram_bytes if options.max_ram is None else options.max_ram)
+    faster = plan_instructions(other) < plan_instructions(plan)
+    return other if faster and other.ram_bytes <= most else plan

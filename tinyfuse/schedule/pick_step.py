@@ -1,0 +1,74 @@
+"""Which of a window's step graphs `--optimize` and `--max-ram` ask for: they keep more rows and compute fewer, or the
+other way round. What --optimize wants of a plan (choose.py) it wants of these too, of arena and state together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from tinyfuse import limits
+from tinyfuse.cost.predict import plan_instructions
+from tinyfuse.ir import Graph
+from tinyfuse.limits import Reached, union
+from tinyfuse.ops import graph_macs
+from tinyfuse.options import Options
+from tinyfuse.plan import Plan
+from tinyfuse.progress import Progress, silent
+from tinyfuse.schedule.plans.pick_plan import SLOWER
+from tinyfuse.thinning import evenly
+
+#: gives the plans of one graph
+Planner = Callable[[Options], Plan]
+
+
+def of_the_best_step(
+    graphs: Sequence[Graph], options: Options, planner: Callable[[Graph], Planner], progress: Progress = silent
+) -> Plan:
+    """The plan that the options ask for, of these step graphs, the one of fewest multiply-accumulates the last; of the
+    graph, where there is one."""
+    if len(graphs) == 1:
+        return planner(graphs[0])(options)
+    plans, reached = list[Plan](), Reached()
+    for graph in candidate_steps(graphs, options, reached):
+        progress(f"planning a step with {sum(state.bytes for state in graph.states):,} bytes of state")
+        plan_of = planner(graph)
+        plans.append(plan_of(options))
+    fastest = plans[-1]
+    if options.optimize == "balanced":
+        fastest = plan_of(replace(options, optimize="speed", max_ram=None))
+    found = choose_step(plans, options, fastest)
+    return replace(found, limits=union(*(plan.limits for plan in (found, *plans, fastest)), reached.found))
+
+
+def candidate_steps(graphs: Sequence[Graph], options: Options, reached: Reached) -> list[Graph]:
+    """Of step graphs, the one of least work the last, those worth a plan. Limits are noted in `reached`."""
+    if options.max_ram is None and options.optimize == "speed":
+        return [graphs[-1]]
+    if options.max_ram is None and options.optimize == "balanced":
+        most = graph_macs(graphs[-1]) * (1 + SLOWER)
+        graphs = [graph for graph in graphs if graph_macs(graph) <= most]
+    if len(graphs) > limits.STEPS.most:
+        reached.note(limits.STEPS)
+    chosen = evenly(graphs, limits.STEPS.most)
+    while len(chosen) > 2 and sum(len(graph.ops) ** 2 for graph in chosen) > limits.STEP_PAIRS.most:
+        reached.note(limits.STEP_PAIRS)
+        chosen = evenly(graphs, len(chosen) - 1)
+    return chosen
+
+
+def choose_step(plans: Sequence[Plan], options: Options, fastest: Plan) -> Plan:
+    """The plan that the options ask for; where none fits into --max-ram, the one of least RAM. `fastest`: a plan of the
+    fewest instructions, which `balanced` is measured by."""
+
+    def least_ram(plan: Plan) -> tuple[float, float]:
+        return plan.ram_bytes, plan_instructions(plan)
+
+    fitting = [plan for plan in plans if options.max_ram is None or plan.ram_bytes <= options.max_ram]
+    if options.optimize == "ram" or not fitting:
+        return min(plans, key=least_ram)
+    if options.optimize == "balanced":
+        most = plan_instructions(fastest) * (1 + SLOWER)
+        fast = [plan for plan in fitting if plan_instructions(plan) <= most]
+        if fast:
+            return min(fast, key=least_ram)
+    return min(fitting, key=plan_instructions)

@@ -1,0 +1,1 @@
+"""Complete plans: built, searched, compared and picked."""

@@ -1,0 +1,218 @@
+"""Which partition `--optimize` and `--max-ram` ask for, of those the search found.
+
+speed     the fewest predicted instructions that --max-ram allows
+balanced  the least RAM within 8 % of the fewest instructions (13 % with Helium), of which what is beyond 6 % must
+          save 1 % of RAM; where that exceeds --max-ram, as speed. Under --kernels cmsis-nn within 4 %
+ram       the least RAM, with the kernels of the least scratch among others, which the others have where --max-ram is
+          too little else
+
+Estimates order the candidates, plans decide: an arena has what the search leaves out (alignment,
+fragmentation, several overlaps at once).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Generic, Protocol, TypeVar
+
+from tinyfuse import limits
+from tinyfuse.cost.predict import plan_instructions
+from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.limits import Reached
+from tinyfuse.plan import Plan
+from tinyfuse.schedule.groups.search import Candidate
+
+#: `balanced` spends at most this share of the fastest plan's instructions on RAM. Where kernels take fewer, the
+#: fixed work of a row weighs more: with 0.05 and 0.07, default arenas grew when the kernels' assembly became faster.
+SLOWER = 0.08
+
+#: the same with Helium, where the fixed work of a row weighs most: with 0.11 kws takes 464 bytes more
+SLOWER_WITH_HELIUM = 0.13
+
+#: what it spends for any RAM, and the share of RAM that more than this must save
+FOR_ANY, WORTH_MORE = 0.06, 0.01
+
+#: estimates are this much too high at most, where they are
+NEAR = 1.02
+
+#: the share under `--kernels cmsis-nn`: so that MLPerf Tiny's models take at most 5 % more than TensorFlow Lite Micro,
+#: whose calls of the same functions, for whole tensors, are about the fewest
+SLOWER_WITH_CMSIS_NN = 0.04
+
+
+class Sized(Protocol):
+    """What is asked of plans here: `Plan`, or what stands for one that is never made."""
+
+    @property
+    def arena_bytes(self) -> int: ...
+
+    @property
+    def ram_bytes(self) -> int: ...
+
+
+_Plan = TypeVar("_Plan", bound=Sized)
+
+
+class Plans(Generic[_Plan]):
+    """The plans of candidates that were looked at, each made once. `make` makes one of at most so many bytes of arena,
+    None where it would take more (or of any, for None); `made` are there already."""
+
+    def __init__(
+        self, make: Callable[[Candidate, int | None], _Plan | None], made: Mapping[Candidate, _Plan] | None = None
+    ):
+        self._make = make
+        self._made: dict[Candidate, _Plan] = dict(made or {})
+        self._beyond: dict[Candidate, int] = {}  # takes more bytes of arena than these
+
+    def of(self, candidate: Candidate) -> _Plan:
+        """A candidate's plan, however large it is."""
+        plan = self._look(candidate, None)
+        assert plan is not None, "a plan within no limit"
+        return plan
+
+    def within(self, most: int, candidate: Candidate) -> _Plan | None:
+        """A candidate's plan where its arena takes at most so many bytes, else None."""
+        plan = self._look(candidate, most)
+        return None if plan is None or plan.arena_bytes > most else plan
+
+    def looked_at(self, candidate: Candidate) -> bool:
+        """Whether its plan was made, or is known to take more than one that was."""
+        return candidate in self._made or candidate in self._beyond
+
+    def _look(self, candidate: Candidate, most: int | None) -> _Plan | None:
+        if candidate not in self._made:
+            if most is not None and self._beyond.get(candidate, -1) >= most:
+                return None
+            plan = self._make(candidate, most)
+            if plan is None:
+                assert most is not None
+                self._beyond[candidate] = most
+                return None
+            self._made[candidate] = plan
+        return self._made[candidate]
+
+
+def slower(context: Context) -> float:
+    """What share of the fewest instructions `balanced` may take more."""
+    if context.kernels == "cmsis-nn":
+        return SLOWER_WITH_CMSIS_NN
+    return SLOWER_WITH_HELIUM if context.target.mve else SLOWER
+
+
+#: is told of a plan that was taken, and of the candidates that were not looked at for it
+Note = Callable[[_Plan, Sequence[Candidate]], None]
+
+
+def noting(reached: Reached) -> Note[Plan]:
+    """Notes whether one of those that were not looked at may be better: by its estimates it would."""
+
+    def note(plan: Plan, left: Sequence[Candidate]) -> None:
+        size = plan.arena_bytes
+        if any(c.ram < size or (c.ram == size and c.instructions < plan_instructions(plan)) for c in left):
+            reached.note(limits.PLACED)
+
+    return note
+
+
+class Choices(Generic[_Plan]):
+    """Candidates, of which at least one, and their plans; `note` is told what is taken. `placed`: so many are placed of
+    those that are estimated to be best (limits.PLACED)."""
+
+    def __init__(
+        self, candidates: Sequence[Candidate], plans: Plans[_Plan], note: Note[_Plan] | None = None,
+        placed: int | None = None,
+    ):  # fmt: skip
+        self._by_speed = sorted(candidates, key=lambda c: (c.instructions, c.ram))
+        self._plans = plans
+        self._note = note
+        self._placed = limits.PLACED.most if placed is None else placed
+
+    def choose(self, optimize: str, max_ram: int | None) -> _Plan:
+        """The plan that the options ask for; where none fits into `max_ram`, its state included, the
+        smallest."""
+        if optimize == "ram":
+            # the least estimates may lie: what is planned for `balanced` is not to be smaller
+            plans = self._smallest(self._by_speed), self._balanced()
+            return self._noted(min(plans, key=lambda plan: plan.arena_bytes), self._by_speed)
+        if optimize == "balanced":
+            plan = self._balanced()
+            if max_ram is None or plan.ram_bytes <= max_ram:
+                return self._noted(plan, self._within(self._slower))
+        if max_ram is None:
+            return self._plans.of(self._by_speed[0])
+        return self._fastest_within(max_ram) or self._noted(self._smallest(self._by_speed), self._by_speed)
+
+    def _fastest_within(self, most: int) -> _Plan | None:
+        """The fastest plan of at most so many bytes; None where there is none. Estimates may be too high as well: a few
+        of the others, those that are nearest, are looked at too."""
+        fitting = (c for c in self._by_speed if c.ram <= most and self._plans.of(c).ram_bytes <= most)
+        found = next(fitting, None)
+        faster = self._by_speed if found is None else self._by_speed[: self._by_speed.index(found)]
+        for candidate in sorted(self._nearest(faster, most), key=self._by_speed.index):
+            plan = self._plans.within(most, candidate)
+            if plan is not None and plan.ram_bytes <= most:
+                return plan
+        return None if found is None else self._plans.of(found)
+
+    def _nearest(self, candidates: Sequence[Candidate], most: int) -> list[Candidate]:
+        """A few of those that are estimated to take more, the least first."""
+        return sorted((c for c in candidates if c.ram > most), key=lambda c: c.ram)[: self._placed]
+
+    def _balanced(self) -> _Plan:
+        most = self._slower
+        plan, faster = (self._smallest(self._within(share)) for share in (most, min(most, FOR_ANY)))
+        return faster if faster.arena_bytes * (1 - WORTH_MORE) <= plan.arena_bytes else plan
+
+    @property
+    def _slower(self) -> float:
+        return slower(self._by_speed[0].context)
+
+    def _noted(self, plan: _Plan, candidates: Sequence[Candidate]) -> _Plan:
+        """The plan that was taken, once that is noted."""
+        if self._note is not None:
+            self._note(plan, [c for c in candidates if not self._plans.looked_at(c)])
+        return plan
+
+    def _within(self, slower: float) -> list[Candidate]:
+        """Those that take at most so large a share more instructions than the fewest."""
+        most = self._by_speed[0].instructions * (1 + slower)
+        return [c for c in self._by_speed if c.instructions <= most]
+
+    def _smallest(self, candidates: Sequence[Candidate]) -> _Plan:
+        """The least arena; of equal ones the faster. Where another order than the file's seems best, the
+        file's is looked at as well: estimates of two orders are less alike than those of two partitions. So are those
+        with kernels of the least scratch and without."""
+        ranked = sorted(candidates, key=lambda c: (c.ram, c.instructions))
+        least = [
+            c
+            for min_scratch in (False, True)
+            for c in [c for c in ranked if c.context.min_scratch == min_scratch][: self._placed]
+        ]
+        if any(c.reordered for c in least):
+            least += [c for c in ranked if not c.reordered][: self._placed]
+        best, plan = self._least_arena(least)
+        # where the arena is more than the estimate was, faster candidates may do with it too, and estimates may be high
+        faster = [c for c in candidates if c.instructions < best.instructions]
+        fitting = sorted((c for c in faster if c.ram <= plan.arena_bytes), key=lambda c: c.instructions)
+        near = self._nearest([c for c in faster if c.ram <= plan.arena_bytes * NEAR], plan.arena_bytes)
+        for candidate in sorted(fitting[: self._placed] + near, key=lambda c: c.instructions):
+            found = self._plans.within(plan.arena_bytes, candidate)
+            if found is not None:
+                return found
+        return plan
+
+    def _least_arena(self, candidates: Sequence[Candidate]) -> tuple[Candidate, _Plan]:
+        """The candidate of the least arena, of equal ones the fastest, and its plan. Once there is a plan, others
+        are made only as far as they may be no larger."""
+        best, plan = candidates[0], self._plans.of(candidates[0])
+        for candidate in candidates[1:]:
+            found = self._plans.within(plan.arena_bytes, candidate)
+            if found is not None:
+                faster = candidate.instructions < best.instructions
+                if found.arena_bytes < plan.arena_bytes or faster:
+                    best, plan = candidate, found
+        return best, plan
+
+    def in_file_order(self) -> Choices[_Plan]:
+        """Those whose operators run in the order of the file, of which there is at least one."""
+        return Choices([c for c in self._by_speed if not c.reordered], self._plans, self._note, self._placed)

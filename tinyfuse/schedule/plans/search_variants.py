@@ -1,0 +1,162 @@
+"""Strategy: groups are searched for (search.py), in the order of the file and in others (order.py), for every variant
+of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from tinyfuse import limits
+from tinyfuse.cost.predict import plan_instructions
+from tinyfuse.errors import CompileError
+from tinyfuse.ir import Graph, Op
+from tinyfuse.once import cached_property
+from tinyfuse.ops import graph_macs
+from tinyfuse.plan import Plan
+from tinyfuse.plan.rows import USUAL_RINGS
+from tinyfuse.progress import Progress, silent
+from tinyfuse.schedule.groups.partition import partition_each
+from tinyfuse.schedule.groups.promising_orders import better_orders
+from tinyfuse.schedule.groups.search import Candidate, Weigher, Work, pareto_front, partitions, weigh_groups, weigher_of
+from tinyfuse.schedule.groups.tiled_groups import Edges, with_tiled_groups
+from tinyfuse.schedule.plans.build import Builder
+from tinyfuse.schedule.plans.pick_plan import Choices, Plans, noting
+from tinyfuse.schedule.variants.variants import Variant, with_least_scratch
+
+
+@dataclass(frozen=True)
+class _Front:
+    """What the search found for one order, and the work that it took."""
+
+    candidates: tuple[Candidate, ...]
+    work: int
+
+
+class Search:
+    """The candidates of a model's variants. One search serves every --optimize: what is found for one of them is not
+    looked for again."""
+
+    def __init__(self, variants: Iterable[Variant], builder: Builder, progress: Progress = silent):
+        """Searches the variants in their own order. CompileError where none of them can be computed."""
+        self._builder, self._progress = builder, progress
+        self._in_file_order: list[Candidate] = []
+        self._rule_based_plan: dict[Candidate, Plan] = {}
+        self._budgets: dict[Variant, int] = {}  # bytes of RAM, of the variants that were searched
+        self._orders: dict[Variant, list[Graph]] = {}
+        self._fronts: dict[Variant, _Front] = {}
+        self._weighed: dict[Variant, tuple[Weigher, Edges]] = {}  # the groups of those, in the order of the file
+        self._tiled: dict[float, list[Candidate]] = {}
+        for variant, rule_based_plan in partition_each(variants, "basic", "rows"):
+            self._in_file_order += self._candidates(variant, rule_based_plan)
+
+    def choices(self, optimize: str, recompute: float = 1) -> Choices[Plan]:
+        """What there is to choose from, in other orders of the operators too. There is work for some of these alone:
+        those of the variants for `optimize` come first. Some compute rows again, until all multiply-accumulates are
+        `recompute` times the model's. No plan in it is verified."""
+        found, work = self._found(recompute), self._work(optimize, *self._budgets)
+        if optimize == "ram":
+            for min_scratch in self._min_scratch:
+                found += min_scratch._found(recompute)
+        for variant in sorted(self._budgets, key=lambda variant: variant.context.optimize != optimize):
+            if work.left <= 0:
+                self._builder.reached.note(work.rows)
+                break
+            for order in self._better_orders(variant):
+                found += self._front(Variant(order, variant.context), self._budgets[variant], work)
+        return self._offer(found)
+
+    @cached_property
+    def _min_scratch(self) -> list[Search]:
+        """Those of the variants with the kernels of the least scratch."""
+        searches = (_search(variant, self._builder, self._progress) for variant in with_least_scratch([*self._budgets]))
+        return [search for search in searches if search is not None]
+
+    def choices_in_file_order(self, recompute: float = 1) -> Choices[Plan]:
+        """The same without other orders."""
+        return self._offer(self._found(recompute))
+
+    def _found(self, recompute: float) -> list[Candidate]:
+        """Those in the order of the file."""
+        return self._in_file_order + self._in_tiles(recompute)
+
+    def _in_tiles(self, recompute: float) -> list[Candidate]:
+        """Partitions that take less RAM by tiles (tiling.py), of the variants for that, in the order of the file."""
+        if recompute <= 1:
+            return []
+        if recompute not in self._tiled:
+            found = self._tiled[recompute] = []
+            for variant, (weigher, edges) in self._weighed.items():
+                self._progress("looking for tiles")
+                more = self._builder.macs_within(recompute) - graph_macs(variant.graph)
+                tiled = with_tiled_groups(weigher, edges, more)
+                if tiled is not edges:
+                    found += partitions(weigher, tiled, more)
+        return self._tiled[recompute]
+
+    def _work(self, optimize: str, *variants: Variant) -> Work:
+        """What there is of it for some variants. Loops over tall images have more rows."""
+        rows = limits.GROUP_ROWS
+        tensors = (tensor for variant in variants for op in variant.graph.ops for tensor in op.outputs)
+        tallest = max((tensor.shape[1] for tensor in tensors if len(tensor.shape) == 4), default=0)
+        if optimize == "ram" and tallest > limits.ROWS_OF_WORK:
+            rows = replace(rows, most=rows.most * tallest // limits.ROWS_OF_WORK)
+        return Work(self._builder.reached, rows)
+
+    def _offer(self, candidates: Sequence[Candidate]) -> Choices[Plan]:
+        """What there is to choose from, with plans of its own: which of them are made within limits, and so may be
+        smaller, must not depend on what was chosen before."""
+        return Choices(candidates, Plans(self._builder.candidate, self._rule_based_plan), noting(self._builder.reached))
+
+    def _candidates(self, variant: Variant, rule_based_plan: Sequence[Sequence[Sequence[Op]]]) -> Iterator[Candidate]:
+        """The partitions `rule_based_plan`, and what the search finds that takes no more RAM than they do."""
+        budget = 0
+        for groups in rule_based_plan:
+            plan = self._builder.plan(variant, groups)
+            partitioned = tuple(map(tuple, groups))
+            found = Candidate(*variant, partitioned, USUAL_RINGS, plan.arena_bytes, plan_instructions(plan))
+            self._rule_based_plan[found] = plan
+            budget = max(budget, plan.arena_bytes)
+            yield found
+        self._budgets[variant] = budget
+        work = self._work(variant.context.optimize, variant)
+        if variant.context.optimize != "ram" or variant.context.kernels == "cmsis-nn":
+            yield from pareto_front(*variant, budget, self._progress, work, self._builder.memo)
+            return
+        weigher = weigher_of(*variant, self._builder.memo, work)
+        edges = weigh_groups(weigher, budget, self._progress)
+        self._weighed[variant] = weigher, edges
+        yield from partitions(weigher, edges)
+
+    def _better_orders(self, variant: Variant) -> list[Graph]:
+        if variant not in self._orders:
+            budget = self._budgets[variant]
+            self._orders[variant] = better_orders(
+                *variant, budget, self._progress, self._builder.memo, self._builder.reached
+            )
+        return self._orders[variant]
+
+    def _front(self, variant: Variant, budget: int, work: Work) -> Sequence[Candidate]:
+        """The candidates of another order; `work` is used up, whether or not they were found before."""
+        known, before = self._fronts.get(variant), work.left
+        if known is not None and known.work <= work.left:
+            work.left -= known.work
+            return known.candidates
+        found = pareto_front(*variant, budget, self._progress, work, self._builder.memo)
+        front = _Front(tuple(replace(candidate, reordered=True) for candidate in found), before - work.left)
+        if work.left >= 0:  # nothing was left out: more work would have found the same
+            self._fronts[variant] = front
+        return front.candidates
+
+
+def least_ram(variant: Variant, builder: Builder, progress: Progress = silent, recompute: float = 1) -> Plan | None:
+    """Of a variant the plan of least RAM, in its own order; None where it can't be computed."""
+    search = _search(variant, builder, progress)
+    return None if search is None else search.choices_in_file_order(recompute).choose("ram", None)
+
+
+def _search(variant: Variant, builder: Builder, progress: Progress) -> Search | None:
+    """None where the variant can't be computed: what runs again may keep --feed-rows from having a group."""
+    try:
+        return Search([variant], builder, progress)
+    except CompileError:
+        return None

@@ -1,0 +1,1 @@
+"""Quick estimates of RAM and instructions, without compiling a plan."""

@@ -1,0 +1,145 @@
+"""What groups of operators estimate_plan take, from shapes alone: no loop over rows is played.
+
+A group is weighed by setting an operator in front of one that is known: bytes and instructions are sums, of its loop
+(loops.py) and of the calls in it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from operator import add
+from typing import NamedTuple
+
+from tinyfuse.cost.predict import call_instructions, loop_factors
+from tinyfuse.ir import Graph
+from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.plan.rows import height
+from tinyfuse.schedule.groups.search import Weigher, Weight
+from tinyfuse.schedule.kernel_choice.alike import first_alike
+from tinyfuse.schedule.kernel_choice.select import kernel_for
+from tinyfuse.schedule.quick_estimate.loops import EstimatedLoop, Manner, Shapes
+
+
+class _Call(NamedTuple):
+    """How an operator is computed: bytes of scratch, instructions without the loop's, how many calls by rows it is."""
+
+    manner: Manner
+    by_row: bool
+    scratch: int
+    instructions: float
+    times: int
+
+
+class EstimatedWeights(Weigher):
+    """What all groups of a graph's operators, in their order, have in common for a context's kernels."""
+
+    def __init__(self, graph: Graph, context: Context, shapes: Shapes | None = None):
+        """`shapes`: the graph's, where they are known."""
+        self.shapes = Shapes(graph) if shapes is None else shapes
+        super().__init__(graph, self.shapes.ops, context)
+        self.factors = defaultdict(float, loop_factors(context))  # 0 of what a table hasn't
+        self._calls: dict[tuple[int, bool | None], _Call] = {}
+        self._alone: dict[int, Weight] = {}
+
+    def call(self, number: int, rings: bool | None) -> _Call:
+        """How an operator is computed, where an input is a ring or none is, or (None) where it stands alone."""
+        found = self._calls.get((number, rings))
+        if found is None:
+            found = self._calls[number, rings] = self._call(number, rings)
+        return found
+
+    def _call(self, number: int, rings: bool | None) -> _Call:
+        op, context = self.ops[number], self.context
+        found = kernel_for(op, context, rings)
+        assert found is not None, "rules and legality know"
+        if found == kernel_for(first_alike(op), context, rings):
+            op = first_alike(op)
+        kernel, by_row = found
+        times = -(-height(op.output) // kernel.rows_a_call) if by_row else 0
+        instructions = call_instructions(op, kernel, by_row, context)
+        manner = self.shapes.manner(number, kernel, by_row)
+        return _Call(manner, by_row, kernel.scratch(op, context), instructions, times)
+
+    def loop(self, number: int, call: _Call) -> EstimatedLoop:
+        """That of an operator alone, to begin with."""
+        return self.shapes.loop(number, call.manner, call.by_row, self.context.optimize != "speed")
+
+    def of_one(self, number: int) -> Weight:
+        """Of an operator alone."""
+        if number not in self._alone:
+            call = self.call(number, True if self.ops[number].reads_ring else None)
+            instructions = call.instructions + (self.factors["groups"] + self.factors["rows"] * call.times)
+            # whether rings may slide is nothing to a loop that has none: it is the same one for all objectives
+            around, link = self.shapes.loop(number, call.manner, call.by_row, True).around
+            self._alone[number] = Weight(around + call.scratch, call.scratch, instructions, False, link=link)
+        return self._alone[number]
+
+
+class EstimatedGroup:
+    """A group ops[begin:end], of an operator that can be in one at first, which grows at its front: its loop, and what
+    the calls in it take, of scratch each.
+
+    own  bytes of rings that stay, and of rings that slide, each with scratch
+    """
+
+    def __init__(self, weights: EstimatedWeights, end: int):
+        self._weights, self._end = weights, end
+        self._scratch: dict[int, int] = {}
+        self._of_rings: set[int] = set()
+        self._rows = self._checks = 0
+        self._instructions = 0.0
+        self._loop = weights.loop(end - 1, weights.call(end - 1, False))
+        self._add_call(end - 1)
+        self.own = self._own()
+
+    def begin_with(self, begin: int) -> None:
+        """One operator more, in front of the others."""
+        weights = self._weights
+        readers = {use.op: weights.call(use.op, True) for use in self._loop.next_uses}
+        self._loop = self._loop.with_one_more(
+            weights.call(begin, False).manner, {reader: call.manner for reader, call in readers.items()}
+        )
+        for reader in readers:
+            self._read_ring(reader)
+        self._add_call(begin)
+        self.own = self._own()
+
+    def _add_call(self, number: int) -> None:
+        """Takes into account how a member is computed, no input of which is a ring yet."""
+        call = self._weights.call(number, False)
+        self._instructions += call.instructions
+        self._scratch[number] = call.scratch
+        self._rows += call.times
+        self._checks += call.times * (self._end - number)
+
+    def _read_ring(self, number: int) -> None:
+        """An input of a member is a ring now."""
+        if number not in self._of_rings:
+            self._of_rings.add(number)
+            call, before = self._weights.call(number, True), self._weights.call(number, False)
+            self._instructions += call.instructions - before.instructions
+            self._scratch[number] = call.scratch
+
+    def _own(self) -> tuple[int, int]:
+        still, sliding = self._loop.rings
+        # all of them know the members in the same order
+        own = max(map(add, still.held.values(), self._scratch.values())) + still.downstream
+        if sliding is still:
+            return own, own
+        return own, max(map(add, sliding.held.values(), self._scratch.values())) + sliding.downstream
+
+    @property
+    def least_around(self) -> int:
+        """No fewer bytes are alive beside them."""
+        return self._loop.least_around
+
+    def weights(self) -> list[Weight]:
+        """With rings that stay and, where that takes less, with rings that slide."""
+        of, loop, (still, sliding) = self._weights.factors, self._loop, self.own
+        instructions = self._instructions + (of["groups"] + of["rows"] * self._rows + of["checks"] * self._checks)
+        around, link = loop.around
+        found = [Weight(around + still, still, instructions, False, link=link)]
+        if sliding < still:
+            instructions += of["slides"] * loop.rings[1].looks + of["slid_bytes"] * loop.rings[1].moved
+            found.append(Weight(around + sliding, sliding, instructions, True, link=link))
+        return found

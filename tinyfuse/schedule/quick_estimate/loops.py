@@ -1,0 +1,359 @@
+"""Loops over rows as shapes tell: rings, overlaps and what is alive around them, but nothing of what calls take.
+
+Where a tensor has one reader, its ring holds the rows of that reader's window and nothing else matters; where it has
+several, what also counts is how many rows one of them is ahead of the other, which their windows say. Windows go on as
+if images had no borders, and no ring is in a stack. Of kernels it matters how many rows a call makes, and in which
+order (`Manner`): those of several objectives mostly go alike, and have the same loops, which are made once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tinyfuse.ir import Graph, Tensor
+from tinyfuse.kernels.core.kernel import AccessOrder, Kernel
+from tinyfuse.once import cached_property
+from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.core.family import RowWindow
+from tinyfuse.plan.liveness import BEFORE, Liveness
+from tinyfuse.plan.places import Places, is_alias
+from tinyfuse.plan.rows import free_bytes, height, held_bytes, row_bytes
+from tinyfuse.schedule.groups.in_place import may_lie_over
+from tinyfuse.schedule.groups.overlaps import whole_call_distance
+from tinyfuse.schedule.groups.search import Link
+
+#: events that are looked at: a group's last operator makes its first row, and its last one
+_FIRST, _LAST = 0, 1
+_EVENTS = _FIRST, _LAST
+
+
+class Use(NamedTuple):
+    """The operator of that number reads a tensor as that input, by that window."""
+
+    op: int
+    input: int
+    window: RowWindow
+
+
+class Where(NamedTuple):
+    """Where a tensor's bytes are: which root has them, from which offset on, and that one's first and last step."""
+
+    root: Tensor
+    offset: int
+    first: int
+    last: int
+
+
+class _Ring(NamedTuple):
+    """Rows that a ring holds: at most, which is while its maker or a reader runs; while operators downstream of these
+    run; and while some upstream of its maker do."""
+
+    most: int = 0
+    downstream: int = 0
+    upstream: int = 0
+
+
+_NO_RING = _Ring()
+
+
+class RingBytes(NamedTuple):
+    """What all rings of a loop take.
+
+    held        per operator the most bytes while it runs, less `downstream`
+    downstream  bytes of all, each while operators downstream of its readers run
+    upstream    the same while operators upstream of its maker do
+    looks       how often calls look whether rings slide; and bytes that are `moved` then
+    """
+
+    held: Mapping[int, int]
+    downstream: int = 0
+    upstream: int = 0
+    looks: int = 0
+    moved: int = 0
+
+    def with_one_more(
+        self, maker: int, readers: Iterable[int], ring: _Ring, row: int, looks: int, moved: int
+    ) -> RingBytes:
+        """With the ring of the operator in front, of rows of so many bytes."""
+        rise, held = (ring.most - ring.downstream) * row, {**self.held}
+        for reader in readers:
+            held[reader] += rise
+        held[maker] = self.upstream - self.downstream + rise
+        downstream, upstream = self.downstream + ring.downstream * row, self.upstream + ring.upstream * row
+        return RingBytes(held, downstream, upstream, self.looks + looks, self.moved + moved)
+
+
+@dataclass(frozen=True, eq=False)
+class Manner:
+    """How a kernel's calls go through an operator, by rows or whole; there is one for all kernels that go alike."""
+
+    rows_a_call: int
+    accumulates: bool
+    orders: Mapping[int, AccessOrder]
+
+
+class Shapes:
+    """Of a graph whose operators run one by one in their order.
+
+    ops          those that are no aliases
+    alive        before each of them, and at the end, what is there and needed from then on: since when, how many bytes
+    alive_bytes  the sums of these bytes
+    """
+
+    def __init__(self, graph: Graph):
+        self.ops = tuple(op for op in graph.ops if not is_alias(op))
+        self.places = Places(op for op in graph.ops if is_alias(op))
+        self.live = Liveness(graph, [(op,) for op in self.ops], self.places)
+        self._manners: dict[tuple[int, Kernel, bool], Manner] = {}
+        self._alike: dict[Hashable, Manner] = {}
+        self._loops: dict[tuple[int, Manner, bool, bool], EstimatedLoop] = {}
+        self._where: dict[Tensor, Where] = {}
+        self._uses: dict[Tensor, list[Use]] = {}
+        for number, op in enumerate(self.ops):
+            for i, tensor in enumerate(op.inputs):
+                if tensor is not None and not tensor.is_constant:
+                    window = FAMILIES[op.kind].row_window(op, i)
+                    if window is not None:
+                        self._uses.setdefault(tensor, []).append(Use(number, i, window))
+        self.alive: list[list[tuple[int, int]]] = [[] for _ in range(len(self.ops) + 1)]
+        for root in self.live.uses:
+            first = self.live.first(root)
+            for step in range(first + 1, min(self.live.last(root), len(self.ops)) + 1):
+                self.alive[step].append((first, root.bytes))
+        self.alive_bytes = [sum(size for _, size in alive) for alive in self.alive]
+
+    def uses(self, tensor: Tensor, begin: int, end: int) -> list[Use]:
+        """Those by rows in ops[begin:end]."""
+        return [use for use in self._uses.get(tensor, ()) if begin <= use.op < end]
+
+    def where(self, tensor: Tensor) -> Where:
+        """Where an activation's bytes are."""
+        found = self._where.get(tensor)
+        if found is None:
+            place, live = self.places.of(tensor), self.live
+            found = Where(place.root, place.offset, live.first(place.root), live.last(place.root))
+            self._where[tensor] = found
+        return found
+
+    def manner(self, number: int, kernel: Kernel, by_row: bool) -> Manner:
+        """How a kernel goes through an operator."""
+        found = self._manners.get((number, kernel, by_row))
+        if found is None:
+            op, of_several = self.ops[number], by_row and kernel.rows_a_call > 1
+            orders = {} if of_several else kernel.row_access_orders(op) if by_row else kernel.access_orders(op)
+            alike = kernel.rows_a_call, kernel.accumulates, tuple(orders.items())
+            found = self._alike.get(alike)
+            if found is None:
+                found = self._alike[alike] = Manner(kernel.rows_a_call, kernel.accumulates, orders)
+            self._manners[number, kernel, by_row] = found
+        return found
+
+    def loop(self, number: int, manner: Manner, by_row: bool, slides: bool) -> EstimatedLoop:
+        """Of one operator, which is computed so; `slides`: rings may, where others stand in front of it."""
+        key = number, manner, by_row, slides
+        if key not in self._loops:
+            op = self.ops[number]
+            self._loops[key] = EstimatedLoop(
+                self, number, number + 1, slides, by_row, {number: manner},
+                {number: (1, height(op.outputs[0]) if op.outputs and op.output.is_image else 1)},
+                dict.fromkeys(op.activations), tuple((tensor, number) for tensor in op.outputs),
+                (RingBytes({number: 0}),) * 2,
+            )  # fmt: skip
+        return self._loops[key]
+
+
+@dataclass(eq=False)
+class EstimatedLoop:
+    """The loop over rows of ops[begin:end], which may be longer at its front.
+
+    slides   whether rings may
+    by_row   False: one operator, by a call for all of it
+    manners  per operator how it is computed
+    made     per operator how many rows of its output there are when the last one makes its first row, and its last
+    reads    tensors that it reads and doesn't make
+    kept     what it makes whole, each with the number of its operator
+    rings    of what it makes and doesn't keep: where they stay, and where they slide if they may; the same one where
+             none slides
+    """
+
+    shapes: Shapes
+    begin: int
+    end: int
+    slides: bool
+    by_row: bool
+    manners: Mapping[int, Manner]
+    made: Mapping[int, tuple[int, int]]
+    reads: Mapping[Tensor, None]
+    kept: tuple[tuple[Tensor, int], ...]
+    rings: tuple[RingBytes, RingBytes]
+    _longer: dict[tuple[Manner, ...], EstimatedLoop] = field(default_factory=dict)
+
+    @cached_property
+    def next_uses(self) -> list[Use]:
+        """What reads rows of the operator in front of the loop."""
+        return self.shapes.uses(self.shapes.ops[self.begin - 1].output, self.begin, self.end)
+
+    def with_one_more(self, manner: Manner, readers: Mapping[int, Manner]) -> EstimatedLoop:
+        """The loop with the operator in front of it, which is computed so, and as its readers are, which read a ring
+        then."""
+        key = manner, *readers.values()
+        found = self._longer.get(key)
+        if found is None:
+            found = self._longer[key] = self._with_one_more(manner, readers)
+        return found
+
+    def _with_one_more(self, manner: Manner, readers: Mapping[int, Manner]) -> EstimatedLoop:
+        begin, end, shapes, uses = self.begin - 1, self.end, self.shapes, self.next_uses
+        op = shapes.ops[begin]
+        output, where = op.output, shapes.where(op.output)
+        made, manners = (1, height(output)), {**self.manners, **readers, begin: manner}
+        if uses:
+            made = _rows_after(uses, self.made, _FIRST), _rows_after(uses, self.made, _LAST)
+        is_kept = not uses or where.root is not output or where.last >= end
+        reads = dict(self.reads)
+        reads.pop(output, None)
+        reads |= dict.fromkeys(op.activations)
+        ring = slid = _NO_RING
+        if not is_kept:
+            ring, slid = self._ring(manner, made[_LAST], uses, manners)
+        (still, sliding), row, looks, moved = self.rings, row_bytes(output), 0, 0
+        if ring != slid:
+            calls = [(-(-height(shapes.ops[use.op].output) // manners[use.op].rows_a_call), use.window) for use in uses]
+            looks = sum(times for times, _ in calls)
+            # nothing is moved before the first row is used up
+            moves = sum(times - -(-(window.pad_top + 1) // max(1, window.stride)) for times, window in calls)
+            moved = max(0, moves) * slid.downstream * row
+        longer = still.with_one_more(begin, readers, ring, row, 0, 0)
+        alike = still is sliding and ring == slid
+        return EstimatedLoop(
+            shapes, begin, end, self.slides, True, manners, {**self.made, begin: made}, reads,
+            (*self.kept, (output, begin)) if is_kept else self.kept,
+            (longer, longer if alike else sliding.with_one_more(begin, readers, slid, row, looks, moved)),
+        )  # fmt: skip
+
+    def _ring(
+        self, maker: Manner, made: int, uses: Sequence[Use], manners: Mapping[int, Manner]
+    ) -> tuple[_Ring, _Ring]:
+        """The ring of what the operator in front makes, where it stays, and where it slides if it may; so many rows are
+        `made` at the last event."""
+        tall = height(self.shapes.ops[self.begin - 1].output)
+        if len(uses) == 1:
+            window, together = uses[0].window, manners[uses[0].op].rows_a_call
+            span = max(_end(window, y + together - 1) - _start(window, y) for y in (0, 1))
+            step = _start(window, together) - _start(window, 0)
+        else:  # rows wait for the reader that is the last to need them
+            span = made - min(_start(use.window, self.made[use.op][_LAST] - 1) for use in uses)
+            step = 0
+        most = max(1, min(span + maker.rows_a_call - 1, tall))
+        if maker.accumulates:
+            return (_Ring(most, most, most),) * 2
+        alive = most if most > 1 or len(uses) > 1 else 0
+        still, sliding = _Ring(most, alive, alive), _Ring(most, max(0, min(span - step, most)), most - 1)
+        slides = self.slides and max(sliding.downstream, sliding.upstream) < most > 1
+        return still, sliding if slides and not any(use.window.leaves_rows_out for use in uses) else still
+
+    @cached_property
+    def around(self) -> tuple[int, Link | None]:
+        """Bytes that are alive beside rings and scratch, less those that the best overlap saves; and that."""
+        link = self._link()
+        return self._alive - (link.saved if link else 0), link
+
+    @cached_property
+    def least_around(self) -> int:
+        """What `around` gives is no less: no overlap saves more than the smaller of two buffers."""
+        sizes = [[where.root.bytes for _, where in ends] for ends in (self._ending, self._begun)]
+        return self._alive - min(max(of_one_end, default=0) for of_one_end in sizes)
+
+    @cached_property
+    def _alive(self) -> int:
+        """Bytes that are alive beside rings and scratch."""
+        shapes = self.shapes
+        passing = sum(size for first, size in shapes.alive[self.end] if first < self.begin)
+        unread = sum(
+            tensor.bytes for tensor in shapes.ops[self.end - 1].outputs if shapes.where(tensor).last < self.end
+        )
+        return shapes.alive_bytes[self.begin] + shapes.alive_bytes[self.end] - passing + unread
+
+    @cached_property
+    def _ending(self) -> list[tuple[Tensor, Where]]:
+        """What is read for the last time."""
+        found = [(source, self.shapes.where(source)) for source in self.reads]
+        return [(source, above) for source, above in found if above.last < self.end]
+
+    @cached_property
+    def _begun(self) -> list[tuple[tuple[Tensor, int], Where]]:
+        """What is made, each with its operator's number, that holds nothing before."""
+        found = [(made, self.shapes.where(made[0])) for made in self.kept]
+        return [(made, below) for made, below in found if below.first >= self.begin and below.last >= self.end]
+
+    def _link(self) -> Link | None:
+        """The best single overlap of an input that ends here and an output that begins here."""
+        best, most_saved = None, 0
+        for source, above in self._ending:
+            for (output, writer), below in self._begun:
+                if min(above.root.bytes, below.root.bytes) <= most_saved:
+                    continue
+                distance = self._distance(source, output, writer) + below.offset - above.offset
+                distance = min(max(0, distance), below.root.bytes)
+                taken = max(distance + above.root.bytes, below.root.bytes)
+                saved = above.root.bytes + below.root.bytes - taken
+                if saved > most_saved:
+                    best, most_saved = Link(below.root, above.root, distance, saved), saved
+        return best
+
+    def _distance(self, source: Tensor, output: Tensor, writer: int) -> int:
+        """How far an output must start below a source, as overlaps.overlap_distance."""
+        op, manner = self.shapes.ops[writer], self.manners[writer]
+        if not self.by_row:
+            return whole_call_distance(op, manner.orders, source, output)
+        uses, order = self.shapes.uses(source, self.begin, self.end), None
+        if manner.orders:
+            own = [use for use in uses if use.op == writer]
+            order = manner.orders.get(own[0].input) if len(own) == 1 else None
+        tall, read, written = height(source), row_bytes(source), row_bytes(output)
+        oldest, distances = [], [0]
+        for k in _EVENTS:
+            row = tall
+            for use in uses:
+                # operators in front of the writer have made their rows; a writer in its access order has read its first
+                first = _start(use.window, self.made[use.op][k] - (use.op >= writer))
+                row = min(row, first + (use.op == writer and order is not None))
+            oldest.append(max(0, row))
+            distances.append(held_bytes(output, self.made[writer][k]) - free_bytes(source, oldest[k]))
+        if self._may_lie_over(source, output) and all(oldest[k] >= self.made[writer][k] for k in _EVENTS):
+            return 0
+        if oldest[_LAST] >= tall > oldest[_FIRST]:  # all of it is used up before the last row is written
+            share = (tall - 1 - oldest[_FIRST]) / max(1, oldest[_LAST] - oldest[_FIRST])
+            distances[-1] = int(distances[-2] + (distances[-1] - distances[-2]) * share)
+        if order is not None:
+            for row in (0, height(output) - 1):
+                first = max(0, _start(own[0].window, row))
+                if first < tall:
+                    distances.append(row * written + order.distance(read, written) - first * read)
+        return min(max(distances), output.bytes)
+
+    def _may_lie_over(self, source: Tensor, output: Tensor) -> bool:
+        """Whether planes may lie where others lay (in_place.py)."""
+        if source.planes == 1 or output.planes == 1:
+            return False
+        where = self.shapes.where(source)
+        first = self.begin == 0 and where.first == BEFORE
+        last = self.end == len(self.shapes.ops)
+        return where.root.bytes == source.bytes and may_lie_over(source, output, first, last)
+
+
+def _rows_after(uses: Sequence[Use], made: Mapping[int, tuple[int, int]], event: int) -> int:
+    """So many rows of what is read are there at an event."""
+    return max(_end(use.window, made[use.op][event] - 1) for use in uses)
+
+
+def _start(window: RowWindow, y: int) -> int:
+    """The first row that row y's window takes; images have no borders here."""
+    return (y * window.stride - window.pad_top + window.spread - 1) // window.spread
+
+
+def _end(window: RowWindow, y: int) -> int:
+    """The row after its last one."""
+    return (y * window.stride - window.pad_top + window.spread - 1 + window.kernel) // window.spread

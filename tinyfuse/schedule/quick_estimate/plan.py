@@ -1,0 +1,88 @@
+"""Strategy: groups are searched for, weighed quickly and only near the peak (edges.py), in the order of
+the file, and the one partition is built that is estimated to be best. For figures, not for code: what is found is near
+the best, seldom the best."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tinyfuse.ir import Graph
+from tinyfuse.kernels.core.kernel import interned
+from tinyfuse.ops import FAMILIES
+from tinyfuse.options import Options
+from tinyfuse.plan import Plan
+from tinyfuse.schedule.groups.partition import partition_each
+from tinyfuse.schedule.groups.search import Candidate, partitions
+from tinyfuse.schedule.plans.build import Builder
+from tinyfuse.schedule.plans.pick_plan import FOR_ANY, Choices, Plans, slower
+from tinyfuse.schedule.quick_estimate.edges import estimated_edges, lone_edges
+from tinyfuse.schedule.quick_estimate.groups import EstimatedWeights
+from tinyfuse.schedule.quick_estimate.loops import Shapes
+from tinyfuse.schedule.variants.variants import Variant, Variants, at_once, with_least_scratch
+
+
+@dataclass(frozen=True)
+class _Unplaced:
+    """Stands for a candidate's plan: its bytes are those of the estimate."""
+
+    candidate: Candidate
+
+    @property
+    def arena_bytes(self) -> int:
+        return self.candidate.ram
+
+    @property
+    def ram_bytes(self) -> int:
+        return self.arena_bytes + sum(state.bytes for state in self.candidate.graph.states)
+
+
+def estimate_plan(variants: Variants, builder: Builder) -> Plan:
+    """The plan that the options ask for, of what is found. CompileError where no variant can be computed."""
+    options = builder.options
+    found: list[Candidate] = []
+    shapes: dict[Graph, Shapes] = {}
+    for variant in _variants(variants, options):
+        if variant.graph not in shapes:
+            shapes[variant.graph] = Shapes(variant.graph)
+        found += _candidates(variant, shapes[variant.graph], options, found)
+    unplaced = Plans(lambda candidate, _: _Unplaced(candidate))
+    chosen = Choices(found, unplaced).choose(options.optimize, options.max_ram).candidate
+    return builder.plan(Variant(chosen.graph, chosen.context), chosen.groups, chosen.rings)
+
+
+def _variants(variants: Variants, options: Options) -> list[Variant]:
+    every = variants.of_every_objective()
+    if options.optimize == "ram":
+        every += with_least_scratch(every)
+    if any(FAMILIES[op.kind].source for graph, _ in every for op in graph.ops):
+        every = [variant for variant, _ in partition_each(every, "rows")]
+    return every
+
+
+def _candidates(variant: Variant, shapes: Shapes, options: Options, before: Sequence[Candidate]) -> list[Candidate]:
+    """Partitions of a variant's operators, which have these shapes; none where `before` has much faster ones."""
+    (graph, context), balanced = variant, options.optimize == "balanced" and options.max_ram is None
+    if context.optimize == "speed" and balanced:
+        # only tells which instructions are few; calls for more rows seldom take fewer
+        weights = EstimatedWeights(graph, interned(replace(context, at_once=at_once("balanced"))), shapes)
+        return partitions(weights, lone_edges(weights))
+    weights = EstimatedWeights(graph, context, shapes)
+    if not (before and balanced):
+        return partitions(weights, estimated_edges(weights))
+    fewest = min(candidate.instructions for candidate in before)
+    if _is_too_slow(weights, fewest):
+        return []
+    if context.optimize != "ram":
+        return partitions(weights, estimated_edges(weights))
+    # these kernels are slower than others: of use alone where no more RAM is taken than by what is fast enough
+    least = min(candidate.ram for candidate in before if candidate.instructions <= (1 + FOR_ANY) * fewest)
+    return partitions(weights, estimated_edges(weights, least))
+
+
+def _is_too_slow(weights: EstimatedWeights, fewest: float) -> bool:
+    """Whether `balanced` takes no partition of these operators where another takes so few instructions: alone they take
+    about the fewest."""
+    alone = lone_edges(weights)
+    least = sum(weight.instructions for groups in alone for _, weight in groups)
+    return all(alone) and least > (1 + slower(weights.context)) * fewest

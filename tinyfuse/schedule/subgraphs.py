@@ -1,0 +1,55 @@
+"""The graphs that IF and WHILE run, planned: each has an arena of its own, in the scratch of whoever runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from tinyfuse.ir import Graph, Op
+from tinyfuse.ops.program.control_flow import Calls, InputItself, Program, called_graphs, given_values, with_states
+from tinyfuse.plan import Plan
+
+#: what was made of graphs
+Programs = dict[Graph, Program]
+
+
+def with_programs(graph: Graph, plan_of: Callable[[Graph], Plan], known: Programs) -> Graph:
+    """The graph whose operators know the plans of the graphs that they run; itself where there are none. `known` are
+    those that were made before; others are added."""
+    if not any(called_graphs(op) for op in graph.ops):
+        return graph
+
+    def planned(op: Op) -> Op:
+        graphs = [called for _, called in called_graphs(op)]
+        for called in graphs:
+            if called not in known:
+                known[called] = _program(called, plan_of)
+        if not graphs:
+            return op
+        calls = replace(op.attributes_as(Calls), programs=tuple(known[called] for called in graphs))
+        return with_states(replace(op, inputs=given_values(op), attributes=calls))
+
+    return replace(graph, ops=tuple(planned(op) for op in graph.ops))
+
+
+def _program(graph: Graph, plan_of: Callable[[Graph], Plan]) -> Program:
+    """A graph as a program. An input that is given back as it is needs no place, if it keeps its number: of a loop's
+    values, those that change places overwrite one another, and go through the arena."""
+    found = {
+        i: tensor.values if tensor.is_constant else InputItself(i)
+        for i, tensor in enumerate(graph.outputs)
+        if tensor.is_constant or tensor in graph.inputs[i : i + 1]
+    }
+    computed = {i: tensor for i, tensor in enumerate(graph.outputs) if i not in found}
+    outputs = tuple(dict.fromkeys(computed.values()))
+    read = {tensor for op in graph.ops for tensor in op.activations} | set(outputs)
+    inputs = tuple(tensor for tensor in graph.inputs if tensor in read)
+    if not outputs and not graph.states:
+        return Program(None, (None,) * len(graph.inputs), tuple(found[i] for i in range(len(graph.outputs))), 0)
+    plan = plan_of(replace(graph, inputs=inputs, outputs=outputs))
+    return Program(
+        plan,
+        tuple(plan.offset(tensor) if tensor in read else None for tensor in graph.inputs),
+        tuple(plan.offset(computed[i]) if i in computed else found[i] for i in range(len(graph.outputs))),
+        plan.arena_bytes,
+    )

@@ -1,0 +1,1 @@
+"""Variants of a graph that may have cheaper plans."""

@@ -1,0 +1,29 @@
+"""Layers whose channels are split are cut (rewrite/cut_layers.py) where that is predicted to take fewer instructions:
+nothing is copied, but windows are gathered and widened for each layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tinyfuse.cost.predict import kernel_instructions
+from tinyfuse.ir import Graph, Op, Saving
+from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.plan.places import is_alias
+from tinyfuse.rewrite.cut_layers import cut_layers, cut_where
+from tinyfuse.schedule.groups.lower import make_stages
+
+
+def cut_faster_layers(graph: Graph, context: Context) -> Graph:
+    """The graph with layers of fewer channels, the very same where there is nothing to cut."""
+
+    def instructions(ops: Sequence[Op]) -> float:
+        stages = (make_stages([op], context)[0] for op in ops if not is_alias(op))
+        return sum(kernel_instructions(stage, context) for stage in stages)
+
+    after = cut_where(graph, lambda ops, cut: instructions(cut) < instructions(ops))
+    if after is graph:
+        return graph
+    kept = set(after.ops)
+    saving = Saving(cut_layers.__name__, tuple(op for op in graph.ops if op not in kept), 0, 0)
+    return replace(after, savings=(*graph.savings, saving))

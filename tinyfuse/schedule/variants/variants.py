@@ -1,0 +1,160 @@
+"""What the rewrites make of one model: several graphs, for it depends on what kernels and groups should spare, and
+on plans whether views do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from tinyfuse.cost.cycles import counted_cycles
+from tinyfuse.ir import Graph, Op, Tensor
+from tinyfuse.kernels.core.kernel import Context, interned
+from tinyfuse.options import CMSIS_NN_VERSIONS, FLASH_PRICES, OPTIMIZE, Options
+from tinyfuse.rewrite import Rewritten, rewrite_steps
+from tinyfuse.rewrite.cut_layers import cut_layers
+from tinyfuse.rewrite.feed_rows import feed_rows
+from tinyfuse.rewrite.tabulate import tabulating
+from tinyfuse.schedule import flash_price
+from tinyfuse.schedule.variants.cut_layers import cut_faster_layers
+from tinyfuse.schedule.variants.fold_lookups import look_up_in_layers
+from tinyfuse.schedule.variants.fuse_elementwise import merge_elementwise
+from tinyfuse.targets import Target
+
+#: for each of OPTIMIZE, rows that a call of a library's function may make inside a group: what calls share grows with
+#: them, and so do rings. Under `--kernels cmsis-nn` groups are searched for with each
+_AT_ONCE = {"speed": (8,), "balanced": (4, 2), "ram": (1,)}
+
+
+def at_once(optimize: str) -> int:
+    """So many rows, for one of OPTIMIZE."""
+    return _AT_ONCE[optimize][0]
+
+
+class Variant(NamedTuple):
+    """A graph that the rewrites made of the model, and what decides about its kernels."""
+
+    graph: Graph
+    context: Context
+
+
+def _made(op: Op) -> tuple[str, tuple[Tensor | None, ...], tuple[Tensor, ...]]:
+    """Of an operator its kind, what it reads and what it makes."""
+    return op.kind, op.inputs, op.outputs
+
+
+def with_least_scratch(variants: Sequence[Variant]) -> list[Variant]:
+    """The first of those for the least RAM, where there is any, with the kernels of the least scratch. CMSIS-NN's have
+    no others."""
+    small = [(graph, context) for graph, context in variants if context.optimize == "ram"]
+    min_scratch = [
+        Variant(graph, interned(replace(context, min_scratch=True)))
+        for graph, context in small[:1]
+        if not context.min_scratch
+    ]
+    return [variant for variant in min_scratch if variant.context.kernels != "cmsis-nn"]
+
+
+class Variants:
+    """The variants of a graph that was checked. What several have in common is rewritten once, so they may share
+    a graph."""
+
+    def __init__(self, checked: Graph, target: Target, options: Options, price: float | None = None):
+        """`price`: the flash_price of kernels.base.Context; None for that of the options."""
+        self._checked, self._target, self._options = checked, target, options
+        usual_price = None if options.weights == "compressed" else FLASH_PRICES[options.optimize]
+        self._price = usual_price if price is None else price
+        self._known: Rewritten = {}
+        self._tables = tabulating(lambda table, ops: flash_price.pays_as_tables(table, ops, self._context("balanced")))
+        self._contexts: dict[str, Context] = {}
+        self._cut: dict[Graph, Graph] = {}
+        self._loops: dict[tuple[Graph, bool], Graph] = {}
+        self._looked_up: dict[tuple[Graph, str], Graph] = {}
+
+    def sparing(self) -> Variants:
+        """The same with kernels that buy no speed with RAM, though speed alone was asked for."""
+        return Variants(self._checked, self._target, replace(self._options, optimize="balanced"), self._price)
+
+    def one(self, optimize: str, with_views: bool = True) -> Variant:
+        """The variant for one of OPTIMIZE."""
+        steps = list(self.steps(optimize, with_views))
+        return Variant(steps[-1][1] if steps else self._checked, self._context(optimize))
+
+    def _context(self, optimize: str) -> Context:
+        if optimize not in self._contexts:
+            self._contexts[optimize] = self._new_context(optimize)
+        return self._contexts[optimize]
+
+    def _new_context(self, optimize: str) -> Context:
+        options = self._options
+        version, lacks = CMSIS_NN_VERSIONS[options.cmsis_nn_version], frozenset(options.cmsis_nn_lacks)
+        return interned(Context(
+            self._target, version, options.kernels, lacks, optimize, options.weights, self._price, options.step,
+            divided=options.max_step is not None, cycles=counted_cycles(self._target, options),
+            at_once=at_once(optimize), limit_ram=options.optimize != "speed",
+        ))  # fmt: skip
+
+    def steps(self, optimize: str, with_views: bool = True) -> Iterator[tuple[str, Graph]]:
+        """The graphs on the way to a variant's: after each rewrite that changed something, with its name."""
+        options, graph = self._options, self._checked
+        # who feeds rows doesn't want them all kept, however fast that were
+        objective = "balanced" if options.feeds_image and optimize == "speed" else optimize
+        for name, rewritten in rewrite_steps(
+            graph, options.fusion, options.kernels, objective, with_views, self._known, options.feeds_image,
+            self._tables,
+        ):  # fmt: skip
+            yield name, rewritten
+            graph = rewritten
+        if options.fusion != "none":
+            for name, rewritten in self._by_cost(graph, optimize):
+                if rewritten is not graph:
+                    yield name, rewritten
+                graph = rewritten
+        if options.feeds_image:
+            yield feed_rows.__name__, self._fed(graph)
+
+    def _by_cost(self, graph: Graph, optimize: str) -> Iterator[tuple[str, Graph]]:
+        """What the target's costs make of a graph, up to the last step the same for every objective but the least RAM,
+        whose loops may be more."""
+        context = self._context("balanced")
+        if graph not in self._cut:
+            self._cut[graph] = cut_faster_layers(graph, context)
+        graph = self._cut[graph]
+        yield cut_layers.__name__, graph
+        graph = self._merged(graph, context, optimize == "ram")
+        yield merge_elementwise.__name__, graph
+        if self._options.recompute_limit <= 1:  # else layers may be computed in tiles
+            if (graph, optimize) not in self._looked_up:
+                self._looked_up[graph, optimize] = look_up_in_layers(graph, self._context(optimize))
+            yield look_up_in_layers.__name__, self._looked_up[graph, optimize]
+
+    def _merged(self, graph: Graph, context: Context, for_ram: bool) -> Graph:
+        """The graph with loops, one for all objectives where those are the same."""
+        if (graph, for_ram) not in self._loops:
+            found, other = merge_elementwise(graph, context, for_ram), self._loops.get((graph, not for_ram))
+            same = other is not None and [_made(op) for op in other.ops] == [_made(op) for op in found.ops]
+            self._loops[graph, for_ram] = other if other is not None and same else found
+        return self._loops[graph, for_ram]
+
+    def _fed(self, graph: Graph) -> Graph:
+        if (feed_rows, graph) not in self._known:
+            self._known[feed_rows, graph] = feed_rows(graph)
+        return self._known[feed_rows, graph]
+
+    def with_and_without_views(self, optimize: str) -> list[Variant]:
+        """The variant with views and, where there are any, the one without: whether they save RAM, only plans tell."""
+        found = self.one(optimize)
+        viewed = any(op.view for op in found.graph.ops)
+        return [found, *([self.one(optimize, with_views=False)] if viewed else [])]
+
+    def of_every_objective(self) -> list[Variant]:
+        """Those for each of OPTIMIZE; for the last, the least RAM, without views too."""
+        *others, smallest = OPTIMIZE
+        found = [*map(self.one, others), *self.with_and_without_views(smallest)]
+        if self._options.kernels != "cmsis-nn":
+            return found
+        return [
+            Variant(graph, interned(replace(context, at_once=rows)))
+            for graph, context in found
+            for rows in _AT_ONCE[context.optimize]
+        ]
