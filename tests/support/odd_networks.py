@@ -45,7 +45,7 @@ _REDUCING = {
 _ACTIVATED = ("ADD", "SUB", "MUL", "DIV")
 _KINDS = ("conv", "conv", "whole", "whole", "depthwise", "depthwise", "dense", "dense", "pool", "global", "reduce",
           "unary", "binary", "constants", "constants", "pad", "concatenate", "reshape", "transpose", "cut",
-          "resize", "softmax", "requantize")  # fmt: skip
+          "gather", "matmul", "resize", "softmax", "requantize")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,8 @@ class _Draw:
         #: how scales are drawn: by what layers reach, all alike, powers of two, or of any size
         self.scales = rng.choice(("reach", "reach", "reach", "equal", "powers", "extreme"))
         self.constants = rng.choice((0, 0, 1, 2))
+        #: outputs that no input has a part in
+        self.loose: list[_Tensor] = []
         self.count = 0
 
     # --- tensors ----------------------------------------------------------------------------------
@@ -152,7 +154,7 @@ class _Draw:
             x = self.rng.choice((values[-1], values[-1], self.rng.choice(values)))
             kinds = [kind for kind in _KINDS if len(x.shape) == 4 or kind not in _OF_IMAGES]
             values.append(getattr(self, f"add_{self.rng.choice(kinds)}")(x))
-        outputs = [values[-1]]
+        outputs = [values[-1], *self.loose]
         if self.rng.random() < 0.25:
             outputs.append(self.rng.choice(values))
         data = self.model.build([t.index for t in inputs], list(dict.fromkeys(t.index for t in outputs)))
@@ -220,7 +222,7 @@ class _Draw:
 
     def window(self, x: _Tensor) -> tuple[tuple[int, int], dict, tuple[int, int]]:
         """Sides of a window, options, and the sides of what it gives."""
-        kernel = tuple(self.rng.choice((1, 1, 2, 3, 4, 7)) for _ in range(2))
+        kernel = tuple(self.rng.choice((1, 1, 2, 3, 4, 7, side, side)) for side in x.shape[1:3])
         dilation = tuple(self.rng.choice((1, 1, 1, 2, 3)) for _ in range(2))
         stride = tuple(self.rng.choice((1, 1, 1, 2, 3)) for _ in range(2))
         spans = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
@@ -336,13 +338,18 @@ class _Draw:
         return y
 
     def add_constants(self, x: _Tensor) -> _Tensor:
-        """Operators of constants alone, one after another, whose result meets `x`."""
-        made = self.constant(x.shape)
+        """Operators of constants alone, one after another. What they give meets `x`, or is the model's own output."""
+        shapes = (x.shape, x.shape, x.shape, (1, 2, 3), (1, 1, 6), (5,), (2, 3), (1, 3, 4, 2), (1, 4, 1, 3), (1, 7, 2))
+        made = self.constant(self.rng.choice(shapes))
         for _ in range(1 + self.constants):
-            kinds = ("unary", "binary", "requantize", "reshape", "concatenate", "transpose", "pad", "softmax", "reduce")
-            step = getattr(self, f"add_{self.rng.choice(kinds)}")(made)
-            made = step if step.shape == x.shape else self.made_to_fit(step, x.shape)
-        return self.joined(x, made)
+            kinds = [
+                kind for kind in _KINDS if kind != "constants" and (len(made.shape) == 4 or kind not in _OF_IMAGES)
+            ]
+            made = getattr(self, f"add_{self.rng.choice(kinds)}")(made)
+        if self.rng.random() < 0.4:
+            self.loose.append(made)
+            return self.add_unary(x)
+        return self.joined(x, self.made_to_fit(made, x.shape))
 
     def made_to_fit(self, made: _Tensor, shape: tuple[int, ...]) -> _Tensor:
         """`made` where it broadcasts; cut where it is larger; else another constant."""
@@ -416,6 +423,26 @@ class _Draw:
     def add_cut(self, x: _Tensor) -> _Tensor:
         begin = [self.rng.randrange(side) for side in x.shape]
         return self.sliced(x, begin, [self.rng.randint(1, side - at) for side, at in zip(x.shape, begin, strict=True)])
+
+    def add_gather(self, x: _Tensor) -> _Tensor:
+        if self.dtype == "int16":
+            return self.add_cut(x)
+        axis = self.rng.randrange(len(x.shape))
+        places = [self.rng.randrange(x.shape[axis]) for _ in range(self.rng.choice((1, 2, 5)))]
+        y = self.alike(x, (*x.shape[:axis], len(places), *x.shape[axis + 1 :]))
+        self.model.op("GATHER", [x.index, self.integers(places)], [y.index], axis=axis)
+        return y
+
+    def add_matmul(self, x: _Tensor) -> _Tensor:
+        """By a constant, or by itself: vectors along the last dimension, or along the one before."""
+        if len(x.shape) < 3 or self.dtype == "uint8":
+            return self.add_binary(x)
+        transposed, columns = self.rng.random() < 0.5, self.rng.choice((1, 2, 3, 5))
+        pair = (columns, x.shape[-1]) if transposed else (x.shape[-1], columns)
+        other = self.constant((*x.shape[:-2], *pair))
+        y = self.like_reach(x, (*x.shape[:-1], columns), self.reach(other) * x.shape[-1] ** 0.5)
+        self.model.op("BATCH_MATMUL", [x.index, other.index], [y.index], adj_y=transposed)
+        return y
 
     def add_resize(self, x: _Tensor) -> _Tensor:
         if self.dtype in ("int16", "uint8"):
