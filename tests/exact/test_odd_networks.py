@@ -1,6 +1,6 @@
 """Small and odd networks of every dtype, for every core: exact, or refused where their interpreter refuses them too.
 
-The campaigns are 3,500 networks on the host, 1,000 of uint8 against LiteRT among them, 500 on emulated cores, and some
+The campaigns are 3,600 networks on the host, 1,000 of uint8 against LiteRT among them, 600 on emulated cores, and some
 hundred each that are fed, slide, run in steps, or are what clang -O2 makes of them:
 
     pytest --campaign tests/exact/test_odd_networks.py

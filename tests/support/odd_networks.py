@@ -21,8 +21,12 @@ SORTS = ("int8", "int16", "float32", "uint8", "int4")
 #: dtype -> the least and the greatest stored value
 _ENDS = {"int8": (-128, 127), "int16": (-32768, 32767), "uint8": (0, 255)}
 _ACTIVATIONS = ("NONE", "RELU", "RELU6", "RELU_N1_TO_1")
-_SIDES = ((1, 1), (1, 1), (1, 2), (1, 7), (1, 13), (11, 1), (2, 1), (7, 5), (3, 3), (5, 11), (2, 3), (13, 7), (4, 4))
+_SIDES = ((1, 1), (1, 1), (1, 2), (1, 7), (1, 13), (11, 1), (2, 1), (7, 5), (3, 3), (5, 11), (2, 3), (13, 7), (4, 4),
+          (3, 6), (6, 8), (9, 10), (5, 16), (8, 8))  # fmt: skip
+_LARGER = ((3, 6), (6, 8), (9, 10), (5, 16), (8, 8), (7, 5), (13, 7), (1, 23), (19, 1))
 _CHANNELS = (1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 5, 7, 8, 9, 17)
+#: those that most kernels are made for, and what leaves a rest
+_FILTERS = (1, 1, 2, 2, 3, 3, 4, 5, 7, 8, 8, 12, 16, 16, 17, 24)
 #: dtype -> functions of one value, and of two, that its interpreter has
 _UNARY = {
     "int8": ("RELU", "RELU6", "LOGISTIC", "TANH", "LEAKY_RELU", "HARD_SWISH", "ABS"),
@@ -43,9 +47,13 @@ _REDUCING = {
     "uint8": ("MEAN",),
 }
 _ACTIVATED = ("ADD", "SUB", "MUL", "DIV")
-_KINDS = ("conv", "conv", "whole", "whole", "depthwise", "depthwise", "dense", "dense", "pool", "global", "reduce",
+_KINDS = ("conv", "conv", "conv", "pointwise", "pointwise", "pointwise", "whole", "whole", "depthwise", "depthwise",
+          "depthwise", "depthwise", "transposed", "dense", "dense", "pool", "global", "reduce",
           "unary", "binary", "constants", "constants", "pad", "concatenate", "reshape", "transpose", "cut",
           "gather", "matmul", "resize", "softmax", "requantize")  # fmt: skip
+
+#: what keeps most of an image, of which half of all networks are but for their end
+_LAYERS = ("conv", "pointwise", "pointwise", "depthwise", "depthwise", "binary", "unary", "pool", "pad", "transposed")
 
 
 @dataclass(frozen=True)
@@ -146,13 +154,17 @@ class _Draw:
     # --- the network ------------------------------------------------------------------------------
 
     def network(self, most_layers: int) -> OddNetwork:
-        image = (self.rng.choice((1, 1, 1, 1, 2, 3)), *self.rng.choice(_SIDES), self.rng.choice(_CHANNELS))
+        image = (self.rng.choice((1,) * 9 + (2, 3)), *self.rng.choice(_SIDES), self.rng.choice(_CHANNELS))
         shape = self.rng.choice((image, image, image, image, image, image[:1] + image[2:], (1, image[3]), image[2:3]))
+        layered = self.rng.random() < 0.5
+        shape = (1, *self.rng.choice(_LARGER), image[3]) if layered else shape
         inputs = [self.tensor(shape, self.scale(4.0)) for _ in range(self.rng.choice((1, 1, 1, 2)))]
         values = list(inputs)
-        for _ in range(self.rng.randint(1, most_layers)):
+        last = self.rng.randint(1, most_layers)
+        for number in range(last + 1):
             x = self.rng.choice((values[-1], values[-1], self.rng.choice(values)))
-            kinds = [kind for kind in _KINDS if len(x.shape) == 4 or kind not in _OF_IMAGES]
+            drawn = _LAYERS if layered and number < last else _KINDS
+            kinds = [kind for kind in drawn if len(x.shape) == 4 or kind not in _OF_IMAGES]
             values.append(getattr(self, f"add_{self.rng.choice(kinds)}")(x))
         outputs = [values[-1], *self.loose]
         if self.rng.random() < 0.25:
@@ -178,6 +190,12 @@ class _Draw:
         y = self.tensor(out_shape, self.scale(typical if self.dtype != "float32" else 4.0))
         inputs = [x.index, *self.parameters(x, weights, zero_point, scales.astype(np.float32), axis, terms)]
         options["fused_activation_function"] = self.rng.choice(_ACTIVATIONS)
+        if kind == "TRANSPOSE_CONV":
+            data, weights_index, *bias = inputs
+            inputs, options["fused_activation_function"] = (
+                [self.integers(out_shape), weights_index, data, *bias],
+                "NONE",
+            )
         self.model.op(kind, inputs, [y.index], **options)
         return y
 
@@ -222,8 +240,8 @@ class _Draw:
 
     def window(self, x: _Tensor) -> tuple[tuple[int, int], dict, tuple[int, int]]:
         """Sides of a window, options, and the sides of what it gives."""
-        kernel = tuple(self.rng.choice((1, 1, 2, 3, 4, 7, side, side)) for side in x.shape[1:3])
-        dilation = tuple(self.rng.choice((1, 1, 1, 2, 3)) for _ in range(2))
+        kernel = tuple(self.rng.choice((1, 2, 3, 3, 3, 4, 7, side)) for side in x.shape[1:3])
+        dilation = tuple(self.rng.choice((1, 1, 1, 1, 1, 2, 3)) for _ in range(2))
         stride = tuple(self.rng.choice((1, 1, 1, 2, 3)) for _ in range(2))
         spans = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
         fits = all(span <= side for span, side in zip(spans, x.shape[1:3], strict=True))
@@ -238,8 +256,24 @@ class _Draw:
 
     def add_conv(self, x: _Tensor) -> _Tensor:
         kernel, options, sides = self.window(x)
-        filters = self.rng.choice(_CHANNELS)
+        filters = self.rng.choice(_FILTERS)
         return self.layer("CONV_2D", x, (filters, *kernel, x.shape[3]), 0, (x.shape[0], *sides, filters), **options)
+
+    def add_pointwise(self, x: _Tensor) -> _Tensor:
+        filters, stride = self.rng.choice(_FILTERS), self.rng.choice((1, 1, 1, 2))
+        sides = [-(-side // stride) for side in x.shape[1:3]]
+        options = {"padding": "VALID", "stride_h": stride, "stride_w": stride}
+        return self.layer("CONV_2D", x, (filters, 1, 1, x.shape[3]), 0, (x.shape[0], *sides, filters), **options)
+
+    def add_transposed(self, x: _Tensor) -> _Tensor:
+        """Padded so that each side grows by the stride."""
+        if self.dtype == "uint8" or self.sort == "int4" or x.shape[0] > 1:
+            return self.add_conv(x)
+        stride, filters = self.rng.choice((1, 2)), self.rng.choice((1, 2, 3, 5, 8))
+        kernel = [self.rng.choice((stride, 3, 4)) for _ in range(2)]
+        shape = (1, x.shape[1] * stride, x.shape[2] * stride, filters)
+        return self.layer("TRANSPOSE_CONV", x, (filters, *kernel, x.shape[3]), 0, shape, padding="SAME",
+                          stride_h=stride, stride_w=stride)  # fmt: skip
 
     def add_whole(self, x: _Tensor) -> _Tensor:
         """A convolution whose window is its input."""
@@ -461,4 +495,4 @@ class _Draw:
         return y
 
 
-_OF_IMAGES = ("conv", "whole", "depthwise", "pool", "global", "resize")
+_OF_IMAGES = ("conv", "pointwise", "transposed", "whole", "depthwise", "pool", "global", "resize")

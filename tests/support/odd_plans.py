@@ -74,7 +74,7 @@ def drawn_options(rng: random.Random) -> dict[str, Any]:
     """--fusion, --optimize and --weights, the last on half of all networks."""
     drawn = {
         "fusion": rng.choice(("none", "basic", "rows", "rows")),
-        "optimize": rng.choice(("speed", "balanced", "ram")),
+        "optimize": rng.choice(("speed", "speed", "balanced", "ram")),
     }
     return drawn if rng.random() < 0.5 else {**drawn, "weights": rng.choice(("auto", "auto", "auto", "packed"))}
 
