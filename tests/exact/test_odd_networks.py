@@ -77,9 +77,9 @@ def test_rows_lie_anywhere(mode: str) -> None:
     """Frames and rows at every address that their type allows."""
     options, holds = _MODES[mode]
     plans = [
-        p for number, sort in enumerate(SORTS) for p in plans_that_may(sort, range(300 + number, 340, 5), **options)
+        p for number, sort in enumerate(SORTS) for p in plans_that_may(sort, range(300 + number, 320, 5), **options)
     ]
-    assert len(plans) > 5
+    assert len(plans) > 2
     holds(plans)
 
 

@@ -14,12 +14,10 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-from tflite_builder import ModelBuilder
+from odd_tensors import ENDS, OddTensor, OddTensors
 
 #: what a network may be of; int4 is int8 with weights of int4
 SORTS = ("int8", "int16", "float32", "uint8", "int4")
-#: dtype -> the least and the greatest stored value
-_ENDS = {"int8": (-128, 127), "int16": (-32768, 32767), "uint8": (0, 255)}
 _ACTIVATIONS = ("NONE", "RELU", "RELU6", "RELU_N1_TO_1")
 _SIDES = ((1, 1), (1, 1), (1, 2), (1, 7), (1, 13), (11, 1), (2, 1), (7, 5), (3, 3), (5, 11), (2, 3), (13, 7), (4, 4),
           (3, 6), (6, 8), (9, 10), (5, 16), (8, 8))  # fmt: skip
@@ -64,92 +62,19 @@ class OddNetwork:
     inputs: tuple[tuple[tuple[int, ...], str], ...]
 
 
-@dataclass(frozen=True)
-class _Tensor:
-    index: int
-    shape: tuple[int, ...]
-    scale: float
-    zero_point: int
-    is_constant: bool = False
-
-
 def odd_network(seed: int, sort: str, most_layers: int = 5) -> OddNetwork:
     """The network of that number, of one of SORTS."""
     return _Draw(random.Random(f"odd {sort} {seed}"), sort).network(most_layers)
 
 
-class _Draw:
+class _Draw(OddTensors):
     """One network while it grows."""
 
     def __init__(self, rng: random.Random, sort: str):
-        self.rng, self.sort = rng, sort
-        self.dtype = "int8" if sort == "int4" else sort
-        self.numbers = np.random.default_rng(rng.randrange(2**32))
-        self.model = ModelBuilder()
-        #: how scales are drawn: by what layers reach, all alike, powers of two, or of any size
-        self.scales = rng.choice(("reach", "reach", "reach", "equal", "powers", "extreme"))
+        super().__init__(rng, sort)
         self.constants = rng.choice((0, 0, 1, 2))
         #: outputs that no input has a part in
-        self.loose: list[_Tensor] = []
-        self.count = 0
-
-    # --- tensors ----------------------------------------------------------------------------------
-
-    def tensor(self, shape: Sequence[int], scale: float, zero_point: int | None = None, data=None) -> _Tensor:
-        if zero_point is None:
-            zero_point = self.zero_point()
-        self.count += 1
-        quantization = {} if self.dtype == "float32" else {"scale": scale, "zero_point": zero_point}
-        index = self.model.tensor(f"t{self.count}", shape, self.dtype, **quantization, data=data)
-        return _Tensor(index, tuple(shape), scale, zero_point, data is not None)
-
-    def zero_point(self) -> int:
-        if self.dtype in ("int16", "float32"):
-            return 0
-        low, high = _ENDS[self.dtype]
-        return self.rng.choice((low, low, high, (low + high) // 2, low + 1, self.rng.randint(low, high)))
-
-    def scale(self, reach: float) -> float:
-        """Of a result whose values are about as large as `reach`."""
-        steps = 32768 if self.dtype == "int16" else 128
-        if self.scales == "equal":
-            scale = 1 / 16
-        elif self.scales == "powers":
-            scale = 2.0 ** self.rng.randint(-8, 1) if self.rng.random() < 0.5 else 2.0 ** round(np.log2(reach / steps))
-        elif self.scales == "extreme" and self.rng.random() < 0.5:
-            scale = reach / steps * 10.0 ** self.rng.uniform(-6, 6)
-        else:
-            scale = reach / steps * self.rng.uniform(0.5, 2)
-        return float(np.float32(scale))
-
-    def constant(self, shape: Sequence[int]) -> _Tensor:
-        """Data of this network's dtype, with zeros alone, one value, the ends or anything."""
-        scale = self.scale(self.rng.choice((0.5, 1.0, 4.0)))
-        if self.dtype == "float32":
-            data = self.numbers.uniform(-2, 2, shape).astype(np.float32)
-            return self.tensor(shape, scale, data=data * np.float32(self.rng.random() < 0.9))
-        low, high = _ENDS[self.dtype]
-        zero_point = self.zero_point()
-        values = {
-            "any": lambda: self.numbers.integers(low, high + 1, shape),
-            "ends": lambda: self.numbers.choice([low, high], shape),
-            "one": lambda: np.full(shape, self.rng.randint(low, high)),
-            "zeros": lambda: np.full(shape, zero_point),
-        }[self.rng.choice(("any", "any", "any", "ends", "one", "zeros"))]()
-        return self.tensor(shape, scale, zero_point, values.astype(self.dtype))
-
-    def integers(self, numbers) -> int:
-        data = np.array(numbers, np.int32)
-        self.count += 1
-        return self.model.tensor(f"n{self.count}", data.shape, "int32", data=data)
-
-    def alike(self, x: _Tensor, shape: Sequence[int]) -> _Tensor:
-        """A new tensor with the quantization of `x`."""
-        return self.tensor(shape, x.scale, x.zero_point)
-
-    def reach(self, x: _Tensor) -> float:
-        """About the greatest value that `x` stands for."""
-        return 4.0 if self.dtype == "float32" else x.scale * (32768 if self.dtype == "int16" else 128)
+        self.loose: list[OddTensor] = []
 
     # --- the network ------------------------------------------------------------------------------
 
@@ -174,7 +99,7 @@ class _Draw:
 
     # --- layers -----------------------------------------------------------------------------------
 
-    def layer(self, kind: str, x: _Tensor, weights_shape, axis: int, out_shape, **options) -> _Tensor:
+    def layer(self, kind: str, x: OddTensor, weights_shape, axis: int, out_shape, **options) -> OddTensor:
         channels, terms = weights_shape[axis], prod(weights_shape) // weights_shape[axis]
         terms = max(1, terms if kind != "DEPTHWISE_CONV_2D" else prod(weights_shape[1:3]))
         per_channel = self.sort not in ("uint8", "float32") and kind != "FULLY_CONNECTED" and self.rng.random() < 0.6
@@ -199,46 +124,7 @@ class _Draw:
         self.model.op(kind, inputs, [y.index], **options)
         return y
 
-    def weights(self, shape) -> tuple[np.ndarray, int]:
-        """Stored weights as integers, and their zero point."""
-        most = {"int4": 7, "uint8": 127}.get(self.sort, 127)
-        kind = self.rng.choice(("any", "any", "any", "ends", "few", "zeros"))
-        values = self.numbers.integers(-most, most + 1, shape)
-        if kind == "ends":
-            values = self.numbers.choice([-most, most], shape)
-        elif kind == "few":
-            values = self.numbers.choice([0, 0, 0, most, -1], shape)
-        elif kind == "zeros" and self.rng.random() < 0.3:
-            values = np.zeros(shape, np.int64)
-        if self.sort != "uint8":
-            return values, 0
-        zero_point = self.rng.choice((128, 128, 0, 255, self.rng.randint(0, 255)))
-        return np.clip(values + 128, self.rng.choice((0, 1)), 255), zero_point
-
-    def parameters(self, x: _Tensor, weights, zero_point: int, scales, axis: int, terms: int) -> list[int]:
-        """Tensors of weights and bias; some layers have no bias."""
-        self.count += 1
-        channels, names = weights.shape[axis], (f"w{self.count}", f"b{self.count}")
-        if self.dtype == "float32":
-            real = (weights / 127 / terms**0.5).astype(np.float32)
-            bias = self.numbers.uniform(-1, 1, channels).astype(np.float32)
-            made = [self.model.tensor(names[0], real.shape, "float32", data=real)]
-            return [*made, self.model.tensor(names[1], bias.shape, "float32", data=bias)]
-        dtype = {"uint8": "uint8", "int4": "int4"}.get(self.sort, "int8")
-        stored = weights.astype(np.uint8 if dtype == "uint8" else np.int8)
-        zeros = np.full(scales.shape, zero_point)
-        made = [self.model.tensor(names[0], weights.shape, dtype, scales, zeros, axis, stored)]
-        if self.rng.random() < 0.2 and self.sort != "uint8":  # LiteRT wants a bias there
-            return made
-        spread = int(70 * 70 * terms**0.5) * (256 if self.dtype == "int16" else 1)
-        bias = self.numbers.integers(-spread, spread + 1, channels)
-        if self.rng.random() < 0.15:
-            bias[self.rng.randrange(channels)] = self.rng.choice((-(2**29), 2**29))
-        wide = "int64" if self.dtype == "int16" else "int32"
-        bias_scales = scales * np.float32(x.scale)
-        return [*made, self.model.tensor(names[1], bias.shape, wide, bias_scales, zeros * 0, 0, bias.astype(wide))]
-
-    def window(self, x: _Tensor) -> tuple[tuple[int, int], dict, tuple[int, int]]:
+    def window(self, x: OddTensor) -> tuple[tuple[int, int], dict, tuple[int, int]]:
         """Sides of a window, options, and the sides of what it gives."""
         kernel = tuple(self.rng.choice((1, 2, 3, 3, 3, 4, 7, side)) for side in x.shape[1:3])
         dilation = tuple(self.rng.choice((1, 1, 1, 1, 1, 2, 3)) for _ in range(2))
@@ -254,18 +140,18 @@ class _Draw:
         ]
         return kernel, options, (sides[0], sides[1])
 
-    def add_conv(self, x: _Tensor) -> _Tensor:
+    def add_conv(self, x: OddTensor) -> OddTensor:
         kernel, options, sides = self.window(x)
         filters = self.rng.choice(_FILTERS)
         return self.layer("CONV_2D", x, (filters, *kernel, x.shape[3]), 0, (x.shape[0], *sides, filters), **options)
 
-    def add_pointwise(self, x: _Tensor) -> _Tensor:
+    def add_pointwise(self, x: OddTensor) -> OddTensor:
         filters, stride = self.rng.choice(_FILTERS), self.rng.choice((1, 1, 1, 2))
         sides = [-(-side // stride) for side in x.shape[1:3]]
         options = {"padding": "VALID", "stride_h": stride, "stride_w": stride}
         return self.layer("CONV_2D", x, (filters, 1, 1, x.shape[3]), 0, (x.shape[0], *sides, filters), **options)
 
-    def add_transposed(self, x: _Tensor) -> _Tensor:
+    def add_transposed(self, x: OddTensor) -> OddTensor:
         """Padded so that each side grows by the stride."""
         if self.dtype == "uint8" or self.sort == "int4" or x.shape[0] > 1:
             return self.add_conv(x)
@@ -275,7 +161,7 @@ class _Draw:
         return self.layer("TRANSPOSE_CONV", x, (filters, *kernel, x.shape[3]), 0, shape, padding="SAME",
                           stride_h=stride, stride_w=stride)  # fmt: skip
 
-    def add_whole(self, x: _Tensor) -> _Tensor:
+    def add_whole(self, x: OddTensor) -> OddTensor:
         """A convolution whose window is its input."""
         filters, options = self.rng.choice((1, 2, 3, 5)), {"padding": "VALID", "stride_h": 1, "stride_w": 1}
         if self.rng.random() < 0.3:
@@ -285,7 +171,7 @@ class _Draw:
                               depth_multiplier=multiplier, **options)  # fmt: skip
         return self.layer("CONV_2D", x, (filters, *x.shape[1:]), 0, (x.shape[0], 1, 1, filters), **options)
 
-    def add_depthwise(self, x: _Tensor) -> _Tensor:
+    def add_depthwise(self, x: OddTensor) -> OddTensor:
         kernel, options, sides = self.window(x)
         multiplier = self.rng.choice((1, 1, 1, 2, 3))
         channels = x.shape[3] * multiplier
@@ -294,7 +180,7 @@ class _Draw:
             depth_multiplier=multiplier, **options,
         )  # fmt: skip
 
-    def add_dense(self, x: _Tensor) -> _Tensor:
+    def add_dense(self, x: OddTensor) -> OddTensor:
         """Of all but the batch, which a RESHAPE may say or the layer finds itself; or of each vector."""
         units, depth = self.rng.randint(1, 5), prod(x.shape[1:]) if len(x.shape) > 1 else x.shape[0]
         rows = prod(x.shape) // depth
@@ -306,7 +192,7 @@ class _Draw:
 
     # --- others -----------------------------------------------------------------------------------
 
-    def add_pool(self, x: _Tensor) -> _Tensor:
+    def add_pool(self, x: OddTensor) -> OddTensor:
         kernel, options, sides = self.window(x)
         spans = [min(k, side) for k, side in zip(kernel, x.shape[1:3], strict=True)]
         stride, padding = (options["stride_h"], options["stride_w"]), options["padding"]
@@ -314,10 +200,10 @@ class _Draw:
                  for side, s, k in zip(x.shape[1:3], stride, spans, strict=True)]  # fmt: skip
         return self.pooled(x, spans, stride, padding, sides)
 
-    def add_global(self, x: _Tensor) -> _Tensor:
+    def add_global(self, x: OddTensor) -> OddTensor:
         return self.pooled(x, x.shape[1:3], self.rng.choice(((1, 1), x.shape[1:3])), "VALID", (1, 1))
 
-    def pooled(self, x: _Tensor, kernel, stride, padding: str, sides) -> _Tensor:
+    def pooled(self, x: OddTensor, kernel, stride, padding: str, sides) -> OddTensor:
         y = self.alike(x, (x.shape[0], *sides, x.shape[3]))
         self.model.op(
             self.rng.choice(("AVERAGE_POOL_2D", "MAX_POOL_2D")), [x.index], [y.index], padding=padding,
@@ -326,7 +212,7 @@ class _Draw:
         )  # fmt: skip
         return y
 
-    def add_reduce(self, x: _Tensor) -> _Tensor:
+    def add_reduce(self, x: OddTensor) -> OddTensor:
         kind = self.rng.choice(_REDUCING[self.dtype])
         axes = self.rng.choice(([1, 2], [1, 2], [1], [2], [3], [1, 2, 3])) if len(x.shape) == 4 else [len(x.shape) - 1]
         keeps = self.rng.random() < 0.5 or len(axes) == len(x.shape)
@@ -335,13 +221,13 @@ class _Draw:
         self.model.op(kind, [x.index, self.integers(axes)], [y.index], keep_dims=keeps)
         return y
 
-    def like_reach(self, x: _Tensor, shape: Sequence[int], factor: float = 1.0) -> _Tensor:
+    def like_reach(self, x: OddTensor, shape: Sequence[int], factor: float = 1.0) -> OddTensor:
         return self.tensor(shape, self.scale(self.reach(x) * factor))
 
-    def add_unary(self, x: _Tensor) -> _Tensor:
+    def add_unary(self, x: OddTensor) -> OddTensor:
         kind = self.rng.choice(_UNARY[self.dtype])
         if kind in ("LOGISTIC", "TANH"):
-            low = _ENDS[self.dtype][0]
+            low = ENDS[self.dtype][0]
             if self.dtype == "int16":
                 y = self.tensor(x.shape, 1 / 32768)
             elif kind == "LOGISTIC":
@@ -357,12 +243,12 @@ class _Draw:
         self.model.op(kind, [x.index], [y.index], table=table, **options)
         return y
 
-    def add_binary(self, x: _Tensor) -> _Tensor:
+    def add_binary(self, x: OddTensor) -> OddTensor:
         """Of a value and a constant: a number, a vector of channels, a whole tensor; or of the value and itself."""
         shape = self.rng.choice(((1,), x.shape[-1:], x.shape[-1:], x.shape))
         return self.joined(x, x if self.rng.random() < 0.15 else self.constant(shape))
 
-    def joined(self, x: _Tensor, other: _Tensor) -> _Tensor:
+    def joined(self, x: OddTensor, other: OddTensor) -> OddTensor:
         kind = self.rng.choice(_BINARY[self.dtype])
         pair = [x, other] if kind in ("PRELU", "DIV") or self.rng.random() < 0.7 else [other, x]
         factor = self.reach(other) if kind in ("MUL", "PRELU") else 1.0
@@ -371,7 +257,7 @@ class _Draw:
         self.model.op(kind, [t.index for t in pair], [y.index], table=kind != "PRELU", **fused)
         return y
 
-    def add_constants(self, x: _Tensor) -> _Tensor:
+    def add_constants(self, x: OddTensor) -> OddTensor:
         """Operators of constants alone, one after another. What they give meets `x`, or is the model's own output."""
         shapes = (x.shape, x.shape, x.shape, (1, 2, 3), (1, 1, 6), (5,), (2, 3), (1, 3, 4, 2), (1, 4, 1, 3), (1, 7, 2))
         made = self.constant(self.rng.choice(shapes))
@@ -385,7 +271,7 @@ class _Draw:
             return self.add_unary(x)
         return self.joined(x, self.made_to_fit(made, x.shape))
 
-    def made_to_fit(self, made: _Tensor, shape: tuple[int, ...]) -> _Tensor:
+    def made_to_fit(self, made: OddTensor, shape: tuple[int, ...]) -> OddTensor:
         """`made` where it broadcasts; cut where it is larger; else another constant."""
         if made.shape == shape[len(shape) - len(made.shape) :]:
             return made
@@ -395,7 +281,7 @@ class _Draw:
             return self.reshaped(made, shape)
         return self.constant(shape)
 
-    def add_pad(self, x: _Tensor) -> _Tensor:
+    def add_pad(self, x: OddTensor) -> OddTensor:
         amounts = [[self.rng.choice((0, 1, 2)), self.rng.choice((0, 0, 1))] for _ in x.shape]
         if self.rng.random() < 0.8:
             amounts[0] = [0, 0]
@@ -404,7 +290,7 @@ class _Draw:
         self.model.op("PAD", [x.index, self.integers(amounts)], [y.index])
         return y
 
-    def add_concatenate(self, x: _Tensor) -> _Tensor:
+    def add_concatenate(self, x: OddTensor) -> OddTensor:
         axis, parts = self.rng.randrange(len(x.shape)), [x]
         for _ in range(self.rng.choice((1, 1, 2))):
             shape = list(x.shape)
@@ -420,7 +306,7 @@ class _Draw:
         )  # fmt: skip
         return y
 
-    def requantized(self, x: _Tensor, like: _Tensor) -> _Tensor:
+    def requantized(self, x: OddTensor, like: OddTensor) -> OddTensor:
         y = self.alike(like, x.shape)
         if self.dtype == "float32":
             self.model.op("ABS", [x.index], [y.index])
@@ -428,37 +314,37 @@ class _Draw:
             self.model.op("QUANTIZE", [x.index], [y.index])
         return y
 
-    def add_requantize(self, x: _Tensor) -> _Tensor:
-        return self.requantized(x, _Tensor(0, x.shape, self.scale(self.reach(x)), self.zero_point()))
+    def add_requantize(self, x: OddTensor) -> OddTensor:
+        return self.requantized(x, OddTensor(0, x.shape, self.scale(self.reach(x)), self.zero_point()))
 
-    def reshaped(self, x: _Tensor, shape: Sequence[int]) -> _Tensor:
+    def reshaped(self, x: OddTensor, shape: Sequence[int]) -> OddTensor:
         y = self.alike(x, shape)
         self.model.op("RESHAPE", [x.index, self.integers(list(shape))], [y.index], new_shape=tuple(shape))
         return y
 
-    def add_reshape(self, x: _Tensor) -> _Tensor:
+    def add_reshape(self, x: OddTensor) -> OddTensor:
         *rest, last = x.shape
         size = prod(x.shape)
         shapes = [(1, 1, 1, size), (1, size, 1, 1), (size, 1, 1, 1)[: self.rng.choice((1, 4))], (1, size),
                   (*rest[:1], *rest[:0:-1], last), (1, prod(rest) or 1, 1, last)]  # fmt: skip
         return self.reshaped(x, self.rng.choice(shapes))
 
-    def add_transpose(self, x: _Tensor) -> _Tensor:
+    def add_transpose(self, x: OddTensor) -> OddTensor:
         order = self.rng.sample(range(len(x.shape)), len(x.shape))
         y = self.alike(x, [x.shape[axis] for axis in order])
         self.model.op("TRANSPOSE", [x.index, self.integers(order)], [y.index])
         return y
 
-    def sliced(self, x: _Tensor, begin: Sequence[int], size: Sequence[int]) -> _Tensor:
+    def sliced(self, x: OddTensor, begin: Sequence[int], size: Sequence[int]) -> OddTensor:
         y = self.alike(x, size)
         self.model.op("SLICE", [x.index, self.integers(list(begin)), self.integers(list(size))], [y.index])
         return y
 
-    def add_cut(self, x: _Tensor) -> _Tensor:
+    def add_cut(self, x: OddTensor) -> OddTensor:
         begin = [self.rng.randrange(side) for side in x.shape]
         return self.sliced(x, begin, [self.rng.randint(1, side - at) for side, at in zip(x.shape, begin, strict=True)])
 
-    def add_gather(self, x: _Tensor) -> _Tensor:
+    def add_gather(self, x: OddTensor) -> OddTensor:
         if self.dtype == "int16":
             return self.add_cut(x)
         axis = self.rng.randrange(len(x.shape))
@@ -467,7 +353,7 @@ class _Draw:
         self.model.op("GATHER", [x.index, self.integers(places)], [y.index], axis=axis)
         return y
 
-    def add_matmul(self, x: _Tensor) -> _Tensor:
+    def add_matmul(self, x: OddTensor) -> OddTensor:
         """By a constant, or by itself: vectors along the last dimension, or along the one before."""
         if len(x.shape) < 3 or self.dtype == "uint8":
             return self.add_binary(x)
@@ -478,7 +364,7 @@ class _Draw:
         self.model.op("BATCH_MATMUL", [x.index, other.index], [y.index], adj_y=transposed)
         return y
 
-    def add_resize(self, x: _Tensor) -> _Tensor:
+    def add_resize(self, x: OddTensor) -> OddTensor:
         if self.dtype in ("int16", "uint8"):
             return self.add_pad(x)
         sides = [self.rng.choice((1, side, side + 1, 2 * side)) for side in x.shape[1:3]]
@@ -487,10 +373,10 @@ class _Draw:
         self.model.op(kind, [x.index, self.integers(sides)], [y.index], half_pixel_centers=self.rng.random() < 0.5)
         return y
 
-    def add_softmax(self, x: _Tensor) -> _Tensor:
+    def add_softmax(self, x: OddTensor) -> OddTensor:
         if self.dtype == "float32":  # of libm's functions only bounds are known
             return self.add_unary(x)
-        y = self.tensor(x.shape, *((1 / 32768, 0) if self.dtype == "int16" else (1 / 256, _ENDS[self.dtype][0])))
+        y = self.tensor(x.shape, *((1 / 32768, 0) if self.dtype == "int16" else (1 / 256, ENDS[self.dtype][0])))
         self.model.op("SOFTMAX", [x.index], [y.index], beta=1.0)
         return y
 
