@@ -1,4 +1,4 @@
-"""Least squares with factors that are not negative: what a kernel's measurements say of its loops."""
+"""Non-negative least squares that fit a kernel's cost factors to measurements."""
 
 from __future__ import annotations
 
@@ -11,33 +11,34 @@ from tinyfuse.cost.table import Alone
 from tinyfuse.ir import Array, Float64s
 from tinyfuse.kernels.counts.common import Counts
 
-#: errors of a sample are weighed with this many instructions more than it has: what a call costs
-#: matters less than what its loops do
+#: instructions added to a sample's own in relative errors, so that a call's fixed cost matters less than its loops
 _SMALL = 1000
 
-#: features whose removal worsens the mean relative error by less than this are removed
+#: a feature is removed if the mean relative error grows by less than this
 _WORTH = 0.001
 
 
-#: of kernels that are called once: instructions of a sample that tells of it; what each figure of another form of what
-#: they take must spare of the relative error; samples that are enough for two figures; the least and the largest share
-#: that tells of the same code
+#: kernels with a single call: smallest sample in instructions; relative error that each further figure must save;
+#: samples needed for two figures; least and largest share that still means the same code
 SMALL, WORTH, SOME, LEAST, MOST = 500, 0.001, 6, 0.6, 1.3
 
-#: more than two figures: at most so many, each of so many samples
+#: most figures of a form with more than two, and samples needed per figure
 _FIGURES, _SAMPLES = 4, 10
 
-#: counts that are so only in the mean, over values of inputs: what stands beside one of them tells of these values
+#: counts that hold only on average over input values, so factors beside them would describe those values
 _OF_VALUES = ("exps",)
 
-#: iterations of a search for least absolute errors, and the error that is none
+#: iterations of the search for least absolute errors, and an error that counts as zero
 _ITERATIONS, _NONE = 30, 1e-4
 
 
 @dataclass(frozen=True)
 class Fit:
-    """factors: instructions a count of each feature that matters; mean and worst: errors relative to a
-    sample's instructions and _SMALL more."""
+    """Result of a fit.
+
+    factors      instructions per count of each feature that matters
+    mean, worst  errors relative to a sample's instructions + _SMALL
+    """
 
     factors: dict[str, float]
     mean: float
@@ -45,11 +46,11 @@ class Fit:
 
 
 def fit(samples: Sequence[tuple[Counts, float]]) -> Fit:
-    """The factors with which the features of every sample add up to its instructions.
+    """Finds the factors with which each sample's features add up to its instructions.
 
-    Relative errors are minimized: every sample counts alike, unless it is small. Factors are instructions
-    of a loop's body, so none is negative; that also keeps predictions outside of the grid sane.
-    Counts that hardly help are left out, the least useful first.
+    It minimizes relative errors: every sample counts alike, unless it is small. Factors are instructions of a loop's
+    body, so none is negative; that also keeps predictions outside the measured grid sane. Features that hardly help are
+    removed, the least useful first.
     """
     every = dict.fromkeys(name for counts, _ in samples for name in counts)
     names = [name for name in every if any(counts.get(name) for counts, _ in samples)]
@@ -57,7 +58,7 @@ def fit(samples: Sequence[tuple[Counts, float]]) -> Fit:
     weights = 1 / (measured + _SMALL)
     rows = np.array([[counts.get(name, 0) for name in names] for counts, _ in samples]) * weights[:, None]
     wanted = measured * weights
-    # of any factors the same squared error, from no more rows than there are features and one
+    # QR keeps the squared error of any factors, and reduces the rows to features + 1
     triangle = np.linalg.qr(np.column_stack([rows, wanted]), mode="r") / np.sqrt(len(samples))
     few, few_wanted = triangle[:, :-1], triangle[:, -1]
     chosen = _positive(few, few_wanted, list(range(len(names))))
@@ -87,16 +88,19 @@ def _error(rows: Array, wanted: Array, columns: list[int]) -> float:
     return float(np.linalg.norm(rows[:, columns] @ factors - wanted))
 
 
-#: of a kernel that is called once: what its factors say, its counts, what it took
+#: sample of a kernel with a single call: (instructions by its factors, its counts, measured instructions)
 Once = tuple[float, Counts, float]
 
 
 def fit_once(samples: Sequence[Once], sundry: bool = False) -> Alone:
-    """What a kernel takes that is called once. A share; or all, and instructions a call or, of one entry (not
-    `sundry`), a pixel; or, of enough samples of one entry, the nearest two figures among a share, instructions a call
-    and instructions a count of another feature, and of more samples more such features. What compilers know of the
-    constants saves most where calls, rows or windows begin, and loops may be better or worse for it. Errors are
-    absolute ones, as now and then something else becomes of a call."""
+    """Fits the cost of kernels that a module calls in one place.
+
+    The result is a share of the table's instructions; or a share of 1 with an addend per call or, unless `sundry`
+    (samples of several entries), per pixel. With enough samples of one entry it is the best pair of a share, an addend
+    per call, and an addend per count of another feature, and with more samples more addends. Compilers that know a
+    call's constants save most where calls, rows or windows begin; loops get better or worse. Errors are absolute,
+    because single calls may compile to something else.
+    """
     said, took = (np.array(each) for each in zip(*((said, took) for said, _, took in samples), strict=True))
     every = dict.fromkeys(name for _, counts, _ in samples for name in counts)
     names = ("calls", *(name for name in every if name not in ("calls", *_OF_VALUES)))
@@ -123,7 +127,7 @@ def fit_once(samples: Sequence[Once], sundry: bool = False) -> Alone:
 
 
 def _once(form: tuple[str, ...], columns: dict[str, Array], said: Array, took: Array) -> tuple[float, Alone]:
-    """The error of a form, and what it says; infinite for what isn't of the same code."""
+    """Fits one form: (error, result). The error is infinite if the share is not plausible for the same code."""
     wanted = took if "share" in form else took - said
     factors, error = _nearest(np.column_stack([columns[name] for name in form]), wanted, took)
     more = {name: round(float(factor), 3) for name, factor in zip(form, factors, strict=True)}
@@ -132,8 +136,10 @@ def _once(form: tuple[str, ...], columns: dict[str, Array], said: Array, took: A
 
 
 def _nearest(rows: Array, wanted: Array, took: Array) -> tuple[Array, float]:
-    """The factors of the columns that leave the least absolute error, relative to what was taken, by reweighted least
-    squares; and that error, larger by as much as so many factors hide in so many samples."""
+    """Factors with the least absolute error, by reweighted least squares; and that error, relative to `took`.
+
+    The error is corrected for the degrees of freedom that the factors use up.
+    """
     weights = 1 / (took + SMALL)
     scale: Array = weights
     for _ in range(_ITERATIONS):
@@ -144,14 +150,16 @@ def _nearest(rows: Array, wanted: Array, took: Array) -> tuple[Array, float]:
 
 
 def nnls(a: Array, b: Array) -> Array:
-    """The x >= 0 with the least |a x - b| (Lawson and Hanson, "Solving Least Squares Problems", 1974,
-    chapter 23: a set of free columns grows by the one with the steepest gradient, and gives back
-    those whose factor would become negative). a: [samples, features], b: [samples]."""
+    """Solves min |a x - b| for x >= 0; a: [samples, features], b: [samples].
+
+    Source: Lawson and Hanson, "Solving Least Squares Problems", 1974, chapter 23. A set of free columns grows by the
+    one with the steepest gradient, and drops those whose factor would become negative.
+    """
     scale = np.linalg.norm(a, axis=0)
     scale[scale == 0] = 1
     a = a / scale
     x, free = np.zeros(a.shape[1]), np.zeros(a.shape[1], bool)
-    useless = np.zeros(a.shape[1], bool)  # as good as a combination of free columns
+    useless = np.zeros(a.shape[1], bool)  # no better than a combination of free columns
     for _ in range(10 * a.shape[1]):
         gradient = np.where(free | useless, 0, a.T @ (b - a @ x))
         best = int(np.argmax(gradient))
@@ -176,7 +184,7 @@ def nnls(a: Array, b: Array) -> Array:
 
 
 def _solved(a: Array, b: Array, free: Array) -> Array:
-    """Plain least squares over the free columns, zero for the rest."""
+    """Solves plain least squares over the free columns; zero for the rest."""
     solution = np.zeros(a.shape[1])
     solution[free] = np.linalg.lstsq(a[:, free], b, rcond=1e-10)[0]
     return solution
