@@ -99,8 +99,8 @@ class Group:
     scratch           per stage: the name of its scratch buffer, or None
     counters          name of the buffer that keeps, between calls, the rows made per stage after the first; None unless
                       the group is fed rows
-    stack             rings stacked in one buffer, bottom first; below them the `resident_output`, if any, above them the
-                      stages' scratch
+    stack             rings stacked in one buffer, bottom first; below them the `resident_output`, if any; above them
+                      the stages' scratch
     early             stages that make a row when a reader needs it for its next row but one, if no other stage needs
                       the first row that they read for it
     """
