@@ -1,4 +1,4 @@
-"""With `--max-step`, the plan whose steps are short enough: as it is, or with rows and layers in pieces."""
+"""Keeps steps below `--max-step`, by dividing calls where needed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tinyfuse.plan.check.player import verify_plan
 
 
 def within_step(plan_of: Callable[[Options], Plan], options: Options) -> Plan:
-    """The plan that `plan_of` makes; where its steps are too long, one whose calls can be divided, in pieces."""
+    """Makes a plan; if its steps are too long, one with kernels whose calls can be divided, in pieces."""
     if options.max_step is None:
         return plan_of(options)
     whole = plan_of(replace(options, max_step=None))

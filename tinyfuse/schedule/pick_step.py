@@ -1,5 +1,5 @@
-"""Which of a window's step graphs `--optimize` and `--max-ram` ask for: they keep more rows and compute fewer, or the
-other way round. What --optimize wants of a plan (choose.py) it wants of these too, of arena and state together."""
+"""Picks one of a window's step graphs, as `--optimize` and `--max-ram` ask. Some keep more rows and compute fewer,
+others the reverse. The criteria are those of plans/pick_plan.py, applied to arena and state together."""
 
 from __future__ import annotations
 
@@ -17,15 +17,14 @@ from tinyfuse.progress import Progress, silent
 from tinyfuse.schedule.plans.pick_plan import SLOWER
 from tinyfuse.thinning import evenly
 
-#: gives the plans of one graph
+#: makes the plans of one graph
 Planner = Callable[[Options], Plan]
 
 
 def of_the_best_step(
     graphs: Sequence[Graph], options: Options, planner: Callable[[Graph], Planner], progress: Progress = silent
 ) -> Plan:
-    """The plan that the options ask for, of these step graphs, the one of fewest multiply-accumulates the last; of the
-    graph, where there is one."""
+    """Plan that the options ask for, of these step graphs, least work last; or of the only graph."""
     if len(graphs) == 1:
         return planner(graphs[0])(options)
     plans, reached = list[Plan](), Reached()
@@ -41,7 +40,7 @@ def of_the_best_step(
 
 
 def candidate_steps(graphs: Sequence[Graph], options: Options, reached: Reached) -> list[Graph]:
-    """Of step graphs, the one of least work the last, those worth a plan. Limits are noted in `reached`."""
+    """Step graphs worth planning, least work last. Limits are noted in `reached`."""
     if options.max_ram is None and options.optimize == "speed":
         return [graphs[-1]]
     if options.max_ram is None and options.optimize == "balanced":
@@ -57,7 +56,7 @@ def candidate_steps(graphs: Sequence[Graph], options: Options, reached: Reached)
 
 
 def choose_step(plans: Sequence[Plan], options: Options, fastest: Plan) -> Plan:
-    """The plan that the options ask for; where none fits into --max-ram, the one of least RAM. `fastest`: a plan of the
+    """Picks the plan that the options ask for; if none keeps --max-ram, the one with the least RAM. `fastest` has the
     fewest instructions, which `balanced` is measured by."""
 
     def least_ram(plan: Plan) -> tuple[float, float]:
