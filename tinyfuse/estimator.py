@@ -1,11 +1,12 @@
-"""A plan that is made in a fraction of the time: for figures, never for code.
+"""Makes a plan in a fraction of the time: for figures, never for code.
 
-It leaves out what takes most of the time: most groups are not weighed (schedule/quick_estimate/plan.py), operators run
-in the order of the file, the arena's placement gets no exact search, no ring is tried without sliding, no operator runs
-twice, and nothing is verified. Its operators are marked as estimate_mark: a layer's fast form is taken to be exact
-where it nearly always is (kernels/requantize/single_rounding.py), a sum's by some pairs of operands
-(kernels/elementwise/add_sub_single_rounding.py). What is remembered of them is theirs alone, so code is never made of
-it."""
+It skips what takes most of the time: most groups are not weighed (schedule/quick_estimate/plan.py), operators run in
+the order of the file, the arena gets no exact search, rings always slide where they may, no operator runs twice, and
+nothing is verified. Operators carry an estimate_mark: a layer's fast form is taken to be exact where it nearly always
+is (kernels/requantize/single_rounding.py), a sum's after testing some pairs of operands
+(kernels/elementwise/add_sub_single_rounding.py). Marked operators have their own cache entries, so these never reach
+code.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +24,12 @@ from tinyfuse.schedule.quick_estimate.plan import estimate_plan
 from tinyfuse.schedule.variants.variants import Variants
 from tinyfuse.targets import Target
 
-#: no search for placements: greedy orders come near
+#: no search for placements: greedy orders come close
 _WORK_LIMIT = 0
 
 
 def estimated_plan(source: Graph, target: Target, options: Options) -> Plan:
-    """A plan that takes about what compile_graph's takes; a pure function of its arguments. CompileError names
-    every reason why there is none."""
+    """Estimates the plan of compile_graph; deterministic. CompileError names every reason why there is none."""
     mark = EstimateMark()
     estimate_mark = replace(source, ops=tuple(replace(op, estimate_mark=mark) for op in source.ops))
     steps = steps_of(estimate_mark, options)
