@@ -24,7 +24,7 @@ NEVER = np.iinfo(np.int32).max
 
 
 class StageRows(NamedTuple):
-    """What the loop needs to know of a stage.
+    """Properties of a stage that its loop depends on.
 
     height       rows that it makes
     at_once      rows that one event makes; the last event makes what is left
@@ -140,7 +140,7 @@ class Loop:
     def _oldest(
         self, uses: Sequence[tuple[int, RowWindow]], made: Mapping[int, np.ndarray] | np.ndarray, events: int
     ) -> np.ndarray:
-        """Computes `oldest_needed` at `events` points in time, at which each reader has `made` so many rows."""
+        """Computes `oldest_needed` at `events` points in time, given the rows that each reader has `made` by then."""
         found: np.ndarray | None = None
         for reader, window in uses:
             first = first_rows(window, self.stages[reader].height)[made[reader]]

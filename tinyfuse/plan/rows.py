@@ -55,7 +55,7 @@ def held_bytes(tensor: Tensor, rows: _Rows) -> _Rows:
 def free_bytes(tensor: Tensor, rows: _Rows) -> _Rows:
     """Bytes from the tensor's start that nobody needs any more, once `rows` rows are used up.
 
-    In a tensor of planes these lie in the first plane, until all rows are used up.
+    Until all rows of a tensor of planes are used up, these bytes lie in its first plane.
     """
     line = row_bytes(tensor) // tensor.planes
     if tensor.planes == 1:

@@ -2,7 +2,7 @@
 
 Rows that are not kept are made again by each step that needs them, from more rows of the tensors before. The rows
 needed of a tensor depend only on choices behind it, so one pass through the operators from the model's end tries both
-for each tensor. Of the choices so far that need the same rows, those remain that no other beats in both state and work
+for each tensor. Choices that need the same rows compete: those remain that no other beats in both state and work
 (work.py), at most limits.STEP_CHOICES in all, evenly spread.
 """
 

@@ -1,11 +1,11 @@
 """Rows of each tensor that a step needs, which of them it makes, and which it has kept.
 
 Computed from the model's end backwards. An operator that runs whole needs all rows of its inputs; one that makes some
-rows needs those that their windows read. Of the needed rows of a tensor,
+rows needs those that their windows read. The needed rows of a tensor are
 
-    those that see padding are made in each step, at both ends of the window;
-    of the clean rows, a step makes the newest, as many as the window moved by, and keeps them in a ring, in which they
-    move from the window's bottom to its top, as far as any is needed; without a ring, all of them are made.
+    rows that see padding   made in each step, at both ends of the window
+    clean rows              the newest, as many as the window moved by, are made and kept in a ring, in which they move
+                            from the window's bottom to its top, as far as any is needed; without a ring, all are made
 
 A tensor of which only the newest clean rows are needed has no ring.
 

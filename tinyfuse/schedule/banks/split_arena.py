@@ -23,7 +23,7 @@ from tinyfuse.plan.plan import WORD_ALIGN
 #: buffers placed in all trials that fill a bank, and work of each trial (elementary operations, see plan_arena)
 _TRIED_BUFFERS, _WORK = 5_000, 2_000
 
-#: more orders are tried for at most so many buffers
+#: more orders are tried for arenas of at most this number of buffers
 _FEW = 64
 
 #: work of each placement that is tried for copies of weights (elementary operations)
@@ -201,7 +201,7 @@ def with_more(
 ) -> tuple[Plan, Memory] | None:
     """Adds buffers to a plan's arena; None if that exceeds the `rooms` (bank -> bytes).
 
-    In a split arena each goes into the first part with room, and no other buffer changes its part.
+    If the arena is split, each goes into the first part with room; other buffers keep their parts.
     """
     every = (*plan.buffers, *more)
     if memory.arena is not None:

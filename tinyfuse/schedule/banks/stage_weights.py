@@ -18,7 +18,7 @@ from tinyfuse.plan import Memory, Plan, Stage, Staged, StagedArray, constant_key
 from tinyfuse.plan.memory import STAGED_ALIGN
 from tinyfuse.schedule.banks.split_arena import with_more
 
-#: a copy must save at least so many loads of each byte, to pay for its reading and writing
+#: minimum loads per byte for which a copy pays
 WORTH = 2.0
 
 _T = TypeVar("_T")

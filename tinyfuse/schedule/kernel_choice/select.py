@@ -23,7 +23,7 @@ _SURELY_FASTER = 0.9
 #: likewise with --optimize speed: predictions err by 1 or 2 % on average, and the preferred kernel takes less RAM
 _LIKELY_FASTER = 0.97
 
-#: with least scratch, a kernel may take at most so many times the instructions of the preferred one
+#: largest factor on the preferred kernel's instructions that a kernel of less scratch may take
 _FAR_SLOWER = 2.0
 
 #: estimates skip multi-row variants when CMSIS-NN's one-row cost exceeds ours by this factor (changed 0 of 2,320

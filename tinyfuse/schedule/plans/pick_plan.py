@@ -56,8 +56,8 @@ _Plan = TypeVar("_Plan", bound=Sized)
 class Plans(Generic[_Plan]):
     """Plans of candidates, each made once.
 
-    `make` makes a plan of at most so many bytes of arena, None if it takes more; of any size for None. `made` are known
-    already.
+    `make(candidate, most)` makes a plan of at most `most` bytes of arena, else None; of any size if `most` is None.
+    `made` are known already.
     """
 
     def __init__(
