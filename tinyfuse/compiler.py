@@ -25,7 +25,7 @@ from tinyfuse.rewrite import BEFORE_CHECK
 from tinyfuse.schedule.banks.assign import in_banks
 from tinyfuse.schedule.fit_step import within_step
 from tinyfuse.schedule.pick_by_cycles import by_both_counts
-from tinyfuse.schedule.pick_step import of_the_best_step
+from tinyfuse.schedule.pick_step import plan_best_step
 from tinyfuse.schedule.plan_graph import GraphPlans
 from tinyfuse.schedule.plans.build import Builder
 from tinyfuse.schedule.plans.rule_based_plan import rule_based_plan
@@ -52,14 +52,14 @@ class Compiler:
 
     def plan(self, options: Options) -> Plan:
         """Verified plan for these options, equal to that of compile_graph."""
-        one_step = self._of_the_best_step
+        one_step = self._plan_best_step
         in_time = partial(within_step, one_step)
         in_memory = partial(in_banks, in_time, progress=self._progress)
         return by_both_counts(in_memory, options, self._progress)
 
-    def _of_the_best_step(self, options: Options) -> Plan:
+    def _plan_best_step(self, options: Options) -> Plan:
         self._steps = self._steps or steps_of(self._source, options)
-        return of_the_best_step(self._steps, options, lambda step: partial(self._of_graph, step), self._progress)
+        return plan_best_step(self._steps, options, lambda step: partial(self._of_graph, step), self._progress)
 
     def _of_graph(self, step: Graph, options: Options) -> Plan:
         """Plan of a step graph, or of the graph itself without a window."""

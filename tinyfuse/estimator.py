@@ -16,7 +16,7 @@ from tinyfuse.compiler import prepared, steps_of
 from tinyfuse.ir import EstimateMark, Graph
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
-from tinyfuse.schedule.pick_step import of_the_best_step
+from tinyfuse.schedule.pick_step import plan_best_step
 from tinyfuse.schedule.plan_graph import is_searched
 from tinyfuse.schedule.plans.build import Builder
 from tinyfuse.schedule.plans.rule_based_plan import rule_based_plan
@@ -33,7 +33,7 @@ def estimated_plan(source: Graph, target: Target, options: Options) -> Plan:
     mark = EstimateMark()
     estimate_mark = replace(source, ops=tuple(replace(op, estimate_mark=mark) for op in source.ops))
     steps = steps_of(estimate_mark, options)
-    return of_the_best_step(steps, options, lambda step: lambda wanted: _estimated_plan(step, target, wanted))
+    return plan_best_step(steps, options, lambda step: lambda wanted: _estimated_plan(step, target, wanted))
 
 
 def _estimated_plan(source: Graph, target: Target, options: Options) -> Plan:

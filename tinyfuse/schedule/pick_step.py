@@ -21,7 +21,7 @@ from tinyfuse.thinning import evenly
 Planner = Callable[[Options], Plan]
 
 
-def of_the_best_step(
+def plan_best_step(
     graphs: Sequence[Graph], options: Options, planner: Callable[[Graph], Planner], progress: Progress = silent
 ) -> Plan:
     """Plan that the options ask for, of these step graphs, least work last; or of the only graph."""
