@@ -22,9 +22,9 @@ from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.progress import Progress, silent
 from tinyfuse.rewrite import BEFORE_CHECK
-from tinyfuse.schedule.banks.assign import in_banks
-from tinyfuse.schedule.fit_step import within_step
-from tinyfuse.schedule.pick_by_cycles import by_both_counts
+from tinyfuse.schedule.banks.assign import plan_in_banks
+from tinyfuse.schedule.fit_step import plan_within_step
+from tinyfuse.schedule.pick_by_cycles import plan_by_both_counts
 from tinyfuse.schedule.pick_step import plan_best_step
 from tinyfuse.schedule.plan_graph import GraphPlans
 from tinyfuse.schedule.plans.build import Builder
@@ -53,9 +53,9 @@ class Compiler:
     def plan(self, options: Options) -> Plan:
         """Verified plan for these options, equal to that of compile_graph."""
         one_step = self._plan_best_step
-        in_time = partial(within_step, one_step)
-        in_memory = partial(in_banks, in_time, progress=self._progress)
-        return by_both_counts(in_memory, options, self._progress)
+        in_time = partial(plan_within_step, one_step)
+        in_memory = partial(plan_in_banks, in_time, progress=self._progress)
+        return plan_by_both_counts(in_memory, options, self._progress)
 
     def _plan_best_step(self, options: Options) -> Plan:
         self._steps = self._steps or steps_of(self._source, options)

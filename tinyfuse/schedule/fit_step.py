@@ -11,7 +11,7 @@ from tinyfuse.plan import Plan
 from tinyfuse.plan.check.player import verify_plan
 
 
-def within_step(plan_of: Callable[[Options], Plan], options: Options) -> Plan:
+def plan_within_step(plan_of: Callable[[Options], Plan], options: Options) -> Plan:
     """Makes a plan; if its steps are too long, one with kernels whose calls can be divided, in pieces."""
     if options.max_step is None:
         return plan_of(options)

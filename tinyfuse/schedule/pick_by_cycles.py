@@ -16,18 +16,18 @@ from tinyfuse.plan import Plan
 from tinyfuse.progress import Progress, silent
 
 
-def by_both_counts(plan_of: Callable[[Options], Plan], options: Options, progress: Progress = silent) -> Plan:
+def plan_by_both_counts(plan_of: Callable[[Options], Plan], options: Options, progress: Progress = silent) -> Plan:
     """Makes a plan; if cycles are counted, the better of the plans of both counts."""
     plan = plan_of(options)
     if options.count == "instructions":
         return plan
     progress("planning by instructions too")
     by_instructions = plan_of(replace(options, count="instructions"))
-    found = of_fewer_cycles(plan, by_instructions)
+    found = pick_fewer_cycles(plan, by_instructions)
     return replace(found, limits=union(plan.limits, by_instructions.limits))
 
 
-def of_fewer_cycles(plan: Plan, by_instructions: Plan) -> Plan:
+def pick_fewer_cycles(plan: Plan, by_instructions: Plan) -> Plan:
     """Picks the plan with fewer cycles that keeps what --optimize asks for: with `speed`, --max-ram; else the RAM of
     `plan`."""
     options, context = plan.options, plan.context

@@ -15,7 +15,7 @@ from tinyfuse.plan.check.player import verify_plan
 from tinyfuse.progress import Progress, silent
 from tinyfuse.schedule.improve.drop_idle_slides import drop_idle_slides
 from tinyfuse.schedule.improve.drop_rare_kernels import drop_rare_kernels
-from tinyfuse.schedule.improve.fit_flash import fits_flash, within_flash
+from tinyfuse.schedule.improve.fit_flash import fits_flash, plan_within_flash
 from tinyfuse.schedule.improve.recompute import recomputing
 from tinyfuse.schedule.improve.rematerialize import rematerializing
 from tinyfuse.schedule.improve.reorder import in_best_order
@@ -63,7 +63,7 @@ class GraphPlans:
         builder = replace(self._builder, options=options)
         plan = self._best_found(builder) if is_searched(options) else rule_based_plan(self._variants, builder)
         if options.weights in ("auto", "packed") and self._price is None and not fits_flash(plan):
-            return within_flash(plan, partial(self._plan_at, options), self._progress)
+            return plan_within_flash(plan, partial(self._plan_at, options), self._progress)
         verify_plan(plan)
         return replace(plan, limits=builder.reached.found)
 

@@ -23,7 +23,7 @@ from tinyfuse.schedule.banks.place_arena import fast_first, ram_of
 from tinyfuse.schedule.banks.stage_weights import staged
 
 
-def in_banks(plan_of: Callable[[Options], Plan], options: Options, progress: Progress = silent) -> Plan:
+def plan_in_banks(plan_of: Callable[[Options], Plan], options: Options, progress: Progress = silent) -> Plan:
     """Makes a plan and, if banks are named, one whose arena suits them, with a bank for each of its parts. Raises
     DoesNotFit, with a size that would do, if the banks are too small."""
     if not options.memory:

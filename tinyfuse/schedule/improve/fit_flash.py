@@ -35,7 +35,7 @@ def _flash_bytes(plan: Plan) -> float:
     return plan.weight_bytes + _MEASURED * estimated_code_bytes(plan)
 
 
-def within_flash(first: Plan, plan_at: Callable[[str, float | None], Plan], progress: Progress) -> Plan:
+def plan_within_flash(first: Plan, plan_at: Callable[[str, float | None], Plan], progress: Progress) -> Plan:
     """Finds the plan at the lowest price at which --max-flash is kept, among those of `plan_at(weights, price)`; else
     the one with the least flash. `first` is the plan at the usual price, which exceeds it."""
     reached = Reached()
