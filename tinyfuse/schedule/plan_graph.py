@@ -16,9 +16,9 @@ from tinyfuse.progress import Progress, silent
 from tinyfuse.schedule.improve.drop_idle_slides import drop_idle_slides
 from tinyfuse.schedule.improve.drop_rare_kernels import drop_rare_kernels
 from tinyfuse.schedule.improve.fit_flash import fits_flash, plan_within_flash
-from tinyfuse.schedule.improve.recompute import recomputing
-from tinyfuse.schedule.improve.rematerialize import rematerializing
-from tinyfuse.schedule.improve.reorder import in_best_order
+from tinyfuse.schedule.improve.recompute import recompute_operators
+from tinyfuse.schedule.improve.rematerialize import rematerialize_layers
+from tinyfuse.schedule.improve.reorder import pick_order
 from tinyfuse.schedule.improve.upgrade_kernels import upgrade_kernels
 from tinyfuse.schedule.improve.use_fast_kernels import use_fast_kernels
 from tinyfuse.schedule.plans.build import Builder
@@ -77,13 +77,13 @@ class GraphPlans:
         options = builder.options
         choices = self.search.choices(options.optimize, options.recompute_limit)
         self._progress("placing the arena")
-        plan, reordering = in_best_order(choices, replace(options, max_ram=None))
+        plan, reordering = pick_order(choices, replace(options, max_ram=None))
         most = math.inf if options.max_ram is None else options.max_ram
         if plan.ram_bytes > most and options.optimize != "ram":
             plan, reordering = self._fastest_within(most, builder)
         if plan.ram_bytes > most or options.optimize == "ram":
-            plan = recomputing(plan, builder, self._progress)
-            plan = rematerializing(plan, builder, self._progress)
+            plan = recompute_operators(plan, builder, self._progress)
+            plan = rematerialize_layers(plan, builder, self._progress)
         for strategy in (upgrade_kernels, drop_idle_slides, use_fast_kernels, drop_rare_kernels):
             plan = strategy(plan, builder)
         return replace(plan, options=options, reordering=reordering)
@@ -94,7 +94,7 @@ class GraphPlans:
         options = builder.options
         searches = [self.search, *([self._sparing] if options.optimize == "speed" else [])]
         wanted = replace(options, optimize="speed")
-        found = [in_best_order(search.choices("ram", options.recompute_limit), wanted) for search in searches]
+        found = [pick_order(search.choices("ram", options.recompute_limit), wanted) for search in searches]
         found = [(use_fast_kernels(plan, builder), reordering) for plan, reordering in found]
 
         def rank(plan: Plan) -> tuple[bool, float]:

@@ -11,7 +11,7 @@ from tinyfuse.schedule.plans.search_variants import least_ram
 from tinyfuse.schedule.variants.variants import Variant
 
 
-def recomputing(plan: Plan, builder: Builder, progress: Progress = silent) -> Plan:
+def recompute_operators(plan: Plan, builder: Builder, progress: Progress = silent) -> Plan:
     """Plan of less RAM in which operators run again; the same plan if there is none."""
     every = recomputable(plan.graph, builder.reached)
     if len(every) > limits.RECOMPUTED.most:

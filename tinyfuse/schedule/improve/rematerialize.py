@@ -13,7 +13,7 @@ from tinyfuse.schedule.plans.search_variants import least_ram
 from tinyfuse.schedule.variants.variants import Variant
 
 
-def rematerializing(plan: Plan, builder: Builder, progress: Progress = silent) -> Plan:
+def rematerialize_layers(plan: Plan, builder: Builder, progress: Progress = silent) -> Plan:
     """Plan of less RAM in which layers run again, one tensor after the other while that helps; the same plan if none
     does."""
     recompute, tried = builder.options.recompute_limit, 0

@@ -8,7 +8,7 @@ from tinyfuse.plan import Plan, Reordering
 from tinyfuse.schedule.plans.pick_plan import Choices
 
 
-def in_best_order(choices: Choices[Plan], options: Options) -> tuple[Plan, Reordering | None]:
+def pick_order(choices: Choices[Plan], options: Options) -> tuple[Plan, Reordering | None]:
     """Picks the plan that the options ask for, in the file's order unless another saves something; and then the file's
     figures for comparison."""
     plan, usual = (some.choose(options.optimize, options.max_ram) for some in (choices, choices.in_file_order()))
