@@ -19,7 +19,7 @@ from tinyfuse.plan import ConstantKey, Memory, Plan
 from tinyfuse.plan.check.player import verify_plan
 from tinyfuse.plan.plan import WORD_ALIGN
 from tinyfuse.progress import Progress, silent
-from tinyfuse.schedule.banks.place_arena import fast_first, ram_of
+from tinyfuse.schedule.banks.place_arena import fast_first, place_ram
 from tinyfuse.schedule.banks.stage_weights import staged
 
 
@@ -31,7 +31,7 @@ def plan_in_banks(plan_of: Callable[[Options], Plan], options: Options, progress
     every = parse_banks(options.memory)
     banks = tuple(bank for bank in every if not bank.code)
     reached = Reached()
-    ram = ram_of(plan_of, options, banks, reached)
+    ram = place_ram(plan_of, options, banks, reached)
     progress("placing into memory banks")
     code = next((bank for bank in every if bank.code), None)
     memory = Memory(banks, ram.arena, ram.state, _weights(ram.plan, banks), code=code, parts=ram.parts)
@@ -57,7 +57,7 @@ def _weights(plan: Plan, banks: Sequence[Bank]) -> dict[ConstantKey, str]:
     largest = max(layer.bytes for layer in every)
     raise DoesNotFit(
         f"{plan.graph.path}: {len(every)} layers' weights take {size:,} bytes, the largest {largest:,}, and have no "
-        f"place: {there}; --memory {replace(last, bytes=_enough(every, flash, max(missing, largest)))} would fit"
+        f"place: {there}; --memory {replace(last, bytes=_last_bank_bytes(every, flash, max(missing, largest)))} would fit"
     )
 
 
@@ -74,7 +74,7 @@ def _filled(of: Sequence[Layer], banks: Sequence[Bank]) -> list[tuple[Layer, str
     return found
 
 
-def _enough(of: Sequence[Layer], flash: Sequence[Bank], least: int) -> int:
+def _last_bank_bytes(of: Sequence[Layer], flash: Sequence[Bank], least: int) -> int:
     """Size of the last bank, at least `least` bytes, with which all layers have a place."""
     everything = -(-sum(layer.bytes for layer in of) // WORD_ALIGN) * WORD_ALIGN
     by_density = sorted(of, key=lambda layer: (-layer.density, -layer.bytes))

@@ -17,7 +17,7 @@ from tinyfuse.limits import Reached
 from tinyfuse.options import Options
 from tinyfuse.plan import ArenaPart, Plan
 from tinyfuse.plan.memory import STAGED_ALIGN, padded
-from tinyfuse.schedule.banks.split_arena import Divided, divided
+from tinyfuse.schedule.banks.split_arena import SplitArena, split_arena
 
 #: least share of the traffic that must go to faster banks to split an arena that one bank could hold
 WORTH = 0.1
@@ -42,7 +42,7 @@ def fast_first(banks: Sequence[Bank]) -> list[Bank]:
     return sorted(banks, key=lambda bank: bank.rank)
 
 
-def ram_of(plan_of: Callable[[Options], Plan], options: Options, banks: Sequence[Bank], reached: Reached) -> Ram:
+def place_ram(plan_of: Callable[[Options], Plan], options: Options, banks: Sequence[Bank], reached: Reached) -> Ram:
     """Finds a plan among those that `plan_of` makes, and its place; one that needs no slow bank is preferred.
 
     Limits are noted in `reached`. Raises DoesNotFit, with a size that would do, if the banks are too small.
@@ -60,29 +60,29 @@ def ram_of(plan_of: Callable[[Options], Plan], options: Options, banks: Sequence
         if not some:
             continue
         plan = plan_within(max(bank.bytes for bank in some))
-        whole = _whole(plan, some, every)
+        whole = _place_whole(plan, some, every)
         if whole is not None:
-            return _faster(whole, every, options, reached) or whole
+            return _move_to_faster(whole, every, options, reached) or whole
         if len(some) > 1:
             total, tried = sum(bank.bytes for bank in some), None
             for number, share in enumerate(_SHARES[: limits.BANK_SHARES.most]):
                 plan = plan_within(int(share * total))
                 if plan.buffers != tried:
-                    found = divided(plan, some, options.max_ram, reached)
+                    found = split_arena(plan, some, options.max_ram, reached)
                     if found is not None:
                         if number:  # a plan of a size between this and the one before may do too
                             reached.note(limits.BANK_SHARES)
-                        return _of(found)
+                        return _from_split(found)
                 tried = plan.buffers
     assert plan is not None, "banks, and no plan tried"
     raise _too_small(plan, named)
 
 
-def _of(found: Divided) -> Ram:
+def _from_split(found: SplitArena) -> Ram:
     return Ram(found.plan, None, found.state, found.parts)
 
 
-def _whole(plan: Plan, banks: Sequence[Bank], every: Sequence[Bank]) -> Ram | None:
+def _place_whole(plan: Plan, banks: Sequence[Bank], every: Sequence[Bank]) -> Ram | None:
     """Places the arena in the fastest of `banks` that holds it, and the state in the fastest of `every` with room
     beside it; None if there is no place."""
     if not plan.states:
@@ -104,15 +104,15 @@ def _beside(plan: Plan, together: bool) -> int:
     return plan.arena_bytes + (padded(plan.state_bytes, STAGED_ALIGN) if together else 0)
 
 
-def _faster(whole: Ram, every: Sequence[Bank], options: Options, reached: Reached) -> Ram | None:
+def _move_to_faster(whole: Ram, every: Sequence[Bank], options: Options, reached: Reached) -> Ram | None:
     """Moves the hottest buffers of an arena to faster banks than the one that holds it; None if that is not worth
     it."""
     rank = next(bank.rank for bank in every if bank.name == whole.arena)
     faster = [bank for bank in every if bank.rank < rank]
     if not faster:
         return None
-    found = divided(whole.plan, [bank for bank in every if bank.rank <= rank], options.max_ram, reached)
-    return _of(found) if found is not None and found.share(faster) >= WORTH else None
+    found = split_arena(whole.plan, [bank for bank in every if bank.rank <= rank], options.max_ram, reached)
+    return _from_split(found) if found is not None and found.share(faster) >= WORTH else None
 
 
 def _too_small(plan: Plan, banks: Sequence[Bank]) -> DoesNotFit:

@@ -36,7 +36,7 @@ _Content = dict[Buffer, int]
 
 
 @dataclass(frozen=True)
-class Divided:
+class SplitArena:
     """A plan whose arena is placed in `parts`, its state in the bank `state`; `traffic` is the predicted bytes loaded
     and stored per bank in an inference."""
 
@@ -50,26 +50,26 @@ class Divided:
         return sum(self.traffic.get(bank.name, 0) for bank in banks) / max(1, sum(self.traffic.values()))
 
 
-def divided(plan: Plan, banks: Sequence[Bank], most: int | None, reached: Reached) -> Divided | None:
+def split_arena(plan: Plan, banks: Sequence[Bank], most: int | None, reached: Reached) -> SplitArena | None:
     """Splits a plan's arena between at least two of these banks (fastest first), with the state in one of them, so that
     most traffic goes to the fastest.
 
     None if it does not fit, or takes more than `most` bytes with the state. Limits are noted in `reached`.
     """
     traffic, of_state = buffer_traffic(plan), state_traffic(plan)
-    found: list[Divided] = []
+    found: list[SplitArena] = []
     for home in banks if plan.states else [None]:
         taken = padded(plan.state_bytes, STAGED_ALIGN)
         rooms = {bank: bank.bytes - (taken if bank is home else 0) for bank in banks}
         if max(rooms.values()) >= max(buffer.bytes for buffer in plan.buffers) and min(rooms.values()) >= 0:
             state = {home.name: of_state} if home else {}
             found += [
-                Divided(each.plan, each.parts, home.name if home else None, _sum(each.traffic, state))
-                for each in _ways(plan, rooms, traffic, reached)
+                SplitArena(each.plan, each.parts, home.name if home else None, _sum(each.traffic, state))
+                for each in _try_orders(plan, rooms, traffic, reached)
                 if most is None or sum(part.bytes for part in each.parts) + plan.state_bytes <= most
             ]
 
-    def preferred(each: Divided) -> tuple[int, ...]:
+    def preferred(each: SplitArena) -> tuple[int, ...]:
         """Rank: more traffic to fast banks, less to slow ones, fewer parts."""
         of_rank = [sum(each.traffic.get(bank.name, 0) for bank in banks if bank.rank == rank) for rank in (0, 2)]
         return of_rank[0], -of_rank[1], -len(each.parts)
@@ -81,7 +81,9 @@ def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
     return {name: one.get(name, 0) + other.get(name, 0) for name in {**one, **other}}
 
 
-def _ways(plan: Plan, rooms: Mapping[Bank, int], traffic: Mapping[str, int], reached: Reached) -> Iterable[Divided]:
+def _try_orders(
+    plan: Plan, rooms: Mapping[Bank, int], traffic: Mapping[str, int], reached: Reached
+) -> Iterable[SplitArena]:
     """Tries orders of buffers and banks: by traffic, then by size, which wastes less."""
 
     def by_time(buffer: Buffer) -> float:
@@ -96,18 +98,18 @@ def _ways(plan: Plan, rooms: Mapping[Bank, int], traffic: Mapping[str, int], rea
     roomiest = sorted(rooms, key=lambda bank: -rooms[bank])
     fastest, starts = list(rooms), (True, False) if len(plan.buffers) <= _FEW else (True,)
     ways = (
-        _way(plan, rooms, fastest, order, at_once, traffic, reached)
+        _fill_banks(plan, rooms, fastest, order, at_once, traffic, reached)
         for order in (by_time, by_bytes)
         for at_once in starts
     )
     found = [way for way in ways if way is not None]
     if not found:
-        sized = (_way(plan, rooms, banks, by_size, True, traffic, reached) for banks in (roomiest, fastest))
+        sized = (_fill_banks(plan, rooms, banks, by_size, True, traffic, reached) for banks in (roomiest, fastest))
         found = [way for way in sized if way is not None]
     return found
 
 
-def _way(
+def _fill_banks(
     plan: Plan,
     rooms: Mapping[Bank, int],
     banks: Sequence[Bank],
@@ -115,13 +117,15 @@ def _way(
     at_once: bool,
     traffic: Mapping[str, int],
     reached: Reached,
-) -> Divided | None:
-    """Places every buffer in the first bank with room (`at_once`: see _filled); None if one has no place, or all are in
-    one bank."""
+) -> SplitArena | None:
+    """Places every buffer in the first bank with room; None if one has no place, or all are in one bank.
+
+    `at_once`: see _fill_bank.
+    """
     left = sorted(plan.buffers, key=lambda buffer: (-order(buffer), -buffer.bytes, buffer.name))
     held: dict[Bank, _Content] = {}
     for bank in banks:
-        held[bank] = _filled(left, rooms[bank] // STAGED_ALIGN * STAGED_ALIGN, plan.overlaps, at_once, reached)
+        held[bank] = _fill_bank(left, rooms[bank] // STAGED_ALIGN * STAGED_ALIGN, plan.overlaps, at_once, reached)
         left = [buffer for buffer in left if buffer not in held[bank]]
     # the fastest bank first, whichever was filled first
     held = {bank: held[bank] for bank in rooms if any(buffer.bytes for buffer in held[bank])}
@@ -130,10 +134,10 @@ def _way(
     held[next(reversed(held))] |= {buffer: 0 for buffer in plan.buffers if not buffer.bytes}
     found = _placed(plan, held)
     of_banks = {bank.name: sum(traffic[buffer.name] for buffer in some) for bank, some in held.items()}
-    return Divided(*found, None, of_banks)
+    return SplitArena(*found, None, of_banks)
 
 
-def _filled(
+def _fill_bank(
     buffers: Sequence[Buffer], room: int, overlaps: Sequence[Overlap], at_once: bool, reached: Reached
 ) -> _Content:
     """Chooses from `buffers`, most wanted first, those that fit into a bank together.
@@ -196,7 +200,7 @@ def _placed(plan: Plan, held: dict[Bank, _Content], work: int | None = None) -> 
     return replace(plan, placement=Placement(in_order, end, bound, end == bound)), tuple(parts)
 
 
-def with_more(
+def add_buffers(
     plan: Plan, memory: Memory, more: Sequence[Buffer], rooms: Mapping[str, int]
 ) -> tuple[Plan, Memory] | None:
     """Adds buffers to a plan's arena; None if that exceeds the `rooms` (bank -> bytes).

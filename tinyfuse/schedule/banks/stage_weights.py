@@ -16,7 +16,7 @@ from tinyfuse.cost.traffic import constant_bytes, constant_loads
 from tinyfuse.limits import Reached
 from tinyfuse.plan import Memory, Plan, Stage, Staged, StagedArray, constant_key
 from tinyfuse.plan.memory import STAGED_ALIGN
-from tinyfuse.schedule.banks.split_arena import with_more
+from tinyfuse.schedule.banks.split_arena import add_buffers
 
 #: minimum loads per byte for which a copy pays
 WORTH = 2.0
@@ -109,7 +109,7 @@ def _with(
         begun, name = max(0, group - (group in ahead)), f"staged{group}"
         copies.append(Staged(group, begun, name, tuple(arrays)))
         buffers.append(Buffer(name, end, begun, group, STAGED_ALIGN, f"weights of group {group}"))
-    placed = with_more(plan, memory, buffers, rooms)
+    placed = add_buffers(plan, memory, buffers, rooms)
     if placed is None:
         return None
     with_copies = replace(placed[1], staged=tuple(copies), uncopied_arena_bytes=plan.arena_bytes)
