@@ -15,7 +15,7 @@ from tinyfuse.schedule.groups.lower import make_stages
 from tinyfuse.schedule.variants.fuse_elementwise import instructions_of_region
 
 #: minimum instructions saved per flash byte, tried in turn if --max-flash is exceeded at the usual price (FLASH_PRICES)
-RISING = (2.0, 8.0, 32.0, 128.0)
+RISING_PRICES = (2.0, 8.0, 32.0, 128.0)
 
 
 def pays_as_tables(table: Op, ops: tuple[Op, ...], context: Context) -> bool:

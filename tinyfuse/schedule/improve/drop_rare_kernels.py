@@ -23,21 +23,21 @@ from tinyfuse.cost.predict import (
 )
 from tinyfuse.cost.table import counted_table
 from tinyfuse.plan import Plan, Stage
-from tinyfuse.schedule.flash_price import RISING
+from tinyfuse.schedule.flash_price import RISING_PRICES
 from tinyfuse.schedule.groups.lower import rings_read, stage_of
 from tinyfuse.schedule.improve.fit_flash import fits_flash
 from tinyfuse.schedule.kernel_choice.select import kernel_for
 from tinyfuse.schedule.plans.build import Builder
 
 #: minimum predicted bytes that a kernel must save: predictions of a call's size err by some tens of bytes
-_SURELY = 100
+_MIN_BYTES_SAVED = 100
 
 #: largest share of instructions that all replacements together may add, for their price alone
-_SLOWER = 0.01
+_MAX_SLOWDOWN = 0.01
 
 #: with --optimize speed, where flash has no price: minimum instructions saved per byte, and the largest share that may
 #: be added
-_FOR_SPEED, _SLOWER_FOR_SPEED = 0.5, 0.001
+_MIN_INSTRUCTIONS_PER_BYTE, _MAX_SLOWDOWN_FOR_SPEED = 0.5, 0.001
 
 
 def drop_rare_kernels(plan: Plan, builder: Builder) -> Plan:
@@ -47,23 +47,23 @@ def drop_rare_kernels(plan: Plan, builder: Builder) -> Plan:
     """
     if code_table(plan.context.target.cost_table) is None:
         return plan
-    price, slower = plan.context.flash_price, _SLOWER
+    price, slower = plan.context.flash_price, _MAX_SLOWDOWN
     if plan.options.optimize == "speed" and price is not None:
-        price, slower = max(price, _FOR_SPEED), _SLOWER_FOR_SPEED
+        price, slower = max(price, _MIN_INSTRUCTIONS_PER_BYTE), _MAX_SLOWDOWN_FOR_SPEED
     if price:
-        plan = _spared(plan, builder, price, slower * _instructions(plan), lambda _: False)
-    return _spared(plan, builder, RISING[-1], math.inf, fits_flash)
+        plan = _drop_worthwhile(plan, builder, price, slower * _instructions(plan), lambda _: False)
+    return _drop_worthwhile(plan, builder, RISING_PRICES[-1], math.inf, fits_flash)
 
 
-def _spared(plan: Plan, builder: Builder, price: float, most: float, enough: Callable[[Plan], bool]) -> Plan:
+def _drop_worthwhile(plan: Plan, builder: Builder, price: float, most: float, enough: Callable[[Plan], bool]) -> Plan:
     """Drops kernels, the most worthwhile first, until `enough`; `most` instructions may be added."""
     names = {stage.kernel.name for group in plan.groups for stage in group.stages if stage.kernel.library == "tinyfuse"}
     while names and not enough(plan):
-        worth, name = max((_worth(plan, name, price, most), name) for name in sorted(names))
+        worth, name = max((_gain_of_dropping(plan, name, price, most), name) for name in sorted(names))
         if worth <= 0:
             break
         names.remove(name)
-        if (found := _without(plan, name, builder)) is not None:
+        if (found := _drop_kernel(plan, name, builder)) is not None:
             added = _instructions(found) - _instructions(plan)
             # --pareto has no such plans, so one must not be faster
             faster = plan_instructions(found) < plan_instructions(plan)
@@ -72,10 +72,10 @@ def _spared(plan: Plan, builder: Builder, price: float, most: float, enough: Cal
     return plan
 
 
-def _worth(plan: Plan, name: str, price: float, most: float) -> float:
+def _gain_of_dropping(plan: Plan, name: str, price: float, most: float) -> float:
     """Estimated gain of dropping a kernel, in instructions: its flash bytes at their price, less the instructions that
     its operators take more. 0 or less if it stays."""
-    context, once = replace(plan.context, lacks=plan.context.lacks | {name}), _single(plan)
+    context, once = replace(plan.context, lacks=plan.context.lacks | {name}), _kernels_called_once(plan)
     added = 0.0
     for group in plan.groups:
         for stage, rings in zip(group.stages, rings_read(group.ops), strict=True):
@@ -97,20 +97,20 @@ def _worth(plan: Plan, name: str, price: float, most: float) -> float:
         return tuple(stage_of(s.op, rings, context) if s.kernel.name == name else s for s, rings in each)
 
     other_plan = replace(plan, groups=tuple(replace(group, stages=with_others(group.stages)) for group in plan.groups))
-    callers, then = _callers(plan), _callers(other_plan)
+    callers, then = _count_callers(plan), _count_callers(other_plan)
     if any(count == 1 and then[function] > 1 for function, count in callers.items()):
         return 0.0  # likewise of a function with a single caller
     saved = _flash_bytes(plan) - _flash_bytes(other_plan)
-    return price * saved - added if saved >= _SURELY else 0.0
+    return price * saved - added if saved >= _MIN_BYTES_SAVED else 0.0
 
 
-def _single(plan: Plan) -> frozenset[str]:
+def _kernels_called_once(plan: Plan) -> frozenset[str]:
     """Names of the kernels that compute only one operator, in any form, without those that have code per operator."""
     stages = (stage for group in plan.groups for stage in group.stages if not stage.kernel.own_code(stage.op))
     return frozenset(name for name, count in Counter(stage.kernel.name for stage in stages).items() if count == 1)
 
 
-def _callers(plan: Plan) -> Counter[str]:
+def _count_callers(plan: Plan) -> Counter[str]:
     """Counts the operators that call each C function that kernels share."""
     return Counter(name for group in plan_code(plan).stages for stage in group for name in stage.shared)
 
@@ -126,6 +126,6 @@ def _instructions(plan: Plan) -> float:
     return plan_instructions(plan) if known is None else known
 
 
-def _without(plan: Plan, name: str, builder: Builder) -> Plan | None:
+def _drop_kernel(plan: Plan, name: str, builder: Builder) -> Plan | None:
     """Plan with other kernels in place of `name`; None if they take more RAM."""
     return builder.instead(plan, replace(plan.context, lacks=plan.context.lacks | {name}), ring_modes(plan))

@@ -17,7 +17,7 @@ from tinyfuse.limits import Reached, union
 from tinyfuse.options import FLASH_PRICES
 from tinyfuse.plan import Plan
 from tinyfuse.progress import Progress
-from tinyfuse.schedule.flash_price import RISING
+from tinyfuse.schedule.flash_price import RISING_PRICES
 from tinyfuse.schedule.kernel_choice.select import compressible
 from tinyfuse.thinning import evenly
 
@@ -55,7 +55,7 @@ def _at_rising_prices(
     """Yields plans with less and less flash: larger weights at rising prices, packed weights without tables of channels
     and, for --weights auto, compressed weights at rising prices per byte saved."""
     weights, usual = first.options.weights, FLASH_PRICES[first.options.optimize]
-    for price in RISING[: limits.FLASH_PRICES.most]:
+    for price in RISING_PRICES[: limits.FLASH_PRICES.most]:
         if price > usual:
             progress("fitting weights into the flash")
             yield plan_at(weights, price)
