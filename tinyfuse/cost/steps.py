@@ -13,11 +13,11 @@ from tinyfuse.plan import Group, Plan, Stage
 from tinyfuse.plan.rows import Stream
 
 #: instructions that each further piece of a call adds: its own numbers, and the kernel's setup
-_PIECE = 400
+_PIECE_INSTRUCTIONS = 400
 
 #: slowdown of a piece, whose sizes a compiler does not know: up to this in plain C on the Cortex-M0+, none where loops
 #: are assembly
-_SIZES_UNKNOWN = 1.5
+_UNKNOWN_SIZES_SLOWDOWN = 1.5
 
 #: factor on predictions: they err by some percent and are means over calls, of which rows in the middle of an image
 #: take more than those at its border
@@ -25,7 +25,7 @@ _MARGIN = 1.15
 
 #: instructions of a step besides its call, and per number in its cursor: read, checked, mixed into the check word
 #: twice, written. Measured on MLPerf Tiny's kws and vww_96 on a Cortex-M4
-_STEP, _NUMBER = 30, 15
+_STEP_INSTRUCTIONS, _CURSOR_NUMBER_INSTRUCTIONS = 30, 15
 
 
 @dataclass(frozen=True)
@@ -61,31 +61,31 @@ def fits_step(plan: Plan, limit: int) -> bool:
 
 def _steps(plan: Plan, group: Group) -> Iterator[Step]:
     stream = group_stream(plan, group)
-    besides = _STEP + _NUMBER * plan.cursor_rows(group)
-    for stage, call in zip(group.stages, _calls(plan, group, stream), strict=True):
-        each = None if call is None else round(_piece(stage, call, stage.piece, plan.context)) + besides
+    besides = _STEP_INSTRUCTIONS + _CURSOR_NUMBER_INSTRUCTIONS * plan.cursor_rows(group)
+    for stage, call in zip(group.stages, _instructions_per_call(plan, group, stream), strict=True):
+        each = None if call is None else round(_piece_instructions(stage, call, stage.piece, plan.context)) + besides
         kind = "a piece of a call" if stage.pieces > 1 else "one row" if stage.by_row else "all in one call"
         yield Step(each, group.index, stage.op, kind)
 
 
-def _calls(plan: Plan, group: Group, stream: Stream | None) -> list[float | None]:
+def _instructions_per_call(plan: Plan, group: Group, stream: Stream | None) -> list[float | None]:
     """Predicted mean instructions per call of each stage."""
     every = stage_instructions(group.stages, stream, plan.context)
     counts = [max(1, int(calls)) for calls in stream.loop.calls] if stream else [1]
     return [None if known is None else known / count for known, count in zip(every, counts, strict=True)]
 
 
-def _piece(stage: Stage, call: float, piece: int | None, context: Context) -> float:
+def _piece_instructions(stage: Stage, call: float, piece: int | None, context: Context) -> float:
     """Instructions of a piece with `piece` units of a call that takes `call` instructions."""
     whole = division(stage.kernel, stage.op, stage.by_row, context)
     if piece is None or whole is None:
         return call
     alone = -piece % whole.together
-    slower = 1.0 if context.target.dsp else _SIZES_UNKNOWN
-    return call * min(1.0, (piece + alone / 2) / whole.units) * slower + _PIECE
+    slower = 1.0 if context.target.dsp else _UNKNOWN_SIZES_SLOWDOWN
+    return call * min(1.0, (piece + alone / 2) / whole.units) * slower + _PIECE_INSTRUCTIONS
 
 
-def in_pieces(plan: Plan, limit: int) -> Plan:
+def divide_calls(plan: Plan, limit: int) -> Plan:
     """Plan with calls divided into as few pieces as keep each step's bound at `limit` instructions.
 
     A call that stays longer anyway gets its smallest pieces. Calls that cannot be divided or predicted stay whole.
@@ -93,27 +93,29 @@ def in_pieces(plan: Plan, limit: int) -> Plan:
     groups, limit = [], math.floor(limit / _MARGIN)
     for group in plan.groups:
         stream = group_stream(plan, group)
-        besides = _STEP + _NUMBER * (plan.cursor_rows(group) + 1)
+        besides = _STEP_INSTRUCTIONS + _CURSOR_NUMBER_INSTRUCTIONS * (plan.cursor_rows(group) + 1)
         stages = [
-            stage if call is None or call + besides <= limit else _in_pieces(stage, call, limit - besides, plan.context)
-            for stage, call in zip(group.stages, _calls(plan, group, stream), strict=True)
+            stage
+            if call is None or call + besides <= limit
+            else _divide_call(stage, call, limit - besides, plan.context)
+            for stage, call in zip(group.stages, _instructions_per_call(plan, group, stream), strict=True)
         ]
         groups.append(replace(group, stages=tuple(stages)))
     return replace(plan, groups=tuple(groups))
 
 
-def _in_pieces(stage: Stage, call: float, limit: int, context: Context) -> Stage:
+def _divide_call(stage: Stage, call: float, limit: int, context: Context) -> Stage:
     whole = division(stage.kernel, stage.op, stage.by_row, context)
     if whole is None or whole.units <= whole.multiple:
         return stage
     sizes = range(whole.multiple, whole.units, whole.multiple)
-    fitting = [size for size in sizes if _piece(stage, call, size, context) <= limit]
-    pieces = _up(whole.units, max(fitting, default=whole.multiple))
+    fitting = [size for size in sizes if _piece_instructions(stage, call, size, context) <= limit]
+    pieces = _divide_up(whole.units, max(fitting, default=whole.multiple))
     # pieces of equal size
-    size = _up(_up(whole.units, pieces), whole.multiple) * whole.multiple
-    return replace(stage, piece=size, pieces=_up(whole.units, size))
+    size = _divide_up(_divide_up(whole.units, pieces), whole.multiple) * whole.multiple
+    return replace(stage, piece=size, pieces=_divide_up(whole.units, size))
 
 
-def _up(number: int, divisor: int) -> int:
+def _divide_up(number: int, divisor: int) -> int:
     """Quotient, rounded up."""
     return -(-number // divisor)

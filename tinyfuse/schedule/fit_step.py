@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from tinyfuse.cost.steps import fits_step, in_pieces
+from tinyfuse.cost.steps import divide_calls, fits_step
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.plan.check.player import verify_plan
@@ -18,6 +18,6 @@ def plan_within_step(plan_of: Callable[[Options], Plan], options: Options) -> Pl
     whole = plan_of(replace(options, max_step=None))
     if fits_step(whole, options.max_step):
         return replace(whole, options=options)
-    divided = in_pieces(plan_of(options), options.max_step)
+    divided = divide_calls(plan_of(options), options.max_step)
     verify_plan(divided)
     return divided
