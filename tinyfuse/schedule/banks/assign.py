@@ -48,7 +48,7 @@ def _weights(plan: Plan, banks: Sequence[Bank]) -> dict[ConstantKey, str]:
         return {}
     orders = (lambda layer: (-layer.density, -layer.bytes), lambda layer: (-layer.bytes, -layer.density))
     for order in orders:
-        found = _filled(sorted(every, key=order), fast_first(flash))
+        found = _fill_banks(sorted(every, key=order), fast_first(flash))
         if found is not None:
             return {key: bank for layer, bank in found for key in layer.keys}
     size, there = sum(layer.bytes for layer in every), ", ".join(f"{b.name} has {b.bytes:,}" for b in flash)
@@ -57,11 +57,11 @@ def _weights(plan: Plan, banks: Sequence[Bank]) -> dict[ConstantKey, str]:
     largest = max(layer.bytes for layer in every)
     raise DoesNotFit(
         f"{plan.graph.path}: {len(every)} layers' weights take {size:,} bytes, the largest {largest:,}, and have no "
-        f"place: {there}; --memory {replace(last, bytes=_last_bank_bytes(every, flash, max(missing, largest)))} would fit"
+        f"place: {there}; --memory {replace(last, bytes=_needed_bytes(every, flash, max(missing, largest)))} would fit"
     )
 
 
-def _filled(of: Sequence[Layer], banks: Sequence[Bank]) -> list[tuple[Layer, str]] | None:
+def _fill_banks(of: Sequence[Layer], banks: Sequence[Bank]) -> list[tuple[Layer, str]] | None:
     """Places each layer in the first bank with room for it; None if one has no place."""
     left = {bank.name: bank.bytes // WORD_ALIGN * WORD_ALIGN for bank in banks}
     found = []
@@ -74,12 +74,12 @@ def _filled(of: Sequence[Layer], banks: Sequence[Bank]) -> list[tuple[Layer, str
     return found
 
 
-def _last_bank_bytes(of: Sequence[Layer], flash: Sequence[Bank], least: int) -> int:
+def _needed_bytes(of: Sequence[Layer], flash: Sequence[Bank], least: int) -> int:
     """Size of the last bank, at least `least` bytes, with which all layers have a place."""
     everything = -(-sum(layer.bytes for layer in of) // WORD_ALIGN) * WORD_ALIGN
     by_density = sorted(of, key=lambda layer: (-layer.density, -layer.bytes))
     for size in (least, -(-least // 1024) * 1024, everything):
         tried = [*flash[:-1], replace(flash[-1], bytes=size)]
-        if _filled(by_density, fast_first(tried)) is not None:
+        if _fill_banks(by_density, fast_first(tried)) is not None:
             return size
     return everything
