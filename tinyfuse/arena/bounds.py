@@ -43,7 +43,7 @@ class OverlapChain:
     def bytes(self) -> int:
         """Lower bound on the size of the buffers together. Each buffer has one next above it and is next above one, so
         the best matching of such pairs saves at least as much as any order."""
-        return sum(self.heights.values()) - self.spare - _most_saved(self.savings)
+        return sum(self.heights.values()) - self.spare - _max_matching(self.savings)
 
 
 def lower_bound(problem: Problem, most: int | None = None) -> int:
@@ -60,7 +60,7 @@ def lower_bound(problem: Problem, most: int | None = None) -> int:
     return best
 
 
-def _most_saved(savings: Iterable[tuple[int, int, int]]) -> int:
+def _max_matching(savings: Iterable[tuple[int, int, int]]) -> int:
     """Maximum-weight matching: most bytes saved by pairs of which no two share `below` or `above`.
 
     Source: Kuhn, "The Hungarian method for the assignment problem", 1955, by shortest augmenting paths.
@@ -75,10 +75,10 @@ def _most_saved(savings: Iterable[tuple[int, int, int]]) -> int:
     cost = [[0] * width for _ in rows]
     for row, column, saved in pairs:
         cost[row][column] = -saved
-    return -_assignment(cost, width)
+    return -_min_assignment(cost, width)
 
 
-def _assignment(cost: list[list[int]], width: int) -> int:
+def _min_assignment(cost: list[list[int]], width: int) -> int:
     """Least sum of one number per row of `cost`, each in a different column."""
     none = width
     row_of, rows_price, columns_price = [-1] * (width + 1), [0] * len(cost), [0] * (width + 1)

@@ -14,10 +14,10 @@ from random import Random
 from tinyfuse.arena.problem import Problem
 
 #: orders tried in a row without improvement; orders tried in all
-PATIENCE, _MOST = 250, 1500
+PATIENCE, _MOST_ORDERS = 250, 1500
 
 #: conflicts inspected in all, so larger problems get fewer trials
-_WORK = 250_000
+_MOST_CONFLICTS = 250_000
 
 
 def climb(problem: Problem, offsets: dict[int, int], enough: int, patience: int = PATIENCE) -> list[int] | None:
@@ -55,11 +55,11 @@ class _Climb:
         for i in items:
             self.offsets[i] = offsets[i]
         self.top = max((self.offsets[i] + self.sizes[i] for i in items), default=0)
-        self.tries = min(_MOST, _WORK // max(1, sum(map(len, self.conflicts))))
+        self.tries = min(_MOST_ORDERS, _MOST_CONFLICTS // max(1, sum(map(len, self.conflicts))))
 
     def run(self, enough: int, patience: int) -> list[int] | None:
         random, begun, best, waited = Random(0), self.top, None, 0
-        movable = self._holding_up()
+        movable = self._find_supports()
         for _ in range(self.tries):
             if self.top <= enough or waited > patience:
                 break
@@ -85,7 +85,7 @@ class _Climb:
                 if top < self.top:
                     best, waited = order, 0
                 self.top = top
-                movable = self._holding_up()
+                movable = self._find_supports()
         return best if self.top < begun else None
 
     def _place(self, order: list[int], first: int, moved: set[int]) -> bool:
@@ -122,7 +122,7 @@ class _Climb:
         self.offsets, self.settled = offsets, min(self.settled, first)
         return True
 
-    def _holding_up(self) -> list[int]:
+    def _find_supports(self) -> list[int]:
         """The highest buffers and all that they stand on, down to the bottom; ascending numbers."""
         offsets = self.offsets
         waiting = [i for i in self.order if offsets[i] + self.sizes[i] == self.top]

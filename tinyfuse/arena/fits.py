@@ -27,17 +27,17 @@ class Answer:
 
 def fits(problem: Problem, most: int, budget: Budget) -> Answer:
     """Searches a placement of all buffers in `most` bytes; not known if the budget runs out."""
-    left, last = _in_the_way(problem, most)
+    left, last = _split_off_placeable(problem, most)
     starts: dict[int, int] = {}
-    for items in sorted(_parts(problem, left), key=len):
+    for items in sorted(_independent_sets(problem, left), key=len):
         found = Pairs(problem, items, most).run(budget)
         if found is None:
             return Answer(None, known=not budget.spent)
         starts.update(zip(items, found, strict=True))
-    return Answer([*_rising(problem, starts), *last])
+    return Answer([*_sort_upwards(problem, starts), *last])
 
 
-def _rising(problem: Problem, starts: dict[int, int]) -> list[int]:
+def _sort_upwards(problem: Problem, starts: dict[int, int]) -> list[int]:
     """Sorts buffers so that each comes after those below it, with equal starts too."""
     below = {
         i: [j for j in problem.apart[i] if j in starts and starts[j] + problem.apart[j][i] <= start]
@@ -46,11 +46,11 @@ def _rising(problem: Problem, starts: dict[int, int]) -> list[int]:
     return list(TopologicalSorter(below).static_order())
 
 
-def _in_the_way(problem: Problem, most: int) -> tuple[list[int], list[int]]:
+def _split_off_placeable(problem: Problem, most: int) -> tuple[list[int], list[int]]:
     """Splits the buffers into those to be searched and the others, in an order in which they can be placed last."""
     buffers, left, last = problem.buffers, set(range(len(problem.buffers))), list[int]()
     starts = [max(0, most - buffer.bytes + buffer.align) // buffer.align for buffer in buffers]
-    taken = [sum(_starts_taken(problem, i, j) for j in others) for i, others in enumerate(problem.apart)]
+    taken = [sum(_count_blocked_starts(problem, i, j) for j in others) for i, others in enumerate(problem.apart)]
     waiting = list(range(len(buffers)))
     while waiting:
         item = waiting.pop()
@@ -58,12 +58,12 @@ def _in_the_way(problem: Problem, most: int) -> tuple[list[int], list[int]]:
             left.remove(item)
             last.append(item)
             for other in problem.apart[item]:
-                taken[other] -= _starts_taken(problem, other, item)
+                taken[other] -= _count_blocked_starts(problem, other, item)
                 waiting.append(other)
     return sorted(left), last[::-1]
 
 
-def _starts_taken(problem: Problem, item: int, other: int) -> int:
+def _count_blocked_starts(problem: Problem, item: int, other: int) -> int:
     """Counts the starts of a buffer that another one can block, wherever that lies."""
     align, below, above = problem.buffers[item].align, problem.apart[item][other], problem.apart[other][item]
     if problem.buffers[other].align % align == 0:
@@ -71,7 +71,7 @@ def _starts_taken(problem: Problem, item: int, other: int) -> int:
     return -(-(below + above - 1) // align)
 
 
-def _parts(problem: Problem, items: list[int]) -> list[list[int]]:
+def _independent_sets(problem: Problem, items: list[int]) -> list[list[int]]:
     """Splits buffers into sets without conflicts between sets."""
     left, found = set(items), []
     while left:

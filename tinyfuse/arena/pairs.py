@@ -64,11 +64,11 @@ class Pairs:
             self.apart.append(row)
         together = {tuple(i for i in alive if i in number) for alive in problem.live_sets}
         self.chains = [
-            self._numbered(OverlapChain(problem, alive), number) for alive in sorted(together) if len(alive) > 1
+            self._renumber(OverlapChain(problem, alive), number) for alive in sorted(together) if len(alive) > 1
         ]
 
     @staticmethod
-    def _numbered(
+    def _renumber(
         chain: OverlapChain, number: dict[int, int]
     ) -> tuple[int, list[tuple[int, int]], int, list[tuple[int, int, int]]]:
         """Renumbers a chain: bit set of its buffers, (buffer, height), spare bytes, savings."""
@@ -86,7 +86,7 @@ class Pairs:
             pair = self._open_pair(state)
             if pair is None:
                 return state.lowest
-            waiting += self._both(state, *pair, budget)
+            waiting += self._try_both_orders(state, *pair, budget)
         return None
 
     def _begin(self, budget: Budget) -> _State | None:
@@ -117,7 +117,7 @@ class Pairs:
                         best, pair = (-smaller, -larger, room), (i, j)
         return pair
 
-    def _both(self, state: _State, i: int, j: int, budget: Budget) -> list[_State]:
+    def _try_both_orders(self, state: _State, i: int, j: int, budget: Budget) -> list[_State]:
         """States after either order of a pair, without impossible ones; the order that leaves more room comes last."""
         room = [state.highest[b] - state.lowest[a] - self.apart[a][b] for a, b in ((i, j), (j, i))]
         found = []
@@ -138,22 +138,22 @@ class Pairs:
             if decided:
                 below, above = decided.pop()
                 budget.left -= 2
-                possible = self._note(state, below, above, decided, raised, lowered)
+                possible = self._record(state, below, above, decided, raised, lowered)
             elif raised:
                 i = raised.pop()
                 changed |= 1 << i
                 budget.left -= 2
-                possible = self._raise(state, i, decided, raised)
+                possible = self._propagate_lowest(state, i, decided, raised)
             else:
                 i = lowered.pop()
                 changed |= 1 << i
                 budget.left -= 2
-                possible = self._lower(state, i, decided, lowered)
+                possible = self._propagate_highest(state, i, decided, lowered)
             if not possible:
                 return False
         return self._chains_fit(state, changed, budget)
 
-    def _note(
+    def _record(
         self, state: _State, i: int, j: int, decided: list[tuple[int, int]], raised: set[int], lowered: set[int]
     ) -> bool:
         """Records that buffer i lies below j; False on a contradiction."""
@@ -166,38 +166,38 @@ class Pairs:
         below[j] |= 1 << i
         undecided[i] &= ~(1 << j)
         undecided[j] &= ~(1 << i)
-        decided += [(i, k) for k in _numbers(above[j] & undecided[i])]
-        decided += [(k, j) for k in _numbers(below[i] & undecided[j])]
+        decided += [(i, k) for k in _bit_numbers(above[j] & undecided[i])]
+        decided += [(k, j) for k in _bit_numbers(below[i] & undecided[j])]
         distance = self.apart[i][j]
-        return self._start_from(state, j, state.lowest[i] + distance, raised) and self._start_until(
+        return self._raise_lowest(state, j, state.lowest[i] + distance, raised) and self._lower_highest(
             state, i, state.highest[j] - distance, lowered
         )
 
-    def _start_from(self, state: _State, i: int, start: int, raised: set[int]) -> bool:
+    def _raise_lowest(self, state: _State, i: int, start: int, raised: set[int]) -> bool:
         if start > state.lowest[i]:
             state.lowest[i] = start = -(-start // self.aligns[i]) * self.aligns[i]
             raised.add(i)
             return start <= state.highest[i]
         return True
 
-    def _start_until(self, state: _State, i: int, start: int, lowered: set[int]) -> bool:
+    def _lower_highest(self, state: _State, i: int, start: int, lowered: set[int]) -> bool:
         if start < state.highest[i]:
             state.highest[i] = start = start // self.aligns[i] * self.aligns[i]
             lowered.add(i)
             return start >= state.lowest[i]
         return True
 
-    def _raise(self, state: _State, i: int, decided: list[tuple[int, int]], raised: set[int]) -> bool:
+    def _propagate_lowest(self, state: _State, i: int, decided: list[tuple[int, int]], raised: set[int]) -> bool:
         """Propagates a raised lowest start of buffer i; False on a contradiction."""
         start, apart, highest = state.lowest[i], self.apart[i], state.highest
-        decided += [(j, i) for j in _numbers(state.undecided[i]) if start + apart[j] > highest[j]]
-        return all(self._start_from(state, j, start + apart[j], raised) for j in _numbers(state.above[i]))
+        decided += [(j, i) for j in _bit_numbers(state.undecided[i]) if start + apart[j] > highest[j]]
+        return all(self._raise_lowest(state, j, start + apart[j], raised) for j in _bit_numbers(state.above[i]))
 
-    def _lower(self, state: _State, i: int, decided: list[tuple[int, int]], lowered: set[int]) -> bool:
+    def _propagate_highest(self, state: _State, i: int, decided: list[tuple[int, int]], lowered: set[int]) -> bool:
         """Propagates a lowered highest start of buffer i; False on a contradiction."""
         start, apart, lowest = state.highest[i], self.apart, state.lowest
-        decided += [(i, j) for j in _numbers(state.undecided[i]) if lowest[j] + apart[j][i] > start]
-        return all(self._start_until(state, j, start - apart[j][i], lowered) for j in _numbers(state.below[i]))
+        decided += [(i, j) for j in _bit_numbers(state.undecided[i]) if lowest[j] + apart[j][i] > start]
+        return all(self._lower_highest(state, j, start - apart[j][i], lowered) for j in _bit_numbers(state.below[i]))
 
     def _chains_fit(self, state: _State, changed: int, budget: Budget) -> bool:
         """Tells whether the live sets with a `changed` buffer fit above the lowest start and below the highest end of
@@ -243,7 +243,7 @@ class Pairs:
         return True
 
 
-def _numbers(bits: int) -> list[int]:
+def _bit_numbers(bits: int) -> list[int]:
     """Numbers in a bit set, ascending."""
     found = []
     while bits:

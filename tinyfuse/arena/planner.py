@@ -26,16 +26,16 @@ from tinyfuse.arena.pairs import Budget
 from tinyfuse.arena.problem import Buffer, Overlap, Placement, Problem
 
 #: share of a size limit; hundreds of trials that miss by more were never followed by success
-_FAR = 0.05
+_HOPELESS_EXCESS = 0.05
 
 #: budget before trials; most searches end within it
-_SOON = 3_000
+_WORK_BEFORE_TRIALS = 3_000
 
 #: budget for improving a placement that is like a known one
-_BRIEF = 5_000
+_WORK_FROM_KNOWN = 5_000
 
 #: trials in a row without improvement, for estimates
-_IMPATIENT = 60
+_ESTIMATE_PATIENCE = 60
 
 
 def plan_arena(buffers: Iterable[Buffer], overlaps: Iterable[Overlap] = (), work_limit: int | None = None) -> Placement:
@@ -46,7 +46,7 @@ def plan_arena(buffers: Iterable[Buffer], overlaps: Iterable[Overlap] = (), work
     greedy orders and trials, and no proof. Raises InternalFault if two buffers have one name, or an overlap is
     impossible.
     """
-    found = _plan(tuple(buffers), tuple(overlaps), None, _work(work_limit))
+    found = _plan(tuple(buffers), tuple(overlaps), None, _work_allowed(work_limit))
     assert found is not None, "a placement within no limit"
     return replace(found, offsets=dict(found.offsets))  # the cached dict must not be shared
 
@@ -60,23 +60,23 @@ def plan_arena_within(
     It gives up early if success is unlikely. `like` is a placement of nearly the same buffers: if placing in order of
     its offsets fits, little more is searched.
     """
-    buffers, overlaps, work = tuple(buffers), tuple(overlaps), _work(work_limit)
-    found = _in_order(like, most, buffers, overlaps, work) if like else None
+    buffers, overlaps, work = tuple(buffers), tuple(overlaps), _work_allowed(work_limit)
+    found = _place_in_order_of(like, most, buffers, overlaps, work) if like else None
     found = found or _plan(buffers, overlaps, most, work)
     return None if found is None else replace(found, offsets=dict(found.offsets))
 
 
-def _work(asked: int | None) -> int:
+def _work_allowed(asked: int | None) -> int:
     return limits.PLACEMENT.most if asked is None else asked
 
 
 @lru_cache(maxsize=4)
 def _problem(buffers: tuple[Buffer, ...], overlaps: tuple[Overlap, ...]) -> Problem:
-    """Caches recent problems, because `_in_order` and `_plan` often share one."""
+    """Caches recent problems, because `_place_in_order_of` and `_plan` often share one."""
     return Problem(buffers, overlaps)
 
 
-def _in_order(
+def _place_in_order_of(
     like: Placement, most: int, buffers: tuple[Buffer, ...], overlaps: tuple[Overlap, ...], work_limit: int
 ) -> Placement | None:
     """Places buffers in the order of another placement, new ones last; None if they take more than `most` bytes."""
@@ -89,7 +89,7 @@ def _in_order(
     offsets = problem.place(sorted(range(len(buffers)), key=place))
     if problem.top(offsets) > most:
         return None
-    return _tightened(problem, offsets, lower_bound(problem), min(work_limit, _BRIEF))
+    return _improve(problem, offsets, lower_bound(problem), min(work_limit, _WORK_FROM_KNOWN))
 
 
 @lru_cache(maxsize=64)
@@ -107,7 +107,7 @@ def _plan(
         if answer.order is None and (answer.known or not _comes_near(problem, offsets, most)):
             return None
         offsets = offsets if answer.order is None else problem.place(answer.order)
-    found = _tightened(problem, offsets, bound, work_limit)
+    found = _improve(problem, offsets, bound, work_limit)
     return found if most is None or found.arena_bytes <= most else None
 
 
@@ -125,20 +125,20 @@ def _place_greedily(problem: Problem, enough: int) -> dict[int, int]:
 
 
 def _comes_near(problem: Problem, offsets: dict[int, int], most: int) -> bool:
-    """Tells whether hill climbing comes within _FAR of `most` bytes. If not, no further search was ever seen to
+    """Tells whether hill climbing comes within _HOPELESS_EXCESS of `most` bytes. If not, no further search was ever seen to
     succeed."""
     order = climb(problem, offsets, most)
     size = problem.top(offsets if order is None else problem.place(order))
-    return size <= most * (1 + _FAR)
+    return size <= most * (1 + _HOPELESS_EXCESS)
 
 
-def _tightened(problem: Problem, offsets: dict[int, int], bound: int, work_limit: int) -> Placement:
+def _improve(problem: Problem, offsets: dict[int, int], bound: int, work_limit: int) -> Placement:
     """Improves a placement as far as the budget allows; `bound` is a lower bound on its bytes."""
     size, tried = problem.top(offsets), False
-    if size > bound and not work_limit and (order := climb(problem, offsets, bound, _IMPATIENT)) is not None:
+    if size > bound and not work_limit and (order := climb(problem, offsets, bound, _ESTIMATE_PATIENCE)) is not None:
         offsets = problem.place(order)
         size = problem.top(offsets)
-    budget = Budget(min(work_limit, _SOON))
+    budget = Budget(min(work_limit, _WORK_BEFORE_TRIALS))
     while size > bound and work_limit:
         answer = fits(problem, size - 1, budget)
         order = answer.order
