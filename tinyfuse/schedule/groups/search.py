@@ -77,7 +77,7 @@ class _Label:
     bytes         bytes of all groups added up
     groups        number of groups
     more_macs     MACs beyond those of the operators
-    tower         chain of overlaps that the last group continues; None without one
+    chain         chain of overlaps that the last group continues; None without one
     came_from     (node, label, weight of the last group) that it extends
     """
 
@@ -86,7 +86,7 @@ class _Label:
     bytes: int
     groups: int
     more_macs: int
-    tower: _Tower | None
+    chain: _OverlapChain | None
     came_from: tuple[int, _Label, Weight] | None
 
 
@@ -103,7 +103,7 @@ class Link(NamedTuple):
     saved: int
 
 
-class _Tower(NamedTuple):
+class _OverlapChain(NamedTuple):
     """Chain of buffers of consecutive groups, each starting below the one before: the lowest, and the bytes of all
     together."""
 
@@ -145,20 +145,20 @@ def partitions(weigher: Weigher, edges: Sequence[Sequence[tuple[int, Weight]]], 
                 more = label.more_macs + weight.more_macs
                 if more > more_macs:
                     continue
-                ram, tower = _on_top(label, weight)
+                ram, chain = _extend_chain(label, weight)
                 labels[j].append(
                     _Label(
                         ram, label.instructions + weight.instructions,
-                        label.bytes + weight.ram, label.groups + 1, more, tower, (i, label, weight),
+                        label.bytes + weight.ram, label.groups + 1, more, chain, (i, label, weight),
                     )
                 )  # fmt: skip
     return [_candidate(graph, context, ops, label) for label in _worthwhile(labels[-1], weigher.work.reached)]
 
 
-def _on_top(label: _Label, weight: Weight) -> tuple[int, _Tower | None]:
-    """Most bytes of a label's groups and one more, and the tower then.
+def _extend_chain(label: _Label, weight: Weight) -> tuple[int, _OverlapChain | None]:
+    """Most bytes of a label's groups and one more, and the chain then.
 
-    Two overlaps in a row form one tower: the first group's input lies above its output, which lies above the second
+    Two overlaps in a row form one chain: the first group's input lies above its output, which lies above the second
     group's output. If that takes more than the second group without its overlap, it is dropped.
     """
     ram, link = weight.ram, weight.link
@@ -166,14 +166,14 @@ def _on_top(label: _Label, weight: Weight) -> tuple[int, _Tower | None]:
     if link is None:
         return ram, None
     below, above, distance, saved = link
-    of_chain = label.tower is not None and label.tower.lowest is above
-    tall = (label.tower.bytes if label.tower is not None and of_chain else above.bytes) + distance
-    if tall > ram:
+    continues = label.chain is not None and label.chain.lowest is above
+    stacked_bytes = (label.chain.bytes if label.chain is not None and continues else above.bytes) + distance
+    if stacked_bytes > ram:
         apart = max(ram, weight.ram + saved)
-        if apart < tall:
+        if apart < stacked_bytes:
             return apart, None
-        ram = tall
-    return ram, None if below is None else _Tower(below, max(tall, below.bytes))
+        ram = stacked_bytes
+    return ram, None if below is None else _OverlapChain(below, max(stacked_bytes, below.bytes))
 
 
 def weigh_groups(
