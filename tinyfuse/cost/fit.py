@@ -12,24 +12,24 @@ from tinyfuse.ir import Array, Float64s
 from tinyfuse.kernels.counts.common import Counts
 
 #: instructions added to a sample's own in relative errors, so that a call's fixed cost matters less than its loops
-_SMALL = 1000
+_CALL_INSTRUCTIONS = 1000
 
 #: a feature is removed if the mean relative error grows by less than this
-_WORTH = 0.001
+_MIN_FEATURE_GAIN = 0.001
 
 
 #: kernels with a single call: smallest sample in instructions; relative error that each further figure must save;
 #: samples needed for two figures; least and largest share that still means the same code
-SMALL, WORTH, SOME, LEAST, MOST = 500, 0.001, 6, 0.6, 1.3
+MIN_INSTRUCTIONS, MIN_GAIN, MIN_SAMPLES, MIN_SHARE, MAX_SHARE = 500, 0.001, 6, 0.6, 1.3
 
 #: most figures of a form with more than two, and samples needed per figure
-_FIGURES, _SAMPLES = 4, 10
+_MAX_FIGURES, _SAMPLES_PER_FIGURE = 4, 10
 
 #: counts that hold only on average over input values, so factors beside them would describe those values
-_OF_VALUES = ("exps",)
+_VALUE_COUNTS = ("exps",)
 
 #: iterations of the search for least absolute errors, and an error that counts as zero
-_ITERATIONS, _NONE = 30, 1e-4
+_ITERATIONS, _ZERO_ERROR = 30, 1e-4
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Fit:
     """Result of a fit.
 
     factors      instructions per count of each feature that matters
-    mean, worst  errors relative to a sample's instructions + _SMALL
+    mean, worst  errors relative to a sample's instructions + _CALL_INSTRUCTIONS
     """
 
     factors: dict[str, float]
@@ -55,7 +55,7 @@ def fit(samples: Sequence[tuple[Counts, float]]) -> Fit:
     every = dict.fromkeys(name for counts, _ in samples for name in counts)
     names = [name for name in every if any(counts.get(name) for counts, _ in samples)]
     measured = np.array([instructions for _, instructions in samples], float)
-    weights = 1 / (measured + _SMALL)
+    weights = 1 / (measured + _CALL_INSTRUCTIONS)
     rows = np.array([[counts.get(name, 0) for name in names] for counts, _ in samples]) * weights[:, None]
     wanted = measured * weights
     # QR keeps the squared error of any factors, and reduces the rows to features + 1
@@ -67,7 +67,7 @@ def fit(samples: Sequence[tuple[Counts, float]]) -> Fit:
         trials = [[c for c in chosen if c != left_out] for left_out in chosen]
         errors_of = [_error(few, few_wanted, trial) for trial in trials]
         least = int(np.argmin(errors_of))
-        if errors_of[least] > error + _WORTH:
+        if errors_of[least] > error + _MIN_FEATURE_GAIN:
             break
         chosen = _positive(few, few_wanted, trials[least])
     factors = nnls(rows[:, chosen], wanted)
@@ -92,10 +92,10 @@ def _error(rows: Array, wanted: Array, columns: list[int]) -> float:
 Once = tuple[float, Counts, float]
 
 
-def fit_once(samples: Sequence[Once], sundry: bool = False) -> Alone:
+def fit_once(samples: Sequence[Once], several_entries: bool = False) -> Alone:
     """Fits the cost of kernels that a module calls in one place.
 
-    The result is a share of the table's instructions; or a share of 1 with an addend per call or, unless `sundry`
+    The result is a share of the table's instructions; or a share of 1 with an addend per call or, unless `several_entries`
     (samples of several entries), per pixel. With enough samples of one entry it is the best pair of a share, an addend
     per call, and an addend per count of another feature, and with more samples more addends. Compilers that know a
     call's constants save most where calls, rows or windows begin; loops get better or worse. Errors are absolute,
@@ -103,49 +103,49 @@ def fit_once(samples: Sequence[Once], sundry: bool = False) -> Alone:
     """
     said, took = (np.array(each) for each in zip(*((said, took) for said, _, took in samples), strict=True))
     every = dict.fromkeys(name for _, counts, _ in samples for name in counts)
-    names = ("calls", *(name for name in every if name not in ("calls", *_OF_VALUES)))
+    names = ("calls", *(name for name in every if name not in ("calls", *_VALUE_COUNTS)))
     columns = {name: np.array([counts.get(name, 0) for _, counts, _ in samples], float) for name in names}
     columns = {name: column for name, column in columns.items() if column.any()}
-    begun = ("calls",) if sundry else ("calls", "pixels")
+    begun = ("calls",) if several_entries else ("calls", "pixels")
     forms: list[tuple[str, ...]] = [(name,) for name in begun if name in columns]
-    enough = len(samples) >= SOME and not sundry
+    enough = len(samples) >= MIN_SAMPLES and not several_entries
     if enough:
         forms = [(name,) for name in columns] + [("share", name) for name in columns]
         forms += [("calls", name) for name in columns if name != "calls"] * ("calls" in columns)
     columns["share"] = said
-    least, alone = _nearest(said[:, None], took, took)[1], Alone(round(float(np.median(took / said)), 3))
+    least, alone = _fit_least_absolute(said[:, None], took, took)[1], Alone(round(float(np.median(took / said)), 3))
     form: tuple[str, ...] = ()
     while forms:
-        tried = [(*_once(each, columns, said, took), each) for each in forms]
-        error, found, longer = min(tried, key=lambda each: each[0] + WORTH * len(each[2]))
-        if error + WORTH * (len(longer) - len(form)) >= least:
+        tried = [(*_fit_form(each, columns, said, took), each) for each in forms]
+        error, found, longer = min(tried, key=lambda each: each[0] + MIN_GAIN * len(each[2]))
+        if error + MIN_GAIN * (len(longer) - len(form)) >= least:
             break
         least, alone, form = error, found, longer
-        more = enough and len(form) < min(_FIGURES, len(samples) // _SAMPLES)
+        more = enough and len(form) < min(_MAX_FIGURES, len(samples) // _SAMPLES_PER_FIGURE)
         forms = [(*form, name) for name in columns if name not in form] if more else []
     return alone
 
 
-def _once(form: tuple[str, ...], columns: dict[str, Array], said: Array, took: Array) -> tuple[float, Alone]:
+def _fit_form(form: tuple[str, ...], columns: dict[str, Array], said: Array, took: Array) -> tuple[float, Alone]:
     """Fits one form: (error, result). The error is infinite if the share is not plausible for the same code."""
     wanted = took if "share" in form else took - said
-    factors, error = _nearest(np.column_stack([columns[name] for name in form]), wanted, took)
+    factors, error = _fit_least_absolute(np.column_stack([columns[name] for name in form]), wanted, took)
     more = {name: round(float(factor), 3) for name, factor in zip(form, factors, strict=True)}
     alone = Alone(more.pop("share", 1.0), more)
-    return (error if LEAST <= alone.share <= MOST else np.inf), alone
+    return (error if MIN_SHARE <= alone.share <= MAX_SHARE else np.inf), alone
 
 
-def _nearest(rows: Array, wanted: Array, took: Array) -> tuple[Array, float]:
+def _fit_least_absolute(rows: Array, wanted: Array, took: Array) -> tuple[Array, float]:
     """Factors with the least absolute error, by reweighted least squares; and that error, relative to `took`.
 
     The error is corrected for the degrees of freedom that the factors use up.
     """
-    weights = 1 / (took + SMALL)
+    weights = 1 / (took + MIN_INSTRUCTIONS)
     scale: Array = weights
     for _ in range(_ITERATIONS):
         factors: Array = np.linalg.lstsq(rows * scale[:, None], wanted * scale, rcond=1e-10)[0]
         errors = (rows @ factors - wanted) * weights
-        scale = weights / np.sqrt(np.maximum(np.abs(errors), _NONE))
+        scale = weights / np.sqrt(np.maximum(np.abs(errors), _ZERO_ERROR))
     return factors, float(np.abs(errors).mean()) * len(rows) / max(1, len(rows) - rows.shape[1])
 
 
