@@ -23,7 +23,7 @@ from tinyfuse.errors import UsageError
 from tinyfuse.options import OPTIMIZE, Options, ProfileOptions
 from tinyfuse.profile.cycles import timing
 from tinyfuse.schedule.pick_by_cycles import pick_fewer_cycles
-from tinyfuse.schedule.plans.pick_plan import SLOWER
+from tinyfuse.schedule.plans.pick_plan import MAX_SLOWDOWN
 from tinyfuse.targets import all_targets, load_target
 
 M4 = load_target("cortex-m4")
@@ -198,7 +198,7 @@ def test_each_way_to_optimize_keeps_its_promise_in_cycles() -> None:
     assert plan_instructions(fast) <= plan_instructions(balanced) + 1
     # `speed` may take weights that `balanced` doesn't
     packed = compile_graph(graph, M4, replace(fast.options, weights="packed"))
-    assert plan_instructions(balanced) <= plan_instructions(packed) * (1 + SLOWER) + 1
+    assert plan_instructions(balanced) <= plan_instructions(packed) * (1 + MAX_SLOWDOWN) + 1
 
 
 def test_limits_hold_and_other_options_change_nothing() -> None:

@@ -125,8 +125,10 @@ def _place_greedily(problem: Problem, enough: int) -> dict[int, int]:
 
 
 def _comes_near(problem: Problem, offsets: dict[int, int], most: int) -> bool:
-    """Tells whether hill climbing comes within _HOPELESS_EXCESS of `most` bytes. If not, no further search was ever seen to
-    succeed."""
+    """Tells whether hill climbing comes within _HOPELESS_EXCESS of `most` bytes.
+
+    If not, no further search was ever seen to succeed.
+    """
     order = climb(problem, offsets, most)
     size = problem.top(offsets if order is None else problem.place(order))
     return size <= most * (1 + _HOPELESS_EXCESS)

@@ -14,7 +14,7 @@ from tinyfuse.ops import graph_macs
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.progress import Progress, silent
-from tinyfuse.schedule.plans.pick_plan import SLOWER
+from tinyfuse.schedule.plans.pick_plan import MAX_SLOWDOWN
 from tinyfuse.thinning import evenly
 
 #: makes the plans of one graph
@@ -44,7 +44,7 @@ def candidate_steps(graphs: Sequence[Graph], options: Options, reached: Reached)
     if options.max_ram is None and options.optimize == "speed":
         return [graphs[-1]]
     if options.max_ram is None and options.optimize == "balanced":
-        most = graph_macs(graphs[-1]) * (1 + SLOWER)
+        most = graph_macs(graphs[-1]) * (1 + MAX_SLOWDOWN)
         graphs = [graph for graph in graphs if graph_macs(graph) <= most]
     if len(graphs) > limits.STEPS.most:
         reached.note(limits.STEPS)
@@ -66,7 +66,7 @@ def choose_step(plans: Sequence[Plan], options: Options, fastest: Plan) -> Plan:
     if options.optimize == "ram" or not fitting:
         return min(plans, key=least_ram)
     if options.optimize == "balanced":
-        most = plan_instructions(fastest) * (1 + SLOWER)
+        most = plan_instructions(fastest) * (1 + MAX_SLOWDOWN)
         fast = [plan for plan in fitting if plan_instructions(plan) <= most]
         if fast:
             return min(fast, key=least_ram)

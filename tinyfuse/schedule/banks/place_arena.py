@@ -20,7 +20,7 @@ from tinyfuse.plan.memory import STAGED_ALIGN, padded
 from tinyfuse.schedule.banks.split_arena import SplitArena, split_arena
 
 #: least share of the traffic that must go to faster banks to split an arena that one bank could hold
-WORTH = 0.1
+MIN_TRAFFIC_SHARE = 0.1
 
 #: shares of the bytes of all banks that are tried as limits of a plan to be split: buffers in separate banks cannot
 #: share bytes
@@ -112,7 +112,7 @@ def _move_to_faster(whole: Ram, every: Sequence[Bank], options: Options, reached
     if not faster:
         return None
     found = split_arena(whole.plan, [bank for bank in every if bank.rank <= rank], options.max_ram, reached)
-    return _from_split(found) if found is not None and found.share(faster) >= WORTH else None
+    return _from_split(found) if found is not None and found.share(faster) >= MIN_TRAFFIC_SHARE else None
 
 
 def _too_small(plan: Plan, banks: Sequence[Bank]) -> DoesNotFit:

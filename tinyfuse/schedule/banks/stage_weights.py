@@ -19,7 +19,7 @@ from tinyfuse.plan.memory import STAGED_ALIGN
 from tinyfuse.schedule.banks.split_arena import add_buffers
 
 #: minimum loads per byte for which a copy pays
-WORTH = 2.0
+MIN_LOADS_PER_BYTE = 2.0
 
 _T = TypeVar("_T")
 
@@ -88,7 +88,7 @@ def _worthwhile(plan: Plan, memory: Memory) -> Iterable[_Layer]:
     for group in plan.groups:
         for stage in group.stages:
             banks = {memory.weights.get(constant_key(constant)) for constant in stage.constants}
-            if banks & slow and constant_loads(stage) >= WORTH * constant_bytes(stage):
+            if banks & slow and constant_loads(stage) >= MIN_LOADS_PER_BYTE * constant_bytes(stage):
                 yield _Layer(group.index, stage)
 
 

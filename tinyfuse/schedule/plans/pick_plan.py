@@ -24,20 +24,20 @@ from tinyfuse.schedule.groups.search import Candidate
 
 #: largest share of the fastest plan's instructions that `balanced` spends on RAM. With faster kernels, the fixed work
 #: of a row weighs more: with 0.05 and 0.07, default arenas grew when the kernels' assembly became faster.
-SLOWER = 0.08
+MAX_SLOWDOWN = 0.08
 
 #: likewise with Helium, where the fixed work of a row weighs most: with 0.11 kws takes 464 bytes more
-SLOWER_WITH_HELIUM = 0.13
+MAX_SLOWDOWN_WITH_HELIUM = 0.13
 
 #: share that `balanced` spends for any RAM, and share of RAM that more than this must save
-FOR_ANY, WORTH_MORE = 0.06, 0.01
+SLOWDOWN_FOR_ANY_RAM, MIN_RAM_SAVED = 0.06, 0.01
 
 #: factor by which estimates are too high at most
-NEAR = 1.02
+MAX_OVERESTIMATE = 1.02
 
 #: likewise under `--kernels cmsis-nn`, so that MLPerf Tiny's models take at most 5 % more than TensorFlow Lite Micro,
 #: whose whole-tensor calls of the same functions are about the fewest
-SLOWER_WITH_CMSIS_NN = 0.04
+MAX_SLOWDOWN_WITH_CMSIS_NN = 0.04
 
 
 class Sized(Protocol):
@@ -95,11 +95,11 @@ class Plans(Generic[_Plan]):
         return self._made[candidate]
 
 
-def slower(context: Context) -> float:
+def max_slowdown(context: Context) -> float:
     """Share of the fewest instructions that `balanced` may add."""
     if context.kernels == "cmsis-nn":
-        return SLOWER_WITH_CMSIS_NN
-    return SLOWER_WITH_HELIUM if context.target.mve else SLOWER
+        return MAX_SLOWDOWN_WITH_CMSIS_NN
+    return MAX_SLOWDOWN_WITH_HELIUM if context.target.mve else MAX_SLOWDOWN
 
 
 #: called with a plan that was taken, and the candidates that were not looked at for it
@@ -165,12 +165,12 @@ class Choices(Generic[_Plan]):
 
     def _balanced(self) -> _Plan:
         most = self._slower
-        plan, faster = (self._smallest(self._within(share)) for share in (most, min(most, FOR_ANY)))
-        return faster if faster.arena_bytes * (1 - WORTH_MORE) <= plan.arena_bytes else plan
+        plan, faster = (self._smallest(self._within(share)) for share in (most, min(most, SLOWDOWN_FOR_ANY_RAM)))
+        return faster if faster.arena_bytes * (1 - MIN_RAM_SAVED) <= plan.arena_bytes else plan
 
     @property
     def _slower(self) -> float:
-        return slower(self._by_speed[0].context)
+        return max_slowdown(self._by_speed[0].context)
 
     def _noted(self, plan: _Plan, candidates: Sequence[Candidate]) -> _Plan:
         """Reports a choice to `note`, and returns it."""
@@ -178,9 +178,9 @@ class Choices(Generic[_Plan]):
             self._note(plan, [c for c in candidates if not self._plans.looked_at(c)])
         return plan
 
-    def _within(self, slower: float) -> list[Candidate]:
-        """Candidates with at most (1 + slower) times the fewest instructions."""
-        most = self._by_speed[0].instructions * (1 + slower)
+    def _within(self, max_slowdown: float) -> list[Candidate]:
+        """Candidates with at most (1 + max_slowdown) times the fewest instructions."""
+        most = self._by_speed[0].instructions * (1 + max_slowdown)
         return [c for c in self._by_speed if c.instructions <= most]
 
     def _smallest(self, candidates: Sequence[Candidate]) -> _Plan:
@@ -201,7 +201,7 @@ class Choices(Generic[_Plan]):
         # if the arena exceeds the estimate, faster candidates may do with it too, and estimates may be high
         faster = [c for c in candidates if c.instructions < best.instructions]
         fitting = sorted((c for c in faster if c.ram <= plan.arena_bytes), key=lambda c: c.instructions)
-        near = self._nearest([c for c in faster if c.ram <= plan.arena_bytes * NEAR], plan.arena_bytes)
+        near = self._nearest([c for c in faster if c.ram <= plan.arena_bytes * MAX_OVERESTIMATE], plan.arena_bytes)
         for candidate in sorted(fitting[: self._placed] + near, key=lambda c: c.instructions):
             found = self._plans.within(plan.arena_bytes, candidate)
             if found is not None:

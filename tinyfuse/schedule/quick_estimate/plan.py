@@ -15,7 +15,7 @@ from tinyfuse.plan import Plan
 from tinyfuse.schedule.groups.partition import partition_each
 from tinyfuse.schedule.groups.search import Candidate, partitions
 from tinyfuse.schedule.plans.build import Builder
-from tinyfuse.schedule.plans.pick_plan import FOR_ANY, Choices, Plans, slower
+from tinyfuse.schedule.plans.pick_plan import SLOWDOWN_FOR_ANY_RAM, Choices, Plans, max_slowdown
 from tinyfuse.schedule.quick_estimate.edges import estimated_edges, lone_edges
 from tinyfuse.schedule.quick_estimate.groups import EstimatedWeights
 from tinyfuse.schedule.quick_estimate.loops import Shapes
@@ -75,8 +75,8 @@ def _candidates(variant: Variant, shapes: Shapes, options: Options, before: Sequ
         return []
     if context.optimize != "ram":
         return partitions(weights, estimated_edges(weights))
-    # these kernels are slower, so they help only with less RAM than that of fast enough candidates
-    least = min(candidate.ram for candidate in before if candidate.instructions <= (1 + FOR_ANY) * fewest)
+    # these kernels are max_slowdown, so they help only with less RAM than that of fast enough candidates
+    least = min(candidate.ram for candidate in before if candidate.instructions <= (1 + SLOWDOWN_FOR_ANY_RAM) * fewest)
     return partitions(weights, estimated_edges(weights, least))
 
 
@@ -85,4 +85,4 @@ def _is_too_slow(weights: EstimatedWeights, fewest: float) -> bool:
     instructions. Single operators take about the fewest."""
     alone = lone_edges(weights)
     least = sum(weight.instructions for groups in alone for _, weight in groups)
-    return all(alone) and least > (1 + slower(weights.context)) * fewest
+    return all(alone) and least > (1 + max_slowdown(weights.context)) * fewest
