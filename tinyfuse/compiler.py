@@ -89,8 +89,8 @@ def checked(source: Graph) -> Graph:
     for one_pass in BEFORE_CHECK:
         graph = one_pass(graph)
     check(graph)
-    told = warnings_of(graph)
-    return replace(graph, warnings=(*graph.warnings, *told)) if told else graph
+    warnings = warnings_of(graph)
+    return replace(graph, warnings=(*graph.warnings, *warnings)) if warnings else graph
 
 
 def prepared(source: Graph, target: Target, options: Options) -> Graph:

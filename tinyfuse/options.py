@@ -80,8 +80,8 @@ class Flag:
 def option(help: str, default: Any = MISSING, *, settled: Any = MISSING, flag: str | None = None, **shown: Any) -> Any:
     """Declares a field of a dataclass as an option, with its Flag. `settled` is the field's default if it differs from
     the flag's."""
-    told = {"flag": flag, "default": None if default is MISSING else default, "help": help, **shown}
-    return field(default=default if settled is MISSING else settled, metadata=told)
+    metadata = {"flag": flag, "default": None if default is MISSING else default, "help": help, **shown}
+    return field(default=default if settled is MISSING else settled, metadata=metadata)
 
 
 def flags(declared: type) -> dict[str, Flag]:

@@ -62,12 +62,12 @@ def step_graphs(graph: Graph, step: int, axis: int | None = None, by_row: bool =
     """
     window = _window(graph, step, 1 if axis is None else axis)
     needs = needs_of(window)
-    told = (*graph.warnings, *worth(needs, step))
+    warnings = (*graph.warnings, *worth(needs, step))
     if by_row:
         window = replace(window, rows=parts_of(needs) if window.own is None else window.own.runs)
     reached = Reached()
     windows = [replace(window, again=choice.again) for choice in front(needs, reached)]
-    return [replace(_graph_of(one, told), limits=union(graph.limits, reached.found)) for one in windows]
+    return [replace(_graph_of(one, warnings), limits=union(graph.limits, reached.found)) for one in windows]
 
 
 def _window(graph: Graph, step: int, axis: int) -> Window:
@@ -79,19 +79,19 @@ def _window(graph: Graph, step: int, axis: int) -> Window:
     return Window(graph, number, given.shape[axis], step, axis, own=own)
 
 
-def _graph_of(window: Window, told: tuple[str, ...]) -> Graph:
-    """Step graph of a window, with the warnings `told`."""
+def _graph_of(window: Window, warnings: tuple[str, ...]) -> Graph:
+    """Step graph of a window, with these warnings."""
     needs = needs_of(replace(window, rows=None))
-    whole = _whole_step(needs, window, told, window.own)
+    whole = _whole_step(needs, window, warnings, window.own)
     if window.rows is None or window.rows == 1:
         return whole
     one_run = None if window.own is None else replace(window.own, runs=1)
-    by_row = _whole_step(replace(needs, parts=window.rows), window, told, one_run)
+    by_row = _whole_step(replace(needs, parts=window.rows), window, warnings, one_run)
     return replace(whole, window=replace(window, by_row=with_outputs(replace(by_row, window=None), whole.outputs)))
 
 
-def _whole_step(needs: Needs, window: Window, told: tuple[str, ...], own: OwnWindow | None) -> Graph:
-    graph = replace(_Builder(needs).graph(window), warnings=told)
+def _whole_step(needs: Needs, window: Window, warnings: tuple[str, ...], own: OwnWindow | None) -> Graph:
+    graph = replace(_Builder(needs).graph(window), warnings=warnings)
     return graph if own is None else with_front(graph, window.input, own)
 
 
