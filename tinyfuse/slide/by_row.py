@@ -11,7 +11,7 @@ from tinyfuse.ops import FAMILIES
 from tinyfuse.slide.needs import Needs
 
 
-def parts_of(needs: Needs) -> int:
+def rows_per_step(needs: Needs) -> int:
     """Number of rows in which a step's frames come.
 
     A row is a frame, unless the model first reshapes several elements of a flat input to one row, such as 40
@@ -24,7 +24,7 @@ def parts_of(needs: Needs) -> int:
     return needs.analysis.step if joined is None or joined.phases > 1 else joined.shift
 
 
-def with_outputs(graph: Graph, outputs: Sequence[Tensor]) -> Graph:
+def replace_outputs(graph: Graph, outputs: Sequence[Tensor]) -> Graph:
     """Replaces the graph's outputs by other tensors of the same shapes."""
     instead = {t: other for t, other in zip(graph.outputs, outputs, strict=True) if t is not other}
     if not instead:

@@ -28,7 +28,7 @@ from tinyfuse.slide.time_rows import TimeRows, time_rows
 _PASSES = 4
 
 
-def extremes_by_halves(graph: Graph, frames: Tensor, step: int) -> Graph:
+def halve_extremes(graph: Graph, frames: Tensor, step: int) -> Graph:
     """Rewrites maxima and minima over many clean rows of `frames`, which move by `step`."""
     if not any(FAMILIES[op.kind].extreme for op in graph.ops):
         return graph

@@ -90,7 +90,7 @@ def _network(graph: Graph, window: Tensor) -> Iterator[Op]:
             yield op
 
 
-def with_front(step: Graph, number: int, own: OwnWindow) -> Graph:
+def prepend_front_end(step: Graph, number: int, own: OwnWindow) -> Graph:
     """Puts the front end's runs in front of the step graph of the network (`own.network`, whose first input has the
     frames). Input `number` brings the samples of all runs."""
     frames, *beside = step.inputs

@@ -36,10 +36,10 @@ def check_step(graph: Graph, tensor: Tensor, frames: int, step: int) -> None:
         raise _refused(graph, message, tensor, f"give a step below {frames}, or run the whole model, without --slide")
 
 
-def worth(needs: Needs, step: int) -> tuple[str, ...]:
+def gain_warnings(needs: Needs, step: int) -> tuple[str, ...]:
     """Warnings for a step that gains less than another would."""
     analysis = needs.analysis
-    if not saves(needs):
+    if not saves_work(needs):
         why = {op: end for op, end in analysis.ends.items() if not FAMILIES[op.kind].alias}
         reasons = "; ".join(f"{op}: {end.reason}" for op, end in why.items() if end.hint)
         return (f"--slide {step}: each step computes the whole model: {reasons or 'nothing stays'}",)
@@ -52,7 +52,7 @@ def worth(needs: Needs, step: int) -> tuple[str, ...]:
     return ()
 
 
-def saves(needs: Needs) -> bool:
+def saves_work(needs: Needs) -> bool:
     """Tells whether a step computes less than the whole model: fewer MACs, or without any MACs fewer rows."""
     macs = sum(macs_of(op, None) for op in needs.graph.ops)
     if macs:

@@ -34,16 +34,16 @@ from tinyfuse.ops.sequence.move_sum import MoveSum
 from tinyfuse.ops.sequence.ring_rows import RingRows
 from tinyfuse.rewrite.dilate import dilate
 from tinyfuse.rewrite.fold_pad import fold_pad
-from tinyfuse.slide.by_row import parts_of, with_outputs
-from tinyfuse.slide.extremes import extremes_by_halves
+from tinyfuse.slide.by_row import replace_outputs, rows_per_step
+from tinyfuse.slide.extremes import halve_extremes
 from tinyfuse.slide.front import front
 from tinyfuse.slide.needs import Needs, read
-from tinyfuse.slide.one_by_one import one_by_one
-from tinyfuse.slide.own_window import own_window, with_front
-from tinyfuse.slide.refusals import check_step, sliding_input, worth
+from tinyfuse.slide.own_window import own_window, prepend_front_end
+from tinyfuse.slide.refusals import check_step, gain_warnings, sliding_input
 from tinyfuse.slide.ring import Ring, Span
 from tinyfuse.slide.running_sums import sums_of
 from tinyfuse.slide.time_rows import time_rows
+from tinyfuse.slide.to_row_operators import to_row_operators
 from tinyfuse.slide.upright import upright
 
 
@@ -62,9 +62,9 @@ def step_graphs(graph: Graph, step: int, axis: int | None = None, by_row: bool =
     """
     window = _window(graph, step, 1 if axis is None else axis)
     needs = needs_of(window)
-    warnings = (*graph.warnings, *worth(needs, step))
+    warnings = (*graph.warnings, *gain_warnings(needs, step))
     if by_row:
-        window = replace(window, rows=parts_of(needs) if window.own is None else window.own.runs)
+        window = replace(window, rows=rows_per_step(needs) if window.own is None else window.own.runs)
     reached = Reached()
     windows = [replace(window, again=choice.again) for choice in front(needs, reached)]
     return [replace(_graph_of(one, warnings), limits=union(graph.limits, reached.found)) for one in windows]
@@ -87,19 +87,19 @@ def _graph_of(window: Window, warnings: tuple[str, ...]) -> Graph:
         return whole
     one_run = None if window.own is None else replace(window.own, runs=1)
     by_row = _whole_step(replace(needs, parts=window.rows), window, warnings, one_run)
-    return replace(whole, window=replace(window, by_row=with_outputs(replace(by_row, window=None), whole.outputs)))
+    return replace(whole, window=replace(window, by_row=replace_outputs(replace(by_row, window=None), whole.outputs)))
 
 
 def _whole_step(needs: Needs, window: Window, warnings: tuple[str, ...], own: OwnWindow | None) -> Graph:
     graph = replace(_Builder(needs).graph(window), warnings=warnings)
-    return graph if own is None else with_front(graph, window.input, own)
+    return graph if own is None else prepend_front_end(graph, window.input, own)
 
 
 def needs_of(window: Window) -> Needs:
     """Needs of a step, of the sliding graph with frames as rows (upright.py)."""
     sliding, number = window.sliding
-    shown, frames = upright(one_by_one(dilate(sliding)), number, window.axis)
-    shown = extremes_by_halves(fold_pad(shown), frames, window.step)
+    shown, frames = upright(to_row_operators(dilate(sliding)), number, window.axis)
+    shown = halve_extremes(fold_pad(shown), frames, window.step)
     again = frozenset(shown.ops[number].output for number in window.again)
     return Needs(shown, frames, time_rows(shown, frames, window.step), again, window.rows or 1)
 

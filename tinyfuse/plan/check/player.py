@@ -47,7 +47,7 @@ def verify_plan(plan: Plan) -> None:
     _Player(plan).play()
 
 
-def robbed_iteration(access_order: AccessOrder, read: range, written: range) -> int | None:
+def find_overwritten_iteration(access_order: AccessOrder, read: range, written: range) -> int | None:
     """Finds the first iteration whose input was overwritten before it was read, None if there is none.
 
     The call reads the bytes `read` and writes the bytes `written`, both of them in `access_order`.
@@ -283,7 +283,7 @@ class _Player:
         """
         if -(-len(read) // access_order.read) * access_order.written < len(written):
             raise _fault(f"{op}: its access order ends before the output does")
-        iteration = robbed_iteration(access_order, read, written)
+        iteration = find_overwritten_iteration(access_order, read, written)
         if iteration is not None:
             raise _fault(f"{op} overwrites {source} before iteration {iteration} has read it")
 

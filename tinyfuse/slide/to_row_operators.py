@@ -25,7 +25,7 @@ from tinyfuse.ops.movement.slice import slice_of
 _MOST_DIMENSIONS = 5
 
 
-def one_by_one(graph: Graph) -> Graph:
+def to_row_operators(graph: Graph) -> Graph:
     """Replaces such operators by ones with a single output."""
     return replace(graph, ops=tuple(made for op in graph.ops for made in _instead(op)))
 
