@@ -29,7 +29,7 @@ from tinyfuse.schedule.pick_step import plan_best_step
 from tinyfuse.schedule.plan_graph import GraphPlans
 from tinyfuse.schedule.plans.build import Builder
 from tinyfuse.schedule.plans.rule_based_plan import rule_based_plan
-from tinyfuse.schedule.subgraphs import Programs, with_programs
+from tinyfuse.schedule.subgraphs import Programs, plan_subgraphs
 from tinyfuse.schedule.variants.variants import Variants
 from tinyfuse.slide import step_graphs
 from tinyfuse.targets import Target
@@ -102,11 +102,11 @@ def prepared(source: Graph, target: Target, options: Options) -> Graph:
 
     def plan_of(called: Graph) -> Plan:
         # it was checked with its caller
-        graph = with_programs(called, plan_of, known)
+        graph = plan_subgraphs(called, plan_of, known)
         return GraphPlans(called, graph, target, inner).plan(inner)
 
     window = source.window
-    return with_programs(checked(source if window is None else window.by_row or source), plan_of, known)
+    return plan_subgraphs(checked(source if window is None else window.by_row or source), plan_of, known)
 
 
 def arena_bytes_by_rule(source: Graph, target: Target, options: Options) -> int:

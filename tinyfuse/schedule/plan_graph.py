@@ -50,12 +50,12 @@ class GraphPlans:
     @cached_property
     def search(self) -> Search:
         """Search of `--fusion rows`."""
-        return Search(self._variants.of_every_objective(), self._builder, self._progress)
+        return Search(self._variants.for_every_objective(), self._builder, self._progress)
 
     @cached_property
     def _sparing(self) -> Search:
         """Additional search, with kernels that do not trade RAM for speed."""
-        return Search(self._variants.sparing().of_every_objective(), self._builder, self._progress)
+        return Search(self._variants.sparing().for_every_objective(), self._builder, self._progress)
 
     def plan(self, options: Options) -> Plan:
         """Verified plan for these options: those given at first, or others of --max-ram and --optimize. `speed`

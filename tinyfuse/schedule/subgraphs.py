@@ -13,7 +13,7 @@ from tinyfuse.plan import Plan
 Programs = dict[Graph, Program]
 
 
-def with_programs(graph: Graph, plan_of: Callable[[Graph], Plan], known: Programs) -> Graph:
+def plan_subgraphs(graph: Graph, plan_of: Callable[[Graph], Plan], known: Programs) -> Graph:
     """Gives operators the plans of the graphs that they call; returns the same graph if there are none. `known` has
     those made before, and gets new ones."""
     if not any(called_graphs(op) for op in graph.ops):

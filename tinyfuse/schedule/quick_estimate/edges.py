@@ -35,7 +35,7 @@ def estimated_edges(weights: EstimatedWeights, most: float = math.inf) -> list[l
     return _Edges(weights, most).found
 
 
-def lone_edges(weights: EstimatedWeights) -> list[list[tuple[int, Weight]]]:
+def single_operator_edges(weights: EstimatedWeights) -> list[list[tuple[int, Weight]]]:
     """Weighs single operators: per node i, (i + 1, weight). They take about the fewest instructions, because only row
     loops are fused."""
     legal = [weights.legality.refusal([op]) is None for op in weights.ops]

@@ -16,7 +16,7 @@ from tinyfuse.schedule.groups.partition import partition_each
 from tinyfuse.schedule.groups.search import Candidate, partitions
 from tinyfuse.schedule.plans.build import Builder
 from tinyfuse.schedule.plans.pick_plan import SLOWDOWN_FOR_ANY_RAM, Choices, Plans, max_slowdown
-from tinyfuse.schedule.quick_estimate.edges import estimated_edges, lone_edges
+from tinyfuse.schedule.quick_estimate.edges import estimated_edges, single_operator_edges
 from tinyfuse.schedule.quick_estimate.groups import EstimatedWeights
 from tinyfuse.schedule.quick_estimate.loops import Shapes
 from tinyfuse.schedule.variants.variants import Variant, Variants, at_once, with_least_scratch
@@ -52,7 +52,7 @@ def estimate_plan(variants: Variants, builder: Builder) -> Plan:
 
 
 def _variants(variants: Variants, options: Options) -> list[Variant]:
-    every = variants.of_every_objective()
+    every = variants.for_every_objective()
     if options.optimize == "ram":
         every += with_least_scratch(every)
     if any(FAMILIES[op.kind].source for graph, _ in every for op in graph.ops):
@@ -66,7 +66,7 @@ def _candidates(variant: Variant, shapes: Shapes, options: Options, before: Sequ
     if context.optimize == "speed" and balanced:
         # only tells the fewest instructions; calls for more rows seldom take fewer
         weights = EstimatedWeights(graph, interned(replace(context, at_once=at_once("balanced"))), shapes)
-        return partitions(weights, lone_edges(weights))
+        return partitions(weights, single_operator_edges(weights))
     weights = EstimatedWeights(graph, context, shapes)
     if not (before and balanced):
         return partitions(weights, estimated_edges(weights))
@@ -83,6 +83,6 @@ def _candidates(variant: Variant, shapes: Shapes, options: Options, before: Sequ
 def _is_too_slow(weights: EstimatedWeights, fewest: float) -> bool:
     """Tells whether `balanced` would reject all partitions of these operators, given another with `fewest`
     instructions. Single operators take about the fewest."""
-    alone = lone_edges(weights)
+    alone = single_operator_edges(weights)
     least = sum(weight.instructions for groups in alone for _, weight in groups)
     return all(alone) and least > (1 + max_slowdown(weights.context)) * fewest

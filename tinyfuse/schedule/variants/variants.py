@@ -146,7 +146,7 @@ class Variants:
         viewed = any(op.view for op in found.graph.ops)
         return [found, *([self.one(optimize, with_views=False)] if viewed else [])]
 
-    def of_every_objective(self) -> list[Variant]:
+    def for_every_objective(self) -> list[Variant]:
         """Variants for each of OPTIMIZE; the last, the least RAM, also without views."""
         *others, smallest = OPTIMIZE
         found = [*map(self.one, others), *self.with_and_without_views(smallest)]
