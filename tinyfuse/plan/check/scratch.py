@@ -18,14 +18,14 @@ from tinyfuse.kernels.core.statements import Call, Let, called
 from tinyfuse.ops.core.convolution import Conv2D
 from tinyfuse.ops.layers.tiled import Tiled
 from tinyfuse.plan import subplans
-from tinyfuse.plan.check.scratch_sizes import SCRATCH, Fields, fours
+from tinyfuse.plan.check.scratch_sizes import SCRATCH, Fields, round_up_4
 
 
 @lru_cache(maxsize=4096)
 def scratch_needed(op: Op, kernel: Kernel, by_row: bool, context: Context) -> int:
     """Computes the bytes of scratch that the kernel's call may write, from the call's own arguments."""
     if isinstance(op.attributes, Tiled):
-        return _of_tiles(op, kernel, context)
+        return _tiled_scratch(op, kernel, context)
     fields: Fields = {}
     rows: Fields = {"out_h": op.output.shape[1]} if op.outputs and len(op.output.shape) == 4 else {}
     # called graphs have their arenas in the scratch: it must reach the end of their last buffer
@@ -43,7 +43,7 @@ def scratch_needed(op: Op, kernel: Kernel, by_row: bool, context: Context) -> in
     return most
 
 
-def _of_tiles(op: Op, kernel: Kernel, context: Context) -> int:
+def _tiled_scratch(op: Op, kernel: Kernel, context: Context) -> int:
     """Computes the scratch of a TILED operator: the largest of its parts', plus one tile per intermediate tensor.
 
     A tile holds the rows and columns of the tensor that a tile of the next tensor needs. If only pointwise parts
@@ -62,14 +62,14 @@ def _of_tiles(op: Op, kernel: Kernel, context: Context) -> int:
         rows = min((rows - 1) * a.stride[0] + reach_h, height)
         seen = (columns - 1) * a.stride[1] + reach_w
         sizes.append((1 if pixels else rows) * seen * channels)
-        before = a.padding[2] if isinstance(a.padding, tuple) else _before(part, reach_w, a)
+        before = a.padding[2] if isinstance(a.padding, tuple) else _left_padding(part, reach_w, a)
         columns = min(max(seen - before, columns * a.stride[1]), width)
     for size in reversed(sizes):
-        needed = fours(needed) + size
+        needed = round_up_4(needed) + size
     return needed
 
 
-def _before(part: Op, reach: int, a: Conv2D) -> int:
+def _left_padding(part: Op, reach: int, a: Conv2D) -> int:
     """Counts the columns of SAME padding to the left: half, rounded down, of what all windows lack."""
     lacking = (part.output.shape[2] - 1) * a.stride[1] + reach - part.input.shape[2]
     return max(lacking, 0) // 2 if a.padding == "SAME" else 0
