@@ -15,7 +15,7 @@ from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.progress import Progress, silent
 from tinyfuse.schedule.plans.pick_plan import MAX_SLOWDOWN
-from tinyfuse.thinning import evenly
+from tinyfuse.thinning import pick_evenly
 
 #: makes the plans of one graph
 Planner = Callable[[Options], Plan]
@@ -48,10 +48,10 @@ def candidate_steps(graphs: Sequence[Graph], options: Options, reached: Reached)
         graphs = [graph for graph in graphs if graph_macs(graph) <= most]
     if len(graphs) > limits.STEPS.most:
         reached.note(limits.STEPS)
-    chosen = evenly(graphs, limits.STEPS.most)
+    chosen = pick_evenly(graphs, limits.STEPS.most)
     while len(chosen) > 2 and sum(len(graph.ops) ** 2 for graph in chosen) > limits.STEP_PAIRS.most:
         reached.note(limits.STEP_PAIRS)
-        chosen = evenly(graphs, len(chosen) - 1)
+        chosen = pick_evenly(graphs, len(chosen) - 1)
     return chosen
 
 

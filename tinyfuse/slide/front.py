@@ -25,7 +25,7 @@ from tinyfuse.slide.needs import (
 )
 from tinyfuse.slide.ring import Span
 from tinyfuse.slide.work import work_of
-from tinyfuse.thinning import evenly
+from tinyfuse.thinning import pick_evenly
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def _best(ways: list[_Way], reached: Reached) -> list[_Way]:
     kept.sort(key=lambda way: (way.choice.state_bytes, way.choice.work))
     if len(kept) > limits.STEP_CHOICES.most:
         reached.note(limits.STEP_CHOICES)
-    return evenly(kept, limits.STEP_CHOICES.most)
+    return pick_evenly(kept, limits.STEP_CHOICES.most)
 
 
 def _unbeaten(choices: Iterable[Choice]) -> list[Choice]:

@@ -33,7 +33,7 @@ from tinyfuse.schedule.groups.lower import StageMemo, growing_output, make_stage
 from tinyfuse.schedule.groups.overlaps import Streamed, buffer_distance
 from tinyfuse.schedule.groups.tiling import with_tiles
 from tinyfuse.schedule.kernel_choice.select import row_kernel
-from tinyfuse.thinning import evenly
+from tinyfuse.thinning import pick_evenly
 
 #: lengths up to which groups are weighed first
 _SHORTER = (4, 10)
@@ -220,7 +220,7 @@ def _worthwhile(labels: list[_Label], reached: Reached) -> list[_Label]:
             kept.append(label)
     if len(kept) > limits.PARTITIONS.most:
         reached.note(limits.PARTITIONS)
-        kept = evenly(kept, limits.PARTITIONS.most)
+        kept = pick_evenly(kept, limits.PARTITIONS.most)
     least_ram = min(labels, key=lambda label: (label.ram, label.bytes, -label.groups))
     return kept if least_ram in kept else [*kept, least_ram]
 

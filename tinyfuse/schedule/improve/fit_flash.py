@@ -19,7 +19,7 @@ from tinyfuse.plan import Plan
 from tinyfuse.progress import Progress
 from tinyfuse.schedule.flash_price import RISING_PRICES
 from tinyfuse.schedule.kernel_choice.select import compressible
-from tinyfuse.thinning import evenly
+from tinyfuse.thinning import pick_evenly
 
 #: factor on estimated code size, so that a plan which could do with fewer weights is not refused once it is measured
 _MEASURED = 1.25
@@ -79,6 +79,6 @@ def _prices_of_compressed(packed: Plan, reached: Reached) -> Iterator[float | No
             prices.append(price)
     if len(prices) > limits.COMPRESSED_PRICES.most:
         reached.note(limits.COMPRESSED_PRICES)
-    yield from evenly(prices, limits.COMPRESSED_PRICES.most)
+    yield from pick_evenly(prices, limits.COMPRESSED_PRICES.most)
     if spared:
         yield None
