@@ -86,27 +86,27 @@ class Loop:
         # for a single stage whose output leaves the group
         self.inner_live_rows = self.sliding_live_rows = np.zeros((1, 2), np.int32)
         if len(stages) > 1 or not stages[0].leaves:
-            self._look_at_rings(Played(self))
+            self._analyse_rings(Played(self))
 
-    def _look_at_rings(self, played: Played) -> None:
+    def _analyse_rings(self, played: Played) -> None:
         stages = self.stages
         self.rings = {s: self._ring(s, played) for s, stage in enumerate(stages) if not stage.leaves}
         self.in_order = frozenset(
             s for s, rows in self.rings.items() if self._is_read_in_order(s) and 1 < rows < stages[s].height
         )
-        still = played.held_still(self.rings)
-        moving = {s: played.stationary_sliding(s) for s, rows in self.rings.items() if rows > 1 and self._reads_all(s)}
-        moving |= {s: played.stationary_sliding(s) for s in self.in_order if s not in moving}
+        still = played.rows_held_fixed(self.rings)
+        moving = {s: played.rows_held_sliding(s) for s, rows in self.rings.items() if rows > 1 and self._reads_all(s)}
+        moving |= {s: played.rows_held_sliding(s) for s in self.in_order if s not in moving}
         self.sliding = self.in_order | {
             s for s, held in moving.items() if held[self._idle(s)].max(initial=0) < self.rings[s]
         }
         self.slides = self._slides(played.made)
         kept = [s for s, stage in enumerate(stages) if stage.leaves]
         still[kept] = 0
-        self.inner_live_rows = different(self._live_rows(still))
+        self.inner_live_rows = distinct_rows(self._live_rows(still))
         for s in self.sliding:
             still[s] = moving[s]
-        self.sliding_live_rows = different(self._live_rows(still)) if self.sliding else self.inner_live_rows
+        self.sliding_live_rows = distinct_rows(self._live_rows(still)) if self.sliding else self.inner_live_rows
 
     @cached_property
     def events(self) -> list[np.ndarray]:
@@ -123,9 +123,9 @@ class Loop:
     def live_rows(self, sliding: frozenset[int]) -> np.ndarray:
         """Stage that runs, and rows of each stage's output that hold bytes, per event; int32 [events, 1 + stages]."""
         played = Played(self)
-        held = played.held_still(self.rings)
+        held = played.rows_held_fixed(self.rings)
         for s in sliding & self.rings.keys():
-            held[s] = played.stationary_sliding(s)
+            held[s] = played.rows_held_sliding(s)
         return self._live_rows(held)
 
     def oldest_needed(self, uses: Sequence[tuple[int, RowWindow]], events: np.ndarray | None = None) -> np.ndarray:
@@ -151,7 +151,7 @@ class Loop:
         own, stage = played.running[s], self.stages[s]
         rows = max(1, int((played.made[s] + played.now[s] - played.oldest[s])[own].max(initial=1)))
         if rows > 1 and self._is_read_in_order(s) and not self._reads_all(s):
-            rows = min(int(played.stationary_sliding(s)[own].max()), stage.height)
+            rows = min(int(played.rows_held_sliding(s)[own].max()), stage.height)
         if stage.in_order:  # an event's rows must not wrap around the ring's end
             rows = min(-(-rows // stage.at_once) * stage.at_once, stage.height)
         return rows
@@ -216,7 +216,7 @@ class Played:
         self.now = np.minimum(at_once, heights - self.made) * self.running
         self.oldest = np.array([loop._oldest(uses, self.made, len(loop.order)) for uses in loop._uses])
 
-    def held_still(self, rings: Mapping[int, int]) -> np.ndarray:
+    def rows_held_fixed(self, rings: Mapping[int, int]) -> np.ndarray:
         """Counts the rows of each stage's output that hold bytes during each event, if rings do not slide.
 
         An output that leaves counts the rows made so far, including those being written. A ring counts all its `rings`
@@ -231,7 +231,7 @@ class Played:
         held[kept] = self.made[kept] + self.now[kept]
         return held
 
-    def stationary_sliding(self, s: int) -> np.ndarray:
+    def rows_held_sliding(self, s: int) -> np.ndarray:
         """Counts the rows of a sliding ring that hold bytes during each event: those still needed and those being
         written."""
         oldest = self.oldest[s] if self._loop._reads_all(s) else self._begin(s)
@@ -251,7 +251,7 @@ class Played:
         return np.insert(moved[:-1], 0, 0)
 
 
-def different(rows: np.ndarray) -> np.ndarray:
+def distinct_rows(rows: np.ndarray) -> np.ndarray:
     """Distinct rows of a matrix, in order of first occurrence."""
     rows = np.ascontiguousarray(rows)
     known = dict.fromkeys(rows.view(f"V{rows.itemsize * rows.shape[1]}").ravel().tolist())

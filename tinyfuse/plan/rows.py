@@ -23,7 +23,7 @@ from tinyfuse.ir import Tensor
 from tinyfuse.once import cached_property
 from tinyfuse.ops.core.family import RowWindow
 from tinyfuse.plan import Stage
-from tinyfuse.plan.loop import StageRows, different, first_rows, play
+from tinyfuse.plan.loop import StageRows, distinct_rows, first_rows, play
 from tinyfuse.plan.stack import RingStack, may_be_stacked
 
 
@@ -186,7 +186,7 @@ class Stream:
             return ((0, frozenset({0})),)
         live_rows = self.played.copy()
         live_rows[:, 1:] = live_rows[:, 1:] > 0
-        return tuple((s, frozenset(np.flatnonzero(held).tolist())) for s, *held in different(live_rows).tolist())
+        return tuple((s, frozenset(np.flatnonzero(held).tolist())) for s, *held in distinct_rows(live_rows).tolist())
 
     @cached_property
     def played(self) -> np.ndarray:
@@ -200,7 +200,7 @@ class Stream:
     @property
     def live_rows(self) -> np.ndarray:
         """Distinct rows of `played`."""
-        return different(self.played)
+        return distinct_rows(self.played)
 
     def played_with(self, source: Tensor) -> tuple[np.ndarray, np.ndarray]:
         """`played`, and per event the rows at the start of `source` that no reader needs any more; [events].
