@@ -31,7 +31,7 @@ from tinyfuse.schedule.groups.in_place import may_lie_over
 from tinyfuse.schedule.groups.legality import Legality
 from tinyfuse.schedule.groups.lower import StageMemo, growing_output, make_stages, may_stack
 from tinyfuse.schedule.groups.overlaps import Streamed, buffer_distance
-from tinyfuse.schedule.groups.tiling import with_tiles
+from tinyfuse.schedule.groups.tiling import tile_graph
 from tinyfuse.schedule.kernel_choice.select import row_kernel
 from tinyfuse.thinning import pick_evenly
 
@@ -240,7 +240,7 @@ def _candidate(graph: Graph, context: Context, ops: tuple[Op, ...], label: _Labe
         frozenset(index for index, weight in numbered if weight.stacked),
         frozenset(index for index, weight in numbered if weight.resident_output),
     )
-    graph = with_tiles(graph, tiled, label.more_macs)
+    graph = tile_graph(graph, tiled, label.more_macs)
     return Candidate(graph, context, tuple(reversed(groups)), rings, label.ram, label.instructions)
 
 

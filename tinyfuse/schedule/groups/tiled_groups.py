@@ -14,7 +14,7 @@ from tinyfuse.ir import Op
 from tinyfuse.ops.layers.tiled import TILE_ROWS
 from tinyfuse.plan.plan import WORD_ALIGN
 from tinyfuse.schedule.groups.search import Weigher, Weight
-from tinyfuse.schedule.groups.tiling import LEAST_COLUMNS, TILE_COLUMNS, Tiling, in_tiles, macs_again
+from tinyfuse.schedule.groups.tiling import LEAST_COLUMNS, TILE_COLUMNS, Tiling, macs_again, replace_by_tiles
 
 #: per node i, (j, weight) of groups ops[i:j]
 Edges = Sequence[Sequence[tuple[int, Weight]]]
@@ -81,18 +81,18 @@ class _Search:
         end = len(self._plain)
         ahead = {0}  # nodes that paths from the start reach
         for i in range(end):
-            ahead |= {j for j in self._plain[i] if i in ahead and self._keeps(i, j, limit)}
+            ahead |= {j for j in self._plain[i] if i in ahead and self._fits(i, j, limit)}
         behind = {end}  # nodes from which the end is reached
         for i in reversed(range(end)):
-            if i in ahead and any(j in behind and self._keeps(i, j, limit) for j in self._plain[i]):
+            if i in ahead and any(j in behind and self._fits(i, j, limit) for j in self._plain[i]):
                 behind.add(i)
         best: dict[int, tuple[int, float, list[tuple[int, int, Weight]]]] = {0: (0, 0.0, [])}
         for j in sorted(behind - {0}):
             before = [i for i in range(j) if i in best and j in self._plain[i]]
             # groups without tiles first, because they cost nothing; then tiles that cannot recompute less are skipped
-            for i in sorted(before, key=lambda i: (not self._keeps_plainly(i, j, limit), best[i][0])):
+            for i in sorted(before, key=lambda i: (not self._fits_untiled(i, j, limit), best[i][0])):
                 macs, instructions, path = best[i]
-                if not self._keeps_plainly(i, j, limit) and j in best and best[j][0] <= macs:
+                if not self._fits_untiled(i, j, limit) and j in best and best[j][0] <= macs:
                     continue
                 weight = self._within(i, j, limit)
                 if weight is None or macs + weight.more_macs > self._more_macs:
@@ -102,13 +102,13 @@ class _Search:
                     best[j] = (*there, [*path, (i, j, weight)])
         return best[end][2] if end in best else None
 
-    def _keeps_plainly(self, i: int, j: int, limit: int) -> bool:
+    def _fits_untiled(self, i: int, j: int, limit: int) -> bool:
         """Tells whether a group keeps a limit without tiles."""
         return min(weight.ram for weight in self._plain[i][j]) <= limit
 
-    def _keeps(self, i: int, j: int, limit: int) -> bool:
+    def _fits(self, i: int, j: int, limit: int) -> bool:
         """Tells whether a group keeps a limit with or without tiles."""
-        if self._keeps_plainly(i, j, limit):
+        if self._fits_untiled(i, j, limit):
             return True
         weight = self._weigh(i, j, tuple((TILE_ROWS[0], LEAST_COLUMNS) for _ in self._chains_of(i, j)))
         return weight is not None and weight.ram <= limit
@@ -118,7 +118,7 @@ class _Search:
         plain = [weight for weight in self._plain[i][j] if weight.ram <= limit]
         if plain:
             return min(plain, key=lambda weight: weight.instructions)
-        if not self._keeps(i, j, limit):
+        if not self._fits(i, j, limit):
             return None
         chains = self._chains_of(i, j)
         shapes: list[_Shape] = [(TILE_ROWS[0], LEAST_COLUMNS) for _ in chains]
@@ -145,7 +145,9 @@ class _Search:
             ops = self._weigher.ops[i:j]
             found = [chain for chain in self._tiling.chains(ops) if self._scratch(chain) is not None]
             taken = {op for chain in found for op in chain}
-            alone = [chain for op in ops if op not in taken for chain in self._tiling.alone(op) if self._spares(chain)]
+            alone = [
+                chain for op in ops if op not in taken for chain in self._tiling.alone(op) if self._saves_scratch(chain)
+            ]
             self._chains[i, j] = found + alone
         return self._chains[i, j]
 
@@ -153,7 +155,7 @@ class _Search:
         """Bytes of scratch of a chain's smallest tiles; None if no kernel computes them."""
         return self._weigher.row_scratch(self._tiled(chain, (TILE_ROWS[0], LEAST_COLUMNS)))
 
-    def _spares(self, chain: tuple[Op, ...]) -> bool:
+    def _saves_scratch(self, chain: tuple[Op, ...]) -> bool:
         """Tells whether tiles, whose kernels compute parts of rows, save a single operator much scratch."""
         usual, in_tiles = self._weigher.row_scratch(chain[0]), self._scratch(chain)
         return usual is not None and in_tiles is not None and in_tiles + _WORTH_TILES <= usual
@@ -174,7 +176,7 @@ class _Search:
                 self._weigher.work.reached.note(limits.TILED_GROUPS)
             elif chosen:
                 self._left -= 1
-                ops = in_tiles(self._weigher.ops[i:j], [self._tiled(*each) for each in chosen])
+                ops = replace_by_tiles(self._weigher.ops[i:j], [self._tiled(*each) for each in chosen])
                 more = sum(self._more(*each) for each in chosen)
                 weight = min(self._weigher.weights_of(i, j, ops, more), key=lambda weight: weight.ram)
             self._known[key] = weight

@@ -40,9 +40,9 @@ class Tiling:
 
     def chains(self, ops: Sequence[Op]) -> list[tuple[Op, ...]]:
         """Disjoint chains of these operators that need less memory in tiles than in rings."""
-        return [chain for chain in self.every(ops) if self._spared(chain) > 0]
+        return [chain for chain in self.disjoint_chains(ops) if self._spared(chain) > 0]
 
-    def every(self, ops: Sequence[Op]) -> list[tuple[Op, ...]]:
+    def disjoint_chains(self, ops: Sequence[Op]) -> list[tuple[Op, ...]]:
         """Disjoint chains of these operators, those first that save most; some may save nothing."""
         inside = set(ops)
         found = [chain for op in ops for chain in self._from(op) if inside.issuperset(chain)]
@@ -102,20 +102,20 @@ def macs_again(op: Op) -> int:
     return max(0, FAMILIES[op.kind].macs(op) - sum(FAMILIES[part.kind].macs(part) for part in parts_of(op)))
 
 
-def in_tiles(ops: Sequence[Op], tiles: Sequence[Op]) -> tuple[Op, ...]:
+def replace_by_tiles(ops: Sequence[Op], tiles: Sequence[Op]) -> tuple[Op, ...]:
     """Replaces operators by the TILED ones that compute them."""
     instead: dict[Op, Op | None] = {part: None for op in tiles for part in parts_of(op)}
     instead |= {parts_of(op)[-1]: op for op in tiles}
     return tuple(new for op in ops if (new := instead.get(op, op)) is not None)
 
 
-def with_tiles(graph: Graph, tiles: Sequence[Op], more_macs: int) -> Graph:
+def tile_graph(graph: Graph, tiles: Sequence[Op], more_macs: int) -> Graph:
     """Graph with TILED operators in place of their parts."""
     if not tiles:
         return graph
     parts = tuple(part for op in tiles for part in parts_of(op))
     saving = Saving("tile", parts, -more_macs, 0)
-    return replace(graph, ops=in_tiles(graph.ops, tiles), savings=(*graph.savings, saving))
+    return replace(graph, ops=replace_by_tiles(graph.ops, tiles), savings=(*graph.savings, saving))
 
 
 @lru_cache(maxsize=8192)
