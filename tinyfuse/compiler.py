@@ -1,7 +1,7 @@
 """The pipeline from a graph as it was read (frontend/reader.py) to a verified plan, top to bottom.
 
-slide    with --slide: makes the graphs that compute a step (`steps_of`)
-check    checks every rule of its operators (`checked`), then plans the graphs that they call (`prepared`)
+slide    with --slide: makes the graphs that compute a step (`graphs_to_plan`)
+check    checks every rule of its operators (`checked`), then plans the graphs that they call (`prepare_graph`)
 rewrite, choose, build, check the plan   of each such graph: schedule/plan_graph.py
 
 Around this are choices of schedule/ that compare plans for several options: the step graph, divided calls, memory
@@ -58,7 +58,7 @@ class Compiler:
         return plan_by_both_counts(in_memory, options, self._progress)
 
     def _plan_best_step(self, options: Options) -> Plan:
-        self._steps = self._steps or steps_of(self._source, options)
+        self._steps = self._steps or graphs_to_plan(self._source, options)
         return plan_best_step(self._steps, options, lambda step: partial(self._of_graph, step), self._progress)
 
     def _of_graph(self, step: Graph, options: Options) -> Plan:
@@ -66,12 +66,12 @@ class Compiler:
         # options that change the kernels or the rewrites
         key = step, options.optimize == "speed", options.recompute_limit, options.max_step, options.count
         if key not in self._known:
-            graph = prepared(step, self._target, options)
+            graph = prepare_graph(step, self._target, options)
             self._known[key] = GraphPlans(step, graph, self._target, options, self._progress)
         return self._known[key].plan(options)
 
 
-def steps_of(source: Graph, options: Options) -> list[Graph]:
+def graphs_to_plan(source: Graph, options: Options) -> list[Graph]:
     """Graphs of which a plan may be made: the graph with the layouts asked for or, with --slide, its step graphs, of
     which the last has the most state and the least work."""
     source = in_layouts(source, options)
@@ -93,7 +93,7 @@ def checked(source: Graph) -> Graph:
     return replace(graph, warnings=(*graph.warnings, *warnings)) if warnings else graph
 
 
-def prepared(source: Graph, target: Target, options: Options) -> Graph:
+def prepare_graph(source: Graph, target: Target, options: Options) -> Graph:
     """Checks the graph (of a step by rows, that of its runs), and plans the graphs that its operators call."""
     inner = replace(
         options, feed_rows=False, step=False, max_step=None, slide=None, slide_axis=None, max_ram=None, memory=()
@@ -112,5 +112,5 @@ def prepared(source: Graph, target: Target, options: Options) -> Graph:
 def arena_bytes_by_rule(source: Graph, target: Target, options: Options) -> int:
     """Arena bytes with the groups of the fusion level's rule, for comparison; that plan is never run."""
     return rule_based_plan(
-        Variants(prepared(source, target, options), target, options), Builder(source, options)
+        Variants(prepare_graph(source, target, options), target, options), Builder(source, options)
     ).arena_bytes

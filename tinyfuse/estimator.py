@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tinyfuse.compiler import prepared, steps_of
+from tinyfuse.compiler import graphs_to_plan, prepare_graph
 from tinyfuse.ir import EstimateMark, Graph
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
@@ -32,11 +32,11 @@ def estimated_plan(source: Graph, target: Target, options: Options) -> Plan:
     """Estimates the plan of compile_graph; deterministic. CompileError names every reason why there is none."""
     mark = EstimateMark()
     estimate_mark = replace(source, ops=tuple(replace(op, estimate_mark=mark) for op in source.ops))
-    steps = steps_of(estimate_mark, options)
+    steps = graphs_to_plan(estimate_mark, options)
     return plan_best_step(steps, options, lambda step: lambda wanted: _estimated_plan(step, target, wanted))
 
 
 def _estimated_plan(source: Graph, target: Target, options: Options) -> Plan:
-    variants = Variants(prepared(source, target, options), target, options)
+    variants = Variants(prepare_graph(source, target, options), target, options)
     builder = Builder(source, options, work_limit=_WORK_LIMIT)
     return estimate_plan(variants, builder) if is_searched(options) else rule_based_plan(variants, builder)

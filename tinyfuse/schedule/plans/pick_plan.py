@@ -106,7 +106,7 @@ def max_slowdown(context: Context) -> float:
 Note = Callable[[_Plan, Sequence[Candidate]], None]
 
 
-def noting(reached: Reached) -> Note[Plan]:
+def note_missed(reached: Reached) -> Note[Plan]:
     """Notes limits.PLACED if a candidate that was not looked at is estimated to be better."""
 
     def note(plan: Plan, left: Sequence[Candidate]) -> None:

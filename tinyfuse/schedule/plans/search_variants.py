@@ -20,7 +20,7 @@ from tinyfuse.schedule.groups.promising_orders import better_orders
 from tinyfuse.schedule.groups.search import Candidate, Weigher, Work, pareto_front, partitions, weigh_groups, weigher_of
 from tinyfuse.schedule.groups.tiled_groups import Edges, with_tiled_groups
 from tinyfuse.schedule.plans.build import Builder
-from tinyfuse.schedule.plans.pick_plan import Choices, Plans, noting
+from tinyfuse.schedule.plans.pick_plan import Choices, Plans, note_missed
 from tinyfuse.schedule.variants.variants import Variant, with_least_scratch
 
 
@@ -107,7 +107,9 @@ class Search:
     def _offer(self, candidates: Sequence[Candidate]) -> Choices[Plan]:
         """Choices with a cache of plans of their own: which plans are made within limits, and so may be smaller, must
         not depend on earlier choices."""
-        return Choices(candidates, Plans(self._builder.candidate, self._rule_based_plan), noting(self._builder.reached))
+        return Choices(
+            candidates, Plans(self._builder.candidate, self._rule_based_plan), note_missed(self._builder.reached)
+        )
 
     def _candidates(self, variant: Variant, rule_based_plan: Sequence[Sequence[Sequence[Op]]]) -> Iterator[Candidate]:
         """Yields the partitions in `rule_based_plan`, and those that the search finds with no more RAM."""
