@@ -1,8 +1,8 @@
 """Errors that a user can cause, each with its place.
 
 Everything that a model file, an option or the machine can cause is one of the classes below, with an exit code
-(README.md); so is a broken promise of tinyfuse itself (`InternalFault`). `assert` states what a reader should know and
-no result depends on: `python -O` leaves it out.
+(docs/json.md); so is a broken promise of tinyfuse itself (`InternalFault`). `assert` states what a reader should know
+and no result depends on: `python -O` leaves it out.
 """
 
 from __future__ import annotations

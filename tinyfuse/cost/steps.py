@@ -19,8 +19,8 @@ _PIECE_INSTRUCTIONS = 400
 #: are assembly
 _UNKNOWN_SIZES_SLOWDOWN = 1.5
 
-#: factor on predictions: they err by some percent and are means over calls, of which rows in the middle of an image
-#: take more than those at its border
+#: factor on predictions for the slowest values: they err by some percent and are means over calls, of which rows in the
+#: middle of an image take more than those at its border
 _MARGIN = 1.15
 
 #: instructions of a step besides its call, and per number in its cursor: read, checked, mixed into the check word
@@ -32,7 +32,8 @@ _STEP_INSTRUCTIONS, _CURSOR_NUMBER_INSTRUCTIONS = 30, 15
 class Step:
     """One sort of step.
 
-    instructions  predicted mean over the calls of its operator; None if the kernel was not measured
+    instructions  predicted for the slowest values of its inputs, mean over the calls of its operator; None if the
+                  kernel was not measured
     kind          description of how much of the operator a step computes
     """
 
@@ -69,8 +70,8 @@ def _steps(plan: Plan, group: Group) -> Iterator[Step]:
 
 
 def _instructions_per_call(plan: Plan, group: Group, stream: Stream | None) -> list[float | None]:
-    """Predicted mean instructions per call of each stage."""
-    every = stage_instructions(group.stages, stream, plan.context)
+    """Predicted mean instructions per call of each stage, for the slowest values of inputs."""
+    every = stage_instructions(group.stages, stream, plan.context, slowest=True)
     counts = [max(1, int(calls)) for calls in stream.loop.calls] if stream else [1]
     return [None if known is None else known / count for known, count in zip(every, counts, strict=True)]
 
