@@ -42,7 +42,7 @@ def labels_of(graph: Graph, data: bytes, files: Sequence[str] = ()) -> tuple[Lab
     for each element of its output's last dimension."""
     if len(files) > len(graph.outputs):
         count = len(graph.outputs)
-        raise UsageError(f"--labels: {len(files)} files for {count} output{'s' * (count > 1)}; give one for each")
+        raise UsageError(f"--labels: {len(files)} files for {count} output{'s' if count > 1 else ''}; give one for each")
     found = _of_metadata(data, len(graph.outputs) - len(files), len(files))
     given = [_given(path, tensor) for path, tensor in zip(files, graph.outputs, strict=False)]
     labels = (*given, *(each if isinstance(each, tuple) else () for each in found))
