@@ -337,9 +337,7 @@ def test_cases_of_blocks_of_four_pixels(target: str) -> None:
     cases, context = tile_4x2_cases(TARGETS[target]), Context(TARGETS[target])
     found = {(case.kernel.name, proven(matmul_layer(case.op, context)).form) for case in cases}
     assert found == {
-        (f"tinyfuse_{of}_s8", form)
-        for of in ("pointwise_4x2", "conv_4x2_row")
-        for form in (LANES, SINGLE_ROUNDING)
+        (f"tinyfuse_{of}_s8", form) for of in ("pointwise_4x2", "conv_4x2_row") for form in (LANES, SINGLE_ROUNDING)
     }
 
 

@@ -408,6 +408,10 @@ class Kernel(ABC):
         instructions that it takes depend on (tinyfuse/kernels/counts/common.py). Not to be changed."""
         return element_counts(op, by_row)
 
+    def slowest_counts(self, op: Op, by_row: bool) -> Counts:
+        """`counts` for the values of inputs that it takes longest for. Not to be changed."""
+        return self.counts(op, by_row)
+
     def copied(self, op: Op) -> Counts:
         """What of `counts` a call doesn't do whose output lies where the first of the inputs `in_place` does: only what
         is to be changed there is written. Not to be changed."""
