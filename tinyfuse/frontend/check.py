@@ -1,4 +1,4 @@
-"""What a model must be for tinyfuse to compile it: every broken rule at once, before anything else."""
+"""Checks that tinyfuse can compile a model: reports every broken rule at once, before anything is planned."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tinyfuse.ops.program.control_flow import called_graphs
 
 _HINT_VARIABLE = "keep state as the converter writes it: in SVDF, LSTM, or READ_VARIABLE and ASSIGN_VARIABLE"
 
-#: rows of all operators' outputs together; a plan for so many takes about a minute
+#: most rows of all operators' outputs together: planning that many takes about a minute
 MOST_ROWS = 1 << 18
 
 
 def check(graph: Graph) -> None:
-    """CompileError with every reason why `graph` can't be compiled; None where there is none."""
+    """Raise CompileError with every reason why `graph` can't be compiled."""
     problems = _problems_of_operators(graph)
     problems += _border_problems(graph)
     problems += _size_problems(graph)
@@ -29,7 +29,7 @@ def check(graph: Graph) -> None:
 
 
 def _problems_of_operators(graph: Graph) -> list[Problem]:
-    """Of the graph's operators, and of those in the graphs that they run, each looked at once."""
+    """Return the problems of the graph's operators and of the graphs that they run, each operator checked once."""
     problems = []
     waiting, seen = [("", graph)], {graph}
     while waiting:
@@ -44,7 +44,7 @@ def _problems_of_operators(graph: Graph) -> list[Problem]:
 
 
 def warnings_of(graph: Graph) -> list[str]:
-    """What users should know of the operators of a graph that was checked."""
+    """Return warnings about the operators of a checked graph."""
     told = ((op, FAMILIES[op.kind].warning(op)) for op in graph.ops)
     return [f"{op}: {warning}" for op, warning in told if warning is not None]
 
@@ -69,13 +69,13 @@ def _operator_problems(op: Op) -> list[Problem]:
     for rule in family.rules:
         problem = rule.problem(op)
         if problem is not None:
-            # later rules rely on this one, so they would only repeat it in other words
+            # later rules rely on this one: they would repeat the problem in other words
             return [problem]
     return []
 
 
 def _size_problems(graph: Graph) -> list[Problem]:
-    """A plan is played row by row: in seconds, for as many rows as models have."""
+    """Return a problem if the graph has too many rows: the planner simulates a row group row by row."""
     rows = sum(t.shape[1] for op in graph.ops for t in op.outputs if len(t.shape) == 4)
     if rows <= MOST_ROWS:
         return []

@@ -1,7 +1,7 @@
-"""Constants that a file's metadata say are compressed: TensorFlow Lite Micro's form before TFLM_DECODE.
+"""Reads which constants a file's metadata declare as compressed: TensorFlow Lite Micro's format before TFLM_DECODE.
 
-Metadata COMPRESSION_METADATA names a buffer with a FlatBuffer of its own (TFLM, compression/metadata.fbs): tensors
-whose buffers have indexes into tables of values, which are other buffers.
+Metadata COMPRESSION_METADATA names a buffer with a FlatBuffer of its own (TFLM, compression/metadata.fbs). It lists
+tensors whose buffers hold indexes into tables of values, and the buffers that hold these tables.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _ROOT, _VERSION = "CompressionMetadata", 1
 
 @dataclass(frozen=True)
 class LookedUp:
-    """How a tensor is compressed: the buffer with its values, and the bits of an index."""
+    """Compression of one tensor: the buffer with its values, and the bits of an index."""
 
     value_buffer: int
     bits: int
 
 
 def compressed_tensors(model: Table) -> dict[tuple[int, int], LookedUp]:
-    """(subgraph, tensor) -> how it is compressed. Raises Damaged or TooLarge as `check_flatbuffer` does."""
+    """Return (subgraph, tensor) -> its compression. Raises Damaged or TooLarge like `check_flatbuffer`."""
     buffers = model["buffers"]
     for entry in model["metadata"]:
         if entry["name"] != _NAME or entry["buffer"] >= len(buffers):

@@ -22,8 +22,10 @@ _HINT = "compile the model again with Vela, for TensorFlow Lite Micro, or give t
 def resolve_programs(
     path: str, ops: tuple[Op, ...], model: Model, tensors: TensorReader, problems: Problems
 ) -> tuple[Op, ...]:
-    """The main graph's operators, of which those for the NPU know where things lie. CompileError where nothing says so:
-    then all else that is wrong follows from it."""
+    """Return the main graph's operators, each NPU program with the offsets of its tensors.
+
+    Raises CompileError if the file gives no offsets, because every further fault would follow from that.
+    """
     programs = [op for op in ops if op.kind == EthosUFamily.kind]
     if not programs:
         return ops
@@ -64,8 +66,11 @@ def _resolved(op: Op, offsets: tuple[int, ...], problems: Problems) -> Op:
 
 
 def _offsets(model: Model, count: int) -> tuple[int, ...] | None:
-    """The offset of every tensor of the main graph, -1 for one that lies elsewhere; None where they aren't told.
-    Format: int32s: version 0, number of the subgraph, number of tensors, the offsets (micro_allocator.cc)."""
+    """Return the offset in bytes of every tensor of the main graph, -1 for one placed elsewhere; None if the file has
+    none.
+
+    Format: int32s: version 0, number of the subgraph, number of tensors, the offsets (micro_allocator.cc).
+    """
     for entry in model.metadata:
         if text(entry["name"]) == _METADATA and entry["buffer"] < len(model.buffers):
             raw = model.buffers[entry["buffer"]]["data"]

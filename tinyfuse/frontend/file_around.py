@@ -1,6 +1,6 @@
-"""Writes a model file around others: new tables of what is to change, which refer to what stays where it was.
+"""Writes a model file that embeds other files: new tables for what changes, references to everything else.
 
-Nothing is lost that nobody here reads: shapes, quantizations, options and data lie in the new file as they were.
+Shapes, quantizations, options and data stay as they were, also where tinyfuse doesn't read them.
 """
 
 from __future__ import annotations
@@ -14,30 +14,30 @@ from tinyfuse.frontend.flatbuffer_check import Damaged
 from tinyfuse.frontend.flatbuffer_table import Table
 from tinyfuse.frontend.schema import ENUM_SIZES, SIZES, TABLES, Field
 
-#: interpreters read constants where they lie
+#: alignment in bytes of constants: interpreters read them in place
 _ALIGN = 16
 
 
 class FileAround:
-    """Offsets count from the end, as the builder makes a file from its end on; all files are 16-aligned in it."""
+    """Builds the file from its end: offsets count from there, and embedded files are aligned to 16 bytes."""
 
     def __init__(self, *files: bytes) -> None:
         self._builder = flatbuffers.Builder(sum(map(len, files)) + 4096)
         self._starts = {id(data): self._embedded(data) for data in files}
 
     def finished(self, model: int) -> bytes:
-        """The file, whose root is that table."""
+        """Return the file with table `model` as its root."""
         self._builder.Finish(model, b"TFL3")
         return bytes(self._builder.Output())
 
     def data(self, content: bytes) -> int:
-        """A vector of bytes, aligned as interpreters want constants."""
+        """Write a vector of bytes, aligned for constants; return its offset."""
         self._embedded(content)
         vector: int = self._builder.Offset()
         return vector
 
     def _embedded(self, data: bytes) -> int:
-        """Puts a file into this one; the offset of its first byte."""
+        """Write a file into this one; return the offset of its first byte."""
         builder = self._builder
         builder.StartVector(1, len(data), _ALIGN)
         builder.head -= len(data)
@@ -47,11 +47,12 @@ class FileAround:
         return start
 
     def kept(self, tables: Sequence[Table]) -> list[int]:
-        """Offsets of tables that stay as they are."""
+        """Return the offsets of tables that stay as they are."""
         return [self._starts[id(table.data)] - table.position for table in tables]
 
     def copied(self, table: Table, **changes: int | None) -> int:
-        """A copy of a table with other fields, without those that are None; what it refers to is where it was."""
+        """Copy a table with the fields in `changes` replaced, or dropped if None; references keep their targets.
+        Returns its offset."""
         fields: dict[str, int | None] = {}
         for field in TABLES[table.name]:
             at = None if field.type == "-" else table.place(field)
@@ -60,15 +61,16 @@ class FileAround:
         return self.table(table.name, **{**fields, **changes})
 
     def _reference(self, table: Table, field: Field, at: int) -> int:
-        """What a field refers to. Damaged where that is outside of its file: the options of operators
-        that nobody reads were never looked at."""
+        """Return the offset of a field's target. Raises Damaged if it is outside the file: unread options were
+        never checked."""
         size = len(table.data)
         if at + 4 > size or table.target(at) + 4 > size:
             raise Damaged(f"{table.name}.{field.name} lies outside the file")
         return self._starts[id(table.data)] - table.target(at)
 
     def table(self, name: str, /, **values: int | None) -> int:
-        """Writes a table of the schema; fields are numbers, or offsets of what was written before."""
+        """Write a table of the schema and return its offset; `values` are numbers, or offsets of objects already
+        written."""
         builder = self._builder
         builder.StartObject(len(TABLES[name]))
         for field in TABLES[name]:
@@ -83,12 +85,12 @@ class FileAround:
         return end
 
     def vector(self, numbers: Sequence[int]) -> int:
-        """A vector of int32."""
+        """Write a vector of int32; return its offset."""
         offset: int = self._builder.CreateNumpyVector(np.array(numbers, np.int32))
         return offset
 
     def tables(self, offsets: Sequence[int]) -> int:
-        """A vector of tables."""
+        """Write a vector of tables; return its offset."""
         self._builder.StartVector(4, len(offsets), 4)
         for offset in reversed(offsets):
             self._builder.PrependUOffsetTRelative(offset)
@@ -101,7 +103,7 @@ def _is_scalar(field: Field) -> bool:
 
 
 def _slot_type(field: Field) -> str:
-    """What the builder calls a scalar's type."""
+    """Return the builder's name for a scalar type."""
     if field.type in ENUM_SIZES:
         return {1: "Int8", 4: "Int32"}[ENUM_SIZES[field.type]]
     return {"bool": "Bool", "byte": "Int8", "ubyte": "Uint8", "int": "Int32", "uint": "Uint32", "float": "Float32",

@@ -1,6 +1,6 @@
-"""What a file is that is no .tflite: its format by name, and a way from there to a quantized .tflite.
+"""Recognizes files that are no .tflite: names the format and tells how to get a quantized .tflite from it.
 
-Nothing of such a file is loaded: its first bytes, its name, and of an archive the list of members.
+Nothing of such a file is loaded: only its first bytes, its name and an archive's list of members are looked at.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import zipfile
 from tinyfuse.errors import Problem
 
 HINT_CONVERT = "give a .tflite file, as TensorFlow Lite's converter writes it"
-#: what the converter must be told for a model of int8 alone
+#: converter settings for a model that is int8 throughout
 SETTINGS = (
     "converter.optimizations = [tf.lite.Optimize.DEFAULT], converter.representative_dataset = a function that yields "
     "some hundred real inputs, converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS_INT8], "
@@ -30,7 +30,7 @@ _TORCH = (
     "file to int8 with ai-edge-quantizer, or export it to ONNX and go on with onnx2tf -i model.onnx -oiqt"
 )
 _TORCH_EXPORTED = f"give litert-torch the float module that was exported, not the file. {_TORCH}"
-#: of models that are quantized already, in a format that no converter makes a quantized .tflite of
+#: hint for models that are already quantized in a format from which no converter makes a quantized .tflite
 _AGAIN_FROM_FLOAT = (
     "nothing makes a quantized .tflite of it: go back to the float model. From PyTorch, convert that with "
     "litert-torch and quantize its file to int8 with ai-edge-quantizer"
@@ -41,7 +41,7 @@ _C_ARRAY = (
     'give the .tflite that it was made of; this makes it again: python3 -c "import re, sys; sys.stdout.buffer.write('
     "bytes(int(b, 16) for b in re.findall(r'0x[0-9a-fA-F]{2}\\b', sys.stdin.read())))\" < model.cc > model.tflite"
 )
-#: how a file begins -> what it is, and what to do
+#: first bytes of a file -> (its format, what to do)
 _MAGIC: tuple[tuple[bytes, str, str], ...] = (
     (
         b"version https://git-lfs.github.com/",
@@ -57,20 +57,20 @@ _MAGIC: tuple[tuple[bytes, str, str], ...] = (
 _PAGE = re.compile(rb"<(!doctype|html|\?xml|head)", re.IGNORECASE)
 #: a byte array as `xxd -i` and TensorFlow Lite Micro's examples write it
 _ARRAY = re.compile(rb"\[[^\]]{0,80}\]\s*[^;={]{0,80}=\s*\{\s*0[xX][0-9a-fA-F]{2}\s*,")
-#: where ONNX's first fields are: ir_version, then the producer's name
+#: the first fields of an ONNX file: ir_version, then the producer's name
 _ONNX_START = re.compile(rb"\x08[\x01-\x1f]\x12[\x00-\x7f][\x20-\x7e]*")
-#: the type of a node that quantizes, in a protobuf
+#: operator type of a quantizing node, as a protobuf string
 _QDQ = re.compile(rb"\x22[\x0b-\x10](QuantizeLinear|DequantizeLinear|QLinearConv|QLinearMatMul)")
-#: the identifier of ExecuTorch's flatbuffers
+#: identifiers of ExecuTorch's flatbuffers
 _EXECUTORCH = b"ET12"
-#: members of torch.export's archives, of old and new versions
+#: members of torch.export's archives, old and new versions
 _EXPORTED = ("serialized_exported_program.json", "archive_format")
-#: how much of a text is looked through
+#: bytes of a text that are searched
 _LOOKED_AT = 1 << 16
 
 
 def folder_problem(path: str) -> Problem:
-    """What a folder is that was given as a model."""
+    """Describe a folder that was given as a model, and tell what to give instead."""
     for name in ("saved_model.pb", "saved_model.pbtxt"):
         if os.path.exists(os.path.join(path, name)):
             return Problem("a folder: a TensorFlow SavedModel", hint=_SAVED_MODEL)
@@ -78,7 +78,8 @@ def folder_problem(path: str) -> Problem:
 
 
 def irregular(path: str) -> Problem | None:
-    """What is wrong with a path that is no regular file: a pipe or a device could block, or never end."""
+    """Return the problem of a path that is no regular file, because reading a pipe or a device could block or
+    never end."""
     mode = os.stat(path).st_mode
     if stat.S_ISDIR(mode):
         return folder_problem(path)
@@ -86,7 +87,7 @@ def irregular(path: str) -> Problem | None:
 
 
 def foreign_format(path: str, data: bytes) -> Problem:
-    """What a file is that has no TFL3 identifier, as far as it can be told."""
+    """Describe a file without the TFL3 identifier, as far as its format can be recognized."""
     found = _by_content(data) or _by_name(path, data)
     if found is None:
         return Problem("not a TensorFlow Lite model (no TFL3 identifier)", hint=HINT_CONVERT)

@@ -15,38 +15,38 @@ from typing import NamedTuple
 
 from tinyfuse.frontend.schema import ENUM_SIZES, SIZES, TABLES, UNION_TABLES
 
-#: elements in any one vector of tables: operators, tensors, buffers
+#: most elements of any one vector of tables: operators, tensors, buffers
 MAX_TABLES_A_VECTOR = 10_000
-#: tables in all, each counted as often as it is referred to
+#: most tables in all, each counted as often as it is referred to
 MAX_TABLES = 60_000
-#: elements of number vectors and bytes of strings in all, each counted as often as referred to
+#: most elements of number vectors and bytes of strings in all, each counted as often as referred to
 MAX_ITEMS = 1 << 22
-#: bytes of one string; names of fused layers, joined by the converter, reach thousands
+#: most bytes of one string; names of fused layers, concatenated by the converter, reach thousands
 MAX_STRING = 1 << 16
 
-#: of a scalar or enumeration, the unsigned integer of its size
+#: scalar or enumeration type -> the unsigned integer of its size
 _FORMATS = {kind: struct.Struct(f"<{'BHIQ'[size.bit_length() - 1]}") for kind, size in {**SIZES, **ENUM_SIZES}.items()}
 _LARGEST = max(format.size for format in _FORMATS.values())
 _USHORT, _UINT, _INT = map(struct.Struct, ("<H", "<I", "<i"))
 
 
 class Damaged(Exception):
-    """The file can't be read; the message says at which field and why."""
+    """Raised for a file that can't be read; the message tells which field and why."""
 
 
 class TooLarge(Exception):
-    """The file may be sound, but says more than is read; the message says where."""
+    """Raised for a file that may be sound but exceeds a limit; the message tells which one."""
 
 
 def check_flatbuffer(data: bytes, root: str = "Model") -> None:
-    """Raises Damaged or TooLarge unless everything `TABLES` names can be read from `data` safely, whose first table is
-    a `root`."""
+    """Raise Damaged or TooLarge unless everything that `TABLES` names can be read safely from `data`, whose root
+    table is a `root`."""
     Walk(data).run(root)
 
 
 class Layout(NamedTuple):
-    """Where a table has its fields that are read: (name, type, format of its number or None, offset) of each that is
-    there; and how many bytes from the table's start on have all of their numbers."""
+    """Positions of a table's fields: (name, type, format of its number or None, offset) of each field that is
+    present, and the bytes from the table's start that hold all of their numbers."""
 
     fields: list[tuple[str, str, struct.Struct | None, int]]
     reach: int
@@ -72,18 +72,20 @@ class Walk:
             self.table(*self.stack.pop())
 
     def number(self, format: struct.Struct, position: int, place: str) -> int:
-        """The unsigned or signed integer at a position, once it is known to be in the file."""
+        """Return the unsigned or signed integer at a position, after checking that it is in the file."""
         if not 0 <= position <= self.end - format.size:
             self.bounds(position, format.size, place)
         value: int = format.unpack_from(self.data, position)[0]
         return value
 
     def offsets(self, count: int, position: int, place: str) -> tuple[int, ...]:
-        """Of a table's first fields, by slot, where they are, as a vtable that is known to be in the file says."""
+        """Return the offsets of a table's first `count` fields, by slot; the vtable at `position` must be in the
+        file already."""
         return struct.unpack_from(f"<{count}H", self.data, position)
 
     def inside(self, end: int) -> bool:
-        """Whether numbers of a table, which end there at most, need no look at each."""
+        """Tell whether a table that ends at `end` or before lies in the file: its numbers then need no checks of
+        their own."""
         return end <= self.end
 
     def bounds(self, position: int, size: int, place: str) -> None:
@@ -91,16 +93,16 @@ class Walk:
             raise Damaged(f"{place} lies outside the file (bytes {position} to {position + size} of {self.end})")
 
     def push(self, table: str, position: int, place: str) -> None:
-        """Follows the offset at a position to a table that is still to be checked."""
+        """Follow the offset at a position to a table, and queue it for checking."""
         self.tables -= 1
         if self.tables < 0:
             raise TooLarge(f"it has more than {MAX_TABLES} tables")
-        # a table that was seen before is walked again: it costs the reader as much each time
+        # a table seen before is walked again: the reader, too, pays for it each time
         self.stack.append((table, position + self.number(_UINT, position, place), place))
 
     def table(self, table: str, position: int, place: str) -> None:
         vtable = position - self.number(_INT, position, place)
-        found = self.layouts.get((table, vtable))  # tables of a kind share vtables
+        found = self.layouts.get((table, vtable))  # tables of a type share vtables
         if found is None:
             found = self.layouts[table, vtable] = self.layout(table, vtable, f"the vtable of {place}")
         inside, union = self.inside(position + found.reach), 0
@@ -113,7 +115,7 @@ class Walk:
                 self.number(format, position + offset, f"{place}.{name}")
 
     def layout(self, table: str, vtable: int, place: str) -> Layout:
-        """What a vtable says of a table's fields."""
+        """Return the positions of a table's fields, as its vtable gives them."""
         size = self.number(_USHORT, vtable, place)
         if size < 4 or size % 2:
             raise Damaged(f"{place} has an impossible size ({size})")
@@ -128,7 +130,7 @@ class Walk:
         return Layout(there, max(offsets, default=0) + _LARGEST)
 
     def reference(self, kind: str, position: int, place: str, union: int) -> None:
-        """Follows a field that holds no number, but where its value is."""
+        """Follow a field that refers to a string, vector, table or union."""
         if kind == "union":
             if union in UNION_TABLES:
                 self.push(UNION_TABLES[union], position, place)

@@ -1,7 +1,7 @@
 """Reads the tables of a FlatBuffer by the names of `tinyfuse.frontend.schema`.
 
-Only for what `tinyfuse.frontend.flatbuffer_check` has walked: nothing is checked again. A field that is absent is its
-default if it is a scalar, an empty vector or string, and None if it is a table.
+The file must have passed `tinyfuse.frontend.flatbuffer_check`: nothing is checked again. An absent scalar has its
+default, an absent vector or string is empty, and an absent table is None.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _UINT, _INT, _USHORT = struct.Struct("<I"), struct.Struct("<i"), struct.Struct("
 
 
 class _Access(NamedTuple):
-    """How a field is read: its entry of the vtable; what reads its number, None where it is none; what stands for it
-    where it is absent; and of a vector or string its elements' type, else ""."""
+    """Access to one field: its vtable entry, its number reader (None if it holds no number), the value if it is
+    absent, and a vector's or string's element type, else ""."""
 
     field: Field
     entry: int
@@ -40,14 +40,16 @@ def _access(field: Field) -> _Access:
     return _Access(field, 2 + field.slot, number, field.default, element)
 
 
-#: by table and name
+#: (table, field) -> its access
 _FIELDS = {table: {field.name: _access(field) for field in fields} for table, fields in TABLES.items()}
 
 
 class Table:
-    """A table at a position of `data`, of the schema's type `name`; `table["field"]` is a field's value:
-    a number, the bytes of a string, an array that shares the file's memory (a vector of numbers), a list of
-    tables (a vector of them) or a table. `vtables` are those of the file that were read, for tables share them."""
+    """A table at a position of `data`, of the schema's type `name`.
+
+    `table["field"]` is a number, the bytes of a string, an array that shares the file's memory (a vector of numbers), a
+    list of tables or a table. `vtables` caches the file's vtables, because tables share them.
+    """
 
     __slots__ = "_fields", "_offsets", "_vtables", "data", "name", "position"
 
@@ -58,7 +60,7 @@ class Table:
         vtable = position - _INT.unpack_from(data, position)[0]
         if vtable not in vtables:
             (size,) = _USHORT.unpack_from(data, vtable)
-            # two sizes, and by slot where fields are, 0 for one that is absent
+            # vtable: two sizes, then the fields' offsets by slot, 0 for an absent one
             vtables[vtable] = struct.unpack_from(f"<{size // 2}H", data, vtable)
         self._offsets = vtables[vtable]
 
@@ -66,7 +68,7 @@ class Table:
         field, entry, number, default, element = self._fields[name]
         offsets = self._offsets
         offset = offsets[entry] if entry < len(offsets) else 0
-        if number is not None:  # mostly
+        if number is not None:  # the common case
             return number(self.data, self.position + offset)[0] if offset else default
         at, kind = self.position + offset if offset else None, field.type
         if element:
@@ -74,7 +76,7 @@ class Table:
         return None if at is None else self.follow(at, kind)
 
     def numbers(self, name: str) -> tuple[Any, ...]:
-        """A vector of numbers as a tuple."""
+        """Return a vector of numbers as a tuple."""
         access = self._fields[name]
         at = self.place(access.field)
         if at is None:
@@ -84,22 +86,22 @@ class Table:
         return struct.unpack_from(f"<{length}{_FORMATS[access.element]}", self.data, start + 4)
 
     def union(self, name: str, table: str) -> Table | None:
-        """What a union holds, as a table of that type: the one that the walk knew it by."""
+        """Return a union's content as a table of type `table`, the type under which it was checked."""
         at = self.place(self._fields[name].field)
         return None if at is None else self.follow(at, table)
 
     def follow(self, at: int, table: str) -> Table:
-        """The table that the offset at a position leads to."""
+        """Return the table that the offset at a position leads to."""
         return Table(self.data, table, self.target(at), self._vtables)
 
     def place(self, field: Field) -> int | None:
-        """Where the field's value is, or its offset; None where it is absent."""
+        """Return the position of a field's value or offset; None if the field is absent."""
         offsets, entry = self._offsets, 2 + field.slot
         offset = offsets[entry] if entry < len(offsets) else 0
         return self.position + offset if offset else None
 
     def target(self, at: int) -> int:
-        """Where that begins which the offset at a position leads to."""
+        """Return the position that the offset at a position leads to."""
         offset: int = _UINT.unpack_from(self.data, at)[0]
         return at + offset
 
@@ -114,6 +116,6 @@ class Table:
 
 
 def root(data: bytes, table: str = "Model") -> Table:
-    """The first table: a file's Model."""
+    """Return the root table of a file, by default its Model."""
     (position,) = _UINT.unpack_from(data)
     return Table(data, table, position, {})

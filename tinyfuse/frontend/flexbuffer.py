@@ -11,28 +11,28 @@ import struct
 
 from tinyfuse.frontend.flatbuffer_check import Damaged
 
-#: more than any operator of TensorFlow Lite Micro has
+#: most values of a map: more than any operator of TensorFlow Lite Micro has
 MAX_KEYS = 64
-#: bytes of one key
+#: most bytes of one key
 MAX_KEY = 128
 
 _NULL, _INT, _UINT, _FLOAT, _MAP, _BOOL = 0, 1, 2, 3, 9, 26
-#: width -> how it is unpacked
+#: width in bytes -> struct that unpacks it
 _FLOATS = {4: "<f", 8: "<d"}
 _WIDTHS = (1, 2, 4, 8)
 
 
 def integers_of(data: bytes) -> dict[str, int]:
-    """The values of a map of integers and booleans, by their keys, in the map's order.
+    """Return the integers and booleans of a map by key, in the map's order.
 
     TFLM reads every value as a signed integer of the map's width, whatever its type (flatbuffer_utils.cc), so an
-    unsigned one with its highest bit set is negative. Raises Damaged where the bytes are no such map.
+    unsigned one with its highest bit set is negative. Raises Damaged if the bytes are no such map.
     """
     return _Map(data).integers()
 
 
 def numbers_of(data: bytes) -> dict[str, float | None]:
-    """The values of a map of numbers and booleans by their keys; None for a null. Raises Damaged likewise."""
+    """Return the numbers and booleans of a map by key; None for a null. Raises Damaged if the bytes are no such map."""
     return _Map(data).numbers()
 
 
@@ -52,7 +52,7 @@ class _Map:
             raise Damaged(f"a map of {self.count} values is more than {MAX_KEYS}")
 
     def number(self, place: int, width: int, signed: bool = False) -> int:
-        """The integer of `width` bytes at a place."""
+        """Return the integer of `width` bytes at a place."""
         if place < 0 or place + width > len(self.data):
             raise Damaged(f"byte {place} is outside of the FlexBuffer's {len(self.data)}")
         return int.from_bytes(self.data[place : place + width], "little", signed=signed)
@@ -80,7 +80,7 @@ class _Map:
         return found
 
     def value(self, place: int, kind: int, key: str) -> float | None:
-        """A value of the map, of a kind that `numbers` takes."""
+        """Return a value of the map, whose type must be one that `numbers` accepts."""
         number = self.number(place, self.width, signed=kind == _INT)
         if kind == _NULL:
             return None
@@ -101,7 +101,7 @@ class _Map:
         return [self.key(place - self.number(place, width)) for place in places]
 
     def key(self, place: int) -> str:
-        """The string that begins at a place and ends before a zero byte."""
+        """Return the zero-terminated string at a place."""
         end = self.data.find(b"\0", place, place + MAX_KEY) if 0 <= place < len(self.data) else -1
         if end < 0:
             raise Damaged("the name of an option has no end")

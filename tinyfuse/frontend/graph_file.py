@@ -1,7 +1,7 @@
-"""The file of some of a model's operators: with the shapes that a graph of them has, and its constants as data.
+"""Writes a model file of some of a model's operators, with a graph's computed shapes and constants.
 
-So an interpreter that resizes no tensor, as TFLM, runs a model whose file leaves shapes open, and one that lacks an
-operator runs the others.
+An interpreter that resizes no tensors, such as TFLM, can then run a model whose file leaves shapes open; one that lacks
+an operator can run the others.
 """
 
 from __future__ import annotations
@@ -16,8 +16,11 @@ from tinyfuse.ir import Graph, Tensor
 
 
 def graph_file(data: bytes, graph: Graph, gone: Collection[int]) -> bytes:
-    """The bytes of a model file like the sound file `data`, which `graph` was read from: without the operators that are
-    `gone`, by their places in its first graph, and with the shapes, the constants and the ends of `graph`."""
+    """Return a model file made from the sound file `data`, which `graph` was read from.
+
+    The operators at the indexes `gone` of the first subgraph are left out; shapes, constants, inputs and outputs are
+    those of `graph`.
+    """
     return _GraphFile(data, graph, gone).file()
 
 
@@ -56,7 +59,7 @@ class _GraphFile(FileAround):
         )
         others = self.kept(self._model["subgraphs"][1:])
         buffers = self.tables(self.kept(self._model["buffers"]) + self._constants)
-        # what metadata name may not be here
+        # metadata may name tensors or buffers that are gone
         changes = {"subgraphs": self.tables([graph, *others]), "buffers": buffers}
         return self.finished(self.copied(self._model, **changes, metadata=None))
 
@@ -74,6 +77,6 @@ class _GraphFile(FileAround):
 
 
 def _of_file(places: np.ndarray, tensors: Sequence[Tensor | None]) -> dict[int, Tensor]:
-    """An operator's tensors by their places in the file, which constants of the reader's own have not."""
+    """Map indexes in the file to an operator's tensors, without constants that the reader made."""
     pairs = zip(places.tolist(), tensors, strict=False)
     return {place: tensor for place, tensor in pairs if place >= 0 and tensor is not None}

@@ -1,9 +1,8 @@
-"""Two model files as one: a front end, and a network that is fed by it.
+"""Joins two model files: a front end, and a network that it feeds.
 
-The joined file is what an interpreter runs, too, so that a module of both is verified against one run of both. It has
-both files inside as they are, and before them new tables of what has other numbers now: the network's tensors,
-operators and the lists of all. What these refer to (shapes, quantizations, options, data) stays where it was, so
-that nothing is lost that nobody here reads.
+Interpreters run the joined file too, so that a module of both is verified against one run of both. The file embeds both
+files unchanged, after new tables for everything that is renumbered: the network's tensors and operators, and all lists.
+Shapes, quantizations, options and data stay where they were, also where tinyfuse doesn't read them.
 """
 
 from __future__ import annotations
@@ -23,10 +22,11 @@ from tinyfuse.ops import FAMILIES
 
 
 def with_front_end(front_path: str, network_path: str, network: bytes | None = None) -> bytes:
-    """The bytes of a model of the network's file (of `network`, when given) behind that of `front_path`: the front
-    end's output in place of the input that it is like, and the network's outputs.
+    """Return the bytes of a model that runs the file `front_path` in front of `network_path` (of `network`, when
+    given).
 
-    CompileError where either can't be read, or the two don't fit each other.
+    The front end's output replaces the network input of the same type and shape; the outputs are the network's. Raises
+    CompileError if either file can't be read or the two don't fit.
     """
     front = load_file(front_path)
     network = load_file(network_path) if network is None else network
@@ -42,7 +42,7 @@ def with_front_end(front_path: str, network_path: str, network: bytes | None = N
 
 
 def _fed(before: Graph, after: Graph, network: bytes) -> Tensor:
-    """The network's input that the front end feeds."""
+    """Return the network's input that the front end feeds."""
 
     def refuse(message: str, hint: str, tensor: Tensor | None = None) -> CompileError:
         about = None if tensor is None else str(tensor)
@@ -92,12 +92,12 @@ def _hint(fed: Tensor) -> str:
 
 
 def _variables(graph: Graph) -> set[str]:
-    """The names of a graph's resource variables."""
+    """Return the names of a graph's resource variables."""
     return {op.input.name for op in graph.ops if FAMILIES[op.kind].resource} if _known(graph) else set()
 
 
 def _known(graph: Graph) -> bool:
-    """Whether every operator is supported; else the check of the joined model says so."""
+    """Tell whether every operator is supported; if not, the check of the joined model reports it."""
     return all(op.kind in FAMILIES for op in graph.ops)
 
 
@@ -105,7 +105,7 @@ def _known(graph: Graph) -> bool:
 
 
 class _Join(FileAround):
-    """Front end and network."""
+    """Builds the joined file of front end and network."""
 
     def __init__(self, front: bytes, network: bytes) -> None:
         super().__init__(network, front)
@@ -113,7 +113,7 @@ class _Join(FileAround):
         self.front_graph, self.network_graph = self.front["subgraphs"][0], self.network["subgraphs"][0]
 
     def file(self, source: int, fed: int) -> bytes:
-        """The file, in which the front end's tensor `source` stands for the network's tensor `fed`."""
+        """Return the file, in which the front end's tensor `source` replaces the network's tensor `fed`."""
         front, network = self.front, self.network
         count, codes, buffers = (
             len(self.front_graph["tensors"]), len(front["operator_codes"]), len(front["buffers"])
@@ -122,7 +122,7 @@ class _Join(FileAround):
         def moved(numbers: np.ndarray) -> list[int]:
             return [source if n == fed else n + count if n >= 0 else n for n in numbers.tolist()]
 
-        # of a tensor that nobody uses the buffer may be any number: it was never read
+        # the buffer of an unused tensor was never checked, so its number may be anything
         known = range(1, len(network["buffers"]))
         tensors = [
             self.copied(t, buffer=t["buffer"] + buffers if t["buffer"] in known else 0)

@@ -21,28 +21,33 @@ from tinyfuse.frontend.flatbuffer_check import Damaged, TooLarge, check_flatbuff
 from tinyfuse.frontend.flatbuffer_table import Table, root
 from tinyfuse.ir import Graph, Tensor, quoted
 
-#: of each output, in the model's order; empty where there are none
+#: labels of each output, in the model's order; empty where there are none
 Labels = tuple[tuple[str, ...], ...]
 
-#: a label and a file of them, in bytes; labels of one file
+#: most bytes of a label and of a label file; most labels in a file
 MAX_LABEL, MAX_FILE, MAX_LABELS = 1000, 1 << 20, 1 << 16
 
 _NAME, _ROOT = b"TFLITE_METADATA", "ModelMetadata"
-#: AssociatedFileType: labels of an axis, of values. The first that there is counts
+#: AssociatedFileType of axis labels and of value labels; the first file found counts
 _TYPES = (2, 3)
-#: files of an archive, and the four bytes that stand before each in its directory
+#: most files in an archive, and the four bytes in front of each directory entry
 _MOST_FILES, _ENTRY = 1000, b"PK\x01\x02"
-#: what zipfile and zlib raise for archives that are damaged, encrypted or made on purpose
+#: exceptions of zipfile and zlib for damaged, encrypted or hostile archives
 _BAD_ARCHIVE = (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError, ValueError, KeyError, struct.error)
 
 
 def labels_of(graph: Graph, data: bytes, files: Sequence[str] = ()) -> tuple[Labels, tuple[str, ...]]:
-    """The labels of a graph's outputs, and warnings: of `files`, the first for the first output, else of the metadata
-    in `data`, the file that the graph was read from. UsageError for a file of `files` that has no labels, or not one
-    for each element of its output's last dimension."""
+    """Return the labels of a graph's outputs, and warnings.
+
+    Labels come from `files`, the first for the first output, else from the metadata in `data`, the file that the graph
+    was read from. Raises UsageError if one of `files` has no labels, or not one for each element of its output's last
+    dimension.
+    """
     if len(files) > len(graph.outputs):
         count = len(graph.outputs)
-        raise UsageError(f"--labels: {len(files)} files for {count} output{'s' * (count > 1)}; give one for each")
+        raise UsageError(
+            f"--labels: {len(files)} files for {count} output{'s' if count > 1 else ''}; give one for each"
+        )
     found = _of_metadata(data, len(graph.outputs) - len(files), len(files))
     given = [_given(path, tensor) for path, tensor in zip(files, graph.outputs, strict=False)]
     labels = (*given, *(each if isinstance(each, tuple) else () for each in found))
@@ -59,7 +64,7 @@ def _unreadable(graph: Graph, output: int, why: str) -> str:
 
 
 def _given(path: str, output: Tensor) -> tuple[str, ...]:
-    """The labels of a file that was named: one for each element of the output's last dimension."""
+    """Return the labels in a user's file: one for each element of the output's last dimension."""
     found = _from_file(path)
     last = output.shape[-1] if output.shape else 1
     if len(found) != last:
@@ -84,7 +89,7 @@ def _from_file(path: str) -> tuple[str, ...]:
 
 
 def _lines(data: bytes) -> tuple[str, ...]:
-    """The labels of a file's bytes, one a line; empty ones at its end are none. Damaged says what is wrong."""
+    """Split a file's bytes into labels, one a line, without empty lines at its end. Raises Damaged."""
     if len(data) > MAX_FILE:
         raise Damaged(f"it has more than {MAX_FILE:,} bytes")
     try:
@@ -108,7 +113,8 @@ def _lines(data: bytes) -> tuple[str, ...]:
 
 
 def _of_metadata(data: bytes, count: int, first: int) -> list[tuple[str, ...] | str]:
-    """Of `count` outputs from the `first`: labels, nothing, or why those that there should be can't be read."""
+    """Return, for `count` outputs from output `first` on, the labels in the metadata, (), or a message why they
+    can't be read."""
     nothing: list[tuple[str, ...] | str] = [()] * count
     if _NAME not in data or not count:
         return nothing
@@ -131,7 +137,7 @@ def _of_metadata(data: bytes, count: int, first: int) -> list[tuple[str, ...] | 
 
 
 def _described(data: bytes) -> list[Table]:
-    """What the metadata say of the outputs of the first graph; of a file that was walked."""
+    """Return the metadata tables of the first graph's outputs, after checking the metadata."""
     model = root(data)
     buffers = model["buffers"]
     for entry in model["metadata"]:
@@ -144,15 +150,15 @@ def _described(data: bytes) -> list[Table]:
 
 
 def _label_file(output: Table) -> str | None:
-    """The name of an output's file of labels: of several that for no language."""
+    """Return the name of an output's label file; among several, the one without a language."""
     files = [file for kind in _TYPES for file in output["associated_files"] if file["type"] == kind]
     files.sort(key=lambda file: len(file["locale"]) > 0)
     return files[0]["name"].decode("utf-8", "replace") if files else None
 
 
 def _unpacked(data: bytes, name: str, most: int) -> bytes:
-    """A file of the archive behind the model, of at most so many bytes. Damaged says what is wrong."""
-    if data.count(_ENTRY) > _MOST_FILES:  # before zipfile makes an object of each
+    """Return a file of the archive behind the model, if it has at most `most` bytes. Raises Damaged."""
+    if data.count(_ENTRY) > _MOST_FILES:  # counted first: zipfile makes an object for each entry
         raise Damaged(f"the archive behind the model has more than {_MOST_FILES} files")
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:

@@ -1,8 +1,8 @@
-"""The firmware's order of dimensions at a model's borders.
+"""Changes the order of dimensions of a model's inputs and outputs to the firmware's.
 
-A model that comes from PyTorch takes images as planes of channels (NCHW), a camera writes pixels (NHWC). With
---input-layout nhwc the module's buffer is what the camera writes: a TRANSPOSE to the file's order stands behind each
-input, and cancels with the one that a converter puts there (rewrite/cancel_transposes.py). Outputs likewise.
+Models from PyTorch take images as planes of channels (NCHW); cameras write pixels (NHWC). With --input-layout nhwc the
+module's buffer is what the camera writes: a TRANSPOSE to the file's order is put behind each input, and cancels with
+the one that a converter puts there (rewrite/cancel_transposes.py). Outputs work likewise.
 """
 
 from __future__ import annotations
@@ -19,9 +19,12 @@ from tinyfuse.options import Options
 
 
 def in_layouts(graph: Graph, options: Options) -> Graph:
-    """A graph as it was read with the borders that the options ask for; itself where they ask for the file's. An input
-    or output of less than three dimensions has none for channels, and stays. CompileError where nothing has them, or
-    what has them is of another dtype than a TRANSPOSE moves."""
+    """Return a graph whose inputs and outputs have the layouts in `options`; `graph` itself if the options keep the
+    file's.
+
+    Tensors of fewer than three dimensions stay. Raises CompileError if no tensor has three dimensions, or if one has a
+    dtype that TRANSPOSE doesn't move.
+    """
     inputs, outputs = options.input_layout == "nhwc", options.output_layout == "nhwc"
     if graph.layouts is not None or not (inputs or outputs):
         return graph
@@ -29,23 +32,23 @@ def in_layouts(graph: Graph, options: Options) -> Graph:
 
 
 def channels_last(rank: int) -> tuple[int, ...]:
-    """Of each dimension of NHWC (NWC, NDHWC) that of NCHW which it is."""
+    """Return, for each dimension of NHWC (NWC, NDHWC), its number in NCHW."""
     return (0, *range(2, rank), 1)
 
 
 def channels_first(rank: int) -> tuple[int, ...]:
-    """Of each dimension of NCHW that of NHWC which it is."""
+    """Return, for each dimension of NCHW, its number in NHWC."""
     return (0, rank - 1, *range(1, rank - 1))
 
 
 class _Borders:
-    """The operators of a graph between other inputs and outputs."""
+    """Puts new inputs and outputs around the operators of a graph."""
 
     def __init__(self, graph: Graph):
         self.graph = graph
         self.before: list[Op] = []
         self.after: list[Op] = []
-        #: operators that compute in the border's order now, by those of the file
+        #: operators of the file -> the same operators computed in the new order
         self.instead: dict[Op, Op] = {}
         self.warnings: list[str] = []
 
@@ -66,7 +69,7 @@ class _Borders:
         )
 
     def _refuse(self, flag: str, what: str, tensors: Sequence[Tensor]) -> None:
-        """CompileError where `tensors`, not empty, have no order to choose, or can't be moved."""
+        """Raise CompileError if none of `tensors` has three dimensions, or if one can't be transposed."""
         problems = []
         if tensors and all(len(t.shape) < 3 for t in tensors):
             message = f"{flag} nhwc: no {what} has channels and something else: all have less than three dimensions"
@@ -82,7 +85,7 @@ class _Borders:
             raise CompileError(self.graph.path, problems)
 
     def _converted(self, tensor: Tensor) -> Op | None:
-        """The QUANTIZE between uint8 at the border and the int8 that is computed with."""
+        """Return the QUANTIZE between a uint8 input or output and the int8 tensor behind it."""
         readers = self.graph.consumers.get(tensor, ())
         maker = self.graph.producer.get(tensor)
         if maker is None and tensor in self.graph.outputs:
@@ -91,7 +94,7 @@ class _Borders:
         return beside[0] if len(beside) == 1 and beside[0].kind == "QUANTIZE" else None
 
     def _transposed(self, tensor: Tensor, entering: bool) -> Tensor:
-        """What the model has in the place of that input or output; a TRANSPOSE stands between the two."""
+        """Return the model's new input or output, and add the TRANSPOSE between it and `tensor`."""
         rank = len(tensor.shape)
         border = _moved(tensor, channels_last(rank))
         op = None if tensor.dtype in DTYPES else self._converted(tensor)
@@ -114,7 +117,7 @@ class _Borders:
         return border
 
     def _doubt(self, tensor: Tensor) -> None:
-        """A warning where the file's order may be NHWC already."""
+        """Warn if the file's order may be NHWC already."""
         order = channels_last(len(tensor.shape))
         if not any(_is_transpose(reader, order) for reader in self.graph.consumers.get(tensor, ())):
             doubt = f"no TRANSPOSE reads the input {tensor}: unless the file's order is NCHW, leave it out"
@@ -122,12 +125,12 @@ class _Borders:
 
 
 def _moved(tensor: Tensor, order: Sequence[int]) -> Tensor:
-    """Another tensor, of the same name, whose dimension d is dimension order[d] of `tensor`."""
+    """Return a new tensor of the same name, whose dimension d is dimension order[d] of `tensor`."""
     return replace(tensor, shape=tuple(tensor.shape[d] for d in order), index=-1)
 
 
 def _is_transpose(op: Op, order: tuple[int, ...]) -> bool:
-    """No rule has been asked yet."""
+    """Tell whether an operator is a TRANSPOSE by `order`; its rules aren't checked yet."""
     given = op.optional(1) if op.kind == "TRANSPOSE" else None
     return given is not None and given.is_constant and tuple(given.values.reshape(-1).tolist()) == order
 

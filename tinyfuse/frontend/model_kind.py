@@ -1,4 +1,5 @@
-"""What sort of model a refused file holds, in one sentence: most have one cause, which every operator repeats."""
+"""Tells in one sentence what sort of model a refused file holds: most refusals have one cause, which every
+operator repeats."""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ from tinyfuse.frontend.file_formats import SETTINGS
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.ops import FAMILIES
 
-#: how a custom operator's name begins -> what the whole file is, and what to do: programs for accelerators, and loops
-#: that the converter left to TensorFlow
+#: prefix of a custom operator's name -> (kind of file, what to do): programs for accelerators, and loops that the
+#: converter left to TensorFlow
 _COMPILED = {
     "FlexTensorList": (
         "a model with TensorFlow's lists of tensors (SELECT_TF_OPS), as Keras 3's recurrent layers become",
@@ -31,7 +32,7 @@ _COMPILED = {
     ),
 }
 _AGAIN = f"convert the float model with {SETTINGS}"
-#: (dtype of the data, dtype of the weights) -> what a model of such operators is, which TFLM doesn't run either
+#: (dtype of the data, dtype of the weights) -> kind of model; TFLM doesn't run these either
 _SORTS = {
     ("float32", "int8"): "a dynamic-range quantized model: its weights are int8, its data float32",
     ("float32", "uint8"): "a dynamic-range quantized model: its weights are uint8, its data float32",
@@ -39,7 +40,7 @@ _SORTS = {
 
 
 def compiled_for_another(ops: Sequence[Op]) -> Problem | None:
-    """What is to be said, and all of it, of a file that another compiler made for its accelerator."""
+    """Return the single problem of a file that another compiler made for its accelerator; None for others."""
     for op in ops:
         for name, (what, hint) in _COMPILED.items():
             if op.kind.startswith(f"CUSTOM {name}"):
@@ -48,7 +49,7 @@ def compiled_for_another(ops: Sequence[Op]) -> Problem | None:
 
 
 def sort_of(ops: Sequence[Op]) -> Problem | None:
-    """What a model is whose operators have dtypes that no kernel has; None where that is not the matter."""
+    """Return the problem of a model whose operators have dtypes that no kernel takes; None for others."""
     made = {t: op for op in ops for t in op.outputs}
     pairs = [pair for op in ops if (pair := _dtypes(op, made)) is not None]
     others = [pair for pair in pairs if pair in _SORTS]
@@ -62,8 +63,8 @@ def sort_of(ops: Sequence[Op]) -> Problem | None:
 
 
 def _dtypes(op: Op, made: dict[Tensor, Op]) -> tuple[str, str] | None:
-    """The dtypes of data and weights of an operator that has weights: of those that a DEQUANTIZE makes
-    floats of, as they are in the file."""
+    """Return (data dtype, weight dtype) of an operator with weights; weights behind a DEQUANTIZE count as stored
+    in the file."""
     family = FAMILIES.get(op.kind)
     if family is None or family.data_and_weights is None:
         return None

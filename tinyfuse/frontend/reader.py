@@ -38,15 +38,15 @@ from tinyfuse.ops.program.control_flow import Calls, called_graphs
 MAX_FILE_BYTES = 64 << 20
 _LONGEST_CUSTOM_CODE = 64
 _LONGEST_CUSTOM_OPTIONS = 1 << 16
-#: an operator whose code is out of range
+#: kind of an operator whose code is out of range
 _NO_KIND = "?"
 
 
 def read_tflite(path: str | os.PathLike[str], data: bytes | None = None) -> Graph:
-    """The graph of a .tflite file (of `data`, when given; then `path` is for messages only).
+    """Read a .tflite file into a graph (from `data`, when given; then `path` is for messages only).
 
-    Constants are read-only arrays of the tensor's dtype and shape that share the file's bytes; they
-    may be unaligned. Raises CompileError with every fault that could be found.
+    Constants are read-only arrays of the tensor's dtype and shape that share the file's bytes; they may be unaligned.
+    Raises CompileError with every fault that could be found.
     """
     name = os.fspath(path)
     data = load_file(name) if data is None else bytes(data)
@@ -70,7 +70,7 @@ def read_tflite(path: str | os.PathLike[str], data: bytes | None = None) -> Grap
     return _graph(name, data, model)
 
 
-#: how a custom operator's name begins -> what it is, and what to do
+#: prefix of a custom operator's name -> (what it is, what to do)
 _CUSTOM = {
     "Flex": (
         ": it is an operator of TensorFlow that the converter left as it was (SELECT_TF_OPS)",
@@ -84,7 +84,7 @@ _ANY_CUSTOM = (
 
 
 def unsupported(op: Op) -> Problem | None:
-    """Why no family of tinyfuse/ops compiles an operator of this kind; None where one does."""
+    """Return why no family of tinyfuse/ops compiles an operator of this kind; None if one does."""
     if op.kind in FAMILIES:
         return None
     what, hint = "", "take it out of the model or replace it: `tinyfuse operators` lists what is supported"
@@ -95,7 +95,7 @@ def unsupported(op: Op) -> Problem | None:
 
 
 def load_file(path: str) -> bytes:
-    """The bytes of a model file, at most one more than MAX_FILE_BYTES. CompileError where it can't be read."""
+    """Read a model file, at most one byte more than MAX_FILE_BYTES. Raises CompileError if it can't be read."""
     try:
         wrong = irregular(path)
         if wrong is not None:
@@ -144,7 +144,7 @@ def _graph(path: str, data: bytes, model: Model) -> Graph:
     other = compiled_for_another(ops)
     if other is not None:
         raise CompileError(path, other)
-    if problems.found:  # then all reasons at once: nobody else gets to see the operators
+    if problems.found:  # then add all reasons at once: no later stage sees the operators
         problems.first(sort_of(ops))
         for op in ops:
             problem = unsupported(op) if op.kind != _NO_KIND else None
@@ -161,12 +161,12 @@ def _graph(path: str, data: bytes, model: Model) -> Graph:
     return as_int8(graph)
 
 
-#: graphs that run graphs that run graphs ...
+#: most nested levels of graphs that run graphs
 _DEEPEST = 16
 
 
 class _CalledGraphs:
-    """The graphs that IF and WHILE run, each read once."""
+    """Reads the graphs that IF and WHILE run, each once."""
 
     def __init__(self, path: str, data: bytes, digest: Digest, model: Model, problems: Problems):
         self.path, self.data, self.digest, self.model, self.problems = path, data, digest, model, problems
@@ -174,8 +174,10 @@ class _CalledGraphs:
         self.readers: list[TensorReader] = []
 
     def resolved(self, ops: tuple[Op, ...], callers: tuple[int, ...]) -> tuple[Op, ...]:
-        """Operators of the innermost of the graphs `callers`, with the graphs that they run; a problem where a graph
-        is not there, or would run itself."""
+        """Return operators with the graphs that they run; they belong to the innermost of the graphs `callers`.
+
+        Notes a problem if a graph doesn't exist or would run itself.
+        """
         return tuple(self._resolved(op, callers) if isinstance(op.attributes, Calls) else op for op in ops)
 
     def _resolved(self, op: Op, callers: tuple[int, ...]) -> Op:
@@ -206,11 +208,11 @@ class _CalledGraphs:
 
     @property
     def bad(self) -> set[Tensor]:
-        """Tensors of all these graphs whose problems were told."""
+        """Tensors of all these graphs whose problems are noted already."""
         return {tensor for reader in self.readers for tensor in reader.bad}
 
     def check_order(self, ops: tuple[Op, ...]) -> None:
-        """Checks the graphs that operators run, once their variables are resolved, each once."""
+        """Check the order of the graphs that operators run, each once, after variables are resolved."""
         bad, waiting, seen = self.bad, [called for op in ops for called in called_graphs(op)], set()
         while waiting:
             number, graph = waiting.pop(0)
@@ -228,8 +230,8 @@ def _check_order(
     bad: set[Tensor],
     problems: Problems,
 ) -> None:
-    """Every activation must be computed once, before it is read; `bad` tensors are let through. An output may be a
-    constant."""
+    """Check that every activation is computed once and before it is read; ignores `bad` tensors. Outputs may be
+    constants."""
     known: set[Tensor] = set()
     for tensor in inputs:
         message = "is an input of the graph, but has constant data"
@@ -260,7 +262,7 @@ def _check_order(
 
 
 class _OpReader:
-    """The operators of a subgraph."""
+    """Reads the operators of a subgraph."""
 
     def __init__(self, model: Model, subgraph: int, tensors: TensorReader, problems: Problems):
         self.model, self.tensors, self.require = model, tensors, problems.require
@@ -271,13 +273,14 @@ class _OpReader:
         return tuple(self.op(i, table) for i, table in enumerate(self.subgraph["operators"]))
 
     def ends(self, end: str, field: str) -> list[Tensor]:
-        """The tensors of the main graph's inputs or outputs. A model may do without inputs: one that counts, say."""
+        """Return the tensors of the main graph's inputs or outputs. A model may have no inputs (a counter, for
+        example)."""
         there = bool(self.subgraph.numbers(field)) or end == "input"
         self.require(there, f"the graph has no {end}", HINT_CONVERT)
         return self.tensors_of(f"an {end}", field)
 
     def tensors_of(self, end: str, field: str) -> list[Tensor]:
-        """The tensors of the graph's inputs or outputs."""
+        """Return the tensors of the graph's inputs or outputs."""
         found = []
         for i in self.subgraph.numbers(field):
             message = self.out_of_range(f"{end} of the graph", i)
@@ -290,7 +293,7 @@ class _OpReader:
         return f"{what} is tensor {index}, of {self.tensors.count}"
 
     def op(self, index: int, table: Table) -> Op:
-        """The operator at an index; tensors out of range are left out, and a problem."""
+        """Return the operator at an index; tensors out of range are left out and noted as problems."""
         inputs, outputs = table.numbers("inputs"), table.numbers("outputs")
         valid = range(self.tensors.count)
         tensor = self.tensors.tensor
@@ -332,7 +335,7 @@ class _OpReader:
         return f"CUSTOM {repr(custom)[1:-1]}"
 
     def attributes(self, op: Op, table: Table) -> Any:
-        """What the operator's family makes of its options; None for kinds without a family."""
+        """Return the attributes that the operator's family reads from its options; None for kinds without a family."""
         if op.kind not in FAMILIES:
             return None
         before = self.problems.count
@@ -340,8 +343,8 @@ class _OpReader:
         return FAMILIES[op.kind].attributes(options) if self.problems.count == before else None
 
     def options(self, op: Op, table: Table) -> dict[str, Any]:
-        """The fields of the operator's option table: numbers, enumerators' names, or tuples; of a custom
-        operator its `custom_options`, bytes that only it can read."""
+        """Return the fields of an operator's option table: numbers, enumerators' names or tuples. A custom
+        operator has one field, `custom_options`, its raw bytes."""
         if op.kind.startswith("CUSTOM "):
             size = len(table["custom_options"])
             fits = self.require(size <= _LONGEST_CUSTOM_OPTIONS, f"its options take {size} bytes", HINT_SMALLER, op)
@@ -350,7 +353,7 @@ class _OpReader:
                 return self.numbers(op, data)
             keys = FAMILIES[op.kind].option_keys
             return {"custom_options": data} if keys is None else self.flexbuffer(op, data, keys)
-        # the type is known to be right before anything of the options is read
+        # the union's type is checked before any option is read
         expected, number = FAMILIES[op.kind].options_table, table["builtin_options_type"]
         given = enumerators("BuiltinOptions").get(number, f"type {number}")
         if expected is None or given == "NONE":
@@ -364,7 +367,8 @@ class _OpReader:
         return {field.name: self.option(op, options, field) for field in TABLES[expected] if field.type != "-"}
 
     def flexbuffer(self, op: Op, data: bytes, keys: tuple[str, ...]) -> dict[str, Any]:
-        """The integers of a custom operator's FlexBuffer, which has exactly these keys: TFLM takes them by number."""
+        """Return the integers of a custom operator's FlexBuffer, which must have exactly `keys`: TFLM reads them
+        by position."""
         if not data:
             return {}
         try:
@@ -377,7 +381,7 @@ class _OpReader:
         return dict(options) if good else {}
 
     def numbers(self, op: Op, data: bytes) -> dict[str, Any]:
-        """The numbers of a custom operator's FlexBuffer by their keys, as many as there are."""
+        """Return the numbers of a custom operator's FlexBuffer by key."""
         try:
             return dict(numbers_of(data)) if data else {}
         except Damaged as damaged:

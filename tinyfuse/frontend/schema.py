@@ -23,7 +23,7 @@ from functools import cache
 from pathlib import Path
 
 SIZES = {"bool": 1, "byte": 1, "ubyte": 1, "int": 4, "uint": 4, "float": 4, "long": 8, "ulong": 8}
-#: enumerations and the bytes of one value
+#: enumeration -> bytes of one value
 ENUM_SIZES = {
     "ActivationFunctionType": 1,
     "BuiltinOperator": 4,
@@ -36,9 +36,10 @@ ENUM_SIZES = {
 
 @cache
 def enumerators(enum: str) -> dict[int, str]:
-    """The names of an enumeration of the schema by their values.
+    """Return the names of a schema enumeration by value.
 
-    Its file of the package alone is run: `import tflite` runs some two hundred, which takes longer than many a model.
+    Runs only the package's file of that enumeration: `import tflite` runs some two hundred files, which takes longer
+    than compiling many models.
     """
     package = importlib.util.find_spec("tflite")
     if package is None or package.origin is None:
@@ -54,10 +55,10 @@ def enumerators(enum: str) -> dict[int, str]:
 
 @dataclass(frozen=True)
 class Field:
-    """One field of a table, in the schema's spelling; `slot` is its place in the vtable.
+    """A field of a table, in the schema's spelling; `slot` is its place in the vtable.
 
-    `type` is a scalar, an enumeration, "string", a table, "union", or one of them in brackets: a
-    vector. "-" is a field that nobody reads. `default` is what an absent scalar means.
+    `type` is a scalar, an enumeration, "string", a table, "union", or one of them in brackets for a vector. "-" is a
+    field that is never read. `default` is the value of an absent scalar.
     """
 
     name: str
@@ -92,11 +93,11 @@ TABLES: dict[str, tuple[Field, ...]] = {
         "Model": "version:uint operator_codes:[OperatorCode] subgraphs:[SubGraph] description:- buffers:[Buffer] "
         "metadata_buffer:- metadata:[Metadata]",
         "Metadata": "name:string buffer:uint",
-        # of TFLM's own FlatBuffer (frontend/compressed.py)
+        # TFLM's own FlatBuffer (frontend/compressed.py)
         "CompressionMetadata": "schema_version:uint=1 subgraphs:[CompressedSubgraph]",
         "CompressedSubgraph": "lut_tensors:[LutTensor]",
         "LutTensor": "tensor:int value_buffer:uint index_bitwidth:ubyte",
-        # of TensorFlow Lite Support's own FlatBuffer (frontend/labels.py)
+        # TensorFlow Lite Support's own FlatBuffer (frontend/labels.py)
         "ModelMetadata": "name:- description:- version:- subgraph_metadata:[SubGraphMetadata]",
         "SubGraphMetadata": "name:- description:- input_tensor_metadata:- output_tensor_metadata:[TensorMetadata]",
         "TensorMetadata": "name:- description:- dimension_names:- content:- process_units:- stats:- "
@@ -154,5 +155,5 @@ TABLES: dict[str, tuple[Field, ...]] = {
     }.items()
 }
 
-#: BuiltinOptions' numbers and the tables that are read
+#: BuiltinOptions' numbers -> tables that are read
 UNION_TABLES = {v: k for v, k in enumerators("BuiltinOptions").items() if k in TABLES}

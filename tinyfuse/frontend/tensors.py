@@ -20,18 +20,18 @@ from tinyfuse.frontend.schema import enumerators
 from tinyfuse.ir import FLOAT16, INT4, ITEM_BYTES, MAX_TENSOR_BYTES, Array, Op, Quant, Tensor
 from tinyfuse.ops.program.decode import Undecodable, decode_lookup
 
-#: ranks beyond this are of no kernel of TensorFlow Lite
+#: greatest rank that any TensorFlow Lite kernel takes
 MAX_RANK = 8
-#: problems that are told one by one; more are only counted
+#: most problems that are listed; further ones are only counted
 MAX_PROBLEMS = 100
 
-#: the bytes are not those of a file that anybody wrote
+#: hint for bytes that no converter writes
 HINT_DAMAGED = "the file is damaged or cut short: copy or convert it again"
-#: what it says can be read, and makes no sense: an interpreter may run it all the same, and compute something
+#: hint for readable contents that make no sense: an interpreter may run them, with other results
 HINT_UNSOUND = "the file contradicts itself: make it again, with another version of the converter if it stays so"
 HINT_SMALLER = "no microcontroller holds such a model: make it smaller"
 HINT_QUANTIZE = "quantize the whole model to int8 when converting it"
-#: of dtypes that no quantization takes away
+#: hint for dtypes that quantization doesn't remove
 _HINTS_OF_DTYPES = {
     "string": "leave text out of the model: give it what the firmware has made numbers of",
     "complex64": "compute real and imaginary parts apart, as real numbers",
@@ -48,13 +48,13 @@ _HINT_EXTERNAL = "convert the model with its weights inside the file"
 _CONSTANT = (INT4, FLOAT16)
 _SUPPORTED = f"(only {', '.join(ITEM_BYTES)}, and {' and '.join(_CONSTANT)} of weights)"
 _DTYPES = {value: name.lower() for value, name in enumerators("TensorType").items()}
-#: what zero points may be; int32 where they mean nothing, because TFLM keeps them in 32 bits
+#: dtype -> range of zero points; int32 where they are unused, because TFLM keeps them in 32 bits
 _ZERO_POINT_RANGE = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-(2**15), 2**15 - 1)}
 _INT32 = (-(2**31), 2**31 - 1)
 
 
 def reset_value(tensor: Tensor, zero_point: int) -> np.ndarray:
-    """What a state like `tensor` holds after a reset, an array of one element, broadcast: every byte is
+    """Return the value of a state like `tensor` after a reset, one element broadcast to its shape: every byte is
     the low byte of the zero point, whatever the dtype."""
     item = _stored_as(tensor.dtype)
     element = np.frombuffer(bytes([zero_point & 0xFF]) * item.itemsize, item)
@@ -62,8 +62,8 @@ def reset_value(tensor: Tensor, zero_point: int) -> np.ndarray:
 
 
 def nibbles(raw: Array, count: int) -> Array:
-    """int8 [count] from the bytes of an int4 tensor: two's complement, the low nibble of a byte first. Not to be
-    changed, as other constants, which are views of the file."""
+    """Return int8 [count] from the bytes of an int4 tensor: two's complement, low nibble first. Read-only, like
+    other constants."""
     pairs = np.stack([raw << 4, raw & 0xF0], axis=1).reshape(-1)[:count]
     values: Array = pairs.view(np.int8) >> 4
     values.setflags(write=False)
@@ -71,7 +71,7 @@ def nibbles(raw: Array, count: int) -> Array:
 
 
 class Problems:
-    """What is wrong with a file, collected."""
+    """Collects the problems of a file."""
 
     def __init__(self) -> None:
         self.found: list[Problem] = []
@@ -86,7 +86,7 @@ class Problems:
         operator: Op | None = None,
         tensor: Tensor | None = None,
     ) -> bool:
-        """Notes a problem where a condition doesn't hold; gives the condition back."""
+        """Note a problem if a condition doesn't hold; return the condition."""
         if not holds:
             self.count += 1
             if self.count <= MAX_PROBLEMS:
@@ -96,18 +96,18 @@ class Problems:
 
     @contextmanager
     def inside(self, place: str) -> Iterator[None]:
-        """What is noted meanwhile is in that part of the file."""
+        """Mark the problems noted inside the `with` block as belonging to part `place` of the file."""
         before, self._place = self._place, f"in {place}: "
         yield
         self._place = before
 
     def first(self, problem: Problem | None) -> None:
-        """Puts what explains the others in front of them."""
+        """Put a problem that explains the others in front of them."""
         if problem is not None:
             self.found.insert(0, problem)
 
     def stop(self, path: str) -> None:
-        """Raises what was found, if anything."""
+        """Raise CompileError if any problem was noted."""
         if self.count > MAX_PROBLEMS:
             self.found.append(Problem(f"and {self.count - MAX_PROBLEMS} more problems"))
         if self.found:
@@ -116,24 +116,24 @@ class Problems:
 
 @cache
 def _stored_as(dtype: str) -> np.dtype:
-    """How a file holds the numbers of a dtype."""
+    """Return the numpy dtype in which a file stores a tensor dtype."""
     return np.dtype(dtype).newbyteorder("<")
 
 
 def _open_axes(table: Table, rank: int) -> tuple[int, ...]:
-    """The dimensions that a tensor's shape_signature leaves open."""
+    """Return the dimensions that a tensor's shape_signature leaves open."""
     signature = table.numbers("shape_signature")
     return tuple(axis for axis, dim in enumerate(signature) if dim == -1) if len(signature) == rank else ()
 
 
 def text(raw: bytes) -> str:
-    """A string of the file; bytes that are no UTF-8 are replaced."""
+    """Decode a string of the file, replacing bytes that are not UTF-8."""
     return raw.decode("utf-8", "replace")
 
 
 @dataclass(frozen=True)
 class Model:
-    """The tables of a file that are looked up by their numbers."""
+    """Tables of a file that other tables refer to by number."""
 
     version: int
     operator_codes: list[Table]
@@ -144,7 +144,7 @@ class Model:
 
     @staticmethod
     def of(data: bytes) -> Model:
-        """Raises Damaged or TooLarge where what is compressed can't be read."""
+        """Read the tables of `data`. Raises Damaged or TooLarge if the metadata of compressed tensors can't be read."""
         table = root(data)
         return Model(
             table["version"],
@@ -157,10 +157,10 @@ class Model:
 
 
 class TensorReader:
-    """The tensors of a subgraph, each read once, when it is first asked for.
+    """Reads the tensors of a subgraph, each on first use.
 
-    A tensor with problems still has a name and a shape, so that messages can show it; it is in
-    `bad`, so that the faults that follow from it need not be told.
+    A tensor with problems still has a name and a shape, for messages; it is in `bad`, so that faults that follow from
+    it are not reported.
     """
 
     def __init__(self, data: bytes, model: Model, subgraph: int, problems: Problems):
@@ -174,7 +174,7 @@ class TensorReader:
         self._constant_bytes = 0
 
     def tensor(self, index: int) -> Tensor:
-        """The tensor at an index below `count`."""
+        """Return the tensor at an index below `count`."""
         if index not in self._read:
             before = self.problems.count
             tensor = self._read[index] = self._tensor(index, self.tables[index])
@@ -183,11 +183,10 @@ class TensorReader:
         return self._read[index]
 
     def open_batches(self, inputs: list[Tensor]) -> tuple[list[str], list[str]]:
-        """Warnings and notes of inputs with an open batch: a note of one that is taken as 1, as every converter leaves
-        it. Any other open dimension is a problem.
+        """Return (warnings, notes) about inputs with an open batch.
 
-        Only the graph's inputs are looked at: what other tensors leave open follows from theirs
-        (rewrite/close_shapes.py).
+        A batch taken as 1 is a note, because every converter leaves it open. Any other open dimension is noted as a
+        problem. Only the graph's inputs are checked: other open shapes follow from theirs (rewrite/close_shapes.py).
         """
         warnings, notes = list[str](), list[str]()
         for tensor in inputs:
@@ -203,8 +202,10 @@ class TensorReader:
         return warnings, notes
 
     def require_elements(self, tensor: Tensor) -> None:
-        """Of what somebody reads or makes. A tensor that nobody looks at may have none: the shape of a scalar, which a
-        RESHAPE's input 1 tells, is int32[0]."""
+        """Note a problem if a used tensor has no elements.
+
+        Unused tensors may be empty: a RESHAPE to a scalar has int32[0] as its input 1.
+        """
         if tensor not in self.bad and not tensor.elements:
             axis = tensor.shape.index(0)
             self._wrong(tensor, f"dimension {axis} is 0", _HINT_EMPTY)
@@ -223,7 +224,7 @@ class TensorReader:
             good = self._wrong(found, f"rank {rank} is more than {MAX_RANK}", f"give it at most {MAX_RANK} dimensions")
         good &= self._dims(found)
         if good and (dtype == "resource" or not found.elements):
-            return found  # a handle, without data: variables.py resolves it; of no elements: `require_elements`
+            return found  # a variable's handle (variables.py resolves it), or empty (`require_elements`)
         if dtype not in ITEM_BYTES and dtype not in _CONSTANT:
             hint = _HINTS_OF_DTYPES.get(dtype, HINT_QUANTIZE)
             good = self._wrong(found, f"{dtype} is not supported {_SUPPORTED}", hint)
@@ -243,14 +244,14 @@ class TensorReader:
             return Tensor(found.name, shape, dtype, quant, data, index, open_axes=_open_axes(table, rank))
         if data is not None:
             self._wrong(found, "is a variable, but has constant data", HINT_UNSOUND)
-        if dtype in _CONSTANT:  # which is a problem already
+        if dtype in _CONSTANT:  # a problem that is noted already
             return found
-        # as TFLM resets it: every byte the zero point of an int8 tensor, else 0
+        # TFLM resets a state to the zero point in every byte for int8, else to 0
         zero_point = quant.zero_point[0] if quant and quant.zero_point and dtype == "int8" else 0
         return Tensor(found.name, shape, dtype, quant, None, index, reset_value(found, zero_point))
 
     def _wrong(self, tensor: Tensor, message: str, hint: str) -> bool:
-        """Notes a problem of a tensor; False."""
+        """Note a problem of a tensor; return False."""
         return self.require(False, message, hint, tensor=tensor)
 
     def _dims(self, tensor: Tensor) -> bool:
@@ -264,9 +265,12 @@ class TensorReader:
         return good
 
     def _quantization(self, tensor: Tensor, table: Table | None, constant: bool) -> Quant | None:
-        """Scales and zero points, as TFLM takes them: none where either is absent, and the first zero point for
-        all scales where there are not as many (micro_allocator.cc). Whether they are one an index of the
-        right dimension, the operators' rules say: of a bias, nobody looks at it."""
+        """Return scales and zero points as TFLM reads them.
+
+        Return None if either is absent. The first zero point serves all scales if their numbers differ
+        (micro_allocator.cc). The operators' rules check per-channel counts and dimensions, because a bias's are never
+        used.
+        """
         if table is None:
             return None
         scale, zero_point = table.numbers("scale"), table.numbers("zero_point")
@@ -278,7 +282,7 @@ class TensorReader:
             zero_point = zero_point[:1] * len(scale)
         # a constant of zeros may have scale 0: its readers' families say whether they compute with that (zero_scales)
         least = 0.0 if constant else None
-        sound = min(scale) > 0 and sum(scale) < math.inf  # mostly: of many a sum is sooner known to be one than each
+        sound = min(scale) > 0 and sum(scale) < math.inf  # fast path: one sum instead of a test of each scale
         wrong = (
             None if sound else next((value for value in scale if not (0 < value < math.inf or value == least)), None)
         )
@@ -291,14 +295,14 @@ class TensorReader:
         return Quant(scale, zero_point, table["quantized_dimension"] if len(scale) > 1 else 0)
 
     def _counted(self, tensor: Tensor) -> bool:
-        """Whether all constants so far, this one among them, are not too many bytes: else told once."""
+        """Tell whether all constants so far, with this one, fit the size limit; the problem is noted once."""
         before, self._constant_bytes = self._constant_bytes, self._constant_bytes + tensor.bytes
         fits = not before <= MAX_TENSOR_BYTES < self._constant_bytes
         self.require(fits, f"all constants together have {_TOO_LARGE}", HINT_SMALLER, tensor=tensor)
         return self._constant_bytes <= MAX_TENSOR_BYTES
 
     def _looked_up(self, tensor: Tensor, table: Table, how: LookedUp) -> np.ndarray | None:
-        """The values of a compressed tensor, read-only; None where they can't be had."""
+        """Return the values of a compressed tensor, read-only; None if they can't be decoded."""
         count = len(self.model.buffers)
         inside = max(table["buffer"], how.value_buffer) < count
         message = f"it is compressed, with buffers beyond the file's {count}"
@@ -316,7 +320,7 @@ class TensorReader:
         return found
 
     def _constant(self, tensor: Tensor, table: Table) -> np.ndarray | None:
-        """The tensor's data, a read-only view of the file; None for an activation."""
+        """Return the tensor's data, a read-only view of the file; None for an activation."""
         if table["external_buffer"]:
             self._wrong(tensor, "its data lies in another file (external buffer)", _HINT_EXTERNAL)
         number, count = table["buffer"], len(self.model.buffers)
@@ -330,7 +334,7 @@ class TensorReader:
             message = f"its shape needs {tensor.bytes} bytes of data, but there are {raw.size}"
             self._wrong(tensor, message, HINT_UNSOUND)
             return None
-        raw = raw[: tensor.bytes]  # what lies after, TFLM never reads
+        raw = raw[: tensor.bytes]  # TFLM ignores further bytes
         self._counted(tensor)
         if tensor.dtype == "bool" and int(raw.max()) > 1:
             self._wrong(tensor, "a bool constant has values other than 0 and 1", HINT_UNSOUND)
@@ -339,12 +343,12 @@ class TensorReader:
         return raw.view(_stored_as(tensor.dtype)).reshape(tensor.shape)
 
     def _raw(self, tensor: Tensor, buffer: Table) -> np.ndarray:
-        """The bytes of a buffer, which may lie after the flatbuffer; none where they lie outside the file."""
+        """Return the bytes of a buffer, which may lie after the flatbuffer; empty if they lie outside the file."""
         raw: np.ndarray = buffer["data"]
         if raw.size:
             return raw
         start, size = buffer["offset"], buffer["size"]
-        if start <= 1 or not size:  # the schema counts 0 and 1 as unset
+        if start <= 1 or not size:  # the schema defines offsets 0 and 1 as unset
             return raw
         if start + size > len(self.data):
             message = f"its data (bytes {start} to {start + size}) lies outside the file"

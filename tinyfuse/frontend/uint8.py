@@ -38,18 +38,19 @@ WARNING = (
     "reference kernels say what is right"
 )
 _HINT = "convert the model again with full integer (int8) quantization"
-#: what no reference kernel takes beside uint8
+#: dtypes that no reference kernel takes together with uint8
 _NARROW = ("int4", "int8", "int16")
 
 
 def is_uint8(ops: tuple[Op, ...]) -> bool:
-    """Whether an operator computes stored uint8, which no kernel takes: what moves it alone makes no uint8 model."""
+    """Tell whether any operator computes stored uint8, which no kernel takes; operators that only move it don't
+    count."""
     computing = (op for op in ops if op.kind in FAMILIES and FAMILIES[op.kind].computes_uint8)
     return any(t is not None and t.dtype == "uint8" for op in computing for t in (*op.inputs, *op.outputs))
 
 
 def uint8_problems(ops: tuple[Op, ...]) -> Iterator[Problem]:
-    """Of a model that `is_uint8`: what of it can't be brought to int8."""
+    """Yield the problems that keep a model with uint8 operators from being brought to int8."""
     for op in ops:
         tensors = [t for t in (*op.inputs, *op.outputs) if t is not None and t.dtype == "uint8"]
         if not tensors or op.kind not in FAMILIES:
@@ -66,17 +67,17 @@ def uint8_problems(ops: tuple[Op, ...]) -> Iterator[Problem]:
 
 
 def was_uint8(graph: Graph) -> bool:
-    """Whether a graph that was read comes from a uint8 model."""
+    """Tell whether a graph that was read comes from a uint8 model."""
     return WARNING in graph.warnings
 
 
 def as_int8(graph: Graph) -> Graph:
-    """The graph in int8, of a model without `uint8_problems`."""
+    """Return the graph in int8; the model must have no `uint8_problems`."""
     return _Shifted(graph).graph()
 
 
 class _Shifted:
-    """Tensors and operators of a uint8 graph in int8."""
+    """Converts tensors and operators of a uint8 graph to int8."""
 
     def __init__(self, source: Graph):
         self.source = source
@@ -85,7 +86,7 @@ class _Shifted:
 
     def graph(self) -> Graph:
         g = self.source
-        through = set(g.inputs) & set(g.outputs)  # an input that is an output as it is
+        through = set(g.inputs) & set(g.outputs)  # inputs that are also outputs
         entering = [self.quantized(t, self.tensor(t)) for t in g.inputs if t.dtype == "uint8"]
         ops = [made for op in g.ops for made in self.operators(op)]
         leaving = [self.quantized(self.tensor(t), t) for t in g.outputs if t.dtype == "uint8" and t not in through]
@@ -96,20 +97,20 @@ class _Shifted:
         return Op("QUANTIZE", (source,), (result,))
 
     def tensor(self, tensor: Tensor) -> Tensor:
-        """`tensor`, in int8 if it is uint8."""
+        """Return `tensor`, or its int8 twin if it is uint8."""
         if tensor.dtype != "uint8":
             return tensor
         if tensor not in self.known:
             quant = tensor.quant and replace(tensor.quant, zero_point=tuple(z - 128 for z in tensor.quant.zero_point))
             data = None if tensor.data is None else _inverted(tensor.values)
             twin = replace(tensor, dtype="int8", quant=quant, data=data)
-            if tensor in self.borders:  # which stays, beside its twin
+            if tensor in self.borders:  # inputs and outputs stay uint8, beside their int8 twins
                 twin = replace(twin, name=f"{tensor.name} (int8)", index=-1)
             self.known[tensor] = twin
         return self.known[tensor]
 
     def operators(self, op: Op) -> list[Op]:
-        """What computes the same as a uint8 operator; it alone where none of its tensors is uint8."""
+        """Return the int8 operators that replace a uint8 operator; [op] if none of its tensors is uint8."""
         inputs = tuple(None if t is None else self.tensor(t) for t in op.inputs)
         new = replace(op, inputs=inputs, outputs=tuple(map(self.tensor, op.outputs)))
         if new.inputs == op.inputs and new.outputs == op.outputs:
@@ -129,14 +130,14 @@ class _Shifted:
 
 
 def _inverted(stored: Array) -> Array:
-    """int8 of uint8, the bit of the sign inverted; read-only."""
+    """Return uint8 data as int8 by inverting the sign bit; read-only."""
     values: Array = (stored ^ np.uint8(128)).view(np.int8)
     values.setflags(write=False)
     return values
 
 
 def _layer(op: Op) -> Op:
-    """A layer whose weights have no zero point, but for a fully connected one, which may."""
+    """Return a layer whose weights have no zero point (a fully connected one may keep it)."""
     weights = op.optional(1)
     if weights is None or weights.dtype != "int8" or weights.quant is None:
         return op
@@ -144,7 +145,7 @@ def _layer(op: Op) -> Op:
         op = replace(op, attributes=replace(op.attributes, float_scales=True))
     elif isinstance(op.attributes, FullyConnected):
         op = replace(op, attributes=replace(op.attributes, real_scale=True))
-    if not weights.is_constant:  # where they have a zero point, a rule tells
+    if not weights.is_constant:  # a rule reports computed weights with a zero point
         return op
     values = weights.values.astype(np.int16) - weights.zero_point
     fits = values.size == 0 or -128 <= values.min() <= values.max() <= 127
@@ -178,7 +179,7 @@ def _table(name: str, values: Array) -> Tensor:
 
 
 def _tabled(op: Op, family: UnaryFamily) -> Op:
-    """A TABLE, or the operator where int8's arithmetic gives the same or a rule will refuse it."""
+    """Return a TABLE; the operator itself if int8 arithmetic gives the same, or a rule will refuse it."""
     if any(rule.broken(op) for rule in family.rules):
         return op
     table = _table(op.output.name, family.function_of_uint8(op, _STORED))
@@ -188,7 +189,7 @@ def _tabled(op: Op, family: UnaryFamily) -> Op:
 
 
 def _concatenation(op: Op) -> list[Op]:
-    """Inputs of another quantization than the output's go through a table first."""
+    """Return a CONCATENATION; inputs quantized differently from the output go through a TABLE first."""
     made, inputs = [], []
     for tensor in op.inputs:
         if tensor is None or tensor.quant is None or op.output.quant is None or tensor.quant == op.output.quant:

@@ -31,19 +31,21 @@ _HINT_INITIALIZE = "initialize variables with constants alone"
 
 
 def _initializes(op: Op) -> bool:
-    """Whether an initialization may do this besides assigning constants."""
+    """Tell whether a CALL_ONCE subgraph may have this operator besides assigning constants."""
     family = FAMILIES.get(op.kind)
     return family is not None and (family.elementwise or family.alias)
 
 
 def _is_gone(op: Op) -> bool:
-    """Whether an operator is there no more once variables are resolved."""
+    """Tell whether an operator disappears once variables are resolved."""
     return isinstance(FAMILIES.get(op.kind), Resolved)
 
 
 def plain_outputs(ops: tuple[Op, ...], outputs: list[Tensor]) -> tuple[tuple[Op, ...], list[Tensor]]:
-    """Operators and outputs of a graph with activations in place of the variables that operators keep their outputs
-    in: these have states of their own (`OpFamily.hidden_states`)."""
+    """Return a graph's operators and outputs, with activations in place of the variables that hold operators' outputs.
+
+    Those operators have states of their own (`OpFamily.hidden_states`).
+    """
     keepers = [op for op in ops if op.kind in FAMILIES and FAMILIES[op.kind].keeps_output]
     instead = {tensor: replace(tensor, initial=None) for op in keepers for tensor in op.outputs if tensor.is_state}
     if not instead:
@@ -54,8 +56,8 @@ def plain_outputs(ops: tuple[Op, ...], outputs: list[Tensor]) -> tuple[tuple[Op,
 
 @dataclass(eq=False)
 class _Variable:
-    """`value` is the tensor that gives dtype, shape and zero point: the first that is assigned. `lent`: a graph that an
-    operator runs gets at it."""
+    """A resource variable. `value` is the first tensor assigned, which gives dtype, shape and zero point. `lent`:
+    a graph that an operator runs uses it too."""
 
     name: str
     container: str
@@ -72,10 +74,10 @@ def resolve_variables(
     bad: Set[Tensor],
     problems: Problems,
 ) -> tuple[Op, ...]:
-    """The main graph's operators with states in place of resources, VAR_HANDLE and CALL_ONCE gone, likewise in the
-    graphs that they run.
+    """Return the main graph's operators with states in place of resources, without VAR_HANDLE and CALL_ONCE.
 
-    `subgraph_ops(i)` reads the operators of subgraph i, of `subgraphs`; `bad` are tensors whose problems were told.
+    Graphs that operators run are resolved too. `subgraph_ops(i)` reads the operators of subgraph i, of `subgraphs`;
+    `bad` are tensors whose problems are noted already.
     """
     return _Resolver(subgraph_ops, subgraphs, bad, problems).resolve(ops)
 
@@ -87,15 +89,15 @@ class _Resolver:
         self.subgraph_ops, self.subgraphs, self.require = subgraph_ops, subgraphs, problems.require
         self.problems, self.bad = problems, bad
         self.variables: dict[str, _Variable] = {}
-        #: of subgraphs that CALL_ONCE runs, what they give variables
+        #: CALL_ONCE subgraph -> the values that it gives variables
         self.played: dict[int, dict[_Variable, np.ndarray]] = {}
-        #: of each CALL_ONCE that some runs do not come by, or come by late, its subgraph
+        #: CALL_ONCE that some runs skip or reach late -> its subgraph
         self.once: dict[Op, int] = {}
-        #: what stands for which variable, and what uses it, in all graphs
+        #: resource tensor -> its variable, and variable -> its uses, in all graphs
         self.handles: dict[Tensor, _Variable] = {}
         self.used: dict[Op, _Variable] = {}
-        #: (place of the graph, variable, value) of assignments by handles of their own graph: TFLM gives a variable
-        #: its memory by the first of them, in the order of the file
+        #: (place of the graph, variable, value) of assignments through handles of the same graph: TFLM allocates a
+        #: variable by the first of them, in file order
         self.assigned: list[tuple[int, _Variable, Tensor]] = []
         self.made: set[Tensor] = set()  # by a VAR_HANDLE of their own graph
         self.walked: set[Graph] = set()
@@ -119,14 +121,14 @@ class _Resolver:
     # --- what stands for which variable ------------------------------------------------------
 
     def _note(self, op: Op, number: int) -> None:
-        """Notes what an operator of the graph at a place of the file does to variables."""
+        """Note what an operator of graph `number` does to variables."""
         if called_graphs(op):
             self._enter(op)
             return
         if op.kind == "CALL_ONCE":
             self.once[op] = number
             for initialized in self._initial_values(op, number):
-                initialized.lent = True  # who else uses it, and when, no rewrite looks at
+                initialized.lent = True  # rewrites don't see its other uses
             return
         variable = self._variable(op, number)
         if variable is not None:
@@ -134,7 +136,7 @@ class _Resolver:
             variable.lent = variable.lent or number != 0
 
     def _enter(self, op: Op) -> None:
-        """Goes through the graphs that an operator runs, which get handles and hand them on."""
+        """Process the graphs that an operator runs, which receive handles and pass them on."""
         family = self._families()[op.kind]
         assert isinstance(family, ControlFlow)
         for number, graph in called_graphs(op):
@@ -149,7 +151,7 @@ class _Resolver:
             self._stands_for(op, output, [graph.outputs[i] for graph in family.makers(op) if i < len(graph.outputs)])
 
     def _stands_for(self, op: Op, tensor: Tensor, values: Sequence[Tensor | None]) -> None:
-        """Notes the variable that a resource stands for: that of all these values, and of itself, if it has one."""
+        """Note the variable that a resource refers to: the one of `values`, or its own."""
         if tensor.dtype != "resource":
             return
         known = [self.handles.get(value) for value in values if value is not None]
@@ -160,7 +162,7 @@ class _Resolver:
             self.require(len(set(known)) == 1, "it stands for several variables", hint, op, tensor)
 
     def _variable(self, op: Op, number: int) -> _Variable | None:
-        """The variable that an operator reads or assigns; notes handles and what is assigned."""
+        """Return the variable that an operator reads or assigns; notes handles and assigned values."""
         resources = [t for t in (*op.inputs, *op.outputs) if t is not None and t.dtype == "resource"]
         if op.kind == "VAR_HANDLE":
             good = not op.inputs and len(op.outputs) == 1 == len(resources)
@@ -186,7 +188,7 @@ class _Resolver:
         return variable
 
     def _named(self, op: Op) -> _Variable:
-        # None: its options are damaged, which was told
+        # None: its options are damaged, which is noted already
         handle = VarHandle("?") if op.attributes is None else op.attributes_as(VarHandle)
         name, container = handle.shared_name, handle.container
         self.require(bool(name), "the variable has no name", HINT_UNSOUND, op)
@@ -196,8 +198,9 @@ class _Resolver:
         return variable
 
     def _initial_values(self, call: Op, caller: int) -> Mapping[_Variable, np.ndarray]:
-        """What the subgraph of a CALL_ONCE in graph `caller` gives variables; it may only compute constants."""
-        if call.attributes is None:  # its options are damaged, which was told
+        """Return the values that a CALL_ONCE of graph `caller` gives variables; its subgraph may only compute
+        constants."""
+        if call.attributes is None:  # its options are damaged, which is noted already
             return {}
         number = call.attributes_as(CallOnce).init_subgraph_index
         message = f"it calls subgraph {number}, of {self.subgraphs}"
@@ -236,7 +239,7 @@ class _Resolver:
         return FAMILIES
 
     def _broken(self, op: Op, values: list[np.ndarray | None]) -> str | None:
-        """Why an operator's output is no known constant: the first rule that it breaks, or its input."""
+        """Return why an operator's output is no known constant: the first rule that it breaks, or its input."""
         for rule in self._families()[op.kind].rules:
             problem = rule.problem(op)
             if problem is not None:
@@ -246,7 +249,7 @@ class _Resolver:
     # --- states in their place ---------------------------------------------------------------
 
     def _resolved(self, op: Op) -> list[Op]:
-        """The operator with states instead of resources; none where there is nothing to be done in a run."""
+        """Return the operator with states instead of resources; [] if it does nothing in a run."""
         if op in self.once:
             return self._assigning_once(op)
         if _is_gone(op):
@@ -262,7 +265,7 @@ class _Resolver:
         return [with_states(replace(op, inputs=values, outputs=_plain(op.outputs), attributes=calls))]
 
     def _assigning_once(self, call: Op) -> list[Op]:
-        """An operator for each variable, with a state that says whether it has run."""
+        """Return an ASSIGN_ONCE for each variable, with a state that tells whether it has run."""
         made: list[Op] = []
         for variable, initial in self._initial_values(call, self.once[call]).items():
             state = self._state(call, variable)
@@ -280,7 +283,7 @@ class _Resolver:
         return self.require(like, message, HINT_UNSOUND, op)
 
     def _rebuilt(self, graph: Graph) -> Graph:
-        """A graph that operators run, each of its states lent, for its caller has it among its inputs."""
+        """Return a graph that operators run, with its states lent: its caller passes them as inputs."""
         if graph not in self.rebuilt:
             ops = [made for op in graph.ops for made in self._resolved(op)]
             for state in (t for op in ops for t in op.states if not t.lent):
@@ -290,7 +293,7 @@ class _Resolver:
         return self.rebuilt[graph]
 
     def _state(self, op: Op, variable: _Variable) -> Tensor | None:
-        """The state that stands for a variable; None where nothing ever assigns it."""
+        """Return the state that replaces a variable; None if it is never assigned."""
         value = variable.value
         if variable.state is None and value is None:
             self.require(False, f"variable {variable.name!r} has no value: nothing assigns it", _HINT_ASSIGN, op)
@@ -307,5 +310,5 @@ class _Resolver:
 
 
 def _plain(tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """Those that are no resources."""
+    """Return the tensors that are no resources."""
     return tuple(tensor for tensor in tensors if tensor.dtype != "resource")

@@ -25,7 +25,7 @@ _ROOT_HALF = np.uint64(0x3FE6A09E667F3BCD)
 
 
 def exp(x: _Doubles) -> _Doubles:
-    """e^x: a power of two times a polynomial."""
+    """Return e^x: a power of two times a polynomial."""
     inside = np.clip(np.where(np.isnan(x), 0.0, x), -745.2, 709.8)
     exponent = np.trunc(inside * _PER_LN2 + np.where(inside < 0, -0.5, 0.5))
     r = (inside - exponent * _LN2_HIGH) - exponent * _LN2_LOW
@@ -42,7 +42,7 @@ _ODD_INVERSES = tuple(1 / n for n in range(19, 1, -2))
 
 
 def _log(x: _Doubles) -> _Doubles:
-    """The natural logarithm of normal numbers above 0."""
+    """Return the natural logarithm of normal numbers above 0."""
     bits = x.view(np.uint64) - _ROOT_HALF
     k = (bits.view(np.int64) >> 52).astype(np.float64)
     f = ((bits & np.uint64(0xFFFFFFFFFFFFF)) + _ROOT_HALF).view(np.float64) - 1.0
@@ -52,13 +52,13 @@ def _log(x: _Doubles) -> _Doubles:
 
 
 def power(x: Floats, y: Floats) -> Floats:
-    """x^y, with what C99 says of infinities, zeros and NaN."""
+    """Return x^y, with C99's results for infinities, zeros and NaN."""
     with np.errstate(all="ignore"):
         size, far = np.abs(x), np.abs(y)
         ordinary = (size > 0) & np.isfinite(x) & np.isfinite(y)
         log = _log(np.where(ordinary, size, np.float32(1)).astype(np.float64))
         result = exp(np.where(ordinary, y, np.float32(0)).astype(np.float64) * log).astype(np.float32)
-        # a zero or an infinity for x or y: the result is one of both, or 1 where |x| is
+        # with a zero or an infinity for x or y the result is 0 or infinity, or 1 for |x| = 1
         grows = (size > 1) == (y > 0)
         limit = np.where(grows, np.float32(np.inf), np.float32(0))
         result = np.where(ordinary, result, np.where(size == 1, np.float32(1), limit))
@@ -79,7 +79,7 @@ _ERFC = (
 
 
 def erfc(x: Floats) -> Floats:
-    """The complementary error function."""
+    """Return the complementary error function."""
     with np.errstate(all="ignore"):
         size = np.minimum(np.where(np.isnan(x), np.float32(0), np.abs(x)), np.float32(10.5)).astype(np.float64)
         t = 2.0 / (2.0 + size)
@@ -89,7 +89,7 @@ def erfc(x: Floats) -> Floats:
 
 
 def _polynomial(x: _Doubles, coefficients: tuple[float, ...]) -> _Doubles:
-    """Horner's scheme, from the highest coefficient to the constant one."""
+    """Evaluate a polynomial by Horner's scheme; the highest coefficient comes first."""
     total: _Doubles = np.full_like(x, coefficients[0])
     for coefficient in coefficients[1:]:
         total = coefficient + total * x

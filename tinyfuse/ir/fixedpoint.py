@@ -21,17 +21,17 @@ INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 
 
 def round_half_away(value: float) -> int:
-    """C's round(): halves go away from zero (Python's own round goes to even)."""
+    """Round like C's round(): halves go away from zero (Python's own round goes to even)."""
     floor = math.floor(abs(value))
     rounded = floor + 1 if abs(value) - floor >= 0.5 else floor
     return int(math.copysign(rounded, value))
 
 
 def quantize_multiplier(real: float) -> tuple[int, int]:
-    """(multiplier, shift) of a real multiplier (double); shift > 0 is a left shift.
+    """Return (multiplier, shift) of a real multiplier (double); shift > 0 is a left shift.
 
-    A multiplier below 2**-32 or so becomes (0, 0), as in TFLM; one that overflowed to infinity has a
-    shift that no kernel takes.
+    A multiplier below about 2**-32 becomes (0, 0), as in TFLM; one that overflowed to infinity gets a shift that no
+    kernel takes.
     """
     if real == 0.0:
         return 0, 0
@@ -48,7 +48,7 @@ def quantize_multiplier(real: float) -> tuple[int, int]:
 
 
 def quantize_multipliers(reals: npt.ArrayLike) -> tuple[Int64s, Int64s]:
-    """`quantize_multiplier` of each of several real multipliers that aren't negative: (multipliers, shifts)."""
+    """Return (multipliers, shifts): `quantize_multiplier` of each of several nonnegative real multipliers."""
     fractions, exponents = np.frexp(np.asarray(reals, np.float64))
     infinite, shifts = np.isinf(fractions), exponents.astype(np.int64)
     fractions[infinite] = 0
@@ -85,7 +85,7 @@ def saturating_doubling_high_mul_16(value: npt.ArrayLike, multiplier: npt.ArrayL
 
 
 def saturate_16(value: npt.ArrayLike) -> Int64s:
-    """The nearest int16 values."""
+    """Return the nearest int16 values."""
     nearest: Int64s = np.clip(np.asarray(value, np.int64), *RANGE["int16"])
     return nearest
 
@@ -112,8 +112,10 @@ def multiply_by_quantized_multiplier(value: npt.ArrayLike, multiplier: npt.Array
 
 
 def multiply_by_real(value: npt.ArrayLike, real: float) -> Int64s:
-    """The integers nearest to `value` times a real number, as LiteRT's FULLY_CONNECTED scales its sums: the product
-    is rounded to double, then halves go away from zero."""
+    """Return the integers nearest to `value` times a real number, as LiteRT's FULLY_CONNECTED scales its sums.
+
+    The product is rounded to double; then halves go away from zero.
+    """
     product = np.asarray(value, np.int64).astype(np.float64) * real
     nearest: Int64s = np.copysign(np.floor(np.abs(product) + 0.5), product).astype(np.int64)
     return nearest
@@ -149,8 +151,8 @@ def multiply_by_reduced_multiplier(value: npt.ArrayLike, multiplier: npt.ArrayLi
 
 
 def clamp(value: Array, low: int, high: int, dtype: str = "int8") -> Array:
-    """The nearest values from `low` to `high`, as `dtype`."""
-    return np.minimum(np.maximum(value, low), high).astype(dtype)  # sooner than by clip()
+    """Return the nearest values from `low` to `high`, as `dtype`."""
+    return np.minimum(np.maximum(value, low), high).astype(dtype)  # faster than np.clip
 
 
 #: the stored range of a dtype

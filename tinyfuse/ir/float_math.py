@@ -24,7 +24,7 @@ _LN2_HIGH, _LN2_LOW, _PER_LN2 = np.float32(0.693145752), np.float32(1.42860677e-
 
 
 def exp(x: Floats) -> Floats:
-    """e^x"""
+    """Return e^x."""
     with np.errstate(all="ignore"):
         size = np.abs(x)
         inside = np.where(size < np.float32(104), x, np.float32(0))
@@ -35,7 +35,7 @@ def exp(x: Floats) -> Floats:
 
 
 def expm1(x: Floats) -> Floats:
-    """e^x - 1"""
+    """Return e^x - 1."""
     with np.errstate(all="ignore"):
         size = np.abs(x)
         small = x + (x * x) * _exp_polynomial(x)
@@ -51,7 +51,7 @@ def expm1(x: Floats) -> Floats:
 
 
 def log(x: Floats) -> Floats:
-    """The natural logarithm; NaN below 0."""
+    """Return the natural logarithm; NaN below 0."""
     with np.errstate(all="ignore"):
         tiny = _bits(x) < 0x800000
         bits = _bits(np.where(tiny, x * np.float32(2**23), x)) - np.uint32(0x3F3504F3)
@@ -68,7 +68,7 @@ def log(x: Floats) -> Floats:
 
 
 def tanh(x: Floats) -> Floats:
-    """The hyperbolic tangent."""
+    """Return the hyperbolic tangent."""
     with np.errstate(all="ignore"):
         size = np.abs(x)
         z = x * x
@@ -90,12 +90,12 @@ def tanh(x: Floats) -> Floats:
 
 
 def sin(x: Floats) -> Floats:
-    """The sine, for arguments of any size; NaN for infinite ones."""
+    """Return the sine, for arguments of any size; NaN for infinities."""
     return _sine_from(x, 0)
 
 
 def cos(x: Floats) -> Floats:
-    """The cosine, likewise."""
+    """Return the cosine, for arguments of any size; NaN for infinities."""
     return _sine_from(x, 1)
 
 
@@ -111,7 +111,7 @@ def _of_bits(bits: _Words) -> Floats:
 
 
 def _polynomial(z: Floats, *coefficients: float) -> Floats:
-    """Horner's scheme, from the constant coefficient to the highest."""
+    """Evaluate a polynomial by Horner's scheme; the constant coefficient comes first."""
     *others, highest = (np.float32(c) for c in coefficients)
     total = np.full_like(z, highest)
     for coefficient in reversed(others):
@@ -120,7 +120,7 @@ def _polynomial(z: Floats, *coefficients: float) -> Floats:
 
 
 def _power_of_two(exponent: npt.NDArray[np.int32]) -> Floats:
-    """Of exponents from -126 to 127."""
+    """Return 2^exponent for exponents from -126 to 127."""
     return _of_bits((exponent + 127).astype(np.uint32) << np.uint32(23))
 
 
@@ -209,7 +209,7 @@ def _cos_polynomial(r: Floats, low: Floats) -> Floats:
     return result
 
 
-#: by name, as `ULP`
+#: functions by the names of `ULP`
 FUNCTIONS: dict[str, Callable[[Floats], Floats]] = {
     "exp": exp,
     "expm1": expm1,

@@ -1,7 +1,7 @@
-"""What a model means: quantization, tensors, operators and the graph, all frozen.
+"""The graph of a model: quantization, tensors, operators and the graph itself, all frozen.
 
-Tensors and operators compare by identity: two tensors with equal fields are still two tensors.
-Rewrites build new objects; nothing is changed in place. `tinyfuse.ir.text` prints a graph.
+Tensors and operators compare by identity: two tensors with equal fields are still two tensors. Rewrites build new
+objects; nothing is changed in place. `tinyfuse.ir.text` prints a graph.
 """
 
 from __future__ import annotations
@@ -100,14 +100,14 @@ class Tensor:
 
     @cached_property
     def bytes(self) -> int:
-        """As the file has it: of int4, two values a byte."""
+        """Bytes as stored in the file: an int4 tensor has two values a byte."""
         if self.dtype == INT4:
             return (self.elements + 1) // 2
         return self.elements * (2 if self.dtype == FLOAT16 else ITEM_BYTES[self.dtype])
 
     @property
     def is_image(self) -> bool:
-        """[1, H, W, C]: the only layout that is streamed by rows."""
+        """Tell whether the shape is [1, H, W, C], the only layout that is streamed by rows."""
         return len(self.shape) == 4 and self.shape[0] == 1
 
     @property
@@ -120,28 +120,28 @@ class Tensor:
 
     @property
     def values(self) -> Array:
-        """A constant's values, in its shape; InternalFault where it is none."""
+        """Values of a constant, in its shape; InternalFault for other tensors."""
         if self.data is None:
             raise _lacks(self, "values: it is no constant")
         return self.data
 
     @property
     def initial_values(self) -> Array:
-        """A state's values after a reset, in its shape; InternalFault where it is none."""
+        """Values of a state after a reset, in its shape; InternalFault for other tensors."""
         if self.initial is None:
             raise _lacks(self, "initial values: it is no state")
         return self.initial
 
     @property
     def quantization(self) -> Quant:
-        """`quant`, of a tensor that the rules want quantized; InternalFault where it is not."""
+        """Quantization of a tensor that the rules require to be quantized; InternalFault if there is none."""
         if self.quant is None:
             raise _lacks(self, "quantization")
         return self.quant
 
     @property
     def scale(self) -> float:
-        """The per-tensor scale; InternalFault where there is none."""
+        """Per-tensor scale; InternalFault if there is none."""
         scales = self.quantization.scale
         if len(scales) != 1:
             raise _lacks(self, "scale for all of it")
@@ -149,7 +149,7 @@ class Tensor:
 
     @property
     def zero_point(self) -> int:
-        """The per-tensor zero point; InternalFault where there is none."""
+        """Per-tensor zero point; InternalFault if there is none."""
         zero_points = self.quantization.zero_point
         if len(zero_points) != 1:
             raise _lacks(self, "zero point for all of it")
@@ -161,30 +161,33 @@ class Tensor:
 
 
 def _lacks(place: Tensor | Op, what: str) -> InternalFault:
-    """What an accessor raises: the rules (tinyfuse/ops) see to it that whoever asks gets an answer."""
+    """Return the error for a value that the rules (tinyfuse/ops) guarantee and that is missing."""
     return InternalFault("the graph", f"{place} has no {what}")
 
 
 def quoted(name: str) -> str:
-    """A tensor's name in quotes, short enough for a line: converters join the names of what they fused."""
+    """Return a tensor's name in quotes, shortened to fit a line: converters concatenate the names of fused layers."""
     first = name.split(";")[0]
     return repr(first if len(first) <= 60 else first[:57] + "...")
 
 
 def type_text(tensor: Tensor) -> str:
-    """A tensor's dtype and shape, as "int8[1,8,8,3]"."""
+    """Return a tensor's dtype and shape, as "int8[1,8,8,3]"."""
     return f"{tensor.dtype}[{','.join(map(str, tensor.shape))}]"
 
 
 class EstimateMark:
-    """Marks the operators of one estimate, and knows the first of those that are alike
-    (schedule/kernel_choice/alike.py): what was estimated before must not change what is."""
+    """Marks the operators of one estimate, and keeps the first operator of each likeness
+    (schedule/kernel_choice/alike.py).
+
+    An estimate must not depend on what was estimated before it, so each has its own mark.
+    """
 
     def __init__(self) -> None:
         self._first: dict[Hashable, Op] = {}
 
     def first(self, likeness: Hashable, op: Op) -> Op:
-        """The first operator of that likeness: this one, if there was none."""
+        """Return the first operator of a likeness: `op` itself if there was none."""
         return self._first.setdefault(likeness, op)
 
 
@@ -211,7 +214,7 @@ class Op:
     estimate_mark: EstimateMark | None = None
 
     def operand(self, i: int) -> Tensor:
-        """Input `i`, which the rules want there; InternalFault where it is missing."""
+        """Return input `i`, which the rules require; InternalFault if it is missing."""
         inputs = self.inputs
         tensor = inputs[i] if i < len(inputs) else None
         if tensor is None:
@@ -219,18 +222,18 @@ class Op:
         return tensor
 
     def optional(self, i: int) -> Tensor | None:
-        """Input `i`, None where it is missing or the operator has fewer inputs."""
+        """Return input `i`; None if it is missing or the operator has fewer inputs."""
         return self.inputs[i] if i < len(self.inputs) else None
 
     @property
     def operands(self) -> tuple[Tensor, ...]:
-        """All inputs, of an operator whose rules want all of them; InternalFault where one is missing."""
+        """All inputs of an operator whose rules require every one; InternalFault if one is missing."""
         return tuple(self.operand(i) for i in range(len(self.inputs)))
 
     @property
     def input(self) -> Tensor:
         """Input 0; InternalFault where it is missing."""
-        inputs = self.inputs  # sooner than by `operand`
+        inputs = self.inputs  # faster than `operand`
         if inputs and (tensor := inputs[0]) is not None:
             return tensor
         raise _lacks(self, "input 0")
@@ -244,13 +247,14 @@ class Op:
             raise _lacks(self, "output") from None
 
     def attributes_as(self, kind: type[_Attributes]) -> _Attributes:
-        """`attributes`, which the operator's family made as a `kind`; InternalFault where they are another."""
+        """Return `attributes`, which the operator's family made as a `kind`; InternalFault if they are of another
+        type."""
         if not isinstance(self.attributes, kind):
             raise _lacks(self, f"attributes of {kind.__name__}")
         return self.attributes
 
     def reading(self, instead: Mapping[Tensor, Tensor]) -> Op:
-        """The operator with other tensors in the place of some inputs; itself where none of them is one."""
+        """Return the operator with the inputs in `instead` replaced; the operator itself if it has none of them."""
         if not instead:
             return self
         inputs = tuple(t if t is None else instead.get(t, t) for t in self.inputs)
@@ -258,7 +262,7 @@ class Op:
 
     @cached_property
     def activations(self) -> tuple[Tensor, ...]:
-        """The inputs that are computed in the same run, in order, without repetition."""
+        """Inputs that are computed in the same run, in order, each once."""
         seen: dict[Tensor, None] = {}
         for tensor in self.inputs:
             if tensor is not None and not tensor.is_constant and not tensor.is_state:
@@ -267,33 +271,35 @@ class Op:
 
     @property
     def first_activation(self) -> Tensor:
-        """The first of `activations`; InternalFault where the operator reads constants and states alone."""
+        """First of `activations`; InternalFault if the operator reads only constants and states."""
         if not self.activations:
             raise _lacks(self, "activation among its inputs: it reads constants or states alone")
         return self.activations[0]
 
     @cached_property
     def states(self) -> tuple[Tensor, ...]:
-        """The states among the inputs, with the cursors of rings, in order, without repetition."""
+        """States among the inputs, with the cursors of rings, in order, each once."""
         found = [t for t in self.inputs if t is not None and t.is_state]
         return tuple(dict.fromkeys(t for s in found for t in (s, s.cursor) if t is not None))
 
     @property
     def reads_ring(self) -> bool:
-        """Whether it computes from a ring, row by row: input 0 is one."""
+        """Tell whether input 0 is a ring, which the operator reads row by row."""
         return bool(self.inputs) and self.inputs[0] is not None and self.inputs[0].cursor is not None
 
     def __str__(self) -> str:
-        # one without outputs is known by the state that it writes
+        # an operator without outputs is named after the state that it writes
         name = next((tensor.name for tensor in self.outputs or self.states), "")
         return f"op {self.index} {self.kind} {quoted(name)}"
 
 
 @dataclass(frozen=True)
 class Saving:
-    """What a rewrite (its function's name) did: the operators that it removed, replaced or split, and
-    how many multiply-accumulates and bytes of the file's constants the graph has fewer, and how many
-    bytes of activations are not copied any more."""
+    """Records what a rewrite (its function's name) saved.
+
+    Holds the operators that it removed, replaced or split, and how many multiply-accumulates, bytes of the file's
+    constants and copied bytes of activations the graph lost.
+    """
 
     rewrite: str
     operators: tuple[Op, ...]
@@ -309,7 +315,7 @@ class OwnWindow:
     network  the graph behind the window, which is its first input
     front    the operators that make frames of what a run brings, with states of their own
     frame    the tensor that a run adds to the window
-    runs     of the model in a step
+    runs     number of runs of the model in a step
     """
 
     network: Graph
@@ -320,14 +326,13 @@ class OwnWindow:
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """What a step graph computes a step of (`tinyfuse.slide`): the graph `whole` over a window of the last frames of
-    one of its inputs.
+    """A sliding window of a step graph (`tinyfuse.slide`): the graph `whole` over the last frames of one of its inputs.
 
-    input   the number of that input
-    frames  of the window; frame f is the input's f-th part along `axis`, one piece of memory
-    step    frames that are new in each step
-    axis    of the input in the file
-    again   which operators' rows are made again though they could be kept, by number (tinyfuse/slide/front.py)
+    input   number of the input of `whole` that holds the frames
+    frames  number of frames in the window; frame f is the input's f-th part along `axis`, one piece of memory
+    step    number of new frames in each step
+    axis    time axis of the input in the file
+    again   numbers of operators whose rows are computed again although they could be kept (tinyfuse/slide/front.py)
     own     where the model keeps the window itself: the input brings what a run takes, as often as there are runs in
             a step, and `axis` is that of the first input of `own.network`
     rows    with --feed-rows how many rows a step's frames are brought in; None where they come at once
@@ -347,19 +352,22 @@ class Window:
 
     @property
     def sliding(self) -> tuple[Graph, int]:
-        """The graph that slides, and the number of its input that has the frames."""
+        """Return the graph that slides, and the number of its input that holds the frames."""
         return (self.whole, self.input) if self.own is None else (self.own.network, 0)
 
     @property
     def steps_to_fill(self) -> int:
-        """Steps up to the first that has a result."""
+        """Number of steps up to the first one with a result."""
         return -(-self.frames // self.step)
 
 
 @dataclass(frozen=True, eq=False)
 class Layouts:
-    """What a graph's inputs and outputs have to do with those of the graph `file`, which was read: dimension d of one
-    is dimension order[d] of the file's. None where it is the file's own."""
+    """Relates a graph's inputs and outputs to those of the graph `file` as read: dimension d is the file's dimension
+    order[d].
+
+    An order of None means the file's own.
+    """
 
     file: Graph
     inputs: tuple[tuple[int, ...] | None, ...]
@@ -367,8 +375,7 @@ class Layouts:
 
 
 class Digest:
-    """The SHA-256 of a file's bytes, which is computed once somebody asks for it: an estimate never does. It is pickled
-    as its text."""
+    """Computes the SHA-256 of a file's bytes on first use: an estimate never needs it. Pickled as its text."""
 
     def __init__(self, data: bytes):
         self._data = data

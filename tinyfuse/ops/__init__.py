@@ -153,7 +153,7 @@ def _compute(op: Op, *inputs: Array | None) -> tuple[Array, ...]:
 
 
 def _macs_of(op: Op) -> int:
-    """Those of an operator that is a part of another one."""
+    """Return the multiply-accumulates of an operator that is a part of another one."""
     return FAMILIES[op.kind].macs(op)
 
 

@@ -16,7 +16,7 @@ def channel_weights(op: Op) -> Array:
 
 
 def sums_by_sign(op: Op) -> tuple[Int64s, Int64s]:
-    """Of each output channel the sum of its positive weights and that of its negative ones, not to be changed."""
+    """Return the sums of each output channel's positive and of its negative weights; read-only arrays."""
     return _sums_by_sign(op.operand(1), FAMILIES[op.kind].depthwise)
 
 

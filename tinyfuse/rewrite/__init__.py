@@ -44,58 +44,58 @@ from tinyfuse.rewrite.views import every_view, views
 
 Pass = Callable[[Graph], Graph]
 
-#: get (pass, graph before, graph after) of each pass that did something: tests put a check of the graph here
+#: called with (pass, graph before, graph after) for each pass that changed the graph; tests check graphs here
 OBSERVERS: list[Callable[[Pass, Graph, Graph], None]] = []
 
-#: what passes made of graphs
+#: results of passes, by pass and input graph
 Rewritten = dict[tuple[Pass, Graph], Graph]
 
-#: what rules are asked of: with all constants, and operators that have kernels
+#: run before the rules are checked: afterwards constants are computed and every operator has a kernel
 BEFORE_CHECK: tuple[Pass, ...] = (fold_constants, computed_weights, computed_operands)
 
-#: what every fusion level gets: nothing here joins two operators that both run
+#: run at every fusion level: nothing here joins two operators that both run
 ALWAYS: tuple[Pass, ...] = (drop_dead,)
 
-#: what `--fusion basic` and `rows` add
+#: added by `--fusion basic` and `rows`
 FUSING: tuple[Pass, ...] = (
     keep_last_step, replace_patterns, fold_adjoint, cancel_transposes, dilate, fold_pad, fold_activation, tabulate,
     drop_identities, share_results, join_siblings,
 )  # fmt: skip
 
-#: of those, the ones after which images have their rows: what comes later sees layers over time as it sees images
+#: number of FUSING passes after which sequences are images of rows: later passes handle layers over time as images
 PICTURING = FUSING.index(dilate) + 1
 
-#: what `rows` does in front of these and behind all of FUSING, unless speed is all, for what splits channels doesn't
-#: stream: where layers are cut, some take more instructions
+#: run before and after the passes of FUSING behind PICTURING with `--fusion rows`, except for speed: a SPLIT of
+#: channels can't stream, but cut layers may take more instructions
 CUTTING: tuple[Pass, ...] = (cut_layers,)
 
-#: what `rows` does there, unless speed is all, for rows of many pixels take fewer instructions, or CMSIS-NN's kernels
-#: are to be used, which have forms for images of a single row
+#: added by `rows` before the second half of FUSING, except for speed (long rows take fewer instructions) and with
+#: CMSIS-NN's kernels (which have variants for images of a single row)
 STANDING: tuple[Pass, ...] = (rows_from_columns, rows_of_sequences)
 
-#: and these for fewer instructions, which take scratch: unless RAM is all, or CMSIS-NN's kernels are to be used
+#: save instructions but need scratch: skipped for `--optimize ram` and with CMSIS-NN's kernels
 FASTER: tuple[Pass, ...] = (one_channel_depthwise,)
 
-#: what `rows` adds
+#: added by `rows`
 REMOVING: tuple[Pass, ...] = (prune_channels, trim_kernels)
 
-#: and this, unless CMSIS-NN's kernels are to be used wherever there are some
+#: added by `rows`, except with CMSIS-NN's kernels
 STREAMING: tuple[Pass, ...] = (ring_window, read_rings)
 
-#: and these for less RAM: unless speed is all, and where RAM is all (`balanced` looks at what every objective
-#: makes of a model, and takes the smallest that is fast enough). Where CMSIS-NN's kernels are to be used, the first one
-#: alone: it takes a pooling away, which has little work and whose image would be whole
+#: save RAM: skipped for speed; SMALLEST for `--optimize ram` alone (`balanced` compares the results of all objectives
+#: and takes the smallest that is fast enough). CMSIS-NN's kernels allow SMALLER alone: a pooling is little work, and
+#: its image would otherwise exist whole
 SMALLER: tuple[Pass, ...] = (split_global_pool,)
 SMALLER_BY_OURS: tuple[Pass, ...] = (split_full_height,)
 SMALLEST: tuple[Pass, ...] = (split_dense,)
 
-#: and this behind all that takes convolutions apart, unless CMSIS-NN's kernels are to be used, or rows are fed: dense
-#: layers want their input whole
+#: run after all passes that split convolutions, except with CMSIS-NN's kernels or fed rows: dense layers need their
+#: whole input
 DENSE: tuple[Pass, ...] = (dense_windows,)
 
-#: and this whatever it is that fuses, behind all that looks at what operators compute: of variables, no copies
+#: run at every level that fuses, after all passes that inspect what operators compute: removes copies of variables
 KEEPING: tuple[Pass, ...] = (update_states, read_states)
-#: and this behind all that looks at TRANSPOSEs, unless CMSIS-NN's kernels are to be used, which has one of its own
+#: run after all passes that inspect TRANSPOSEs, except with CMSIS-NN's kernels, which have their own
 IN_PLANES: tuple[Pass, ...] = (rows_of_planes,)
 
 
@@ -103,9 +103,11 @@ def rewrite(
     graph: Graph, fusion: str, kernels: str, optimize: str = "balanced", with_views: bool = True,
     known: Rewritten | None = None,
 ) -> Graph:  # fmt: skip
-    """The graph after every pass that the fusion level, the kernel library and the objective allow, those that make
-    views if `with_views`; it says what each pass that found something saved. `known` keeps what passes made
-    between calls: those of several objectives go the same way as far as they can, and may end with the same graph."""
+    """Return the graph after every pass that the fusion level, kernel library and objective allow.
+
+    View passes run only if `with_views`. The result's `savings` tell what each pass saved. `known` caches pass results
+    between calls, so that objectives share the passes that they have in common.
+    """
     known = {} if known is None else known
     steps = list(rewrite_steps(graph, fusion, kernels, optimize, with_views, known))
     return steps[-1][1] if steps else graph
@@ -115,8 +117,11 @@ def rewrite_steps(
     graph: Graph, fusion: str, kernels: str, optimize: str, with_views: bool, known: Rewritten, fed: bool = False,
     tables: Pass = tabulate,
 ) -> Iterator[tuple[str, Graph]]:  # fmt: skip
-    """The graphs on the way of `rewrite`: after each pass that changed something, with the pass's name. `fed`: the
-    image comes by rows, and those are the file's. `tables`: what tabulates (`tabulating`)."""
+    """Yield (pass name, graph) after each pass of `rewrite` that changed the graph.
+
+    `fed`: the caller brings the image row by row, in the file's rows. `tables` replaces the pass `tabulate` (see
+    `tabulating`).
+    """
     for listed in _passes(fusion, kernels, optimize, with_views, fed):
         one_pass = tables if listed is tabulate else listed
         before = graph
@@ -125,7 +130,7 @@ def rewrite_steps(
         graph = known[one_pass, before]
         if graph is not before:
             yield one_pass.__name__, graph
-    # what a pass went around (a RESHAPE before a layer) is read by nobody now
+    # operators that a pass bypassed (a RESHAPE before a layer) have no reader now
     if (drop_dead, graph) not in known:
         known[drop_dead, graph] = drop_dead(graph)
     alive = known[drop_dead, graph]
@@ -134,7 +139,7 @@ def rewrite_steps(
 
 
 def _with_saving(one_pass: Pass, before: Graph) -> Graph:
-    """The graph after a pass, which says what that saved."""
+    """Run a pass and append what it saved to the graph's `savings`; return `before` itself if nothing changed."""
     graph = one_pass(before)
     if graph is before:
         return before
@@ -148,7 +153,7 @@ def _with_saving(one_pass: Pass, before: Graph) -> Graph:
 
 
 def _spared_copies(before: Graph, after: Graph) -> int:
-    """Bytes that new views leave where they are, and that are not copied out of variables and into them any more."""
+    """Return the bytes of copies removed, by views and by variables used in place."""
     return _left_by_views(before, after) + _variable_copies(before) - _variable_copies(after)
 
 
@@ -164,7 +169,7 @@ def _left_by_views(before: Graph, after: Graph) -> int:
 
 
 def _weight_bytes(graph: Graph) -> int:
-    """Bytes of the constants as the file has them, each once."""
+    """Return the bytes of all constants as stored in the file, each counted once."""
     constants = {tensor for op in graph.ops for tensor in op.inputs if tensor is not None and tensor.is_constant}
     return sum(tensor.bytes for tensor in constants)
 
@@ -190,6 +195,6 @@ def _passes(fusion: str, kernels: str, optimize: str, with_views: bool, fed: boo
     passes += DENSE if fusion != "none" and kernels != "cmsis-nn" and not fed else ()
     passes += KEEPING if fusion != "none" else ()
     if fusion != "none" and with_views:
-        # last: the others look at what operators compute, not at where tensors lie
+        # last: other passes inspect what operators compute, not where tensors lie
         passes += (every_view,) if optimize == "speed" else (views,)
     return passes

@@ -32,7 +32,8 @@ from tinyfuse.rewrite.permuted import identity, is_free, permuted, permuted_tens
 
 
 def cancel_transposes(graph: Graph) -> Graph:
-    """The graph with the fewest bytes transposed that was found."""
+    """Return the graph with the fewest transposed bytes found by local search; limits reached are noted in its
+    `limits`."""
     if not any(_is_transpose(op) for op in graph.ops):
         return graph
     sources = _Sources(graph)
@@ -43,7 +44,7 @@ def cancel_transposes(graph: Graph) -> Graph:
 
 
 def why_transpose_stays(graph: Graph, op: Op) -> str:
-    """Why a TRANSPOSE is left in a graph after this, for people."""
+    """Explain to users why a TRANSPOSE is left after `cancel_transposes`."""
     source = op.input
     while (maker := graph.producer.get(source)) is not None and FAMILIES[maker.kind].alias:
         source = maker.input
@@ -59,7 +60,7 @@ def why_transpose_stays(graph: Graph, op: Op) -> str:
 
 
 def _readers(graph: Graph, op: Op) -> str:
-    """What reads the output of a TRANSPOSE, whatever its name."""
+    """Return the name of the operator that reads a TRANSPOSE's output, behind reshapes, for messages."""
     output = op.output
     while (reader := next(iter(graph.consumers.get(output, ())), None)) is not None and FAMILIES[reader.kind].alias:
         output = reader.output
@@ -67,12 +68,12 @@ def _readers(graph: Graph, op: Op) -> str:
 
 
 def _is_transpose(op: Op) -> bool:
-    """A TRANSPOSE, not only in name: one that gives its output another quantization is not moved."""
+    """Tell whether the operator is a TRANSPOSE that may move: one that also changes the quantization may not."""
     return op.kind == "TRANSPOSE" and not op.input.is_constant and not op.states and op.input.quant == op.output.quant
 
 
 def _is_renaming(op: Op) -> bool:
-    """Whether it drops dimensions of size 1, or adds some: as converters do around layers over time."""
+    """Tell whether the operator only drops or adds dimensions of size 1, as converters do around layers over time."""
     if not FAMILIES[op.kind].alias or op.input.is_constant or op.input.is_state or op.input.quant != op.output.quant:
         return False
     before, after = ([dim for dim in tensor.shape if dim != 1] for tensor in (op.input, op.output))
@@ -81,7 +82,8 @@ def _is_renaming(op: Op) -> bool:
 
 @dataclass(frozen=True)
 class _Seen:
-    """A tensor of the file: `root` with its dimensions in that order, -1 for one of size 1 that the root hasn't."""
+    """Describes a tensor of the file as `root` with its dimensions in `order`; -1 is a dimension of size 1 that the
+    root lacks."""
 
     root: Tensor
     order: Order
@@ -92,32 +94,32 @@ class _Seen:
 
     @cached_property
     def memory(self) -> Order:
-        """The order of its dimensions that are not 1: that of its elements in memory."""
+        """Order of the dimensions that are not 1: the order of the elements in memory."""
         return tuple(axis for axis, dim in zip(self.order, self.shape, strict=True) if dim != 1)
 
     @property
     def is_whole(self) -> bool:
-        """Whether it has the root's dimensions, every one."""
+        """Tell whether every dimension of the root is present."""
         return sorted(self.order) == list(range(len(self.root.shape)))
 
     def then(self, order: Order) -> _Seen:
-        """With its dimensions in a further order."""
+        """Return the same tensor with its dimensions permuted by `order`."""
         return _Seen(self.root, tuple(self.order[axis] for axis in order))
 
     def renamed(self, shape: tuple[int, ...]) -> _Seen:
-        """In a shape with more or fewer dimensions of size 1."""
+        """Return the same tensor in a shape with more or fewer dimensions of size 1."""
         long = iter(self.memory)
         ones = (axis for axis, dim in zip(self.order, self.shape, strict=True) if dim == 1)
         return _Seen(self.root, tuple(next(long) if dim != 1 else next(ones, -1) for dim in shape))
 
 
 class _Sources:
-    """Of each tensor what it is once TRANSPOSEs are looked through; and who cares about orders."""
+    """Maps each tensor to its root behind TRANSPOSEs, and lists the operators that work in any order of dimensions."""
 
     def __init__(self, graph: Graph):
         self.graph = graph
         self.seen: dict[Tensor, _Seen] = {}
-        self.flat: dict[Op, Tensor] = {}  # of a layer that reads a tensor flattened, that tensor
+        self.flat: dict[Op, Tensor] = {}  # fully connected layer -> the tensor that it reads flattened
         for op in graph.ops:
             if _is_transpose(op):
                 self.seen[op.output] = self.of(op.input).then(permutation(op))
@@ -126,7 +128,8 @@ class _Sources:
             elif (source := _flattened(graph, op)) is not None:
                 self.flat[op] = source
         self.free = [op for op in graph.ops if is_free(op)]
-        #: what is looked through, and the reshapes that only such layers read: whoever needs them makes them
+        #: operators that the writer makes again on demand: TRANSPOSEs, renamings, and reshapes that only such layers
+        #: read
         self.skipped = _only_read_flat(graph, self.flat) | {op for op in graph.ops if set(op.outputs) & set(self.seen)}
 
     def of(self, tensor: Tensor) -> _Seen:
@@ -134,11 +137,11 @@ class _Sources:
 
     @cached_property
     def makers(self) -> dict[Tensor, Op]:
-        """The operator that doesn't care which made a tensor."""
+        """Map each tensor made by an operator that works in any order to that operator."""
         return {t: op for op in self.free for t in op.outputs}
 
     def regions(self) -> Iterator[tuple[Op, ...]]:
-        """Operators that don't care and read one another directly, together; then each alone."""
+        """Yield groups of free operators that read one another directly, then each free operator alone."""
         root = {op: op for op in self.free}
 
         def first(op: Op) -> Op:
@@ -159,7 +162,7 @@ class _Sources:
 
 
 def _flattened(graph: Graph, op: Op) -> Tensor | None:
-    """What a fully connected layer reads all of, behind reshapes; None where that isn't so."""
+    """Return the tensor that a fully connected layer reads whole through reshapes; None if there is none."""
     if op.kind != "FULLY_CONNECTED" or op.operand(1).quant is None or not op.operand(1).is_constant:
         return None
     source, weights = op.input, op.operand(1)
@@ -172,7 +175,7 @@ def _flattened(graph: Graph, op: Op) -> Tensor | None:
 
 
 def _only_read_flat(graph: Graph, flat: Mapping[Op, Tensor]) -> frozenset[Op]:
-    """The reshapes whose outputs nobody else reads."""
+    """Return the reshapes whose outputs only the layers in `flat` read."""
     found: set[Op] = set()
     for op in reversed(graph.ops):
         readers = graph.consumers.get(op.output, ()) if op.outputs else ()
@@ -186,8 +189,11 @@ def _only_read_flat(graph: Graph, flat: Mapping[Op, Tensor]) -> frozenset[Op]:
 
 
 def _chosen(sources: _Sources, reached: Reached) -> dict[Op, Order]:
-    """Of each operator that doesn't care, the order of dimensions that it is computed in: improved from that of what it
-    reads, or from the file's, where that ends with fewer bytes."""
+    """Choose the order of dimensions in which each free operator is computed.
+
+    Local search starts from the order of what the operator reads and from the file's order; the one that transposes
+    fewer bytes wins.
+    """
     sunk: dict[Op, Order] = {}
     for op in sources.free:  # behind its producer a TRANSPOSE is no worse than in front, and may meet another there
         seen = sources.of(max(op.activations, key=lambda t: t.bytes))
@@ -199,7 +205,7 @@ def _chosen(sources: _Sources, reached: Reached) -> dict[Op, Order]:
 
 
 def _improved(sources: _Sources, orders: dict[Op, Order], reached: Reached) -> dict[Op, Order]:
-    """The orders, changed region by region as long as that leaves fewer bytes."""
+    """Improve the orders region by region until no change leaves fewer transposed bytes."""
     looks, least, improved = 0, _cost(sources, orders), True
     while improved:
         improved = False
@@ -219,7 +225,7 @@ def _improved(sources: _Sources, orders: dict[Op, Order], reached: Reached) -> d
 
 
 def _as_made(seen: _Seen, orders: Mapping[Op, Order], sources: _Sources) -> Order:
-    """The order of a tensor's dimensions in which its root is made."""
+    """Return the order of a tensor's dimensions in which its root is computed."""
     maker = sources.makers.get(seen.root)
     made = orders[maker] if maker is not None else identity(len(seen.root.shape))
     if seen.is_whole:
@@ -230,7 +236,7 @@ def _as_made(seen: _Seen, orders: Mapping[Op, Order], sources: _Sources) -> Orde
 
 @lru_cache(maxsize=4096)
 def _settled(op: Op, order: Order) -> Order:
-    """The order, or that of the file where the operator can't be computed in it."""
+    """Return `order`, or the file's order if the operator can't be computed in it."""
     rank = len(op.output.shape)
     if len(order) != rank:
         return identity(rank)
@@ -239,7 +245,7 @@ def _settled(op: Op, order: Order) -> Order:
 
 
 def _candidates(sources: _Sources, region: tuple[Op, ...], orders: Mapping[Op, Order]) -> Iterable[Order]:
-    """Orders in which something around the region has its tensors."""
+    """Return the orders that tensors next to the region have: candidates for the region itself."""
     found: dict[Order, None] = {}
     for op in region:
         found[identity(len(op.output.shape))] = None
@@ -253,7 +259,7 @@ def _candidates(sources: _Sources, region: tuple[Op, ...], orders: Mapping[Op, O
 
 
 def _cost(sources: _Sources, orders: Mapping[Op, Order]) -> tuple[int, int]:
-    """(bytes that are transposed, by how many operators)."""
+    """Return (bytes transposed, number of transposes)."""
     wanted: dict[tuple[Tensor, Order], None] = {}
     for op in sources.graph.ops:
         if op in sources.flat or op in sources.skipped:
@@ -270,7 +276,7 @@ def _cost(sources: _Sources, orders: Mapping[Op, Order]) -> tuple[int, int]:
 
 
 def _made_as(sources: _Sources, orders: Mapping[Op, Order], root: Tensor) -> _Seen:
-    """A root as whoever makes it leaves it."""
+    """Return a root in the order in which its maker leaves it."""
     maker = sources.makers.get(root)
     return _Seen(root, orders[maker] if maker is not None else identity(len(root.shape)))
 
@@ -279,15 +285,15 @@ def _made_as(sources: _Sources, orders: Mapping[Op, Order], root: Tensor) -> _Se
 
 
 class _Writer:
-    """Makes the graph of the choices."""
+    """Builds the graph in which each operator is computed in its chosen order."""
 
     def __init__(self, sources: _Sources, orders: Mapping[Op, Order]):
         self.sources, self.orders, self.before = sources, orders, sources.graph
         self.ops: list[Op] = []
-        #: what there is of a root, by its order in memory and its shape
+        #: tensors made so far for a root, by their order in memory and shape
         self.there: dict[tuple[Tensor, Order], dict[tuple[int, ...], Tensor]] = {}
-        self.taken: set[Tensor] = set(self.before.inputs)  # tensors of the file that are there
-        #: tensors of the file by what they are: those that leave the model first
+        self.taken: set[Tensor] = set(self.before.inputs)  # tensors of the file that exist in the new graph
+        #: tensors of the file by root and order: outputs of the model first
         self.names: dict[tuple[Tensor, Order, tuple[int, ...]], tuple[Tensor, int]] = {}
         looked_through = [op for op in self.before.ops if op.outputs and op.output in sources.seen]
         for op in sorted(looked_through, key=lambda op: op.output not in self.before.outputs):
@@ -313,8 +319,8 @@ class _Writer:
         return made
 
     def _put(self, seen: _Seen) -> Tensor:
-        """A tensor of that sort, which its reader or maker adds to the graph: the file's, where it has one that isn't
-        there yet."""
+        """Return a tensor for `seen` that the caller adds to the graph: the file's own tensor if one is still
+        unused."""
         natural = seen.root if seen.order == identity(len(seen.root.shape)) else None
         named = self.names.get(_key(seen), (None, -1))[0]
         found = next((t for t in (natural, named) if t is not None and t not in self.taken), None)
@@ -325,12 +331,13 @@ class _Writer:
         return found
 
     def _made(self, root: Tensor) -> tuple[_Seen, Tensor]:
-        """A root as it was made."""
+        """Return a root in the order in which it was computed, and its tensor."""
         made = _made_as(self.sources, self.orders, root)
         return made, self.there.setdefault((root, made.memory), {made.shape: root})[made.shape]
 
     def _get(self, seen: _Seen, reader: int) -> Tensor:
-        """What is of that sort, transposed at most once; `reader`: the place in the file of who wants it."""
+        """Return the tensor for `seen`, with at most one TRANSPOSE. `reader`: the reading operator's index in
+        the file."""
         made, source = self._made(seen.root)
         there = self.there.get((seen.root, seen.memory), {})
         if seen.shape in there:
@@ -348,18 +355,19 @@ class _Writer:
         return self.there[seen.root, seen.memory][seen.shape]
 
     def _give(self, tensor: Tensor) -> None:
-        """Sees to it that an output of the model is there."""
+        """Make sure that an output of the model exists."""
         found = self._get(self.sources.of(tensor), -1)
         if found is not tensor:
             self.taken.add(tensor)
             self.ops.append(Op("RESHAPE", (found,), (tensor,)))
 
     def _flat(self, op: Op) -> Op:
-        """A fully connected layer that reads its tensor as it was made, with the weights in that order."""
+        """Return the fully connected layer reading its input in the order it was computed in, with the weights permuted
+        to match."""
         seen, weights = self.sources.of(self.sources.flat[op]), op.operand(1)
         made, source = self._made(seen.root)
         self.taken.update(op.outputs)
-        # of each element of the flat tensor, the element of what was made that it is
+        # element of the flat tensor -> element of the computed one
         places = np.arange(source.elements).reshape([seen.root.shape[axis] for axis in made.memory])
         places = places.transpose([made.memory.index(axis) for axis in seen.memory]).reshape(-1)
         flat = replace(op.input, index=-1)

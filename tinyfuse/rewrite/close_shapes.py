@@ -1,4 +1,4 @@
-"""Shapes that a file leaves open follow from those of the inputs: part of rewrite/fold_constants.py.
+"""Computes shapes that a file leaves open from the shapes of its inputs; part of rewrite/fold_constants.py.
 
 before   %b = SPACE_TO_BATCH_ND(%in int8[1,24,24,3], [2, 2], ...) -> int8[1,14,14,3], batch open
 after    %b = SPACE_TO_BATCH_ND(%in int8[1,24,24,3], [2, 2], ...) -> int8[4,14,14,3]
@@ -16,13 +16,16 @@ from math import prod
 from tinyfuse.ir import ITEM_BYTES, MAX_TENSOR_BYTES, Op, Tensor
 from tinyfuse.ops import FAMILIES
 
-#: what to do where a shape that the file leaves open can't be told
+#: hint for a shape that the file leaves open and that can't be computed
 FIXED_BATCH = "convert the model with a batch of 1: keras.Input(batch_shape=(1, ...)), or a fixed shape when exporting"
 
 
 def closed(op: Op) -> Op:
-    """The operator with outputs of known shapes, and with the constants that the reader left out for want of them;
-    itself where the file has all of that. A shape that no tensor can have stays as it was, for the check to tell."""
+    """Return the operator with computed output shapes, and with the constants that the reader left out for lack of a
+    shape.
+
+    Return the operator itself if the file has all of that. An impossible shape stays as it was: the check reports it.
+    """
     family = FAMILIES.get(op.kind)
     if family is None or not any(output.open_axes for output in op.outputs) or not op.inputs or op.inputs[0] is None:
         return op

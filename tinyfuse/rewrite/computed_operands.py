@@ -1,4 +1,4 @@
-"""Operators that a run tells where, how far or along which dimensions become operators that are told so.
+"""Operators with computed positions, sizes or axes become operators that take these as run-time inputs.
 
 before   %y = SLICE(%x, %begin, size)                       with %begin computed
 after    %y = SLICE_AT(%x, %begin)                          its output's shape is the size
@@ -9,8 +9,8 @@ after    %y = AT_AXES(%x, %axes)
 before   %y = MIRROR_PAD(%x, %paddings)                     with %paddings computed
 after    %y = MIRROR_PAD_AT(%x, %paddings)
 
-It runs before the check (tinyfuse/frontend/check.py): what comes after it takes these operands for constants. An
-operator that breaks a rule stays, for the check to tell.
+Runs before the check (tinyfuse/frontend/check.py): everything after it expects these operands to be constants. An
+operator that breaks a rule stays, for the check to report.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from tinyfuse.ops.program.control_flow import change_graphs
 
 
 def computed_operands(graph: Graph) -> Graph:
-    """The graph, and those that its operators run; itself where there is no such operator."""
+    """Replace operators with computed positions, sizes or axes, also in the graphs that operators run; return `graph`
+    itself if there are none."""
     return _changed(graph, {})
 
 
@@ -39,7 +40,7 @@ def _changed(graph: Graph, known: dict[Graph, Graph]) -> Graph:
 def _operator(op: Op) -> Op:
     family = FAMILIES.get(op.kind)
     if family is None or type(family).computing is OpFamily.computing:
-        return op  # whatever the rules say
+        return op  # with or without broken rules
     if any(rule.problem(op) is not None for rule in family.rules):
         return op
     return family.computing(op) or op

@@ -31,7 +31,8 @@ from tinyfuse.ops.program.control_flow import change_graphs
 
 
 def computed_weights(graph: Graph) -> Graph:
-    """The graph, and those that its operators run; itself where there is no such layer."""
+    """Replace layers with computed weights or bias, also in the graphs that operators run; return `graph` itself if
+    there are none."""
     return _changed(graph, {})
 
 
@@ -44,7 +45,7 @@ def _changed(graph: Graph, known: dict[Graph, Graph]) -> Graph:
 
 
 def _operators(op: Op) -> list[Op]:
-    """What computes the same as a layer with computed weights or bias; the operator alone where it is none."""
+    """Return the operators that replace a layer with computed weights or bias; [op] for any other operator."""
     if not is_computed(op) or not isinstance(op.attributes, Clamped):
         return [op]
     stands = with_stand_ins(op)
@@ -59,7 +60,7 @@ def _operators(op: Op) -> list[Op]:
 
 
 def _with_flat_bias(op: Op) -> tuple[Op, list[Op]]:
-    """The layer with its bias in one dimension, and the RESHAPE that makes it so, if one has to run."""
+    """Return the layer with its bias in one dimension, and the RESHAPE that flattens the bias if one must run."""
     bias = op.optional(2)
     if bias is None or len(bias.shape) == 1:
         return op, []
@@ -70,7 +71,8 @@ def _with_flat_bias(op: Op) -> tuple[Op, list[Op]]:
 
 
 def _after(op: Op) -> list[Op] | None:
-    """What follows the product of a layer that is one, each an operator without input 0 and output; else None."""
+    """Return the operators that follow the layer's matrix product, without input 0 and output; None if it isn't a
+    matrix product."""
     bias, dtype, width = op.optional(2), op.output.dtype, op.operand(1).shape[0]
     activation = op.attributes_as(FullyConnected).activation
     if dtype == "float32":
@@ -86,7 +88,7 @@ def _after(op: Op) -> list[Op] | None:
 
 
 def _chain(op: Op, rows: int, after: list[Op]) -> list[Op]:
-    """Products of matrices [rows, ...], `after` them, and the shapes that the layer has before and behind."""
+    """Return products of matrices [rows, ...], the operators `after` them, and the reshapes at both ends."""
     output, depth = op.output, op.operand(1).shape[1]
     flat = (rows, output.shape[-1])
     product = Op("BATCH_MATMUL", (op.operand(1),), (), BatchMatMul(False, True))

@@ -25,7 +25,7 @@ from tinyfuse.ops.core.movement import Movement
 
 @dataclass(frozen=True)
 class _Section:
-    """Channels of a tensor, from the first one on, that are a tensor of their own."""
+    """Channels of another tensor, from `first` on, that become the tensor `tensor`."""
 
     tensor: Tensor
     first: int
@@ -35,18 +35,18 @@ class _Section:
         return self.tensor.shape[-1]
 
 
-#: whether operators are to be replaced by others
+#: called with (operators, their replacement): whether to replace
 Wanted = Callable[[Sequence[Op], Sequence[Op]], bool]
 
 
 def cut_layers(graph: Graph) -> Graph:
-    """The graph with layers of fewer channels."""
+    """Return the graph with each layer cut into layers of fewer channels wherever that is possible."""
     return cut_where(graph, lambda ops, cut: True)
 
 
 def cut_where(graph: Graph, wanted: Wanted) -> Graph:
-    """The same where `wanted`, asked with a layer and all that goes with it, and with the layers in their place, says
-    so."""
+    """Cut layers where `wanted` agrees; it is called with (layer and the operators that go with it, their
+    replacement)."""
     instead: dict[Op, tuple[Op, ...]] = {}
     for op in graph.ops:
         chain = _chain(graph, op) if _is_layer(op) else []
@@ -62,7 +62,7 @@ def cut_where(graph: Graph, wanted: Wanted) -> Graph:
 
 
 def _is_layer(op: Op) -> bool:
-    """Whether it is a layer whose channels all read the same inputs."""
+    """Tell whether the operator is a layer whose output channels all read the same input channels."""
     family = FAMILIES[op.kind]
     if (family.data_and_weights, family.channel_axis) != ((0, 1), 0) or op.activations != op.inputs[:1]:
         return False
@@ -70,7 +70,7 @@ def _is_layer(op: Op) -> bool:
 
 
 def _chain(graph: Graph, layer: Op) -> list[Op]:
-    """The layer, and what follows that computes each channel of the result of one alone, without a reader beside."""
+    """Return the layer and the operators behind it that keep channels apart and have no other reader."""
     chain = [layer]
     while True:
         tensor = chain[-1].output
@@ -92,7 +92,7 @@ def _keeps_channels(op: Op) -> bool:
 
 
 def _sections(graph: Graph, tensor: Tensor) -> list[_Section]:
-    """The channels that readers take out of a tensor, each of them once; none where one of them does anything else."""
+    """Return the channels that readers take out of a tensor, each channel once; [] if a reader does anything else."""
     found: list[_Section] = []
     for reader in graph.consumers[tensor]:
         taken = _taken(reader, tensor)
@@ -105,8 +105,8 @@ def _sections(graph: Graph, tensor: Tensor) -> list[_Section]:
 
 
 def _taken(reader: Op, tensor: Tensor) -> list[_Section]:
-    """What an operator that only moves elements takes out of a tensor, where all of it are channels, and no pieces of
-    memory, which need not move."""
+    """Return the channels that a moving operator takes out of a tensor; [] if it takes other parts, or pieces of memory
+    that need no copy."""
     family = FAMILIES[reader.kind]
     if not isinstance(family, Movement) or family.parts(reader) or reader.activations != (tensor,) or reader.states:
         return []
@@ -122,18 +122,20 @@ def _taken(reader: Op, tensor: Tensor) -> list[_Section]:
 
 
 def _of_section(chain: Sequence[Op], section: _Section) -> list[Op]:
-    """The chain that computes those channels alone."""
+    """Return the chain computing only the channels of `section`."""
     made: list[Op] = []
     for op in chain:
         output = section.tensor if op is chain[-1] else _part(op.output, section)
-        constants = range(1, 1 if FAMILIES[op.kind].alias else len(op.inputs))  # the shape is that of the output
+        constants = range(
+            1, 1 if FAMILIES[op.kind].alias else len(op.inputs)
+        )  # a reshape takes its shape from the output
         inputs = [_of_channels(op, i, section) for i in constants]
         made.append(replace(op, inputs=(made[-1].output if made else op.input, *inputs), outputs=(output,)))
     return made
 
 
 def _of_channels(op: Op, i: int, section: _Section) -> Tensor | None:
-    """Input `i` of the operator for those channels: a constant."""
+    """Return constant input `i` cut to the channels of `section`."""
     family, constant = FAMILIES[op.kind], op.inputs[i]
     if constant is None or not (family.channel_axis == 0 or family.channel_constant == i):
         return constant
@@ -146,7 +148,7 @@ def _of_channels(op: Op, i: int, section: _Section) -> Tensor | None:
 
 
 def _part(tensor: Tensor, section: _Section) -> Tensor:
-    """The channels of a tensor in the middle of a chain."""
+    """Return a tensor for the section's channels in the middle of a chain."""
     shape = (*tensor.shape[:-1], section.count)
     return replace(tensor, name=_name(tensor, section), shape=shape, index=-1)
 

@@ -25,7 +25,7 @@ def dense_windows(graph: Graph) -> Graph:
 
 
 def _as_dense(op: Op) -> Op | None:
-    """Return the layer as FULLY_CONNECTED; None where it is no such CONV_2D, or would be requantized otherwise."""
+    """Return the layer as FULLY_CONNECTED; None if it is another operator or would be requantized differently."""
     if op.kind != "CONV_2D" or op.input.is_state or not op.operand(1).is_constant:
         return None
     if op.operand(1).dtype in (INT4, "int16"):  # dense layers have no such weights, or none with a scale a channel
@@ -38,7 +38,7 @@ def _as_dense(op: Op) -> Op | None:
     dense = replace(op, kind="FULLY_CONNECTED", inputs=(op.input, weights, *op.inputs[2:]), attributes=attributes)
     if not quantized(op) or _requantizes_alike(op, dense):
         return dense
-    # FULLY_CONNECTED multiplies two scales in float32, but of a scale a channel in double precision
+    # FULLY_CONNECTED multiplies per-tensor scales in float32, per-channel scales in double precision
     quant = weights.quantization
     each = replace(quant, scale=quant.scale * weights.shape[0], zero_point=quant.zero_point * weights.shape[0])
     dense = replace(dense, inputs=(op.input, replace(weights, quant=each), *op.inputs[2:]))
@@ -46,8 +46,10 @@ def _as_dense(op: Op) -> Op | None:
 
 
 def _weights_over_input(op: Op) -> Tensor | None:
-    """Return the weights [out_c, in_h * in_w * in_c] that meet the input's elements; None where the layer has other
-    windows than one over all of these, several groups, or a window of one pixel: that one is gathered nowhere."""
+    """Return weights [out_c, in_h * in_w * in_c] over the input's elements.
+
+    Return None for layers with several windows or groups, and for windows of one pixel: those need no gathering.
+    """
     g, filters = geometry(op), op.operand(1)
     sparse = (g.dilation_h > 1 and g.kernel_h > 1) or (g.dilation_w > 1 and g.kernel_w > 1)
     if (g.out_h, g.out_w, g.groups) != (1, 1, 1) or sparse or g.in_h * g.in_w == 1:

@@ -30,7 +30,7 @@ from tinyfuse.ops.movement.batch_space import Blocks, blocks_of
 
 @dataclass(frozen=True)
 class _Chain:
-    """The operators from one end to the other: of blocks, convolution, and the reshapes around it, if any."""
+    """Operators from SPACE_TO_BATCH_ND to BATCH_TO_SPACE_ND: the convolution and the reshapes around it, if any."""
 
     split: Op
     before: Op | None
@@ -44,13 +44,13 @@ class _Chain:
 
 
 def dilate(graph: Graph) -> Graph:
-    """The graph with dilated convolutions in the place of those of a batch of blocks."""
+    """Replace convolutions of a batch of blocks by dilated convolutions."""
     instead: dict[Op, tuple[Op, ...]] = {}
     for op in graph.ops:
         chain = _chain(graph, op) if op.kind == "SPACE_TO_BATCH_ND" else None
         dilated = None if chain is None else _dilated(chain)
         if chain is not None and dilated is not None:
-            # in the place of the last: what it reads besides the data may be made in between
+            # in the place of the last operator: its operands besides the data may be made in between
             instead |= {**dict.fromkeys(chain.ops, ()), chain.join: dilated}
     if not instead:
         return graph
@@ -68,7 +68,7 @@ def _chain(graph: Graph, split: Op) -> _Chain | None:
 
 
 def _reader(graph: Graph, tensor: Tensor) -> Op | None:
-    """The one operator that computes from a tensor, where it is its input 0."""
+    """Return the only operator that computes from a tensor, if it reads it as input 0."""
     readers = () if tensor in graph.outputs else graph.consumers.get(tensor, ())
     if len(readers) != 1 or [i for i, t in enumerate(readers[0].inputs) if t is tensor] != [0]:
         return None
@@ -76,7 +76,7 @@ def _reader(graph: Graph, tensor: Tensor) -> Op | None:
 
 
 def _through_alias(graph: Graph, op: Op | None) -> tuple[Op | None, Op | None]:
-    """(the operator, where it is one that only reshapes, the one that reads its output)."""
+    """Return (the operator if it only reshapes, the next one that computes)."""
     if op is None or not FAMILIES[op.kind].alias:
         return None, op
     return op, _reader(graph, op.output)
@@ -86,7 +86,7 @@ def _through_alias(graph: Graph, op: Op | None) -> tuple[Op | None, Op | None]:
 
 
 def _dilated(chain: _Chain) -> tuple[Op, ...] | None:
-    """What computes the same without a batch; None where that isn't proven."""
+    """Return the dilated convolution and its reshapes; None if equality isn't proven."""
     source, result, conv = chain.split.input, chain.join.output, chain.conv
     split, join, a = blocks_of(chain.split), blocks_of(chain.join), conv.attributes_as(Conv2D)
     if source.dtype == "int8" and (source.quant, result.quant) != (conv.input.quant, conv.output.quant):
@@ -118,15 +118,17 @@ def _dilated(chain: _Chain) -> tuple[Op, ...] | None:
 
 
 def _zeros_are_nothing(conv: Op) -> bool:
-    """Whether zeros in the input add nothing to the sums of a convolution."""
+    """Tell whether zeros in the input add nothing to a convolution's sums."""
     if conv.input.dtype == "float32":
         return bool(np.isfinite(conv.operand(1).values).all())
     return conv.input.zero_point == 0
 
 
 def _axes(chain: _Chain, split: Blocks) -> tuple[int, ...] | None:
-    """Which dimension of the convolution's image, rows or columns, each of the blocks is; None where the reshapes
-    do something else than to add a dimension of size 1 in front of it or after it, and to take that away again."""
+    """Return the image axis (rows or columns) of the convolution that each block axis is.
+
+    Return None if the reshapes do more than add a dimension of size 1 beside the axis and remove it again.
+    """
     if chain.before is None or chain.after is None:
         return (0, 1) if len(split.dims) == 2 else None
     batch, count, depth = chain.split.output.shape if len(split.dims) == 1 else (0, 0, 0)
@@ -140,7 +142,7 @@ def _axes(chain: _Chain, split: Blocks) -> tuple[int, ...] | None:
 
 
 def _reshaped(chain: _Chain, dims: list[int], out_dims: list[int]) -> tuple[Tensor, Tensor]:
-    """The convolution's input and output as images."""
+    """Return the convolution's input and output as images."""
     source, result = chain.split.input, chain.join.output
     image = Tensor(f"{source.name} (image)", (source.shape[0], *dims, source.shape[-1]), source.dtype, source.quant)
     convolved = (result.shape[0], *out_dims, result.shape[-1])

@@ -13,7 +13,7 @@ from tinyfuse.ops import FAMILIES
 
 
 def drop_dead(graph: Graph) -> Graph:
-    """The graph without operators that no output or state depends on."""
+    """Return the graph without operators that no output or state depends on."""
     needed = set(graph.outputs)
     kept = []
     for op in reversed(graph.ops):

@@ -1,9 +1,9 @@
-"""Operators that give back what they get are dropped.
+"""Operators whose output equals their input are dropped.
 
 before   %a = QUANTIZE(%in);  %b = RELU(%a)       with one quantization for all, %in never below its zero point
 after    (nothing)                                %in in place of %b
 
-That is proven with the operator's own reference: of an operator that maps element by element, for every
+Equality is proven with the operator's own reference: of an operator that maps element by element, for every
 stored value that its input can hold (rewrite/intervals.py); a PAD of nothing and a CONCATENATION of one tensor
 need no proof. Only where input and output have the same quantization, and are not both at the model's
 border.
@@ -23,8 +23,8 @@ from tinyfuse.rewrite.intervals import Interval, channel_intervals
 
 
 def drop_identities(graph: Graph) -> Graph:
-    """The graph without operators whose output is proven to be their input."""
-    intervals = cache(lambda: channel_intervals(graph))  # few graphs have operators that need them
+    """Return the graph without operators whose output is proven equal to their input."""
+    intervals = cache(lambda: channel_intervals(graph))  # lazy: few graphs have operators that need them
     instead: dict[Tensor, Tensor] = {}
     ops = []
     for op in graph.ops:

@@ -17,9 +17,11 @@ HINT = "leave --feed-rows out"
 
 
 def feed_rows(graph: Graph) -> Graph:
-    """The graph with its first input that is an image, and of use, fed by rows. CompileError where there is
-    none, where the model needs it whole: as an output, or where the model has state. (What else needs it whole,
-    partition.py finds.) Operators that no output needs must have been dropped before."""
+    """Feed the graph's first used image input row by row.
+
+    Operators that no output needs must be dropped before. Raises CompileError if no input is an image, if the image is
+    also an output, or if the model has state. Other operators that need the whole image are reported by partition.py.
+    """
     if graph.states:
         message = "--feed-rows: the model keeps state from one inference to the next"
         raise CompileError(graph.path, Problem(message, tensor=str(graph.states[0]), hint=HINT))
@@ -45,7 +47,7 @@ def _image(graph: Graph) -> Tensor:
 
 
 def _split(graph: Graph, image: Tensor) -> tuple[list[Op], list[Op]]:
-    """(operators that need the image, directly or not; the others)"""
+    """Return (operators that depend on the image, all others)."""
     needs, after, before = {image}, [], []
     for op in graph.ops:
         if needs.isdisjoint(op.activations):

@@ -22,13 +22,13 @@ _Bound = TypeVar("_Bound", int, float)
 
 
 def fold_activation(graph: Graph) -> Graph:
-    """The graph whose layers clamp as the activations behind them did."""
+    """Fold RELU and RELU6 into the clamps of the layers in front of them."""
     ops: list[Op] = []
     place: dict[Op, int] = {}
     for op in graph.ops:
         producer = graph.producer.get(op.input) if FAMILIES[op.kind].fused_as else None
         at = place.get(producer) if producer is not None else None
-        # the producer as it is now: an earlier activation may have been folded into it already
+        # the latest version of the producer: an earlier activation may have been folded into it
         if at is not None and isinstance(ops[at].attributes, Clamped) and _folds(graph, op):
             merged = _with_clamp(ops[at], op)
             ops[at] = merged
@@ -59,6 +59,6 @@ def _with_clamp(producer: Op, activation: Op) -> Op:
 
 
 def _within(inner: tuple[_Bound, _Bound], outer: tuple[_Bound, _Bound]) -> tuple[_Bound, _Bound]:
-    """The clamp that does what one clamp and then another does."""
+    """Return one clamp equal to `inner` followed by `outer`."""
     (low, high), (floor, ceiling) = inner, outer
     return min(max(low, floor), ceiling), max(min(high, ceiling), floor)

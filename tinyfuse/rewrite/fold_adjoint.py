@@ -18,7 +18,7 @@ from tinyfuse.ops.movement.transpose import permutation
 
 
 def fold_adjoint(graph: Graph) -> Graph:
-    """The graph with as few TRANSPOSEs of matrices as flags can save."""
+    """Replace TRANSPOSEs of matrices by flags of BATCH_MATMUL where that leaves fewer TRANSPOSEs."""
     ops: list[Op] = []
     for op in graph.ops:
         if isinstance(op.attributes, BatchMatMul):
@@ -29,7 +29,8 @@ def fold_adjoint(graph: Graph) -> Graph:
 
 
 def _folded(graph: Graph, op: Op, index: int, before: list[Op]) -> Op:
-    """The BATCH_MATMUL with that operand's flag flipped where that pays; what it then reads is made in `before`."""
+    """Return the BATCH_MATMUL with the operand's flag flipped if that saves a TRANSPOSE; appends new operators to
+    `before`."""
     tensor = op.operand(index)
     maker = graph.producer.get(tensor)
     if maker is None or maker.kind != "TRANSPOSE" or maker.input.is_constant or maker.input.quant != tensor.quant:

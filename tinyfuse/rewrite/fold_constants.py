@@ -27,37 +27,43 @@ from tinyfuse.ops.program.control_flow import change_graphs
 from tinyfuse.rewrite.close_shapes import FIXED_BATCH, closed
 from tinyfuse.rewrite.hand_in_constants import count_callers, hand_in_constants
 
-#: bytes of all constants that one model may have us compute
+#: bytes of all constants that folding may compute in one model
 MAX_FOLDED_BYTES = 1 << 28
 
-#: dtypes in which files compute shapes: no interpreter for microcontrollers has these operators in all of them
+#: dtypes in which files compute shapes: folded even where no interpreter for microcontrollers has a kernel
 _OF_SHAPES = ("int32", "int64", "bool")
 
 
 def fold_constants(graph: Graph) -> Graph:
-    """CompileError where the constants to compute of a graph have more than MAX_FOLDED_BYTES bytes, or where the shape
-    of one of its outputs, which the file leaves open, is another than the file's."""
+    """Compute all operators that read only constants or shapes.
+
+    Raises CompileError if the computed constants take more than MAX_FOLDED_BYTES, or if an output shape that the file
+    leaves open turns out to differ from the file's.
+    """
     return _folded(graph, {}, count_callers(graph), [])
 
 
 @lru_cache(maxsize=8)
 def model_macs(graph: Graph) -> int:
-    """Multiply-accumulates of an inference of a graph as it was read: with the shapes that the file leaves open, and
-    without operators of constants alone."""
+    """Count the multiply-accumulates of an inference of a graph as read, after open shapes are computed and constants
+    folded."""
     return graph_macs(fold_constants(graph))
 
 
 def folded_operators(graph: Graph) -> tuple[Op, ...]:
-    """The operators of the graph that `fold_constants` computes, reading the constants that it made of others."""
+    """Return the operators of the graph that `fold_constants` computes, directly or from other folded ones."""
     removed: list[Op] = []
     _folded(graph, {}, count_callers(graph), removed)
     return tuple(removed)
 
 
 def _folded(graph: Graph, inner: dict[Graph, Graph], callers: Counter[int], removed: list[Op]) -> Graph:
-    """The graph, and those that its operators run; `inner` are those that were looked at, `callers` how often each is
-    run. The graph's own operators that are computed are added to `removed`."""
-    known: dict[Tensor, Tensor] = {}  # what readers of a tensor read in its place
+    """Fold the graph and the graphs that its operators run.
+
+    `inner` caches folded graphs; `callers` counts the runs of each. Appends the graph's own folded operators to
+    `removed`.
+    """
+    known: dict[Tensor, Tensor] = {}  # tensor -> its replacement
     ops: list[Op] = []
     folded = 0
     for op in graph.ops:
@@ -78,7 +84,7 @@ def _folded(graph: Graph, inner: dict[Graph, Graph], callers: Counter[int], remo
             raise CompileError(graph.path, Problem(message, operator=str(op), hint=hint))
         of_shapes = all(tensor.dtype in _OF_SHAPES for tensor in op.outputs)
         rules = (rule for rule in FAMILIES[op.kind].rules if not (rule.of_kernel and of_shapes))
-        # rules are asked last: some decode
+        # rules last: some decode constants, which is slow
         if FAMILIES[op.kind].unusable_scale(op) is not None or any(rule.problem(op) for rule in rules):
             ops.append(op)
             continue
@@ -97,7 +103,7 @@ def _folded(graph: Graph, inner: dict[Graph, Graph], callers: Counter[int], remo
 
 
 def _folded_inside(op: Op, inner: dict[Graph, Graph], callers: Counter[int]) -> Op:
-    """An operator that runs graphs, with the constants of these computed; itself where there are none."""
+    """Fold constants in the graphs that an operator runs; return the operator itself if there are none."""
 
     def folded(graph: Graph) -> Graph:
         if graph not in inner:
@@ -108,6 +114,6 @@ def _folded_inside(op: Op, inner: dict[Graph, Graph], callers: Counter[int]) -> 
 
 
 def _is_constant(op: Op) -> bool:
-    """Whether its outputs follow from constants, or shapes, and are computed now."""
+    """Tell whether the operator's outputs follow from constants or shapes and should be computed now."""
     family = FAMILIES.get(op.kind)
     return family is not None and family.folds and not op.states and not (op.activations and family.reads_values)

@@ -24,7 +24,7 @@ from tinyfuse.ops.movement.pad import pad_value
 
 
 def fold_pad(graph: Graph) -> Graph:
-    """The graph whose convolutions pad as the operators in front of them did."""
+    """Fold PADs of rows and columns into the padding of the convolutions behind them."""
     folded = {op.output: op for op in graph.ops if FAMILIES[op.kind].pads and why_pad_stays(graph, op) is None}
     if not folded:
         return graph
@@ -38,7 +38,7 @@ def fold_pad(graph: Graph) -> Graph:
 
 
 def why_pad_stays(graph: Graph, pad: Op) -> str | None:
-    """Why a PAD can't become its readers' padding, for people; None where it can."""
+    """Explain to users why a PAD can't become its readers' padding; None if it can."""
     amounts = pad.operand(1).values.tolist()
     consumers = graph.consumers.get(pad.output, ())
     if len(amounts) != 4 or not amounts[0] == amounts[3] == [0, 0]:
@@ -66,7 +66,7 @@ def _absorb(op: Op, pad: Op) -> Op:
     _, height, width, _ = op.input.shape
 
     def own_after(axis: int, count: int, kernel: int, dim: int, before: int) -> int:
-        """The padding after the input that the last output position reads; 0 if it reads none."""
+        """Return the padding after the input that the last output position reads, in elements; 0 if it reads none."""
         span = (kernel - 1) * attributes.dilation[axis] + 1
         return max(0, (count - 1) * attributes.stride[axis] + span - dim - before)
 

@@ -3,9 +3,9 @@
 before   %y = IF(%c, %x, %w) of graphs (%a, %b) -> FULLY_CONNECTED(%a, %b)             %w a constant
 after    %y = IF(%c, %x) of graphs (%a) -> FULLY_CONNECTED(%a, %b)                     %b the constant
 
-Of a WHILE those that its body hands on unchanged; readers of that output read the constant. A value that is handed in
-is copied into the graph's arena; a constant is read where it lies. A graph that other operators run too stays as it is,
-for a module has one function for each graph of the file.
+A WHILE qualifies if its body hands the constant on unchanged; readers of that output read the constant. A value that
+is handed in is copied into the graph's arena; a constant is read in place. A graph that other operators run too stays
+as it is, because a module has one function for each graph of the file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tinyfuse.ops.program.control_flow import Calls, called_graphs, given_values
 
 
 def count_callers(graph: Graph) -> Counter[int]:
-    """How often operators of the graph, and of all graphs that it runs, name each of the file's graphs."""
+    """Count how often operators of the graph, and of all graphs that it runs, name each graph of the file."""
     found: Counter[int] = Counter()
     waiting, seen = [graph], {graph}
     while waiting:
@@ -32,14 +32,17 @@ def count_callers(graph: Graph) -> Counter[int]:
 
 
 def hand_in_constants(op: Op, callers: Counter[int]) -> tuple[Op, dict[Tensor, Tensor]]:
-    """The operator without the constants that it hands in, and those of its outputs that are gone, with the constants
-    that they are; (op, {}) where it has none. `callers` of each graph (`count_callers`)."""
+    """Return (the operator without its constant arguments, its removed outputs -> their constants); (op, {}) if there
+    are none.
+
+    `callers`: runs of each graph, from `count_callers`.
+    """
     called = called_graphs(op)
     if not called or None in op.inputs or any(callers[number] != 1 for number, _ in called):
         return op, {}
     values, graphs = given_values(op), [graph for _, graph in called]
     loop = op.kind == "WHILE"
-    first = 0 if loop else 1  # in front of an IF's stands its condition
+    first = 0 if loop else 1  # input 0 of an IF is its condition
     if any(len(graph.inputs) != len(values) - first for graph in graphs) or (loop and not _is_loop(op, graphs)):
         return op, {}
     handed = {
@@ -62,7 +65,7 @@ def hand_in_constants(op: Op, callers: Counter[int]) -> tuple[Op, dict[Tensor, T
 
 
 def _is_loop(op: Op, graphs: Sequence[Graph]) -> bool:
-    """Whether a WHILE has as many outputs as values, and so has its body."""
+    """Tell whether a WHILE and its body both have as many outputs as the WHILE has inputs."""
     return len(op.outputs) == len(graphs[1].outputs) == len(graphs[1].inputs) and all(
         _alike(a, b) for a, b in zip(op.outputs, graphs[1].outputs, strict=True)
     )
@@ -73,12 +76,13 @@ def _alike(value: Tensor, other: Tensor) -> bool:
 
 
 def _like(tensor: Tensor, value: Tensor) -> Tensor:
-    """The constant in the shape and quantization of `tensor`."""
+    """Return the constant in the shape and quantization of `tensor`."""
     return replace(tensor, data=value.values.reshape(tensor.shape))
 
 
 def _with(graph: Graph, handed: dict[int, Tensor], gone: Sequence[int]) -> Graph:
-    """The graph with constants in place of some of its inputs, and without the outputs of the numbers in `gone`."""
+    """Return the graph with the inputs in `handed` (number -> constant) made constants, and without the outputs
+    numbered in `gone`."""
     known = {graph.inputs[i]: _like(graph.inputs[i], value) for i, value in handed.items()}
     return replace(
         graph,

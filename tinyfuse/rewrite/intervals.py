@@ -1,9 +1,9 @@
-"""Which stored values a channel can hold, over every input of the model: exact integer intervals.
+"""Computes exact integer intervals of the stored values that each channel can hold, over all inputs of the model.
 
 Forward, operator by operator: a convolution's accumulator lies between the sums of the least and the
 greatest products of its taps (a tap outside the image contributes 0), and requantization never
 decreases, so its ends map to the ends of the output. A channel whose interval is one value is
-constant. What an operator of another kind computes is anything its dtype holds.
+constant. Operators of other kinds may compute anything that their dtype holds.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ Interval = tuple[Array, Array]
 
 
 def channel_intervals(graph: Graph) -> dict[Tensor, Interval]:
-    """Of each int8 activation: (least, greatest) stored value of every index of its last dimension,
-    int64 arrays [C]."""
+    """Return (least, greatest) stored value of every index of the last dimension, int64 [C], for each int8
+    activation."""
     known: dict[Tensor, Interval] = {}
 
     def of(tensor: Tensor) -> Interval:
@@ -53,33 +53,35 @@ def channel_intervals(graph: Graph) -> dict[Tensor, Interval]:
 
 
 def _accumulated(op: Op, low: Array, high: Array) -> Interval:
-    """The interval of each output channel of a convolution or fully connected layer."""
+    """Return the interval of each output channel of a convolution or fully connected layer."""
     if op.kind == "FULLY_CONNECTED" and (
         low.size != op.operand(1).shape[1] or any(op.operand(1).quantization.zero_point)
     ):
         return _anything(op)
     totals = np.array(_sums(op, low - op.input.zero_point, high - op.input.zero_point)) + bias_values(op)
     if totals[0].min() <= INT32_MIN or totals[1].max() > INT32_MAX:
-        return _anything(op)  # it might wrap
+        return _anything(op)  # the accumulator might wrap
     shifts = channel_multipliers(op)[1]
     if shifts.max() > 0 and ((np.abs(totals) << np.maximum(shifts, 0)) > INT32_MAX).any():
         return _anything(op)
     scaled = scaled_sums(op, totals) + op.output.zero_point
     lowest, highest = clamp_range(op)
-    least, greatest = np.minimum(np.maximum(scaled, lowest), highest)  # sooner than by clip()
+    least, greatest = np.minimum(np.maximum(scaled, lowest), highest)  # faster than np.clip
     return least, greatest
 
 
 def _anything(op: Op) -> Interval:
-    """Whatever the clamp leaves, of each output channel."""
+    """Return the range of the clamp, for each output channel."""
     least, greatest = (np.full(op.output.shape[-1], end) for end in clamp_range(op))
     return least, greatest
 
 
 def _sums(op: Op, low: Array, high: Array) -> Interval:
-    """(least, greatest) accumulator of each output channel without its bias; `low` and `high` are the
-    ends of the input channels less the zero point."""
-    if (low == low[0]).all() and (high == high[0]).all():  # mostly
+    """Return (least, greatest) accumulator of each output channel without its bias.
+
+    `low` and `high` are the ends of the input channels less the zero point.
+    """
+    if (low == low[0]).all() and (high == high[0]).all():  # the common case, computed faster
         return _sums_of_equal(op, int(low[0]), int(high[0]))
     weights = op.operand(1).values
     if op.kind == "FULLY_CONNECTED":
@@ -90,7 +92,7 @@ def _sums(op: Op, low: Array, high: Array) -> Interval:
         padded = is_padded(op)
         groups = geometry(op).groups
         if groups > 1:
-            # output channel o reads the input channels of its own group
+            # each output channel reads the input channels of its own group
             of_output = np.arange(weights.shape[0]) // (weights.shape[0] // groups)
             width = weights.shape[3]
             columns = of_output[:, None] * width + np.arange(width)
@@ -100,10 +102,10 @@ def _sums(op: Op, low: Array, high: Array) -> Interval:
         taps = weights[0].transpose(2, 0, 1)[..., None]
         low, high = (np.repeat(end, multiplier)[:, None] for end in (low, high))
         padded = is_padded(op)
-    if padded:  # a tap outside the image gives 0
+    if padded:  # a tap outside the image contributes 0
         low, high = np.minimum(low, 0), np.maximum(high, 0)
-    # a product lies between w * low and w * high: half their sum, give or take half of |w| * (high - low). Real numbers
-    # hold these integers, and are multiplied faster
+    # a product lies between w * low and w * high: centre w * (low + high) / 2, radius |w| * (high - low) / 2. float64
+    # holds these integers exactly and multiplies faster
     both, apart = low + high, high - low
     reach = 128 * taps[0].size * max(np.abs(both).max(), apart.max())
     taps = taps.reshape(taps.shape[0], -1, taps.shape[3]).astype(np.float32 if reach < 2**24 else np.float64)
@@ -113,7 +115,7 @@ def _sums(op: Op, low: Array, high: Array) -> Interval:
 
 
 def _sums_of_equal(op: Op, low: int, high: int) -> Interval:
-    """`_sums` of input channels that all have these ends."""
+    """Return `_sums` for input channels that all have the ends `low` and `high`."""
     if (low > 0 or high < 0) and FAMILIES[op.kind].convolution and is_padded(op):
         low, high = min(low, 0), max(high, 0)
     positive, negative = sums_by_sign(op)
@@ -121,14 +123,14 @@ def _sums_of_equal(op: Op, low: int, high: int) -> Interval:
 
 
 def _products(taps: Array, inputs: Array) -> Array:
-    """Sums of taps [out channels, taps, in channels] times inputs [in channels], or of each output channel its own."""
+    """Sum taps [out channels, taps, in channels] times inputs, [in channels] or one row per output channel."""
     weights, inputs = taps[:, 0] if taps.shape[1] == 1 else taps.sum(axis=1), inputs.astype(taps.dtype)
     sums: Array = weights @ inputs if inputs.ndim == 1 else (weights * inputs).sum(axis=1)
     return sums
 
 
 def is_padded(op: Op) -> bool:
-    """Whether any tap of a convolution ever falls outside its input."""
+    """Tell whether any tap of a convolution ever falls outside its input."""
     g = geometry(op)
     bottom = (g.out_h - 1) * g.stride_h - g.pad_top + (g.kernel_h - 1) * g.dilation_h
     right = (g.out_w - 1) * g.stride_w - g.pad_left + (g.kernel_w - 1) * g.dilation_w

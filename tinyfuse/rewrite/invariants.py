@@ -1,6 +1,6 @@
-"""What holds of every graph, before and after each pass: tests look at it between passes (`OBSERVERS`).
+"""Checks what must hold of every graph before and after each pass; tests run it between passes (`OBSERVERS`).
 
-A file is untrusted, and its faults are the reader's and the check's to tell; what breaks these is a fault of ours.
+Faults of a file are reported by the reader and the rules; a graph that breaks an invariant is a bug in tinyfuse.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from tinyfuse.ops import FAMILIES
 
 
 def check_graph(graph: Graph, where: str) -> None:
-    """InternalFault with the first invariant that `graph` breaks; `where` says what made it."""
+    """Raise InternalFault with the first invariant that `graph` breaks; `where` names the pass or stage for the
+    message."""
     broken = next(broken_invariants(graph), None)
     if broken is not None:
         raise InternalFault(where, broken)
 
 
 def check_pass(name: str, before: Graph, after: Graph) -> None:
-    """`check_graph` of what a pass made; and it left the model's inputs and outputs as they were."""
+    """Run `check_graph` on a pass's result, and check that the model's inputs and outputs are unchanged."""
     where = f"the check of the graph after {name}"
     check_graph(after, where)
     for ends, had, has in (("inputs", before.inputs, after.inputs), ("outputs", before.outputs, after.outputs)):
@@ -31,7 +32,7 @@ def check_pass(name: str, before: Graph, after: Graph) -> None:
 
 
 def broken_invariants(graph: Graph) -> Iterator[str]:
-    """A sentence for each invariant that is broken."""
+    """Yield a sentence for each broken invariant."""
     yield from _ends(graph)
     yield from _order(graph)
     for tensor in _tensors(graph):
@@ -52,7 +53,8 @@ def _ends(graph: Graph) -> Iterator[str]:
 
 
 def _order(graph: Graph) -> Iterator[str]:
-    """Each tensor is made once, before it is read; nobody makes a constant, a state or the graph's input."""
+    """Check that each tensor is made once and before it is read, and that constants, states and graph inputs are never
+    made."""
     made = set(graph.inputs)
     seen: set[Op] = set()
     for op in graph.ops:
@@ -74,7 +76,7 @@ def _order(graph: Graph) -> Iterator[str]:
 
 
 def _tensors(graph: Graph) -> list[Tensor]:
-    """Every tensor of the graph, once."""
+    """Return every tensor of the graph once."""
     read = [t for op in graph.ops for t in (*op.inputs, *op.states) if t is not None]
     return list(dict.fromkeys([*graph.inputs, *read, *(t for op in graph.ops for t in op.outputs), *graph.outputs]))
 
@@ -115,7 +117,7 @@ def _quantization(tensor: Tensor) -> Iterator[str]:
 
 
 def _indices(graph: Graph) -> Iterator[str]:
-    """Two activations of one index would have buffers of one name."""
+    """Check that no two activations share an index: their buffers would share a name."""
     made = [*graph.inputs, *(tensor for op in graph.ops for tensor in op.outputs)]
     known: dict[int, Tensor] = {}
     for tensor in dict.fromkeys(made):
@@ -124,7 +126,7 @@ def _indices(graph: Graph) -> Iterator[str]:
 
 
 def _operator(op: Op) -> Iterator[str]:
-    """The operator meets its family's rules: shapes, dtypes, quantization, attributes."""
+    """Check the operator against its family's rules: shapes, dtypes, quantization, attributes."""
     family = FAMILIES.get(op.kind)
     if family is None:
         yield f"{op} is of no family"

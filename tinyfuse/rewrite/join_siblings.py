@@ -27,7 +27,7 @@ _Number = TypeVar("_Number", int, float)
 
 
 def join_siblings(graph: Graph) -> Graph:
-    """The graph with one layer in the place of siblings."""
+    """Join sibling layers into one layer."""
     instead: dict[Op, list[Op]] = {}
     for op in graph.ops:
         runs = _runs(graph, op) if _joins_channels(op) else []
@@ -51,14 +51,14 @@ def _joins_channels(op: Op) -> bool:
 
 
 def _runs(graph: Graph, op: Op) -> list[list[Tensor]]:
-    """What the CONCATENATION reads, in its order; siblings together."""
+    """Return the CONCATENATION's inputs in order, with siblings grouped in runs."""
     return [list(run) for _, run in groupby(op.operands, key=lambda tensor: _likeness(graph, op, tensor) or object())]
 
 
 def _likeness(graph: Graph, op: Op, tensor: Tensor) -> Hashable:
-    """What siblings have in common; None of a tensor that no such layer makes for `op` alone, once."""
+    """Return a key equal for sibling layers; None if `tensor` isn't made by such a layer for one use in `op` alone."""
     layer = graph.producer.get(tensor)
-    if layer is None:  # an input, or a constant, which nobody consumes
+    if layer is None:  # a graph input or a constant
         return None
     alone = tensor not in graph.outputs and graph.consumers[tensor] == (op,) and op.inputs.count(tensor) == 1
     if not alone or tensor.quant != op.output.quant or layer.activations != layer.inputs[:1]:
@@ -68,14 +68,16 @@ def _likeness(graph: Graph, op: Op, tensor: Tensor) -> Hashable:
         return None
     weights, bias = layer.operand(1), layer.optional(2)
     if weights.shape[-1] != layer.input.shape[-1]:
-        return None  # groups of channels, or vectors that a layer takes from several dimensions
+        return None  # grouped convolutions, or a dense layer whose vectors span several dimensions
     kernel = weights.dtype, weights.shape[1:], _arithmetic(layer)
     return layer.kind, layer.input, layer.attributes, kernel, bias and bias.dtype
 
 
 def _arithmetic(layer: Op) -> Quant | str | None:
-    """What of the weights' quantization decides how their scales are multiplied: a single one in float32, by a dense
-    layer and a convolution of uint8."""
+    """Return the part of the weights' quantization that decides how scales are multiplied.
+
+    Dense layers and uint8 convolutions multiply a per-tensor scale in float32: only equal quantizations may join.
+    """
     quant = layer.operand(1).quant
     in_floats = not FAMILIES[layer.kind].convolution or layer.attributes_as(Conv2D).float_scales
     if quant is None or (in_floats and not quant.per_channel):
@@ -84,13 +86,13 @@ def _arithmetic(layer: Op) -> Quant | str | None:
 
 
 def _side_by_side(tensors: Sequence[Tensor]) -> Tensor:
-    """A tensor of the channels of all of them."""
+    """Return a tensor with the channels of all `tensors`, in order."""
     shape = (*tensors[0].shape[:-1], sum(tensor.shape[-1] for tensor in tensors))
     return replace(tensors[0], name=f"{tensors[0].name} (siblings)", shape=shape, index=-1)
 
 
 def _joined(layers: Sequence[Op], output: Tensor) -> Op:
-    """The layer of all their channels."""
+    """Return one layer with the channels of all `layers`."""
     first = layers[0]
     weights = [layer.operand(1) for layer in layers]
     alike = len({constant.quant for constant in weights}) == 1 and not (
@@ -98,12 +100,14 @@ def _joined(layers: Sequence[Op], output: Tensor) -> Op:
     )
     constants = [_stacked(weights, weights[0].quant if alike else _of_every_channel(weights))]
     if first.optional(2) is not None:
-        constants.append(_stacked([layer.operand(2) for layer in layers], None))  # its scale follows from others
+        constants.append(
+            _stacked([layer.operand(2) for layer in layers], None)
+        )  # the bias scale follows from the others
     return replace(first, inputs=(first.input, *constants, *first.inputs[1 + len(constants) :]), outputs=(output,))
 
 
 def _stacked(constants: Sequence[Tensor], quant: Quant | None) -> Tensor:
-    """Constants one after the other along dimension 0."""
+    """Concatenate constants along dimension 0."""
     data = np.concatenate([constant.values for constant in constants])
     return replace(
         constants[0], name=f"{constants[0].name} (siblings)", shape=data.shape, quant=quant, data=data, index=-1
@@ -111,7 +115,7 @@ def _stacked(constants: Sequence[Tensor], quant: Quant | None) -> Tensor:
 
 
 def _of_every_channel(weights: Sequence[Tensor]) -> Quant:
-    """A scale and a zero point for each channel of all of them."""
+    """Return per-channel scales and zero points for the concatenated weights."""
 
     def repeated(numbers: tuple[_Number, ...], channels: int) -> tuple[_Number, ...]:
         return numbers if len(numbers) == channels else numbers * channels

@@ -1,10 +1,10 @@
-"""Of a recurrent layer of which only the last step is read, no other step is kept.
+"""A recurrent layer keeps only its last step if no other step is read.
 
 before   %s[1,T,S] = UNIDIRECTIONAL_SEQUENCE_LSTM(...);  %y[1,S] = STRIDED_SLICE(%s) of step T - 1
 after    %s[1,1,S] = UNIDIRECTIONAL_SEQUENCE_LSTM(...) last_step_only;  %y[1,S] = RESHAPE(%s)
 
-Every step then writes over the one before. Steps of several batches are in one piece where time is the outermost
-dimension; elsewhere they stay.
+Every step then overwrites the one before. The last steps of several batches are contiguous if time is the outermost
+dimension; otherwise the layer stays as it is.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tinyfuse.ops.sequence.lstm_scaling import Lstm
 
 
 def keep_last_step(graph: Graph) -> Graph:
-    """The graph whose LSTMs write no step that nobody reads, where that is all but the last."""
+    """Make LSTMs keep only their last step where nothing reads the others."""
     instead: dict[Op, Op] = {}
     for op in graph.ops:
         if op.kind != "UNIDIRECTIONAL_SEQUENCE_LSTM" or op.output in graph.outputs:
@@ -34,6 +34,6 @@ def keep_last_step(graph: Graph) -> Graph:
 
 
 def _reads_end(reader: Op, source: Tensor, count: int) -> bool:
-    """Whether all that an operator does is to give the last `count` bytes of `source`."""
+    """Tell whether the operator does nothing but return the last `count` bytes of `source`."""
     parts = FAMILIES[reader.kind].parts(reader)
     return [(p.part, p.whole, p.offset) for p in parts] == [(reader.outputs[0], source, source.bytes - count)]

@@ -1,4 +1,4 @@
-"""What rewrites that compute operators on images share: the rest of the graph keeps the tensors that it had."""
+"""The base class of rewrites that compute operators on images; the rest of the graph keeps its tensors."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from tinyfuse.ir import Graph, Op, Tensor
 
 
 class OnImages(ABC):
-    """Makes the graph in which the operators `chosen` are on images."""
+    """Builds the graph in which the operators `chosen` work on images of rows."""
 
     def __init__(self, graph: Graph, chosen: set[Op]):
         self.graph, self.chosen = graph, chosen
-        self.images: dict[Tensor, Tensor] = {}  # of a tensor of the file, what stands for it
-        self.named: set[Tensor] = set()  # tensors that are there in the file's shape too
+        self.images: dict[Tensor, Tensor] = {}  # tensor of the file -> its image
+        self.named: set[Tensor] = set()  # tensors that also exist in the file's shape
         self.ops: list[Op] = []
 
     def written(self) -> Graph:
-        """The graph."""
+        """Return the graph."""
         for op in self.graph.ops:
             if op in self.chosen:
                 self.add(op)
@@ -32,16 +32,16 @@ class OnImages(ABC):
 
     @abstractmethod
     def add(self, op: Op) -> None:
-        """Puts what computes one of `chosen` behind `ops`; `images` has what stands for its output."""
+        """Append the replacement of an operator of `chosen` to `ops`, and enter its output's image in `images`."""
 
     def reshaped(self, tensor: Tensor, shape: tuple[int, ...], reader: Op) -> Tensor:
-        """The tensor in another shape, for `reader`."""
+        """Append a RESHAPE of the tensor to `shape` for `reader`; return its output."""
         image = replace(tensor, shape=shape, name=f"{tensor.name} (rows)", index=-1)
         self.ops.append(Op("RESHAPE", (tensor,), (image,), index=reader.index))
         return image
 
     def _name(self, tensor: Tensor) -> None:
-        """Sees to it that the tensor of the file is there, in its own shape."""
+        """Make sure that the tensor also exists in the file's shape."""
         if tensor in self.images and tensor not in self.named:
             self.named.add(tensor)
             maker = self.graph.producer[tensor]

@@ -19,7 +19,7 @@ from tinyfuse.ops.core.convolution import Conv2D
 
 
 def one_channel_depthwise(graph: Graph) -> Graph:
-    """The graph whose depthwise convolutions of one channel into several are convolutions."""
+    """Replace depthwise convolutions of one input channel into several by convolutions."""
     ops = tuple(_as_convolution(op) if _is_one_channel(op) else op for op in graph.ops)
     return graph if ops == graph.ops else replace(graph, ops=ops)
 

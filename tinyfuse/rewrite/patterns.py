@@ -1,10 +1,10 @@
-"""Parts of a graph that a plugin replaces by an operator of its own.
+"""Replaces parts of a graph by a plugin's own operators.
 
 before   %a = MINIMUM(%x, %y);  %b = MAXIMUM(%x, %y);  %c = MINIMUM(%b, %z);  %d = MAXIMUM(%a, %c)
 after    %d = MEDIAN_OF_THREE(%x, %y, %z)
 
-Only where nothing else reads what the part's operators pass on. That the new operator computes the same is the plugin's
-word; `verify` compares with the file's own operators, and sees where it is broken.
+A part is replaced only if nothing else reads its inner tensors. That the new operator computes the same is the plugin's
+claim; `verify` checks it against the file's own operators.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ from tinyfuse.ops import FAMILIES
 
 @dataclass(frozen=True, eq=False)
 class Input:
-    """A tensor that is computed, which the new operator reads. One that stands in several places is the same tensor in
-    all of them."""
+    """A computed tensor that the new operator reads. The same Input in several places means the same tensor."""
 
 
 @dataclass(frozen=True, eq=False)
 class ConstantInput:
-    """A constant, which becomes an input of the new operator."""
+    """A constant that becomes an input of the new operator."""
 
 
 @dataclass(frozen=True, eq=False)
 class Operator:
-    """An operator of that kind that reads what `inputs` describe; of what they leave out, nothing may be computed. One
-    that stands in several places is the same operator in all of them. `output`: the number of the one that is read."""
+    """An operator of kind `kind` whose inputs match `inputs`; further inputs must not be computed.
+
+    The same Operator in several places means the same operator. `output` is the number of the output that is read.
+    """
 
     kind: str
     inputs: tuple[Node, ...]
@@ -44,12 +45,12 @@ class Operator:
 
 Node = Input | ConstantInput | Operator
 
-#: what the nodes of a pattern stand for
+#: pattern node -> the operator or tensor of the graph that it matches
 Found = Mapping[Node, Tensor | Op]
 
 
 def chain(*kinds: str) -> Operator:
-    """Operators of these kinds, each of which reads the one before as its first input."""
+    """Return a pattern of operators of these kinds, each reading the one before as its first input."""
     node: Node = Input()
     for kind in kinds:
         node = Operator(kind, node)
@@ -78,12 +79,12 @@ class Pattern:
     constants: Callable[[tuple[Op, ...]], tuple[Tensor, ...]] = lambda ops: ()
 
 
-#: those of the plugins in use (tinyfuse/plugin.py)
+#: patterns of the plugins in use (tinyfuse/plugin.py)
 PATTERNS: list[Pattern] = []
 
 
 def replace_patterns(graph: Graph) -> Graph:
-    """The graph with the plugins' operators in the place of the parts that they stand for."""
+    """Replace every match of the plugins' patterns by the plugin's operator."""
     for pattern in PATTERNS:
         graph = _replace(graph, pattern)
     return graph
@@ -96,7 +97,7 @@ def _replace(graph: Graph, pattern: Pattern) -> Graph:
             made = _made(graph, pattern, found, instead)
             if made is not None:
                 instead |= dict.fromkeys(op for op in found.values() if isinstance(op, Op))
-                instead[last] = made  # in the last one's place, where all that it reads is there
+                instead[last] = made  # in the last one's place, where all inputs exist
                 break
     if not instead:
         return graph
@@ -104,7 +105,7 @@ def _replace(graph: Graph, pattern: Pattern) -> Graph:
 
 
 def _made(graph: Graph, pattern: Pattern, found: Found, taken: Mapping[Op, Op | None]) -> Op | None:
-    """The operator in the place of those found; None where they are not meant, or others need what they pass on."""
+    """Return the operator that replaces a match; None if its condition fails or others read what lies inside."""
     nodes = _in_order(pattern.match)
     ops = tuple(op for node in nodes if isinstance(op := found[node], Op))
     if any(op in taken for op in ops) or not _is_closed(graph, ops) or not pattern.condition(ops):
@@ -116,7 +117,7 @@ def _made(graph: Graph, pattern: Pattern, found: Found, taken: Mapping[Op, Op | 
 
 
 def _is_closed(graph: Graph, ops: Sequence[Op]) -> bool:
-    """Whether they are different ones, keep no state, and what all but the last one compute they alone read."""
+    """Tell whether the operators are distinct, keep no state, and alone read all but the last one's outputs."""
     passed = [tensor for op in ops[:-1] for tensor in op.outputs]
     readers = {reader for tensor in passed for reader in graph.consumers.get(tensor, ())}
     return (
@@ -128,7 +129,7 @@ def _is_closed(graph: Graph, ops: Sequence[Op]) -> bool:
 
 
 def _in_order(node: Node) -> list[Node]:
-    """All nodes, each once: inputs before those that read them."""
+    """Return all nodes once, inputs before their readers."""
     seen: dict[Node, None] = {}
     for source in node.inputs if isinstance(node, Operator) else ():
         seen |= dict.fromkeys(_in_order(source))
@@ -136,7 +137,7 @@ def _in_order(node: Node) -> list[Node]:
 
 
 def at_operator(graph: Graph, node: Operator, op: Op, found: Found) -> Iterator[Found]:
-    """What else the nodes up to `node` may stand for, if it is `op`."""
+    """Yield the matches in which `node` is `op`, extending `found` with the nodes before it."""
     if node in found:
         if found[node] is op:
             yield found

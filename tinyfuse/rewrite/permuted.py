@@ -16,28 +16,31 @@ from tinyfuse.ops.movement.transpose import DTYPES
 
 
 def identity(rank: int) -> Order:
-    """The order that a file has."""
+    """Return the file's own order of dimensions."""
     return tuple(range(rank))
 
 
 def permuted_tensor(tensor: Tensor, order: Order) -> Tensor:
-    """An activation that the file hasn't: of the shape in that order."""
+    """Return a new activation with the dimensions of `tensor` in `order`."""
     return replace(tensor, shape=tuple(tensor.shape[axis] for axis in order), index=-1)
 
 
 def is_free(op: Op) -> bool:
-    """Whether the operator may be computed in other orders of all its tensors' dimensions: `permuted` says in which."""
+    """Tell whether the operator may be computed with all its tensors' dimensions permuted (`permuted` tells in which
+    orders)."""
     rank, tensors = len(op.outputs[0].shape) if op.outputs else 0, (*op.activations, *op.outputs)
     if rank < 2 or op.states or not op.activations or any(len(t.shape) != rank for t in tensors):
         return False
-    if any(t.dtype not in DTYPES for t in tensors):  # a TRANSPOSE of it is none
+    if any(t.dtype not in DTYPES for t in tensors):  # TRANSPOSE can't move these
         return False
     return FAMILIES[op.kind].permuted(op, identity(rank)) is not None
 
 
 def permuted(op: Op, order: Order, instead: Mapping[Tensor, Tensor]) -> Op | None:
-    """The operator on tensors `instead` of its activations and outputs, which have their dimensions in that order; None
-    where that is no operator, or breaks a rule."""
+    """Return the operator with its dimensions in `order`, on tensors `instead` of its activations and outputs.
+
+    Return None if no operator computes that, or if it would break a rule.
+    """
     made = op if order == identity(len(order)) else FAMILIES[op.kind].permuted(op, order)
     if made is None:
         return None

@@ -1,4 +1,4 @@
-"""Channels that hold one value, or that nobody looks at, are cut out of their layers.
+"""Channels that hold a constant, or that no reader needs, are cut out of their layers.
 
 before   %a[1,H,W,8] = CONV_2D(%in, %w[8,..]);  %b = CONV_2D(%a, %v[4,1,1,8], %bias)
 after    %a[1,H,W,5] = CONV_2D(%in, %w'[5,..]);  %b = CONV_2D(%a, %v'[4,1,1,5], %bias')
@@ -27,18 +27,18 @@ from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.convolution import bias_values, geometry
 from tinyfuse.rewrite.intervals import channel_intervals, is_padded
 
-#: in the place of a constant channel's value: none that an int8 has
+#: marks a channel that isn't constant: no int8 value
 _NO_CONSTANT = 1 << 20
 
-#: of a layer's weights for each input channel, those that are looked at first
+#: number of a layer's filters to look at first for nonzero weights
 _FEW = 8
 
-#: of tensors, an array with one element a channel
+#: tensor -> array with one element a channel
 PerChannel = dict[Tensor, Array]
 
 
 def prune_channels(graph: Graph) -> Graph:
-    """The graph without channels that no output depends on."""
+    """Return the graph without channels that no output depends on."""
     constants = _constants(graph)
     if not _any_may_go(graph, constants):
         return graph
@@ -55,13 +55,13 @@ def prune_channels(graph: Graph) -> Graph:
 
 
 def _constants(graph: Graph) -> PerChannel:
-    """Per tensor [C]: the one stored value of each constant channel, else a value no int8 has."""
+    """Return per tensor, [C], the stored value of each constant channel, else a value that no int8 has."""
     intervals = channel_intervals(graph)
     return {tensor: np.where(low == high, low, _NO_CONSTANT) for tensor, (low, high) in intervals.items()}
 
 
 def _any_may_go(graph: Graph, constants: PerChannel) -> bool:
-    """Whether any channel is constant, or has weights of zero alone in a layer: of most networks none."""
+    """Tell whether any channel is constant or has only zero weights in a layer: a quick exit for most networks."""
     if any((value != _NO_CONSTANT).any() for value in constants.values()):
         return True
     weights = (op.operand(1) for op in graph.ops if FAMILIES[op.kind].sums_channels(op))
@@ -69,7 +69,7 @@ def _any_may_go(graph: Graph, constants: PerChannel) -> bool:
 
 
 def _kept_channels(graph: Graph, constants: PerChannel) -> PerChannel:
-    """Per tensor that a layer of channels makes: which channels stay, bool [C]."""
+    """Return which channels stay, bool [C], for each tensor made by a layer with channels."""
     kept: PerChannel = {}
     for op in reversed(graph.ops):
         if not op.outputs:
@@ -87,7 +87,7 @@ def _kept_channels(graph: Graph, constants: PerChannel) -> PerChannel:
         if go.all() and go.size:
             go[0] = False  # a tensor has at least one channel
         kept[tensor] = ~go
-    # a channel that passes through an operator stays where its maker can't drop it
+    # an operator that passes channels through keeps those that its maker can't drop
     for op in graph.ops:
         if FAMILIES[op.kind].passes_channels(op) and op.output in kept:
             kept[op.output] |= kept.get(op.input, np.ones(op.output.shape[-1], bool))
@@ -97,8 +97,7 @@ def _kept_channels(graph: Graph, constants: PerChannel) -> PerChannel:
 
 
 def _settled(graph: Graph, kept: PerChannel) -> PerChannel:
-    """Both sides of an operator that passes channels on keep the same ones; the rest of a chain may
-    have to keep more for it."""
+    """Make both sides of each operator that passes channels through keep the same channels, along whole chains."""
     while True:
         before = sum(int(keep.sum()) for keep in kept.values())
         for op in graph.ops:
@@ -117,7 +116,7 @@ def _settled(graph: Graph, kept: PerChannel) -> PerChannel:
 
 
 def _does_without(reader: Op, tensor: Tensor, constants: PerChannel, kept: PerChannel) -> Array:
-    """Which channels of `tensor` the reader can do without, bool [C]."""
+    """Return which channels of `tensor` the reader can do without, bool [C]."""
     never = np.zeros(tensor.shape[-1], bool)
     if sum(t is tensor for t in reader.inputs) != 1 or reader.input is not tensor:
         return never
@@ -138,7 +137,8 @@ def _does_without(reader: Op, tensor: Tensor, constants: PerChannel, kept: PerCh
 
 
 def _unread(weights: Array) -> Array:
-    """Which input channels have weights of zero alone, bool [C]. Few of a layer's filters show that none has."""
+    """Return which input channels have only zero weights, bool [C]; looks at a few filters first, which mostly show
+    that none has."""
     rows = weights.reshape(-1, weights.shape[-1])
     for some in (rows[:_FEW], rows):
         unread: Array = np.logical_not(some.any(axis=0))
@@ -148,21 +148,21 @@ def _unread(weights: Array) -> Array:
 
 
 def _fits_bias(reader: Op, tensor: Tensor, value: Array, constant: Array) -> bool:
-    """Whether the bias can take up any of the constant channels without leaving int32."""
+    """Tell whether the bias stays in int32 when it absorbs any subset of the constant channels."""
     share = np.where(constant, np.abs(value - tensor.zero_point), 0)
     total = np.abs(bias_values(reader)) + np.abs(_weight_sums(reader)) @ share
     return bool((total <= INT32_MAX).all())
 
 
 def _weight_sums(reader: Op) -> Array:
-    """[out channels, in channels]: each input channel's weights added up over the kernel."""
+    """Return [out channels, in channels]: each input channel's weights summed over the kernel."""
     weights = reader.operand(1).values
     weights = weights.reshape(weights.shape[0], -1, weights.shape[-1])
     return weights[:, 0].astype(np.int64) if weights.shape[1] == 1 else weights.sum(axis=1, dtype=np.int64)
 
 
 def _without_inputs(op: Op, kept: PerChannel, constants: PerChannel) -> Op:
-    """The layer without the weights of cut input channels, and with their constants in its bias."""
+    """Return the layer without the weights of cut input channels, their constants added to its bias."""
     keep = kept.get(op.input)
     if keep is None or keep.all():
         return op
@@ -176,7 +176,7 @@ def _without_inputs(op: Op, kept: PerChannel, constants: PerChannel) -> Op:
 
 
 def _without_outputs(op: Op, kept: PerChannel, changed: dict[Tensor, Tensor]) -> Op:
-    """The layer without its cut output channels."""
+    """Return the layer without its cut output channels."""
     keep = kept.get(op.output) if op.outputs else None
     if keep is None or keep.all():
         return op
@@ -189,7 +189,7 @@ def _without_outputs(op: Op, kept: PerChannel, changed: dict[Tensor, Tensor]) ->
         bias = bias_values(op)[keep]
         inputs = (op.input, _constant(weights, data, _channels_of(weights.quantization, keep)), _bias(op, bias))
     elif family.alias:
-        inputs = inputs[:1]  # the shape it was given no longer holds; the output tensor's does
+        inputs = inputs[:1]  # the shape operand no longer holds; the output tensor has the shape
     return replace(op, inputs=inputs, outputs=(output,))
 
 
@@ -198,8 +198,10 @@ def _constant(tensor: Tensor, data: Array, quant: Quant | None = None) -> Tensor
 
 
 def _bias(op: Op, values: Array) -> Tensor:
-    """At the old one's scale, by which a layer's rules know a bias; of a new one, that of the sums. Scales of channels
-    are no rule's."""
+    """Return a bias of `values` with the old bias's quantization, or the accumulator's if there was none.
+
+    Rules recognize a bias by its per-tensor scale; no rule looks at per-channel scales.
+    """
     data = values.astype(np.int32)
     old, weights = op.optional(2), op.operand(1)
     if old is None:

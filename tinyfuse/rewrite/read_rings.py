@@ -3,7 +3,7 @@
 before   %w = RING_ROWS(%cursor, %ring), all its rows;  %y = CONV_2D(%w, ...)
 after    %y = CONV_2D(%ring, ...)
 
-Where all that reads %w are convolutions that can (`ring_window.reads_rings`), and the ring is pushed only before.
+Done if every reader of %w is a convolution that can read a ring (`ring_window.reads_rings`), and pushes run before it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tinyfuse.rewrite.ring_window import reads_rings
 
 
 def read_rings(graph: Graph) -> Graph:
-    """The graph in which rings are not copied for convolutions."""
+    """Let convolutions read rings in place instead of copies."""
     instead: dict[Tensor, Tensor] = {}
     for op in graph.ops:
         if op.kind == "RING_ROWS" and _is_read_in_place(graph, op):

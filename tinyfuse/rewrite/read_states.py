@@ -20,8 +20,11 @@ from tinyfuse.rewrite.update_states import reads_variable
 
 @dataclass(frozen=True, eq=False)
 class _Copy:
-    """A copy of a state that need not be. `copies`: the tensors that are this copy; `ops`: the operators that make
-    them; `seen`: what readers see, any of these tensors that one reads."""
+    """A removable copy of a state.
+
+    `copies` are the tensors that hold it, `ops` the operators that make them, `seen` one of these tensors, in the shape
+    in which all readers read it.
+    """
 
     state: Tensor
     copies: tuple[Tensor, ...]
@@ -30,8 +33,8 @@ class _Copy:
 
 
 def read_states(graph: Graph) -> Graph:
-    """The graph in which variables are copied only for readers that need it."""
-    forms: dict[Tensor, Tensor] = {}  # a state -> what it becomes
+    """Remove copies of variables whose readers can all read the variable in place."""
+    forms: dict[Tensor, Tensor] = {}  # state -> the state in its readers' form
     instead: dict[Tensor, Tensor] = {}
     gone: set[Op] = set()
     for op in graph.ops:
@@ -51,7 +54,7 @@ def read_states(graph: Graph) -> Graph:
 
 
 def _copy(graph: Graph, read: Op) -> _Copy | None:
-    """The copy that an operator makes; None where it stays."""
+    """Return the removable copy that a READ_VARIABLE makes; None if the copy must stay."""
     state, place = read.input, graph.ops.index(read)
     if state.lent or state.cursor is not None:
         return None
@@ -84,12 +87,12 @@ def _alike(one: Tensor, other: Tensor) -> bool:
 
 
 def _in_form(state: Tensor, seen: Tensor) -> Tensor:
-    """The state as its readers see it."""
+    """Return the state in the shape and quantization in which its readers read it."""
     return replace(state, shape=seen.shape, quant=seen.quant, initial=_shaped(state.initial_values, seen.shape))
 
 
 def _shaped(values: Array, shape: tuple[int, ...]) -> Array:
-    if values.strides == (0,) * values.ndim:  # one value throughout
+    if values.strides == (0,) * values.ndim:  # a single value, broadcast
         return np.broadcast_to(values.reshape(-1)[0], shape)
     return values.reshape(shape)
 

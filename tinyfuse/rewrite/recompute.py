@@ -3,8 +3,8 @@
 before   %b = QUANTIZE(%a);  %c = CONV_2D(%b);  ...;  %z = ADD(%y, %b)      %a is kept anyway
 after    %b = QUANTIZE(%a);  %c = CONV_2D(%b);  ...;  %b2 = QUANTIZE(%a);  %z = ADD(%y, %b2)
 
-The copy joins its reader's group, where a row of it is all that exists. What makes a tensor of one that others read too
-may be several operators: a layer normalization, which queries, keys and values read. Whether that takes less RAM only a
+The copy joins its reader's group, where only one row of it exists at a time. Several operators may run again together:
+a layer normalization, for example, which queries, keys and values read. Whether that takes less RAM only a
 plan can tell, so this is no pass: schedule/improve/recompute.py tries it under `--optimize ram`.
 """
 
@@ -21,8 +21,11 @@ from tinyfuse.plan.places import is_alias
 
 
 def recomputable(graph: Graph, reached: Reached | None = None) -> list[Op]:
-    """Operators whose result several others read, and the caller does not, and that can run again (`_together`): the
-    largest results first. Limits are noted in `reached`."""
+    """Return operators that can run again and whose result several operators, and not the caller, read; largest results
+    first.
+
+    Limits are noted in `reached`.
+    """
     found = [
         op
         for op in graph.ops
@@ -35,7 +38,7 @@ def recomputable(graph: Graph, reached: Reached | None = None) -> list[Op]:
 
 
 def recompute(graph: Graph, op: Op) -> Graph:
-    """The graph in which each reader of `op` but the first has a copy of its own right in front of it."""
+    """Give each reader of `op` but the first its own copy of `op`, right in front of the reader."""
     _, *later = graph.consumers[op.output]
     again = _together(graph, op)
     ops: list[Op] = []
@@ -49,7 +52,7 @@ def recompute(graph: Graph, op: Op) -> Graph:
 
 
 def run_again(operators: Sequence[Op], number: int) -> list[Op]:
-    """Copies of operators that follow one another, in front of the operator of that number."""
+    """Return copies of consecutive operators, to be put in front of the operator with index `number`."""
     instead: dict[Tensor, Tensor] = {}
     copies = []
     for op in operators:
@@ -60,8 +63,11 @@ def run_again(operators: Sequence[Op], number: int) -> list[Op]:
 
 
 def _together(graph: Graph, op: Op, reached: Reached | None = None) -> tuple[Op, ...]:
-    """The operators without multiply-accumulates, in their order, that make the result of `op` of a tensor that
-    something else reads too; `op` alone where there are none and it reads one tensor; or nothing."""
+    """Return operators without multiply-accumulates, in order, that make `op`'s result from a tensor that others read
+    too.
+
+    Return `op` alone if there are none and it reads one tensor; () if it can't run again.
+    """
     if not _is_cheap(op):
         return ()
     position = {other: number for number, other in enumerate(graph.ops)}

@@ -37,8 +37,11 @@ class Rematerialization:
 
 
 def rematerializations(graph: Graph, most_macs: int, reached: Reached | None = None) -> list[Rematerialization]:
-    """What may be made again for at most so many multiply-accumulates, so that fewer bytes are kept: those that spare
-    most first. Limits are noted in `reached`."""
+    """Return the candidates that cost at most `most_macs` multiply-accumulates and keep fewer bytes, largest saving
+    first.
+
+    Limits are noted in `reached`.
+    """
     position = {op: number for number, op in enumerate(graph.ops)}
     found = []
     for op in graph.ops:
@@ -48,7 +51,7 @@ def rematerializations(graph: Graph, most_macs: int, reached: Reached | None = N
         for first in range(1, len(readers)):
             late = tuple(readers[first:])
             if position[late[0]] - position[readers[first - 1]] < 2 or any(map(is_alias, late)):
-                continue  # nothing runs in between, or its bytes have another name
+                continue  # nothing runs in between, or the tensor is an alias of another
             made = [
                 Rematerialization(op.output, late, operators, op.output.bytes - kept, macs)
                 for operators, kept, macs in _cuts(graph, op, position, position[late[0]], reached)
@@ -59,7 +62,7 @@ def rematerializations(graph: Graph, most_macs: int, reached: Reached | None = N
 
 
 def rematerialize(graph: Graph, again: Rematerialization) -> Graph:
-    """The graph in which the late readers have a copy of what they read, made right in front of the first of them."""
+    """Give the late readers a copy of the tensor, made right in front of the first of them."""
     first = graph.ops.index(again.readers[0])
     copies = run_again(again.operators, first)
     late = [op.reading({again.tensor: copies[-1].output}) if op in again.readers else op for op in graph.ops[first:]]
@@ -71,11 +74,14 @@ def rematerialize(graph: Graph, again: Rematerialization) -> Graph:
 def _cuts(
     graph: Graph, op: Op, position: dict[Op, int], late: int, reached: Reached | None
 ) -> Iterator[tuple[tuple[Op, ...], int, int]]:
-    """Operators that make the result of `op`, bytes that are kept until `late` for them, and their
-    multiply-accumulates: `op` alone, then with the maker of what is kept and was made last, and so on."""
+    """Yield (operators, bytes kept until `late` for them, their multiply-accumulates) for growing chains that make
+    `op`'s result.
+
+    The first chain is `op` alone; each next one adds the maker of the kept tensor that was made last.
+    """
 
     def kept(tensor: Tensor) -> bool:
-        """Whether it is kept for this alone; what the caller reads too is there anyway."""
+        """Tell whether a tensor is kept for this alone; the caller's inputs and outputs exist anyway."""
         last = max(position[reader] for reader in graph.consumers[tensor])
         return last < late and tensor not in graph.outputs
 
@@ -97,7 +103,7 @@ def _cuts(
 
 
 def _can_run_again(op: Op) -> bool:
-    """Whether it makes one tensor, of what it reads alone."""
+    """Tell whether the operator makes one tensor from its inputs alone."""
     family = FAMILIES[op.kind]
     may_end = family.awaits(op) or family.divides or family.source
     return len(op.outputs) == 1 and not (op.states or is_alias(op) or family.partial or may_end or not family.runs_here)

@@ -24,7 +24,7 @@ from tinyfuse.ops.core.convolution import conv_with_axes_swapped, geometry
 
 @dataclass(frozen=True, eq=False)
 class KeptWindow:
-    """What lies between the read and the assignment of a state that keeps the newest elements of a stream.
+    """Operators between the read and the assignment of a state that keeps the newest elements of a stream.
 
     numbers  of each tensor made of the state: its elements' numbers
     frame    the tensor whose elements come in
@@ -43,7 +43,7 @@ class KeptWindow:
 
 @dataclass(frozen=True, eq=False)
 class _Window:
-    """What lies between the read and the assignment of one state.
+    """A window of rows that one state keeps, with the operators that update and read it.
 
     moves    operators that go away, read and assignment among them
     frame    the tensor whose elements come in
@@ -61,7 +61,7 @@ class _Window:
 
 
 def ring_window(graph: Graph) -> Graph:
-    """The graph whose states that are windows are rings."""
+    """Turn states that hold a window of a stream into rings."""
     for state in graph.states:
         window = _window(graph, state)
         if window is not None:
@@ -70,7 +70,7 @@ def ring_window(graph: Graph) -> Graph:
 
 
 def _window(graph: Graph, state: Tensor) -> _Window | None:
-    """The window that a state keeps, where convolutions read it as a ring; else None."""
+    """Return the window that a state keeps if convolutions can read it as a ring; else None."""
     kept = kept_window(graph, state)
     if kept is None:
         return None
@@ -95,7 +95,7 @@ def _window(graph: Graph, state: Tensor) -> _Window | None:
 
 
 def kept_window(graph: Graph, state: Tensor) -> KeptWindow | None:
-    """What keeps the newest elements of a stream in a state, None where that keeps something else."""
+    """Return how a state keeps a stream's newest elements; None if it keeps something else."""
     users = [op for op in graph.ops if state in op.inputs]
     if state.lent or len(users) != 2 or not all(FAMILIES[op.kind].resource for op in users):
         return None
@@ -113,8 +113,11 @@ def kept_window(graph: Graph, state: Tensor) -> KeptWindow | None:
 
 
 def _moved(graph: Graph, read: Op) -> tuple[dict[Tensor, Array], Tensor, tuple[Op, ...], Op] | None:
-    """(numbers of the elements of every tensor made of the state, the frame, the operators that made them,
-    the first that needs the frame); None where something else is mixed in, or no frame."""
+    """Trace element numbers from the read of a state.
+
+    Return (element numbers of every tensor made of the state, the frame, the operators that made them, the first that
+    needs the frame); None if anything else is mixed in, or no frame is.
+    """
     numbers: dict[Tensor, Array] = {read.output: np.arange(read.output.elements).reshape(read.output.shape)}
     frame: Tensor | None = None
     join: Op | None = None
@@ -143,7 +146,7 @@ def _moved(graph: Graph, read: Op) -> tuple[dict[Tensor, Array], Tensor, tuple[O
 
 
 def _start(op: Op, numbers: dict[Tensor, Array], total: int) -> int | None:
-    """The first number that a reader sees, where it sees all from there on in order, as its only input."""
+    """Return the first number of a reader that reads all numbers from it on, in order, as its only input; else None."""
     seen = [numbers[tensor].reshape(-1) for tensor in op.activations if tensor in numbers]
     if not FAMILIES[op.kind].convolution or len(op.activations) != 1 or not seen:
         return None
@@ -152,8 +155,8 @@ def _start(op: Op, numbers: dict[Tensor, Array], total: int) -> int | None:
 
 
 def reads_rings(op: Op) -> bool:
-    """Whether an operator can read a ring: a convolution of images of batch 1, no padding above or below, and a row's
-    window begins a row below that of the row before."""
+    """Tell whether an operator can read a ring: a convolution of an image, batch 1, no padding above or below, and a
+    row stride of 1 unless it makes a single row."""
     if not FAMILIES[op.kind].convolution or not (op.input.is_image and op.output.is_image):
         return False
     g = geometry(_by_rows(op))
@@ -162,7 +165,7 @@ def reads_rings(op: Op) -> bool:
 
 
 def _by_rows(op: Op) -> Op:
-    """A convolution over one row of pixels, as one over a column of them: the same bytes."""
+    """Turn a convolution over one row of pixels into one over one column of pixels: the bytes are the same."""
     weights = op.operand(1)
     if op.input.shape[1] != 1 or weights.shape[1] != 1 or op.output.shape[1] != 1:
         return op
@@ -191,7 +194,7 @@ def _with_ring(graph: Graph, window: _Window) -> Graph:
         if op in by_rows:
             reader = by_rows[op]
             ops.append(replace(reader, inputs=(ring, *reader.inputs[1:])))
-            if reader is not op:  # its readers know the output in the shape that it had
+            if reader is not op:  # later readers expect the output in its old shape
                 ops.append(Op("RESHAPE", (reader.output,), op.outputs, index=op.index))
         elif op not in window.moves:
             ops.append(op)
@@ -199,10 +202,11 @@ def _with_ring(graph: Graph, window: _Window) -> Graph:
 
 
 def _initial(state: Tensor, seen: Tensor) -> Array:
-    """The ring after a reset: the state is its newest rows; what the first frame overwrites doesn't matter."""
+    """Return the ring after a reset: the state is its newest rows; the rows that the first frame overwrites are
+    arbitrary."""
     initial = state.initial_values
     values = initial.reshape(-1)
-    if initial.strides == (0,) * initial.ndim:  # one value throughout
+    if initial.strides == (0,) * initial.ndim:  # a single value, broadcast
         return np.broadcast_to(values[0], seen.shape)
     room = np.full(seen.elements - values.size, values[0])
     return np.concatenate([room, values]).reshape(seen.shape)

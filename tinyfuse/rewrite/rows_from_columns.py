@@ -30,7 +30,7 @@ from tinyfuse.rewrite.on_images import OnImages
 
 
 def rows_from_columns(graph: Graph) -> Graph:
-    """The graph whose sequences are images of a single column."""
+    """Turn sequences into images of a single column."""
     regions = _Regions(graph)
     rewritten = {op for region in regions.found() if _pays(graph, region) for op in region}
     return _Writer(graph, rewritten).written() if rewritten else graph
@@ -40,8 +40,7 @@ def rows_from_columns(graph: Graph) -> Graph:
 
 
 def _sequence_axis(shape: tuple[int, ...]) -> int | None:
-    """Of a sequence, a tensor of one long dimension and channels, [1, L, C] or [1, 1, L, C], that dimension's number;
-    else None."""
+    """Return the number of the long dimension of a sequence [1, L, C] or [1, 1, L, C]; None for other shapes."""
     rank = len(shape)
     if rank in (3, 4) and prod(shape[: rank - 2]) == 1 and shape[-1] > 0:
         return rank - 2
@@ -49,7 +48,7 @@ def _sequence_axis(shape: tuple[int, ...]) -> int | None:
 
 
 def _image_shape(shape: tuple[int, ...]) -> tuple[int, int, int, int]:
-    """A sequence's as an image of a single column."""
+    """Return a sequence's shape as an image of a single column, [1, L, 1, C]."""
     return (1, shape[-2], 1, shape[-1])
 
 
@@ -58,12 +57,13 @@ def _is_sequence(tensor: Tensor) -> bool:
 
 
 def _is_upright(tensor: Tensor) -> bool:
-    """Whether it is an image of a single column already."""
+    """Tell whether a tensor is an image of a single column already."""
     return tensor.is_image and tensor.shape[2] == 1
 
 
 def _renames(op: Op) -> bool:
-    """Whether it gives a sequence, or an image of a single column, the shape of another sequence of the same bytes."""
+    """Tell whether the operator reshapes a sequence, or an image of a single column, to a sequence with the
+    same bytes."""
     if not FAMILIES[op.kind].alias or op.input.is_constant or op.input.is_state or not _is_sequence(op.output):
         return False
     source, result = op.input, op.output
@@ -73,8 +73,10 @@ def _renames(op: Op) -> bool:
 
 
 def _on_images(op: Op, images: dict[Tensor, Tensor]) -> Op | None:
-    """The operator on `images` of a single column, which stand for its sequences; None where that is no operator. Its
-    output is the file's: its shape is for the caller to change."""
+    """Return the operator on `images` of a single column in place of its sequences; None if no operator computes that.
+
+    The output is still the file's: the caller changes its shape.
+    """
     if op.states or not op.activations or len(op.outputs) != 1 or any(t not in images for t in op.activations):
         return None
     family = FAMILIES[op.kind]
@@ -92,7 +94,7 @@ def _on_images(op: Op, images: dict[Tensor, Tensor]) -> Op | None:
 
 
 def _pointwise(op: Op, images: dict[Tensor, Tensor]) -> Op | None:
-    """What computes every row alike; its operands are broadcast to sequences of one shape."""
+    """Return an elementwise operator on images, its operands broadcast to one sequence shape."""
     rank, inputs = len(op.output.shape), []
     for tensor in op.inputs:
         if tensor is None or tensor in images:
@@ -125,7 +127,7 @@ def _padded(op: Op, images: dict[Tensor, Tensor]) -> Op | None:
 
 
 def _reduced(op: Op, images: dict[Tensor, Tensor]) -> Op | None:
-    """A reduction along the sequence is one over rows and columns, of which there is one."""
+    """Return a reduction along the sequence as one over rows and columns (there is one column)."""
     rank = len(op.input.shape)
     if rank - 2 not in reduced_axes(op) or rank - 1 in reduced_axes(op):
         return None
@@ -135,7 +137,7 @@ def _reduced(op: Op, images: dict[Tensor, Tensor]) -> Op | None:
 
 
 def _shaped(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """A constant under another shape of the same elements."""
+    """Return a constant in another shape of the same elements."""
     return replace(tensor, shape=shape, data=tensor.values.reshape(shape), index=-1)
 
 
@@ -143,11 +145,11 @@ def _shaped(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 class _Regions:
-    """The operators that can be on images, joined by the sequences between them."""
+    """Groups the operators that can work on images, connected through the sequences between them."""
 
     def __init__(self, graph: Graph):
         self.root: dict[Op, Op] = {}
-        maker: dict[Tensor, Op] = {}  # of a sequence, whoever made it or first read it
+        maker: dict[Tensor, Op] = {}  # sequence -> the first operator that made or read it
         for op in graph.ops:
             sequences = {t: replace(t, shape=_image_shape(t.shape)) for t in op.activations if _is_sequence(t)}
             if not _renames(op) and _on_images(op, sequences) is None:
@@ -163,7 +165,7 @@ class _Regions:
         return op
 
     def found(self) -> Iterator[tuple[Op, ...]]:
-        """Each region, its operators in the order of the graph."""
+        """Yield each region's operators in graph order."""
         members: dict[Op, list[Op]] = {}
         for op in self.root:
             members.setdefault(self._first(op), []).append(op)
@@ -171,13 +173,18 @@ class _Regions:
 
 
 def _pays(graph: Graph, region: tuple[Op, ...]) -> bool:
-    """Whether a window slides along a sequence of more than one place, and none comes out of an image of several rows,
-    whose group would end there."""
+    """Tell whether a window slides along a sequence of several places, and no sequence comes from an image of several
+    rows.
+
+    A group would end at such an image.
+    """
     members = set(region)
     for op in region:
         for tensor in op.activations:
             maker = graph.producer.get(tensor)
-            if maker is None or maker in members or FAMILIES[maker.kind].transposes:  # out of planes, which are whole
+            if (
+                maker is None or maker in members or FAMILIES[maker.kind].transposes
+            ):  # a TRANSPOSE from planes ends a group anyway
                 continue
             if any(_has_rows(t) for t in maker.activations):
                 return False
@@ -189,7 +196,7 @@ def _has_rows(tensor: Tensor) -> bool:
 
 
 def _slides(op: Op) -> bool:
-    """Whether a window of several places, or a stride, goes along the sequence."""
+    """Tell whether a window of several places, or a stride, goes along the sequence."""
     family = FAMILIES[op.kind]
     if family.pads or family.rows_alike or family.alias or isinstance(op.attributes, Reducer):
         return False
@@ -200,7 +207,7 @@ def _slides(op: Op) -> bool:
 
 
 class _Writer(OnImages):
-    """Of a single column."""
+    """Builds the graph with images of a single column."""
 
     def add(self, op: Op) -> None:
         if _renames(op):
@@ -211,7 +218,7 @@ class _Writer(OnImages):
         self.ops.append(replace(made, outputs=(self._result(op, made),)))
 
     def _image(self, tensor: Tensor, reader: Op) -> Tensor:
-        """The image that stands for a sequence, whoever makes it."""
+        """Return the image for a sequence, reshaping it for `reader` if needed."""
         if _is_upright(tensor) and tensor not in self.images:
             return tensor
         if tensor not in self.images:
@@ -220,7 +227,7 @@ class _Writer(OnImages):
         return self.images[tensor]
 
     def _result(self, op: Op, made: Op) -> Tensor:
-        """What the operator on images makes."""
+        """Return the output of the operator on images."""
         result = op.output
         if isinstance(made.attributes, Reducer):
             shape = (1, 1, 1, result.shape[-1]) if made.attributes.keep_dims else (1, result.shape[-1])

@@ -8,7 +8,7 @@ after    %p[1,H,C,W] = PLANES(%planes);  %x = PLANES_TO_ROWS(%p);  ...
 (`Tensor.planes`). So each is whole, and the image with channels last can be a ring of rows. The same of sequences,
 [1,C,L] and [1,L,C], which other rewrites made images of a single column.
 
-It comes after all that looks at TRANSPOSEs and RESHAPEs.
+Runs after all passes that inspect TRANSPOSEs and RESHAPEs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tinyfuse.ops.movement.transpose import permutation
 
 
 def rows_of_planes(graph: Graph) -> Graph:
-    """The graph whose TRANSPOSEs of planes make rows, or take rows."""
+    """Replace TRANSPOSEs between planes and channels last by operators that work row by row."""
     instead: dict[Op, list[Op]] = {}
     for op in graph.ops:
         if op not in instead and op.kind == "TRANSPOSE" and not op.view:
@@ -36,8 +36,8 @@ def rows_of_planes(graph: Graph) -> Graph:
 
 
 def _to_rows(graph: Graph, op: Op) -> dict[Op, list[Op]] | None:
-    """What stands for a TRANSPOSE whose output is an image of rows, under a name of its own or another one, and for
-    what gives it that name; None where it is no such TRANSPOSE."""
+    """Return the replacement of a TRANSPOSE whose output is an image of rows, maybe behind a reshape; None for
+    others."""
     pixels, planes = _matrix(op)
     renamings = [reader for reader in graph.consumers.get(op.output, ()) if _renames(reader)]
     found = next((t for t in (op.output, *(r.output for r in renamings)) if _has_rows(t, pixels, planes)), None)
@@ -52,7 +52,8 @@ def _to_rows(graph: Graph, op: Op) -> dict[Op, list[Op]] | None:
 
 
 def _to_planes(graph: Graph, op: Op) -> dict[Op, list[Op]] | None:
-    """The same of one whose input is an image of rows."""
+    """Return the replacement of a TRANSPOSE whose input is an image of rows, maybe behind a reshape; None for
+    others."""
     planes, pixels = _matrix(op)
     found = next((t for t in _names(graph, op.input) if _has_rows(t, pixels, planes)), None)
     if found is None:
@@ -67,8 +68,8 @@ def _to_planes(graph: Graph, op: Op) -> dict[Op, list[Op]] | None:
 
 
 def _matrix(op: Op) -> tuple[int, int]:
-    """Rows and columns of the output where it is a matrix, and the input that one transposed; else nothing."""
-    data = np.empty(op.input.shape, op.input.dtype)  # its memory is never touched
+    """Return (rows, columns) of the output if the TRANSPOSE swaps the axes of one matrix; else (0, 0)."""
+    data = np.empty(op.input.shape, op.input.dtype)  # only its strides are used
     walk = walk_of(data.transpose(permutation(op)), data)
     if len(walk.dims) == 2 and walk.run == data.itemsize and walk.steps == (walk.run, walk.dims[0] * walk.run):
         return walk.dims[0], walk.dims[1]
@@ -76,13 +77,13 @@ def _matrix(op: Op) -> tuple[int, int]:
 
 
 def _has_rows(image: Tensor, pixels: int, channels: int) -> bool:
-    """Whether it is an image of several rows, of so many pixels, and computed."""
+    """Tell whether a tensor is a computed image of several rows, with `pixels` pixels and `channels` channels."""
     several = image.is_image and image.shape[1] > 1 and not image.is_constant and not image.is_state
     return several and image.shape[3] == channels > 1 and image.elements == pixels * channels
 
 
 def _names(graph: Graph, tensor: Tensor) -> Iterator[Tensor]:
-    """A tensor, and those that it gives another name to."""
+    """Yield a tensor and its aliases."""
     yield tensor
     while (maker := graph.producer.get(tensor)) is not None and _renames(maker):
         tensor = maker.input
@@ -94,14 +95,14 @@ def _renames(op: Op) -> bool:
 
 
 def _is_brought(graph: Graph, tensor: Tensor) -> bool:
-    """Whether it comes row by row: then nothing makes planes of it."""
+    """Tell whether the caller feeds a tensor row by row: then it can't be made of planes."""
     *_, first = _names(graph, tensor)
     maker = graph.producer.get(first)
     return maker is not None and FAMILIES[maker.kind].source
 
 
 def _in_planes(tensor: Tensor, image: Tensor) -> Tensor:
-    """The planes of a tensor under the name of rows, each of which is one of the image's."""
+    """Return the planes of a tensor as an image whose rows match those of `image`."""
     _, height, width, channels = image.shape
     name = f"{tensor.name} (rows)"
     return Tensor(name, (1, height, channels, width), tensor.dtype, tensor.quant, planes=channels)

@@ -30,12 +30,12 @@ from tinyfuse.rewrite.on_images import OnImages
 
 Shape = tuple[int, ...]
 
-#: of a tensor of the file the image that stands for it: in that shape, or in any with these rows
+#: tensor of the file -> its image, in the tensor's own shape or in any other with the same rows
 Images = Callable[[Tensor, Shape | None], Tensor]
 
 
 def rows_of_sequences(graph: Graph) -> Graph:
-    """The graph whose sequences are images."""
+    """Turn sequences of vectors into images of rows."""
     chosen = {op for region in _regions(graph) if any(map(_mixes, region)) for op in region}
     after = _Writer(graph, chosen).written() if chosen else graph
     return graph if after.ops == graph.ops else after
@@ -45,31 +45,30 @@ def rows_of_sequences(graph: Graph) -> Graph:
 
 
 def _axis(shape: Shape) -> int:
-    """The dimension of rank 2 or more that rows go along."""
+    """Return the dimension along which rows go, for a shape of rank 2 or more."""
     return next((axis for axis, dim in enumerate(shape[:-1]) if dim != 1), len(shape) - 2)
 
 
 def _rows(tensor: Tensor) -> int:
-    """Of a sequence how many rows it has; 1 of a tensor that is none."""
+    """Return the number of rows of a sequence; 1 for other tensors."""
     return tensor.shape[_axis(tensor.shape)] if len(tensor.shape) > 1 and tensor.elements else 1
 
 
 def _image_shape(shape: Shape, axis: int | None = None) -> Shape:
-    """A sequence's, as an image: the dimensions between rows and the last one are the columns."""
+    """Return the image shape of a sequence: dimensions between the rows and the last one become columns."""
     axis = _axis(shape) if axis is None else axis
     return (1, shape[axis], prod(shape[axis + 1 : -1]), shape[-1])
 
 
 def _renames(op: Op) -> bool:
-    """Whether it gives a sequence another shape with the same rows."""
+    """Tell whether the operator reshapes a sequence and keeps its rows."""
     if not FAMILIES[op.kind].alias or op.input.is_constant or op.input.is_state:
         return False
     return _rows(op.input) == _rows(op.output) > 1 and op.input.quant == op.output.quant
 
 
 def _mixes(op: Op) -> bool:
-    """Whether it computes a row's values from several of a row: where there are functions of single values alone,
-    nothing is to be gained."""
+    """Tell whether the operator combines several values of a row: regions of single-value functions gain nothing."""
     return isinstance(op.attributes, (RowsMatMul, BatchMatMul, FullyConnected)) and _rows(op.output) > 1
 
 
@@ -77,7 +76,7 @@ def _mixes(op: Op) -> bool:
 
 
 def _on_images(op: Op, images: Images) -> Op | None:
-    """The operator on images, its output in the shape that it has then; None where that is no operator."""
+    """Return the operator on images, its output in the image's shape; None if no operator computes that."""
     family = FAMILIES[op.kind]
     if op.states or len(op.outputs) != 1 or not op.activations or len(op.output.shape) < 2 or not op.output.elements:
         return None
@@ -110,7 +109,7 @@ def _product(op: Op, images: Images) -> Op | None:
         if one is None:
             return None
         made = one
-    elif op.output.shape[1] == 1:  # rows of which there is one are none
+    elif op.output.shape[1] == 1:  # a single row is no sequence
         return None
     if left.is_constant or not _rows(left) == _rows(op.output) > 1:
         return None
@@ -126,7 +125,7 @@ def _dense(op: Op, images: Images) -> Op | None:
 
 
 def _reduced(op: Op, images: Images) -> Op | None:
-    """Within rows; or over all rows, where these are vectors."""
+    """Return a reduction within rows, or over all rows of vectors."""
     shape, axes, keeps = op.input.shape, reduced_axes(op), op.attributes_as(Reducer).keep_dims
     axis = _axis(shape)
     image = _image_shape(shape)
@@ -139,7 +138,7 @@ def _reduced(op: Op, images: Images) -> Op | None:
         between, last = set(range(axis + 1, len(shape) - 1)), len(shape) - 1
         if not keeps or axes[0] <= axis or not (between <= set(axes) or between.isdisjoint(axes)):
             return None
-        reduced = [2] * (not between.isdisjoint(axes)) + [3] * (last in axes)
+        reduced = [*([] if between.isdisjoint(axes) else [2]), *([3] if last in axes else [])]
         result = tuple(1 if i in reduced else dim for i, dim in enumerate(image))
     data = np.array(reduced, np.int32)
     constant = op.operand(1)
@@ -149,11 +148,11 @@ def _reduced(op: Op, images: Images) -> Op | None:
 
 
 def _pointwise(op: Op, images: Images) -> Op | None:
-    """What computes every row alike; its operands are broadcast to a sequence."""
+    """Return an operator that computes every row alike, its operands broadcast to a sequence."""
     rank, axis = len(op.output.shape), _axis(op.output.shape)
     whole = _image_shape(op.output.shape)
     if all(_as_long(t, op.output) if t in op.activations else t is None or t.elements == 1 for t in op.inputs):
-        # every element has its own: the columns of the first operand will do for all
+        # all elements are independent: the columns of the first operand do for all operands
         whole = images(op.first_activation, None).shape
         return _made(op, tuple(images(t, whole) if t in op.activations else t for t in op.inputs), whole)
     inputs: list[Tensor | None] = []
@@ -183,7 +182,7 @@ def _as_long(tensor: Tensor | None, output: Tensor) -> bool:
 
 
 def _regions(graph: Graph) -> Iterator[tuple[Op, ...]]:
-    """The operators that can be on images, joined by the sequences between them; each region in the graph's order."""
+    """Yield groups of operators that can work on images, connected through sequences, each in graph order."""
     root: dict[Op, Op] = {}
     first_of: dict[Tensor, Op] = {}
 
@@ -204,7 +203,7 @@ def _regions(graph: Graph) -> Iterator[tuple[Op, ...]]:
 
 
 def _as_image(tensor: Tensor, shape: Shape | None) -> Tensor:
-    """An image for a question."""
+    """Return a tensor in image shape, to ask rules about."""
     return replace(tensor, shape=shape or _image_shape(tensor.shape))
 
 
@@ -212,11 +211,11 @@ def _as_image(tensor: Tensor, shape: Shape | None) -> Tensor:
 
 
 class _Writer(OnImages):
-    """An image may be read in several shapes."""
+    """Builds the graph with images; one image may be read in several shapes."""
 
     def __init__(self, graph: Graph, chosen: set[Op]):
         super().__init__(graph, chosen)
-        self.shaped: dict[tuple[Tensor, Shape], Tensor] = {}  # what stands for a tensor in other shapes
+        self.shaped: dict[tuple[Tensor, Shape], Tensor] = {}  # (tensor, shape) -> its reshaped image
 
     def add(self, op: Op) -> None:
         if _renames(op):
@@ -230,7 +229,7 @@ class _Writer(OnImages):
         self.ops.append(op if same else made)
 
     def _image(self, tensor: Tensor, shape: Shape | None, reader: Op) -> Tensor:
-        """The image that stands for a tensor, whoever makes it; in that shape."""
+        """Return the image for a tensor, in `shape` if one is given."""
         found = self.images.get(tensor)
         if found is None and tensor.is_image and tensor.shape[1] == _rows(tensor):
             found = tensor

@@ -3,7 +3,7 @@
 before   %a = CONV_2D(%in, %w, %b);  %c = CONV_2D(%in, %w2, %b2)      with equal weights and biases
 after    %a = CONV_2D(%in, %w, %b)                                    %a in place of %c
 
-Constants are compared by content, results by shape, dtype and quantization. An output of the model keeps
+Constants are compared by content, results by shape, dtype and quantization. A model output keeps
 its own operator, and so does one with state.
 """
 
@@ -16,14 +16,14 @@ from tinyfuse.ir import Graph, Op, Tensor
 
 
 def share_results(graph: Graph) -> Graph:
-    """The graph in which what several operators compute alike is computed once."""
+    """Return the graph in which equal results are computed once."""
     first: dict[Hashable, list[Op]] = {}
     instead: dict[Tensor, Tensor] = {}
     ops = []
     for op in graph.ops:
         op = op.reading(instead)
         alike = first.setdefault(_likeness(op), [])
-        # contents are compared only where all else is equal: few operators have another one that is alike
+        # contents are compared only if all else is equal, which is rare
         twin = next((other for other in alike if _meaning(other) == _meaning(op)), op)
         if twin is op:
             alike.append(op)
@@ -35,13 +35,13 @@ def share_results(graph: Graph) -> Graph:
 
 
 def _likeness(op: Op) -> Hashable:
-    """Two operators for which this differs don't compute the same."""
+    """Return a key that differs only for operators that compute different results: cheap to compute."""
     inputs = (t if t is None or t.data is None else (t.shape, t.dtype) for t in op.inputs)
     return op.kind, op.attributes, tuple(inputs), tuple((tensor.shape, tensor.dtype) for tensor in op.outputs)
 
 
 def _meaning(op: Op) -> Hashable:
-    """Two operators for which this is equal compute the same."""
+    """Return a key that is equal only for operators that compute the same result."""
     return (
         op.kind,
         op.attributes,
@@ -51,7 +51,7 @@ def _meaning(op: Op) -> Hashable:
 
 
 def _value(tensor: Tensor | None) -> Hashable:
-    """What two constants have in common where they are equal; an activation is itself."""
+    """Return a key equal for equal constants; an activation is its own key."""
     if tensor is None or tensor.data is None:
         return tensor
     return (tensor.shape, tensor.dtype, tensor.quant, tensor.data.tobytes())

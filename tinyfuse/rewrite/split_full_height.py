@@ -1,14 +1,14 @@
-"""A layer whose window is as high as the image takes its rows as they come.
+"""A layer whose window is as high as the image accumulates the image row by row.
 
 before   %o[1,1,W,U] = DEPTHWISE_CONV_2D(%in[1,H,V,C], %w[1,H,K,U]) VALID
 after    %s[1,H,W,U] = ROW_MACS(%in, %w');  %o = OUTPUT_OF_SUMS(%s)
 
-The same for a CONV_2D, for a FULLY_CONNECTED after a RESHAPE of an image, and for a MEAN or an integer SUM over rows,
+Also applies to CONV_2D, to FULLY_CONNECTED after a RESHAPE of an image, and to MEAN or integer SUM over rows,
 or over rows and columns (ROW_SUM, MEAN_OF_SUM). Row y of %s holds the accumulators after row y of the image; as a ring
 of one row it replaces the rows. Integer sums have no order, so every bit is kept.
 
-Layers only of int8: of float32 sums the order counts, and those of int16 data may be int64. A MEAN of float32 adds
-its rows in their order anyway.
+Layers must be int8: the order of float32 sums matters, and int16 data may need int64 sums. A MEAN of float32 adds
+its rows in order anyway.
 
 Accumulators take four bytes each, so this is done where they are at most half as large as the image.
 They are summed by portable C. A depthwise layer or a mean has too few products for that to count; other
@@ -31,19 +31,19 @@ from tinyfuse.ops.pooling_reduce.row_sum import sum_dtype
 
 
 def split_full_height(graph: Graph) -> Graph:
-    """Depthwise convolutions and means."""
+    """Split depthwise convolutions and means as high as their image."""
     return _split_all(graph, _split_cheap)
 
 
 def split_dense(graph: Graph) -> Graph:
-    """Convolutions and fully connected layers."""
+    """Split convolutions and fully connected layers as high as their image."""
     return _split_all(graph, _split_layer)
 
 
 def _split_all(graph: Graph, split: Callable[[Graph, Op], list[Op] | None]) -> Graph:
     ops: list[Op] = []
     for op in graph.ops:
-        # a ring's rows (ring_window.py) are all there already
+        # a ring (ring_window.py) holds all rows already: nothing to save
         splits = not op.states and bool(op.inputs)
         ops += (split(graph, op) if splits else None) or [op]
     return graph if len(ops) == len(graph.ops) else replace(graph, ops=tuple(ops))
@@ -114,7 +114,7 @@ def _parts(op: Op, image: Tensor, weights: Array, along: RowMacs, result: Tensor
     sums = Tensor(f"{op.output.name} (sum)", (1, height, columns, units), "int32")
     if height == 1 or not _worthwhile(sums, image):
         return None
-    quant = replace(op.operand(1).quantization, axis=2)  # of the units
+    quant = replace(op.operand(1).quantization, axis=2)  # the axis of output units
     constant = replace(op.operand(1), shape=weights.shape, quant=quant, data=np.ascontiguousarray(weights), index=-1)
     return [
         Op("ROW_MACS", (image, constant), (sums,), along, index=op.index),
@@ -127,5 +127,5 @@ def _worthwhile(sums: Tensor, image: Tensor) -> bool:
 
 
 def _renamed(result: Tensor, op: Op) -> Op:
-    """`result` under the shape of the operator's own output."""
+    """Reshape `result` to the shape of the operator's own output."""
     return Op("RESHAPE", (result,), op.outputs, index=op.index)

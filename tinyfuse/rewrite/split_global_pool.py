@@ -28,7 +28,7 @@ from tinyfuse.ops.pooling_reduce.row_sum import AverageOfSum, sum_dtype
 
 
 def split_global_pool(graph: Graph) -> Graph:
-    """The graph whose averages and extremes over an image take its rows one after the other."""
+    """Turn averages and extremes over an image into running ones over its rows."""
     ops: list[Op] = []
     for op in graph.ops:
         ops += _split(op) or [op]
@@ -51,20 +51,21 @@ def _split(op: Op) -> list[Op] | None:
 
 def _split_reduction(op: Op) -> list[Op] | None:
     axes = reduced_axes(op)
-    # a ring's rows (ring_window.py) are all there already
+    # a ring (ring_window.py) holds all rows already: nothing to save
     if op.states or not op.input.is_image or op.input.shape[1] == 1 or axes not in ((1,), (1, 2)):
         return None
     _, _, width, channels = op.input.shape
     shape = (1, 1, 1 if 2 in axes else width, channels)
     result = replace(op.output, name=f"{op.output.name} (row)", shape=shape, index=-1)
-    # unlike a pool it keeps infinities
+    # an extreme, unlike a pool, keeps infinities
     last = AverageOfSum(1, clamp=(-inf, inf) if op.input.dtype == "float32" else None)
     by_rows = _by_rows(op, op.kind.replace("REDUCE", "ROW"), last, result)
     return [*by_rows, Op("RESHAPE", (result,), op.outputs, index=op.index)]
 
 
 def _by_rows(op: Op, kind: str, attributes: AverageOfSum, result: Tensor) -> list[Op]:
-    """An operator of that kind on the image, and what makes `result` [1, 1, W, C] of its last row."""
+    """Return an operator of `kind` on the image, and the operators that make `result` [1, 1, W, C] from its
+    last row."""
     shape = (1, op.input.shape[1], *result.shape[2:])
     rows = Tensor(f"{op.output.name} ({kind[4:].lower()})", shape, sum_dtype(op.input.dtype))
     return [

@@ -1,4 +1,4 @@
-"""What several operators compute of one int8 value becomes one table of its 256 results.
+"""Operators that together compute a function of one int8 value become one table of its 256 results.
 
 before   %a = LOGISTIC(%in);  %b = MUL(%in, %a);  %c = ADD(%b, %k)       %k a constant of one value
 after    %c = TABLE(%in, %t)                                             %t[256]
@@ -27,16 +27,16 @@ from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.unary import UnaryFamily
 from tinyfuse.ops.elementwise.table import MOST_CHANNEL_BYTES, TABLE_VALUES, Table
 
-#: what a table may give; an int8 value has two bytes in a table of int16
+#: output dtypes of a table; an int16 table has two bytes for each int8 value
 RESULTS = ("int8", "int16")
 
-#: a single operator becomes a table where it has at least as many elements as the table
+#: a single operator becomes a table if it has at least as many elements as the table
 FEWEST_ELEMENTS = 256
 
-#: bytes in flash of all tables of channels of a model
+#: flash limit, in bytes, for all per-channel tables of a model
 MOST_BYTES_IN_ALL = 1 << 16
 
-#: whether tables of channels, an operator, are worth their flash in the place of these operators
+#: called with (the operator with per-channel tables, the operators that it replaces): whether its flash pays
 Pays = Callable[[Op, tuple[Op, ...]], bool]
 
 
@@ -75,15 +75,15 @@ def _tabulated(graph: Graph, pays: Pays) -> Graph:
 
 @dataclass(frozen=True)
 class _Region:
-    """ops, in the graph's order, that compute the output of the last one from `source` alone."""
+    """Operators `ops`, in graph order, that compute the last one's output from `source` alone."""
 
     source: Tensor
     ops: tuple[Op, ...]
 
 
 def _regions(graph: Graph, last: Op, position: Mapping[Op, int]) -> Iterator[_Region]:
-    """The regions that end with `last`, each one with more operators than the one before; `position`: of the graph's
-    operators."""
+    """Yield the regions that end with `last`, each larger than the one before. `position`: operators' places in the
+    graph."""
     if not last.outputs or last.output.dtype not in RESULTS or not _joins(last, last.output.shape):
         return
     shape, inside, front = last.output.shape, {last}, set(last.activations)
@@ -92,7 +92,7 @@ def _regions(graph: Graph, last: Op, position: Mapping[Op, int]) -> Iterator[_Re
             (source,) = front
             if source.dtype == "int8" and source.shape == shape:
                 yield _Region(source, tuple(sorted(inside, key=position.__getitem__)))
-        # the tensor that is made last: no other one of the front follows from it
+        # the tensor made last: no other tensor of the front depends on it
         made = [op for tensor in front if (op := graph.producer.get(tensor)) is not None]
         op = max(made, key=position.__getitem__, default=None)
         if op is None or not _joins(op, shape) or op.output in graph.outputs:
@@ -104,7 +104,7 @@ def _regions(graph: Graph, last: Op, position: Mapping[Op, int]) -> Iterator[_Re
 
 
 def _joins(op: Op, shape: tuple[int, ...]) -> bool:
-    """Whether each element of the operator's output, of that shape, follows from those at its place."""
+    """Tell whether each element of the operator's output, of `shape`, follows from the elements at its place."""
     family = FAMILIES[op.kind]
     tensors = (*op.activations, *op.outputs)
     return (
@@ -117,18 +117,20 @@ def _joins(op: Op, shape: tuple[int, ...]) -> bool:
 
 
 def _pays(region: _Region) -> bool:
-    """Whether a table is worth its bytes, as far as constants have nothing to do with it."""
+    """Tell whether a table is worth its bytes, before constants are looked at."""
     (*others, last) = region.ops
     if others:
         return True
-    # an int8 function of one value is computed by a table as it is
+    # kernels already compute an int8 function of one value by a table
     tabled = isinstance(FAMILIES[last.kind], UnaryFamily) and last.output.dtype == "int8"
     return not tabled and last.output.elements >= FEWEST_ELEMENTS
 
 
 def _table_of(region: _Region, budget: int, pays: Pays) -> Op | None:
-    """Return the operator in the region's place; None where a constant is another one at every place, or where tables
-    of channels take more bytes than `budget` or don't pay."""
+    """Return the operator that replaces the region.
+
+    Return None if a constant varies by more than channel, or if per-channel tables exceed `budget` bytes or don't pay.
+    """
     last = region.ops[-1]
     constants: dict[Tensor, Array] = {}
     for tensor in (t for op in region.ops for t in op.operands if t.is_constant):
@@ -151,7 +153,7 @@ def _table_of(region: _Region, budget: int, pays: Pays) -> Op | None:
 
 
 def _of_channels(constant: Tensor) -> Array | None:
-    """The constant's values a channel, or one for all; None where they depend on another dimension."""
+    """Return the constant's values by channel, or one for all; None if they vary along another dimension."""
     data = constant.values
     rows = data.reshape(-1, data.shape[-1] if data.ndim else 1)
     same = len(rows) > 0 and all(row.tobytes() == rows[0].tobytes() for row in rows[1:])
@@ -162,7 +164,7 @@ def _of_channels(constant: Tensor) -> Array | None:
 
 
 def _results(region: _Region, constants: dict[Tensor, Array], channels: int) -> Array:
-    """[channels, 256]: what the region makes of TABLE_VALUES."""
+    """Return the region's results for TABLE_VALUES, [channels, 256]."""
     shape = (256, channels)
     values = {tensor: np.ascontiguousarray(np.broadcast_to(row, shape)) for tensor, row in constants.items()}
     values[region.source] = np.ascontiguousarray(np.broadcast_to(TABLE_VALUES[:, None], shape))

@@ -3,7 +3,7 @@
 before   %o = CONV_2D(%in, %w[8,3,3,4]) padding=(1, 1, 1, 1)      with %w[:, 0] all zero
 after    %o = CONV_2D(%in, %w'[8,2,3,4]) padding=(0, 1, 1, 1)
 
-Such a tap adds nothing wherever it falls. A narrower window takes less work, and a group keeps fewer rows for
+A zero tap adds nothing wherever it falls. A smaller window takes less work, and a group keeps fewer rows for
 it. Above and on the left no more is cut than there is padding: a window never begins after its position.
 A depthwise 3x3 stays: its own kernel is faster than the general one for a narrower window. float32 stays: 0 times
 an infinity is no number.
@@ -21,7 +21,7 @@ from tinyfuse.ops.core.convolution import Conv2D, padded_dims, quantized
 
 
 def trim_kernels(graph: Graph) -> Graph:
-    """The graph whose convolutions have no zero rows and columns at the ends of their kernels."""
+    """Cut rows and columns of zeros from the ends of convolution kernels."""
     ops = tuple(_trimmed(op) if _has_kernel(op) else op for op in graph.ops)
     return graph if ops == graph.ops else replace(graph, ops=ops)
 
@@ -35,7 +35,7 @@ def _has_kernel(op: Op) -> bool:
 
 
 def _trimmed(op: Op) -> Op:
-    """The operator with the smallest kernel that computes the same; itself where that is its own."""
+    """Return the operator with the smallest equivalent kernel; itself if that is its own."""
     weights, attributes = op.operand(1), op.attributes_as(Conv2D)
     padding: list[tuple[int, int]] = []
     cuts: list[slice] = []
@@ -46,7 +46,7 @@ def _trimmed(op: Op) -> Op:
         first, last = (int(used[0]), int(used[-1])) if used.size else (0, 0)
         first = min(first, before // dilation)
         before -= first * dilation
-        # what the last window reaches after the input: less than nothing where it ends before
+        # padding that the last window reads after the input; negative if the window ends before the input does
         after = (count - 1) * stride + (last - first) * dilation + 1 - dim - before
         cuts.append(slice(first, last + 1))
         padding.append((before, after))

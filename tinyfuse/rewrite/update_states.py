@@ -3,7 +3,7 @@
 before   %v = READ_VARIABLE(%s);  %w = DYNAMIC_UPDATE_SLICE(%v, %update, %starts);  ASSIGN_VARIABLE(%s, %w)
 after    %v = READ_VARIABLE(%s);  UPDATE_STATE(%s, %update, %starts);  %w = READ_VARIABLE(%s)
 
-Nothing is assumed of who reads %v and %w: both are copies, of the variable before and after. What nobody reads is gone,
+Readers of %v and %w may be anything: both are copies, of the variable before and after. Copies without readers go,
 and rewrite/read_states.py has most of the rest read where the variable lies. Several updates may follow each other, and
 what only changes shapes may stand between. Nobody else may use the variable from the first update to the assignment,
 nor change it after it was read, and no run may end there.
@@ -21,7 +21,7 @@ from tinyfuse.rewrite.drop_dead import drop_dead
 
 @dataclass(frozen=True, eq=False)
 class _Updates:
-    """The `updates` between a variable's read and its assignment, in order."""
+    """Chain of `updates` between a variable's read and its assignment, in order."""
 
     state: Tensor
     updates: tuple[Op, ...]
@@ -29,7 +29,7 @@ class _Updates:
 
 
 def update_states(graph: Graph) -> Graph:
-    """The graph whose variables are updated where they lie."""
+    """Update variables in place."""
     before = graph
     for op in before.ops:
         found = _updates(graph, op) if _assigns(op) else None
@@ -39,7 +39,7 @@ def update_states(graph: Graph) -> Graph:
 
 
 def reads_variable(op: Op) -> bool:
-    """Whether it makes a copy of a variable."""
+    """Tell whether the operator copies a variable."""
     family = FAMILIES[op.kind]
     return family.resource and not family.updates
 
@@ -50,7 +50,7 @@ def _assigns(op: Op) -> bool:
 
 
 def _updates(graph: Graph, assign: Op) -> _Updates | None:
-    """What lies between an assignment and the read of the same variable; None where that is no update in its place."""
+    """Return the updates between an assignment and the read of the same variable; None if they can't run in place."""
     state, updates = assign.input, []
     if state.lent or state.cursor is not None:
         return None
@@ -72,7 +72,7 @@ def _updates(graph: Graph, assign: Op) -> _Updates | None:
 
 
 def _may_end(op: Op) -> bool:
-    """Whether some runs don't come beyond it."""
+    """Tell whether some runs end at the operator."""
     family = FAMILIES[op.kind]
     return family.awaits(op) or family.divides
 

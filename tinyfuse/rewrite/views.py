@@ -1,4 +1,4 @@
-"""What only moves elements is not run where the elements can be in place from the start.
+"""An operator that only moves elements becomes a view, which runs nothing, if its elements can be placed right at once.
 
 before   %c = CONCATENATION(%a, %b);  %d, %e = SPLIT(%x)      along the first dimension that is not 1
 after    %c = CONCATENATION(%a, %b) view;  %d, %e = SPLIT(%x) view
@@ -7,7 +7,7 @@ The parts of a view lie inside the whole: what makes %a and %b writes straight i
 reads out of %x. That asks for parts that are one piece of the whole each (`OpFamily.parts`), and for one
 place for every tensor (`Places.allows`). Otherwise the copy stays.
 
-Of a concatenation some parts may be fixed elsewhere: a constant, a slice, what another concatenation has
+Some parts of a concatenation may be fixed elsewhere: a constant, a slice, an input of another concatenation that it has
 taken. Each of these is copied into its place, by a CONCATENATION of one tensor, and the others are not:
 
 before   %c = CONCATENATION(%a, %constant, %a)
@@ -35,13 +35,12 @@ from tinyfuse.plan.places import Places, is_alias
 
 
 def every_view(graph: Graph) -> Graph:
-    """The graph in which all that can be a view is one."""
+    """Turn every operator that can be a view into one."""
     return _with_views(graph, lambda usage, op, parts: True)
 
 
 def views(graph: Graph) -> Graph:
-    """The graph with the views that take no more RAM than the copy, at the worst moment of the tensors that
-    they join."""
+    """Turn operators into views where that takes no more RAM than a copy, at the worst moment of the joined tensors."""
     return _with_views(graph, _Usage.spares)
 
 
@@ -60,12 +59,12 @@ def _with_views(graph: Graph, wanted: Callable[[_Usage, Op, Sequence[Part]], boo
 
 
 def _copies_parts(op: Op) -> bool:
-    """Whether parts that can't lie in `op`'s output may be copied there one by one."""
+    """Tell whether parts that can't lie in `op`'s output may be copied there one by one."""
     return len(op.outputs) == 1 and all(tensor.shape for tensor in op.operands)
 
 
 def _view(op: Op, free: tuple[bool, ...]) -> tuple[list[Op], Op]:
-    """`op` as a view, after copies of the inputs that are not free."""
+    """Return copies of the inputs that are not `free`, and `op` as a view of the copies and the free inputs."""
     if all(free):
         return [], replace(op, view=True)
     copies, inputs = [], []
@@ -80,8 +79,7 @@ def _view(op: Op, free: tuple[bool, ...]) -> tuple[list[Op], Op]:
 
 
 class _Usage:
-    """The bytes alive at each step (an operator, in the order of the graph) where every operator runs
-    alone, and what a view changes about them."""
+    """Tracks the bytes alive at each step if every operator runs alone, and how views change them."""
 
     def __init__(self, graph: Graph):
         self._graph = graph
@@ -93,18 +91,18 @@ class _Usage:
 
     @cached_property
     def live(self) -> Liveness:
-        """Of all that runs, and that views have joined since this was asked for, which is before the first one."""
+        """Return the liveness of tensors, including the views joined so far."""
         return Liveness(self._graph, [() if is_alias(op) else (op,) for op in self._graph.ops], self.places)
 
     def _joined(self, op: Op, parts: Sequence[Part]) -> tuple[list[Tensor], list[int], int]:
-        """The roots that a view joins, the uses of all of them, and the bytes of the whole."""
+        """Return the roots that a view joins, all their uses, and the bytes of the whole."""
         roots = list(dict.fromkeys(self.places.root(t) for part in parts for t in (part.part, part.whole)))
-        runs = len(parts) < len(FAMILIES[op.kind].parts(op))  # copies of the other parts do, at its step
+        runs = len(parts) < len(FAMILIES[op.kind].parts(op))  # copies of the other parts run at its step
         uses = {step for root in roots for step in self.live.uses[root] if runs or step != self.step[op]}
         return roots, sorted(uses), max(root.bytes for root in roots)
 
     def spares(self, op: Op, parts: Sequence[Part]) -> bool:
-        """Whether a view of these parts takes no more bytes at the worst step than the copy does."""
+        """Tell whether a view of these parts takes no more bytes at the worst step than a copy."""
         roots, uses, size = self._joined(op, parts)
         whole = span(uses)
         before = self.live.alive[whole]
@@ -115,7 +113,7 @@ class _Usage:
         return bool(after[whole].max() <= before.max())
 
     def join(self, op: Op, parts: Sequence[Part], view: Op) -> None:
-        """From now on `op` is `view`, in which these parts lie where they are."""
+        """Record that `op` became `view`, with these parts inside the whole."""
         roots, uses, _ = self._joined(op, parts)
         self.places.add(view)
         self.live.join(roots, self.places.root(view.output), uses)

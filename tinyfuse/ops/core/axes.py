@@ -58,7 +58,7 @@ class AxesOperand:
         return next((found for found in map(broken, ops) if found is not None and found is not False), None)
 
     def choices(self, op: Op) -> tuple[Choice, ...]:
-        """What an operator with computed axes may come to, one for each result that differs."""
+        """Return the operators that one with computed axes may become in a run, one for each distinct result."""
         return _choices(self, op)
 
     def chosen(self, op: Op, axes: Array | None) -> Op:

@@ -29,7 +29,7 @@ def whole_clamp(op: Op) -> tuple[int, int]:
 
 
 def clamps_whole(op: Op) -> bool:
-    """Whether an int32 output is clamped."""
+    """Tell whether an int32 output is clamped."""
     return isinstance(op.attributes, Clamped) and op.attributes.activation != "NONE"
 
 
@@ -92,7 +92,7 @@ def add_multipliers(op: Op) -> tuple[Multiplier, ...]:
 
 
 def squared_difference_multipliers(op: Op) -> tuple[Multiplier, ...]:
-    """The same of SQUARED_DIFFERENCE's operands and square."""
+    """Return the multipliers of SQUARED_DIFFERENCE's two operands and of the square."""
     a, b = op.operand(0).scale, op.operand(1).scale
     twice_larger = 2.0 * max(a, b)
     shift = 2 * SQUARED_DIFFERENCE_SHIFT[op.output.dtype]

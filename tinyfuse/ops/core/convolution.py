@@ -48,7 +48,7 @@ class Clamped:
     clamp: tuple[int, int] | tuple[float, float] | None
 
     def clamped(self, clamp: tuple[int, int] | tuple[float, float]) -> Self:
-        """The same with that clamp."""
+        """Return these attributes with another clamp."""
         return replace(self, clamp=clamp)  # type: ignore[type-var]  # each subclass is a dataclass
 
 
@@ -122,23 +122,23 @@ class ConvGeometry:
 
     @property
     def pads_rows(self) -> bool:
-        """Whether a window reaches above or below the image."""
+        """Tell whether a window reaches above or below the image."""
         return self.pad_top > 0 or self.pads_bottom
 
     @property
     def pads_bottom(self) -> bool:
-        """Whether a window reaches below the image."""
+        """Tell whether a window reaches below the image."""
         after = (self.out_h - 1) * self.stride_h - self.pad_top + (self.kernel_h - 1) * self.dilation_h
         return after >= self.in_h
 
     @property
     def pads_columns(self) -> bool:
-        """Whether a window reaches beside the image."""
+        """Tell whether a window reaches beside the image."""
         return self.pad_left > 0 or self.pads_right
 
     @property
     def pads_right(self) -> bool:
-        """Whether a window reaches beyond the image's last column."""
+        """Tell whether a window reaches beyond the image's last column."""
         after = (self.out_w - 1) * self.stride_w - self.pad_left + (self.kernel_w - 1) * self.dilation_w
         return after >= self.in_w
 
@@ -202,7 +202,7 @@ def conv_with_axes_swapped(op: Op, inputs: tuple[Tensor | None, ...]) -> Op:
 
 
 def quantized(op: Op) -> bool:
-    """Whether a layer computes stored integers; else float32, of which no quantization is asked."""
+    """Tell whether a layer computes stored integers; otherwise it is float32, whose quantization is ignored."""
     return op.output.dtype != "float32"
 
 
@@ -259,7 +259,7 @@ def channel_multipliers(op: Op) -> tuple[Array, Array]:
 
 
 def has_real_scale(op: Op) -> bool:
-    """Whether a layer's sums are multiplied by `real_multiplier`, which LiteRT's FULLY_CONNECTED of uint8 does."""
+    """Tell whether a layer's sums are multiplied by `real_multiplier`, as in LiteRT's uint8 FULLY_CONNECTED."""
     return getattr(op.attributes, "real_scale", False)
 
 

@@ -22,7 +22,7 @@ def _one_scale(tensor: Tensor) -> bool:
 
 
 def _bias_dtypes(op: Op) -> tuple[str, ...]:
-    """What the bias may be, as TFLM reads it."""
+    """Return the dtypes that TFLM accepts for the bias."""
     if op.output.dtype != "int16":
         return ("int32",) if op.output.dtype == "int8" else (op.output.dtype,)
     return {"DEPTHWISE_CONV_2D": ("int64",), "TRANSPOSE_CONV": ("int64", "int16")}.get(op.kind, ("int64", "int32"))

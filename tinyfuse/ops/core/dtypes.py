@@ -8,7 +8,7 @@ from tinyfuse.ops.core.family import Rule
 
 
 def is_quantized(tensor: Tensor) -> bool:
-    """Whether the tensor's dtype stores numbers by a scale and a zero point."""
+    """Tell whether the tensor's dtype stores numbers by a scale and a zero point."""
     return tensor.dtype in RANGE
 
 

@@ -67,7 +67,7 @@ class RowWindow:
 
     @property
     def leaves_rows_out(self) -> bool:
-        """Whether there are rows, in front of a window and after the one before it, that nobody reads."""
+        """Tell whether some rows between two consecutive windows are never read."""
         return self.stride > self.kernel or self.pad_top < 0
 
     def first(self, y: int) -> int:
@@ -75,7 +75,7 @@ class RowWindow:
         return self._rows_before(y, 0)
 
     def needed(self, y: int, height: int) -> int:
-        """How many input rows, from row 0, must exist before output row y can be computed."""
+        """Return how many input rows, from row 0, must exist before output row y can be computed."""
         return min(height, self._rows_before(y, self.kernel))
 
     def reach(self, y: int) -> tuple[int, int]:
@@ -94,11 +94,12 @@ class RowWindow:
         return f"tinyfuse_rows_within({self._rows_before_c(row, self.kernel)}, {height})"
 
     def _rows_before(self, y: int, place: int) -> int:
-        """How many input rows lie before a place of output row y's window, counted from its start."""
+        """Return how many input rows lie before position `place` of output row y's window."""
         return max(0, (y * self.stride + self._round_up(place)) // self.spread)
 
     def _rows_before_c(self, row: str, place: int) -> str:
-        """The same in C, or less than 0: its division rounds towards zero, so what is below stays below or is 0."""
+        """Return `_rows_before` as a C expression; its value may be negative instead of 0, because C divides
+        towards zero."""
         if self.stride == 0:
             return str(self._rows_before(0, place))
         least, text = self._round_up(place), row if self.stride == 1 else f"{row} * {self.stride}"
@@ -109,7 +110,7 @@ class RowWindow:
         return text
 
     def _round_up(self, place: int) -> int:
-        """What is added to y * stride, so that division by `spread` counts the rows before that place."""
+        """Return the number to add to y * stride so that division by `spread` counts the rows before `place`."""
         return place - self.pad_top + self.spread - 1
 
     @staticmethod
@@ -265,7 +266,7 @@ class OpFamily(ABC):
 
     @property
     def puts_constants(self) -> bool:
-        """Whether `instead` may give some."""
+        """Tell whether `instead` may return constants."""
         return type(self).instead is not OpFamily.instead
 
     def closed_shape(self, op: Op, output: Tensor) -> Sequence[int] | None:
@@ -274,8 +275,10 @@ class OpFamily(ABC):
         return open_as_inputs(op, output)
 
     def computing(self, op: Op) -> Op | None:
-        """Where a run computes what other operators of the kind have for constants: the operator of ours that takes it
-        so, for an `op` that meets the rules. None of any other."""
+        """Return the operator of ours that takes computed operands where `op`, which meets the rules, needs constants.
+
+        Return None if `op` has no such computed operand.
+        """
         return None
 
     @abstractmethod
@@ -295,20 +298,24 @@ class OpFamily(ABC):
         return outputs
 
     def warning(self, op: Op) -> str | None:
-        """What users should know of an operator that meets the rules, as a sentence; None where there is nothing."""
+        """Return a warning for users, one sentence, about an operator that meets the rules; None if there is none."""
         return None
 
     def awaits(self, op: Op) -> bool:
-        """Whether some runs end at this operator, without a result: the model waits for more inputs."""
+        """Tell whether some runs end at this operator without a result, because the model waits for more inputs."""
         return False
 
     def ends_run(self, op: Op, results: Sequence[Array]) -> bool:
-        """Of an operator that `awaits`: whether a run in which `reference` gave these results ends here."""
+        """Tell whether a run ends at an operator that `awaits`, given the `results` of `reference`."""
         return False
 
     def ulp(self, op: Op) -> int | None:
-        """Of an operator that calls a function of libm, which no standard rounds: how far its float32 results may lie
-        from the interpreter's, on the same inputs, in units of the last place. None: arithmetic defines every bit."""
+        """Return the largest difference of float32 results from the interpreter's on the same inputs, in units of the
+        last place.
+
+        Only for operators that call functions of libm, whose rounding no standard defines. None if arithmetic defines
+        every bit.
+        """
         return None
 
     #: numbers of less magnitude are counted in its units of the last place (`ulp`): results that are differences
@@ -319,8 +326,7 @@ class OpFamily(ABC):
         return 0
 
     def moves(self, op: Op) -> tuple[int, ...]:
-        """Of an operator whose output elements are input elements as they are: the inputs that they come
-        from. Empty: it computes."""
+        """Return the inputs whose elements the operator copies unchanged to its outputs; () if it computes."""
         return (0,) if self.alias else ()
 
     def unusable_scale(self, op: Op) -> Tensor | None:
@@ -334,37 +340,45 @@ class OpFamily(ABC):
         return None
 
     def passes_channels(self, op: Op) -> bool:
-        """Whether output channel c is made of channel c of input 0 alone, for every c."""
+        """Tell whether output channel c depends on channel c of input 0 alone, for every c."""
         if self.alias:
             # a vector under another shape; longer tensors would be cut into other pieces
             return op.input.shape[-1:] == op.output.shape[-1:] == (op.input.elements,)
         return self.pools
 
     def sums_channels(self, op: Op) -> bool:
-        """Whether each output channel of a layer sums over all channels of input 0, the last dimension of
+        """Tell whether each output channel of a layer sums over all channels of input 0, the last dimension of
         the weights."""
         return False
 
     def indexes(self, op: Op, index: int) -> tuple[int, int] | None:
-        """Of an input that holds indexes, which may be computed at run time: the least and the greatest to try the
-        operator with. Others end the run with an error, or do what the nearest of these does. None for any other
-        input."""
+        """Return (least, greatest) value to test the operator with, for an input of indexes computed at run time.
+
+        Other values end the run with an error, or act like the nearest of these. None for any other input.
+        """
         return None
 
     def tried(self, op: Op, index: int) -> tuple[Array, ...]:
-        """Of an input whose elements say together what the operator does, and which may be computed at run time: values
-        to try it with. Empty for any other input."""
+        """Return values to test the operator with, for a computed input whose elements together select what it does.
+
+        Return () for any other input.
+        """
         return ()
 
     def parts(self, op: Op) -> tuple[Part, ...]:
-        """Of an operator that only moves elements: where each of its outputs lies in an input as it is, or
-        each of its inputs in the output; empty where any of them would not be one piece, in order. An
-        input may stand there that can't be a part: a constant, or one that is there twice."""
+        """Return the parts of an operator that only moves elements: outputs inside an input, or inputs inside the
+        output.
+
+        Return () if any of them would not be one contiguous piece. An input may be listed that can't be a part: a
+        constant, or an input used twice.
+        """
         return (Part(op.output, op.input, 0),) if self.alias else ()
 
     def row_window(self, op: Op, index: int) -> RowWindow | None:
-        """Which rows of input `index` an output row reads, for a rank-4 output [1, H, W, C]; None
-        where an output row needs the whole input, or there are no rows."""
+        """Return the rows of input `index` that an output row reads, for an output [1, H, W, C].
+
+        Return None if an output row needs the whole input, or there are no rows.
+        """
         return None
 
     def slide_window(self, op: Op, index: int) -> RowWindow | None:
@@ -374,7 +388,8 @@ class OpFamily(ABC):
         return SAME_ROW if self.by_vectors(op) and index == 0 else self.row_window(op, index)
 
     def by_vectors(self, op: Op) -> bool:
-        """Whether each vector along the last dimension of the output follows from the one at its place of input 0."""
+        """Tell whether each vector along the output's last dimension follows from the vector of input 0 at the
+        same place."""
         return False
 
     def of_rows(
@@ -395,9 +410,12 @@ class OpFamily(ABC):
         return replace(op, inputs=inputs, outputs=(output,))
 
     def of_sums(self, op: Op, sums: Tensor, output: Tensor) -> Op | None:
-        """Of an operator that adds up all rows of its input [1, H, W, C], with no regard for their order: the operator
-        that makes its output, as `output` [1, 1, 1, n], of the sums [1, 1, 1, n]. Sum j is that of the stored values
-        of each row that are j, j + n, j + 2n and so on in their order. None where that is no operator."""
+        """Return the operator that makes `output` [1, 1, 1, n] from `sums` [1, 1, 1, n] over all rows of the input [1,
+        H, W, C].
+
+        Only for operators that add up all rows in any order. Sum j adds the stored values numbered j, j + n, j + 2n,
+        ... of each row. None if no operator computes that.
+        """
         return None
 
     def with_axes_swapped(self, op: Op, inputs: tuple[Tensor | None, ...]) -> Op | None:
@@ -414,7 +432,8 @@ class OpFamily(ABC):
 
 
 def _regrouped(source: Tensor, output: Tensor) -> RowWindow | None:
-    """Of images of the same bytes: one row of the output is so many of the source."""
+    """Return the window that relates rows of two images with the same bytes: several source rows make one output
+    row."""
     if not (source.is_image and output.is_image) or source.shape[1] % max(1, output.shape[1]):
         return None
     rows = source.shape[1] // output.shape[1]
@@ -422,5 +441,5 @@ def _regrouped(source: Tensor, output: Tensor) -> RowWindow | None:
 
 
 def _has_rows(tensor: Tensor) -> bool:
-    """Whether a constant operand, broadcast to an image, has a row of its own for each of the image's."""
+    """Tell whether a constant operand, broadcast to an image, differs by image row."""
     return tensor.is_constant and len(tensor.shape) >= 3 and tensor.shape[-3] > 1

@@ -31,7 +31,7 @@ class ImageFamily(OpFamily):
 
     @abstractmethod
     def window(self, op: Op) -> RowWindow:
-        """Which rows of an image an output row reads."""
+        """Return the rows of an image that an output row reads."""
 
 
 def image_op(op: Op, index: int = 0) -> Op:

@@ -26,8 +26,10 @@ class Movement(OpFamily):
 
     @abstractmethod
     def views(self, op: Op, data: Array) -> tuple[Array, ...]:
-        """Of each output, in order, the view of `data` (that input, in its shape) that has its
-        elements in their order; its shape may differ from the output's."""
+        """Return, for each output, the view of `data` (the input, in its shape) with the output's elements in order.
+
+        The view's shape may differ from the output's.
+        """
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         views = self.views(op, np.ascontiguousarray(given(inputs[self.data_input])))
@@ -100,12 +102,12 @@ def shape_constant(computed: Tensor, result: Tensor) -> Tensor:
 
 
 def constant_vector(tensor: Tensor, length: int, dtypes: tuple[str, ...] = ("int32",)) -> bool:
-    """Whether a tensor is a constant [length] of one of the dtypes."""
+    """Tell whether a tensor is a constant [length] of one of the dtypes."""
     return tensor.is_constant and tensor.shape == (length,) and tensor.dtype in dtypes
 
 
 def constant_axis(tensor: Tensor, rank: int) -> bool:
-    """Whether a tensor is one constant int32, a dimension of that rank (from its end if negative)."""
+    """Tell whether a tensor is one constant int32 that names a dimension of `rank` (negative: from the end)."""
     single = tensor.is_constant and tensor.dtype == "int32" and tensor.elements == 1
     return single and -rank <= int(tensor.values.reshape(-1)[0]) < rank
 

@@ -29,7 +29,7 @@ SYMMETRIC_INT16 = Rule(
 
 
 def unary_rules(*dtypes: str) -> tuple[Rule, ...]:
-    """Of a function of one value of those dtypes."""
+    """Return the rules of a function of one value, for the given dtypes."""
     quantized = (ONE_QUANTIZATION,) if set(dtypes) & set(RANGE) else ()
     symmetric = (SYMMETRIC_INT16,) if "int16" in dtypes else ()
     return (ONE_INPUT, computed_dtype(*dtypes), *quantized, *symmetric, ONE_SHAPE)
@@ -76,7 +76,7 @@ class UnaryFamily(OpFamily):
         return self.function(op, values.astype(np.int8)).astype(np.int64)
 
     def real(self, op: Op, x: Floats) -> Floats:
-        """The same of float32, each operation rounded as TFLM rounds it."""
+        """Compute the function in float32, each operation rounded as TFLM rounds it."""
         raise NotImplementedError
 
     def row_window(self, op: Op, index: int) -> RowWindow | None:

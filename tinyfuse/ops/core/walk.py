@@ -1,4 +1,4 @@
-"""Where the bytes of a numpy view lie in the array that it is a view of."""
+"""Finds the loops that copy a numpy view out of its array."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from tinyfuse.ir import Array
 
 @dataclass(frozen=True)
 class Walk:
-    """Where the bytes of an output lie in its source, in order: pieces of `run` bytes at `start` plus
-    a step for every loop; `dims` and `steps` (in bytes) are those of the loops, outermost first."""
+    """Loops that copy a source into an output in order: pieces of `run` bytes, from byte `start`.
+
+    `dims` and `steps` (in bytes) are the loops' counts and source strides, outermost first.
+    """
 
     start: int
     dims: tuple[int, ...]
@@ -19,7 +21,7 @@ class Walk:
 
     @property
     def in_order(self) -> bool:
-        """Whether the output is one piece of the source."""
+        """Tell whether the output is one contiguous piece of the source."""
         return not self.dims
 
 

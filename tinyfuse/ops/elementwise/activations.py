@@ -141,8 +141,10 @@ def _hard_swish_multipliers(op: Op) -> tuple[tuple[int, int], tuple[int, int]]:
 
 
 class HardSwishFamily(UnaryFamily):
-    """In 16-bit fixed point: x at 128 times the input's resolution, times a factor that goes from 0
-    at -3 to 1 at 3 (TFLM, reference/hard_swish.h)."""
+    """HARD_SWISH in 16-bit fixed point (TFLM, reference/hard_swish.h).
+
+    Multiplies x at 128 times the input's resolution by a factor that rises from 0 at -3 to 1 at 3.
+    """
 
     kind = "HARD_SWISH"
     computes_uint8 = True
@@ -187,8 +189,11 @@ class HardSwishFamily(UnaryFamily):
 
 
 class EluFamily(UnaryFamily):
-    """Of int8 in float32 too, one exp a stored value. TFLM's exp is that of the C library where the model is
-    loaded; here it is the double's, rounded, which glibc's agrees with. Of float32 it is expm1, our own."""
+    """ELU: int8 in float32, with one exp for each stored value; float32 with tinyfuse's own expm1.
+
+    TFLM calls the C library's exp when it loads the model. Here exp is computed in double and rounded, which agrees
+    with glibc.
+    """
 
     kind = "ELU"
     summary = "x, or exp(x) - 1 where x is negative"
@@ -258,7 +263,7 @@ def logistic_scaling(op: Op) -> tuple[int, int]:
 
 
 def tanh_scaling(op: Op) -> tuple[int, int]:
-    """The same of TANH."""
+    """Return (multiplier, right shift) of an int16 TANH's input."""
     return sigmoid_scaling(op, (0, 1))
 
 
@@ -295,7 +300,7 @@ class LogisticFamily(UnaryFamily):
 
 
 class TanhFamily(UnaryFamily):
-    """The same with gemmlowp's (1 - exp(-2x)) / (1 + exp(-2x)), of the magnitude."""
+    """TANH: gemmlowp's (1 - exp(-2x)) / (1 + exp(-2x)) of the magnitude, with the sign put back."""
 
     kind = "TANH"
     computes_uint8 = True

@@ -90,7 +90,7 @@ class DivFamily(BinaryFamily):
 
 
 def _bit_length(values: Array) -> Int64s:
-    """Of values from 0 to 511."""
+    """Return the bit length of values from 0 to 511."""
     lengths = np.array([number.bit_length() for number in range(512)], np.int64)
     found: Int64s = lengths[values]
     return found

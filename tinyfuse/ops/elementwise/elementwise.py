@@ -130,7 +130,7 @@ class BinaryFamily(OpFamily):
         raise NotImplementedError
 
     def real(self, op: Op, a: Floats, b: Floats) -> Floats:
-        """The same of float32, each operation rounded as TFLM rounds it."""
+        """Compute the function in float32, each operation rounded as TFLM rounds it."""
         raise NotImplementedError
 
 
@@ -160,11 +160,11 @@ class _Arithmetic(BinaryFamily):
         return clamp_real(self.exact(a, b), *real_clamp(op))
 
     def exact(self, a: Array, b: Array) -> Array:
-        """Of integers, without overflow, or floats."""
+        """Compute the function of integers without overflow, or of floats."""
         raise NotImplementedError
 
     def rescaled(self, op: Op, a: Array, b: Array) -> Array:
-        """Of stored quantized values, in units of the output's scale."""
+        """Compute the function of stored quantized values, in units of the output's scale."""
         raise NotImplementedError
 
 
@@ -204,7 +204,8 @@ class AddFamily(_Arithmetic):
 
 
 class SubFamily(_Arithmetic):
-    """As ADD. Some releases of TFLM divide SUB's scales in float32; the oracle of our tests does not."""
+    """SUB, with ADD's arithmetic. Some releases of TFLM divide SUB's scales in float32; the oracle of our tests
+    does not."""
 
     kind = "SUB"
     computes_uint8 = True

@@ -27,9 +27,11 @@ def _largest_base(exponent: int) -> int:
 
 
 class PowFamily(BinaryFamily):
-    """Of floats: what C99 says of infinities, zeros and NaN; NaN of negative numbers to powers that are not whole. Of
-    int32, numbers that it has no room for become its least one, and a computed power below 0 gives 0, where LiteRT
-    stops."""
+    """POW.
+
+    Floats follow C99 for infinities, zeros and NaN; a negative base with a fractional power gives NaN. Int32 results
+    out of range become the least int32, and a computed power below 0 gives 0, where LiteRT stops.
+    """
 
     kind = "POW"
     in_tflm = False

@@ -80,7 +80,7 @@ class RsqrtFamily(UnaryFamily):
 
 
 def _rounded(x: Floats) -> Floats:
-    """As TFLM rounds (reference/round.h): what lies from -0.5 to below 0 becomes 0, not -0."""
+    """Round as TFLM does (reference/round.h): values from -0.5 to below 0 become 0, not -0."""
     below = np.floor(x)
     rest = x - below
     stays = (rest < np.float32(0.5)) | ((rest == np.float32(0.5)) & (np.fmod(below, np.float32(2)) == 0))

@@ -38,7 +38,7 @@ def places(kind: str) -> tuple[int, int, int]:
 
 
 def is_computed(op: Op) -> bool:
-    """Whether it is a layer whose weights or bias are no constants."""
+    """Tell whether the operator is a layer whose weights or bias are not constants."""
     if op.kind not in LAYERS:
         return False
     parts = [op.optional(i) for i in places(op.kind)[1:]]

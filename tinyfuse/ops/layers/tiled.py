@@ -45,8 +45,8 @@ def parts_of(op: Op) -> tuple[Op, ...]:
 
 
 class TileSize(NamedTuple):
-    """Of a part, in a tile: the most columns of its output that it computes, and the rows of these that a call computes
-    at most; the columns of its input that so many windows reach, padding included."""
+    """Size of one part of a tile: the most output columns, the most output rows of a call, and the input columns
+    that the windows cover, padding included."""
 
     columns: int
     rows: int
@@ -55,7 +55,7 @@ class TileSize(NamedTuple):
 
 @lru_cache(maxsize=8192)
 def tile_sizes(op: Op) -> tuple[TileSize, ...]:
-    """Those of each part."""
+    """Return the size of each part."""
     a, found = op.attributes_as(Tiled), list[TileSize]()
     rows, columns = min(a.rows, op.output.shape[1]), min(a.columns, op.output.shape[2])
     for part in reversed(a.parts):
@@ -70,14 +70,17 @@ def tile_sizes(op: Op) -> tuple[TileSize, ...]:
 
 
 def tiles_of(op: Op) -> int:
-    """How many tiles make a row of the output."""
+    """Return how many tiles make a row of the output."""
     return -(-op.output.shape[2] // op.attributes_as(Tiled).columns)
 
 
 @lru_cache(maxsize=8192)
 def columns_used_up(op: Op) -> int:
-    """How many columns of the input each tile but the last uses up at least, one after the other: those before the ones
-    that the next tile reads. 0 where windows reach back too far to say."""
+    """Return the least number of input columns that each tile but the last uses up, so that the next tile doesn't read
+    them.
+
+    Return 0 if windows reach back too far to tell.
+    """
     a, stride = op.attributes_as(Tiled), 1
     for part in a.parts:
         stride *= geometry(part).stride_w
@@ -95,7 +98,7 @@ def columns_used_up(op: Op) -> int:
 
 @lru_cache(maxsize=8192)
 def rows_computed(op: Op) -> tuple[int, ...]:
-    """Of each part how many rows it computes in an inference, those again that windows of several calls need."""
+    """Return how many rows each part computes in an inference, repeats for the windows of several calls included."""
     a = op.attributes_as(Tiled)
     found, height = [0] * len(a.parts), op.output.shape[1]
     for y in range(0, height, a.rows):
@@ -128,7 +131,7 @@ class TiledFamily(OpFamily):
         return (value,)
 
     def macs(self, op: Op) -> int:
-        """With what is computed again."""
+        """Return the multiply-accumulates, repeats included."""
         rows = zip(parts_of(op), rows_computed(op), strict=True)
         return sum(self._macs(part) // part.output.shape[1] * n for part, n in rows)
 

@@ -67,8 +67,11 @@ def _multiplier_too_large(op: Op) -> bool:
 
 
 class BatchMatMulFamily(OpFamily):
-    """Of int8 the int32 sum of products less the zero points, rescaled with two roundings; of int16 the int64 sum,
-    rescaled with one. Floats are summed one after the other (TFLM, reference/batch_matmul.h)."""
+    """BATCH_MATMUL (TFLM, reference/batch_matmul.h).
+
+    Int8: the int32 sum of products less the zero points, rescaled with two roundings. Int16: the int64 sum, rescaled
+    with one. Floats are summed in order.
+    """
 
     kind = "BATCH_MATMUL"
     options_table = "BatchMatMulOptions"
@@ -97,7 +100,7 @@ class BatchMatMulFamily(OpFamily):
         return op.output.elements * op.operand(0).shape[-2 if op.attributes_as(BatchMatMul).adj_x else -1]
 
     def permuted(self, op: Op, order: Order) -> Op | None:
-        """With heads and rows swapped: [1, R, H, .] of all operands."""
+        """Return the operator with heads and rows swapped, all operands as [1, R, H, .]."""
         if order == tuple(range(len(order))):
             return op
         (left, right), heads = op.operands, op.output.shape[1]

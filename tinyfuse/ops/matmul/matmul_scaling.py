@@ -21,8 +21,10 @@ def matmul_multiplier(op: Op) -> tuple[int, int]:
 
 
 def product_of_matrices(op: Op, left: Array, right: Array) -> Array:
-    """Of stored values [..., rows, depth] and [..., depth, columns], which broadcast, the stored output of `op`, an
-    operator with the quantization of a BATCH_MATMUL."""
+    """Return the stored output of `op` for stored values [..., rows, depth] and [..., depth, columns], which broadcast.
+
+    `op` has the quantization of a BATCH_MATMUL.
+    """
     if op.input.dtype == "float32":
         return _product_of_floats(left, right)
     x, y = (data.astype(np.int64) - t.zero_point for data, t in zip((left, right), op.operands, strict=True))

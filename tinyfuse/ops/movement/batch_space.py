@@ -42,7 +42,7 @@ class Blocks:
 
 
 def blocks_of(op: Op) -> Blocks:
-    """Of either operator."""
+    """Return the block shape and the padding or crops of SPACE_TO_BATCH_ND or BATCH_TO_SPACE_ND."""
     image = op.input if op.kind == "SPACE_TO_BATCH_ND" else op.output
     around = op.operand(2).values.tolist()
     before, after = (tuple(pair[i] for pair in around) for i in (0, 1))
@@ -68,8 +68,8 @@ def _splits(blocks: int, dimensions: int) -> Iterator[tuple[int, ...]]:
 
 
 def _fitting(op: Op) -> list[Blocks]:
-    """What an operator with computed operands may do: for every block shape with nothing before it, and all, and half
-    of what is around."""
+    """Return block shapes and paddings to test an operator with computed operands: for each block shape, none,
+    all and half of the padding in front."""
     image, batch = (op.input, op.output) if op.kind == "SPACE_TO_BATCH_ND" else (op.output, op.input)
     if len(image.shape) != len(batch.shape) or image.shape[-1] != batch.shape[-1] or batch.shape[0] % image.shape[0]:
         return []
@@ -87,7 +87,7 @@ def _fitting(op: Op) -> list[Blocks]:
 
 
 def _agrees(op: Op, blocks: Blocks) -> bool:
-    """Whether these are what the constants say; of constants before and after, the sums count."""
+    """Tell whether `blocks` agree with the constant operands; of constants before and after, only the sums count."""
     block, around = op.operand(1), op.operand(2)
     if block.is_constant and tuple(block.values.tolist()) != blocks.block:
         return False
@@ -134,7 +134,8 @@ def _rules(around: str) -> tuple[Rule, ...]:
 
 
 class _BatchSpace(OpFamily):
-    """What the blocks are may be computed when the model runs (rewrite/computed_operands.py)."""
+    """SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND. The operands may be computed at run time
+    (rewrite/computed_operands.py)."""
 
     def closed_shape(self, op: Op, output: Tensor) -> Sequence[int] | None:
         block, around, shape = constant_numbers(op, 1), op.optional(2), op.input.shape
@@ -194,7 +195,7 @@ class SpaceToBatchFamily(_BatchSpace):
 
 
 class BatchToSpaceFamily(_BatchSpace):
-    """What is cropped is left out."""
+    """BATCH_TO_SPACE_ND; cropped elements are dropped."""
 
     kind = "BATCH_TO_SPACE_ND"
     summary = "images of a batch as every block-th row and column of one"

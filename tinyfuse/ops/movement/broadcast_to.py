@@ -23,7 +23,7 @@ def _bad_shape(op: Op) -> Tensor | None:
 
 
 def _broadcasts(op: Op) -> bool:
-    """Whether every dimension of the input, from the last one, is 1 or the output's."""
+    """Tell whether every dimension of the input, from the last one, is 1 or the output's."""
     pairs = list(zip(op.input.shape[::-1], op.output.shape[::-1], strict=False))
     return len(pairs) == len(op.input.shape) and all(a in (1, b) for a, b in pairs)
 
@@ -101,7 +101,7 @@ def _bad_vectors(op: Op) -> Tensor | None:
 
 
 def _unlike(op: Op) -> bool:
-    """Whether two constant shapes don't broadcast."""
+    """Tell whether two constant shapes don't broadcast."""
     if not all(t.is_constant for t in op.operands):
         return False
     first, second = _aligned(op, *(t.values for t in op.operands))
@@ -114,7 +114,7 @@ def _aligned(op: Op, *shapes: Array) -> list[Array]:
 
 
 class BroadcastArgsFamily(OpFamily):
-    """Of constants, and where a run computes one of them."""
+    """BROADCAST_ARGS, of constant shapes or of shapes computed at run time."""
 
     kind = "BROADCAST_ARGS"
     summary = "the shape to which two shapes broadcast"

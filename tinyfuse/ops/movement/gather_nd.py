@@ -32,7 +32,7 @@ class Places:
         return found
 
     def inside(self, indexes: Array) -> bool:
-        """Whether every slice is inside the tensor."""
+        """Tell whether every slice is inside the tensor."""
         starts = self.starts(indexes)
         return bool(((starts >= 0) & (starts <= self.size - self.slice)).all())
 
@@ -45,7 +45,7 @@ def places_in(shape: tuple[int, ...], indexes: Tensor) -> Places:
 
 
 def bad_depth(shape: tuple[int, ...], indexes: Tensor) -> bool:
-    """Whether the indexes of a place are more than the tensor has dimensions, or than the C takes."""
+    """Tell whether an index tuple is longer than the tensor's rank, or than the C supports."""
     return not indexes.shape or not 1 <= indexes.shape[-1] <= min(len(shape), MOST_INDEXES)
 
 
@@ -60,8 +60,11 @@ def _bad_index(op: Op) -> Tensor | None:
 
 
 class GatherNdFamily(OpFamily):
-    """As in TFLM a place is looked for in the whole tensor: an index beyond its own dimension may lead into the
-    next. One outside the tensor, where indexes are computed at run time, ends the run with an error."""
+    """GATHER_ND.
+
+    As in TFLM, a place is looked up in the whole tensor: an index beyond its own dimension may lead into the next. A
+    computed index outside the tensor ends the run with an error.
+    """
 
     kind = "GATHER_ND"
     summary = "elements or slices, picked by vectors of indexes"

@@ -23,7 +23,7 @@ class MirrorPad:
 
 
 def border_of(op: Op) -> int:
-    """How many elements at a border the reflection leaves out."""
+    """Return how many elements at a border the reflection leaves out."""
     return 1 if op.attributes_as(MirrorPad).mode == "REFLECT" else 0
 
 
@@ -49,8 +49,10 @@ def _bad_shape(op: Op) -> Tensor | None:
 
 
 def _most_before(op: Op) -> list[tuple[int, int]] | None:
-    """Of every dimension, the least and the most that may go before it where the output has its shape; None where some
-    dimension isn't that of padding."""
+    """Return, for each dimension, the least and the most padding in front that fits the output's shape.
+
+    Return None if the output can't be reached by padding.
+    """
     border, found = border_of(op), []
     for dim, count in zip(op.input.shape, op.output.shape, strict=True):
         low, high = max(0, count - dim - (dim - border)), min(count - dim, dim - border)
@@ -71,15 +73,15 @@ def _reflected(dim: int, before: int, after: int, border: int) -> Array | None:
 
 
 def mirror_indexes(op: Op) -> tuple[Array | None, ...]:
-    """Of each dimension, the input index of every output index; None where each is itself."""
+    """Return, for each dimension, the input index of every output index; None where they are equal."""
     pairs = zip(op.input.shape, amounts(op), strict=True)
     return tuple(_reflected(dim, before, after, border_of(op)) for dim, (before, after) in pairs)
 
 
 @dataclass(frozen=True)
 class Indexed:
-    """Of one dimension: indexes of the input and of the output, and the input index of each of the output's (None:
-    itself)."""
+    """Indexes along one dimension: input size, output size, and the input index of each output index (None if
+    equal)."""
 
     dim: int
     count: int

@@ -44,7 +44,7 @@ def pad_value(op: Op) -> int | float:
 
 @dataclass(frozen=True)
 class Padded:
-    """Of one dimension: indexes of the input and of the output, and how many of padding lie before."""
+    """Padding along one dimension: input size, output size, and the number of padding elements in front."""
 
     dim: int
     count: int
@@ -129,8 +129,8 @@ class PadFamily(OpFamily):
 
 
 class PadV2Family(PadFamily):
-    """The same with a third input: the value that is put around, of the data's dtype. It may be computed when the model
-    runs (rewrite/computed_operands.py)."""
+    """PADV2: PAD with the padding value as input 2, of the data's dtype; it may be computed at run time
+    (rewrite/computed_operands.py)."""
 
     kind = "PADV2"
     computes_uint8 = True

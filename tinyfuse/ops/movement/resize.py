@@ -36,7 +36,7 @@ class Resize:
     excerpt: Excerpt | None = None
 
     def sizes(self, op: Op, axis: int) -> tuple[int, int]:
-        """Of the whole image, indexes of an input dimension and of the output's."""
+        """Return the whole image's input and output size along a dimension."""
         if self.excerpt is not None and axis == 1:
             return self.excerpt.in_height, self.excerpt.out_height
         return op.input.shape[axis], op.output.shape[axis]
@@ -98,8 +98,11 @@ class _Resize(OpFamily):
         return replace(op, inputs=(inputs[0], size_tensor), outputs=(output,), attributes=attributes)
 
     def _repeats(self, op: Op, window: RowWindow) -> bool:
-        """Whether rows are made as those of a period before, wherever they see rows of the image alone, and there are
-        such rows: places are rounded, and then they may drift."""
+        """Tell whether rows are made like those one period before, wherever they see only rows of the image, and such
+        rows exist.
+
+        Positions are rounded, so they may drift instead.
+        """
         if 2 * window.stride > op.input.shape[1]:
             return False
         places = list(zip(self.rows_read(op), self.weights_of_rows(op), strict=True))
@@ -115,7 +118,7 @@ class _Resize(OpFamily):
 
 
 def _nearest(dim: int, count: int, resize: Resize) -> Int64s:
-    """Of each of `count` output rows (columns), the one of `dim` input rows that it repeats."""
+    """Return, for each of `count` output rows (columns), the input row of `dim` that it repeats."""
     if resize.align_corners and count > 1:
         scale = np.float32(dim - 1) / np.float32(count - 1)
     else:
@@ -135,13 +138,13 @@ def nearest_rows_and_columns(op: Op) -> tuple[Int64s, Int64s]:
 
 
 def _own(op: Op, axis: int, of_all: Array) -> Array:
-    """Of what is known of all indexes of the whole image's output, that of the operator's."""
+    """Cut an array over the whole image's output indexes to the operator's own."""
     first = op.attributes_as(Resize).firsts(axis)[1]
     return of_all[first : first + op.output.shape[axis]]
 
 
 def nearest_indexes(op: Op) -> tuple[Array | None, ...]:
-    """Of each dimension, the input index of every output index; None where each is itself."""
+    """Return, for each dimension, the input index of every output index; None where they are equal."""
     return None, *nearest_rows_and_columns(op), None
 
 
@@ -186,7 +189,8 @@ def bilinear_places(op: Op, axis: int) -> tuple[Array, Array, Array]:
 
 
 def real_places(op: Op, axis: int) -> tuple[Array, Array, Array]:
-    """The same of floats: the distance is a float32, in input indexes, and so is every step on the way to it."""
+    """Return (lower index, upper index, distance) of each output index: float32 distances in input indexes, each
+    step rounded to float32."""
     a = op.attributes_as(Resize)
     dim, count = a.sizes(op, axis)
     scale = np.float32(dim) / np.float32(count)

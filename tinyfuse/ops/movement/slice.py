@@ -73,7 +73,7 @@ def _sizes_at(op: Op) -> list[int]:
 
 
 def _slice_spans(op: Op) -> list[Span]:
-    """What is taken of each dimension; where a run says at which indexes that begins, from the first on."""
+    """Return the span taken of each dimension; where a run computes the begin, the span starts at index 0."""
     if not op.operand(1).is_constant:
         return [Span(0, size) for size in _sizes_at(op)]
     return [Span(begin, dim - begin if size == -1 else size) for dim, begin, size in _ranges(op)]
@@ -174,7 +174,7 @@ class StridedSlice:
 
 
 def _spans(op: Op) -> list[Span]:
-    """What is taken of each dimension; a count of 0 or less: nothing."""
+    """Return the span taken of each dimension; a count of 0 or less takes nothing."""
     a, spans = op.attributes_as(StridedSlice), []
     indexes = zip(*(t.values.tolist() for t in op.operands[1:]), strict=True)
     for d, (begin, end, stride) in enumerate(indexes):
@@ -199,7 +199,7 @@ def _bad_indexes(op: Op) -> Tensor | None:
 
 
 def _unheeded(op: Op) -> bool:
-    """Whether the file asks for what TFLM does not look at."""
+    """Tell whether the file asks for options that TFLM ignores."""
     a = op.attributes_as(StridedSlice)
     return bool(a.ellipsis_mask or a.new_axis_mask or a.offset)
 

@@ -19,7 +19,7 @@ class Block:
 
 
 def _bad_shape(op: Op) -> bool:
-    """Whether the larger image isn't the smaller one with a block for every pixel."""
+    """Tell whether the larger image is not the smaller one with a block for every pixel."""
     block = op.attributes_as(Block).size
     (n, h, w, c), other = op.output.shape, op.input.shape
     if op.kind == "SPACE_TO_DEPTH":

@@ -32,7 +32,7 @@ def _dropped(op: Op) -> set[int]:
 
 
 class SqueezeFamily(_Renamed):
-    """The same bytes; which dimensions go, the options say."""
+    """SQUEEZE: keeps the bytes; the options name the dimensions to drop."""
 
     kind = "SQUEEZE"
     options_table = "SqueezeOptions"
@@ -69,7 +69,7 @@ def _bad_axis(op: Op) -> Tensor | None:
 
 
 class ExpandDimsFamily(_Renamed):
-    """The same bytes; where the dimension comes in, a constant input says."""
+    """EXPAND_DIMS: keeps the bytes; a constant input gives the new dimension's place."""
 
     kind = "EXPAND_DIMS"
     summary = "a dimension of size 1 added"

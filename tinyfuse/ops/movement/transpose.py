@@ -13,7 +13,7 @@ DTYPES = ("int8", "int16", "float32")
 
 
 def permutation(op: Op) -> tuple[int, ...]:
-    """Of each dimension of the output, the dimension of the input that it is."""
+    """Return, for each output dimension, the number of the input dimension that it is."""
     return tuple(op.operand(1).values.tolist())
 
 

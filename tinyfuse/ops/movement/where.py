@@ -17,7 +17,7 @@ def _bad_shape(op: Op) -> Tensor | None:
 
 
 class WhereFamily(OpFamily):
-    """Of a condition that is computed at run time, the output's shape would be too."""
+    """WHERE of a constant condition: a computed one would make the output's shape depend on the run."""
 
     kind = "WHERE"
     summary = "the places at which a constant is not zero, as a constant"

@@ -24,7 +24,7 @@ ALONG_AXES: dict[str, AlongAxes] = {
 
 
 def choices_of(op: Op) -> tuple[Choice, ...]:
-    """What an AT_AXES may come to in a run."""
+    """Return the operators that an AT_AXES may become in a run."""
     along = _along(op)
     return ALONG_AXES[along.kind].axes.choices(along)
 

@@ -100,7 +100,7 @@ def _float_sums(terms: Array) -> Array:
 
 
 def _stored_sums(op: Op, terms: Array) -> Array:
-    """The same of stored values, int32, shifted left by one bit less than CUMSUM_SHIFT: in twice the scale."""
+    """Return running sums of stored values, int32, shifted left by CUMSUM_SHIFT - 1: in twice the scale."""
     zeros = np.zeros((1, *terms.shape[1:]), np.int64)
     start, scaled = ((t.astype(np.int64) - op.input.zero_point) << (CUMSUM_SHIFT - 1) for t in (zeros, terms))
     return _sums_after(start, scaled).astype(np.int32)

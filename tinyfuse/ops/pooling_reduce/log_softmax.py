@@ -82,7 +82,7 @@ class LogSoftmaxFamily(OpFamily):
         return (clamp(np.where(shown, result, -128), -128, 127),)
 
     def real(self, data: Array) -> Array:
-        """Of float32: the exps' sum in the order of memory."""
+        """Compute LOG_SOFTMAX in float32, adding the exps in memory order."""
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             difference = data - greatest(data)
             total = sum_in_order(np.moveaxis(float_math.exp(difference), -1, 0))

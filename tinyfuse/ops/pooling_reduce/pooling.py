@@ -49,7 +49,7 @@ def pool_output_and_padding(op: Op) -> tuple[tuple[int, int], tuple[int, int]]:
 
 
 def has_even_window(op: Op) -> bool:
-    """Whether some window sees an even number of values, whose mean may be a half."""
+    """Tell whether some window holds an even number of values, whose mean may be a half."""
     (rows, top), (columns, left) = pool_output_and_padding(op)
     pool, (_, height, width, _) = op.attributes_as(Pool2D), op.input.shape
 
@@ -62,7 +62,7 @@ def has_even_window(op: Op) -> bool:
 
 
 def sees_all(op: Op) -> bool:
-    """Whether the only output pixel's window holds the whole image, of more than one row."""
+    """Tell whether the only output pixel's window holds the whole image, of more than one row."""
     _, height, width, _ = op.input.shape
     (_, top), (_, left) = pool_output_and_padding(op)
     rows, columns = op.attributes_as(Pool2D).filter
@@ -176,7 +176,7 @@ class _Pool(ImageFamily):
 
 @dataclass(frozen=True)
 class Tap:
-    """What a place of the filter sees: `seen` [1, rows, columns, C] of the input, for the output pixels `at`."""
+    """View of one filter position: `seen` [1, rows, columns, C] of the input, for the output pixels `at`."""
 
     at: tuple[slice, slice, slice]
     seen: Array

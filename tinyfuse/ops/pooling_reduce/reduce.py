@@ -125,11 +125,11 @@ class _Reduce(AlongAxes):
         return replace(op, inputs=inputs, outputs=(output,)) if self.row_window(op, 0) is not None else None
 
     def function(self, op: Op, terms: Array) -> Array:
-        """Of stored values [n, outputs], in the order of memory: the stored outputs."""
+        """Return the stored outputs of stored values [n, outputs], reduced in memory order."""
         raise NotImplementedError
 
     def real(self, op: Op, terms: Array) -> Array:
-        """The same of float32."""
+        """Return the float32 outputs of float32 values [n, outputs], reduced in memory order."""
         raise NotImplementedError
 
 

@@ -17,7 +17,7 @@ def reduced_axes(op: Op) -> tuple[int, ...]:
 
 
 def reduced_count(op: Op) -> int:
-    """How many elements each output is made of."""
+    """Return how many elements each output is made of."""
     return prod(op.input.shape[axis] for axis in reduced_axes(op))
 
 

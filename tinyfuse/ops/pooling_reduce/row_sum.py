@@ -24,7 +24,7 @@ class AverageOfSum(Clamped):
 
 
 def sum_dtype(dtype: str) -> str:
-    """What sums of stored values are kept in; those of floats are floats, rounded after each term."""
+    """Return the dtype of sums of stored values; sums of floats are floats, rounded after each term."""
     return "float32" if dtype == "float32" else "int32"
 
 
@@ -42,7 +42,7 @@ class _Running(OpFamily):
         return (self.running(terms)[each - 1 :: each].reshape(op.output.shape),)
 
     def running(self, terms: Array) -> Array:
-        """Of terms [n, values], in the order of memory, the results of the first 1 to n: [n, values]."""
+        """Return running results [n, values] of terms [n, values]: row i is the result of the first i + 1 terms."""
         raise NotImplementedError
 
     def row_window(self, op: Op, index: int) -> RowWindow | None:
@@ -82,7 +82,7 @@ class RowMaxFamily(_Running):
 
 
 class RowMinFamily(RowMaxFamily):
-    """The same of the least."""
+    """ROW_MIN: the running minimum of an image's rows."""
 
     kind = "ROW_MIN"
     summary = "least values of the rows up to each row"

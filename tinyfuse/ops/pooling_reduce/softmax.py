@@ -168,14 +168,14 @@ class SoftmaxFamily(OpFamily):
         return 2 * op.input.shape[-1] + 5 if op.input.dtype == "float32" else None
 
     def real(self, op: Op, data: Array) -> Array:
-        """Of float32: exps of differences to the maximum, over their sum in the order of memory."""
+        """Compute SOFTMAX in float32: exps of differences to the maximum, over their sum in memory order."""
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             exps = float_math.exp((data - greatest(data)) * np.float32(op.attributes_as(Softmax).beta))
             shares: Array = exps / sum_in_order(np.moveaxis(exps, -1, 0))[..., None]
         return shares
 
     def by_tables(self, op: Op, data: Int64s) -> Array:
-        """Of int16: exps and the reciprocal of their sum, which is first shifted into 16 bits, from tables."""
+        """Compute int16 SOFTMAX from tables: exps, and the reciprocal of their sum shifted into 16 bits."""
         low, high = RANGE["int16"]
         difference = data - data.max(axis=-1, keepdims=True)
         scaled = multiply_by_quantized_multiplier(difference, *int16_scaling(op)) + high

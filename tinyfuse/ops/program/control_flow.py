@@ -188,7 +188,8 @@ class ControlFlow(OpFamily):
         return call
 
     def macs(self, op: Op) -> int:
-        """Of each graph once: which of them run, and how often, only a run shows."""
+        """Return the multiply-accumulates of each graph counted once: which graphs run, and how often, only a run
+        shows."""
         return sum(map(self._count_macs, _graphs(op)))
 
 

@@ -86,7 +86,7 @@ def _bad_channels(op: Op, i: int) -> Tensor | None:
 
 
 def _bad_axis(output: Tensor) -> bool:
-    """Whether its channels are not those of its first or last dimension."""
+    """Tell whether the output's channels are not its first or last dimension."""
     if output.quant is None or not output.quant.per_channel:
         return False
     return output.quant.axis not in (0, len(output.shape) - 1) or output.elements % len(output.quant.scale) != 0
@@ -135,7 +135,7 @@ def _channels(output: Tensor) -> tuple[int, Array]:
 
 
 def _table(tables: bytes, item: np.dtype) -> Array:
-    """As far as it is whole elements."""
+    """Return the whole elements at the start of `tables` as an array."""
     return np.frombuffer(tables, item, len(tables) // item.itemsize)
 
 

@@ -166,7 +166,7 @@ def _by_box(a: Detection, boxes: Array, scores: Array) -> list[tuple[int, int]]:
 
 
 def _by_class(a: Detection, boxes: Array, scores: Array) -> list[tuple[int, int]]:
-    """The same, where overlaps are of boxes of one class."""
+    """Return the selected boxes, where a box suppresses only boxes of its own class."""
     found: list[tuple[int, int]] = []
     for number in range(a.classes):
         found += [(place, number) for place in _without_overlaps(a, boxes, scores[:, number], a.each_class)]

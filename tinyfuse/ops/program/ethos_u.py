@@ -21,12 +21,12 @@ _OPTIONS = bytes((1, 4, 1))
 
 @dataclass(frozen=True)
 class EthosU:
-    """Where a program finds things; bytes.
+    """Memory of an NPU program: sizes and offsets in bytes.
 
-    scratch  of the memory in which Vela placed tensors
-    fast     of a second one, for what is used most; 0 where it is the first one
-    inputs   of each input after command stream and weights, its offset in the scratch memory
-    outputs  of each output
+    scratch  size of the memory in which Vela placed tensors
+    fast     size of a second, faster memory; 0 if there is none of its own
+    inputs   offset in the scratch memory of each input after command stream and weights
+    outputs  offset in the scratch memory of each output
     """
 
     sound: bool

@@ -25,7 +25,7 @@ def run_graph(
 def run_through(
     families: Mapping[str, OpFamily], graph: Graph, inputs: Sequence[Array], states: MutableMapping[Tensor, Array]
 ) -> list[Array]:
-    """The same; RunEnds where the run ends without a result."""
+    """Run a graph and return its outputs; raises RunEnds if the run ends without a result."""
     values = dict(zip(graph.inputs, inputs, strict=True))
     for op in graph.ops:
         family = families[op.kind]

@@ -31,7 +31,7 @@ _EACH_FRAME = (5, 13, 25)
 
 
 def cycles(op: Op) -> int:
-    """How many frames come for each result."""
+    """Return how many frames come for each result."""
     given = op.attributes_as(CircularBuffer).cycles_max
     return given if given > 0 else 1 if op.output.shape[1] in _EACH_FRAME else 2
 

@@ -95,7 +95,7 @@ def logistic_table() -> Array:
 
 
 def gate_multipliers(op: Op, gate: str) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Of the products with the input and with the hidden state, to a gate's sum in Q3.12."""
+    """Return the multipliers of a gate's products with the input and with the hidden state, to its sum in Q3.12."""
     from_input, from_hidden, _ = (op.operand(i) for i in GATES[gate])
     return _gate_multiplier(op.operand(0), from_input), _gate_multiplier(op.operand(HIDDEN), from_hidden)
 
@@ -106,13 +106,13 @@ def _gate_multiplier(values: Tensor, weights: Tensor) -> tuple[int, int]:
 
 
 def cell_multipliers(op: Op) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Of forget gate times cell, and of input gate times cell gate, to the cell."""
+    """Return the multipliers of forget gate times cell, and of input gate times cell gate, to the cell."""
     scale = op.operand(CELL).scale
     return quantize_multiplier(_AFTER * scale / scale), quantize_multiplier(_AFTER * _AFTER / scale)
 
 
 def hidden_multiplier(op: Op) -> tuple[int, int]:
-    """Of output gate times tanh of the cell, to the hidden state."""
+    """Return the multiplier of output gate times tanh of the cell, to the hidden state."""
     return quantize_multiplier(_AFTER * _AFTER / op.operand(HIDDEN).scale)
 
 

@@ -24,7 +24,7 @@ Complex = tuple[Array, Array]
 
 
 class Arithmetic(Protocol):
-    """What differs between the dtypes."""
+    """Arithmetic of an FFT that depends on the dtype."""
 
     def add(self, a: Array, b: Array) -> Array: ...
     def sub(self, a: Array, b: Array) -> Array: ...

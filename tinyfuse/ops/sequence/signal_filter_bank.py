@@ -26,12 +26,12 @@ class FilterBank:
 
 
 def computes_channels(op: Op) -> bool:
-    """Whether a run says which bins and weights are a channel's."""
+    """Tell whether a channel's bins and weights are computed at run time."""
     return not all(table.is_constant for table in op.operands[3:])
 
 
 def _reads_inside(op: Op) -> bool:
-    """Whether every bin and weight that a channel reads exists."""
+    """Tell whether every bin and weight that a channel reads exists."""
     energies, weights, unweights, *tables = op.operands
     needed = op.attributes_as(FilterBank).channels + 1
     if any(table.elements < needed for table in tables):

@@ -16,7 +16,8 @@ _HINT = "TensorFlow Lite Micro has no kernel for anything else: make the front e
 
 
 def ends(inputs: int, outputs: int, states: int = 0) -> Rule:
-    """How many inputs and outputs there are; the states that the reader adds come after the inputs."""
+    """Return the rule of how many inputs and outputs there are; the states that the reader adds come after the
+    inputs."""
     text = f"{_count(inputs, 'input')} and {_count(outputs, 'output')}"
     return Rule(
         text,

@@ -166,7 +166,8 @@ class IrfftFamily(OpFamily):
 
 
 def fft_macs(op: Op, signals: Tensor) -> int:
-    """Of products of complex numbers, four a piece: one less than the radix a butterfly, and one a pair of bins."""
+    """Return the multiply-accumulates of an FFT: four for each complex product, radix - 1 products a butterfly,
+    and one for each pair of bins."""
     points = op.attributes_as(Fft).length // 2
     radices = factors(points) or ()
     products = sum(points // radix * (radix - 1) for radix in radices) + points // 2

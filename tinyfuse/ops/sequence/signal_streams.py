@@ -26,7 +26,7 @@ _MOST = 1 << 24
 
 
 def outer(shape: tuple[int, ...], inner: int = 1) -> int:
-    """How many streams there are side by side: the product of all dimensions but the `inner` last ones."""
+    """Return the number of parallel streams: the product of all dimensions but the `inner` last ones."""
     count = 1
     for dim in shape[:-inner]:
         count *= dim
