@@ -12,8 +12,8 @@ from executors import plan_of
 from tinyfuse.emit import emit
 from tinyfuse.kernels.core.each_image import EachImage
 from tinyfuse.kernels.core.kernel import Kernel
+from tinyfuse.kernels.core.wrapper import CALLED_WHOLE, DECLARED, Wrapper
 from tinyfuse.kernels.registry import KERNELS
-from tinyfuse.kernels.wrapper import CALLED_WHOLE, DECLARED, Wrapper
 
 _KERNELS = [kernel for of_kind in KERNELS.values() for kernel in of_kind]
 

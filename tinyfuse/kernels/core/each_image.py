@@ -8,8 +8,8 @@ from functools import lru_cache
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel, TensorAccess, rows_after
 from tinyfuse.kernels.core.statements import Loop, Statement
+from tinyfuse.kernels.core.wrapper import CALLED_WHOLE, Wrapper
 from tinyfuse.kernels.counts.common import Counts
-from tinyfuse.kernels.wrapper import CALLED_WHOLE, Wrapper
 from tinyfuse.ops.core.images import image_op
 
 

@@ -1,7 +1,7 @@
 """What a kernel is: one way to compute an operator in C, and what it knows of the place of its call.
 
 Kernels see only where their call stands (`CallSite`), so they don't know where memory planning put a tensor, nor
-whether an input is whole or a ring of rows. Which kernels serve which operator: tinyfuse/kernels/registry.py.
+whether an input is whole or a ring of rows. Which kernels serve which operator: tinyfuse/kernels/tables/.
 """
 
 from __future__ import annotations

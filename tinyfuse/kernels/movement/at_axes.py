@@ -11,8 +11,8 @@ from tinyfuse.ir import Op
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.core.operands import constant_operands, with_data
 from tinyfuse.kernels.core.statements import Branch, Call, Let, Statement
+from tinyfuse.kernels.core.wrapper import CALLED_WHOLE, Wrapper
 from tinyfuse.kernels.counts.common import Counts
-from tinyfuse.kernels.wrapper import CALLED_WHOLE, Wrapper
 from tinyfuse.ops.core.axes import AtAxes
 from tinyfuse.ops.pooling_reduce.at_axes import ALONG_AXES, choices_of
 

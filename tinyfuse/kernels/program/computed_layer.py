@@ -10,15 +10,15 @@ from tinyfuse.kernels.core.each_image import EachImage
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.core.operands import constant_operands, with_data
 from tinyfuse.kernels.core.statements import Call, Expr, Statement
+from tinyfuse.kernels.core.wrapper import CALLED_WHOLE, Wrapper
 from tinyfuse.kernels.counts.common import Counts
-from tinyfuse.kernels.fully_connected_real import FullyConnectedReal
 from tinyfuse.kernels.layers.float32.portable import ConvRowF32, DepthwiseRowF32, TransposeConvRowF32
 from tinyfuse.kernels.layers.int8_dsp.conv import ConvRow
 from tinyfuse.kernels.layers.int8_dsp.dense import FullyConnectedWhole
+from tinyfuse.kernels.layers.int8_dsp.dense_real_scale import FullyConnectedReal
 from tinyfuse.kernels.layers.int8_dsp.depthwise import DepthwiseRow
 from tinyfuse.kernels.layers.int8_dsp.transpose_conv import TransposeConvRow
 from tinyfuse.kernels.layers.int16.portable import ConvRowS16, DepthwiseRowS16, FullyConnectedS16, TransposeConvRowS16
-from tinyfuse.kernels.wrapper import CALLED_WHOLE, Wrapper
 from tinyfuse.ops.core.convolution import has_real_scale
 from tinyfuse.ops.layers.computed_layer import layer_of, places
 

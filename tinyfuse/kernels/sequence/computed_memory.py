@@ -12,10 +12,10 @@ from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.core.operands import constant_operands, operand_pointers, with_data
 from tinyfuse.kernels.core.statements import Call, Let, Statement
+from tinyfuse.kernels.core.wrapper import CALLED_WHOLE, Wrapper
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.sequence.lstm import LstmReal, LstmWhole
 from tinyfuse.kernels.sequence.svdf import SvdfReal, SvdfWhole
-from tinyfuse.kernels.wrapper import CALLED_WHOLE, Wrapper
 from tinyfuse.ops.sequence.lstm_scaling import GATES, HIDDEN
 
 

@@ -10,9 +10,9 @@ from typing import Any
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel, TensorAccess
 from tinyfuse.kernels.core.statements import Let, Statement
+from tinyfuse.kernels.core.wrapper import CALLED_WHOLE, Wrapper
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.layers import OF_LOOKING_UP
-from tinyfuse.kernels.wrapper import CALLED_WHOLE, Wrapper
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.convolution import geometry
 
