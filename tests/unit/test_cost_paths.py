@@ -29,7 +29,7 @@ from tinyfuse.kernels.registry import kernels_for, kernels_of
 from tinyfuse.ops.elementwise.table import Table
 from tinyfuse.ops.layers.looked_up import looked_up
 from tinyfuse.options import Options
-from tinyfuse.schedule.groups.lower import stage_of
+from tinyfuse.schedule.kernel_choice.stages import stage_of
 from tinyfuse.targets import load_target
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"

@@ -11,7 +11,7 @@ import math
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.kernel import Context
-from tinyfuse.schedule.groups.lower import make_stages
+from tinyfuse.schedule.kernel_choice.stages import make_stages
 from tinyfuse.schedule.variants.fuse_elementwise import instructions_of_region
 
 #: the prices that are tried, one after the other, where --max-flash is too little at the usual one (FLASH_PRICES)

@@ -17,9 +17,9 @@ from tinyfuse.plan import Stage
 from tinyfuse.plan.places import is_alias
 from tinyfuse.plan.rows import free_bytes, height, held_bytes, readers, row_bytes
 from tinyfuse.schedule.groups.legality import Legality
-from tinyfuse.schedule.groups.lower import StageMemo
 from tinyfuse.schedule.groups.order import orders
 from tinyfuse.schedule.groups.search import Weigher, Weight, Work, weigh_groups
+from tinyfuse.schedule.kernel_choice.stages import StageMemo
 
 #: live sets of a loop that are looked at
 _LIVE_SETS = 6
@@ -30,7 +30,7 @@ def better_orders(
     memo: StageMemo | None = None, reached: Reached | None = None,
 ) -> list[Graph]:  # fmt: skip
     """The graph in other orders that seem to take less RAM than its own and than `budget`, the best first;
-    at most limits.ORDERS, and none at once where the graph has no branches. `memo` as in lower.make_stages; limits
+    at most limits.ORDERS, and none at once where the graph has no branches. `memo` as in make_stages; limits
     are noted in `reached`."""
     reached = Reached() if reached is None else reached
     progress("looking for other orders of the operators")

@@ -30,10 +30,11 @@ from tinyfuse.plan.places import Places, is_alias
 from tinyfuse.plan.rows import RingModes, Stream
 from tinyfuse.schedule.groups.in_place import may_lie_over
 from tinyfuse.schedule.groups.legality import Legality
-from tinyfuse.schedule.groups.lower import StageMemo, growing_output, make_stages, may_stack
+from tinyfuse.schedule.groups.lower import growing_output, may_stack
 from tinyfuse.schedule.groups.overlaps import Streamed, buffer_distance
 from tinyfuse.schedule.groups.tiling import with_tiles
 from tinyfuse.schedule.kernel_choice.select import row_kernel
+from tinyfuse.schedule.kernel_choice.stages import StageMemo, make_stages
 from tinyfuse.thinning import evenly
 
 #: operators of the groups that are weighed first
@@ -107,7 +108,7 @@ def pareto_front(
     """The partitions into groups of consecutive operators, of at most `budget` bytes, that no other one
     beats in both RAM and instructions; and a few that may turn out better once they are planned. None
     at all where there is none within the budget. `progress` gets progress; `work` is used up (default: of its own);
-    `memo` as in lower.make_stages.
+    `memo` as in make_stages.
 
     A group that by itself exceeds the budget, and every longer one that begins with it, is left out:
     a group's own bytes only grow with its length.

@@ -22,7 +22,7 @@ from tinyfuse.kernels.core.kernel import Context
 from tinyfuse.kernels.registry import element_of
 from tinyfuse.limits import Reached, union
 from tinyfuse.ops.elementwise.merged import merged, reach
-from tinyfuse.schedule.groups.lower import make_stages
+from tinyfuse.schedule.kernel_choice.stages import make_stages
 
 #: a loop must be predicted to take less than this share of what its operators take: more than all of it, as loops are
 #: predicted a few percent too high and what one operator passes on to the next needs no memory, for the least RAM above
