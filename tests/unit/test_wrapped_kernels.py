@@ -11,6 +11,7 @@ from conv_cases import Shape, make_op, model_of
 from executors import plan_of
 
 from tinyfuse.emit import emit
+from tinyfuse.kernels.core.cost import KernelCosts
 from tinyfuse.kernels.core.each_image import EachImage
 from tinyfuse.kernels.core.kernel import Context, Kernel
 from tinyfuse.kernels.core.wrapper import DECLARED, WholeWrapper, Wrapper
@@ -30,7 +31,8 @@ def test_a_batch_keeps_what_a_kernel_declares() -> None:
 
 
 def test_every_attribute_that_kernels_have_is_declared() -> None:
-    plain = {name for name, value in vars(Kernel).items() if not name.startswith("_") and isinstance(value, _PLAIN)}
+    values = (vars(KernelCosts) | vars(Kernel)).items()
+    plain = {name for name, value in values if not name.startswith("_") and isinstance(value, _PLAIN)}
     assert plain <= set(DECLARED)
 
 
@@ -38,9 +40,8 @@ _PLAIN = (bool, int, str, tuple, Path, type(None))
 
 
 def test_a_wrapper_answers_every_question_that_kernels_do() -> None:
-    asked = {
-        name for name in vars(Kernel) if callable(getattr(Kernel, name)) or isinstance(vars(Kernel)[name], property)
-    }
+    members = vars(KernelCosts) | vars(Kernel)
+    asked = {name for name, member in members.items() if callable(member) or isinstance(member, property)}
     assert {name for name in asked if not name.startswith("_")} <= vars(Wrapper).keys()
 
 

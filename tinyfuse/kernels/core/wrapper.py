@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from tinyfuse.ir import Op
+from tinyfuse.kernels.core.cost import KernelCosts
 from tinyfuse.kernels.core.element import Element
 from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Division, Kernel
 from tinyfuse.kernels.core.statements import Statement
 from tinyfuse.kernels.counts.common import Counts
 
 #: every attribute that kernels declare: what plans and generated code ask for besides methods
-DECLARED = tuple(Kernel.__annotations__)
+DECLARED = tuple(KernelCosts.__annotations__ | Kernel.__annotations__)
 
 
 class Wrapper(Kernel):
