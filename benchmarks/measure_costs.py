@@ -82,7 +82,7 @@ class Way(NamedTuple):
     optimize: str
     weights: str = "packed"
     at_once: int = 1
-    lean: bool = False
+    min_scratch: bool = False
     cycles: BoardTiming | None = None
 
     def context(self, target: Target, **other: Any) -> Context:
@@ -92,7 +92,7 @@ class Way(NamedTuple):
 #: those of ours that are measured
 OURS = (
     *(Way(optimize, weights) for optimize in OPTIMIZE for weights in WEIGHTS),
-    Way("ram", lean=True),
+    Way("ram", min_scratch=True),
     Way("speed", cycles=BoardTiming()),
 )
 

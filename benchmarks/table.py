@@ -29,7 +29,8 @@ def markdown(rows: list[Row], head: list[str], tools: dict[str, str]) -> str:
         for row in sorted(here, key=lambda row: row.instructions or 1 << 60):
             lines.append(f"| {' | '.join(_cells(row))} |")
         lines.append("")
-    lines += ["Recorded tools, not run here:", ""]
+    if tools:
+        lines += ["Recorded tools, not run here:", ""]
     lines += [f"- {name}: {text}" for name, text in tools.items()]
     return "\n".join(lines) + "\n"
 

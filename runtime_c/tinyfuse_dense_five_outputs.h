@@ -73,7 +73,7 @@ typedef struct {
     "ldr r9, [r1, #4]\n\tldr r10, [r1, #8]\n\t" \
     "ldr r11, [r1, #12]\n\tldr r12, [r1, #16]\n\tldr r8, [r1], #20\n\t"
 /* what is loaded first, and of a sum the output, in r5: r2 multiplier, r3 rounding, r6 shift */
-#define TINYFUSE_FIVE_OUTPUTS_PER_TENSOR_ROUNDING "{r4, r6, r7, r10}"
+#define TINYFUSE_FIVE_OUTPUTS_SHARED_LINE "{r4, r6, r7, r10}"
 #define TINYFUSE_FIVE_OUTPUTS_SHARED_SIGNED_ROUNDING "{r4, r5, r6, r7, r10}"
 #define TINYFUSE_FIVE_OUTPUTS_SHARED_ANY TINYFUSE_FIVE_OUTPUTS_SHARED_SIGNED_ROUNDING
 #define TINYFUSE_FIVE_OUTPUTS_LOADS_LINE ""

@@ -478,19 +478,19 @@ TINYFUSE_SHARED void tinyfuse_fours_once_rectified(tinyfuse_fours *job)
                         TINYFUSE_FOUR_STORED(HALVES_UP, TINYFUSE_FOUR_SATURATE));
 }
 
-TINYFUSE_SHARED void tinyfuse_fours_narrow_each(tinyfuse_fours *job)
+TINYFUSE_SHARED void tinyfuse_fours_few_channels_each(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
     TINYFUSE_FOURS_FEW_CHANNELS("", HALVES_AWAY, TINYFUSE_FOUR_CLAMP_FEW_CHANNELS);
 }
 
-TINYFUSE_SHARED void tinyfuse_fours_narrow_saturated(tinyfuse_fours *job)
+TINYFUSE_SHARED void tinyfuse_fours_few_channels_saturated(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
     TINYFUSE_FOURS_FEW_CHANNELS("", HALVES_AWAY, TINYFUSE_FOUR_SATURATE);
 }
 
-TINYFUSE_SHARED void tinyfuse_fours_narrow_rectified(tinyfuse_fours *job)
+TINYFUSE_SHARED void tinyfuse_fours_few_channels_rectified(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
     TINYFUSE_FOURS_FEW_CHANNELS("", HALVES_UP, TINYFUSE_FOUR_SATURATE);
@@ -516,13 +516,13 @@ TINYFUSE_SHARED void tinyfuse_fours_once_tables(tinyfuse_fours *job)
     TINYFUSE_FOURS_DEEP("", "", "", TINYFUSE_FOUR_LOOKED_UP("r9", TINYFUSE_FOUR_FROM("q6")));
 }
 
-TINYFUSE_SHARED void tinyfuse_fours_narrow_tables(tinyfuse_fours *job)
+TINYFUSE_SHARED void tinyfuse_fours_few_channels_tables(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
     TINYFUSE_FOURS_FEW_CHANNELS_PAIRS("%[act_min] + 4", TINYFUSE_FOURS_PAIR(TINYFUSE_FOUR_FROM("r7")), TINYFUSE_FOURS_NEXT);
 }
 
-TINYFUSE_SHARED void tinyfuse_fours_narrow_levels(tinyfuse_fours *job)
+TINYFUSE_SHARED void tinyfuse_fours_few_channels_levels(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
     TINYFUSE_FOURS_FEW_CHANNELS_PAIRS("%[blocks]", TINYFUSE_FOURS_PAIR("") TINYFUSE_FOURS_PAIR(""),
@@ -534,7 +534,7 @@ TINYFUSE_INLINE void tinyfuse_fours_run(tinyfuse_fours *job, int form)
 {
     const int32_t depth = job->depth;
     if (form == TINYFUSE_FOUR_LEVELS) {
-        tinyfuse_fours_narrow_levels(job);
+        tinyfuse_fours_few_channels_levels(job);
     } else if (depth <= TINYFUSE_FOUR_BLOCK) {
         TINYFUSE_FOUR_ANY_OF(form, tinyfuse_fours_few_channels)(job);
     } else if (job->rest > 0) {

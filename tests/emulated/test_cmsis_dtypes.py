@@ -73,7 +73,7 @@ def int4_cases(context: Context) -> list[Case]:
         kind = str(rng.choice(["CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"], p=[0.6, 0.3, 0.1]))
         op = make_op(of_int4(random_shape(kind, rng, explicit_padding=bool(rng.random() < 0.2))), rng)
         found = cases_of(op, (random_input(op, rng, bool(rng.random() < 0.3)),), context)
-        cases += [case for case in found if case.kernel.nibbles]
+        cases += [case for case in found if case.kernel.int4_weights]
     return cases
 
 

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from executors import plan_of
 from families import FAMILIES
 from random_graphs import Sketch
-from real_models import ORIGINAL_NAMES, ORIGINALS
+from real_models import REAL_MODELS
 
 from tinyfuse.cli.main import main
 from tinyfuse.emit import emit
@@ -131,12 +131,9 @@ def test_winograd_keeps_to_the_headers_stack(tmp_path: Path, opt: str) -> None:
 @pytest.mark.parametrize("opt", COMPILER_OPTS)
 @pytest.mark.parametrize("target", ["cortex-m0plus", "cortex-m4", "cortex-m33", "cortex-m55"])
 @pytest.mark.parametrize("weights", ["packed", "auto"])
-@pytest.mark.parametrize("name", ORIGINAL_NAMES)
-def test_the_originals_are_exact_and_keep_to_their_stack(name: str, weights: str, target: str, opt: str) -> None:
-    model = ORIGINALS / f"{name}.tflite"
-    if not model.exists():
-        pytest.skip("needs MLPerf Tiny's models in ../shared/models")
-    data = verified(model, target, opt, "--weights", weights)
+@pytest.mark.parametrize("path", REAL_MODELS)
+def test_real_models_are_exact_and_keep_to_their_stack(path: Path, weights: str, target: str, opt: str) -> None:
+    data = verified(path, target, opt, "--weights", weights)
     assert data["exact"], data
 
 

@@ -132,8 +132,8 @@ NO_FAULTS = [
     NoFault("argument", r", (4, TINYFUSE_\w+\);' became .*, 3|3, TINYFUSE_\w+\);' became .*, 2|2, TINYFUSE_\w+\);' became"
             r" .*, 1), TINYFUSE", "fewer pixels at once: slower, and equal"),
     NoFault("argument", r"tinyfuse_copy\(s4, t23, 4\).* became .*, 5\)", "a byte more, between two states"),
-    NoFault("argument", r"_by_four_.*, 4, TINYFUSE_\w+\);' became .*, 5, TINYFUSE", "always four: the C takes no other"),
-    NoFault("size", r"\.block = 4", "always four: the C takes no other", kernel="by_four"),
+    NoFault("argument", r"_4x2_.*, 4, TINYFUSE_\w+\);' became .*, 5, TINYFUSE", "always four: the C takes no other"),
+    NoFault("size", r"\.block = 4", "always four: the C takes no other", kernel="4x2"),
     NoFault("size", r"\.block = 3,.* became .*2", "computed two by two: slower, and equal"),
     NoFault("size", r"\.out_w = (3.*4|4.*5|7.*8|8.*9),", "a pixel too many, in bytes that nothing uses then"),
     NoFault("size", r"\.batches = 1,.* 2|\.out_c = (5.*6|7.*8),", "outputs too many, in bytes nothing uses then"),

@@ -324,7 +324,7 @@ def tile_4x2_cases(target: Target) -> list[Case]:
             output = replace(plain.output, quant=replace(plain.output.quant, zero_point=(zero_point,)))
             op = replace(plain, outputs=(output,))
             for kernel in kernels_for(op):
-                if "_by_four_" in kernel.name and kernel.accepts(op, context):
+                if "_4x2_" in kernel.name and kernel.accepts(op, context):
                     ring = kernel.by_row and zero_point == 3
                     cases.append(case_of(op, kernel, random_input(op, rng, ring), ring, int(ring)))
                     over = not ring and 0 in covered_inputs(op, kernel, not kernel.whole)
@@ -337,9 +337,7 @@ def test_cases_of_blocks_of_four_pixels(target: str) -> None:
     cases, context = tile_4x2_cases(TARGETS[target]), Context(TARGETS[target])
     found = {(case.kernel.name, proven(matmul_layer(case.op, context)).form) for case in cases}
     assert found == {
-        (f"tinyfuse_{of}_s8", form)
-        for of in ("pointwise_by_four", "conv_by_four_row")
-        for form in (LANES, SINGLE_ROUNDING)
+        (f"tinyfuse_{of}_s8", form) for of in ("pointwise_4x2", "conv_4x2_row") for form in (LANES, SINGLE_ROUNDING)
     }
 
 
@@ -638,7 +636,7 @@ def int4_cases(target: Target, **choices: str) -> list[Case]:
             output = replace(plain.output, quant=replace(plain.output.quant, zero_point=(zero_point,)))
             op = replace(plain, outputs=(output,))
             for kernel in kernels_for(op):
-                if kernel.library != "tinyfuse" or not kernel.nibbles or not kernel.accepts(op, context):
+                if kernel.library != "tinyfuse" or not kernel.int4_weights or not kernel.accepts(op, context):
                     continue
                 for extreme in (False, True):
                     data = random_input(op, rng, extreme)

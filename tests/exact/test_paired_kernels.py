@@ -68,7 +68,7 @@ def paired_cases(target: Target) -> list[Case]:
 
 
 @pytest.mark.parametrize("target", ("host", "cortex-m0plus", "cortex-m3"))
-def test_joined_weights(target: str, tmp_path: Path) -> None:
+def test_paired_weights(target: str, tmp_path: Path) -> None:
     if shutil.which("gcc" if target == "host" else "qemu-system-arm") is None:
         pytest.skip("needs gcc" if target == "host" else "needs qemu-system-arm")
     core = load_target(target)

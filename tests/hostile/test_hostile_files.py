@@ -12,12 +12,12 @@ import resource
 from collections.abc import Callable
 from functools import cache, partial
 from itertools import islice, pairwise
-from pathlib import Path
 from typing import Any
 
 import flatbuffers
 import numpy as np
 import pytest
+from real_models import ORIGINAL_MODELS, OWN_MODELS, REAL_MODELS
 from tflite_builder import ModelBuilder, Outside, write_numbers, write_offsets, write_table
 from tflite_mutations import mutants, patch, sites
 from work import at_most
@@ -28,7 +28,6 @@ from tinyfuse.frontend.tensors import HINT_UNSOUND, MAX_PROBLEMS, MAX_TENSOR_BYT
 from tinyfuse.ir import FLOAT16, INT4, ITEM_BYTES, Graph
 from tinyfuse.ir.text import graph_text
 
-MODELS = sorted((Path(__file__).parents[3] / "shared" / "models").glob("*.tflite"))
 FILES = int(os.environ.get("TINYFUSE_FUZZ_FILES", "120"))
 SEED = int(os.environ.get("TINYFUSE_FUZZ_SEED", "0"))
 
@@ -442,7 +441,7 @@ def test_every_prefix_of_a_file():
     assert all(length > len(data) - 16 for length in accepted)
 
 
-@pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", REAL_MODELS)
 def test_prefixes_of_real_models(path):
     data = path.read_bytes()
     for length in range(0, len(data) - 16, len(data) // 50):
@@ -459,7 +458,7 @@ def test_every_number_of_a_file_at_its_edges():
 
 
 STARTING_POINTS: dict[str, Callable[[], bytes]] = {"sample": sample, "chain": partial(chain, 5)}
-STARTING_POINTS |= {path.stem: path.read_bytes for path in MODELS}
+STARTING_POINTS |= {path.stem: path.read_bytes for path in (*OWN_MODELS, *ORIGINAL_MODELS)}
 
 
 @pytest.mark.parametrize("name", STARTING_POINTS)

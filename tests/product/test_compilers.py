@@ -23,7 +23,7 @@ from cross_compilers import NAMES, cross_compiler
 from executors import plan_of
 from host_program import WARNINGS, compile_c
 from random_graphs import Sketch
-from real_models import ORIGINAL_NAMES, ORIGINALS
+from real_models import ORIGINAL_MODELS, OWN_MODELS
 
 from tinyfuse.emit import emit
 from tinyfuse.emit.runtime import runtime_files
@@ -201,17 +201,17 @@ def _of_each_core() -> Iterator[Choice]:
 
 
 @cache
-def originals(target: str) -> list[Plan]:
-    """MLPerf Tiny's models, where ../shared/models has them."""
-    paths = {name: ORIGINALS / f"{name}.tflite" for name in ORIGINAL_NAMES}
-    return [plan_of(path.read_bytes(), target, n, kernels="tinyfuse") for n, path in paths.items() if path.exists()]
+def real_plans(target: str) -> list[Plan]:
+    """Plans of the models of real_models.py."""
+    paths = (*OWN_MODELS, *ORIGINAL_MODELS)
+    return [plan_of(path.read_bytes(), target, path.stem, kernels="tinyfuse") for path in paths]
 
 
 @pytest.mark.campaign
 @pytest.mark.parametrize("choice", list(_of_each_core()), ids=named)
 def test_every_flag_compiles_at_every_level_on_every_core(choice: Choice, tmp_path: Path) -> None:
     target, compiler = choice[:2]
-    compile_modules([*modules(target), *originals(target)], target, compiler, flags_of(choice), tmp_path)
+    compile_modules([*modules(target), *real_plans(target)], target, compiler, flags_of(choice), tmp_path)
 
 
 def test_no_warning_where_instrumented_calls_keep_their_arguments(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ COMMAND = re.compile(
 #: what the options in the prose belong to, if not to tinyfuse
 OTHERS_OPTIONS = {
     "--campaign",
+    "--models",
     "--missing",
     "--networks",
     "--first",

@@ -24,12 +24,12 @@ _UNKNOWN_LOOP = CostTable({}, {"groups": 10.0, "rows": 10.0, "checks": 5.0, "sli
 
 def stage_instructions(
     stages: tuple[Stage, ...], stream: Stream | None, context: Context, table: CostTable | None = None,
-    once: Collection[str] = (),
+    once: Collection[str] = (), slowest: bool = False,
 ) -> list[float | None]:  # fmt: skip
     """Predicted instructions of each stage of a group, or what another table than the target's counts; None for a
-    kernel that was not measured. `once`: as of `CostTable.stages`."""
+    kernel that was not measured. `once`, `slowest`: as of `CostTable.stages`."""
     table = table or instructions_table(context.target)
-    return table.stages(stages, stream, context, once) if table else [None] * len(stages)
+    return table.stages(stages, stream, context, once, slowest) if table else [None] * len(stages)
 
 
 def group_instructions(stages: tuple[Stage, ...], stream: Stream | None, context: Context) -> float:

@@ -19,8 +19,8 @@ _PIECE = 400
 #: kernels in plain C, up to so much on the Cortex-M0+; where loops are assembly, not at all
 _SIZES_UNKNOWN = 1.5
 
-#: a step may take so many times what is predicted: predictions err by some percent, and are the mean over all calls, of
-#: which rows in the middle of an image take more than those at its border
+#: a step may take so many times what is predicted for the slowest values: predictions err by some percent, and are the
+#: mean over all calls, of which rows in the middle of an image take more than those at its border
 _MARGIN = 1.15
 
 #: instructions of a step besides the call that it makes, and of each number in its cursor: read, checked, mixed
@@ -31,8 +31,8 @@ _STEP, _NUMBER = 30, 15
 
 @dataclass(frozen=True)
 class Step:
-    """One sort of step. instructions: predicted, the mean over the calls of its operator, None where the kernel was not
-    measured; kind: how much of its operator it computes."""
+    """One sort of step. instructions: predicted for the slowest values of its inputs, the mean over the calls of its
+    operator, None where the kernel was not measured; kind: how much of its operator it computes."""
 
     instructions: int | None
     group: int
@@ -67,8 +67,8 @@ def _steps(plan: Plan, group: Group) -> Iterator[Step]:
 
 
 def _calls(plan: Plan, group: Group, stream: Stream | None) -> list[float | None]:
-    """Predicted instructions of a call of each stage, the mean over all."""
-    every = stage_instructions(group.stages, stream, plan.context)
+    """Predicted instructions of a call of each stage, the mean over all, for the slowest values of inputs."""
+    every = stage_instructions(group.stages, stream, plan.context, slowest=True)
     counts = [max(1, int(calls)) for calls in stream.loop.calls] if stream else [1]
     return [None if known is None else known / count for known, count in zip(every, counts, strict=True)]
 

@@ -10,6 +10,7 @@ from itertools import accumulate
 from typing import Any
 
 from tinyfuse.board_timing import BoardTiming
+from tinyfuse.cost.slowest import slowest_times
 from tinyfuse.errors import ToolMissing
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.kernel import Context, Kernel, ObjectiveAsked, without_objective
@@ -56,37 +57,43 @@ class CostTable:
     sole: dict[str, Alone] = field(default_factory=dict)
 
     @kept
-    def kernel(self, op: Op, kernel: Kernel, by_row: bool, context: Context) -> float | None:
-        """Instructions of all calls of a kernel in one inference; None where it is not in the table."""
+    def kernel(
+        self, op: Op, kernel: Kernel, by_row: bool, context: Context, slowest: bool = False
+    ) -> float | None:  # fmt: skip
+        """Instructions of all calls of a kernel in one inference, for the `slowest` values of inputs or in the mean;
+        None where it is not in the table."""
         try:
-            return self._kernel(op, kernel, by_row, without_objective(context))
+            return self._kernel(op, kernel, by_row, without_objective(context), slowest)
         except ObjectiveAsked:
-            return self._kernel(op, kernel, by_row, context)
+            return self._kernel(op, kernel, by_row, context, slowest)
 
     @kept
-    def _kernel(self, op: Op, kernel: Kernel, by_row: bool, context: Context) -> float | None:
+    def _kernel(self, op: Op, kernel: Kernel, by_row: bool, context: Context, slowest: bool) -> float | None:
         factors = self.kernels.get(entry_name(op, kernel, by_row, context))
         more = self.kernels.get(kernel.costs_with) if kernel.costs_with else {}
         if factors is None or more is None:
             return None
-        counts = kernel.counts(op, by_row)
+        counts = kernel.slowest_counts(op, by_row) if slowest else kernel.counts(op, by_row)
         total = _sum(factors, counts) + _sum(more, counts)
+        if slowest:
+            total *= slowest_times(op, kernel.computes_floats, context.target.fpu)
         for inner, part, times in kernel.work(op, context):
-            cost = self.kernel(part, inner, True, context)
+            cost = self.kernel(part, inner, True, context, slowest)
             if cost is None:
                 return None
             total += times * cost
         return total
 
     def stages(
-        self, stages: tuple[Stage, ...], stream: Stream | None, context: Context, once: Collection[str] = ()
-    ) -> list[float | None]:
+        self, stages: tuple[Stage, ...], stream: Stream | None, context: Context, once: Collection[str] = (),
+        slowest: bool = False,
+    ) -> list[float | None]:  # fmt: skip
         """Instructions of each stage of a group, its share of the row loop included. `once`: code of kernels that the
-        module calls in one place alone (predict.called_once)."""
+        module calls in one place alone (predict.called_once); `slowest` as of `kernel`."""
         found: list[float | None] = []
         for stage, counts in zip(stages, loop_features(stages, stream), strict=True):
             loop = _sum(self.loop, counts)
-            kernel = self.kernel(stage.op, stage.kernel, stage.by_row, context)
+            kernel = self.kernel(stage.op, stage.kernel, stage.by_row, context, slowest)
             taken = self.share(stage, context, once) * rows_made(stage, counts)
             found.append(None if kernel is None else taken * kernel + loop)
         return found

@@ -21,6 +21,16 @@ def graph_file(data: bytes, graph: Graph, gone: Collection[int]) -> bytes:
     return _GraphFile(data, graph, gone).file()
 
 
+def called_file(data: bytes, number: int) -> bytes:
+    """The bytes of a model file like the sound file `data` whose first graph is subgraph `number`, in place of its own.
+    The other graphs keep their numbers."""
+    model, file = root(data), FileAround(data)
+    graphs: list[Table] = model["subgraphs"]
+    subgraphs = file.tables(file.kept([graphs[number], *graphs[1:]]))
+    # metadata may describe the tensors of the first graph
+    return file.finished(file.copied(model, subgraphs=subgraphs, metadata=None))
+
+
 class _GraphFile(FileAround):
     def __init__(self, data: bytes, graph: Graph, gone: Collection[int]) -> None:
         super().__init__(data)

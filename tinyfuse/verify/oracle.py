@@ -9,6 +9,7 @@ unproven.
 
 from __future__ import annotations
 
+import copy
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ import numpy as np
 
 import tinyfuse
 from tinyfuse.errors import EmulationFailed, UsageError
+from tinyfuse.frontend.graph_file import called_file
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.frontend.uint8 import was_uint8
 from tinyfuse.ir import Array, Graph, Op, Tensor
@@ -200,6 +202,13 @@ class InterpreterOracle(_Runs):
         """[run][position]: what the interpreter computes for the tensors of those places in the file, between the
         model's inputs and outputs too."""
         return [frame for (frame,) in self._infer([[self._of_file(run)] for run in inputs], indexes)]
+
+    def of_called(self, number: int) -> InterpreterOracle:
+        """An oracle of subgraph `number`, a called graph without state: `tensors` runs that graph alone."""
+        oracle = copy.copy(self)
+        oracle._model, oracle._layouts = called_file(self._model, number), None
+        oracle._arena_bytes = 2 * self._arena_bytes  # the graph is there twice
+        return oracle
 
     def _of_file(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
         """A module's inputs as the file has them."""

@@ -12,6 +12,7 @@ from itertools import groupby
 from tinyfuse.frontend.graph_file import graph_file
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.program.control_flow import called_graphs
 from tinyfuse.rewrite.fold_constants import fold_constants
 
 
@@ -23,10 +24,17 @@ def pieces(graph: Graph) -> list[tuple[str, Graph]]:
         return []
     folded = fold_constants(graph)
     apart = not folded.states and graph.layouts is None and all(op.index >= 0 for op in folded.ops)
-    of_libm = any(FAMILIES[op.kind].ulp(op) is not None for op in folded.ops)
-    if not apart or of_libm or len({FAMILIES[op.kind].in_tflm for op in folded.ops}) < 2:
+    if not apart or calls_libm(folded) or len({FAMILIES[op.kind].in_tflm for op in folded.ops}) < 2:
         return []
     return [("tflm" if in_tflm else "litert", piece) for in_tflm, piece in _runs(folded)]
+
+
+def calls_libm(graph: Graph) -> bool:
+    """Whether any operator of the graph, or of the graphs that it runs, calls functions of libm."""
+    return any(
+        FAMILIES[op.kind].ulp(op) is not None or any(calls_libm(called) for _, called in called_graphs(op))
+        for op in graph.ops
+    )
 
 
 def piece_file(data: bytes, graph: Graph, piece: Graph) -> bytes:

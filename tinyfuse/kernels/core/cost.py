@@ -75,6 +75,10 @@ class KernelCosts:
         (tinyfuse/kernels/counts/common.py). Callers must not change them."""
         return element_counts(op, by_row)
 
+    def slowest_counts(self, op: Op, by_row: bool) -> Counts:
+        """`counts` for the input values that take the most instructions. Callers must not change them."""
+        return self.counts(op, by_row)
+
     def copied(self, op: Op) -> Counts:
         """Part of `counts` that a call saves when its output lies over the first of the inputs `in_place`, because it
         writes changed elements alone. Callers must not change it."""

@@ -34,6 +34,9 @@ class EachImage(WholeWrapper):
     def counts(self, op: Op, by_row: bool) -> Counts:
         return _counts_of_images(self.kernel, op, by_row, self.index)
 
+    def slowest_counts(self, op: Op, by_row: bool) -> Counts:
+        return _times(op.output.shape[0], self.kernel.slowest_counts(self.inner(op), by_row))
+
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         image, rows = image_op(op, self.index), op.output.shape[1]
         source = _image(site.input(self.index), image.operand(self.index))
@@ -52,8 +55,11 @@ class EachImage(WholeWrapper):
 
 @lru_cache(maxsize=8192)
 def _counts_of_images(kernel: Kernel, op: Op, by_row: bool, index: int) -> Counts:
-    of_one = kernel.counts(image_op(op, index), by_row)
-    return {name: op.output.shape[0] * count for name, count in of_one.items()}
+    return _times(op.output.shape[0], kernel.counts(image_op(op, index), by_row))
+
+
+def _times(images: int, of_one: Counts) -> Counts:
+    return {name: images * count for name, count in of_one.items()}
 
 
 def _image(access: TensorAccess, image: Tensor) -> TensorAccess:

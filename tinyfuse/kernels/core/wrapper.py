@@ -117,6 +117,11 @@ class Wrapper(Kernel):
     def counts(self, op: Op, by_row: bool) -> Counts:
         return self.kernel.counts(self.inner(op), by_row)
 
+    def slowest_counts(self, op: Op, by_row: bool) -> Counts:
+        if self._derives("slowest_counts"):
+            return super().slowest_counts(op, by_row)
+        return self.kernel.slowest_counts(self.inner(op), by_row)
+
     def copied(self, op: Op) -> Counts:
         return self.kernel.copied(self.inner(op))
 

@@ -6,7 +6,7 @@ Values go to and from the graphs they run as bytes: shapes and quantizations may
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Generator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,6 +27,10 @@ class RunEnds(Exception):
         super().__init__("the run ends without a result")
         self.states = states
 
+
+#: yields the calls of an operator's graphs, each as the graph's number among them and its inputs, and is sent the
+#: outputs of each; returns the operator's outputs
+CallSequence = Generator[tuple[int, Sequence[Array]], Sequence[Array], Sequence[Array]]
 
 #: multiply-accumulates of one run of a graph
 CountMacs = Callable[[Graph], int]
@@ -102,6 +106,21 @@ def with_states(op: Op) -> Op:
     return replace(op, inputs=op.inputs + graph_states(op))
 
 
+def next_call(
+    sequence: CallSequence, outputs: Sequence[Array] | None
+) -> tuple[int, Sequence[Array]] | list[Array]:  # fmt: skip
+    """The call that follows one with these outputs, or the first one for None. At the end the operator's outputs."""
+    try:
+        return next(sequence) if outputs is None else sequence.send(outputs)
+    except StopIteration as end:
+        return list(end.value)
+
+
+def shape_inputs(graph: Graph, values: Sequence[Array]) -> list[Array]:
+    """Values of a call, in the shapes of the inputs of the called `graph`."""
+    return [value.reshape(tensor.shape) for value, tensor in zip(values, graph.inputs, strict=True)]
+
+
 def _graphs(op: Op) -> tuple[Graph, ...]:
     return op.attributes_as(Calls).graphs
 
@@ -140,7 +159,7 @@ class ControlFlow(OpFamily):
         count, given = len(given_values(op)), all_given(inputs)
         states = dict(zip(graph_states(op), given[count:], strict=True))
         try:
-            outputs = self.computed(op, given[:count], states)
+            outputs = self._computed(op, given[:count], states)
         except RunEnds:
             raise RunEnds(states) from None
         shaped = (o.reshape(t.shape) for o, t in zip(outputs, op.outputs, strict=True))
@@ -155,12 +174,18 @@ class ControlFlow(OpFamily):
         """The graphs whose outputs may become the operator's."""
 
     @abstractmethod
-    def computed(self, op: Op, inputs: Sequence[Array], states: MutableMapping[Tensor, Array]) -> Sequence[Array]:
-        """The outputs, in the shapes of the graph that computes them; `states` are advanced."""
+    def calls(self, op: Op, inputs: Sequence[Array]) -> CallSequence:
+        """The calls of the operator's graphs for `inputs`, the values of `given_values`. Arrays have the shapes of any
+        graph that they come from: only their dtypes and sizes are those of the graph that they go to."""
 
-    def run(self, graph: Graph, inputs: Sequence[Array], states: MutableMapping[Tensor, Array]) -> list[Array]:
-        """The outputs of one of its graphs."""
-        return self._run(graph, [a.reshape(t.shape) for a, t in zip(inputs, graph.inputs, strict=True)], states)
+    def _computed(self, op: Op, inputs: Sequence[Array], states: MutableMapping[Tensor, Array]) -> Sequence[Array]:
+        """The outputs, in the shapes of the graph that computes them; `states` are advanced."""
+        graphs, sequence = _graphs(op), self.calls(op, inputs)
+        call = next_call(sequence, None)
+        while isinstance(call, tuple):
+            graph, values = graphs[call[0]], call[1]
+            call = next_call(sequence, self._run(graph, shape_inputs(graph, values), states))
+        return call
 
     def macs(self, op: Op) -> int:
         """Of each graph once: which of them run, and how often, only a run shows."""
@@ -199,9 +224,8 @@ class IfFamily(ControlFlow):
     def makers(self, op: Op) -> tuple[Graph, ...]:
         return _graphs(op)
 
-    def computed(self, op: Op, inputs: Sequence[Array], states: MutableMapping[Tensor, Array]) -> Sequence[Array]:
-        then, otherwise = _graphs(op)
-        return self.run(then if inputs[0].reshape(-1)[0] else otherwise, inputs[1:], states)
+    def calls(self, op: Op, inputs: Sequence[Array]) -> CallSequence:
+        return (yield (0 if inputs[0].reshape(-1)[0] else 1), inputs[1:])
 
 
 def _bad_loop(op: Op) -> Tensor | bool | None:
@@ -251,9 +275,8 @@ class WhileFamily(ControlFlow):
     def makers(self, op: Op) -> tuple[Graph, ...]:
         return _graphs(op)[1:]
 
-    def computed(self, op: Op, inputs: Sequence[Array], states: MutableMapping[Tensor, Array]) -> Sequence[Array]:
-        condition, body = _graphs(op)
-        values = [np.array(value) for value in inputs]
-        while self.run(condition, values, states)[0].reshape(-1)[0]:
-            values = self.run(body, values, states)
+    def calls(self, op: Op, inputs: Sequence[Array]) -> CallSequence:
+        values: Sequence[Array] = [np.array(value) for value in inputs]
+        while (yield 0, values)[0].reshape(-1)[0]:
+            values = yield 1, values
         return values
