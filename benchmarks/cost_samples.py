@@ -55,7 +55,8 @@ def counted(plan: Plan, tree: cmsis_nn.Tree | None) -> tuple[Profile, str]:
         )
         source = (work / "module" / f"{plan.options.name}.c").read_text()
         image = read_image(firmware.elf, plan.options.name, source, arena_columns(plan), core.mve)
-        _, counts = run_counted(Qemu(), firmware, image, build_plugin(), 600)
+        qemu = Qemu()
+        _, counts = run_counted(qemu, firmware, image, build_plugin(qemu.version), 600)
         return measure(counts, image, timing(core.cpu)), firmware.compiler
 
 

@@ -1,7 +1,7 @@
 """The errors a user can cause, each with the place it came from.
 
 Everything a model file, an option or the machine can cause is one of the classes below, and carries its exit
-code (README.md); so is what breaks a promise of tinyfuse's own (`InternalFault`). `assert` states what a reader
+code (docs/json.md); so is what breaks a promise of tinyfuse's own (`InternalFault`). `assert` states what a reader
 should know and no user's result rests on: `python -O` leaves it out.
 """
 

@@ -1,7 +1,7 @@
 """The options of the commands about a model, each declared once, as a field of a dataclass.
 
 `Options` has those that change what is generated. From a field and what `option` says of it come the flag and its
-line in --help (tinyfuse/cli/flags.py), in docs/options.md and README (tinyfuse/cli/reference.py) and in Python's help
+line in --help (tinyfuse/cli/flags.py), in docs/options.md (tinyfuse/cli/reference.py) and in Python's help
 (tinyfuse/api/settings_help.py), its place in a Request and in the command that `verify` prints to repeat itself
 (tinyfuse/cli/request.py), and its key in JSON and in manifest.json.
 """
@@ -161,102 +161,98 @@ class Options:
 
     name: str = option("Prefix of the C names.", metavar="NAME", otherwise="the model file's name")
     kernels: str = option(
-        "auto: those that the target's cost table finds faster; cmsis-nn: CMSIS-NN's, wherever it has one; tinyfuse: "
-        "ours alone.",
+        "auto: the kernels that the target's cost table predicts faster; cmsis-nn: CMSIS-NN's, wherever it has one; "
+        "tinyfuse: ours alone.",
         "auto",
         choices=KERNELS,
     )
     fusion: str = option(
-        "none: each operator alone; basic: activations, padding and batch normalization are folded into others; rows: "
-        "groups of operators that stream rows, too (docs/fusion.md).",
+        "none: each operator alone; basic: fold activations, padding and batch normalization into neighbours; rows: "
+        "also form groups of operators that stream rows (docs/fusion.md).",
         "rows",
         choices=FUSION,
     )
     optimize: str = option(
         "With --fusion rows: speed: the fewest instructions that --max-ram allows; ram: the least RAM; balanced: the "
-        "least RAM within 8 % of the fewest instructions, on cores with Helium within 13 %, with --kernels cmsis-nn "
-        "within 4 %.",
+        "least RAM within 8 % of the fewest instructions (13 % with Helium, 4 % with --kernels cmsis-nn).",
         "balanced",
         choices=OPTIMIZE,
     )
     count: str = option(
-        "What --optimize counts: instructions, as predicted, or the cycles that they are estimated to take, on the "
-        "board of --timing or, without one, on the first that docs/targets.md has for the target.",
+        "What --optimize counts: predicted instructions, or estimated cycles on the board of --timing, else on the "
+        "target's first board in docs/targets.md.",
         "instructions",
         choices=COUNTS,
     )
     timing: str | None = option(
-        "Your board, for estimated cycles and milliseconds: one that docs/targets.md lists, or its clock, as 120MHz, "
-        "with the wait states of its flash and the bytes of a read, as 120MHz,wait=5,line=8.",
+        "Your board, for estimated cycles and milliseconds: a name from docs/targets.md, or its clock (120MHz), with "
+        "the flash's wait states and bytes a read (120MHz,wait=5,line=8).",
         None,
         metavar="BOARD",
     )
     recompute: float | None = option(
-        "Rows of convolutions, and layers whose results are read again late, may be computed again, where that takes "
-        "less RAM, until all MACs are so many times the model's (docs/fusion-rows.md, docs/fusion-search.md).",
+        "Compute rows and layers again where that saves RAM, up to F times the model's multiply-accumulates "
+        "(docs/fusion-rows.md, docs/fusion-search.md).",
         None,
         metavar="F",
         limits=(1.0, 100.0),
         otherwise="1.3 with --optimize ram, else 1",
     )
     weights: str = option(
-        "How layers' weights lie in flash: packed: as wide as in the file; compressed: as indexes of 1 to 4 bits where "
-        "a channel, or the layer, has at most 16 values; unpacked: int16, twice as many bytes, not with Helium; "
-        "winograd, on cores with DSP extension: 3.6 times as many where windows are 3x3 with stride 1, 2.7 times where "
-        "they are 3x1 or 1x3; auto: whatever saves predicted instructions, with --optimize speed as far as --max-flash "
-        "allows, else "
-        f"{FLASH_PRICES['balanced']:.0f} of an inference for each byte more; where --max-flash is too little for "
-        "packed weights, those compressed that add the fewest instructions for each byte (docs/kernels-weights.md).",
+        "How weights lie in flash. packed: as wide as in the file; unpacked: int16, not with Helium; winograd: "
+        "transformed for 3x3, 3x1 and 1x3 layers, with the DSP extension; compressed: indexes of 1 to 4 bits, where at "
+        "most 16 values occur; auto: whatever saves instructions, with --optimize speed up to --max-flash, else "
+        f"{FLASH_PRICES['balanced']:.0f} for each byte more (docs/kernels-weights.md).",
         settled="packed",
         choices=WEIGHTS,
         otherwise="auto with --optimize speed, else packed",
     )
     weights_blob: bool = option(
-        "Put the weights into NAME_weights.bin, apart from the code, which reads them where NAME_bind is told that "
-        "they are: they can be updated alone (docs/weights.md).",
+        "Put the weights into NAME_weights.bin, which can be updated without the code; NAME_bind takes its address "
+        "(docs/weights.md).",
         False,
     )
     feed_rows: bool = option(
-        "Generate NAME_begin, NAME_feed_rows and NAME_finish: the input image is never whole. With --slide a step's "
-        "frames come row by row, in NAME_feed_rows alone.",
+        "Generate NAME_begin, NAME_feed_rows and NAME_finish: the caller brings the input image row by row. With "
+        "--slide NAME_feed_rows alone takes a step's frames.",
         False,
     )
     input_layout: str = option(
-        "nhwc: inputs of the file are planes of channels (NCHW, NCW), as models from PyTorch have them; the firmware's "
-        "buffers are not: channels come last, and the TRANSPOSE goes (docs/pytorch-and-onnx.md).",
+        "nhwc: the firmware's input buffers have channels last where the file's inputs are planes (NCHW, NCW), as "
+        "models from PyTorch have them (docs/pytorch-and-onnx.md).",
         "file",
         choices=LAYOUTS,
     )
-    output_layout: str = option("nhwc: likewise of outputs.", "file", choices=LAYOUTS)
+    output_layout: str = option("nhwc: the same for outputs.", "file", choices=LAYOUTS)
     step: bool = option(
-        "Generate NAME_step too: a row of a group a call, so that an inference can be left between two calls "
+        "Also generate NAME_step, which computes one row a call, so that an inference can be interrupted "
         "(docs/steps.md).",
         False,
     )
     slide: int | None = option(
-        "Generate NAME_slide: the model over a window of the last frames, which moves by so many in each step; what "
-        "earlier steps computed stays (docs/sliding.md).",
+        "Generate NAME_slide: a window over the last frames moves by FRAMES in each step, and results of earlier steps "
+        "are kept (docs/sliding.md).",
         None,
         metavar="FRAMES",
         limits=(1, None),
     )
     slide_axis: int | None = option(
-        "With --slide: the dimension of the input that has the frames, counted from 0.",
+        "With --slide: the input's dimension that is time, counted from 0.",
         None,
         metavar="AXIS",
         limits=(0, 5),
         otherwise="1",
     )
     plugins: tuple[str, ...] = option(
-        "Python that adds operators and patterns (docs/plugins.md); it is run.",
+        "Run a Python file that adds operators and patterns (docs/plugins.md).",
         (),
         flag="--plugin",
         metavar="FILE",
         is_file=True,
     )
     labels: tuple[tuple[str, ...], ...] = option(
-        "Names of classes, one a line: NAME_label_OUTPUT(i) is the i-th. Repeat it for each output, in the model's "
-        "order; else those of the model's metadata.",
+        "Names of classes, one a line, for NAME_label_OUTPUT(i). Repeat it for each output, in the model's order. "
+        "Without it, names come from the model's metadata.",
         (),
         metavar="FILE",
         is_file=True,
@@ -269,25 +265,24 @@ class Options:
     )
     cmsis_nn_lacks: tuple[str, ...] = ()
     memory: tuple[str, ...] = option(
-        "A memory bank that the module may have, NAME=SIZE[:slow]; repeat it for each. Arena and state are put into "
-        "those that can be written, the arena in parts where what is read most then lies in a :fast one, weights into "
-        "flash; what is read most stays out of a :slow one, or is copied ahead; :code is for code (docs/memories.md).",
+        "A memory bank that the module may use, NAME=SIZE with :slow, :fast, :ram, :flash or :code; repeat it for "
+        "each. Arena and state go into RAM, weights into flash, the most-read data into fast banks (docs/memories.md).",
         (),
         metavar="NAME=SIZE[:slow]",
     )
     max_step: int | None = option(
-        "Generate NAME_step, each step of so few instructions, or 200us@80MHz, a cycle for each: rows and layers are "
-        "divided; fail where that is too little (docs/steps.md).",
+        "Generate NAME_step with at most N predicted instructions a step, or 200us@80MHz at one a cycle. Fail if no "
+        "division reaches that (docs/steps.md).",
         None,
         metavar="N",
         is_step=True,
     )
     max_ram: int | None = option(
-        "Fail when arena and state are larger: 65536, 64K, 1M.", None, metavar="SIZE", is_size=True
+        "Fail if arena and state are larger: 65536, 64K, 1M.", None, metavar="SIZE", is_size=True
     )
     max_flash: int | None = option(
-        "Fail when weights, code and what the linker adds for it of the C library are larger; bytes that save few "
-        "instructions go first.",
+        "Fail if weights, code and the C library's functions for it are larger; bytes that save few instructions are "
+        "dropped first.",
         None,
         metavar="SIZE",
         is_size=True,
@@ -321,13 +316,13 @@ class Files:
     """Files beside the model's that a module is made of: where they lie is no part of the code."""
 
     front_end: str | None = option(
-        "A model in front of the network, whose output is its input; `tinyfuse front-end` makes some (docs/audio.md).",
+        "A model whose output is the network's input, such as one from `tinyfuse front-end` (docs/audio.md).",
         None,
         metavar="FILE",
         is_file=True,
     )
     cmsis_nn_path: str | None = option(
-        "A CMSIS-NN source tree; else CMSIS_NN_PATH, the pack cache, PyPI's bakenn.",
+        "A CMSIS-NN source tree. Without it: CMSIS_NN_PATH, the pack cache, PyPI's bakenn.",
         None,
         flag="--cmsis-nn",
         metavar="PATH",
@@ -349,7 +344,7 @@ def _emulator() -> Any:
 
 def _compiler_opt() -> Any:
     return option(
-        "The compiler's optimization level. On the host it is O1; CMSIS-NN has O1 at least.",
+        "The compiler's optimization level. It is O1 on the host, and at least O1 for CMSIS-NN.",
         "O2",
         choices=COMPILER_OPTS,
     )
@@ -357,18 +352,18 @@ def _compiler_opt() -> Any:
 
 def _compiler() -> Any:
     return option(
-        "Who compiles the module, and CMSIS-NN. For a core GCC compiles the harness, and links.",
+        "The compiler of the module and CMSIS-NN. For a core, GCC compiles the harness and links.",
         "gcc",
         choices=COMPILERS,
     )
 
 
 def _timeout(run: str = "the emulated run") -> Any:
-    return option(f"Host time that {run} may take.", 300.0, metavar="SECONDS", limits=(1.0, None))
+    return option(f"The most host time of {run}.", 300.0, metavar="SECONDS", limits=(1.0, None))
 
 
 def _oracle() -> Any:
-    return option("Who says what is right.", "auto", choices=ORACLES)
+    return option("The reference to compare with.", "auto", choices=ORACLES)
 
 
 def _runs() -> Any:
@@ -387,7 +382,7 @@ def _frames() -> Any:
 
 
 def _seed() -> Any:
-    return option("Of the random inputs.", 0, limits=(0, None))
+    return option("The seed of the random inputs.", 0, limits=(0, None))
 
 
 @dataclass(frozen=True)

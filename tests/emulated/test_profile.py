@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
+import os
 import shutil
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
@@ -26,7 +28,7 @@ from tinyfuse.profile.image import ARENA, COLUMNS, FLASH, NONE, OTHER, STACK, Im
 from tinyfuse.profile.instruction_kinds import floor_per_mac, kind_of
 from tinyfuse.profile.measure import measure
 from tinyfuse.profile.picture import profile_svg
-from tinyfuse.profile.plugin import Count, build_plugin, run_counted
+from tinyfuse.profile.plugin import Count, api_version, build_plugin, run_counted
 from tinyfuse.targets import load_target
 from tinyfuse.verify.emulation.qemu import Qemu
 from tinyfuse.verify.emulation.renode import Renode
@@ -85,7 +87,8 @@ def toy_image(elf: Path) -> tuple[Image, dict[str, int]]:
 def test_the_plugin_counts_exactly(tmp_path, target):
     firmware = build(tmp_path, target, "qemu", run=_CODE)
     image, at = toy_image(firmware.elf)
-    outcome, counts = run_counted(Qemu(), firmware, image, build_plugin(), 60)
+    qemu = Qemu()
+    outcome, counts = run_counted(qemu, firmware, image, build_plugin(qemu.version), 60)
     assert outcome.outputs == toy_outputs(toy_inputs(3))
     assert sum(count.executed for count in counts) == outcome.instructions
     inside = [count for count in counts if count.group == 7]
@@ -111,11 +114,39 @@ def test_an_instruction_in_two_pages_is_no_jump(tmp_path, target):
     firmware = build(tmp_path, target, "qemu", run=_ACROSS_PAGES)
     image, at = toy_image(firmware.elf)
     assert at["first"] % 1024 == 1018
-    _, counts = run_counted(Qemu(), firmware, image, build_plugin(), 60)
+    qemu = Qemu()
+    _, counts = run_counted(qemu, firmware, image, build_plugin(qemu.version), 60)
     inside = [count for count in counts if count.group == 7]
     assert [(count.address - at["first"], count.executed, count.jumps) for count in inside] == [
         (0, 1, 0), (2, 1, 0), (4, 1, 0), (8, 1, 0),
     ]  # fmt: skip
+
+
+_DEBIAN_12 = "QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)"
+_DEBIAN_13 = "QEMU emulator version 10.0.13 (Debian 1:10.0.13+ds-0+deb13u1)"
+
+
+@pytest.mark.parametrize(
+    ("qemu", "version"),
+    [
+        (_DEBIAN_12, 1),
+        ("QEMU emulator version 8.2.2 (Debian 1:8.2.2+ds-0ubuntu1)", 1),
+        ("QEMU emulator version 9.0.0", 2),
+        (_DEBIAN_13, 2),
+        ("QEMU of unknown age", 2),
+    ],
+)
+def test_the_api_version_is_one_that_the_qemu_loads(qemu, version):
+    assert api_version(qemu) == version
+
+
+@needs_plugin
+def test_the_plugin_declares_the_version_that_the_qemu_loads(tmp_path, monkeypatch):
+    """The symbol that QEMU reads before it calls anything; a plugin of another version stays in the cache."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    plugins = [build_plugin(qemu) for qemu in (_DEBIAN_12, _DEBIAN_13, _DEBIAN_12)]
+    versions = [ctypes.c_int.in_dll(ctypes.CDLL(path, os.RTLD_LAZY), "qemu_plugin_version") for path in plugins]
+    assert [version.value for version in versions] == [1, 2, 1]
 
 
 @needs_plugin
@@ -125,9 +156,9 @@ def test_the_plugin_is_built_once_and_without_warnings(tmp_path, monkeypatch):
         "tinyfuse.profile.plugin._FLAGS",
         ("-std=c99", "-fPIC", "-shared", "-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror"),
     )
-    plugin = build_plugin()
+    plugin = build_plugin(_DEBIAN_12)
     made = plugin.stat().st_mtime_ns
-    assert build_plugin() == plugin and plugin.stat().st_mtime_ns == made
+    assert build_plugin(_DEBIAN_12) == plugin and plugin.stat().st_mtime_ns == made
 
 
 @needs_plugin
@@ -136,7 +167,7 @@ def test_the_plugin_is_built_where_no_cache_can_be_written(tmp_path, monkeypatch
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     gone = []
     monkeypatch.setattr("atexit.register", lambda remove, folder, **how: gone.append(folder))
-    plugin = build_plugin()
+    plugin = build_plugin(_DEBIAN_12)
     assert plugin.stat().st_size > 0 and [plugin.parent] == gone
     shutil.rmtree(plugin.parent)
 
@@ -337,7 +368,7 @@ def test_the_command(model, tmp_path):
 @needs_qemu
 @pytest.mark.emulated
 def test_without_a_compiler_the_totals_are_left(model, monkeypatch):
-    def none() -> Path:
+    def none(qemu_version: str) -> Path:
         raise ToolMissing("a C compiler for this machine", "apt-get install gcc")
 
     monkeypatch.setattr("tinyfuse.api.profiling.build_plugin", none)

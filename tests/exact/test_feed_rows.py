@@ -209,19 +209,20 @@ def test_the_plans_checker_sees_an_overwritten_state() -> None:
     [
         ("if (count > 9u - state.rows)", "if (count > 10u - state.rows)"),  # too many rows
         ("if (state.rows != 9u)", "if (0)"),  # too few
-        ("u, 0u, 0u);", "u, FEED_MARK, 9u);"),  # finish again
-        ("if (state.mark != FEED_MARK || state.rows > 9u)", "if (0)"),  # rows before begin
+        ("NET_GROUP_END(2);", "tinyfuse_feed_store(bytes + 1112u, NET_FEED_MARK(9u), 9u);"),  # finish again
+        ("if (state.mark != NET_FEED_MARK(state.rows) || state.rows > 9u)", "if (0)"),  # rows before begin
     ],
 )
 def test_a_call_that_is_not_refused_is_seen(monkeypatch, old: str, new: str) -> None:
     def wrong(plan):
         files = emit(plan)
-        assert old in files["net.c"]
         return files | {"net.c": files["net.c"].replace(old, new, 1)}
 
+    plan = fed(separable())
+    assert old in emit(plan)["net.c"]
     monkeypatch.setattr(module, "emit", wrong)
     with pytest.raises((AssertionError, EmulationFailed)):
-        assert_exact(fed(separable()))
+        assert_exact(plan)
 
 
 def test_the_rewrite_puts_what_needs_no_image_in_front() -> None:

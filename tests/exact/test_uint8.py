@@ -267,6 +267,12 @@ def test_what_int8_computes_otherwise_is_refused(kind: str) -> None:
         read_tflite("m.tflite", _softmax_after(kind, table=kind == "L2_NORMALIZATION"))
 
 
+def test_unknown_operators_are_refused_by_name() -> None:
+    """Beside one that makes a uint8 model: LiteRT computes RELU_N1_TO_1, nothing here does."""
+    with pytest.raises(CompileError, match="RELU_N1_TO_1 'z'.*this operator is not supported"):
+        plan_of(_softmax_after("RELU_N1_TO_1", table=False))
+
+
 def test_weights_with_several_scales_are_refused() -> None:
     op = conv_cases.make_op(conv_cases.Shape("CONV_2D", 2, 2, 4, 4), np.random.default_rng(0))
     many = replace(op, inputs=tuple(map(shifted, op.inputs)), outputs=(shifted(op.output),))

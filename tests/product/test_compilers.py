@@ -107,7 +107,9 @@ def _pairs(given: dict[int, object]) -> set:
 def flags_of(choice: Choice) -> list[str]:
     compiler, level = choice[1:3]
     chosen = [words[compiler] for words, on in zip(FLAGS.values(), choice[3:], strict=True) if on]
-    return [f"-{level}", *(word for words in chosen for word in words)]
+    # Clang 19 warns of -Ofast, and names these
+    optimized = ["-O3", "-ffast-math"] if (compiler, level) == ("clang", "Ofast") else [f"-{level}"]
+    return [*optimized, *(word for words in chosen for word in words)]
 
 
 def named(choice: Choice) -> str:

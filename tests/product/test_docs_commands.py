@@ -149,9 +149,9 @@ def _options(command: click.Command) -> set[str]:
 
 
 def test_exit_codes_are_told_alike() -> None:
-    """In the README, docs/json.md and `tinyfuse --help`."""
-    told = [(ROOT / page).read_text().partition("Exit codes")[2] for page in ("README.md", "docs/json.md")]
-    for text in (*told, main.epilog.partition("Exit codes")[2]):
+    """In docs/json.md and `tinyfuse --help`."""
+    page = (ROOT / "docs" / "json.md").read_text()
+    for text in (page.partition("Exit codes")[2], main.epilog.partition("Exit codes")[2]):
         codes = re.findall(r"\b(\d) (?:well|differs|usage|a tool|the emulated|a fault)", text)
         assert codes == [str(code) for code in range(6)]
 
@@ -212,11 +212,10 @@ def test_the_c_compiles(block: Block, tmp_path: Path) -> None:
 
 
 def test_build_systems_snippets_are_those_that_tests_build() -> None:
-    """tests of rebuilds and of the wheel take the blocks of these two pages; others repeat them."""
+    """Tests of rebuilds and of the wheel build the blocks of docs/build-systems.md; other pages repeat examples."""
     cmake = {page: [b.text for b in BLOCKS[page] if b.language == "cmake"] for page in BLOCKS}
-    assert cmake["README.md"] == cmake["docs/build-systems.md"]
-    assert len(cmake["README.md"]) == 1
-    for page in cmake.keys() - {"README.md", "docs/build-systems.md"}:
+    assert len(cmake["docs/build-systems.md"]) == 1
+    for page in cmake.keys() - {"docs/build-systems.md"}:
         example = (ROOT / page).parent / "CMakeLists.txt"
         example = (example if example.is_file() else ROOT / "examples" / "digits" / "CMakeLists.txt").read_text()
         assert all(line in example for text in cmake[page] for line in text.split("\n")), page

@@ -109,6 +109,22 @@ def test_the_table_of_targets() -> None:
         assert target.qemu_machine is None or f"QEMU {target.qemu_machine}" in runs, core
 
 
+def test_the_readme_repeats_the_recorded_figures_of_tflm() -> None:
+    """RAM and instructions on Cortex-M4 and M55, as benchmarks/peers.json has them."""
+    recorded = {}
+    for row in json.loads((ROOT / "benchmarks" / "peers.json").read_text())["rows"]:
+        if row["tool"] == "TFLM":
+            recorded[row["model"], row["target"]] = row
+    table = (ROOT / "README.md").read_text().partition("| MLPerf Tiny |")[2].partition("\n\n")[0].splitlines()[2:]
+    assert len(table) == 5
+    for model, _, ram, _, m4, _, m55 in map(_cells, table):
+        on_m4, on_m55 = recorded[model, "cortex-m4"], recorded[model, "cortex-m55"]
+        assert ram == f"{on_m4['ram_bytes']:,}", model
+        for told, row in ((m4, on_m4), (m55, on_m55)):
+            digits = len(told.partition(".")[2])
+            assert told == f"{row['instructions'] / 1e6:.{digits}f}", model
+
+
 def test_marked_figures_are_those_of_one_run() -> None:
     """A page that was changed by hand, or doc_figures.json that was measured anew, with nothing written."""
     with scripts_of(ROOT / "benchmarks"):

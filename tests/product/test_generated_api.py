@@ -20,7 +20,7 @@ from tinyfuse.emit import emit
 from tinyfuse.plan import Plan
 from tinyfuse.targets import load_target
 
-C_COMPILER = {"gcc": "gcc", "g++": "gcc", "clang++": "clang"}
+C_COMPILER = {"gcc": "gcc", "clang": "clang", "g++": "gcc", "clang++": "clang"}
 
 
 def two_ends() -> bytes:
@@ -47,6 +47,49 @@ def program(folder: Path, plans: list[Plan], main: str, *flags: str, compiler: s
     done = subprocess.run([folder / "program"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+ROUNDING_MAIN = """\
+#include "net.h"
+#include <fenv.h>
+#include <stdio.h>
+static NET_DEFINE_ARENA(arena);
+int main(void)
+{
+    const int modes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_UPWARD, FE_DOWNWARD};
+    for (int i = 0; i < 4; ++i) {
+        fesetround(modes[i]);
+        const int status = net_init(arena, sizeof arena);
+        fesetround(FE_TONEAREST);
+        printf("%s; ", net_strerror(status));
+    }
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize(("compiler", "flag"), [("gcc", "-O2"), ("clang", "-O3"), ("g++", "-O0")])
+def test_floats_need_rounding_to_nearest(tmp_path, compiler: str, flag: str) -> None:
+    sketch = Sketch(1, dtype="float32")
+    x = sketch.value((1, 5, 4, 3))
+    plan = plan_of(sketch.build([x], [sketch.conv(x, 4, (3, 3))]))
+    wrong = "floats are not rounded to nearest; "
+    assert program(tmp_path, [plan], ROUNDING_MAIN, flag, compiler=compiler) == "no error; " + 3 * wrong
+
+
+def test_who_states_the_rounding_mode() -> None:
+    """Modules that compute floats on a core whose mode can be changed: no library of functions has one."""
+    for dtype, target, stated in [
+        ("int8", "host", False),
+        ("float32", "host", True),
+        ("float32", "cortex-m4", True),
+        ("float32", "cortex-m4+nofp", False),
+        ("float32", "cortex-m0plus", False),
+    ]:
+        sketch = Sketch(1, dtype=dtype)
+        x = sketch.value((1, 5, 4, 3))
+        files = emit(plan_of(sketch.build([x], [sketch.conv(x, 4, (3, 3))]), target))
+        assert ("ERROR_ROUNDING" in files["net.h"]) == ("rounds_to_nearest" in files["net.c"]) == stated
 
 
 # --- errors and accessors ----------------------------------------------------------------------

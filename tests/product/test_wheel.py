@@ -161,9 +161,9 @@ def test_an_installed_tinyfuse_verifies_and_profiles(installed: Path, folder: Pa
 
 @pytest.mark.skipif(not (shutil.which("cmake") and shutil.which("make")), reason="needs cmake and make")
 def test_an_installed_tinyfuse_serves_cmake(installed: Path, folder: Path) -> None:
-    """The README's call."""
-    readme = (ROOT / "README.md").read_text().partition("```cmake\n")[2].partition("```")[0]
-    lines = readme.replace("kws", "net").replace("cortex-m4", "host")
+    """The call of docs/build-systems.md."""
+    call = (ROOT / "docs" / "build-systems.md").read_text().partition("```cmake\n")[2].partition("```")[0]
+    lines = call.replace("kws", "net").replace("cortex-m4", "host")
     (folder / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.19)\nproject(app LANGUAGES C)\n"
         "find_package(Python3 REQUIRED COMPONENTS Interpreter)\nadd_executable(firmware main.c)\n" + lines

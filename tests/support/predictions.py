@@ -66,7 +66,8 @@ def compared(plan: Plan) -> Iterator[Prediction]:
         firmware = build_module(plan, None, input_set(plan.source, 1, 0), "qemu", "O2", work)
         source = (work / "module" / f"{plan.options.name}.c").read_text()
         image = read_image(firmware.elf, plan.options.name, source, arena_columns(plan), core.mve)
-        _, counts = run_counted(Qemu(), firmware, image, build_plugin(), 600)
+        qemu = Qemu()
+        _, counts = run_counted(qemu, firmware, image, build_plugin(qemu.version), 600)
         parts = measure(counts, image, None).parts
     for group, values in zip(plan.groups, plan_stages(plan), strict=True):
         took: dict[int, int] = defaultdict(int)

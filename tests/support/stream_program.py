@@ -8,7 +8,8 @@ Each module has two streams that take turns in one arena, of exactly its bytes: 
 bytes that must not change. Before each step the arena is junk, and so is a state before its first reset; states are moved from step to step; the first stream is reset in
 between, of `--slide` while its window is full. Every status and every output of every step is compared with what the
 references compute; of `--slide` with the whole model's over each window. With --feed-rows a step's rows come in batches
-of one, two, three, ... rows, more than the step lacks are refused, and the arena is junk before each batch.
+of one, two, three, ... rows, more than the step lacks are refused, and the arena is junk before each batch. Rows and
+frames lie at all addresses that their type allows.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from host_program import WARNINGS, compile_c
 from native import COMPILER, SANITIZERS, report
 
 from tinyfuse.emit import emit
+from tinyfuse.ir import ITEM_BYTES
 from tinyfuse.plan import Plan
 from tinyfuse.verify.emulation.inputs import input_set
 from tinyfuse.verify.oracle import Oracle, ReferenceOracle
@@ -152,7 +154,7 @@ _MAIN = """\
 #include <string.h>
 {machine}
 struct module {{
-    size_t arena_bytes, state_bytes, inputs, outputs, slid;
+    size_t arena_bytes, state_bytes, inputs, outputs, slid, item;
     int steps, reset_at;
     int (*init)(void *, size_t);
     int (*reset)(void *);
@@ -169,7 +171,7 @@ enum {{ MODULES = sizeof modules / sizeof *modules, STREAMS = 2 }};
 
 static int step(const struct module *m, uint8_t *arena, uint8_t **state, int number, int stream)
 {{
-    uint8_t *const moved = junk(m->state_bytes, 0x33), *rows = NULL;
+    uint8_t *const moved = junk(m->state_bytes, 0x33), *memory = NULL, *rows = NULL;
     uint8_t status;
     memcpy(moved, *state, m->state_bytes);
     drop(*state);
@@ -184,15 +186,17 @@ static int step(const struct module *m, uint8_t *arena, uint8_t **state, int num
         const size_t bytes = m->input_bytes(i);
         uint8_t *to = (uint8_t *)m->input(arena, i);
         if (i == m->slid) {{
-            to = rows = junk(bytes, 0);
+            const size_t before = (size_t)(number + stream) * m->item % 16u; /* at any address of its elements */
+            memory = junk(before + bytes, 0);
+            to = rows = memory + before;
         }}
         if (!take(to, bytes)) {{
             return 3;
         }}
     }}
     status = (uint8_t)m->step(arena, *state, rows);
-    if (rows != NULL) {{
-        drop(rows);
+    if (memory != NULL) {{
+        drop(memory);
     }}
     give(&status, 1);
     for (size_t i = 0; i < m->outputs; ++i) {{
@@ -242,7 +246,9 @@ static int {n}_step_of(void *arena, void *state, const void *frames)
     int status = 8, next = 1;
     for (int row = 0; row < ROWS && status == 8; ++next) {{
         const int left = ROWS - row, count = next < left ? next : left;
-        void *const batch = junk({row_bytes} * (size_t)count, 0);
+        const size_t before = (size_t)next * {item}u % 16u;
+        uint8_t *const memory = junk(before + {row_bytes} * (size_t)count, 0);
+        void *const batch = memory + before;
         if ({n}_feed_rows(arena, state, frames, (size_t)left + 1) != 7 || {n}_feed_rows(arena, state, NULL, 0) != 8
             || {n}_feed_rows(arena, state, NULL, 1) != 1) {{
             status = 9;
@@ -254,7 +260,7 @@ static int {n}_step_of(void *arena, void *state, const void *frames)
         row += count;
         status = status == 9 ? 9 : {n}_feed_rows(arena, state, batch, (size_t)count);
         status = row < ROWS && status == 0 ? 9 : status; /* a result before the last row */
-        drop(batch);
+        drop(memory);
     }}
     return status;
 }}
@@ -267,7 +273,7 @@ static int {n}_step_of(void *arena, void *state, const void *rows)
 }}
 """
 _ROW = (
-    "    {{{P}_ARENA_BYTES, {P}_STATE_BYTES, {P}_INPUTS, {P}_OUTPUTS, {slid}, {steps}, {reset_at}, "
+    "    {{{P}_ARENA_BYTES, {P}_STATE_BYTES, {P}_INPUTS, {P}_OUTPUTS, {slid}, {item}u, {steps}, {reset_at}, "
     "{n}_init, {n}_reset, {n}_step_of, {n}_input, {n}_output, {n}_input_bytes, {n}_output_bytes}},"
 )
 
@@ -331,12 +337,17 @@ def _slid(plan: Plan) -> int:
     return plan.source.window.input if plan.source.window else len(plan.source.inputs)
 
 
+def _item(plan: Plan) -> int:
+    """Bytes of an element of that input; 1 where there is none."""
+    return ITEM_BYTES[plan.source.inputs[plan.source.window.input].dtype] if plan.source.window else 1
+
+
 def _adapter(plan: Plan) -> str:
     window, name = plan.source.window, plan.options.name
     if window is None or window.rows is None:
         return (_SLIDE if window else _RUN).format(n=name)
     row_bytes = plan.source.inputs[window.input].bytes // window.rows
-    return _FED.format(n=name, P=name.upper(), row_bytes=row_bytes)
+    return _FED.format(n=name, P=name.upper(), row_bytes=row_bytes, item=_item(plan))
 
 
 def _here(folder: Path, plans: Sequence[Plan], fed: bytes) -> bytes:
@@ -355,7 +366,7 @@ def _on_core(folder: Path, plans: Sequence[Plan], fed: bytes) -> bytes:
     (folder / "inputs.bin").write_bytes(fed)
     source = folder / "main_weights.c"
     source.write_text(f"{_program(folder, plans, _ON_CORE)}/* {hashlib.sha256(fed).hexdigest()} */\n")
-    pool = max(p.arena_bytes + 3 * p.state_bytes + 2 * sum(t.bytes for t in p.source.inputs) for p in plans)
+    pool = max(p.arena_bytes + 3 * p.state_bytes + 2 * sum(t.bytes + 16 for t in p.source.inputs) for p in plans)
     elf = build_for_core(source, [f"-DPOOL_BYTES={pool + 1024}"], target, "O0", folder)
     return bytes.fromhex(run_on_core(elf, target).removesuffix("0\n"))
 
@@ -367,7 +378,9 @@ def _program(folder: Path, plans: Sequence[Plan], machine: str) -> str:
             (folder / file).write_text(text)
     names = [plan.options.name for plan in plans]
     rows = [
-        _ROW.format(n=name, P=name.upper(), slid=_slid(plan), steps=_steps(plan), reset_at=_reset_at(plan))
+        _ROW.format(
+            n=name, P=name.upper(), slid=_slid(plan), item=_item(plan), steps=_steps(plan), reset_at=_reset_at(plan)
+        )
         for name, plan in zip(names, plans, strict=True)
     ]
     return _MAIN.format(

@@ -13,7 +13,7 @@ import tinyfuse
 from tinyfuse.api.settings_help import settings_help
 from tinyfuse.cli import verify as verify_command
 from tinyfuse.cli.main import main
-from tinyfuse.cli.reference import options_markdown, with_options_table
+from tinyfuse.cli.reference import options_markdown
 from tinyfuse.cli.request import Request, command_line
 from tinyfuse.errors import UsageError
 from tinyfuse.options import Files, Flag, Options, ProfileOptions, RunOptions, VerifyOptions, flags
@@ -54,11 +54,6 @@ def test_docs_have_what_is_declared() -> None:
     for declared in (Options, VerifyOptions, RunOptions, ProfileOptions):
         for flag in flags(declared).values():
             assert f"| `{flag.flag}" in page
-    readme = (ROOT / "README.md").read_text()
-    assert readme == with_options_table(readme), "run: python -m tinyfuse.cli.reference"
-    assert "| `--optimize speed\\|balanced\\|ram` | With `--fusion rows`: " in readme
-    other = readme.replace("With `--fusion rows`: ", "").replace("| `--step` |", "| `--stop` |")
-    assert with_options_table(other) == readme
 
 
 def test_python_s_help_has_the_options_text_in_python_s_spelling() -> None:

@@ -59,7 +59,7 @@ def find_counting(target: Target, feeds_image: bool, emulator: str, compiler: st
     machine = find_tools(emulator, target, compiler)
     try:
         if isinstance(machine, Qemu):
-            return Counting(machine, build_plugin(), ())
+            return Counting(machine, build_plugin(machine.version), ())
         reason = f"{machine.name} has no counter of single instructions"
     except ToolMissing as missing:
         reason = str(missing)

@@ -145,7 +145,12 @@ def _qemu(required: bool) -> Check:
         missing = sorted(wanted - set(re.findall(r"^\S+", text, re.M)))
         return f"it has no board {', '.join(missing)}" if missing else None
 
-    return _program("qemu-system-arm", "verify, run, profile: emulates the core (7.2 or later)", required, lacking)
+    return _program(
+        "qemu-system-arm",
+        "verify, run, profile: emulates the core (7.2 or later; 7.2 and 10.0 were tried)",
+        required,
+        lacking,
+    )
 
 
 def _renode() -> Check:

@@ -1,5 +1,4 @@
-"""docs/options.md, and README's table of the options used most, made from the commands' own declarations: in the
-repository, `python -m tinyfuse.cli.reference` writes both."""
+"""Writes docs/options.md from the commands' own declarations: in the repository, `python -m tinyfuse.cli.reference`."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ import click
 
 from tinyfuse.cli.main import main
 from tinyfuse.emit.output_folder import write_file
-from tinyfuse.options import DECLARED, Flag, respelled
+from tinyfuse.options import DECLARED, respelled
 from tinyfuse.report.operators import escaped
 
 _HEAD = """\
@@ -19,41 +18,25 @@ _HEAD = """\
 
 Every option of every command, written by `python -m tinyfuse.cli.reference` from the declarations in
 `tinyfuse/options.py` and `tinyfuse/cli/`; `tinyfuse COMMAND --help` prints the same.
-
-| option | of | default | |
-|---|---|---|---|
 """
 
-#: of README's table, in its order
-_USED_MOST = (
-    "optimize", "fusion", "kernels", "weights", "weights_blob", "feed_rows", "step", "max_step", "slide", "memory",
-    "max_ram", "max_flash", "front_end", "plugins",
-)  # fmt: skip
-
-#: head of README's table of options
-_TABLE = "| option | what it does |\n|---|---|\n"
+_TABLE = """
+| option | default | |
+|---|---|---|
+"""
 
 
 def options_markdown() -> str:
-    """The page: a line an option, with the commands that have it alike."""
-    rows: dict[tuple[str, str, str], list[str]] = {}
+    """Return the page: a table for each set of commands that share options."""
+    commands: dict[tuple[str, str, str], list[str]] = {}
     for name, command in _commands(main):
         for option in command.params:
             if isinstance(option, click.Option):
-                rows.setdefault((_spelling(option), _default(option), option.help or ""), []).append(name)
-    lines = [
-        f"| `{option}` | {', '.join(names)} | {default} | {_linked(help, '')} |\n"
-        for (option, default, help), names in rows.items()
-    ]
-    return _HEAD + "".join(lines)
-
-
-def with_options_table(readme: str) -> str:
-    """README with its table of options, whose head it has, as they are declared."""
-    before, _, behind = readme.partition(_TABLE)
-    behind = re.sub(r"\A(\|.*\n)*", "", behind)
-    rows = (f"| `{_typed(DECLARED[name])}` | {_told(DECLARED[name])} |\n" for name in _USED_MOST)
-    return before + _TABLE + "".join(rows) + behind
+                commands.setdefault((_spelling(option), _default(option), option.help or ""), []).append(name)
+    tables: dict[str, list[str]] = {}
+    for (spelling, default, help), names in commands.items():
+        tables.setdefault(", ".join(names), []).append(f"| `{spelling}` | {default} | {_linked(help)} |\n")
+    return _HEAD + "".join(f"\n## {names}\n{_TABLE}{''.join(rows)}" for names, rows in tables.items())
 
 
 def _commands(group: click.Group, before: str = "") -> Iterator[tuple[str, click.Command]]:
@@ -64,27 +47,15 @@ def _commands(group: click.Group, before: str = "") -> Iterator[tuple[str, click
             yield before + name, command
 
 
-def _linked(help: str, docs: str) -> str:
+def _linked(help: str) -> str:
     """A help text in Markdown, with options as code and links to pages of docs/, which lies there."""
-    pieces = [f"`{piece}`" if at % 2 else _prose(piece, docs) for at, piece in enumerate(help.split("`"))]
+    pieces = [f"`{piece}`" if at % 2 else _prose(piece) for at, piece in enumerate(help.split("`"))]
     return "".join(pieces)
 
 
-def _prose(text: str, docs: str) -> str:
-    text = re.sub(r"docs/([a-z-]+\.md)", rf"[\g<0>]({docs}\1)", escaped(text))
+def _prose(text: str) -> str:
+    text = re.sub(r"docs/([a-z-]+\.md)", r"[\g<0>](\1)", escaped(text))
     return respelled(text, DECLARED, lambda _, flag, value: f"`{flag}`" if value is None else f"`{flag} {value}`")
-
-
-def _told(flag: Flag) -> str:
-    """What it does, and its default."""
-    default = f"`{flag.default}`" if flag.choices and flag.otherwise is None else _linked(flag.otherwise or "", "docs/")
-    return _linked(flag.help, "docs/") + (f" Default: {default}." if default else "")
-
-
-def _typed(flag: Flag) -> str:
-    """As it is typed, with its values."""
-    values = "\\|".join(flag.choices) or flag.metavar
-    return f"{flag.flag} {values}" if values else flag.flag
 
 
 def _spelling(option: click.Option) -> str:
@@ -103,4 +74,3 @@ def _default(option: click.Option) -> str:
 
 if __name__ == "__main__":
     write_file(Path("docs/options.md"), options_markdown())
-    write_file(Path("README.md"), with_options_table(Path("README.md").read_text()))

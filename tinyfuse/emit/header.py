@@ -77,11 +77,19 @@ def header_context(plan: Plan) -> dict[str, Any]:
         "state_align": states_align(plan.states),
         "memory": memory_context(plan),
         "awaits": plan.awaits,
+        "rounds": rounds_by_mode(plan),
         "cursor_rows": cursor_rows(plan) if plan.options.step else 0,
         "comparable": COMPARABLE,
         "stack_bytes": stack_bound(plan, optimized=True),
         "unoptimized_stack_bytes": stack_bound(plan, optimized=False),
     }
+
+
+def rounds_by_mode(plan: Plan) -> bool:
+    """Whether kernels compute floats on a machine whose rounding mode can be changed: an FPU, or any machine."""
+    target = plan.context.target
+    stages = [stage for group in plan.all_groups for stage in group.stages]
+    return (target.fpu or target.cpu is None) and any(stage.kernel.computes_floats for stage in stages)
 
 
 def stack_bound(plan: Plan, optimized: bool) -> int:

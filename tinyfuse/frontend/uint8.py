@@ -114,6 +114,8 @@ class _Shifted:
         new = replace(op, inputs=inputs, outputs=tuple(map(self.tensor, op.outputs)))
         if new.inputs == op.inputs and new.outputs == op.outputs:
             return [op]
+        if op.kind not in FAMILIES:  # refused later, as in any model
+            return [new]
         family = FAMILIES[op.kind]
         if family.data_and_weights is not None:
             return [_layer(new)]

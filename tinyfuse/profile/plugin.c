@@ -1,4 +1,4 @@
-/* A TCG plugin for QEMU (plugin API version 1): what every instruction of one inference did.
+/* A TCG plugin for QEMU: what every instruction of one inference did.
 
    Its one argument names a text file, written by plugin.py:
      output PATH          where the counts go
@@ -12,7 +12,8 @@
    JUMPS is how often the next instruction was not the one after it, LOWEST the lowest address of
    the stack that it wrote (all ones: none); LOADED and STORED are bytes.
 
-   The API is declared here, and only what is used of it: QEMU's headers are seldom installed. See
+   Built with API_VERSION, the version of QEMU's plugin API (plugin.py). The API is declared here, and only what is used of
+   it: QEMU's headers are seldom installed. These declarations are the same in versions 1 and 2. See
    https://qemu.readthedocs.io/en/v7.2.0/devel/tcg-plugins.html. */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -47,7 +48,7 @@ bool qemu_plugin_mem_is_store(qemu_plugin_meminfo_t info);
 unsigned qemu_plugin_mem_size_shift(qemu_plugin_meminfo_t info);
 
 EXPORT extern int qemu_plugin_version;
-int qemu_plugin_version = 1;
+int qemu_plugin_version = API_VERSION;
 
 enum { STACK = 2, OTHER = 3, REGIONS = 13, NONE = -1, UNCHANGED = -2, BUCKETS = 1 << 14 };
 

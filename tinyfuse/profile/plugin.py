@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -42,14 +43,22 @@ class Count:
     stored: tuple[int, ...]
 
 
-def build_plugin() -> Path:
-    """The plugin as a shared object in the user's cache; where none can be written, as a container's user has it, in a
-    folder that goes when this process ends. ToolMissing without a host compiler, EmulationFailed where it can't
-    compile the plugin."""
+def api_version(qemu_version: str) -> int:
+    """Return the version of the plugin API that a QEMU loads, from the first line of its --version: 1 before QEMU 9.0,
+    and 2 since, where version 1 is not loaded. A line without a number is taken for a newer QEMU."""
+    number = re.search(r"version (\d+)\.", qemu_version)
+    return 1 if number and int(number[1]) < 9 else 2
+
+
+def build_plugin(qemu_version: str) -> Path:
+    """The plugin for a QEMU of that version (`Qemu.version`), a shared object in the user's cache; where none can be
+    written, as a container's user has it, in a folder that goes when this process ends. ToolMissing without a host
+    compiler, EmulationFailed where it can't compile the plugin."""
     compiler = find_program(os.environ.get("CC", ""), "cc", "gcc", "clang")
     if compiler is None:
         raise ToolMissing("a C compiler for this machine", how_to_get("gcc"))
-    key = hashlib.sha256(repr((compiler, _FLAGS, os.uname().machine)).encode() + _SOURCE.read_bytes())
+    flags = (*_FLAGS, f"-DAPI_VERSION={api_version(qemu_version)}")
+    key = hashlib.sha256(repr((compiler, flags, os.uname().machine)).encode() + _SOURCE.read_bytes())
     folder = cache_folder("plugins")
     path = folder / f"{key.hexdigest()}.so"
     if path.exists():
@@ -64,7 +73,7 @@ def build_plugin() -> Path:
         path = folder / path.name
         partial = f"{path}.partial"
     done = subprocess.run(
-        [compiler, *_FLAGS, _SOURCE, "-o", partial], capture_output=True, encoding="utf-8", errors="replace"
+        [compiler, *flags, _SOURCE, "-o", partial], capture_output=True, encoding="utf-8", errors="replace"
     )
     if done.returncode != 0:
         Path(partial).unlink(missing_ok=True)

@@ -35,7 +35,10 @@ interpreter (LiteRT's, where TFLM lacks the operator), the other columns those w
 takes the operator (whole, by rows, from rings, in place) meets that reference on the **host** under sanitizers and on
 emulated cores (**M4**, **M55**). Random cases, random networks and CMSIS-NN's kernels are tested beside these.
 
-*Rows*: can compute row by row inside a fusion group. *In place*: the output may take an input's bytes.
+*Rows*: can compute row by row inside a fusion group. *In place*: the output may take an input's bytes. *Dtypes*: how
+many of the cases against the interpreter have data of which dtype; uint8 is compared with LiteRT's reference kernels.
+Operators that are tested in whole models (control flow, variables, SVDF, LSTM, ...) have none.
+`tinyfuse operators KIND` names the kernels too.
 """
 
 
@@ -108,46 +111,29 @@ def operators_markdown(data: JsonObject) -> str:
     """docs/operators.md."""
     lines = [
         _HEAD,
-        "| operator | computes | rows | in place | TFLM | host | M4 | M55 |",
-        "|---|---|---|---|---:|---:|---:|---:|",
+        "| operator | computes | rows | in place | TFLM | host | M4 | M55 | dtypes |",
+        "|---|---|---|---|---:|---:|---:|---:|---|",
     ]
     for o in data["operators"]:
         cells = [
             _link(o["kind"]), escaped(o["summary"]), _yes(o["streams_rows"]), _yes(o["in_place"]),
-            *_cells(o["tested_cases"]),
+            *_cells(o["tested_cases"]), _dtypes(o["dtypes"]),
         ]  # fmt: skip
         lines.append(f"| {' | '.join(cells)} |")
-    lines += [*_dtypes_table(data), "", "## Rules"]
+    lines += ["", "## Rules"]
+    first_with: dict[tuple[str, ...], str] = {}
     for o in data["operators"]:
-        lines += ["", f"### {o['kind']}", "", *(f"- {escaped(rule)}" for rule in o["rules"])]
-        kernels = ", ".join(f"`{name}`" for _, name in o["kernels"])
-        lines += ["", f"Kernels: {kernels}." if kernels else "No kernel: taken out when the model is compiled."]
+        first = first_with.setdefault(tuple(o["rules"]), o["kind"])
+        rules = [f"- {escaped(rule)}" for rule in o["rules"]]
+        lines += ["", f"### {o['kind']}", "", *(rules if first == o["kind"] else [f"The rules of {_link(first)}."])]
+        if not o["kernels"]:
+            lines += ["", "No kernel: taken out when the model is compiled."]
     return "\n".join(lines) + "\n"
 
 
-#: the columns of the table of dtypes; the others share one
-_DTYPES = ("int8", "int16", "float32", "int32", "int64", "uint8", "bool")
-
-
-def _dtypes_table(data: JsonObject) -> list[str]:
-    lines = [
-        "",
-        "## Dtypes",
-        "",
-        "How many of the cases against the interpreter have data of which dtype; of uint8, which TFLM has no kernels",
-        "for, against LiteRT's reference kernels. Operators that are tested in whole models (control flow, variables,",
-        "SVDF, LSTM, ...) are left out.",
-        "",
-        f"| operator | {' | '.join(_DTYPES)} | others |",
-        f"|---|{'---:|' * len(_DTYPES)}---|",
-    ]
-    for o in data["operators"]:
-        counts = o["dtypes"]
-        others = ", ".join(f"{dtype}: {count}" for dtype, count in counts.items() if dtype not in _DTYPES)
-        if counts:
-            cells = [_link(o["kind"]), *(str(counts.get(dtype, "")) for dtype in _DTYPES), others]
-            lines.append(f"| {' | '.join(cells)} |")
-    return lines
+def _dtypes(counts: dict[str, int]) -> str:
+    """The cell of dtypes, "int8 25, int16 11"."""
+    return ", ".join(f"{dtype} {count}" for dtype, count in counts.items() if count)
 
 
 def _cells(counts: dict[str, int]) -> list[str]:

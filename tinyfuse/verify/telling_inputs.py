@@ -8,11 +8,15 @@ import numpy as np
 
 from tinyfuse.ir import Graph, Tensor
 from tinyfuse.verify.emulation.inputs import input_set
+from tinyfuse.verify.extreme_inputs import extreme_inputs
 from tinyfuse.verify.oracle import Oracle
 from tinyfuse.verify.streams import join, split
 
 #: how many other draws are tried, and how many times the runs where their number is open
 _DRAWS, _LONGER = 3, 4
+
+#: the first run that drives layers to their ends, and how many lie from one to the next: two of eight
+_FIRST_EXTREME, _EACH = 4, 3
 
 Arrays = list[list[np.ndarray]]
 
@@ -24,7 +28,7 @@ def telling_inputs(
     run to run, else the one in which most do. Where `fixed` is False more runs are tried last."""
     best = None
     for number, length, draw in _draws(runs, frames, seed, fixed):
-        inputs = input_set(graph, number, draw)
+        inputs = _drawn(graph, number, draw)
         outputs = join(oracle.run_streams(split(inputs, length)), length)
         still = len(unchanging(graph, outputs))
         if best is None or still < best[0]:
@@ -33,6 +37,14 @@ def telling_inputs(
             break
     assert best is not None
     return best[1:]
+
+
+def _drawn(graph: Graph, runs: int, seed: int) -> Arrays:
+    """inputs[run][index]: those of `input_set`, some of which become inputs that drive layers to their ends."""
+    inputs, places = input_set(graph, runs, seed), range(_FIRST_EXTREME, runs, _EACH)
+    for place, extreme in zip(places, extreme_inputs(graph, len(places), seed), strict=False):
+        inputs[place] = [old if new is None else new for old, new in zip(inputs[place], extreme, strict=True)]
+    return inputs
 
 
 def _draws(runs: int, frames: int | None, seed: int, fixed: bool) -> Iterator[tuple[int, int | None, int]]:

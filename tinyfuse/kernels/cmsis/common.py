@@ -1,4 +1,4 @@
-"""What the records of CMSIS-NN's functions share (docs/cmsis-nn.md has the facts they rest on)."""
+"""What the records of CMSIS-NN's functions share (docs/cmsis-nn.md, docs/kernels-cmsis-nn.md)."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.kernels.core.kernel import Context
 from tinyfuse.ops import FAMILIES
 from tinyfuse.plan.places import is_alias
-from tinyfuse.schedule.kernel_choice.select import loses_cmsis_nn, row_kernel
+from tinyfuse.schedule.kernel_choice.select import loses_cmsis_nn, operand_needed_whole, row_kernel
 
 
 @dataclass(frozen=True)
@@ -124,9 +124,8 @@ class Legality:
         for tensor in (*op.activations, op.output):
             if not tensor.is_image:
                 return f"{tensor} is no image [1, H, W, C]"
-        for i, operand in enumerate(op.inputs):
-            if operand is not None and not operand.is_constant and FAMILIES[op.kind].row_window(op, i) is None:
-                return f"each row of its output needs the whole of {operand}"
+        if (operand := operand_needed_whole(op)) is not None:
+            return f"each row of its output needs the whole of {operand}"
         if row_kernel(op, self.context, rings) is None:
             return "no kernel computes it row by row" + (" from a ring of rows" if rings else "")
         return None

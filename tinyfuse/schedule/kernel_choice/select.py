@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tinyfuse.cost.table import counted_table
 from tinyfuse.errors import InternalFault
-from tinyfuse.ir import Op
+from tinyfuse.ir import Op, Tensor
 from tinyfuse.kernels.core.kernel import AnyObjective, Context, Kernel, ObjectiveAsked, interned, without_objective
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.ops import FAMILIES
@@ -117,14 +117,17 @@ def whole_kernel(op: Op, context: Context) -> tuple[Kernel, bool]:
     return found
 
 
+def operand_needed_whole(op: Op) -> Tensor | None:
+    """The first computed operand of which each output row needs more than some rows; None where there is none. A copy
+    of a constant reads it as if it were computed."""
+    computed = [i for i, tensor in enumerate(op.inputs) if tensor is not None and not tensor.is_constant]
+    whole = (i for i in computed or range(len(op.inputs)) if FAMILIES[op.kind].row_window(op, i) is None)
+    return next((op.inputs[i] for i in whole), None)
+
+
 def _usable_alone(op: Op, context: Context) -> list[tuple[Kernel, bool]]:
     """Kernels for an operator that stands alone, each with whether it runs in a loop over rows."""
-    family = FAMILIES[op.kind]
-    streamable = all(
-        family.row_window(op, i) is not None
-        for i, tensor in enumerate(op.inputs)
-        if tensor is not None and not tensor.is_constant
-    )
+    streamable = operand_needed_whole(op) is None
     usable = [(k, not k.whole) for k in candidates(op, context) if k.whole or (k.by_row and streamable)]
     if context.step and context.kernels != "cmsis-nn":
         usable = [(k, True) for k, _ in usable if k.by_row and streamable] or usable

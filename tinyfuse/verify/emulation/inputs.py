@@ -71,6 +71,14 @@ def _corners(graph: Graph, tensor: Tensor) -> tuple[float, float, float]:
     return int(info.min), int(info.max), tensor.zero_point if one else 0
 
 
+def free_ends(graph: Graph, tensor: Tensor) -> tuple[float, float] | None:
+    """The smallest and the largest value of an input whose elements may have any between; None of indexes, of bool, and
+    of what an operator wants tried as a whole."""
+    if tensor.dtype == "bool" or _tried(graph, tensor) or _indexes(graph, tensor) is not None:
+        return None
+    return _corners(graph, tensor)[:2]
+
+
 def _indexes(graph: Graph, tensor: Tensor) -> tuple[int, int] | None:
     """The least and the greatest value of what some operator takes for indexes, moved by others or not; else None."""
     waiting, seen = [tensor], {tensor}

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyfuse.emit.blob import blob_of
-from tinyfuse.emit.header import header_context
+from tinyfuse.emit.header import header_context, rounds_by_mode
 from tinyfuse.emit.render import render
 from tinyfuse.emit.weights import name_constants, weight_arrays
 from tinyfuse.ir import Tensor
@@ -25,6 +25,7 @@ from tinyfuse.plan import Plan
 _CODES = {"OK": 0, "ERROR_NULL": 1, "ERROR_SIZE": 2, "ERROR_ALIGNMENT": 3, "ERROR_KERNEL": 4}
 _AWAITING_CODES = {"NO_RESULT_YET": 8}
 _STEP_CODES = {"MORE_STEPS": 9, "ERROR_CURSOR": 10}
+_FLOAT_CODES = {"ERROR_ROUNDING": 12}
 _BLOB_CODES = {"ERROR_WEIGHTS": 11}
 _FED_STEP_CODES = {"ERROR_ROWS": 7}
 _FEED_CODES = {"ERROR_ORDER": 6, **_FED_STEP_CODES}
@@ -57,6 +58,7 @@ def interface(plan: Plan) -> Interface:
     context = header_context(plan) | {
         "codes": {
             **_CODES,
+            **(_FLOAT_CODES if rounds_by_mode(plan) else {}),
             **(_FEED_CODES if plan.fed else {}),
             **(_FED_STEP_CODES if window is not None and window.rows else {}),
             **(_AWAITING_CODES if plan.awaits else {}),

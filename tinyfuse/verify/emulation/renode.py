@@ -20,9 +20,6 @@ from tinyfuse.toolchain.programs import find_program
 from tinyfuse.verify.emulation.process import run_limited
 from tinyfuse.verify.emulation.result import Firmware, Outcome, failed, parse_outcome
 
-#: the first nightly builds that run MVE code of CMSIS-NN
-_MVE_SINCE = "20260525"
-
 # One instruction takes one tick of the SysTick.
 _PLATFORM = """\
 nvic: IRQControllers.NVIC @ sysbus 0xE000E000
@@ -64,6 +61,12 @@ quit
 
 #: what ends a path in the Monitor, or would be read as part of it (Renode's Tokenizer.cs)
 _NO_PATH = re.compile(r"[;\\]|(?! )\s")
+
+#: the line of an exception that ends Renode, above the calls that led to it
+_THROWN = re.compile(r"^(?!\s+at |.*\[(?:NOISY|DEBUG|INFO|WARNING)\]).*\b[A-Z]\w*Exception\b.*$", re.M)
+
+#: the record that ends the firmware
+_ENDED = re.compile(r"^(result|error|crash|wrong) .*\n", re.M)
 
 #: what Renode logs of an access outside every memory, and of code that leaves them
 _STRAYED = re.compile(r"^.*(non existing peripheral|CPU abort).*$", re.M)
@@ -124,16 +127,12 @@ class Renode:
         return ToolMissing("a Renode that runs", f"{self.program}: {reason}; {_GET}")
 
     def check(self, target: Target) -> None:
-        """Before anything is built: UsageError where this Renode can't run the target's code, or can't
-        read the paths that it will be given; ToolMissing where it doesn't run."""
+        """Before anything is built: UsageError where Renode has no such core, or can't read the paths that it will be
+        given; ToolMissing where it doesn't run. Whether it computes Helium's instructions rightly, the firmware tries
+        itself (check_core in firmware/port_cortex_m.c): a version or a date of the build doesn't tell."""
         if target.renode_cpu is None:
             raise UsageError(f"Renode has no {target.name}; use another --emulator")
-        built = re.search(r"-(\d{8})\d{4}\b", self.version)
-        if target.mve and not (built and built[1] >= _MVE_SINCE):
-            raise UsageError(
-                f"{self.version} can't run {target.name}'s MVE code; use --emulator qemu, or a"
-                f" nightly build of Renode from {_MVE_SINCE} on"
-            )
+        assert self.version  # it runs
         _path(Path(tempfile.gettempdir()))
 
     def run(self, firmware: Firmware, time_limit: float) -> Outcome:
@@ -153,8 +152,8 @@ class Renode:
         def done(log: str) -> bool:
             nonlocal ended
             # Another thread writes the log: it gets until the next question.
-            before, ended = ended, re.search(r"^(result|error|crash) .*\n", console(), re.M) is not None
-            return before or _STRAYED.search(log) is not None
+            before, ended = ended, _ENDED.search(console()) is not None
+            return before or _STRAYED.search(log) is not None or _THROWN.search(log) is not None
 
         try:
             _, log = self._call(
@@ -165,6 +164,9 @@ class Renode:
         strayed = _STRAYED.search(log)
         if strayed:
             raise failed("an access, or the code, outside every memory of the board, as Renode's log says", strayed[0])
+        thrown = _THROWN.search(log)
+        if thrown and not _ENDED.search(console()):
+            raise failed(f"Renode threw an exception: {thrown[0].strip()}", console())
         if not console():
             raise failed("the firmware wrote nothing under Renode", log)
         return parse_outcome(console(), firmware, tick_ns=1)

@@ -85,6 +85,9 @@ _SPREAD = re.compile(r"spread least=(none|-?\d+) most=(none|-?\d+) step=(none|-?
 _RESULT = re.compile(r"result runs=(\d+) bytes=(\d+) crc=([0-9a-f]{8}) ticks=(none|-?\d+) stack=(none|\d+)"
                      r"(?: mean=(none|-?\d+))?")  # fmt: skip
 
+#: bit 16 of the core's Configurable Fault Status Register
+_UNDEFINED = " at an undefined instruction: the module's, or one that the emulator lacks"
+
 
 def parse_outcome(log: str, firmware: Firmware, tick_ns: float) -> Outcome:
     """The outcome that the firmware's records (firmware/verify.c) describe.
@@ -122,8 +125,11 @@ def parse_outcome(log: str, firmware: Firmware, tick_ns: float) -> Outcome:
             spread = [instructions(ticks) for ticks in match.groups()]
         elif match := _RESULT.fullmatch(line):
             result = match
+        elif line.startswith("wrong "):
+            raise EmulationFailed(_wrong_instruction(firmware.emulator, line.removeprefix("wrong ")))
         elif line.startswith(("error ", "crash ")):
-            raise failed("the firmware stopped", log)
+            undefined = re.match(r"crash .*\bcfsr=...[13579bdf]", line)
+            raise failed("the firmware stopped" + (_UNDEFINED if undefined else ""), log)
     if result is None:
         raise failed("the firmware ended without a result line", log)
     runs = [[bytes(output) for _, output in sorted(outputs.get(run, {}).items())] for run in range(int(result[1]))]
@@ -146,6 +152,14 @@ def parse_outcome(log: str, firmware: Firmware, tick_ns: float) -> Outcome:
         log=log,
         spread=None if least is None or most is None else (least, most),
         longest_step=longest_step,
+    )
+
+
+def _wrong_instruction(emulator: str, instruction: str) -> str:
+    name, other = {"renode": ("Renode", "QEMU (--emulator qemu)"), "qemu": ("QEMU", "another version of it")}[emulator]
+    return (
+        f"this {name} computes {instruction.upper()} wrongly, so no result of it would tell anything about the module"
+        f" (hint: use {other}, or a build of {name} in which the instruction is mended)"
     )
 
 

@@ -414,6 +414,97 @@ void port_allow(const void *start, size_t bytes)
     (void)bytes;
 }
 
+/* --- the emulated core ------------------------------------------------------------------------- */
+
+#ifdef __ARM_FEATURE_MVE
+
+static void __attribute__((noreturn)) write_wrong(const char *instruction)
+{
+    port_write("wrong ", 6);
+    port_write(instruction, strlen(instruction));
+    port_write("\n", 1);
+    port_exit(1);
+}
+
+/* Every lane of 8, 16 and 32 bits is negative where it is signed. */
+static const uint64_t factors[2][2] = {
+    {0x91E6C3A5B7D5F38Bu, 0xF7A1C9E28D93B6D4u},
+    {0x8B9DA6E3F1C2B4D7u, 0xA3C5E7B1968FD2F9u},
+};
+
+/* Lane `shift` / `bits` of a factor, with its sign or without. */
+static int64_t lane_of(uint64_t factor, int shift, int bits, int is_signed)
+{
+    const int64_t lane = (int64_t)((factor >> shift) & ((UINT64_C(1) << bits) - 1u));
+
+    return is_signed ? lane - (INT64_C(1) << bits) : lane;
+}
+
+/* Ends the firmware where a vector of products is not that of the factors' even lanes, with `is_top` of the odd ones. */
+static void check_products(const char *name, const uint64_t *products, int bits, int is_signed, int is_top)
+{
+    const uint64_t mask = bits == 32 ? UINT64_MAX : (UINT64_C(1) << (2 * bits)) - 1u;
+
+    for (int i = 0; i < 2; ++i) {
+        uint64_t expected = 0;
+
+        for (int shift = 0; shift < 64; shift += 2 * bits) {
+            const int from = is_top ? shift + bits : shift;
+            const uint64_t product = (uint64_t)lane_of(factors[0][i], from, bits, is_signed) *
+                                     (uint64_t)lane_of(factors[1][i], from, bits, is_signed);
+
+            expected |= (product & mask) << shift;
+        }
+        if (products[i] != expected) {
+            write_wrong(name);
+        }
+    }
+}
+
+#define CHECK_PRODUCTS(instruction, bits, is_signed, is_top)                                                           \
+    do {                                                                                                               \
+        uint64_t products[2];                                                                                          \
+                                                                                                                       \
+        __asm volatile("vldrw.u32 q0, [%1]\n\t"                                                                        \
+                       "vldrw.u32 q1, [%1, #16]\n\t" instruction " q2, q0, q1\n\t"                                    \
+                       "vstrw.32 q2, [%0]"                                                                             \
+                       :                                                                                               \
+                       : "r"(products), "r"(factors)                                                                   \
+                       : "q0", "q1", "q2", "memory");                                                                  \
+        check_products(instruction, products, bits, is_signed, is_top);                                                \
+    } while (0)
+
+/* Tries instructions of Armv8.1-M that an emulated core was seen to compute wrongly. */
+static void check_core(void)
+{
+    register uint32_t first __asm("r2") = 1, second __asm("r3") = 2;
+
+    __asm volatile("clrm {r2, r3}" : "+r"(first), "+r"(second));
+    if ((first | second) != 0u) {
+        write_wrong("clrm");
+    }
+    CHECK_PRODUCTS("vmullb.s8", 8, 1, 0);
+    CHECK_PRODUCTS("vmullt.s8", 8, 1, 1);
+    CHECK_PRODUCTS("vmullb.u8", 8, 0, 0);
+    CHECK_PRODUCTS("vmullt.u8", 8, 0, 1);
+    CHECK_PRODUCTS("vmullb.s16", 16, 1, 0);
+    CHECK_PRODUCTS("vmullt.s16", 16, 1, 1);
+    CHECK_PRODUCTS("vmullb.u16", 16, 0, 0);
+    CHECK_PRODUCTS("vmullt.u16", 16, 0, 1);
+    CHECK_PRODUCTS("vmullb.s32", 32, 1, 0);
+    CHECK_PRODUCTS("vmullt.s32", 32, 1, 1);
+    CHECK_PRODUCTS("vmullb.u32", 32, 0, 0);
+    CHECK_PRODUCTS("vmullt.u32", 32, 0, 1);
+}
+
+#else
+
+static void check_core(void)
+{
+}
+
+#endif
+
 /* --- startup ---------------------------------------------------------------------------------- */
 
 static void reset_handler(void);
@@ -444,6 +535,7 @@ static void __attribute__((noreturn, used)) start(void)
     __asm volatile("dsb\n\tisb" : : : "memory");
 #endif
     memset(bss_start, 0, (size_t)((uintptr_t)bss_end - (uintptr_t)bss_start));
+    check_core();
     (void)main();
     port_exit(0);
 }

@@ -11,6 +11,7 @@
      trying TEXT                        what is called next, which a faulty module may not survive
      error TEXT                         the run can't go on
      crash TEXT                         a fault handler was entered
+     wrong INSTRUCTION                  the emulated core computes it wrongly: nothing was run
      spread least=L most=M step=S       thousandths of ticks over all inputs: of an inference, of a step
      result runs=R bytes=N crc=C ticks=T stack=S [mean=M]
    with N bytes of outputs in all, their CRC-32 C in hex, the thousandths of ticks that run 1 took
