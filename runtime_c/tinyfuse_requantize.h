@@ -3,7 +3,8 @@
    (Jacob et al. 2018, "Quantization and Training of Neural Networks for Efficient
    Integer-Arithmetic-Only Inference", section 2.2). tinyfuse_requantize is the general form, exact
    for all inputs; tinyfuse_requantize_bounded is shorter, and exact under bounds that the compiler
-   proves for every channel (tinyfuse/kernels/layers/common/params.py); tinyfuse_requantize_shifted has wider ones; tinyfuse_requantize_single_rounding is shorter still,
+   proves for every channel (tinyfuse/kernels/requantize/two_roundings.py);
+   tinyfuse_requantize_shifted has wider ones; tinyfuse_requantize_single_rounding is shorter still,
    and exact where the compiler has compared all its steps with those of the general form
    (tinyfuse/kernels/requantize/single_rounding.py). tinyfuse_requantize_signed_rounding is one with a bend at zero. */
 #ifndef TINYFUSE_REQUANTIZE_H

@@ -24,10 +24,10 @@ from tinyfuse.explain.explain_json import explain_json
 from tinyfuse.ir import Op, Quant
 from tinyfuse.ir.fixedpoint import multiply_by_quantized_multiplier
 from tinyfuse.kernels.core.kernel import Context
-from tinyfuse.kernels.layers.common.params import accumulator_range, folded_bias
 from tinyfuse.kernels.layers.int8_luts.dsp import matmul_of
 from tinyfuse.kernels.layers.int8_luts.helium import LookedUpColumns
 from tinyfuse.kernels.requantize.signed_rounding import SHIFT, signed_rounding
+from tinyfuse.kernels.requantize.two_roundings import accumulator_range, folded_bias
 from tinyfuse.ops.core.convolution import channel_multipliers
 from tinyfuse.ops.elementwise.table import Table
 from tinyfuse.ops.layers.looked_up import looked_up

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from random_graphs import Sketch
 
 from tinyfuse.errors import InternalFault
-from tinyfuse.kernels.layers.common.params import bounded
 from tinyfuse.kernels.layers.int8_dsp.winograd import WinogradRows, transformed, winograd_layer
+from tinyfuse.kernels.requantize.two_roundings import bounded
 from tinyfuse.ops.core.family import RowWindow
 from tinyfuse.options import OPTIMIZE
 from tinyfuse.plan import Plan

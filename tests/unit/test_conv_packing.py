@@ -16,7 +16,6 @@ from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Op, Quant
 from tinyfuse.ir.fixedpoint import multiply_by_quantized_multiplier
 from tinyfuse.kernels.core.kernel import Context
-from tinyfuse.kernels.layers.common.params import accumulator_range, bounded
 from tinyfuse.kernels.layers.int8_dsp.lanes import (
     BYTES,
     BYTES_SINGLE_ROUNDING,
@@ -28,6 +27,7 @@ from tinyfuse.kernels.layers.int8_dsp.lanes import (
     weights_in_lanes,
 )
 from tinyfuse.kernels.requantize.single_rounding import SHIFT, requantized_steps, single_rounding
+from tinyfuse.kernels.requantize.two_roundings import accumulator_range, bounded
 from tinyfuse.ops.core.convolution import bias_values, channel_multipliers, clamp_range
 from tinyfuse.ops.weight_sums import channel_weights
 from tinyfuse.targets import load_target

@@ -18,17 +18,18 @@ from tinyfuse.cost.table import Alone, entry_name, is_once, is_sole, loop_featur
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.kernel import Context, Kernel
+from tinyfuse.kernels.layers.common.taps import LISTS_OF_TAPS
 from tinyfuse.kernels.layers.int4.conv_dsp import Int4ConvRow
 from tinyfuse.kernels.layers.int8_dsp.conv import AT_BORDERS, ConvRow, PackedConvRow
 from tinyfuse.kernels.layers.int8_dsp.conv_int16_weights import UnpackedConvRow
-from tinyfuse.kernels.layers.int8_dsp.depthwise import LISTS_OF_TAPS, PackedDepthwiseRow
+from tinyfuse.kernels.layers.int8_dsp.depthwise import PackedDepthwiseRow
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import COPIED_WINDOWS, MveConvRow, MveDepthwiseRow
 from tinyfuse.kernels.layers.palettized.dsp import CompressedConvRow
 from tinyfuse.kernels.registry import kernels_for, kernels_of
 from tinyfuse.ops.elementwise.table import Table
 from tinyfuse.ops.layers.looked_up import looked_up
 from tinyfuse.options import Options
-from tinyfuse.schedule.groups.lower import stage_of
+from tinyfuse.schedule.kernel_choice.stages import stage_of
 from tinyfuse.targets import load_target
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"

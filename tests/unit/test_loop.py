@@ -24,8 +24,8 @@ from tinyfuse.rewrite import rewrite
 from tinyfuse.schedule import plan_graph
 from tinyfuse.schedule.groups import order
 from tinyfuse.schedule.groups.legality import Legality
-from tinyfuse.schedule.groups.lower import make_stages
 from tinyfuse.schedule.groups.order import _Units, least_peak
+from tinyfuse.schedule.kernel_choice.stages import make_stages
 from tinyfuse.targets import load_target
 
 M4 = load_target("cortex-m4")

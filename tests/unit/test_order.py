@@ -31,10 +31,10 @@ from tinyfuse.report.report_json import moved_operators, plan_envelope, report_j
 from tinyfuse.report.text import report_text
 from tinyfuse.schedule.groups import order
 from tinyfuse.schedule.groups.legality import Legality
-from tinyfuse.schedule.groups.lower import make_stages
 from tinyfuse.schedule.groups.order import _Units, least_peak, orders
 from tinyfuse.schedule.groups.partition import partition
 from tinyfuse.schedule.groups.promising_orders import EstimatedStream, better_orders
+from tinyfuse.schedule.kernel_choice.stages import make_stages
 from tinyfuse.schedule.plan_graph import GraphPlans
 from tinyfuse.schedule.plans import search_variants
 from tinyfuse.targets import load_target

@@ -9,9 +9,9 @@ import pytest
 from conv_cases import Shape, make_op
 
 from tinyfuse.ir.fixedpoint import multiply_by_quantized_multiplier
-from tinyfuse.kernels.layers.common.params import accumulator_range
 from tinyfuse.kernels.layers.int8_dsp.dense_five_outputs import SHIFT
 from tinyfuse.kernels.requantize.per_tensor_rounding import per_tensor_rounding
+from tinyfuse.kernels.requantize.two_roundings import accumulator_range
 from tinyfuse.ops.core.convolution import channel_multipliers, clamp_range
 
 

@@ -224,9 +224,9 @@ def test_a_wrong_window_that_the_whole_schedule_believes(monkeypatch, kind: str,
 @pytest.mark.parametrize("target", ["host", "cortex-m4", "cortex-m55"])
 @pytest.mark.parametrize("less", [4, 16])
 def test_a_kernel_that_asks_for_too_little_scratch(monkeypatch, target: str, less: int) -> None:
-    from tinyfuse.schedule.groups import lower
+    from tinyfuse.schedule.kernel_choice import stages
 
-    sound = lower._stage
+    sound = stages._stage
 
     def wrong(op, kernel, by_row, context):
         stage = sound(op, kernel, by_row, context)
@@ -237,6 +237,6 @@ def test_a_kernel_that_asks_for_too_little_scratch(monkeypatch, target: str, les
     x = sketch.value((1, 9, 7, 8))
     data = sketch.build([x], [sketch.conv(x, 16, (3, 3))])
     plan_of(data, target, kernels="tinyfuse")
-    monkeypatch.setattr(lower, "_stage", wrong)
+    monkeypatch.setattr(stages, "_stage", wrong)
     with pytest.raises(InternalFault, match="bytes of scratch and has"):
         plan_of(data, target, kernels="tinyfuse")

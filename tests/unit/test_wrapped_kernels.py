@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +11,13 @@ from conv_cases import Shape, make_op, model_of
 from executors import plan_of
 
 from tinyfuse.emit import emit
+from tinyfuse.kernels.core.cost import KernelCosts
 from tinyfuse.kernels.core.each_image import EachImage
-from tinyfuse.kernels.core.kernel import Kernel
-from tinyfuse.kernels.registry import KERNELS
-from tinyfuse.kernels.wrapper import CALLED_WHOLE, DECLARED, Wrapper
+from tinyfuse.kernels.core.kernel import Context, Kernel
+from tinyfuse.kernels.core.wrapper import DECLARED, WholeWrapper, Wrapper
+from tinyfuse.kernels.layers.int8_dsp.conv import PackedConvRow
+from tinyfuse.kernels.registry import KERNELS, kernels_for
+from tinyfuse.targets import load_target
 
 _KERNELS = [kernel for of_kind in KERNELS.values() for kernel in of_kind]
 
@@ -21,17 +25,43 @@ _KERNELS = [kernel for of_kind in KERNELS.values() for kernel in of_kind]
 def test_a_batch_keeps_what_a_kernel_declares() -> None:
     for kernel in _KERNELS:
         wrapped = EachImage(kernel)
-        for name in set(DECLARED) - CALLED_WHOLE.keys():
+        for name in set(DECLARED) - vars(WholeWrapper).keys():
             assert getattr(wrapped, name) == getattr(kernel, name), f"{kernel.name}: {name}"
         assert (wrapped.by_row, wrapped.whole) == (False, True)
 
 
 def test_every_attribute_that_kernels_have_is_declared() -> None:
-    plain = {name for name, value in vars(Kernel).items() if not name.startswith("_") and isinstance(value, _PLAIN)}
+    values = (vars(KernelCosts) | vars(Kernel)).items()
+    plain = {name for name, value in values if not name.startswith("_") and isinstance(value, _PLAIN)}
     assert plain <= set(DECLARED)
 
 
 _PLAIN = (bool, int, str, tuple, Path, type(None))
+
+
+def test_a_wrapper_answers_every_question_that_kernels_do() -> None:
+    members = vars(KernelCosts) | vars(Kernel)
+    asked = {name for name, member in members.items() if callable(member) or isinstance(member, property)}
+    assert {name for name in asked if not name.startswith("_")} <= vars(Wrapper).keys()
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+def test_a_batch_has_the_code_that_one_image_has(batch: int) -> None:
+    """Of short rows and of long ones: the name of the code, the path to its bytes, and what it calls."""
+    context = Context(load_target("cortex-m4"))
+    for channels in (3, 8):
+        shape = Shape("CONV_2D", 6, 7, channels, 8, (3, 3), batch=batch)
+        op = make_op(shape, np.random.default_rng(2))
+        kernel = next(k for k in kernels_for(op) if k.name == "tinyfuse_conv_packed_row_s8")
+        image = replace(op, inputs=(replace(op.input, shape=(1, *op.input.shape[1:])), *op.inputs[1:]),
+                        outputs=(replace(op.output, shape=(1, *op.output.shape[1:])),))  # fmt: skip
+        one = PackedConvRow()
+        assert kernel.own_code(op) == one.own_code(image) == (channels == 3)
+        assert kernel.code_path(op, False, context) == one.code_path(image, True, context)
+        assert kernel.copy_of_code(op, context) == one.copy_of_code(image, context)
+        assert kernel.windows_by(op, context) == one.windows_by(image, context)
+        assert kernel.single_calls_as(op) == one.single_calls_as(image)
+        assert kernel.calls_too(op) == one.calls_too(image)
 
 
 def test_an_attribute_that_no_kernel_declares_is_refused() -> None:

@@ -12,8 +12,8 @@ from tinyfuse.plan import Group, Plan
 from tinyfuse.plan.places import is_alias
 from tinyfuse.plan.rows import Stream
 from tinyfuse.schedule.groups.legality import Legality
-from tinyfuse.schedule.groups.lower import make_stages
 from tinyfuse.schedule.groups.search import Weigher, Work
+from tinyfuse.schedule.kernel_choice.stages import make_stages
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import math
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.kernel import Context
-from tinyfuse.schedule.groups.lower import make_stages
+from tinyfuse.schedule.kernel_choice.stages import make_stages
 from tinyfuse.schedule.variants.fuse_elementwise import instructions_of_region
 
 #: minimum instructions saved per flash byte, tried in turn if --max-flash is exceeded at the usual price (FLASH_PRICES)

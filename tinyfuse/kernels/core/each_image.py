@@ -6,35 +6,36 @@ from dataclasses import replace
 from functools import lru_cache
 
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel, TensorAccess, rows_after
+from tinyfuse.kernels.core.kernel import CallSite, Context, Kernel, TensorAccess, rows_after
 from tinyfuse.kernels.core.statements import Loop, Statement
+from tinyfuse.kernels.core.wrapper import WholeWrapper
 from tinyfuse.kernels.counts.common import Counts
-from tinyfuse.kernels.wrapper import CALLED_WHOLE, Wrapper
 from tinyfuse.ops.core.images import image_op
 
 
-class EachImage(Wrapper):
+class EachImage(WholeWrapper):
     """`kernel` in a loop over the images [1, H, W, C] of an input, number `index`, and the output, and over the rows of
     each if it computes rows alone. The other inputs are the same for all."""
 
     def __init__(self, kernel: Kernel, index: int = 0):
-        super().__init__(kernel, **CALLED_WHOLE)
+        super().__init__(kernel)
         self.index = index
 
-    def accepts(self, op: Op, context: Context) -> bool:
-        return self.kernel.accepts(image_op(op, self.index), context)
+    def inner(self, op: Op) -> Op:
+        return image_op(op, self.index)
 
-    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return self.kernel.constants(image_op(op, self.index), context)
+    def inner_by_row(self, by_row: bool) -> bool:
+        return not self.kernel.whole
 
-    def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return self.kernel.path(image_op(op, self.index), not self.kernel.whole, context)
-
-    def scratch(self, op: Op, context: Context) -> int:
-        return self.kernel.scratch(image_op(op, self.index), context)
+    def work(self, op: Op, context: Context) -> tuple[tuple[Kernel, Op, float], ...]:
+        images = op.output.shape[0]
+        return tuple((kernel, part, images * times) for kernel, part, times in super().work(op, context))
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return _counts_of_images(self.kernel, op, by_row, self.index)
+
+    def slowest_counts(self, op: Op, by_row: bool) -> Counts:
+        return _times(op.output.shape[0], self.kernel.slowest_counts(self.inner(op), by_row))
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         image, rows = image_op(op, self.index), op.output.shape[1]
@@ -54,8 +55,11 @@ class EachImage(Wrapper):
 
 @lru_cache(maxsize=8192)
 def _counts_of_images(kernel: Kernel, op: Op, by_row: bool, index: int) -> Counts:
-    of_one = kernel.counts(image_op(op, index), by_row)
-    return {name: op.output.shape[0] * count for name, count in of_one.items()}
+    return _times(op.output.shape[0], kernel.counts(image_op(op, index), by_row))
+
+
+def _times(images: int, of_one: Counts) -> Counts:
+    return {name: images * count for name, count in of_one.items()}
 
 
 def _image(access: TensorAccess, image: Tensor) -> TensorAccess:

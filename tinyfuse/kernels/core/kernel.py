@@ -1,7 +1,7 @@
 """What a kernel is: one way to compute an operator in C, and what it knows of the place of its call.
 
 Kernels see only where their call stands (`CallSite`), so they don't know where memory planning put a tensor, nor
-whether an input is whole or a ring of rows. Which kernels serve which operator: tinyfuse/kernels/registry.py.
+whether an input is whole or a ring of rows. Which kernels serve which operator: tinyfuse/kernels/tables/.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any, NoReturn, TypeVar
 from tinyfuse.board_timing import BoardTiming
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import ITEM_BYTES, Array, Op, Tensor
+from tinyfuse.kernels.core.cost import KernelCosts
 from tinyfuse.kernels.core.element import Element
 from tinyfuse.kernels.core.statements import Statement
-from tinyfuse.kernels.counts.common import Counts, element_counts
 from tinyfuse.once import hashed_once
 from tinyfuse.targets import Target
 
@@ -273,8 +273,8 @@ def rows_after(row: str, kernel: Kernel, height: int) -> str:
     return after if height % kernel.rows_a_call == 0 else f"tinyfuse_min({after}, {height})"
 
 
-class Kernel(ABC):
-    """One way to compute an operator in C.
+class Kernel(KernelCosts, ABC):
+    """One way to compute an operator in C. What its calls cost: KernelCosts.
 
     name       the C function that does the work; also the kernel's name in reports
     library    "tinyfuse" or "cmsis-nn"
@@ -293,11 +293,6 @@ class Kernel(ABC):
     no_inline     its loops are C with more values than registers: a group with it is a function that isn't inlined, for
                among others a compiler keeps some of the values in memory
     indivisible  calls are whole: none computes a part of a row, though those of the kernel that it is a form of may
-    form_of    the kernel that does the same work in another form, so that predictions of both err alike; None: itself
-    costs_as   the kernel whose costs are its own too, for its counts: it does the same work; None for its own entry
-    costs_with  an entry whose costs, for its counts, come on top; None for none
-    unpredictable  why shapes don't tell what it takes, where a run decides what is computed, or another processor does
-               it; empty where they do
     stack_bytes  stack that a call may take, library code included; `verify` checks the sum
     """
 
@@ -317,10 +312,6 @@ class Kernel(ABC):
     columns: int = 0
     no_inline: bool = False
     indivisible: bool = False
-    form_of: str | None = None
-    costs_as: str | None = None
-    costs_with: str | None = None
-    unpredictable: str = ""
     stack_bytes: int = 512
 
     def accepts(self, op: Op, context: Context) -> bool:
@@ -353,41 +344,6 @@ class Kernel(ABC):
         come with the kernel's own."""
         return ()
 
-    def work(self, op: Op, context: Context) -> tuple[tuple[Kernel, Op, float], ...]:
-        """What they cost, beside the kernel's own `counts`: each as for an operator, so many times."""
-        return ()
-
-    def path(self, op: Op, by_row: bool, context: Context) -> str:
-        """Which of its ways the C function goes, where they differ so much that each has costs of its own
-        (tinyfuse/cost); "" where there is one."""
-        return ""
-
-    def code_path(self, op: Op, by_row: bool, context: Context) -> str:
-        """Which of its code a call has, where that differs: each has bytes of its own (tinyfuse/cost/code.py)."""
-        return self.path(op, by_row, context)
-
-    def own_code(self, op: Op) -> bool:
-        """Whether a call for an operator has code of its own, where others share some."""
-        return False
-
-    def copy_of_code(self, op: Op, context: Context) -> str:
-        """A name of the code that a call for an operator shares with others: compilers make a copy of the C function
-        for each of some arguments that are constants. Of a call with code of its own: code that this calls."""
-        return self.name
-
-    def calls_too(self, op: Op) -> tuple[str, ...]:
-        """What a copy of code for an operator calls of code that others share, where it isn't the call's own."""
-        return ()
-
-    def windows_by(self, op: Op, context: Context) -> str | None:
-        """Which of that gathers an operator's windows, where it isn't the call's own: compilers know its arguments,
-        too, where a single call is all that calls it."""
-        return None
-
-    def single_calls_as(self, op: Op) -> str | None:
-        """The entry that says what the only call in a module takes, for an operator; None for the one that it has."""
-        return None if self.own_code(op) else self.costs_with
-
     def element(self, op: Op) -> Element | None:
         """How one element of `op` is computed in registers, where its operands may be of any shape; None where it can't
         be a part of a merged loop."""
@@ -396,31 +352,6 @@ class Kernel(ABC):
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         """How a call, of a row or whole, may be made in pieces; None where it may not."""
         return Division(op.output.shape[2], self.columns) if self.columns and by_row else None
-
-    @property
-    def computes_floats(self) -> bool:
-        """Whether it has instructions for float32, or calls of a library where there is no FPU: its C has the dtype's
-        suffix. What only moves floats has none."""
-        return "_f32" in self.name
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        """How often the C's loops run in an inference, by one call or (`by_row`) one an output row: what the
-        instructions that it takes depend on (tinyfuse/kernels/counts/common.py). Not to be changed."""
-        return element_counts(op, by_row)
-
-    def slowest_counts(self, op: Op, by_row: bool) -> Counts:
-        """`counts` for the values of inputs that it takes longest for. Not to be changed."""
-        return self.counts(op, by_row)
-
-    def copied(self, op: Op) -> Counts:
-        """What of `counts` a call doesn't do whose output lies where the first of the inputs `in_place` does: only what
-        is to be changed there is written. Not to be changed."""
-        return {}
-
-    def code_counts(self, op: Op, by_row: bool) -> Counts:
-        """What the bytes of one call's code depend on (tinyfuse/cost/code.py): of most kernels nothing. Not to be
-        changed."""
-        return {"calls": 1}
 
     @abstractmethod
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:

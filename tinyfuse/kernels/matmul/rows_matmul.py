@@ -136,8 +136,8 @@ def _right_row(op: Op) -> int | None:
 
 
 def _is_bounded(op: Op, depth: int) -> bool:
-    """What tinyfuse_requantize_bounded asks (kernels/layers/common/params.py), of any operands; and no sum on the way
-    overflows."""
+    """What tinyfuse_requantize_bounded asks (kernels/requantize/two_roundings.py), of any operands; and no sum on the
+    way overflows."""
     multiplier, shift = matmul_multiplier(op)
     left, right = (128 + abs(tensor.zero_point) for tensor in op.operands)
     term = abs(2 * op.output.zero_point + 1) << max(-shift - 1, 0)

@@ -11,18 +11,22 @@ from tinyfuse.ir import Op
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.core.operands import constant_operands, with_data
 from tinyfuse.kernels.core.statements import Branch, Call, Let, Statement
+from tinyfuse.kernels.core.wrapper import WholeWrapper
 from tinyfuse.kernels.counts.common import Counts
-from tinyfuse.kernels.wrapper import CALLED_WHOLE, Wrapper
 from tinyfuse.ops.core.axes import AtAxes
 from tinyfuse.ops.pooling_reduce.at_axes import ALONG_AXES, choices_of
 
 
-class AtAxesWhole(Wrapper):
+class AtAxesWhole(WholeWrapper):
     """`kernel`, of the operators of `kind`, for one choice or the other."""
 
     def __init__(self, kind: str, kernel: Kernel):
-        super().__init__(kernel, **CALLED_WHOLE, headers=(*kernel.headers, "tinyfuse_axes.h"))
+        super().__init__(kernel, headers=(*kernel.headers, "tinyfuse_axes.h"))
         self.kind = kind
+
+    def inner(self, op: Op) -> Op:
+        """The operator for the first choice, whose code is that of the others."""
+        return choices_of(op)[0].op
 
     def accepts(self, op: Op, context: Context) -> bool:
         return op.attributes_as(AtAxes).kind == self.kind and all(

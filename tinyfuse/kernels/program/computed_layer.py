@@ -10,20 +10,19 @@ from tinyfuse.kernels.core.each_image import EachImage
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.core.operands import constant_operands, with_data
 from tinyfuse.kernels.core.statements import Call, Expr, Statement
-from tinyfuse.kernels.counts.common import Counts
-from tinyfuse.kernels.fully_connected_real import FullyConnectedReal
+from tinyfuse.kernels.core.wrapper import WholeWrapper
 from tinyfuse.kernels.layers.float32.portable import ConvRowF32, DepthwiseRowF32, TransposeConvRowF32
 from tinyfuse.kernels.layers.int8_dsp.conv import ConvRow
 from tinyfuse.kernels.layers.int8_dsp.dense import FullyConnectedWhole
+from tinyfuse.kernels.layers.int8_dsp.dense_real_scale import FullyConnectedReal
 from tinyfuse.kernels.layers.int8_dsp.depthwise import DepthwiseRow
 from tinyfuse.kernels.layers.int8_dsp.transpose_conv import TransposeConvRow
 from tinyfuse.kernels.layers.int16.portable import ConvRowS16, DepthwiseRowS16, FullyConnectedS16, TransposeConvRowS16
-from tinyfuse.kernels.wrapper import CALLED_WHOLE, Wrapper
 from tinyfuse.ops.core.convolution import has_real_scale
 from tinyfuse.ops.layers.computed_layer import layer_of, places
 
 
-class ComputedLayerWhole(Wrapper):
+class ComputedLayerWhole(WholeWrapper):
     """`kernel`, given the pointers of activations for those of constants. Biases go into a copy of the channels; those
     of float32 are an array already."""
 
@@ -33,15 +32,15 @@ class ComputedLayerWhole(Wrapper):
         self.data, self.weights_at, self.bias = places(kind)
         more = () if dtype == "float32" else ("tinyfuse_biases.h",)
         inner = kernel if kernel.whole else EachImage(kernel, self.data)
-        super().__init__(inner, **CALLED_WHOLE, headers=(*kernel.headers, *more))
+        super().__init__(inner, headers=(*kernel.headers, *more))
 
     def accepts(self, op: Op, context: Context) -> bool:
         layer = layer_of(op)
         same = (layer.kind, op.output.dtype, has_real_scale(layer)) == (self.kind, self.dtype, self.real_scale)
         return same and (not self.real_scale or self.kernel.accepts(layer, context))
 
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return self.kernel.counts(layer_of(op), by_row)
+    def inner(self, op: Op) -> Op:
+        return layer_of(op)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         computed = {"weights"} if not op.operand(self.weights_at).is_constant else set()

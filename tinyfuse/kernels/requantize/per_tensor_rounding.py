@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.layers.common.params import accumulator_range, one_scale
 from tinyfuse.kernels.requantize.single_rounding import fit, requantized_steps
+from tinyfuse.kernels.requantize.two_roundings import accumulator_range, one_scale
 from tinyfuse.ops.core.convolution import channel_multipliers, clamp_range
 
 #: bits that are a sum's sign where sums are within STEADY: a bend that is to be told by them is within so many

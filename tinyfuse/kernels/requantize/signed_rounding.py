@@ -21,8 +21,8 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.c_constants import c_constant
-from tinyfuse.kernels.layers.common.params import accumulator_range, folded_bias
 from tinyfuse.kernels.requantize.single_rounding import fit, ideal_fits, requantized_steps
+from tinyfuse.kernels.requantize.two_roundings import accumulator_range, folded_bias
 from tinyfuse.ops.core.convolution import channel_multipliers, clamp_range
 from tinyfuse.ops.weight_sums import channel_weights
 

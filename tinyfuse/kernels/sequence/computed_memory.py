@@ -12,30 +12,20 @@ from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.core.operands import constant_operands, operand_pointers, with_data
 from tinyfuse.kernels.core.statements import Call, Let, Statement
-from tinyfuse.kernels.counts.common import Counts
+from tinyfuse.kernels.core.wrapper import WholeWrapper
 from tinyfuse.kernels.sequence.lstm import LstmReal, LstmWhole
 from tinyfuse.kernels.sequence.svdf import SvdfReal, SvdfWhole
-from tinyfuse.kernels.wrapper import CALLED_WHOLE, Wrapper
 from tinyfuse.ops.sequence.lstm_scaling import GATES, HIDDEN
 
 
-class _Computed(Wrapper):
+class _Computed(WholeWrapper):
     """`kernel`, which takes the operator's constants in its own form, and `operands`, names of those that may be
     computed."""
 
     operands: ClassVar[Mapping[int, str]]
 
     def __init__(self, kernel: Kernel, header: str):
-        super().__init__(kernel, **CALLED_WHOLE, headers=(*kernel.headers, header))
-
-    def accepts(self, op: Op, context: Context) -> bool:
-        return self.kernel.accepts(op, context)
-
-    def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return self.kernel.path(op, by_row, context)
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return self.kernel.counts(op, by_row)
+        super().__init__(kernel, headers=(*kernel.headers, header))
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return constant_operands(op, {0: "data", **self.operands})

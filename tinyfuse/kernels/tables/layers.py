@@ -1,4 +1,4 @@
-"""Which kernels serve layers, the operators with weights, in order of preference (registry.py has all others)."""
+"""Kernels of layers, the operators with weights, in order of preference."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from tinyfuse.kernels.cmsis.layers_s4 import CmsisConvS4, CmsisDepthwiseS4, Cmsi
 from tinyfuse.kernels.cmsis.layers_s16 import CmsisConvS16, CmsisDepthwiseS16, CmsisFullyConnectedS16
 from tinyfuse.kernels.cmsis.transpose_conv import CmsisReverseConv, CmsisTransposeConv
 from tinyfuse.kernels.core.kernel import Kernel
-from tinyfuse.kernels.fully_connected_real import DenseReal, FullyConnectedReal
 from tinyfuse.kernels.layers.float32.portable import (
     ConvRowF32,
     DenseF32,
@@ -37,6 +36,7 @@ from tinyfuse.kernels.layers.int8_dsp.conv_int16_weights import UnpackedConvRow,
 from tinyfuse.kernels.layers.int8_dsp.dense import Dense, DenseWide, FullyConnectedWhole
 from tinyfuse.kernels.layers.int8_dsp.dense_five_outputs import DenseFiveOutputs
 from tinyfuse.kernels.layers.int8_dsp.dense_int16_weights import UnpackedDense
+from tinyfuse.kernels.layers.int8_dsp.dense_real_scale import DenseReal, FullyConnectedReal
 from tinyfuse.kernels.layers.int8_dsp.depthwise import Depthwise3x3Row, DepthwiseRow, PackedDepthwiseRow
 from tinyfuse.kernels.layers.int8_dsp.depthwise_1d import DepthwiseAlongRow, DepthwiseColumns
 from tinyfuse.kernels.layers.int8_dsp.depthwise_weight_stationary import WeightStationaryDepthwiseRow
@@ -61,6 +61,8 @@ from tinyfuse.kernels.layers.int8_helium.conv_4x2 import (
 from tinyfuse.kernels.layers.int8_helium.conv_weight_stationary import WeightStationaryConvRow
 from tinyfuse.kernels.layers.int8_helium.depthwise_1d import Depthwise1D
 from tinyfuse.kernels.layers.int8_helium.depthwise_interleaved import ColumnsDepthwiseRow, FewerColumnsDepthwiseRow
+from tinyfuse.kernels.layers.int8_luts.dsp import LookedUpDepthwise, LookedUpMatmul
+from tinyfuse.kernels.layers.int8_luts.helium import LookedUpColumns, LookedUpFours
 from tinyfuse.kernels.layers.int8_no_dsp.paired_weights import (
     PairedConvRow,
     PairedDense,
@@ -88,6 +90,7 @@ from tinyfuse.kernels.layers.uint8_weights16.portable import (
     PackedConvRowW16,
     PackedDepthwiseRowW16,
 )
+from tinyfuse.kernels.program.computed_layer import computed_layers
 from tinyfuse.ops.core.convolution import has_real_scale
 
 
@@ -149,4 +152,13 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
         "int16": (PackedTransposedRowS16(), TransposeConvRowS16()),
         "float32": (PackedTransposedRowF32(), TransposeConvRowF32()),
     },
+}  # fmt: skip
+
+#: kind -> kernels of what rewrites make of layers: their outputs looked up in tables, or their weights computed
+LAYER_FORMS: dict[str, tuple[Kernel, ...]] = {
+    "LOOKED_UP": (
+        *map(LookedUpFours, (FourPointwise(), FourPointwiseRow())), LookedUpColumns(),
+        *map(LookedUpMatmul, (Pointwise(), PointwiseRow(), PackedConvRow())), LookedUpDepthwise(Depthwise3x3Row()),
+    ),
+    "COMPUTED_LAYER": computed_layers(),
 }  # fmt: skip

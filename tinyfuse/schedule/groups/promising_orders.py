@@ -17,9 +17,9 @@ from tinyfuse.plan import Stage
 from tinyfuse.plan.places import is_alias
 from tinyfuse.plan.rows import free_bytes, height, held_bytes, readers, row_bytes
 from tinyfuse.schedule.groups.legality import Legality
-from tinyfuse.schedule.groups.lower import StageMemo
 from tinyfuse.schedule.groups.order import orders
 from tinyfuse.schedule.groups.search import Weigher, Weight, Work, weigh_groups
+from tinyfuse.schedule.kernel_choice.stages import StageMemo
 
 #: live sets of a loop that are looked at
 _LIVE_SETS = 6
@@ -31,7 +31,7 @@ def better_orders(
 ) -> list[Graph]:  # fmt: skip
     """Finds orders of a graph that seem to take less RAM than its own and than `budget` bytes, best first.
 
-    At most limits.ORDERS; none if the graph has no branches. `memo`: see lower.make_stages. Limits are noted in
+    At most limits.ORDERS; none if the graph has no branches. `memo`: see make_stages. Limits are noted in
     `reached`.
     """
     reached = Reached() if reached is None else reached

@@ -29,10 +29,11 @@ from tinyfuse.plan.places import Places, is_alias
 from tinyfuse.plan.rows import RingModes, Stream
 from tinyfuse.schedule.groups.in_place import may_lie_over
 from tinyfuse.schedule.groups.legality import Legality
-from tinyfuse.schedule.groups.lower import StageMemo, growing_output, make_stages, may_stack
+from tinyfuse.schedule.groups.lower import growing_output, may_stack
 from tinyfuse.schedule.groups.overlaps import Streamed, buffer_distance
 from tinyfuse.schedule.groups.tiling import tile_graph
 from tinyfuse.schedule.kernel_choice.select import row_kernel
+from tinyfuse.schedule.kernel_choice.stages import StageMemo, make_stages
 from tinyfuse.thinning import pick_evenly
 
 #: lengths up to which groups are weighed first
@@ -118,7 +119,7 @@ def pareto_front(
     """Finds the partitions into groups of consecutive operators, of at most `budget` bytes, that no other beats in both
     RAM and instructions, and a few that may turn out better once planned. Empty if none keeps the budget.
 
-    `progress` gets lines of progress, `work` is used up (default: its own), `memo`: see lower.make_stages. A group that
+    `progress` gets lines of progress, `work` is used up (default: its own), `memo`: see make_stages. A group that
     exceeds the budget by its own bytes is left out with every longer one that begins with it: a group's own bytes only
     grow with its length.
     """

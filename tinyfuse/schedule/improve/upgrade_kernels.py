@@ -8,7 +8,7 @@ from dataclasses import replace
 from tinyfuse import limits
 from tinyfuse.cost.predict import kernel_instructions, plan_instructions, ring_modes
 from tinyfuse.plan import Plan, Stage
-from tinyfuse.schedule.groups.lower import make_stages
+from tinyfuse.schedule.kernel_choice.stages import make_stages
 from tinyfuse.schedule.plans.build import Builder
 
 

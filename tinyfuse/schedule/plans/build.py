@@ -16,8 +16,9 @@ from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.plan.rows import USUAL_RINGS, RingModes
 from tinyfuse.rewrite.fold_constants import model_macs
-from tinyfuse.schedule.groups.lower import Lowered, StageMemo, lower, place_states
+from tinyfuse.schedule.groups.lower import Lowered, lower, place_states
 from tinyfuse.schedule.groups.search import Candidate
+from tinyfuse.schedule.kernel_choice.stages import StageMemo
 from tinyfuse.schedule.variants.variants import Variant
 
 #: more than any microcontroller has; the plan's checker takes eight times as much
@@ -28,7 +29,7 @@ MAX_ARENA_BYTES = 1 << 26
 class Builder:
     """Builds the plans of one model, whose graph as read is `source`.
 
-    `memo`: see lower.make_stages; `work_limit`: see plan_arena. Limits that searches came to are noted in `reached`.
+    `memo`: see make_stages; `work_limit`: see plan_arena. Limits that searches came to are noted in `reached`.
     """
 
     source: Graph

@@ -11,7 +11,7 @@ from tinyfuse.ir import Graph, Op, Saving
 from tinyfuse.kernels.core.kernel import Context
 from tinyfuse.plan.places import is_alias
 from tinyfuse.rewrite.cut_layers import cut_layers, cut_where
-from tinyfuse.schedule.groups.lower import make_stages
+from tinyfuse.schedule.kernel_choice.stages import make_stages
 
 
 def cut_faster_layers(graph: Graph, context: Context) -> Graph:

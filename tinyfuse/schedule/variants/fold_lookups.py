@@ -18,7 +18,7 @@ from tinyfuse.kernels.registry import element_of, kernels_for
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.layers.looked_up import looked_up
 from tinyfuse.plan import Stage
-from tinyfuse.schedule.groups.lower import make_stages
+from tinyfuse.schedule.kernel_choice.stages import make_stages
 
 
 def look_up_in_layers(graph: Graph, context: Context) -> Graph:

@@ -22,7 +22,7 @@ from tinyfuse.kernels.core.kernel import Context
 from tinyfuse.kernels.registry import element_of
 from tinyfuse.limits import Reached, union
 from tinyfuse.ops.elementwise.merged import merged, reach
-from tinyfuse.schedule.groups.lower import make_stages
+from tinyfuse.schedule.kernel_choice.stages import make_stages
 
 #: largest share of its operators' cost that a loop may be predicted to take. It exceeds 1 because loops are predicted a
 #: few percent too high and need no memory between operators, which counts most for the least RAM; for other dtypes than

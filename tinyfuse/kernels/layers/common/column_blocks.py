@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
 
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel, TensorAccess
+from tinyfuse.kernels.core.kernel import CallSite, Context, Kernel, TensorAccess
 from tinyfuse.kernels.core.statements import Let, Statement
+from tinyfuse.kernels.core.wrapper import WholeWrapper
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.layers import OF_LOOKING_UP
-from tinyfuse.kernels.wrapper import CALLED_WHOLE, Wrapper
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.convolution import geometry
 
@@ -38,32 +37,24 @@ def _one_row(tensor: Tensor) -> Tensor:
     return replace(tensor, shape=(1, 1, tensor.shape[1], tensor.shape[3]))
 
 
-#: attributes of a kernel that is called for the pixels of several rows
-_CALLS: dict[str, Any] = {**CALLED_WHOLE, "by_row": True, "whole": False, "in_order": True, "rows_a_call": ROWS}
-
-
-class ColumnBlocks(Wrapper):
+class ColumnBlocks(WholeWrapper):
     """`kernel`, which computes a row of a convolution in blocks of pixels, for the pixels of several rows.
 
     In memory they are pixels of one row, and so are those that their windows see, where rows lie in order. Seen as that
     row, the call for row y begins y strides behind its start: that is padding on the left, less than none.
     """
 
-    def __init__(self, kernel: Kernel):
-        super().__init__(kernel, **_CALLS)
+    by_row, whole, in_order, rows_a_call = True, False, True, ROWS
+
+    def inner(self, op: Op) -> Op:
+        return _lying(op)
+
+    def inner_by_row(self, by_row: bool) -> bool:
+        return True
 
     def accepts(self, op: Op, context: Context) -> bool:
         lying_op = lying(op)
         return lying_op is not None and geometry(op).window.kernel > 1 and self.kernel.accepts(lying_op, context)
-
-    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return self.kernel.constants(_lying(op), context)
-
-    def scratch(self, op: Op, context: Context) -> int:
-        return self.kernel.scratch(_lying(op), context)
-
-    def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return self.kernel.path(_lying(op), True, context)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return _counts(self.kernel, op)

@@ -15,9 +15,9 @@ from tinyfuse.kernels.counts.depthwise import depthwise_counts
 from tinyfuse.kernels.counts.layers import dense_eight_counts, eight_counts
 from tinyfuse.kernels.counts.transpose_conv import transposed_counts
 from tinyfuse.kernels.counts.windows import window_counts
+from tinyfuse.kernels.layers.common.batches import orders_by_batches
 from tinyfuse.kernels.layers.common.params import conv_row_call, orders_by_pixels, plain_weights
-from tinyfuse.kernels.layers.int8_dsp.dense import orders_by_batches
-from tinyfuse.kernels.layers.int8_dsp.depthwise import taps_scratch
+from tinyfuse.kernels.layers.common.taps import taps_scratch
 from tinyfuse.kernels.layers.int8_dsp.transpose_conv import transpose_conv_params
 from tinyfuse.ops.core.convolution import geometry
 from tinyfuse.ops.core.real import real_bias, real_clamp

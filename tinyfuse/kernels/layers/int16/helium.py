@@ -15,8 +15,8 @@ from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.depthwise import depthwise_counts
 from tinyfuse.kernels.counts.layers import eighth_counts, layer_counts
 from tinyfuse.kernels.layers.common.params import POINTER_BYTES, conv_row_call
-from tinyfuse.kernels.layers.int8_dsp.conv import pointwise_input
-from tinyfuse.kernels.layers.int8_dsp.depthwise import taps_scratch
+from tinyfuse.kernels.layers.common.pixels import pointwise_input
+from tinyfuse.kernels.layers.common.taps import taps_scratch
 from tinyfuse.kernels.layers.int16.dsp import SCALE_S16, has_zero_points, matmul_s16
 from tinyfuse.ops.core.convolution import clamp_range, geometry, is_plain_pointwise
 from tinyfuse.ops.weight_sums import channel_weights

@@ -12,10 +12,12 @@ from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, proven
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.layers import layer_counts
-from tinyfuse.kernels.layers.common.params import bounded, conv_row_call, output_fields
-from tinyfuse.kernels.layers.int8_dsp.conv import PackedConvRow, Pointwise, pointwise_input
+from tinyfuse.kernels.layers.common.params import conv_row_call, output_fields
+from tinyfuse.kernels.layers.common.pixels import pointwise_input
+from tinyfuse.kernels.layers.int8_dsp.conv import PackedConvRow, Pointwise
 from tinyfuse.kernels.layers.int8_dsp.lanes import SINGLE_ROUNDING, WIDE, Matmul, form_name, matmul_depth
 from tinyfuse.kernels.requantize.single_rounding import single_rounding
+from tinyfuse.kernels.requantize.two_roundings import bounded
 from tinyfuse.ops.core.convolution import geometry, is_plain_pointwise
 
 #: what sums of products stay below, for they are kept in 4096ths (runtime_c/tinyfuse_matmul_s4.h)

@@ -11,8 +11,10 @@ from tinyfuse.kernels.core.rows import vectors
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.layers import layer_counts
-from tinyfuse.kernels.layers.common.params import bounded, one_scale, output_fields
-from tinyfuse.kernels.layers.int8_dsp.dense import DenseWide, scale_constants
+from tinyfuse.kernels.layers.common.batches import scale_constants
+from tinyfuse.kernels.layers.common.params import output_fields
+from tinyfuse.kernels.layers.int8_dsp.dense import DenseWide
+from tinyfuse.kernels.requantize.two_roundings import bounded, one_scale
 
 #: what a sum in 4096ths, and one of digits in 256ths, stay below
 _SUMS, _DIGITS = 2**19, 2**23

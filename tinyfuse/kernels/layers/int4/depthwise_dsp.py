@@ -4,15 +4,13 @@ serve: a channel's taps make a row of it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from tinyfuse.ir import INT4, Op
 from tinyfuse.kernels.core.c_constants import c_constant
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Kernel
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.core.statements import Statement
-from tinyfuse.kernels.counts.common import Counts
+from tinyfuse.kernels.core.wrapper import Wrapper
 from tinyfuse.kernels.layers.common.params import conv_row_call
 from tinyfuse.kernels.layers.int8_dsp.depthwise import Depthwise3x3Row, PackedDepthwiseRow, form_argument
 
@@ -20,29 +18,25 @@ from tinyfuse.kernels.layers.int8_dsp.depthwise import Depthwise3x3Row, PackedDe
 _BLOCK = c_constant("tinyfuse_weights_s4.h", "TINYFUSE_BLOCK_S4")
 
 
-class Int4Depthwise(Kernel):
+class Int4Depthwise(Wrapper):
     """`kernel`, of int8, with its weights in halves of bytes.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
     writes only its output row.
     """
 
-    by_row, whole, rings = True, False, True
     int4_weights = True
+    columns = 0  # each piece would widen all weights
 
     def __init__(self, kernel: Kernel):
-        self.kernel = kernel
-        self.name = kernel.name.removesuffix("_s8") + "_s4"
-        self.headers = tuple(header.removesuffix(".h") + "_s4.h" for header in kernel.headers)
+        headers = tuple(header.removesuffix(".h") + "_s4.h" for header in kernel.headers)
+        super().__init__(kernel, name=kernel.name.removesuffix("_s8") + "_s4", headers=headers)
 
     def accepts(self, op: Op, context: Context) -> bool:
         # where RAM is all, bytes in flash need no scratch
         wanted = context.target.dsp and not context.target.mve and context.optimize != "ram"
         fits = wanted and op.operand(1).dtype == INT4 and self.kernel.accepts(op, context)
         return fits and bool(((weights := self._weights(op, context)[0].data) >= -8).all() and (weights <= 7).all())
-
-    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return self.kernel.access_orders(op)
 
     def _weights(self, op: Op, context: Context) -> tuple[Constant, Constant]:
         weights, channels = self.kernel.constants(op, context)
@@ -60,12 +54,6 @@ class Int4Depthwise(Kernel):
 
     def _blocks(self, op: Op, context: Context) -> int:
         return -(-self._weights(op, context)[0].data.size // _BLOCK)
-
-    def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return self.kernel.path(op, by_row, context)
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return self.kernel.counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site, site.scratch, self._blocks(op, context), form_argument(op))

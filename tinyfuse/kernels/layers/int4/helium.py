@@ -11,9 +11,10 @@ from tinyfuse.ir import INT4, Array, Op
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel, proven
 from tinyfuse.kernels.core.rows import vectors
 from tinyfuse.kernels.core.statements import Call, Let, Statement
-from tinyfuse.kernels.layers.common.params import channels4, conv_row_call, folded_bias, output_fields
-from tinyfuse.kernels.layers.int8_dsp.conv import pointwise_input
+from tinyfuse.kernels.layers.common.params import channels4, conv_row_call, output_fields
+from tinyfuse.kernels.layers.common.pixels import pointwise_input
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveConvRow, MveDense, MvePointwise
+from tinyfuse.kernels.requantize.two_roundings import folded_bias
 from tinyfuse.ops.core.convolution import geometry
 from tinyfuse.ops.weight_sums import channel_weights
 

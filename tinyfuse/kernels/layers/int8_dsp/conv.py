@@ -8,8 +8,8 @@ from dataclasses import replace
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.c_constants import c_constant
 from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Division, Kernel, proven
-from tinyfuse.kernels.core.rows import from_piece, row_pointer
-from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
+from tinyfuse.kernels.core.rows import from_piece
+from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.im2col import packed_counts, pointwise_counts
 from tinyfuse.kernels.counts.layers import layer_counts
@@ -22,6 +22,7 @@ from tinyfuse.kernels.layers.common.params import (
     output_fields,
     plain_weights,
 )
+from tinyfuse.kernels.layers.common.pixels import input_pixels, of_pixels, pointwise_input
 from tinyfuse.kernels.layers.int8_dsp.dense import Dense, DenseWide, dense_call
 from tinyfuse.kernels.layers.int8_dsp.lanes import (
     Matmul,
@@ -249,23 +250,3 @@ class PointwiseColumnWideRow(_ColumnRow, DenseWide):
 
 class PointwiseColumnRow(_ColumnRow):
     """The same from bytes."""
-
-
-def pointwise_input(op: Op, site: CallSite) -> tuple[str, int]:
-    """C pointer to the first input pixel of a row, or of all, and how many they are."""
-    g, source = geometry(op), site.input(0)
-    if site.row is None:
-        return source.pointer, g.out_h * g.out_w
-    return row_pointer(source, site.row), g.out_w
-
-
-def input_pixels(op: Op, site: CallSite) -> tuple[str, Expr]:
-    """The same of a call that may be a piece."""
-    pointer, pixels = pointwise_input(op, site)
-    return from_piece(pointer, site, op.input.shape[3]), site.piece.count if site.piece else pixels
-
-
-def of_pixels(op: Op, by_row: bool, together: int) -> Division:
-    """The division of a call that goes from pixel to pixel."""
-    g = geometry(op)
-    return Division(g.out_w if by_row else g.out_h * g.out_w, together)

@@ -8,18 +8,19 @@ from typing import ClassVar
 
 import numpy as np
 
-from tinyfuse.ir import ITEM_BYTES, Array, Op
+from tinyfuse.ir import Op
 from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Division, Kernel, proven
 from tinyfuse.kernels.core.rows import from_piece, vectors
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.layers import dense_counts, layer_counts
-from tinyfuse.kernels.layers.common.params import (
-    general_channels,
-    one_scale,
-    output_fields,
-    plain_weights,
+from tinyfuse.kernels.layers.common.batches import (
+    fully_connected_params,
+    of_channels,
+    orders_by_batches,
+    scale_constants,
 )
+from tinyfuse.kernels.layers.common.params import general_channels, output_fields, plain_weights
 from tinyfuse.kernels.layers.int8_dsp.lanes import (
     Matmul,
     column_bytes,
@@ -28,9 +29,7 @@ from tinyfuse.kernels.layers.int8_dsp.lanes import (
     matmul_depth,
     shifting_layer,
 )
-
-#: tinyfuse_dense_scale
-SCALE = np.dtype([("multiplier", "<i4"), ("shift", "<i4")])
+from tinyfuse.kernels.requantize.two_roundings import one_scale
 
 
 class FullyConnectedWhole(Kernel):
@@ -59,31 +58,6 @@ class FullyConnectedWhole(Kernel):
             ("&p", pointer, from_piece(site.output.pointer, site),
              from_piece(site.constant("weights"), site, in_c), from_piece(site.constant("channels"), site)),
         )  # fmt: skip
-
-
-def of_channels(op: Op, together: int, by_row: bool) -> Division | None:
-    """The division of a dense layer: some output channels a piece, a multiple of so many; of one batch alone."""
-    channels, rows = op.operand(1).shape[0], op.output.shape[1] if by_row else 1
-    return Division(channels, together, along=False) if op.output.elements == channels * rows else None
-
-
-def scale_constants(channels: Array) -> tuple[Constant, Constant]:
-    """Constants "biases" and "scales" of tinyfuse_requant [out_c]: biases [out_c], scales [out_c] or one for all."""
-    scales = channels[:1] if one_scale(channels["multiplier"], channels["shift"]) else channels
-    return (
-        Constant("biases", np.ascontiguousarray(channels["bias"]), "int32_t"),
-        Constant("scales", scales[["multiplier", "shift"]].astype(SCALE), "tinyfuse_dense_scale"),
-    )
-
-
-def fully_connected_params(op: Op, site: CallSite, batches: int) -> Let:
-    """`const tinyfuse_fully_connected p`."""
-    out_c, in_c = op.operand(1).shape
-    zero_points = op.operand(1).quantization.zero_point
-    return Let("tinyfuse_fully_connected", "p", {
-        "batches": batches, "in_c": in_c, "out_c": site.piece.count if site.piece else out_c,
-        "in_zero_point": op.input.zero_point, "weights_zero_point": zero_points[0],
-    } | output_fields(op))  # fmt: skip
 
 
 def _layer(op: Op, context: Context) -> Matmul | None:
@@ -150,13 +124,6 @@ class DenseWide(Dense):
 
     def scratch(self, op: Op, context: Context) -> int:
         return column_bytes(context) * matmul_depth(op)
-
-
-def orders_by_batches(op: Op, buffered: bool) -> dict[int, AccessOrder]:
-    """One batch after the other."""
-    read, written = op.operand(1).shape[1], op.output.shape[-1]
-    size = ITEM_BYTES[op.output.dtype]
-    return {0: AccessOrder(read * size, written * size, buffered)}
 
 
 def _shares_scale(layer: Matmul) -> bool:

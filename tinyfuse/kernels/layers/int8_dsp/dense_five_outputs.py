@@ -14,9 +14,10 @@ from tinyfuse.kernels.core.rows import vectors
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts, kept, round_up
 from tinyfuse.kernels.counts.layers import layer_counts
-from tinyfuse.kernels.layers.common.params import folded_bias, output_fields
+from tinyfuse.kernels.layers.common.params import output_fields
 from tinyfuse.kernels.layers.int8_dsp.dense import DenseWide
 from tinyfuse.kernels.requantize.per_tensor_rounding import per_tensor_rounding
+from tinyfuse.kernels.requantize.two_roundings import folded_bias
 
 _HEADER = "tinyfuse_dense_five_outputs.h"
 #: fours of inputs of an iteration of the loop

@@ -10,10 +10,11 @@ from tinyfuse.kernels.core.rows import vectors
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts, kept, round_up
 from tinyfuse.kernels.counts.layers import layer_counts
-from tinyfuse.kernels.layers.common.params import bounded, output_fields
+from tinyfuse.kernels.layers.common.params import output_fields
 from tinyfuse.kernels.layers.int8_dsp.dense import DenseWide
 from tinyfuse.kernels.layers.int8_dsp.lanes import halves
 from tinyfuse.kernels.requantize.single_rounding import SHIFT, SingleRounding, single_rounding
+from tinyfuse.kernels.requantize.two_roundings import bounded
 
 
 class UnpackedDense(DenseWide):

@@ -13,10 +13,12 @@ from tinyfuse.kernels.core.rows import row_pointer
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts, round_up
 from tinyfuse.kernels.counts.depthwise import depthwise_counts
-from tinyfuse.kernels.layers.common.params import LANE_SUMS, bounded, input_zero_point, output_fields
-from tinyfuse.kernels.layers.int8_dsp.depthwise import form_argument, form_of, quad_starts
+from tinyfuse.kernels.layers.common.params import input_zero_point, output_fields
+from tinyfuse.kernels.layers.common.taps import quad_starts
+from tinyfuse.kernels.layers.int8_dsp.depthwise import form_argument, form_of
 from tinyfuse.kernels.layers.int8_dsp.lanes import in_256ths
 from tinyfuse.kernels.requantize.single_rounding import SHIFT, any_single_rounding
+from tinyfuse.kernels.requantize.two_roundings import LANE_SUMS, bounded
 from tinyfuse.ops.core.convolution import ConvGeometry, geometry
 
 _HEADER = "tinyfuse_depthwise_1d.h"

@@ -11,7 +11,8 @@ from tinyfuse.kernels.core.statements import Call, Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.depthwise import depthwise_counts
 from tinyfuse.kernels.layers.common.params import conv_params
-from tinyfuse.kernels.layers.int8_dsp.depthwise import form_argument, form_of, quad_starts
+from tinyfuse.kernels.layers.common.taps import quad_starts
+from tinyfuse.kernels.layers.int8_dsp.depthwise import form_argument, form_of
 from tinyfuse.kernels.requantize.single_rounding import any_single_rounding
 from tinyfuse.ops.core.convolution import geometry
 

@@ -11,7 +11,7 @@ from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Context, Divisio
 from tinyfuse.kernels.core.rows import from_piece
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.layers.common.params import POINTER_BYTES, conv_params, orders_by_pixels, output_fields
-from tinyfuse.kernels.layers.int8_dsp.conv import input_pixels, of_pixels
+from tinyfuse.kernels.layers.common.pixels import input_pixels, of_pixels
 from tinyfuse.kernels.layers.int8_dsp.lanes import matmul_depth
 from tinyfuse.ops.core.convolution import geometry
 

@@ -11,9 +11,10 @@ from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel, pr
 from tinyfuse.kernels.core.statements import Statement
 from tinyfuse.kernels.counts.common import Counts, round_up
 from tinyfuse.kernels.counts.layers import winograd_1d_counts, winograd_counts
-from tinyfuse.kernels.layers.common.params import bounded, conv_row_call
+from tinyfuse.kernels.layers.common.params import conv_row_call
 from tinyfuse.kernels.layers.int8_dsp.lanes import SINGLE_ROUNDING, WIDE, Matmul
 from tinyfuse.kernels.requantize.single_rounding import single_rounding
+from tinyfuse.kernels.requantize.two_roundings import bounded
 from tinyfuse.ops.core.convolution import ConvGeometry, geometry
 
 #: 2G: rows are positions, columns taps; the filter's transform by it is four times Winograd's

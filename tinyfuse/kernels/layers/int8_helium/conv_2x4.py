@@ -18,22 +18,20 @@ from tinyfuse.kernels.counts.helium_2x4 import (
     two_pixels_counts,
     two_windows_counts,
 )
+from tinyfuse.kernels.layers.common.batches import of_channels
 from tinyfuse.kernels.layers.common.params import (
     POINTER_BYTES,
     channels4,
     conv_row_call,
-    folded_bias,
     grouped_by_four,
     matmul_mve_constants,
-    one_scale,
     orders_by_pixels,
     output_fields,
     rectified,
-    shifts_right,
 )
-from tinyfuse.kernels.layers.int8_dsp.conv import input_pixels, of_pixels
-from tinyfuse.kernels.layers.int8_dsp.dense import of_channels
-from tinyfuse.kernels.layers.int8_dsp.depthwise import LISTS_OF_TAPS, orders_by_columns, taps_scratch
+from tinyfuse.kernels.layers.common.pixels import input_pixels, of_pixels
+from tinyfuse.kernels.layers.common.taps import LISTS_OF_TAPS, orders_by_columns, taps_scratch
+from tinyfuse.kernels.requantize.two_roundings import folded_bias, one_scale, shifts_right
 from tinyfuse.ops.core.convolution import channel_multipliers, geometry, is_plain_pointwise
 from tinyfuse.ops.weight_sums import channel_weights
 

@@ -18,14 +18,13 @@ from tinyfuse.kernels.counts.helium_4x2 import four_columns_counts, four_pieces_
 from tinyfuse.kernels.layers.common.params import (
     POINTER_BYTES,
     conv_row_call,
-    folded_bias,
     orders_by_pixels,
     output_fields,
     rectified,
-    shifts_right,
 )
-from tinyfuse.kernels.layers.int8_dsp.conv import input_pixels, of_pixels
+from tinyfuse.kernels.layers.common.pixels import input_pixels, of_pixels
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveConvRow
+from tinyfuse.kernels.requantize.two_roundings import folded_bias, shifts_right
 from tinyfuse.ops.core.convolution import ConvGeometry, channel_multipliers, clamp_range, geometry, is_plain_pointwise
 from tinyfuse.ops.weight_sums import channel_weights
 

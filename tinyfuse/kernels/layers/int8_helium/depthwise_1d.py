@@ -10,15 +10,9 @@ from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts, round_up
 from tinyfuse.kernels.layers.common.column_blocks import lying
-from tinyfuse.kernels.layers.common.params import (
-    POINTER_BYTES,
-    folded_bias,
-    input_zero_point,
-    output_fields,
-    rectified,
-    shifts_right,
-)
+from tinyfuse.kernels.layers.common.params import POINTER_BYTES, input_zero_point, output_fields, rectified
 from tinyfuse.kernels.layers.int8_helium.conv_4x2 import requantized
+from tinyfuse.kernels.requantize.two_roundings import folded_bias, shifts_right
 from tinyfuse.ops.core.convolution import ConvGeometry, channel_multipliers, geometry
 from tinyfuse.ops.weight_sums import channel_weights
 

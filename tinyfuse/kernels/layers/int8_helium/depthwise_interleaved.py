@@ -10,8 +10,9 @@ from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.core.statements import Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.depthwise import columns_counts
-from tinyfuse.kernels.layers.common.params import conv_row_call, folded_bias, rectified, shifts_right
+from tinyfuse.kernels.layers.common.params import conv_row_call, rectified
 from tinyfuse.kernels.layers.int8_helium.conv_4x2 import requantized
+from tinyfuse.kernels.requantize.two_roundings import folded_bias, shifts_right
 from tinyfuse.ops.core.convolution import ConvGeometry, channel_multipliers, geometry
 from tinyfuse.ops.weight_sums import channel_weights
 

@@ -8,15 +8,15 @@ often than without tables: steps between outputs that a table makes one result o
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
 from functools import lru_cache
 
 import numpy as np
 
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Division, Kernel, proven
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel, proven
 from tinyfuse.kernels.core.statements import Call, Expr, Statement
+from tinyfuse.kernels.core.wrapper import Wrapper
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.layers.int8_dsp.conv import AT_BORDERS, MatmulKernel
 from tinyfuse.kernels.layers.int8_dsp.depthwise import Depthwise3x3Row
@@ -35,41 +35,24 @@ from tinyfuse.ops.elementwise.table import MOST_CHANNEL_BYTES
 from tinyfuse.ops.layers.looked_up import LookedUp
 
 
-class LookedUpLayer(Kernel):
-    """What `plain` computes, with tables. A call reads and writes what one of `plain` does."""
+class LookedUpLayer(Wrapper):
+    """What `kernel` computes, with tables. A call reads and writes what one of `kernel` does."""
 
     #: whether it computes depthwise convolutions
     depthwise: bool
 
-    def __init__(self, plain: Kernel):
-        self._plain = plain
-        self.headers = plain.headers
-        self.by_row, self.whole, self.rings = plain.by_row, plain.whole, plain.rings
+    def inner(self, op: Op) -> Op:
+        return layer_of(op)
 
     def accepts(self, op: Op, context: Context) -> bool:
         layer = layer_of(op)
         if layer.operand(1).dtype != "int8" or FAMILIES[layer.kind].depthwise != self.depthwise:
             return False
-        return self._plain.accepts(layer, context)
-
-    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return self._plain.access_orders(layer_of(op))
-
-    def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return self._plain.row_access_orders(layer_of(op))
-
-    def scratch(self, op: Op, context: Context) -> int:
-        return self._plain.scratch(layer_of(op), context)
-
-    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return self._plain.division(layer_of(op), by_row, context)
-
-    def own_code(self, op: Op) -> bool:
-        return self._plain.own_code(layer_of(op))
+        return super().accepts(op, context)
 
     def layer_call(self, op: Op, site: CallSite, context: Context) -> tuple[tuple[Statement, ...], tuple[Expr, ...]]:
         """What stands in front of the layer's call, and the call's arguments but for the last, which is its form."""
-        *lets, call = self._plain.call(layer_of(op), site, context)
+        *lets, call = self.kernel.call(layer_of(op), site, context)
         if not isinstance(call, Call):
             raise InternalFault("a kernel of tables", "what it computes isn't one call")
         return tuple(lets), call.args[:-1]
@@ -78,9 +61,8 @@ class LookedUpLayer(Kernel):
 class _LookedUp(LookedUpLayer):
     """On cores with the DSP extension and no vectors."""
 
-    def __init__(self, plain: Kernel):
-        super().__init__(plain)
-        self.costs_as = plain.name
+    def __init__(self, plain: Kernel, name: str):
+        super().__init__(plain, name=name, costs_as=plain.name)
 
     def accepts(self, op: Op, context: Context) -> bool:
         target, packed = context.target, context.weights in ("packed", "auto")
@@ -109,7 +91,7 @@ class _LookedUp(LookedUpLayer):
     def counts(self, op: Op, by_row: bool) -> Counts:
         signed_rounding = op.output.elements if _line(op) is None and _signed_rounding(op) is not None else 0
         return {
-            **self._plain.counts(layer_of(op), by_row),
+            **self.kernel.counts(layer_of(op), by_row),
             "table_outputs": op.output.elements,
             "signed_rounding_outputs": signed_rounding,
         }
@@ -130,9 +112,10 @@ class LookedUpMatmul(_LookedUp):
     costs_with = "tinyfuse_matmul_tables"
 
     def __init__(self, plain: MatmulKernel):
-        super().__init__(plain)
+        super().__init__(
+            plain, plain.name.replace("_packed", "_packed_tables").replace("pointwise", "pointwise_tables")
+        )
         self._block, self._windows = plain.block, plain.windows
-        self.name = plain.name.replace("_packed", "_packed_tables").replace("pointwise", "pointwise_tables")
 
     def accepts(self, op: Op, context: Context) -> bool:
         return super().accepts(op, context) and _matmul_of(op, context) is not None
@@ -154,9 +137,6 @@ class LookedUpMatmul(_LookedUp):
         """What gathers windows by bytes tells of a single call, not what looks up."""
         return None if self._windows(layer_of(op)) else self.costs_with
 
-    def calls_too(self, op: Op) -> tuple[str, ...]:
-        return self._plain.calls_too(layer_of(op))
-
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         form, layer = _costs_of(form_name(self.form(op, context))), layer_of(op)
         return f"{form}, blocks of {self._block(layer, context)}{self._windows(layer)}"
@@ -169,12 +149,11 @@ class LookedUpMatmul(_LookedUp):
 class LookedUpDepthwise(_LookedUp):
     """3x3 depthwise convolutions."""
 
-    name = "tinyfuse_depthwise_3x3_tables_row_s8"
     depthwise = True
     costs_with = "tinyfuse_depthwise_3x3_tables"
 
     def __init__(self, plain: Depthwise3x3Row):
-        super().__init__(plain)
+        super().__init__(plain, "tinyfuse_depthwise_3x3_tables_row_s8")
         self._along = plain.along
 
     def of_layer(self, op: Op, context: Context) -> tuple[Constant, ...]:

@@ -14,10 +14,10 @@ from tinyfuse.ir.fixedpoint import multiply_by_quantized_multiplier
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Context
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.counts.common import Counts
-from tinyfuse.kernels.layers.common.params import accumulator_range
 from tinyfuse.kernels.layers.int8_helium.conv_4x2 import BLOCK, FourPointwise, four_pixels_counts, sort_of_depth
 from tinyfuse.kernels.layers.int8_helium.depthwise_interleaved import ColumnsDepthwiseRow
 from tinyfuse.kernels.layers.int8_luts.dsp import LookedUpLayer, layer_of
+from tinyfuse.kernels.requantize.two_roundings import accumulator_range
 from tinyfuse.ops.core.convolution import channel_multipliers, geometry
 from tinyfuse.ops.elementwise.table import TABLE_VALUES
 from tinyfuse.ops.layers.looked_up import LookedUp

@@ -13,9 +13,10 @@ from tinyfuse.kernels.core.rows import from_piece, vectors
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.depthwise import paired_depthwise_counts, paired_depthwise_words
+from tinyfuse.kernels.layers.common.batches import orders_by_batches
 from tinyfuse.kernels.layers.common.params import POINTER_BYTES, conv_params, output_fields
 from tinyfuse.kernels.layers.int8_dsp.conv import MatmulKernel
-from tinyfuse.kernels.layers.int8_dsp.dense import Dense, DenseWide, orders_by_batches
+from tinyfuse.kernels.layers.int8_dsp.dense import Dense, DenseWide
 from tinyfuse.kernels.layers.int8_dsp.depthwise import form_argument, form_of
 from tinyfuse.kernels.layers.int8_dsp.im2col_blocks import WidenedConvRow, WidenedPointwise
 from tinyfuse.kernels.layers.int8_dsp.lanes import BYTES, Matmul, form_name, matmul_depth

@@ -4,14 +4,14 @@ that are packed together, or all."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import lru_cache
 
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Kernel, proven
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel, proven
 from tinyfuse.kernels.core.statements import Call, Statement
+from tinyfuse.kernels.core.wrapper import Wrapper
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.depthwise import looked_up_depthwise_counts
 from tinyfuse.kernels.layers.common.params import conv_params
@@ -23,26 +23,24 @@ from tinyfuse.ops.core.convolution import geometry
 from tinyfuse.targets import Target
 
 
-class CompressedDepthwise(Compressed):
+class CompressedDepthwise(Compressed, Wrapper):
     """`kernel`, with its weights in groups of so many channels as indexes.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
     writes only its output row.
     """
 
-    by_row, whole, rings = True, False, True
+    columns = 0  # each piece would look up all weights
 
     def __init__(self, kernel: Kernel, channels: int):
-        self.kernel, self.channels = kernel, channels
-        self.name, self.costs_as = kernel.name.replace("_row_s8", "_lut_row_s8"), kernel.name
-        self.headers = tuple(header.removesuffix(".h") + "_lut.h" for header in kernel.headers)
+        name = kernel.name.replace("_row_s8", "_lut_row_s8")
+        headers = tuple(header.removesuffix(".h") + "_lut.h" for header in kernel.headers)
+        super().__init__(kernel, name=name, costs_as=kernel.name, headers=headers)
+        self.channels = channels
 
     def accepts(self, op: Op, context: Context) -> bool:
         fits = self.wanted(context) and op.operand(1).dtype == "int8" and self.kernel.accepts(op, context)
         return fits and self._lookup(op, context) is not None
-
-    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return self.kernel.access_orders(op)
 
     def _lookup(self, op: Op, context: Context) -> Lookup | None:
         return _lookup_of(self.kernel, op, context.target, self._groups(op), self._group_bytes(op))
@@ -61,9 +59,6 @@ class CompressedDepthwise(Compressed):
     def scratch(self, op: Op, context: Context) -> int:
         looked_up = -(-self._groups(op) * self._group_bytes(op) // 16) * 16
         return looked_up + self.kernel.scratch(op, context)
-
-    def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return self.kernel.path(op, by_row, context)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         step = VECTOR if self.channels == VECTOR else 4

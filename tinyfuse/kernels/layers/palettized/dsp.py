@@ -15,9 +15,11 @@ from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Contex
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.layers import looked_up_counts
-from tinyfuse.kernels.layers.common.params import bounded, conv_params, one_scale, output_fields
-from tinyfuse.kernels.layers.int8_dsp.conv import PackedConvRow, Pointwise, pointwise_input
-from tinyfuse.kernels.layers.int8_dsp.dense import Dense, scale_constants
+from tinyfuse.kernels.layers.common.batches import scale_constants
+from tinyfuse.kernels.layers.common.params import conv_params, output_fields
+from tinyfuse.kernels.layers.common.pixels import pointwise_input
+from tinyfuse.kernels.layers.int8_dsp.conv import PackedConvRow, Pointwise
+from tinyfuse.kernels.layers.int8_dsp.dense import Dense
 from tinyfuse.kernels.layers.int8_dsp.lanes import (
     BYTES_SINGLE_ROUNDING,
     LANES,
@@ -32,6 +34,7 @@ from tinyfuse.kernels.layers.int8_dsp.lanes import (
 )
 from tinyfuse.kernels.layers.palettized.palette import UNIT, Lookup, compressed
 from tinyfuse.kernels.requantize.single_rounding import single_rounding
+from tinyfuse.kernels.requantize.two_roundings import bounded, one_scale
 from tinyfuse.ops.core.convolution import geometry
 from tinyfuse.targets import Target
 

@@ -12,7 +12,7 @@ from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.layers import looked_up_counts
 from tinyfuse.kernels.layers.common.params import conv_params, matmul_mve_constants, output_fields
-from tinyfuse.kernels.layers.int8_dsp.conv import pointwise_input
+from tinyfuse.kernels.layers.common.pixels import pointwise_input
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveConvRow, MveDense, MvePointwise
 from tinyfuse.kernels.layers.palettized.dsp import Compressed, spares_flash, strip_of
 from tinyfuse.kernels.layers.palettized.palette import VECTOR, Lookup, compressed

@@ -16,17 +16,9 @@ from tinyfuse.kernels.counts.depthwise import depthwise_counts
 from tinyfuse.kernels.counts.im2col import packed_counts
 from tinyfuse.kernels.counts.layers import layer_counts
 from tinyfuse.kernels.counts.windows import window_counts
-from tinyfuse.kernels.layers.common.params import (
-    POINTER_BYTES,
-    REQUANT,
-    bounded,
-    conv_row_call,
-    folded_bias,
-    general_channels,
-    orders_by_pixels,
-)
+from tinyfuse.kernels.layers.common.params import POINTER_BYTES, conv_row_call, general_channels, orders_by_pixels
+from tinyfuse.kernels.layers.common.taps import packed_taps, taps_scratch
 from tinyfuse.kernels.layers.int8_dsp.conv import kind_of_windows
-from tinyfuse.kernels.layers.int8_dsp.depthwise import packed_taps, taps_scratch
 from tinyfuse.kernels.layers.int8_dsp.lanes import (
     LANES,
     SINGLE_ROUNDING,
@@ -43,6 +35,7 @@ from tinyfuse.kernels.layers.int8_dsp.lanes import (
     weights_in_lanes,
 )
 from tinyfuse.kernels.requantize.single_rounding import single_rounding
+from tinyfuse.kernels.requantize.two_roundings import REQUANT, bounded, folded_bias
 from tinyfuse.ops.core.convolution import channel_multipliers, geometry
 from tinyfuse.ops.weight_sums import channel_weights
 

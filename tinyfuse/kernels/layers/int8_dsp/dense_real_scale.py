@@ -12,8 +12,9 @@ from tinyfuse.ir.fixedpoint import multiply_by_real, real_scale
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Context
 from tinyfuse.kernels.core.rows import from_piece, vectors
 from tinyfuse.kernels.core.statements import Call, Let, Statement
+from tinyfuse.kernels.layers.common.batches import fully_connected_params
 from tinyfuse.kernels.layers.common.params import plain_weights
-from tinyfuse.kernels.layers.int8_dsp.dense import FullyConnectedWhole, fully_connected_params
+from tinyfuse.kernels.layers.int8_dsp.dense import FullyConnectedWhole
 from tinyfuse.ops.core.convolution import bias_values, clamp_range, real_multiplier
 from tinyfuse.ops.weight_sums import channel_weights
 

@@ -1,0 +1,53 @@
+"""Taps of depthwise convolutions: lists of them in scratch, and their order in packed weights."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyfuse.ir import Array, Op
+from tinyfuse.kernels.core.kernel import AccessOrder
+from tinyfuse.kernels.layers.common.params import POINTER_BYTES
+from tinyfuse.ops.core.convolution import geometry
+
+
+def orders_by_columns(op: Op) -> dict[int, AccessOrder]:
+    """Where windows are one column wide, no column is left out and no channel is read twice, each element is
+    read before the one in its place is written."""
+    g = geometry(op)
+    plain = (g.kernel_w, g.stride_w, g.pad_left) == (1, 1, 0)
+    return {0: AccessOrder(1, 1)} if plain and (g.in_w, g.in_c) == (g.out_w, g.out_c) else {}
+
+
+#: code that lists a window's taps, which several kernels share: where one layer alone calls it, compilers know its
+#: constants
+LISTS_OF_TAPS = "lists of taps"
+
+
+def taps_scratch(op: Op) -> int:
+    """Bytes of what tinyfuse_depthwise_taps fills: a pointer a tap, an even number; and of a pixel of padding
+    for them to point to."""
+    g = geometry(op)
+    padding = g.in_c if g.pads_rows or g.pads_columns else 0
+    return (g.kernel_h * g.kernel_w + 1) // 2 * 2 * POINTER_BYTES + padding
+
+
+def quad_starts(channels: int) -> list[int]:
+    """First channels of the groups of four: the last group ends with the last channel."""
+    return [min(start, channels - 4) for start in range(0, channels, 4)]
+
+
+def quads_of(channels: int) -> Array:
+    """[groups, 4]: the channels of these groups."""
+    return np.array(quad_starts(channels))[:, None] + np.arange(4)
+
+
+def packed_taps(weights: Array) -> Array:
+    """int8 weights [channels, taps] as tinyfuse_depthwise_packed.h takes them, by four channels and two taps, in one
+    dimension."""
+    channels, taps = weights.shape
+    even = np.zeros((channels, taps + taps % 2), np.int8)
+    even[:, :taps] = weights
+    # of each group [4 channels, pairs, 2 taps] -> [pairs, 2 halves of the channels, 2 taps, 2 channels]
+    groups = even[quads_of(channels)]
+    packed: Array = groups.reshape(len(groups), 2, 2, -1, 2).transpose(0, 3, 1, 4, 2).reshape(-1)
+    return packed

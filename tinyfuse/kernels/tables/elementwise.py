@@ -1,0 +1,167 @@
+"""Kernels of elementwise operators, in order of preference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.cmsis.elementwise import CmsisAdd, CmsisMinMax, CmsisMul
+from tinyfuse.kernels.core.kernel import Kernel
+from tinyfuse.kernels.elementwise.add_sub_single_rounding import SingleRoundingSum
+from tinyfuse.kernels.elementwise.binary import (
+    COMMON,
+    Parameters,
+    binary_kernels,
+    clamped_kernels,
+    comparison,
+    float_kernels,
+    fused,
+    int16_kernels,
+    prelu,
+    prelu_wide,
+    product,
+    rescaled,
+    wide_kernels,
+)
+from tinyfuse.kernels.elementwise.cast import Cast
+from tinyfuse.kernels.elementwise.division import floored, int8_quotients
+from tinyfuse.kernels.elementwise.fused_expression import ElementOf
+from tinyfuse.kernels.elementwise.fused_loop import FusedLoop, FusedLoopByFours
+from tinyfuse.kernels.elementwise.logic import Not
+from tinyfuse.kernels.elementwise.lookup_table import ChannelLookup, Clamp, Lookup, WideLookup
+from tinyfuse.kernels.elementwise.quantize import Convert, InvertSign
+from tinyfuse.kernels.elementwise.scale_and_add import ScaledSum, ScaledSumMve
+from tinyfuse.kernels.elementwise.select import AddN, Select
+from tinyfuse.kernels.elementwise.unary import (
+    ClampWide,
+    GeluReal,
+    LeakySlope,
+    Magnitude,
+    Rectifier,
+    Sigmoid,
+    TwoSlopes,
+    float_function,
+)
+from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.core.binary import add_multipliers, squared_difference_multipliers
+from tinyfuse.ops.core.unary import UnaryFamily
+from tinyfuse.ops.elementwise.cast import CASTS
+from tinyfuse.ops.elementwise.logic import COMPARISONS, Comparison
+from tinyfuse.ops.elementwise.quantize import DEQUANTIZES, QUANTIZES
+from tinyfuse.ops.elementwise.table import TableFamily
+from tinyfuse.ops.elementwise.unary_math import FloatFunction
+
+_TABLE = TableFamily()
+_TABLED = {
+    kind: (Clamp(family.function), Lookup(family.function))
+    for kind, family in FAMILIES.items()
+    if isinstance(family, UnaryFamily) and not isinstance(family, FloatFunction)
+}
+#: kernels of functions that take other dtypes than int8; those with a second argument are not in tinyfuse_math.h
+_WIDE: dict[str, tuple[Kernel, ...]] = {
+    "RELU": (ClampWide("clamp", "int16"), TwoSlopes(), Rectifier("RELU")),
+    "RELU6": (ClampWide("clamp", "int16"), Rectifier("RELU6")),
+    "LEAKY_RELU": (TwoSlopes(), LeakySlope("leaky_relu", "float32")),
+    "ABS": (Magnitude("abs", "int16"), *float_function("ABS")),
+    "GELU": (GeluReal(False), GeluReal(True)),
+    "LOGISTIC": (Sigmoid("logistic", "int16"), *float_function("LOGISTIC")),
+    "TANH": (Sigmoid("tanh", "int16"), *float_function("TANH", "each_tanh")),
+    **{
+        kind: float_function(kind) for kind in ("HARD_SWISH", "ELU", "RSQRT", "NEG", "SQUARE", "FLOOR", "CEIL", "ROUND")
+    },
+    **{kind: float_function(kind, f"each_{kind.lower()}") for kind in ("EXP", "LOG", "SIN", "COS", "SQRT")},
+}
+_UNARY = {kind: (*_TABLED.get(kind, ()), *_WIDE.get(kind, ())) for kind in (*_TABLED, *_WIDE)}
+
+
+def elementwise_kernels(
+    element_of: ElementOf, kernel_of: Callable[[Op], Kernel | None]
+) -> dict[str, tuple[Kernel, ...]]:
+    """Kernels by operator kind, the preferred first. Fused loops ask the two functions how a part computes one element,
+    and which kernel says so."""
+    #: of int8; single binary operators have them too
+    loops: tuple[Kernel, ...] = FusedLoopByFours(element_of, kernel_of), FusedLoop(element_of, kernel_of)
+    wide_loops: tuple[Kernel, ...] = (
+        FusedLoopByFours(element_of, kernel_of, "int16"),
+        FusedLoop(element_of, kernel_of, "int16"),
+        FusedLoop(element_of, kernel_of, "float32"),
+    )
+    return {
+        **_UNARY,
+        **{family.kind: _comparisons(family, loops) for family in COMPARISONS},
+        "ADD": (
+            SingleRoundingSum(), *_binary("ADD", rescaled(add_multipliers), work="sums", header=COMMON), *loops,
+            CmsisAdd(), *int16_kernels("ADD", rescaled(add_multipliers), "sums"), *float_kernels("ADD", fused, "sums"),
+            CmsisAdd("int16"),
+        ),
+        "SUB": (
+            SingleRoundingSum(), *_binary("SUB", rescaled(add_multipliers), work="sums"), *loops,
+            *int16_kernels("SUB", rescaled(add_multipliers), "sums"), *float_kernels("SUB", fused, "sums"),
+            *clamped_kernels("SUB"),
+        ),
+        "MUL": (
+            *_binary("MUL", product, work="products", header=COMMON), *loops, CmsisMul(),
+            *int16_kernels("MUL", product, "products"), *float_kernels("MUL", fused, "products"),
+            *clamped_kernels("MUL"), CmsisMul("int16"),
+        ),
+        **{
+            kind: (
+                *_binary(kind, None, work="choices", like=like), *loops, CmsisMinMax(kind),
+                *int16_kernels(kind, work="choices", like=like), *float_kernels(kind, work="choices", like=like),
+                *wide_kernels(kind, "int64", like=like),
+            )
+            for kind, like in (("MAXIMUM", ""), ("MINIMUM", "MAXIMUM"))
+        },
+        "SQUARED_DIFFERENCE": (
+            *binary_kernels(
+                "SQUARED_DIFFERENCE", "int8", rescaled(squared_difference_multipliers, clamps=False), work="sums"
+            ),
+            *int16_kernels("SQUARED_DIFFERENCE", rescaled(squared_difference_multipliers, clamps=False), "sums"),
+            *float_kernels("SQUARED_DIFFERENCE", work="products"), *wide_kernels("SQUARED_DIFFERENCE", "int32"),
+        ),
+        "PRELU": (
+            *binary_kernels("PRELU", "int8", prelu), *int16_kernels("PRELU", prelu_wide),
+            *float_kernels("PRELU", work="products"),
+        ),
+        "DIV": (
+            *int8_quotients(), *wide_kernels("DIV", "int32"), *clamped_kernels("DIV"),
+            *float_kernels("DIV", fused, "quotients"),
+        ),
+        "FLOOR_DIV": floored("FLOOR_DIV"),
+        "FLOOR_MOD": floored("FLOOR_MOD"),
+        "POW": (
+            *binary_kernels("POW", "float32", None, "tinyfuse_power.h"),
+            *binary_kernels("POW", "int32", None, "tinyfuse_power_s32.h"),
+        ),
+        "ADD_N": (AddN("int8"), AddN("float32")),
+        "SELECT_V2": (Select("int8"), Select("int16"), Select("float32")),
+        "LOGICAL_AND": binary_kernels("LOGICAL_AND", "bool", work="choices"),
+        "LOGICAL_OR": binary_kernels("LOGICAL_OR", "bool", work="choices", like="LOGICAL_AND"),
+        "LOGICAL_NOT": (Not(),),
+        "CAST": tuple(Cast(*pair) for pair in CASTS),
+        "QUANTIZE": (InvertSign(), *(Convert(*pair) for pair in QUANTIZES)),
+        "DEQUANTIZE": tuple(Convert(*pair) for pair in DEQUANTIZES),
+        "TABLE": (Clamp(_TABLE.function), Lookup(_TABLE.function), WideLookup(_TABLE.function)),
+        "CHANNEL_TABLES": (ChannelLookup("int8"), ChannelLookup("int16")),
+        "FUSED_LOOP": (ScaledSum(), ScaledSumMve(), *loops, *wide_loops),
+    }  # fmt: skip
+
+
+def _binary(
+    kind: str, parameters: Parameters | None, work: str, header: str = "tinyfuse_binary.h", like: str = ""
+) -> tuple[Kernel, ...]:
+    """Kernels of an operator of two inputs that are int8 or int32. `work` names the count of an int8 element in fused
+    loops; `like` is the kind whose costs it has."""
+    int8 = binary_kernels(kind, "int8", parameters, header, work, like)
+    return *int8, *binary_kernels(kind, "int32", like=like)
+
+
+def _comparisons(family: Comparison, loops: tuple[Kernel, ...]) -> tuple[Kernel, ...]:
+    wide = [dtype for dtype in ("int64", "bool") if dtype in family.dtypes]
+    like = "" if family.kind == COMPARISONS[0].kind else COMPARISONS[0].kind
+    return (
+        *_binary(family.kind, comparison, work="comparisons", like=like),
+        *loops,
+        *float_kernels(f"IS_{family.kind}", work="comparisons", like=like and f"IS_{like}"),
+        *wide_kernels(family.kind, *wide, like=like),
+    )

@@ -1,0 +1,17 @@
+"""Kernels of products of two computed matrices, in order of preference."""
+
+from __future__ import annotations
+
+from tinyfuse.kernels.cmsis.batch_matmul import CmsisBatchMatMul
+from tinyfuse.kernels.core.kernel import Kernel
+from tinyfuse.kernels.matmul.batch_matmul import BatchMatMulWhole, RowsMatMulRow
+from tinyfuse.kernels.matmul.rows_matmul import WideBatchMatMul, WideRowsMatMul
+
+#: kind -> kernels
+MATMUL: dict[str, tuple[Kernel, ...]] = {
+    "BATCH_MATMUL": (
+        WideBatchMatMul(), *map(BatchMatMulWhole, ("int8", "int16", "float32")),
+        *map(CmsisBatchMatMul, ("int8", "int16")),
+    ),
+    "ROWS_MATMUL": (WideRowsMatMul(), *map(RowsMatMulRow, ("int8", "int16", "float32"))),
+}  # fmt: skip

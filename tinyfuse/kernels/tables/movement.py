@@ -1,0 +1,83 @@
+"""Kernels of operators that move elements and compute nothing from them, in order of preference."""
+
+from __future__ import annotations
+
+from tinyfuse.kernels.cmsis.pad import CmsisPad
+from tinyfuse.kernels.cmsis.transpose import CmsisTranspose
+from tinyfuse.kernels.core.kernel import Kernel
+from tinyfuse.kernels.movement.batch_space import BatchSpace
+from tinyfuse.kernels.movement.computed_padding import BatchSpaceAt, MirrorPadAt, PadWith
+from tinyfuse.kernels.movement.concatenation import Concatenate, PackWhole
+from tinyfuse.kernels.movement.constant_output import CopyConstant
+from tinyfuse.kernels.movement.copy import Copy
+from tinyfuse.kernels.movement.gather import GatherSlices
+from tinyfuse.kernels.movement.indexed import IndexedCopy, IndexedRow, Indexes
+from tinyfuse.kernels.movement.pad import Pad, PadRow
+from tinyfuse.kernels.movement.planes import TO_PLANES, TO_ROWS
+from tinyfuse.kernels.movement.resize_bilinear import Bilinear, BilinearRow
+from tinyfuse.kernels.movement.scatter_gather import (
+    BroadcastShapes,
+    EmbeddingFloats,
+    EmbeddingRows,
+    GatherPlaces,
+    HotVectors,
+    ReverseStarts,
+    SliceFrom,
+    UpdateInState,
+    UpdateSlice,
+    scatter_kernels,
+)
+from tinyfuse.kernels.movement.strided import StridedCopy
+from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.core.movement import Movement
+from tinyfuse.ops.movement.mirror_pad import mirror_indexes
+from tinyfuse.ops.movement.resize import bilinear_places, nearest_indexes, real_places
+
+
+def _indexed(indexes: Indexes) -> tuple[Kernel, ...]:
+    return IndexedRow(indexes), IndexedCopy(indexes)
+
+
+_MOVED = {
+    kind: (StridedCopy(family.data_input, family.views),)
+    for kind, family in FAMILIES.items()
+    if isinstance(family, Movement)
+}
+
+#: kind -> kernels
+MOVEMENT: dict[str, tuple[Kernel, ...]] = {
+    **_MOVED,
+    "RESHAPE": (Copy(),),
+    "SQUEEZE": (Copy(),),
+    "EXPAND_DIMS": (Copy(),),
+    "PAD": (PadRow(), Pad(), PadRow(wide=True), Pad(wide=True), CmsisPad()),
+    "PADV2": (PadRow(), Pad(), PadRow(wide=True), Pad(wide=True), CmsisPad()),
+    "MIRROR_PAD": _indexed(mirror_indexes),
+    "RESIZE_NEAREST_NEIGHBOR": _indexed(nearest_indexes),
+    "RESIZE_BILINEAR": (
+        BilinearRow(bilinear_places), Bilinear(bilinear_places),
+        BilinearRow(real_places, "float32"), Bilinear(real_places, "float32"),
+    ),
+    "SPACE_TO_BATCH_ND": (BatchSpace("tinyfuse_space_to_batch"),),
+    "BATCH_TO_SPACE_ND": (BatchSpace("tinyfuse_batch_to_space"),),
+    "GATHER": (GatherSlices(),),
+    "GATHER_ND": (GatherPlaces(),),
+    "EMBEDDING_LOOKUP": (EmbeddingRows(), EmbeddingFloats()),
+    "DYNAMIC_UPDATE_SLICE": (UpdateSlice(),),
+    "SCATTER_ND": scatter_kernels(),
+    "ONE_HOT": (HotVectors(),),
+    "REVERSE_SEQUENCE": (ReverseStarts(),),
+    "CONCATENATION": (Concatenate(),),
+    "PACK": (PackWhole(),),
+    "TRANSPOSE": (*_MOVED["TRANSPOSE"], CmsisTranspose()),
+    "CONSTANT_OUTPUT": (CopyConstant(),),
+    "BROADCAST_ARGS": (BroadcastShapes(),),
+    "UPDATE_STATE": (UpdateInState(),),
+    "PLANES_TO_ROWS": TO_ROWS,
+    "ROWS_TO_PLANES": TO_PLANES,
+    "SLICE_AT": (SliceFrom(),),
+    "PAD_WITH": (PadWith(wide=False), PadWith(wide=True)),
+    "MIRROR_PAD_AT": (MirrorPadAt(),),
+    "SPACE_TO_BATCH_AT": (BatchSpaceAt("tinyfuse_space_to_batch_at", of_input=True),),
+    "BATCH_TO_SPACE_AT": (BatchSpaceAt("tinyfuse_batch_to_space_at", of_input=False),),
+}  # fmt: skip

@@ -1,0 +1,49 @@
+"""Kernels of pooling, softmax, normalization and reductions, in order of preference."""
+
+from __future__ import annotations
+
+from tinyfuse.kernels.cmsis.pool import CmsisAveragePool, CmsisMaxPool
+from tinyfuse.kernels.cmsis.softmax import CmsisSoftmax, CmsisSoftmaxS16
+from tinyfuse.kernels.core.kernel import Kernel
+from tinyfuse.kernels.pooling_reduce.arg_max import ArgExtreme
+from tinyfuse.kernels.pooling_reduce.cumsum import CumsumWhole
+from tinyfuse.kernels.pooling_reduce.normalization import Floats, L2Normalize, LogSoftmaxWhole
+from tinyfuse.kernels.pooling_reduce.pool import PoolRow, WidePoolRow
+from tinyfuse.kernels.pooling_reduce.reduce import Reduce, ReduceExtreme, ReduceFloatSum, ReduceSum
+from tinyfuse.kernels.pooling_reduce.row_macs import MeanOfSumRow, OutputOfSumsRow, RowMacsRow
+from tinyfuse.kernels.pooling_reduce.row_sum import AverageOfSumRow, MveRowSumRow, RowExtremeRow, RowSumRow
+from tinyfuse.kernels.pooling_reduce.softmax import SoftmaxFloats, SoftmaxInt8, SoftmaxLookup, SoftmaxTables
+
+#: kind -> kernels
+POOLING_REDUCE: dict[str, tuple[Kernel, ...]] = {
+    "AVERAGE_POOL_2D": (
+        PoolRow("average"), PoolRow("average", up=True), WidePoolRow("average", "int16"),
+        WidePoolRow("average", "float32"), CmsisAveragePool(), CmsisAveragePool("int16"),
+    ),
+    "MAX_POOL_2D": (
+        PoolRow("max"), WidePoolRow("max", "int16"), WidePoolRow("max", "float32"),
+        CmsisMaxPool(), CmsisMaxPool("int16"),
+    ),
+    "L2_POOL_2D": (WidePoolRow("l2", "float32", "tinyfuse_l2_f32.h"),),
+    "SOFTMAX": (
+        SoftmaxLookup(), SoftmaxInt8("int8"), SoftmaxInt8("int16"), SoftmaxTables(), SoftmaxFloats(),
+        CmsisSoftmax(), CmsisSoftmax("int16"), CmsisSoftmaxS16(),
+    ),
+    "LOG_SOFTMAX": (LogSoftmaxWhole(), Floats("tinyfuse_log_softmax_f32", "tinyfuse_softmax_f32.h")),
+    "L2_NORMALIZATION": (L2Normalize(), Floats("tinyfuse_l2_normalization_f32", "tinyfuse_l2_f32.h")),
+    "MEAN": (ReduceSum("int8"), ReduceSum("int16"), ReduceFloatSum()),
+    "SUM": (ReduceSum("int8"), ReduceSum("int16"), ReduceFloatSum()),
+    "REDUCE_MAX": (ReduceExtreme(), Reduce("max", "float32")),
+    "REDUCE_MIN": (ReduceExtreme(), Reduce("min", "float32")),
+    "REDUCE_ALL": (Reduce("all", "bool"),),
+    "CUMSUM": (CumsumWhole("int8"), CumsumWhole("float32")),
+    "ARG_MAX": (ArgExtreme("int8"), ArgExtreme("float32")),
+    "ARG_MIN": (ArgExtreme("int8"), ArgExtreme("float32")),
+    "ROW_SUM": (MveRowSumRow(), RowSumRow("int8"), RowSumRow("int16"), RowSumRow("float32")),
+    "ROW_MAX": (RowExtremeRow("int8"), RowExtremeRow("int16"), RowExtremeRow("float32")),
+    "ROW_MIN": (RowExtremeRow("int8"), RowExtremeRow("int16"), RowExtremeRow("float32")),
+    "AVERAGE_OF_SUM": (AverageOfSumRow("int8"), AverageOfSumRow("int16"), AverageOfSumRow("float32")),
+    "ROW_MACS": (RowMacsRow(),),
+    "OUTPUT_OF_SUMS": (OutputOfSumsRow(),),
+    "MEAN_OF_SUM": (MeanOfSumRow("int8"), MeanOfSumRow("int16"), MeanOfSumRow("float32")),
+}  # fmt: skip
