@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cost_fits import Figures, Fits, Sample, Singles, added, called_once_fits, function_of
 
-from tinyfuse.cost.fit import LEAST, MOST, Fit
+from tinyfuse.cost.fit import MAX_SHARE, MIN_SHARE, Fit
 from tinyfuse.cost.table import CostTable, cost_table
 from tinyfuse.profile.cycles import timing
 from tinyfuse.targets import Target
@@ -165,7 +165,7 @@ class Tables:
                 head, entries = entries_of(path.read_text())
                 for entry in entries.keys() & (alone.keys() | sole.keys() | known):
                     singles = alone.get(entry), sole.get(entry)
-                    if singles[0] is not None and not LEAST <= singles[0].share <= MOST:
+                    if singles[0] is not None and not MIN_SHARE <= singles[0].share <= MAX_SHARE:
                         singles = None, singles[1]
                     singles = _in_cycles(singles, took.get(entry, _EVEN)) if alike else singles
                     entries[entry] = _with_alone(entries[entry], singles)

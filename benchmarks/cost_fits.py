@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from tinyfuse.cost.fit import LEAST, MOST, SMALL, SOME, WORTH, Fit, Once, fit, fit_once
+from tinyfuse.cost.fit import MAX_SHARE, MIN_GAIN, MIN_INSTRUCTIONS, MIN_SAMPLES, MIN_SHARE, Fit, Once, fit, fit_once
 from tinyfuse.cost.table import Alone
 from tinyfuse.kernels.core.kernel import Kernel
 from tinyfuse.kernels.counts.common import Counts
@@ -97,7 +97,7 @@ def fit_all(samples: list[Sample], jobs: list[tuple[str, str]]) -> Fits:
         by_entry, {entry: fits["instructions"].factors for entry, fits in kernels.items()}, loop["instructions"].factors
     )
     # beyond these factors don't fit: then all samples have one fit
-    doubted = {entry: by_entry[entry] for entry, found in alone.items() if not LEAST <= found.share <= MOST}
+    doubted = {entry: by_entry[entry] for entry, found in alone.items() if not MIN_SHARE <= found.share <= MAX_SHARE}
     kernels = _with_passes(several | doubted, kernels | _factors(doubted, loop))
     alone = {entry: found for entry, found in alone.items() if entry not in doubted}
     functions: dict[str, list[Sample]] = {"": samples}
@@ -191,7 +191,7 @@ def called_once_fits(
     for entry, known in factors.items():
         for sample in by_entry.get(entry, []):
             said = sample.beside.instructions + sum(f * sample.counts.get(name, 0) for name, f in known.items())
-            if sample.alone and said > SMALL:
+            if sample.alone and said > MIN_INSTRUCTIONS:
                 once = said, sample.counts, _whole(sample) - _around(sample, loop)
                 of_entries.setdefault(entry, []).append((sample, once))
     of_functions: dict[str, list[Once]] = {}
@@ -199,7 +199,9 @@ def called_once_fits(
     for entry, found in of_entries.items():
         of_functions.setdefault(function_of(entry), []).extend(once for _, once in found)
         for sample, once in found:
-            if sample.windows and LEAST * once[0] < once[2] < MOST * once[0]:  # else something else became of the call
+            if (
+                sample.windows and MIN_SHARE * once[0] < once[2] < MAX_SHARE * once[0]
+            ):  # else something else became of the call
                 counts = {name: count for name, count in sample.counts.items() if name in _BEGUN}
                 of_windows.setdefault((_windows(entry), sample.sole), []).append((once[0], counts, once[2]))
     alone: dict[str, Alone] = {}
@@ -209,14 +211,14 @@ def called_once_fits(
         own = [once for _, once in of_entries.get(entry, ())]
         kind = _windows(entry) if function_of(entry) in gathering else None
         shared, only = (of_windows.get((kind, alike), []) for alike in (False, True))
-        if len(shared) >= SOME:
+        if len(shared) >= MIN_SAMPLES:
             alone[entry] = fit_once(shared)
         elif max(len(own), len(of_functions.get(function_of(entry), ()))) >= FEWEST:
-            sundry = len(own) < FEWEST
-            alone[entry] = fit_once(of_functions[function_of(entry)] if sundry else own, sundry)
-        if len(only) >= SOME:
+            several_entries = len(own) < FEWEST
+            alone[entry] = fit_once(of_functions[function_of(entry)] if several_entries else own, several_entries)
+        if len(only) >= MIN_SAMPLES:
             sole[entry] = fit_once(only)
-    telling = {entry: each for entry, each in alone.items() if each.more or abs(each.share - 1) >= WORTH}
+    telling = {entry: each for entry, each in alone.items() if each.more or abs(each.share - 1) >= MIN_GAIN}
     return telling, {entry: each for entry, each in sole.items() if each != telling.get(entry, Alone())}
 
 

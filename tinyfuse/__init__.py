@@ -1,11 +1,11 @@
-"""tinyfuse: quantized TensorFlow Lite models to C for Cortex-M, ahead of time.
+"""tinyfuse compiles quantized TensorFlow Lite models to C for Cortex-M, ahead of time.
 
     module = tinyfuse.compile("kws.tflite", "cortex-m4")
     module.ram_bytes, module.predicted_instructions
     module.write("kws_tinyfuse")
 
-The names of `__all__` are the Python API (docs/python.md); everything below `tinyfuse.` that is not among them may
-change with any version. They are loaded when they are first used: the version alone needs no other package.
+The names in `__all__` are the Python API (docs/python.md); everything else below `tinyfuse.` may change with any
+version. Names are loaded at their first use, so that reading the version needs no other package.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-#: where the names of the API are; who compares estimates needs no verification
+#: module -> names of the API in it; loaded on demand, because estimates need no verification, for example
 _API = {
     "tinyfuse.api.estimating": ("Estimate", "estimate"),
     "tinyfuse.api.module": ("Module", "compile"),
@@ -50,7 +50,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # by name, not by an import statement: all modules import the version from here, so that would be a circle
+    # import_module instead of an import statement: all modules import the version from here, which would be circular
     for module, names in _API.items():
         if name in names:
             return getattr(import_module(module), name)

@@ -1,4 +1,4 @@
-"""Memory banks as a user names them: `--memory dtcm=64K --memory qspi=8M:slow`."""
+"""Memory banks as users name them: `--memory dtcm=64K --memory qspi=8M:slow`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from tinyfuse.errors import UsageError
 from tinyfuse.options import parse_size
 
-#: what a bank's name has in it where nobody says `:ram` or `:flash` and it is flash
+#: parts of names that make a bank flash, unless :ram or :flash says
 FLASH_NAMES = ("flash", "rom", "spi", "xip")
 
-#: and where nobody says `:fast` or `:slow` and it is fast: memories coupled to the core alone (DTCM, ITCM, CCM)
+#: parts of names that make a bank fast, unless :fast or :slow says: tightly coupled memories (DTCM, ITCM, CCM)
 FAST_NAMES = ("tcm", "ccm")
 
-#: more than any microcontroller has memories
+#: more than any microcontroller has
 MOST_BANKS = 8
 
 _BANK = re.compile(r"([A-Za-z][A-Za-z0-9_]{0,31})=([^:]*)((?::[a-z]+)*)")
@@ -24,14 +24,14 @@ _EXAMPLE = "write NAME=SIZE, as dtcm=64K, and behind it :fast, :slow, :code, :ra
 
 @dataclass(frozen=True)
 class Bank:
-    """A piece of a device's memory that the module may have.
+    """A piece of a device's memory that the module may use.
 
-    name   as the region is called in the linker script
-    bytes  that are the module's
-    flash  it is read alone, and holds weights; else it holds arena and state
-    slow   what is read often should not lie here
-    code   it holds the module's code, and nothing else
-    fast   what is read most often should lie here
+    name   region's name in the linker script
+    bytes  size of the module's share
+    flash  read-only, holds weights; otherwise it holds arena and state
+    slow   for data that is read seldom
+    code   holds the module's code, and nothing else
+    fast   for data that is read most often
     """
 
     name: str
@@ -43,19 +43,22 @@ class Bank:
 
     @property
     def rank(self) -> int:
-        """Of banks the fast ones first, slow ones last."""
+        """Sort key: 0 for fast banks, 1 for others, 2 for slow ones."""
         return 2 if self.slow else 0 if self.fast else 1
 
     def __str__(self) -> str:
-        """What is typed for it."""
+        """Text that --memory takes for it."""
         kind = "" if _sounds(self.name, FLASH_NAMES) == self.flash else ":flash" if self.flash else ":ram"
         fast = ":fast" if self.fast and not _sounds(self.name, FAST_NAMES) else ""
         return f"{self.name}={self.bytes}{kind}{':slow' if self.slow else ''}{':code' if self.code else ''}{fast}"
 
 
 def parse_banks(texts: Iterable[str]) -> tuple[Bank, ...]:
-    """The banks that were named, in their order. UsageError for a text that is none, and for two of one name: macros
-    are made of them, so that letters' case doesn't tell them apart."""
+    """Parses the banks of --memory, in order.
+
+    Raises UsageError for a malformed text, and for two banks of the same name; case is ignored, because names become
+    macros.
+    """
     banks = tuple(map(_bank, texts))
     seen: set[str] = set()
     for bank in banks:

@@ -1,11 +1,11 @@
-"""What a board adds to the cycles of its core: the waits of its flash, and a clock that makes milliseconds of them.
+"""Timing that a board adds to its core's cycles: waits for its flash, and the clock that makes milliseconds of them.
 
     cycles = fetch * cycles of the core + reads * wait states / line * bytes loaded from flash
 
-The core's cycles are an estimate (tinyfuse/profile/cycles.py), so these are one too. `line` bytes come with one read of
-the flash; weights are read from end to end, so that each of their lines waits `reads` times: once, and again where it
-drives instructions out of a prefetch buffer. `fetch` is what the instructions' own way costs on top: nothing from TCM
-or SRAM, little from flash behind a cache.
+The core's cycles are an estimate (tinyfuse/profile/cycles.py), so these are too. One read of the flash brings `line`
+bytes. Weights are read from end to end, and each of their lines waits `reads` times: once, and again if it displaces
+instructions from a prefetch buffer. `fetch` is the factor for fetching instructions: 1 from TCM or SRAM, little more
+from flash behind a cache.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from tinyfuse.errors import UsageError
 
-#: the source of a timing that an option describes
+#: source of a timing that the user describes
 BY_USER = "--timing"
 
 
@@ -24,14 +24,14 @@ BY_USER = "--timing"
 class BoardTiming:
     """A board's clock and flash; without arguments, a core that never waits.
 
-    name         as `--timing` has it
+    name         name for `--timing`
     description  one line for people
-    mhz          the core's clock; None where cycles alone are asked for
+    mhz          the core's clock; None if only cycles are wanted
     wait_states  cycles that a read of the flash with the weights waits; 0 for TCM, SRAM, or a cache that holds them
-    line         bytes that a read brings
-    reads        how often a line of weights waits
-    fetch        cycles for each of the core's, where code is fetched from flash
-    source       where these figures are from
+    line         bytes per read
+    reads        waits per line of weights
+    fetch        factor on the core's cycles if code is fetched from flash
+    source       source of these figures
     """
 
     name: str = ""
@@ -45,19 +45,19 @@ class BoardTiming:
 
     @property
     def flash_byte(self) -> float:
-        """Cycles that a byte loaded from flash waits."""
+        """Cycles that each byte loaded from flash waits."""
         return self.reads * self.wait_states / self.line
 
     def cycles(self, core: float, flash_bytes: float) -> float:
-        """Of so many cycles of the core, in which so many bytes are loaded from flash."""
+        """Cycles on the board, for cycles of its core and bytes loaded from flash."""
         return self.fetch * core + self.flash_byte * flash_bytes
 
     def milliseconds(self, cycles: float | None) -> float | None:
-        """What these cycles of the board take; None where the clock, or they, are not known."""
+        """Milliseconds of these cycles on the board; None if the clock, or the cycles, are not known."""
         return None if cycles is None or self.mhz is None else round(cycles / (1000 * self.mhz), 3)
 
     def __str__(self) -> str:
-        """Such as "120 MHz, 5 wait states for 8 bytes of flash"."""
+        """Description such as "120 MHz, 5 wait states for 8 bytes of flash"."""
         clock = "" if self.mhz is None else f"{self.mhz:g} MHz, "
         if not self.wait_states:
             return f"{clock}no wait states"
@@ -76,8 +76,8 @@ _KEYS = {
 
 
 def board_timing(text: str | None, boards: Collection[BoardTiming]) -> BoardTiming:
-    """The board of that name, or one that the text describes; a core that never waits for None. UsageError for
-    another text."""
+    """Finds the board with that name, or parses the text as one; a core that never waits for None. UsageError for other
+    texts."""
     if text is None:
         return BoardTiming()
     named = next((board for board in boards if board.name == text.strip().lower()), None)

@@ -1,4 +1,4 @@
-"""Cores of microcontroller families by the beginning of a chip's name, for advice without any downloaded data."""
+"""Target of a microcontroller, by the beginning of its name: advice without any downloaded data."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _DIFFERENT = {
     "rp2350": "its RISC-V cores take generic32",
     "esp": "with --format esp-idf it is a component of ESP-IDF",
 }
-#: machines that no target fits, for their int has 16 bits
+#: machines that no target fits, because their int has 16 bits
 _SMALL = ("atmega", "attiny", "avr", "msp430", "pic16", "pic18", "pic24", "dspic")
 
 
@@ -61,8 +61,8 @@ class Family:
     """A family of microcontrollers.
 
     name    the beginning of its chips' names, in capitals
-    target  the target whose code they run; None where there is none
-    note    what differs between them, or why no target fits
+    target  the target whose code they run; None if there is none
+    note    difference between its chips, or reason why no target fits
     """
 
     name: str
@@ -71,11 +71,11 @@ class Family:
 
     @property
     def in_packs(self) -> bool:
-        """Whether CMSIS-Packs describe its chips: those of Arm's cores."""
+        """Tells whether CMSIS-Packs describe its chips: those with Arm cores."""
         return self.target not in (None, "generic32")
 
     def __str__(self) -> str:
-        """The target as advice."""
+        """Advice with the target."""
         note = f" ({self.note})" if self.note else ""
         if self.target is None:
             return f"no target fits {self.name}{note}"
@@ -83,7 +83,7 @@ class Family:
 
 
 def family_of(chip: str) -> Family | None:
-    """The family of a microcontroller, by the longest beginning of its name that is known; None for other names."""
+    """Finds the family of a microcontroller, by the longest known beginning of its name; None for other names."""
     plain = chip.lower().replace("-", "").replace("_", "").replace(" ", "")
     for beginning in _SMALL:
         if plain.startswith(beginning):

@@ -1,8 +1,8 @@
-"""The errors a user can cause, each with the place it came from.
+"""Errors that a user can cause, each with its place.
 
-Everything a model file, an option or the machine can cause is one of the classes below, and carries its exit
-code (docs/json.md); so is what breaks a promise of tinyfuse's own (`InternalFault`). `assert` states what a reader
-should know and no user's result rests on: `python -O` leaves it out.
+Everything that a model file, an option or the machine can cause is one of the classes below, with an exit code
+(docs/json.md); so is a broken promise of tinyfuse itself (`InternalFault`). `assert` states what a reader should know
+and no result depends on: `python -O` leaves it out.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-#: lines of a refusal, and places that one line names; `--json` has all
+#: lines of a refusal, and places per line; `--json` has all
 MOST_LINES = 12
 MOST_PLACES = 3
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One reason why a model can't be compiled.
+    """One reason why a model cannot be compiled.
 
     `operator` and `tensor` are already formatted (`str(op)`, `str(tensor)` of `tinyfuse.ir`).
     """
@@ -37,7 +37,7 @@ class Problem:
 
 
 def refusal_lines(problems: Sequence[Problem]) -> list[str]:
-    """Every reason in few lines: one for all places that are told the same, and no hint twice."""
+    """Lines of a refusal: one per distinct reason with its places, each hint once."""
     alike: dict[tuple[str, str | None], list[Problem]] = {}
     for problem in problems:
         alike.setdefault((problem.message, problem.hint), []).append(problem)
@@ -62,12 +62,12 @@ class TinyfuseError(Exception):
     exit_code = 2
 
     def __reduce__(self) -> tuple[Callable[..., TinyfuseError], tuple[object, ...]]:
-        # an exception is pickled as its class and the arguments of Exception: these have others
+        # exceptions are pickled with the arguments of Exception, which differ here
         return _unpickled, (type(self), self.args, self.__dict__)
 
 
 def _unpickled(kind: type[TinyfuseError], args: tuple[object, ...], fields: dict[str, object]) -> TinyfuseError:
-    """The error that a worker process sent."""
+    """Restores an error that a worker process sent."""
     error = kind.__new__(kind, *args)
     error.args = args
     error.__dict__.update(fields)
@@ -75,8 +75,10 @@ def _unpickled(kind: type[TinyfuseError], args: tuple[object, ...], fields: dict
 
 
 class CompileError(TinyfuseError):
-    """A model that can't be read or compiled: every reason at once, each with its place. `problems` has them one
-    by one, the text has those that are alike in one line."""
+    """A model that cannot be read or compiled, with every reason and its place.
+
+    `problems` has them one by one; the text merges equal ones in one line.
+    """
 
     def __init__(self, model: str, problems: list[Problem] | Problem):
         self.model = model
@@ -104,7 +106,7 @@ class ToolMissing(TinyfuseError):
         super().__init__(f"{tool} was not found: {hint}")
 
     def with_others(self, others: Sequence[ToolMissing]) -> ToolMissing:
-        """Itself, with the text of the others below its own: who installs one needs them too."""
+        """Itself, with the text of the others appended, so that the user can install all at once."""
         self.args = ("\n".join(map(str, (self, *others))),)
         return self
 
@@ -116,13 +118,13 @@ class EmulationFailed(TinyfuseError):
 
 
 class BoardFailed(TinyfuseError):
-    """A board does not answer, answers something else than it should, or has another module."""
+    """A board does not answer, answers unexpectedly, or has another module."""
 
     exit_code = 4
 
 
 class InternalFault(TinyfuseError):
-    """What tinyfuse made breaks a promise of its own, whatever the model was: `what`, found by `where`."""
+    """A broken promise of tinyfuse itself, independent of the model: `what`, found by `where`."""
 
     exit_code = 5
 

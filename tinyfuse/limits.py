@@ -1,11 +1,11 @@
-"""What ends the searches of a plan: the number at which each stops looking, and a note of those that were reached.
+"""Limits of the searches for a plan, and a record of those that were reached.
 
-A search that ended so may have missed something better, so `gen` and `report` say it (report/limits.py). Every such
-number is here, and reached where `Reached.note` says so; tests/unit/test_limits.py forces each. What merely defines
-what a search looks at (the sizes that tiles may have, the share of instructions that `balanced` may spend) is none.
+A search that reached its limit may have missed something better, so `gen` and `report` say so (report/limits.py). Every
+limit is defined here, and reported by `Reached.note`; tests/unit/test_limits.py forces each. Constants that merely
+define a search space (sizes of tiles, the share of instructions that `balanced` may spend) are no limits.
 
-What is searched before groups are, in rewrites, is noted in the graph (`Graph.limits`); what a strategy looks at beyond
-one graph, in the plan that it gives back (`Plan.limits`).
+Limits reached in rewrites are noted in the graph (`Graph.limits`), those of strategies beyond one graph in the plan
+(`Plan.limits`).
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Limit:
-    """search  which one: short, for a column
-    most    the number that it doesn't exceed
-    of      what it is a number of, for people
+    """A limit of a search.
+
+    search  short name of the search, for a column
+    most    largest number allowed
+    of      what is counted, for people
     """
 
     search: str
@@ -28,18 +30,18 @@ class Limit:
 
 # --- groups (schedule/groups/search.py) ---
 
-#: simulations of all groups together: a second; MLPerf Tiny's models take a tenth. When it is used up, groups not yet
-#: weighed are left out, the longer ones of them first
+#: budget of simulated rows for all groups: a second; MLPerf Tiny's models take a tenth. When it is used up, remaining
+#: groups are not weighed, and the longer ones are last
 GROUP_ROWS = Limit("groups", 250_000, "rows that the groups which are weighed compute together")
-#: so many rows of the tallest tensor have that work; for the least RAM taller ones have more in proportion, so that as
-#: many groups are weighed: attention over hundreds of vectors needs groups of whole blocks
+#: height of the tallest tensor up to which that budget holds; for the least RAM, taller ones get more in proportion, so
+#: that as many groups are weighed: attention over hundreds of vectors needs groups of whole blocks
 ROWS_OF_WORK = 64
 GROUP_LENGTH = Limit("groups", 40, "operators of a group")
 PARTITIONS = Limit("groups", 48, "partitions of the operators up to one that are followed further")
 
 # --- plans of what the searches found (schedule/plans/pick_plan.py, strategies) ---
 
-#: the candidate with the least estimate may not be the one with the least arena
+#: the candidate with the smallest estimate may not have the smallest arena
 PLACED = Limit("plans", 3, "partitions placed of those that are estimated to be best")
 #: each takes up to a second
 RINGS = Limit("plans", 8, "groups tried without rings that slide or lie in a stack")
@@ -52,12 +54,12 @@ REMATERIALIZED_TOGETHER = Limit("plans", 12, "layers that run again together")
 #: a plan of hundreds of operators takes seconds
 FRONT = Limit("plans", 16, "points of the front that were placed")
 STEPS = Limit("plans", 8, "step graphs that were planned")
-#: a search for groups takes as long as there are runs of operators: this is some five seconds of a PC, what a step of
-#: kws takes. A picture of 96x96 has 80 operators a step, of which fewer graphs are then planned
+#: about five seconds of a PC, as a step of kws takes: a search for groups takes as long as there are runs of operators.
+#: For an image of 96x96, with 80 operators a step, fewer graphs are planned
 STEP_PAIRS = Limit("plans", 16_000, "pairs of operators of the step graphs that were planned")
 STEP_CHOICES = Limit("steps", 64, "choices of what a step keeps that are followed further")
 
-# --- orders of the operators (schedule/groups/order.py, estimate.py): two seconds ---
+# --- orders of the operators (schedule/groups/order.py, promising_orders.py): two seconds ---
 
 ORDERS = Limit("orders", 2, "other orders of the operators that were searched")
 ORDER_SETS = Limit("orders", 20_000, "sets of operators that may have run")
@@ -71,10 +73,10 @@ TILED_GROUPS = Limit("tiles", 4_000, "groups weighed in tiles")
 
 # --- placements (arena/planner.py) ---
 
-#: a fiftieth of a second for what can't be proven; what can be mostly needs a hundredth of it
+#: a fiftieth of a second for what cannot be proven; most of what can needs a hundredth of it
 PLACEMENT = Limit("arena", 20_000, "elementary operations of the search for a placement")
 
-# --- memory banks (schedule/banks/place_arena.py, parts.py, staging.py) ---
+# --- memory banks (schedule/banks/place_arena.py, split_arena.py, stage_weights.py) ---
 
 BANK_SHARES = Limit("banks", 5, "sizes of a plan tried to divide its arena")
 #: of each placement that is tried
@@ -89,20 +91,20 @@ COMPRESSED_PRICES = Limit("flash", 6, "prices of a byte spared tried for compres
 
 # --- graphs (schedule/variants/fuse_elementwise.py, rewrite/cancel_transposes.py) ---
 
-#: more would hold more values than registers do, and grow code
+#: more would hold more values than there are registers, and grow code
 LOOP = Limit("graph", 10, "operators of a merged loop")
-#: a second's
+#: about a second
 TRANSPOSES = Limit("graph", 1_000_000, "operators looked at to cancel TRANSPOSEs")
 
 
 class Reached:
-    """Which limits searches have reached, in the order in which they first did."""
+    """Limits that searches have reached, in the order of first occurrence."""
 
     def __init__(self) -> None:
         self._found: dict[Limit, None] = {}
 
     def note(self, *limits: Limit) -> None:
-        """These were: something was left out."""
+        """Records limits that were reached: something was left out."""
         self._found.update(dict.fromkeys(limits))
 
     @property
@@ -111,5 +113,5 @@ class Reached:
 
 
 def union(*found: Iterable[Limit]) -> tuple[Limit, ...]:
-    """All of these, each once."""
+    """Merges limits, each once."""
     return tuple(dict.fromkeys(limit for limits in found for limit in limits))

@@ -1,4 +1,4 @@
-"""What is computed once an object: properties, and hashes of values that are looked up by the thousand."""
+"""Caches values in objects: properties, and hashes of values that are dictionary keys by the thousand."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ _KEPT = "_hash"
 
 
 class cached_property(Generic[_Value]):
-    """A decorator of a method without arguments, of a class whose objects have a `__dict__`: the value is put there.
+    """Decorator that caches the value of a method without arguments in the object's `__dict__`.
 
-    As that of `functools`, but without a lock: in Python 3.11 it takes longer than what most of these compute. What two
-    threads compute at once is the same."""
+    Unlike that of `functools`, it has no lock, which in Python 3.11 takes longer than most of these computations. Two
+    threads may compute the same value twice.
+    """
 
     def __init__(self, function: Callable[[Any], _Value]):
         self._function, self._name, self.__doc__ = function, function.__name__, function.__doc__
@@ -33,8 +34,8 @@ class cached_property(Generic[_Value]):
 
 
 def hashed_once(kind: type[_Value]) -> type[_Value]:
-    """A decorator of frozen dataclasses: the hash of all fields, computed once a value. It is no part of what is
-    pickled, for strings have other hashes in another process."""
+    """Decorator that caches the hash of a frozen dataclass. The hash is not pickled, because strings hash differently
+    in another process."""
     of_fields = kind.__hash__
 
     def hash_of(self: _Value) -> int:

@@ -1,7 +1,7 @@
-"""The options of the commands about a model, each declared once, as a field of a dataclass.
+"""Options of the commands that take a model, each declared once as a field of a dataclass.
 
-`Options` has those that change what is generated. From a field and what `option` says of it come the flag and its
-line in --help (tinyfuse/cli/flags.py), in docs/options.md (tinyfuse/cli/reference.py) and in Python's help
+`Options` has those that change the generated code. A field and its `option` define the flag and its line in --help
+(tinyfuse/cli/flags.py), in docs/options.md (tinyfuse/cli/reference.py) and in Python's help
 (tinyfuse/api/settings_help.py), its place in a Request and in the command that `verify` prints to repeat itself
 (tinyfuse/cli/request.py), and its key in JSON and in manifest.json.
 """
@@ -20,10 +20,10 @@ FUSION = ("none", "basic", "rows")
 WEIGHTS = ("auto", "packed", "unpacked", "winograd", "compressed")
 OPTIMIZE = ("speed", "balanced", "ram")
 COUNTS = ("instructions", "cycles")
-#: for each of OPTIMIZE, the price of a byte of flash: predicted instructions of an inference that it must save. What
-#: spends flash asks it (schedule/flash_price.py)
+#: price of a flash byte by objective: predicted instructions of an inference that it must save
+#: (schedule/flash_price.py)
 FLASH_PRICES = {"speed": 0.0, "balanced": 32.0, "ram": 32.0}
-#: levels of optimization that the generated code is compiled at; the flag without its dash
+#: compilers, and levels of optimization (the flag without its dash), for the generated code
 COMPILERS = ("gcc", "clang", "armclang")
 COMPILER_OPTS = ("O0", "Og", "O1", "O2", "O3", "Os", "Oz")
 CMSIS_NN_VERSIONS = {"4.0": (4, 0), "4.1": (4, 1), "5.0": (5, 0), "6.0": (6, 0), "7.0": (7, 0)}
@@ -34,18 +34,18 @@ ORACLES = ("auto", "tflm", "litert", "reference")
 
 @dataclass(frozen=True)
 class Flag:
-    """How the command line shows an option.
+    """Appearance of an option on the command line.
 
-    flag        as it is typed
-    default     without the flag; None where that follows from something else, which `otherwise` may tell
-    help        what it does; other options are spelled as they are typed, pages of docs/ as (docs/PAGE.md)
-    choices     all values, where they are few
-    metavar     what stands for the value in --help
+    flag        as typed
+    default     value without the flag; None if that depends on something else, which `otherwise` may describe
+    help        what it does; other options are spelled as typed, pages of docs/ as (docs/PAGE.md)
+    choices     all values, if they are few
+    metavar     placeholder of the value in --help
     otherwise   the default in words
-    limits      the least and the largest number, None for none; floats where it need not be whole
+    limits      smallest and largest number, None for no limit; floats if it need not be whole
     is_file     the value is a path
-    is_size     the value is written as `parse_size` reads it
-    is_step     the value is written as `parse_step` reads it
+    is_size     the value is parsed by `parse_size`
+    is_step     the value is parsed by `parse_step`
     """
 
     flag: str
@@ -68,7 +68,7 @@ class Flag:
         return isinstance(self.default, tuple)
 
     def words(self, value: Any) -> list[str]:
-        """What is typed for this value; nothing for the default."""
+        """Words to type for a value; none for the default."""
         if value == self.default:
             return []
         if self.is_switch:
@@ -78,14 +78,14 @@ class Flag:
 
 
 def option(help: str, default: Any = MISSING, *, settled: Any = MISSING, flag: str | None = None, **shown: Any) -> Any:
-    """A field of a dataclass that is an option, with its Flag. `settled`: the field's default where that is not what
-    the flag's is."""
-    told = {"flag": flag, "default": None if default is MISSING else default, "help": help, **shown}
-    return field(default=default if settled is MISSING else settled, metadata=told)
+    """Declares a field of a dataclass as an option, with its Flag. `settled` is the field's default if it differs from
+    the flag's."""
+    metadata = {"flag": flag, "default": None if default is MISSING else default, "help": help, **shown}
+    return field(default=default if settled is MISSING else settled, metadata=metadata)
 
 
 def flags(declared: type) -> dict[str, Flag]:
-    """The flags of a dataclass, by the names of its fields; fields that are no options have none."""
+    """Flags of a dataclass by field name; fields that are no options have none."""
     found = {}
     for each in fields(declared):
         if each.metadata:
@@ -94,12 +94,12 @@ def flags(declared: type) -> dict[str, Flag]:
     return found
 
 
-#: an option, and a word behind it that may be its value
+#: an option, and a following word that may be its value
 _TYPED = re.compile(r"(?<![\w-])(--[a-z]+(?:-[a-z]+)*)(?: ([a-z][a-z-]*))?")
 
 
 def respelled(text: str, declared: Mapping[str, Flag], spell: Callable[[str, str, str | None], str]) -> str:
-    """A help text where each option of these is as `spell` gives it, of its name, its flag and its value or None."""
+    """Replaces each option in a help text by `spell(name, flag, value or None)`."""
     by_flag = {flag.flag: (name, flag) for name, flag in declared.items()}
 
     def spelled(typed: re.Match[str]) -> str:
@@ -114,12 +114,12 @@ def respelled(text: str, declared: Mapping[str, Flag], spell: Callable[[str, str
 
 
 def default_weights(optimize: str | None) -> str:
-    """What --weights is unless it is given: flash is for speed alone."""
+    """Default of --weights: only speed may cost flash."""
     return "auto" if optimize == "speed" else "packed"
 
 
 def parse_size(text: str | None) -> int | None:
-    """Bytes of "20480", "20K", "64KiB" or "1M" (K and M are 1024 and 1024**2); None stays None."""
+    """Parses bytes: "20480", "20K", "64KiB" or "1M" (K and M are 1024 and 1024**2); None stays None."""
     if text is None:
         return None
     match = re.fullmatch(r"\s*(\d{1,12})\s*([kKmM]?)(?:i?[bB])?\s*", text)
@@ -133,8 +133,8 @@ _TIMED_STEP = re.compile(rf"\s*{_NUMBER}(s|ms|us|ns)\s*@\s*{_NUMBER}([kMG]?)Hz\s
 
 
 def parse_step(text: str | None) -> int | None:
-    """Instructions, "16000" or "16K", or what a clock gives in a time, "200us@80MHz" (also s, ms, ns; kHz, GHz), at one
-    a cycle. UsageError for another text, or for less than one."""
+    """Parses the length of a step: instructions, "16000" or "16K", or a time at a clock, "200us@80MHz" (also s, ms, ns;
+    kHz, GHz), at one instruction per cycle. UsageError for other texts, and for less than one instruction."""
     if text is None:
         return None
     timed = _TIMED_STEP.fullmatch(text)
@@ -153,11 +153,14 @@ def parse_step(text: str | None) -> int | None:
 
 @dataclass(frozen=True)
 class Options:
-    """What changes the generated code, settled: the same options and model give the same files.
+    """Options that change the generated code, with defaults resolved: equal options and models give equal files.
 
-    name: prefix of the module's C names (already safe); max_ram, max_flash: bytes or None;
-    plugins: names of plugin files; labels: of each output, in the model's order, those of the files, else of the
-    model's metadata; cmsis_nn_lacks: functions that the tree at hand has not, though its version does."""
+    name             prefix of the module's C names, already a valid one
+    max_ram, max_flash   bytes or None
+    plugins          names of plugin files
+    labels           labels per output, in the model's order: those of the files, else of the model's metadata
+    cmsis_nn_lacks   functions that the CMSIS-NN tree lacks, though its version has them
+    """
 
     name: str = option("Prefix of the C names.", metavar="NAME", otherwise="the model file's name")
     kernels: str = option(
@@ -290,17 +293,17 @@ class Options:
 
     @property
     def recompute_limit(self) -> float:
-        """The value of --recompute, or what stands for it."""
+        """Value of --recompute, or its default."""
         usual = 1.3 if self.optimize == "ram" else 1.0
         return usual if self.recompute is None else self.recompute
 
     @property
     def feeds_image(self) -> bool:
-        """Whether the rows of a whole image are fed; with --slide they are a step's frames."""
+        """Tells whether the rows of a whole image are fed; with --slide they are a step's frames."""
         return self.feed_rows and self.slide is None
 
     def __post_init__(self) -> None:
-        """UsageError where two of them contradict each other."""
+        """Raises UsageError if options contradict each other."""
         if self.slide_axis is not None and self.slide is None:
             raise UsageError("--slide-axis says where the frames of --slide are: give --slide too")
         if self.slide is not None and self.step:
@@ -313,7 +316,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Files:
-    """Files beside the model's that a module is made of: where they lie is no part of the code."""
+    """Files besides the model's of which a module is made; their places do not change the code."""
 
     front_end: str | None = option(
         "A model whose output is the network's input, such as one from `tinyfuse front-end` (docs/audio.md).",
@@ -330,7 +333,7 @@ class Files:
     )
 
 
-#: every option of a module's making, by the name of its field
+#: every option that makes a module, by field name
 DECLARED = flags(Options) | flags(Files)
 
 
@@ -387,7 +390,7 @@ def _seed() -> Any:
 
 @dataclass(frozen=True)
 class VerifyOptions:
-    """How a module is verified. runs, frames: None for what suits the model."""
+    """Options of verification. runs, frames: None for numbers that suit the model."""
 
     emulator: str = _emulator()
     oracle: str = _oracle()
@@ -401,7 +404,7 @@ class VerifyOptions:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How a module is run."""
+    """Options of a run."""
 
     emulator: str = _emulator()
     compiler: str = _compiler()
@@ -411,7 +414,7 @@ class RunOptions:
 
 @dataclass(frozen=True)
 class ProfileOptions:
-    """How a module is measured."""
+    """Options of a measurement."""
 
     emulator: str = option(
         "QEMU counts everything, Renode the total alone.", "auto", choices=("auto", "qemu", "renode")
@@ -423,7 +426,7 @@ class ProfileOptions:
 
 @dataclass(frozen=True)
 class BoardOptions:
-    """How a module is validated on a board. runs, frames: None for what suits the model."""
+    """Options of validation on a board. runs, frames: None for numbers that suit the model."""
 
     baud: int = option("Speed of the serial line.", 115200, limits=(300, 20_000_000))
     timeout: float = option("Time that one inference may take.", 60.0, metavar="SECONDS", limits=(1.0, None))

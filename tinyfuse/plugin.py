@@ -1,6 +1,6 @@
-"""What a plugin file is written with (docs/plugins.md): operators and patterns that tinyfuse does not know.
+"""API for plugin files (docs/plugins.md): operators and patterns that tinyfuse does not know.
 
-A file given with `--plugin` has one variable, `PLUGIN`, a Plugin. It is Python, and is run: use files that
+A file given with `--plugin` has one variable, `PLUGIN`, a Plugin. It is Python code that is run: use only files that
 you trust.
 """
 
@@ -54,15 +54,18 @@ __all__ = [
 
 
 class OpFamily(family.OpFamily):
-    """An operator family with its kernels beside it, the preferred first."""
+    """An operator family with its kernels, the preferred one first."""
 
     kernels: tuple[Kernel, ...] = ()
 
 
 @dataclass(frozen=True)
 class Plugin:
-    """operators: families of kinds that tinyfuse has not ("CUSTOM name" for a file's custom operators);
-    patterns: parts of graphs to be replaced by one of them."""
+    """Content of a plugin file.
+
+    operators  families of new kinds ("CUSTOM name" for a file's custom operators)
+    patterns   parts of graphs that are replaced by one of them
+    """
 
     operators: tuple[OpFamily, ...] = ()
     patterns: tuple[Pattern, ...] = ()
@@ -70,8 +73,8 @@ class Plugin:
 
 @contextmanager
 def plugins(paths: Sequence[str]) -> Iterator[None]:
-    """Makes the plugins of these files known, until the context ends. UsageError, with the file's name,
-    where one can't be loaded or names a kind that exists."""
+    """Makes the plugins in these files known until the context ends. UsageError, with the file's name, if one cannot be
+    loaded or names an existing kind."""
     added: list[str] = []
     patterns = len(PATTERNS)
     try:

@@ -1,4 +1,4 @@
-"""How long steps say what they are at."""
+"""Progress reports of long steps."""
 
 from __future__ import annotations
 
@@ -9,4 +9,4 @@ Progress = Callable[[str], None]
 
 
 def silent(text: str) -> None:
-    """Says nothing."""
+    """Discards a line of progress."""

@@ -1,5 +1,5 @@
-"""Where templates/, targets/ and runtime_c/ are: beside the package in a checkout, inside it in
-an install (pyproject.toml maps them there). And where what takes long to make is kept."""
+"""Folders of the installation: templates/, targets/ and runtime_c/ lie beside the package in a checkout, inside it in
+an install (pyproject.toml maps them there). Also the cache for results that take long to make."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).resolve().parent
 
 
 def resource_dir(name: str) -> Path:
-    """The folder of that name ("templates", "targets", "runtime_c", "firmware")."""
+    """Folder of that name ("templates", "targets", "runtime_c", "firmware")."""
     for base in (PACKAGE / "_data", PACKAGE.parent):
         if (base / name).is_dir():
             return base / name
@@ -21,14 +21,14 @@ def resource_dir(name: str) -> Path:
 
 
 def cache_folder(name: str) -> Path:
-    """The folder `name` of tinyfuse's cache, in XDG_CACHE_HOME. It need not exist, and whoever has no home has one that
-    can't: to read and to write there are an OSError then."""
+    """Folder `name` of tinyfuse's cache, in XDG_CACHE_HOME. It may be missing; without a home directory, reading and
+    writing there raise OSError."""
     return Path(os.environ.get("XDG_CACHE_HOME") or _home() / ".cache") / "tinyfuse" / name
 
 
 def keep(content: bytes, place: Path) -> None:
-    """Puts a file to its place in the cache, whole or not at all, for other processes read and write there. Where
-    nothing can be written, nothing is kept."""
+    """Writes a file to the cache atomically, because other processes read and write there. Does nothing if it cannot be
+    written."""
     with suppress(OSError):
         place.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=place.parent, delete=False) as partial:
@@ -39,5 +39,5 @@ def keep(content: bytes, place: Path) -> None:
 def _home() -> Path:
     try:
         return Path.home()
-    except RuntimeError:  # a container's user whose number has no name
+    except RuntimeError:  # a container's user id without a name
         return Path(os.devnull)

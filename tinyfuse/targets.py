@@ -1,4 +1,4 @@
-"""Targets: what targets/*.toml says of a core, loaded and checked."""
+"""Targets: loads targets/*.toml, which describe cores."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ class Target:
 
     name         "cortex-m4"; "cortex-m4+nofp" without its FPU; "host" is the machine that runs tinyfuse
     description  one line for people
-    cpu          -mcpu value; None where the code is for any core, and tests of it run on the host
-    any_compiler the code may meet compilers that are not for Arm or a PC: it checks what it needs of them
-    dsp, mve     whether the plan relies on the DSP extension, on Helium (integer MVE)
-    fpu          whether float32 is computed by instructions, and not by a library
+    cpu          -mcpu value; None if the code is for any core, and its tests run on the host
+    any_compiler other compilers than those for Arm or a PC may be used: the code checks what it needs of them
+    dsp, mve     the plan relies on the DSP extension, on Helium (integer MVE)
+    fpu          float32 is computed by instructions, not by a library
     flags        compiler flags that select core, FPU and float ABI
-    cost_table   whose measured costs predict its instructions (targets/costs/NAME.toml), None for none
-    float_costs  whose table has the float kernels that cost_table lacks, which take the same instructions there
-    cycle_table  whose costs predict its estimated cycles (targets/cycles/NAME.toml), None for none
-    boards       whose timing is known, by the names that `--timing` takes
-    qemu_machine, qemu_tick_ns, renode_cpu   how to emulate it; None where the emulator can't
+    cost_table   name of the table that predicts its instructions (targets/costs/NAME.toml); None without one
+    float_costs  name of a table with float kernels that cost_table lacks, and that take the same instructions here
+    cycle_table  name of the table that predicts its cycles (targets/cycles/NAME.toml); None without one
+    boards       boards with known timing, for `--timing`
+    qemu_machine, qemu_tick_ns, renode_cpu   how to emulate it; None if the emulator cannot
     flash, ram   (origin, bytes) of the emulated board's memories
-    bulk         of a larger one, for inputs, and for weights that the flash has no room for; None: the RAM
+    bulk         (origin, bytes) of a larger memory, for inputs and for weights beyond the flash; None: the RAM
     """
 
     name: str
@@ -59,7 +59,7 @@ class Target:
 
 @cache
 def all_targets() -> dict[str, Target]:
-    """Every target, by name: in the order of the file names, each followed by its variants."""
+    """All targets by name, in the order of the file names, each followed by its variants."""
     targets = {}
     for path in sorted(resource_dir("targets").glob("*.toml")):
         fields = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -70,7 +70,7 @@ def all_targets() -> dict[str, Target]:
 
 
 def _target(name: str, fields: dict[str, Any], changes: dict[str, Any]) -> Target:
-    """The target that a file's `fields` describe; `changes` are a variant's fields of [core]."""
+    """Target from a file's `fields`; `changes` are a variant's fields of [core]."""
     core, emulation, boards = fields["core"] | changes, fields.get("emulation", {}), fields.get("boards", {})
     # a variant with another instruction set takes other kernels
     same_kernels = all(core[key] == fields["core"][key] for key in ("dsp", "mve"))
@@ -112,8 +112,8 @@ _OTHER_NAMES = {"cortexm0+": "cortex-m0plus", "cortexm4f": "cortex-m4"}
 
 
 def load_target(name: str) -> Target:
-    """The target of that name, however its letters and hyphens are written ("Cortex-M4", "cortexm4", "m4");
-    UsageError that says which one would do where there is none."""
+    """Finds a target by name, in any spelling ("Cortex-M4", "cortexm4", "m4"). UsageError that suggests one if there is
+    none."""
     known = _by_plain_name()
     target = known.get(_plain(name)) or known.get(f"cortex{_plain(name)}")
     if target is None:
@@ -122,7 +122,7 @@ def load_target(name: str) -> Target:
 
 
 def target_of_core(name: str) -> str | None:
-    """The target whose code a core runs, None where there is none."""
+    """Target whose code a core runs; None if there is none."""
     others = {_plain(core): target for core, (target, _) in _OTHER_CORES.items()}
     return (_by_plain_name() | others).get(_plain(name))
 

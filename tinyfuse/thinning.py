@@ -1,4 +1,4 @@
-"""Fewer of many, where all can't be looked at."""
+"""Samples sequences that are too long to look at whole."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeVar
 Item = TypeVar("Item")
 
 
-def evenly(items: Sequence[Item], most: int) -> list[Item]:
-    """At most so many of them (two or more): both ends, and what lies evenly between."""
+def pick_evenly(items: Sequence[Item], most: int) -> list[Item]:
+    """Picks at most `most` items (two or more), evenly spread, with both ends."""
     last = len(items) - 1
     return list(items) if last < most else [items[k * last // (most - 1)] for k in range(most)]

@@ -44,7 +44,7 @@ from tinyfuse.kernels.layers.int8_helium.depthwise_interleaved import ColumnsDep
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.kernels.requantize.single_rounding import single_rounding
 from tinyfuse.targets import Target, load_target
-from tinyfuse.thinning import evenly
+from tinyfuse.thinning import pick_evenly
 
 #: the host also runs the C twins of what uses the DSP extension and Helium
 TARGETS = {name: load_target(name) for name in ("host", "cortex-m3", "cortex-m4", "cortex-m55")}
@@ -568,7 +568,9 @@ def few(cases: list[Case], flags: str, config: pytest.Config) -> list[Case]:
         form = single_rounding(case.op) is not None
         alike.setdefault((case.kernel.name, form, case.how, case.over), []).append(case)
     return [
-        case for found in alike.values() for case in (evenly(found, 2) if flags == "-O0" else [found[len(found) // 2]])
+        case
+        for found in alike.values()
+        for case in (pick_evenly(found, 2) if flags == "-O0" else [found[len(found) // 2]])
     ]
 
 

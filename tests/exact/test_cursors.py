@@ -14,7 +14,7 @@ from native import COMPILER, SANITIZERS
 from random_graphs import Sketch, networks
 from stream_models import streaming_convolutions
 
-from tinyfuse.cost.steps import in_pieces
+from tinyfuse.cost.steps import divide_calls
 from tinyfuse.emit import emit
 from tinyfuse.plan import FEED_STATE, Plan
 from tinyfuse.plan.rows import height
@@ -195,7 +195,7 @@ def test_cursors_that_no_step_left_are_refused(tmp_path: Path, name: str) -> Non
 
 
 def test_so_are_those_of_calls_in_pieces(tmp_path: Path) -> None:
-    plan = in_pieces(plan_of(chain(), "cortex-m4", kernels="tinyfuse", step=True), 1)
+    plan = divide_calls(plan_of(chain(), "cortex-m4", kernels="tinyfuse", step=True), 1)
     assert any(stage.pieces > 1 for group in plan.groups for stage in group.stages)
     assert_only_cursors_that_steps_left(tmp_path, plan, 3000, 2)
 

@@ -68,7 +68,7 @@ _MODES: dict[str, tuple[dict[str, Any], Callable[[list[Plan]], None]]] = {
     "slides": ({"slide": 1}, assert_all_stream),
     "slides by rows": ({"slide": 1, "feed_rows": True}, assert_all_stream),
     "steps": ({"step": True}, assert_all_steps_are_exact),
-    "short steps": ({"max_step": 1500}, assert_all_steps_are_exact),
+    "short steps": ({"step": True, "max_step": 1500}, assert_all_steps_are_exact),
 }
 
 

@@ -21,7 +21,7 @@ from tinyfuse.kernels.requantize.single_rounding import any_single_rounding, sin
 from tinyfuse.ops.core.convolution import channel_multipliers, clamp_range
 from tinyfuse.schedule.kernel_choice.select import kernel_for
 from tinyfuse.targets import Target, load_target
-from tinyfuse.thinning import evenly
+from tinyfuse.thinning import pick_evenly
 
 TARGETS = {name: load_target(name) for name in ("host", "cortex-m0plus", "cortex-m3", "cortex-m4", "cortex-m55")}
 TARGETS["host-dsp-twins"] = replace(TARGETS["host"], dsp=True)
@@ -149,5 +149,5 @@ def test_assembly_is_exact_with_any_flags(target: str, compiler: str, flags: str
     for case in cases_of(TARGETS[target]):
         alike.setdefault((case.kernel.name, case.kernel.path(case.op, True, case.context)), []).append(case)
     flags = flags.replace("-ffixed-r9 ", "") if target == "cortex-m0plus" else flags
-    cases = [case for found in alike.values() for case in evenly(found, 3)]
+    cases = [case for found in alike.values() for case in pick_evenly(found, 3)]
     assert_exact(cases, TARGETS[target], tmp_path, flags, compiler)

@@ -21,7 +21,7 @@ from tinyfuse.kernels.layers.common.params import accumulator_range, bounded, sh
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.ops.core.convolution import channel_multipliers, clamp_range
 from tinyfuse.targets import Target
-from tinyfuse.thinning import evenly
+from tinyfuse.thinning import pick_evenly
 
 #: odd and even counts of channels, of inputs and of pixels; whole words and not; of one pixel
 SHAPES = (
@@ -135,5 +135,5 @@ def test_assembly_is_exact_with_any_flags(target: str, compiler: str, flags: str
     for case in cases_of(TARGETS[target]):
         alike.setdefault((case.kernel.name, case.kernel.path(case.op, True, case.context)), []).append(case)
     flags = flags.replace("-ffixed-r9 ", "") if target == "cortex-m0plus" else flags
-    cases = [case for found in alike.values() for case in evenly(found, 3)]
+    cases = [case for found in alike.values() for case in pick_evenly(found, 3)]
     assert_exact(cases, TARGETS[target], tmp_path, flags, compiler)

@@ -14,7 +14,7 @@ from tinyfuse.cost.predict import plan_instructions
 from tinyfuse.ops import FAMILIES
 from tinyfuse.options import OPTIMIZE
 from tinyfuse.rewrite.split_full_height import split_dense, split_full_height
-from tinyfuse.schedule.plans.pick_plan import SLOWER
+from tinyfuse.schedule.plans.pick_plan import MAX_SLOWDOWN
 
 
 def depthwise(
@@ -117,7 +117,7 @@ def test_balanced_splits_a_dense_layer_that_costs_little_beside_the_others() -> 
     fastest, balanced = (plan_of(dense(), optimize=optimize) for optimize in ("speed", "balanced"))
     assert "ROW_MACS" in kinds(balanced.graph)
     assert balanced.arena_bytes < fastest.arena_bytes
-    assert plan_instructions(balanced) <= (1 + SLOWER) * plan_instructions(fastest)
+    assert plan_instructions(balanced) <= (1 + MAX_SLOWDOWN) * plan_instructions(fastest)
 
 
 @pytest.mark.parametrize("optimize", OPTIMIZE)

@@ -113,6 +113,6 @@ def test_verify_fails_where_a_step_takes_more_than_allowed(tmp_path: Path, monke
 
     code, found = run(3000)
     assert code == 0 and found["longest_step_instructions"] <= 3000, found
-    with patch("tinyfuse.cost.steps._PIECE", -2000):
+    with patch("tinyfuse.cost.steps._PIECE_INSTRUCTIONS", -2000):
         code, found = run(1000)
     assert code == 1 and "--max-step allows 1,000" in str(found["problems"]), found

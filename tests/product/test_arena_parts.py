@@ -29,7 +29,7 @@ from tinyfuse.errors import DoesNotFit, InternalFault
 from tinyfuse.plan import Memory, Plan
 from tinyfuse.plan.check.player import verify_plan
 from tinyfuse.report.memory import memory_json
-from tinyfuse.schedule.banks.assign import in_banks
+from tinyfuse.schedule.banks.assign import plan_in_banks
 from tinyfuse.verify.emulation import find_emulator
 from tinyfuse.verify.emulation import module as emulated_module
 from tinyfuse.verify.emulation.inputs import input_set
@@ -54,7 +54,7 @@ def whole() -> Plan:
 
 def placed(plan: Plan, *banks: str) -> Plan:
     """A plan, and no other, in memory banks."""
-    return in_banks(lambda options: plan, replace(plan.options, memory=banks))
+    return plan_in_banks(lambda options: plan, replace(plan.options, memory=banks))
 
 
 def memory_of(plan: Plan) -> Memory:

@@ -31,7 +31,7 @@ from tinyfuse.plan.check.player import verify_plan
 from tinyfuse.profile.image import open_elf
 from tinyfuse.report.memory import memory_json
 from tinyfuse.report.pareto import pareto_json
-from tinyfuse.schedule.banks.assign import in_banks
+from tinyfuse.schedule.banks.assign import plan_in_banks
 from tinyfuse.targets import load_target
 from tinyfuse.verify.emulation import find_emulator
 from tinyfuse.verify.emulation import module as emulated_module
@@ -332,7 +332,7 @@ def test_banks_lie_apart_and_faults_in_them_are_seen(
 def test_every_kernel_takes_copied_weights(target: str, compiler: str, tmp_path: Path) -> None:
     """No module has a constant of its code made of an address in the arena; and no warning comes of sections."""
     banks = ("ram=16M", "qspi=64M:slow")
-    plans = [in_banks(lambda options, p=p: p, replace(p.options, memory=banks)) for p in modules(target)]
+    plans = [plan_in_banks(lambda options, p=p: p, replace(p.options, memory=banks)) for p in modules(target)]
     assert sum(bool(places(plan).staged) for plan in plans) > len(plans) / 4
     for plan in plans:
         verify_plan(plan)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tinyfuse.compiler import prepared
+from tinyfuse.compiler import prepare_graph
 from tinyfuse.ir import Graph, Op
 from tinyfuse.kernels.core.kernel import Context
 from tinyfuse.options import Options
@@ -18,7 +18,7 @@ from tinyfuse.targets import Target
 
 def prepare(source: Graph, target: Target, options: Options, with_views: bool = True) -> Variant:
     """What the rewrites make of a graph, once it is checked, and what decides about its kernels."""
-    return Variants(prepared(source, target, options), target, options).one(options.optimize, with_views)
+    return Variants(prepare_graph(source, target, options), target, options).one(options.optimize, with_views)
 
 
 def plan_groups(

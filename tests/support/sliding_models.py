@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 from random_graphs import Sketch, Value, draw_layer
 
-from tinyfuse.compiler import steps_of
+from tinyfuse.compiler import graphs_to_plan
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph, Window
 from tinyfuse.options import Options
@@ -23,7 +23,7 @@ def step_of(data: bytes, step: int, axis: int | None = None, by_row: bool = Fals
 def steps_of_model(data: bytes, step: int, axis: int | None = None, by_row: bool = False) -> list[Graph]:
     """All step graphs that `gen` would choose from."""
     source = read_tflite("model.tflite", data)
-    return steps_of(source, Options("net", slide=step, slide_axis=axis, feed_rows=by_row))
+    return graphs_to_plan(source, Options("net", slide=step, slide_axis=axis, feed_rows=by_row))
 
 
 def assert_slides(graph: Graph, seed: int = 0, more: int = 6) -> None:

@@ -17,7 +17,7 @@ from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.plan.places import is_alias
 from tinyfuse.schedule.groups.legality import Legality
-from tinyfuse.schedule.groups.tiling import Tiling, with_tiles
+from tinyfuse.schedule.groups.tiling import Tiling, tile_graph
 from tinyfuse.schedule.kernel_choice.select import row_kernel
 from tinyfuse.targets import load_target
 
@@ -61,9 +61,9 @@ def tiled_plan(data: bytes, target: str, shapes: Sequence[tuple[int, int]], toge
     source, named = read_tflite("model.tflite", data), Options("net", **{"optimize": "ram", **options})
     graph, context = prepare(source, load_target(target), named)
     tiling = Tiling(graph)
-    made = [tiling.tiled(chain, *shapes[n % len(shapes)]) for n, chain in enumerate(tiling.every(graph.ops))]
+    made = [tiling.tiled(chain, *shapes[n % len(shapes)]) for n, chain in enumerate(tiling.disjoint_chains(graph.ops))]
     made = [op for op in made if row_kernel(op, context, True) is not None]
-    graph = with_tiles(graph, made, 0)
+    graph = tile_graph(graph, made, 0)
     return plan_groups(source, graph, _groups(graph, context, together), context, named)
 
 

@@ -14,7 +14,7 @@ from tinyfuse.errors import InternalFault
 from tinyfuse.kernels.core.kernel import AccessOrder
 from tinyfuse.options import OPTIMIZE
 from tinyfuse.plan import Plan
-from tinyfuse.plan.check.player import robbed_iteration, verify_plan
+from tinyfuse.plan.check.player import find_overwritten_iteration, verify_plan
 
 
 def played_distance(access_order: AccessOrder, source: int, output: int) -> int:
@@ -56,7 +56,7 @@ def test_what_is_read_again_is_kept_and_no_more_is_asked_for(
     least = played_distance(order, source, output)
     assert order.distance(source, output) >= least
     for distance in range(output + 1):
-        robbed = robbed_iteration(
+        robbed = find_overwritten_iteration(
             order, range(output, output + source), range(output - distance, 2 * output - distance)
         )
         assert (robbed is None) == (distance >= least) or distance > least

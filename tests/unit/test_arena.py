@@ -156,8 +156,8 @@ def test_what_moves_alone_is_placed_anew(problem, draws) -> None:
 def test_what_is_known_sooner(problem, most: int) -> None:
     inner = Problem(*problem)
     for alive in inner.live_sets:
-        tower = OverlapChain(inner, alive)
-        assert tower.bytes <= tower.at_most
+        chain = OverlapChain(inner, alive)
+        assert chain.bytes <= chain.at_most
     order = list(range(len(inner.buffers)))
     placed = inner.place(order)
     is_below = all(placed[i] + buffer.bytes < most for i, buffer in enumerate(inner.buffers))

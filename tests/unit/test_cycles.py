@@ -22,8 +22,8 @@ from tinyfuse.cost.table import board_table, cost_table, cycle_table
 from tinyfuse.errors import UsageError
 from tinyfuse.options import OPTIMIZE, Options, ProfileOptions
 from tinyfuse.profile.cycles import timing
-from tinyfuse.schedule.pick_by_cycles import of_fewer_cycles
-from tinyfuse.schedule.plans.pick_plan import SLOWER
+from tinyfuse.schedule.pick_by_cycles import pick_fewer_cycles
+from tinyfuse.schedule.plans.pick_plan import MAX_SLOWDOWN
 from tinyfuse.targets import all_targets, load_target
 
 M4 = load_target("cortex-m4")
@@ -180,14 +180,14 @@ def test_what_instructions_find_is_taken_where_it_has_fewer_cycles() -> None:
     options = Options("net", optimize="speed", weights="auto", count="cycles", timing=SLOW_FLASH)
     slow = compile_graph(graph, M4, replace(options, count="instructions"))
     fast = compile_graph(graph, M4, options)
-    assert of_fewer_cycles(fast, slow) is fast
-    found = of_fewer_cycles(replace(slow, options=options, context=fast.context), fast)
+    assert pick_fewer_cycles(fast, slow) is fast
+    found = pick_fewer_cycles(replace(slow, options=options, context=fast.context), fast)
     assert found.options == options and predicted_cycles(found) == predicted_cycles(fast)
     # with `balanced`, and within a limit, it may take no more RAM
     for changed in (replace(options, optimize="balanced"), replace(options, max_ram=slow.ram_bytes)):
         other = replace(slow, options=changed, context=fast.context)
         larger = replace(fast, placement=replace(fast.placement, arena_bytes=slow.arena_bytes + 16))
-        assert of_fewer_cycles(other, larger) is other
+        assert pick_fewer_cycles(other, larger) is other
 
 
 def test_each_way_to_optimize_keeps_its_promise_in_cycles() -> None:
@@ -198,7 +198,7 @@ def test_each_way_to_optimize_keeps_its_promise_in_cycles() -> None:
     assert plan_instructions(fast) <= plan_instructions(balanced) + 1
     # `speed` may take weights that `balanced` doesn't
     packed = compile_graph(graph, M4, replace(fast.options, weights="packed"))
-    assert plan_instructions(balanced) <= plan_instructions(packed) * (1 + SLOWER) + 1
+    assert plan_instructions(balanced) <= plan_instructions(packed) * (1 + MAX_SLOWDOWN) + 1
 
 
 def test_limits_hold_and_other_options_change_nothing() -> None:

@@ -36,7 +36,7 @@ from tinyfuse.report.pareto import pareto_json
 from tinyfuse.rewrite import rewrite
 from tinyfuse.rewrite.recompute import recomputable
 from tinyfuse.rewrite.rematerialize import rematerializations
-from tinyfuse.schedule.banks.place_arena import ram_of
+from tinyfuse.schedule.banks.place_arena import place_ram
 from tinyfuse.schedule.pick_step import candidate_steps
 
 EVERY = {name: limit for name, limit in vars(limits).items() if isinstance(limit, Limit)}
@@ -112,7 +112,7 @@ def of_a_plan_that_can_be_divided() -> tuple[Limit, ...]:
     def fitting(options: Options) -> Plan:
         return least if options.max_ram is not None and options.max_ram <= least.arena_bytes else large
 
-    found = ram_of(fitting, Options("net"), banks, reached)
+    found = place_ram(fitting, Options("net"), banks, reached)
     assert found.parts
     return reached.found
 

@@ -16,7 +16,7 @@ from plan_parts import plan_groups, prepare
 from random_graphs import Sketch
 from test_branchy_graphs import branchy
 
-from tinyfuse.compiler import compile_graph, prepared
+from tinyfuse.compiler import compile_graph, prepare_graph
 from tinyfuse.emit import emit
 from tinyfuse.explain.explain_json import explain_json
 from tinyfuse.explain.text import explain_text
@@ -307,7 +307,7 @@ def test_one_search_serves_every_aim(monkeypatch, work: int | None) -> None:
     looked, front = [], search_variants.pareto_front
     monkeypatch.setattr(search_variants, "pareto_front", lambda *of, **how: looked.append(of[:2]) or front(*of, **how))
     source, options = read_tflite("model.tflite", two_towers()), Options("net")
-    common = GraphPlans(source, prepared(source, HOST, options), HOST, options)
+    common = GraphPlans(source, prepare_graph(source, HOST, options), HOST, options)
     shared = [common.plan(replace(options, optimize=optimize)) for optimize in OPTIMIZE]
     if work is None:
         assert len(looked) == len(set(looked)) > len(OPTIMIZE)

@@ -21,7 +21,7 @@ from tinyfuse.ir import EstimateMark, Op
 from tinyfuse.kernels.requantize.single_rounding import single_rounding
 from tinyfuse.options import Options
 from tinyfuse.schedule.groups.search import Weigher, Weight, weigh_groups
-from tinyfuse.schedule.quick_estimate.edges import estimated_edges, lone_edges
+from tinyfuse.schedule.quick_estimate.edges import estimated_edges, single_operator_edges
 from tinyfuse.schedule.quick_estimate.groups import EstimatedGroup, EstimatedWeights
 from tinyfuse.targets import load_target
 
@@ -123,7 +123,7 @@ def test_estimates_of_families_are_near_their_plans(model, target: str) -> None:
 
 def test_operators_alone_are_weighed_where_only_instructions_count() -> None:
     weights = weights_of(mobilenet_v2(), "cortex-m4")
-    edges = lone_edges(weights)
+    edges = single_operator_edges(weights)
     for i, (op, groups) in enumerate(zip(weights.ops, edges, strict=True)):
         if weights.legality.refusal([op]) is None:
             assert groups == [(i + 1, weights.of_one(i))]

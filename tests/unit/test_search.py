@@ -20,7 +20,7 @@ from tinyfuse.options import OPTIMIZE, Options
 from tinyfuse.plan.places import is_alias
 from tinyfuse.rewrite import rewrite
 from tinyfuse.schedule.groups.search import Candidate, Weigher, pareto_front
-from tinyfuse.schedule.plans.pick_plan import SLOWER, Choices, Plans
+from tinyfuse.schedule.plans.pick_plan import MAX_SLOWDOWN, Choices, Plans
 from tinyfuse.targets import load_target
 
 M4 = load_target("cortex-m4")
@@ -63,7 +63,7 @@ def test_each_way_to_optimize_keeps_its_promise(data: bytes) -> None:
     fast, balanced, small = (plans[o] for o in ("speed", "balanced", "ram"))
     assert fast.arena_bytes >= balanced.arena_bytes >= small.arena_bytes
     assert plan_instructions(fast) <= plan_instructions(balanced) + 1
-    assert plan_instructions(balanced) <= plan_instructions(fast) * (1 + SLOWER) + 1
+    assert plan_instructions(balanced) <= plan_instructions(fast) * (1 + MAX_SLOWDOWN) + 1
     # least cost under --max-ram
     limited = compile_graph(graph, M4, Options("net", optimize="speed", max_ram=balanced.arena_bytes))
     assert limited.arena_bytes <= balanced.arena_bytes

@@ -1,12 +1,12 @@
-"""The static arena: buffers with lifetimes get byte offsets, with a proof of optimality or the gap.
+"""The static arena: gives buffers with lifetimes byte offsets, and proves the size optimal or states the gap.
 
-problem.py   buffers, overlaps, placements; what may lie where
-bounds.py    what no placement can beat
-greedy.py    orders of placing that are good at once
-climb.py     better ones by trial
-fits.py      whether there is a placement of at most so many bytes: exact; pairs.py: its search
-planner.py   puts them together, and says why orders of placing are enough
-picture.py   the arena in ASCII; svg.py: as a picture
+problem.py   buffers, overlaps, placements; which buffers may share bytes
+bounds.py    lower bounds on the size of any placement
+greedy.py    greedy orders of placing
+climb.py     better orders by hill climbing
+fits.py      exact search for a placement of a given size; pairs.py: its core
+planner.py   combines them, and proves that orders of placing suffice
+picture.py   the arena as ASCII art; svg.py: as an SVG picture
 """
 
 from tinyfuse.arena.picture import arena_map

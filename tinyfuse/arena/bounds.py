@@ -1,4 +1,4 @@
-"""A lower bound of every placement: the buffers of one live set lie one above the other."""
+"""Lower bound on the size of any placement: the buffers of one live set lie one above the other."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from tinyfuse.once import cached_property
 
 
 class OverlapChain:
-    """Buffers that are alive together, so that they have an order by offset, each at its full height; and what may be
-    saved of that.
+    """Buffers of one live set, stacked in some order of offsets, with an upper bound on the bytes saved by overlaps.
 
-    heights  buffer -> its bytes, rounded up to what divides all offsets
-    spare    of these, what rounding adds to the highest one, at most
-    savings  (bytes, below, above) for each pair of which one may reach into the other that lies next above it, the
-             largest first
+    heights  buffer -> its bytes, rounded up to the common divisor of all offsets
+    spare    bytes that rounding adds to the highest buffer, at most
+    savings  (bytes, below, above) for each pair in which `below` may reach into `above`, the next one up; largest first
     """
 
     def __init__(self, problem: Problem, members: Sequence[int]):
@@ -32,7 +30,7 @@ class OverlapChain:
 
     @property
     def at_most(self) -> int:
-        """`bytes` is no more: what it saves is no less than by the best pair that is left, one after the other."""
+        """Lower bound on `bytes`: subtracts a greedy matching of the largest savings, which saves at least as much."""
         saved, below, above = 0, set[int](), set[int]()
         for more, i, j in self.savings:
             if i not in below and j not in above:
@@ -43,18 +41,17 @@ class OverlapChain:
 
     @cached_property
     def bytes(self) -> int:
-        """What the buffers take at least. In their order by offset each has one next above it, and lies next above one:
-        what is saved is no more than by the best such pairs, whether or not these are one order."""
-        return sum(self.heights.values()) - self.spare - _most_saved(self.savings)
+        """Lower bound on the size of the buffers together. Each buffer has one next above it and is next above one, so
+        the best matching of such pairs saves at least as much as any order."""
+        return sum(self.heights.values()) - self.spare - _max_matching(self.savings)
 
 
 def lower_bound(problem: Problem, most: int | None = None) -> int:
-    """Every arena is at least as large: the largest of the bounds of all live sets. Of more than `most` bytes any will
-    do."""
+    """Largest lower bound over all live sets. Once it exceeds `most` bytes, the search for a larger one ends."""
     best = max((buffer.bytes for buffer in problem.buffers), default=0)
     sizes = [buffer.bytes + buffer.align for buffer in problem.buffers]
     weighed = [(sum([sizes[i] for i in alive]), alive) for alive in problem.live_sets]
-    for size, alive in sorted(weighed, reverse=True):  # those with the largest bounds are among the first
+    for size, alive in sorted(weighed, reverse=True):  # the largest bounds are among the first
         if size <= best or (most is not None and best > most):
             break
         chain = OverlapChain(problem, alive)
@@ -63,13 +60,14 @@ def lower_bound(problem: Problem, most: int | None = None) -> int:
     return best
 
 
-def _most_saved(savings: Iterable[tuple[int, int, int]]) -> int:
-    """The most that pairs save together of which no two have the same one below, nor the same one above: a matching of
-    the greatest weight (Kuhn, "The Hungarian method for the assignment problem", 1955; by shortest augmenting
-    paths)."""
+def _max_matching(savings: Iterable[tuple[int, int, int]]) -> int:
+    """Maximum-weight matching: most bytes saved by pairs of which no two share `below` or `above`.
+
+    Source: Kuhn, "The Hungarian method for the assignment problem", 1955, by shortest augmenting paths.
+    """
     savings = list(savings)
     below, above = ({item: n for n, item in enumerate(dict.fromkeys(s[side] for s in savings))} for side in (1, 2))
-    if len(below) < len(above):  # each of the fewer ones in turn gets a partner, or a stand-in that saves nothing
+    if len(below) < len(above):  # rows are the smaller side; each gets a partner, or a dummy column that saves nothing
         rows, columns, pairs = below, above, [(below[i], above[j], saved) for saved, i, j in savings]
     else:
         rows, columns, pairs = above, below, [(above[j], below[i], saved) for saved, i, j in savings]
@@ -77,11 +75,11 @@ def _most_saved(savings: Iterable[tuple[int, int, int]]) -> int:
     cost = [[0] * width for _ in rows]
     for row, column, saved in pairs:
         cost[row][column] = -saved
-    return -_assignment(cost, width)
+    return -_min_assignment(cost, width)
 
 
-def _assignment(cost: list[list[int]], width: int) -> int:
-    """The least sum of a number of each row, all of different columns."""
+def _min_assignment(cost: list[list[int]], width: int) -> int:
+    """Least sum of one number per row of `cost`, each in a different column."""
     none = width
     row_of, rows_price, columns_price = [-1] * (width + 1), [0] * len(cost), [0] * (width + 1)
     for begun in range(len(cost)):

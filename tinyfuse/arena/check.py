@@ -1,4 +1,4 @@
-"""An independent checker of placements: byte intervals, pair by pair, no code of the planner's."""
+"""Independent checker of placements: compares byte intervals pair by pair, and uses no code of the planner."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from tinyfuse.errors import InternalFault
 
 
 def check_placement(buffers: Iterable[Buffer], overlaps: Iterable[Overlap], placement: Placement) -> None:
-    """InternalFault, with both names, where two buffers that are alive together share bytes that no
-    Overlap allows them; or where a buffer is missing, misaligned or outside the arena, or the
-    placement's figures contradict each other."""
+    """Raises InternalFault if buffers that are alive together share bytes that no Overlap allows (with both names), if
+    a buffer is missing, misaligned or outside the arena, or if the placement's figures contradict each other."""
     buffers, overlaps = list(buffers), list(overlaps)
     names = [buffer.name for buffer in buffers]
     if sorted(names) != sorted(placement.offsets):
@@ -51,7 +50,7 @@ def _alive_together(one: Buffer, other: Buffer) -> bool:
     if one.live_sets is None or other.live_sets is None or len(starts) > 1:
         return True
     if one.last_step not in starts and other.last_step not in starts:
-        return True  # both go on into the next step
+        return True  # both continue into the next step
     return any(live_set in other.live_sets for live_set in one.live_sets)
 
 

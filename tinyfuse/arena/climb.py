@@ -1,9 +1,9 @@
-"""Better orders by trial: of an order's buffers that hold up the highest one, one moves to another place.
+"""Hill climbing for better orders: one of the buffers that hold up the highest one moves to another place.
 
-Exact searches prove much and find little where dozens of buffers are alive together: rings and scratch of a long
-group. A few hundred orders, each a small change of the best one so far, come nearer there in a fraction of the time (as
-TVM's hill climbing for its memory pools). An order that takes as many bytes is followed too: what changed may help the
-next change.
+Exact searches prove much and find little where dozens of buffers are alive together, such as rings and scratch of a
+long group. A few hundred orders, each a small change of the best so far, come closer there in a fraction of the time
+(as TVM's hill climbing for its memory pools). An order of equal size is accepted too, because it may open the way for
+the next change.
 """
 
 from __future__ import annotations
@@ -13,37 +13,41 @@ from random import Random
 
 from tinyfuse.arena.problem import Problem
 
-#: orders in a row that are tried without a better one; orders at all
-PATIENCE, _MOST = 250, 1500
+#: orders tried in a row without improvement; orders tried in all
+PATIENCE, _MOST_ORDERS = 250, 1500
 
-#: what one order may cost, in conflicts looked at: fewer are tried of larger problems
-_WORK = 250_000
+#: conflicts inspected in all, so larger problems get fewer trials
+_MOST_CONFLICTS = 250_000
 
 
 def climb(problem: Problem, offsets: dict[int, int], enough: int, patience: int = PATIENCE) -> list[int] | None:
-    """An order of all buffers that takes fewer bytes than these offsets do; None where none was found. Any of `enough`
-    bytes will do; after `patience` orders in a row without a better one, no more are tried. A pure function of its
-    arguments."""
+    """Finds an order of all buffers that takes fewer bytes than `offsets` do; None without success.
+
+    It stops at `enough` bytes, or after `patience` orders in a row without improvement. Deterministic.
+    """
     crowded = [i for i, others in enumerate(problem.apart) if others]
     order = _Climb(problem, crowded, offsets).run(enough, patience)
     return None if order is None else order + [i for i, others in enumerate(problem.apart) if not others]
 
 
 class _Climb:
-    """order    the best so far, or another one that is as good
-    offsets  per buffer, where that order places it; -1 for those without conflicts
-    settled  from this place of the order on, offsets are the lowest that the order allows
+    """State of the climb.
+
+    order    the best order so far, or one of equal size
+    offsets  per buffer, its place by that order; -1 for buffers without conflicts
+    settled  from this index of the order on, offsets are the lowest that the order allows
     """
 
     def __init__(self, problem: Problem, items: Sequence[int], offsets: dict[int, int]):
         self.sizes = [buffer.bytes for buffer in problem.buffers]
         self.aligns = [buffer.align for buffer in problem.buffers]
-        # per buffer, (other, how far it must lie above this one, how far this one above it)
+        # per buffer: (other, bytes that the other must start above this one, bytes that this one must start above the
+        # other)
         self.conflicts = [
             [(other, distance, problem.apart[other][i]) for other, distance in others.items()]
             for i, others in enumerate(problem.apart)
         ]
-        # and all of these, with itself
+        # per buffer: itself and all that conflict with it
         self.near = [{i, *others} for i, others in enumerate(problem.apart)]
         self.order = sorted(items, key=lambda i: (offsets[i], i))
         self.settled = len(self.order)
@@ -51,17 +55,17 @@ class _Climb:
         for i in items:
             self.offsets[i] = offsets[i]
         self.top = max((self.offsets[i] + self.sizes[i] for i in items), default=0)
-        self.tries = min(_MOST, _WORK // max(1, sum(map(len, self.conflicts))))
+        self.tries = min(_MOST_ORDERS, _MOST_CONFLICTS // max(1, sum(map(len, self.conflicts))))
 
     def run(self, enough: int, patience: int) -> list[int] | None:
         random, begun, best, waited = Random(0), self.top, None, 0
-        movable = self._holding_up()
+        movable = self._find_supports()
         for _ in range(self.tries):
             if self.top <= enough or waited > patience:
                 break
             waited += 1
             order = self.order[:]
-            # random() alone is the same in every version of Python
+            # only random() is the same in every version of Python
             item = movable[int(random.random() * len(movable))]
             old, new = order.index(item), int(random.random() * len(order))
             swapped = random.random() < 0.5
@@ -72,7 +76,7 @@ class _Climb:
             before, moved, first = self.offsets, {order[old], order[new]} if swapped else {item}, min(old, new)
             passed = order[first : max(old, new) + 1]
             if first >= self.settled and all(len(self.near[i].intersection(passed)) == 1 for i in moved):
-                self.order = order  # none lies beside what it passes
+                self.order = order  # it conflicts with nothing that it passes
             elif self._place(order, first, moved):
                 self.order = order
                 if self.offsets == before:
@@ -81,18 +85,20 @@ class _Climb:
                 if top < self.top:
                     best, waited = order, 0
                 self.top = top
-                movable = self._holding_up()
+                movable = self._find_supports()
         return best if self.top < begun else None
 
     def _place(self, order: list[int], first: int, moved: set[int]) -> bool:
-        """Whether an order takes no more bytes than the best so far; its offsets are then the ones. Before the place
-        `first` it is the same order, and all but those that `moved` are in the same order among themselves: what is
-        settled, and lies beside none of these, nor beside one that gets another offset, stays where it is."""
+        """Tells whether an order takes no more bytes than the best so far, and then takes its offsets.
+
+        The order is unchanged before index `first`, and buffers not in `moved` keep their relative order. A settled
+        buffer that conflicts with none that moved or got another offset stays in place.
+        """
         sizes, aligns, top, before, near = self.sizes, self.aligns, self.top, self.offsets, self.near
         offsets, changed = [-1] * len(sizes), moved
         for item in order[:first]:
             offsets[item] = before[item]
-        settled = self.settled + (first < self.settled)  # one that moves forward takes the others a place back
+        settled = self.settled + (first < self.settled)  # a buffer that moves forward shifts the others back by one
         for place, item in enumerate(order[first:], first):
             if place >= settled and near[item].isdisjoint(changed):
                 offsets[item] = before[item]
@@ -116,8 +122,8 @@ class _Climb:
         self.offsets, self.settled = offsets, min(self.settled, first)
         return True
 
-    def _holding_up(self) -> list[int]:
-        """The highest buffers and whatever they stand on, down to the bottom, by number."""
+    def _find_supports(self) -> list[int]:
+        """The highest buffers and all that they stand on, down to the bottom; ascending numbers."""
         offsets = self.offsets
         waiting = [i for i in self.order if offsets[i] + self.sizes[i] == self.top]
         found = set(waiting)
@@ -125,7 +131,7 @@ class _Climb:
             item = waiting.pop()
             offset = offsets[item]
             if offset:
-                gap = offset - self.aligns[item]  # what ends above it, rounded up, ends at the offset
+                gap = offset - self.aligns[item]  # ends above the gap round up to the offset
                 for other, _, above in self.conflicts[item]:
                     if gap < offsets[other] + above <= offset and other not in found:
                         found.add(other)

@@ -1,8 +1,7 @@
-"""Whether there is a placement of at most so many bytes.
+"""Exact search for a placement of a given size.
 
-A buffer that others leave a start to, wherever they lie, is placed after all others: so it needs no look, and those
-that it conflicts with then have one buffer less in their way. What is left falls into parts that have nothing to do
-with each other; pairs.py searches them.
+A buffer that always finds a free start, wherever the others lie, is placed last and needs no search; then others have
+one buffer fewer in their way. What remains falls into independent parts, which pairs.py searches.
 """
 
 from __future__ import annotations
@@ -16,8 +15,10 @@ from tinyfuse.arena.problem import Problem
 
 @dataclass(frozen=True)
 class Answer:
-    """order  one that gives a placement, None where none was found
-    known  whether it is proven then that there is none
+    """Result of the search.
+
+    order  order of placing that fits; None if none was found
+    known  for order None: whether it is proven that none exists
     """
 
     order: list[int] | None
@@ -25,19 +26,19 @@ class Answer:
 
 
 def fits(problem: Problem, most: int, budget: Budget) -> Answer:
-    """Whether all buffers can lie in `most` bytes; not known where the budget ends before."""
-    left, last = _in_the_way(problem, most)
+    """Searches a placement of all buffers in `most` bytes; not known if the budget runs out."""
+    left, last = _split_off_placeable(problem, most)
     starts: dict[int, int] = {}
-    for items in sorted(_parts(problem, left), key=len):
+    for items in sorted(_independent_sets(problem, left), key=len):
         found = Pairs(problem, items, most).run(budget)
         if found is None:
             return Answer(None, known=not budget.spent)
         starts.update(zip(items, found, strict=True))
-    return Answer([*_rising(problem, starts), *last])
+    return Answer([*_sort_upwards(problem, starts), *last])
 
 
-def _rising(problem: Problem, starts: dict[int, int]) -> list[int]:
-    """Each buffer after those that lie below it, of which some may start where it does."""
+def _sort_upwards(problem: Problem, starts: dict[int, int]) -> list[int]:
+    """Sorts buffers so that each comes after those below it, with equal starts too."""
     below = {
         i: [j for j in problem.apart[i] if j in starts and starts[j] + problem.apart[j][i] <= start]
         for i, start in sorted(starts.items(), key=lambda item: (item[1], item[0]))
@@ -45,11 +46,11 @@ def _rising(problem: Problem, starts: dict[int, int]) -> list[int]:
     return list(TopologicalSorter(below).static_order())
 
 
-def _in_the_way(problem: Problem, most: int) -> tuple[list[int], list[int]]:
-    """The buffers to be looked at, and the others in an order in which they can be placed after these."""
+def _split_off_placeable(problem: Problem, most: int) -> tuple[list[int], list[int]]:
+    """Splits the buffers into those to be searched and the others, in an order in which they can be placed last."""
     buffers, left, last = problem.buffers, set(range(len(problem.buffers))), list[int]()
     starts = [max(0, most - buffer.bytes + buffer.align) // buffer.align for buffer in buffers]
-    taken = [sum(_starts_taken(problem, i, j) for j in others) for i, others in enumerate(problem.apart)]
+    taken = [sum(_count_blocked_starts(problem, i, j) for j in others) for i, others in enumerate(problem.apart)]
     waiting = list(range(len(buffers)))
     while waiting:
         item = waiting.pop()
@@ -57,21 +58,21 @@ def _in_the_way(problem: Problem, most: int) -> tuple[list[int], list[int]]:
             left.remove(item)
             last.append(item)
             for other in problem.apart[item]:
-                taken[other] -= _starts_taken(problem, other, item)
+                taken[other] -= _count_blocked_starts(problem, other, item)
                 waiting.append(other)
     return sorted(left), last[::-1]
 
 
-def _starts_taken(problem: Problem, item: int, other: int) -> int:
-    """How many starts of a buffer another one takes from it, wherever that lies."""
+def _count_blocked_starts(problem: Problem, item: int, other: int) -> int:
+    """Counts the starts of a buffer that another one can block, wherever that lies."""
     align, below, above = problem.buffers[item].align, problem.apart[item][other], problem.apart[other][item]
     if problem.buffers[other].align % align == 0:
         return -(-below // align) + -(-above // align) - 1
     return -(-(below + above - 1) // align)
 
 
-def _parts(problem: Problem, items: list[int]) -> list[list[int]]:
-    """These in sets of which no buffer conflicts with one of another set."""
+def _independent_sets(problem: Problem, items: list[int]) -> list[list[int]]:
+    """Splits buffers into sets without conflicts between sets."""
     left, found = set(items), []
     while left:
         waiting, part = [left.pop()], []

@@ -1,4 +1,4 @@
-"""Orders of placing buffers that do well on real models."""
+"""Greedy orders of placing buffers that do well on real models."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from tinyfuse.arena.problem import Problem
 
 
 def greedy_orders(problem: Problem) -> Iterator[list[int]]:
-    """Large first, long-lived first, by time, by conflicts; and outputs before the inputs they
-    overlap, the order in which overlaps can be used from below."""
+    """Yields orders by size, bytes times lifetime, lifetime, first step, last step, conflicts, and overlaps.
+
+    The last one places outputs before the inputs that they overlap, so that the overlap can be used from below.
+    """
     buffers, apart = problem.buffers, problem.apart
     steps = [b.last_step - b.first_step + 1 for b in buffers]
     overlaps = [sum(d < buffers[i].bytes for d in apart[i].values()) for i in range(len(buffers))]

@@ -1,13 +1,14 @@
-"""Exact search: can buffers lie in an arena of so many bytes? For each pair that conflicts, one is to lie below.
+"""Exact search: can buffers lie in an arena of a given size? For each conflicting pair, one must lie below the other.
 
-Each buffer has a lowest and a highest start. What lies below another raises that one's lowest start, and has its own
-highest one lowered; where a pair leaves room for one order alone, that is decided, and so is what follows from two
-decided pairs. What is left is tried: the pair that shares bytes if all lie as low as they can, and of these the
-largest. (Precedence constraint posting: Cesta, Oddi and Smith, "A constraint-based method for project scheduling with
-time windows", Journal of Heuristics 8, 2002.) Where buffers that are alive together don't fit above the lowest start of
-some of them, or below the highest, nothing that was decided can stay (bounds.OverlapChain).
+Each buffer has a lowest and a highest start. Deciding that i lies below j raises j's lowest start and lowers i's
+highest. A pair with room for one order only is decided at once, and so is what follows from two decided pairs. Other
+pairs are tried: those that share bytes if all buffers lie at their lowest, the largest first. (Precedence constraint
+posting: Cesta, Oddi and Smith, "A constraint-based method for project scheduling with time windows", Journal of
+Heuristics 8, 2002.) If buffers of a live set do not fit above the lowest start of some of them, or below the highest,
+the search backtracks (bounds.OverlapChain).
 
-It says no where there is little room to lose, and yes where there is much; between, its budget ends it.
+It is quick to refuse where there is little room to lose, and quick to succeed where there is much; in between, its
+budget ends it.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from tinyfuse.arena.problem import Problem
 
 
 class Budget:
-    """Work that a search may still do, in elementary operations: about a microsecond each. Counted,
-    never timed: the result is the same on every machine."""
+    """Work left for a search, in elementary operations of about a microsecond. Operations are counted, not timed, so
+    the result is the same on every machine."""
 
     def __init__(self, work: int):
         self.left = work
@@ -31,8 +32,7 @@ class Budget:
 
 
 class _State:
-    """Of each buffer its lowest and highest start, and as bit sets those that lie above and below it, and those of
-    which nothing is decided yet."""
+    """Lowest and highest start of each buffer; and bit sets of the buffers above, below, and undecided."""
 
     __slots__ = ("above", "below", "highest", "lowest", "undecided")
 
@@ -45,8 +45,8 @@ class _State:
 
 
 class Pairs:
-    """The search over `items`, numbers of the problem's buffers, in an arena of `most` bytes. Here they are numbered
-    from 0."""
+    """Search over `items`, numbers of the problem's buffers, in an arena of `most` bytes. Items are renumbered from
+    0."""
 
     def __init__(self, problem: Problem, items: list[int], most: int):
         self.items, self.most = items, most
@@ -64,20 +64,20 @@ class Pairs:
             self.apart.append(row)
         together = {tuple(i for i in alive if i in number) for alive in problem.live_sets}
         self.chains = [
-            self._numbered(OverlapChain(problem, alive), number) for alive in sorted(together) if len(alive) > 1
+            self._renumber(OverlapChain(problem, alive), number) for alive in sorted(together) if len(alive) > 1
         ]
 
     @staticmethod
-    def _numbered(
+    def _renumber(
         chain: OverlapChain, number: dict[int, int]
     ) -> tuple[int, list[tuple[int, int]], int, list[tuple[int, int, int]]]:
-        """Its buffers as a bit set, their heights, what is spare, and savings."""
+        """Renumbers a chain: bit set of its buffers, (buffer, height), spare bytes, savings."""
         heights = [(number[i], height) for i, height in chain.heights.items()]
         savings = [(saved, number[i], number[j]) for saved, i, j in chain.savings]
         return sum(1 << n for n, _ in heights), heights, chain.spare, savings
 
     def run(self, budget: Budget) -> list[int] | None:
-        """Starts of all items; None where there are none, or the budget ends before that is known."""
+        """Starts of all items; None if there are none, or the budget runs out first."""
         begun = self._begin(budget)
         waiting = [] if begun is None else [begun]
         while waiting and not budget.spent:
@@ -86,7 +86,7 @@ class Pairs:
             pair = self._open_pair(state)
             if pair is None:
                 return state.lowest
-            waiting += self._both(state, *pair, budget)
+            waiting += self._try_both_orders(state, *pair, budget)
         return None
 
     def _begin(self, budget: Budget) -> _State | None:
@@ -100,7 +100,7 @@ class Pairs:
         return state if self._decide(state, decided, (1 << count) - 1, budget) else None
 
     def _open_pair(self, state: _State) -> tuple[int, int] | None:
-        """The undecided pair to be tried next; None where all may start at their lowest."""
+        """Picks the undecided pair to try next; None if all buffers may lie at their lowest starts."""
         lowest, sizes = state.lowest, self.sizes
         best: tuple[int, int, int] | None = None
         pair: tuple[int, int] | None = None
@@ -117,8 +117,8 @@ class Pairs:
                         best, pair = (-smaller, -larger, room), (i, j)
         return pair
 
-    def _both(self, state: _State, i: int, j: int, budget: Budget) -> list[_State]:
-        """What comes of either order of a pair, the one that leaves more room last."""
+    def _try_both_orders(self, state: _State, i: int, j: int, budget: Budget) -> list[_State]:
+        """States after either order of a pair, without impossible ones; the order that leaves more room comes last."""
         room = [state.highest[b] - state.lowest[a] - self.apart[a][b] for a, b in ((i, j), (j, i))]
         found = []
         for below, above in ((j, i), (i, j)) if room[0] >= room[1] else ((i, j), (j, i)):
@@ -128,33 +128,35 @@ class Pairs:
         return found
 
     def _decide(self, state: _State, decided: list[tuple[int, int]], changed: int, budget: Budget) -> bool:
-        """Notes these pairs, (below, above), and all that follows; whether that can be. `changed`: the buffers of which
-        something is new."""
+        """Records the pairs (below, above) and all that follows from them. Returns False on a contradiction.
+
+        `changed` is the bit set of buffers with news so far.
+        """
         raised: set[int] = set()
         lowered: set[int] = set()
         while decided or raised or lowered:
             if decided:
                 below, above = decided.pop()
                 budget.left -= 2
-                possible = self._note(state, below, above, decided, raised, lowered)
+                possible = self._record(state, below, above, decided, raised, lowered)
             elif raised:
                 i = raised.pop()
                 changed |= 1 << i
                 budget.left -= 2
-                possible = self._raise(state, i, decided, raised)
+                possible = self._propagate_lowest(state, i, decided, raised)
             else:
                 i = lowered.pop()
                 changed |= 1 << i
                 budget.left -= 2
-                possible = self._lower(state, i, decided, lowered)
+                possible = self._propagate_highest(state, i, decided, lowered)
             if not possible:
                 return False
         return self._chains_fit(state, changed, budget)
 
-    def _note(
+    def _record(
         self, state: _State, i: int, j: int, decided: list[tuple[int, int]], raised: set[int], lowered: set[int]
     ) -> bool:
-        """Buffer i lies below j."""
+        """Records that buffer i lies below j; False on a contradiction."""
         above, below, undecided = state.above, state.below, state.undecided
         if above[i] >> j & 1:
             return True
@@ -164,54 +166,55 @@ class Pairs:
         below[j] |= 1 << i
         undecided[i] &= ~(1 << j)
         undecided[j] &= ~(1 << i)
-        decided += [(i, k) for k in _numbers(above[j] & undecided[i])]
-        decided += [(k, j) for k in _numbers(below[i] & undecided[j])]
+        decided += [(i, k) for k in _bit_numbers(above[j] & undecided[i])]
+        decided += [(k, j) for k in _bit_numbers(below[i] & undecided[j])]
         distance = self.apart[i][j]
-        return self._start_from(state, j, state.lowest[i] + distance, raised) and self._start_until(
+        return self._raise_lowest(state, j, state.lowest[i] + distance, raised) and self._lower_highest(
             state, i, state.highest[j] - distance, lowered
         )
 
-    def _start_from(self, state: _State, i: int, start: int, raised: set[int]) -> bool:
+    def _raise_lowest(self, state: _State, i: int, start: int, raised: set[int]) -> bool:
         if start > state.lowest[i]:
             state.lowest[i] = start = -(-start // self.aligns[i]) * self.aligns[i]
             raised.add(i)
             return start <= state.highest[i]
         return True
 
-    def _start_until(self, state: _State, i: int, start: int, lowered: set[int]) -> bool:
+    def _lower_highest(self, state: _State, i: int, start: int, lowered: set[int]) -> bool:
         if start < state.highest[i]:
             state.highest[i] = start = start // self.aligns[i] * self.aligns[i]
             lowered.add(i)
             return start >= state.lowest[i]
         return True
 
-    def _raise(self, state: _State, i: int, decided: list[tuple[int, int]], raised: set[int]) -> bool:
-        """What follows of the lowest start of a buffer."""
+    def _propagate_lowest(self, state: _State, i: int, decided: list[tuple[int, int]], raised: set[int]) -> bool:
+        """Propagates a raised lowest start of buffer i; False on a contradiction."""
         start, apart, highest = state.lowest[i], self.apart[i], state.highest
-        decided += [(j, i) for j in _numbers(state.undecided[i]) if start + apart[j] > highest[j]]
-        return all(self._start_from(state, j, start + apart[j], raised) for j in _numbers(state.above[i]))
+        decided += [(j, i) for j in _bit_numbers(state.undecided[i]) if start + apart[j] > highest[j]]
+        return all(self._raise_lowest(state, j, start + apart[j], raised) for j in _bit_numbers(state.above[i]))
 
-    def _lower(self, state: _State, i: int, decided: list[tuple[int, int]], lowered: set[int]) -> bool:
-        """What follows of the highest start of a buffer."""
+    def _propagate_highest(self, state: _State, i: int, decided: list[tuple[int, int]], lowered: set[int]) -> bool:
+        """Propagates a lowered highest start of buffer i; False on a contradiction."""
         start, apart, lowest = state.highest[i], self.apart, state.lowest
-        decided += [(i, j) for j in _numbers(state.undecided[i]) if lowest[j] + apart[j][i] > start]
-        return all(self._start_until(state, j, start - apart[j][i], lowered) for j in _numbers(state.below[i]))
+        decided += [(i, j) for j in _bit_numbers(state.undecided[i]) if lowest[j] + apart[j][i] > start]
+        return all(self._lower_highest(state, j, start - apart[j][i], lowered) for j in _bit_numbers(state.below[i]))
 
     def _chains_fit(self, state: _State, changed: int, budget: Budget) -> bool:
-        """Whether those that are alive together, of which one is `changed`, fit above the lowest start of any of them,
-        and below the highest end."""
+        """Tells whether the live sets with a `changed` buffer fit above the lowest start and below the highest end of
+        each of their buffers."""
         lowest, highest, below, above = state.lowest, state.highest, state.below, state.above
         for members, heights, spare, savings in self.chains:
             if not members & changed:
                 continue
             budget.left -= len(heights)
-            reaching: dict[int, int] = {}  # what each saves that reaches into another, and into which another does
+            # most bytes that each buffer saves by reaching into another, and by being reached into
+            reaching: dict[int, int] = {}
             reached: dict[int, int] = {}
             for saved, i, j in savings:
                 if i in reaching and j in reached:
                     continue
                 if below[i] >> j & 1 or above[i] & below[j] & members:
-                    continue  # it doesn't lie next above it
+                    continue  # j does not lie next above i
                 reaching.setdefault(i, saved)
                 reached.setdefault(j, saved)
             room = spare + self.most
@@ -221,7 +224,7 @@ class Pairs:
                 total += height
                 saved_below += reaching.get(i, 0)
                 saved_above += reached.get(i, 0)
-                # what lies between two of them is one of them: so all that may start there count, or none
+                # a buffer between two others is one of the chain, so equal starts count together
                 if n == len(rising) or rising[n][0] < start:
                     too_much = start + total - room
                     if too_much > saved_below or too_much > saved_above:
@@ -240,8 +243,8 @@ class Pairs:
         return True
 
 
-def _numbers(bits: int) -> list[int]:
-    """Those of a bit set, rising."""
+def _bit_numbers(bits: int) -> list[int]:
+    """Numbers in a bit set, ascending."""
     found = []
     while bits:
         bit = bits & -bits

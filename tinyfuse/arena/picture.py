@@ -1,4 +1,4 @@
-"""The arena as a picture in ASCII: addresses against steps."""
+"""The arena as ASCII art: addresses against steps."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ _FREE, _MANY = ".", "#"
 
 
 def arena_map(buffers: Iterable[Buffer], placement: Placement, width: int = 80) -> str:
-    """A map with a column a step and a line a range of addresses, and a legend; lines of at most
-    `width` characters, which must be 60 or more. Buffers of no bytes are left out."""
+    """Draws a map with a column per step and a line per range of addresses, and a legend.
+
+    Lines have at most `width` characters, which must be 60 or more. Buffers of zero bytes are left out.
+    """
     assert width >= 60, f"no room for a map in {width} characters"
     shown = sorted(
         (b for b in buffers if b.bytes),
@@ -31,7 +33,7 @@ def arena_map(buffers: Iterable[Buffer], placement: Placement, width: int = 80) 
         held = [b for b in shown if placement.offsets[b.name] < high and placement.offsets[b.name] + b.bytes > low]
         text = ""
         for column in range(columns):
-            # many steps share a column in very long models
+            # several steps share a column in very long models
             first, last = steps * column // columns, steps * (column + 1) // columns - 1
             text += _cell([letters[b.name] for b in held if b.first_step <= last and b.last_step >= first], cell)
         lines.append(f"{low:>{_LEFT - 2}} |{text}")
@@ -49,9 +51,9 @@ def arena_map(buffers: Iterable[Buffer], placement: Placement, width: int = 80) 
 
 
 def _letters(shown: list[Buffer]) -> dict[str, str]:
-    """A letter for each buffer; none stands for two buffers with a step in common."""
+    """Assigns a letter to each buffer, such that buffers that share a step have different ones."""
     letters: dict[str, str] = {}
-    until = dict.fromkeys(_LETTERS, -1)  # the last step at which a letter is taken
+    until = dict.fromkeys(_LETTERS, -1)  # last step at which a letter is taken
     for number, buffer in enumerate(shown):
         in_turn = [_LETTERS[(number + k) % len(_LETTERS)] for k in range(len(_LETTERS))]
         letter = next((c for c in in_turn if until[c] < buffer.first_step), _MANY)
@@ -62,7 +64,7 @@ def _letters(shown: list[Buffer]) -> dict[str, str]:
 
 
 def _cell(letters: list[str], width: int) -> str:
-    """The letters side by side, each as wide as the others."""
+    """Letters side by side, all equally wide."""
     if not letters:
         return _FREE * width
     if len(letters) > width:
@@ -71,7 +73,7 @@ def _cell(letters: list[str], width: int) -> str:
 
 
 def _axis(columns: int, cell: int, steps: int) -> str:
-    """Step numbers under their columns, as many as have room."""
+    """Step numbers under their columns, as many as fit."""
     text = ""
     for column in range(columns):
         if column == 0 or len(text) < column * cell:

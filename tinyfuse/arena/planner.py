@@ -1,14 +1,13 @@
-"""Offsets for buffers: greedy orders first; where they miss the lower bound, trials (climb.py), and an exact search for
-anything smaller (fits.py).
+"""Places buffers: greedy orders first; where they miss the lower bound, hill climbing (climb.py) and an exact search
+for a smaller size (fits.py).
 
-Why orders suffice. Take any valid placement, and of two buffers in conflict call that one the lower
-which lies so by enough: offset(j) - offset(i) >= apart[i][j]. These relations form no circle: around
-it distances would add up to more than nothing, or all be in-place overlaps, which Problem refuses. So
-there is an order with every lower buffer before its upper ones. Place by that order, each buffer at
-its lowest valid offset beside those placed already. None lies higher than it did: all placed ones it
-conflicts with are its lower ones, and they only moved down, so its old offset is still far enough
-above them; and it was aligned. So some order gives an optimal arena, with overlaps and alignments.
-Overlaps need not be transitive for this: only pairs that conflict themselves are compared.
+Why orders suffice. Take any valid placement. Of two buffers in conflict, call that one the lower for which
+offset(upper) - offset(lower) >= apart[lower][upper]. This relation has no cycle: around one, distances would add up to
+more than zero, or all be in-place overlaps, which Problem refuses. So there is an order with every lower buffer before
+its upper ones. Place by that order, each buffer at its lowest valid offset beside those placed already. None lies
+higher than it did: the placed ones that it conflicts with are its lower ones, which only moved down, so its old,
+aligned offset is still valid. Hence some order gives an optimal arena, with overlaps and alignments. Overlaps need not
+be transitive: only pairs that conflict are compared.
 """
 
 from __future__ import annotations
@@ -26,61 +25,61 @@ from tinyfuse.arena.greedy import greedy_orders
 from tinyfuse.arena.pairs import Budget
 from tinyfuse.arena.problem import Buffer, Overlap, Placement, Problem
 
-#: a share of a limit
-_FAR = 0.05
+#: share of a size limit; hundreds of trials that miss by more were never followed by success
+_HOPELESS_EXCESS = 0.05
 
-#: the work after which trials are made before more is done: most searches end within it
-_SOON = 3_000
+#: budget before trials; most searches end within it
+_WORK_BEFORE_TRIALS = 3_000
 
-#: the work for a placement that is like one which is known
-_BRIEF = 5_000
+#: budget for improving a placement that is like a known one
+_WORK_FROM_KNOWN = 5_000
 
-#: trials in a row without a better one, where no work is asked for: they are for an estimate
-_IMPATIENT = 60
+#: trials in a row without improvement, for estimates
+_ESTIMATE_PATIENCE = 60
 
 
 def plan_arena(buffers: Iterable[Buffer], overlaps: Iterable[Overlap] = (), work_limit: int | None = None) -> Placement:
-    """A placement of every buffer; `optimal` where it is proven that none is smaller.
+    """Places every buffer. `optimal` if it is proven that no placement is smaller.
 
-    arena_bytes is exactly where the highest buffer ends; nothing is rounded. `work_limit` (limits.PLACEMENT) bounds
-    the search in elementary operations (about a microsecond each), so the result depends on the arguments alone; for 0
-    there are greedy orders and trials alone, and nothing is proven. InternalFault where two buffers have one name, or
-    an overlap is impossible.
+    arena_bytes is the end of the highest buffer, not rounded. `work_limit` (limits.PLACEMENT) bounds the search in
+    elementary operations of about a microsecond, so the result depends only on the arguments. With 0 there are only
+    greedy orders and trials, and no proof. Raises InternalFault if two buffers have one name, or an overlap is
+    impossible.
     """
-    found = _plan(tuple(buffers), tuple(overlaps), None, _work(work_limit))
+    found = _plan(tuple(buffers), tuple(overlaps), None, _work_allowed(work_limit))
     assert found is not None, "a placement within no limit"
-    return replace(found, offsets=dict(found.offsets))  # the caller's own
+    return replace(found, offsets=dict(found.offsets))  # the cached dict must not be shared
 
 
 def plan_arena_within(
     most: int, buffers: Iterable[Buffer], overlaps: Iterable[Overlap] = (), work_limit: int | None = None,
     like: Placement | None = None,
 ) -> Placement | None:  # fmt: skip
-    """`plan_arena` where it takes at most so many bytes, else None: that is often known sooner than a placement, or
-    so unlikely that no more is tried.
+    """Places every buffer in at most `most` bytes; None if that is impossible or was not found.
 
-    `like`: of nearly the same buffers. Where their order by its offsets takes at most so many bytes, little more is
-    searched."""
-    buffers, overlaps, work = tuple(buffers), tuple(overlaps), _work(work_limit)
-    found = _in_order(like, most, buffers, overlaps, work) if like else None
+    It gives up early if success is unlikely. `like` is a placement of nearly the same buffers: if placing in order of
+    its offsets fits, little more is searched.
+    """
+    buffers, overlaps, work = tuple(buffers), tuple(overlaps), _work_allowed(work_limit)
+    found = _place_in_order_of(like, most, buffers, overlaps, work) if like else None
     found = found or _plan(buffers, overlaps, most, work)
     return None if found is None else replace(found, offsets=dict(found.offsets))
 
 
-def _work(asked: int | None) -> int:
+def _work_allowed(asked: int | None) -> int:
     return limits.PLACEMENT.most if asked is None else asked
 
 
 @lru_cache(maxsize=4)
 def _problem(buffers: tuple[Buffer, ...], overlaps: tuple[Overlap, ...]) -> Problem:
-    """The last ones are remembered: what fits in no order that is known is placed anew."""
+    """Caches recent problems, because `_place_in_order_of` and `_plan` often share one."""
     return Problem(buffers, overlaps)
 
 
-def _in_order(
+def _place_in_order_of(
     like: Placement, most: int, buffers: tuple[Buffer, ...], overlaps: tuple[Overlap, ...], work_limit: int
 ) -> Placement | None:
-    """The buffers in that placement's order, and those that it hasn't at its end; None where they take more bytes."""
+    """Places buffers in the order of another placement, new ones last; None if they take more than `most` bytes."""
     problem = _problem(buffers, overlaps)
     far = max(like.offsets.values(), default=0) + 1
 
@@ -90,14 +89,14 @@ def _in_order(
     offsets = problem.place(sorted(range(len(buffers)), key=place))
     if problem.top(offsets) > most:
         return None
-    return _tightened(problem, offsets, lower_bound(problem), min(work_limit, _BRIEF))
+    return _improve(problem, offsets, lower_bound(problem), min(work_limit, _WORK_FROM_KNOWN))
 
 
 @lru_cache(maxsize=64)
 def _plan(
     buffers: tuple[Buffer, ...], overlaps: tuple[Overlap, ...], most: int | None, work_limit: int
 ) -> Placement | None:
-    """Both of these, remembered: candidates of several objectives often come to the same buffers."""
+    """Searches and caches a placement: candidates of several objectives often have equal buffers."""
     problem = _problem(buffers, overlaps)
     bound = lower_bound(problem, most)
     if most is not None and bound > most:
@@ -108,12 +107,12 @@ def _plan(
         if answer.order is None and (answer.known or not _comes_near(problem, offsets, most)):
             return None
         offsets = offsets if answer.order is None else problem.place(answer.order)
-    found = _tightened(problem, offsets, bound, work_limit)
+    found = _improve(problem, offsets, bound, work_limit)
     return found if most is None or found.arena_bytes <= most else None
 
 
 def _place_greedily(problem: Problem, enough: int) -> dict[int, int]:
-    """The best offsets of greedy orders; any of `enough` bytes will do."""
+    """Best offsets of the greedy orders; stops at `enough` bytes."""
     best: dict[int, int] = {}
     size = math.inf
     for order in greedy_orders(problem):
@@ -126,20 +125,22 @@ def _place_greedily(problem: Problem, enough: int) -> dict[int, int]:
 
 
 def _comes_near(problem: Problem, offsets: dict[int, int], most: int) -> bool:
-    """Whether more is worth trying for a placement of at most so many bytes: what hundreds of trials miss by _FAR, no
-    search of ours was seen to find."""
+    """Tells whether hill climbing comes within _HOPELESS_EXCESS of `most` bytes.
+
+    If not, no further search was ever seen to succeed.
+    """
     order = climb(problem, offsets, most)
     size = problem.top(offsets if order is None else problem.place(order))
-    return size <= most * (1 + _FAR)
+    return size <= most * (1 + _HOPELESS_EXCESS)
 
 
-def _tightened(problem: Problem, offsets: dict[int, int], bound: int, work_limit: int) -> Placement:
-    """The best placement that is found, beginning with these offsets; no one takes less than `bound` bytes."""
+def _improve(problem: Problem, offsets: dict[int, int], bound: int, work_limit: int) -> Placement:
+    """Improves a placement as far as the budget allows; `bound` is a lower bound on its bytes."""
     size, tried = problem.top(offsets), False
-    if size > bound and not work_limit and (order := climb(problem, offsets, bound, _IMPATIENT)) is not None:
+    if size > bound and not work_limit and (order := climb(problem, offsets, bound, _ESTIMATE_PATIENCE)) is not None:
         offsets = problem.place(order)
         size = problem.top(offsets)
-    budget = Budget(min(work_limit, _SOON))
+    budget = Budget(min(work_limit, _WORK_BEFORE_TRIALS))
     while size > bound and work_limit:
         answer = fits(problem, size - 1, budget)
         order = answer.order

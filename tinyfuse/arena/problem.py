@@ -1,4 +1,4 @@
-"""Buffers with lifetimes, what may overlap, and what a placement is. Plain data."""
+"""Buffers with lifetimes, overlaps that are allowed, and placements. Plain data."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Buffer:
     """`bytes` of memory that keep their content from `first_step` to `last_step`, both included.
 
     align      its offset is a multiple of this
-    owner      what it is, for people
-    live_sets  numbers of the live sets of its first step that it is in; None: of all of them.
+    owner      description for people
+    live_sets  numbers of the live sets of its first step in which it is alive; None: all.
                In later steps it is alive all the time
     """
 
@@ -31,21 +31,24 @@ class Buffer:
     live_sets: frozenset[int] | None = None
 
     def is_alive_in(self, step: int) -> bool:
-        """Whether it holds anything in a step, in some live set of it."""
+        """Tells whether it holds anything in some live set of a step."""
         return self.first_step <= step <= self.last_step
 
     def meets(self, other: Buffer) -> bool:
-        """Whether both are ever alive together."""
+        """Tells whether both buffers are ever alive together."""
         if self.first_step > other.last_step or other.first_step > self.last_step:
             return False
         if self.first_step != other.first_step or min(self.last_step, other.last_step) > self.first_step:
-            return True  # there is a common step that is not the first of both
+            return True  # a common step is not the first step of both
         return self.live_sets is None or other.live_sets is None or bool(self.live_sets & other.live_sets)
 
 
 class Overlap(NamedTuple):
-    """Though both are alive, `below` may reach into `above` if it starts at least `distance` bytes
-    before it: an output that overwrites input bytes which are no longer needed. 0: in place."""
+    """Permission for `below` to reach into `above` while both are alive, if it starts at least `distance` bytes before
+    it.
+
+    An output may overwrite input bytes that are no longer needed. Distance 0 is in place.
+    """
 
     below: str
     above: str
@@ -54,9 +57,11 @@ class Overlap(NamedTuple):
 
 @dataclass(frozen=True)
 class Placement:
-    """offsets      buffer name -> byte offset from the arena's start
-    arena_bytes  the end of the highest buffer, not rounded
-    lower_bound  no placement is smaller
+    """Byte offsets of all buffers.
+
+    offsets      buffer name -> byte offset from the arena's start
+    arena_bytes  end of the highest buffer, not rounded
+    lower_bound  bytes that every placement takes at least
     optimal      proven: no placement is smaller than this one
     """
 
@@ -71,14 +76,14 @@ def _contradiction(what: str) -> InternalFault:
 
 
 class Problem:
-    """The buffers by number, and for each pair that is alive together the distance between starts.
+    """Buffers by number, and for each pair that is alive together the least distance between starts.
 
-    `apart[i][j]` is the least offset(j) - offset(i) with which i may lie below j: the bytes of i,
-    or the distance of an Overlap. Pairs that can lie anywhere are absent: those that are never alive
-    together, those with a buffer of no bytes, and those that overlap in place both ways. `near` has those of two that
-    are alive together and may share bytes, where they overlap in place both ways too.
+    `apart[i][j]` is the least offset(j) - offset(i) with which i may lie below j: the bytes of i, or the distance of an
+    Overlap. Pairs that can lie anywhere are absent: those never alive together, those with a buffer of zero bytes, and
+    those that overlap in place both ways. `near` has the distances of all pairs that are alive together and may share
+    bytes, those in place both ways included.
 
-    InternalFault where the buffers or overlaps contradict themselves.
+    Raises InternalFault if buffers or overlaps contradict themselves.
     """
 
     def __init__(self, buffers: Iterable[Buffer], overlaps: Iterable[Overlap] = ()):
@@ -110,7 +115,7 @@ class Problem:
         self._refuse_circles()
 
     def _meeting(self) -> list[tuple[int, int]]:
-        """The pairs that are ever alive together, each with the higher number first, in order."""
+        """Pairs that are ever alive together, the higher number first, sorted."""
         found: list[tuple[int, int]] = []
         open_ones: list[int] = []
         for i in sorted((i for i, b in enumerate(self.buffers) if b.bytes), key=lambda i: self.buffers[i].first_step):
@@ -126,8 +131,8 @@ class Problem:
                 del self.apart[i][j], self.apart[j][i]
 
     def _refuse_circles(self) -> None:
-        """In-place overlaps in a circle could only be met by starting all at one offset, which no
-        order of buffers expresses. No schedule has them: each output would begin when the next ends."""
+        """Raises InternalFault if in-place overlaps form a cycle. Only equal offsets would satisfy one, which no order
+        of placing expresses. No schedule has a cycle: each output would begin when the next ends."""
         in_place = {i: [j for j, d in others.items() if d == 0] for i, others in enumerate(self.apart)}
         try:
             TopologicalSorter(in_place).prepare()
@@ -137,8 +142,7 @@ class Problem:
 
     @cached_property
     def live_sets(self) -> list[list[int]]:
-        """The sets of buffers that are alive together, only the largest: none is part
-        of another. Without buffers of no bytes; each sorted."""
+        """Maximal sets of buffers that are alive together, without buffers of zero bytes; each sorted."""
         begin: dict[int, list[int]] = {}
         for i, buffer in enumerate(self.buffers):
             if buffer.bytes:
@@ -155,18 +159,18 @@ class Problem:
         for alive in found:
             for i in alive:
                 having.setdefault(i, []).append(alive)
-        # what holds all of a set holds the one of its buffers that is in the fewest
+        # a superset also holds the rarest of the set's buffers
         fewest = {alive: min((having[i] for i in alive), key=len, default=[]) for alive in found}
         return sorted(sorted(alive) for alive in found if not any(alive < other for other in fewest[alive]))
 
     def place(self, order: Iterable[int]) -> dict[int, int]:
-        """Each buffer at its lowest valid offset, in that order."""
+        """Places each buffer at its lowest valid offset, in the given order."""
         offsets = self.place_below(math.inf, order)
         assert offsets is not None, "none ends beyond all"
         return offsets
 
     def place_below(self, most: float, order: Iterable[int]) -> dict[int, int] | None:
-        """The same, None where one ends at `most` or beyond."""
+        """Places each buffer at its lowest valid offset, in the given order; None once one ends at `most` or beyond."""
         offsets: dict[int, int] = {}
         for item in order:
             offset = self._lowest_offset(item, offsets)
@@ -176,8 +180,8 @@ class Problem:
         return offsets
 
     def place_within(self, most: int, order: Iterable[int], placed: Mapping[int, int]) -> dict[int, int]:
-        """What is `placed` already, and in that order each buffer at its lowest valid offset, but for those that would
-        end beyond `most`."""
+        """Adds buffers to those already `placed`, in the given order, each at its lowest valid offset; skips those that
+        would end beyond `most`."""
         offsets = dict(placed)
         for item in order:
             offset = self._lowest_offset(item, offsets)
@@ -186,7 +190,7 @@ class Problem:
         return offsets
 
     def _lowest_offset(self, item: int, offsets: dict[int, int]) -> int:
-        """The lowest aligned offset at which `item` may lie beside what is placed already."""
+        """Lowest aligned offset at which `item` may lie beside the buffers in `offsets`."""
         align = self.buffers[item].align
         # [start, end) of starts of `item` that a placed buffer forbids
         forbidden = sorted(
@@ -203,5 +207,5 @@ class Problem:
         return candidate
 
     def top(self, offsets: dict[int, int]) -> int:
-        """The end of the highest buffer, in bytes."""
+        """End of the highest buffer, in bytes."""
         return max((offset + self.buffers[i].bytes for i, offset in offsets.items()), default=0)

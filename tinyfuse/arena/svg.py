@@ -1,4 +1,4 @@
-"""The arena as an SVG picture: addresses upward, steps to the right, a rectangle a buffer."""
+"""The arena as an SVG picture: addresses upward, steps to the right, one rectangle per buffer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from tinyfuse.arena.problem import Buffer, Placement
 
-#: role of a buffer -> what the legend says of it, and a fill that black text is read on
+#: role of a buffer -> legend text, and a fill on which black text is readable
 ROLES = {
     "input": ("input", "#80b1d3"),
     "output": ("output", "#bebada"),
@@ -27,7 +27,7 @@ SHARED = (
 )
 
 _LEFT, _TOP, _RIGHT, _BOTTOM = 70, 34, 16, 40  # margins, pixels
-_STEP, _LIVE_SETS, _NARROWEST, _WIDEST = 40, 280, 560, 1600  # pixels of a step, of one with live sets; of the plot
+_STEP, _LIVE_SETS, _NARROWEST, _WIDEST = 40, 280, 560, 1600  # pixels: a step; a step with live sets; the plot
 _HEIGHT = 480
 _CHARACTER, _LINE = 6, 11  # pixels of text
 _TITLE_CHARACTER = 8
@@ -38,10 +38,12 @@ def arena_svg(
     buffers: Iterable[Buffer], placement: Placement, arena_bytes: int | None = None, lower_bound: int | None = None,
     roles: Mapping[str, tuple[str, str]] | None = None,
 ) -> str:  # fmt: skip
-    """A small stand-alone SVG. Buffers that live in some live sets of a step alone are drawn at those,
-    from left to right; every rectangle has its figures as a tooltip. `arena_bytes` and `lower_bound` are
-    what the module states: the placement's, rounded up. `roles`: buffer name -> role, a key of ROLES that has the
-    colour, and the layer, which is the label (report/buffer_roles.py)."""
+    """Draws a small stand-alone SVG.
+
+    Buffers that are alive only in some live sets of a step are drawn at those, from left to right. Every rectangle has
+    its figures as a tooltip. `arena_bytes` and `lower_bound` replace the placement's by the rounded ones of the module.
+    `roles` maps a buffer's name to (key of ROLES, layer as label), see report/buffer_roles.py.
+    """
     shown = [buffer for buffer in buffers if buffer.bytes]
     named = {buffer.name: (roles or {}).get(buffer.name, ("", buffer.name)) for buffer in shown}
     size = max(1, placement.arena_bytes if arena_bytes is None else arena_bytes)
@@ -74,7 +76,7 @@ def arena_svg(
 
 
 class _Drawn(NamedTuple):
-    """A buffer with its offset, and where it lives, (left, right) in pixels from the plot's left edge."""
+    """A buffer with its offset, and its lifetime as (left, right) in pixels from the plot's left edge."""
 
     buffer: Buffer
     offset: int
@@ -82,7 +84,7 @@ class _Drawn(NamedTuple):
 
 
 def _alive_together(drawn: Sequence[_Drawn]) -> Iterator[tuple[_Drawn, _Drawn]]:
-    """Pairs of buffers that share bytes while both are alive."""
+    """Yields pairs of buffers that share bytes while both are alive."""
     ordered = sorted(drawn, key=lambda each: each.buffer.first_step)
     for number, before in enumerate(ordered):
         for after in ordered[number + 1 :]:
@@ -96,7 +98,7 @@ def _alive_together(drawn: Sequence[_Drawn]) -> Iterator[tuple[_Drawn, _Drawn]]:
 
 
 def _shared(before: _Drawn, after: _Drawn, size: int) -> Iterator[str]:
-    """Outlines of the bytes that both hold rows in, at the times when both are alive."""
+    """Yields outlines of the bytes and times that both buffers share."""
     bottom = _TOP + _HEIGHT
     top = bottom - _HEIGHT * min(each.offset + each.buffer.bytes for each in (before, after)) // size
     low = bottom - _HEIGHT * max(before.offset, after.offset) // size
@@ -108,7 +110,7 @@ def _shared(before: _Drawn, after: _Drawn, size: int) -> Iterator[str]:
 
 
 def _legend(roles: Sequence[str], shares: bool, width: int) -> list[tuple[int, str]]:
-    """(line, its markup) of each entry below the plot: as many in a line as it has room for."""
+    """(line, markup) of each legend entry, as many in a line as fit."""
     found, line, x = [], 0, _LEFT
     for role in roles:
         text, colour = ROLES[role]
@@ -129,13 +131,13 @@ def _legend(roles: Sequence[str], shares: bool, width: int) -> list[tuple[int, s
 
 
 def _live_sets_at(shown: list[Buffer], step: int) -> int:
-    """How many live sets the step has; 1 if no buffer tells."""
+    """Counts the live sets of a step; 1 if no buffer tells."""
     here = (b.live_sets for b in shown if b.live_sets and b.first_step == step)
     return 1 + max((max(live_sets) for live_sets in here), default=0)
 
 
 def _step_edges(shown: list[Buffer]) -> list[int]:
-    """Where each step begins, in pixels, and where the last one ends."""
+    """Left edge of each step in pixels, then the right edge of the last."""
     steps = 1 + max((b.last_step for b in shown), default=0)
     wide = [_STEP if _live_sets_at(shown, step) == 1 else _LIVE_SETS for step in range(steps)]
     whole = sum(wide)
@@ -189,7 +191,7 @@ def _rectangles(drawn: _Drawn, size: int, colour: str) -> Iterator[str]:
 
 
 def _label(drawn: _Drawn, size: int, layer: str) -> Iterator[str]:
-    """The name of a buffer's layer, or the number of it, where there is room."""
+    """Yields the name of a buffer's layer, or its first word, if it fits."""
     top, height = _top_and_height(drawn, size)
     left, right = max(drawn.spans, key=lambda span: span[1] - span[0])
     fitting = (text for text in (layer, layer.split(" ")[0]) if right - left >= _CHARACTER * len(text) + 4)
@@ -208,7 +210,7 @@ def _top_and_height(drawn: _Drawn, size: int) -> tuple[int, int]:
 
 
 def _spans(buffer: Buffer, edges: list[int], shown: list[Buffer]) -> list[tuple[int, int]]:
-    """Where a buffer lives, (left, right) in pixels: its steps, of the first one runs of live sets."""
+    """Lifetime of a buffer as (left, right) in pixels: runs of live sets in its first step, then its other steps."""
     left, right, end = (edges[step] for step in (buffer.first_step, buffer.first_step + 1, buffer.last_step + 1))
     if not buffer.live_sets:
         return [(left, end)]
@@ -221,5 +223,5 @@ def _spans(buffer: Buffer, edges: list[int], shown: list[Buffer]) -> list[tuple[
 
 
 def _printable(text: str) -> str:
-    """XML has no control characters; other scripts may stay."""
+    """Replaces control characters, which XML forbids; other scripts stay."""
     return "".join(c if c.isprintable() else "?" for c in text)

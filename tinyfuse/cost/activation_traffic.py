@@ -1,5 +1,5 @@
-"""How many bytes of each of the arena's buffers an inference loads and stores, predicted from shapes: what decides
-which of them lie in a fast memory bank. `tinyfuse profile` measures it, bank by bank."""
+"""Bytes of each arena buffer that an inference loads and stores, predicted from shapes. They decide which buffers lie
+in a fast memory bank. `tinyfuse profile` measures them per bank."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.movement.update_state import UpdateState
 from tinyfuse.plan import Plan, Stage
 
-#: output channels that a layer's kernels compute with each element of the input that they load
+#: output channels that a layer's kernels compute with each input element that they load
 _CHANNELS_A_LOAD = 2
 
-#: bytes of an element that is widened
+#: bytes of an int8 element extended to int16
 _WIDENED = 2
 
-#: Of kernels that widen what they read in their scratch, bytes that they load and store there for each multiplication.
-#: Measured on MLPerf Tiny's kws and vww_96 on a Cortex-M4: 0.9 to 1.1, depthwise 6.2 to 8.
+#: bytes loaded and stored in scratch per MAC, by kernels that extend inputs to int16 there. Measured on MLPerf Tiny's
+#: kws and vww_96 on a Cortex-M4: 0.9 to 1.1, depthwise 6.2 to 8.
 _SCRATCH_A_MAC, _SCRATCH_A_DEPTHWISE_MAC = 1, 6.5
 
 
 def buffer_traffic(plan: Plan) -> Counter[str]:
-    """Buffer -> bytes loaded and stored of it in an inference; of a subgraph's arena, which is scratch, each once."""
+    """Bytes loaded and stored per arena buffer in an inference. A subgraph's arena is scratch, and each byte counts
+    once."""
     found: Counter[str] = Counter()
     for group in plan.groups:
         runs = plan.runs(group)
@@ -42,8 +43,11 @@ def buffer_traffic(plan: Plan) -> Counter[str]:
 
 
 def state_traffic(plan: Plan) -> int:
-    """Bytes loaded and stored of the state: each operator on one reads it whole, and writes as much as it makes. But of
-    a part that is replaced nothing else is touched, and what products of matrices make of one lies elsewhere."""
+    """Bytes of state loaded and stored in an inference.
+
+    An operator on a state reads it whole and writes as much as it outputs. An operator that replaces a part touches
+    only that part; products of matrices write elsewhere.
+    """
     sizes = (
         _touched(stage.op, tensor) * plan.runs(group)
         for group in plan.groups
@@ -61,11 +65,11 @@ def _touched(op: Op, state: Tensor) -> int:
 
 
 def _loads(stage: Stage) -> tuple[dict[Tensor, int], int]:
-    """Per input the bytes that a stage loads of it, and those that it loads and stores in its scratch.
+    """Bytes that a stage loads per input tensor, and bytes that it loads and stores in its scratch.
 
-    A layer's kernel whose scratch holds a window of widened elements copies each there, and multiplies what it loads
-    from there. Another one loads an element for each multiplication of a depthwise layer, of others for as many
-    channels as it computes together. What is no layer loads each element of its inputs once.
+    A layer kernel whose scratch holds a window of int16 elements copies the input there, and multiplies from there.
+    Other layer kernels load one input element per MAC, or per _CHANNELS_A_LOAD MACs if not depthwise. Other operators
+    load each input element once.
     """
     op, family = stage.op, FAMILIES[stage.op.kind]
     loaded, scratch = {tensor: tensor.bytes for tensor in op.activations}, 2 * stage.scratch_bytes

@@ -1,9 +1,9 @@
-"""A cost table in the cycles of a board: a target's, each kernel's factors times the cycles that its instructions took.
+"""Cost table in a board's cycles: a target's table, each kernel's factors scaled by measured cycles per instruction.
 
-A board counts whole groups, of a few models: too little to solve for every loop of every kernel as
-benchmarks/measure_costs.py does it for instructions. So the loops' proportions stay, and a kernel has one unknown:
-cycles of a predicted instruction. Least squares of relative errors over all groups find them, none negative, each drawn
-a little to the board's mean, so that what groups can't tell apart is alike.
+A board counts whole groups of a few models, which is too little data to solve for every loop of every kernel as
+benchmarks/measure_costs.py does for instructions. So the loops' proportions stay, and a kernel has one unknown: its
+cycles per predicted instruction. They are found by non-negative least squares of relative errors over all groups, each
+drawn slightly towards the board's mean, so that kernels that the groups cannot tell apart get equal rates.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import numpy as np
 from tinyfuse.cost.fit import nnls
 from tinyfuse.cost.table import CostTable
 
-#: how much a kernel's distance from the mean weighs beside a group's relative error
+#: weight of a kernel's distance from the mean, against a group's relative error
 _DRAWN = 0.05
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A group on a board. predicted: instructions by entry of the cost table; cycles: counted."""
+    """A group measured on a board: predicted instructions by entry of the cost table, and counted cycles."""
 
     predicted: Mapping[str, float]
     cycles: float
@@ -31,8 +31,11 @@ class Sample:
 
 @dataclass(frozen=True)
 class Rate:
-    """Cycles of a predicted instruction of a kernel. groups: how many had it; mean_error, worst_error: of the cycles
-    that the rates give for these groups, relative."""
+    """Cycles per predicted instruction of a kernel.
+
+    groups                   number of measured groups that have it
+    mean_error, worst_error  relative errors of the cycles that the rates give for these groups
+    """
 
     cycles: float
     groups: int
@@ -41,8 +44,7 @@ class Rate:
 
 
 def rates(samples: Sequence[Sample]) -> tuple[float, dict[str, Rate]]:
-    """(the mean over all samples, the rate of each entry that one has). `samples` is not empty, and none of its figures
-    is 0."""
+    """Finds (mean rate over all samples, rate of each entry). `samples` must not be empty, and no figure in them 0."""
     mean = sum(s.cycles for s in samples) / sum(sum(s.predicted.values()) for s in samples)
     names = sorted({name for sample in samples for name in sample.predicted})
     rows = np.array([[mean * s.predicted.get(name, 0.0) / s.cycles for name in names] for s in samples])
@@ -57,7 +59,7 @@ def rates(samples: Sequence[Sample]) -> tuple[float, dict[str, Rate]]:
 
 
 def table_text(table: CostTable, mean: float, found: Mapping[str, Rate], about: Mapping[str, str]) -> str:
-    """The table's file, in the format of targets/costs. Kernels that no group had are taken for the mean."""
+    """Table file in the format of targets/costs. Kernels that no group had get the mean rate."""
     lines = [
         "# Cycles of every kernel on a board; made by `tinyfuse board calibrate`, not by hand.",
         "# factors: cycles a count of each feature; shapes: groups on the board that had the kernel, 0: none, and",
@@ -78,7 +80,7 @@ def table_text(table: CostTable, mean: float, found: Mapping[str, Rate], about: 
 
 
 def _quoted(text: str) -> str:
-    """As a basic string of TOML."""
+    """Text as a basic string of TOML."""
     kept = "".join(c if c.isprintable() else "?" for c in text)
     return '"' + kept.replace("\\", "\\\\").replace('"', '\\"') + '"'
 

@@ -1,8 +1,8 @@
-"""Predicted bytes of code: before anything is compiled, from tables measured on compiled modules.
+"""Bytes of code predicted before anything is compiled, from tables measured on compiled modules.
 
-A call of a kernel is inlined, so that every operator has bytes of its own; what is large in a kernel is a C function
-that a module has once, whoever calls it (TINYFUSE_SHARED). `targets/code/NAME.toml` (benchmarks/measure_code.py) has
-both, of -O2. What was not measured, functions of CMSIS-NN and kernels of plugins, is estimated by a rule of thumb.
+A kernel's call is inlined, so each operator has its own bytes; the large parts of a kernel are C functions that a
+module has once (TINYFUSE_SHARED). `targets/code/NAME.toml` (benchmarks/measure_code.py) has both, at -O2. Functions of
+CMSIS-NN and kernels of plugins, which were not measured, are estimated by a rule of thumb.
 """
 
 from __future__ import annotations
@@ -21,14 +21,17 @@ from tinyfuse.kernels.core.kernel import Context, Kernel
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.plan import Group, Plan
 
-#: the rule of thumb, of a core without a table and of kernels that were not measured: bytes of the API, of an inlined
-#: call, of each different kernel
+#: rule of thumb for cores without a table and kernels that were not measured: bytes of the API, of each inlined call,
+#: and of each distinct kernel
 _UNKNOWN_MODULE, _UNKNOWN_CALL, _UNKNOWN_KERNEL = 600, 250, 1200
 
 
 class CodeBytes(NamedTuple):
-    """Linked bytes of code and its constants. `module`: of the module, and of what it calls of CMSIS-NN; `helpers`: of
-    functions of the compiler's and the C library that the linker adds for it (soft floats, memcpy, expf)."""
+    """Linked bytes of code with its constants.
+
+    module   the module, and what it calls of CMSIS-NN
+    helpers  functions of the compiler and the C library that the linker adds for it (soft floats, memcpy, expf)
+    """
 
     module: int
     helpers: int
@@ -40,9 +43,12 @@ class CodeBytes(NamedTuple):
 
 @dataclass(frozen=True)
 class KernelCode:
-    """factors: bytes a count of `Kernel.code_counts`, of one call; shared: names of the C functions that it calls;
-    alone: bytes that a call takes less, where a module has no other of this entry: compilers then put its constants
-    into these functions."""
+    """Code size of a kernel.
+
+    factors  bytes per count of `Kernel.code_counts`, of one call
+    shared   names of the C functions that it calls
+    alone    bytes saved if the module has only one call of this entry: compilers then move constants into the functions
+    """
 
     factors: dict[str, float]
     shared: tuple[str, ...]
@@ -54,11 +60,12 @@ class KernelCode:
 
 @dataclass(frozen=True)
 class CodeTable:
-    """about    compiler and flags of the measurement
-    module     what is no kernel's: name of `module_parts` or `loop_parts` -> its code
+    """Measured code sizes of a target.
+
+    about      compiler and flags of the measurement
+    module     name from `module_parts` or `loop_parts` -> code besides kernels
     kernels    code_entry of a kernel -> its code
-    functions  name of a shared function -> its bytes, and those where one operator alone calls it: compilers then know
-               its constants
+    functions  name of a shared function -> (bytes, bytes if only one operator calls it, whose constants are known)
     """
 
     about: dict[str, str]
@@ -67,7 +74,7 @@ class CodeTable:
     functions: dict[str, tuple[int, int]]
 
     def kernel(self, entry: str) -> KernelCode | None:
-        """That of an entry; of a path that was not measured, the most like it of its kernel's that were; else None."""
+        """Code of an entry; if its path was not measured, of the kernel's most similar path; else None."""
         if entry in self.kernels:
             return self.kernels[entry]
         name = entry.partition(" ")[0]
@@ -77,19 +84,19 @@ class CodeTable:
 
 
 def code_entry(op: Op, kernel: Kernel, by_row: bool, context: Context) -> str:
-    """The kernel's name in a table of code; each of its paths has an entry of its own."""
+    """Kernel's name in a code table; each of its paths has its own entry."""
     return " ".join(filter(None, (kernel.name, kernel.code_path(op, by_row, context))))
 
 
 def calls_in(op: Op, kernel: Kernel, by_row: bool, context: Context) -> Iterator[tuple[Kernel, Op, bool]]:
-    """A stage's kernel, and those that its calls call, each with its operator and whether it is called by rows."""
+    """Yields a stage's kernel and the kernels that it calls: (kernel, operator, called by rows)."""
     yield kernel, op, by_row
     yield from ((inner, part, True) for inner, part in kernel.parts(op, context))
 
 
 @cache
 def code_table(name: str | None) -> CodeTable | None:
-    """The table of that name (Target.cost_table), None for none. ToolMissing where the file is not there."""
+    """Table of that name (Target.cost_table), None for None. ToolMissing if the file is missing."""
     if name is None:
         return None
     fields = tomllib.loads(table_text("code", name))
@@ -104,20 +111,20 @@ def _kernel_code(fields: dict[str, Any]) -> KernelCode:
 
 
 def every_group(plan: Plan) -> Iterator[tuple[Plan, Group]]:
-    """Those of the graphs that its operators run too, each with its plan."""
+    """Yields all groups with their plans, those of called graphs included."""
     for each in (plan, *plan.subplans.values()):
         yield from ((each, group) for group in each.groups)
 
 
 def module_parts(plan: Plan) -> dict[str, Counts]:
-    """What a module has beside its groups: the functions that firmware calls."""
+    """Code of a module besides its groups: the functions that firmware calls."""
     tensors = len(plan.source.inputs) + len(plan.source.outputs)
     return {"api": {"calls": 1, "tensors": tensors, "states": len(plan.states)}}
 
 
 def loop_parts(plan: Plan, group: Group) -> dict[str, Counts]:
-    """What a group has beside its kernels' calls: stages that take turns in a loop over rows, and of these the ones
-    whose rings slide."""
+    """Code of a group besides its kernels' calls: the row loop of several stages, and those of its stages whose rings
+    slide."""
     if len(group.stages) == 1:
         return {}
     loops = loop_features(group.stages, group_stream(plan, group))
@@ -127,7 +134,7 @@ def loop_parts(plan: Plan, group: Group) -> dict[str, Counts]:
 
 @dataclass(frozen=True)
 class StageCode:
-    """call: bytes of a stage's call, None where its kernel was not measured; shared: C functions that it calls."""
+    """Code of a stage: bytes of its call (None if its kernel was not measured), and the C functions that it calls."""
 
     call: int | None
     shared: tuple[str, ...]
@@ -135,11 +142,11 @@ class StageCode:
 
 @dataclass(frozen=True)
 class PlanCode:
-    """What a module's code is predicted to take, at -O2.
+    """Predicted code size of a module, at -O2.
 
     module     bytes of its API and of the loops over rows
-    stages     of each group, its stages' code; groups of graphs that operators run stand behind the others
-    functions  name of a shared function -> its bytes, each once
+    stages     code of each group's stages; groups of called graphs come last
+    functions  name of a shared function -> its bytes, counted once
     guessed    bytes of kernels that were not measured, by a rule of thumb
     """
 
@@ -155,7 +162,7 @@ class PlanCode:
 
 
 def plan_code(plan: Plan) -> PlanCode:
-    """The predicted code of a plan's module, and of what it calls of CMSIS-NN."""
+    """Predicts the code size of a plan's module, with what it calls of CMSIS-NN."""
     table = code_table(plan.context.target.cost_table)
     groups = list(every_group(plan))
     if table is None:
@@ -178,13 +185,13 @@ def plan_code(plan: Plan) -> PlanCode:
 
 
 def _calls(op: Op, kernel: Kernel, by_row: bool, context: Context) -> Iterator[tuple[str, Counts]]:
-    """The entries of what a kernel's call takes, each with its counts."""
+    """Yields (entry, counts) of a kernel and of those that it calls."""
     for each, part, row in calls_in(op, kernel, by_row, context):
         yield code_entry(part, each, row, context), each.code_counts(part, row)
 
 
 def _call_code(table: CodeTable, calls: Iterable[tuple[str, Counts]], entries: Mapping[str, int]) -> StageCode:
-    """`entries`: how many calls the module has of each."""
+    """Predicts the code of a stage from its calls; `entries` counts the module's calls of each entry."""
     call, shared = 0.0, dict[str, None]()
     for entry, counts in calls:
         code = table.kernel(entry)
@@ -196,7 +203,7 @@ def _call_code(table: CodeTable, calls: Iterable[tuple[str, Counts]], entries: M
 
 
 def _guess(plan: Plan, found: tuple[tuple[StageCode, ...], ...]) -> int:
-    """Averages over the MLPerf Tiny models of what was not measured."""
+    """Estimates the bytes of kernels that were not measured, by averages over the MLPerf Tiny models."""
     unknown = [
         stage.kernel.name
         for (_, group), codes in zip(every_group(plan), found, strict=True)
@@ -207,5 +214,5 @@ def _guess(plan: Plan, found: tuple[tuple[StageCode, ...], ...]) -> int:
 
 
 def estimated_code_bytes(plan: Plan) -> int:
-    """Code size without a compiler: always called an estimate."""
+    """Code size without a compiler, in bytes: always called an estimate."""
     return plan_code(plan).total

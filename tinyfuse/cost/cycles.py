@@ -1,5 +1,5 @@
-"""Predicted cycles: an estimate, from tables that weigh the instructions of emulated runs by the core's published
-timing (targets/cycles), and of a board's waits for its flash (tinyfuse/board_timing.py)."""
+"""Estimated cycles: tables weigh the instructions of emulated runs by the core's published timing (targets/cycles), and
+a board's flash adds waits (tinyfuse/board_timing.py)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ from tinyfuse.targets import Target, all_targets
 
 
 def timing_of(target: Target, options: Options) -> BoardTiming:
-    """The board of --timing; without, a core that never waits. UsageError where there is no such board."""
+    """Board of --timing; without the option, a core that never waits. UsageError if there is no such board."""
     return board_timing(options.timing, target.boards)
 
 
 def counted_cycles(target: Target, options: Options) -> BoardTiming | None:
-    """The board whose cycles --optimize counts, None where it counts instructions: that of --timing or, without one,
-    the first that is known of the target, as nearly all have their weights in a flash that waits. UsageError where
-    there is no such board, or no table of the core's cycles."""
+    """Board whose cycles --optimize counts; None if it counts instructions.
+
+    Without --timing it is the target's first known board, because nearly all boards keep weights in a flash that waits.
+    UsageError if there is no such board, or no table of the core's cycles.
+    """
     known = options.timing is None and target.boards
     timing = target.boards[0] if known else timing_of(target, options)
     if options.count == "instructions":
@@ -40,15 +42,14 @@ def counted_cycles(target: Target, options: Options) -> BoardTiming | None:
 def stage_cycles(
     stages: tuple[Stage, ...], stream: Stream | None, context: Context, options: Options, once: Collection[str] = ()
 ) -> list[float | None]:
-    """Predicted cycles of each stage of a group; None for a kernel that was not measured. `once`: as of
+    """Predicted cycles of each stage of a group; None for a kernel that was not measured. `once`: see
     `CostTable.stages`."""
     table = board_table(context.target.cycle_table, timing_of(context.target, options))
     return [None] * len(stages) if table is None else table.stages(stages, stream, context, once)
 
 
 def plan_cycles(plan: Plan) -> list[list[float | None]]:
-    """Predicted cycles of every stage of every group of a plan, in an inference; None for a kernel that was not
-    measured."""
+    """Predicted cycles per inference, by group and stage; None for a kernel that was not measured."""
     table = board_table(plan.context.target.cycle_table, timing_of(plan.context.target, plan.options))
     if table is None:
         return [[None] * len(group.stages) for group in plan.groups]
@@ -56,12 +57,12 @@ def plan_cycles(plan: Plan) -> list[list[float | None]]:
 
 
 def predicted_cycles(plan: Plan) -> int | None:
-    """Predicted cycles of an inference, for people."""
+    """Predicted cycles of an inference, for reports; None if a kernel was not measured."""
     return plan_total(plan_cycles(plan))
 
 
 def predicted_totals(plan: Plan) -> tuple[int | None, int | None]:
-    """Predicted instructions and cycles of an inference, sooner than one after the other."""
+    """Predicted instructions and cycles of an inference, with the common work done once."""
     table = board_table(plan.context.target.cycle_table, timing_of(plan.context.target, plan.options))
     if table is None:
         return predicted_total(plan), predicted_cycles(plan)
@@ -70,5 +71,5 @@ def predicted_totals(plan: Plan) -> tuple[int | None, int | None]:
 
 
 def predicted_ms(plan: Plan) -> float | None:
-    """What they take on the board of --timing; None without one."""
+    """Predicted milliseconds of an inference on the board of --timing; None without one."""
     return timing_of(plan.context.target, plan.options).milliseconds(predicted_cycles(plan))

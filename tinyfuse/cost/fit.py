@@ -1,4 +1,4 @@
-"""Least squares with factors that are not negative: what a kernel's measurements say of its loops."""
+"""Non-negative least squares that fit a kernel's cost factors to measurements."""
 
 from __future__ import annotations
 
@@ -11,33 +11,34 @@ from tinyfuse.cost.table import Alone
 from tinyfuse.ir import Array, Float64s
 from tinyfuse.kernels.counts.common import Counts
 
-#: errors of a sample are weighed with this many instructions more than it has: what a call costs
-#: matters less than what its loops do
-_SMALL = 1000
+#: instructions added to a sample's own in relative errors, so that a call's fixed cost matters less than its loops
+_CALL_INSTRUCTIONS = 1000
 
-#: features whose removal worsens the mean relative error by less than this are removed
-_WORTH = 0.001
+#: a feature is removed if the mean relative error grows by less than this
+_MIN_FEATURE_GAIN = 0.001
 
 
-#: of kernels that are called once: instructions of a sample that tells of it; what each figure of another form of what
-#: they take must spare of the relative error; samples that are enough for two figures; the least and the largest share
-#: that tells of the same code
-SMALL, WORTH, SOME, LEAST, MOST = 500, 0.001, 6, 0.6, 1.3
+#: kernels with a single call: smallest sample in instructions; relative error that each further figure must save;
+#: samples needed for two figures; least and largest share that still means the same code
+MIN_INSTRUCTIONS, MIN_GAIN, MIN_SAMPLES, MIN_SHARE, MAX_SHARE = 500, 0.001, 6, 0.6, 1.3
 
-#: more than two figures: at most so many, each of so many samples
-_FIGURES, _SAMPLES = 4, 10
+#: most figures of a form with more than two, and samples needed per figure
+_MAX_FIGURES, _SAMPLES_PER_FIGURE = 4, 10
 
-#: counts that are so only in the mean, over values of inputs: what stands beside one of them tells of these values
-_OF_VALUES = ("exps",)
+#: counts that hold only on average over input values, so factors beside them would describe those values
+_VALUE_COUNTS = ("exps",)
 
-#: iterations of a search for least absolute errors, and the error that is none
-_ITERATIONS, _NONE = 30, 1e-4
+#: iterations of the search for least absolute errors, and an error that counts as zero
+_ITERATIONS, _ZERO_ERROR = 30, 1e-4
 
 
 @dataclass(frozen=True)
 class Fit:
-    """factors: instructions a count of each feature that matters; mean and worst: errors relative to a
-    sample's instructions and _SMALL more."""
+    """Result of a fit.
+
+    factors      instructions per count of each feature that matters
+    mean, worst  errors relative to a sample's instructions + _CALL_INSTRUCTIONS
+    """
 
     factors: dict[str, float]
     mean: float
@@ -45,19 +46,19 @@ class Fit:
 
 
 def fit(samples: Sequence[tuple[Counts, float]]) -> Fit:
-    """The factors with which the features of every sample add up to its instructions.
+    """Finds the factors with which each sample's features add up to its instructions.
 
-    Relative errors are minimized: every sample counts alike, unless it is small. Factors are instructions
-    of a loop's body, so none is negative; that also keeps predictions outside of the grid sane.
-    Counts that hardly help are left out, the least useful first.
+    It minimizes relative errors: every sample counts alike, unless it is small. Factors are instructions of a loop's
+    body, so none is negative; that also keeps predictions outside the measured grid sane. Features that hardly help are
+    removed, the least useful first.
     """
     every = dict.fromkeys(name for counts, _ in samples for name in counts)
     names = [name for name in every if any(counts.get(name) for counts, _ in samples)]
     measured = np.array([instructions for _, instructions in samples], float)
-    weights = 1 / (measured + _SMALL)
+    weights = 1 / (measured + _CALL_INSTRUCTIONS)
     rows = np.array([[counts.get(name, 0) for name in names] for counts, _ in samples]) * weights[:, None]
     wanted = measured * weights
-    # of any factors the same squared error, from no more rows than there are features and one
+    # QR keeps the squared error of any factors, and reduces the rows to features + 1
     triangle = np.linalg.qr(np.column_stack([rows, wanted]), mode="r") / np.sqrt(len(samples))
     few, few_wanted = triangle[:, :-1], triangle[:, -1]
     chosen = _positive(few, few_wanted, list(range(len(names))))
@@ -66,7 +67,7 @@ def fit(samples: Sequence[tuple[Counts, float]]) -> Fit:
         trials = [[c for c in chosen if c != left_out] for left_out in chosen]
         errors_of = [_error(few, few_wanted, trial) for trial in trials]
         least = int(np.argmin(errors_of))
-        if errors_of[least] > error + _WORTH:
+        if errors_of[least] > error + _MIN_FEATURE_GAIN:
             break
         chosen = _positive(few, few_wanted, trials[least])
     factors = nnls(rows[:, chosen], wanted)
@@ -87,71 +88,78 @@ def _error(rows: Array, wanted: Array, columns: list[int]) -> float:
     return float(np.linalg.norm(rows[:, columns] @ factors - wanted))
 
 
-#: of a kernel that is called once: what its factors say, its counts, what it took
+#: sample of a kernel with a single call: (instructions by its factors, its counts, measured instructions)
 Once = tuple[float, Counts, float]
 
 
-def fit_once(samples: Sequence[Once], sundry: bool = False) -> Alone:
-    """What a kernel takes that is called once. A share; or all, and instructions a call or, of one entry (not
-    `sundry`), a pixel; or, of enough samples of one entry, the nearest two figures among a share, instructions a call
-    and instructions a count of another feature, and of more samples more such features. What compilers know of the
-    constants saves most where calls, rows or windows begin, and loops may be better or worse for it. Errors are
-    absolute ones, as now and then something else becomes of a call."""
+def fit_once(samples: Sequence[Once], several_entries: bool = False) -> Alone:
+    """Fits the cost of kernels that a module calls in one place.
+
+    The result is a share of the table's instructions; or a share of 1 with an addend per call or, if the samples
+    are of one entry (not `several_entries`), per pixel. With enough samples of one entry it is the best pair of a
+    share, an addend per call, and an addend per count of another feature, and with more samples more addends.
+    Compilers that know a call's constants save most where calls, rows or windows begin; loops get better or worse.
+    Errors are absolute, because single calls may compile to something else.
+    """
     said, took = (np.array(each) for each in zip(*((said, took) for said, _, took in samples), strict=True))
     every = dict.fromkeys(name for _, counts, _ in samples for name in counts)
-    names = ("calls", *(name for name in every if name not in ("calls", *_OF_VALUES)))
+    names = ("calls", *(name for name in every if name not in ("calls", *_VALUE_COUNTS)))
     columns = {name: np.array([counts.get(name, 0) for _, counts, _ in samples], float) for name in names}
     columns = {name: column for name, column in columns.items() if column.any()}
-    begun = ("calls",) if sundry else ("calls", "pixels")
+    begun = ("calls",) if several_entries else ("calls", "pixels")
     forms: list[tuple[str, ...]] = [(name,) for name in begun if name in columns]
-    enough = len(samples) >= SOME and not sundry
+    enough = len(samples) >= MIN_SAMPLES and not several_entries
     if enough:
         forms = [(name,) for name in columns] + [("share", name) for name in columns]
         forms += [("calls", name) for name in columns if name != "calls"] * ("calls" in columns)
     columns["share"] = said
-    least, alone = _nearest(said[:, None], took, took)[1], Alone(round(float(np.median(took / said)), 3))
+    least, alone = _fit_least_absolute(said[:, None], took, took)[1], Alone(round(float(np.median(took / said)), 3))
     form: tuple[str, ...] = ()
     while forms:
-        tried = [(*_once(each, columns, said, took), each) for each in forms]
-        error, found, longer = min(tried, key=lambda each: each[0] + WORTH * len(each[2]))
-        if error + WORTH * (len(longer) - len(form)) >= least:
+        tried = [(*_fit_form(each, columns, said, took), each) for each in forms]
+        error, found, longer = min(tried, key=lambda each: each[0] + MIN_GAIN * len(each[2]))
+        if error + MIN_GAIN * (len(longer) - len(form)) >= least:
             break
         least, alone, form = error, found, longer
-        more = enough and len(form) < min(_FIGURES, len(samples) // _SAMPLES)
+        more = enough and len(form) < min(_MAX_FIGURES, len(samples) // _SAMPLES_PER_FIGURE)
         forms = [(*form, name) for name in columns if name not in form] if more else []
     return alone
 
 
-def _once(form: tuple[str, ...], columns: dict[str, Array], said: Array, took: Array) -> tuple[float, Alone]:
-    """The error of a form, and what it says; infinite for what isn't of the same code."""
+def _fit_form(form: tuple[str, ...], columns: dict[str, Array], said: Array, took: Array) -> tuple[float, Alone]:
+    """Fits one form: (error, result). The error is infinite if the share is not plausible for the same code."""
     wanted = took if "share" in form else took - said
-    factors, error = _nearest(np.column_stack([columns[name] for name in form]), wanted, took)
+    factors, error = _fit_least_absolute(np.column_stack([columns[name] for name in form]), wanted, took)
     more = {name: round(float(factor), 3) for name, factor in zip(form, factors, strict=True)}
     alone = Alone(more.pop("share", 1.0), more)
-    return (error if LEAST <= alone.share <= MOST else np.inf), alone
+    return (error if MIN_SHARE <= alone.share <= MAX_SHARE else np.inf), alone
 
 
-def _nearest(rows: Array, wanted: Array, took: Array) -> tuple[Array, float]:
-    """The factors of the columns that leave the least absolute error, relative to what was taken, by reweighted least
-    squares; and that error, larger by as much as so many factors hide in so many samples."""
-    weights = 1 / (took + SMALL)
+def _fit_least_absolute(rows: Array, wanted: Array, took: Array) -> tuple[Array, float]:
+    """Factors with the least absolute error, by reweighted least squares; and that error, relative to `took`.
+
+    The error is corrected for the degrees of freedom that the factors use up.
+    """
+    weights = 1 / (took + MIN_INSTRUCTIONS)
     scale: Array = weights
     for _ in range(_ITERATIONS):
         factors: Array = np.linalg.lstsq(rows * scale[:, None], wanted * scale, rcond=1e-10)[0]
         errors = (rows @ factors - wanted) * weights
-        scale = weights / np.sqrt(np.maximum(np.abs(errors), _NONE))
+        scale = weights / np.sqrt(np.maximum(np.abs(errors), _ZERO_ERROR))
     return factors, float(np.abs(errors).mean()) * len(rows) / max(1, len(rows) - rows.shape[1])
 
 
 def nnls(a: Array, b: Array) -> Array:
-    """The x >= 0 with the least |a x - b| (Lawson and Hanson, "Solving Least Squares Problems", 1974,
-    chapter 23: a set of free columns grows by the one with the steepest gradient, and gives back
-    those whose factor would become negative). a: [samples, features], b: [samples]."""
+    """Solves min |a x - b| for x >= 0; a: [samples, features], b: [samples].
+
+    Source: Lawson and Hanson, "Solving Least Squares Problems", 1974, chapter 23. A set of free columns grows by the
+    one with the steepest gradient, and drops those whose factor would become negative.
+    """
     scale = np.linalg.norm(a, axis=0)
     scale[scale == 0] = 1
     a = a / scale
     x, free = np.zeros(a.shape[1]), np.zeros(a.shape[1], bool)
-    useless = np.zeros(a.shape[1], bool)  # as good as a combination of free columns
+    useless = np.zeros(a.shape[1], bool)  # no better than a combination of free columns
     for _ in range(10 * a.shape[1]):
         gradient = np.where(free | useless, 0, a.T @ (b - a @ x))
         best = int(np.argmax(gradient))
@@ -176,7 +184,7 @@ def nnls(a: Array, b: Array) -> Array:
 
 
 def _solved(a: Array, b: Array, free: Array) -> Array:
-    """Plain least squares over the free columns, zero for the rest."""
+    """Solves plain least squares over the free columns; zero for the rest."""
     solution = np.zeros(a.shape[1])
     solution[free] = np.linalg.lstsq(a[:, free], b, rcond=1e-10)[0]
     return solution

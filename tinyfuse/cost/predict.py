@@ -1,5 +1,5 @@
-"""Predictions for groups and plans, for people (None where a kernel was not measured) and for the
-search (which then needs a number all the same)."""
+"""Predictions for groups and plans: for people (None if a kernel was not measured) and for the search (a guess
+then)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tinyfuse.ops import FAMILIES
 from tinyfuse.plan import Group, Plan, Stage
 from tinyfuse.plan.rows import RingModes, Stream
 
-#: what the search takes for a kernel without a table: instructions a MAC and an output element. Only
-#: differences between partitions count there, and these are mostly those of the loop.
+#: instructions per MAC, output element and call that the search assumes for a kernel without a table. Only differences
+#: between partitions count there, and these are mostly those of the row loop.
 _UNKNOWN_MAC, _UNKNOWN_OUTPUT, _UNKNOWN_CALL = 4.0, 20.0, 100.0
 
-#: the loop of a target without a table
+#: row loop of a target without a table
 _UNKNOWN_LOOP = CostTable({}, {"groups": 10.0, "rows": 10.0, "checks": 5.0, "slides": 15.0, "slid_bytes": 2.0}, {})
 
 
@@ -26,37 +26,37 @@ def stage_instructions(
     stages: tuple[Stage, ...], stream: Stream | None, context: Context, table: CostTable | None = None,
     once: Collection[str] = (), slowest: bool = False,
 ) -> list[float | None]:  # fmt: skip
-    """Predicted instructions of each stage of a group, or what another table than the target's counts; None for a
-    kernel that was not measured. `once`, `slowest`: as of `CostTable.stages`."""
+    """Predicted instructions of each stage of a group, or what `table` counts; None for a kernel that was not measured.
+    `once`, `slowest`: see `CostTable.stages`."""
     table = table or instructions_table(context.target)
     return table.stages(stages, stream, context, once, slowest) if table else [None] * len(stages)
 
 
 def group_instructions(stages: tuple[Stage, ...], stream: Stream | None, context: Context) -> float:
-    """The search's number for a whole group: predicted instructions or, as the context has it, estimated cycles, with
-    an estimated guess for each kernel that was not measured."""
+    """Cost of a whole group for the search: predicted instructions, or estimated cycles if the context has a board.
+    Guesses kernels that were not measured."""
     loops = loop_instructions(stages, stream, context)
     return sum(kernel_instructions(stage, context) + loop for stage, loop in zip(stages, loops, strict=True))
 
 
 def kernel_instructions(stage: Stage, context: Context) -> float:
-    """What the kernel of a stage takes of that, an estimated guess where it was not measured."""
+    """Cost of a stage's kernel for the search, without the row loop; guessed if it was not measured."""
     return call_instructions(stage.op, stage.kernel, stage.by_row, context)
 
 
 def call_instructions(op: Op, kernel: Kernel, by_row: bool, context: Context) -> float:
-    """The same of an operator that this kernel computes."""
+    """Cost of an operator with a given kernel for the search; guessed if it was not measured."""
     known = (counted_table(context) or _UNKNOWN_LOOP).kernel(op, kernel, by_row, context)
     return _guess(op, by_row) if known is None else known
 
 
 def loop_factors(context: Context) -> Mapping[str, float]:
-    """What each of the counts of a row loop takes (table.loop_features)."""
+    """Cost of each count of a row loop (table.loop_features)."""
     return (counted_table(context) or _UNKNOWN_LOOP).loop
 
 
 def loop_instructions(stages: tuple[Stage, ...], stream: Stream | None, context: Context) -> list[float]:
-    """The share of each stage in what the row loop takes."""
+    """Cost of the row loop, by stage."""
     return (counted_table(context) or _UNKNOWN_LOOP).loops(stages, stream)
 
 
@@ -68,13 +68,13 @@ def _guess(op: Op, by_row: bool) -> float:
 
 
 def plan_stages(plan: Plan, table: CostTable | None = None) -> list[list[float | None]]:
-    """Predicted instructions of every stage of every group of a plan, in an inference, or what `table` counts."""
+    """Predicted instructions per inference, by group and stage; or what `table` counts."""
     (found,) = stages_by(plan, table)
     return found
 
 
 def stages_by(plan: Plan, *tables: CostTable | None) -> list[list[list[float | None]]]:
-    """`plan_stages` for each of several tables: what they have in common is looked at once."""
+    """Predictions by group and stage for each of several tables; their common work is done once."""
     once = called_once(plan)
     found: list[list[list[float | None]]] = [[] for _ in tables]
     for group in plan.groups:
@@ -87,7 +87,7 @@ def stages_by(plan: Plan, *tables: CostTable | None) -> list[list[list[float | N
 
 
 def called_once(plan: Plan) -> frozenset[str]:
-    """Code of kernels (`Kernel.copy_of_code`) that the plan's module calls in one place alone."""
+    """Names of kernel code (`Kernel.copy_of_code`) that the plan's module calls in only one place."""
     groups = (group for each in (plan, *plan.subplans.values()) for group in each.groups)
     stages = [stage for group in groups for stage in group.stages]
     names = Counter(stage.kernel.copy_of_code(stage.op, plan.context) for stage in stages)
@@ -100,7 +100,7 @@ def _of_a_run(
     plan: Plan, group: Group, table: CostTable | None, once: Collection[str], stream: Stream | None,
     in_place: Sequence[bool],
 ) -> list[float | None]:  # fmt: skip
-    """Of the stages of a group, whose outputs lie over inputs where `in_place` has it."""
+    """Costs of a group's stages in one run, less the copies saved by outputs that lie over inputs (`in_place`)."""
     found = stage_instructions(group.stages, stream, plan.context, table, once)
     table = table or instructions_table(plan.context.target)
     if table is None:
@@ -113,12 +113,12 @@ def _of_a_run(
 
 
 def _stream(plan: Plan, group: Group) -> Stream | None:
-    """The loop in which several stages take turns; what a single one takes follows without."""
+    """Row loop of a group with several stages; a single stage needs none for its prediction."""
     return group_stream(plan, group) if len(group.stages) > 1 else None
 
 
 def lies_over_input(plan: Plan, stage: Stage) -> bool:
-    """Whether a plan has the output of a kernel where the input is that it may change in its place."""
+    """Tells whether a kernel's output lies over the input that it may change in place."""
     op, places = stage.op, stage.kernel.in_place
     if not places or op.operand(places[0]) not in op.activations:
         return False
@@ -126,31 +126,31 @@ def lies_over_input(plan: Plan, stage: Stage) -> bool:
 
 
 def predicted_total(plan: Plan) -> int | None:
-    """Predicted instructions of an inference, for people."""
+    """Predicted instructions of an inference, for reports; None if a kernel was not measured."""
     return plan_total(plan_stages(plan))
 
 
 def plan_instructions(plan: Plan) -> float:
-    """The search's number for a whole plan, as `group_instructions`."""
+    """Cost of a whole plan for the search, as `group_instructions`."""
     return sum(
         plan.runs(group) * group_instructions(group.stages, _stream(plan, group), plan.context) for group in plan.groups
     )
 
 
 def group_slides(plan: Plan, group: Group) -> bool:
-    """Whether a ring of the group slides."""
+    """Tells whether a ring of the group slides."""
     return any(plan.storage[tensor].slides for op in group.ops for tensor in op.outputs)
 
 
 def ring_modes(plan: Plan) -> RingModes:
-    """How the rings of a plan's groups lie."""
+    """Ring layout of a plan's groups."""
     fixed = frozenset(group.index for group in plan.groups if not group_slides(plan, group))
     stacked = frozenset(group.index for group in plan.groups if group.stack)
     return RingModes(fixed, stacked, frozenset(group.index for group in plan.groups if group.resident_output))
 
 
 def group_stream(plan: Plan, group: Group) -> Stream | None:
-    """The loop over rows of a group, None where it is one whole call."""
+    """Row loop of a group; None if it is one whole call."""
     if not group.stages[0].by_row:
         return None
     slides, stacked = group_slides(plan, group), bool(group.stack)
@@ -158,12 +158,12 @@ def group_stream(plan: Plan, group: Group) -> Stream | None:
 
 
 def plan_total(of_stages: Iterable[Iterable[float | None]]) -> int | None:
-    """`known_total` of what all stages of all groups take."""
+    """Sum over all stages of all groups, rounded; None if one is not known."""
     return known_total([*chain.from_iterable(of_stages)])
 
 
 def known_total(instructions: list[float | None]) -> int | None:
-    """Their sum, rounded; None where one is not known."""
+    """Sum, rounded; None if a value is not known."""
     if any(value is None for value in instructions):
         return None
     return round(sum(value for value in instructions if value is not None))

@@ -1,4 +1,4 @@
-"""A target's cost table (targets/costs/NAME.toml) and what it predicts."""
+"""Cost table of a target (targets/costs/NAME.toml), and its predictions."""
 
 from __future__ import annotations
 
@@ -20,17 +20,20 @@ from tinyfuse.plan.rows import Stream
 from tinyfuse.resources import resource_dir
 from tinyfuse.targets import Target
 
-#: what is known of kernels that are called once ends where they would take so many times more, or less
+#: bound on the factor, and on its inverse, by which a single call may differ from the table
 _BEYOND = 1.6
 
-#: ends the entries of kernels that compute floats by a library
+#: suffix of entries of kernels that compute floats in a library
 _SOFT = "without FPU"
 
 
 @dataclass(frozen=True)
 class Alone:
-    """What a kernel takes where a module calls it in one place, for compilers know that call's constants: a share of
-    what its entry says, and so many instructions more a count of some features (or less, below 0)."""
+    """Cost of a kernel that a module calls in only one place, where compilers know the call's constants.
+
+    share  factor on the entry's instructions
+    more   instructions added per count of some features; may be negative
+    """
 
     share: float = 1.0
     more: Mapping[str, float] = field(default_factory=dict)
@@ -41,13 +44,11 @@ class CostTable:
     """Factors of every kernel that was measured.
 
     about    date, compiler, flags and emulator of the measurement
-    loop     factors of what a group's own code does (see loop_features)
+    loop     factors of a group's own code (see loop_features)
     kernels  entry_name of a kernel -> factors of `Kernel.counts`
-    alone    what becomes of that where a module calls the kernel in one place: by `Kernel.single_calls_as`, mostly
-             its costs_with, for its C function is another one than that of the kernel that it costs as; else by
-             entry_name
-    sole     the same where that call is all that calls what gathers its windows (`Kernel.windows_by`); as `alone` where
-             there is none
+    alone    correction if a module calls the kernel in only one place: by `Kernel.single_calls_as` (mostly its
+             costs_with, as its C function differs from that of the kernel whose costs it shares), else by entry_name
+    sole     correction if also nothing else calls what gathers its windows (`Kernel.windows_by`); missing: as `alone`
     """
 
     about: dict[str, str]
@@ -60,8 +61,10 @@ class CostTable:
     def kernel(
         self, op: Op, kernel: Kernel, by_row: bool, context: Context, slowest: bool = False
     ) -> float | None:  # fmt: skip
-        """Instructions of all calls of a kernel in one inference, for the `slowest` values of inputs or in the mean;
-        None where it is not in the table."""
+        """Instructions of all calls of a kernel in one inference; None if it is not in the table.
+
+        `slowest`: for the slowest values of inputs; otherwise the mean.
+        """
         try:
             return self._kernel(op, kernel, by_row, without_objective(context), slowest)
         except ObjectiveAsked:
@@ -88,8 +91,12 @@ class CostTable:
         self, stages: tuple[Stage, ...], stream: Stream | None, context: Context, once: Collection[str] = (),
         slowest: bool = False,
     ) -> list[float | None]:  # fmt: skip
-        """Instructions of each stage of a group, its share of the row loop included. `once`: code of kernels that the
-        module calls in one place alone (predict.called_once); `slowest` as of `kernel`."""
+        """Instructions of each stage of a group, with its share of the row loop; None for a kernel that was not
+        measured.
+
+        `once` has the code of kernels that the module calls in only one place (predict.called_once). `slowest`: see
+        `kernel`.
+        """
         found: list[float | None] = []
         for stage, counts in zip(stages, loop_features(stages, stream), strict=True):
             loop = _sum(self.loop, counts)
@@ -99,7 +106,7 @@ class CostTable:
         return found
 
     def share(self, stage: Stage, context: Context, once: Collection[str]) -> float:
-        """What share of its entry's instructions the stage's kernel takes; `once` as of `stages`."""
+        """Factor on a stage's instructions for single calls; 1 for other calls. `once`: see `stages`."""
         entry = stage.kernel.single_calls_as(stage.op) or entry_name(stage.op, stage.kernel, stage.by_row, context)
         alone = self.sole.get(entry) if is_sole(stage, context, once) else None
         alone = alone or self.alone.get(entry)
@@ -110,23 +117,24 @@ class CostTable:
         return min(max(alone.share + (more / whole if whole else 0.0), 1 / _BEYOND), _BEYOND)
 
     def copying(self, stage: Stage, context: Context) -> float:
-        """What of a stage's instructions a call doesn't take whose output lies over its input (`Kernel.copied`)."""
+        """Instructions that a call saves if its output lies over its input (`Kernel.copied`)."""
         copied = stage.kernel.copied(stage.op)
         name = entry_name(stage.op, stage.kernel, stage.by_row, context) if copied else ""
         return _sum(self.kernels.get(name, {}), copied)
 
     def loops(self, stages: tuple[Stage, ...], stream: Stream | None) -> list[float]:
-        """Each stage's share of the row loop alone."""
+        """Instructions of the row loop, by stage."""
         return [_sum(self.loop, counts) for counts in loop_features(stages, stream)]
 
 
 def is_once(stage: Stage, context: Context, once: Collection[str]) -> bool:
-    """Whether the stage has a kernel's only call in the module; `once` as of `CostTable.stages`."""
+    """Tells whether the stage is the module's only call of its kernel's code. `once`: see `CostTable.stages`."""
     return stage.kernel.copy_of_code(stage.op, context) in once
 
 
 def is_sole(stage: Stage, context: Context, once: Collection[str]) -> bool:
-    """Whether it is all in the module that calls what gathers its windows; `once` as of `CostTable.stages`."""
+    """Tells whether the stage is the module's only caller of what gathers its windows. `once`: see
+    `CostTable.stages`."""
     return stage.kernel.windows_by(stage.op, context) in once
 
 
@@ -140,23 +148,30 @@ def _sum(factors: Mapping[str, float], counts: Counts) -> float:
 
 @kept
 def entry_name(op: Op, kernel: Kernel, by_row: bool, context: Context) -> str:
-    """The kernel's name in a table: each of its paths has an entry of its own, and so have floats without an FPU."""
+    """Kernel's name in a cost table; each of its paths has its own entry, and so have floats without an FPU."""
     name, path = kernel.costs_as or kernel.name, kernel.path(op, by_row, context)
     name = f"{name} {path}" if path else name
     return f"{name} {_SOFT}" if kernel.computes_floats and not context.target.fpu else name
 
 
 def rows_made(stage: Stage, loop: Counts) -> float:
-    """What share of its output's rows a stage makes, whose `loop_features` these are: fewer than all where its group
-    reads no more."""
+    """Share of its output's rows that a stage makes, from its `loop_features`; below 1 if its group does not read
+    all."""
     calls = round_up(stage.op.output.shape[1], stage.kernel.rows_a_call) if stage.by_row else 0
     return min(1.0, loop["rows"] / calls) if calls else 1.0
 
 
 def loop_features(stages: tuple[Stage, ...], stream: Stream | None) -> list[Counts]:
-    """Of each stage: is it a group's first, how often it makes rows in a loop, how often the loop of
-    several stages asks whether it can run (from the last stage to the one that can), and what sliding
-    rings take after its rows: looks, and bytes moved. A single stage has no use for the stream."""
+    """Counts of the row loop, by stage.
+
+    groups      1 for a group's first stage
+    rows        calls in the loop
+    checks      times that the loop asks whether the stage can run, from the last stage to the one that can
+    slides      times that a sliding ring is checked after its rows
+    slid_bytes  bytes moved in sliding rings
+
+    A single stage needs no stream.
+    """
     if len(stages) == 1:
         (stage,) = stages
         return [{"groups": 1, "rows": calls_of(stage.op, stage.by_row, stage.kernel.rows_a_call) * stage.by_row}]
@@ -171,28 +186,28 @@ def loop_features(stages: tuple[Stage, ...], stream: Stream | None) -> list[Coun
 
 @cache
 def cost_table(name: str | None) -> CostTable | None:
-    """The table of that name (Target.cost_table), None for none. ToolMissing where the file is not there:
-    without it the same model would get another plan."""
+    """Table of that name (Target.cost_table), None for None. ToolMissing if the file is missing, because without it the
+    same model would get another plan."""
     return None if name is None else read_table(table_text("costs", name))
 
 
 @cache
 def instructions_table(target: Target) -> CostTable | None:
-    """What a target's instructions are predicted from; None for none."""
+    """Table that predicts a target's instructions; None if it has none."""
     table, others = cost_table(target.cost_table), cost_table(target.float_costs)
     return replace(table, kernels={**_floats(table, others), **table.kernels}) if table and others else table
 
 
 def _floats(table: CostTable, others: CostTable) -> dict[str, dict[str, float]]:
-    """Of `others` the entries of kernels that compute floats, with an FPU and without: one of both tables has the
-    latter."""
+    """Entries of `others` for kernels that compute floats, with and without an FPU. The latter may be in either
+    table."""
     soft = {entry for entry in (*table.kernels, *others.kernels) if entry.endswith(_SOFT)}
     floats = soft | {entry.removesuffix(_SOFT).rstrip() for entry in soft}
     return {entry: factors for entry, factors in others.kernels.items() if entry in floats}
 
 
 def table_text(folder: str, name: str) -> str:
-    """A table's file in targets/. ToolMissing where it is not there."""
+    """Text of a table's file in targets/. ToolMissing if it is missing."""
     path = resource_dir("targets") / folder / f"{name}.toml"
     if not path.is_file():
         raise ToolMissing(f"targets/{folder}/{name}.toml", "this installation of tinyfuse lacks it; install it again")
@@ -201,7 +216,7 @@ def table_text(folder: str, name: str) -> str:
 
 @dataclass(frozen=True)
 class CycleTable:
-    """Estimated cycles of a core that never waits for a memory, and the bytes that it loads from flash."""
+    """Estimated cycles of a core that never waits for memory, and the bytes that it loads from flash."""
 
     cycles: CostTable
     flash: CostTable
@@ -209,7 +224,7 @@ class CycleTable:
 
 @cache
 def cycle_table(name: str | None) -> CycleTable | None:
-    """The table of that name (Target.cycle_table), None for none. ToolMissing as `cost_table`."""
+    """Table of that name (Target.cycle_table), None for None. ToolMissing if the file is missing."""
     if name is None:
         return None
     fields = _fields(table_text("cycles", name))
@@ -218,7 +233,7 @@ def cycle_table(name: str | None) -> CycleTable | None:
 
 @cache
 def board_table(name: str | None, timing: BoardTiming) -> CostTable | None:
-    """Estimated cycles on a board, by the `cycle_table` of that name; None for none."""
+    """Estimated cycles on a board, from the `cycle_table` of that name; None for None."""
     table = cycle_table(name)
     if table is None:
         return None
@@ -232,13 +247,13 @@ def board_table(name: str | None, timing: BoardTiming) -> CostTable | None:
 
 
 def counted_table(context: Context) -> CostTable | None:
-    """What plans are chosen by: instructions or, where the context has a board, its estimated cycles."""
+    """Table by which plans are chosen: instructions, or estimated cycles if the context has a board."""
     target = context.target
     return instructions_table(target) if context.cycles is None else board_table(target.cycle_table, context.cycles)
 
 
 def read_table(text: str) -> CostTable:
-    """A table's file. ValueError where it is none."""
+    """Parses a table's file. ValueError if it is not one."""
     return _table(_fields(text))
 
 
@@ -250,7 +265,7 @@ def _fields(text: str) -> dict[str, Any]:
 
 
 def _table(fields: dict[str, Any], key: str = "factors") -> CostTable:
-    """Of the factors that each entry has under `key`. ValueError where one has none."""
+    """Table of the factors that each entry has under `key`. ValueError if one has none."""
     try:
         about = {str(key): str(value) for key, value in fields["about"].items()}
         kernels = {name: _factors(entry[key]) for name, entry in fields["kernels"].items()}
@@ -264,7 +279,7 @@ def _table(fields: dict[str, Any], key: str = "factors") -> CostTable:
 
 
 def _alone(found: dict[str, float]) -> Alone:
-    """As a table's file has it: a share, and factors that may be negative."""
+    """Correction for a single call from a table's file: a share, and factors that may be negative."""
     _factors({name: abs(factor) for name, factor in found.items()})
     share = found["share"]
     return Alone(_factors({"share": share})["share"], {name: each for name, each in found.items() if name != "share"})

@@ -1,5 +1,5 @@
-"""How many bytes of its constants an operator loads in an inference, predicted from shapes: what decides which memory
-they lie in. `tinyfuse profile` measures it."""
+"""Bytes of constants that each operator loads in an inference, predicted from shapes. They decide which memory bank
+holds them. `tinyfuse profile` measures them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,13 @@ _PIXELS_A_LOAD = 2
 
 @dataclass(frozen=True)
 class Layer:
-    """Arrays that are placed together: those of a stage, named `what`, that no stage before it has. `bytes`: that they
-    take at most, wherever the linker puts them; `loads`: bytes that an inference loads of them; `group`: that reads
-    them, None for one of a subgraph, and for what a reset of the state reads."""
+    """Arrays that are placed together: those of a stage that no earlier stage has.
+
+    what   name of the stage
+    group  number of the group that reads them; None for a subgraph's, and for what a reset of the state reads
+    bytes  most bytes that they take, wherever the linker puts them
+    loads  bytes that an inference loads of them
+    """
 
     what: str
     group: int | None
@@ -29,12 +33,12 @@ class Layer:
 
     @property
     def density(self) -> float:
-        """Loads of each byte."""
+        """Loads per byte."""
         return self.loads / self.bytes
 
 
 def layers(plan: Plan) -> Iterator[Layer]:
-    """All constants of a plan, in the order of their use."""
+    """Yields all constants of a plan, in the order of their use."""
     inner = [(None, stage) for each in plan.subplans.values() for group in each.groups for stage in group.stages]
     stages = [*inner, *((group, stage) for group in plan.groups for stage in group.stages)]
     found = [
@@ -63,8 +67,8 @@ def constant_bytes(stage: Stage) -> int:
 def constant_loads(stage: Stage) -> int:
     """Bytes that a stage loads of its constant arrays.
 
-    A convolution loads all of them for every two pixels of a row, a depthwise one (whose weights stay in registers) for
-    every row, another layer for every vector; of what is no layer, tables, an element of the output takes one load.
+    A convolution loads all of them once per _PIXELS_A_LOAD pixels of a row, a depthwise one (with its weights in
+    registers) once per row, another layer once per vector. Other operators load one table byte per output byte.
     """
     family, op, size = FAMILIES[stage.op.kind], stage.op, constant_bytes(stage)
     if not size or not op.outputs:

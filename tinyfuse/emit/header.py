@@ -86,7 +86,7 @@ def header_context(plan: Plan) -> dict[str, Any]:
 
 
 def rounds_by_mode(plan: Plan) -> bool:
-    """Whether kernels compute floats on a machine whose rounding mode can be changed: an FPU, or any machine."""
+    """Tell whether kernels compute floats where a rounding mode can be set: on an FPU or any machine."""
     target = plan.context.target
     stages = [stage for group in plan.all_groups for stage in group.stages]
     return (target.fpu or target.cpu is None) and any(stage.kernel.computes_floats for stage in stages)

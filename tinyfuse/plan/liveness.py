@@ -1,10 +1,10 @@
-"""Which tensors hold bytes when: over the steps of an order of execution, or over sets of steps whose order is open.
+"""Lifetimes of tensors, over ordered steps of execution or over sets of steps whose order is open.
 
-The tensors here are roots (places.py): what lies in another tensor is no tensor of its own. A root has its bytes from
-the first step that makes any part of it to the last that makes or reads one. What the caller brings is there before
-the first step, what he takes is kept after the last.
+Tensors here are roots (places.py): a tensor that lies in another one counts as part of it. A root is alive from the
+first step that makes any part of it to the last that makes or reads one. Graph inputs are alive before the first step,
+graph outputs after the last.
 
-Which rows a ring holds inside a step, plan/loop.py says; what lies where meanwhile, arena/.
+plan/loop.py computes which rows a ring holds within a step; arena/ places the buffers.
 """
 
 from __future__ import annotations
@@ -17,18 +17,19 @@ from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.once import cached_property
 from tinyfuse.plan.places import Places
 
-#: the step at which the caller brings the graph's inputs
+#: step number at which the caller provides the graph's inputs
 BEFORE = -1
 
 
 class Liveness:
-    """The lifetimes of a graph's roots, where step s runs the operators `steps[s]`. An operator that is in no step only
-    names bytes anew, as `places` knows.
+    """Lifetimes of a graph's roots, where step s runs the operators `steps[s]`.
 
-    after  the number of the step at which the caller takes the graph's outputs
-    uses    per root the steps that make or read a part of it, rising, BEFORE and `after` among them
-    makers  per root the steps that make a part of it, rising
-    inner   roots that one step alone makes and reads: they need not exist whole
+    Operators in no step only alias memory, as `places` says.
+
+    after   step number at which the caller takes the graph's outputs
+    uses    per root the steps that make or read a part of it, ascending, BEFORE and `after` among them
+    makers  per root the steps that make a part of it, ascending
+    inner   roots that only one step makes and reads: they need not exist whole
     """
 
     def __init__(self, graph: Graph, steps: Sequence[Iterable[Op]], places: Places):
@@ -43,7 +44,7 @@ class Liveness:
                 for tensor in op.outputs:
                     _note(step, places.root(tensor), self.uses, self.makers)
         for root in map(places.root, graph.outputs):
-            if root in self.uses:  # no constant
+            if root in self.uses:  # not a constant
                 _note(self.after, root, self.uses)
         self.inner = frozenset(
             root
@@ -52,21 +53,21 @@ class Liveness:
         )
 
     def first(self, root: Tensor) -> int:
-        """The step from which on a root has bytes."""
+        """First step in which a root is alive."""
         return self.uses[root][0]
 
     def last(self, root: Tensor) -> int:
-        """The last step that needs a root's bytes."""
+        """Last step that needs a root's bytes."""
         return self.uses[root][-1]
 
     @property
     def brought(self) -> list[Tensor]:
-        """The roots whose bytes are there before the first step."""
+        """Roots that are alive before the first step."""
         return [root for root in self.uses if self.first(root) == BEFORE]
 
     @cached_property
     def touched(self) -> list[list[Tensor]]:
-        """Per step the roots that it makes or reads, but for inner ones."""
+        """Roots that each step makes or reads, without inner ones."""
         found: list[list[Tensor]] = [[] for _ in range(self.after)]
         for root, uses in self.uses.items():
             for step in uses:
@@ -76,7 +77,7 @@ class Liveness:
 
     @cached_property
     def passing(self) -> list[list[Tensor]]:
-        """Per step the roots that are there before it and needed after it."""
+        """Roots that are alive before and after each step without its using them."""
         found: list[list[Tensor]] = [[] for _ in range(self.after)]
         for root in self.uses:
             for step in range(self.first(root) + 1, self.last(root)):
@@ -85,14 +86,14 @@ class Liveness:
 
     @cached_property
     def alive(self) -> np.ndarray:
-        """Bytes of all roots that are alive at BEFORE, at each step and after the last one; int64 [steps + 2]."""
+        """Bytes of all roots alive at BEFORE, at each step and after the last one; int64 [steps + 2]."""
         found = np.zeros(self.after + 2, np.int64)
         for root, uses in self.uses.items():
             found[span(uses)] += root.bytes
         return found
 
     def join(self, parts: Iterable[Tensor], whole: Tensor, uses: list[int]) -> None:
-        """From now on these roots are parts of the root `whole`, which has these uses; `alive` follows."""
+        """Makes `parts` parts of the root `whole`, whose uses are `uses`, and updates `alive`."""
         for root in parts:
             self.alive[span(self.uses.pop(root))] -= root.bytes
         self.uses[whole] = uses
@@ -107,32 +108,31 @@ def _note(step: int, root: Tensor, *found: dict[Tensor, list[int]]) -> None:
 
 
 def span(uses: Iterable[int]) -> slice:
-    """The entries of `Liveness.alive` from the first of these uses to the last."""
+    """Slice of `Liveness.alive` from the first of these uses to the last."""
     found = list(uses)
     return slice(min(found) + 1, max(found) + 2)
 
 
 class Change:
-    """What running a step changes about the bytes that are alive where the order of the steps is open. Sets of steps
-    that have run are bit sets."""
+    """Bytes that running a step adds and frees, while the order of steps is open. Sets of steps are bit sets."""
 
     def __init__(self, live: Liveness, step: int):
         touched = [root for root in live.touched[step] if root.bytes]
         makers = {root: _bits(live.makers.get(root, ())) for root in touched}
         begun = [root for root in touched if live.first(root) != BEFORE and makers[root] >> step & 1]
         users = {root: _bits(live.uses[root]) for root in touched if live.last(root) != live.after}
-        # what the step alone makes, or uses, needs no look at the others
+        # roots that only this step makes or uses do not depend on which other steps ran
         self._new = sum(root.bytes for root in begun if makers[root] == 1 << step)
         self._begun = [(makers[root], root.bytes) for root in begun if makers[root] != 1 << step]
         self._freed = sum(root.bytes for root in users if users[root] == 1 << step)
         self._over = [(users[root], root.bytes) for root in users if users[root] != 1 << step]
 
     def new_bytes(self, ran: int) -> int:
-        """Bytes of the roots that begin with the step, where `ran` have run before it."""
+        """Bytes of the roots that begin with the step, after the steps `ran`."""
         return self._new + sum([size for makers, size in self._begun if not makers & ran]) if self._begun else self._new
 
     def freed_bytes(self, ran: int) -> int:
-        """Bytes that nobody needs after the step, where it has run as the last of `ran`."""
+        """Bytes of the roots that nobody needs after the step; `ran` includes it."""
         return (
             self._freed + sum([size for users, size in self._over if not users & ~ran]) if self._over else self._freed
         )

@@ -1,11 +1,11 @@
-"""The loop over rows of a fusion group, played through: in numbers alone.
+"""The row loop of a fusion group, simulated in numbers.
 
-Which stage computes when depends on how many rows each stage makes, which rows of the others it needs, and
-what leaves the group; on nothing else. Networks repeat their blocks, and the search weighs the same operators
-in many groups, orders and contexts. So `play` remembers the loops that were played.
+The order of stages depends only on the rows that each stage makes, the rows of other stages that it needs, and what
+leaves the group. Networks repeat their blocks, and the search weighs the same operators in many groups and orders, so
+`play` caches loops.
 
-What is needed of a loop follows from how many rows each stage has made before each event, and is computed for
-all events at once.
+All properties of a loop follow from how many rows each stage has made before each event. They are computed for all
+events at once, in numpy.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ import numpy as np
 from tinyfuse.once import cached_property
 from tinyfuse.ops.core.family import RowWindow
 
-#: in place of a row: none is needed any more
+#: row number that means: no row is needed any more
 NEVER = np.iinfo(np.int32).max
 
 
 class StageRows(NamedTuple):
-    """What a loop knows of a stage.
+    """Properties of a stage that its loop depends on.
 
     height       rows that it makes
-    at_once      how many of them an event makes; the last one as many as are left
+    at_once      rows that one event makes; the last event makes what is left
     reads        (stage, window) of each input that a stage of the group makes
     leaves       its output is kept whole
-    accumulates  it makes a row from the row before
-    in_order     the rows that an event reads lie in order, and so do those that it makes
-    early        it makes a row as soon as its readers lack it for the row after their next, if no other stage needs the
-                 first row that it reads for it
+    accumulates  it computes each row from the row before
+    in_order     it needs the rows that an event reads, and those that it makes, contiguous in memory
+    early        it makes a row as soon as a reader needs it for its next row but one, if no other stage needs the first
+                 row that it reads for it
     """
 
     height: int
@@ -45,32 +45,30 @@ class StageRows(NamedTuple):
     early: bool = False
 
     def rows_after(self, events: np.ndarray) -> np.ndarray:
-        """How many rows there are after so many of its events."""
+        """Computes how many rows exist after the given numbers of its events."""
         rows: np.ndarray = np.minimum(events * self.at_once, self.height)
         return rows
 
 
 @lru_cache(maxsize=8192)
 def play(stages: tuple[StageRows, ...]) -> Loop:
-    """The loop of these stages."""
+    """Simulates the loop of these stages; cached."""
     return Loop(stages)
 
 
 class Loop:
-    """A loop that was played. Stages are known by their numbers.
+    """A simulated loop. Stages are identified by number, and each makes its rows from 0 on.
 
-    order            the stage that computes, event by event; each makes its rows from 0 on
-    calls            per stage how many events are its
-    rows_made        per stage the rows that it makes: all, unless readers don't need the last ones
-    rings            of each stage whose output doesn't leave the group, the rows that its ring must hold:
-                     newest made - oldest needed + 1
-    in_order         those whose rings must slide, for a stage that reads them wants their rows in order
-    sliding          these, and those whose rings hold fewer rows, where they slide, while neither the stage nor its
-                     readers run, and whose rows are all read
-    slides           per stage that reads rings which slide, for each of those (by its maker) how many rows are
-                     moved down after the stage's rows
-    inner_live_rows    the different `live_rows`, of rings alone, where none of them slides
-    sliding_live_rows  the same where those slide that may
+    order              the stage that runs, event by event
+    calls              events per stage
+    rows_made          rows that each stage makes: all, unless readers do not need the last ones
+    rings              stage -> rows that its ring must hold: newest made - oldest needed + 1; without stages that leave
+    in_order           stages whose rings must slide, because a reader needs their rows contiguous
+    sliding            `in_order`, and stages all of whose rows are read and whose rings, if they slide, hold fewer rows
+                       while neither the stage nor its readers run
+    slides             reader -> {maker: rows moved down after the reader's rows}, for sliding rings
+    inner_live_rows    distinct `live_rows`, of rings only, if none slides
+    sliding_live_rows  distinct `live_rows`, of rings only, if all of `sliding` slide
     """
 
     def __init__(self, stages: tuple[StageRows, ...]):
@@ -85,54 +83,56 @@ class Loop:
         self.rings: dict[int, int] = {}
         self.in_order = self.sliding = frozenset[int]()
         self.slides: dict[int, dict[int, int]] = {}
-        self.inner_live_rows = self.sliding_live_rows = np.zeros((1, 2), np.int32)  # of one stage that leaves
+        # for a single stage whose output leaves the group
+        self.inner_live_rows = self.sliding_live_rows = np.zeros((1, 2), np.int32)
         if len(stages) > 1 or not stages[0].leaves:
-            self._look_at_rings(Played(self))
+            self._analyse_rings(Played(self))
 
-    def _look_at_rings(self, played: Played) -> None:
+    def _analyse_rings(self, played: Played) -> None:
         stages = self.stages
         self.rings = {s: self._ring(s, played) for s, stage in enumerate(stages) if not stage.leaves}
         self.in_order = frozenset(
             s for s, rows in self.rings.items() if self._is_read_in_order(s) and 1 < rows < stages[s].height
         )
-        still = played.held_still(self.rings)
-        moving = {s: played.stationary_sliding(s) for s, rows in self.rings.items() if rows > 1 and self._reads_all(s)}
-        moving |= {s: played.stationary_sliding(s) for s in self.in_order if s not in moving}
+        still = played.rows_held_fixed(self.rings)
+        moving = {s: played.rows_held_sliding(s) for s, rows in self.rings.items() if rows > 1 and self._reads_all(s)}
+        moving |= {s: played.rows_held_sliding(s) for s in self.in_order if s not in moving}
         self.sliding = self.in_order | {
             s for s, held in moving.items() if held[self._idle(s)].max(initial=0) < self.rings[s]
         }
         self.slides = self._slides(played.made)
         kept = [s for s, stage in enumerate(stages) if stage.leaves]
         still[kept] = 0
-        self.inner_live_rows = different(self._live_rows(still))
+        self.inner_live_rows = distinct_rows(self._live_rows(still))
         for s in self.sliding:
             still[s] = moving[s]
-        self.sliding_live_rows = different(self._live_rows(still)) if self.sliding else self.inner_live_rows
+        self.sliding_live_rows = distinct_rows(self._live_rows(still)) if self.sliding else self.inner_live_rows
 
     @cached_property
     def events(self) -> list[np.ndarray]:
-        """Per stage those that are its, in order; int32."""
+        """Events of each stage, ascending; int32."""
         found = np.argsort(self.order, kind="stable").astype(np.int32)
         return np.split(found, np.cumsum(self.calls)[:-1])
 
     @cached_property
     def row_events(self) -> list[np.ndarray]:
-        """Per stage the events at which it makes its rows, row by row in order."""
+        """Event at which each stage makes each of its rows."""
         made = zip(self.stages, self.events, self.rows_made, strict=True)
         return [np.repeat(event, stage.at_once)[:rows] for stage, event, rows in made]
 
     def live_rows(self, sliding: frozenset[int]) -> np.ndarray:
-        """Event by event the stage that computes, then the rows of each stage's output that hold bytes (`Played`);
-        int32 [events, 1 + stages]."""
+        """Stage that runs, and rows of each stage's output that hold bytes, per event; int32 [events, 1 + stages]."""
         played = Played(self)
-        held = played.held_still(self.rings)
+        held = played.rows_held_fixed(self.rings)
         for s in sliding & self.rings.keys():
-            held[s] = played.stationary_sliding(s)
+            held[s] = played.rows_held_sliding(s)
         return self._live_rows(held)
 
     def oldest_needed(self, uses: Sequence[tuple[int, RowWindow]], events: np.ndarray | None = None) -> np.ndarray:
-        """The first row that any of the `uses` (stage, window) of a tensor still needs for its next row, NEVER
-        where none does: before each event, or before `events`."""
+        """First row of a tensor that any of its `uses` (stage, window) still needs; NEVER if none does.
+
+        One entry per event, as it is before that event; `events` selects some.
+        """
         events = np.arange(len(self.order)) if events is None else events
         made = {reader: np.searchsorted(self.row_events[reader], events) for reader, _ in uses}
         return self._oldest(uses, made, len(events))
@@ -140,7 +140,7 @@ class Loop:
     def _oldest(
         self, uses: Sequence[tuple[int, RowWindow]], made: Mapping[int, np.ndarray] | np.ndarray, events: int
     ) -> np.ndarray:
-        """`oldest_needed` at so many events, where so many rows of each reader are `made`."""
+        """Computes `oldest_needed` at `events` points in time, given the rows that each reader has `made` by then."""
         found: np.ndarray | None = None
         for reader, window in uses:
             first = first_rows(window, self.stages[reader].height)[made[reader]]
@@ -151,8 +151,8 @@ class Loop:
         own, stage = played.running[s], self.stages[s]
         rows = max(1, int((played.made[s] + played.now[s] - played.oldest[s])[own].max(initial=1)))
         if rows > 1 and self._is_read_in_order(s) and not self._reads_all(s):
-            rows = min(int(played.stationary_sliding(s)[own].max()), stage.height)
-        if stage.in_order:  # an event's rows never go beyond the ring's end
+            rows = min(int(played.rows_held_sliding(s)[own].max()), stage.height)
+        if stage.in_order:  # an event's rows must not wrap around the ring's end
             rows = min(-(-rows // stage.at_once) * stage.at_once, stage.height)
         return rows
 
@@ -163,13 +163,13 @@ class Loop:
         return not any(window.leaves_rows_out for _, window in self._uses[s])
 
     def _idle(self, s: int) -> np.ndarray:
-        """The events of other stages than one and its readers."""
+        """Events in which neither stage `s` nor its readers run, as a mask."""
         idle = np.ones(len(self.stages), bool)
         idle[[s, *(reader for reader, _ in self._uses[s])]] = False
         return idle[self.order]
 
     def _live_rows(self, held: np.ndarray) -> np.ndarray:
-        """Event by event the stage that computes, then what is `held` of each."""
+        """Puts the stage that runs in front of the rows `held` per stage; int32 [events, 1 + stages]."""
         found = np.empty((len(self.order), 1 + len(self.stages)), np.int32)
         found[:, 0], found[:, 1:] = self.order, held.T
         return found
@@ -196,12 +196,12 @@ class Loop:
 
 
 class Played:
-    """What a loop has at each of its events; all int32 [stages, events], but `running`, which is bool.
+    """State of a loop before each of its events; int32 [stages, events], `running` bool.
 
-    running  the stage computes
-    made     rows of it that there are before the event
-    now      rows that the event makes of it
-    oldest   the first row of it that a reader still needs
+    running  the stage runs in the event
+    made     rows made before the event
+    now      rows that the event makes
+    oldest   first row that a reader still needs
     """
 
     def __init__(self, loop: Loop):
@@ -216,27 +216,34 @@ class Played:
         self.now = np.minimum(at_once, heights - self.made) * self.running
         self.oldest = np.array([loop._oldest(uses, self.made, len(loop.order)) for uses in loop._uses])
 
-    def held_still(self, rings: Mapping[int, int]) -> np.ndarray:
-        """How many rows of each stage's output hold bytes during each event, the one that is being written among
-        them: of what leaves the group those made so far, of rings, of so many rows, all or none."""
+    def rows_held_fixed(self, rings: Mapping[int, int]) -> np.ndarray:
+        """Counts the rows of each stage's output that hold bytes during each event, if rings do not slide.
+
+        An output that leaves counts the rows made so far, including those being written. A ring counts all its `rings`
+        rows or none.
+        """
         stages = self._loop.stages
         rows = np.array([[rings.get(s, 0)] for s in range(len(stages))], np.int32)
-        # the last row of one that accumulates makes the next
+        # an accumulating stage computes the next row from its last one
         needed = np.array([[stage.accumulates] for stage in stages]) & (self.oldest < NEVER)
         held = np.where((self.made > 0) & (needed | (self.oldest < self.made)) | self.running, rows, np.int32(0))
         kept = [s for s, stage in enumerate(stages) if stage.leaves]
         held[kept] = self.made[kept] + self.now[kept]
         return held
 
-    def stationary_sliding(self, s: int) -> np.ndarray:
-        """The same of a ring that slides: those still needed."""
+    def rows_held_sliding(self, s: int) -> np.ndarray:
+        """Counts the rows of a sliding ring that hold bytes during each event: those still needed and those being
+        written."""
         oldest = self.oldest[s] if self._loop._reads_all(s) else self._begin(s)
         held: np.ndarray = np.maximum(self.made[s] - oldest, 0) + self.now[s]
         return held
 
     def _begin(self, s: int) -> np.ndarray:
-        """Event by event the row that a ring begins with which slides after its readers' rows, to the oldest row that
-        is still needed: of rows that nobody reads, those that were not made yet come in all the same."""
+        """First row in a ring per event, where the ring slides only after its readers' rows.
+
+        It slides to the oldest row still needed. Rows that nobody reads still enter the ring, so it cannot skip unmade
+        rows.
+        """
         oldest, loop = self.oldest[s], self._loop
         after = np.minimum(np.append(oldest[1:], NEVER), np.append(self.made[s][1:], loop.rows_made[s]))
         read = np.isin(loop.order, [reader for reader, _ in loop._uses[s]])
@@ -244,8 +251,8 @@ class Played:
         return np.insert(moved[:-1], 0, 0)
 
 
-def different(rows: np.ndarray) -> np.ndarray:
-    """The different rows of a matrix, in the order in which they come."""
+def distinct_rows(rows: np.ndarray) -> np.ndarray:
+    """Distinct rows of a matrix, in order of first occurrence."""
     rows = np.ascontiguousarray(rows)
     known = dict.fromkeys(rows.view(f"V{rows.itemsize * rows.shape[1]}").ravel().tolist())
     return np.frombuffer(b"".join(known), rows.dtype).reshape(-1, rows.shape[1])
@@ -253,19 +260,21 @@ def different(rows: np.ndarray) -> np.ndarray:
 
 @lru_cache(maxsize=4096)
 def first_rows(window: RowWindow, rows: int) -> np.ndarray:
-    """The first row that each of a reader's next rows needs; NEVER after its last one."""
+    """First row that each of a reader's `rows` rows needs, then NEVER."""
     return np.array([*(window.first(y) for y in range(rows)), NEVER], np.int32)
 
 
 @lru_cache(maxsize=4096)
 def _rows_needed(window: RowWindow, rows: int, height: int, at_once: int) -> list[int]:
-    """How many rows of a tensor must be there before each of a reader's next rows, or (`at_once`) so many of them as
-    there are; none after its last one."""
+    """Rows of a tensor that must exist before each next call of a reader, which makes `at_once` rows; then 0."""
     return [*(window.needed(min(y + at_once, rows) - 1, height) for y in range(rows)), 0]
 
 
 def _play(stages: tuple[StageRows, ...], uses: list[list[tuple[int, RowWindow]]]) -> list[int]:
-    """Iteration by iteration the stage nearest to the end that can run (plan/rows.py says when it can)."""
+    """Simulates the loop: each iteration runs the last stage that can (plan/rows.py says when it can).
+
+    Returns the stage of each event.
+    """
     heights, done = [stage.height for stage in stages], [0] * len(stages)
     inputs = [
         [(maker, _rows_needed(window, stage.height, heights[maker], stage.at_once)) for maker, window in stage.reads]
@@ -278,12 +287,12 @@ def _play(stages: tuple[StageRows, ...], uses: list[list[tuple[int, RowWindow]]]
         ]
         for s in range(len(stages))
     ]
-    # After a row of stage s, only its readers can have become able to run, and stages before s:
-    # those after its last reader need no look.
+    # After a row of stage s, only its readers and stages before s can have become ready, so the search for the next
+    # stage starts at its last reader.
     next_looks = [max((reader for reader, _ in uses[s]), default=s) for s in range(len(stages))]
     frees = {s: _frees(s, stages, uses) for s, stage in enumerate(stages) if stage.early}
     for s, early in ((s, early) for early, (_, others) in frees.items() for s, _ in others):
-        next_looks[s] = max(next_looks[s], early)  # or those that wait for its reading
+        next_looks[s] = max(next_looks[s], early)  # or at an early stage that waits until s has read a row
     order: list[int] = []
     at = len(stages) - 1
     while at >= 0:
@@ -309,13 +318,12 @@ def _play(stages: tuple[StageRows, ...], uses: list[list[tuple[int, RowWindow]]]
     return order
 
 
-#: of an early stage, the first row that it reads for each of its own; and the other readers of the same tensor, each
-#: with the same
+#: first row that an early stage reads for each of its rows; and (stage, the same) of other readers of that tensor
 _Frees = tuple[np.ndarray, list[tuple[int, np.ndarray]]]
 
 
 def _frees(s: int, stages: tuple[StageRows, ...], uses: list[list[tuple[int, RowWindow]]]) -> _Frees:
-    """What an early stage waits for."""
+    """Collects what an early stage waits for."""
     ((maker, window),) = stages[s].reads
     others = [(other, first_rows(read, stages[other].height)) for other, read in uses[maker] if other != s]
     return first_rows(window, stages[s].height), others
@@ -325,7 +333,7 @@ def _is_eager(
     row: int, done: list[int], wanted_by: list[tuple[int, list[int]]], first: np.ndarray,
     others: list[tuple[int, np.ndarray]],
 ) -> bool:  # fmt: skip
-    """Whether an early stage makes its row though no reader lacks it for its next."""
+    """Tells whether an early stage makes its next row though no reader needs it for its own next row."""
     if not any(done[reader] + 1 < len(needed) and needed[done[reader] + 1] > row for reader, needed in wanted_by):
         return False
     return all(rows[done[other]] > first[row] for other, rows in others)

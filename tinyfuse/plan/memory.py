@@ -1,4 +1,4 @@
-"""Where a plan's parts lie among memory banks (`--memory`): plain data, made in tinyfuse/schedule/banks/assign.py."""
+"""Assignment of a plan's parts to memory banks (`--memory`). Plain data, made by tinyfuse/schedule/banks/assign.py."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from tinyfuse.banks import Bank
 
-#: C type, alignment, dtype and bytes of a constant
+#: C type, alignment in bytes, dtype and contents of a constant
 ConstantKey = tuple[str, int, str, bytes]
 
-#: alignment and unit of what is copied ahead: a line of the largest data cache of a Cortex-M (M7, M85), so that a DMA's
-#: bytes share none with others
+#: alignment and unit, in bytes, of weights copied ahead: the largest data cache line of a Cortex-M (M7, M85), because
+#: memory that a DMA writes must not share one
 STAGED_ALIGN = 32
 
 
@@ -27,9 +27,9 @@ class StagedArray:
 class Staged:
     """Constants that are copied from a slow bank into the arena before a group reads them.
 
-    group   its number
-    begun   the copy begins before the group of that number runs: the group itself, or the one before it
-    buffer  of the arena; its lifetime begins with that group and ends with `group`
+    group   number of the group that reads them
+    begun   number of the group before which the copy begins: `group`, or the one before it
+    buffer  arena buffer of the copy; alive from `begun` to `group`
     arrays  in the order of the copies
     """
 
@@ -46,7 +46,7 @@ class Staged:
 
 @dataclass(frozen=True)
 class ArenaPart:
-    """A part of an arena that is divided between banks: `bytes` bytes of it from byte `start` on."""
+    """Part of an arena divided between banks: `bytes` bytes from byte `start` on lie in `bank`."""
 
     bank: str
     start: int
@@ -55,17 +55,17 @@ class ArenaPart:
 
 @dataclass(frozen=True)
 class Memory:
-    """What lies in which bank.
+    """Assignment of arena, state, weights and code to memory banks.
 
-    banks    of data, as they were named
-    code     the bank of the module's code; None where the linker places that
-    arena    name of the bank of the whole arena; None where no bank may be written, and the firmware places it, and
-             where it is divided
-    state    likewise the state's; None where there is none, too
-    parts    of an arena that is divided, two at least, in order and without a gap; no two in one bank
-    weights  the bank of every constant array by its key; empty where no bank is flash
-    staged   in the order of the groups
-    uncopied_arena_bytes  what the arena would take without these copies; None where there are none
+    banks    data banks, in the order of the options
+    code     bank of the module's code; None: the linker places it
+    arena    name of the bank of the whole arena; None if it is divided, or if no bank is writable (the firmware
+             places it)
+    state    likewise for the state; None also if there is none
+    parts    at least two parts of a divided arena, in order and without gaps, in different banks; else empty
+    weights  constant array's key -> name of its bank; empty if no bank is flash
+    staged   copies, in the order of the groups
+    uncopied_arena_bytes  size of the arena without these copies; None if there are none
     """
 
     banks: tuple[Bank, ...]
@@ -78,24 +78,24 @@ class Memory:
     parts: tuple[ArenaPart, ...] = ()
 
     def bank(self, name: str) -> Bank:
-        """The bank of that name."""
+        """Bank of that name."""
         return next(bank for bank in self.banks if bank.name == name)
 
     @property
     def copied(self) -> frozenset[ConstantKey]:
-        """The arrays that are copied for some group."""
+        """Arrays that are copied for some group."""
         return frozenset(array.key for staged in self.staged for array in staged.arrays)
 
     @property
     def copied_bytes(self) -> int:
-        """Bytes that an inference copies."""
+        """Bytes copied per inference."""
         return sum(staged.bytes for staged in self.staged)
 
     def staged_for(self, group: int) -> Staged | None:
-        """What is copied for a group."""
+        """Copy made for a group, None if there is none."""
         return next((staged for staged in self.staged if staged.group == group), None)
 
 
 def padded(size: int, align: int) -> int:
-    """Bytes that an array of this size and alignment takes at most, wherever the linker puts it among others."""
+    """Most bytes that an array of this size and alignment takes, wherever the linker puts it among others."""
     return size + align - 1 if align > 1 else size

@@ -1,4 +1,4 @@
-"""Which tensors lie inside others: what operators that only name bytes anew (RESHAPE, views) come to."""
+"""Memory that tensors share because operators only alias it (RESHAPE, views)."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from tinyfuse.ops import FAMILIES
 
 
 def is_alias(op: Op) -> bool:
-    """Whether nothing runs for `op`: of every tensor that it makes the bytes are there already."""
+    """Tells whether nothing runs for `op`, because the bytes of its outputs exist already."""
     return op.view or FAMILIES[op.kind].alias
 
 
 def _is_fixed(tensor: Tensor) -> bool:
-    """Whether a tensor has memory of its own: in flash, or among the states."""
+    """Tells whether a tensor lies outside the arena: in flash, or among the states."""
     return tensor.is_constant or tensor.is_state
 
 
 class Place(NamedTuple):
-    """A tensor's bytes are those of `root` from byte `offset` on; the root lies in no other tensor."""
+    """Position of a tensor: `offset` bytes into `root`, a tensor that lies in no other."""
 
     root: Tensor
     offset: int
 
 
 class Places:
-    """Where every tensor lies, as the operators that were added say; a tensor that none of them names is
-    its own root."""
+    """Positions of tensors inside others, as given by the aliasing operators added so far. A tensor that none of them
+    names is its own root."""
 
     def __init__(self, ops: Iterable[Op] = ()):
         self._parents: dict[Tensor, Place] = {}
@@ -37,7 +37,7 @@ class Places:
             self.add(op)
 
     def of(self, tensor: Tensor) -> Place:
-        if tensor not in self._parents:  # mostly
+        if tensor not in self._parents:  # the common case, first
             return Place(tensor, 0)
         root, offset = tensor, 0
         while root in self._parents:
@@ -50,9 +50,11 @@ class Places:
         return self.of(tensor).root if tensor in self._parents else tensor
 
     def free(self, op: Op) -> tuple[bool, ...]:
-        """Which of the parts of `op` (Operator.parts) can lie in their whole: where all can, `op` may be
-        added. What is cut off lies where it was, if its source is computed in the same run. What is joined
-        must own its bytes: it is computed, covers all that its root has, and is joined once."""
+        """Tells for each part of `op` (OpFamily.parts) whether it can lie in its whole. If all can, `op` may be added.
+
+        A part that is cut off lies in its source, which the same run must compute. A part that is joined must own its
+        bytes: it is computed, covers its whole root, and is joined only once.
+        """
         found, taken = [], set()
         for part in FAMILIES[op.kind].parts(op):
             root, free = self.root(part.part), not (_is_fixed(part.part) or _is_fixed(part.whole))
@@ -64,8 +66,7 @@ class Places:
         return tuple(found)
 
     def add(self, op: Op) -> None:
-        """The tensors of `op` lie in each other from now on. It comes after the operators that make its
-        inputs, in the order of the graph."""
+        """Adds an aliasing operator, so that its parts lie in their wholes. Its inputs' makers must be added before."""
         for part in FAMILIES[op.kind].parts(op):
             inner, outer = self.of(part.part), self.of(part.whole)
             if inner.root is outer.root:
@@ -73,5 +74,5 @@ class Places:
             self._parents[inner.root] = Place(outer.root, outer.offset + part.offset - inner.offset)
 
     def lie_in(self, part: Tensor, whole: Tensor) -> None:
-        """From now on a root lies at the start of another one, whose bytes it overwrites."""
+        """Places a root at the start of another one, whose bytes it overwrites."""
         self._parents[part] = Place(whole, 0)

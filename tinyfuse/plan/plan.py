@@ -1,7 +1,7 @@
-"""What runs, and where: the complete result of compilation, from which everything is printed.
+"""The complete result of compilation: what runs, and where everything lies.
 
-A Plan is made once (tinyfuse.compiler) and never patched. `emit` turns it into C, `report` into
-text or JSON; neither decides anything.
+A Plan is made once (tinyfuse.compiler) and never changed. `emit` turns it into C, `report` into text or JSON; neither
+makes decisions.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from tinyfuse.plan.memory import STAGED_ALIGN, ArenaPart, ConstantKey, Memory
 class Stage:
     """One operator inside a group, with the kernel that computes it.
 
-    by_row     the kernel is called once an output row; else once for the whole output
-    windows    per operator input: the rows an output row reads, or None (constants, whole calls)
+    by_row     the kernel is called once per output row; else once for the whole output
+    windows    per operator input: the rows that an output row reads; None for constants and whole calls
     constants  the kernel's packed arrays
     piece      units of the kernel's `division` that a step computes of a call; None: all
-    pieces     how many these are
+    pieces     number of such steps in a call
     """
 
     op: Op
@@ -46,15 +46,17 @@ class Stage:
     pieces: int = 1
 
     def window(self, i: int) -> RowWindow:
-        """The row window of input `i`, of a stage that computes rows; InternalFault where there is none."""
+        """Row window of input `i` of a row-wise stage; InternalFault if it has none."""
         window = self.windows[i]
         if window is None:
             raise InternalFault(f"{self.op}", f"input {i} has no row window")
         return window
 
     def row_access_order(self, source: Tensor) -> tuple[int, AccessOrder] | None:
-        """Which input a tensor is, and how a call for a row goes through it; None where it is several of them, or the
-        kernel has no such order, as calls for several rows have none."""
+        """Index of the input that is `source`, and the order in which a row's call reads it.
+
+        None if several inputs are `source`, the kernel has no such order, or calls make several rows.
+        """
         uses = [i for i, tensor in enumerate(self.op.inputs) if tensor is source]
         if len(uses) != 1 or self.kernel.rows_a_call > 1:
             return None
@@ -64,12 +66,11 @@ class Stage:
 
 @dataclass(frozen=True)
 class Storage:
-    """Where a tensor lives: from byte `offset` of the arena buffer `buffer` on, which is its own, or that
-    of a tensor whose part it is; `ring_rows` is how many of the tensor's rows are kept (its height, unless
-    the tensor only exists as a ring inside a group).
+    """Location of a tensor: `ring_rows` rows from byte `offset` of the arena buffer `buffer` on.
 
-    Row r lies in slot r % ring_rows; where the ring `slides`, in slot r less the oldest row that a
-    reader still needs.
+    The buffer is the tensor's own, or that of the tensor whose part it is. `ring_rows` is the tensor's height, unless
+    it exists only as a ring inside a group. Row r lies in slot r % ring_rows; if the ring `slides`, in slot r - oldest,
+    where `oldest` is the first row that a reader still needs.
     """
 
     buffer: str
@@ -80,9 +81,11 @@ class Storage:
 
 @dataclass(frozen=True)
 class StackedRing:
-    """The ring of `tensor` in a group's stack of rings, or the output below them, all of whose rows stay. Of each row
-    that is made for the ring below, the last `taken` bytes are written over this ring's first row, where that call is
-    the last one that needs it."""
+    """Ring of `tensor` in a group's stack of rings, or the resident output at the bottom.
+
+    When a row is made for the ring below, its last `taken` bytes overwrite this ring's first row, if that call is the
+    last that needs it.
+    """
 
     tensor: Tensor
     taken: int = 0
@@ -94,12 +97,12 @@ class Group:
 
     inputs, outputs   activations that cross the group's border
     scratch           per stage: the name of its scratch buffer, or None
-    counters          of a group that is fed rows: the name of the buffer that keeps how many rows each
-                      stage after the first has made, between calls; else None
-    stack             rings that lie one above the other in one buffer, bottom first, the stages' scratch on top of them
-                      and below them an output, where one is `resident_output`
-    early             stages that make a row when their readers lack it for the row after their next, if no other stage
-                      needs what they read first for it
+    counters          name of the buffer that keeps, between calls, the rows made per stage after the first; None unless
+                      the group is fed rows
+    stack             rings stacked in one buffer, bottom first; below them the `resident_output`, if any; above them
+                      the stages' scratch
+    early             stages that make a row when a reader needs it for its next row but one, if no other stage needs
+                      the first row that they read for it
     """
 
     index: int
@@ -119,8 +122,8 @@ class Group:
 
     @property
     def resident_output(self) -> Tensor | None:
-        """The output that is the lowest in its stack: its rows stay, and all above moves up for each. Once all outputs
-        are made it is moved to where it is stored."""
+        """The output at the bottom of the stack, if any; all rings move up for each of its rows. Once all outputs are
+        made, it is moved to its own storage."""
         lowest = self.stack[0].tensor if self.stack else None
         return lowest if lowest in self.outputs else None
 
@@ -130,23 +133,23 @@ class Group:
 
     @property
     def library(self) -> str:
-        """Whose kernels it calls: "tinyfuse", "cmsis-nn" or "both"."""
+        """Library whose kernels it calls: "tinyfuse", "cmsis-nn" or "both"."""
         libraries = {stage.kernel.library for stage in self.stages}
         return libraries.pop() if len(libraries) == 1 else "both"
 
     @property
     def states(self) -> tuple[Tensor, ...]:
-        """The states that its operators read or write, in order of first use."""
+        """States that its operators read or write, in order of first use."""
         return tuple(dict.fromkeys(tensor for op in self.ops for tensor in op.states))
 
     @property
     def own_states(self) -> tuple[Tensor, ...]:
-        """Of these, the ones that its kernels get at: not those that graphs keep which it runs."""
+        """States that its own kernels access, without those of graphs that it calls."""
         return tuple(dict.fromkeys(tensor for op in self.ops if not called_graphs(op) for tensor in op.states))
 
     @property
     def uses_state(self) -> bool:
-        """Whether its function, or one that it calls, gets at the state's memory."""
+        """Tells whether its function, or one that it calls, accesses the state's memory."""
         inner = (plan for op in self.ops for plan in subplans(op).values())
         return bool(self.own_states) or any(plan.uses_state for plan in inner)
 
@@ -160,24 +163,24 @@ class Group:
 
     @property
     def traffic_bytes(self) -> int:
-        """Bytes of arena tensors that the group reads and writes; rings do not count."""
+        """Bytes of arena tensors that the group reads and writes, without rings."""
         return sum(tensor.bytes for tensor in self.inputs + self.outputs)
 
     @property
     def unfused_traffic_bytes(self) -> int:
-        """The same for its operators run one by one."""
+        """Bytes that its operators read and write if run one by one."""
         return sum(map(operator_traffic, self.ops))
 
 
 def operator_traffic(op: Op) -> int:
-    """Bytes of the tensors that an operator reads and writes, each once."""
+    """Bytes of the tensors that an operator reads and writes, each counted once."""
     return sum(tensor.bytes for tensor in op.activations + op.outputs)
 
 
 @dataclass(frozen=True)
 class Reordering:
-    """What a plan would take whose operators ran in the order of the file: bytes of arena, predicted
-    instructions (None where a kernel was not measured)."""
+    """Cost of running the operators in the file's order: arena bytes, and predicted instructions (None if a kernel was
+    not measured)."""
 
     arena_bytes: int
     instructions: int | None
@@ -189,13 +192,15 @@ def _array_bytes(placed: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Everything that generation needs. `storage` covers every activation, parts of others included.
+    """Everything that code generation needs. `storage` covers every activation, parts of others included.
 
-    `states` gives the byte offset of every state from the start of the state's memory.
-    `source` is the graph as it was read, `graph` what the rewrites made of it, or of the graph that takes a step's
-    frames row by row; both have the same inputs and outputs, but for an input that is fed by rows. `reordering` is
-    there where the operators run in another order than the file's; `memory` where banks were named. `limits` are those
-    that the searches for it reached, beside the graph's and the placement's.
+    source      the graph as it was read
+    graph       the graph after rewriting, or of a step that takes its frames row by row. Both have the same inputs and
+                outputs, but for an input that is fed by rows
+    states      byte offset of every state in the state's memory
+    reordering  set if the operators run in another order than the file's
+    memory      set if banks were named
+    limits      limits that the searches for this plan reached, beside the graph's and the placement's
     """
 
     source: Graph
@@ -215,14 +220,14 @@ class Plan:
 
     @cached_property
     def arena_bytes(self) -> int:
-        """Size of the arena, of all its parts: the placement, rounded up so that a C array of it keeps alignment."""
+        """Size of the arena with all its parts, rounded up so that a C array of it keeps the alignment."""
         if self.arena_parts:
             return sum(part.bytes for part in self.arena_parts)
         return _array_bytes(self.placement.arena_bytes)
 
     @property
     def arena_parts(self) -> tuple[ArenaPart, ...]:
-        """The parts of an arena that is divided between memory banks; of another one, none."""
+        """Parts of an arena divided between memory banks; empty if it is not divided."""
         return self.memory.parts if self.memory else ()
 
     def arena_bytes_in(self, bank: str) -> int:
@@ -238,26 +243,26 @@ class Plan:
 
     @cached_property
     def arena_lower_bound(self) -> int:
-        """No placement of this schedule gives a smaller `arena_bytes`."""
+        """Bytes: a lower bound on `arena_bytes` for any placement of this schedule."""
         return _array_bytes(self.placement.lower_bound)
 
     @cached_property
     def state_bytes(self) -> int:
-        """Size of the state that outlives a run, 0 where there is none."""
+        """Size of the state that outlives a run; 0 without one."""
         return states_bytes(self.states)
 
     def live_bytes(self, step: int) -> int:
-        """Of all buffers that a group needs, at whatever moment of it: at least what it needs at once."""
+        """Bytes of all buffers that are alive at some time in a group: an upper bound on what it needs at once."""
         return sum(buffer.bytes for buffer in self.buffers if buffer.is_alive_in(step))
 
     @property
     def ram_bytes(self) -> int:
-        """Arena and one state together."""
+        """Bytes of arena and one state together."""
         return self.arena_bytes + self.state_bytes
 
     @cached_property
     def initial_values(self) -> dict[Tensor, Constant]:
-        """What a reset copies from flash: the states whose bytes are not all the same."""
+        """Data that a reset copies from flash: for states whose bytes are not all equal."""
         found = {}
         for tensor in self.states:
             data = np.ascontiguousarray(tensor.initial).reshape(-1).view(np.uint8)
@@ -272,38 +277,37 @@ class Plan:
 
     @property
     def fed(self) -> Tensor | None:
-        """The input that is fed by rows."""
+        """The input that is fed by rows; None without one."""
         return self.fed_group.stages[0].op.output if self.fed_group else None
 
     @property
     def slid(self) -> Tensor | None:
-        """The input of which each step brings the new frames (`--slide`)."""
+        """The input to which each step brings new frames (`--slide`); None without one."""
         window = self.source.window
         return None if window is None else self.source.inputs[window.input]
 
     @property
     def brought(self) -> Tensor | None:
-        """What a run takes of these: all, or with --feed-rows a row."""
+        """The input that a run takes for `slid`: all new frames, or one row of them with --feed-rows."""
         window = self.source.window
         return None if window is None else self.graph.inputs[window.input]
 
     @cached_property
     def awaits(self) -> bool:
-        """Whether some runs end without a result."""
+        """Tells whether some runs end without a result."""
         return any(FAMILIES[op.kind].awaits(op) for group in self.all_groups for op in group.ops)
 
     def runs(self, group: Group) -> int:
-        """How often one of its groups runs in an inference: once, or of a step whose frames come row by row, with each
-        of them."""
+        """Counts the runs of one of its groups in an inference: once, or once per row of a step's frames."""
         rows = self._rows_a_step
-        if rows == 1:  # asked first: a plugin's families are known while it is loaded alone
+        if rows == 1:  # tested first, because a plugin's families are known only while it is loaded
             return 1
         border = self.row_border
         return 1 if border is None or group.index >= border.index else rows
 
     @cached_property
     def row_border(self) -> Group | None:
-        """Of a step whose frames come row by row the group that only the last of them goes beyond."""
+        """The group behind which only the last row of a step's frames continues; None without one."""
         divided = (group for group in self.groups if any(FAMILIES[op.kind].divides for op in group.ops))
         return next(divided, None)
 
@@ -318,8 +322,7 @@ class Plan:
 
     @cached_property
     def subplans(self) -> dict[int, Plan]:
-        """The plans of the graphs that its operators run, by their places in the file, each after those that it
-        runs."""
+        """Plans of called graphs, by subgraph number in the file, callees before callers."""
         found: dict[int, Plan] = {}
         for op in (op for group in self.groups for op in group.ops):
             for number, plan in subplans(op).items():
@@ -329,12 +332,12 @@ class Plan:
 
     @cached_property
     def uses_state(self) -> bool:
-        """Whether any of its groups does."""
+        """Tells whether any of its groups accesses the state's memory."""
         return any(group.uses_state for group in self.groups)
 
     @property
     def all_groups(self) -> tuple[Group, ...]:
-        """Its groups, and those of its subplans."""
+        """Groups of the subplans, then its own."""
         return tuple(group for plan in (*self.subplans.values(), self) for group in plan.groups)
 
     @cached_property
@@ -350,7 +353,7 @@ class Plan:
 
     @property
     def cmsis_nn_functions(self) -> set[str]:
-        """The CMSIS-NN functions that the module's calls name."""
+        """CMSIS-NN functions that the module calls."""
         kernels = (stage.kernel for group in self.all_groups for stage in group.stages)
         return {kernel.name for kernel in kernels if kernel.library == "cmsis-nn"}
 
@@ -359,9 +362,10 @@ class Plan:
         return bool(self.cmsis_nn_functions)
 
     def cursor_rows(self, group: Group) -> int:
-        """How many numbers a group that is run in steps keeps between two of them: the rows that each stage has made,
-        the row that each sliding ring begins with, and the piece of a call that is next; 0 for a group that is a single
-        step."""
+        """Counts the numbers that a group run in steps keeps between two of them; 0 for a group that is a single step.
+
+        They are the rows made per stage, the first row of each sliding ring, and the next piece of a divided call.
+        """
         pieces = any(stage.pieces > 1 for stage in group.stages)
         if not group.stages[0].by_row:
             return int(pieces)
@@ -373,48 +377,47 @@ class Plan:
         return self.placement.offsets[storage.buffer] + storage.offset
 
     def stack_offset(self, group: Group) -> int:
-        """The same of a group's stack, in which the last one is a ring."""
+        """Byte offset of a group's stack from the arena's start."""
         return self.offset(group.stack[-1].tensor)
 
 
 def subplans(op: Op) -> dict[int, Plan]:
-    """The plans of the graphs that an operator runs, by their places in the file."""
+    """Plans of the graphs that an operator calls, by subgraph number in the file."""
     if not isinstance(op.attributes, Calls):
         return {}
     numbered = zip(op.attributes.numbers, op.attributes.programs, strict=True)
     return {number: program.plan for number, program in numbered if program.plan is not None}
 
 
-#: alignment of scratch: what kernels are told, and of a stack of rings, which has scratch on top
+#: alignment in bytes of scratch, which kernels rely on, and so of stacks of rings, which have scratch on top
 STACK_ALIGN = 16
 
-#: the buffer with a mark that an inference is under way, and how many rows it was fed
+#: name and bytes of the buffer with a mark that an inference is under way, and the number of rows fed to it
 FEED_STATE, FEED_STATE_BYTES = "feed", 8
 
-#: alignment of the arena's start: what the widest vector load of any target likes
+#: alignment in bytes of the arena's start, for the widest vector load of any target
 ARENA_ALIGN = 16
 
-#: what the kernels' loads ask of every tensor: words, and elements of 64 bits whole
+#: alignment in bytes that kernels' loads need of every tensor: a word; 64-bit elements need more
 WORD_ALIGN = 4
 
 
 def tensor_align(tensor: Tensor) -> int:
-    """Alignment of a tensor's first byte, in the arena as in the state."""
+    """Alignment in bytes of a tensor, in the arena and in the state."""
     return max(WORD_ALIGN, ITEM_BYTES[tensor.dtype])
 
 
 def states_align(states: Iterable[Tensor]) -> int:
-    """Alignment of the start of the memory that holds states."""
+    """Alignment in bytes of the memory that holds states."""
     return max(map(tensor_align, states), default=WORD_ALIGN)
 
 
 def states_bytes(offsets: dict[Tensor, int]) -> int:
-    """Size of the memory that holds states at those offsets, rounded up so that an array of it keeps
-    the alignment."""
+    """Size of the memory that holds states at those offsets, rounded up so that an array of it keeps the alignment."""
     end, align = max((offset + tensor.bytes for tensor, offset in offsets.items()), default=0), states_align(offsets)
     return -(-end // align) * align
 
 
 def constant_key(constant: Constant) -> ConstantKey:
-    """Two constants with this key equal are one array in flash."""
+    """Key of a constant; constants with equal keys share one array in flash."""
     return (constant.ctype, constant.align, constant.data.dtype.str, constant.data.tobytes())

@@ -1,15 +1,14 @@
-"""Row streaming: in which order a group's stages compute their rows, and what that needs.
+"""Row streaming: the order in which a group's stages compute their rows, and what that needs.
 
-A group runs as one loop. In each iteration the stage nearest to the end that can run computes one row (or two, where
-its kernel makes two a call: read "next row" as "next rows"): it can when its inputs have the rows of its window, and it
-is wanted, that is, a consumer inside the group lacks that row for its own next row (a stage whose output leaves the
-group is always wanted). So rows are used up before others are made, no stage runs ahead of its readers, a ring
-holds the rows of its readers' windows, and nothing is computed twice. (An iteration in which every stage makes a row
-saves 0.2 % of the instructions, but keeps more rows alive together: 832 bytes on MLPerf Tiny's resnet.)
+A group runs as one loop. Each iteration runs the last stage that can, for one row (two, if its kernel makes two a call:
+read "next row" as "next rows"). A stage can run if its inputs have the rows of its window and it is wanted: a consumer
+inside the group lacks its next row for the consumer's own next row, or its output leaves the group. So rows are used up
+before others are made, no stage runs ahead of its readers, a ring holds the rows of its readers' windows, and nothing
+is computed twice. (Running every stage in each iteration saves 0.2 % of the instructions, but keeps more rows alive
+together: 832 bytes on MLPerf Tiny's resnet.)
 
-That loop is played at compile time (tinyfuse/plan/loop.py); the generated C plays the same loop at run
-time (tinyfuse/emit/functions.py prints the conditions in the same order). Ring sizes, what is alive
-together and overlaps follow from the events, not from a formula.
+plan/loop.py simulates the loop at compile time; the generated C runs the same loop (emit/functions.py prints the
+conditions in the same order). Ring sizes, lifetimes and overlaps follow from the events, not from a formula.
 """
 
 from __future__ import annotations
@@ -24,17 +23,17 @@ from tinyfuse.ir import Tensor
 from tinyfuse.once import cached_property
 from tinyfuse.ops.core.family import RowWindow
 from tinyfuse.plan import Stage
-from tinyfuse.plan.loop import StageRows, different, first_rows, play
+from tinyfuse.plan.loop import StageRows, distinct_rows, first_rows, play
 from tinyfuse.plan.stack import RingStack, may_be_stacked
 
 
 def height(tensor: Tensor) -> int:
-    """Rows of a tensor that is streamed: H of [1, H, W, C]."""
+    """Rows of a streamed tensor: H of [1, H, W, C]."""
     return tensor.shape[1]
 
 
 def row_bytes(tensor: Tensor) -> int:
-    """Bytes of one row of a tensor that is streamed."""
+    """Bytes of one row of a streamed tensor."""
     return tensor.bytes // height(tensor)
 
 
@@ -42,8 +41,10 @@ _Rows = TypeVar("_Rows", int, np.ndarray)
 
 
 def held_bytes(tensor: Tensor, rows: _Rows) -> _Rows:
-    """How many bytes from its start on hold something of a tensor that is kept, once so many of its rows are made: of
-    planes, in the last of which the first row has a line too, nearly all."""
+    """Bytes from the tensor's start to the end of what is written, after `rows` of its rows.
+
+    A row of a tensor of planes has a line in each plane, so even the first row reaches into the last plane.
+    """
     line = row_bytes(tensor) // tensor.planes
     if tensor.planes == 1:
         return rows * line
@@ -52,8 +53,10 @@ def held_bytes(tensor: Tensor, rows: _Rows) -> _Rows:
 
 
 def free_bytes(tensor: Tensor, rows: _Rows) -> _Rows:
-    """How many bytes from its start on nobody needs any more, once so many rows of a tensor are used up: of planes,
-    those of the first one, until all are."""
+    """Bytes from the tensor's start that nobody needs any more, once `rows` rows are used up.
+
+    Until all rows of a tensor of planes are used up, these bytes lie in its first plane.
+    """
     line = row_bytes(tensor) // tensor.planes
     if tensor.planes == 1:
         return rows * line
@@ -63,9 +66,14 @@ def free_bytes(tensor: Tensor, rows: _Rows) -> _Rows:
 
 @dataclass(frozen=True)
 class RingModes:
-    """How the rings of a partition's groups lie, which are known by their numbers: in `fixed` ones none slides, in
-    `stacked` ones they lie one above the other (plan/stack.py), in those that are `resident_output` too above an
-    output; elsewhere those slide that hold fewer rows then."""
+    """Layout of rings, by group number.
+
+    fixed            no ring slides
+    stacked          rings lie one above the other (plan/stack.py)
+    resident_output  stacked on top of an output; a subset of `stacked`
+
+    In other groups those rings slide that hold fewer rows if they do.
+    """
 
     fixed: frozenset[int] = frozenset()
     stacked: frozenset[int] = frozenset()
@@ -84,7 +92,7 @@ class Reader:
 
 
 def readers(stages: tuple[Stage, ...], tensor: Tensor) -> list[Reader]:
-    """Every place inside the group that reads `tensor`."""
+    """Finds every place inside the group that reads `tensor`."""
     return [
         Reader(s, i)
         for s, stage in enumerate(stages)
@@ -94,17 +102,16 @@ def readers(stages: tuple[Stage, ...], tensor: Tensor) -> list[Reader]:
 
 
 class Stream:
-    """A row group played through once. `kept` are the tensors that leave the group; `slide`: rings
-    may be windows that slide (`sliding`); `stack`: they lie one above the other, where they can, on the output
-    `resident_output`, if there is one.
+    """A simulated row group.
 
-    loop     what happens when, in numbers: its stages are the group's
-    rings    rows that the ring of each internal tensor must hold
-    stack    of the rings that lie one above the other, where they do
-    early    the stages that run early then
-    resident_output  the output that is the lowest in the stack, if any is
+    loop             the simulation; its stages are the group's
+    kept             tensors that leave the group
+    rings            rows that the ring of each internal tensor must hold
+    stack            the rings that lie one above the other; None without a stack
+    early            stages that run early; none without a stack
+    resident_output  the output at the bottom of the stack, if any
 
-    Where a kernel wants a ring's rows in order, rings slide in any case.
+    With `slide`, the rings of `sliding` slide; they also do wherever a kernel needs a ring's rows contiguous.
     """
 
     def __init__(
@@ -123,7 +130,7 @@ class Stream:
         self.stack = RingStack(stages, self.loop, lowest) if stack else None
 
     def with_slides(self) -> Stream:
-        """The same loop with rings that may slide."""
+        """Copy of the stream in which rings may slide."""
         twin = copy(self)
         twin._slide = True
         for of_slides in ("live_sets", "played"):
@@ -131,20 +138,22 @@ class Stream:
         return twin
 
     def stacked(self, resident_output: Tensor | None = None) -> Stream:
-        """The same stages with rings in a stack, on the output `resident_output`."""
+        """Stream of the same stages with rings in a stack, on top of the output `resident_output` if given."""
         return Stream(self.stages, self.kept, True, True, resident_output)
 
     @property
     def events(self) -> int:
-        """How many rows all stages make together."""
+        """Number of events of the loop: calls of all stages together."""
         return len(self.loop.order)
 
     @property
     def sliding(self) -> frozenset[Tensor]:
-        """Rings that keep their rows in order from their first byte on: when a row is used up, those
-        after it move down. A ring of three rows then leaves the third one's bytes to others while
-        neither its maker nor its readers run, which costs the move. Chosen where that is so, and
-        where each row is read."""
+        """Rings that keep their rows contiguous from their first byte on: used-up rows are closed by moving the rest
+        down.
+
+        A sliding ring of three rows frees the third one's bytes while neither its maker nor its readers run, at the
+        cost of the moves. A ring slides if it gains from it and all its rows are read.
+        """
         return frozenset(self.stages[s].op.output for s in self._sliding)
 
     @property
@@ -154,8 +163,7 @@ class Stream:
 
     @property
     def slides(self) -> dict[int, tuple[int, int]]:
-        """Per stage that reads sliding rings: how often one is looked at after a row of it, and how many
-        bytes are moved."""
+        """Cost of sliding per reader stage: (number of checks for used-up rows, bytes moved)."""
         if self.stack:
             return dict(self.stack.moves)
         moves = self.loop.slides if self._slide else {}
@@ -169,35 +177,41 @@ class Stream:
 
     @cached_property
     def live_sets(self) -> tuple[tuple[int, frozenset[int]], ...]:
-        """The different (stage that computes, stages whose outputs hold rows meanwhile), in order of
-        their first event. A ring holds rows while a reader needs one that was made, and while its own
-        stage writes; what is kept holds rows from its first one on."""
+        """Distinct pairs (stage that runs, stages whose outputs hold rows meanwhile), in order of their first event.
+
+        A ring holds rows while a reader needs one that was made, and while its own stage writes. An output that leaves
+        the group holds rows from its first one on.
+        """
         if len(self.stages) == 1:
             return ((0, frozenset({0})),)
         live_rows = self.played.copy()
         live_rows[:, 1:] = live_rows[:, 1:] > 0
-        return tuple((s, frozenset(np.flatnonzero(held).tolist())) for s, *held in different(live_rows).tolist())
+        return tuple((s, frozenset(np.flatnonzero(held).tolist())) for s, *held in distinct_rows(live_rows).tolist())
 
     @cached_property
     def played(self) -> np.ndarray:
-        """Event by event the stage that computes, then the rows of each stage's output that hold bytes: of a
-        tensor that is kept those made so far, of a sliding ring those still needed, of any other ring all or
-        none; int64 [events, 1 + stages], not to be changed."""
+        """Stage that runs, and rows of each stage's output that hold bytes, per event; int64 [events, 1 + stages].
+
+        An output that leaves the group counts the rows made so far, a sliding ring those still needed, any other ring
+        all or none. Do not modify.
+        """
         return self.loop.live_rows(self._sliding).astype(np.int64)
 
     @property
     def live_rows(self) -> np.ndarray:
-        """What differs in `played`: the live sets, told apart by rows as well."""
-        return different(self.played)
+        """Distinct rows of `played`."""
+        return distinct_rows(self.played)
 
     def played_with(self, source: Tensor) -> tuple[np.ndarray, np.ndarray]:
-        """`played`, and event by event how many rows at the start of `source`, a tensor from outside, no
-        reader needs any more; [events]."""
+        """`played`, and per event the rows at the start of `source` that no reader needs any more; [events].
+
+        `source` is a tensor from outside the group.
+        """
         return self.played, np.minimum(self.loop.oldest_needed(self._uses(source)), height(source))
 
     @property
     def inner_bytes(self) -> int:
-        """The most bytes of rings and scratch that are alive at one moment, and of an output below a stack."""
+        """Most bytes of rings and scratch alive at once, with the output at the bottom of a stack."""
         if self.stack:
             return int(self.stacked_bytes.max())
         live_rows = self.loop.sliding_live_rows if self._slide else self.loop.inner_live_rows
@@ -206,19 +220,19 @@ class Stream:
 
     @cached_property
     def _sizes(self) -> tuple[np.ndarray, np.ndarray]:
-        """Bytes of a row of each stage's output, and of its scratch."""
+        """Bytes of a row of each stage's output, and bytes of each stage's scratch; [stages] each."""
         rows = [row_bytes(stage.op.output) for stage in self.stages]
         return np.array(rows), np.array([stage.scratch_bytes for stage in self.stages])
 
     def most_beside(self, source: Tensor) -> int:
-        """The most bytes of the stack, of rings that are in none, and of `source`, a tensor from outside of which rows
-        that are used up lie below."""
+        """Most bytes alive at once of the stack, the rings outside it, and `source`, a tensor from outside whose
+        used-up rows at its start are free."""
         dead = np.minimum(self.loop.oldest_needed(self._uses(source)), height(source)).astype(np.int64)
         return int((self.stacked_bytes + source.bytes - free_bytes(source, dead)).max())
 
     @cached_property
     def stacked_bytes(self) -> np.ndarray:
-        """Event by event, bytes of the stack and of the rings that are in none."""
+        """Bytes of the stack and of the rings outside it, per event."""
         assert self.stack is not None, "asked of one"
         played, rings = self.played, self.loop.rings.keys() - self.stack.members
         sizes = [row_bytes(stage.op.output) * (s in rings) for s, stage in enumerate(self.stages)]
@@ -230,16 +244,15 @@ class Stream:
         return [(use.stage, self.stages[use.stage].window(use.input)) for use in readers(self.stages, source)]
 
     def first_row(self, source: Tensor) -> int:
-        """The first row of `source`, a tensor from outside, that any stage needs for its first."""
+        """First row of `source`, a tensor from outside, that any stage needs for its first row."""
         return min(window.first(0) for _, window in self._uses(source))
 
     def overlap_distance(self, source: Tensor, output: Tensor) -> int:
         """Bytes that `output` must start below `source` so that no row still needed is overwritten.
 
-        While a stage writes row j of the output, the output holds bytes up to (j + 1) * its row; the
-        source's rows from the oldest one that any reader still needs must lie after that. The stage
-        that writes still reads its own window, the first row of it at the access order of its kernel. The result is
-        at most output.bytes, which means: no overlap at all.
+        When row j of the output is written, the output holds bytes up to (j + 1) * row_bytes; the rows of the source
+        that any reader still needs must lie behind that. The writing stage still reads its own window, whose first row
+        it reads in the access order of its kernel. A result of output.bytes means: no overlap at all.
         """
         writer = next(s for s, stage in enumerate(self.stages) if stage.op.output is output)
         events = self.loop.row_events[writer]
@@ -250,7 +263,7 @@ class Stream:
             oldest = self.loop.oldest_needed(uses, events)
             distance = 0
         else:
-            # a stage that goes at its access order counts as one that has read the first row of its window
+            # the access order covers the first row of the writer's window, so that row counts as read
             own = next(window for s, window in uses if s == writer)
             oldest = np.minimum(
                 self.loop.oldest_needed([use for use in uses if use[0] != writer], events),
@@ -261,16 +274,16 @@ class Stream:
         return min(max(distance, int(ahead.max(initial=0))), output.bytes)
 
     def in_place(self, source: Tensor, output: Tensor) -> bool:
-        """Whether every row of the output is written when nobody needs that row of the source any more: where their
-        rows lie alike, they may have one place."""
+        """Tells whether each output row is written only after the same row of the source is used up, so that tensors of
+        equal row layout can share memory."""
         writer = next(s for s, stage in enumerate(self.stages) if stage.op.output is output)
         events = self.loop.row_events[writer]
         oldest = self.loop.oldest_needed(self._uses(source), events)
         return bool((oldest > np.arange(len(events))).all())
 
     def _own_distances(self, stage: Stage, source: Tensor, output: Tensor) -> np.ndarray | None:
-        """How far `output` must start below `source` for each row that the stage writes at its access order through
-        the first row of its window; None where it has no one access order (Stage.row_access_order)."""
+        """Bytes that `output` must start below `source` for each output row, as the writer's access order asks for the
+        first row of its window. None without a single access order (Stage.row_access_order)."""
         use = stage.row_access_order(source)
         if use is None:
             return None
@@ -282,9 +295,11 @@ class Stream:
 
 
 def eager_stages(stages: tuple[Stage, ...], kept: frozenset[Tensor]) -> frozenset[int]:
-    """Stages that may run early: each frees, of a tensor that others read too, at least as many bytes as it makes, once
-    it is the last to read them. A projection beside a block's convolutions is one: its row takes less than those of its
-    input that would wait for it."""
+    """Stages that gain by running early: they free at least as many bytes as they make.
+
+    Such a stage is the last to read rows of a tensor that others read too. An example is a projection beside a block's
+    convolutions: its output row is smaller than the input rows that would wait for it.
+    """
     found = set()
     made = {stage.op.output for stage in stages}
     read_by: dict[Tensor | None, list[int]] = {}

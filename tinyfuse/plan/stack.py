@@ -1,19 +1,18 @@
-"""Rings of a group in a stack: one above the other in a single buffer, each with exactly the rows that are needed.
+"""Stacks of rings: a group's rings, one above the other in a single buffer, each with exactly the rows that are needed.
 
-A ring that slides leaves its last row's bytes to others for most of the time, but only to what lies there anyway: the
-rows of another ring that are always needed can't come and go. In a stack they do. A row that is made opens a gap behind
-its ring's last row, for which all rings above move up; a row that is used up closes one. So the stack never holds more
-than the rows that are needed at the moment, whose most bytes no placement can fall below. The scratch of the stage that
-runs lies on top.
+A sliding ring frees its last row's bytes most of the time, but only for buffers at fixed places; the rows of another
+ring that is always alive cannot use them. In a stack they can. A new row opens a gap behind its ring's last row, for
+which all rings above move up; a used-up row closes one. So the stack holds only the rows that are needed at the moment,
+and its peak is a lower bound for any placement. The scratch of the running stage lies on top.
 
-An output of the group may be the lowest in it, of which every row stays: while its rows come, those of the rings go, so
-that the stack holds less at its fullest than the whole output and the fullest rings apart. In the end it is all that is
-left, and is moved to where the groups after this one read it, if that is elsewhere.
+An output of the group may be at the bottom, where all its rows stay. While its rows come, rows of rings go, so the peak
+is below the output's size plus the rings' peak. Finally it alone is left, and is moved to
+where the next groups read it, if that is elsewhere.
 
-Less still is needed where a row is written over one that is used up by the very call: the first row of the ring above,
-if the call reads that in an order that keeps in front of what it writes (`Kernel.row_access_orders`). A convolution's
-row lies there over the first row of its window, a sum over one of its terms. So rings that may be taken are laid above
-those that take them; else stages are in order, the last one's ring at the bottom, for it moves least.
+A new row may also overwrite the one that its call uses up: the first row of the ring above, if the call reads ahead of
+what it writes (`Kernel.row_access_orders`). A convolution's row overwrites the first row of its window, a sum one of
+its terms. Rings that are overwritten lie directly above those that do it; other rings lie in reverse order of stages,
+the last stage's at the bottom, which moves least.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ from tinyfuse.once import cached_property
 from tinyfuse.plan.loop import NEVER, Loop, Played, first_rows
 from tinyfuse.plan.plan import STACK_ALIGN, StackedRing, Stage
 
-#: what a ring in a stack begins at a multiple of: its elements are no larger
+#: alignment in bytes of rings in a stack; larger elements are not stacked
 _UNIT = 4
 
 
 class _Taking(NamedTuple):
-    """So many bytes of each row that a stage makes at these events lie over the first row of another one's ring."""
+    """Stage `below` writes `taken` bytes of its row over the first row of the ring of `above`, at these events."""
 
     below: int
     above: int
@@ -42,26 +41,26 @@ class _Taking(NamedTuple):
 
 
 class RingStack:
-    """The stack of a group's rings, on the output of the stage `resident_output`, where there is one.
+    """The stack of a group's rings, on top of the output of stage `resident_output`, if given.
 
-    members  the stages whose rings are in it, and that one
+    members  stages whose rings are in it, and `resident_output`
     rings    bottom first
-    bytes    event by event what it holds, the scratch of the stage that runs among it
+    bytes    size per event, with the scratch of the running stage
     """
 
     def __init__(self, stages: Sequence[Stage], loop: Loop, resident_output: int | None = None):
         self._stages, self._loop, self._resident_output = stages, loop, resident_output
         rings = [s for s in loop.rings if may_be_stacked(stages[s])]
         self.members = frozenset(rings if resident_output is None else [*rings, resident_output])
-        # of members, the row in matrices of [members, events]
+        # member -> row in matrices of [members, events]
         self._row = {s: row for row, s in enumerate(sorted(self.members))}
         makers = {stages[m].op.output: m for m in self.members}
-        # per stage those of whose rows it reads
+        # per stage, the members whose rows it reads
         self._reads = [sorted({makers[t] for t in stage.op.inputs if t in makers}) for stage in stages]
         self._row_bytes = {m: _row_bytes(stages[m]) for m in self._row}
         self._sizes = np.array([*self._row_bytes.values()], np.int64)[:, None]
         played, of_members = Played(loop), list(self._row)
-        # rows that are made, and the oldest that is kept, before each event; `_left` is the oldest one after it
+        # rows made, and the first row kept, before each event; `_left` is the first row kept after it
         self._made = played.made[of_members]
         self._oldest = np.minimum(played.oldest[of_members], self._made)
         if resident_output is not None:
@@ -79,7 +78,8 @@ class RingStack:
         self.bytes = np.where(scratch > 0, -(-held // STACK_ALIGN) * STACK_ALIGN + scratch, held)
 
     def _chosen(self, held: np.ndarray) -> dict[int, _Taking]:
-        """By the stage below: such that each ring takes one, and is taken by one; first where most is `held`."""
+        """Pairs rings that overwrite each other, each on either side at most once; by the stage below. Greedy: pairs at
+        events with the most bytes `held` come first."""
         pairs = ((m, above) for m in sorted(self.members) for above in self._reads[m] if above != self._resident_output)
         found = [taking for taking in (self._taking(*pair) for pair in pairs) if taking is not None]
         chosen: dict[int, _Taking] = {}
@@ -89,7 +89,7 @@ class RingStack:
         return chosen
 
     def _upwards(self) -> Iterator[int]:
-        """The members from the bottom up."""
+        """Yields the members from the bottom up."""
         above = {taking.above for taking in self._takings.values()}
         for s in sorted(self.members - above, key=lambda s: (s == self._resident_output, s), reverse=True):
             at: int | None = s
@@ -98,7 +98,8 @@ class RingStack:
                 at = self._takings[at].above if at in self._takings else None
 
     def _taking(self, below: int, above: int) -> _Taking | None:
-        """How a stage may write its rows over the first of the ring that `above` makes; None where it may not."""
+        """Computes how `below` may write its rows over the first row of the ring that `above` makes; None if it may
+        not."""
         stage, source = self._stages[below], self._stages[above]
         read, written = self._row_bytes[above], self._row_bytes[below]
         use = stage.row_access_order(source.op.output) if written <= read else None
@@ -119,8 +120,8 @@ class RingStack:
 
     @cached_property
     def moves(self) -> Mapping[int, tuple[int, int]]:
-        """Per stage how often the stack is looked at for it, and how many bytes are moved."""
-        # bytes that move where a row of a member comes: what is above it; and where one goes: also those it keeps
+        """Cost of moving per stage: (number of checks of the stack, bytes moved)."""
+        # a new row moves all rings above it; a row that goes also moves the rows left in its ring
         bottom_first = [self._row[m] for m in self._order]
         held = ((self._made - self._oldest) * self._sizes)[bottom_first]
         over = np.empty_like(held)
@@ -128,7 +129,7 @@ class RingStack:
         kept = np.maximum(self._made - self._left, 0) * self._sizes
         going = np.where(self._left > self._oldest, over + kept, 0)
         for taking in self._takings.values():
-            if taking.taken == self._row_bytes[taking.below]:  # what is taken is what is made
+            if taking.taken == self._row_bytes[taking.below]:  # the new row replaces the old one exactly: nothing moves
                 over[self._row[taking.below], taking.events] = 0
                 going[self._row[taking.above], taking.events] = 0
         come, gone = self._by_stage(over), self._by_stage(going)
@@ -140,7 +141,7 @@ class RingStack:
         return found
 
     def _by_stage(self, of_events: np.ndarray) -> list[list[int]]:
-        """Sums of a matrix's rows over the events of each stage; [members, stages]."""
+        """Sums the rows of a matrix [members, events] over each stage's events; [members, stages]."""
         sums = np.cumsum(of_events[:, np.concatenate(self._loop.events)], axis=1)
         until = np.insert(sums, 0, 0, axis=1)[:, np.cumsum(self._loop.calls)]
         found: list[list[int]] = np.diff(until, axis=1, prepend=0).tolist()
@@ -152,6 +153,6 @@ def _row_bytes(stage: Stage) -> int:
 
 
 def may_be_stacked(stage: Stage) -> bool:
-    """Whether the rows of what a stage makes can be moved, and lie anywhere."""
+    """Tells whether the output rows of a stage can be moved and need no more than word alignment."""
     rows_of_words = _row_bytes(stage) % _UNIT == 0 and ITEM_BYTES[stage.op.output.dtype] <= _UNIT
     return rows_of_words and not stage.kernel.accumulates and stage.op.output.planes == 1

@@ -1,23 +1,23 @@
-"""With `--max-step`, the plan whose steps are short enough: as it is, or with rows and layers in pieces."""
+"""Keeps steps below `--max-step`, by dividing calls where needed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
 
-from tinyfuse.cost.steps import fits_step, in_pieces
+from tinyfuse.cost.steps import divide_calls, fits_step
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.plan.check.player import verify_plan
 
 
-def within_step(plan_of: Callable[[Options], Plan], options: Options) -> Plan:
-    """The plan that `plan_of` makes; where its steps are too long, one whose calls can be divided, in pieces."""
+def plan_within_step(plan_of: Callable[[Options], Plan], options: Options) -> Plan:
+    """Makes a plan; if its steps are too long, one with kernels whose calls can be divided, in pieces."""
     if options.max_step is None:
         return plan_of(options)
     whole = plan_of(replace(options, max_step=None))
     if fits_step(whole, options.max_step):
         return replace(whole, options=options)
-    divided = in_pieces(plan_of(options), options.max_step)
+    divided = divide_calls(plan_of(options), options.max_step)
     verify_plan(divided)
     return divided

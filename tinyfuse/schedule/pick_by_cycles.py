@@ -1,8 +1,8 @@
-"""With `--count cycles`, the plan that counting cycles found beside the one that counting instructions did.
+"""Chooses, with `--count cycles`, between the plans found by counting cycles and by counting instructions.
 
-Kernels and loops are changed only for what is surely better (schedule/kernel_choice/select.py,
-schedule/variants/fuse_elementwise.py), in the one count as in the other. So a plan that was found by instructions may
-have the fewer cycles."""
+In either count, kernels and loops change only for what is surely better (kernel_choice/select.py,
+variants/fuse_elementwise.py). So the plan found by instructions may have fewer cycles.
+"""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from tinyfuse.plan import Plan
 from tinyfuse.progress import Progress, silent
 
 
-def by_both_counts(plan_of: Callable[[Options], Plan], options: Options, progress: Progress = silent) -> Plan:
-    """The plan that `plan_of` makes; where cycles are counted, the better one of those of both counts."""
+def plan_by_both_counts(plan_of: Callable[[Options], Plan], options: Options, progress: Progress = silent) -> Plan:
+    """Makes a plan; if cycles are counted, the better of the plans of both counts."""
     plan = plan_of(options)
     if options.count == "instructions":
         return plan
     progress("planning by instructions too")
     by_instructions = plan_of(replace(options, count="instructions"))
-    found = of_fewer_cycles(plan, by_instructions)
+    found = pick_fewer_cycles(plan, by_instructions)
     return replace(found, limits=union(plan.limits, by_instructions.limits))
 
 
-def of_fewer_cycles(plan: Plan, by_instructions: Plan) -> Plan:
-    """The first, which counts cycles, unless what --optimize asks for is had better with the second: with `speed`,
-    within --max-ram, fewer cycles; else fewer of them in no more RAM."""
+def pick_fewer_cycles(plan: Plan, by_instructions: Plan) -> Plan:
+    """Picks the plan with fewer cycles that keeps what --optimize asks for: with `speed`, --max-ram; else the RAM of
+    `plan`."""
     options, context = plan.options, plan.context
     other = replace(by_instructions, options=options, context=replace(by_instructions.context, cycles=context.cycles))
     most = plan.ram_bytes

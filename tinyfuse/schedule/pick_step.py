@@ -1,5 +1,5 @@
-"""Which of a window's step graphs `--optimize` and `--max-ram` ask for: they keep more rows and compute fewer, or the
-other way round. What --optimize wants of a plan (choose.py) it wants of these too, of arena and state together."""
+"""Picks one of a window's step graphs, as `--optimize` and `--max-ram` ask. Some keep more rows and compute fewer,
+others the reverse. The criteria are those of plans/pick_plan.py, applied to arena and state together."""
 
 from __future__ import annotations
 
@@ -14,18 +14,17 @@ from tinyfuse.ops import graph_macs
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.progress import Progress, silent
-from tinyfuse.schedule.plans.pick_plan import SLOWER
-from tinyfuse.thinning import evenly
+from tinyfuse.schedule.plans.pick_plan import MAX_SLOWDOWN
+from tinyfuse.thinning import pick_evenly
 
-#: gives the plans of one graph
+#: makes the plans of one graph
 Planner = Callable[[Options], Plan]
 
 
-def of_the_best_step(
+def plan_best_step(
     graphs: Sequence[Graph], options: Options, planner: Callable[[Graph], Planner], progress: Progress = silent
 ) -> Plan:
-    """The plan that the options ask for, of these step graphs, the one of fewest multiply-accumulates the last; of the
-    graph, where there is one."""
+    """Plan that the options ask for, of these step graphs, least work last; or of the only graph."""
     if len(graphs) == 1:
         return planner(graphs[0])(options)
     plans, reached = list[Plan](), Reached()
@@ -41,23 +40,23 @@ def of_the_best_step(
 
 
 def candidate_steps(graphs: Sequence[Graph], options: Options, reached: Reached) -> list[Graph]:
-    """Of step graphs, the one of least work the last, those worth a plan. Limits are noted in `reached`."""
+    """Step graphs worth planning, least work last. Limits are noted in `reached`."""
     if options.max_ram is None and options.optimize == "speed":
         return [graphs[-1]]
     if options.max_ram is None and options.optimize == "balanced":
-        most = graph_macs(graphs[-1]) * (1 + SLOWER)
+        most = graph_macs(graphs[-1]) * (1 + MAX_SLOWDOWN)
         graphs = [graph for graph in graphs if graph_macs(graph) <= most]
     if len(graphs) > limits.STEPS.most:
         reached.note(limits.STEPS)
-    chosen = evenly(graphs, limits.STEPS.most)
+    chosen = pick_evenly(graphs, limits.STEPS.most)
     while len(chosen) > 2 and sum(len(graph.ops) ** 2 for graph in chosen) > limits.STEP_PAIRS.most:
         reached.note(limits.STEP_PAIRS)
-        chosen = evenly(graphs, len(chosen) - 1)
+        chosen = pick_evenly(graphs, len(chosen) - 1)
     return chosen
 
 
 def choose_step(plans: Sequence[Plan], options: Options, fastest: Plan) -> Plan:
-    """The plan that the options ask for; where none fits into --max-ram, the one of least RAM. `fastest`: a plan of the
+    """Picks the plan that the options ask for; if none keeps --max-ram, the one with the least RAM. `fastest` has the
     fewest instructions, which `balanced` is measured by."""
 
     def least_ram(plan: Plan) -> tuple[float, float]:
@@ -67,7 +66,7 @@ def choose_step(plans: Sequence[Plan], options: Options, fastest: Plan) -> Plan:
     if options.optimize == "ram" or not fitting:
         return min(plans, key=least_ram)
     if options.optimize == "balanced":
-        most = plan_instructions(fastest) * (1 + SLOWER)
+        most = plan_instructions(fastest) * (1 + MAX_SLOWDOWN)
         fast = [plan for plan in fitting if plan_instructions(plan) <= most]
         if fast:
             return min(fast, key=least_ram)

@@ -1,4 +1,4 @@
-"""The plans of one graph: which strategy looks for them, and what is tried with the plan that it finds."""
+"""Plans of one graph: selects the strategy that finds one, and the strategies that improve it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tinyfuse.plan.check.player import verify_plan
 from tinyfuse.progress import Progress, silent
 from tinyfuse.schedule.improve.drop_idle_slides import drop_idle_slides
 from tinyfuse.schedule.improve.drop_rare_kernels import drop_rare_kernels
-from tinyfuse.schedule.improve.fit_flash import fits_flash, within_flash
-from tinyfuse.schedule.improve.recompute import recomputing
-from tinyfuse.schedule.improve.rematerialize import rematerializing
-from tinyfuse.schedule.improve.reorder import in_best_order
+from tinyfuse.schedule.improve.fit_flash import fits_flash, plan_within_flash
+from tinyfuse.schedule.improve.recompute import recompute_operators
+from tinyfuse.schedule.improve.rematerialize import rematerialize_layers
+from tinyfuse.schedule.improve.reorder import pick_order
 from tinyfuse.schedule.improve.upgrade_kernels import upgrade_kernels
 from tinyfuse.schedule.improve.use_fast_kernels import use_fast_kernels
 from tinyfuse.schedule.plans.build import Builder
@@ -29,8 +29,7 @@ from tinyfuse.targets import Target
 
 
 class GraphPlans:
-    """The plans of a graph for options that may differ in --optimize and --max-ram: what they have in common is made
-    once. They are built in build.py; which ones, the strategies say that are called here."""
+    """Plans of a graph for options that differ only in --optimize and --max-ram; common work is done once."""
 
     def __init__(
         self,
@@ -41,8 +40,8 @@ class GraphPlans:
         progress: Progress = silent,
         flash_price: float | None = None,
     ):
-        """`graph` is what may be planned of `source`, the graph as it was read: checked, with the graphs that its
-        operators run planned. `flash_price`: as of Variants."""
+        """Takes `source`, the graph as it was read, and `graph`, checked and with plans of the graphs that it calls.
+        `flash_price`: see Variants."""
         self._graph, self._target, self._price = graph, target, flash_price
         self._variants = Variants(graph, target, options, flash_price)
         self._builder = Builder(source, options)
@@ -50,26 +49,26 @@ class GraphPlans:
 
     @cached_property
     def search(self) -> Search:
-        """What `--fusion rows` chooses from."""
-        return Search(self._variants.of_every_objective(), self._builder, self._progress)
+        """Search of `--fusion rows`."""
+        return Search(self._variants.for_every_objective(), self._builder, self._progress)
 
     @cached_property
     def _sparing(self) -> Search:
-        """What there is beside it with kernels that buy no speed with RAM."""
-        return Search(self._variants.sparing().of_every_objective(), self._builder, self._progress)
+        """Additional search, with kernels that do not trade RAM for speed."""
+        return Search(self._variants.sparing().for_every_objective(), self._builder, self._progress)
 
     def plan(self, options: Options) -> Plan:
-        """The verified plan for these options: those given at first, or others of --max-ram and --optimize; but for
-        `speed` those given at first ask for `speed` too."""
+        """Verified plan for these options: those given at first, or others of --max-ram and --optimize. `speed`
+        requires that the first asked for it too."""
         builder = replace(self._builder, options=options)
         plan = self._best_found(builder) if is_searched(options) else rule_based_plan(self._variants, builder)
         if options.weights in ("auto", "packed") and self._price is None and not fits_flash(plan):
-            return within_flash(plan, partial(self._plan_at, options), self._progress)
+            return plan_within_flash(plan, partial(self._plan_at, options), self._progress)
         verify_plan(plan)
         return replace(plan, limits=builder.reached.found)
 
     def _plan_at(self, options: Options, weights: str, price: float | None) -> Plan:
-        """The plan for another of --weights, at this price of a byte of flash."""
+        """Plan for another --weights, at this price of a flash byte."""
         tried = replace(options, weights=weights)
         again = GraphPlans(self._builder.source, self._graph, self._target, tried, self._progress, price)
         return replace(again.plan(tried), options=options)
@@ -78,24 +77,24 @@ class GraphPlans:
         options = builder.options
         choices = self.search.choices(options.optimize, options.recompute_limit)
         self._progress("placing the arena")
-        plan, reordering = in_best_order(choices, replace(options, max_ram=None))
+        plan, reordering = pick_order(choices, replace(options, max_ram=None))
         most = math.inf if options.max_ram is None else options.max_ram
         if plan.ram_bytes > most and options.optimize != "ram":
             plan, reordering = self._fastest_within(most, builder)
         if plan.ram_bytes > most or options.optimize == "ram":
-            plan = recomputing(plan, builder, self._progress)
-            plan = rematerializing(plan, builder, self._progress)
+            plan = recompute_operators(plan, builder, self._progress)
+            plan = rematerialize_layers(plan, builder, self._progress)
         for strategy in (upgrade_kernels, drop_idle_slides, use_fast_kernels, drop_rare_kernels):
             plan = strategy(plan, builder)
         return replace(plan, options=options, reordering=reordering)
 
     def _fastest_within(self, most: float, builder: Builder) -> tuple[Plan, Reordering | None]:
-        """The fastest plan of at most so many bytes, whatever it is that kernels and groups spare, and what its order
-        is compared with; where there is none, the smallest."""
+        """Fastest plan of at most `most` bytes, or the smallest if there is none, with the figures of the file's order
+        if another is used."""
         options = builder.options
         searches = [self.search, *([self._sparing] if options.optimize == "speed" else [])]
         wanted = replace(options, optimize="speed")
-        found = [in_best_order(search.choices("ram", options.recompute_limit), wanted) for search in searches]
+        found = [pick_order(search.choices("ram", options.recompute_limit), wanted) for search in searches]
         found = [(use_fast_kernels(plan, builder), reordering) for plan, reordering in found]
 
         def rank(plan: Plan) -> tuple[bool, float]:
@@ -106,5 +105,5 @@ class GraphPlans:
 
 
 def is_searched(options: Options) -> bool:
-    """Whether groups are searched for."""
+    """Tells whether groups are searched for."""
     return options.fusion == "rows"

@@ -1,4 +1,4 @@
-"""The graphs that IF and WHILE run, planned: each has an arena of its own, in the scratch of whoever runs it."""
+"""Plans of the graphs that IF and WHILE call. Each has its own arena, in the scratch of its caller."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from tinyfuse.ir import Graph, Op
 from tinyfuse.ops.program.control_flow import Calls, InputItself, Program, called_graphs, given_values, with_states
 from tinyfuse.plan import Plan
 
-#: what was made of graphs
+#: programs made so far, by graph
 Programs = dict[Graph, Program]
 
 
-def with_programs(graph: Graph, plan_of: Callable[[Graph], Plan], known: Programs) -> Graph:
-    """The graph whose operators know the plans of the graphs that they run; itself where there are none. `known` are
-    those that were made before; others are added."""
+def plan_subgraphs(graph: Graph, plan_of: Callable[[Graph], Plan], known: Programs) -> Graph:
+    """Gives operators the plans of the graphs that they call; returns the same graph if there are none. `known` has
+    those made before, and gets new ones."""
     if not any(called_graphs(op) for op in graph.ops):
         return graph
 
@@ -33,8 +33,11 @@ def with_programs(graph: Graph, plan_of: Callable[[Graph], Plan], known: Program
 
 
 def _program(graph: Graph, plan_of: Callable[[Graph], Plan]) -> Program:
-    """A graph as a program. An input that is given back as it is needs no place, if it keeps its number: of a loop's
-    values, those that change places overwrite one another, and go through the arena."""
+    """Plans a graph as a program.
+
+    An input that is returned unchanged needs no place if it keeps its number. Values of a loop that change places would
+    overwrite one another, so they go through the arena.
+    """
     found = {
         i: tensor.values if tensor.is_constant else InputItself(i)
         for i, tensor in enumerate(graph.outputs)

@@ -1,8 +1,8 @@
-"""Sliding windows (`--slide S`): the graph that computes a step of a model over a window that moves by S frames.
+"""Sliding windows (`--slide S`): the graph that computes one step of a model whose input window moves by S frames.
 
-`time_rows.py` finds which rows of a tensor are the same in the next window, `needs.py` which rows a step needs and so
-which of them stay as state, `step_graph.py` makes a graph of it, of operators that compute some rows alone, rings that
-keep rows, and the model's own operators behind them. That graph goes the way of any model.
+`time_rows.py` finds which rows of a tensor are equal in the next window. `needs.py` finds which rows a step needs, and
+which of them stay as state. `step_graph.py` builds the graph: operators that compute some rows only, rings that keep
+rows, and the model's remaining operators behind them. That graph is then compiled like any model.
 """
 
 from tinyfuse.slide.account import OperatorStep, account

@@ -1,4 +1,4 @@
-"""What each operator of a model does in a step of a sliding window, and what stands in the way of doing less."""
+"""Account of the work of each operator in a step of a sliding window, and of what prevents doing less."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from tinyfuse.slide.time_rows import End
 
 @dataclass(frozen=True)
 class OperatorStep:
-    """What an operator that reads frames, or what follows from them, does in a step.
+    """Work of one operator in a step; it reads frames, or tensors computed from them.
 
-    made, height   rows of its output that it makes, of all; whole where it doesn't go by rows: 0 of 0
+    made, height   rows of its output that it makes, of all; 0 of 0 if it does not go by rows
     new, padded    of those made, rows that are new in the window, and rows that see padding; the others are made again
                    because they are not kept
     kept, state    rows of its output that stay for later steps, and their bytes
     macs           multiply-accumulates of a step, of `whole_macs`
-    end            why it runs over the whole window, None where it doesn't
-    running_sum    whether it adds up all rows, and its sums are kept from step to step
+    end            reason why it runs over the whole window; None if it does not
+    running_sum    it adds up all rows, and its sums are kept from step to step
     """
 
     op: Op
@@ -40,7 +40,7 @@ class OperatorStep:
 
 
 def account(window: Window) -> tuple[OperatorStep, ...]:
-    """In the order of the operators; without those that no output needs."""
+    """Accounts for all operators that outputs need, in their order."""
     return tuple(_steps(needs_of(window)))
 
 

@@ -1,4 +1,5 @@
-"""A step whose frames come row by row (`--feed-rows`): how many rows there are, and what a run on one of them gives."""
+"""Steps whose frames come row by row (`--feed-rows`): number of rows, and the graph that a run on one of them
+computes."""
 
 from __future__ import annotations
 
@@ -10,9 +11,12 @@ from tinyfuse.ops import FAMILIES
 from tinyfuse.slide.needs import Needs
 
 
-def parts_of(needs: Needs) -> int:
-    """In how many rows a step's frames come: each is a frame, or where the model joins several of them to one row
-    before anything else, as one of 40 numbers out of a flat input, so many."""
+def rows_per_step(needs: Needs) -> int:
+    """Number of rows in which a step's frames come.
+
+    A row is a frame, unless the model first reshapes several elements of a flat input to one row, such as 40
+    numbers.
+    """
     readers = needs.graph.consumers.get(needs.frames, ())
     if len(readers) != 1 or not FAMILIES[readers[0].kind].alias:
         return needs.analysis.step
@@ -20,8 +24,8 @@ def parts_of(needs: Needs) -> int:
     return needs.analysis.step if joined is None or joined.phases > 1 else joined.shift
 
 
-def with_outputs(graph: Graph, outputs: Sequence[Tensor]) -> Graph:
-    """The graph with these tensors in the place of its outputs, of the same shapes."""
+def replace_outputs(graph: Graph, outputs: Sequence[Tensor]) -> Graph:
+    """Replaces the graph's outputs by other tensors of the same shapes."""
     instead = {t: other for t, other in zip(graph.outputs, outputs, strict=True) if t is not other}
     if not instead:
         return graph

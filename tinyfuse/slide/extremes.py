@@ -4,9 +4,10 @@ before   %m[1,1,W,C] = MAX_POOL_2D(%x[1,11,W,C]) of all rows
 after    %a[1,10,..] = MAXIMUM(rows 0 to 9 of %x, rows 1 to 10);  %b[1,8,..] = MAXIMUM(rows 0 to 7 of %a, rows 2 to 9)
          %c[1,4,..] = MAXIMUM(rows 0 to 3 of %b, rows 4 to 7);    %m = MAXIMUM(row 0 of %c, row 3)
 
-What leaves a window can't be taken off a maximum. But a row of %a, %b, %c is the maximum of two, four, eight rows, and
-moves with the window as %x does: a step makes the new ones, a comparison a value each, in place of one for every row.
-Of integers, whose maximum is the same in any order; where no row sees padding, and where it pays.
+A row that leaves the window cannot be subtracted from a maximum. But a row of %a, %b, %c is the maximum of two, four,
+eight rows, and moves with the window as %x does. So a step makes only the new ones: one comparison per value and level,
+in place of one per row. Applied to integers, whose maximum is the same in any order, if no row sees padding and it
+pays.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from tinyfuse.ops.pooling_reduce.pooling import Pool2D, sees_all
 from tinyfuse.ops.pooling_reduce.reduce_scaling import reduced_axes
 from tinyfuse.slide.time_rows import TimeRows, time_rows
 
-#: rows that a step goes through for a row that is new: two are copied and compared, one is kept
+#: rows that a step touches per new row and level: two are copied and compared, one is kept
 _PASSES = 4
 
 
-def extremes_by_halves(graph: Graph, frames: Tensor, step: int) -> Graph:
-    """The graph, over `frames` that move by `step`, without extremes over many rows that are clean."""
+def halve_extremes(graph: Graph, frames: Tensor, step: int) -> Graph:
+    """Rewrites maxima and minima over many clean rows of `frames`, which move by `step`."""
     if not any(FAMILIES[op.kind].extreme for op in graph.ops):
         return graph
     rows = time_rows(graph, frames, step).rows
@@ -40,7 +41,7 @@ def extremes_by_halves(graph: Graph, frames: Tensor, step: int) -> Graph:
 
 
 def _pays(rows: TimeRows) -> bool:
-    if rows.height == 1:  # there are no halves
+    if rows.height == 1:  # a single row has no halves
         return False
     levels = (rows.height - 1).bit_length()
     return (rows.start, rows.end) == (0, rows.height) and _PASSES * levels * rows.shift < rows.height
@@ -70,7 +71,7 @@ def _halved(op: Op) -> Iterator[Op]:
 
 
 def _of_each_row(op: Op) -> Op | None:
-    """The same along columns and channels; None where it is along rows alone."""
+    """Reduction of each row, along columns and channels; None if the operator reduces along rows only."""
     _, height, width, _ = op.input.shape
     output = _rows_of(op.output, height)
     if isinstance(op.attributes, Pool2D):

@@ -1,9 +1,9 @@
-"""Which tensors to keep and which to make again: bytes of state against work.
+"""Choice between keeping rows and making them again: bytes of state against work.
 
-A tensor whose rows are not kept is made again where a step needs them, out of more rows of the tensors before it. What
-is needed of a tensor depends on the choices behind it alone, so one way through the operators from the model's end
-tries both for each tensor. Of the choices so far that need the same rows, those stay that no other one beats in state
-and work (work.py), and at most limits.STEP_CHOICES of all, evenly spread.
+Rows that are not kept are made again by each step that needs them, from more rows of the tensors before. The rows
+needed of a tensor depend only on choices behind it, so one pass through the operators from the model's end tries both
+for each tensor. Choices that need the same rows compete: those remain that no other beats in both state and work
+(work.py), at most limits.STEP_CHOICES in all, evenly spread.
 """
 
 from __future__ import annotations
@@ -25,13 +25,17 @@ from tinyfuse.slide.needs import (
 )
 from tinyfuse.slide.ring import Span
 from tinyfuse.slide.work import work_of
-from tinyfuse.thinning import evenly
+from tinyfuse.thinning import pick_evenly
 
 
 @dataclass(frozen=True)
 class Choice:
-    """again: numbers of the operators, in `Needs.graph`, whose outputs are not kept; state_bytes: of the rows that are;
-    work: of a step (work.py)."""
+    """Choice of tensors to keep.
+
+    again        numbers of the operators, in `Needs.graph`, whose outputs are made again
+    state_bytes  bytes of the rows that are kept
+    work         work of a step (work.py)
+    """
 
     again: frozenset[int]
     state_bytes: int
@@ -40,7 +44,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class _Way:
-    """A choice for the operators up to one, seen from the end, and the rows that they need of what is before it."""
+    """A choice for the operators from the end up to one, and the rows that they need of tensors before it."""
 
     choice: Choice
     needed: tuple[tuple[Tensor, tuple[Span, ...]], ...]
@@ -51,7 +55,7 @@ class _Way:
 
 
 def front(needs: Needs, reached: Reached | None = None) -> list[Choice]:
-    """Choices that no other one beats, by least state; the last one is that of the least work. Limits are noted in
+    """Choices that no other beats in both state and work, least state first, least work last. Limits are noted in
     `reached`."""
     graph, analysis, frames = needs.graph, needs.analysis, needs.frames
     reached = Reached() if reached is None else reached
@@ -67,7 +71,7 @@ def front(needs: Needs, reached: Reached | None = None) -> list[Choice]:
 
 
 def _ways_through(needs: Needs, number: int, before: _Way) -> Iterator[_Way]:
-    """What is done about the rows of an operator's output: kept, where some would be, or made again."""
+    """Yields the ways to treat an operator's output rows: kept, if some would be, and made again."""
     op, analysis = needs.graph.ops[number], needs.analysis
     if not makes_rows(op, analysis):
         needed = dict(before.needed)
@@ -101,7 +105,7 @@ def _best(ways: list[_Way], reached: Reached) -> list[_Way]:
     kept.sort(key=lambda way: (way.choice.state_bytes, way.choice.work))
     if len(kept) > limits.STEP_CHOICES.most:
         reached.note(limits.STEP_CHOICES)
-    return evenly(kept, limits.STEP_CHOICES.most)
+    return pick_evenly(kept, limits.STEP_CHOICES.most)
 
 
 def _unbeaten(choices: Iterable[Choice]) -> list[Choice]:

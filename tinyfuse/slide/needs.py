@@ -1,16 +1,16 @@
-"""Which rows of each tensor a step needs, which of these it makes, and which it has kept.
+"""Rows of each tensor that a step needs, which of them it makes, and which it has kept.
 
-From the model's end backwards: an operator that runs whole needs all rows of what it reads; one that makes some rows
-needs those that their windows read. Of the rows of a tensor that a step needs,
+Computed from the model's end backwards. An operator that runs whole needs all rows of its inputs; one that makes some
+rows needs those that their windows read. The needed rows of a tensor are
 
-    those that see padding are made in each step, at both ends of the window;
-    of the clean ones the newest are made, as many as the window moved by, and kept in a ring, in which they go the way
-    from the window's bottom to its top, as far as a step needs any; or, where nothing is kept, all of them are made.
+    rows that see padding   made in each step, at both ends of the window
+    clean rows              the newest, as many as the window moved by, are made and kept in a ring, in which they move
+                            from the window's bottom to its top, as far as any is needed; without a ring, all are made
 
-A tensor whose newest clean rows are all that is needed of it needs no ring.
+A tensor of which only the newest clean rows are needed has no ring.
 
-Where the frames come in several parts (`--feed-rows`), what moves as they do, a whole number of rows for each of them,
-needs not wait for the last one: each part makes its new rows. How much a step brings, makes and takes off stays.
+If the frames come in several parts (`--feed-rows`), a tensor that moves by a whole number of rows per part need not
+wait for the last part: each part makes its new rows. The rows that a step brings, makes and drops stay the same.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from tinyfuse.slide.time_rows import Analysis, TimeRows
 
 @dataclass(frozen=True)
 class Rows:
-    """What a step does about the rows of a tensor.
+    """Rows of a tensor in a step.
 
-    made   the spans that it computes, or is brought, apart from each other
-    fresh  the clean rows among these that are new in the window; of what is made of each part of the frames, new then
-    ring   what keeps rows, `fresh` at their end; None where none are kept
-    sums   operators over all rows whose sums are kept too (running_sums.py)
-    parts  how often in a step it makes `fresh`: once, or of each part of the frames
+    made   disjoint spans that it computes, or that the caller brings
+    fresh  the clean rows among these that are new in the window; with several parts, those that one part makes
+    ring   ring that keeps rows, `fresh` at its end; None if none are kept
+    sums   operators over all rows whose sums are also kept (running_sums.py)
+    parts  times per step that it makes `fresh`: once, or for each part of the frames
     """
 
     made: tuple[Span, ...]
@@ -46,12 +46,12 @@ class Rows:
 
     @property
     def made_rows(self) -> int:
-        """In a step."""
+        """Number of rows made in a step."""
         return sum(end - start for start, end in self.made) + self._again
 
     @property
     def new_rows(self) -> int:
-        """Of those, the ones that are new in the window."""
+        """Number of rows made in a step that are new in the window."""
         return min(self.fresh[1] - self.fresh[0] + self._again, self.made_rows)
 
     @property
@@ -60,22 +60,23 @@ class Rows:
 
     @property
     def others(self) -> tuple[Span, ...]:
-        """The spans that are made once a step, where `fresh` is made of each part."""
+        """Spans that are made once per step, where `fresh` is made per part."""
         return self.made if self.parts == 1 else tuple(span for span in self.made if span != self.fresh)
 
     def ring_bytes(self, tensor: Tensor) -> int:
-        """Bytes of the ring of that tensor."""
+        """Bytes of the tensor's ring."""
         return 0 if self.ring is None else tensor.bytes // tensor.shape[1] * self.ring.height
 
     def kept_bytes(self, tensor: Tensor) -> int:
-        """Bytes of the ring of that tensor, and of the sums."""
+        """Bytes of the tensor's ring and of the sums."""
         sums = 0 if self.ring is None else sum(sum_bytes(op, self.ring) for op in self.sums)
         return self.ring_bytes(tensor) + sums
 
 
 @dataclass(frozen=True)
 class Window:
-    """Of a span of an operator's output: `rows` of an input that it reads, and how many lie outside of the image."""
+    """Rows that a span of an operator's output reads: `rows` of an input, and the number of rows outside of the
+    image."""
 
     rows: Span
     above: int
@@ -84,8 +85,11 @@ class Window:
 
 @dataclass(frozen=True, eq=False)
 class Needs:
-    """What a step does about every tensor of `analysis.rows` that it needs; `again`: tensors that are made again where
-    they would be kept; `parts`: in how many the frames of a step come, each as long as the others."""
+    """Rows in a step, of every tensor in `analysis.rows` that it needs.
+
+    again  tensors that are made again instead of kept
+    parts  number of equal parts in which a step's frames come
+    """
 
     graph: Graph
     frames: Tensor
@@ -95,13 +99,13 @@ class Needs:
 
     @cached_property
     def rows(self) -> dict[Tensor, Rows]:
-        """Per tensor, in the order from the model's end."""
+        """Rows per tensor, in order from the model's end."""
         return dict(self._rows())
 
     def _rows(self) -> Iterator[tuple[Tensor, Rows]]:
         known, moving = self.analysis.rows, self._moving_with_parts
         needed = needed_by_caller(self.graph, self.analysis)
-        at_once: dict[Tensor, tuple[Span, ...]] = {}  # what is made of each part needs these rows when it comes
+        at_once: dict[Tensor, tuple[Span, ...]] = {}  # rows needed when a part comes, by tensors that each part makes
         for op in reversed(self.graph.ops):
             made: Rows | None = None
             if makes_rows(op, self.analysis):
@@ -109,7 +113,7 @@ class Needs:
                 if tensor not in needed and tensor not in at_once:
                     continue
                 once = rows_made(known[tensor], needed.get(tensor, ()), tensor in self.again)
-                # of what needs no ring a step makes no more than is read
+                # a tensor without a ring makes only what is read
                 of_parts = tensor in at_once or (tensor in moving and once.ring is not None)
                 if of_parts:
                     wanted = (*needed.get(tensor, ()), *at_once.get(tensor, ()))
@@ -127,7 +131,7 @@ class Needs:
 
     @cached_property
     def _moving_with_parts(self) -> frozenset[Tensor]:
-        """Tensors of which each part of the frames makes a whole number of new rows, from such tensors alone."""
+        """Tensors of which each part of the frames makes a whole number of new rows, from such tensors only."""
         if self.parts == 1:
             return frozenset()
         found = {self.frames}
@@ -146,24 +150,23 @@ class Needs:
 
 
 def makes_rows(op: Op, analysis: Analysis) -> bool:
-    """Whether an operator may make some rows alone."""
+    """Tells whether an operator can make single rows."""
     return any(tensor in analysis.rows for tensor in op.outputs)
 
 
 def needed_by_caller(graph: Graph, analysis: Analysis) -> dict[Tensor, tuple[Span, ...]]:
-    """The rows of the model's outputs."""
+    """Rows of the model's outputs: all of them."""
     return {tensor: ((0, analysis.rows[tensor].height),) for tensor in graph.outputs if tensor in analysis.rows}
 
 
 def macs_of(op: Op, made: Rows | None) -> int:
-    """Multiply-accumulates of an operator that makes these rows, or None: runs whole."""
+    """Multiply-accumulates of an operator that makes these rows; None: runs whole."""
     whole = FAMILIES[op.kind].macs(op)
     return whole if made is None else whole * made.made_rows // op.output.shape[1]
 
 
 def add_reads(needed: dict[Tensor, tuple[Span, ...]], op: Op, made: Rows | None, analysis: Analysis) -> None:
-    """Adds what an operator that makes these rows, or None: runs whole, reads of the tensors that have frames for
-    rows."""
+    """Adds to `needed` the rows that an operator reads to make these rows; None: runs whole."""
     for tensor, span in _reads(op, made, analysis):
         needed[tensor] = joined([*needed.get(tensor, ()), span])
 
@@ -180,7 +183,7 @@ def _reads(op: Op, made: Rows | None, analysis: Analysis) -> Iterator[tuple[Tens
 
 
 def rows_made(rows: TimeRows, needed: tuple[Span, ...], again: bool) -> Rows:
-    """Of a tensor whose rows an operator makes; `again`: none of them is to be kept."""
+    """Rows of a tensor that an operator makes; `again`: none of them is kept."""
     clean = list(within(needed, rows.start, rows.end))
     if not clean:
         return Rows(joined(needed), (0, 0), None)
@@ -193,16 +196,16 @@ def rows_made(rows: TimeRows, needed: tuple[Span, ...], again: bool) -> Rows:
 
 
 def rows_brought(rows: TimeRows, needed: tuple[Span, ...], parts: int = 1) -> Rows:
-    """Of the frames: a step brings the newest, whichever it needs."""
+    """Rows of the frames: a step brings the newest, whichever it needs."""
     if parts > 1:
-        # the last one is needed: it is where the ring ends
+        # the ring ends at the last row, so that is always needed
         return _of_parts(rows, (*needed, (rows.height - 1, rows.height)), parts)
     fresh, oldest = (rows.height - rows.shift, rows.height), min(start for start, _ in needed)
     return _kept(rows, (fresh,), fresh, oldest) if oldest < fresh[0] else Rows((fresh,), fresh, None)
 
 
 def _of_parts(rows: TimeRows, needed: tuple[Span, ...], parts: int) -> Rows:
-    """Of a tensor of which each part of the frames makes, or brings, new rows."""
+    """Rows of a tensor of which each part of the frames makes, or brings, new ones."""
     clean, shift = list(within(needed, rows.start, rows.end)), rows.shift // parts
     oldest, end = min(start for start, _ in clean), max(rows.start + shift, max(end for _, end in clean))
     fresh = (end - shift, end)
@@ -213,19 +216,19 @@ def _of_parts(rows: TimeRows, needed: tuple[Span, ...], parts: int) -> Rows:
 
 
 def _moving_sums(rows: TimeRows, kept: Span, made_rows: int) -> tuple[Op, ...]:
-    """The operators over all rows whose sums a step keeps, where it makes so many rows."""
-    # a step adds the new rows, takes off as many, and adds those that see padding
+    """Operators over all rows whose sums a step that makes `made_rows` rows keeps; empty if that is no less work."""
+    # a step adds the new rows, subtracts as many, and adds those that see padding
     return rows.sums if kept == (rows.start, rows.end) and made_rows + rows.shift < rows.height else ()
 
 
 def _kept(rows: TimeRows, made: tuple[Span, ...], fresh: Span, oldest: int) -> Rows:
-    """What keeps the rows from `oldest` to the end of `fresh`."""
+    """Rows with a ring from `oldest` to the end of `fresh`."""
     sums = _moving_sums(rows, (oldest, fresh[1]), sum(end - start for start, end in made))
     return Rows(made, fresh, Ring((oldest, fresh[1]), rows.shift, rows.phases, bool(sums)), sums)
 
 
 def read(op: Op, index: int, span: Span) -> Window:
-    """What a span of an operator's output reads of an input."""
+    """Rows of an input that a span of an operator's output reads."""
     window, height = FAMILIES[op.kind].slide_window(op, index), op.operand(index).shape[1]
     if window is None:
         raise InternalFault("the step graph", f"{op} has no rows")
@@ -234,7 +237,7 @@ def read(op: Op, index: int, span: Span) -> Window:
 
 
 def within(spans: Iterable[Span], start: int, end: int) -> Iterator[Span]:
-    """The parts of spans from `start` to before `end`."""
+    """Yields the parts of spans from `start` to before `end`."""
     for first, after in spans:
         first, after = max(first, start), min(after, end)
         if first < after:
@@ -242,7 +245,7 @@ def within(spans: Iterable[Span], start: int, end: int) -> Iterator[Span]:
 
 
 def joined(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """Spans apart from each other, in order, that hold the rows of those."""
+    """Merges spans into disjoint ones, sorted."""
     found: list[Span] = []
     for start, end in sorted(spans):
         if found and start <= found[-1][1]:

@@ -1,13 +1,12 @@
-"""Models that keep their window themselves: a front end makes frames of what a run brings, a variable keeps the last of
-them, and a network, which has no state, reads them all. So are a network and its front end for audio (--front-end).
+"""Models that keep their window themselves: a front end makes frames of each run's input, a variable keeps the last
+ones, and a stateless network reads them all. A network with its front end for audio (--front-end) is one.
 
     %f[1,40] = front end (%samples, its own states)
     %v = READ_VARIABLE(%s);  %w[1,49,40,1] = RESHAPE(CONCATENATION(%v, %f));  ASSIGN_VARIABLE(%s, STRIDED_SLICE(...))
     %scores = network (%w)
 
-What slides then is the network, over %w; the front end runs in each step as often as the frames that a step takes ask
-for, and advances its states as the model's runs would. Which elements the variable keeps is found as
-rewrite/ring_window.py finds it.
+The network slides, over %w. In each step the front end runs as often as the step's frames require, and advances its
+states as the model's runs would. rewrite/ring_window.py finds which elements the variable keeps.
 """
 
 from __future__ import annotations
@@ -25,8 +24,11 @@ from tinyfuse.rewrite.ring_window import KeptWindow, kept_window
 
 
 def own_window(graph: Graph, axis: int, step: int) -> tuple[int, OwnWindow] | None:
-    """(the number of the input of which a run brings more, the model's parts), where dimension `axis` of what a network
-    reads has the frames; None for other models. CompileError for a step that is no whole number of runs."""
+    """Finds (number of the input that each run brings, parts of the model) if dimension `axis` of the network's input
+    has the frames; None for other models.
+
+    Raises CompileError for a step that is no whole number of runs.
+    """
     for state in graph.states:
         kept = kept_window(graph, state)
         for tensor in reversed(list(kept.numbers) if kept else []):
@@ -42,7 +44,7 @@ def own_window(graph: Graph, axis: int, step: int) -> tuple[int, OwnWindow] | No
 
 
 def _is_window(kept: KeptWindow, tensor: Tensor, axis: int) -> bool:
-    """Whether the tensor holds the newest frames in order, each one piece of memory."""
+    """Tells whether a tensor holds the newest frames in order, each contiguous."""
     shape, numbers = tensor.shape, kept.numbers[tensor].reshape(-1)
     total = kept.state.elements + kept.frame.elements
     if len(shape) <= axis or shape[axis] < 2 or prod(shape[:axis]) != 1:
@@ -52,8 +54,11 @@ def _is_window(kept: KeptWindow, tensor: Tensor, axis: int) -> bool:
 
 
 def _parts(graph: Graph, kept: KeptWindow, window: Tensor, axis: int) -> tuple[int, OwnWindow, int] | None:
-    """(input, parts, frames a run) of a model whose network reads `window`; None where it reads more of the rest, or
-    has states too, or where several inputs, or no equal parts of one, make the frames."""
+    """Splits a model whose network reads `window`: (input, parts, frames per run).
+
+    None if the network reads other computed tensors or has states, or if the frames do not come from equal parts of
+    exactly one input.
+    """
     network = list(_network(graph, window))
     moving = {op for op in kept.moves if op not in network} | {kept.read, kept.assign}
     front = tuple(op for op in graph.ops if op not in network and op not in moving)
@@ -73,7 +78,7 @@ def _parts(graph: Graph, kept: KeptWindow, window: Tensor, axis: int) -> tuple[i
 
 
 def _network(graph: Graph, window: Tensor) -> Iterator[Op]:
-    """The operators on the way from the window to the model's outputs."""
+    """Yields the operators between the window and the model's outputs."""
     wanted = set(graph.outputs)
     for op in reversed(graph.ops):
         if not wanted.isdisjoint(op.outputs):
@@ -85,9 +90,9 @@ def _network(graph: Graph, window: Tensor) -> Iterator[Op]:
             yield op
 
 
-def with_front(step: Graph, number: int, own: OwnWindow) -> Graph:
-    """The step graph of the network (`own.network`, whose first input has the frames) behind the front end's runs;
-    input `number` brings what all of them take."""
+def prepend_front_end(step: Graph, number: int, own: OwnWindow) -> Graph:
+    """Puts the front end's runs in front of the step graph of the network (`own.network`, whose first input has the
+    frames). Input `number` brings the samples of all runs."""
     frames, *beside = step.inputs
     whole = step.window.whole if step.window else step
     given = whole.inputs[number]
@@ -110,8 +115,8 @@ def with_front(step: Graph, number: int, own: OwnWindow) -> Graph:
 
 
 def _copy(op: Op, made: dict[Tensor, Tensor], first: bool) -> Op:
-    """The operator on what one of several runs has made, which gets its outputs. The first run's have the places of the
-    file, in order."""
+    """Copies a front-end operator for one of several runs, reading and extending `made`. The first run keeps the
+    operator indexes of the file, so that errors name them."""
     inputs = tuple(made.get(t, t) if t is not None else None for t in op.inputs)
     outputs = tuple(replace(t, index=-1) for t in op.outputs)
     made.update(zip(op.outputs, outputs, strict=True))
@@ -119,17 +124,17 @@ def _copy(op: Op, made: dict[Tensor, Tensor], first: bool) -> Op:
 
 
 def _axis(tensor: Tensor) -> int:
-    """The first dimension that is not 1, else the last."""
+    """First dimension that is not 1, else the last."""
     return next((i for i, size in enumerate(tensor.shape) if size > 1), len(tensor.shape) - 1)
 
 
 def _longer(tensor: Tensor, runs: int) -> tuple[int, ...]:
-    """The shape of so many tensors, one after the other in memory."""
+    """Shape of `runs` such tensors, one after the other in memory."""
     return tuple(size * runs if i == _axis(tensor) else size for i, size in enumerate(tensor.shape))
 
 
 def _part(ops: list[Op], brought: Tensor, given: Tensor, run: int) -> Tensor:
-    """What a run takes of what a step brings."""
+    """Part of a step's input that one run takes."""
     if brought is given:
         return given
     axis = _axis(given)

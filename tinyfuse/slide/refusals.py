@@ -1,4 +1,4 @@
-"""Which models and steps `--slide` takes, and what is said of those that it takes without a gain."""
+"""Checks of models and steps for `--slide`, and warnings about steps with little gain."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tinyfuse.slide.needs import Needs, macs_of
 
 
 def sliding_input(graph: Graph, axis: int) -> int:
-    """The number of the first input whose dimension `axis` has frames, each one piece of memory. CompileError where
-    there is none, or where the model keeps state."""
+    """Finds the first input whose dimension `axis` has frames, each contiguous. CompileError if there is none, or if
+    the model keeps state."""
     if graph.states:
         message = "--slide: the model keeps state from one inference to the next, which each window would advance anew"
         raise _refused(graph, message, graph.states[0], "leave --slide out: the model is made for a stream as it is")
@@ -30,16 +30,16 @@ def _has_frames(tensor: Tensor, axis: int) -> bool:
 
 
 def check_step(graph: Graph, tensor: Tensor, frames: int, step: int) -> None:
-    """CompileError where nothing of a window would stay."""
+    """Raises CompileError if a step replaces the whole window."""
     if step >= frames:
         message = f"--slide {step}: the window has {frames} frames, so that none of them would be there twice"
         raise _refused(graph, message, tensor, f"give a step below {frames}, or run the whole model, without --slide")
 
 
-def worth(needs: Needs, step: int) -> tuple[str, ...]:
-    """What a user should know of a step that gains less than another would."""
+def gain_warnings(needs: Needs, step: int) -> tuple[str, ...]:
+    """Warnings for a step that gains less than another would."""
     analysis = needs.analysis
-    if not saves(needs):
+    if not saves_work(needs):
         why = {op: end for op, end in analysis.ends.items() if not FAMILIES[op.kind].alias}
         reasons = "; ".join(f"{op}: {end.reason}" for op, end in why.items() if end.hint)
         return (f"--slide {step}: each step computes the whole model: {reasons or 'nothing stays'}",)
@@ -52,8 +52,8 @@ def worth(needs: Needs, step: int) -> tuple[str, ...]:
     return ()
 
 
-def saves(needs: Needs) -> bool:
-    """Whether a step computes less than the whole model, of what its layers compute; where it has none, of all."""
+def saves_work(needs: Needs) -> bool:
+    """Tells whether a step computes less than the whole model: fewer MACs, or without any MACs fewer rows."""
     macs = sum(macs_of(op, None) for op in needs.graph.ops)
     if macs:
         return step_macs(needs) < macs

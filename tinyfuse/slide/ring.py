@@ -1,10 +1,10 @@
-"""Where the rows of a tensor lie that stay from one step to the next.
+"""Ring of the rows of a tensor that stay from one step to the next.
 
-A window's rows move by `shift` rows every `phases` steps. Where that is one step, the ring holds the rows of a window
-one after the other. Else the rows that a step makes belong to its own phase, one of `phases` that take turns; a step
-pushes these `shift` rows all the same, so that in the ring the rows of all phases lie in the order of the steps:
+A window's rows move by `shift` rows every `phases` steps. With one phase, the ring holds the rows of a window one after
+the other. With several, the rows that a step makes belong to its own phase, and phases take turns. A step pushes its
+`shift` rows in either case, so the ring holds the rows of all phases in the order of the steps:
 
-    shift 2, phases 3      .. a a b b c c A A B B C C      a step reads C C, c c, ..: its own phase's rows
+    shift 2, phases 3      .. a a b b c c A A B B C C      a step reads C C, c c, ..: the rows of its own phase
 """
 
 from __future__ import annotations
@@ -18,8 +18,11 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True)
 class Ring:
-    """rows: those of a window that stay, the newest `shift` of them, which a step pushes, at their end; leaving:
-    whether the ring still has, before they are pushed, the `shift` rows that leave the window."""
+    """Rows of a window that stay from step to step.
+
+    rows     span in the window; its last `shift` rows are those that a step pushes
+    leaving  before the push, the ring also still has the `shift` rows that leave the window
+    """
 
     rows: Span
     shift: int
@@ -34,16 +37,16 @@ class Ring:
         return max(most, self._from_end(first - self.shift) - self.shift) if self.leaving else most
 
     def place(self, row: int) -> int:
-        """Where the window's row lies, counted from the ring's oldest row, once the new rows are pushed."""
+        """Position of a window's row, counted from the ring's oldest row, after the push."""
         return self.height - self._from_end(row)
 
     @property
     def between(self) -> int:
-        """Rows of other phases between the rows of two steps of one."""
+        """Rows of other phases between the rows of two steps of one phase."""
         return (self.phases - 1) * self.shift
 
     def pieces(self, span: Span) -> Iterator[Span]:
-        """The span in pieces each of which lies in one place."""
+        """Yields the span in pieces that are contiguous in the ring."""
         start, end = span
         while start < end:
             after = end if self.phases == 1 else min(end, start + self._left_of_step(start))
@@ -51,7 +54,7 @@ class Ring:
             start = after
 
     def _left_of_step(self, row: int) -> int:
-        """How many rows, from that one on, a step pushed."""
+        """Number of rows from `row` on that the same step pushed."""
         return (self.rows[1] - row - 1) % self.shift + 1
 
     def _from_end(self, row: int) -> int:

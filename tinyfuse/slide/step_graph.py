@@ -1,4 +1,4 @@
-"""The graph that computes a step of another over a sliding window.
+"""Builds the graph that computes a step of another graph over a sliding window.
 
 before   in %x[1,10,W,C];  %a[1,8,..] = CONV_2D(%x) 3 rows, VALID;  %b = FULLY_CONNECTED(%a)
 after    in %x[1,1,W,C]
@@ -6,15 +6,15 @@ after    in %x[1,1,W,C]
          RING_PUSH(%c, %other of 8 rows);  %a = RING_ROWS(%other);  %b = FULLY_CONNECTED(%a)
          AWAIT_WINDOW()
 
-What an operator that makes some rows reads is put together (`_Builder.rows`) of rows that the step made and of rows
-out of rings: slices and concatenations, most of which become views later. Every ring is pushed once, as soon as the
-rows are made; what comes out of it is read after that.
+The input of an operator that makes some rows is assembled (`_Builder.rows`) from rows that the step made and rows from
+rings, with slices and concatenations, most of which become views later. Every ring is pushed once, as soon as the rows
+are made, and read only after that.
 
-Where the frames come in parts (--feed-rows), a run takes one of them:
+If the frames come in parts (--feed-rows), a run takes one of them:
 
-         in %x[1,1,W,C];  what moves with the parts, as above
+         in %x[1,1,W,C];  operators that move with the parts, as above
          AWAIT_ROWS()
-         what is made once a step;  AWAIT_WINDOW()
+         operators that run once per step;  AWAIT_WINDOW()
 """
 
 from __future__ import annotations
@@ -34,41 +34,44 @@ from tinyfuse.ops.sequence.move_sum import MoveSum
 from tinyfuse.ops.sequence.ring_rows import RingRows
 from tinyfuse.rewrite.dilate import dilate
 from tinyfuse.rewrite.fold_pad import fold_pad
-from tinyfuse.slide.by_row import parts_of, with_outputs
-from tinyfuse.slide.extremes import extremes_by_halves
+from tinyfuse.slide.by_row import replace_outputs, rows_per_step
+from tinyfuse.slide.extremes import halve_extremes
 from tinyfuse.slide.front import front
 from tinyfuse.slide.needs import Needs, read
-from tinyfuse.slide.one_by_one import one_by_one
-from tinyfuse.slide.own_window import own_window, with_front
-from tinyfuse.slide.refusals import check_step, sliding_input, worth
+from tinyfuse.slide.own_window import own_window, prepend_front_end
+from tinyfuse.slide.refusals import check_step, gain_warnings, sliding_input
 from tinyfuse.slide.ring import Ring, Span
 from tinyfuse.slide.running_sums import sums_of
 from tinyfuse.slide.time_rows import time_rows
+from tinyfuse.slide.to_row_operators import to_row_operators
 from tinyfuse.slide.upright import upright
 
 
 def step_graph(graph: Graph, step: int, axis: int | None = None) -> Graph:
-    """The graph, which was checked, over a window that moves by `step` frames; all rows are kept that spare
-    work. `axis`: the dimension of its input that has the frames, None for 1. CompileError where it
-    can't be one."""
+    """Step graph of a checked graph whose window moves by `step` frames, with the least work.
+
+    `axis` is the dimension of its input that has the frames; None: 1. CompileError if the model cannot slide.
+    """
     return step_graphs(graph, step, axis)[-1]
 
 
 def step_graphs(graph: Graph, step: int, axis: int | None = None, by_row: bool = False) -> list[Graph]:
-    """`step_graph`, and before it those of less state and more work that no other one beats. `by_row`: a step's frames
-    are to be taken one after the other too (`Window.by_row`)."""
+    """Step graphs that no other beats in both state and work, least state first; the last is `step_graph`'s.
+
+    `by_row`: the step's frames can also be taken one after the other (`Window.by_row`).
+    """
     window = _window(graph, step, 1 if axis is None else axis)
     needs = needs_of(window)
-    told = (*graph.warnings, *worth(needs, step))
+    warnings = (*graph.warnings, *gain_warnings(needs, step))
     if by_row:
-        window = replace(window, rows=parts_of(needs) if window.own is None else window.own.runs)
+        window = replace(window, rows=rows_per_step(needs) if window.own is None else window.own.runs)
     reached = Reached()
     windows = [replace(window, again=choice.again) for choice in front(needs, reached)]
-    return [replace(_graph_of(one, told), limits=union(graph.limits, reached.found)) for one in windows]
+    return [replace(_graph_of(one, warnings), limits=union(graph.limits, reached.found)) for one in windows]
 
 
 def _window(graph: Graph, step: int, axis: int) -> Window:
-    """The window of a graph's input, or the one that it keeps itself."""
+    """Window of one of the graph's inputs, or the one that the model keeps itself."""
     found = own_window(graph, axis, step)
     number, own = (sliding_input(graph, axis), None) if found is None else found
     given = graph.inputs[number] if own is None else own.network.inputs[0]
@@ -76,27 +79,27 @@ def _window(graph: Graph, step: int, axis: int) -> Window:
     return Window(graph, number, given.shape[axis], step, axis, own=own)
 
 
-def _graph_of(window: Window, told: tuple[str, ...]) -> Graph:
-    """The step graph; `told`: its warnings."""
+def _graph_of(window: Window, warnings: tuple[str, ...]) -> Graph:
+    """Step graph of a window, with these warnings."""
     needs = needs_of(replace(window, rows=None))
-    whole = _whole_step(needs, window, told, window.own)
+    whole = _whole_step(needs, window, warnings, window.own)
     if window.rows is None or window.rows == 1:
         return whole
     one_run = None if window.own is None else replace(window.own, runs=1)
-    by_row = _whole_step(replace(needs, parts=window.rows), window, told, one_run)
-    return replace(whole, window=replace(window, by_row=with_outputs(replace(by_row, window=None), whole.outputs)))
+    by_row = _whole_step(replace(needs, parts=window.rows), window, warnings, one_run)
+    return replace(whole, window=replace(window, by_row=replace_outputs(replace(by_row, window=None), whole.outputs)))
 
 
-def _whole_step(needs: Needs, window: Window, told: tuple[str, ...], own: OwnWindow | None) -> Graph:
-    graph = replace(_Builder(needs).graph(window), warnings=told)
-    return graph if own is None else with_front(graph, window.input, own)
+def _whole_step(needs: Needs, window: Window, warnings: tuple[str, ...], own: OwnWindow | None) -> Graph:
+    graph = replace(_Builder(needs).graph(window), warnings=warnings)
+    return graph if own is None else prepend_front_end(graph, window.input, own)
 
 
 def needs_of(window: Window) -> Needs:
-    """What a step of a window does about the rows of each tensor of the graph that slides, which is shown upright."""
+    """Needs of a step, of the sliding graph with frames as rows (upright.py)."""
     sliding, number = window.sliding
-    shown, frames = upright(one_by_one(dilate(sliding)), number, window.axis)
-    shown = extremes_by_halves(fold_pad(shown), frames, window.step)
+    shown, frames = upright(to_row_operators(dilate(sliding)), number, window.axis)
+    shown = halve_extremes(fold_pad(shown), frames, window.step)
     again = frozenset(shown.ops[number].output for number in window.again)
     return Needs(shown, frames, time_rows(shown, frames, window.step), again, window.rows or 1)
 
@@ -111,7 +114,7 @@ class _Builder:
         self.sums: dict[Op, Tensor] = {}
 
     def graph(self, window: Window) -> Graph:
-        """The step graph, of a run that takes one of `needs.parts` of the frames."""
+        """Step graph for a run that takes one of `needs.parts` parts of the frames."""
         whole, frames, parts = self.needs.graph, self.needs.frames, self.needs.parts
         brought = replace(frames, shape=(1, window.step // parts, *frames.shape[2:]))
         if frames in self.needs.rows:
@@ -139,14 +142,14 @@ class _Builder:
         self.ops.append(Op(kind, (state,), ()))
 
     def _make_of_each_part(self) -> None:
-        """The rows that are new with a part of the frames."""
+        """Adds the operators that run with each part of the frames."""
         for op in self.needs.graph.ops:
             rows = self.needs.rows.get(op.output) if op.outputs else None
             if rows is not None and rows.parts > 1:
                 self._keep(op.output, self._make(op, (rows.fresh,)), op.index)
 
     def _make(self, op: Op, spans: tuple[Span, ...]) -> list[tuple[Span, Tensor]]:
-        """Some rows of an operator's output, each span by an operator of its own."""
+        """Adds operators that compute some rows of an output, one per span."""
         made = []
         for span in spans:
             output = self._part(op.output, span)
@@ -164,8 +167,7 @@ class _Builder:
         return made
 
     def _make_of_sums(self, op: Op) -> None:
-        """The output of an operator that adds up all rows, of the sums of the clean ones, which are kept, and of those
-        that the step made of the others."""
+        """Adds the output of an operator over all rows: from the kept sums of clean rows, and from the other rows."""
         sums, known, tensor = self.sums[op], self.known[op.input], op.input
         dirty = [span for span in ((0, known.start), (known.end, known.height)) if span[0] < span[1]]
         if dirty:
@@ -181,7 +183,7 @@ class _Builder:
             self.ops.append(Op("RESHAPE", (output,), op.outputs, index=op.index))
 
     def _keep(self, tensor: Tensor, made: list[tuple[Span, Tensor]], index: int) -> None:
-        """Takes the rows that were made of a tensor, and pushes the new ones into its ring, once."""
+        """Records the rows made of a tensor, and pushes the new ones into its ring, once."""
         rows = self.needs.rows[tensor]
         self.made[tensor] = sorted([*self.made.get(tensor, ()), *made], key=lambda of: of[0])
         if rows.ring is None or tensor in self.rings:
@@ -197,8 +199,8 @@ class _Builder:
         self.ops.append(Op("RING_PUSH", (rows, ring, ring.cursor), (), index=index))
 
     def _keep_sums(self, op: Op, fresh: Tensor, zero: int, index: int) -> None:
-        """Takes the rows that leave off the sums of an operator, while they are still in their ring, and adds the new
-        ones. `index`: what made these."""
+        """Moves an operator's sums: subtracts the rows that leave, which are still in their ring, and adds the new
+        ones. `index` is the operator that made these."""
         ring = self._ring_of(op.input)
         # as if the window had begun with rows of zeros
         kept_rows = (ring.rows[1] - ring.rows[0]) * (op.input.elements // op.input.shape[1])
@@ -216,7 +218,7 @@ class _Builder:
         return self._rows(tensor, (0, tensor.shape[1]), index)
 
     def _rows(self, tensor: Tensor, span: Span, index: int) -> Tensor:
-        """The rows of a span, put together for an operator with that index."""
+        """Rows of a span, assembled for the operator with that index."""
         if (tensor, span) not in self.put_together:
             pieces = self._pieces(tensor, span, index)
             rows = pieces[0]
@@ -227,8 +229,8 @@ class _Builder:
         return self.put_together[tensor, span]
 
     def _pieces(self, tensor: Tensor, span: Span, index: int) -> list[Tensor]:
-        """Tensors with the rows of a span, in order: out of the ring, where it has them all, else what the step made,
-        and between that what it kept."""
+        """Tensors with the rows of a span, in order: from the ring if it has them all, else rows that the step made,
+        and between them kept ones."""
         ring = self.needs.rows[tensor].ring
         if any(start <= span[0] and span[1] <= end for (start, end), _ in self.made[tensor]):
             return [self._of_made(tensor, span)]
@@ -261,13 +263,13 @@ class _Builder:
         return self._copied(tensor, span, ring.place(span[0]), index, *places)
 
     def _copied(self, tensor: Tensor, span: Span, place: int, index: int, *places: int) -> Tensor:
-        """The rows of a span, out of the ring from that place on."""
+        """Copies the rows of a span out of the ring, from `place` on."""
         ring, rows = self.rings[tensor], self._part(tensor, span)
         self.ops.append(Op("RING_ROWS", (ring.cursor, ring), (rows,), RingRows(place, *places), index=index))
         return rows
 
     def _of_made(self, tensor: Tensor, span: Span) -> Tensor:
-        """The rows of a span that lies in one of those that the step made."""
+        """Rows of a span that lies in one of those that the step made."""
         (start, end), made = next(m for m in self.made[tensor] if m[0][0] <= span[0] and span[1] <= m[0][1])
         if (start, end) == span:
             return made
@@ -276,7 +278,7 @@ class _Builder:
         return rows
 
     def _part(self, tensor: Tensor, span: Span) -> Tensor:
-        """A tensor for some rows; for all of them it is the tensor itself, unless that names what a step brings."""
+        """Tensor for some rows; for all rows the tensor itself, unless that is the step's input."""
         whole = span == (0, tensor.shape[1])
         if whole and tensor is not self.needs.frames:
             return tensor
@@ -285,13 +287,13 @@ class _Builder:
 
 
 def _zero(tensor: Tensor) -> int:
-    """What a ring holds before the first frames: nothing that an output depends on."""
+    """Value of a ring before the first frames; no output that is shown depends on it."""
     one = tensor.dtype in RANGE and tensor.quant is not None and not tensor.quant.per_channel
     return tensor.zero_point if one else 0
 
 
 def _ring(tensor: Tensor, initial: int) -> Tensor:
-    """That tensor as a state that is a ring, full of a value."""
+    """Ring state with that tensor's shape, filled with a value."""
     cursor = Tensor(f"{tensor.name} (cursor)", (1,), "int32", initial=np.zeros(1, np.int32))
     values = np.broadcast_to(np.array(initial, tensor.dtype), tensor.shape)
     return replace(tensor, initial=values, cursor=cursor)

@@ -1,19 +1,19 @@
-"""Which rows of a graph's tensors are the same in the next window.
+"""Analysis of which rows of a graph's tensors are equal in the next window.
 
-A tensor [1, H, W, C] that follows from the frames has frames for rows, or fewer, where an operator has strides. From
-one window to the next they move by `shift` rows. Row r is clean where nothing of what it follows from is padding: then
-row r of this window is row r + shift of the window before, if that is clean too, whatever the frames are. With the
-window of an operator's rows (`OpFamily.slide_window`):
+A tensor [1, H, W, C] computed from frames has frames as rows, or fewer rows after strides. They move by `shift` rows
+from one window to the next. Row r is clean if nothing that it depends on is padding. Then row r of this window is row r
++ shift of the window before, if that is clean too, whatever the frames are. With the window of an operator's rows
+(`OpFamily.slide_window`):
 
-    clean rows of the output   those that read clean rows alone, of every input
-    shift of the output        the inputs' over the stride, times the rows that an operator makes of one
+    clean rows of the output   those that read only clean rows, of every input
+    shift of the output        the inputs' shift / stride * output rows per input row
                                (`RowWindow.spread`: upsampling, transposed convolutions)
 
-Where that is no whole number, the rows move in several steps: row r is row r + shift of the window `phases` steps
-before, and none of the windows between has that row.
+If that is no whole number, rows move in several steps: row r is row r + shift of the window `phases` steps before, and
+no window in between has that row.
 
-Where an operator's rows don't move so, the region of rows ends: the operator runs whole in each step, over all rows of
-what it reads.
+If an operator's rows do not move like this, the region of rows ends: the operator runs whole in each step, over all
+rows of its inputs.
 """
 
 from __future__ import annotations
@@ -30,8 +30,11 @@ from tinyfuse.slide.running_sums import sums_rows
 
 @dataclass(frozen=True)
 class TimeRows:
-    """Rows of a tensor: `height` of them, which move by `shift` in `phases` steps; those from `start` to before `end`
-    are clean. `sums`: operators that add them all up (running_sums.py)."""
+    """Rows of a tensor: `height` of them, moving by `shift` in `phases` steps; those from `start` to before `end` are
+    clean.
+
+    `sums` are the operators that add them all up (running_sums.py).
+    """
 
     height: int
     shift: int
@@ -43,8 +46,10 @@ class TimeRows:
 
 @dataclass(frozen=True)
 class End:
-    """Why an operator runs over all rows in each step; `hint`: what the model's author could change, None where that is
-    nothing."""
+    """Reason why an operator runs over all rows in each step.
+
+    `hint` says what the model's author could change; None if nothing.
+    """
 
     reason: str
     hint: str | None
@@ -52,8 +57,12 @@ class End:
 
 @dataclass(frozen=True)
 class Analysis:
-    """step: frames that are new in each step; rows: of each tensor that has frames for rows; ends: the operators that
-    follow from the frames and make no rows, and why."""
+    """Result of the analysis.
+
+    step  frames that are new in each step
+    rows  rows of each tensor that has frames as rows
+    ends  operators computed from frames that make no rows -> the reason
+    """
 
     step: int
     rows: dict[Tensor, TimeRows]
@@ -61,17 +70,17 @@ class Analysis:
 
     @property
     def smallest_step(self) -> int:
-        """The smallest step, in frames, that all strides along time divide."""
+        """Smallest step, in frames, that all strides along time divide."""
         # a tensor's rows move by `step` frames over its stride
         return lcm(*(Fraction(self.step * rows.phases, rows.shift).numerator for rows in self.rows.values()))
 
 
 def time_rows(graph: Graph, frames: Tensor, step: int) -> Analysis:
-    """What is known of the graph's tensors, where `frames`, one of its inputs [1, H, W, C], moves by `step` rows."""
+    """Analyses the tensors of a graph whose input `frames` [1, H, W, C] moves by `step` rows."""
     height = frames.shape[1]
     rows = {frames: TimeRows(height, step, 0, height)}
     ends: dict[Op, End] = {}
-    behind: dict[Tensor, Op] = {}  # what follows from frames and has none for rows, with the operator that made it
+    behind: dict[Tensor, Op] = {}  # tensors computed from frames without frames as rows -> their operator
     for op in graph.ops:
         if rows.keys().isdisjoint(op.activations) and behind.keys().isdisjoint(op.activations):
             continue
@@ -106,7 +115,7 @@ _PADDING = "let it and the layers before it pad nothing along time (padding 'val
 
 
 def _end_behind(op: Op, behind: dict[Tensor, Op], rows: dict[Tensor, TimeRows]) -> End:
-    """Of an operator that reads what has no frames for rows: rows under another shape, or what follows from all."""
+    """Reason for an operator whose inputs do not have frames as rows, but another shape, or follow from all rows."""
     made = next(behind[tensor] for tensor in op.activations if tensor in behind)
     while FAMILIES[made.kind].alias and made.input in behind:
         made = behind[made.input]
@@ -118,13 +127,13 @@ def _end_behind(op: Op, behind: dict[Tensor, Op], rows: dict[Tensor, TimeRows]) 
 
 
 def _other(tensor: Tensor) -> End:
-    """Of an operator that reads an input which doesn't slide."""
+    """Reason for an operator that reads an input that does not slide."""
     hint = "let what doesn't slide come in behind the layers that look at time"
     return End(f"it reads {tensor}, which may change from step to step", hint)
 
 
 def _whole(op: Op) -> End:
-    """Of an operator that makes no rows alone."""
+    """Reason for an operator that cannot make single rows."""
     if FAMILIES[op.kind].reduces:
         return _FLOATS if op.output.dtype == "float32" and FAMILIES[op.kind].sums else _REDUCES
     if FAMILIES[op.kind].rows_alike and op.output.is_image and any(t is not None and t.is_constant for t in op.inputs):
@@ -137,12 +146,12 @@ def _within(rows: tuple[int, int], source: TimeRows) -> bool:
 
 
 def _rows_of_output(op: Op, rows: dict[Tensor, TimeRows], behind: Collection[Tensor]) -> TimeRows | End:
-    """What is known of the operator's output, or why nothing is."""
+    """Rows of the operator's output, or the reason why it has none."""
     family = FAMILIES[op.kind]
     if len(op.outputs) != 1 or not op.output.is_image or family.of_rows(op, op.inputs, op.output, 0, 0, 0) is None:
         return _whole(op)
     start, end = 0, op.output.shape[1]
-    moves: list[Fraction] = []  # rows a step
+    moves: list[Fraction] = []  # rows per step
     phases = 1
     for i, tensor in enumerate(op.inputs):
         if tensor is None or tensor.is_constant:
@@ -155,7 +164,7 @@ def _rows_of_output(op: Op, rows: dict[Tensor, TimeRows], behind: Collection[Ten
         source = rows[tensor]
         if window.needed(0, source.height) < 1 or window.first(op.output.shape[1] - 1) >= source.height:
             return End("a row of its output sees padding alone", _PADDING)
-        # `spread` rows of the output follow from `stride` rows more of the input
+        # `spread` rows of the output follow from `stride` more rows of the input
         periods = Fraction(source.shift, source.phases * window.stride)
         moves.append(periods * window.spread)
         phases = lcm(phases, source.phases, periods.denominator)

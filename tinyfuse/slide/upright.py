@@ -1,11 +1,11 @@
-"""Frames become rows: the graph with every tensor that follows the frames as an image [1, H, W, C], one frame a row.
+"""Makes frames rows: every tensor that follows the frames becomes an image [1, H, W, C] with one frame per row.
 
 before   in %x[1,128,3];  %e[1,1,128,3] = EXPAND_DIMS(%x);  %c[1,1,126,8] = CONV_2D(%e, weights[8,1,3,3])
          %s[1,126,8] = RESHAPE(%c);  %m[1,8] = MEAN(%s)
 after    in %x[1,128,1,3];  %c[1,126,1,8] = CONV_2D(%x, weights[8,3,1,3]);  %s[1,126,8] = RESHAPE(%c);  %m = MEAN(%s)
 
-Wherever a frame is one piece of memory, which it is where the dimensions in front of it are 1, this moves no byte. An
-operator that can't be had upright reads its inputs in the shapes that the file gives them.
+Where a frame is contiguous, that is, where the dimensions in front of it are 1, this moves no byte. An operator that
+cannot be turned reads its inputs in the shapes of the file.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from tinyfuse.ops.pooling_reduce.reduce_scaling import reduced_axes
 
 @dataclass(frozen=True)
 class _Upright:
-    """A tensor of the file whose dimension `axis` has the frames, and the image that takes its place."""
+    """Image that replaces a tensor of the file whose dimension `axis` has the frames."""
 
     image: Tensor
     axis: int
 
 
 def upright(graph: Graph, number: int, axis: int) -> tuple[Graph, Tensor]:
-    """The graph, and its input `number`, whose dimension `axis` has the frames, as an image."""
+    """Turns the graph; returns it with its input `number`, whose dimension `axis` has the frames, as an image."""
     return _Uprighting(graph).graph_of(number, axis)
 
 
@@ -53,26 +53,26 @@ class _Uprighting:
         return replace(graph, ops=tuple(self.ops), inputs=inputs, outputs=outputs), frames
 
     def _image(self, tensor: Tensor, axis: int) -> Tensor:
-        """The image of a tensor that the file has in another shape."""
+        """Image in place of a tensor that the file has in another shape."""
         shape = _image_shape(tensor.shape, axis)
         image = tensor if shape == tensor.shape else replace(tensor, shape=shape)
         self.known[tensor] = _Upright(image, axis)
         return image
 
     def _as_in_file(self, tensor: Tensor, index: int) -> Tensor:
-        """The tensor in the shape that the file gives it."""
+        """Tensor in the shape that the file gives it."""
         found = self.known.get(tensor)
         if found is None or found.image is tensor:
             return tensor
         if tensor not in self.in_file_shape:
-            # its place in the file stands for the image
+            # its index in the file belongs to the image
             shaped = replace(tensor, index=-1)
             self.ops.append(Op("RESHAPE", (found.image,), (shaped,), index=index))
             self.in_file_shape[tensor] = shaped
         return self.in_file_shape[tensor]
 
     def _add(self, op: Op) -> bool:
-        """Adds the operator on images; False where there is no such operator."""
+        """Adds the operator on images; False if there is no such operator."""
         family = FAMILIES[op.kind]
         if len(op.outputs) != 1 or any(t not in self.known for t in op.activations):
             return False
@@ -93,7 +93,7 @@ class _Uprighting:
         return True
 
     def _add_reduction(self, op: Op, axis: int) -> bool:
-        """A reduction of the image: of its frames, or of what each of them is."""
+        """Adds a reduction over frames, or within each of them; False if it cannot be one of the image."""
         image, reduced = self.known[op.input].image, _reduced_of_image(op, axis)
         if not reduced:
             return False
@@ -115,7 +115,8 @@ class _Uprighting:
         return True
 
     def _add_alias(self, op: Op) -> bool:
-        """What gives the same frames another shape: nothing at all, or a RESHAPE of images."""
+        """Adds an operator that reshapes frames: nothing, or a RESHAPE of images; False if frames do not stay
+        contiguous."""
         source, shape = self.known[op.input].image, op.output.shape
         # as many frames, or several in the place of one
         axes = [
@@ -132,8 +133,7 @@ class _Uprighting:
 
 
 def _reduced_of_image(op: Op, axis: int) -> set[int] | None:
-    """The dimensions of the image, which has the frames of dimension `axis`, that are reduced; None where these are
-    parts of one."""
+    """Reduced dimensions of the image in place of a tensor; None if only parts of one are reduced."""
     rank, axes = len(op.input.shape), reduced_axes(op)
     between = [d for d in range(axis + 1, rank - 1) if op.input.shape[d] > 1]
     reduced = {d for d in between if d in axes}
@@ -144,13 +144,13 @@ def _reduced_of_image(op: Op, axis: int) -> set[int] | None:
 
 
 def _image_shape(shape: tuple[int, ...], axis: int) -> tuple[int, int, int, int]:
-    """The image's, of a tensor whose dimension `axis` has the frames."""
+    """Shape of the image in place of a tensor whose dimension `axis` has the frames."""
     rest = shape[axis + 1 :]
     return (1, shape[axis], prod(rest[:-1]), rest[-1] if rest else 1)
 
 
 def _broadcast(constant: Tensor, shape: tuple[int, ...], axis: int) -> Tensor | None:
-    """A constant operand of images, which was broadcast to `shape`; None where images can't be broadcast so."""
+    """Constant operand for images, from one that was broadcast to `shape`; None if images cannot be broadcast so."""
     if len(shape) - axis > 3 or len(constant.shape) > len(shape):
         return None
     if constant.elements == 1 and len(constant.shape) <= 1:
@@ -161,8 +161,8 @@ def _broadcast(constant: Tensor, shape: tuple[int, ...], axis: int) -> Tensor | 
 
 
 def _on_images(op: Op, images: tuple[Tensor | None, ...], axis: int) -> Op | None:
-    """The operator on the images that take the place of its inputs, whose dimension `axis` has the frames; its output
-    is to be an image too. None where that is no operator."""
+    """Operator on the images in place of its inputs, whose dimension `axis` has the frames; its output is an image too.
+    None if there is no such operator."""
     family, shapes = FAMILIES[op.kind], [(op.output.shape, axis), *((t.shape, axis) for t in op.activations)]
     if all(_image_shape(*shape) == shape[0] for shape in shapes):
         return replace(op, inputs=images)
@@ -196,7 +196,7 @@ def _rows_alike(op: Op, images: tuple[Tensor | None, ...], axis: int) -> Op | No
 
 
 def _slice(op: Op, images: tuple[Tensor | None, ...], axis: int) -> Op | None:
-    """A SLICE of frames, or of each of them."""
+    """SLICE of frames, or within each of them; None if it has too many dimensions."""
     image, beside = images[0], op.operand(1).values[axis + 1 :].tolist()
     if image is None or len(beside) > 2:
         return None
@@ -205,7 +205,7 @@ def _slice(op: Op, images: tuple[Tensor | None, ...], axis: int) -> Op | None:
 
 
 def _pad(op: Op, images: tuple[Tensor | None, ...], axis: int) -> Op | None:
-    """A PAD of frames, or beside them."""
+    """PAD in front of and behind frames, or within each of them; None if it has too many dimensions."""
     rank = len(op.output.shape)
     if rank - axis > 3 or op.operand(1).values[:axis].any():
         return None

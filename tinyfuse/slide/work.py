@@ -1,4 +1,4 @@
-"""What a step takes: multiply-accumulates, and where an operator has none the elements that it goes through."""
+"""Work of a step: multiply-accumulates, or for an operator without any, the elements that it reads."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tinyfuse.slide.time_rows import Analysis
 
 
 def work_of(op: Op, rows: Rows, analysis: Analysis) -> int:
-    """Of making these rows of an operator's output, and of adding them up where that is asked for."""
+    """Work of making these rows of an operator's output, and of adding them up if asked for."""
     if FAMILIES[op.kind].alias:
         return work_of_sums(op.output, rows, analysis)
     elements = sum(_elements_a_row(op, i) for i, tensor in enumerate(op.inputs) if tensor in analysis.rows)
@@ -17,12 +17,13 @@ def work_of(op: Op, rows: Rows, analysis: Analysis) -> int:
 
 
 def _elements_a_row(op: Op, index: int) -> int:
-    """What a row of the output goes through of an input."""
+    """Elements of an input that one row of the output reads."""
     window, tensor = FAMILIES[op.kind].slide_window(op, index), op.operand(index)
     return 0 if window is None else tensor.elements // tensor.shape[1] * -(-window.kernel // window.spread)
 
 
 def work_of_sums(tensor: Tensor, rows: Rows, analysis: Analysis) -> int:
-    """Of the operators that add up all rows of a tensor: of those that move, or of all."""
+    """Work of the operators that add up all rows of a tensor: of new and leaving rows if the sums are kept, else of
+    all."""
     known, row = analysis.rows[tensor], tensor.elements // tensor.shape[1]
     return row * sum(rows.made_rows + known.shift if op in rows.sums else known.height for op in known.sums)

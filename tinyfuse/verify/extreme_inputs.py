@@ -78,7 +78,7 @@ def first_layers(graph: Graph, tensor: Tensor) -> list[tuple[Op, tuple[Op, ...]]
 
 
 def _keeps_elements(op: Op) -> bool:
-    """Whether an operator of one activation gives each of its elements one place in the output."""
+    """Tell whether an operator of one activation gives each of its elements one place in the output."""
     family = FAMILIES[op.kind]
     same_size = op.output.elements == op.first_activation.elements
     return family.pads or family.transposes or (same_size and (family.alias or family.elementwise or family.pointwise))
@@ -168,7 +168,7 @@ def _filled(pattern: Pattern, tensor: Tensor, ends: tuple[float, float]) -> Arra
 
 
 def _affordable(graph: Graph) -> int:
-    """How many pairs of inputs the references may try; 0 where an operator has none."""
+    """Number of pairs of inputs that the references may try; 0 where an operator has no reference."""
     if not all(op.kind in FAMILIES and FAMILIES[op.kind].runs_here for op in graph.ops):
         return 0
     macs = sum(FAMILIES[op.kind].macs(op) for op in graph.ops)

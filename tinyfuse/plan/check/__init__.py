@@ -1,1 +1,1 @@
-"""The independent checker of plans: it shares no code with what makes them."""
+"""Independent checker of plans: it shares no code with what makes them."""

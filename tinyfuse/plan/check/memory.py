@@ -1,4 +1,4 @@
-"""An independent check of what lies in which memory bank: sums of bytes, no code of the strategies that chose."""
+"""Checks which memory bank holds what, by sums of bytes. Uses no code of the strategies that chose."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from tinyfuse.ir import Array
 from tinyfuse.plan.memory import ArenaPart, Memory, Staged
 from tinyfuse.plan.plan import Plan, constant_key
 
-#: a line of the data cache of M7 and M85, which a DMA's bytes may share with nothing
+#: bytes of a data cache line of M7 and M85; memory that a DMA writes must not share one
 _LINE = 32
 
-#: what the checker of plans is told that a copy for group 0 leaves, no value's number; for group n, less n
+#: stamp of bytes that a copy for group 0 wrote, _COPY - n for group n; never a value's number
 _COPY = -10
 
 
 def check_memory(plan: Plan) -> None:
-    """InternalFault where something of the plan has no bank, or one that can't hold it, or where a bank holds more than
-    it has, in whatever order the linker puts it there."""
+    """Raises InternalFault if anything lacks a bank, lies in the wrong kind of bank, or overfills one in any link
+    order."""
     memory = plan.memory
     if memory is None:
         return
@@ -36,7 +36,7 @@ def check_memory(plan: Plan) -> None:
         if name is not None:
             if memory.bank(name).flash:
                 raise _fault(f"{what} lies in flash")
-            # what is behind something else begins at its alignment
+            # alignment can cost bytes only behind something else
             held[name] += size + (align - 1 if held[name] else 0)
     flash = {bank.name for bank in memory.banks if bank.flash}
     if set(memory.weights) != (set(plan.unique_constants) if flash else set()):
@@ -55,8 +55,8 @@ def check_memory(plan: Plan) -> None:
 
 
 def _check_parts(plan: Plan, parts: Sequence[ArenaPart]) -> None:
-    """The parts of an arena that is divided follow each other in banks of their own, each from a line of the cache on,
-    and no buffer lies in two of them."""
+    """Checks that the arena's parts follow each other without gaps, in different banks, aligned to cache lines, and
+    that no buffer crosses a border."""
     if not parts:
         return
     if len(parts) < 2 or len({part.bank for part in parts}) < len(parts) or (plan.memory and plan.memory.arena):
@@ -74,7 +74,7 @@ def _check_parts(plan: Plan, parts: Sequence[ArenaPart]) -> None:
 
 
 def _check_staged(plan: Plan, memory: Memory) -> None:
-    """Every copy has bytes of its own in a buffer that lives long enough, and is of weights that its group has."""
+    """Checks that every copy has its own bytes in a buffer that lives long enough, and copies weights of its group."""
     if len({staged.group for staged in memory.staged}) < len(memory.staged):
         raise _fault("two copies for one group")
     if memory.staged and plan.arena_align % _LINE:
@@ -92,8 +92,8 @@ def _check_staged(plan: Plan, memory: Memory) -> None:
 
 
 def begin_copies(plan: Plan, group: int, found: Array) -> None:
-    """The copies that begin before a group, played on what the bytes of the arena hold: they may change from here on.
-    InternalFault where those for the group are not whole any more."""
+    """Plays the copies that begin before `group`: stamps their bytes in `found`, the arena. Raises InternalFault if the
+    copies for `group` were overwritten."""
     for staged in plan.memory.staged if plan.memory else ():
         if staged.begun == group:
             found[_bytes(plan, staged)] = _COPY - staged.group
@@ -101,7 +101,7 @@ def begin_copies(plan: Plan, group: int, found: Array) -> None:
 
 
 def keep_copies(plan: Plan, group: int, found: Array) -> None:
-    """InternalFault where something was written over the copies for a group."""
+    """Raises InternalFault if something was written over the copies for `group`; `found` is the arena."""
     staged = plan.memory.staged_for(group) if plan.memory else None
     if staged is not None and (found[_bytes(plan, staged)] != _COPY - group).any():
         raise _fault(f"group {group}: {staged.buffer} was overwritten")
@@ -113,7 +113,7 @@ def _bytes(plan: Plan, staged: Staged) -> slice:
 
 
 def _apart(staged: Staged, size: int) -> bool:
-    """Whether the arrays lie in order, each in lines of its own, inside the buffer."""
+    """Tells whether the arrays lie in order inside the buffer, none sharing a cache line with another."""
     end = 0
     for array in staged.arrays:
         if array.offset % _LINE or array.offset < end:

@@ -1,16 +1,15 @@
-"""An independent checker of plans: it shares no code with the scheduler or the planner.
+"""Independent checker of plans: it shares no code with the scheduler or the planner.
 
-It plays the whole plan on a byte map of the arena. Every byte carries the name of the value (tensor
-and byte) that was last written to it; before a stage reads a row, each byte of that row must still
-carry its name. That covers placement, lifetimes, rings, overlaps and scratch in one rule, whatever
-formula they came from.
+It plays the whole plan on a byte map of the arena. Every byte is stamped with the value (tensor and byte) that was last
+written to it. Before a stage reads a row, each byte of that row must still carry its stamp. This one rule covers
+placement, lifetimes, rings, overlaps and scratch, whatever formula they came from.
 
-Where no code runs for an operator (RESHAPE, a view), the bytes of its outputs must carry the names that
-its inputs' have in their places. Which these are, its reference says, which moves numbers for us; nothing
-is taken from where the plan stores them. Nor from what the plan says of windows and scratch: the rows that a
-stage reads, and the bytes that its kernel scribbles on, are those of plan/check/rows.py and plan/check/scratch.py.
+For an operator without code (RESHAPE, a view), the bytes of its outputs must carry the stamps of its inputs. The
+operator's reference tells which: it is run on element numbers, so nothing is taken from where the plan stores the
+tensors. The rows that a stage reads and the scratch that its kernel writes are also derived independently, in
+plan/check/rows.py and plan/check/scratch.py.
 
-What it plays is the plan. It doesn't see the C that is printed from it: verify.
+The checker does not see the C that is printed from the plan; `verify` does.
 """
 
 from __future__ import annotations
@@ -34,12 +33,12 @@ from tinyfuse.plan.check.stack_player import StackPlayer
 from tinyfuse.plan.check.stage_order import StageOrder
 from tinyfuse.plan.check.state import check_border, check_feed, check_states
 
-#: what a call leaves in its scratch: no value's number, nor what feed states carry
+#: stamp of scratch bytes; differs from all values' numbers and from the stamps of feed states
 _SCRATCH = -9
 
 
 def verify_plan(plan: Plan) -> None:
-    """InternalFault, naming the tensor, where any value is overwritten before its last use."""
+    """Raises InternalFault, naming the tensor, if any value is overwritten before its last use."""
     check_placement(plan.buffers, plan.overlaps, plan.placement)
     check_memory(plan)
     check_states(plan)
@@ -48,9 +47,11 @@ def verify_plan(plan: Plan) -> None:
     _Player(plan).play()
 
 
-def robbed_iteration(access_order: AccessOrder, read: range, written: range) -> int | None:
-    """Of a call that goes through the bytes `read` while it writes the bytes `written`, the first iteration that no
-    longer finds what it reads; None for none."""
+def find_overwritten_iteration(access_order: AccessOrder, read: range, written: range) -> int | None:
+    """Finds the first iteration whose input was overwritten before it was read, None if there is none.
+
+    The call reads the bytes `read` and writes the bytes `written`, both of them in `access_order`.
+    """
     count = -(-len(read) // access_order.read)
     for first in range(0, count, PART):
         iterations = np.arange(first, min(first + PART, count))
@@ -65,16 +66,16 @@ def robbed_iteration(access_order: AccessOrder, read: range, written: range) -> 
 
 
 class _Player:
-    """The arena as an array of value numbers, one a byte; 0 is junk."""
+    """The arena as an int64 array, one value number per byte; 0 is junk."""
 
     def __init__(self, plan: Plan):
         self.plan = plan
         self.bytes = np.zeros(plan.arena_bytes, np.int64)
         self.contents: dict[Tensor, tuple[Run, ...]] = {}
-        self.stamps: dict[Tensor, np.ndarray] = {}  # of planes
-        self.oldest: dict[Tensor, int] = {}  # the row that a sliding ring begins with
+        self.stamps: dict[Tensor, np.ndarray] = {}  # only for tensors in planes
+        self.oldest: dict[Tensor, int] = {}  # the first row in each sliding ring
         self.size = {buffer.name: buffer.bytes for buffer in plan.buffers}
-        self.stack: StackPlayer | None = None  # that of the group which is played
+        self.stack: StackPlayer | None = None  # set while a group with a stack is played
 
     def play(self) -> None:
         self._name_values()
@@ -95,7 +96,7 @@ class _Player:
             self._read_whole(tensor, "the caller")
 
     def _name_values(self) -> None:
-        """What every tensor holds: a value of its own, or what an operator without code makes of others."""
+        """Names the contents of every tensor: a new value, or moved bytes of other values where no code runs."""
         scheduled = {op for group in self.plan.groups for op in group.ops}
         for tensor in self.plan.graph.inputs:
             self._name_computed(tensor)
@@ -110,7 +111,7 @@ class _Player:
         self.contents[tensor] = (Run(len(self.contents) + 1, 0, tensor.bytes),)
 
     def _name_moved(self, op: Op) -> None:
-        """The outputs of an operator that only moves elements: its reference moves their numbers."""
+        """Names the outputs of an operator that only moves elements, by running its reference on element numbers."""
         begins: dict[Tensor, int] = {}
         end = 0
         for tensor in op.activations:
@@ -136,7 +137,7 @@ class _Player:
             )
 
     def _rows(self, tensor: Tensor) -> int:
-        """Rows into which this checker cuts a tensor: its height if it has one."""
+        """Number of rows into which this checker cuts a tensor: its height if it has one."""
         return tensor.shape[1] if len(tensor.shape) == 4 and tensor.shape[0] == 1 else 1
 
     def _span(self, tensor: Tensor, row: int) -> slice:
@@ -171,7 +172,7 @@ class _Player:
                 raise _fault(f"{reader} reads row {row} of {tensor}: overwritten, or not made yet")
 
     def _stamps(self, tensor: Tensor, row: int) -> Iterator[tuple[slice | np.ndarray, np.ndarray]]:
-        """What each byte of a row carries, a part of the row at a time."""
+        """Yields (place in the arena, expected stamps) for the bytes of a row, in parts of bounded size."""
         size = tensor.bytes // self._rows(tensor)
         if tensor.planes > 1:
             if tensor not in self.stamps:
@@ -187,7 +188,7 @@ class _Player:
             at += run.bytes
 
     def _in_planes(self, tensor: Tensor, row: int) -> np.ndarray:
-        """Where the bytes of a row lie that has a line in each plane."""
+        """Finds the arena addresses of a row's bytes in a tensor of planes, where the row has one line per plane."""
         storage, (_, height, planes, _) = self.plan.storage[tensor], tensor.shape
         if storage.slides or storage.ring_rows != height:
             raise _fault(f"{tensor}: planes are no ring")
@@ -209,7 +210,7 @@ class _Player:
     def _check_scratch(self, group: Group) -> None:
         for stage, name in zip(group.stages, group.scratch, strict=True):
             if self.stack is not None:
-                continue  # on top of the stack, wherever that is
+                continue  # lies on top of the stack, which checks it
             needed = scratch_needed(stage.op, stage.kernel, stage.by_row, self.plan.context)
             there = self.size[name] if name else 0
             if there < needed:
@@ -218,7 +219,7 @@ class _Player:
                 raise _fault(f"{stage.op}: its scratch is not aligned to 16")
 
     def _scratch_of(self, group: Group, stage: int) -> slice:
-        """Where the scratch of a stage lies while it runs."""
+        """Finds where the scratch of a stage lies while it runs."""
         name, runs = group.scratch[stage], group.stages[stage]
         if self.stack is not None:
             return self.stack.scratch(scratch_needed(runs.op, runs.kernel, True, self.plan.context))
@@ -229,13 +230,15 @@ class _Player:
         self.bytes[self._scratch_of(group, stage)] = _SCRATCH
 
     def _keep_scratch(self, group: Group, stage: int) -> None:
-        """What the call wrote must have left its scratch alone, which it reads until it ends."""
+        """Checks that the call's output did not overwrite its scratch, which it reads until it ends."""
         if (self.bytes[self._scratch_of(group, stage)] != _SCRATCH).any():
             raise _fault(f"{group.stages[stage].op}: its output is written over its scratch")
 
     def _play_feed_state(self, group: Group, start: bool = False) -> None:
-        """What the calls that feed rows keep, written at the `start`, then read: its counters in the group
-        that is fed, the state of the inference from that group to the end."""
+        """Checks that nothing overwrote what the row-feeding calls keep, after writing it first if `start`.
+
+        The fed group keeps its counters; the inference's state lives from that group to the end.
+        """
         fed = self.plan.fed_group
         if fed is None or fed.counters is None or group.index < fed.index:
             return
@@ -268,22 +271,24 @@ class _Player:
                 self._read_whole(source, f"{stage.op} (in no known order)")
 
     def _bytes_of(self, tensor: Tensor) -> range:
-        """Where a whole tensor lies."""
+        """Finds the arena bytes of a whole tensor."""
         return range(self.plan.offset(tensor), self.plan.offset(tensor) + tensor.bytes)
 
     def _check_access_order(
         self, op: Op, source: Tensor, access_order: AccessOrder, read: range, written: range
     ) -> None:
-        """No iteration of a call that goes through the bytes `read` of the source, while it writes the bytes
-        `written`, writes over what it, or a later iteration, still reads."""
+        """Checks that no iteration overwrites source bytes that it or a later iteration still reads.
+
+        The call reads the bytes `read` of `source` and writes the bytes `written`, in `access_order`.
+        """
         if -(-len(read) // access_order.read) * access_order.written < len(written):
             raise _fault(f"{op}: its access order ends before the output does")
-        iteration = robbed_iteration(access_order, read, written)
+        iteration = find_overwritten_iteration(access_order, read, written)
         if iteration is not None:
             raise _fault(f"{op} overwrites {source} before iteration {iteration} has read it")
 
     def _play_rows(self, group: Group) -> None:
-        """Stage after stage makes its next rows; what is used up of rings that slide, and of a stack, is closed."""
+        """Plays the group's loop: each stage makes its next rows, then used-up rows leave rings and stack."""
         order = StageOrder(group, self.plan.context)
         reads = [self._reads(stage) for stage in group.stages]
         while (s := order.next_stage()) is not None:
@@ -314,8 +319,8 @@ class _Player:
 
     @staticmethod
     def _reads(stage: Stage) -> dict[Tensor, tuple[int, tuple[range, ...] | None]]:
-        """Per tensor: which input it is, and the rows that each output row reads, None where only the plan
-        knows."""
+        """Maps each tensor to (input index, rows read per output row). The rows are None where only the plan knows
+        them."""
         return {
             tensor: (i, rows_read(stage.op, i))
             for i, tensor in enumerate(stage.op.inputs)
@@ -323,8 +328,11 @@ class _Player:
         }
 
     def _open_stack(self, op: Op, made: range, oldest: dict[Tensor, int]) -> None:
-        """Room for the rows that an operator makes: over the first row of what it reads, where the plan says so and
-        that is needed no more afterwards. `oldest`: of what it reads in the stack, the first row that then still is."""
+        """Makes room in the stack for the rows that `op` makes.
+
+        Where the plan says so, they overwrite the first row of an input that is not needed afterwards. `oldest` maps
+        each input in the stack to the first row that is still needed after the call.
+        """
         assert self.stack is not None, "asked of a group with one"
         if op.output in self.stack:
             over = [t for t, row in oldest.items() if self.stack.may_take(op.output, t) and self.stack.loses(t, row)]
@@ -333,7 +341,7 @@ class _Player:
             self.stack.open(op.output, len(made), over[0] if over else None)
 
     def _slide(self, tensor: Tensor, oldest: int, made: int) -> None:
-        """Rows from `oldest` on move down, the first of them to the ring's start."""
+        """Moves the rows from `oldest` on down, so that row `oldest` lies at the ring's start."""
         if oldest > self.oldest.get(tensor, 0):
             rows = [self.bytes[self._span(tensor, row)].copy() for row in range(oldest, made)]
             self.oldest[tensor] = oldest
@@ -341,8 +349,10 @@ class _Player:
                 self.bytes[self._span(tensor, row)] = found
 
     def _play_call_of_rows(self, group: Group, s: int, made: range, windows: dict[Tensor, range]) -> None:
-        """Stage `s` reads its windows, writes the rows `made`, and its windows must have survived that; but for the
-        first row of one that its kernel goes through at an access order."""
+        """Plays stage `s` making the rows `made` from `windows`, and checks that the windows survived.
+
+        The first row of a window may be overwritten if the kernel reads it in a known access order.
+        """
         stage = group.stages[s]
         self._scribble_scratch(group, s)
         if stage.kernel.accumulates and made.start > 0:
@@ -370,7 +380,7 @@ class _Player:
 
 
 def _hull(rows: Sequence[range]) -> range:
-    """From the first of all these rows to the last."""
+    """Range from the first of all these rows to the last."""
     there = [each for each in rows if each]
     return range(min((r.start for r in there), default=0), max((r.stop for r in there), default=0))
 

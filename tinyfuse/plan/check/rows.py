@@ -1,10 +1,10 @@
-"""What rows operators need, told a second time, for the checker.
+"""Rows that operators need, specified independently for the checker.
 
 The schedule takes the rows that an output row reads from `OpFamily.row_window`, and a kernel's scratch from
-`Kernel.scratch`. Both could be wrong in a way that any checker would share which asks them too. So this and
-scratch_contracts.py say it again and call neither: rows in closed form from the operator's attributes and shapes (where
-an operator only moves rows, its reference moves their numbers); scratch from the arguments of the C call that is
-printed. tests/unit/test_plan_contracts.py holds both against the references and the C.
+`Kernel.scratch`. A checker that called the same methods would share their mistakes. So this file and scratch.py derive
+both anew: rows in closed form from the operator's attributes and shapes (or, where an operator only moves rows, by
+running its reference on row numbers), scratch from the arguments of the printed C call.
+tests/unit/test_plan_contracts.py compares both with the references and the C.
 """
 
 from __future__ import annotations
@@ -30,8 +30,10 @@ from tinyfuse.plan.plan import Stage
 
 @lru_cache(maxsize=1024)
 def rows_read(op: Op, index: int) -> tuple[range, ...] | None:
-    """Of every row of the output, the rows of input `index` from the first that it depends on to the last;
-    None for operators that are not known here: a plugin's."""
+    """Computes per output row the rows of input `index` that it depends on, from first to last.
+
+    Returns None for operators unknown here, such as a plugin's.
+    """
     height, rows = op.operand(index).shape[1], op.output.shape[1]
     found = _rows_of_elements if op.kind in _OF_ELEMENTS else _ROWS.get(op.kind)
     if op.kind == "ROWS_MATMUL" and index == 1:
@@ -42,8 +44,11 @@ def rows_read(op: Op, index: int) -> tuple[range, ...] | None:
 
 
 def access_orders_of(stage: Stage, context: Context) -> dict[int, AccessOrder]:
-    """How the calls of a stage go through its inputs. Where a call is made in pieces each of which reads the whole
-    input, none of them has read it for good before the next one writes. Calls for several rows have no order."""
+    """Maps input index to the order in which the stage's calls read that input.
+
+    A call split into pieces that each read the whole input has not finished reading before the next piece writes, so
+    its order is unbuffered. Calls that make several rows have no order.
+    """
     kernel = stage.kernel
     if stage.by_row and kernel.rows_a_call > 1:
         return {}
@@ -58,8 +63,7 @@ def _inside(first: int, after: int, height: int) -> range:
     return range(max(first, 0), min(after, height))
 
 
-#: operators each of whose elements follows from the elements at its place, or of its row (of ROWS_MATMUL: of its left
-#: operand)
+#: operators whose output row y depends only on input row y (ROWS_MATMUL: of its left operand)
 _ELEMENTWISE = (
     "ABS ADD ADD_N CAST CEIL CHANNEL_TABLES CONCATENATION COS DEQUANTIZE DIV ELU EQUAL EXP FLOOR FLOOR_DIV FLOOR_MOD "
     "FULLY_CONNECTED FUSED_LOOP "
@@ -72,20 +76,20 @@ _OF_ELEMENTS = frozenset(_ELEMENTWISE.split())
 
 
 def _rows_of_elements(op: Op, height: int, y: int) -> tuple[int, int]:
-    """The row of that number; of a single row that is broadcast, that one."""
+    """Row `y`, or row 0 of an input whose single row is broadcast."""
     row = y if height > 1 else 0
     return row, row + 1
 
 
 def _pads_before(padding: str | tuple[int, ...], dim: int, count: int, reach: int, stride: int) -> int:
-    """Rows of padding on top: given, or such that what all windows lack is shared, the odd one below."""
+    """Counts the rows of padding on top. SAME padding shares the rows that all windows lack; an odd one goes below."""
     if isinstance(padding, tuple):
         return padding[0]
     return max((count - 1) * stride + reach - dim, 0) // 2 if padding == "SAME" else 0
 
 
 def _rows_of_window(op: Op, height: int, y: int) -> tuple[int, int]:
-    """CONV_2D, DEPTHWISE_CONV_2D and the pools."""
+    """Rows read by CONV_2D, DEPTHWISE_CONV_2D and pooling."""
     a: Pool2D | Conv2D
     if isinstance(op.attributes, Pool2D):
         a, taps, step = op.attributes, op.attributes.filter[0], 1
@@ -98,7 +102,7 @@ def _rows_of_window(op: Op, height: int, y: int) -> tuple[int, int]:
 
 
 def _rows_of_transposed(op: Op, height: int, y: int) -> tuple[int, int]:
-    """Input row r adds to the output's rows from r * stride - cut on, as many as the kernel has."""
+    """Rows read by TRANSPOSE_CONV: input row r adds to the kernel-height output rows from r * stride - cut on."""
     a, taps = op.attributes_as(TransposeConv), op.operand(1).shape[1]
     stride = a.stride[0]
     cut = _pads_before(a.padding, op.output.shape[1], height, taps, stride)
@@ -106,7 +110,7 @@ def _rows_of_transposed(op: Op, height: int, y: int) -> tuple[int, int]:
 
 
 def _rows_of_bilinear(op: Op, height: int, y: int) -> tuple[int, int]:
-    """The two rows about y's place, which counts in 1024ths of an input row; of floats in float32 rows."""
+    """Rows read by RESIZE_BILINEAR: the two around y's position, in 1024ths of an input row (float32: in rows)."""
     a, rows, before = op.attributes_as(Resize), op.output.shape[1], 0
     if a.excerpt is not None:
         height, rows, before, y = a.excerpt.in_height, a.excerpt.out_height, a.excerpt.first_in, a.excerpt.first_out + y
@@ -122,7 +126,7 @@ def _rows_of_bilinear(op: Op, height: int, y: int) -> tuple[int, int]:
 
 
 def _rows_of_moved(op: Op, height: int, y: int) -> tuple[int, int]:
-    """Operators that only move rows: their reference moves the rows' numbers."""
+    """Row read by an operator that only moves rows, found by running its reference on row numbers."""
     row = _moved_rows(op)[y]
     return row, row + 1
 
@@ -151,7 +155,7 @@ def _last_row(op: Op, height: int, y: int) -> tuple[int, int]:
 
 
 def _rows_of_parts(op: Op, height: int, y: int) -> tuple[int, int]:
-    """Those that the first part reads for what the others read."""
+    """Rows that the first part of a TILED operator reads to make row `y` of the last part."""
     rows = range(y, y + 1)
     for part in reversed(op.attributes_as(Tiled).parts):
         read = [_inside(*_rows_of_window(part, part.input.shape[1], row), part.input.shape[1]) for row in rows]
@@ -160,7 +164,7 @@ def _rows_of_parts(op: Op, height: int, y: int) -> tuple[int, int]:
 
 
 def _rows_of_layer(op: Op, height: int, y: int) -> tuple[int, int]:
-    """What is looked up changes no row."""
+    """Rows read by a layer with a lookup table behind it: those of the layer."""
     return _rows_of_window(op.attributes_as(LookedUp).layer, height, y)
 
 

@@ -1,5 +1,8 @@
-"""What scratch kernels need, and how many rows a call makes, told a second time, for the checker (contracts.py says
-why): from the arguments of the C call that is printed, as the comment in the header of runtime_c/ says it."""
+"""Scratch that kernels need and rows that a call makes, specified independently for the checker.
+
+Both are derived from the arguments of the printed C call, as the header comments in runtime_c/ define them;
+plan/check/rows.py explains why they are not taken from the kernel.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +18,17 @@ from tinyfuse.kernels.core.statements import Call, Let, called
 from tinyfuse.ops.core.convolution import Conv2D
 from tinyfuse.ops.layers.tiled import Tiled
 from tinyfuse.plan import subplans
-from tinyfuse.plan.check.scratch_sizes import SCRATCH, Fields, fours
+from tinyfuse.plan.check.scratch_sizes import SCRATCH, Fields, round_up_4
 
 
 @lru_cache(maxsize=4096)
 def scratch_needed(op: Op, kernel: Kernel, by_row: bool, context: Context) -> int:
-    """Bytes of scratch that the kernel's call may write, from its own arguments."""
+    """Computes the bytes of scratch that the kernel's call may write, from the call's own arguments."""
     if isinstance(op.attributes, Tiled):
-        return _of_tiles(op, kernel, context)
+        return _tiled_scratch(op, kernel, context)
     fields: Fields = {}
     rows: Fields = {"out_h": op.output.shape[1]} if op.outputs and len(op.output.shape) == 4 else {}
-    # the arenas of the graphs that it runs: where their last buffer ends
+    # called graphs have their arenas in the scratch: it must reach the end of their last buffer
     most = max((_end(plan.placement.offsets, plan.buffers) for plan in subplans(op).values()), default=0)
     for statement in called(kernel.call(op, _site(op, by_row), context)):
         if isinstance(statement, Call):
@@ -34,15 +37,18 @@ def scratch_needed(op: Op, kernel: Kernel, by_row: bool, context: Context) -> in
         elif isinstance(statement.value, Mapping):
             fields = {**fields, **statement.value}
             buffer = str(statement.value.get("buf", ""))
-            if _SCRATCH_NAME in buffer:  # of a library: what the call says that it has there
+            if _SCRATCH_NAME in buffer:  # library calls state their scratch size themselves
                 after = buffer.partition(f"{_SCRATCH_NAME} + ")[2]
                 most = max(most, int(after.rstrip(")") or 0) + int(statement.value["size"]))
     return most
 
 
-def _of_tiles(op: Op, kernel: Kernel, context: Context) -> int:
-    """What the kernel of any part takes, then for each tensor between two parts a tile: of the channels' rows and
-    columns that a tile of the next tensor needs. Where all behind it are pixels' own, a row at a time."""
+def _tiled_scratch(op: Op, kernel: Kernel, context: Context) -> int:
+    """Computes the scratch of a TILED operator: the largest of its parts', plus one tile per intermediate tensor.
+
+    A tile holds the rows and columns of the tensor that a tile of the next tensor needs. If only pointwise parts
+    follow, it is one row high.
+    """
     tiled = op.attributes_as(Tiled)
     needed = max(scratch_needed(part, inner, True, context) for inner, part in kernel.parts(op, context))
     rows, columns = min(tiled.rows, op.output.shape[1]), min(tiled.columns, op.output.shape[2])
@@ -56,15 +62,15 @@ def _of_tiles(op: Op, kernel: Kernel, context: Context) -> int:
         rows = min((rows - 1) * a.stride[0] + reach_h, height)
         seen = (columns - 1) * a.stride[1] + reach_w
         sizes.append((1 if pixels else rows) * seen * channels)
-        before = a.padding[2] if isinstance(a.padding, tuple) else _before(part, reach_w, a)
+        before = a.padding[2] if isinstance(a.padding, tuple) else _left_padding(part, reach_w, a)
         columns = min(max(seen - before, columns * a.stride[1]), width)
     for size in reversed(sizes):
-        needed = fours(needed) + size
+        needed = round_up_4(needed) + size
     return needed
 
 
-def _before(part: Op, reach: int, a: Conv2D) -> int:
-    """Columns of padding in front of an image's, where each side has half of what all windows lack."""
+def _left_padding(part: Op, reach: int, a: Conv2D) -> int:
+    """Counts the columns of SAME padding to the left: half, rounded down, of what all windows lack."""
     lacking = (part.output.shape[2] - 1) * a.stride[1] + reach - part.input.shape[2]
     return max(lacking, 0) // 2 if a.padding == "SAME" else 0
 
@@ -75,23 +81,23 @@ def _end(offsets: Mapping[str, int], buffers: Sequence[Buffer]) -> int:
 
 _SCRATCH_NAME = "the_scratch"
 
-#: functions whose call for row y makes row y + 1 as well, where there is one
+#: functions whose call for row y also makes row y + 1, if it exists
 _TWO_ROWS = frozenset({"tinyfuse_winograd_rows_s8", "tinyfuse_winograd_down_rows_s8", "tinyfuse_conv_lut_rows_s8"})
 
-#: functions whose fourth argument is how many pixels they make of a plane's, their second
+#: functions whose second argument is the pixels of a plane, and whose fourth is the pixels that the call makes
 _OF_PLANES = ("tinyfuse_planes_to_rows_", "tinyfuse_rows_to_planes_")
 
 
 @lru_cache(maxsize=4096)
 def rows_made(op: Op, kernel: Kernel, context: Context) -> int:
-    """How many rows a call of the kernel by rows makes, at most."""
+    """Computes the most rows that one row-wise call of the kernel makes."""
     statements = tuple(called(kernel.call(op, _site(op, True), context)))
     named = {s.name: s.value for s in statements if isinstance(s, Let)}
     if isinstance(op.attributes, Tiled):
         ends = (re.fullmatch(r"tinyfuse_min\(y \+ (\d+), \d+\)", str(value)) for value in named.values())
         return next(int(end[1]) for end in ends if end)
     image = named.get("output_dims")
-    if isinstance(image, Mapping):  # of a library that is given rows as an image
+    if isinstance(image, Mapping):  # a library call that gets several rows as an image
         return _at_most(named.get(str(image["h"]), image["h"]))
     if {s.function for s in statements if isinstance(s, Call)} & _TWO_ROWS:
         return 2
@@ -99,24 +105,24 @@ def rows_made(op: Op, kernel: Kernel, context: Context) -> int:
         _, plane, _, pixels, _ = call.args
         return _at_most(pixels) * op.output.shape[1] // int(plane)
     if len(op.output.shape) == 4 and op.output.shape[2] == 1:
-        # the pixels of a row of that call are rows of one column
+        # rows of width 1 are the pixels of such a call
         return max((_pixels(s.value) for s in statements if isinstance(s, Let)), default=1)
     return 1
 
 
 def _pixels(fields: object) -> int:
-    """The output's columns that a call's struct says, at most."""
+    """Reads the most output columns that a call's struct names; 1 without one."""
     return _at_most(fields.get("out_w", 1) if isinstance(fields, Mapping) else 1)
 
 
 def _at_most(count: Any) -> int:
-    """What a count in a call is at most: a number, or the lesser of one and what is left."""
+    """Reads the upper bound of a count in printed C: a number, or the number in `tinyfuse_min(number, rest)`."""
     found = re.fullmatch(r"tinyfuse_min\((\d+), .*\)", str(count))
     return int(found[1] if found else count)
 
 
 def _site(op: Op, by_row: bool) -> CallSite:
-    """Where a call might stand; all memory is whole."""
+    """Makes a call site at which all tensors are whole in memory."""
 
     def view(tensor: Tensor | None, name: str) -> TensorAccess | None:
         if tensor is None or tensor.is_constant:

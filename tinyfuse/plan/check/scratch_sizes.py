@@ -1,214 +1,241 @@
-"""Bytes of scratch of each function that takes any, from the arguments of a call, as the comment in its header of
-runtime_c/ has them: what scratch_contracts.py looks up."""
+"""Scratch bytes of each C function that takes scratch, from a call's arguments, as its header comment in runtime_c/
+defines them. scratch.py looks functions up in SCRATCH."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-#: of a struct that a call is given, its fields by name; of a call, its arguments
+#: a struct's fields by name, and a call's positional arguments
 Fields = Mapping[str, Any]
 Arguments = tuple[Any, ...]
 
 
-def fours(count: int) -> int:
-    """`count`, up to a multiple of four."""
+def round_up_4(count: int) -> int:
+    """Rounds `count` up to a multiple of 4."""
     return (count + 3) // 4 * 4
 
 
-def _of_winograd(p: Fields, args: Arguments) -> int:
-    """65 * in_c bytes."""
+def _winograd_bytes(p: Fields, args: Arguments) -> int:
+    """Bytes: 65 * in_c."""
     return int(65 * p["in_c"])
 
 
-def _of_winograd_1d(p: Fields, args: Arguments) -> int:
-    """17 * in_c bytes."""
+def _winograd_1d_bytes(p: Fields, args: Arguments) -> int:
+    """Bytes: 17 * in_c."""
     return int(17 * p["in_c"])
 
 
 def _input_bytes(form: object) -> int:
-    """Of an input in a column: int8 in the forms of bytes, else int16 (tinyfuse_matmul.h)."""
+    """Bytes of one input in a column: 1 in the BYTES forms, else 2 (tinyfuse_matmul.h)."""
     return 1 if "BYTES" in str(form) else 2
 
 
-def _of_packed_conv(p: Fields, args: Arguments) -> int:
-    """kernel_h pointers of 4 bytes, columns of block_pixels * depth inputs, then `depth` bytes where in_c is no
-    multiple of 4, with depth = kernel_h * kernel_w * in_c rounded up to a multiple of 4."""
+def _packed_conv_bytes(p: Fields, args: Arguments) -> int:
+    """Bytes: kernel_h pointers + block_pixels * depth inputs + depth if in_c is no multiple of 4.
+
+    depth is kernel_h * kernel_w * in_c, rounded up to a multiple of 4.
+    """
     block, form = args[-2:]
-    depth = fours(p["kernel_h"] * p["kernel_w"] * p["in_c"])
+    depth = round_up_4(p["kernel_h"] * p["kernel_w"] * p["in_c"])
     return int(p["kernel_h"] * POINTER_BYTES + block * depth * _input_bytes(form) + (depth if p["in_c"] % 4 else 0))
 
 
-def _of_packed_conv_w16(p: Fields, args: Arguments) -> int:
-    """kernel_h pointers of 4 bytes, columns of 2 * block_pixels * depth bytes, then `depth` bytes where in_c is no
-    multiple of 4, with depth = kernel_h * kernel_w * in_c rounded up to a multiple of 4."""
-    return _of_packed_conv(p, (*args, "TINYFUSE_WIDE"))
+def _packed_conv_w16_bytes(p: Fields, args: Arguments) -> int:
+    """Bytes: kernel_h pointers + 2 * block_pixels * depth + depth if in_c is no multiple of 4.
+
+    depth is kernel_h * kernel_w * in_c, rounded up to a multiple of 4.
+    """
+    return _packed_conv_bytes(p, (*args, "TINYFUSE_WIDE"))
 
 
-def _of_bytes_conv_w16(p: Fields, args: Arguments) -> int:
-    """The same, and 2 * block_pixels * 8 bytes for each 512 of `depth`, rounded up."""
-    depth = int(fours(p["kernel_h"] * p["kernel_w"] * p["in_c"]))
-    return _of_packed_conv(p, args) + 16 * int(args[-2]) * -(-depth // 512)
+def _bytes_conv_w16_bytes(p: Fields, args: Arguments) -> int:
+    """Bytes: those of _packed_conv_bytes + 16 * block_pixels per started 512 of depth.
+
+    depth is kernel_h * kernel_w * in_c, rounded up to a multiple of 4.
+    """
+    depth = int(round_up_4(p["kernel_h"] * p["kernel_w"] * p["in_c"]))
+    return _packed_conv_bytes(p, args) + 16 * int(args[-2]) * -(-depth // 512)
 
 
-def _of_window(p: Fields, args: Arguments) -> int:
-    """The bytes of one window."""
+def _window_bytes(p: Fields, args: Arguments) -> int:
+    """Bytes of one int8 window: kernel_h * kernel_w * in_c."""
     return int(p["kernel_h"] * p["kernel_w"] * p["in_c"])
 
 
-def _of_unpacked_conv(p: Fields, args: Arguments) -> int:
-    """The same of blocks of two pixels, columns of 2 * depth inputs of 2 bytes."""
-    return _of_packed_conv(p, (2, "TINYFUSE_WIDE"))
+def _unpacked_conv_bytes(p: Fields, args: Arguments) -> int:
+    """Bytes: those of _packed_conv_bytes for two pixels of int16 inputs."""
+    return _packed_conv_bytes(p, (2, "TINYFUSE_WIDE"))
 
 
-def _of_paired_conv(p: Fields, args: Arguments) -> int:
-    """The same of 4 bytes an input."""
-    depth = fours(p["kernel_h"] * p["kernel_w"] * p["in_c"])
+def _paired_conv_bytes(p: Fields, args: Arguments) -> int:
+    """Bytes: kernel_h pointers + 8 * depth (two pixels, 4 bytes an input) + depth if in_c is no multiple of 4.
+
+    depth is kernel_h * kernel_w * in_c, rounded up to a multiple of 4.
+    """
+    depth = round_up_4(p["kernel_h"] * p["kernel_w"] * p["in_c"])
     return int(p["kernel_h"] * POINTER_BYTES + 8 * depth + (depth if p["in_c"] % 4 else 0))
 
 
-def _of_pointwise(p: Fields, args: Arguments) -> int:
-    """Columns of block * in_c inputs."""
+def _pointwise_bytes(p: Fields, args: Arguments) -> int:
+    """Bytes: block * in_c inputs of 1 or 2 bytes."""
     return int(p["block"] * p["in_c"] * _input_bytes(args[-1]))
 
 
-def _of_few_channels(p: Fields, args: Arguments) -> int:
-    """Columns of block * in_c inputs of 2 bytes."""
+def _few_channels_bytes(p: Fields, args: Arguments) -> int:
+    """Bytes: 2 * block * in_c."""
     return int(2 * p["block"] * p["in_c"])
 
 
-def _of_dense(p: Fields, args: Arguments) -> int:
-    """A column of `depth` inputs, with depth = in_c rounded up to a multiple of 4."""
-    return fours(p["in_c"]) * _input_bytes(args[-2])
+def _dense_bytes(p: Fields, args: Arguments) -> int:
+    """Bytes: in_c inputs of 1 or 2 bytes, in_c rounded up to a multiple of 4."""
+    return round_up_4(p["in_c"]) * _input_bytes(args[-2])
 
 
-def _of_packed_conv_s16(p: Fields, args: Arguments) -> int:
-    """kernel_h pointers of 4 bytes, columns of block_pixels * depth inputs of 2 bytes, one more where in_c is no
-    multiple of 4 or in groups, with depth = kernel_h * kernel_w * in_c / groups rounded up to a multiple of 4."""
-    depth = fours(p["kernel_h"] * p["kernel_w"] * p["in_c"] // p["groups"])
+def _packed_conv_s16_bytes(p: Fields, args: Arguments) -> int:
+    """Bytes: kernel_h pointers + 2 * depth * (block_pixels, plus 1 if in_c is no multiple of 4 or groups > 1).
+
+    depth is kernel_h * kernel_w * in_c / groups, rounded up to a multiple of 4.
+    """
+    depth = round_up_4(p["kernel_h"] * p["kernel_w"] * p["in_c"] // p["groups"])
     return int(p["kernel_h"] * POINTER_BYTES + 2 * depth * (args[-2] + (1 if p["in_c"] % 4 or p["groups"] > 1 else 0)))
 
 
-def _of_packed_transposed_s16(p: Fields, args: Arguments) -> int:
-    """The same of the taps of the largest phase: every stride-th from the first on."""
+def _packed_transposed_s16_bytes(p: Fields, args: Arguments) -> int:
+    """Bytes: those of _packed_conv_s16_bytes for the taps of the largest phase, every stride-th from the first on."""
     kernel = {f"kernel_{axis}": 1 + (p[f"kernel_{axis}"] - 1) // p[f"stride_{axis}"] for axis in "hw"}
-    return _of_packed_conv_s16({**p, **kernel, "groups": 1}, args)
+    return _packed_conv_s16_bytes({**p, **kernel, "groups": 1}, args)
 
 
-def _of_rows_matmul(p: Fields, args: Arguments) -> int:
-    """`depth` elements of 2 bytes, rounded up to a multiple of 8."""
+def _rows_matmul_bytes(p: Fields, args: Arguments) -> int:
+    """Bytes: 2 * depth, depth rounded up to a multiple of 8."""
     return int((p["depth"] + 7) // 8 * 8 * 2)
 
 
-def _of_dense_s16(p: Fields, args: Arguments) -> int:
-    """Columns of min(batches, 3) * depth inputs of 2 bytes, with depth = in_c rounded up to a multiple of 4."""
-    return int(2 * min(p["batches"], 3) * fours(p["in_c"]))
+def _dense_s16_bytes(p: Fields, args: Arguments) -> int:
+    """Bytes: 2 * min(batches, 3) * in_c, in_c rounded up to a multiple of 4."""
+    return int(2 * min(p["batches"], 3) * round_up_4(p["in_c"]))
 
 
-def _of_dense_s4(p: Fields, args: Arguments) -> int:
-    """A column of int16, in_c rounded up to a multiple of 8."""
+def _dense_s4_bytes(p: Fields, args: Arguments) -> int:
+    """Bytes: 2 * in_c, in_c rounded up to a multiple of 8."""
     return int((p["in_c"] + 7) // 8 * 8 * 2)
 
 
-def _of_taps(p: Fields, args: Arguments) -> int:
-    """2 * pairs pointers of 4 bytes, then in_c bytes where any window reaches into the padding."""
+def _taps_bytes(p: Fields, args: Arguments) -> int:
+    """Bytes: 2 * ceil(taps / 2) pointers + in_c if any window reaches into the padding."""
     pairs = (p["kernel_h"] * p["kernel_w"] + 1) // 2
     padded = _leaves(p, "h", "top") or _leaves(p, "w", "left")
     return int(2 * pairs * POINTER_BYTES + (p["in_c"] if padded else 0))
 
 
-def _of_taps_w16(p: Fields, args: Arguments) -> int:
-    """2 * taps pointers of 4 bytes more."""
-    return _of_taps(p, args) + int(2 * p["kernel_h"] * p["kernel_w"] * POINTER_BYTES)
+def _taps_w16_bytes(p: Fields, args: Arguments) -> int:
+    """Bytes: those of _taps_bytes + 2 * taps pointers."""
+    return _taps_bytes(p, args) + int(2 * p["kernel_h"] * p["kernel_w"] * POINTER_BYTES)
 
 
-def _of_taps_s16(p: Fields, args: Arguments) -> int:
-    """2 * pairs pointers of 4 bytes, then in_c zeros of 2 bytes where any window reaches into the padding."""
+def _taps_s16_bytes(p: Fields, args: Arguments) -> int:
+    """Bytes: 2 * ceil(taps / 2) pointers + 2 * in_c if any window reaches into the padding."""
     padded = _leaves(p, "h", "top") or _leaves(p, "w", "left")
-    return _of_taps(p, args) + (int(p["in_c"]) if padded else 0)
+    return _taps_bytes(p, args) + (int(p["in_c"]) if padded else 0)
 
 
-def _of_taps_f32(p: Fields, args: Arguments) -> int:
-    """2 * pairs pointers of 4 bytes, then in_c zeros of 4 bytes where any window reaches into the padding."""
+def _taps_f32_bytes(p: Fields, args: Arguments) -> int:
+    """Bytes: 2 * ceil(taps / 2) pointers + 4 * in_c if any window reaches into the padding."""
     padded = _leaves(p, "h", "top") or _leaves(p, "w", "left")
-    return _of_taps(p, args) + (3 * int(p["in_c"]) if padded else 0)
+    return _taps_bytes(p, args) + (3 * int(p["in_c"]) if padded else 0)
 
 
-def _of_depthwise_3x3(p: Fields, args: Arguments) -> int:
-    """A tinyfuse_quad; (out_w - 1) * stride_w + 3 columns; in_w * in_c bytes for a row of padding where any
-    window reaches above or below the image."""
+def _depthwise_3x3_bytes(p: Fields, args: Arguments) -> int:
+    """Bytes: a tinyfuse_quad + 24 per column + in_w * in_c if any window reaches above or below the image.
+
+    There are (out_w - 1) * stride_w + 3 columns.
+    """
     columns = (p["out_w"] - 1) * p["stride_w"] + 3
     return int(QUAD_BYTES + 12 * 2 * columns + (p["in_w"] * p["in_c"] if _leaves(p, "h", "top") else 0))
 
 
-def _of_stationary_depthwise(p: Fields, args: Arguments) -> int:
-    """56 bytes for each two columns of (out_w - 1) * stride_w + 3; in_w * in_c bytes for a row of padding where any
-    window reaches above or below the image."""
+def _stationary_depthwise_bytes(p: Fields, args: Arguments) -> int:
+    """Bytes: 56 per two columns + in_w * in_c if any window reaches above or below the image.
+
+    There are (out_w - 1) * stride_w + 3 columns.
+    """
     columns = (p["out_w"] - 1) * p["stride_w"] + 3
     return int((columns + 1) // 2 * 56 + (p["in_w"] * p["in_c"] if _leaves(p, "h", "top") else 0))
 
 
-def _of_paired_depthwise(p: Fields, args: Arguments) -> int:
-    """Of ((ceil(out_w / 2) - 1) * stride_w + kernel_w) * kernel_h words two pointers of 4 bytes, rounded up to an even
-    number of words; 4 bytes for one word more, rounded up; in_c bytes where any window reaches outside."""
+def _paired_depthwise_bytes(p: Fields, args: Arguments) -> int:
+    """Bytes: two pointers per word, words rounded up to even + 4 * (words + 1), rounded up to even + in_c if any window
+    reaches outside the image.
+
+    There are ((ceil(out_w / 2) - 1) * stride_w + kernel_w) * kernel_h words.
+    """
     words = (((p["out_w"] + 1) // 2 - 1) * p["stride_w"] + p["kernel_w"]) * p["kernel_h"]
     outside = _leaves(p, "h", "top") or _leaves(p, "w", "left")
     return 2 * POINTER_BYTES * _even(words) + 4 * _even(words + 1) + (int(p["in_c"]) if outside else 0)
 
 
-def _of_depthwise_3x3_s16(p: Fields, args: Arguments) -> int:
-    """(out_w - 1) * stride_w + 3 columns of 16 bytes; in_w * in_c zeros of 2 bytes where any window reaches above or
-    below the image."""
+def _depthwise_3x3_s16_bytes(p: Fields, args: Arguments) -> int:
+    """Bytes: 16 per column + 2 * in_w * in_c if any window reaches above or below the image.
+
+    There are (out_w - 1) * stride_w + 3 columns.
+    """
     columns = (p["out_w"] - 1) * p["stride_w"] + 3
     return int(16 * columns + (2 * p["in_w"] * p["in_c"] if _leaves(p, "h", "top") else 0))
 
 
-def _with_weights_s4(rest: Callable[[Fields, Arguments], int]) -> Callable[[Fields, Arguments], int]:
-    """32 * blocks bytes of widened weights, then what the kernel of int8 takes; `blocks` follows the scratch."""
+def _add_weights_s4(rest: Callable[[Fields, Arguments], int]) -> Callable[[Fields, Arguments], int]:
+    """Adds 32 * blocks bytes of widened int4 weights to the scratch of the int8 kernel. args[7] is blocks."""
     return lambda p, args: int(32 * args[7]) + rest(p, args)
 
 
-def _of_strips(p: Fields, channels: int, depth: int) -> int:
-    """Looked up weights of a strip's channels, and 3 outputs of each where there are several strips."""
+def _strips_bytes(p: Fields, channels: int, depth: int) -> int:
+    """Bytes of one strip of palettized weights: strip * depth looked-up weights, plus 3 * strip with several strips."""
     strip = int(p["strip"])
     return strip * depth + (3 * strip if strip < channels else 0)
 
 
-def _of_conv_lut(p: Fields, args: Arguments) -> int:
-    """What tinyfuse_conv_packed_row_s8 takes, then strip * depth weights, and 3 * strip outputs where there are
-    several strips."""
-    depth = fours(p["kernel_h"] * p["kernel_w"] * p["in_c"])
-    return _of_packed_conv(p, args) + _of_strips(p, p["out_c"], depth)
+def _conv_lut_bytes(p: Fields, args: Arguments) -> int:
+    """Bytes: those of _packed_conv_bytes + strip * depth + 3 * strip if there are several strips.
+
+    depth is kernel_h * kernel_w * in_c, rounded up to a multiple of 4.
+    """
+    depth = round_up_4(p["kernel_h"] * p["kernel_w"] * p["in_c"])
+    return _packed_conv_bytes(p, args) + _strips_bytes(p, p["out_c"], depth)
 
 
-def _of_pointwise_lut(p: Fields, args: Arguments) -> int:
-    """Columns of block * in_c inputs, strip * in_c weights, 3 * strip outputs where there are several strips."""
-    return _of_pointwise(p, args) + _of_strips(p, p["out_c"], p["in_c"])
+def _pointwise_lut_bytes(p: Fields, args: Arguments) -> int:
+    """Bytes: those of _pointwise_bytes + strip * in_c + 3 * strip if there are several strips."""
+    return _pointwise_bytes(p, args) + _strips_bytes(p, p["out_c"], p["in_c"])
 
 
-def _of_dense_lut(p: Fields, args: Arguments) -> int:
-    """4 * depth weights, then a column of `depth` inputs where in_c is no multiple of 4, with depth = in_c rounded up
-    to a multiple of 4."""
-    depth = fours(p["in_c"])
+def _dense_lut_bytes(p: Fields, args: Arguments) -> int:
+    """Bytes: 4 * depth + depth inputs of 1 or 2 bytes if in_c is no multiple of 4.
+
+    depth is in_c, rounded up to a multiple of 4.
+    """
+    depth = round_up_4(p["in_c"])
     return 4 * depth + (depth * _input_bytes(args[-2]) if p["in_c"] % 4 else 0)
 
 
-def _of_strip_mve(p: Fields, depth: int) -> int:
-    """The weights of a strip of channels, a multiple of 4, and 16 bytes."""
-    return fours(p["strip"]) * depth + 16
+def _strip_mve_bytes(p: Fields, depth: int) -> int:
+    """Bytes: strip * depth + 16, strip rounded up to a multiple of 4."""
+    return round_up_4(p["strip"]) * depth + 16
 
 
-def _of_conv_lut_mve(p: Fields, args: Arguments) -> int:
-    """kernel_h pointers of 4 bytes, 2 * depth bytes, then strip * depth + 16 bytes, the strip a multiple of 4, with
-    depth = kernel_h * kernel_w * in_c."""
-    return _of_conv_mve(p, args) + _of_strip_mve(p, p["kernel_h"] * p["kernel_w"] * p["in_c"])
+def _conv_lut_mve_bytes(p: Fields, args: Arguments) -> int:
+    """Bytes: those of _conv_mve_bytes + strip * depth + 16, strip rounded up to a multiple of 4.
+
+    depth is kernel_h * kernel_w * in_c.
+    """
+    return _conv_mve_bytes(p, args) + _strip_mve_bytes(p, p["kernel_h"] * p["kernel_w"] * p["in_c"])
 
 
-def _with_looked_up(
+def _add_looked_up(
     taps: Callable[[int], int], channels: int, rest: Callable[[Fields, Arguments], int]
 ) -> Callable[[Fields, Arguments], int]:
-    """`groups` times so many channels' weights, rounded up to a multiple of 16, then what the kernel of packed weights
-    takes; `groups` follows the scratch."""
+    """Adds the looked-up weights of args[7] groups of `channels` channels, rounded up to 16 bytes, to the scratch that
+    `rest` computes for the kernel of packed weights. `taps` rounds the taps of a channel."""
 
     def contract(p: Fields, args: Arguments) -> int:
         looked_up = int(args[7]) * channels * taps(p["kernel_h"] * p["kernel_w"])
@@ -221,160 +248,161 @@ def _even(taps: int) -> int:
     return taps + taps % 2
 
 
-def _of_conv_mve(p: Fields, args: Arguments) -> int:
-    """kernel_h pointers of 4 bytes, then 2 * kernel_h * kernel_w * in_c bytes."""
+def _conv_mve_bytes(p: Fields, args: Arguments) -> int:
+    """Bytes: kernel_h pointers + 2 * kernel_h * kernel_w * in_c."""
     return int(p["kernel_h"] * POINTER_BYTES + 2 * p["kernel_h"] * p["kernel_w"] * p["in_c"])
 
 
 def _outside(p: Fields, pixels: int) -> tuple[int, bool]:
-    """Of so many pixels side by side, as many at most as have columns in the padding; whether any window has rows
-    there."""
+    """Counts the most of `pixels` adjacent windows with columns in the padding; tells whether any has rows there."""
     left, outputs = p["pad_left"], p["out_w"]
-    if isinstance(left, str):  # of some rows of one column each: those of all, of which a call makes an even number
+    if isinstance(left, str):  # rows of one column: a call makes an even number of all of them
         left, outputs, p = int(left.partition(" ")[0]), p["out_h"], {**p, "out_h": 1}
     starts = [x * p["stride_w"] - left for x in range(outputs)]
     outside = [not 0 <= start <= p["in_w"] - p["kernel_w"] for start in starts]
     return max(sum(outside[x : x + pixels]) for x in range(0, outputs, pixels)), _leaves(p, "h", "top")
 
 
-def _of_four_columns(p: Fields, args: Arguments) -> int:
-    """Six pointers of 4 bytes an iteration, kernel_h * ceil(kernel_w / 3) * in_c / 16 of them; FOUR_BYTES; 16."""
+def _four_columns_bytes(p: Fields, args: Arguments) -> int:
+    """Bytes: 6 pointers * kernel_h * ceil(kernel_w / 3) * in_c / 16 + FOUR_BYTES + 16."""
     iterations = p["kernel_h"] * ((p["kernel_w"] + 2) // 3) * (p["in_c"] // 16)
     return int(6 * iterations * POINTER_BYTES + FOUR_BYTES + 16)
 
 
-def _of_four_pieces(p: Fields, args: Arguments) -> int:
-    """Twelve pointers of 4 bytes for three pieces, of which there are kernel_h * ceil(kernel_w * in_c / 16);
-    FOUR_BYTES; a kernel row's bytes where any window has rows in the padding; as many windows as of four pixels side by
-    side have columns there."""
+def _four_pieces_bytes(p: Fields, args: Arguments) -> int:
+    """Bytes: 12 pointers per three pieces + FOUR_BYTES + kernel rows copied because of padding.
+
+    There are kernel_h * ceil(kernel_w * in_c / 16) pieces. Copied are kernel_h rows for each of four adjacent windows
+    with columns in the padding, and one more if any window has rows there.
+    """
     run = p["kernel_w"] * p["in_c"]
     iterations = (p["kernel_h"] * ((run + 15) // 16) + 2) // 3
     windows, pads_rows = _outside(p, 4)
     return int(12 * iterations * POINTER_BYTES + FOUR_BYTES + (windows * p["kernel_h"] + pads_rows) * run)
 
 
-def _of_1d_mve(p: Fields, args: Arguments) -> int:
-    """A pointer for each pixel that windows read, by fours; 64 bytes for each four outputs, by eight, and three
-    more; a pixel where they read one in the padding."""
+def _1d_mve_bytes(p: Fields, args: Arguments) -> int:
+    """Bytes: a pointer per pixel read, pixels rounded up to 4 + 64 per four outputs, outputs rounded up to 8 + 192 +
+    in_c if windows reach into the padding."""
     pixels = p["out_w"] - 1 + p["kernel_w"]
     padding = p["in_c"] if p["pad_left"] > 0 or pixels - p["pad_left"] > p["in_w"] else 0
-    return int(fours(pixels) * POINTER_BYTES + ((p["out_w"] + 7) // 8 * 2 + 3) * 64 + padding)
+    return int(round_up_4(pixels) * POINTER_BYTES + ((p["out_w"] + 7) // 8 * 2 + 3) * 64 + padding)
 
 
-def _of_1d(p: Fields, args: Arguments) -> int:
-    """Records of 16 bytes, one for two of the pixels that blocks of four outputs see; as much for the outputs of each
-    block; four channels' words, four and two for each two taps, unless there is one block."""
+def _1d_bytes(p: Fields, args: Arguments) -> int:
+    """Bytes: 16 * (3 * blocks + taps // 2) + 16 * (4 + 2 * steps) if there are several blocks.
+
+    A block is four outputs, and steps are taps // 2 + 1. Two pixels that blocks read share a record of 16 bytes; each
+    block has two more for its outputs, and the last term holds the weights of four channels.
+    """
     blocks, steps = (p["out_n"] + 3) // 4, p["taps"] // 2 + 1
     return int((3 * blocks + steps - 1) * 16 + (16 * (4 + 2 * steps) if blocks > 1 else 0))
 
 
-def _of_stationary(p: Fields, args: Arguments) -> int:
-    """8 bytes of sums a pixel, and 8; of each kernel row and sixteen channels 16 bytes a pixel, and of two more."""
+def _stationary_bytes(p: Fields, args: Arguments) -> int:
+    """Bytes: 8 * (out_w + 1) of sums + 16 * (out_w + 2) per kernel row and 16 input channels."""
     passes = p["kernel_h"] * ((p["in_c"] + 15) // 16)
     return int((1 + p["out_w"]) * 8 + passes * (p["out_w"] + 2) * 16)
 
 
-def _of_columns(p: Fields, args: Arguments) -> int:
-    """A tinyfuse_columns, a plane of which takes COLUMNS_PLANE_BYTES; of each plane of columns stride_w apart a word of
-    each channel of those at a time for each column that eight outputs read."""
+def _columns_bytes(p: Fields, args: Arguments) -> int:
+    """Bytes: COLUMNS_BYTES + planes * (COLUMNS_PLANE_BYTES + 4 * channels per pass * columns that 8 outputs read)."""
     planes, columns = min(p["stride_w"], p["kernel_w"]), min(8, p["out_w"]) + (p["kernel_w"] - 1) // p["stride_w"]
     at_once = {"TINYFUSE_COLUMNS_CHANNELS": 16, "TINYFUSE_COLUMNS_FEWER": 8}[args[-2]]
     return int(COLUMNS_BYTES + planes * (COLUMNS_PLANE_BYTES + 4 * at_once * columns))
 
 
-def _of_conv_mve_s16(p: Fields, args: Arguments) -> int:
-    """kernel_h pointers of 4 bytes, then two windows of kernel_h * kernel_w * in_c inputs of 2 bytes, rounded up to a
-    multiple of 8."""
+def _conv_mve_s16_bytes(p: Fields, args: Arguments) -> int:
+    """Bytes: kernel_h pointers + 4 * kernel_h * kernel_w * in_c (two int16 windows), inputs rounded up to 8."""
     inputs = (p["kernel_h"] * p["kernel_w"] * p["in_c"] + 7) // 8 * 8
     return int(p["kernel_h"] * POINTER_BYTES + 4 * inputs)
 
 
-def _of_lstm_rows(p: Fields, args: Arguments) -> int:
+def _lstm_rows_bytes(p: Fields, args: Arguments) -> int:
     before = int(str(args[1]).rpartition("+ ")[2].rstrip(")"))
     return before + 4 * int(p["item"]) * int(p["units"]) * (int(p["inputs"]) + int(p["units"]))
 
 
-def _of_detection(p: Fields, args: Arguments) -> int:
-    """A tinyfuse_box and a float for each box, and with each_class an int32_t for each detection."""
+def _detection_bytes(p: Fields, args: Arguments) -> int:
+    """Bytes: 20 per box (a tinyfuse_box and a float) + 4 per detection with each_class."""
     return int(20 * p["boxes"] + (4 * p["most"] if p["each_class"] else 0))
 
 
 def _leaves(p: Fields, axis: str, side: str) -> bool:
-    """Whether any window of a tinyfuse_conv leaves the image."""
+    """Tells whether any window of a tinyfuse_conv leaves the image along `axis` ("h" or "w")."""
     last = (p[f"out_{axis}"] - 1) * p[f"stride_{axis}"] + (p[f"kernel_{axis}"] - 1) * p[f"dilation_{axis}"]
     return bool(p[f"pad_{side}"] > 0 or last - p[f"pad_{side}"] >= p[f"in_{axis}"])
 
 
-#: what scratch counts for a pointer, on hosts of 64 bits too (TINYFUSE_WITH_POINTERS), for a tinyfuse_quad, for a
-#: tinyfuse_columns without planes and for each of these, for a tinyfuse_mve_run with a pointer, and for a
-#: tinyfuse_conv_four_end
+#: bytes that scratch counts, on 64-bit hosts too (TINYFUSE_WITH_POINTERS): a pointer, a tinyfuse_quad, a
+#: tinyfuse_columns without planes, one of its planes, a tinyfuse_mve_run with a pointer + tinyfuse_conv_four_end
 POINTER_BYTES, QUAD_BYTES, COLUMNS_BYTES, COLUMNS_PLANE_BYTES, FOUR_BYTES = 4, 156, 60, 32, 44
 
 SCRATCH: Mapping[str, Callable[[Fields, Arguments], int]] = {
-    "tinyfuse_conv_packed_row_s8": _of_packed_conv,
-    "tinyfuse_conv_packed_tables_row_s8": lambda p, args: _of_packed_conv(p, (args[7], args[-1])),
-    "tinyfuse_conv_row_s4": _of_packed_conv,
-    "tinyfuse_winograd_rows_s8": _of_winograd,
-    "tinyfuse_winograd_down_rows_s8": _of_winograd_1d,
-    "tinyfuse_winograd_along_row_s8": _of_winograd_1d,
-    "tinyfuse_pointwise_s8": _of_pointwise,
-    "tinyfuse_pointwise_tables_s8": _of_pointwise,
+    "tinyfuse_conv_packed_row_s8": _packed_conv_bytes,
+    "tinyfuse_conv_packed_tables_row_s8": lambda p, args: _packed_conv_bytes(p, (args[7], args[-1])),
+    "tinyfuse_conv_row_s4": _packed_conv_bytes,
+    "tinyfuse_winograd_rows_s8": _winograd_bytes,
+    "tinyfuse_winograd_down_rows_s8": _winograd_1d_bytes,
+    "tinyfuse_winograd_along_row_s8": _winograd_1d_bytes,
+    "tinyfuse_pointwise_s8": _pointwise_bytes,
+    "tinyfuse_pointwise_tables_s8": _pointwise_bytes,
     "tinyfuse_pointwise_buffered_mve_s8": lambda p, args: int(2 * p["depth"]),
-    "tinyfuse_pointwise_s4": _of_pointwise,
-    "tinyfuse_conv_unpacked_row_s8": _of_unpacked_conv,
-    "tinyfuse_conv_paired_row_s8": _of_paired_conv,
+    "tinyfuse_pointwise_s4": _pointwise_bytes,
+    "tinyfuse_conv_unpacked_row_s8": _unpacked_conv_bytes,
+    "tinyfuse_conv_paired_row_s8": _paired_conv_bytes,
     "tinyfuse_pointwise_paired_s8": lambda p, args: int(4 * p["block"] * p["in_c"]),
-    "tinyfuse_depthwise_paired_row_s8": _of_paired_depthwise,
-    "tinyfuse_dense_paired_s8": lambda p, args: 4 * fours(p["in_c"]),
-    "tinyfuse_pointwise_4x2_s8": _of_pointwise,
-    "tinyfuse_conv_4x2_row_s8": _of_packed_conv,
-    "tinyfuse_pointwise_few_channels_s8": _of_few_channels,
-    "tinyfuse_pointwise_unpacked_s8": _of_few_channels,
-    "tinyfuse_dense_wide_s8": _of_dense,
+    "tinyfuse_depthwise_paired_row_s8": _paired_depthwise_bytes,
+    "tinyfuse_dense_paired_s8": lambda p, args: 4 * round_up_4(p["in_c"]),
+    "tinyfuse_pointwise_4x2_s8": _pointwise_bytes,
+    "tinyfuse_conv_4x2_row_s8": _packed_conv_bytes,
+    "tinyfuse_pointwise_few_channels_s8": _few_channels_bytes,
+    "tinyfuse_pointwise_unpacked_s8": _few_channels_bytes,
+    "tinyfuse_dense_wide_s8": _dense_bytes,
     "tinyfuse_dense_five_outputs_s8": lambda p, args: int(p["in_c"] + 4 * -(-p["in_c"] // 44)),
-    "tinyfuse_conv_packed_row_s16": _of_packed_conv_s16,
-    "tinyfuse_transpose_conv_packed_row_s16": _of_packed_transposed_s16,
-    "tinyfuse_dense_s16": _of_dense_s16,
-    "tinyfuse_dense_unpacked_s8": _of_dense_s4,
-    "tinyfuse_fully_connected_s4": _of_dense_s4,
-    "tinyfuse_rows_matmul_s8": _of_rows_matmul,
-    "tinyfuse_depthwise_packed_row_s8": _of_taps,
-    "tinyfuse_depthwise_packed_row_s16": _of_taps_s16,
-    "tinyfuse_depthwise_packed_row_f32": _of_taps_f32,
-    "tinyfuse_depthwise_mve_row_s8": _of_taps,
-    "tinyfuse_depthwise_3x3_row_s8": _of_depthwise_3x3,
-    "tinyfuse_depthwise_3x3_tables_row_s8": _of_depthwise_3x3,
-    "tinyfuse_depthwise_stationary_row_s8": _of_stationary_depthwise,
-    "tinyfuse_depthwise_3x3_row_s16": _of_depthwise_3x3_s16,
-    "tinyfuse_depthwise_mve_row_s16": _of_taps_s16,
-    "tinyfuse_depthwise_packed_row_s4": _with_weights_s4(_of_taps),
-    "tinyfuse_depthwise_3x3_row_s4": _with_weights_s4(_of_depthwise_3x3),
-    "tinyfuse_conv_mve_row_s16": _of_conv_mve_s16,
-    "tinyfuse_conv_mve_row_s8": _of_conv_mve,
-    "tinyfuse_conv_mve_row_s4": _of_conv_mve,
-    "tinyfuse_conv_columns_mve_row_s8": _of_four_columns,
-    "tinyfuse_conv_pieces_mve_row_s8": _of_four_pieces,
-    "tinyfuse_conv_stationary_mve_row_s8": _of_stationary,
-    "tinyfuse_depthwise_1d_mve_s8": _of_1d_mve,
-    "tinyfuse_depthwise_1d_s8": _of_1d,
-    "tinyfuse_depthwise_columns_row_s8": _of_columns,
-    "tinyfuse_conv_lut_row_s8": _of_conv_lut,
-    "tinyfuse_conv_lut_rows_s8": _of_conv_lut,
-    "tinyfuse_pointwise_lut_s8": _of_pointwise_lut,
-    "tinyfuse_dense_lut_s8": _of_dense_lut,
-    "tinyfuse_conv_lut_mve_row_s8": _of_conv_lut_mve,
-    "tinyfuse_pointwise_lut_mve_s8": lambda p, args: _of_strip_mve(p, p["depth"]),
-    "tinyfuse_depthwise_3x3_lut_row_s8": _with_looked_up(int, 4, _of_depthwise_3x3),
-    "tinyfuse_depthwise_packed_lut_row_s8": _with_looked_up(_even, 4, _of_taps),
-    "tinyfuse_depthwise_mve_lut_row_s8": _with_looked_up(_even, 16, _of_taps),
-    "tinyfuse_conv_packed_row_w16": _of_packed_conv_w16,
-    "tinyfuse_conv_bytes_row_w16": _of_bytes_conv_w16,
-    "tinyfuse_conv_dots_row_w16": _of_window,
-    "tinyfuse_depthwise_row_w16": _of_taps,
-    "tinyfuse_depthwise_packed_row_w16": _of_taps_w16,
-    "tinyfuse_detection": _of_detection,
-    # biases and weights of an LSTM: the latter come last
-    "tinyfuse_lstm_rows": _of_lstm_rows,
+    "tinyfuse_conv_packed_row_s16": _packed_conv_s16_bytes,
+    "tinyfuse_transpose_conv_packed_row_s16": _packed_transposed_s16_bytes,
+    "tinyfuse_dense_s16": _dense_s16_bytes,
+    "tinyfuse_dense_unpacked_s8": _dense_s4_bytes,
+    "tinyfuse_fully_connected_s4": _dense_s4_bytes,
+    "tinyfuse_rows_matmul_s8": _rows_matmul_bytes,
+    "tinyfuse_depthwise_packed_row_s8": _taps_bytes,
+    "tinyfuse_depthwise_packed_row_s16": _taps_s16_bytes,
+    "tinyfuse_depthwise_packed_row_f32": _taps_f32_bytes,
+    "tinyfuse_depthwise_mve_row_s8": _taps_bytes,
+    "tinyfuse_depthwise_3x3_row_s8": _depthwise_3x3_bytes,
+    "tinyfuse_depthwise_3x3_tables_row_s8": _depthwise_3x3_bytes,
+    "tinyfuse_depthwise_stationary_row_s8": _stationary_depthwise_bytes,
+    "tinyfuse_depthwise_3x3_row_s16": _depthwise_3x3_s16_bytes,
+    "tinyfuse_depthwise_mve_row_s16": _taps_s16_bytes,
+    "tinyfuse_depthwise_packed_row_s4": _add_weights_s4(_taps_bytes),
+    "tinyfuse_depthwise_3x3_row_s4": _add_weights_s4(_depthwise_3x3_bytes),
+    "tinyfuse_conv_mve_row_s16": _conv_mve_s16_bytes,
+    "tinyfuse_conv_mve_row_s8": _conv_mve_bytes,
+    "tinyfuse_conv_mve_row_s4": _conv_mve_bytes,
+    "tinyfuse_conv_columns_mve_row_s8": _four_columns_bytes,
+    "tinyfuse_conv_pieces_mve_row_s8": _four_pieces_bytes,
+    "tinyfuse_conv_stationary_mve_row_s8": _stationary_bytes,
+    "tinyfuse_depthwise_1d_mve_s8": _1d_mve_bytes,
+    "tinyfuse_depthwise_1d_s8": _1d_bytes,
+    "tinyfuse_depthwise_columns_row_s8": _columns_bytes,
+    "tinyfuse_conv_lut_row_s8": _conv_lut_bytes,
+    "tinyfuse_conv_lut_rows_s8": _conv_lut_bytes,
+    "tinyfuse_pointwise_lut_s8": _pointwise_lut_bytes,
+    "tinyfuse_dense_lut_s8": _dense_lut_bytes,
+    "tinyfuse_conv_lut_mve_row_s8": _conv_lut_mve_bytes,
+    "tinyfuse_pointwise_lut_mve_s8": lambda p, args: _strip_mve_bytes(p, p["depth"]),
+    "tinyfuse_depthwise_3x3_lut_row_s8": _add_looked_up(int, 4, _depthwise_3x3_bytes),
+    "tinyfuse_depthwise_packed_lut_row_s8": _add_looked_up(_even, 4, _taps_bytes),
+    "tinyfuse_depthwise_mve_lut_row_s8": _add_looked_up(_even, 16, _taps_bytes),
+    "tinyfuse_conv_packed_row_w16": _packed_conv_w16_bytes,
+    "tinyfuse_conv_bytes_row_w16": _bytes_conv_w16_bytes,
+    "tinyfuse_conv_dots_row_w16": _window_bytes,
+    "tinyfuse_depthwise_row_w16": _taps_bytes,
+    "tinyfuse_depthwise_packed_row_w16": _taps_w16_bytes,
+    "tinyfuse_detection": _detection_bytes,
+    # biases, then weights
+    "tinyfuse_lstm_rows": _lstm_rows_bytes,
     "tinyfuse_svdf_offsets": lambda p, args: 4 * int(args[1]),
     "tinyfuse_biased_s8": lambda p, args: int(args[-1]) * 12,
     **{f"tinyfuse_biased_s16_s{bits}": lambda p, args: int(args[-1]) * 16 for bits in (16, 32, 64)},

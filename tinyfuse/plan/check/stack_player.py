@@ -1,7 +1,7 @@
 """The checker's own account of a stack of rings: which rows each ring holds, and where they lie.
 
-It is told what happens, not how the plan lays rows out: a ring's rows follow each other from the end of the ring below
-on. What was where before moves with its ring. The lowest may be an output of the group: of it every row stays.
+It is told which rows come and go, not how the plan lays them out. Each ring's rows start at the end of the ring below,
+and move with it. The lowest member may be an output of the group, whose rows all stay.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Tensor
 from tinyfuse.plan.plan import STACK_ALIGN, Group, Plan
 
-#: what a move leaves between rings: no value's number
+#: stamp of bytes that a move leaves between rings; never a value's number
 _GAP = -8
 
 
 class StackPlayer:
-    """The stack of a group, whose buffer is `size` bytes of `memory` from `start` on."""
+    """The stack of a group's rings, in `memory`, the byte map of the arena."""
 
     def __init__(self, plan: Plan, group: Group, memory: np.ndarray, sizes: dict[str, int]):
         self._rings = group.stack
@@ -36,14 +36,14 @@ class StackPlayer:
             raise _fault(f"{name} is not aligned")
         self._first = {ring.tensor: 0 for ring in self._rings}
         self._made = {ring.tensor: 0 for ring in self._rings}
-        #: the ring whose first row was written over in part, and by how many bytes
+        #: the ring whose first row was partly overwritten, and by how many bytes
         self._over: tuple[Tensor, int] | None = None
 
     def __contains__(self, tensor: object) -> bool:
         return tensor in self._first
 
     def span(self, tensor: Tensor, row: int) -> slice:
-        """Where a row lies that its ring holds."""
+        """Finds where a row in its ring lies; InternalFault if it is not there."""
         if not self._first[tensor] <= row < self._made[tensor]:
             raise _fault(f"{tensor}: row {row} is not in its stack")
         found = self._at(self._begins(), tensor, row)
@@ -52,34 +52,34 @@ class StackPlayer:
         return found
 
     def scratch(self, size: int) -> slice:
-        """Where so many bytes of scratch lie on top."""
+        """Finds where `size` bytes of scratch lie on top of the stack; InternalFault if they do not fit."""
         top = self.start + -(-(self._end() - self.start) // STACK_ALIGN) * STACK_ALIGN
         if size and top + size > self.start + self.size:
             raise _fault(f"scratch of {size} bytes lies above the stack")
         return slice(top, top + size)
 
     def open(self, tensor: Tensor, rows: int, over: Tensor | None) -> None:
-        """Room for rows behind those of a tensor, for which all above moves up; less by what is taken of `over`."""
+        """Makes room for `rows` more rows of a tensor. All rings above move up, less the bytes taken from `over`."""
         taken = None if over is None else (over, next(ring.taken for ring in self._rings if ring.tensor is over))
         self._move(tensor, made=self._made[tensor] + rows, over=taken)
 
     def close(self, tensor: Tensor, oldest: int) -> None:
-        """Rows before the `oldest` leave their ring, and all above them moves down."""
+        """Removes the rows before `oldest` from their ring, and moves everything above them down."""
         if oldest > self._first[tensor]:
             self._move(tensor, first=oldest)
 
     def loses(self, tensor: Tensor, oldest: int) -> bool:
-        """Whether rows leave a ring where those from the `oldest` on are needed."""
+        """Tells whether a ring loses rows if those from `oldest` on are needed."""
         return oldest > self._first[tensor]
 
     def leave(self, tensor: Tensor) -> list[np.ndarray]:
-        """What the rows of an output carry, none of which is there any more."""
+        """Removes the whole stack and returns the stamps of an output's rows."""
         rows = [self._memory[self.span(tensor, row)].copy() for row in range(self._made[tensor])]
         self._memory[self.start : self._end()] = _GAP
         return rows
 
     def may_take(self, tensor: Tensor, source: Tensor) -> bool:
-        """Whether the plan has rows of a tensor written over the first ones of a source."""
+        """Tells whether the plan lets rows of `tensor` overwrite the first rows of `source`."""
         pairs = pairwise(self._rings)
         return any(below.tensor is tensor and above.tensor is source and above.taken > 0 for below, above in pairs)
 
@@ -99,8 +99,10 @@ class StackPlayer:
     def _move(
         self, tensor: Tensor, made: int | None = None, first: int | None = None, over: tuple[Tensor, int] | None = None
     ) -> None:
-        """Plays a change of a ring: what every row's bytes carry goes where the row lies afterwards. What was written
-        over the first row of a ring stays where it is when that one goes."""
+        """Plays a change of one ring: the stamps of all rows move to where the rows lie afterwards.
+
+        A row written over the first row of a ring stays in place when that one goes.
+        """
         before, held = self._begins(), {t: (self._first[t], self._made[t]) for t in self._made}
         found = self._memory[self.start : self._end()].copy()
         if made is not None:
@@ -116,7 +118,7 @@ class StackPlayer:
         if moved:
             self._memory[min(moved) : self._end()] = _GAP
         for other, (oldest, newest) in held.items():
-            kept = max(oldest, self._first[other])  # rows of a ring follow each other before and afterwards
+            kept = max(oldest, self._first[other])  # rows of a ring are contiguous before and afterwards
             source = before[other] - self.start + (kept - oldest) * _row(other)
             size = max(newest - kept, 0) * _row(other)
             self._memory[after[other] : after[other] + size] = found[source : source + size]

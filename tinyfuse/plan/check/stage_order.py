@@ -1,4 +1,4 @@
-"""Which stage of a row group runs next, as the checker of plans works it out: it shares no code with plan/loop.py."""
+"""Order in which the stages of a row group run, derived by the checker without plan/loop.py."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ from tinyfuse.plan.plan import Group
 
 
 class StageOrder:
-    """Iteration by iteration, the stage nearest to the end that can makes a row, or as many as its kernel makes in a
-    call, as the generated loop does. Stages are numbers in the group.
+    """Plays the generated loop: each iteration runs the last stage that can, for as many rows as its kernel makes.
 
-    made  of each stage, the rows that it has made
+    Stages are numbered as in the group.
+
+    made  rows made so far, per stage
     """
 
     def __init__(self, group: Group, context: Context):
         self._group, self._stages = group, group.stages
         self.made = [0] * len(group.stages)
         self._heights = [stage.op.output.shape[1] for stage in group.stages]
-        #: of each stage, the number of an input and the rows that were made, the input's rows for the next
+        #: (stage, input, rows made) -> the input rows that the next call reads
         self._windows: dict[tuple[int, int, int], range] = {}
         self._at_once = [rows_made(stage.op, stage.kernel, context) for stage in group.stages]
-        #: of what a stage makes, its number
+        #: tensor -> number of the stage that makes it
         self._maker = {stage.op.output: s for s, stage in enumerate(group.stages)}
-        #: of each stage, those that read its output, with the number of that input
+        #: per stage, (reader, input index) of each use of its output
         self._readers = [
             [
                 (c, i)
@@ -38,18 +39,19 @@ class StageOrder:
         ]
 
     def next_stage(self) -> int | None:
-        """The stage that runs next; None at the end."""
+        """Finds the stage that runs next; None at the end."""
         for s in reversed(range(len(self.made))):
             if not self.finished(s) and (self._wanted(s) or self._early(s)) and not self._lacks(s):
                 return s
         return None
 
     def next_rows(self, s: int) -> range:
-        """The rows that a stage makes next."""
+        """Range of rows that stage `s` makes next."""
         return range(self.made[s], min(self.made[s] + self._at_once[s], self._heights[s]))
 
     def window(self, s: int, i: int) -> range:
-        """The rows of input `i` for them that the plan says: what the generated loop goes by."""
+        """Range of rows of input `i` that the next call of stage `s` reads according to the plan, as the generated loop
+        does."""
         key = s, i, self.made[s]
         if key not in self._windows:
             wanted, height = self._stages[s].window(i), self._stages[s].op.operand(i).shape[1]
@@ -61,15 +63,15 @@ class StageOrder:
         return self._windows[key]
 
     def finished(self, s: int) -> bool:
-        """Whether a stage has made all rows."""
+        """Tells whether stage `s` has made all rows."""
         return self.made[s] == self._heights[s]
 
     def rows_of(self, tensor: Tensor) -> int:
-        """The rows of a tensor that were made."""
+        """Number of rows of a tensor made so far."""
         return self.made[self._maker[tensor]]
 
     def oldest(self, tensor: Tensor) -> int:
-        """The first row of a ring that its readers still need, or its next row; of what leaves the group all are."""
+        """First row that readers of a ring still need, or its next row if none do; 0 for outputs of the group."""
         if tensor in self._group.outputs:
             return 0
         maker = self._maker[tensor]
@@ -77,7 +79,7 @@ class StageOrder:
         return min([self.made[maker], *waiting])
 
     def _lacks(self, s: int) -> bool:
-        """Whether rows that a stage reads next were not made yet."""
+        """Tells whether stage `s` must wait for rows of its inputs."""
         return any(
             maker is not None and self.window(s, i).stop > self.made[maker]
             for i, tensor in enumerate(self._stages[s].op.inputs)
@@ -85,14 +87,16 @@ class StageOrder:
         )
 
     def _wanted(self, s: int) -> bool:
-        """Whether a reader lacks a stage's next row; of what leaves the group, each is wanted."""
+        """Tells whether a reader waits for the next row of stage `s`. Outputs of the group are always wanted."""
         return self._stages[s].op.output in self._group.outputs or any(
             not self.finished(c) and self.window(c, i).stop > self.made[s] for c, i in self._readers[s]
         )
 
     def _early(self, s: int) -> bool:
-        """Whether a stage runs before a reader lacks its row: if one does for its next but one, and no other stage
-        needs the first row that it reads."""
+        """Tells whether stage `s` runs before a reader needs its row.
+
+        It does if a reader needs the row for its next but one, and no other stage needs the first row that `s` reads.
+        """
         op, readers = self._stages[s].op, self._readers
         if s not in self._group.early or len(op.activations) != 1:
             return False

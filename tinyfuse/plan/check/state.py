@@ -1,5 +1,4 @@
-"""What the checker of plans looks at before it plays one: states, the order of what is done to them, and what a group
-that is fed rows keeps."""
+"""Checks of a plan that need no playing: states, the order of operators on them, and memory of row feeding."""
 
 from __future__ import annotations
 
@@ -14,8 +13,7 @@ from tinyfuse.plan.plan import FEED_STATE, Plan
 
 
 def check_states(plan: Plan) -> None:
-    """Every state of the graph has bytes of its own in the state's memory, and what is done to states
-    keeps the order of the graph."""
+    """Checks that states have disjoint, aligned bytes, and that operators on states run in the graph's order."""
     order = [op for group in plan.groups for op in group.ops if op.states]
     if order != [op for op in plan.graph.ops if op.states] or not all(map(_is_in_files_order, _halves(order))):
         raise _fault("operators on states changed places")
@@ -38,14 +36,14 @@ def _is_in_files_order(ops: Sequence[Op]) -> bool:
 
 
 def _halves(ops: Sequence[Op]) -> tuple[Sequence[Op], Sequence[Op]]:
-    """What runs for each row of a step's frames, and what runs once a step; all but the first is empty where steps have
-    no rows."""
+    """Splits operators into those that run per row of a step's frames and those that run once per step. The second part
+    is empty if steps have no rows."""
     border = next((number for number, op in enumerate(ops) if op.kind == "AWAIT_ROWS"), len(ops))
     return ops[:border], ops[border:]
 
 
 def check_border(plan: Plan) -> None:
-    """What is for each row of a step stays so, and what is for a step as a whole; at most one operator parts them."""
+    """Checks that row-wise operators of a step stay before its one AWAIT_ROWS, and the others behind it."""
     scheduled = [op for group in plan.groups for op in group.ops]
     if sum(op.kind == "AWAIT_ROWS" for op in scheduled) > 1:
         raise _fault("two operators await rows")
@@ -55,8 +53,7 @@ def check_border(plan: Plan) -> None:
 
 
 def check_feed(plan: Plan) -> None:
-    """Of a group that is fed rows: somebody takes them, and what the calls keep has room: a tinyfuse_feed, and
-    a number for each other stage that counts to its output's height."""
+    """Checks that a fed group has readers for its rows, and room for a tinyfuse_feed and a counter per other stage."""
     group = plan.fed_group
     if group is None or group.counters is None:
         return

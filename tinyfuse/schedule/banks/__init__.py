@@ -1,1 +1,1 @@
-"""Memory banks: which arrays go where, and weights that are staged into faster RAM."""
+"""Memory banks: places arrays, and copies weights into faster RAM ahead of their use."""

@@ -1,8 +1,8 @@
-"""Strategy: which memory bank what lies in (`--memory`).
+"""Strategy: assigns parts of a plan to memory banks (`--memory`).
 
-Arena and state go into banks that can be written (ram.py), the arena in parts where that pays (parts.py). Weights go
-into flash, layer by layer: the layers that load most for each byte that they take have the first choice of what isn't
-slow. What is left to a slow bank is copied ahead where the arena's bank has room (staging.py).
+Arena and state go into writable banks (place_arena.py), with the arena split where that pays (split_arena.py). Weights
+go into flash, layer by layer: layers with the most loads per byte choose first among banks that are not slow. Weights
+left in a slow bank are copied ahead if the arena's bank has room (stage_weights.py).
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from tinyfuse.plan import ConstantKey, Memory, Plan
 from tinyfuse.plan.check.player import verify_plan
 from tinyfuse.plan.plan import WORD_ALIGN
 from tinyfuse.progress import Progress, silent
-from tinyfuse.schedule.banks.place_arena import fast_first, ram_of
+from tinyfuse.schedule.banks.place_arena import fast_first, place_ram
 from tinyfuse.schedule.banks.stage_weights import staged
 
 
-def in_banks(plan_of: Callable[[Options], Plan], options: Options, progress: Progress = silent) -> Plan:
-    """The plan that `plan_of` makes; where there are banks, one whose arena suits them, with a bank for all that is in
-    it. DoesNotFit, saying what would, where they are too small."""
+def plan_in_banks(plan_of: Callable[[Options], Plan], options: Options, progress: Progress = silent) -> Plan:
+    """Makes a plan and, if banks are named, one whose arena suits them, with a bank for each of its parts. Raises
+    DoesNotFit, with a size that would do, if the banks are too small."""
     if not options.memory:
         return plan_of(options)
     every = parse_banks(options.memory)
     banks = tuple(bank for bank in every if not bank.code)
     reached = Reached()
-    ram = ram_of(plan_of, options, banks, reached)
+    ram = place_ram(plan_of, options, banks, reached)
     progress("placing into memory banks")
     code = next((bank for bank in every if bank.code), None)
     memory = Memory(banks, ram.arena, ram.state, _weights(ram.plan, banks), code=code, parts=ram.parts)
@@ -41,14 +41,14 @@ def in_banks(plan_of: Callable[[Options], Plan], options: Options, progress: Pro
 
 
 def _weights(plan: Plan, banks: Sequence[Bank]) -> dict[ConstantKey, str]:
-    """The bank of every array; nothing where no bank is flash. By loads a byte; where that leaves a layer without room,
-    by size, which wastes less."""
+    """Bank of every constant array; empty if no bank is flash. Layers are placed by loads per byte or, if one then has
+    no room, by size, which wastes less."""
     flash, every = [bank for bank in banks if bank.flash], list(layers(plan))
     if not flash:
         return {}
     orders = (lambda layer: (-layer.density, -layer.bytes), lambda layer: (-layer.bytes, -layer.density))
     for order in orders:
-        found = _filled(sorted(every, key=order), fast_first(flash))
+        found = _fill_banks(sorted(every, key=order), fast_first(flash))
         if found is not None:
             return {key: bank for layer, bank in found for key in layer.keys}
     size, there = sum(layer.bytes for layer in every), ", ".join(f"{b.name} has {b.bytes:,}" for b in flash)
@@ -57,12 +57,12 @@ def _weights(plan: Plan, banks: Sequence[Bank]) -> dict[ConstantKey, str]:
     largest = max(layer.bytes for layer in every)
     raise DoesNotFit(
         f"{plan.graph.path}: {len(every)} layers' weights take {size:,} bytes, the largest {largest:,}, and have no "
-        f"place: {there}; --memory {replace(last, bytes=_enough(every, flash, max(missing, largest)))} would fit"
+        f"place: {there}; --memory {replace(last, bytes=_needed_bytes(every, flash, max(missing, largest)))} would fit"
     )
 
 
-def _filled(of: Sequence[Layer], banks: Sequence[Bank]) -> list[tuple[Layer, str]] | None:
-    """Each layer in the first bank that still has room for it; None where one has no place."""
+def _fill_banks(of: Sequence[Layer], banks: Sequence[Bank]) -> list[tuple[Layer, str]] | None:
+    """Places each layer in the first bank with room for it; None if one has no place."""
     left = {bank.name: bank.bytes // WORD_ALIGN * WORD_ALIGN for bank in banks}
     found = []
     for layer in of:
@@ -74,12 +74,12 @@ def _filled(of: Sequence[Layer], banks: Sequence[Bank]) -> list[tuple[Layer, str
     return found
 
 
-def _enough(of: Sequence[Layer], flash: Sequence[Bank], least: int) -> int:
-    """Bytes of the last bank with which all layers have a place, at least so many."""
+def _needed_bytes(of: Sequence[Layer], flash: Sequence[Bank], least: int) -> int:
+    """Size of the last bank, at least `least` bytes, with which all layers have a place."""
     everything = -(-sum(layer.bytes for layer in of) // WORD_ALIGN) * WORD_ALIGN
     by_density = sorted(of, key=lambda layer: (-layer.density, -layer.bytes))
     for size in (least, -(-least // 1024) * 1024, everything):
         tried = [*flash[:-1], replace(flash[-1], bytes=size)]
-        if _filled(by_density, fast_first(tried)) is not None:
+        if _fill_banks(by_density, fast_first(tried)) is not None:
             return size
     return everything

@@ -1,7 +1,7 @@
-"""Strategy: the plan that suits the banks that can be written, and where among them its arena and its state lie.
+"""Strategy: finds the plan that suits the writable banks, and places its arena and state among them.
 
-The arena lies in one bank where a fast one holds it, or where there is none that is faster than the one that does. Else
-it is divided, if enough of what is loaded and stored then goes to faster banks; and where no bank holds it whole.
+The arena lies in one bank if a fast one holds it, or if no bank is faster than the one that does. Otherwise it is split
+if that sends enough of its traffic to faster banks, or if no bank holds it whole.
 """
 
 from __future__ import annotations
@@ -17,18 +17,19 @@ from tinyfuse.limits import Reached
 from tinyfuse.options import Options
 from tinyfuse.plan import ArenaPart, Plan
 from tinyfuse.plan.memory import STAGED_ALIGN, padded
-from tinyfuse.schedule.banks.split_arena import Divided, divided
+from tinyfuse.schedule.banks.split_arena import SplitArena, split_arena
 
-#: share of the traffic that has to go to faster banks for the arena to be divided, where one bank holds it
-WORTH = 0.1
+#: least share of the traffic that must go to faster banks to split an arena that one bank could hold
+MIN_TRAFFIC_SHARE = 0.1
 
-#: of the bytes of all banks, how many a plan may take at most that is divided: what lies apart shares fewer bytes
+#: shares of the bytes of all banks that are tried as limits of a plan to be split: buffers in separate banks cannot
+#: share bytes
 _SHARES = (1.0, 0.85, 0.7, 0.5, 0.0)
 
 
 @dataclass(frozen=True)
 class Ram:
-    """A plan with the banks of its arena, or of the parts of that, and of its state; None as in Memory."""
+    """A plan with the banks of its arena or the arena's parts, and of its state; None as in Memory."""
 
     plan: Plan
     arena: str | None
@@ -37,13 +38,15 @@ class Ram:
 
 
 def fast_first(banks: Sequence[Bank]) -> list[Bank]:
-    """Fast banks, then others, then slow ones, each in the order in which they were named."""
+    """Sorts banks: fast ones, then others, then slow ones, each in the order of the options."""
     return sorted(banks, key=lambda bank: bank.rank)
 
 
-def ram_of(plan_of: Callable[[Options], Plan], options: Options, banks: Sequence[Bank], reached: Reached) -> Ram:
-    """A plan of those that `plan_of` makes, and where it lies; one that needs no slow bank is preferred. Limits are
-    noted in `reached`. DoesNotFit, saying what would, where the banks are too small."""
+def place_ram(plan_of: Callable[[Options], Plan], options: Options, banks: Sequence[Bank], reached: Reached) -> Ram:
+    """Finds a plan among those that `plan_of` makes, and its place; one that needs no slow bank is preferred.
+
+    Limits are noted in `reached`. Raises DoesNotFit, with a size that would do, if the banks are too small.
+    """
     named = [bank for bank in banks if not bank.flash]
     every = fast_first(named)
     if not every:
@@ -57,30 +60,31 @@ def ram_of(plan_of: Callable[[Options], Plan], options: Options, banks: Sequence
         if not some:
             continue
         plan = plan_within(max(bank.bytes for bank in some))
-        whole = _whole(plan, some, every)
+        whole = _place_whole(plan, some, every)
         if whole is not None:
-            return _faster(whole, every, options, reached) or whole
+            return _move_to_faster(whole, every, options, reached) or whole
         if len(some) > 1:
             total, tried = sum(bank.bytes for bank in some), None
             for number, share in enumerate(_SHARES[: limits.BANK_SHARES.most]):
                 plan = plan_within(int(share * total))
                 if plan.buffers != tried:
-                    found = divided(plan, some, options.max_ram, reached)
+                    found = split_arena(plan, some, options.max_ram, reached)
                     if found is not None:
                         if number:  # a plan of a size between this and the one before may do too
                             reached.note(limits.BANK_SHARES)
-                        return _of(found)
+                        return _from_split(found)
                 tried = plan.buffers
     assert plan is not None, "banks, and no plan tried"
     raise _too_small(plan, named)
 
 
-def _of(found: Divided) -> Ram:
+def _from_split(found: SplitArena) -> Ram:
     return Ram(found.plan, None, found.state, found.parts)
 
 
-def _whole(plan: Plan, banks: Sequence[Bank], every: Sequence[Bank]) -> Ram | None:
-    """The arena in the fastest of the banks that holds it, the state in the fastest of all that has room beside it."""
+def _place_whole(plan: Plan, banks: Sequence[Bank], every: Sequence[Bank]) -> Ram | None:
+    """Places the arena in the fastest of `banks` that holds it, and the state in the fastest of `every` with room
+    beside it; None if there is no place."""
     if not plan.states:
         fitting = [bank for bank in banks if bank.bytes >= plan.arena_bytes]
         return Ram(plan, fitting[0].name, None) if fitting else None
@@ -96,18 +100,19 @@ def _whole(plan: Plan, banks: Sequence[Bank], every: Sequence[Bank]) -> Ram | No
 
 
 def _beside(plan: Plan, together: bool) -> int:
-    """Bytes of the arena, and of a state that may lie in the same bank in either order."""
+    """Bytes of the arena, plus those of a state that shares its bank in either order."""
     return plan.arena_bytes + (padded(plan.state_bytes, STAGED_ALIGN) if together else 0)
 
 
-def _faster(whole: Ram, every: Sequence[Bank], options: Options, reached: Reached) -> Ram | None:
-    """The same arena with its hottest buffers in faster banks than the one that holds it, where that is worth it."""
+def _move_to_faster(whole: Ram, every: Sequence[Bank], options: Options, reached: Reached) -> Ram | None:
+    """Moves the hottest buffers of an arena to faster banks than the one that holds it; None if that is not worth
+    it."""
     rank = next(bank.rank for bank in every if bank.name == whole.arena)
     faster = [bank for bank in every if bank.rank < rank]
     if not faster:
         return None
-    found = divided(whole.plan, [bank for bank in every if bank.rank <= rank], options.max_ram, reached)
-    return _of(found) if found is not None and found.share(faster) >= WORTH else None
+    found = split_arena(whole.plan, [bank for bank in every if bank.rank <= rank], options.max_ram, reached)
+    return _from_split(found) if found is not None and found.share(faster) >= MIN_TRAFFIC_SHARE else None
 
 
 def _too_small(plan: Plan, banks: Sequence[Bank]) -> DoesNotFit:

@@ -1,8 +1,8 @@
-"""Strategy: an arena that is divided between memory banks.
+"""Strategy: splits an arena between memory banks.
 
-Buffers that an inference loads and stores most for each byte, and for each group that they are alive in, have the first
-choice of the fastest bank; what has no room there goes on to the next. As a bank's bytes serve one buffer after the
-other, each choice is a placement of its own, of the buffers that were chosen before.
+Buffers with the most traffic per byte and per group of their lifetime choose first in the fastest bank; those without
+room there continue with the next. Since buffers of different lifetimes share a bank's bytes, each choice is a placement
+of its own, of all buffers chosen so far.
 """
 
 from __future__ import annotations
@@ -20,14 +20,13 @@ from tinyfuse.plan import ArenaPart, Memory, Plan
 from tinyfuse.plan.memory import STAGED_ALIGN, padded
 from tinyfuse.plan.plan import WORD_ALIGN
 
-#: how many buffers are placed in all placements that are tried to fill a bank, and the work of each (elementary
-#: operations, plan_arena)
+#: buffers placed in all trials that fill a bank, and work of each trial (elementary operations, see plan_arena)
 _TRIED_BUFFERS, _WORK = 5_000, 2_000
 
-#: of so few buffers, more ways to choose are tried
+#: more orders are tried for arenas of at most this number of buffers
 _FEW = 64
 
-#: the work of each placement that is tried for copies of weights
+#: work of each placement that is tried for copies of weights (elementary operations)
 _COPIES_WORK = 20_000
 
 _Order = Callable[[Buffer], float]
@@ -37,9 +36,9 @@ _Content = dict[Buffer, int]
 
 
 @dataclass(frozen=True)
-class Divided:
-    """A plan whose arena is placed in `parts`, its state in the bank `state`; `traffic`: bytes that an inference is
-    predicted to load and store of arena and state, per bank."""
+class SplitArena:
+    """A plan whose arena is placed in `parts`, its state in the bank `state`; `traffic` is the predicted bytes loaded
+    and stored per bank in an inference."""
 
     plan: Plan
     parts: tuple[ArenaPart, ...]
@@ -47,29 +46,31 @@ class Divided:
     traffic: Mapping[str, int]
 
     def share(self, banks: Iterable[Bank]) -> float:
-        """Of all traffic, what goes to these banks."""
+        """Share of all traffic that goes to these banks."""
         return sum(self.traffic.get(bank.name, 0) for bank in banks) / max(1, sum(self.traffic.values()))
 
 
-def divided(plan: Plan, banks: Sequence[Bank], most: int | None, reached: Reached) -> Divided | None:
-    """The plan's arena in at least two of these banks, fastest first, with the state in one of them, so that most
-    traffic goes to the fastest; None where it has no place there, or takes more than `most` bytes with the state.
-    Limits are noted in `reached`."""
+def split_arena(plan: Plan, banks: Sequence[Bank], most: int | None, reached: Reached) -> SplitArena | None:
+    """Splits a plan's arena between at least two of these banks (fastest first), with the state in one of them, so that
+    most traffic goes to the fastest.
+
+    None if it does not fit, or takes more than `most` bytes with the state. Limits are noted in `reached`.
+    """
     traffic, of_state = buffer_traffic(plan), state_traffic(plan)
-    found: list[Divided] = []
+    found: list[SplitArena] = []
     for home in banks if plan.states else [None]:
         taken = padded(plan.state_bytes, STAGED_ALIGN)
         rooms = {bank: bank.bytes - (taken if bank is home else 0) for bank in banks}
         if max(rooms.values()) >= max(buffer.bytes for buffer in plan.buffers) and min(rooms.values()) >= 0:
             state = {home.name: of_state} if home else {}
             found += [
-                Divided(each.plan, each.parts, home.name if home else None, _sum(each.traffic, state))
-                for each in _ways(plan, rooms, traffic, reached)
+                SplitArena(each.plan, each.parts, home.name if home else None, _sum(each.traffic, state))
+                for each in _try_orders(plan, rooms, traffic, reached)
                 if most is None or sum(part.bytes for part in each.parts) + plan.state_bytes <= most
             ]
 
-    def preferred(each: Divided) -> tuple[int, ...]:
-        """More traffic to fast banks, less to slow ones, fewer parts."""
+    def preferred(each: SplitArena) -> tuple[int, ...]:
+        """Rank: more traffic to fast banks, less to slow ones, fewer parts."""
         of_rank = [sum(each.traffic.get(bank.name, 0) for bank in banks if bank.rank == rank) for rank in (0, 2)]
         return of_rank[0], -of_rank[1], -len(each.parts)
 
@@ -80,8 +81,10 @@ def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
     return {name: one.get(name, 0) + other.get(name, 0) for name in {**one, **other}}
 
 
-def _ways(plan: Plan, rooms: Mapping[Bank, int], traffic: Mapping[str, int], reached: Reached) -> Iterable[Divided]:
-    """What each order of buffers and of banks gives: by traffic, and by size, which wastes less."""
+def _try_orders(
+    plan: Plan, rooms: Mapping[Bank, int], traffic: Mapping[str, int], reached: Reached
+) -> Iterable[SplitArena]:
+    """Tries orders of buffers and banks: by traffic, then by size, which wastes less."""
 
     def by_time(buffer: Buffer) -> float:
         return traffic[buffer.name] / max(1, buffer.bytes * (1 + buffer.last_step - buffer.first_step))
@@ -95,18 +98,18 @@ def _ways(plan: Plan, rooms: Mapping[Bank, int], traffic: Mapping[str, int], rea
     roomiest = sorted(rooms, key=lambda bank: -rooms[bank])
     fastest, starts = list(rooms), (True, False) if len(plan.buffers) <= _FEW else (True,)
     ways = (
-        _way(plan, rooms, fastest, order, at_once, traffic, reached)
+        _fill_banks(plan, rooms, fastest, order, at_once, traffic, reached)
         for order in (by_time, by_bytes)
         for at_once in starts
     )
     found = [way for way in ways if way is not None]
     if not found:
-        sized = (_way(plan, rooms, banks, by_size, True, traffic, reached) for banks in (roomiest, fastest))
+        sized = (_fill_banks(plan, rooms, banks, by_size, True, traffic, reached) for banks in (roomiest, fastest))
         found = [way for way in sized if way is not None]
     return found
 
 
-def _way(
+def _fill_banks(
     plan: Plan,
     rooms: Mapping[Bank, int],
     banks: Sequence[Bank],
@@ -114,13 +117,15 @@ def _way(
     at_once: bool,
     traffic: Mapping[str, int],
     reached: Reached,
-) -> Divided | None:
-    """Every buffer in the first of the banks that has room (`at_once`: as of _filled); None where one has no place, or
-    all have one bank."""
+) -> SplitArena | None:
+    """Places every buffer in the first bank with room; None if one has no place, or all are in one bank.
+
+    `at_once`: see _fill_bank.
+    """
     left = sorted(plan.buffers, key=lambda buffer: (-order(buffer), -buffer.bytes, buffer.name))
     held: dict[Bank, _Content] = {}
     for bank in banks:
-        held[bank] = _filled(left, rooms[bank] // STAGED_ALIGN * STAGED_ALIGN, plan.overlaps, at_once, reached)
+        held[bank] = _fill_bank(left, rooms[bank] // STAGED_ALIGN * STAGED_ALIGN, plan.overlaps, at_once, reached)
         left = [buffer for buffer in left if buffer not in held[bank]]
     # the fastest bank first, whichever was filled first
     held = {bank: held[bank] for bank in rooms if any(buffer.bytes for buffer in held[bank])}
@@ -129,14 +134,17 @@ def _way(
     held[next(reversed(held))] |= {buffer: 0 for buffer in plan.buffers if not buffer.bytes}
     found = _placed(plan, held)
     of_banks = {bank.name: sum(traffic[buffer.name] for buffer in some) for bank, some in held.items()}
-    return Divided(*found, None, of_banks)
+    return SplitArena(*found, None, of_banks)
 
 
-def _filled(
+def _fill_bank(
     buffers: Sequence[Buffer], room: int, overlaps: Sequence[Overlap], at_once: bool, reached: Reached
 ) -> _Content:
-    """Of buffers in the order in which they are wanted, those that have room beside the ones before: where these may
-    move, many at a time; `at_once`, before that, all where they stay, which takes a fraction of the time."""
+    """Chooses from `buffers`, most wanted first, those that fit into a bank together.
+
+    Chosen buffers may move when others join, and many join at a time. With `at_once`, buffers first take places that
+    stay, which needs a fraction of the time.
+    """
     fitting = [buffer for buffer in buffers if buffer.bytes <= room]
     chosen = _beside({}, fitting, room, overlaps) if at_once else {}
     waiting = [[buffer for buffer in fitting if buffer not in chosen]]
@@ -157,7 +165,7 @@ def _filled(
 
 
 def _beside(there: _Content, buffers: Sequence[Buffer], room: int, overlaps: Sequence[Overlap]) -> _Content:
-    """What is there, and of these buffers in order those that have room beside it and the ones before."""
+    """Adds to `there`, whose offsets stay, the buffers that have room beside it, in order."""
     every = [*there, *buffers]
     problem = Problem(every, _among(every, overlaps))
     offsets = problem.place_within(room, range(len(there), len(every)), dict(enumerate(there.values())))
@@ -165,14 +173,14 @@ def _beside(there: _Content, buffers: Sequence[Buffer], room: int, overlaps: Seq
 
 
 def _among(buffers: Iterable[Buffer], overlaps: Iterable[Overlap]) -> tuple[Overlap, ...]:
-    """The overlaps of two of these buffers."""
+    """Overlaps between two of these buffers."""
     names = {buffer.name for buffer in buffers}
     return tuple(overlap for overlap in overlaps if {overlap.below, overlap.above} <= names)
 
 
 def _placed(plan: Plan, held: dict[Bank, _Content], work: int | None = None) -> tuple[Plan, tuple[ArenaPart, ...]]:
-    """The plan with each bank's buffers in a part of the arena that begins at a line of the cache, as they lie there or
-    closer together."""
+    """Places each bank's buffers in a part of the arena that begins at a cache line, at the offsets in `held` or closer
+    together."""
     offsets: dict[str, int] = {}
     parts, start, end = [], 0, 0
     for bank, content in held.items():
@@ -186,18 +194,19 @@ def _placed(plan: Plan, held: dict[Bank, _Content], work: int | None = None) -> 
         unit = WORD_ALIGN if bank is next(reversed(held)) else STAGED_ALIGN
         parts.append(ArenaPart(bank.name, start, -(-size // unit) * unit))
         start += parts[-1].bytes
-    # parts in a row are an arena, too: what no arena is smaller than, they aren't either
+    # parts in a row also form an arena, so the lower bound of the whole still holds
     bound = plan.placement.lower_bound
     in_order = {buffer.name: offsets[buffer.name] for buffer in plan.buffers}
     return replace(plan, placement=Placement(in_order, end, bound, end == bound)), tuple(parts)
 
 
-def with_more(
+def add_buffers(
     plan: Plan, memory: Memory, more: Sequence[Buffer], rooms: Mapping[str, int]
 ) -> tuple[Plan, Memory] | None:
-    """The plan with more buffers in its arena, and what lies where then; None where that is too much for the `rooms`,
-    bank -> bytes. Of an arena that is divided, each goes into the first part with room, and none that is there moves to
-    another."""
+    """Adds buffers to a plan's arena; None if that exceeds the `rooms` (bank -> bytes).
+
+    If the arena is split, each goes into the first part with room; other buffers keep their parts.
+    """
     every = (*plan.buffers, *more)
     if memory.arena is not None:
         moved = replace(plan, buffers=every, placement=plan_arena(every, plan.overlaps))

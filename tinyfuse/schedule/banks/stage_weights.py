@@ -1,7 +1,7 @@
-"""Strategy: which weights of slow banks are copied into the arena before they are read, as far as its bank has room.
+"""Strategy: copies weights from slow banks into the arena before they are read, as far as its bank has room.
 
-A copy reads each byte once, so only what is loaded several times is worth one. It has a buffer of the arena, alive
-while its group runs; where there is room, from the group before it on, so that a DMA copies while the core computes.
+A copy reads each byte once, so it pays only for weights that are loaded several times. It has an arena buffer, alive
+while its group runs or, if there is room, from the group before on, so that a DMA copies while the core computes.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from tinyfuse.cost.traffic import constant_bytes, constant_loads
 from tinyfuse.limits import Reached
 from tinyfuse.plan import Memory, Plan, Stage, Staged, StagedArray, constant_key
 from tinyfuse.plan.memory import STAGED_ALIGN
-from tinyfuse.schedule.banks.split_arena import with_more
+from tinyfuse.schedule.banks.split_arena import add_buffers
 
-#: how often a layer has to load its constants for a copy to be worth its reading and writing
-WORTH = 2.0
+#: minimum loads per byte for which a copy pays
+MIN_LOADS_PER_BYTE = 2.0
 
 _T = TypeVar("_T")
 
@@ -35,8 +35,11 @@ class _Layer:
 
 
 def staged(plan: Plan, reached: Reached) -> Plan:
-    """The plan with copies; as it is where nothing is to be copied, or where an inference may be left halfway: a module
-    in steps, or one that is fed rows, may find its arena elsewhere, or long after. Limits are noted in `reached`."""
+    """Adds copies of weights to a plan. Limits are noted in `reached`.
+
+    None are added for a module in steps or fed by rows: its arena may move, or be used for something else, between two
+    calls of an inference.
+    """
     memory = plan.memory
     if memory is None or plan.options.step or plan.options.feed_rows:
         return plan
@@ -62,8 +65,8 @@ def staged(plan: Plan, reached: Reached) -> Plan:
 def _as_many_as_fit(
     items: Sequence[_T], trial: Callable[[Sequence[_T]], Plan | None], reached: Reached
 ) -> tuple[list[_T], Plan | None]:
-    """Items that a plan is found for together, and that plan: all, or each that fits beside those before it; of many
-    several at a time. None for the plan where not one fits."""
+    """Chooses items for which `trial` finds a plan together: all, or each that fits beside those before, several at a
+    time if there are many. Returns them with the plan, which is None if none fits."""
     every = trial(items)
     if every is not None:
         return list(items), every
@@ -80,20 +83,22 @@ def _as_many_as_fit(
 
 
 def _worthwhile(plan: Plan, memory: Memory) -> Iterable[_Layer]:
-    """Layers in slow banks that are loaded often."""
+    """Yields layers in slow banks that are loaded often."""
     slow = {bank.name for bank in memory.banks if bank.slow}
     for group in plan.groups:
         for stage in group.stages:
             banks = {memory.weights.get(constant_key(constant)) for constant in stage.constants}
-            if banks & slow and constant_loads(stage) >= WORTH * constant_bytes(stage):
+            if banks & slow and constant_loads(stage) >= MIN_LOADS_PER_BYTE * constant_bytes(stage):
                 yield _Layer(group.index, stage)
 
 
 def _with(
     plan: Plan, memory: Memory, layers: Sequence[_Layer], rooms: Mapping[str, int], ahead: frozenset[int]
 ) -> Plan | None:
-    """The plan with copies of these layers' constants, begun one group earlier for those of the groups `ahead`; None
-    where its arena would take more than --max-ram allows, or than the `rooms` of the banks that it lies in."""
+    """Adds copies of these layers' constants to a plan, begun one group earlier for the groups in `ahead`.
+
+    None if the arena would exceed --max-ram, or the `rooms` (bank -> bytes) of its banks.
+    """
     copies, buffers = [], []
     for group in sorted({layer.group for layer in layers}):
         arrays, end = [], 0
@@ -104,7 +109,7 @@ def _with(
         begun, name = max(0, group - (group in ahead)), f"staged{group}"
         copies.append(Staged(group, begun, name, tuple(arrays)))
         buffers.append(Buffer(name, end, begun, group, STAGED_ALIGN, f"weights of group {group}"))
-    placed = with_more(plan, memory, buffers, rooms)
+    placed = add_buffers(plan, memory, buffers, rooms)
     if placed is None:
         return None
     with_copies = replace(placed[1], staged=tuple(copies), uncopied_arena_bytes=plan.arena_bytes)

@@ -1,1 +1,1 @@
-"""The search for fusion groups: orders, legality, partitions, lowering."""
+"""Search for fusion groups: orders, legality, partitions, lowering."""

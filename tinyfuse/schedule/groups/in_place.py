@@ -1,8 +1,8 @@
-"""Planes over planes: what a group makes of planes lies where the planes lay that it reads.
+"""Planes over planes: places the planes that a group makes over the planes that it reads.
 
-A row of either has a line in each plane, so none may begin a little below the other: the first lines of a plane would
-lie over the last ones of the plane before. But where planes have one size, line y of the output may lie over line y of
-the input, in every plane, if that row is used up: then both have one place.
+A row has one line in each plane, so one tensor cannot start slightly below the other: the first lines of a plane would
+overwrite the last ones of the plane before. But if planes have equal size, line y of the output may overwrite line y of
+the input in every plane once that row is used up. Then both tensors start at the same offset.
 """
 
 from __future__ import annotations
@@ -16,8 +16,11 @@ from tinyfuse.plan.rows import Stream
 
 
 def may_lie_over(source: Tensor, output: Tensor, first: bool, last: bool) -> bool:
-    """Whether two tensors have planes of one size, and one place for both is no larger than what is alive anyway:
-    `first`: there is nothing before the group but its inputs; `last`: nothing after it but its outputs."""
+    """Tells whether two tensors have planes of equal size, and one place for both takes no more than is alive anyway.
+
+    first  nothing is alive before the group but its inputs
+    last   nothing is alive after it but its outputs
+    """
     planes = source.planes, output.planes
     sizes = [(tensor.dtype, tensor.shape[1], tensor.shape[-1]) for tensor in (source, output) if tensor.planes > 1]
     if len(sizes) < 2 or sizes[0] != sizes[1]:
@@ -28,7 +31,7 @@ def may_lie_over(source: Tensor, output: Tensor, first: bool, last: bool) -> boo
 def share_places(
     graph: Graph, partition: Sequence[Sequence[Op]], places: Places, streams: Iterable[tuple[int, Stream]]
 ) -> None:
-    """Gives outputs of groups, whose numbers come with them, the place of an input that ends there."""
+    """Places outputs of groups over inputs that end there. `streams` are (group number, loop)."""
     for index, stream in streams:
         pair = _pair(graph, partition, places, index, stream)
         if pair is not None:
@@ -37,14 +40,14 @@ def share_places(
 
 
 def has_planes_on_both_sides(ops: Sequence[Op]) -> bool:
-    """Whether a group reads and makes some."""
+    """Tells whether a group reads tensors of planes and makes some."""
     return any(t.planes > 1 for op in ops for t in op.activations) and any(op.output.planes > 1 for op in ops)
 
 
 def _pair(
     graph: Graph, partition: Sequence[Sequence[Op]], places: Places, index: int, stream: Stream
 ) -> tuple[Tensor, Tensor] | None:
-    """(the larger, the other) of the roots of an input and an output that may have one place."""
+    """Finds roots of an input and an output that may share one place: (larger, other); None without a pair."""
     live, ops = Liveness(graph, partition, places), partition[index]
     made = [tensor for op in ops for tensor in op.outputs]
     read = [tensor for tensor in dict.fromkeys(t for op in ops for t in op.activations) if tensor not in made]

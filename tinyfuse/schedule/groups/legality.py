@@ -1,25 +1,24 @@
-"""Which operators may form one fusion group, and why not.
+"""Rules on which operators may form one fusion group.
 
-A group is legal where its loop over rows can compute it:
+A group is legal if its loop over rows can compute it:
 
-barrier      every operator can make its output row by row: images [1, H, W, C] in and out, a row
-             window for every input, a kernel that computes rows (of rings, after another stage)
-library      under `--kernels cmsis-nn`, no operator that CMSIS-NN would compute alone is taken from it; unless it reads
-             an image that is fed by rows
-cycle        nothing outside the group lies between two of its operators: it would have to run after the
-             one and before the other. An operator that only renames bytes (RESHAPE, a view) is always outside
-divided      none of them lies before an operator, and none behind it, that only some of the runs go beyond (AWAIT_ROWS)
-state        an operator on a state is the group's first, or reads states alone and no other operator on one stands
-             between the group's first and it: the group runs where its first operator stood, and what is done to a
-             state keeps its order
-unconnected  tensors that they share, made or read, join all operators. (Those of two branches may be joined
-             by a later one alone)
+barrier      every operator can make its output row by row: images [1, H, W, C] in and out, a row window for every
+             input, a kernel that computes rows (from rings, after another stage)
+library      under `--kernels cmsis-nn`, no operator is taken from CMSIS-NN, which would compute it alone; unless it
+             reads an image that is fed by rows
+cycle        nothing outside the group lies between two of its operators: it would have to run after one and before
+             the other. An operator that only renames bytes (RESHAPE, a view) is always outside
+divided      no AWAIT_ROWS, beyond which only some of the runs go, lies between two of its operators
+state        an operator on a state is the group's first; or it only reads states, and no other operator on one lies
+             between the group's first and it. The group runs at the place of its first operator, and operators on
+             states must keep their order
+unconnected  shared tensors, made or read, connect all operators (those of two branches may be connected only by a
+             later one)
 fed          an image that is fed by rows never exists whole: all its readers are in the group
-partial      nor do sums that only the next operator makes sense of (ROW_SUM): it is in the group
+partial      sums that only the next operator can use (ROW_SUM) never exist whole: it is in the group
 
-A quantization boundary (QUANTIZE, DEQUANTIZE, rescaling) is no border of its own: it is an operator,
-and legal where it streams. A tensor that somebody outside needs is no reason against a group either:
-it is written whole (`leaving`), which costs RAM.
+A quantization boundary (QUANTIZE, DEQUANTIZE, rescaling) is an ordinary operator, legal if it streams. A tensor that is
+needed outside is no obstacle either: it is written whole (`leaving`), which costs RAM.
 """
 
 from __future__ import annotations
@@ -36,8 +35,13 @@ from tinyfuse.schedule.kernel_choice.select import loses_cmsis_nn, operand_neede
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why operators form no group: the rule's name, the operator that breaks it, a reason for people;
-    `final`: no operators after them would make it one."""
+    """Reason why operators form no group.
+
+    rule    name of the broken rule
+    op      operator that breaks it
+    reason  text for people
+    final   adding operators after them cannot make it legal
+    """
 
     rule: str
     op: Op
@@ -49,7 +53,7 @@ class Refusal:
 
 
 class Legality:
-    """Answers for one graph and context; it remembers what it found out about single operators."""
+    """Decides on groups of one graph and context, and caches what it finds about single operators."""
 
     def __init__(self, graph: Graph, context: Context):
         self.graph, self.context = graph, context
@@ -60,8 +64,8 @@ class Legality:
         self._never = frozenset(op for op in graph.ops if FAMILIES[op.kind].source or FAMILIES[op.kind].partial)
 
     def refusal(self, ops: Sequence[Op]) -> Refusal | None:
-        """Why `ops`, in an order of execution, are no group; None where they are one. An operator
-        alone need not stream."""
+        """Finds why `ops`, in an order of execution, form no group; None if they do. An operator alone need not
+        stream."""
         if len(ops) == 1:
             return self._never_whole(ops)
         inside, known, is_chain, first = set[Tensor](), self._members, True, ops[0]
@@ -80,15 +84,15 @@ class Legality:
         return apart or self._never_whole(ops)
 
     def _keeps_order(self, ops: Sequence[Op], op: Op) -> bool:
-        """Whether a member on a state runs in a group's loop after all operators on states that stand before it, and
-        what the loop does to states, row by row, is no change."""
+        """Tells whether an operator on a state runs after all operators on states before it, and the loop only reads
+        states."""
         first, place = self._position[ops[0]], self._position[op]
         between = [other for other in self.graph.ops[first : place + 1] if other.states]
         inside = [other for other in ops[: ops.index(op) + 1] if other.states]
         return between == inside and all(map(_only_reads, inside))
 
     def _no_member(self, op: Op, rings: bool) -> Refusal | None:
-        """Why no group has the operator as a member where an input is a ring of rows, or where none is."""
+        """Refuses an operator as a member of any group; `rings`: one of its inputs is a ring of rows."""
         barrier = self.barrier(op, rings)
         if barrier:
             return Refusal("barrier", op, barrier, final=True)
@@ -97,8 +101,8 @@ class Legality:
         return None
 
     def leaving(self, ops: Sequence[Op]) -> frozenset[Tensor]:
-        """What the group makes and must write whole: tensors that are the model's outputs, that an
-        operator outside reads, or that nobody reads."""
+        """Tensors that the group must write whole: outputs of the model, and those that an operator outside reads, or
+        nobody."""
         members = set(ops)
         return frozenset(
             tensor
@@ -110,8 +114,7 @@ class Legality:
         )
 
     def barrier(self, op: Op, rings: bool) -> str | None:
-        """Why `op` can't compute its output row by row, None where it can; `rings`: an input is a ring
-        of rows."""
+        """Finds why `op` cannot compute its output row by row, None if it can; `rings`: an input is a ring of rows."""
         if (op, rings) not in self._barriers:
             self._barriers[op, rings] = self._find_barrier(op, rings)
         return self._barriers[op, rings]
@@ -137,7 +140,7 @@ class Legality:
         return not any(maker is not None and FAMILIES[maker.kind].source for maker in makers)
 
     def _divided(self, ops: Sequence[Op]) -> Refusal | None:
-        """The first operator that runs less often than others of the group."""
+        """Refuses a group with AWAIT_ROWS between its operators, which would run a different number of times."""
         if not self._divides:
             return None
         start = min(self._position[op] for op in ops)
@@ -147,13 +150,14 @@ class Legality:
         return None
 
     def _cycle(self, ops: Sequence[Op]) -> Refusal | None:
-        """The operator of the group that reads what an operator outside makes of what the group makes."""
+        """Refuses a group that reads what an operator outside computes from the group's own output."""
         positions = [self._position[op] for op in ops]
         start, end = min(positions), max(positions)
         if end - start + 1 == len(ops):
             return None  # nothing lies between them
         members = set(ops)
-        descends: dict[Tensor, Op] = {}  # from the group through the operator outside that comes last
+        # tensors computed from the group's output -> the last operator outside on the way
+        descends: dict[Tensor, Op] = {}
         made: set[Tensor] = set()
         for op in self.graph.ops[start : end + 1]:
             outside = next((descends[t] for t in op.activations if t in descends), None)
@@ -168,7 +172,7 @@ class Legality:
 
     @staticmethod
     def _unconnected(ops: Sequence[Op]) -> Refusal | None:
-        """The first operator that no shared tensors, directly or over others of the group, join to `ops[0]`."""
+        """Refuses a group with an operator that no shared tensors connect to `ops[0]`."""
         joined = {*ops[0].activations, *ops[0].outputs}
         waiting = list(ops[1:])
         while waiting:
@@ -185,7 +189,7 @@ class Legality:
         return None
 
     def _never_whole(self, ops: Sequence[Op]) -> Refusal | None:
-        """The operator outside the group that reads what must not be kept whole for it."""
+        """Refuses a group if an operator outside reads a tensor of it that must not be kept whole."""
         if not self._never:
             return None
         for op in [op for op in ops if op in self._never]:
@@ -200,5 +204,5 @@ class Legality:
 
 
 def _only_reads(op: Op) -> bool:
-    """Whether an operator on states leaves them as they are, and reads all of one for each row."""
+    """Tells whether an operator leaves states as they are, and reads the whole of one for each row."""
     return not FAMILIES[op.kind].updated(op) and all(state.cursor is None for state in op.states)

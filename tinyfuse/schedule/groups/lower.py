@@ -1,4 +1,4 @@
-"""A partition becomes groups of stages, arena buffers with lifetimes, and overlaps."""
+"""Lowers a partition to groups of stages, arena buffers with lifetimes, and overlaps."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from tinyfuse.schedule.groups.in_place import has_planes_on_both_sides, share_pl
 from tinyfuse.schedule.groups.overlaps import Border, stack_name
 from tinyfuse.schedule.kernel_choice.select import row_kernel, whole_kernel
 
-#: the stages made so far: per context, by operator and whether it reads rings (None: alone in its group)
+#: stages made so far: per context, by (operator, whether it reads rings; None: alone in its group)
 StageMemo = dict[Context, dict[tuple[Op, bool | None], Stage]]
 
 
 @dataclass(frozen=True)
 class Lowered:
-    """What a partition comes to, before anything is placed.
+    """A lowered partition, before placement.
 
-    groups    with a kernel for every operator
-    storage   of every activation, which part of which buffer it is
-    buffers   of the arena, with lifetimes
-    overlaps  how near those may lie that are alive together
+    groups    groups with a kernel for every operator
+    storage   buffer, and place in it, of every activation
+    buffers   arena buffers with lifetimes
+    overlaps  overlaps allowed between buffers that are alive together
     """
 
     groups: tuple[Group, ...]
@@ -46,7 +46,7 @@ def lower(
     rings: RingModes = USUAL_RINGS,
     memo: StageMemo | None = None,
 ) -> Lowered:
-    """The groups of a partition, whose rings lie as `rings` has it. `memo` as in make_stages."""
+    """Lowers a partition whose rings lie as `rings` says. `memo`: see make_stages."""
     scheduled = {op for ops in partition for op in ops}
     places = Places(op for op in graph.ops if op not in scheduled)
     share_places(graph, partition, places, _between_planes(graph, partition, context, places, rings, memo))
@@ -60,7 +60,7 @@ def lower(
         buffers.append(Buffer(names.of(tensor), tensor.bytes, first, last, tensor_align(tensor), owner=tensor.name))
     storage = _whole_storage(graph, places, dict(zip(lifetimes, buffers, strict=True)))
     whole_buffers = {buffer.name: number for number, buffer in enumerate(buffers)}
-    # what the caller writes is there before the first group
+    # the caller writes these before the first group
     brought = {storage[tensor].buffer for tensor in graph.inputs}
     wanted = {storage[tensor].buffer for tensor in graph.outputs}
     sizes = {buffer.name: buffer.bytes for buffer in buffers}
@@ -109,7 +109,7 @@ def _between_planes(
     graph: Graph, partition: Sequence[Sequence[Op]], context: Context, places: Places, rings: RingModes,
     memo: StageMemo | None,
 ) -> Iterator[tuple[int, Stream]]:  # fmt: skip
-    """The groups that read planes and make some."""
+    """Yields the groups that read planes and make some: (number, loop)."""
     found = [index for index, ops in enumerate(partition) if has_planes_on_both_sides(ops)]
     inner = Liveness(graph, partition, places).inner if found else frozenset()
     for index in found:
@@ -159,7 +159,7 @@ def _lifetimes(live: Liveness) -> dict[Tensor, tuple[int, int]]:
 
 
 def _whole_storage(graph: Graph, places: Places, buffers: dict[Tensor, Buffer]) -> dict[Tensor, Storage]:
-    """The storage of the roots that have `buffers`, and of all that lies in them."""
+    """Storage of the roots that have `buffers`, and of all tensors in them."""
     storage = {tensor: Storage(buffer.name, _whole_rows(tensor)) for tensor, buffer in buffers.items()}
     for op in graph.ops:
         for tensor in op.activations + op.outputs:
@@ -170,8 +170,8 @@ def _whole_storage(graph: Graph, places: Places, buffers: dict[Tensor, Buffer]) 
 
 
 def make_stages(ops: Sequence[Op], context: Context, memo: StageMemo | None = None) -> tuple[Stage, ...]:
-    """The stages of a group of these operators, each with its kernel. `memo` keeps stages between calls
-    (packing weights takes time)."""
+    """Stages of a group of these operators, each with its kernel. `memo` keeps stages between calls, because packing
+    weights takes time."""
     made = {} if memo is None else memo.setdefault(context, {})
     stages: list[Stage] = []
     for op, rings in zip(ops, rings_read(ops), strict=True):
@@ -182,20 +182,20 @@ def make_stages(ops: Sequence[Op], context: Context, memo: StageMemo | None = No
 
 
 def rings_read(ops: Sequence[Op]) -> list[bool | None]:
-    """Of each operator of a group, whether an input is a ring of rows; None where it stands alone."""
+    """Tells for each operator of a group whether one of its inputs is a ring of rows; None if it stands alone."""
     if len(ops) == 1 and not ops[0].reads_ring:
         return [None]
     found: list[bool | None] = []
     inside: set[Tensor] = set()
     for op in ops:
-        # what comes from outside the group is whole, unless it is a state
+        # inputs from outside the group are whole, except states
         found.append(not inside.isdisjoint(op.activations) or op.reads_ring)
         inside.update(op.outputs)
     return found
 
 
 def stage_of(op: Op, rings: bool | None, context: Context) -> Stage:
-    """The stage of an operator, which reads rings or stands alone as `rings_read` has it."""
+    """Stage of an operator; `rings`: see `rings_read`."""
     if rings is None:
         return _stage(op, *whole_kernel(op, context), context)
     kernel = row_kernel(op, context, rings)
@@ -208,7 +208,7 @@ def stream_of(
     stages: tuple[Stage, ...], kept: frozenset[Tensor], context: Context, slide: bool = True, stack: bool = False,
     resident_output: Tensor | None = None,
 ) -> Stream | None:  # fmt: skip
-    """The group played through, None for a whole call. Rings may slide unless speed is all."""
+    """Simulated loop of a group; None for a whole call. Rings may slide unless only speed counts."""
     return (
         Stream(stages, kept, slide and context.optimize != "speed", stack, resident_output)
         if stages[0].by_row
@@ -217,13 +217,14 @@ def stream_of(
 
 
 def may_stack(stages: tuple[Stage, ...], context: Context) -> bool:
-    """Whether the rings of a group may lie in a stack: where RAM is all, and calls are made in one piece."""
+    """Tells whether the rings of a group may lie in a stack: with --optimize ram's kernels, and if no calls are
+    divided."""
     return context.min_scratch and not context.divided and len(stages) > 1
 
 
 def growing_output(stages: tuple[Stage, ...], begun: Container[Tensor]) -> Tensor | None:
-    """The output that may be the lowest in a group's stack: the largest of those that have a buffer of their own, which
-    holds nothing before (`begun`)."""
+    """Largest output that may lie at the bottom of a group's stack, of those in `begun`: with a buffer of their own
+    that holds nothing before the group. None without one."""
     found = [stage.op.output for stage in stages if stage.op.output in begun and may_be_stacked(stage)]
     return max(found, key=lambda tensor: tensor.bytes, default=None)
 
@@ -247,8 +248,8 @@ def _stage(op: Op, kernel: Kernel, by_row: bool, context: Context) -> Stage:
 def _inner_buffers(
     index: int, stages: tuple[Stage, ...], stream: Stream | None, names: _BufferNames
 ) -> tuple[list[tuple[Buffer, Tensor | None]], tuple[str | None, ...]]:
-    """The buffers that live inside the group alone: (ring, its tensor) or (scratch, None), and the
-    name of each stage's scratch. Of those, only what is alive at one moment needs separate bytes."""
+    """Buffers that live only inside the group, as (ring, its tensor) or (scratch, None); and the name of each stage's
+    scratch. Only those alive at the same time need separate bytes."""
     live_sets = stream.live_sets if stream else ((0, frozenset()),)
     found: list[tuple[Buffer, Tensor | None]] = []
     stacked: frozenset[int] = frozenset()
@@ -289,8 +290,8 @@ def _group(index: int, stages: tuple[Stage, ...], kept: frozenset[Tensor], scrat
 
 
 def _feed_buffers(group: Group, counters: str, last: int) -> list[Buffer]:
-    """What a group that is fed rows keeps between calls: its counters; and the state of the inference,
-    which has to tell a call out of order until the end."""
+    """Buffers that a fed group keeps between calls: its counters, and the state of the inference, which detects calls
+    out of order until the end."""
     count, size = len(group.stages) - 1, group.counter_bytes
     return [
         Buffer(FEED_STATE, FEED_STATE_BYTES, group.index, last, 4, "rows fed"),

@@ -1,17 +1,16 @@
-"""Orders in which the operators of a branchy graph may run, beside that of the file.
+"""Orders in which the operators of a branchy graph may run, besides that of the file.
 
-least peak       the least peak of bytes alive, every tensor whole: dynamic programming over the sets of
-                 operators that may have run (Liberis and Lane, "Neural networks on microcontrollers: saving
-                 memory at inference via operator reordering", 2019). Exact while no number of operators has
-                 more than limits.ORDER_SETS / operators such sets and ORDER_WAYS / operators ways to go on from them;
-                 beyond, the best of them go on (a beam)
-streams          the same with each operator next to the only one that reads its result, where both can run by
-                 rows: what lies between them is a ring then, which counts nothing
-siblings         operators that read one tensor next to each other
+least peak   lowest peak of bytes alive, with every tensor whole: dynamic programming over the sets of operators that
+             may have run (Liberis and Lane, "Neural networks on microcontrollers: saving memory at inference via
+             operator reordering", 2019). Exact unless some number of operators has more than limits.ORDER_SETS /
+             operators such sets, or ORDER_WAYS / operators continuations; beyond, only the best continue (a beam)
+streams      least peak with each operator next to the only reader of its result, if both can run by rows: the tensor
+             between them is then a ring, and counts nothing
+siblings     operators that read the same tensor next to each other
 
-In all of them operators on states keep their order, and what runs before an image is fed by rows, or for each row of
-a step of a sliding window, stays there. Which order is worth a search, tinyfuse/schedule/groups/promising_orders.py
-says."""
+In all of them operators on states keep their order, and operators before an image that is fed by rows, or before
+AWAIT_ROWS, stay there. groups/promising_orders.py decides which orders are worth a search.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +28,10 @@ from tinyfuse.plan.places import Places, is_alias
 
 
 def orders(graph: Graph, stream: Callable[[Op, Op], bool], reached: Reached | None = None) -> list[Graph]:
-    """The graph in other orders than its own, none twice; `stream`: whether two operators, of which the
-    second reads the first one's result, can run by rows together. Limits are noted in `reached`."""
+    """Finds other orders of a graph, without duplicates. Limits are noted in `reached`.
+
+    `stream` tells whether two operators, of which the second reads the first one's result, can run by rows together.
+    """
     apart = _Units(graph, lambda a, b: False)
     if apart.is_chain():
         return []
@@ -49,20 +50,20 @@ def orders(graph: Graph, stream: Callable[[Op, Op], bool], reached: Reached | No
 
 @lru_cache(maxsize=32)
 def _of_least_peak(graph: Graph, together: frozenset[tuple[Op, Op]]) -> tuple[tuple[Op, ...], frozenset[Limit]]:
-    """The operators in an order with the least peak, those `together` next to each other, and the limits reached.
-    Remembered: the kernels that one or the other objective prefers can mostly stream the same pairs."""
+    """Finds an order with the least peak, operators of `together` next to each other, and the limits reached. Cached,
+    because the kernels of all objectives can mostly stream the same pairs."""
     units = _Units(graph, lambda a, b: (a, b) in together)
     order, _, met = least_peak(units)
     return units.flat(order), met
 
 
 class _Units:
-    """The graph as units of operators that stay together, numbered in an order of execution: each ends
-    with its only operator that others read.
+    """Graph as units of operators that stay together, numbered in an order of execution. Only the last operator of a
+    unit is read by others.
 
-    ops     per unit its operators, in order
-    before  per unit a bit set of those that must have run
-    live    which tensors hold bytes when, where the units run in the order of their numbers
+    ops     operators of each unit, in order
+    before  per unit, a bit set of the units that must run first
+    live    lifetimes of tensors if the units run in the order of their numbers
     """
 
     def __init__(self, graph: Graph, joined: Callable[[Op, Op], bool]):
@@ -101,7 +102,7 @@ class _Units:
         self.live = Liveness(graph, self.ops, Places(op for op in graph.ops if is_alias(op)))
 
     def is_chain(self) -> bool:
-        """Whether there is but one order."""
+        """Tells whether only one order exists."""
         return all(before >> u & 1 for u, before in enumerate(self.before[1:]))
 
     def flat(self, units: Sequence[int]) -> tuple[Op, ...]:
@@ -109,7 +110,7 @@ class _Units:
 
 
 def _made_by(graph: Graph) -> dict[Tensor, tuple[Op, ...]]:
-    """Of each activation the operators that must have run before it is there."""
+    """Operators that must have run before each activation exists."""
     found: dict[Tensor, tuple[Op, ...]] = dict.fromkeys(graph.inputs, ())
     for op in graph.ops:
         makers: tuple[Op, ...] = (op,)
@@ -120,7 +121,7 @@ def _made_by(graph: Graph) -> dict[Tensor, tuple[Op, ...]]:
 
 
 def _only_reader(graph: Graph, op: Op) -> Op | None:
-    """The operator that alone reads what `op` makes, where `op` may run at any moment before it."""
+    """Only reader of what `op` makes, if `op` may run at any time before it; else None."""
     if len(op.outputs) != 1 or op.states or op.output in graph.outputs or FAMILIES[op.kind].source:
         return None
     readers = graph.consumers.get(op.output, ())
@@ -128,7 +129,7 @@ def _only_reader(graph: Graph, op: Op) -> Op | None:
 
 
 def _branch(op: Op, children: dict[Op, list[Op]]) -> list[Op]:
-    """An operator after those that run for it alone, one branch after the other."""
+    """Operators of a unit: those that run only for `op`, one branch after the other, then `op`."""
     found, waiting = [], [op]
     while waiting:
         found.append(waiting.pop())
@@ -137,7 +138,7 @@ def _branch(op: Op, children: dict[Op, list[Op]]) -> list[Op]:
 
 
 def _with_aliases(graph: Graph, ops: Sequence[Op]) -> tuple[Op, ...]:
-    """All operators of the graph: each alias as soon as what it renames is there."""
+    """Inserts each aliasing operator as soon as its inputs exist."""
     aliases = [op for op in graph.ops if is_alias(op)]
     there, found = set(graph.inputs), []
     for op in (None, *ops):
@@ -157,9 +158,15 @@ def _with_aliases(graph: Graph, ops: Sequence[Op]) -> tuple[Op, ...]:
 
 @dataclass(frozen=True)
 class _State:
-    """The best way found to have run a set of units: the peak of bytes alive since the last set that all
-    ways pass, the bytes alive in every step added up, those alive now, and who can run next; the last
-    unit and the state before it."""
+    """Best way found to have run a set of units.
+
+    peak       most bytes alive since the last set that all ways pass
+    total      sum of the bytes alive in every step
+    alive      bytes alive now
+    ready      units that can run next
+    last       unit that ran last
+    came_from  state before it
+    """
 
     peak: int
     total: int
@@ -170,11 +177,11 @@ class _State:
 
 
 def least_peak(units: _Units) -> tuple[list[int], int, frozenset[Limit]]:
-    """(the units in an order with the least peak of bytes alive, that peak, the limits that were reached: without
-    any it is proven least).
+    """Finds (order of units with the least peak, that peak in bytes, limits reached). Without limits it is proven
+    least.
 
-    Where all orders pass one set (an operator that each other one is before or after), the stretches on
-    both sides are orders of their own: each gets its own least peak.
+    If all orders pass one set (some unit comes before or after every other one), the stretches on both sides are
+    minimized separately.
     """
     count = len(units.ops)
     width, ways = (limit.most // max(1, count) for limit in (limits.ORDER_SETS, limits.ORDER_WAYS))
@@ -187,7 +194,8 @@ def least_peak(units: _Units) -> tuple[list[int], int, frozenset[Limit]]:
         if len(layer) == 1:
             ((mask, state),) = layer.items()
             peak, layer = max(peak, state.peak), {mask: replace(state, peak=0)}
-        following: dict[int, tuple[int, int, int, int, _State]] = {}  # peak, total, bytes during the last unit
+        # (peak, total, bytes during the last unit, that unit, state before)
+        following: dict[int, tuple[int, int, int, int, _State]] = {}
         for mask, state in layer.items():
             for u in state.ready:
                 during = state.alive + steps[u].new_bytes(mask)
@@ -218,7 +226,7 @@ def least_peak(units: _Units) -> tuple[list[int], int, frozenset[Limit]]:
 
 
 def _first_ways(layer: dict[int, _State], ways: int) -> dict[int, _State]:
-    """The best states of a layer, from which so many ways go on; at least one."""
+    """Keeps the best states of a layer with at most `ways` continuations together; at least one state."""
     kept: dict[int, _State] = {}
     for ran, state in sorted(layer.items(), key=lambda item: (item[1].peak, item[1].total, item[0])):
         ways -= len(state.ready)
@@ -229,15 +237,14 @@ def _first_ways(layer: dict[int, _State], ways: int) -> dict[int, _State]:
 
 
 class _Step(Change):
-    """What running a unit changes: about the bytes that are alive, and who can run then. Sets are bit sets of units
-    that have run."""
+    """Changes when a unit runs: bytes alive, and units that become ready. Sets are bit sets of units that ran."""
 
     def __init__(self, units: _Units, u: int):
         super().__init__(units.live, u)
         self._after = [(v, before) for v, before in enumerate(units.before) if before >> u & 1]
 
     def state_after(self, ran: int, peak: int, total: int, during: int, u: int, state: _State) -> _State:
-        """The state when the unit, `u`, has run as the last of `ran`."""
+        """State after unit `u` ran as the last of `ran`."""
         ready = (*(v for v in state.ready if v != u), *(v for v, before in self._after if not before & ~ran))
         return _State(peak, total, during - self.freed_bytes(ran), ready, u, state)
 
@@ -246,8 +253,8 @@ class _Step(Change):
 
 
 def siblings(units: _Units) -> list[int]:
-    """Always the unit that reads what others have begun to read, the latest such tensor first; then the one
-    that reads what was made last; then the file's next."""
+    """Orders units greedily: first a reader of the tensor that readers began last, then a reader of the tensor made
+    last, then the next of the file."""
     order: list[int] = []
     ran, made = 0, dict.fromkeys(units.live.brought, -1)
     begun: dict[Tensor, int] = {}

@@ -1,4 +1,5 @@
-"""How near buffers may lie that are alive together: what a group begins, overwrites and uses up, row by row."""
+"""Overlaps that a group allows between buffers that are alive together, from what it begins, overwrites and uses up row
+by row."""
 
 from __future__ import annotations
 
@@ -18,17 +19,17 @@ from tinyfuse.plan.rows import Stream, free_bytes, held_bytes
 
 
 def stack_name(group: int) -> str:
-    """The buffer of the stack of rings of the group of that index."""
+    """Name of the buffer with the stack of rings of a group."""
     return f"stack{group}"
 
 
 @dataclass(frozen=True)
 class Border:
-    """What a group does to the buffers of whole tensors.
+    """Effect of a group on the buffers of whole tensors.
 
     sizes     bytes of every buffer
-    begun     of those, buffers of its inputs and outputs that hold nothing before this group
-    survives  and those that somebody reads after it: a later group, or the caller
+    begun     buffers of its inputs and outputs that hold nothing before the group
+    survives  buffers of its inputs and outputs that a later group, or the caller, reads
     """
 
     group: Group
@@ -40,17 +41,17 @@ class Border:
 
     @cached_property
     def resident_output(self) -> str | None:
-        """The buffer of the output that is the lowest in the stack, which it leaves when the group ends."""
+        """Buffer to which the output at the bottom of the stack moves when the group ends."""
         return self.storage[self.group.resident_output].buffer if self.group.resident_output else None
 
     @cached_property
     def lasting(self) -> set[str]:
-        """The buffers of its outputs."""
+        """Buffers of its outputs."""
         return {self.storage[tensor].buffer for tensor in self.group.outputs}
 
     def live_sets(self, stream: Stream) -> dict[str, frozenset[int]]:
-        """Of each buffer of an output that begins here, the live sets in which it holds anything; the last of them
-        comes when all rows are made."""
+        """Live sets in which the buffer of each output that begins here holds anything. The last one is the time after
+        all rows."""
         end = frozenset({len(stream.live_sets)})
         found: dict[str, frozenset[int]] = {self.resident_output: end} if self.resident_output else {}
         for s, stage in enumerate(self.group.stages):
@@ -61,8 +62,11 @@ class Border:
         return found
 
     def overlaps(self) -> list[Overlap]:
-        """Which outputs may start how far below which inputs, if nobody reads those any more. What leaves a stack in
-        the end may lie anywhere in that, and in those."""
+        """Overlaps of outputs with inputs that nobody reads afterwards.
+
+        The buffer of a resident output may lie anywhere over the stack, which it leaves in the end, and over those
+        inputs.
+        """
         sources, outputs = self._parts(self.group.inputs), self._parts(self.group.outputs)
         found = []
         if self.resident_output:
@@ -78,7 +82,7 @@ class Border:
         return found
 
     def _parts(self, tensors: Iterable[Tensor]) -> dict[str, list[tuple[Tensor, int]]]:
-        """Per buffer, the tensors in it with their offsets."""
+        """Tensors in each buffer, with their offsets."""
         found: dict[str, list[tuple[Tensor, int]]] = {}
         for tensor in tensors:
             storage = self.storage[tensor]
@@ -86,8 +90,8 @@ class Border:
         return found
 
     def _held_bytes(self, live_sets: np.ndarray) -> dict[str, np.ndarray]:
-        """How many bytes from its start on hold something, of each ring, scratch and buffer of an output,
-        live set by live set; of a stack of rings event by event."""
+        """Bytes from the start to the end of what each ring, scratch and output buffer holds, per live set; for a stack
+        of rings per event."""
         held: dict[str, np.ndarray] = {}
         for s, stage in enumerate(self.group.stages):
             storage, rows = self.storage[stage.op.output], live_sets[:, 1 + s]
@@ -106,8 +110,8 @@ class Border:
         return held
 
     def inner_overlaps(self, stream: Stream) -> list[Overlap]:
-        """How near rings, scratch and outputs may lie above each other: each of them holds bytes from its
-        start, but seldom all of them, and in some live sets none. (Of one stage all are there all the time.)"""
+        """Overlaps between rings, scratch and outputs, which seldom hold all their bytes, and none in some live sets. A
+        single stage has none: all buffers are full all the time."""
         if len(self.group.stages) == 1:
             return []
         found = self._held_bytes(stream.played if stream.stack else stream.live_rows)
@@ -123,8 +127,8 @@ class Border:
         return overlaps
 
     def input_overlaps(self, stream: Stream) -> list[Overlap]:
-        """How near rings and scratch may lie below an input whose rows are used up, and which of them come
-        when it is used up for good. (Outputs: `overlaps`.)"""
+        """Overlaps of rings and scratch with an input whose rows are used up, from below and, if they begin only when
+        it is used up, from above. `overlaps` has those of outputs."""
         overlaps = []
         for whole, sources in self._parts(self.group.inputs).items():
             if whole in self.survives or len(sources) > 1:
@@ -151,14 +155,14 @@ class Border:
 
 
 class Streamed(Protocol):
-    """A row group that knows how far its outputs must start below its inputs."""
+    """Row group that computes how far its outputs must start below its inputs."""
 
     def overlap_distance(self, source: Tensor, output: Tensor) -> int:
-        """As rows.Stream."""
+        """See rows.Stream."""
         ...
 
     def in_place(self, source: Tensor, output: Tensor) -> bool:
-        """As rows.Stream."""
+        """See rows.Stream."""
         ...
 
 
@@ -168,8 +172,8 @@ def buffer_distance(
     sources: Iterable[tuple[Tensor, int]],
     outputs: Iterable[tuple[Tensor, int]],
 ) -> int:
-    """How far a buffer that holds `outputs` must start below one that holds `sources`, tensors with their
-    offsets in it, so that no output overwrites what is still read of a source."""
+    """Bytes that a buffer with `outputs` must start below one with `sources` (tensors with their offsets), so that no
+    output overwrites source bytes that are still read."""
     return max(
         0,
         *(
@@ -181,8 +185,11 @@ def buffer_distance(
 
 
 def overlap_distance(stages: tuple[Stage, ...], stream: Streamed | None, source: Tensor, output: Tensor) -> int:
-    """How far `output` must start below `source`: by rows from the stream; in a whole call (`stream` is
-    None) from the access order of its kernel, where it has one for every use of `source`; else no overlap."""
+    """Bytes that `output` must start below `source`.
+
+    A row group gets them from its stream. A whole call (`stream` None) gets them from the access order of its kernel,
+    if that has one for every use of `source`; otherwise no overlap is allowed.
+    """
     if stream is not None:
         return stream.overlap_distance(source, output)
     (stage,) = stages
@@ -190,7 +197,7 @@ def overlap_distance(stages: tuple[Stage, ...], stream: Streamed | None, source:
 
 
 def whole_call_distance(op: Op, access_orders: Mapping[int, AccessOrder], source: Tensor, output: Tensor) -> int:
-    """`overlap_distance` in a whole call, which goes so through its inputs."""
+    """Bytes that `output` must start below `source` in a whole call that reads its inputs in these orders."""
     uses = [i for i, tensor in enumerate(op.inputs) if tensor is source]
     if not all(i in access_orders for i in uses):
         return output.bytes

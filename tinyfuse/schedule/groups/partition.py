@@ -1,9 +1,8 @@
-"""Which operators become one fusion group.
+"""Partitions by rule into fusion groups.
 
-A partition is a list of lists of operators, in an order of execution. `--fusion none` gives every
-operator its own group; `basic` lets a producer take the elementwise operators after it (what a
-converter leaves of a batch normalization, activations that no clamp can hold); `rows` adds the
-depthwise convolution and the pointwise convolution after it.
+A partition is a list of lists of operators, in an order of execution. `--fusion none` gives every operator its own
+group. `basic` adds elementwise operators to their producer's group (what a converter leaves of a batch normalization,
+activations that no clamp can express). `rows` also adds pointwise convolutions after a depthwise one.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from tinyfuse.schedule.variants.variants import Variant
 
 
 def partition(graph: Graph, context: Context, fusion: str) -> list[list[Op]]:
-    """The groups of a graph: every operator once; aliases (RESHAPE, views) are left out, for they have
-    nothing to run, except under "none", where they copy unless their input ends there."""
+    """Groups of a graph, every operator once. Aliases (RESHAPE, views) run nothing and are left out, except under
+    "none", where they copy unless their input ends there."""
     legality = Legality(graph, context)
     groups: list[list[Op]] = []
     taken: set[Op] = set()
@@ -41,8 +40,11 @@ def partition(graph: Graph, context: Context, fusion: str) -> list[list[Op]]:
 
 
 def partition_each(variants: Iterable[Variant], *fusions: str) -> list[tuple[Variant, list[list[list[Op]]]]]:
-    """Each variant with its partition for each level of fusion. Those that can't be computed are left out: what
-    another objective makes of a model may take --feed-rows. CompileError where none can."""
+    """Partitions each variant for each level of fusion.
+
+    Variants that cannot be computed are left out, because some rewrites do not allow --feed-rows. CompileError if none
+    can.
+    """
     found: list[tuple[Variant, list[list[list[Op]]]]] = []
     refused: CompileError | None = None
     for variant in variants:
@@ -56,8 +58,8 @@ def partition_each(variants: Iterable[Variant], *fusions: str) -> list[tuple[Var
 
 
 def _fed_group(graph: Graph, source: Op, legality: Legality) -> list[Op]:
-    """The shortest group from `source` on that takes its rows as they come. CompileError where there is
-    none: the rows would have to be kept."""
+    """Shortest group from `source` on that takes its rows as they come. CompileError if there is none, because the rows
+    would have to be kept."""
     group = [source]
     refusal = legality.refusal(group)
     for op in graph.ops[graph.ops.index(source) + 1 :]:
@@ -73,7 +75,7 @@ def _fed_group(graph: Graph, source: Op, legality: Legality) -> list[Op]:
 
 
 def _only_consumer(graph: Graph, op: Op) -> Op | None:
-    """The operator that alone reads `op`'s only output, where nothing else needs that tensor."""
+    """The only reader of `op`'s only output, if nothing else needs that tensor; else None."""
     if len(op.outputs) != 1 or op.output in graph.outputs:
         return None
     consumers = graph.consumers.get(op.output, ())
@@ -81,7 +83,7 @@ def _only_consumer(graph: Graph, op: Op) -> Op | None:
 
 
 def _wanted(group: list[Op], follower: Op, fusion: str) -> bool:
-    """Whether the fusion level lets the group take the operator after it."""
+    """Tells whether the fusion level lets the group take the operator after it."""
     last = group[-1]
     if is_pointwise_function(follower) or FAMILIES[last.kind].partial:
         return True
@@ -92,7 +94,7 @@ def _wanted(group: list[Op], follower: Op, fusion: str) -> bool:
 
 
 def is_pointwise_function(op: Op) -> bool:
-    """One activation in, one out of the same shape, each element from the same element."""
+    """Tells whether an operator computes each element of its output from the same element of its one activation."""
     return (
         len(op.activations) == len(op.outputs) == 1
         and op.first_activation.shape == op.output.shape
@@ -102,7 +104,7 @@ def is_pointwise_function(op: Op) -> bool:
 
 
 def is_pointwise_convolution(op: Op) -> bool:
-    """A convolution whose windows are single pixels, one for each pixel of its output."""
+    """Tells whether an operator is a convolution whose windows are single pixels, one per output pixel."""
     family = FAMILIES[op.kind]
     mixes = family.convolution and not family.depthwise
     return mixes and family.row_window(op, 0) == SAME_ROW and op.operand(1).shape[1:3] == (1, 1)

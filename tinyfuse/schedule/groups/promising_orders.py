@@ -1,7 +1,7 @@
-"""Which orders of a graph are worth a search: those whose RAM, estimate_plan estimated, is less.
+"""Selects the orders of a graph that are worth a search: those with less estimated RAM.
 
-The estimate is the least peak of bytes over all partitions into groups of consecutive operators, as the
-search's (search.py), but no group's loop is played: rings and overlaps are looked at in a few of its live sets.
+The estimate is the least peak of bytes over all partitions into groups of consecutive operators, as in search.py, but
+without simulating loops: rings and overlaps are computed for a few live sets only.
 """
 
 from __future__ import annotations
@@ -29,9 +29,11 @@ def better_orders(
     graph: Graph, context: Context, budget: int, progress: Callable[[str], None] = lambda text: None,
     memo: StageMemo | None = None, reached: Reached | None = None,
 ) -> list[Graph]:  # fmt: skip
-    """The graph in other orders that seem to take less RAM than its own and than `budget`, the best first;
-    at most limits.ORDERS, and none at once where the graph has no branches. `memo` as in lower.make_stages; limits
-    are noted in `reached`."""
+    """Finds orders of a graph that seem to take less RAM than its own and than `budget` bytes, best first.
+
+    At most limits.ORDERS; none if the graph has no branches. `memo`: see lower.make_stages. Limits are noted in
+    `reached`.
+    """
     reached = Reached() if reached is None else reached
     progress("looking for other orders of the operators")
     legality = Legality(graph, context)
@@ -49,8 +51,8 @@ def better_orders(
 
 
 def estimate(graph: Graph, context: Context, budget: int, memo: StageMemo, reached: Reached) -> int:
-    """Roughly the least bytes of RAM that the operators take in this order; the budget where they take more.
-    `memo` and `reached` as in better_orders."""
+    """Estimates the least bytes of RAM of the operators in this order; at most `budget`. `memo` and `reached`: see
+    better_orders."""
     ops = tuple(op for op in graph.ops if not is_alias(op))
     least = [0] + [budget] * len(ops)
     for i, groups in enumerate(
@@ -62,7 +64,7 @@ def estimate(graph: Graph, context: Context, budget: int, memo: StageMemo, reach
 
 
 class EstimatedWeigher(Weigher):
-    """Weighs bytes alone, and estimate_plan."""
+    """Weighs only bytes, from estimated streams."""
 
     def _weigh(self, i: int, j: int) -> Iterator[Weight]:
         stages, kept = self._stages(i, j)
@@ -73,8 +75,11 @@ class EstimatedWeigher(Weigher):
 
 
 class EstimatedStream:
-    """What rows.Stream knows of a group's rings and overlaps, from a few live sets: in each of them the
-    stages that no other one reads have made the same share of their rows, and all others what these need."""
+    """Estimate of rows.Stream from a few live sets.
+
+    In each of them the stages without readers have made the same share of their rows, and all others what these
+    need.
+    """
 
     def __init__(self, stages: tuple[Stage, ...], kept: frozenset[Tensor]):
         self.stages, self.kept = stages, kept
@@ -103,12 +108,12 @@ class EstimatedStream:
         return max(window.needed(min(self._made[c][live_set], self._heights[c] - 1), rows) for c, window in uses)
 
     def _oldest(self, uses: list[tuple[int, RowWindow]], live_set: int, rows: int) -> int:
-        """The first row that a reader still needs, `rows` where none does."""
+        """First row that a reader still needs; `rows` if none does."""
         reading = [(c, window) for c, window in uses if self._made[c][live_set] < self._heights[c]]
         return min((window.first(self._made[c][live_set]) for c, window in reading), default=rows)
 
     def overlap_distance(self, source: Tensor, output: Tensor) -> int:
-        """Roughly as in rows.Stream, without access orders."""
+        """Estimates rows.Stream.overlap_distance, without access orders."""
         uses, rows = self._uses(source), height(source)
         writer = next(s for s, stage in enumerate(self.stages) if stage.op.output is output)
         distance = 0
@@ -120,7 +125,7 @@ class EstimatedStream:
         return min(distance, output.bytes)
 
     def in_place(self, source: Tensor, output: Tensor) -> bool:
-        """Roughly as in rows.Stream."""
+        """Estimates rows.Stream.in_place."""
         uses, rows = self._uses(source), height(source)
         writer = next(s for s, stage in enumerate(self.stages) if stage.op.output is output)
         made = self._made[writer]

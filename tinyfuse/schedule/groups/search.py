@@ -1,14 +1,13 @@
-"""Which cuts of the operator order to make: groups as edges of a shortest path with two weights.
+"""Searches the cuts of the operator order: groups are edges of a shortest path with two weights.
 
-Nodes are the places between operators of the topological order; an edge (i, j) is the fusion group
-of operators i..j-1. It weighs the bytes that are alive while it runs (its rings and scratch, its
-inputs and outputs with the best single overlap, the tensors that pass it by) and the instructions that
-the cost tables predict. Along a path bytes are maximized and instructions added. Each node keeps the
-paths to it that no other one beats in both: labels, as in multi-objective shortest paths (Hansen,
-"Bicriterion path problems", 1980). Those at the last node are the Pareto front.
+Nodes are the places between operators of the topological order; an edge (i, j) is the fusion group of operators i..j-1.
+One weight is the bytes alive while it runs: its rings and scratch, its inputs and outputs with the best single overlap,
+and tensors that pass it by. The other is the instructions that the cost tables predict. Along a path bytes are
+maximized and instructions added. Each node keeps the paths to it that no other beats in both: labels, as in
+multi-objective shortest paths (Hansen, "Bicriterion path problems", 1980). Those at the last node are the Pareto front.
 
-The bytes leave alignment and fragmentation to the planner, so the caller plans what it is interested
-in (tinyfuse/schedule/plans/pick_plan.py).
+Alignment and fragmentation are left to the planner, so the caller plans the candidates that it is interested in
+(schedule/plans/pick_plan.py).
 """
 
 from __future__ import annotations
@@ -32,17 +31,17 @@ from tinyfuse.schedule.groups.in_place import may_lie_over
 from tinyfuse.schedule.groups.legality import Legality
 from tinyfuse.schedule.groups.lower import StageMemo, growing_output, make_stages, may_stack
 from tinyfuse.schedule.groups.overlaps import Streamed, buffer_distance
-from tinyfuse.schedule.groups.tiling import with_tiles
+from tinyfuse.schedule.groups.tiling import tile_graph
 from tinyfuse.schedule.kernel_choice.select import row_kernel
-from tinyfuse.thinning import evenly
+from tinyfuse.thinning import pick_evenly
 
-#: operators of the groups that are weighed first
+#: lengths up to which groups are weighed first
 _SHORTER = (4, 10)
 
 
 @dataclass
 class Work:
-    """Rows that simulations may still compute, of `rows`, and which limits were reached meanwhile."""
+    """Budget of rows that simulations may still compute, from the limit `rows`; and limits reached meanwhile."""
 
     reached: Reached = field(default_factory=Reached)
     rows: Limit = field(default_factory=lambda: limits.GROUP_ROWS)
@@ -54,9 +53,11 @@ class Work:
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A partition of `graph` with its estimated bytes of RAM and predicted instructions, for the kernels
-    of `context`; its groups' rings lie as `rings` has it. `reordered`: the graph's order is
-    another one than the file's."""
+    """A partition of `graph` with its estimated bytes of RAM and predicted instructions, for the kernels of `context`.
+
+    rings      layout of its groups' rings
+    reordered  the graph's order differs from the file's
+    """
 
     graph: Graph
     context: Context
@@ -67,24 +68,34 @@ class Candidate:
     reordered: bool = False
 
 
-@dataclass(eq=False, slots=True)  # by the hundred thousand: frozen ones take three times as long to make
+@dataclass(eq=False, slots=True)  # hundreds of thousands are made; frozen ones take three times as long
 class _Label:
-    """A path to a node: its most bytes, its instructions, the bytes of all its groups added up, how
-    many these are, how many MACs it takes more than the operators; its tower, where the last group has one; and the
-    label it continues, with that one's node and the last group's weight."""
+    """A path to a node.
+
+    ram           most bytes of a group
+    instructions  sum over its groups
+    bytes         bytes of all groups added up
+    groups        number of groups
+    more_macs     MACs beyond those of the operators
+    chain         chain of overlaps that the last group continues; None without one
+    came_from     (node, label, weight of the last group) that it extends
+    """
 
     ram: int
     instructions: float
     bytes: int
     groups: int
     more_macs: int
-    tower: _Tower | None
+    chain: _OverlapChain | None
     came_from: tuple[int, _Label, Weight] | None
 
 
 class Link(NamedTuple):
-    """Of a group's bytes, what the best single overlap saves: what it makes begins so many bytes below an input,
-    `above`. `below`: the output that does, None where the group's stack does, which leaves nothing there."""
+    """Best single overlap of a group: `below` starts `distance` bytes below the input `above`, which saves `saved`
+    bytes.
+
+    `below` is an output, or None for the group's stack, which leaves nothing there.
+    """
 
     below: Tensor | None
     above: Tensor
@@ -92,9 +103,9 @@ class Link(NamedTuple):
     saved: int
 
 
-class _Tower(NamedTuple):
-    """Buffers of groups that follow one another, each begun below the one before: the lowest, and how many bytes they
-    take together."""
+class _OverlapChain(NamedTuple):
+    """Chain of buffers of consecutive groups, each starting below the one before: the lowest, and the bytes of all
+    together."""
 
     lowest: Tensor
     bytes: int
@@ -104,26 +115,27 @@ def pareto_front(
     graph: Graph, context: Context, budget: int, progress: Callable[[str], None] = lambda text: None,
     work: Work | None = None, memo: StageMemo | None = None,
 ) -> list[Candidate]:  # fmt: skip
-    """The partitions into groups of consecutive operators, of at most `budget` bytes, that no other one
-    beats in both RAM and instructions; and a few that may turn out better once they are planned. None
-    at all where there is none within the budget. `progress` gets progress; `work` is used up (default: of its own);
-    `memo` as in lower.make_stages.
+    """Finds the partitions into groups of consecutive operators, of at most `budget` bytes, that no other beats in both
+    RAM and instructions, and a few that may turn out better once planned. Empty if none keeps the budget.
 
-    A group that by itself exceeds the budget, and every longer one that begins with it, is left out:
-    a group's own bytes only grow with its length.
+    `progress` gets lines of progress, `work` is used up (default: its own), `memo`: see lower.make_stages. A group that
+    exceeds the budget by its own bytes is left out with every longer one that begins with it: a group's own bytes only
+    grow with its length.
     """
     weigher = weigher_of(graph, context, memo, work)
     return partitions(weigher, weigh_groups(weigher, budget, progress))
 
 
 def weigher_of(graph: Graph, context: Context, memo: StageMemo | None = None, work: Work | None = None) -> Weigher:
-    """What weighs the groups of a graph's operators in their order."""
+    """Weigher of the groups of a graph's operators, in their order."""
     return Weigher(graph, tuple(op for op in graph.ops if not is_alias(op)), context, memo, work)
 
 
 def partitions(weigher: Weigher, edges: Sequence[Sequence[tuple[int, Weight]]], more_macs: int = 0) -> list[Candidate]:
-    """`pareto_front` of the groups that were weighed: per node i, `edges` has (j, weight) of groups ops[i:j]; together
-    they may take so many multiply-accumulates more than the graph has."""
+    """Pareto front of weighed groups: `edges` has, per node i, (j, weight) of groups ops[i:j].
+
+    Together they may take `more_macs` multiply-accumulates beyond the graph's.
+    """
     graph, context, ops = weigher.graph, weigher.context, weigher.ops
     labels: list[list[_Label]] = [[_Label(0, 0, 0, 0, 0, None, None)]] + [[] for _ in ops]
     for i in range(len(ops)):
@@ -133,43 +145,47 @@ def partitions(weigher: Weigher, edges: Sequence[Sequence[tuple[int, Weight]]], 
                 more = label.more_macs + weight.more_macs
                 if more > more_macs:
                     continue
-                ram, tower = _on_top(label, weight)
+                ram, chain = _extend_chain(label, weight)
                 labels[j].append(
                     _Label(
                         ram, label.instructions + weight.instructions,
-                        label.bytes + weight.ram, label.groups + 1, more, tower, (i, label, weight),
+                        label.bytes + weight.ram, label.groups + 1, more, chain, (i, label, weight),
                     )
                 )  # fmt: skip
     return [_candidate(graph, context, ops, label) for label in _worthwhile(labels[-1], weigher.work.reached)]
 
 
-def _on_top(label: _Label, weight: Weight) -> tuple[int, _Tower | None]:
-    """The most bytes of a label's groups and one more, and the tower then. Two overlaps in a row are one tower: what
-    the first group read lies above what it made, and that above what the second makes. Where that is taller than the
-    second group without its overlap, it has none."""
+def _extend_chain(label: _Label, weight: Weight) -> tuple[int, _OverlapChain | None]:
+    """Most bytes of a label's groups and one more, and the chain then.
+
+    Two overlaps in a row form one chain: the first group's input lies above its output, which lies above the second
+    group's output. If that takes more than the second group without its overlap, it is dropped.
+    """
     ram, link = weight.ram, weight.link
-    ram = label.ram if label.ram > ram else ram  # by the thousand: sooner than by max()
+    ram = label.ram if label.ram > ram else ram  # sooner than by max(), by the thousand
     if link is None:
         return ram, None
     below, above, distance, saved = link
-    of_chain = label.tower is not None and label.tower.lowest is above
-    tall = (label.tower.bytes if label.tower is not None and of_chain else above.bytes) + distance
-    if tall > ram:
+    continues = label.chain is not None and label.chain.lowest is above
+    stacked_bytes = (label.chain.bytes if label.chain is not None and continues else above.bytes) + distance
+    if stacked_bytes > ram:
         apart = max(ram, weight.ram + saved)
-        if apart < tall:
+        if apart < stacked_bytes:
             return apart, None
-        ram = tall
-    return ram, None if below is None else _Tower(below, max(tall, below.bytes))
+        ram = stacked_bytes
+    return ram, None if below is None else _OverlapChain(below, max(stacked_bytes, below.bytes))
 
 
 def weigh_groups(
     weigher: Weigher, budget: int, progress: Callable[[str], None] = lambda text: None
 ) -> list[list[tuple[int, Weight]]]:
-    """Per node i, (j, weight) of the weigher's groups ops[i:j] within the budget; shorter groups are weighed
-    first, as long as there is work left."""
+    """Weighs groups: per node i, (j, weight) of the groups ops[i:j] within the budget.
+
+    Shorter groups are weighed first, as long as work is left.
+    """
     ops, most = weigher.ops, limits.GROUP_LENGTH.most
     edges: list[list[tuple[int, Weight]]] = [[] for _ in ops]
-    open_ends = dict.fromkeys(range(len(ops)), 1)  # node -> the length to weigh next
+    open_ends = dict.fromkeys(range(len(ops)), 1)  # node -> length to weigh next
     for longest in (*(length for length in _SHORTER if length < most), most):
         for i in list(open_ends):
             if i % 16 == 0:
@@ -187,14 +203,16 @@ def weigh_groups(
 
 
 def _worthwhile(labels: list[_Label], reached: Reached) -> list[_Label]:
-    """The labels that no other one equals or beats in bytes, instructions and MACs; not more than
-    limits.PARTITIONS: beyond, the ends stay and what lies evenly between them. And of all with the least
-    bytes the one with the fewest bytes over all groups, in the most groups: where the estimates are
-    equal, it is the most likely to be placed without gaps."""
+    """Keeps the labels that no other equals or beats in bytes, instructions and MACs.
+
+    At most limits.PARTITIONS, evenly spread with both ends. Among all with the fewest bytes, the one with the fewest
+    bytes over all groups, in the most groups, is added: of equal estimates it is the most likely to be placed without
+    gaps.
+    """
     if not labels:
         return []
     kept: list[_Label] = []
-    least: dict[int, float] = {}  # the fewest instructions of the kept ones with so many more MACs
+    least: dict[int, float] = {}  # MACs beyond the operators' -> fewest instructions of kept labels
     for label in sorted(labels, key=lambda label: (label.ram, label.instructions, label.more_macs, label.bytes)):
         limit = label.instructions + 0.5
         if not any(least[more] <= limit for more in least if more <= label.more_macs):
@@ -202,7 +220,7 @@ def _worthwhile(labels: list[_Label], reached: Reached) -> list[_Label]:
             kept.append(label)
     if len(kept) > limits.PARTITIONS.most:
         reached.note(limits.PARTITIONS)
-        kept = evenly(kept, limits.PARTITIONS.most)
+        kept = pick_evenly(kept, limits.PARTITIONS.most)
     least_ram = min(labels, key=lambda label: (label.ram, label.bytes, -label.groups))
     return kept if least_ram in kept else [*kept, least_ram]
 
@@ -222,15 +240,23 @@ def _candidate(graph: Graph, context: Context, ops: tuple[Op, ...], label: _Labe
         frozenset(index for index, weight in numbered if weight.stacked),
         frozenset(index for index, weight in numbered if weight.resident_output),
     )
-    graph = with_tiles(graph, tiled, label.more_macs)
+    graph = tile_graph(graph, tiled, label.more_macs)
     return Candidate(graph, context, tuple(reversed(groups)), rings, label.ram, label.instructions)
 
 
 class Weight(NamedTuple):
-    """Of a group: all bytes alive while it runs, those of its inner buffers, and its instructions;
-    `slides`: with rings that slide; `stacked`: in a stack, `resident_output`: on an output. Where some of its operators
-    are computed in tiles, its operators with these in their place, and the MACs that this takes more. `link`: the
-    overlap that is counted on."""
+    """Weight of a group.
+
+    ram              all bytes alive while it runs
+    own              bytes of its inner buffers
+    instructions     predicted, or estimated cycles
+    slides           rings slide
+    ops              its operators with TILED ones in place of their parts; empty without tiles
+    more_macs        MACs that the tiles add
+    stacked          rings lie in a stack
+    resident_output  the stack lies on an output
+    link             the overlap that `ram` counts on
+    """
 
     ram: int
     own: int
@@ -244,8 +270,10 @@ class Weight(NamedTuple):
 
 
 class Weigher:
-    """Bytes alive while a group of consecutive operators runs, and its predicted instructions. `ops`: those
-    of the graph that are no aliases, in its order; `memo` as in make_stages."""
+    """Weighs groups of consecutive operators: bytes alive while one runs, and its predicted instructions.
+
+    `ops` are the operators of the graph that are no aliases, in its order; `memo`: see make_stages.
+    """
 
     def __init__(
         self, graph: Graph, ops: tuple[Op, ...], context: Context, memo: StageMemo | None = None,
@@ -254,7 +282,7 @@ class Weigher:
         self.graph, self.ops, self.context = graph, ops, context
         self.legality = Legality(graph, context)
         self.memo: StageMemo = {} if memo is None else memo
-        self.costs: dict[Stage, float] = {}  # of kernels alone, without the loop
+        self.costs: dict[Stage, float] = {}  # cost of each kernel, without the row loop
         self.weights: dict[tuple[int, int], tuple[Weight, ...]] = {}
         self.work = Work() if work is None else work
 
@@ -267,9 +295,11 @@ class Weigher:
         return Liveness(self.graph, [(op,) for op in self.ops], self.places)
 
     def weigh(self, i: int, j: int) -> tuple[Weight, ...] | None:
-        """The weights of the group ops[i:j]: with rings that stay and, where that takes less RAM, with
-        rings that slide, in a stack, and in one on an output. Nothing where only longer ones may be a group, None where
-        no longer one is either, or where the work is used up."""
+        """Weights of the group ops[i:j]: with rings that stay and, if that takes less RAM, rings that slide, in a
+        stack, and in a stack on an output.
+
+        Empty if only longer ones may be a group; None if no longer one may be either, or the work is used up.
+        """
         if (i, j) not in self.weights:
             if j - i > 1 and self.work.left < 0:
                 if self.may_go_on(i, j):
@@ -282,7 +312,7 @@ class Weigher:
         return self.weights[i, j]
 
     def may_go_on(self, i: int, j: int) -> bool:
-        """Whether ops[i:j], or a longer one, may be a group."""
+        """Tells whether ops[i:j], or a longer one, may be a group."""
         refusal = self.legality.refusal(self.ops[i:j])
         return refusal is None or not refusal.final
 
@@ -290,16 +320,16 @@ class Weigher:
         yield from self._weights(i, j, self.ops[i:j])
 
     def weights_of(self, i: int, j: int, ops: tuple[Op, ...], more_macs: int) -> list[Weight]:
-        """The weights of the group ops[i:j] where `ops` compute some of it in tiles, and take more MACs for it."""
+        """Weights of the group ops[i:j] where `ops` compute some of it in tiles, with `more_macs` MACs."""
         return [weight._replace(ops=ops, more_macs=more_macs) for weight in self._weights(i, j, ops)]
 
     def row_scratch(self, op: Op) -> int | None:
-        """Bytes of scratch of the kernel that computes rows of an operator from rings; None where none does."""
+        """Bytes of scratch of the kernel that computes rows of an operator from rings; None without one."""
         kernel = row_kernel(op, self.context, True)
         return None if kernel is None else kernel.scratch(op, self.context)
 
     def _weights(self, i: int, j: int, ops: tuple[Op, ...]) -> Iterator[Weight]:
-        """The weights of the group ops[i:j], for whose operators `ops` stand."""
+        """Weights of the group ops[i:j], whose operators `ops` replace."""
         stages, kept = self._stages(i, j, ops)
         stream = Stream(stages, kept) if stages[0].by_row else None
         self.work.left -= stream.events if stream else 1
@@ -335,14 +365,15 @@ class Weigher:
         return sum(self.costs[stage] + loop for stage, loop in zip(stages, loops, strict=True))
 
     def _stages(self, i: int, j: int, ops: tuple[Op, ...] = ()) -> tuple[tuple[Stage, ...], frozenset[Tensor]]:
-        """The stages of the group ops[i:j], for whose operators `ops` stand, and what it writes whole."""
+        """Stages of the group ops[i:j], whose operators `ops` replace, and the tensors that it writes whole."""
         whole = self.ops[i:j]
         return make_stages(ops or whole, self.context, self.memo), self.legality.leaving(whole)
 
     def _around(
         self, i: int, j: int, stages: tuple[Stage, ...], stream: Streamed | None, kept: frozenset[Tensor]
     ) -> tuple[int, Link | None]:
-        """Bytes of the whole tensors alive while ops[i:j] run, less what the best single overlap saves; and that."""
+        """Bytes of whole tensors alive while ops[i:j] run, less those that the best single overlap saves; and that
+        overlap."""
         ops = self.ops[i:j]
         made = {t for op in ops for t in op.outputs}
         inputs = self._by_root(t for op in ops for t in op.activations if t not in made)
@@ -369,7 +400,7 @@ class Weigher:
     def _in_place(
         self, i: int, j: int, stream: Streamed | None, sources: list[tuple[Tensor, int]], output: Tensor
     ) -> bool:
-        """Whether an output of ops[i:j] will lie where an input lay (in_place.py)."""
+        """Tells whether an output of ops[i:j] will take the place of an input (in_place.py)."""
         source, _ = sources[0]
         root = self.places.root(source)
         if stream is None or len(sources) > 1 or source.bytes != root.bytes:
@@ -380,8 +411,8 @@ class Weigher:
     def _with_resident_output(
         self, i: int, j: int, stream: Stream, resident_output: Tensor, kept: frozenset[Tensor]
     ) -> tuple[int, Link | None]:
-        """Bytes of all that is alive while ops[i:j] run, of which one output is the lowest in the stack: that less what
-        the best single overlap with an input saves; and that."""
+        """Bytes alive while ops[i:j] run with an output at the bottom of the stack, less those that the best single
+        overlap saves; and that overlap."""
         ops = self.ops[i:j]
         made = {t for op in ops for t in op.outputs}
         inputs = self._by_root(t for op in ops for t in op.activations if t not in made)
@@ -399,7 +430,7 @@ class Weigher:
         return apart - (best.saved if best else 0), best
 
     def _by_root(self, tensors: Iterable[Tensor]) -> dict[Tensor, list[tuple[Tensor, int]]]:
-        """Per root, the tensors in it with their offsets."""
+        """Tensors in each root, with their offsets."""
         found: dict[Tensor, list[tuple[Tensor, int]]] = {}
         for tensor in dict.fromkeys(tensors):
             place = self.places.of(tensor)

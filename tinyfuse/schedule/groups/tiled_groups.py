@@ -1,8 +1,8 @@
-"""How much less RAM a graph's groups take in tiles, within the multiply-accumulates that may be computed again.
+"""Adds groups in tiles that lower a graph's RAM within the multiply-accumulates that may be recomputed.
 
-What a partition takes is what its largest group takes. So the least limit is looked for, by bisection, that all groups
-of some path keep: each group computes those of its chains in tiles that it must for it, in tiles that compute as little
-again as the limit allows; and of all paths the one is taken that computes least again.
+A partition's RAM is that of its largest group. So the least limit that all groups of some path keep is found by
+bisection. Each group tiles the chains that it must, with tiles that recompute as little as the limit allows, and the
+path that recomputes least is taken.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tinyfuse.ir import Op
 from tinyfuse.ops.layers.tiled import TILE_ROWS
 from tinyfuse.plan.plan import WORD_ALIGN
 from tinyfuse.schedule.groups.search import Weigher, Weight
-from tinyfuse.schedule.groups.tiling import LEAST_COLUMNS, TILE_COLUMNS, Tiling, in_tiles, macs_again
+from tinyfuse.schedule.groups.tiling import LEAST_COLUMNS, TILE_COLUMNS, Tiling, macs_again, replace_by_tiles
 
 #: per node i, (j, weight) of groups ops[i:j]
 Edges = Sequence[Sequence[tuple[int, Weight]]]
@@ -22,20 +22,20 @@ Edges = Sequence[Sequence[tuple[int, Weight]]]
 #: bytes of scratch that a single operator's tiles must save
 _WORTH_TILES = 256
 
-#: of a chain: the rows and columns of its tiles, None where it is computed without
+#: rows and columns of a chain's tiles; None: no tiles
 _Shape = tuple[int, int] | None
 
 
 def with_tiled_groups(weigher: Weigher, edges: Edges, more_macs: int) -> Edges:
-    """The edges, and those of groups in tiles that are on paths of less RAM than any without; a path's groups may take
-    so many multiply-accumulates more together."""
+    """Adds to `edges` the groups in tiles that lie on paths of less RAM than any without tiles; a path's groups may add
+    `more_macs` multiply-accumulates together."""
     found = _Search(weigher, edges, more_macs)
     high = found.least_limit
     if high is None or more_macs <= 0:
         return edges
     more: list[list[tuple[int, Weight]]] = [list(of_node) for of_node in edges]
     low = 0
-    while high - low > WORD_ALIGN:  # an arena is so many words
+    while high - low > WORD_ALIGN:  # an arena is a number of whole words
         limit = (low + high) // 2
         path = found.path_within(limit)
         if path is None:
@@ -49,13 +49,13 @@ def with_tiled_groups(weigher: Weigher, edges: Edges, more_macs: int) -> Edges:
 
 
 class _Search:
-    """Paths through the groups of a weigher that keep limits of bytes."""
+    """Search for paths through a weigher's groups that keep a limit of bytes."""
 
     def __init__(self, weigher: Weigher, edges: Edges, more_macs: int):
         self._weigher, self._more_macs = weigher, more_macs
         self._tiling = Tiling(weigher.graph, weigher.work.reached)
         self._left = limits.TILED_GROUPS.most
-        #: of each group its weights without tiles, those of fewest bytes first
+        #: weights of each group without tiles
         self._plain: list[dict[int, list[Weight]]] = [{} for _ in edges]
         for plain, of_node in zip(self._plain, edges, strict=True):
             for j, weight in of_node:
@@ -65,7 +65,7 @@ class _Search:
 
     @property
     def least_limit(self) -> int | None:
-        """The least that all groups of a path without tiles keep; None where there is no path."""
+        """Least limit in bytes that all groups of a path without tiles keep; None without a path."""
         least: list[int | None] = [0, *(None for _ in self._plain)]
         for i, of_node in enumerate(self._plain):
             here = least[i]
@@ -76,23 +76,23 @@ class _Search:
         return least[-1]
 
     def path_within(self, limit: int) -> list[tuple[int, int, Weight]] | None:
-        """(i, j, weight) of the groups of a path that all keep a limit, of those that compute least again; None where
-        there is none that computes so little."""
+        """Path whose groups all keep a limit and that recomputes least, as (i, j, weight); None if all recompute too
+        much."""
         end = len(self._plain)
         ahead = {0}  # nodes that paths from the start reach
         for i in range(end):
-            ahead |= {j for j in self._plain[i] if i in ahead and self._keeps(i, j, limit)}
-        behind = {end}  # those from which the end is reached
+            ahead |= {j for j in self._plain[i] if i in ahead and self._fits(i, j, limit)}
+        behind = {end}  # nodes from which the end is reached
         for i in reversed(range(end)):
-            if i in ahead and any(j in behind and self._keeps(i, j, limit) for j in self._plain[i]):
+            if i in ahead and any(j in behind and self._fits(i, j, limit) for j in self._plain[i]):
                 behind.add(i)
         best: dict[int, tuple[int, float, list[tuple[int, int, Weight]]]] = {0: (0, 0.0, [])}
         for j in sorted(behind - {0}):
             before = [i for i in range(j) if i in best and j in self._plain[i]]
-            # those without tiles first, for they cost nothing; tiles that can't compute less again aren't weighed
-            for i in sorted(before, key=lambda i: (not self._keeps_plainly(i, j, limit), best[i][0])):
+            # groups without tiles first, because they cost nothing; then tiles that cannot recompute less are skipped
+            for i in sorted(before, key=lambda i: (not self._fits_untiled(i, j, limit), best[i][0])):
                 macs, instructions, path = best[i]
-                if not self._keeps_plainly(i, j, limit) and j in best and best[j][0] <= macs:
+                if not self._fits_untiled(i, j, limit) and j in best and best[j][0] <= macs:
                     continue
                 weight = self._within(i, j, limit)
                 if weight is None or macs + weight.more_macs > self._more_macs:
@@ -102,30 +102,30 @@ class _Search:
                     best[j] = (*there, [*path, (i, j, weight)])
         return best[end][2] if end in best else None
 
-    def _keeps_plainly(self, i: int, j: int, limit: int) -> bool:
-        """Whether a group keeps a limit without tiles."""
+    def _fits_untiled(self, i: int, j: int, limit: int) -> bool:
+        """Tells whether a group keeps a limit without tiles."""
         return min(weight.ram for weight in self._plain[i][j]) <= limit
 
-    def _keeps(self, i: int, j: int, limit: int) -> bool:
-        """Whether a group keeps a limit at all."""
-        if self._keeps_plainly(i, j, limit):
+    def _fits(self, i: int, j: int, limit: int) -> bool:
+        """Tells whether a group keeps a limit with or without tiles."""
+        if self._fits_untiled(i, j, limit):
             return True
         weight = self._weigh(i, j, tuple((TILE_ROWS[0], LEAST_COLUMNS) for _ in self._chains_of(i, j)))
         return weight is not None and weight.ram <= limit
 
     def _within(self, i: int, j: int, limit: int) -> Weight | None:
-        """A group's weight that keeps a limit and computes least again, or None."""
+        """Weight of a group that keeps a limit and recomputes least; None if none does."""
         plain = [weight for weight in self._plain[i][j] if weight.ram <= limit]
         if plain:
             return min(plain, key=lambda weight: weight.instructions)
-        if not self._keeps(i, j, limit):
+        if not self._fits(i, j, limit):
             return None
         chains = self._chains_of(i, j)
         shapes: list[_Shape] = [(TILE_ROWS[0], LEAST_COLUMNS) for _ in chains]
         most_first = sorted(range(len(chains)), key=lambda n: -self._more(chains[n], shapes[n]))
 
         def with_the_first(n: int, found: Iterable[_Shape]) -> list[_Shape]:
-            """The shapes with the first of these for chain n that keeps the limit; as they are where none does."""
+            """Replaces the shape of chain n by the first one that keeps the limit; unchanged if none does."""
             for shape in found:
                 tried = [*shapes[:n], shape, *shapes[n + 1 :]]
                 weight = self._weigh(i, j, tuple(tried))
@@ -145,16 +145,18 @@ class _Search:
             ops = self._weigher.ops[i:j]
             found = [chain for chain in self._tiling.chains(ops) if self._scratch(chain) is not None]
             taken = {op for chain in found for op in chain}
-            alone = [chain for op in ops if op not in taken for chain in self._tiling.alone(op) if self._spares(chain)]
+            alone = [
+                chain for op in ops if op not in taken for chain in self._tiling.alone(op) if self._saves_scratch(chain)
+            ]
             self._chains[i, j] = found + alone
         return self._chains[i, j]
 
     def _scratch(self, chain: tuple[Op, ...]) -> int | None:
-        """Bytes of scratch of a chain's least tiles; None where no kernel computes them."""
+        """Bytes of scratch of a chain's smallest tiles; None if no kernel computes them."""
         return self._weigher.row_scratch(self._tiled(chain, (TILE_ROWS[0], LEAST_COLUMNS)))
 
-    def _spares(self, chain: tuple[Op, ...]) -> bool:
-        """Whether a single operator takes much less scratch in tiles: its kernels for pieces of rows do."""
+    def _saves_scratch(self, chain: tuple[Op, ...]) -> bool:
+        """Tells whether tiles, whose kernels compute parts of rows, save a single operator much scratch."""
         usual, in_tiles = self._weigher.row_scratch(chain[0]), self._scratch(chain)
         return usual is not None and in_tiles is not None and in_tiles + _WORTH_TILES <= usual
 
@@ -165,7 +167,7 @@ class _Search:
         return 0 if shape is None else macs_again(self._tiled(chain, shape))
 
     def _weigh(self, i: int, j: int, shapes: tuple[_Shape, ...]) -> Weight | None:
-        """The weight of a group whose chains have these shapes; None where none has any, or too many were weighed."""
+        """Weight of a group whose chains have these shapes; None if none has any, or too many were weighed."""
         key = i, j, shapes
         if key not in self._known:
             chosen = [(c, s) for c, s in zip(self._chains_of(i, j), shapes, strict=True) if s is not None]
@@ -174,7 +176,7 @@ class _Search:
                 self._weigher.work.reached.note(limits.TILED_GROUPS)
             elif chosen:
                 self._left -= 1
-                ops = in_tiles(self._weigher.ops[i:j], [self._tiled(*each) for each in chosen])
+                ops = replace_by_tiles(self._weigher.ops[i:j], [self._tiled(*each) for each in chosen])
                 more = sum(self._more(*each) for each in chosen)
                 weight = min(self._weigher.weights_of(i, j, ops, more), key=lambda weight: weight.ram)
             self._known[key] = weight

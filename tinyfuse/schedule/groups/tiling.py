@@ -1,13 +1,13 @@
-"""Which convolutions of a group are computed in tiles of rows and columns, so that less of what lies between them is
-there at a time: the image that an expansion makes for a depthwise convolution, say, is a ring of rows that takes more
-than all else.
+"""Finds convolutions of a group that can be computed in tiles of rows and columns, so that less of the tensors between
+them exists at a time. For example, the image between an expansion and a depthwise convolution is a ring of rows that
+takes more than all else.
 
 before   %b = CONV_2D(%a);  %c = DEPTHWISE_CONV_2D(%b);  %d = CONV_2D(%c)
 after    %d = TILED(%a)
 
-A chain qualifies whose parts alone read what lies between. Rows of %b that several calls need are computed in each of
-them, which --recompute limits; the more rows a call makes, the fewer these are, and the more must be kept (MCUNetV2's
-patches, Lin et al. 2021, and msf-CNN's, Huang and Baccelli 2025, trade the same, over columns too).
+A chain qualifies if only its parts read the tensors between them. Rows of %b that several calls need are recomputed in
+each of them, which --recompute limits; with more rows per call, fewer are recomputed and more must be kept (MCUNetV2's
+patches, Lin et al. 2021, and msf-CNN, Huang and Baccelli 2025, make the same trade, over columns too).
 """
 
 from __future__ import annotations
@@ -24,14 +24,13 @@ from tinyfuse.ops.core.convolution import ConvGeometry, geometry, is_plain_point
 from tinyfuse.ops.layers.tiled import TILE_ROWS, parts_of, tile_sizes, tiled
 from tinyfuse.plan.rows import row_bytes
 
-#: columns of a tile: as many as there is room for, of these; kernels are faster with more
+#: columns of a tile; as many of these as fit, because kernels are faster with more
 TILE_COLUMNS = (1, 2, 4, 8)
 LEAST_COLUMNS = TILE_COLUMNS[0]
 
 
 class Tiling:
-    """Chains of a graph, and the operators that compute them in tiles, each made once; limits are noted in
-    `reached`."""
+    """Chains of a graph, and the TILED operators that compute them, each made once. Limits are noted in `reached`."""
 
     def __init__(self, graph: Graph, reached: Reached | None = None):
         self._graph = graph
@@ -40,11 +39,11 @@ class Tiling:
         self._made: dict[tuple[tuple[Op, ...], int, int], Op] = {}
 
     def chains(self, ops: Sequence[Op]) -> list[tuple[Op, ...]]:
-        """Chains of these operators that have none in common, such that tiles keep much less than rings do."""
-        return [chain for chain in self.every(ops) if self._spared(chain) > 0]
+        """Disjoint chains of these operators that need less memory in tiles than in rings."""
+        return [chain for chain in self.disjoint_chains(ops) if self._spared(chain) > 0]
 
-    def every(self, ops: Sequence[Op]) -> list[tuple[Op, ...]]:
-        """The same, whether or not they keep less."""
+    def disjoint_chains(self, ops: Sequence[Op]) -> list[tuple[Op, ...]]:
+        """Disjoint chains of these operators, those first that save most; some may save nothing."""
         inside = set(ops)
         found = [chain for op in ops for chain in self._from(op) if inside.issuperset(chain)]
         chosen: list[tuple[Op, ...]] = []
@@ -54,18 +53,18 @@ class Tiling:
         return chosen
 
     def alone(self, op: Op) -> list[tuple[Op, ...]]:
-        """The chain of an operator alone, where it has windows."""
+        """Chain of one operator, if it has windows; else empty."""
         return [(op,)] if _may_be_part(op) and not is_plain_pointwise(op) else []
 
     def tiled(self, chain: tuple[Op, ...], rows: int, columns: int) -> Op:
-        """The operator that computes a chain in such tiles."""
+        """Operator that computes a chain in tiles of that size."""
         key = chain, rows, columns
         if key not in self._made:
             self._made[key] = tiled(*key)
         return self._made[key]
 
     def _from(self, op: Op) -> tuple[tuple[Op, ...], ...]:
-        """The chains that begin with an operator."""
+        """Chains that begin with an operator."""
         if op not in self._starting:
             self._starting[op] = tuple(self._continued(op))
         return self._starting[op]
@@ -85,11 +84,11 @@ class Tiling:
             yield tuple(chain)
 
     def _spared(self, chain: tuple[Op, ...]) -> int:
-        """Bytes of rings that tiles of the least size spare."""
+        """Bytes of rings that the smallest tiles save."""
         op = self.tiled(chain, TILE_ROWS[0], LEAST_COLUMNS)
         window = FAMILIES[op.kind].row_window(op, 0)
         assert window is not None, "parts stream"
-        # more rows of what is read are kept, if they are no more than rings
+        # more rows of the input are kept if it is a ring
         spared = (geometry(chain[0]).window.kernel - window.kernel) * row_bytes(chain[0].input)
         for part, made in zip(chain[1:], tile_sizes(op)[1:], strict=True):
             g = geometry(part)
@@ -99,30 +98,30 @@ class Tiling:
 
 @lru_cache(maxsize=8192)
 def macs_again(op: Op) -> int:
-    """Multiply-accumulates that a TILED operator takes more than its parts: of rows that it computes again."""
+    """Multiply-accumulates that a TILED operator recomputes, beyond those of its parts."""
     return max(0, FAMILIES[op.kind].macs(op) - sum(FAMILIES[part.kind].macs(part) for part in parts_of(op)))
 
 
-def in_tiles(ops: Sequence[Op], tiles: Sequence[Op]) -> tuple[Op, ...]:
-    """The operators with TILED ones in the place of their last parts, and without the others."""
+def replace_by_tiles(ops: Sequence[Op], tiles: Sequence[Op]) -> tuple[Op, ...]:
+    """Replaces operators by the TILED ones that compute them."""
     instead: dict[Op, Op | None] = {part: None for op in tiles for part in parts_of(op)}
     instead |= {parts_of(op)[-1]: op for op in tiles}
     return tuple(new for op in ops if (new := instead.get(op, op)) is not None)
 
 
-def with_tiles(graph: Graph, tiles: Sequence[Op], more_macs: int) -> Graph:
-    """The graph in which these stand for their parts."""
+def tile_graph(graph: Graph, tiles: Sequence[Op], more_macs: int) -> Graph:
+    """Graph with TILED operators in place of their parts."""
     if not tiles:
         return graph
     parts = tuple(part for op in tiles for part in parts_of(op))
     saving = Saving("tile", parts, -more_macs, 0)
-    return replace(graph, ops=in_tiles(graph.ops, tiles), savings=(*graph.savings, saving))
+    return replace(graph, ops=replace_by_tiles(graph.ops, tiles), savings=(*graph.savings, saving))
 
 
 @lru_cache(maxsize=8192)
 def _may_be_part(op: Op) -> bool:
-    """Whether an operator is a convolution of int8 over an image of several columns whose every window meets it, and
-    leaves nothing out between itself and the next."""
+    """Tells whether an operator can be part of a chain: an int8 convolution over an image of several columns, whose
+    windows all touch the image and leave no gaps between them."""
     if not FAMILIES[op.kind].convolution or op.view or op.states:
         return False
     if not (op.input.is_image and op.output.is_image and op.input.dtype == op.output.dtype == "int8"):

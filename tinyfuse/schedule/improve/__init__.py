@@ -1,1 +1,1 @@
-"""Steps that make a finished plan better."""
+"""Strategies that improve a finished plan."""

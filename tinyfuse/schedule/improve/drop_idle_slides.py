@@ -1,4 +1,4 @@
-"""Strategy: rings lie in no stack, or stay where they are, in groups where that saves nothing."""
+"""Strategy: takes rings off stacks, or stops them from sliding, in groups where that costs no RAM."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tinyfuse.schedule.plans.build import Builder
 
 
 def drop_idle_slides(plan: Plan, builder: Builder) -> Plan:
-    """The plan, or one of no more RAM in which fewer groups have rings in a stack, or an output below them, or rings
-    that slide."""
+    """Plan of no more RAM with fewer groups whose rings lie in a stack, on an output, or slide; the same plan if there
+    is none."""
     rings = ring_modes(plan)
     for group in plan.groups:
         for simpler in _simpler:
@@ -30,7 +30,7 @@ def drop_idle_slides(plan: Plan, builder: Builder) -> Plan:
     return plan
 
 
-#: of how all rings lie, how they do where one group's are on no output, in no stack, and stay where they are
+#: simpler layouts of one group's rings: off the output, off the stack, not sliding
 _simpler: tuple[Callable[[RingModes, frozenset[int]], RingModes], ...] = (
     lambda rings, group: replace(rings, resident_output=rings.resident_output - group),
     lambda rings, group: replace(rings, stacked=rings.stacked - group, resident_output=rings.resident_output - group),

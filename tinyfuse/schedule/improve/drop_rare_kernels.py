@@ -1,9 +1,10 @@
-"""Strategy: a kernel whose functions few operators call gives way to one that is there anyway, if the code that goes is
-worth the instructions that come, for a byte of flash has a price, next to none for speed; and where --max-flash is too
-little, others.
+"""Strategy: replaces kernels whose functions few operators call by kernels that the module has anyway, if the code
+saved is worth the instructions added.
 
-Kernels are chosen operator by operator (schedule/kernel_choice/select.py), where what they share costs nothing. So code
-is looked at once there is a plan, kernel by kernel, and groups stay as they are."""
+A flash byte has a price (flash_price.py), close to none for speed; if --max-flash is exceeded, more kernels go. Kernels
+are chosen per operator (kernel_choice/select.py), as if shared functions cost nothing. So code is considered once there
+is a plan, kernel by kernel, with unchanged groups.
+"""
 
 from __future__ import annotations
 
@@ -22,56 +23,59 @@ from tinyfuse.cost.predict import (
 )
 from tinyfuse.cost.table import counted_table
 from tinyfuse.plan import Plan, Stage
-from tinyfuse.schedule.flash_price import RISING
+from tinyfuse.schedule.flash_price import RISING_PRICES
 from tinyfuse.schedule.groups.lower import rings_read, stage_of
 from tinyfuse.schedule.improve.fit_flash import fits_flash
 from tinyfuse.schedule.kernel_choice.select import kernel_for
 from tinyfuse.schedule.plans.build import Builder
 
-#: predicted bytes that a kernel must save: predictions of a call's err by some tens
-_SURELY = 100
+#: minimum predicted bytes that a kernel must save: predictions of a call's size err by some tens of bytes
+_MIN_BYTES_SAVED = 100
 
-#: the share of the instructions that all of them may add, for their price alone
-_SLOWER = 0.01
+#: largest share of instructions that all replacements together may add, for their price alone
+_MAX_SLOWDOWN = 0.01
 
-#: what a byte must bring all the same where speed alone is asked for, and flash has no price: so many instructions; and
-#: the share of all that may come
-_FOR_SPEED, _SLOWER_FOR_SPEED = 0.5, 0.001
+#: with --optimize speed, where flash has no price: minimum instructions saved per byte, and the largest share that may
+#: be added
+_MIN_INSTRUCTIONS_PER_BYTE, _MAX_SLOWDOWN_FOR_SPEED = 0.5, 0.001
 
 
 def drop_rare_kernels(plan: Plan, builder: Builder) -> Plan:
-    """The plan, or one of no more RAM in which others compute what some kernels of ours do: those that are worth it at
-    the price of a byte of flash and, as long as --max-flash isn't enough, at most prices."""
+    """Plan of no more RAM without the kernels that are not worth their code; the same plan if all are.
+
+    They are dropped at the price of a flash byte and, while --max-flash is exceeded, at higher prices.
+    """
     if code_table(plan.context.target.cost_table) is None:
         return plan
-    price, slower = plan.context.flash_price, _SLOWER
+    price, slower = plan.context.flash_price, _MAX_SLOWDOWN
     if plan.options.optimize == "speed" and price is not None:
-        price, slower = max(price, _FOR_SPEED), _SLOWER_FOR_SPEED
+        price, slower = max(price, _MIN_INSTRUCTIONS_PER_BYTE), _MAX_SLOWDOWN_FOR_SPEED
     if price:
-        plan = _spared(plan, builder, price, slower * _instructions(plan), lambda _: False)
-    return _spared(plan, builder, RISING[-1], math.inf, fits_flash)
+        plan = _drop_worthwhile(plan, builder, price, slower * _instructions(plan), lambda _: False)
+    return _drop_worthwhile(plan, builder, RISING_PRICES[-1], math.inf, fits_flash)
 
 
-def _spared(plan: Plan, builder: Builder, price: float, most: float, enough: Callable[[Plan], bool]) -> Plan:
-    """Without the kernels that are worth most, one after the other, until it is enough; `most` instructions more."""
+def _drop_worthwhile(plan: Plan, builder: Builder, price: float, most: float, enough: Callable[[Plan], bool]) -> Plan:
+    """Drops kernels, the most worthwhile first, until `enough`; `most` instructions may be added."""
     names = {stage.kernel.name for group in plan.groups for stage in group.stages if stage.kernel.library == "tinyfuse"}
     while names and not enough(plan):
-        worth, name = max((_worth(plan, name, price, most), name) for name in sorted(names))
+        worth, name = max((_gain_of_dropping(plan, name, price, most), name) for name in sorted(names))
         if worth <= 0:
             break
         names.remove(name)
-        if (found := _without(plan, name, builder)) is not None:
+        if (found := _drop_kernel(plan, name, builder)) is not None:
             added = _instructions(found) - _instructions(plan)
-            faster = plan_instructions(found) < plan_instructions(plan)  # which --pareto would have to know
+            # --pareto has no such plans, so one must not be faster
+            faster = plan_instructions(found) < plan_instructions(plan)
             if not faster and added <= min(most, price * (_flash_bytes(plan) - _flash_bytes(found))):
                 plan, most = found, most - added
     return plan
 
 
-def _worth(plan: Plan, name: str, price: float, most: float) -> float:
-    """Instructions that the bytes are worth which the kernel takes, at their price, less those that come where others
-    compute its operators, about; 0 or less where it stays."""
-    context, once = replace(plan.context, lacks=plan.context.lacks | {name}), _single(plan)
+def _gain_of_dropping(plan: Plan, name: str, price: float, most: float) -> float:
+    """Estimated gain of dropping a kernel, in instructions: its flash bytes at their price, less the instructions that
+    its operators take more. 0 or less if it stays."""
+    context, once = replace(plan.context, lacks=plan.context.lacks | {name}), _kernels_called_once(plan)
     added = 0.0
     for group in plan.groups:
         for stage, rings in zip(group.stages, rings_read(group.ops), strict=True):
@@ -79,7 +83,7 @@ def _worth(plan: Plan, name: str, price: float, most: float) -> float:
                 other = kernel_for(stage.op, context, rings)
                 if other is None or other[0].library != "tinyfuse":
                     return 0.0
-                # with a second call the compiler makes no copy for the first
+                # with a second call the compiler no longer specializes the first
                 if other[0].name in once:
                     return 0.0
                 after = replace(stage, kernel=other[0], by_row=other[1])
@@ -93,21 +97,21 @@ def _worth(plan: Plan, name: str, price: float, most: float) -> float:
         return tuple(stage_of(s.op, rings, context) if s.kernel.name == name else s for s, rings in each)
 
     other_plan = replace(plan, groups=tuple(replace(group, stages=with_others(group.stages)) for group in plan.groups))
-    callers, then = _callers(plan), _callers(other_plan)
+    callers, then = _count_callers(plan), _count_callers(other_plan)
     if any(count == 1 and then[function] > 1 for function, count in callers.items()):
-        return 0.0  # nor one of a function for its first caller
+        return 0.0  # likewise of a function with a single caller
     saved = _flash_bytes(plan) - _flash_bytes(other_plan)
-    return price * saved - added if saved >= _SURELY else 0.0
+    return price * saved - added if saved >= _MIN_BYTES_SAVED else 0.0
 
 
-def _single(plan: Plan) -> frozenset[str]:
-    """Names of the kernels that compute one operator alone, in whatever form, but for those with code of their own."""
+def _kernels_called_once(plan: Plan) -> frozenset[str]:
+    """Names of the kernels that compute only one operator, in any form, without those that have code per operator."""
     stages = (stage for group in plan.groups for stage in group.stages if not stage.kernel.own_code(stage.op))
     return frozenset(name for name, count in Counter(stage.kernel.name for stage in stages).items() if count == 1)
 
 
-def _callers(plan: Plan) -> Counter[str]:
-    """How many operators call each C function that kernels share."""
+def _count_callers(plan: Plan) -> Counter[str]:
+    """Counts the operators that call each C function that kernels share."""
     return Counter(name for group in plan_code(plan).stages for stage in group for name in stage.shared)
 
 
@@ -116,11 +120,12 @@ def _flash_bytes(plan: Plan) -> int:
 
 
 def _instructions(plan: Plan) -> float:
-    """As predicted for people, who are told what being called once saves; or as the search has it."""
+    """Instructions as reported, where kernels called once take fewer; or as the search counts them if those are not
+    known."""
     known = plan_total(plan_stages(plan, counted_table(plan.context)))
     return plan_instructions(plan) if known is None else known
 
 
-def _without(plan: Plan, name: str, builder: Builder) -> Plan | None:
-    """The plan with other kernels in the place of that one; None where they take more RAM."""
+def _drop_kernel(plan: Plan, name: str, builder: Builder) -> Plan | None:
+    """Plan with other kernels in place of `name`; None if they take more RAM."""
     return builder.instead(plan, replace(plan.context, lacks=plan.context.lacks | {name}), ring_modes(plan))

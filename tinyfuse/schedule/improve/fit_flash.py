@@ -1,6 +1,9 @@
-"""Strategy: what takes the least flash as far as --max-flash needs it. The price of a byte rises (flash_price.py), so
-that tables of channels and larger weights go which save too little, until all fits; then those weights are compressed
-that add the fewest instructions for each byte that they spare."""
+"""Strategy: uses the least flash as far as --max-flash requires.
+
+The price of a flash byte rises (flash_price.py), so that tables of channels and larger weights that save too little go,
+until all fits. If that is not enough, weights are compressed, those first that add the fewest instructions per byte
+saved.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +17,16 @@ from tinyfuse.limits import Reached, union
 from tinyfuse.options import FLASH_PRICES
 from tinyfuse.plan import Plan
 from tinyfuse.progress import Progress
-from tinyfuse.schedule.flash_price import RISING
+from tinyfuse.schedule.flash_price import RISING_PRICES
 from tinyfuse.schedule.kernel_choice.select import compressible
-from tinyfuse.thinning import evenly
+from tinyfuse.thinning import pick_evenly
 
-#: what code may take of its estimate, so that a plan that could do with fewer weights isn't refused once it is measured
+#: factor on estimated code size, so that a plan which could do with fewer weights is not refused once it is measured
 _MEASURED = 1.25
 
 
 def fits_flash(plan: Plan) -> bool:
-    """Whether weights and code, as estimated and some more, take no more than --max-flash."""
+    """Tells whether weights and code, estimated with a margin, keep --max-flash."""
     limit = plan.options.max_flash
     return limit is None or _flash_bytes(plan) <= limit
 
@@ -32,12 +35,11 @@ def _flash_bytes(plan: Plan) -> float:
     return plan.weight_bytes + _MEASURED * estimated_code_bytes(plan)
 
 
-def within_flash(first: Plan, plan_at: Callable[[str, float | None], Plan], progress: Progress) -> Plan:
-    """Return the plan at the least price at which --max-flash is enough, of those that `plan_at(weights, price)` makes;
-    where none is, the one that takes the least flash. `first`: the plan at the usual price, for which it is too little.
-    """
+def plan_within_flash(first: Plan, plan_at: Callable[[str, float | None], Plan], progress: Progress) -> Plan:
+    """Finds the plan at the lowest price at which --max-flash is kept, among those of `plan_at(weights, price)`; else
+    the one with the least flash. `first` is the plan at the usual price, which exceeds it."""
     reached = Reached()
-    reached.note(limits.FLASH_PRICES)  # at one between two of them more may fit
+    reached.note(limits.FLASH_PRICES)  # a price between two of these might do too
     least = first
     for plan in _at_rising_prices(first, plan_at, progress, reached):
         least = min(least, plan, key=_flash_bytes)
@@ -50,10 +52,10 @@ def within_flash(first: Plan, plan_at: Callable[[str, float | None], Plan], prog
 def _at_rising_prices(
     first: Plan, plan_at: Callable[[str, float | None], Plan], progress: Progress, reached: Reached
 ) -> Iterator[Plan]:
-    """Yield plans that take less and less flash: larger weights at rising prices, packed ones without tables of
-    channels, and of --weights auto compressed ones at rising prices of a byte spared."""
+    """Yields plans with less and less flash: larger weights at rising prices, packed weights without tables of channels
+    and, for --weights auto, compressed weights at rising prices per byte saved."""
     weights, usual = first.options.weights, FLASH_PRICES[first.options.optimize]
-    for price in RISING[: limits.FLASH_PRICES.most]:
+    for price in RISING_PRICES[: limits.FLASH_PRICES.most]:
         if price > usual:
             progress("fitting weights into the flash")
             yield plan_at(weights, price)
@@ -66,8 +68,8 @@ def _at_rising_prices(
 
 
 def _prices_of_compressed(packed: Plan, reached: Reached) -> Iterator[float | None]:
-    """What a byte spared may cost, the least first: from where enough are spared that the plan of packed weights would
-    fit. The last, None, compresses all that can be; there is none where nothing can."""
+    """Yields prices per byte saved by compression, lowest first, from where enough is saved for packed weights to fit.
+    The last, None, compresses all; there is none if nothing can be compressed."""
     found = [compressible(stage.op, packed.context) for group in packed.groups for stage in group.stages]
     spared = sorted((change.price, change.bytes_spared) for _, change in filter(None, found))
     left, prices = _flash_bytes(packed) - (packed.options.max_flash or 0), []
@@ -77,6 +79,6 @@ def _prices_of_compressed(packed: Plan, reached: Reached) -> Iterator[float | No
             prices.append(price)
     if len(prices) > limits.COMPRESSED_PRICES.most:
         reached.note(limits.COMPRESSED_PRICES)
-    yield from evenly(prices, limits.COMPRESSED_PRICES.most)
+    yield from pick_evenly(prices, limits.COMPRESSED_PRICES.most)
     if spared:
         yield None

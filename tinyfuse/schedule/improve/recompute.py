@@ -1,4 +1,4 @@
-"""Strategy: cheap operators run again for later readers, where that takes less RAM (rewrite/recompute.py)."""
+"""Strategy: runs cheap operators again for later readers if that takes less RAM (rewrite/recompute.py)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tinyfuse.schedule.plans.search_variants import least_ram
 from tinyfuse.schedule.variants.variants import Variant
 
 
-def recomputing(plan: Plan, builder: Builder, progress: Progress = silent) -> Plan:
-    """The plan, or one of less RAM in which operators run again."""
+def recompute_operators(plan: Plan, builder: Builder, progress: Progress = silent) -> Plan:
+    """Plan of less RAM in which operators run again; the same plan if there is none."""
     every = recomputable(plan.graph, builder.reached)
     if len(every) > limits.RECOMPUTED.most:
         builder.reached.note(limits.RECOMPUTED)

@@ -1,5 +1,5 @@
-"""Strategy: layers run again for late readers, where that takes less RAM (rewrite/rematerialize.py), within the
-multiply-accumulates of --recompute, which tiles have a share of."""
+"""Strategy: runs layers again for late readers if that takes less RAM (rewrite/rematerialize.py), within the
+multiply-accumulates of --recompute, which tiles share."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from tinyfuse.schedule.plans.search_variants import least_ram
 from tinyfuse.schedule.variants.variants import Variant
 
 
-def rematerializing(plan: Plan, builder: Builder, progress: Progress = silent) -> Plan:
-    """The plan, or one of less RAM in which layers run again: one tensor after the other, as long as that helps."""
+def rematerialize_layers(plan: Plan, builder: Builder, progress: Progress = silent) -> Plan:
+    """Plan of less RAM in which layers run again, one tensor after the other while that helps; the same plan if none
+    does."""
     recompute, tried = builder.options.recompute_limit, 0
     if recompute <= 1:
         return plan
@@ -38,8 +39,8 @@ def rematerializing(plan: Plan, builder: Builder, progress: Progress = silent) -
 
 
 def _kept_in_full_steps(plan: Plan, candidates: list[Rematerialization]) -> list[Rematerialization]:
-    """Those whose tensor has bytes in a step that fills the arena: to be without another one spares nothing, and each
-    try is a search."""
+    """Candidates whose tensor is alive in a step that fills the arena. Others save nothing, and each trial costs a
+    search."""
     full = [step for step in range(len(plan.groups)) if plan.live_bytes(step) >= plan.placement.lower_bound]
     buffers = {buffer.name: buffer for buffer in plan.buffers}
 

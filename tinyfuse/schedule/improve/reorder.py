@@ -1,4 +1,4 @@
-"""Strategy: the operators run in another order than the file's where that saves RAM or time."""
+"""Strategy: runs operators in another order than the file's if that saves RAM or time."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from tinyfuse.plan import Plan, Reordering
 from tinyfuse.schedule.plans.pick_plan import Choices
 
 
-def in_best_order(choices: Choices[Plan], options: Options) -> tuple[Plan, Reordering | None]:
-    """The plan that the options ask for, in the order of the file unless another one saves something; and then what
-    that is compared with."""
+def pick_order(choices: Choices[Plan], options: Options) -> tuple[Plan, Reordering | None]:
+    """Picks the plan that the options ask for, in the file's order unless another saves something; and then the file's
+    figures for comparison."""
     plan, usual = (some.choose(options.optimize, options.max_ram) for some in (choices, choices.in_file_order()))
     slower = plan_instructions(usual) > plan_instructions(plan) + 0.5
     if plan is usual or (usual.arena_bytes <= plan.arena_bytes and not slower):

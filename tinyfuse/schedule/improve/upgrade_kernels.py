@@ -1,4 +1,5 @@
-"""Strategy: where kernels of the least scratch are taken, those that have room for more get the usual ones again."""
+"""Strategy: gives operators back their usual kernels, after those with the least scratch were taken, where there is
+room."""
 
 from __future__ import annotations
 
@@ -12,13 +13,15 @@ from tinyfuse.schedule.plans.build import Builder
 
 
 def upgrade_kernels(plan: Plan, builder: Builder) -> Plan:
-    """The plan, or a faster one of no more RAM: with the usual kernels for operators whose scratch is then no more than
-    that of another one of their group, as one of them runs after the other; then for others, those first that spare the
-    most instructions."""
+    """Faster plan of no more RAM, with usual kernels where possible; the same plan if there is none.
+
+    Operators whose scratch is then no larger than another's in their group come first, because a group's operators run
+    one after the other; then others, those first that save the most instructions.
+    """
     if not plan.context.min_scratch:
         return plan
     usual = replace(plan.context, min_scratch=False)
-    spared: dict[int, list[Stage]] = {}  # of each group, operators of which another kernel, or form, is the usual one
+    spared: dict[int, list[Stage]] = {}  # per group, usual stages of operators that have another kernel, or form, now
     gains: dict[Stage, float] = {}
     for group in plan.groups:
         both = list(zip(make_stages(group.ops, usual, builder.memo), group.stages, strict=True))
@@ -45,7 +48,7 @@ def _names(stage: Stage) -> frozenset[str]:
 
 
 def _with(plan: Plan, allow_scratch_for: frozenset[str], builder: Builder) -> Plan:
-    """The plan with the usual kernels for these operators, if it takes no more RAM and is faster."""
+    """Plan with usual kernels for these operators if it takes no more RAM and is faster; else the same plan."""
     if allow_scratch_for == plan.context.allow_scratch_for:
         return plan
     found = builder.instead(plan, replace(plan.context, allow_scratch_for=allow_scratch_for), ring_modes(plan))

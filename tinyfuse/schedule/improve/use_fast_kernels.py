@@ -1,4 +1,4 @@
-"""Strategy: the kernels that speed alone would take, where a plan that spares RAM has room for them."""
+"""Strategy: uses the kernels of --optimize speed if a plan that saves RAM has room for them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tinyfuse.schedule.plans.build import Builder
 
 
 def use_fast_kernels(plan: Plan, builder: Builder) -> Plan:
-    """The plan, or a faster one of no more RAM: the same groups, all with the kernels that are preferred where speed is
-    all."""
+    """Faster plan of no more RAM with the same groups, all with the kernels of --optimize speed; the same plan if there
+    is none."""
     if plan.context.min_scratch or plan.context.speed_alone:
         return plan
     fastest = replace(plan.context, optimize="speed", limit_ram=False)

@@ -1,9 +1,9 @@
-"""Layers that are alike: of which an estimated answer is the same.
+"""Groups layers that get equal estimates, so that only the first of them is asked.
 
-Networks repeat their layers. Which kernel computes a layer of int8, and what that takes, follows from shapes, zero
-points and clamp, and from the form in which its requantization is exact; the values of its weights, and scales, change
-little else. So of estimated operators (`Op.estimate_mark`) the first one is asked in the place of all that are
-alike."""
+Networks repeat their layers. The kernel of an int8 layer and its cost follow from shapes, zero points and clamp, and
+from the form in which its requantization is exact; values of weights and scales change little else. So among estimated
+operators (`Op.estimate_mark`) the first one stands for all similar ones.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from tinyfuse.ops.core.convolution import clamp_range
 
 @lru_cache(maxsize=8192)
 def first_alike(op: Op) -> Op:
-    """The first operator of the estimate that is alike; itself where code is made of it, or its weights are no
-    constants."""
+    """First similar operator of the estimate; itself if code is made of it, or its weights are not constant."""
     constants = all(tensor is None or tensor.is_constant for tensor in op.inputs[1:])
     if op.estimate_mark is None or not constants or op.kind not in LAYERS or layer_dtype(op) != "int8":
         return op

@@ -1,5 +1,5 @@
-"""Which kernel computes an operator: the first of its family's list that may and that the user wants, or
-another where the cost table says that it is surely faster."""
+"""Chooses the kernel of an operator: the first in its family's list that accepts it and that the user wants, or another
+that the cost table says is surely faster."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.ops import FAMILIES
 from tinyfuse.schedule.kernel_choice.alike import first_alike
 
-#: another kernel must be predicted to take less than this share of the preferred one: predictions err by
-#: a few percent
+#: another kernel must be predicted to take less than this share of the preferred one, because predictions err by a few
+#: percent
 _SURELY_FASTER = 0.9
-#: the same where speed is all: the preferred one takes less RAM, and predictions err by 1 or 2 % on average
+#: likewise with --optimize speed: predictions err by 1 or 2 % on average, and the preferred kernel takes less RAM
 _LIKELY_FASTER = 0.97
 
-#: where scratch is to be least, a kernel takes at most so many times the instructions of the preferred one
+#: largest factor on the preferred kernel's instructions that a kernel of less scratch may take
 _FAR_SLOWER = 2.0
 
-#: an estimate doesn't ask what calls of a library's function for several rows take where those for a row take more than
-#: so many times as much as ours: none of 2,320 was another one for it
+#: estimates skip multi-row variants when CMSIS-NN's one-row cost exceeds ours by this factor (changed 0 of 2,320
+#: choices)
 _FAR_OFF = 1.15
 
-#: a form of a library's function that makes more rows a call, less than this share of the other form
+#: likewise of a CMSIS-NN variant with more rows a call, against the other variant
 _WORTH_ROWS = 0.97
 
-#: and to save so many instructions, if it is CMSIS-NN's: a module that calls no library is easier to build
+#: minimum instructions saved by switching between CMSIS-NN and ours: a module that calls no library is easier to build
 _WORTH_A_LIBRARY = 5000
 
 
@@ -44,15 +44,15 @@ def candidates(op: Op, context: Context) -> tuple[Kernel, ...]:
     "tinyfuse" leaves CMSIS-NN out, "cmsis-nn" prefers it wherever it has a kernel, "auto" ours.
     """
     kernels = _accepting(op, _offered(op, without_objective(context), of_several=False), context)
-    # where a call may make one row, no function is asked whether it makes several
+    # where a call may make only one row, multi-row functions are not asked
     if context.at_once > 1 and not _is_far_off(op, kernels, context):
         kernels += _accepting(op, _offered(op, without_objective(context), of_several=True), context)
     halved = any(k.int4_weights and k.library == "tinyfuse" for k in kernels)
     if halved and context.kernels != "cmsis-nn" and context.weights in ("packed", "auto", "compressed"):
-        # who made weights of int4 wants half the flash, which is worth the tenth of the instructions that it takes
+        # int4 weights are meant to halve the flash, which is worth a tenth more instructions
         kernels = [k for k in kernels if k.int4_weights]
     kernels = _spared(op, kernels, context)
-    if context.weights == "auto":  # what takes more flash must be worth it (_best)
+    if context.weights == "auto":  # larger weights must be worth their flash (_best)
         kernels = sorted(kernels, key=lambda k: k.weights != "packed")
     first = "cmsis-nn" if context.kernels == "cmsis-nn" else "tinyfuse"
     return (*[k for k in kernels if k.library == first], *[k for k in kernels if k.library != first])
@@ -63,8 +63,8 @@ def _accepting(op: Op, offered: Sequence[tuple[Kernel, bool]], context: Context)
 
 
 def _is_far_off(op: Op, kernels: Sequence[Kernel], context: Context) -> bool:
-    """Whether CMSIS-NN's function, row by row, is so much slower than ours that for an estimated answer nobody asks
-    what calls for several rows take."""
+    """Tells whether CMSIS-NN's one-row function is so much slower than ours that estimates skip its multi-row
+    variants."""
     if not op.estimate_mark or context.kernels != "auto":
         return False
     by_row, table = [kernel for kernel in kernels if kernel.by_row], counted_table(context)
@@ -78,8 +78,8 @@ def _is_far_off(op: Op, kernels: Sequence[Kernel], context: Context) -> bool:
 
 @lru_cache(maxsize=8192)
 def _offered(op: Op, context: AnyObjective, of_several: bool) -> list[tuple[Kernel, bool]]:
-    """Kernels that accept an operator, each with True, and with False those that do for some objectives; CMSIS-NN's
-    that make several rows a call, or the others."""
+    """Kernels that accept an operator, each with True, or with False if only for some objectives. `of_several`:
+    CMSIS-NN's multi-row variants, else all others."""
     found = []
     for kernel in kernels_for(op):
         if (kernel.library == "cmsis-nn" and kernel.rows_a_call > 1) != of_several:
@@ -94,7 +94,7 @@ def _offered(op: Op, context: AnyObjective, of_several: bool) -> list[tuple[Kern
 
 
 def _spared(op: Op, kernels: list[Kernel], context: Context) -> list[Kernel]:
-    """Those whose weights are compressed, where there are any and no byte spared costs more than it may."""
+    """Kernels of compressed weights if there are any and their bytes saved are cheap enough; else the others."""
     compressed = [k for k in kernels if k.weights == "compressed"]
     if not compressed:
         return kernels
@@ -110,7 +110,7 @@ def _price(op: Op, kernel: Kernel, context: Context) -> float:
 
 
 def whole_kernel(op: Op, context: Context) -> tuple[Kernel, bool]:
-    """The kernel for an operator that stands alone, and whether it runs in a loop over rows."""
+    """Chooses the kernel for an operator that stands alone; True if it runs in a loop over rows."""
     found = kernel_for(op, context, None)
     if found is None:
         raise InternalFault("the choice of kernels", f"no kernel for {op}; a rule should have refused it")
@@ -126,7 +126,7 @@ def operand_needed_whole(op: Op) -> Tensor | None:
 
 
 def _usable_alone(op: Op, context: Context) -> list[tuple[Kernel, bool]]:
-    """Kernels for an operator that stands alone, each with whether it runs in a loop over rows."""
+    """Kernels for an operator that stands alone, each with True if it runs in a loop over rows."""
     streamable = operand_needed_whole(op) is None
     usable = [(k, not k.whole) for k in candidates(op, context) if k.whole or (k.by_row and streamable)]
     if context.step and context.kernels != "cmsis-nn":
@@ -135,8 +135,8 @@ def _usable_alone(op: Op, context: Context) -> list[tuple[Kernel, bool]]:
 
 
 def _usable_by_rows(op: Op, context: Context, rings: bool) -> list[tuple[Kernel, bool]]:
-    """Kernels for rows of an operator inside a group."""
-    # a state that is a ring wraps around: what wants rows in order can't read it
+    """Kernels for rows of an operator inside a group; `rings`: an input is a ring of rows."""
+    # a state that is a ring wraps around, so kernels that need contiguous rows cannot read it
     in_order = not op.reads_ring
     return [
         (k, True)
@@ -146,16 +146,20 @@ def _usable_by_rows(op: Op, context: Context, rings: bool) -> list[tuple[Kernel,
 
 
 def row_kernel(op: Op, context: Context, rings: bool) -> Kernel | None:
-    """The kernel that computes rows of `op` inside a group; `rings`: an input is a ring of rows."""
+    """Chooses the kernel for rows of `op` inside a group; `rings`: an input is a ring of rows. None without one."""
     found = kernel_for(op, context, rings)
     return None if found is None else found[0]
 
 
 @lru_cache(maxsize=8192)
 def kernel_for(op: Op, context: Context, rings: bool | None) -> tuple[Kernel, bool] | None:
-    """The kernel that computes `op` alone (`rings`: None), or rows of it inside a group, and whether it does so by
-    rows; None where there is none. Of one that is like another that of the other, if it computes this one too."""
-    first = first_alike(op) if context.weights != "compressed" else op  # these are as large as they have values
+    """Chooses the kernel of `op` alone (`rings` None) or for rows inside a group, with True if it computes rows. None
+    without one.
+
+    An estimated operator gets the kernel of the first similar one, if that accepts it.
+    """
+    # the size of compressed weights depends on their values
+    first = first_alike(op) if context.weights != "compressed" else op
     if first is not op:
         found = kernel_for(first, context, rings)
         if found is not None and found[0].accepts(op, context):
@@ -163,14 +167,14 @@ def kernel_for(op: Op, context: Context, rings: bool | None) -> tuple[Kernel, bo
     usable = _usable_alone(op, context) if rings is None else _usable_by_rows(op, context, False)
     if rings:
         of_rings = _usable_by_rows(op, context, True)
-        if len(of_rings) == len(usable):  # mostly
+        if len(of_rings) == len(usable):  # the common case
             return kernel_for(op, context, False)
         usable = of_rings
     return _best(op, usable, context) if usable else None
 
 
 def loses_cmsis_nn(op: Op, context: Context, rings: bool) -> bool:
-    """Whether CMSIS-NN, where the user asks for it, would compute `op` alone but not by rows inside a group."""
+    """Tells whether CMSIS-NN, if the user asks for it, would compute `op` alone but not by rows inside a group."""
     if context.kernels != "cmsis-nn" or FAMILIES[op.kind].partial:
         return False
     by_row = row_kernel(op, context, rings)
@@ -178,15 +182,15 @@ def loses_cmsis_nn(op: Op, context: Context, rings: bool) -> bool:
 
 
 class Compression(NamedTuple):
-    """What compressed weights change of an operator: bytes of flash, and predicted instructions, None where the cost
-    table doesn't know."""
+    """Effect of compressing an operator's weights: flash bytes saved, and predicted instructions added (None if not in
+    the cost table)."""
 
     bytes_spared: int
     instructions_added: float | None
 
     @property
     def price(self) -> float:
-        """Predicted instructions that a byte spared adds; infinite where they are unknown."""
+        """Predicted instructions added per byte saved; infinite if unknown."""
         if self.instructions_added is None or self.bytes_spared <= 0:
             return math.inf
         return self.instructions_added / self.bytes_spared
@@ -194,7 +198,7 @@ class Compression(NamedTuple):
 
 @lru_cache(maxsize=8192)
 def compression(op: Op, kernel: Kernel, context: Context, by_row: bool) -> Compression:
-    """Of a kernel of compressed weights, beside the one of packed weights that it is like."""
+    """Effect of a kernel of compressed weights, compared with its counterpart of packed weights."""
     plain = interned(replace(context, weights="packed"))
     others = candidates(op, plain)
     other = next((k for k in others if k.name == kernel.costs_as), others[0])
@@ -207,8 +211,7 @@ def compression(op: Op, kernel: Kernel, context: Context, by_row: bool) -> Compr
 
 
 def compressible(op: Op, context: Context) -> tuple[Kernel, Compression] | None:
-    """The first kernel that takes `op`'s weights compressed, and what that changes where it stands alone; None for
-    none."""
+    """First kernel that takes `op`'s weights compressed, and its effect if `op` stands alone; None without one."""
     wanted = interned(replace(context, weights="compressed"))
     for kernel in kernels_for(op):
         if kernel.weights == "compressed" and kernel.accepts(op, wanted):
@@ -217,15 +220,18 @@ def compressible(op: Op, context: Context) -> tuple[Kernel, Compression] | None:
 
 
 def _best(op: Op, usable: Sequence[tuple[Kernel, bool]], context: Context) -> tuple[Kernel, bool]:
-    """Of kernels, each with whether it is called by rows, the first, unless the cost table knows a surely
-    faster one. Faster ones take more scratch, so not where RAM is all; nor in the place of CMSIS-NN's where
-    the user asked for these."""
+    """Chooses among kernels, each with True if called by rows: the first, unless the cost table has a surely faster
+    one.
+
+    Faster ones take more scratch, so they are not chosen if only RAM counts, nor in place of CMSIS-NN's if the user
+    asked for these.
+    """
     best, table = usable[0], counted_table(context)
     if context.wants_least_scratch(op) and context.kernels != "cmsis-nn":
         return _leanest(op, usable, context)
     if table is None or context.optimize == "ram":
         return best
-    if context.kernels == "cmsis-nn":  # of these, which form of the function
+    if context.kernels == "cmsis-nn":  # only among variants of the same function
         usable = [choice for choice in usable if choice[0].name == best[0].name]
     least = table.kernel(op, *best, context)
     for other in usable[1:]:
@@ -241,7 +247,7 @@ def _best(op: Op, usable: Sequence[tuple[Kernel, bool]], context: Context) -> tu
 
 
 def _leanest(op: Op, usable: Sequence[tuple[Kernel, bool]], context: Context) -> tuple[Kernel, bool]:
-    """The first of those with the least scratch, of which none is far slower than the first of all."""
+    """First of the kernels with the least scratch, without those that are far slower than the first of all."""
     table = counted_table(context)
     if table is None:
         return usable[0]
@@ -257,7 +263,8 @@ def _leanest(op: Op, usable: Sequence[tuple[Kernel, bool]], context: Context) ->
 
 
 def _surely(other: Kernel, best: Kernel, context: Context) -> float:
-    """Of two forms of one kernel, predictions err alike; rings hold more rows for those that make more a call."""
+    """Largest share of the cost of `best` at which `other` is chosen: closer for two variants of one kernel, whose
+    predictions err alike."""
     if (other.form_of or other.name) == (best.form_of or best.name):
         return _WORTH_ROWS if other.library == "cmsis-nn" and other.rows_a_call > best.rows_a_call else 1.0
     return _LIKELY_FASTER if context.speed_alone else _SURELY_FASTER

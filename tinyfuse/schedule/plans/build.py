@@ -1,5 +1,5 @@
-"""From groups of operators to a plan: lowered to kernels and buffers, placed in the arena. Not verified: most plans are
-only compared."""
+"""Builds plans from groups of operators: lowers them to kernels and buffers, and places the arena. Plans are not
+verified here, because most are only compared."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ MAX_ARENA_BYTES = 1 << 26
 
 @dataclass(frozen=True)
 class Builder:
-    """Builds the plans of one model: `source` is its graph as it was read; `memo` as in lower.make_stages,
-    `work_limit` as in plan_arena. The limits that searches for it came to are noted in `reached`."""
+    """Builds the plans of one model, whose graph as read is `source`.
+
+    `memo`: see lower.make_stages; `work_limit`: see plan_arena. Limits that searches came to are noted in `reached`.
+    """
 
     source: Graph
     options: Options
@@ -36,12 +38,12 @@ class Builder:
     reached: Reached = field(default_factory=Reached)
 
     def macs_within(self, recompute: float) -> int:
-        """So many times the model's multiply-accumulates."""
+        """Multiply-accumulates of the model, times `recompute`."""
         return int(recompute * model_macs(self.source))
 
     def plan(self, variant: Variant, groups: Sequence[Sequence[Op]], rings: RingModes = USUAL_RINGS) -> Plan:
-        """The plan that runs the variant's graph in these fusion groups, whose rings lie as `rings` has it.
-        CompileError where it takes more memory than there is."""
+        """Plan that runs the variant's graph in these fusion groups. CompileError if it takes more memory than any
+        device has."""
         lowered = lower(variant.graph, groups, variant.context, rings, self.memo)
         plan = self._plan(variant, lowered, plan_arena(lowered.buffers, lowered.overlaps, self.work_limit))
         if plan.arena_bytes > MAX_ARENA_BYTES:
@@ -54,20 +56,19 @@ class Builder:
         self, most: int, variant: Variant, groups: Sequence[Sequence[Op]], rings: RingModes = USUAL_RINGS,
         like: Placement | None = None,
     ) -> Plan | None:  # fmt: skip
-        """`plan` where its arena takes at most so many bytes, those of another plan; None where it takes more. `like`
-        as in plan_arena_within."""
+        """Plan whose arena takes at most `most` bytes; None if it takes more. `like`: see plan_arena_within."""
         lowered = lower(variant.graph, groups, variant.context, rings, self.memo)
         placement = plan_arena_within(most, lowered.buffers, lowered.overlaps, self.work_limit, like)
         return None if placement is None else self._plan(variant, lowered, placement)
 
     def instead(self, plan: Plan, context: Context, rings: RingModes) -> Plan | None:
-        """The plan with the kernels that another context has, and its groups' rings so; None where that takes more
-        RAM."""
+        """Plan with the kernels of another context and another layout of rings, in the same groups; None if it takes
+        more RAM."""
         variant, groups = Variant(plan.graph, context), [group.ops for group in plan.groups]
         return self.plan_within(plan.arena_bytes, variant, groups, rings, plan.placement)
 
     def candidate(self, candidate: Candidate, most: int | None) -> Plan | None:
-        """A candidate's plan: `plan_within` so many bytes, or `plan` for None (choose.Plans)."""
+        """Plan of a candidate; with `most`, None if its arena takes more bytes."""
         groups = (Variant(candidate.graph, candidate.context), candidate.groups, candidate.rings)
         return self.plan(*groups) if most is None else self.plan_within(most, *groups)
 

@@ -1,13 +1,13 @@
-"""Which partition `--optimize` and `--max-ram` ask for, of those the search found.
+"""Picks the partition that `--optimize` and `--max-ram` ask for, among those that the search found.
 
-speed     the fewest predicted instructions that --max-ram allows
-balanced  the least RAM within 8 % of the fewest instructions (13 % with Helium), of which what is beyond 6 % must
-          save 1 % of RAM; where that exceeds --max-ram, as speed. Under --kernels cmsis-nn within 4 %
-ram       the least RAM, with the kernels of the least scratch among others, which the others have where --max-ram is
-          too little else
+speed     fewest predicted instructions within --max-ram
+balanced  least RAM within 8 % of the fewest instructions (13 % with Helium), where anything beyond 6 % must save 1 % of
+          RAM; if that exceeds --max-ram, as speed. Under --kernels cmsis-nn within 4 %
+ram       least RAM, with kernels of the least scratch as candidates too; speed and balanced also use those if --max-ram
+          is exceeded otherwise
 
-Estimates order the candidates, plans decide: an arena has what the search leaves out (alignment,
-fragmentation, several overlaps at once).
+Estimates order the candidates, plans decide: an arena has what the search leaves out (alignment, fragmentation, several
+overlaps at once).
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from tinyfuse.limits import Reached
 from tinyfuse.plan import Plan
 from tinyfuse.schedule.groups.search import Candidate
 
-#: `balanced` spends at most this share of the fastest plan's instructions on RAM. Where kernels take fewer, the
-#: fixed work of a row weighs more: with 0.05 and 0.07, default arenas grew when the kernels' assembly became faster.
-SLOWER = 0.08
+#: largest share of the fastest plan's instructions that `balanced` spends on RAM. With faster kernels, the fixed work
+#: of a row weighs more: with 0.05 and 0.07, default arenas grew when the kernels' assembly became faster.
+MAX_SLOWDOWN = 0.08
 
-#: the same with Helium, where the fixed work of a row weighs most: with 0.11 kws takes 464 bytes more
-SLOWER_WITH_HELIUM = 0.13
+#: likewise with Helium, where the fixed work of a row weighs most: with 0.11 kws takes 464 bytes more
+MAX_SLOWDOWN_WITH_HELIUM = 0.13
 
-#: what it spends for any RAM, and the share of RAM that more than this must save
-FOR_ANY, WORTH_MORE = 0.06, 0.01
+#: share that `balanced` spends for any RAM, and share of RAM that more than this must save
+SLOWDOWN_FOR_ANY_RAM, MIN_RAM_SAVED = 0.06, 0.01
 
-#: estimates are this much too high at most, where they are
-NEAR = 1.02
+#: factor by which estimates are too high at most
+MAX_OVERESTIMATE = 1.02
 
-#: the share under `--kernels cmsis-nn`: so that MLPerf Tiny's models take at most 5 % more than TensorFlow Lite Micro,
-#: whose calls of the same functions, for whole tensors, are about the fewest
-SLOWER_WITH_CMSIS_NN = 0.04
+#: likewise under `--kernels cmsis-nn`, so that MLPerf Tiny's models take at most 5 % more than TensorFlow Lite Micro,
+#: whose whole-tensor calls of the same functions are about the fewest
+MAX_SLOWDOWN_WITH_CMSIS_NN = 0.04
 
 
 class Sized(Protocol):
-    """What is asked of plans here: `Plan`, or what stands for one that is never made."""
+    """Size of a plan, or of a stand-in for one that is never made."""
 
     @property
     def arena_bytes(self) -> int: ...
@@ -54,29 +54,32 @@ _Plan = TypeVar("_Plan", bound=Sized)
 
 
 class Plans(Generic[_Plan]):
-    """The plans of candidates that were looked at, each made once. `make` makes one of at most so many bytes of arena,
-    None where it would take more (or of any, for None); `made` are there already."""
+    """Plans of candidates, each made once.
+
+    `make(candidate, most)` makes a plan of at most `most` bytes of arena, else None; of any size if `most` is None.
+    `made` are known already.
+    """
 
     def __init__(
         self, make: Callable[[Candidate, int | None], _Plan | None], made: Mapping[Candidate, _Plan] | None = None
     ):
         self._make = make
         self._made: dict[Candidate, _Plan] = dict(made or {})
-        self._beyond: dict[Candidate, int] = {}  # takes more bytes of arena than these
+        self._beyond: dict[Candidate, int] = {}  # candidate -> bytes of arena that it is known to exceed
 
     def of(self, candidate: Candidate) -> _Plan:
-        """A candidate's plan, however large it is."""
+        """Plan of a candidate, however large."""
         plan = self._look(candidate, None)
         assert plan is not None, "a plan within no limit"
         return plan
 
     def within(self, most: int, candidate: Candidate) -> _Plan | None:
-        """A candidate's plan where its arena takes at most so many bytes, else None."""
+        """Plan of a candidate whose arena takes at most `most` bytes, else None."""
         plan = self._look(candidate, most)
         return None if plan is None or plan.arena_bytes > most else plan
 
     def looked_at(self, candidate: Candidate) -> bool:
-        """Whether its plan was made, or is known to take more than one that was."""
+        """Tells whether its plan was made, or is known to exceed one that was."""
         return candidate in self._made or candidate in self._beyond
 
     def _look(self, candidate: Candidate, most: int | None) -> _Plan | None:
@@ -92,19 +95,19 @@ class Plans(Generic[_Plan]):
         return self._made[candidate]
 
 
-def slower(context: Context) -> float:
-    """What share of the fewest instructions `balanced` may take more."""
+def max_slowdown(context: Context) -> float:
+    """Share of the fewest instructions that `balanced` may add."""
     if context.kernels == "cmsis-nn":
-        return SLOWER_WITH_CMSIS_NN
-    return SLOWER_WITH_HELIUM if context.target.mve else SLOWER
+        return MAX_SLOWDOWN_WITH_CMSIS_NN
+    return MAX_SLOWDOWN_WITH_HELIUM if context.target.mve else MAX_SLOWDOWN
 
 
-#: is told of a plan that was taken, and of the candidates that were not looked at for it
+#: called with a plan that was taken, and the candidates that were not looked at for it
 Note = Callable[[_Plan, Sequence[Candidate]], None]
 
 
-def noting(reached: Reached) -> Note[Plan]:
-    """Notes whether one of those that were not looked at may be better: by its estimates it would."""
+def note_missed(reached: Reached) -> Note[Plan]:
+    """Notes limits.PLACED if a candidate that was not looked at is estimated to be better."""
 
     def note(plan: Plan, left: Sequence[Candidate]) -> None:
         size = plan.arena_bytes
@@ -115,8 +118,11 @@ def noting(reached: Reached) -> Note[Plan]:
 
 
 class Choices(Generic[_Plan]):
-    """Candidates, of which at least one, and their plans; `note` is told what is taken. `placed`: so many are placed of
-    those that are estimated to be best (limits.PLACED)."""
+    """Candidates, at least one, and their plans.
+
+    `note` is called with each choice. `placed` is the number of candidates with the best estimates that are placed
+    (limits.PLACED).
+    """
 
     def __init__(
         self, candidates: Sequence[Candidate], plans: Plans[_Plan], note: Note[_Plan] | None = None,
@@ -128,10 +134,9 @@ class Choices(Generic[_Plan]):
         self._placed = limits.PLACED.most if placed is None else placed
 
     def choose(self, optimize: str, max_ram: int | None) -> _Plan:
-        """The plan that the options ask for; where none fits into `max_ram`, its state included, the
-        smallest."""
+        """Picks the plan that the options ask for; if none keeps `max_ram`, state included, the smallest."""
         if optimize == "ram":
-            # the least estimates may lie: what is planned for `balanced` is not to be smaller
+            # estimates may be wrong, and the plan for `balanced` must not be smaller
             plans = self._smallest(self._by_speed), self._balanced()
             return self._noted(min(plans, key=lambda plan: plan.arena_bytes), self._by_speed)
         if optimize == "balanced":
@@ -143,8 +148,8 @@ class Choices(Generic[_Plan]):
         return self._fastest_within(max_ram) or self._noted(self._smallest(self._by_speed), self._by_speed)
 
     def _fastest_within(self, most: int) -> _Plan | None:
-        """The fastest plan of at most so many bytes; None where there is none. Estimates may be too high as well: a few
-        of the others, those that are nearest, are looked at too."""
+        """Fastest plan of at most `most` bytes; None without one. Estimates may be too high, so a few of the candidates
+        just above the limit are placed too."""
         fitting = (c for c in self._by_speed if c.ram <= most and self._plans.of(c).ram_bytes <= most)
         found = next(fitting, None)
         faster = self._by_speed if found is None else self._by_speed[: self._by_speed.index(found)]
@@ -155,33 +160,35 @@ class Choices(Generic[_Plan]):
         return None if found is None else self._plans.of(found)
 
     def _nearest(self, candidates: Sequence[Candidate], most: int) -> list[Candidate]:
-        """A few of those that are estimated to take more, the least first."""
+        """A few of the candidates estimated above `most`, least first."""
         return sorted((c for c in candidates if c.ram > most), key=lambda c: c.ram)[: self._placed]
 
     def _balanced(self) -> _Plan:
         most = self._slower
-        plan, faster = (self._smallest(self._within(share)) for share in (most, min(most, FOR_ANY)))
-        return faster if faster.arena_bytes * (1 - WORTH_MORE) <= plan.arena_bytes else plan
+        plan, faster = (self._smallest(self._within(share)) for share in (most, min(most, SLOWDOWN_FOR_ANY_RAM)))
+        return faster if faster.arena_bytes * (1 - MIN_RAM_SAVED) <= plan.arena_bytes else plan
 
     @property
     def _slower(self) -> float:
-        return slower(self._by_speed[0].context)
+        return max_slowdown(self._by_speed[0].context)
 
     def _noted(self, plan: _Plan, candidates: Sequence[Candidate]) -> _Plan:
-        """The plan that was taken, once that is noted."""
+        """Reports a choice to `note`, and returns it."""
         if self._note is not None:
             self._note(plan, [c for c in candidates if not self._plans.looked_at(c)])
         return plan
 
-    def _within(self, slower: float) -> list[Candidate]:
-        """Those that take at most so large a share more instructions than the fewest."""
-        most = self._by_speed[0].instructions * (1 + slower)
+    def _within(self, max_slowdown: float) -> list[Candidate]:
+        """Candidates with at most (1 + max_slowdown) times the fewest instructions."""
+        most = self._by_speed[0].instructions * (1 + max_slowdown)
         return [c for c in self._by_speed if c.instructions <= most]
 
     def _smallest(self, candidates: Sequence[Candidate]) -> _Plan:
-        """The least arena; of equal ones the faster. Where another order than the file's seems best, the
-        file's is looked at as well: estimates of two orders are less alike than those of two partitions. So are those
-        with kernels of the least scratch and without."""
+        """Plan of the smallest arena, of equal ones the faster.
+
+        If another order than the file's seems best, the file's is placed too: estimates of two orders compare less well
+        than those of two partitions. So do those with and without kernels of the least scratch.
+        """
         ranked = sorted(candidates, key=lambda c: (c.ram, c.instructions))
         least = [
             c
@@ -191,10 +198,10 @@ class Choices(Generic[_Plan]):
         if any(c.reordered for c in least):
             least += [c for c in ranked if not c.reordered][: self._placed]
         best, plan = self._least_arena(least)
-        # where the arena is more than the estimate was, faster candidates may do with it too, and estimates may be high
+        # if the arena exceeds the estimate, faster candidates may do with it too, and estimates may be high
         faster = [c for c in candidates if c.instructions < best.instructions]
         fitting = sorted((c for c in faster if c.ram <= plan.arena_bytes), key=lambda c: c.instructions)
-        near = self._nearest([c for c in faster if c.ram <= plan.arena_bytes * NEAR], plan.arena_bytes)
+        near = self._nearest([c for c in faster if c.ram <= plan.arena_bytes * MAX_OVERESTIMATE], plan.arena_bytes)
         for candidate in sorted(fitting[: self._placed] + near, key=lambda c: c.instructions):
             found = self._plans.within(plan.arena_bytes, candidate)
             if found is not None:
@@ -202,8 +209,8 @@ class Choices(Generic[_Plan]):
         return plan
 
     def _least_arena(self, candidates: Sequence[Candidate]) -> tuple[Candidate, _Plan]:
-        """The candidate of the least arena, of equal ones the fastest, and its plan. Once there is a plan, others
-        are made only as far as they may be no larger."""
+        """Candidate of the smallest arena, of equal ones the fastest, and its plan. After the first plan, others are
+        made only as far as they may be no larger."""
         best, plan = candidates[0], self._plans.of(candidates[0])
         for candidate in candidates[1:]:
             found = self._plans.within(plan.arena_bytes, candidate)
@@ -214,5 +221,5 @@ class Choices(Generic[_Plan]):
         return best, plan
 
     def in_file_order(self) -> Choices[_Plan]:
-        """Those whose operators run in the order of the file, of which there is at least one."""
+        """Choices among candidates in the order of the file, at least one."""
         return Choices([c for c in self._by_speed if not c.reordered], self._plans, self._note, self._placed)

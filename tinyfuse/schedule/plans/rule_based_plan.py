@@ -1,4 +1,4 @@
-"""Strategy: the groups that the fusion level's rule makes (partition.py)."""
+"""Strategy: uses the groups of the fusion level's rule (partition.py)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tinyfuse.schedule.variants.variants import Variants
 
 
 def rule_based_plan(variants: Variants, builder: Builder) -> Plan:
-    """The plan with the rule's groups; with views, unless it takes fewer bytes without."""
+    """Plan with the rule's groups; with views, unless it takes fewer bytes without."""
     options = builder.options
     plans = [
         builder.plan(variant, partition(*variant, options.fusion))

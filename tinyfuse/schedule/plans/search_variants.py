@@ -1,5 +1,5 @@
-"""Strategy: groups are searched for (search.py), in the order of the file and in others (order.py), for every variant
-of the model."""
+"""Strategy: searches groups (search.py) in the order of the file and in others (order.py), for every variant of the
+model."""
 
 from __future__ import annotations
 
@@ -20,39 +20,41 @@ from tinyfuse.schedule.groups.promising_orders import better_orders
 from tinyfuse.schedule.groups.search import Candidate, Weigher, Work, pareto_front, partitions, weigh_groups, weigher_of
 from tinyfuse.schedule.groups.tiled_groups import Edges, with_tiled_groups
 from tinyfuse.schedule.plans.build import Builder
-from tinyfuse.schedule.plans.pick_plan import Choices, Plans, noting
+from tinyfuse.schedule.plans.pick_plan import Choices, Plans, note_missed
 from tinyfuse.schedule.variants.variants import Variant, with_least_scratch
 
 
 @dataclass(frozen=True)
 class _Front:
-    """What the search found for one order, and the work that it took."""
+    """Result of the search in one order, and the work that it took."""
 
     candidates: tuple[Candidate, ...]
     work: int
 
 
 class Search:
-    """The candidates of a model's variants. One search serves every --optimize: what is found for one of them is not
-    looked for again."""
+    """Candidates of a model's variants. One search serves every --optimize; results are kept."""
 
     def __init__(self, variants: Iterable[Variant], builder: Builder, progress: Progress = silent):
-        """Searches the variants in their own order. CompileError where none of them can be computed."""
+        """Searches the variants in their own order. CompileError if none of them can be computed."""
         self._builder, self._progress = builder, progress
         self._in_file_order: list[Candidate] = []
         self._rule_based_plan: dict[Candidate, Plan] = {}
-        self._budgets: dict[Variant, int] = {}  # bytes of RAM, of the variants that were searched
+        self._budgets: dict[Variant, int] = {}  # bytes of RAM allowed in the search of each variant
         self._orders: dict[Variant, list[Graph]] = {}
         self._fronts: dict[Variant, _Front] = {}
-        self._weighed: dict[Variant, tuple[Weigher, Edges]] = {}  # the groups of those, in the order of the file
+        # weighed groups of each variant, in the order of the file
+        self._weighed: dict[Variant, tuple[Weigher, Edges]] = {}
         self._tiled: dict[float, list[Candidate]] = {}
         for variant, rule_based_plan in partition_each(variants, "basic", "rows"):
             self._in_file_order += self._candidates(variant, rule_based_plan)
 
     def choices(self, optimize: str, recompute: float = 1) -> Choices[Plan]:
-        """What there is to choose from, in other orders of the operators too. There is work for some of these alone:
-        those of the variants for `optimize` come first. Some compute rows again, until all multiply-accumulates are
-        `recompute` times the model's. No plan in it is verified."""
+        """Choices for an objective, in other orders of the operators too.
+
+        Work does not suffice for all orders: those of the variants for `optimize` come first. Some candidates compute
+        rows again, until all multiply-accumulates are `recompute` times the model's. Plans are not verified.
+        """
         found, work = self._found(recompute), self._work(optimize, *self._budgets)
         if optimize == "ram":
             for min_scratch in self._min_scratch:
@@ -67,20 +69,20 @@ class Search:
 
     @cached_property
     def _min_scratch(self) -> list[Search]:
-        """Those of the variants with the kernels of the least scratch."""
+        """Searches of the variants with kernels of the least scratch."""
         searches = (_search(variant, self._builder, self._progress) for variant in with_least_scratch([*self._budgets]))
         return [search for search in searches if search is not None]
 
     def choices_in_file_order(self, recompute: float = 1) -> Choices[Plan]:
-        """The same without other orders."""
+        """Choices in the order of the file only."""
         return self._offer(self._found(recompute))
 
     def _found(self, recompute: float) -> list[Candidate]:
-        """Those in the order of the file."""
+        """Candidates in the order of the file."""
         return self._in_file_order + self._in_tiles(recompute)
 
     def _in_tiles(self, recompute: float) -> list[Candidate]:
-        """Partitions that take less RAM by tiles (tiling.py), of the variants for that, in the order of the file."""
+        """Candidates with tiles that take less RAM (tiling.py), of the variants for that, in the order of the file."""
         if recompute <= 1:
             return []
         if recompute not in self._tiled:
@@ -94,7 +96,7 @@ class Search:
         return self._tiled[recompute]
 
     def _work(self, optimize: str, *variants: Variant) -> Work:
-        """What there is of it for some variants. Loops over tall images have more rows."""
+        """Budget for searching some variants. Loops over tall images have more rows."""
         rows = limits.GROUP_ROWS
         tensors = (tensor for variant in variants for op in variant.graph.ops for tensor in op.outputs)
         tallest = max((tensor.shape[1] for tensor in tensors if len(tensor.shape) == 4), default=0)
@@ -103,12 +105,14 @@ class Search:
         return Work(self._builder.reached, rows)
 
     def _offer(self, candidates: Sequence[Candidate]) -> Choices[Plan]:
-        """What there is to choose from, with plans of its own: which of them are made within limits, and so may be
-        smaller, must not depend on what was chosen before."""
-        return Choices(candidates, Plans(self._builder.candidate, self._rule_based_plan), noting(self._builder.reached))
+        """Choices with a cache of plans of their own: which plans are made within limits, and so may be smaller, must
+        not depend on earlier choices."""
+        return Choices(
+            candidates, Plans(self._builder.candidate, self._rule_based_plan), note_missed(self._builder.reached)
+        )
 
     def _candidates(self, variant: Variant, rule_based_plan: Sequence[Sequence[Sequence[Op]]]) -> Iterator[Candidate]:
-        """The partitions `rule_based_plan`, and what the search finds that takes no more RAM than they do."""
+        """Yields the partitions in `rule_based_plan`, and those that the search finds with no more RAM."""
         budget = 0
         for groups in rule_based_plan:
             plan = self._builder.plan(variant, groups)
@@ -136,7 +140,7 @@ class Search:
         return self._orders[variant]
 
     def _front(self, variant: Variant, budget: int, work: Work) -> Sequence[Candidate]:
-        """The candidates of another order; `work` is used up, whether or not they were found before."""
+        """Candidates of another order; `work` is used up even if they were found before."""
         known, before = self._fronts.get(variant), work.left
         if known is not None and known.work <= work.left:
             work.left -= known.work
@@ -149,13 +153,14 @@ class Search:
 
 
 def least_ram(variant: Variant, builder: Builder, progress: Progress = silent, recompute: float = 1) -> Plan | None:
-    """Of a variant the plan of least RAM, in its own order; None where it can't be computed."""
+    """Plan of least RAM of a variant, in its own order; None if it cannot be computed."""
     search = _search(variant, builder, progress)
     return None if search is None else search.choices_in_file_order(recompute).choose("ram", None)
 
 
 def _search(variant: Variant, builder: Builder, progress: Progress) -> Search | None:
-    """None where the variant can't be computed: what runs again may keep --feed-rows from having a group."""
+    """Search of one variant; None if it cannot be computed, because recomputation can keep --feed-rows from having a
+    group."""
     try:
         return Search([variant], builder, progress)
     except CompileError:

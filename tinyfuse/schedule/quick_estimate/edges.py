@@ -1,8 +1,9 @@
-"""Which groups are worth weighing where an estimated answer will do: those that lie where most bytes are alive.
+"""Selects the groups worth weighing for an estimate: those where the most bytes are alive.
 
-Operators alone are weighed (groups.py); then, as long as that lowers the worst moment of the best partition,
-all groups around operators that alone take nearly as many bytes as it. Elsewhere a group saves no RAM, for RAM is what
-is alive at the worst moment, and seldom an instruction."""
+Single operators are weighed first (groups.py). Then, while that lowers the peak of the best partition, all groups
+around operators that alone take nearly as many bytes. Elsewhere a group saves no RAM, because RAM is the peak, and
+seldom an instruction.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +14,11 @@ from tinyfuse import limits
 from tinyfuse.schedule.groups.search import Weight
 from tinyfuse.schedule.quick_estimate.groups import EstimatedGroup, EstimatedWeights
 
-#: operators that alone take this share of the best partition's bytes are near its peak. Fewer are looked at with a
-#: larger share: with 0.75, an attention network's peak is 26 % too high, and with 0.85, RAM of 272 plans is 2.0 % off
-#: in the mean instead of 1.4 %
+#: share of the best partition's bytes from which single operators count as near its peak. With 0.75, an attention
+#: network's peak is 26 % too high; with 0.85, RAM of 272 plans is off by 2.0 % on average instead of 1.4 %
 _NEAR = 0.65
 
-#: at most so many operators between two that are near the peak are in their stretch
+#: most operators between two near the peak that join them to one stretch
 _BETWEEN = 2
 
 #: rules that no operator in front of a group mends (legality.py)
@@ -26,21 +26,27 @@ _FINAL = ("barrier", "library", "state", "divided")
 
 
 def estimated_edges(weights: EstimatedWeights, most: float = math.inf) -> list[list[tuple[int, Weight]]]:
-    """Per node i, (j, weight) of the groups ops[i:j], as search.weigh_groups gives them for all groups; none that take
-    more than `most` bytes. Long ones that take more RAM than the best partition are left out, for they seldom take
-    fewer instructions than short ones."""
+    """Weighs the groups near the peak: per node i, (j, weight) of the groups ops[i:j], as search.weigh_groups does for
+    all.
+
+    Groups of more than `most` bytes are left out; so are long ones above the best partition's RAM, which seldom take
+    fewer instructions than short ones.
+    """
     return _Edges(weights, most).found
 
 
-def lone_edges(weights: EstimatedWeights) -> list[list[tuple[int, Weight]]]:
-    """The same of operators alone. They take about the fewest instructions, for what is fused loops over rows."""
+def single_operator_edges(weights: EstimatedWeights) -> list[list[tuple[int, Weight]]]:
+    """Weighs single operators: per node i, (i + 1, weight). They take about the fewest instructions, because only row
+    loops are fused."""
     legal = [weights.legality.refusal([op]) is None for op in weights.ops]
     return [[(i + 1, weights.of_one(i))] if may_be else [] for i, may_be in enumerate(legal)]
 
 
 class _Edges:
-    """found  what estimated_edges gives
-    least  per node j, of the groups ops[i:j] the least bytes by their i
+    """State of the selection.
+
+    found  groups weighed so far, as estimated_edges returns them
+    least  per node j, i -> least bytes of the group ops[i:j]
     """
 
     def __init__(self, weights: EstimatedWeights, most: float):
@@ -49,7 +55,8 @@ class _Edges:
         self._least: list[dict[int, int]] = [{} for _ in range(count + 1)]
         self._most = self._peak = most
         resident_output = [self._ending(end) for end in range(1, count + 1)]
-        longest = [next(group) for group in resident_output]  # begin with these
+        # starts the generators: each yields the first operator of its longest group
+        longest = [next(group) for group in resident_output]
         alone = [self._least[i + 1].get(i, math.inf) for i in range(count)]
         self._peak, lower = self._best_peak(), True
         while lower:
@@ -62,8 +69,8 @@ class _Edges:
             self._peak, lower = peak, peak < self._peak
 
     def _ending(self, end: int) -> Generator[int, int, None]:
-        """Weighs the groups that end before ops[end]: it gets the first operator that they may begin with, and gives
-        the one that the longest begins with, -1 where none is longer."""
+        """Weighs the groups that end before ops[end]. It is sent the first operator with which they may begin, and
+        yields that of the longest one so far, -1 if none can be longer."""
         ops, legality = self._weights.ops, self._weights.legality
         if legality.refusal(ops[end - 1 : end]) is None:
             self._note(end - 1, end, [self._weights.of_one(end - 1)])
@@ -73,7 +80,7 @@ class _Edges:
             for begin in range(end - 2, max(-1, end - 1 - limits.GROUP_LENGTH.most), -1):
                 while begin < first:
                     first = yield begin + 1
-                # longer ones have no fewer rings, and what is alive behind them beside any bytes that an overlap saves
+                # longer groups have no fewer rings, and tensors alive behind them are never saved by an overlap
                 if min(group.own) + alive > self._peak:
                     break
                 refusal = legality.refusal(ops[begin:end])
@@ -86,15 +93,14 @@ class _Edges:
             yield -1
 
     def _note(self, begin: int, end: int, weights: list[Weight]) -> None:
-        """Groups that take more than the best partition are of no use, but for those that it is found from."""
+        """Records a group's weights, unless it takes more than the best partition."""
         least = min(weight.ram for weight in weights)
         if least <= self._peak:
             self.found[begin] += [(end, weight) for weight in weights]
             self._least[end][begin] = least
 
     def _best_peak(self) -> float:
-        """The least bytes, at its worst moment, of a partition into the groups that were weighed, or as many as it may
-        take."""
+        """Least peak in bytes of a partition into the groups weighed so far, at most the limit."""
         least: list[float] = [0]
         for ways in self._least[1:]:
             least.append(min((max(least[i], ram) for i, ram in ways.items()), default=math.inf))
@@ -102,7 +108,7 @@ class _Edges:
 
 
 def _stretches(near: list[bool]) -> list[tuple[int, int]]:
-    """(begin, end) of operators that are near the peak, few between two of them included."""
+    """(begin, end) of runs of operators near the peak, with short gaps included."""
     found: list[tuple[int, int]] = []
     for k in (k for k, at_peak in enumerate(near) if at_peak):
         if found and k - found[-1][1] <= _BETWEEN:

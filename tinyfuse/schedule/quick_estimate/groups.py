@@ -1,7 +1,6 @@
-"""What groups of operators estimate_plan take, from shapes alone: no loop over rows is played.
+"""Estimates groups of operators from shapes alone, without simulating loops.
 
-A group is weighed by setting an operator in front of one that is known: bytes and instructions are sums, of its loop
-(loops.py) and of the calls in it.
+A group grows by one operator at its front: bytes and instructions are sums over its loop (loops.py) and its calls.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from tinyfuse.schedule.quick_estimate.loops import EstimatedLoop, Manner, Shapes
 
 
 class _Call(NamedTuple):
-    """How an operator is computed: bytes of scratch, instructions without the loop's, how many calls by rows it is."""
+    """Call of an operator's kernel: bytes of scratch, instructions without the loop's, and number of row-wise calls."""
 
     manner: Manner
     by_row: bool
@@ -31,18 +30,18 @@ class _Call(NamedTuple):
 
 
 class EstimatedWeights(Weigher):
-    """What all groups of a graph's operators, in their order, have in common for a context's kernels."""
+    """Data for weighing all groups of a graph's operators, in their order, with a context's kernels."""
 
     def __init__(self, graph: Graph, context: Context, shapes: Shapes | None = None):
-        """`shapes`: the graph's, where they are known."""
+        """Takes `shapes` of the graph if they are known already."""
         self.shapes = Shapes(graph) if shapes is None else shapes
         super().__init__(graph, self.shapes.ops, context)
-        self.factors = defaultdict(float, loop_factors(context))  # 0 of what a table hasn't
+        self.factors = defaultdict(float, loop_factors(context))  # 0 for counts that a table lacks
         self._calls: dict[tuple[int, bool | None], _Call] = {}
         self._alone: dict[int, Weight] = {}
 
     def call(self, number: int, rings: bool | None) -> _Call:
-        """How an operator is computed, where an input is a ring or none is, or (None) where it stands alone."""
+        """Call of an operator if an input is a ring, or none is; None: it stands alone."""
         found = self._calls.get((number, rings))
         if found is None:
             found = self._calls[number, rings] = self._call(number, rings)
@@ -61,25 +60,24 @@ class EstimatedWeights(Weigher):
         return _Call(manner, by_row, kernel.scratch(op, context), instructions, times)
 
     def loop(self, number: int, call: _Call) -> EstimatedLoop:
-        """That of an operator alone, to begin with."""
+        """Loop of a single operator, to begin a group with."""
         return self.shapes.loop(number, call.manner, call.by_row, self.context.optimize != "speed")
 
     def of_one(self, number: int) -> Weight:
-        """Of an operator alone."""
+        """Weight of a single operator."""
         if number not in self._alone:
             call = self.call(number, True if self.ops[number].reads_ring else None)
             instructions = call.instructions + (self.factors["groups"] + self.factors["rows"] * call.times)
-            # whether rings may slide is nothing to a loop that has none: it is the same one for all objectives
+            # a loop without rings is the same for all objectives
             around, link = self.shapes.loop(number, call.manner, call.by_row, True).around
             self._alone[number] = Weight(around + call.scratch, call.scratch, instructions, False, link=link)
         return self._alone[number]
 
 
 class EstimatedGroup:
-    """A group ops[begin:end], of an operator that can be in one at first, which grows at its front: its loop, and what
-    the calls in it take, of scratch each.
+    """Group ops[begin:end] that grows at its front, from one operator that may be in a group.
 
-    own  bytes of rings that stay, and of rings that slide, each with scratch
+    own  bytes of rings that stay and of rings that slide, each with scratch
     """
 
     def __init__(self, weights: EstimatedWeights, end: int):
@@ -93,7 +91,7 @@ class EstimatedGroup:
         self.own = self._own()
 
     def begin_with(self, begin: int) -> None:
-        """One operator more, in front of the others."""
+        """Adds the operator in front of the group."""
         weights = self._weights
         readers = {use.op: weights.call(use.op, True) for use in self._loop.next_uses}
         self._loop = self._loop.with_one_more(
@@ -105,7 +103,7 @@ class EstimatedGroup:
         self.own = self._own()
 
     def _add_call(self, number: int) -> None:
-        """Takes into account how a member is computed, no input of which is a ring yet."""
+        """Adds the call of a member that reads no ring yet."""
         call = self._weights.call(number, False)
         self._instructions += call.instructions
         self._scratch[number] = call.scratch
@@ -113,7 +111,7 @@ class EstimatedGroup:
         self._checks += call.times * (self._end - number)
 
     def _read_ring(self, number: int) -> None:
-        """An input of a member is a ring now."""
+        """Makes an input of a member a ring."""
         if number not in self._of_rings:
             self._of_rings.add(number)
             call, before = self._weights.call(number, True), self._weights.call(number, False)
@@ -122,7 +120,7 @@ class EstimatedGroup:
 
     def _own(self) -> tuple[int, int]:
         still, sliding = self._loop.rings
-        # all of them know the members in the same order
+        # all of these have the members in the same order
         own = max(map(add, still.held.values(), self._scratch.values())) + still.downstream
         if sliding is still:
             return own, own
@@ -130,11 +128,11 @@ class EstimatedGroup:
 
     @property
     def least_around(self) -> int:
-        """No fewer bytes are alive beside them."""
+        """Lower bound on the bytes alive besides the group's own."""
         return self._loop.least_around
 
     def weights(self) -> list[Weight]:
-        """With rings that stay and, where that takes less, with rings that slide."""
+        """Weights with rings that stay and, if that takes less, with rings that slide."""
         of, loop, (still, sliding) = self._weights.factors, self._loop, self.own
         instructions = self._instructions + (of["groups"] + of["rows"] * self._rows + of["checks"] * self._checks)
         around, link = loop.around

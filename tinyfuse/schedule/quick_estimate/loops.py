@@ -1,9 +1,9 @@
-"""Loops over rows as shapes tell: rings, overlaps and what is alive around them, but nothing of what calls take.
+"""Estimates row loops from shapes: rings, overlaps, and bytes alive around them, but not the cost of calls.
 
-Where a tensor has one reader, its ring holds the rows of that reader's window and nothing else matters; where it has
-several, what also counts is how many rows one of them is ahead of the other, which their windows say. Windows go on as
-if images had no borders, and no ring is in a stack. Of kernels it matters how many rows a call makes, and in which
-order (`Manner`): those of several objectives mostly go alike, and have the same loops, which are made once.
+The ring of a tensor with one reader holds the rows of that reader's window. With several readers, the rows that one is
+ahead of another also count, which their windows tell. Windows continue as if images had no borders, and no ring is in a
+stack. All that matters of kernels is the rows per call and the access order (`Manner`); kernels of several objectives
+mostly agree in that, and share loops.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _EVENTS = _FIRST, _LAST
 
 
 class Use(NamedTuple):
-    """The operator of that number reads a tensor as that input, by that window."""
+    """Use of a tensor: number of the operator, index of its input, and window."""
 
     op: int
     input: int
@@ -38,7 +38,7 @@ class Use(NamedTuple):
 
 
 class Where(NamedTuple):
-    """Where a tensor's bytes are: which root has them, from which offset on, and that one's first and last step."""
+    """Position of a tensor: offset in its root, and first and last step of that."""
 
     root: Tensor
     offset: int
@@ -47,8 +47,8 @@ class Where(NamedTuple):
 
 
 class _Ring(NamedTuple):
-    """Rows that a ring holds: at most, which is while its maker or a reader runs; while operators downstream of these
-    run; and while some upstream of its maker do."""
+    """Rows in a ring: at most (while its maker or a reader runs), while operators downstream of its readers run, and
+    while operators upstream of its maker run."""
 
     most: int = 0
     downstream: int = 0
@@ -59,12 +59,13 @@ _NO_RING = _Ring()
 
 
 class RingBytes(NamedTuple):
-    """What all rings of a loop take.
+    """Bytes of all rings of a loop.
 
-    held        per operator the most bytes while it runs, less `downstream`
-    downstream  bytes of all, each while operators downstream of its readers run
-    upstream    the same while operators upstream of its maker do
-    looks       how often calls look whether rings slide; and bytes that are `moved` then
+    held        operator -> most bytes while it runs, less `downstream`
+    downstream  sum over all rings, each while operators downstream of its readers run
+    upstream    sum over all rings, each while operators upstream of its maker run
+    looks       number of checks for used-up rows, if rings slide
+    moved       bytes moved, if rings slide
     """
 
     held: Mapping[int, int]
@@ -76,7 +77,7 @@ class RingBytes(NamedTuple):
     def with_one_more(
         self, maker: int, readers: Iterable[int], ring: _Ring, row: int, looks: int, moved: int
     ) -> RingBytes:
-        """With the ring of the operator in front, of rows of so many bytes."""
+        """Adds the ring of the operator in front, with rows of `row` bytes."""
         rise, held = (ring.most - ring.downstream) * row, {**self.held}
         for reader in readers:
             held[reader] += rise
@@ -87,7 +88,7 @@ class RingBytes(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Manner:
-    """How a kernel's calls go through an operator, by rows or whole; there is one for all kernels that go alike."""
+    """Manner in which a kernel computes an operator, by rows or whole; equal ones are shared."""
 
     rows_a_call: int
     accumulates: bool
@@ -95,11 +96,11 @@ class Manner:
 
 
 class Shapes:
-    """Of a graph whose operators run one by one in their order.
+    """Shapes of a graph whose operators run one by one in their order.
 
-    ops          those that are no aliases
-    alive        before each of them, and at the end, what is there and needed from then on: since when, how many bytes
-    alive_bytes  the sums of these bytes
+    ops          operators that are no aliases
+    alive        before each of them and at the end: (first step, bytes) of the roots that are needed from then on
+    alive_bytes  sums of these bytes
     """
 
     def __init__(self, graph: Graph):
@@ -125,11 +126,11 @@ class Shapes:
         self.alive_bytes = [sum(size for _, size in alive) for alive in self.alive]
 
     def uses(self, tensor: Tensor, begin: int, end: int) -> list[Use]:
-        """Those by rows in ops[begin:end]."""
+        """Row-wise uses of a tensor in ops[begin:end]."""
         return [use for use in self._uses.get(tensor, ()) if begin <= use.op < end]
 
     def where(self, tensor: Tensor) -> Where:
-        """Where an activation's bytes are."""
+        """Position of an activation."""
         found = self._where.get(tensor)
         if found is None:
             place, live = self.places.of(tensor), self.live
@@ -138,7 +139,7 @@ class Shapes:
         return found
 
     def manner(self, number: int, kernel: Kernel, by_row: bool) -> Manner:
-        """How a kernel goes through an operator."""
+        """Manner in which a kernel computes an operator."""
         found = self._manners.get((number, kernel, by_row))
         if found is None:
             op, of_several = self.ops[number], by_row and kernel.rows_a_call > 1
@@ -151,7 +152,7 @@ class Shapes:
         return found
 
     def loop(self, number: int, manner: Manner, by_row: bool, slides: bool) -> EstimatedLoop:
-        """Of one operator, which is computed so; `slides`: rings may, where others stand in front of it."""
+        """Loop of one operator; `slides`: rings may slide once others stand in front of it."""
         key = number, manner, by_row, slides
         if key not in self._loops:
             op = self.ops[number]
@@ -166,16 +167,15 @@ class Shapes:
 
 @dataclass(eq=False)
 class EstimatedLoop:
-    """The loop over rows of ops[begin:end], which may be longer at its front.
+    """Row loop of ops[begin:end], which can grow at its front.
 
-    slides   whether rings may
-    by_row   False: one operator, by a call for all of it
-    manners  per operator how it is computed
-    made     per operator how many rows of its output there are when the last one makes its first row, and its last
-    reads    tensors that it reads and doesn't make
-    kept     what it makes whole, each with the number of its operator
-    rings    of what it makes and doesn't keep: where they stay, and where they slide if they may; the same one where
-             none slides
+    slides   rings may slide
+    by_row   False: one operator, computed by a whole call
+    manners  operator -> manner in which it is computed
+    made     operator -> rows of its output when the last operator makes its first row, and its last
+    reads    tensors that it reads and does not make
+    kept     tensors that it makes whole, each with the number of its operator
+    rings    bytes of rings that stay, and of rings that slide where they may; the same object if none slides
     """
 
     shapes: Shapes
@@ -192,12 +192,12 @@ class EstimatedLoop:
 
     @cached_property
     def next_uses(self) -> list[Use]:
-        """What reads rows of the operator in front of the loop."""
+        """Uses of the output of the operator in front of the loop."""
         return self.shapes.uses(self.shapes.ops[self.begin - 1].output, self.begin, self.end)
 
     def with_one_more(self, manner: Manner, readers: Mapping[int, Manner]) -> EstimatedLoop:
-        """The loop with the operator in front of it, which is computed so, and as its readers are, which read a ring
-        then."""
+        """Loop with the operator in front added, computed in this manner; its readers change to theirs, because they
+        read a ring then."""
         key = manner, *readers.values()
         found = self._longer.get(key)
         if found is None:
@@ -236,14 +236,14 @@ class EstimatedLoop:
     def _ring(
         self, maker: Manner, made: int, uses: Sequence[Use], manners: Mapping[int, Manner]
     ) -> tuple[_Ring, _Ring]:
-        """The ring of what the operator in front makes, where it stays, and where it slides if it may; so many rows are
-        `made` at the last event."""
+        """Ring of the output of the operator in front: if it stays, and if it slides where it may. `made` rows exist at
+        the last event."""
         tall = height(self.shapes.ops[self.begin - 1].output)
         if len(uses) == 1:
             window, together = uses[0].window, manners[uses[0].op].rows_a_call
             span = max(_end(window, y + together - 1) - _start(window, y) for y in (0, 1))
             step = _start(window, together) - _start(window, 0)
-        else:  # rows wait for the reader that is the last to need them
+        else:  # rows wait for the last reader that needs them
             span = made - min(_start(use.window, self.made[use.op][_LAST] - 1) for use in uses)
             step = 0
         most = max(1, min(span + maker.rows_a_call - 1, tall))
@@ -256,19 +256,19 @@ class EstimatedLoop:
 
     @cached_property
     def around(self) -> tuple[int, Link | None]:
-        """Bytes that are alive beside rings and scratch, less those that the best overlap saves; and that."""
+        """Bytes alive besides rings and scratch, less those that the best overlap saves; and that overlap."""
         link = self._link()
         return self._alive - (link.saved if link else 0), link
 
     @cached_property
     def least_around(self) -> int:
-        """What `around` gives is no less: no overlap saves more than the smaller of two buffers."""
+        """Lower bound on `around`: no overlap saves more than the smaller of two buffers."""
         sizes = [[where.root.bytes for _, where in ends] for ends in (self._ending, self._begun)]
         return self._alive - min(max(of_one_end, default=0) for of_one_end in sizes)
 
     @cached_property
     def _alive(self) -> int:
-        """Bytes that are alive beside rings and scratch."""
+        """Bytes alive besides rings and scratch, without overlaps."""
         shapes = self.shapes
         passing = sum(size for first, size in shapes.alive[self.end] if first < self.begin)
         unread = sum(
@@ -278,18 +278,18 @@ class EstimatedLoop:
 
     @cached_property
     def _ending(self) -> list[tuple[Tensor, Where]]:
-        """What is read for the last time."""
+        """Tensors that are read for the last time, with their positions."""
         found = [(source, self.shapes.where(source)) for source in self.reads]
         return [(source, above) for source, above in found if above.last < self.end]
 
     @cached_property
     def _begun(self) -> list[tuple[tuple[Tensor, int], Where]]:
-        """What is made, each with its operator's number, that holds nothing before."""
+        """Tensors made in buffers that hold nothing before, with their operator's number and position."""
         found = [(made, self.shapes.where(made[0])) for made in self.kept]
         return [(made, below) for made, below in found if below.first >= self.begin and below.last >= self.end]
 
     def _link(self) -> Link | None:
-        """The best single overlap of an input that ends here and an output that begins here."""
+        """Best single overlap of an input that ends here with an output that begins here."""
         best, most_saved = None, 0
         for source, above in self._ending:
             for (output, writer), below in self._begun:
@@ -304,7 +304,7 @@ class EstimatedLoop:
         return best
 
     def _distance(self, source: Tensor, output: Tensor, writer: int) -> int:
-        """How far an output must start below a source, as overlaps.overlap_distance."""
+        """Bytes that an output must start below a source; estimates overlaps.overlap_distance."""
         op, manner = self.shapes.ops[writer], self.manners[writer]
         if not self.by_row:
             return whole_call_distance(op, manner.orders, source, output)
@@ -317,7 +317,8 @@ class EstimatedLoop:
         for k in _EVENTS:
             row = tall
             for use in uses:
-                # operators in front of the writer have made their rows; a writer in its access order has read its first
+                # operators in front of the writer have made their rows; a writer with an access order has read its
+                # first
                 first = _start(use.window, self.made[use.op][k] - (use.op >= writer))
                 row = min(row, first + (use.op == writer and order is not None))
             oldest.append(max(0, row))
@@ -335,7 +336,7 @@ class EstimatedLoop:
         return min(max(distances), output.bytes)
 
     def _may_lie_over(self, source: Tensor, output: Tensor) -> bool:
-        """Whether planes may lie where others lay (in_place.py)."""
+        """Tells whether planes may take the place of others (in_place.py)."""
         if source.planes == 1 or output.planes == 1:
             return False
         where = self.shapes.where(source)
@@ -345,15 +346,15 @@ class EstimatedLoop:
 
 
 def _rows_after(uses: Sequence[Use], made: Mapping[int, tuple[int, int]], event: int) -> int:
-    """So many rows of what is read are there at an event."""
+    """Rows of a tensor that exist at an event, as its readers need them."""
     return max(_end(use.window, made[use.op][event] - 1) for use in uses)
 
 
 def _start(window: RowWindow, y: int) -> int:
-    """The first row that row y's window takes; images have no borders here."""
+    """First row in row y's window; images have no borders here."""
     return (y * window.stride - window.pad_top + window.spread - 1) // window.spread
 
 
 def _end(window: RowWindow, y: int) -> int:
-    """The row after its last one."""
+    """Row after the last one in row y's window."""
     return (y * window.stride - window.pad_top + window.spread - 1 + window.kernel) // window.spread

@@ -1,6 +1,6 @@
-"""Strategy: groups are searched for, weighed quickly and only near the peak (edges.py), in the order of
-the file, and the one partition is built that is estimated to be best. For figures, not for code: what is found is near
-the best, seldom the best."""
+"""Strategy of estimates: groups are weighed quickly and only near the peak (edges.py), in the order of the file, and
+only the best estimated partition is built. It serves figures, not code: the result is near the best, seldom the
+best."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tinyfuse.plan import Plan
 from tinyfuse.schedule.groups.partition import partition_each
 from tinyfuse.schedule.groups.search import Candidate, partitions
 from tinyfuse.schedule.plans.build import Builder
-from tinyfuse.schedule.plans.pick_plan import FOR_ANY, Choices, Plans, slower
-from tinyfuse.schedule.quick_estimate.edges import estimated_edges, lone_edges
+from tinyfuse.schedule.plans.pick_plan import SLOWDOWN_FOR_ANY_RAM, Choices, Plans, max_slowdown
+from tinyfuse.schedule.quick_estimate.edges import estimated_edges, single_operator_edges
 from tinyfuse.schedule.quick_estimate.groups import EstimatedWeights
 from tinyfuse.schedule.quick_estimate.loops import Shapes
 from tinyfuse.schedule.variants.variants import Variant, Variants, at_once, with_least_scratch
@@ -24,7 +24,7 @@ from tinyfuse.schedule.variants.variants import Variant, Variants, at_once, with
 
 @dataclass(frozen=True)
 class _Unplaced:
-    """Stands for a candidate's plan: its bytes are those of the estimate."""
+    """Stand-in for a candidate's plan, with the bytes of its estimate."""
 
     candidate: Candidate
 
@@ -38,7 +38,7 @@ class _Unplaced:
 
 
 def estimate_plan(variants: Variants, builder: Builder) -> Plan:
-    """The plan that the options ask for, of what is found. CompileError where no variant can be computed."""
+    """Plan that the options ask for, among quick estimates. CompileError if no variant can be computed."""
     options = builder.options
     found: list[Candidate] = []
     shapes: dict[Graph, Shapes] = {}
@@ -52,7 +52,7 @@ def estimate_plan(variants: Variants, builder: Builder) -> Plan:
 
 
 def _variants(variants: Variants, options: Options) -> list[Variant]:
-    every = variants.of_every_objective()
+    every = variants.for_every_objective()
     if options.optimize == "ram":
         every += with_least_scratch(every)
     if any(FAMILIES[op.kind].source for graph, _ in every for op in graph.ops):
@@ -61,12 +61,12 @@ def _variants(variants: Variants, options: Options) -> list[Variant]:
 
 
 def _candidates(variant: Variant, shapes: Shapes, options: Options, before: Sequence[Candidate]) -> list[Candidate]:
-    """Partitions of a variant's operators, which have these shapes; none where `before` has much faster ones."""
+    """Partitions of a variant's operators; none if `before` has much faster ones."""
     (graph, context), balanced = variant, options.optimize == "balanced" and options.max_ram is None
     if context.optimize == "speed" and balanced:
-        # only tells which instructions are few; calls for more rows seldom take fewer
+        # only tells the fewest instructions; calls for more rows seldom take fewer
         weights = EstimatedWeights(graph, interned(replace(context, at_once=at_once("balanced"))), shapes)
-        return partitions(weights, lone_edges(weights))
+        return partitions(weights, single_operator_edges(weights))
     weights = EstimatedWeights(graph, context, shapes)
     if not (before and balanced):
         return partitions(weights, estimated_edges(weights))
@@ -75,14 +75,14 @@ def _candidates(variant: Variant, shapes: Shapes, options: Options, before: Sequ
         return []
     if context.optimize != "ram":
         return partitions(weights, estimated_edges(weights))
-    # these kernels are slower than others: of use alone where no more RAM is taken than by what is fast enough
-    least = min(candidate.ram for candidate in before if candidate.instructions <= (1 + FOR_ANY) * fewest)
+    # these kernels are max_slowdown, so they help only with less RAM than that of fast enough candidates
+    least = min(candidate.ram for candidate in before if candidate.instructions <= (1 + SLOWDOWN_FOR_ANY_RAM) * fewest)
     return partitions(weights, estimated_edges(weights, least))
 
 
 def _is_too_slow(weights: EstimatedWeights, fewest: float) -> bool:
-    """Whether `balanced` takes no partition of these operators where another takes so few instructions: alone they take
-    about the fewest."""
-    alone = lone_edges(weights)
+    """Tells whether `balanced` would reject all partitions of these operators, given another with `fewest`
+    instructions. Single operators take about the fewest."""
+    alone = single_operator_edges(weights)
     least = sum(weight.instructions for groups in alone for _, weight in groups)
-    return all(alone) and least > (1 + slower(weights.context)) * fewest
+    return all(alone) and least > (1 + max_slowdown(weights.context)) * fewest

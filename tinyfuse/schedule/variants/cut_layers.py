@@ -1,5 +1,5 @@
-"""Layers whose channels are split are cut (rewrite/cut_layers.py) where that is predicted to take fewer instructions:
-nothing is copied, but windows are gathered and widened for each layer."""
+"""Cuts layers whose channels are split (rewrite/cut_layers.py) if that is predicted to take fewer instructions: nothing
+is copied, but windows are gathered and extended for each layer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tinyfuse.schedule.groups.lower import make_stages
 
 
 def cut_faster_layers(graph: Graph, context: Context) -> Graph:
-    """The graph with layers of fewer channels, the very same where there is nothing to cut."""
+    """Graph with layers of fewer channels; the same object if there is nothing to cut."""
 
     def instructions(ops: Sequence[Op]) -> float:
         stages = (make_stages([op], context)[0] for op in ops if not is_alias(op))

@@ -1,9 +1,10 @@
-"""Convolutions look their outputs up in the tables that follow, where that is predicted to take fewer instructions.
+"""Folds lookup tables into the convolutions before them, where that is predicted to take fewer instructions.
 
 before   %a = CONV_2D(%x, %w, %b);  %c = CHANNEL_TABLES(%a, %t)
 after    %c = LOOKED_UP(%x, %w, %b, %t)
 
-No rewrite, for not every target has such kernels, and another kernel of the layer with a pass behind it may be faster.
+This is no rewrite, because not every target has such kernels, and another kernel of the layer with a pass behind it may
+be faster.
 """
 
 from __future__ import annotations
@@ -21,8 +22,7 @@ from tinyfuse.schedule.groups.lower import make_stages
 
 
 def look_up_in_layers(graph: Graph, context: Context) -> Graph:
-    """The graph with such layers, the very same where there is none. CMSIS-NN's kernels stay where the user asks for
-    them."""
+    """Graph with such layers; the same object if there is none. CMSIS-NN's kernels stay if the user asks for them."""
     if context.kernels == "cmsis-nn":
         return graph
     instead: dict[Op, Op | None] = {}
@@ -44,13 +44,13 @@ def look_up_in_layers(graph: Graph, context: Context) -> Graph:
 
 
 def _results(op: Op) -> Array | None:
-    """Of a function of one int8 value, which its kernel looks up, the results; None of other operators."""
+    """Results of a function of one int8 value that its kernel looks up; None for other operators."""
     element = element_of(op) if len(op.activations) == 1 else None
     return None if element is None else element.table
 
 
 def _alone_reads(graph: Graph, last: Op, layer: Op) -> bool:
-    """Whether an operator is all that reads a convolution of one image of several columns."""
+    """Tells whether an operator is the only reader of a convolution of one image of several columns."""
     family, passed = FAMILIES[layer.kind], layer.output
     return (
         family.convolution
@@ -64,7 +64,7 @@ def _alone_reads(graph: Graph, last: Op, layer: Op) -> bool:
 
 
 def _instructions(context: Context, *ops: Op) -> float:
-    """Predicted, of operators that stand alone."""
+    """Predicted instructions of operators that stand alone."""
     return sum(kernel_instructions(_alone(op, context), context) for op in ops)
 
 

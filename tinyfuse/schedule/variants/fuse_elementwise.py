@@ -1,13 +1,13 @@
-"""Elementwise operators become one loop, where that is predicted to take fewer instructions.
+"""Fuses elementwise operators into one loop, where that is predicted to take fewer instructions.
 
 before   %a = LOGISTIC(%gate);  %b = MUL(%x, %a);  %c = ADD(%b, %residual)
 after    %c = FUSED_LOOP(%gate, %x, %residual)
 
-No rewrite, for what a loop takes depends on the target's kernels. A region of operators qualifies that has one output,
-where all of them compute elements of its shape from elements at the same place, of the same channel, or from single
-values (`Kernel.element`), all of one dtype, and nobody outside reads what lies between. It is found from its last
-operator backwards, and of all sizes on the way the one that saves most is taken. No operator is drawn behind others if
-what it reads, and would be kept for it, is larger than what it makes.
+This is no rewrite, because the cost of a loop depends on the target's kernels. A region of operators qualifies if it
+has one output, if all its operators compute elements of that shape from elements at the same place, of the same
+channel, or from single values (`Kernel.element`), all of one dtype, and if nobody outside reads the tensors between
+them. Regions grow from their last operator backwards, and the size that saves most is taken. An operator is not moved
+behind others if that keeps an input alive that is larger than its output.
 """
 
 from __future__ import annotations
@@ -24,15 +24,18 @@ from tinyfuse.limits import Reached, union
 from tinyfuse.ops.elementwise.merged import merged, reach
 from tinyfuse.schedule.groups.lower import make_stages
 
-#: a loop must be predicted to take less than this share of what its operators take: more than all of it, as loops are
-#: predicted a few percent too high and what one operator passes on to the next needs no memory, for the least RAM above
-#: all; of other dtypes than int8, whose predictions err by twice as much, less
+#: largest share of its operators' cost that a loop may be predicted to take. It exceeds 1 because loops are predicted a
+#: few percent too high and need no memory between operators, which counts most for the least RAM; for other dtypes than
+#: int8, predictions err by twice as much
 _OF_INT8, _OF_OTHERS, _FOR_RAM = 1.06, 0.95, 1.15
 
 
 def merge_elementwise(graph: Graph, context: Context, for_ram: bool = False) -> Graph:
-    """The graph with merged operators, the very same where there is nothing to merge. CMSIS-NN's kernels stay where the
-    user asks for them. `for_ram`: for the least RAM; else for all objectives, which go on with one graph then."""
+    """Graph with fused loops; the same object if there is nothing to fuse. CMSIS-NN's kernels stay if the user asks for
+    them.
+
+    `for_ram` fuses for the least RAM; otherwise for all other objectives, which share one graph.
+    """
     if context.kernels == "cmsis-nn":
         return graph
     common = replace(context, optimize="balanced", step=False)
@@ -57,7 +60,7 @@ def merge_elementwise(graph: Graph, context: Context, for_ram: bool = False) -> 
 
 
 def _joins(op: Op, last: Op) -> bool:
-    """Whether an operator may be computed in one loop with `last`, element for element."""
+    """Tells whether an operator may be computed in one loop with `last`, element by element."""
     if op.view or op.states or not op.activations or len(op.outputs) != 1 or op.output.shape != last.output.shape:
         return False
     element = element_of(op)
@@ -67,7 +70,7 @@ def _joins(op: Op, last: Op) -> bool:
 def _regions(
     graph: Graph, last: Op, position: Mapping[Op, int], taken: Mapping[Op, Op | None], reached: Reached
 ) -> Iterator[tuple[Op, ...]]:
-    """The regions of several operators that end with `last`, each with one more than the one before."""
+    """Yields the regions of several operators that end with `last`, each with one more than the one before."""
     inside = {last}
     while True:
         if len(inside) > 1:
@@ -95,18 +98,18 @@ def _may_enter(graph: Graph, op: Op, last: Op, inside: set[Op], position: Mappin
 
 
 def _dtypes(*ops: Op) -> set[str]:
-    """Of the values that are no conditions: a loop is of one dtype."""
+    """Dtypes of the values that are no conditions; a loop has only one."""
     return {tensor.dtype for op in ops for tensor in (*op.activations, *op.outputs)} - {"bool"}
 
 
 def _ends_with(graph: Graph, tensor: Tensor, op: Op, position: Mapping[Op, int]) -> bool:
-    """Whether nobody needs a tensor after an operator."""
+    """Tells whether nobody needs a tensor after an operator."""
     readers = graph.consumers[tensor]
     return tensor not in graph.outputs and max(readers, key=position.__getitem__) is op
 
 
 def _saving(region: tuple[Op, ...], context: Context, for_ram: bool) -> float:
-    """Instructions that one loop is predicted to take less than its share of its operators'; 0 where it takes more."""
+    """Instructions by which one loop is predicted to undercut its share of its operators' cost; 0 if it takes more."""
     loop = merged(region)
     apart = sum(_instructions(op, context) for op in region)
     together = _instructions(loop, context)
@@ -115,8 +118,8 @@ def _saving(region: tuple[Op, ...], context: Context, for_ram: bool) -> float:
 
 
 def instructions_of_region(ops: tuple[Op, ...], context: Context) -> float:
-    """Return the predicted instructions of operators of one element after the other: of one loop, where all of them
-    join one that takes fewer than they do apart."""
+    """Predicted instructions of a region of elementwise operators: of one loop if that takes fewer than they do
+    apart."""
     apart = sum(_instructions(op, context) for op in ops)
     joins = all(_joins(op, ops[-1]) for op in ops) and len(_dtypes(*ops)) == 1
     if not 1 < len(ops) <= limits.LOOP.most or not joins:
@@ -125,6 +128,6 @@ def instructions_of_region(ops: tuple[Op, ...], context: Context) -> float:
 
 
 def _instructions(op: Op, context: Context) -> float:
-    """Predicted, of an operator that stands alone."""
+    """Predicted instructions of an operator that stands alone."""
     (stage,) = make_stages([op], context)
     return kernel_instructions(stage, context)

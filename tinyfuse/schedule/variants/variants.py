@@ -1,5 +1,5 @@
-"""What the rewrites make of one model: several graphs, for it depends on what kernels and groups should spare, and
-on plans whether views do."""
+"""Variants of one model, made by rewrites: several graphs, because some rewrites depend on the objective, and whether
+views save RAM only plans tell."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ from tinyfuse.schedule.variants.fold_lookups import look_up_in_layers
 from tinyfuse.schedule.variants.fuse_elementwise import merge_elementwise
 from tinyfuse.targets import Target
 
-#: for each of OPTIMIZE, rows that a call of a library's function may make inside a group: what calls share grows with
-#: them, and so do rings. Under `--kernels cmsis-nn` groups are searched for with each
+#: rows that a call of a library's function may make inside a group, by objective: more rows share more work, and make
+#: larger rings. Under `--kernels cmsis-nn` groups are searched with each
 _AT_ONCE = {"speed": (8,), "balanced": (4, 2), "ram": (1,)}
 
 
 def at_once(optimize: str) -> int:
-    """So many rows, for one of OPTIMIZE."""
+    """Rows that a library call may make, for one of OPTIMIZE."""
     return _AT_ONCE[optimize][0]
 
 
 class Variant(NamedTuple):
-    """A graph that the rewrites made of the model, and what decides about its kernels."""
+    """A rewritten graph of the model, and the context that decides its kernels."""
 
     graph: Graph
     context: Context
 
 
 def _made(op: Op) -> tuple[str, tuple[Tensor | None, ...], tuple[Tensor, ...]]:
-    """Of an operator its kind, what it reads and what it makes."""
+    """Kind, inputs and outputs of an operator."""
     return op.kind, op.inputs, op.outputs
 
 
 def with_least_scratch(variants: Sequence[Variant]) -> list[Variant]:
-    """The first of those for the least RAM, where there is any, with the kernels of the least scratch. CMSIS-NN's have
-    no others."""
+    """First variant for the least RAM, if any, with kernels of the least scratch; empty for CMSIS-NN, which has no such
+    kernels."""
     small = [(graph, context) for graph, context in variants if context.optimize == "ram"]
     min_scratch = [
         Variant(graph, interned(replace(context, min_scratch=True)))
@@ -56,11 +56,10 @@ def with_least_scratch(variants: Sequence[Variant]) -> list[Variant]:
 
 
 class Variants:
-    """The variants of a graph that was checked. What several have in common is rewritten once, so they may share
-    a graph."""
+    """Variants of a checked graph. Common rewrites are done once, so variants may share a graph."""
 
     def __init__(self, checked: Graph, target: Target, options: Options, price: float | None = None):
-        """`price`: the flash_price of kernels.base.Context; None for that of the options."""
+        """Takes `price`, the flash_price of core.kernel.Context; None: that of the options."""
         self._checked, self._target, self._options = checked, target, options
         usual_price = None if options.weights == "compressed" else FLASH_PRICES[options.optimize]
         self._price = usual_price if price is None else price
@@ -72,11 +71,11 @@ class Variants:
         self._looked_up: dict[tuple[Graph, str], Graph] = {}
 
     def sparing(self) -> Variants:
-        """The same with kernels that buy no speed with RAM, though speed alone was asked for."""
+        """Variants with kernels that do not trade RAM for speed, even if only speed was asked for."""
         return Variants(self._checked, self._target, replace(self._options, optimize="balanced"), self._price)
 
     def one(self, optimize: str, with_views: bool = True) -> Variant:
-        """The variant for one of OPTIMIZE."""
+        """Variant for one of OPTIMIZE."""
         steps = list(self.steps(optimize, with_views))
         return Variant(steps[-1][1] if steps else self._checked, self._context(optimize))
 
@@ -95,9 +94,9 @@ class Variants:
         ))  # fmt: skip
 
     def steps(self, optimize: str, with_views: bool = True) -> Iterator[tuple[str, Graph]]:
-        """The graphs on the way to a variant's: after each rewrite that changed something, with its name."""
+        """Yields (name, graph) after each rewrite of a variant that changed something."""
         options, graph = self._options, self._checked
-        # who feeds rows doesn't want them all kept, however fast that were
+        # a user who feeds rows wants less than all of them kept, even if that were faster
         objective = "balanced" if options.feeds_image and optimize == "speed" else optimize
         for name, rewritten in rewrite_steps(
             graph, options.fusion, options.kernels, objective, with_views, self._known, options.feeds_image,
@@ -114,8 +113,8 @@ class Variants:
             yield feed_rows.__name__, self._fed(graph)
 
     def _by_cost(self, graph: Graph, optimize: str) -> Iterator[tuple[str, Graph]]:
-        """What the target's costs make of a graph, up to the last step the same for every objective but the least RAM,
-        whose loops may be more."""
+        """Yields the rewrites that depend on the target's costs. All but the last are the same for every objective
+        except the least RAM, which may fuse more loops."""
         context = self._context("balanced")
         if graph not in self._cut:
             self._cut[graph] = cut_faster_layers(graph, context)
@@ -123,13 +122,13 @@ class Variants:
         yield cut_layers.__name__, graph
         graph = self._merged(graph, context, optimize == "ram")
         yield merge_elementwise.__name__, graph
-        if self._options.recompute_limit <= 1:  # else layers may be computed in tiles
+        if self._options.recompute_limit <= 1:  # otherwise layers may be computed in tiles
             if (graph, optimize) not in self._looked_up:
                 self._looked_up[graph, optimize] = look_up_in_layers(graph, self._context(optimize))
             yield look_up_in_layers.__name__, self._looked_up[graph, optimize]
 
     def _merged(self, graph: Graph, context: Context, for_ram: bool) -> Graph:
-        """The graph with loops, one for all objectives where those are the same."""
+        """Graph with fused loops; one object for all objectives that get the same."""
         if (graph, for_ram) not in self._loops:
             found, other = merge_elementwise(graph, context, for_ram), self._loops.get((graph, not for_ram))
             same = other is not None and [_made(op) for op in other.ops] == [_made(op) for op in found.ops]
@@ -142,13 +141,13 @@ class Variants:
         return self._known[feed_rows, graph]
 
     def with_and_without_views(self, optimize: str) -> list[Variant]:
-        """The variant with views and, where there are any, the one without: whether they save RAM, only plans tell."""
+        """Variant with views and, if it has any, the one without, because only plans tell whether they save RAM."""
         found = self.one(optimize)
         viewed = any(op.view for op in found.graph.ops)
         return [found, *([self.one(optimize, with_views=False)] if viewed else [])]
 
-    def of_every_objective(self) -> list[Variant]:
-        """Those for each of OPTIMIZE; for the last, the least RAM, without views too."""
+    def for_every_objective(self) -> list[Variant]:
+        """Variants for each of OPTIMIZE; the last, the least RAM, also without views."""
         *others, smallest = OPTIMIZE
         found = [*map(self.one, others), *self.with_and_without_views(smallest)]
         if self._options.kernels != "cmsis-nn":

@@ -1,10 +1,10 @@
-"""Operators that only move elements, as a few others that go by rows: slices, concatenations and reshapes.
+"""Replaces operators that only move elements by a few that go by rows: slices, concatenations and reshapes.
 
 before   %a[1,H,W,2], %b[1,H,W,2] = SPLIT(%x[1,H,W,4], axis 3);  %p[1,H,2,C] = PACK(%u[1,H,C], %v[1,H,C], axis 2)
 after    %a = SLICE(%x);  %b = SLICE(%x);  %p = CONCATENATION(RESHAPE(%u), RESHAPE(%v))
 
-SPLIT, SPLIT_V, UNPACK and STRIDED_SLICE without strides become a SLICE an output; a TRANSPOSE that moves dimensions of
-size 1 alone, which moves no byte, a RESHAPE.
+SPLIT, SPLIT_V, UNPACK and STRIDED_SLICE without strides become one SLICE per output. A TRANSPOSE that only moves
+dimensions of size 1 moves no byte, and becomes a RESHAPE.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from tinyfuse.ops.movement.concatenation import Concatenation
 from tinyfuse.ops.movement.pack import Pack
 from tinyfuse.ops.movement.slice import slice_of
 
-#: what SLICE takes
+#: most dimensions of a SLICE
 _MOST_DIMENSIONS = 5
 
 
-def one_by_one(graph: Graph) -> Graph:
-    """The graph with operators of one output in the place of those."""
+def to_row_operators(graph: Graph) -> Graph:
+    """Replaces such operators by ones with a single output."""
     return replace(graph, ops=tuple(made for op in graph.ops for made in _instead(op)))
 
 
@@ -42,7 +42,7 @@ def _instead(op: Op) -> list[Op]:
 
 
 def _taken(op: Op, number: int, view: Array, data: Array) -> list[Op]:
-    """What takes an output of an operator that moves elements; empty where that is no slice."""
+    """Operators that compute one output of an operator that moves elements; empty if that output is no slice."""
     source, output = op.operand(FAMILIES[op.kind].moves(op)[0]), op.outputs[number]
     if view.size == data.size and view.flags.c_contiguous:
         return [Op("RESHAPE", (source,), (output,), index=op.index)]
