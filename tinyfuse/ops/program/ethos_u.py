@@ -24,7 +24,7 @@ class EthosU:
     """Memory of an NPU program: sizes and offsets in bytes.
 
     scratch  size of the memory in which Vela placed tensors
-    fast     size of a second, faster memory; 0 if there is none of its own
+    fast     size of a second memory, for the most used tensors; 0 if that is the scratch memory itself
     inputs   offset in the scratch memory of each input after command stream and weights
     outputs  offset in the scratch memory of each output
     """
