@@ -75,7 +75,7 @@ def _answer(data: bytes) -> str:
         tuple(Spread(each, each, each) for each in cycles), Spread(90, 0, 200), None,
     )  # fmt: skip
     found = BoardValidation(
-        True, True, 5, 0, 0, 0, {}, None, (), (), 1, None, 0, "reference", "DWT", 2, figures
+        True, False, True, 5, 0, 0, 0, {}, None, (), (), 1, None, 0, "reference", "DWT", 2, figures
     )  # fmt: skip
     text = json.dumps(validation_json(plan, "/dev/ttyX", found), default=list)
     meets("board-validate", json.loads(text))
