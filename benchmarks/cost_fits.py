@@ -112,7 +112,7 @@ def _folded(sample: Sample) -> bool:
     it comes to."""
     if sample.kind != "FUSED_LOOP":
         return False
-    others = ("calls", "runs", "rests", "rest_works", "no_inline")
+    others = ("calls", "runs", "rests", "rest_works", "spills")
     return sample.took.instructions < sum(count for name, count in sample.counts.items() if name not in others)
 
 

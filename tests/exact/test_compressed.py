@@ -151,7 +151,8 @@ def test_the_report_says_what_is_spared_and_added(target: str) -> None:
     before_and_after = list(zip(*([s for g in p.groups for s in g.stages] for p in (packed, plan)), strict=True))
     alike = [(before, after) for before, after in before_and_after if before.kernel.name == after.kernel.costs_as]
     spared_by = {layer["operator"]: layer["bytes_spared"] for layer in told["layers"]}
-    assert len(alike) >= layers(plan) - 2
+    # Helium computes a dense layer of one batch by a kernel of its own, which no compressed one is like
+    assert len(alike) >= layers(plan) - (3 if target == "cortex-m55" else 2)
     for before, after in alike:
         flash = [sum(constant.data.nbytes for constant in stage.constants) for stage in (before, after)]
         assert spared_by[str(after.op)] == flash[0] - flash[1]

@@ -133,7 +133,7 @@ def test_many_random_networks_on_an_emulated_core(models: list[bytes]) -> None:
 def test_outputs_grow_below_stacks(longest: int, options: dict) -> None:
     """In the end they are whole, and moved to where the next groups read them."""
     plan = stacked(residual(), growing=True, longest=longest, **options)
-    grown = [group for group in plan.groups if group.growing]
+    grown = [group for group in plan.groups if group.resident_output]
     assert len(grown) > 1 or longest == 1000
     for group in grown:
         output = group.stack[0].tensor
@@ -151,7 +151,7 @@ def test_a_stack_on_an_output_takes_less_than_both_apart() -> None:
     x = sketch.conv(image, 16, (3, 3), (2, 2))
     data = sketch.build([image], [sketch.conv(sketch.depthwise(x, (5, 5)), 24, (1, 1))])
     apart, grown = (stacked(data, feed_rows=True, growing=growing) for growing in (False, True))
-    assert grown.groups[0].growing is grown.graph.outputs[0]
+    assert grown.groups[0].resident_output is grown.graph.outputs[0]
     assert grown.arena_bytes < 0.9 * apart.arena_bytes
     assert_exact(grown, runs=3)
 

@@ -261,7 +261,8 @@ def test_forms_that_need_one_file_are_refused_together(tmp_path: Path) -> None:
 def test_about_needs_a_form_and_a_value(tmp_path: Path) -> None:
     assert "--format" in gen(tmp_path, "--about", "version=1.0.0")
     assert "KEY=VALUE" in gen(tmp_path, "--about", "version", "--format", "make")
-    assert "arduino" in gen(tmp_path, "--format", "keil")
+    assert "arduino" in gen(tmp_path, "--format", "nonsense")
+    assert "cmsis-pack" in gen(tmp_path, "--format", "keil")
 
 
 @pytest.mark.parametrize("form", FORMS)

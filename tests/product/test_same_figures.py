@@ -146,7 +146,7 @@ def test_gen_says_how_it_goes_on(folder: Path) -> None:
     command = shlex.split(line_of(text, "next: ").removeprefix("next: "))
     assert command[:2] == ["tinyfuse", "verify"] and "add_subdirectory('a folder')" not in text
     assert 'add_subdirectory("a folder")' in text
-    assert said(*command[1:], "--oracle", "reference", "--runs", "1")
+    assert said(*command[1:], "--runs", "1")
 
 
 def test_progress_leaves_nothing_on_the_screen(folder: Path) -> None:

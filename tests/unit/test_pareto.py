@@ -65,7 +65,7 @@ def test_no_plan_of_any_options_beats_the_front(model: Callable[[], bytes], weig
             given = {flag[2:].replace("-", "_"): value for flag, value in zip(words[::2], words[1::2], strict=True)}
             options = settled({"weights": weights, **given}, "net")
             assert point_of(compile_graph(plan.source, plan.context.target, options)) == here
-        assert " or ".join(point["options"]) in pareto_lines(front)[1 + front.index(point)]
+        assert " or ".join(point["options"]) in " ".join(" ".join(pareto_lines(front)).split())
 
 
 def test_weights_are_asked_for_where_they_would_be_others() -> None:

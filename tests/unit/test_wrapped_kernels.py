@@ -70,7 +70,7 @@ def test_an_attribute_that_no_kernel_declares_is_refused() -> None:
 
 
 def test_loops_that_spill_stand_apart_in_a_batch_too() -> None:
-    """A group whose kernel no_inline is a function of its own, for one image as for two."""
+    """A group with such a kernel is a function of its own, for one image as for two."""
     for batch in (1, 2):
         shape = Shape("CONV_2D", 6, 7, 8, 8, (3, 3), groups=2, batch=batch)
         plan = plan_of(model_of(make_op(shape, np.random.default_rng(2))), "cortex-m4", kernels="tinyfuse")

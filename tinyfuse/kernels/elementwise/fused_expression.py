@@ -79,7 +79,7 @@ def _work(expression: Expression) -> dict[str, int]:
         for form in _forms(step):
             work[form] = work.get(form, 0) + 1
         registers += _CONSTANTS.get(kind, 0)
-    work["no_inline"] = max(0, registers - _REGISTERS)
+    work["spills"] = max(0, registers - _REGISTERS)
     return work
 
 
