@@ -27,6 +27,7 @@ from conv_cases import Shape, make_op, of_int4, options_of, with_multipliers
 from executors import grouped_plan, plan_of
 from nchw_networks import FIRST, LAST
 from once_a_run import once_a_run
+from other_dtypes import model_bytes
 from random_graphs import Sketch
 from signal_models import SIGNAL_MODELS
 from sliding_models import padded
@@ -42,9 +43,11 @@ from test_wide_rewrites import pooled
 from tflite_builder import ModelBuilder
 from tiled_networks import tiled_plan
 from uint8_models import CASES as UINT8
+from uint8_models import graph_in_uint8
 
 from tinyfuse.api.pickled import plan_from_bytes, plan_to_bytes
 from tinyfuse.compiler import compile_graph
+from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph, Op
 from tinyfuse.kernels.core.kernel import Context
 from tinyfuse.kernels.registry import kernels_for, kernels_of
@@ -125,6 +128,7 @@ def _modules(target: str) -> list[bytes]:
         plan(replacements(), target, kernels="tinyfuse"),
         plan(CONTROL_FLOW["a choice in a loop"](), target, kernels="tinyfuse"),
         *(grouped_plan(pooled(dtype, last), (*lengths,), target, **ram) for dtype in REAL for last, *lengths in AVERAGES),
+        *(plan(_extremes(dtype), target, **ram) for dtype in ("int8", *REAL)),
         *(plan(SPLIT[name][0], target, **ram) for name in ("depthwise", "mean", "convolution")),
         plan(chain(2), target, kernels="tinyfuse", optimize="ram", feed_rows=True),
         stacked(residual(), target=target),
@@ -151,12 +155,11 @@ def _parts(ops: list[Op]) -> list[list[Op]]:
 def _tabled(to_int16: bool) -> bytes:
     """A table behind a layer, and tables of its channels, of int8 or of int16."""
     sketch = Sketch(3)
-    x = sketch.value((1, 24, 24, 4))  # tables of channels are for many elements
-    y = sketch.conv(x, 6, (3, 3))
-    found = [
-        sketch.unary(sketch.with_constant(y, "MUL"), "LOGISTIC"),
-        sketch.with_constant(sketch.with_constant(y, "MUL", (6,)), "ADD", (6,)),
-    ]
+    x = sketch.value((1, 81, 83, 4))  # tables of channels are for many elements
+    some, eight = sketch.conv(x, 13, (3, 3)), sketch.conv(x, 8, (1, 1))  # by eights, by fours and a rest; by sixteens
+    found = [sketch.unary(sketch.with_constant(some, "MUL"), "LOGISTIC")]
+    for y in (some, eight):
+        found.append(sketch.scale_channels(sketch.scale_channels(y, "MUL"), "ADD"))
     sketch.dtype = "int16" if to_int16 else "int8"
     return sketch.build([x], [sketch.converted(value) for value in found])
 
@@ -230,11 +233,28 @@ def _averaged_int16() -> bytes:
     return sketch.build([frames], [sketch.mean(sketch.conv(frames, 6, (3, 1), padding="VALID"))])
 
 
+def _extremes(dtype: str) -> bytes:
+    """The greatest and the least of a layer's channels, of which no whole image is kept; of int16 only the greatest,
+    by a pool, which alone has that dtype."""
+    sketch, ins, outs = Sketch(6, dtype=dtype), [], []
+    for kind, channels in (("MAX_POOL_2D", 9),) if dtype == "int16" else (("REDUCE_MAX", 9), ("REDUCE_MIN", 16)):
+        ins.append(sketch.value((1, 32, 32, 1)))
+        image = sketch.conv(ins[-1], channels, (3, 3))
+        if kind == "MAX_POOL_2D":
+            outs.append(sketch.pool(image, kind, (32, 32), (1, 1)))
+        else:
+            outs.append(sketch.moved(kind, image, (1, channels), [1, 2], keep_dims=False))
+    return sketch.build(ins, outs)
+
+
 def _layers_of_uint8() -> Iterator[bytes]:
-    """Layers whose weights are int16 then, for each path; and an average that rounds halves up."""
+    """Layers whose weights are int16 then, for each path; dense ones that are scaled by a real number, of constant and of
+    computed weights; and an average that rounds halves up."""
     for kind in ("CONV_2D", "DEPTHWISE_CONV_2D"):
         yield from list(UINT8[kind].values())[:5]
     yield UINT8["DEPTHWISE_CONV_2D"]["three channels"]
+    yield from list(UINT8["FULLY_CONNECTED"].values())[:2]
+    yield model_bytes(graph_in_uint8(read_tflite("m", COMPUTED["dense, all computed"])))
     yield next(iter(UINT8["AVERAGE_POOL_2D"].values()))
 
 
