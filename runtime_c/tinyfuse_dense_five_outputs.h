@@ -217,18 +217,11 @@ TINYFUSE_INLINE void tinyfuse_five_outputs_columns(const int8_t *in, int32_t ste
 
 #endif
 
+#if !TINYFUSE_DSP
+
 /* A batch; `form` is a constant. */
 TINYFUSE_INLINE void tinyfuse_five_outputs_run(const int8_t *in, const int32_t *groups, int8_t *out, int8_t *columns, int form)
 {
-#if TINYFUSE_DSP
-    if (form == TINYFUSE_FIVE_OUTPUTS_LINE) {
-        TINYFUSE_FIVE_OUTPUTS_ASM(LINE)
-    } else if (form == TINYFUSE_FIVE_OUTPUTS_SIGNED_ROUNDING) {
-        TINYFUSE_FIVE_OUTPUTS_ASM(SIGNED_ROUNDING)
-    } else {
-        TINYFUSE_FIVE_OUTPUTS_ASM(ANY)
-    }
-#else
     const int32_t multiplier = *groups++, rounding = form == TINYFUSE_FIVE_OUTPUTS_LINE ? 0 : *groups++;
     const int32_t *const fours = groups + 3 + groups[0] / 4, *const end = fours + groups[1] / 4;
     const int32_t steps = groups[2] >> 14, first = groups[2] >> 8 & 15, shift = groups[2] & 255;
@@ -258,22 +251,31 @@ TINYFUSE_INLINE void tinyfuse_five_outputs_run(const int8_t *in, const int32_t *
         }
         groups += n * (1 + steps);
     }
-#endif
 }
+
+#endif
+
+/* Each form's assembly is in a function of its own: together they are beyond the reach of -O0's literals. */
+#if TINYFUSE_DSP
+#define TINYFUSE_FIVE_OUTPUTS_BODY(form) TINYFUSE_FIVE_OUTPUTS_ASM(form)
+#else
+#define TINYFUSE_FIVE_OUTPUTS_BODY(form) \
+    tinyfuse_five_outputs_run(in, groups, out, columns, TINYFUSE_FIVE_OUTPUTS_##form);
+#endif
 
 TINYFUSE_SHARED void tinyfuse_five_outputs_line(const int8_t *in, const int32_t *groups, int8_t *out, int8_t *columns)
 {
-    tinyfuse_five_outputs_run(in, groups, out, columns, TINYFUSE_FIVE_OUTPUTS_LINE);
+    TINYFUSE_FIVE_OUTPUTS_BODY(LINE)
 }
 
 TINYFUSE_SHARED void tinyfuse_five_outputs_signed_rounding(const int8_t *in, const int32_t *groups, int8_t *out, int8_t *columns)
 {
-    tinyfuse_five_outputs_run(in, groups, out, columns, TINYFUSE_FIVE_OUTPUTS_SIGNED_ROUNDING);
+    TINYFUSE_FIVE_OUTPUTS_BODY(SIGNED_ROUNDING)
 }
 
 TINYFUSE_SHARED void tinyfuse_five_outputs_any(const int8_t *in, const int32_t *groups, int8_t *out, int8_t *columns)
 {
-    tinyfuse_five_outputs_run(in, groups, out, columns, TINYFUSE_FIVE_OUTPUTS_ANY);
+    TINYFUSE_FIVE_OUTPUTS_BODY(ANY)
 }
 
 /* in [batches][in_c] to out [batches][out_c], by `groups` of all outputs. scratch, aligned to 4: columns, in_c bytes and
