@@ -419,7 +419,7 @@ def test_profile_counts_by_bank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert measured["dtcm"][what] + measured["sram"][what] == found[f"{what}_bytes"]["arena"] > 0
     traffic = [sum(measured[name].values()) for name in ("dtcm", "sram")]
     share = dtcm["arena_traffic"] / (dtcm["arena_traffic"] + sram["arena_traffic"])
-    assert abs(traffic[0] / sum(traffic) - share) < 0.15, "as predicted, estimate_plan"
+    assert abs(traffic[0] / sum(traffic) - share) < 0.15, "as predicted, roughly"
     assert measured["qspi"]["stored"] == 0 < qspi["weight_loads"]
     assert abs(measured["qspi"]["loaded"] / qspi["weight_loads"] - 1) < 0.2, "as predicted"
     assert found["loaded_bytes"]["flash"] >= measured["qspi"]["loaded"]

@@ -1,4 +1,4 @@
-"""Layers of which a estimate_mark answer is the same, and answers that are the same for every objective."""
+"""Layers that get the same estimate, and answers that are the same for every objective."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TARGETS = "cortex-m0plus", "cortex-m4", "cortex-m55"
 
 
 def variants(model, target: str) -> Iterator[tuple[Graph, Context]]:
-    """What the rewrites make of a model for each objective, of estimate_mark operators."""
+    """What the rewrites make of a model for each objective, of estimated operators."""
     graph, mark = read_tflite("net", model()), EstimateMark()
     estimate_mark = replace(graph, ops=tuple(replace(op, estimate_mark=mark) for op in graph.ops))
     for optimize in ("speed", "balanced", "ram"):

@@ -1,4 +1,4 @@
-"""What groups estimate_plan take, against what playing their loops gives; what comes of it, against the plan."""
+"""Estimates of groups, against what playing their loops gives; what comes of it, against the plan."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def weights_of(data: bytes, target: str, optimize: str = "balanced") -> Estimate
 
 
 def every_group(weights: EstimatedWeights) -> list[tuple[list[Weight], list[Weight]]]:
-    """Of all groups of several operators, what they estimate_plan take and what they take."""
+    """Estimates of all groups of several operators, and what they take."""
     exact, found = Weigher(weights.graph, weights.ops, weights.context), []
     for end in range(2, len(weights.ops) + 1):
         if weights.legality.barrier(weights.ops[end - 1], False) is not None:

@@ -99,7 +99,7 @@ def costs_lines(costs: JsonObject | None) -> list[str]:
     lines.append(f"code: about {code['bytes']:,} bytes, of which {code['module_bytes']:,} are no operator's")
     lines += [f"  {each['name']:<44} {each['bytes']:>6,}" for each in code["functions"]]
     if code["guessed_bytes"]:
-        lines.append(f"  {'what was not measured, estimate_plan':<44} {code['guessed_bytes']:>6,}")
+        lines.append(f"  {'what was not measured, roughly':<44} {code['guessed_bytes']:>6,}")
     return lines
 
 

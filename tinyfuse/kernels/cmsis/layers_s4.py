@@ -109,7 +109,7 @@ def _is_opt(call: ConvCall) -> bool:
 
 def _convolve_exact(call: ConvCall, context: Context) -> bool:
     if convolve_path(call, context.cmsis_nn) == "1xn" and context.target.mve:
-        # what has padding starts at int4_weights that may lie in the middle of a byte
+        # what has padding starts at nibbles that may lie in the middle of a byte
         whole = (call.out_w - 1) * call.stride_w + call.kernel_w == call.in_w
         return whole and (call.out_h, call.pad_h, call.pad_w) == (1, 0, 0)
     return convolve_exact(call, context)
