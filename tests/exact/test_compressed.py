@@ -80,7 +80,7 @@ _LAYER = make_op(Shape("CONV_2D", 4, 5, 8, 6, (3, 3)), np.random.default_rng(1))
 _LAYER_OF_INT4 = make_op(of_int4(Shape("CONV_2D", 4, 5, 8, 6, (3, 3))), np.random.default_rng(1))
 
 
-def network(values: int = 16, seed: int = 4) -> bytes:
+def network(values: int = 16, seed: int = 4, outputs: int = 13) -> bytes:
     """Convolutions of few and of many pixels, a depthwise and a grouped one, and a fully connected layer."""
     rng = np.random.default_rng(seed)
     model = ModelBuilder()
@@ -106,7 +106,7 @@ def network(values: int = 16, seed: int = 4) -> bytes:
     x = layer(x, "CONV_2D", (48, 1, 1, 24), 0, (1, 12, 8, 48), 0.05)
     x = layer(x, "CONV_2D", (24, 3, 3, 24), 0, (1, 12, 8, 24), 0.05)
     x = layer(x, "CONV_2D", (20, 3, 3, 24), 0, (1, 6, 4, 20), 0.05, stride_h=2, stride_w=2)
-    x = layer(x, "FULLY_CONNECTED", (13, 480), 0, (1, 13), 0.3)
+    x = layer(x, "FULLY_CONNECTED", (outputs, 480), 0, (1, outputs), 0.3)
     return model.build([first], [x])
 
 
@@ -139,7 +139,7 @@ def layers(plan: Plan) -> int:
 
 @pytest.mark.parametrize("target", ["cortex-m0plus", "cortex-m4", "cortex-m55"])
 def test_the_report_says_what_is_spared_and_added(target: str) -> None:
-    data = network()
+    data = network(outputs=12)  # with 13, Helium has a dense kernel that no compressed one is like
     # `speed` has no price of a byte, for which the plan of packed weights would have other kernels
     plans = (plan_of(data, target, kernels="tinyfuse", optimize="speed", weights=w) for w in ("packed", "compressed"))
     packed, plan = plans
@@ -151,8 +151,7 @@ def test_the_report_says_what_is_spared_and_added(target: str) -> None:
     before_and_after = list(zip(*([s for g in p.groups for s in g.stages] for p in (packed, plan)), strict=True))
     alike = [(before, after) for before, after in before_and_after if before.kernel.name == after.kernel.costs_as]
     spared_by = {layer["operator"]: layer["bytes_spared"] for layer in told["layers"]}
-    # Helium computes a dense layer of one batch by a kernel of its own, which no compressed one is like
-    assert len(alike) >= layers(plan) - (3 if target == "cortex-m55" else 2)
+    assert len(alike) >= layers(plan) - 2
     for before, after in alike:
         flash = [sum(constant.data.nbytes for constant in stage.constants) for stage in (before, after)]
         assert spared_by[str(after.op)] == flash[0] - flash[1]
