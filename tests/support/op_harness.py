@@ -15,6 +15,7 @@ from tinyfuse.kernels.core.kernel import Context
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.ops import FAMILIES
 from tinyfuse.targets import Target
+from tinyfuse.thinning import pick_evenly
 
 #: where the named cases run
 TARGETS = ("host", "cortex-m4", "cortex-m55")
@@ -53,3 +54,12 @@ def assert_exact(
     verdicts = run_program(cases, Context(target, kernels="tinyfuse", **choices), folder, flags, compiler)
     wrong = [f"{verdict} {case}" for case, verdict in zip(cases, verdicts, strict=True) if verdict != "."]
     assert not wrong, "\n".join(wrong)
+
+
+def assert_some_exact(cases: list[Case], target: Target, folder: Path, flags: str, compiler: str) -> None:
+    """Run three cases of each kernel and path, compiled with these flags; a core without DSP keeps r9."""
+    alike: dict[tuple[str, str], list[Case]] = {}
+    for case in cases:
+        alike.setdefault((case.kernel.name, case.kernel.path(case.op, True, case.context)), []).append(case)
+    flags = flags if target.dsp else flags.replace("-ffixed-r9 ", "")
+    assert_exact([case for found in alike.values() for case in pick_evenly(found, 3)], target, folder, flags, compiler)
