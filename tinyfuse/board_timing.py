@@ -75,7 +75,7 @@ _KEYS = {
 }  # fmt: skip
 
 
-def board_timing(text: str | None, boards: Collection[BoardTiming]) -> BoardTiming:
+def find_timing(text: str | None, boards: Collection[BoardTiming]) -> BoardTiming:
     """Finds the board with that name, or parses the text as one; a core that never waits for None. UsageError for other
     texts."""
     if text is None:

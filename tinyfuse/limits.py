@@ -112,6 +112,6 @@ class Reached:
         return tuple(self._found)
 
 
-def union(*found: Iterable[Limit]) -> tuple[Limit, ...]:
+def merge_limits(*found: Iterable[Limit]) -> tuple[Limit, ...]:
     """Merges limits, each once."""
     return tuple(dict.fromkeys(limit for limits in found for limit in limits))

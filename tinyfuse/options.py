@@ -98,7 +98,7 @@ def flags(declared: type) -> dict[str, Flag]:
 _TYPED = re.compile(r"(?<![\w-])(--[a-z]+(?:-[a-z]+)*)(?: ([a-z][a-z-]*))?")
 
 
-def respelled(text: str, declared: Mapping[str, Flag], spell: Callable[[str, str, str | None], str]) -> str:
+def respell_options(text: str, declared: Mapping[str, Flag], spell: Callable[[str, str, str | None], str]) -> str:
     """Replaces each option in a help text by `spell(name, flag, value or None)`."""
     by_flag = {flag.flag: (name, flag) for name, flag in declared.items()}
 

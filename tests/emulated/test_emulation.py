@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from toy_module import WEIGHTS, toy_inputs, toy_outputs, write_toy
 
-from tinyfuse.cli.machine import machine_for
+from tinyfuse.cli.machine import choose_machine
 from tinyfuse.cli.request import Request
 from tinyfuse.errors import EmulationFailed, ToolMissing, UsageError
 from tinyfuse.ir import Graph, Op, Quant, Tensor
@@ -539,10 +539,10 @@ def test_auto_prefers_qemu_which_faults_where_no_memory_is(renode, monkeypatch, 
     m55, host = load_target("cortex-m55"), load_target("host")
     monkeypatch.setenv("PATH", str(program(tmp_path / "gcc", "arm-none-eabi-gcc", "").parent))
     assert find_emulator("auto", M4).name == find_emulator("auto", m55).name == "renode"
-    assert machine_for(Request("net.tflite", "cortex-m4"), "auto", "gcc")[2] == [
+    assert choose_machine(Request("net.tflite", "cortex-m4"), "auto", "gcc")[2] == [
         "run on Renode, as QEMU is not installed or has no board with this core"
     ]
-    assert machine_for(Request("net.tflite", "cortex-m4"), "renode", "gcc")[2] == []
+    assert choose_machine(Request("net.tflite", "cortex-m4"), "renode", "gcc")[2] == []
     program(renode.parent, "qemu-system-arm", "print('QEMU emulator version 7.2.22')")
     monkeypatch.setenv("PATH", str(renode.parent))
     assert find_emulator("auto", M4).name == find_emulator("auto", m55).name == "qemu"

@@ -22,7 +22,7 @@ from tinyfuse.cost.code import estimated_code_bytes
 from tinyfuse.errors import DoesNotFit
 from tinyfuse.kernels.layers.palettized.palette import UNIT, VECTOR, compressed, looked_up
 from tinyfuse.plan import Plan
-from tinyfuse.report.compressed import compressed_json, compressed_line, compressed_lines
+from tinyfuse.report.compressed import compressed_json, compressed_lines, compressed_summary
 
 # --- indexes and tables --------------------------------------------------------------------------
 
@@ -188,7 +188,7 @@ def upsampled() -> bytes:
 def test_the_report_says_why_a_layer_is_none_of_these(data: bytes, reason: str) -> None:
     told = compressed_json(plan_of(data, "cortex-m4", weights="compressed"))
     assert [one["reason"] for one in told["packed"]] == [reason]
-    assert compressed_line(told)[0].endswith("1 not, report.txt says why")
+    assert compressed_summary(told)[0].endswith("1 not, report.txt says why")
 
 
 # --- what `auto` does ----------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from tinyfuse.cost.predict import plan_stages
 from tinyfuse.cost.table import cost_table, entry_name, read_table
 from tinyfuse.errors import UsageError
 from tinyfuse.plan import Plan
-from tinyfuse.profile.profile_json import Measured, profile_json, with_board
+from tinyfuse.profile.profile_json import Measured, add_board_cycles, profile_json
 from tinyfuse.profile.text import profile_text
 from tinyfuse.report.answer import JsonObject
 from tinyfuse.report.report_json import plan_envelope
@@ -140,7 +140,7 @@ def profiled(data: bytes, **options: object) -> JsonObject:
 
 def test_a_profile_shows_a_boards_cycles(folder: Path) -> None:
     data, counted = profiled(dense()), read_validation("dense.json")
-    beside = with_board(data, counted, "dense.json")
+    beside = add_board_cycles(data, counted, "dense.json")
     meets("profile", beside)
     assert beside["board_cycles"] == counted["cycles"]
     assert [g["board_cycles"] for g in beside["groups"]] == [g["cycles"] for g in counted["groups"]]
@@ -156,9 +156,9 @@ def test_a_profile_shows_a_boards_cycles(folder: Path) -> None:
         (profiled(dense(), fusion="none"), "of another model, target or options"),
     ):
         with pytest.raises(UsageError, match=message):
-            with_board(other, counted, "dense.json")
+            add_board_cycles(other, counted, "dense.json")
     with pytest.raises(UsageError, match="has no cycles"):
-        with_board(data, counted | {"cycles": None}, "dense.json")
+        add_board_cycles(data, counted | {"cycles": None}, "dense.json")
     Path("bad.json").write_text("[]")
     refused = ran("profile", "dense.tflite", "--target", TARGET, "--board", "bad.json")
     assert refused.exit_code == 2 and "no answer of tinyfuse" in refused.stderr

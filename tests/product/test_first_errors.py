@@ -20,7 +20,7 @@ from executors import plan_of
 from random_graphs import Sketch
 from tflite_builder import ModelBuilder
 
-from tinyfuse.chip_families import _BY_TARGET, FAMILIES, family_of
+from tinyfuse.chip_families import _BY_TARGET, FAMILIES, find_family
 from tinyfuse.cli.main import main
 from tinyfuse.errors import MOST_LINES, CompileError, Problem, ToolMissing, UsageError
 from tinyfuse.frontend.check import check
@@ -283,7 +283,7 @@ def test_other_targets_get_advice(name: str, advice: str) -> None:
 
 def test_families_name_targets_that_are_there() -> None:
     assert set(FAMILIES.values()) <= set(all_targets())
-    named = [family_of(name).note for name in FAMILIES if family_of(name).note]
+    named = [find_family(name).note for name in FAMILIES if find_family(name).note]
     for target in re.findall(r"cortex-m\w+(?:\+\w+)*", " ".join(named)):
         assert target in all_targets()
     written = " ".join(_BY_TARGET.values()).split()

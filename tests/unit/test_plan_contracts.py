@@ -27,7 +27,7 @@ from test_looked_up import layers
 from uint8_models import layers_of_uint8
 
 from tinyfuse.board_timing import BoardTiming
-from tinyfuse.compiler import checked
+from tinyfuse.compiler import check_graph
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.kernels.core.kernel import Context, Kernel
@@ -168,7 +168,7 @@ def test_kernels_ask_for_the_scratch_of_their_contract(target: str) -> None:
         *(layers() if load_target(target).dsp else []),
     ]
     computed = [*computed_layer_models.MODELS.values(), *(make() for make in MEMORY.values())]
-    ops += [op for data in computed for op in checked(read_tflite("m.tflite", data)).ops]
+    ops += [op for data in computed for op in check_graph(read_tflite("m.tflite", data)).ops]
     core = load_target(target)
     contexts = [Context(core, optimize=optimize) for optimize in OPTIMIZE]
     contexts += [Context(core, weights=weights) for weights in ("winograd", "unpacked", "compressed")]

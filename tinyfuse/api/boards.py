@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinyfuse.api.measuring import ask, judged
+from tinyfuse.api.measuring import ask_oracle, judge_outputs
 from tinyfuse.api.results import BoardFigures, BoardValidation, Spread
 from tinyfuse.board.device import FIRST, LAST, RESET, Device, Hello, Result
 from tinyfuse.cost.predict import known_total, plan_stages
@@ -17,7 +17,7 @@ from tinyfuse.ir import Array
 from tinyfuse.options import BoardOptions
 from tinyfuse.plan import Plan
 from tinyfuse.progress import Progress
-from tinyfuse.verify.streams import split
+from tinyfuse.verify.streams import split_streams
 
 #: statuses of a module's functions (templates/module.h.j2)
 _OK, _NO_RESULT_YET, _NO_WEIGHTS = 0, 8, 11
@@ -41,14 +41,14 @@ def validate_plan(plan: Plan, model: bytes, device: Device, how: BoardOptions, p
     progress("asking the board what it is")
     hello = device.hello()
     check_module(plan, hello)
-    asked = ask(plan, model, how, progress)
+    asked = ask_oracle(plan, model, how, progress)
     found: dict[int, _Inference] = {}
-    for stream in split(list(range(len(asked.inputs))), asked.frames):
+    for stream in split_streams(list(range(len(asked.inputs))), asked.frames):
         for position, run in enumerate(stream):
             progress(f"inference {len(found) + 1} of {len(asked.inputs)} on the board")
             found[run] = _infer(plan, device, asked.inputs[run], position == 0, how.timeout)
     outputs = [_outputs(plan, found[run]) for run in range(len(asked.inputs))]
-    verdict = judged(plan, asked, outputs, [], progress)
+    verdict = judge_outputs(plan, asked, outputs, [], progress)
     return BoardValidation(
         exact=verdict.exact,
         unproven=verdict.unproven,

@@ -21,11 +21,19 @@ from tinyfuse.toolchain.cmsis_nn import Tree
 from tinyfuse.verify.bounds import check_operators, has_bounds
 from tinyfuse.verify.comparison import Comparison, compare, problems
 from tinyfuse.verify.emulation import Emulator, Firmware, Outcome
-from tinyfuse.verify.emulation.code_size import with_helpers
+from tinyfuse.verify.emulation.code_size import add_helpers
 from tinyfuse.verify.emulation.module import build_module
 from tinyfuse.verify.oracle import InterpreterOracle, Oracle, ReferenceOracle, make_oracle
-from tinyfuse.verify.streams import INSTANCES, default_frames, join, split, steps_for, steps_in_streams, with_result
-from tinyfuse.verify.telling_inputs import Arrays, doubts, telling_inputs
+from tinyfuse.verify.streams import (
+    INSTANCES,
+    count_results,
+    default_frames,
+    join_streams,
+    split_streams,
+    steps_for,
+    steps_in_streams,
+)
+from tinyfuse.verify.varying_inputs import Arrays, unchanging_warnings, varying_inputs
 from tinyfuse.verify.windows import WindowOracle
 
 #: inferences that a verification compares by default, and of a model with state
@@ -42,12 +50,12 @@ def verify_plan(
     two streams for each of two instances (tinyfuse/verify/streams.py). Of a sliding window `runs` are steps that have
     a result. Errors as `Module.verify`.
     """
-    asked = ask(plan, model, how, progress)
+    asked = ask_oracle(plan, model, how, progress)
     firmware, outcome = _build_and_run(
         plan, tree, asked.inputs, machine, how, asked.frames or 1, len(asked.inputs), progress,
         spread=plan.source.window is None,
     )  # fmt: skip
-    found = judged(plan, asked, outcome.outputs, problems(plan, firmware.opt, outcome), progress)
+    found = judge_outputs(plan, asked, outcome.outputs, problems(plan, firmware.opt, outcome), progress)
     comparison = found.comparison
     return Verification(
         exact=found.exact,
@@ -82,7 +90,7 @@ def verify_plan(
 
 
 @dataclass(frozen=True)
-class Asked:
+class OracleAnswer:
     """Inputs, and what the oracle gives for them.
 
     inputs, expected   [run][index]
@@ -103,16 +111,18 @@ class Asked:
         return f"{self.judge.name} {self.judge.version}".strip()
 
 
-def ask(plan: Plan, model: bytes, how: VerifyOptions | BoardOptions, progress: Progress) -> Asked:
+def ask_oracle(plan: Plan, model: bytes, how: VerifyOptions | BoardOptions, progress: Progress) -> OracleAnswer:
     """The inputs of a verification with the oracle's outputs; `runs` and `frames` as `verify_plan` has them."""
     judge, window = make_oracle(how.oracle, model, _interpreted(plan)), plan.source.window
     given = how.runs is not None or how.frames is not None
     runs, frames = _runs_and_frames(plan, how)
     progress(f"asking {judge.name} for {runs if window is None else _results(window, runs, frames)} results")
     oracle = judge if window is None else WindowOracle(window, judge, progress)
-    inputs, expected, frames = telling_inputs(plan.source, oracle, runs, frames, how.seed, fixed=given)
+    inputs, expected, frames = varying_inputs(plan.source, oracle, runs, frames, how.seed, fixed=given)
     results = len(inputs) if window is None else _results(window, len(inputs), frames)
-    return Asked(judge, inputs, expected, frames, results, (*judge.warnings, *doubts(plan.source, expected)))
+    return OracleAnswer(
+        judge, inputs, expected, frames, results, (*judge.warnings, *unchanging_warnings(plan.source, expected))
+    )
 
 
 @dataclass(frozen=True)
@@ -127,8 +137,8 @@ class Verdict:
     problems: tuple[str, ...]
 
 
-def judged(
-    plan: Plan, asked: Asked, outputs: list[list[bytes]], broken: Sequence[str], progress: Progress
+def judge_outputs(
+    plan: Plan, asked: OracleAnswer, outputs: list[list[bytes]], broken: Sequence[str], progress: Progress
 ) -> Verdict:  # fmt: skip
     """The outputs, [run][index], held against the oracle's; `broken`: promises that were not kept, a sentence each."""
     comparison, judge = compare(plan, asked.expected, outputs), asked.judge
@@ -173,12 +183,14 @@ def _runs_and_frames(plan: Plan, how: VerifyOptions | BoardOptions) -> tuple[int
 
 
 def _results(window: Window, steps: int, frames: int | None) -> int:
-    return with_result(steps, frames or steps, window.steps_to_fill)
+    return count_results(steps, frames or steps, window.steps_to_fill)
 
 
-def _unlike_reference(plan: Plan, asked: Asked, outputs: list[list[bytes]]) -> list[str]:
+def _unlike_reference(plan: Plan, asked: OracleAnswer, outputs: list[list[bytes]]) -> list[str]:
     """A sentence where the module computes another bit than our references."""
-    wanted = join(ReferenceOracle(plan.source).run_streams(split(asked.inputs, asked.frames)), asked.frames)
+    wanted = join_streams(
+        ReferenceOracle(plan.source).run_streams(split_streams(asked.inputs, asked.frames)), asked.frames
+    )
     found = compare(plan, wanted, outputs)
     if found.mismatches == 0:
         return []
@@ -200,7 +212,7 @@ def run_plan(
         raise EmulationFailed("\n".join(broken))
     results = outcome.outputs[:: INSTANCES if plan.states else 1]
     tensors = plan.source.outputs
-    arrays = tuple(_joined(tensor, [run[i] for run in results]) for i, tensor in enumerate(tensors))
+    arrays = tuple(_stack_runs(tensor, [run[i] for run in results]) for i, tensor in enumerate(tensors))
     return Outputs(
         arrays={tensor.name: array for tensor, array in zip(tensors, arrays, strict=True)},
         in_order=arrays,
@@ -232,12 +244,12 @@ def _build_and_run(
             plan, tree, inputs, machine.name, how.compiler_opt, Path(work), frames,
             spread=spread, compiled_by=how.compiler,
         )  # fmt: skip
-        check_flash(plan, with_helpers(plan, tree, firmware.code_bytes, Path(work) / "size"))
+        check_flash(plan, add_helpers(plan, tree, firmware.code_bytes, Path(work) / "size"))
         progress(f"running {runs} inferences on {machine.name}")
         return firmware, machine.run(firmware, how.timeout)
 
 
-def _joined(tensor: Tensor, runs: list[bytes]) -> np.ndarray:
+def _stack_runs(tensor: Tensor, runs: list[bytes]) -> np.ndarray:
     """One array of an output: of the tensor's shape for one run, with the runs as the batch for more."""
     array = np.stack([np.frombuffer(data, tensor.dtype).reshape(tensor.shape) for data in runs])
     if len(runs) == 1:

@@ -13,22 +13,22 @@ import numpy as np
 
 from tinyfuse.api.pickled import plan_from_bytes, plan_to_bytes
 from tinyfuse.api.results import FusionGroup, Outputs, Port, Verification
-from tinyfuse.api.settings import Model, Request, Settings, checked, make_request, with_labels
+from tinyfuse.api.settings import Model, Request, Settings, add_labels, check_options, make_request
 from tinyfuse.api.writing import (
     bundled_files,
     check_flash,
     check_ram,
     check_step,
+    cmsis_nn_tree,
     module_files,
     report,
-    tree_of,
     unfused_arena_bytes,
 )
 from tinyfuse.compiler import compile_graph
 from tinyfuse.cost.code import estimated_code_bytes
 from tinyfuse.cost.cycles import plan_cycles, predicted_cycles, timing_of
 from tinyfuse.cost.predict import known_total, plan_stages, predicted_total
-from tinyfuse.emit.forms import delivery_of
+from tinyfuse.emit.forms import make_delivery
 from tinyfuse.emit.header import tensor_symbols
 from tinyfuse.emit.output_folder import write_folder
 from tinyfuse.errors import UsageError
@@ -69,7 +69,7 @@ def compile_request(request: Request, on_progress: Progress = silent) -> Module:
     with plugins(request.plugins):
         on_progress(f"reading {request.path}")
         graph = read_tflite(request.path, request.data)
-        graph, options = with_labels(graph, request.options, request.network, request.labels)
+        graph, options = add_labels(graph, request.options, request.network, request.labels)
         on_progress(f"planning for {request.target.name}")
         plan = compile_graph(graph, request.target, options, on_progress)
     check_ram(plan)
@@ -223,8 +223,8 @@ class Module:
         about          what packages say of themselves: version, vendor, author, url, license
         board          with NAME_board.c, which answers `tinyfuse board validate` (docs/board.md)
         """
-        delivery = delivery_of(formats, about or {}, board=board)
-        tree = tree_of(self.plan, cmsis_nn_path) if bundle else None
+        delivery = make_delivery(formats, about or {}, board=board)
+        tree = cmsis_nn_tree(self.plan, cmsis_nn_path) if bundle else None
         with plugins(self.request.plugins):
             unfused_arena = unfused_arena_bytes(self.plan)
             return module_files(self.plan, unfused_arena, bundled_files(self.plan, tree), selftest, delivery)
@@ -273,8 +273,8 @@ class Module:
         """
         from tinyfuse.api.measuring import verify_plan
 
-        how = checked(VerifyOptions(emulator, oracle, runs, frames, seed, compiler, compiler_opt, timeout))
-        machine, tree = self._machine(emulator, compiler), tree_of(self.plan, cmsis_nn_path)
+        how = check_options(VerifyOptions(emulator, oracle, runs, frames, seed, compiler, compiler_opt, timeout))
+        machine, tree = self._machine(emulator, compiler), cmsis_nn_tree(self.plan, cmsis_nn_path)
         with plugins(self.request.plugins):
             return verify_plan(self.plan, tree, self.request.data, machine, how, on_progress)
 
@@ -295,14 +295,14 @@ class Module:
         """
         from tinyfuse.api.measuring import run_plan
 
-        how = checked(RunOptions(emulator, compiler, compiler_opt, timeout))
+        how = check_options(RunOptions(emulator, compiler, compiler_opt, timeout))
         named = list(inputs.items()) if isinstance(inputs, Mapping) else [(None, inputs)]
         with plugins(self.request.plugins):
             given = take_inputs(
                 [("inputs" if name is None else f"inputs[{name!r}]", name, np.asarray(array)) for name, array in named],
                 self.plan.source.inputs,
             )
-            machine, tree = self._machine(emulator, compiler), tree_of(self.plan, cmsis_nn_path)
+            machine, tree = self._machine(emulator, compiler), cmsis_nn_tree(self.plan, cmsis_nn_path)
             return run_plan(self.plan, tree, given, machine, how, on_progress)
 
     def profile(
@@ -314,17 +314,17 @@ class Module:
         "host" and for feed_rows without slide."""
         from tinyfuse.api.profiling import Planned, find_counting, profile_plan
 
-        how = checked(ProfileOptions(emulator, compiler, compiler_opt, timeout))
+        how = check_options(ProfileOptions(emulator, compiler, compiler_opt, timeout))
         plan = self.plan
         counting = find_counting(plan.context.target, self.options.feeds_image, emulator, compiler)
         options = replace(self.options, fusion="none", max_ram=None, max_step=None, max_flash=None, memory=())
 
         def unfused() -> Planned:
             plain = compile_graph(plan.source, plan.context.target, options)
-            return plain, tree_of(plain, cmsis_nn_path)
+            return plain, cmsis_nn_tree(plain, cmsis_nn_path)
 
         with plugins(self.request.plugins):
-            return profile_plan((plan, tree_of(plan, cmsis_nn_path)), unfused, counting, how, on_progress)
+            return profile_plan((plan, cmsis_nn_tree(plan, cmsis_nn_path)), unfused, counting, how, on_progress)
 
     def _machine(self, emulator: str, compiler: str) -> Emulator:
         from tinyfuse.verify.emulation import find_tools

@@ -14,7 +14,7 @@ from tinyfuse.options import ProfileOptions
 from tinyfuse.plan import Plan
 from tinyfuse.profile.cycles import timing
 from tinyfuse.profile.image import arena_columns, read_image
-from tinyfuse.profile.instruction_kinds import far_above
+from tinyfuse.profile.instruction_kinds import explained_multiple
 from tinyfuse.profile.measure import measure
 from tinyfuse.profile.plugin import build_plugin, run_counted
 from tinyfuse.profile.profile_json import Measured, profile_json
@@ -24,12 +24,12 @@ from tinyfuse.report.report_json import plan_envelope
 from tinyfuse.targets import Target
 from tinyfuse.toolchain.cmsis_nn import Tree
 from tinyfuse.verify.emulation import Emulator, find_tools
-from tinyfuse.verify.emulation.code_size import with_helpers
+from tinyfuse.verify.emulation.code_size import add_helpers
 from tinyfuse.verify.emulation.inputs import input_set
 from tinyfuse.verify.emulation.module import build_module
 from tinyfuse.verify.emulation.qemu import Qemu
 from tinyfuse.verify.streams import INSTANCES, steps_for
-from tinyfuse.verify.telling_inputs import Arrays
+from tinyfuse.verify.varying_inputs import Arrays
 
 #: steps with a result of a sliding window that are timed
 _STEPS = 32
@@ -86,7 +86,7 @@ def profile_plan(
         "emulator": f"{machine.name} {machine.version}".strip(),
         "compiler": measured.firmware.compiler,
         "compiler_opt": measured.firmware.opt,
-        "far_above_floor": far_above(plan.context.target),
+        "far_above_floor": explained_multiple(plan.context.target),
         **profile_json(measured),
         "unfused": unfused,
     }
@@ -116,7 +116,7 @@ def _measure(planned: Planned, counting: Counting, how: ProfileOptions, progress
         firmware = build_module(
             plan, tree, inputs, machine.name, how.compiler_opt, work, frames, compiled_by=how.compiler
         )
-        check_flash(plan, with_helpers(plan, tree, firmware.code_bytes, work / "size"))
+        check_flash(plan, add_helpers(plan, tree, firmware.code_bytes, work / "size"))
         progress(f"running it on {machine.name}")
         if counting.counter is None or not isinstance(machine, Qemu):
             return Measured(plan, firmware, machine.run(firmware, how.timeout), None, None)

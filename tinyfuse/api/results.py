@@ -57,7 +57,7 @@ class FusionGroup:
 
 
 @dataclass(frozen=True)
-class Compared:
+class OutputComparison:
     """What a module computed, held against an oracle.
 
     exact           no element differs from an interpreter's, and no promise of the header is broken
@@ -100,7 +100,7 @@ class Compared:
 
 
 @dataclass(frozen=True)
-class Verification(Compared):
+class Verification(OutputComparison):
     """What `Module.verify` found. All sizes are bytes; what could not be measured is None.
 
     instructions    of one inference, counted, never cycles; of a sliding window, of the worst step with a result
@@ -178,7 +178,7 @@ class BoardFigures:
 
 
 @dataclass(frozen=True)
-class BoardValidation(Compared):
+class BoardValidation(OutputComparison):
     """What a board computed, held against the oracle; as of Compared, but for
 
     runs, frames     of a model with state: one instance, reset before each stream

@@ -102,11 +102,11 @@ def make_request(model: Model, target: str, settings: Settings) -> Request:
             _check_limits(setting, given[setting], flag.limits)
     core = load_target(target)
     if isinstance(model, (bytes, bytearray, memoryview)):
-        options = settled(given, "model")
+        options = make_options(given, "model")
         data, path = bytes(model), f"{options.name}.tflite"
     elif isinstance(model, (str, os.PathLike)):
         path = os.fspath(model)
-        options = settled(given, default_module_name(path))
+        options = make_options(given, default_module_name(path))
         data = load_file(path)
     else:
         raise TypeError(f"a model is a path or the bytes of a .tflite file, not {type(model).__name__}")
@@ -128,9 +128,9 @@ def _choices(flag: Flag) -> tuple[Any, ...]:
     return (None, *flag.choices) if flag.choices and flag.default is None else flag.choices
 
 
-def settled(given: Mapping[str, Any], default_name: str) -> Options:
+def make_options(given: Mapping[str, Any], default_name: str) -> Options:
     """What a plan is made with, of options as flags or settings give them: plugins are paths, sizes may be text, None
-    is for the default; names that are no option's are passed over, and `labels`, files that `with_labels` reads.
+    is for the default; names that are no option's are passed over, and `labels`, files that `add_labels` reads.
     UsageError for a name or a size that can't be one."""
     values = {key: value for key, value in given.items() if key in _FLAGS and value is not None and key != "labels"}
     values |= {key: _size(key, value) for key, value in values.items() if _FLAGS[key].is_size}
@@ -143,7 +143,7 @@ def settled(given: Mapping[str, Any], default_name: str) -> Options:
     return Options(**values)
 
 
-def with_labels(graph: Graph, options: Options, network: bytes, files: Sequence[str]) -> tuple[Graph, Options]:
+def add_labels(graph: Graph, options: Options, network: bytes, files: Sequence[str]) -> tuple[Graph, Options]:
     """The options with the labels of the graph's outputs, of the network's file or those named; the graph with warnings
     of what can't be read of them. UsageError for a named file that has none."""
     labels, warnings = labels_of(graph, network, files)
@@ -161,7 +161,7 @@ def _banks(texts: Sequence[str], blob: bool) -> tuple[str, ...]:
     return tuple(map(str, banks))
 
 
-def checked(how: How) -> How:
+def check_options(how: How) -> How:
     """The options of a run as they are. UsageError for a value that the command line refuses; emulators and oracles
     are checked where they are looked for."""
     for name, flag in flags(type(how)).items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping
 
-from tinyfuse.options import Flag, respelled
+from tinyfuse.options import Flag, respell_options
 
 _WIDTH = 118
 
@@ -15,7 +15,7 @@ def settings_help(declared: Mapping[str, Flag]) -> str:
     column = max(map(len, declared)) + 2
     lines: list[str] = []
     for name, flag in declared.items():
-        text = respelled(f"{flag.help} {_default(flag)}".rstrip(), declared, _as_argument)
+        text = respell_options(f"{flag.help} {_default(flag)}".rstrip(), declared, _as_argument)
         wrapped = textwrap.wrap(text, _WIDTH - column, break_long_words=False, break_on_hyphens=False)
         lines += [f"{name:{column}}{wrapped[0]}", *(" " * column + line for line in wrapped[1:])]
     return "\n".join(lines)

@@ -52,10 +52,10 @@ def bundled_files(plan: Plan, tree: cmsis_nn.Tree | None) -> dict[str, Path]:
 
 def report(plan: Plan, code: CodeBytes | None = None) -> JsonObject:
     """The figures of `tinyfuse report`; `code`: as it was measured, None for an estimate."""
-    return report_json(plan, unfused_arena_bytes(plan), code, _whole(plan))
+    return report_json(plan, unfused_arena_bytes(plan), code, _whole_plan(plan))
 
 
-def _whole(plan: Plan) -> Plan | None:
+def _whole_plan(plan: Plan) -> Plan | None:
     """Of a step of a sliding window, the plan of the whole model."""
     window = plan.source.window
     if window is None:
@@ -125,7 +125,7 @@ def _fewer_weights(plan: Plan) -> str:
     return " (hint: --weights packed takes the fewest)" if plan.context.weights in ("unpacked", "winograd") else ""
 
 
-def tree_of(plan: Plan, path: str | None) -> cmsis_nn.Tree | None:
+def cmsis_nn_tree(plan: Plan, path: str | None) -> cmsis_nn.Tree | None:
     """The CMSIS-NN tree for what the plan calls, at `path` or where one is found; None where it calls nothing.
     ToolMissing where there is none, or one of another version or without a function that is called."""
     if path is not None:

@@ -17,7 +17,7 @@ from tinyfuse.board.frames import (
     Frame,
     Refusal,
     Request,
-    encoded,
+    encode_frame,
     padding,
 )
 from tinyfuse.board.port import SerialLine
@@ -76,11 +76,11 @@ class Device:
         """Asks who is there, again and again: a board may still begin, or wait for the rest of another frame."""
         deadline, asked = self._clock() + GREETING, 0
         while self._clock() < deadline:
-            answer = self._asked(Request.HELLO, b"", min(PATIENCE, deadline - self._clock()), pad=asked > 0)
+            answer = self._try_request(Request.HELLO, b"", min(PATIENCE, deadline - self._clock()), pad=asked > 0)
             if isinstance(answer, bytes):
-                return self._understood(answer)
+                return self._parse_hello(answer)
             asked += 1
-        raise BoardFailed(f"{self._name} did not answer within {GREETING:g} s: {self._silence()}")
+        raise BoardFailed(f"{self._name} did not answer within {GREETING:g} s: {self._describe_silence()}")
 
     def write(self, index: int, data: bytes) -> None:
         """Stores an input's bytes, or of one that is brought row by row the next row's."""
@@ -110,7 +110,7 @@ class Device:
             found += self._ask(Request.GROUPS, struct.pack("<HH", first, part), _GROUP.size * part)
         return [(cycles, calls) for cycles, calls in _GROUP.iter_unpack(found)]
 
-    def _understood(self, answer: bytes) -> Hello:
+    def _parse_hello(self, answer: bytes) -> Hello:
         if answer[:1] != bytes([VERSION]):
             spoken = f"version {answer[0]}" if answer else "no version"
             raise BoardFailed(
@@ -132,7 +132,7 @@ class Device:
         patience = timeout + REPLY + 20 * (len(payload) + expected + 20) / self._baud
         failure = ""
         for attempt in range(_TRIES):
-            answer = self._asked(request, payload, patience, pad=attempt > 0)
+            answer = self._try_request(request, payload, patience, pad=attempt > 0)
             if isinstance(answer, bytes):
                 if len(answer) != expected:
                     what = f"{self._name} answered {request.name.lower()}"
@@ -147,21 +147,21 @@ class Device:
                 raise BoardFailed(f"{self._name} refused {request.name.lower()}: the firmware is not what it says")
             failure = f"no answer within {patience:.3g} s" if answer is None else "what was sent arrived damaged"
         raise BoardFailed(
-            f"{self._name}: {failure}, {_TRIES} times in a row, to {request.name.lower()}: {self._silence()}"
+            f"{self._name}: {failure}, {_TRIES} times in a row, to {request.name.lower()}: {self._describe_silence()}"
         )
 
-    def _asked(self, request: Request, payload: bytes, patience: float, pad: bool) -> bytes | Refusal | None:
+    def _try_request(self, request: Request, payload: bytes, patience: float, pad: bool) -> bytes | Refusal | None:
         """One try: the payload of the answer, why there is none, or None where nothing came in time."""
         self._number = (self._number + 1) % 256
         # the byte behind it is none of a frame: QEMU 7.2's semihosting hands a byte over when the next one is there
-        frame = encoded(Frame(request, self._number, payload)) + b"\0"
+        frame = encode_frame(Frame(request, self._number, payload)) + b"\0"
         self._line.write(padding(self._chunk) + frame if pad else frame)
         deadline = self._clock() + patience
         while True:
             found = self._decoder.next()
             if found is None:
                 if self._clock() >= deadline:
-                    self._decoder.give_up()
+                    self._decoder.skip_incomplete()
                     return None
                 self._decoder.add(self._line.read())
             elif found.type == FAILED and request is not Request.HELLO:
@@ -174,7 +174,7 @@ class Device:
             if self._clock() >= deadline:  # a board that never ceases to talk
                 return None
 
-    def _silence(self) -> str:
+    def _describe_silence(self) -> str:
         """What came in place of an answer."""
         seen = self._decoder
         if seen.damaged:

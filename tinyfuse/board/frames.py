@@ -50,7 +50,7 @@ class Frame:
     payload: bytes
 
 
-def encoded(frame: Frame) -> bytes:
+def encode_frame(frame: Frame) -> bytes:
     """The bytes on the line."""
     data = _HEAD.pack(_SYNC, frame.type, frame.number, len(frame.payload)) + frame.payload
     return data + _CRC.pack(zlib.crc32(data[len(_SYNC) :]))
@@ -102,7 +102,7 @@ class Decoder:
             del self._waiting[: end + _CRC.size]
             return frame
 
-    def give_up(self) -> None:
+    def skip_incomplete(self) -> None:
         """The frame that would be next does not come whole: one may begin inside it."""
         if self._waiting:
             self._drop(1)

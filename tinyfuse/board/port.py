@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from tinyfuse.errors import BoardFailed, UsageError
-from tinyfuse.toolchain.extras import load
+from tinyfuse.toolchain.extras import import_package
 
 #: seconds that one look at the line may take
 _LOOK = 0.05
@@ -50,7 +50,7 @@ class SerialPort:
 def open_port(name: str, baud: int) -> SerialPort:
     """The line of that name. ToolMissing without pyserial; UsageError, with the ports that there are, where it can't be
     opened."""
-    serial = load("serial")
+    serial = import_package("serial")
     try:
         opened = serial.serial_for_url(name, baudrate=baud, timeout=_LOOK, write_timeout=10, exclusive=True)
     except (serial.SerialException, OSError, ValueError, NotImplementedError) as error:
@@ -60,7 +60,7 @@ def open_port(name: str, baud: int) -> SerialPort:
 
 def _ports() -> str:
     """The ports of this machine, in words."""
-    comports = load("serial.tools.list_ports").comports
+    comports = import_package("serial.tools.list_ports").comports
     found = [f"{port.device} ({port.description})" for port in comports()]
     return f"there are {', '.join(found)}" if found else "this machine has no serial port"
 

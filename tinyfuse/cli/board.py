@@ -11,8 +11,8 @@ from tinyfuse.board.device import Device
 from tinyfuse.board.port import open_port
 from tinyfuse.board.text import board_text
 from tinyfuse.cli.board_costs import calibrate_command, estimate_command
-from tinyfuse.cli.compared import compared_json
-from tinyfuse.cli.flags import flags_of, generation_flags
+from tinyfuse.cli.compared import comparison_json
+from tinyfuse.cli.flags import add_flags, generation_flags
 from tinyfuse.cli.planning import make_plan
 from tinyfuse.cli.request import Request
 from tinyfuse.cli.terminal import Answer, progress, show
@@ -53,7 +53,7 @@ command.add_command(estimate_command)
     metavar="PORT",
     help="The board's serial port: /dev/ttyACM0, COM3, or a URL of pyserial, such as socket://localhost:4444.",
 )
-@flags_of(BoardOptions)
+@add_flags(BoardOptions)
 def validate_command(request: Request, as_json: bool, port: str, how: BoardOptions) -> int:
     """Send inputs to a board that serves MODEL's module, compare every output bit with TensorFlow Lite Micro, and show
     the cycles of each group."""
@@ -82,7 +82,7 @@ def validation_json(plan: Plan, port: str, found: BoardValidation) -> JsonObject
     return plan_envelope(plan) | {
         "warnings": [*plan.warnings, *found.warnings],
         "port": port,
-        **compared_json(found),
+        **comparison_json(found),
         "counter": found.counter,
         "overhead_cycles": found.overhead_cycles,
         "macs": plan.macs,

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from tinyfuse import __version__
-from tinyfuse.cli.files import FileCommand, OutputFile, text_of
+from tinyfuse.cli.files import FileCommand, OutputFile, read_text
 from tinyfuse.cli.flags import generation_flags, json_flag
 from tinyfuse.cli.planning import make_plan
 from tinyfuse.cli.request import Request
@@ -208,4 +208,4 @@ def _lines(data: JsonObject) -> list[str]:
 
 
 def _text(name: str) -> str:
-    return text_of(name, "a file", _MOST_BYTES)
+    return read_text(name, "a file", _MOST_BYTES)

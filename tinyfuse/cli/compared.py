@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from tinyfuse.api.results import Compared
+from tinyfuse.api.results import OutputComparison
 from tinyfuse.report.answer import JsonObject
 
 
-def compared_json(found: Compared) -> JsonObject:
+def comparison_json(found: OutputComparison) -> JsonObject:
     """The keys that both answers have."""
     return {
         "oracle": found.oracle,

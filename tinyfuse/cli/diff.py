@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import click
 
-from tinyfuse.cli.files import text_of
+from tinyfuse.cli.files import read_text
 from tinyfuse.cli.flags import json_flag
 from tinyfuse.cli.terminal import Answer, show, versioned
 from tinyfuse.report.answer import JsonObject
-from tinyfuse.report.diff import compared, doubts, markdown_lines, parse_limits, read_answer, text_lines
+from tinyfuse.report.diff import (
+    compare_figures,
+    comparison_warnings,
+    markdown_lines,
+    parse_limits,
+    read_answer,
+    text_lines,
+)
 
 _EXAMPLES = """\b
 Examples:
@@ -42,7 +49,7 @@ def diff(old: str, new: str, fail_if_grows: tuple[str, ...] = (), markdown: bool
     """`exact` is False where a figure grew by more than its limit. UsageError for files that can't be compared."""
     limits = parse_limits(fail_if_grows)
     before, after = read_answer(old, _text(old)), read_answer(new, _text(new))
-    changes, warnings = compared(before, after, limits), doubts(before, after)
+    changes, warnings = compare_figures(before, after, limits), comparison_warnings(before, after)
     ok = not any(change.grew for change in changes)
     data = versioned(
         old=_about(before), new=_about(after), figures=[change.json() for change in changes], warnings=warnings, ok=ok
@@ -53,7 +60,7 @@ def diff(old: str, new: str, fail_if_grows: tuple[str, ...] = (), markdown: bool
 
 
 def _text(name: str) -> str:
-    return text_of(name, "an answer", _MOST_BYTES, "no JSON: ")
+    return read_text(name, "an answer", _MOST_BYTES, "no JSON: ")
 
 
 def _about(answer: JsonObject) -> JsonObject:

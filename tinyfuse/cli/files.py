@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from tinyfuse.emit.output_folder import check_place
+from tinyfuse.emit.output_folder import check_writable
 from tinyfuse.errors import UsageError
 
 
@@ -32,7 +32,7 @@ class FileCommand(click.Command):
             for other, taken in (*read, *written[:number]):
                 if _is_same(path, taken):
                     raise UsageError(f"{flag} {path}: {other} names this file; give another one")
-            check_place(path, Path(path.parent if self._makes_folders() else "."))
+            check_writable(path, Path(path.parent if self._makes_folders() else "."))
         return super().invoke(ctx)
 
     def _makes_folders(self) -> bool:
@@ -63,7 +63,7 @@ def _is_same(a: Path, b: Path) -> bool:
         return False
 
 
-def text_of(name: str, what: str, most: int, told: str = "") -> str:
+def read_text(name: str, what: str, most: int, told: str = "") -> str:
     """The text of the file `name`, which is to be `what`. UsageError, `told` before the reason, where it can't be read,
     is no text, or has more than `most` bytes."""
     try:

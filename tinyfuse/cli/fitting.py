@@ -18,7 +18,7 @@ _NOTHING = "; neither --optimize ram nor --feed-rows takes less"
 _NOTHING_IN_STEPS = "; --optimize ram takes no less"
 
 
-def what_would_fit(plan: Plan, progress: Callable[[str], None]) -> str:
+def fitting_hint(plan: Plan, progress: Callable[[str], None]) -> str:
     """The end of the sentence that a plan takes too much RAM: what arena and state take with the options that save
     some. Of a model whose plans take long, only where to look."""
     window = plan.source.window

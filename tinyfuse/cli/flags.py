@@ -21,7 +21,7 @@ from tinyfuse.toolchain.csolution import ENDING, read_request
 from tinyfuse.toolchain.devices import Device, find_device
 
 #: what --memory takes in a bank's place: all memories that a device's pack names
-OF_DEVICE = "device"
+DEVICE_BANKS = "device"
 
 Command = Callable[..., int]
 Decorator = Callable[[Command], Command]
@@ -40,16 +40,16 @@ def generation_flags(command: Command) -> Command:
         given = {name: values.pop(name) for name in DECLARED}
         layer = None
         if model.endswith(ENDING):
-            model, target, layer = _asked_by_csolution(model, target, device, given)
+            model, target, layer = _read_csolution_request(model, target, device, given)
         target, found = _chosen_target(target, device, given, as_json)
         request = Request(model, target, layer, found, **given)
         with plugins(request.plugins):
             return command(request, as_json, **values)
 
-    return _with(_generation_parameters(), functools.wraps(command)(wrapped))
+    return _add_parameters(_generation_parameters(), functools.wraps(command)(wrapped))
 
 
-def flags_of(declared: type) -> Decorator:
+def add_flags(declared: type) -> Decorator:
     """The flags of a dataclass; the command gets one of it, as `how`."""
 
     def decorate(command: Command) -> Command:
@@ -58,12 +58,12 @@ def flags_of(declared: type) -> Decorator:
             return command(*arguments, how=how, **values)
 
         made = [_click_option(name, flag) for name, flag in flags(declared).items()]
-        return _with(made, functools.wraps(command)(wrapped))
+        return _add_parameters(made, functools.wraps(command)(wrapped))
 
     return decorate
 
 
-def _with(parameters: Sequence[Decorator], command: Command) -> Command:
+def _add_parameters(parameters: Sequence[Decorator], command: Command) -> Command:
     """The command with these parameters, shown in their order."""
     for parameter in reversed(parameters):
         command = parameter(command)
@@ -78,7 +78,7 @@ def _generation_parameters() -> list[Decorator]:
             "--device",
             metavar="NAME",
             help="A microcontroller in the target's place: core, and limits of RAM and flash, from CMSIS-Packs; "
-            f"with --memory {OF_DEVICE} also the memories that its pack names.",
+            f"with --memory {DEVICE_BANKS} also the memories that its pack names.",
         ),
     ]
     parameters += [_click_option(name, flag) for name, flag in DECLARED.items()]
@@ -125,7 +125,7 @@ def _click_type(flag: Flag) -> Any:
     return click.Path() if flag.is_file else click.STRING
 
 
-def _asked_by_csolution(
+def _read_csolution_request(
     file: str, target: str | None, device: str | None, given: dict[str, Any]
 ) -> tuple[str, str, Path]:
     """Model, target and layer that a *.cbuild-mlops.yml names; the module's name goes into `given`."""
@@ -144,8 +144,10 @@ def _chosen_target(
     if device is None:
         if target is None:
             raise UsageError("Missing option '--target' (or '--device')")
-        if OF_DEVICE in given["memory"]:
-            raise UsageError(f"--memory {OF_DEVICE} names the memories of a --device; give one, or banks as dtcm=64K")
+        if DEVICE_BANKS in given["memory"]:
+            raise UsageError(
+                f"--memory {DEVICE_BANKS} names the memories of a --device; give one, or banks as dtcm=64K"
+            )
         return target, None
     if target is not None:
         raise UsageError("give --target or --device, not both")
@@ -156,6 +158,6 @@ def _chosen_target(
     for option, limit in (("max_ram", found.ram), ("max_flash", found.flash)):
         if given[option] is None and limit:
             given[option] = str(limit)
-    banks = [found.memories if text == OF_DEVICE else (text,) for text in given["memory"]]
+    banks = [found.memories if text == DEVICE_BANKS else (text,) for text in given["memory"]]
     given["memory"] = tuple(bank for some in banks for bank in some)
     return found.target, found

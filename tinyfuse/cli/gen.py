@@ -16,15 +16,15 @@ from tinyfuse.cli.planning import make_plan, plan_json
 from tinyfuse.cli.request import Request, command_line
 from tinyfuse.cli.terminal import Answer, progress, show
 from tinyfuse.emit.depfile import depfile_text
-from tinyfuse.emit.forms import FORMS, PLAIN, Delivery, delivery_of
+from tinyfuse.emit.forms import FORMS, PLAIN, Delivery, make_delivery
 from tinyfuse.emit.forms.base import About
 from tinyfuse.emit.manifest import MANIFEST, digest
-from tinyfuse.emit.output_folder import check_place, write_file, write_folder
+from tinyfuse.emit.output_folder import check_writable, write_file, write_folder
 from tinyfuse.errors import UsageError
 from tinyfuse.progress import Progress
 from tinyfuse.report.report_json import plan_envelope
 from tinyfuse.report.text import summary_lines
-from tinyfuse.report.wrapping import wrapped
+from tinyfuse.report.wrapping import wrap_text
 
 _EXAMPLES = """\b
 Examples:
@@ -105,7 +105,7 @@ def command(
     if request.layer is not None:
         formats, layer = (*formats, "csolution"), request.layer.name
         output = str(request.layer.parent) if output is None else output
-    delivery = delivery_of(formats, _keys_and_values(about), layer, board)
+    delivery = make_delivery(formats, _keys_and_values(about), layer, board)
     return show(generate(request, output, bundle, force, progress, selftest, depfile, delivery), as_json)
 
 
@@ -126,7 +126,7 @@ def generate(
         raise UsageError("-o '' names no folder; leave it out for NAME_tinyfuse")
     folder = Path(f"{request.options.name}_tinyfuse" if output is None else output)
     if depfile is not None:
-        check_place(Path(depfile), folder)
+        check_writable(Path(depfile), folder)
     plan, tree = make_plan(request, progress, needs_tree=bundle)
     data = plan_envelope(plan) | plan_json(plan, tree, progress, request.device)
     bundled = bundled_files(plan, tree if bundle else None)
@@ -140,7 +140,7 @@ def generate(
     hashes = {name: digest(data) for name, data in sorted(files.items())}
     lines = [f"{folder}: {len(files)} files for {plan.context.target.name}", *summary_lines(data)]
     for warning in plan.warnings:
-        lines += wrapped(f"warning: {warning}", "  ")
+        lines += wrap_text(f"warning: {warning}", "  ")
     if request.layer is None:  # CMSIS-Toolbox knows how it goes on
         lines.append(f"next: {command_line('verify', request)}")
         if "CMakeLists.txt" in files:

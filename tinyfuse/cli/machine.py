@@ -7,7 +7,7 @@ from tinyfuse.targets import load_target
 from tinyfuse.verify.emulation import Emulator, find_tools
 
 
-def machine_for(request: Request, emulator: str, compiler: str) -> tuple[Emulator, Request, list[str]]:
+def choose_machine(request: Request, emulator: str, compiler: str) -> tuple[Emulator, Request, list[str]]:
     """The emulator for a request, the request for what it runs, and warnings: this machine runs a core's
     module, too, but without CMSIS-NN."""
     target = load_target(request.target)
@@ -17,4 +17,4 @@ def machine_for(request: Request, emulator: str, compiler: str) -> tuple[Emulato
     if machine.name != "host" or target.cpu is None:
         return machine, request, []
     warning = f"the module for {target.name}, with the portable forms of our kernels, on this machine"
-    return machine, request.but(kernels="tinyfuse"), [warning]
+    return machine, request.replace(kernels="tinyfuse"), [warning]

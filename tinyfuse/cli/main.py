@@ -8,7 +8,7 @@ from collections import UserDict
 import click
 
 from tinyfuse import __version__
-from tinyfuse.cli.terminal import Ending
+from tinyfuse.cli.terminal import ErrorReportingGroup
 from tinyfuse.resources import PACKAGE
 
 _EXAMPLES = """\b
@@ -105,7 +105,7 @@ _OTHER_NAMES = {
 }  # fmt: skip
 
 
-class _Main(Ending):
+class _Main(ErrorReportingGroup):
     """Lists its commands without importing their files."""
 
     def resolve_command(

@@ -6,9 +6,9 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from tinyfuse.api.settings import with_labels
+from tinyfuse.api.settings import add_labels
 from tinyfuse.api.writing import check_flash, check_ram, check_step, report
-from tinyfuse.cli.fitting import what_would_fit
+from tinyfuse.cli.fitting import fitting_hint
 from tinyfuse.cli.request import Request
 from tinyfuse.compiler import compile_graph
 from tinyfuse.cost.code import CodeBytes
@@ -24,7 +24,7 @@ from tinyfuse.targets import load_target
 from tinyfuse.toolchain import cmsis_nn
 from tinyfuse.toolchain.cmsis_nn import Tree
 from tinyfuse.toolchain.devices import Device
-from tinyfuse.verify.emulation.code_size import measured_code
+from tinyfuse.verify.emulation.code_size import measure_code
 
 
 def make_plan(request: Request, progress: Progress, needs_tree: bool) -> tuple[Plan, Tree | None]:
@@ -36,7 +36,7 @@ def make_plan(request: Request, progress: Progress, needs_tree: bool) -> tuple[P
     plan, tree = _plan_for_tree(request, progress, needs_tree)
     plan = replace(plan, warnings=(*plan.warnings, *_lacking_in_version(plan)))
     check_step(plan)
-    check_ram(plan, lambda plan: what_would_fit(plan, progress))
+    check_ram(plan, lambda plan: fitting_hint(plan, progress))
     return plan, tree
 
 
@@ -47,7 +47,7 @@ def _plan_for_tree(request: Request, progress: Progress, needs_tree: bool) -> tu
         cmsis_nn.named_tree(request.cmsis_nn_path)
     progress(f"reading {request.model}")
     graph = read_tflite(request.model, request.data)
-    graph, options = with_labels(graph, options, request.network, request.labels)
+    graph, options = add_labels(graph, options, request.network, request.labels)
     progress(f"planning for {target.name}")
     plan = compile_graph(graph, target, options, progress)
     if not plan.uses_cmsis_nn:
@@ -123,7 +123,7 @@ def _measured_code(plan: Plan, tree: Tree | None, progress: Progress) -> CodeByt
     progress("measuring the code with the cross compiler")
     try:
         with tempfile.TemporaryDirectory(prefix="tinyfuse-") as work:
-            return measured_code(plan, tree, Path(work))
+            return measure_code(plan, tree, Path(work))
     except TinyfuseError:
         return None
 

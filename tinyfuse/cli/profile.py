@@ -10,14 +10,14 @@ from rich.console import Console
 from tinyfuse.api.profiling import Planned, find_counting, profile_plan
 from tinyfuse.cli.board_costs import read_validation
 from tinyfuse.cli.files import FileCommand, OutputFile
-from tinyfuse.cli.flags import flags_of, generation_flags
+from tinyfuse.cli.flags import add_flags, generation_flags
 from tinyfuse.cli.planning import make_plan
 from tinyfuse.cli.request import Request
 from tinyfuse.cli.terminal import Answer, progress, show
 from tinyfuse.emit.output_folder import write_file
 from tinyfuse.options import ProfileOptions
 from tinyfuse.profile.picture import profile_svg
-from tinyfuse.profile.profile_json import with_board
+from tinyfuse.profile.profile_json import add_board_cycles
 from tinyfuse.profile.text import profile_text
 from tinyfuse.progress import Progress
 from tinyfuse.report.answer import JsonObject
@@ -34,7 +34,7 @@ Examples:
 
 @click.command("profile", cls=FileCommand, epilog=_EXAMPLES)
 @generation_flags
-@flags_of(ProfileOptions)
+@add_flags(ProfileOptions)
 @click.option("--svg", type=OutputFile(), metavar="FILE", help="Also draw it, for a README.")
 @click.option(
     "--board",
@@ -51,7 +51,7 @@ def command(request: Request, as_json: bool, how: ProfileOptions, svg: str | Non
     answer = None if board is None else read_validation(board)
     data = profile(request, progress, how)
     if board is not None and answer is not None:
-        data = with_board(data, answer, board)
+        data = add_board_cycles(data, answer, board)
     if svg:
         write_file(Path(svg), profile_svg(data))
     if as_json:
@@ -72,5 +72,5 @@ def profile(request: Request, progress: Progress, how: ProfileOptions) -> JsonOb
     def planned(request: Request) -> Planned:
         return make_plan(request, progress, needs_tree=True)
 
-    plain = request.but(fusion="none", max_ram=None, max_step=None, max_flash=None, memory=())
+    plain = request.replace(fusion="none", max_ram=None, max_step=None, max_flash=None, memory=())
     return profile_plan(planned(request), lambda: planned(plain), counting, how, progress)

@@ -10,8 +10,8 @@ import click
 
 from tinyfuse.cli.main import main
 from tinyfuse.emit.output_folder import write_file
-from tinyfuse.options import DECLARED, respelled
-from tinyfuse.report.operators import escaped
+from tinyfuse.options import DECLARED, respell_options
+from tinyfuse.report.operators import escape_markdown
 
 _HEAD = """\
 # Options
@@ -54,8 +54,8 @@ def _linked(help: str) -> str:
 
 
 def _prose(text: str) -> str:
-    text = re.sub(r"docs/([a-z-]+\.md)", r"[\g<0>](\1)", escaped(text))
-    return respelled(text, DECLARED, lambda _, flag, value: f"`{flag}`" if value is None else f"`{flag} {value}`")
+    text = re.sub(r"docs/([a-z-]+\.md)", r"[\g<0>](\1)", escape_markdown(text))
+    return respell_options(text, DECLARED, lambda _, flag, value: f"`{flag}`" if value is None else f"`{flag} {value}`")
 
 
 def _spelling(option: click.Option) -> str:

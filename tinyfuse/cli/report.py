@@ -19,7 +19,7 @@ from tinyfuse.emit.output_folder import write_file
 from tinyfuse.errors import UsageError
 from tinyfuse.html_report.data import page_data
 from tinyfuse.html_report.page import html_page
-from tinyfuse.limits import Reached, union
+from tinyfuse.limits import Reached, merge_limits
 from tinyfuse.plan import Plan
 from tinyfuse.progress import Progress
 from tinyfuse.report.answer import JsonObject
@@ -90,7 +90,7 @@ def report(
             raise UsageError(f"--pareto needs --fusion rows, not {plan.options.fusion}")
         reached = Reached()
         data["pareto"] = pareto_json(plan, progress, reached)
-        data["limits"] = limits_json(union(reached_limits(plan), reached.found))
+        data["limits"] = limits_json(merge_limits(reached_limits(plan), reached.found))
     lines = report_text(plan, data, cycles=True).splitlines()
     if pareto:
         lines += ["", *pareto_lines(data["pareto"], plan.options.count), *limits_lines(data["limits"])]
@@ -119,5 +119,5 @@ def _page(request: Request, plan: Plan, data: JsonObject, progress: Progress) ->
     progress("planning --fusion none to compare with")
     options = replace(plan.options, fusion="none", feed_rows=False, max_ram=None, memory=())
     unfused = compile_graph(plan.source, plan.context.target, options, progress)
-    command = command_line("gen", request.but(optimize="balanced", max_ram=None))
+    command = command_line("gen", request.replace(optimize="balanced", max_ram=None))
     return html_page(page_data(plan, unfused, data, front, command))

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tinyfuse.api.settings import settled
+from tinyfuse.api.settings import make_options
 from tinyfuse.emit.identifiers import default_module_name
 from tinyfuse.frontend.reader import load_file
 from tinyfuse.options import DECLARED, Options, flags
@@ -30,14 +30,14 @@ class Request:
             raise TypeError(f"there is no option {', '.join(sorted(unknown))}")
         self.model, self.target, self.layer, self.device, self.given = model, target, layer, device, given
 
-    def but(self, **given: Any) -> Request:
+    def replace(self, **given: Any) -> Request:
         """The same with these options."""
         return Request(self.model, self.target, self.layer, self.device, **{**self.given, **given})
 
     @cached_property
     def options(self) -> Options:
         """What the plan is made with. UsageError for a name or a size that can't be one."""
-        return settled(self.given, default_module_name(self.model))
+        return make_options(self.given, default_module_name(self.model))
 
     @cached_property
     def data(self) -> bytes:

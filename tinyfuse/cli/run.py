@@ -9,8 +9,8 @@ import numpy as np
 
 from tinyfuse.api.measuring import run_plan
 from tinyfuse.cli.files import FileCommand, OutputFile
-from tinyfuse.cli.flags import flags_of, generation_flags
-from tinyfuse.cli.machine import machine_for
+from tinyfuse.cli.flags import add_flags, generation_flags
+from tinyfuse.cli.machine import choose_machine
 from tinyfuse.cli.planning import make_plan
 from tinyfuse.cli.request import Request
 from tinyfuse.cli.terminal import Answer, progress, show
@@ -51,7 +51,7 @@ floats for an integer input are real values, and are quantized with the model's 
     "without any.",
 )
 @click.option("--output", type=OutputFile(), metavar="FILE", help="Write the outputs: a .npy, or a .npz by name.")
-@flags_of(RunOptions)
+@add_flags(RunOptions)
 def command(request: Request, as_json: bool, inputs: tuple[str, ...], output: str | None, how: RunOptions) -> int:
     """Compute MODEL's outputs for your own inputs, with the generated code on an emulated core."""
     return show(run(request, inputs, output, progress, how), as_json)
@@ -64,7 +64,7 @@ def run(request: Request, inputs: tuple[str, ...], output: str | None, progress:
     Writes the file `output`, if any. Errors as `verify`; UsageError where an array doesn't fit; EmulationFailed
     where the module wrote outside its arena.
     """
-    machine, request, warnings = machine_for(request, how.emulator, how.compiler)
+    machine, request, warnings = choose_machine(request, how.emulator, how.compiler)
     plan, tree = make_plan(request, progress, needs_tree=True)
     given = read_inputs(inputs, plan.source.inputs)
     tensors = plan.source.outputs

@@ -71,7 +71,7 @@ def _is_watched() -> bool:
     return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 
-class Ending(click.Group):
+class ErrorReportingGroup(click.Group):
     """Ends every command with one clear message: text on stderr, or JSON where --json was given."""
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **extra: Any) -> NoReturn:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 
 from tinyfuse.api.measuring import verify_plan
-from tinyfuse.cli.compared import compared_json
-from tinyfuse.cli.flags import flags_of, generation_flags
-from tinyfuse.cli.machine import machine_for
+from tinyfuse.cli.compared import comparison_json
+from tinyfuse.cli.flags import add_flags, generation_flags
+from tinyfuse.cli.machine import choose_machine
 from tinyfuse.cli.planning import make_plan
 from tinyfuse.cli.request import Request, command_line
 from tinyfuse.cli.terminal import Answer, progress, show
@@ -27,7 +27,7 @@ Examples:
 
 @click.command("verify", epilog=_EXAMPLES)
 @generation_flags
-@flags_of(VerifyOptions)
+@add_flags(VerifyOptions)
 def command(request: Request, as_json: bool, how: VerifyOptions) -> int:
     """Prove on an emulated core that the module computes what TensorFlow Lite Micro computes."""
     return show(verify(request, progress, how), as_json)
@@ -39,13 +39,13 @@ def verify(request: Request, progress: Progress, how: VerifyOptions) -> Answer:
     ToolMissing without compiler, emulator, CMSIS-NN or oracle; EmulationFailed where the firmware
     crashed or hung; UsageError for a combination that can't run.
     """
-    machine, run, warnings = machine_for(request, how.emulator, how.compiler)
+    machine, run, warnings = choose_machine(request, how.emulator, how.compiler)
     plan, tree = make_plan(run, progress, needs_tree=True)
     found = verify_plan(plan, tree, request.data, machine, how, progress)
     data = plan_envelope(plan) | {
         "warnings": [*plan.warnings, *warnings, *found.warnings],
         "emulator": found.emulator,
-        **compared_json(found),
+        **comparison_json(found),
         "instructions": found.instructions,
         "instructions_mean": found.instructions_mean,
         "least_instructions": found.least_instructions,

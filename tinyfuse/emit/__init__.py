@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tinyfuse.emit.blob import blob_bytes, blob_of, code_digest, hexadecimal
-from tinyfuse.emit.forms import PLAIN, Delivery, check_cmsis_nn, handed_over
+from tinyfuse.emit.blob import blob_bytes, code_digest, hex_rows, make_blob
+from tinyfuse.emit.forms import PLAIN, Delivery, check_cmsis_nn, package_files
 from tinyfuse.emit.forms.spdx import with_licence
 from tinyfuse.emit.functions import group_functions, reset_lines, subgraph_functions
 from tinyfuse.emit.header import header_context
@@ -31,13 +31,13 @@ def emit(plan: Plan, selftest: SelfTest | None = None, delivery: Delivery = PLAI
         check_cmsis_nn(delivery)
     context = _context(plan) | {"selftest": selftest, "delivery": delivery}
     if plan.options.weights_blob:
-        context["blob"] = blob_of(context["weights"], _code(plan, context))
+        context["blob"] = make_blob(context["weights"], _code(plan, context))
     if delivery.board:
-        context["board_digests"] = hexadecimal(bytes.fromhex(plan.graph.sha256) + _code(plan, context))
+        context["board_digests"] = hex_rows(bytes.fromhex(plan.graph.sha256) + _code(plan, context))
     fragments = linker_fragments(plan, context)
     if delivery.forms:
         fragments = {file: with_licence(file, text, delivery.about.license) for file, text in fragments.items()}
-    return handed_over(context, _c_files(context) | runtime_files(plan), delivery) | fragments
+    return package_files(context, _c_files(context) | runtime_files(plan), delivery) | fragments
 
 
 def emit_weights(plan: Plan) -> dict[str, bytes]:
@@ -46,7 +46,7 @@ def emit_weights(plan: Plan) -> dict[str, bytes]:
         return {}
     context = _context(plan)
     arrays, code = context["weights"], _code(plan, context)
-    data = blob_bytes(arrays, blob_of(arrays, code), code, plan.graph.sha256)
+    data = blob_bytes(arrays, make_blob(arrays, code), code, plan.graph.sha256)
     return {f"{plan.options.name}_weights.bin": data}
 
 
@@ -57,7 +57,7 @@ def module_digest(plan: Plan) -> bytes:
 
 def _code(plan: Plan, context: Mapping[str, Any]) -> bytes:
     """The digest of the plan's code, however it is handed over."""
-    alone = {**context, "selftest": None, "delivery": PLAIN, "blob": blob_of(context["weights"])}
+    alone = {**context, "selftest": None, "delivery": PLAIN, "blob": make_blob(context["weights"])}
     return code_digest((_c_files(alone) | runtime_files(plan)).values())
 
 

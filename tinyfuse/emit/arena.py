@@ -61,7 +61,7 @@ class ArenaC:
         member = next(each.member for each in self.parts if each.bank == part.bank)
         return f"arena->{member} + {offset - part.start}u"
 
-    def pasted(self, symbol: str) -> str:
+    def part_symbols(self, symbol: str) -> str:
         """Of a macro that defines the parts: their names."""
         return ", ".join(f"{symbol}##_{part.bank}" for part in self.parts)
 

@@ -53,17 +53,17 @@ class Blob:
     code_bytes: int = CODE_BYTES
 
 
-def blob_of(arrays: Iterable[WeightArray], code: bytes = bytes(CODE_BYTES)) -> Blob:
+def make_blob(arrays: Iterable[WeightArray], code: bytes = bytes(CODE_BYTES)) -> Blob:
     """The blob of these arrays, one after the other. `code`: of `code_digest`."""
     offsets, position = {}, _HEADER.size
     for array in arrays:
         position = -(-position // array.align) * array.align
         offsets[array.symbol] = position
         position += array.bytes
-    return Blob(offsets, position, hexadecimal(code))
+    return Blob(offsets, position, hex_rows(code))
 
 
-def hexadecimal(data: bytes) -> tuple[str, ...]:
+def hex_rows(data: bytes) -> tuple[str, ...]:
     """Bytes as C, a line a row of 16."""
     return tuple(", ".join(f"0x{byte:02X}u" for byte in data[i : i + 16]) for i in range(0, len(data), 16))
 

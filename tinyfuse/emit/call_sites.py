@@ -59,9 +59,9 @@ class CallSites:
     def _whole_buffers(self) -> set[str]:
         return {self._plan.storage[t].buffer for t in self._group.inputs + self._group.outputs}
 
-    def written_over(self, stage: Stage) -> Tensor | None:
+    def overwritable_tensor(self, stage: Stage) -> Tensor | None:
         """The tensor over whose first row in a stack a stage may write its own."""
-        found = (tensor for tensor in stage.op.activations if self.stack.over(stage.op.output, tensor))
+        found = (tensor for tensor in stage.op.activations if self.stack.may_overwrite(stage.op.output, tensor))
         return next(found, None)
 
     def _names(self) -> dict[Tensor, str]:
@@ -101,7 +101,7 @@ class CallSites:
     def _output(self, stage: Stage, tensor: Tensor, row: str | None) -> TensorAccess:
         ring, following = self._plan.storage[tensor].ring_rows, ""
         if row is not None and stage.kernel.rows_a_call > 1:
-            following = self._row_pointer(tensor, f"({self.loop.after(stage)} - 1)")
+            following = self._row_pointer(tensor, f"({self.loop.rows_after_call(stage)} - 1)")
         row_at = partial(self._row_pointer, tensor)
         return TensorAccess(tensor, self._row_pointer(tensor, row), ring, next_row=following, row_at=row_at)
 

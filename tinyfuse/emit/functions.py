@@ -10,7 +10,7 @@ from tinyfuse.emit.arena import arena_c
 from tinyfuse.emit.call_sites import CallSites
 from tinyfuse.emit.identifiers import comment
 from tinyfuse.emit.stack import STACK
-from tinyfuse.emit.staging import copies
+from tinyfuse.emit.staging import copy_statements
 from tinyfuse.emit.statements import Printer
 from tinyfuse.emit.steps import PIECE, cursor_checks, end_of_step
 from tinyfuse.errors import InternalFault
@@ -38,7 +38,7 @@ class GroupFunction:
     parameters: str
     cursor_rows: int = 0
     copies: tuple[str, ...] = ()
-    apart: bool = False
+    no_inline: bool = False
     loops: tuple[tuple[str, ...], ...] = ()
 
 
@@ -117,8 +117,8 @@ class _Writer(Printer):
         return GroupFunction(
             self.group.index, tuple(self._comment()), tuple(self.lines), self.returns_status,
             self.group.uses_state, ", ".join(parameters), len(self.cursor),
-            copies(self.plan, self.group.index, self.constants),
-            any(stage.kernel.no_inline for stage in self.group.stages), tuple(self.apart),
+            copy_statements(self.plan, self.group.index, self.constants),
+            any(stage.kernel.no_inline for stage in self.group.stages), tuple(self.outlined),
         )  # fmt: skip
 
     # --- the comment ------------------------------------------------------------------------
@@ -215,16 +215,16 @@ class _Writer(Printer):
         if PIECE in self.cursor:
             self.print_line(f"int32_t {PIECE} = rows[{len(self.cursor) - 1}]; /* the piece of a call that is next */")
 
-    def _made_row(self, stage: Stage) -> None:
+    def _count_row(self, stage: Stage) -> None:
         """The statements that end a call by rows, or its last piece."""
         if stage.pieces > 1:
             self.print_line(f"if (++{PIECE} == {stage.pieces}) {{")
             self.depth += 1
             self.print_line(f"{PIECE} = 0;")
-        self.print_line(self.loop.made(stage))
+        self.print_line(self.loop.count_rows(stage))
         for tensor in stage.op.activations:
             if tensor in self.first:
-                self._slide(tensor, self.sites.written_over(stage) is tensor)
+                self._slide(tensor, self.sites.overwritable_tensor(stage) is tensor)
         output = stage.op.output
         if output in self.stack and output is not self.group.resident_output and self.loop.leaves_rows_out(output):
             self._slide(output)  # of rows that nobody reads none stays
@@ -241,7 +241,7 @@ class _Writer(Printer):
             self.print_line()
             self._check_cursor()
             self._call(stage, row)
-            self._made_row(stage)
+            self._count_row(stage)
             self._end_of_step(f"{row} < {height(stage.op.output)}")
             return
         self.print_line(f"{Loop(row, height(stage.op.output), (), stage.kernel.rows_a_call).head} {{")
@@ -263,11 +263,11 @@ class _Writer(Printer):
             start = self.loop.oldest_needed(tensor) if fed else f"rows[{n}]" if self.cursor else "0"
             self.print_line(f"int32_t {first} = {start}; /* the row that {self.sites.pointers[tensor]} begins with */")
         if self.stack:
-            self.print_lines(self.stack.beginning())
+            self.print_lines(self.stack.set_offsets())
         self._piece_number()
         self.print_line()
         self._check_cursor()
-        if fed and self._leaves:
+        if fed and self._output_move:
             self.print_line(f"const int unfinished = {self._unfinished};")
         once = "once: " if self.cursor else "in each iteration "
         self.print_line(f"/* {once}the stage nearest to the end that has its inputs, and whose row is")
@@ -276,10 +276,10 @@ class _Writer(Printer):
         self.depth += 1
         for stage in reversed(self.group.stages):
             row = self.rows[stage.op.output]
-            self.print_line(f"if ({' && '.join(self.loop.conditions(stage))}) {{")
+            self.print_line(f"if ({' && '.join(self.loop.run_conditions(stage))}) {{")
             self.depth += 1
             self._call(stage, row)
-            self._made_row(stage)
+            self._count_row(stage)
             self.print_line("continue;")
             self.depth -= 1
             self.print_line("}")
@@ -288,17 +288,17 @@ class _Writer(Printer):
         self.depth -= 1
         if fed:
             self.print_line("}")
-            self._leave(f"unfinished && !({self._unfinished})")
+            self._print_output_move(f"unfinished && !({self._unfinished})")
             for s, stage in enumerate(self.group.stages[1:]):
                 self.print_line(f"made[{s}] = ({self._counter_type()}){self.rows[stage.op.output]};")
             return
         if self.cursor:
             self.print_line("} while (0);")
-            self._leave(f"!({self._unfinished})")
+            self._print_output_move(f"!({self._unfinished})")
             self._end_of_step(self._unfinished)
         else:
             self.print_line(f"}} while ({self._unfinished});")
-            self.print_lines(self._leaves)
+            self.print_lines(self._output_move)
 
     @property
     def _unfinished(self) -> str:
@@ -306,17 +306,17 @@ class _Writer(Printer):
         return " || ".join(f"{self.rows[t]} < {height(t)}" for t in self.group.outputs)
 
     @property
-    def _leaves(self) -> list[str]:
+    def _output_move(self) -> list[str]:
         """The statement that moves an output from below a stack to its place, where that is another one."""
         output = self.group.resident_output
         up = 0 if output is None else self.plan.offset(output) - self.plan.stack_offset(self.group)
         if output is None or not up:
             return []
-        return [self.stack.leave(output, self.arena.at(self.plan.offset(output), "arena"), up > 0)]
+        return [self.stack.move_output(output, self.arena.at(self.plan.offset(output), "arena"), up > 0)]
 
-    def _leave(self, finished: str) -> None:
-        if self._leaves:
-            self.print_lines([f"if ({finished}) {{", *(f"    {line}" for line in self._leaves), "}"])
+    def _print_output_move(self, finished: str) -> None:
+        if self._output_move:
+            self.print_lines([f"if ({finished}) {{", *(f"    {line}" for line in self._output_move), "}"])
 
     def _check_cursor(self) -> None:
         if self.cursor:
@@ -356,10 +356,10 @@ class _Writer(Printer):
         piece = self._piece(stage)
         site = self.sites.call_site(stage, row, piece)
         if row is not None and stage.op.output in self.stack:
-            source = self.sites.written_over(stage)
+            source = self.sites.overwritable_tensor(stage)
             oldest = None if source is None else (source, self.loop.oldest_needed(source, ran=stage))
-            rows = "1" if stage.kernel.rows_a_call == 1 else f"({self.loop.after(stage)} - {row})"
-            self.print_lines(self.stack.open(stage.op.output, rows, oldest))
+            rows = "1" if stage.kernel.rows_a_call == 1 else f"({self.loop.rows_after_call(stage)} - {row})"
+            self.print_lines(self.stack.make_room(stage.op.output, rows, oldest))
         statements = stage.kernel.call(stage.op, site, self.plan.context)
         for statement in statements:
             self.print_statement(statement)

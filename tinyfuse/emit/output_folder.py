@@ -63,9 +63,9 @@ def write_folder(folder: Path, files: dict[str, bytes], force: bool) -> None:
         # the folder itself may be a link: the user named it
         place = Path(os.path.realpath(folder))
         place.parent.mkdir(parents=True, exist_ok=True)
-        with _alone(place.parent):
+        with _locked_parent(place.parent):
             if place.exists():
-                _update(place, files, _known(folder, place, files, force))
+                _update(place, files, _known_files(folder, place, files, force))
             else:
                 _create(place, files)
     except OSError as error:
@@ -73,7 +73,7 @@ def write_folder(folder: Path, files: dict[str, bytes], force: bool) -> None:
 
 
 @contextmanager
-def _alone(parent: Path) -> Iterator[None]:
+def _locked_parent(parent: Path) -> Iterator[None]:
     """Runs that write below the same folder take turns (a parallel make may start two for one module).
     The lock ends with its process; where the system has none for folders, nobody waits."""
     try:
@@ -101,7 +101,7 @@ def _alone(parent: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _known(shown: Path, folder: Path, files: dict[str, bytes], force: bool) -> Known:
+def _known_files(shown: Path, folder: Path, files: dict[str, bytes], force: bool) -> Known:
     """What tinyfuse wrote into the folder. UsageError where `files` must not be written there."""
     way_out = "choose another folder with -o, or overwrite with --force"
     try:
@@ -118,10 +118,10 @@ def _known(shown: Path, folder: Path, files: dict[str, bytes], force: bool) -> K
             raise UsageError(f"{shown} is not empty and was not written by tinyfuse; {way_out}")
         return {}
     others = [name for name in files if name != MANIFEST and name not in known]
-    foreign = [name for name in others if not _holds(folder / name, {digest(files[name])})]
+    foreign = [name for name in others if not _is_replaceable(folder / name, {digest(files[name])})]
     if foreign:
         raise UsageError(f"{shown} holds {_listed(foreign)}, which tinyfuse did not write; {way_out}")
-    edited = [name for name in known if not _holds(folder / name, _expected(name, known, files))]
+    edited = [name for name in known if not _is_replaceable(folder / name, _expected(name, known, files))]
     if edited:
         raise UsageError(
             f"{shown} holds {_listed(edited)}, changed since tinyfuse wrote it; keep the change elsewhere, and "
@@ -163,7 +163,7 @@ def _mode(path: Path) -> int | None:
         return None
 
 
-def _holds(path: Path, hashes: Iterable[str]) -> bool:
+def _is_replaceable(path: Path, hashes: Iterable[str]) -> bool:
     """Whether nothing is there, or a file of one of these contents."""
     mode = _mode(path)
     if mode is None:
@@ -182,7 +182,7 @@ def _create(folder: Path, files: dict[str, bytes]) -> None:
 
 
 def _update(folder: Path, files: dict[str, bytes], known: Known) -> None:
-    stale = [name for name in known if name not in files and _holds(folder / name, known[name])]
+    stale = [name for name in known if name not in files and _is_replaceable(folder / name, known[name])]
     with _staged(folder / STAGING, files | {JOURNAL: journal_text(known, files).encode()}):
         os.replace(folder / STAGING / JOURNAL, folder / JOURNAL)
         for name, data in files.items():
@@ -230,7 +230,7 @@ def _remove(folder: Path, name: str) -> None:
             around.rmdir()
 
 
-def check_place(path: Path, made: Path) -> None:
+def check_writable(path: Path, made: Path) -> None:
     """UsageError where a file that the user named can't be written, once the folder `made` is there."""
     folder = path.parent
     if path.is_dir():

@@ -44,7 +44,7 @@ class RowExpressions:
         uses = readers(self._group.stages, tensor)
         return any(self._group.stages[use.stage].window(use.input).leaves_rows_out for use in uses)
 
-    def conditions(self, stage: Stage) -> list[str]:
+    def run_conditions(self, stage: Stage) -> list[str]:
         """When the stage runs: rows left, wanted by a reader, and its own inputs there."""
         row = self._rows[stage.op.output]
         source = FAMILIES[stage.op.kind].source
@@ -87,19 +87,19 @@ class RowExpressions:
         """C for RowWindow.needed: the input rows that must exist before the stage's next row."""
         window, row = stage.window(i), self._rows[stage.op.output]
         if stage.kernel.rows_a_call > 1:
-            row = f"({self.after(stage)} - 1)"
+            row = f"({self.rows_after_call(stage)} - 1)"
         if self._reads_same_row(stage, i):
             return f"{row} + 1"
         return window.needed_c(row, height(stage.op.operand(i)))
 
-    def after(self, stage: Stage) -> str:
+    def rows_after_call(self, stage: Stage) -> str:
         """C for how many rows there are after a stage's next call."""
         return rows_after(self._rows[stage.op.output], stage.kernel, height(stage.op.output))
 
-    def made(self, stage: Stage) -> str:
+    def count_rows(self, stage: Stage) -> str:
         """The statement that counts the rows of a call."""
         row = self._rows[stage.op.output]
-        return f"++{row};" if stage.kernel.rows_a_call == 1 else f"{row} = {self.after(stage)};"
+        return f"++{row};" if stage.kernel.rows_a_call == 1 else f"{row} = {self.rows_after_call(stage)};"
 
     def _reads_same_row(self, stage: Stage, i: int) -> bool:
         """Whether each output row needs the input's row of that number, which exists: a 1x1 convolution

@@ -22,14 +22,14 @@ def headers(plan: Plan) -> tuple[list[str], list[str]]:
         if len(group.stages) > 1:
             ours.add("tinyfuse_stack.h" if group.stack else "tinyfuse_rows.h")
         for stage in group.stages:
-            for kernel in _called(stage, plan):
+            for kernel in _called_kernels(stage, plan):
                 for header in kernel.headers:
                     own = header.startswith("tinyfuse_") or kernel.library != "cmsis-nn"
                     (ours if own else theirs).add(header)
     return sorted(ours), sorted(theirs)
 
 
-def _called(stage: Stage, plan: Plan) -> tuple[Kernel, ...]:
+def _called_kernels(stage: Stage, plan: Plan) -> tuple[Kernel, ...]:
     """A stage's kernel, and those of the operators that its operator stands for."""
     return stage.kernel, *(kernel for kernel, _ in stage.kernel.parts(stage.op, plan.context))
 
@@ -39,7 +39,7 @@ def runtime_files(plan: Plan) -> dict[str, str]:
     include. Everything in them is static inline, so that modules made by different versions of tinyfuse
     link into one firmware."""
     runtime = resource_dir("runtime_c")
-    kernels = {kernel for group in plan.all_groups for stage in group.stages for kernel in _called(stage, plan)}
+    kernels = {kernel for group in plan.all_groups for stage in group.stages for kernel in _called_kernels(stage, plan)}
     of_plugins = {header: kernel.folder for kernel in kernels if kernel.folder for header in kernel.headers}
     waiting = set(headers(plan)[0])
     files: dict[str, str] = {}
@@ -48,7 +48,7 @@ def runtime_files(plan: Plan) -> dict[str, str]:
         if name in of_plugins:
             files[name], included = _read(of_plugins[name] / name)
         else:
-            files[name], included = _of_ours(runtime / name)
+            files[name], included = _read_ours(runtime / name)
         waiting.update(included - set(files))
     return dict(sorted(files.items()))
 
@@ -62,4 +62,4 @@ def _read(path: Path) -> tuple[str, frozenset[str]]:
 
 
 #: of what comes with tinyfuse, and stays as it is while a process runs
-_of_ours = cache(_read)
+_read_ours = cache(_read)

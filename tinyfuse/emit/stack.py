@@ -36,7 +36,7 @@ class StackWriter:
         """Where the scratch of the stage that runs begins."""
         return f"tinyfuse_stack_top({self._stack})"
 
-    def beginning(self) -> list[str]:
+    def set_offsets(self) -> list[str]:
         """Where each ring begins, by the rows that it holds."""
         lines, end = [f"int32_t {AT}[{len(self._rings) + 1}];"], "0"
         for i, ring in enumerate(self._rings):
@@ -46,12 +46,12 @@ class StackWriter:
             end = f"{AT}[{i}] + {held} * {row_bytes(ring.tensor)}"
         return [*lines, f"{AT}[{len(self._rings)}] = {end};"]
 
-    def over(self, tensor: Tensor, source: Tensor | None) -> bool:
+    def may_overwrite(self, tensor: Tensor, source: Tensor | None) -> bool:
         """Whether the rows of a tensor may be written over the first of this one's."""
         above = self._number.get(tensor, len(self._rings)) + 1
         return above < len(self._rings) and self._rings[above].taken > 0 and self._rings[above].tensor is source
 
-    def open(self, tensor: Tensor, rows: str, oldest: tuple[Tensor, str] | None) -> list[str]:
+    def make_room(self, tensor: Tensor, rows: str, oldest: tuple[Tensor, str] | None) -> list[str]:
         """Room for `rows` rows behind those of a tensor that there are. `oldest`: the tensor over whose first row they
         may be written, and C for the oldest row that is needed of it after the call."""
         size, above = row_bytes(tensor), self._number[tensor] + 1
@@ -64,7 +64,7 @@ class StackWriter:
             f"tinyfuse_stack_open({self._stack}, {above}, {size} - {TAKEN});",
         ]
 
-    def leave(self, tensor: Tensor, place: str, up: bool) -> str:
+    def move_output(self, tensor: Tensor, place: str, up: bool) -> str:
         """The statement that moves an output from below all rings, which are empty, to its place, which is further `up`
         or further down."""
         return f"tinyfuse_move_{'up' if up else 'down'}({place}, {STACK}, {tensor.bytes});"

@@ -20,21 +20,21 @@ def staged_pointers(plan: Plan, group: int) -> dict[ConstantKey, str]:
     }
 
 
-def copies(plan: Plan, group: int, symbols: Mapping[ConstantKey, str]) -> tuple[str, ...]:
+def copy_statements(plan: Plan, group: int, symbols: Mapping[ConstantKey, str]) -> tuple[str, ...]:
     """The statements before a group's call, the arena's address being `bytes`: copies for the group itself are begun,
     where they weren't before the last one, and awaited; then those for the next group are begun, if that is ahead."""
     if plan.memory is None:
         return ()
     name, own, following = plan.options.name, plan.memory.staged_for(group), plan.memory.staged_for(group + 1)
-    lines = _begun(plan, group, group, symbols)
+    lines = _start_copies(plan, group, group, symbols)
     if own is not None:
         lines.append(f"{name}_stage_wait();")
     if following is not None:
-        lines += _begun(plan, group + 1, group, symbols)
+        lines += _start_copies(plan, group + 1, group, symbols)
     return tuple(lines)
 
 
-def _begun(plan: Plan, group: int, before: int, symbols: Mapping[ConstantKey, str]) -> list[str]:
+def _start_copies(plan: Plan, group: int, before: int, symbols: Mapping[ConstantKey, str]) -> list[str]:
     """The copies for a group, if they begin before that other one."""
     staged = plan.memory.staged_for(group) if plan.memory else None
     if staged is None or staged.begun != before:

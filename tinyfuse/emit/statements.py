@@ -19,7 +19,7 @@ class Printer:
     def __init__(self, module: str, function: str, returns_status: bool):
         self.module, self.function, self.returns_status = module, function, returns_status
         self.lines: list[str] = []
-        self.apart: list[tuple[str, ...]] = []
+        self.outlined: list[tuple[str, ...]] = []
         self.depth = 1
 
     def print_line(self, text: str = "") -> None:
@@ -51,7 +51,7 @@ class Printer:
             self.print_line("}")
             return
         if isinstance(statement, Apart):
-            self._apart(statement)
+            self._print_outlined(statement)
             return
         if isinstance(statement, Compiled):
             self.lines.append(f"#if {statement.condition}")
@@ -99,14 +99,14 @@ class Printer:
             self.print_statement(statement)
         self.depth -= 1
 
-    def _apart(self, statement: Apart) -> None:
-        name = f"{self.function}_loop_{len(self.apart)}"
+    def _print_outlined(self, statement: Apart) -> None:
+        name = f"{self.function}_loop_{len(self.outlined)}"
         inner = Printer(self.module, name, returns_status=False)
         for each in statement.body:
             inner.print_statement(each)
         parameters = ", ".join(f"{ctype} {each}".replace("* ", "*") for ctype, each, _ in statement.parameters)
         head = f"static TINYFUSE_APART void {name}({parameters})"
-        self.apart.append((f"{self.module.upper()}_CODE_ATTR", head, "{", *inner.lines, "}"))
+        self.outlined.append((f"{self.module.upper()}_CODE_ATTR", head, "{", *inner.lines, "}"))
         self.print_line(f"{name}({', '.join(_expression(value) for _, _, value in statement.parameters)});")
 
     def _fields(self, fields: Mapping[str, Any]) -> None:

@@ -8,7 +8,7 @@ from tinyfuse.ir import Op
 from tinyfuse.plan import Plan
 from tinyfuse.report.answer import JsonObject
 from tinyfuse.report.report_json import op_name
-from tinyfuse.report.wrapping import wrapped
+from tinyfuse.report.wrapping import wrap_text
 from tinyfuse.slide import OperatorStep, account
 
 #: what is told of as a loss: a share of a step's multiply-accumulates
@@ -82,5 +82,5 @@ def sliding_lines(data: JsonObject) -> list[str]:
             f"{op['index']} {op['kind']}"
         )
         if op["reason"] is not None:
-            lines += wrapped(op["reason"], " " * 18, " " * 16)
+            lines += wrap_text(op["reason"], " " * 18, " " * 16)
     return [*lines, ""]

@@ -8,7 +8,7 @@ from tinyfuse.report.answer import JsonObject
 from tinyfuse.report.limits import limits_lines
 from tinyfuse.report.predicted import not_predicted_lines
 from tinyfuse.report.text import cycles_words, reordering_lines
-from tinyfuse.report.wrapping import wrapped
+from tinyfuse.report.wrapping import wrap_text
 
 
 def explain_text(data: JsonObject) -> str:
@@ -19,40 +19,40 @@ def explain_text(data: JsonObject) -> str:
         f"{_cycles(data)}"
     )
     lines = [
-        *_wrapped(planned, "  ", first=""),
-        *(line for told in not_predicted_lines(data) for line in _wrapped(told, "  ", first="")),
+        *_wrap(planned, "  ", first=""),
+        *(line for told in not_predicted_lines(data) for line in _wrap(told, "  ", first="")),
         *reordering_lines(data["reordering"]),
         "",
     ]
     for fusion in data["fusions"]:
         lines += _fusion(fusion)
     for table in data["tables"]:
-        lines += _wrapped(_table(table), "  ", first="")
+        lines += _wrap(_table(table), "  ", first="")
     for loop in data["merged"]:
-        lines += _wrapped(_merged(loop), "  ", first="")
+        lines += _wrap(_merged(loop), "  ", first="")
     for tiles in data["tiled"]:
-        lines += _wrapped(_tiled(tiles), "  ", first="")
+        lines += _wrap(_tiled(tiles), "  ", first="")
     for again in data["again"]:
-        lines += _wrapped(_again(again), "  ", first="")
+        lines += _wrap(_again(again), "  ", first="")
     lines += sliding_lines(data)
     lines += ["", "advice" if data["advice"] else "no advice"]
     for advice in data["advice"]:
-        lines += _wrapped(f"{advice['topic']}: {advice['operator']} {advice['message']}", "  ")
-        lines += _wrapped(f"-> {advice['hint']}", "     ")
+        lines += _wrap(f"{advice['topic']}: {advice['operator']} {advice['message']}", "  ")
+        lines += _wrap(f"-> {advice['hint']}", "     ")
     lines += limits_lines(data["limits"])
     for warning in data["warnings"]:
-        lines += _wrapped(f"warning: {warning}", "  ", first="")
+        lines += _wrap(f"warning: {warning}", "  ", first="")
     return "\n".join(lines) + "\n"
 
 
 def _fusion(fusion: JsonObject) -> list[str]:
     numbers = ", ".join(map(str, fusion["groups"]))
     what = f"taken    group {numbers}" if fusion["taken"] else f"refused  groups {numbers}"
-    lines = _wrapped(f"{what}: {_operators(fusion['operators'])}", "  ", first="")
+    lines = _wrap(f"{what}: {_operators(fusion['operators'])}", "  ", first="")
     if fusion["fused"]:
-        lines += _wrapped(f"fused {_cost(fusion['fused'])}", "           ")
-    lines += _wrapped(f"apart {_cost(fusion['apart'])}", "           ")
-    return lines + _wrapped(fusion["reason"], "           ")
+        lines += _wrap(f"fused {_cost(fusion['fused'])}", "           ")
+    lines += _wrap(f"apart {_cost(fusion['apart'])}", "           ")
+    return lines + _wrap(fusion["reason"], "           ")
 
 
 def _table(table: JsonObject) -> str:
@@ -115,5 +115,5 @@ def _count(value: int | None) -> str:
     return "instructions not known" if value is None else f"{value:,} instructions"
 
 
-def _wrapped(text: str, indent: str, first: str | None = None) -> list[str]:
-    return wrapped(text, indent + "  ", indent if first is None else first)
+def _wrap(text: str, indent: str, first: str | None = None) -> list[str]:
+    return wrap_text(text, indent + "  ", indent if first is None else first)

@@ -39,11 +39,11 @@ def _buffer(plan: Plan, buffer: Buffer, role: BufferRole) -> JsonObject:
         "bytes": buffer.bytes,
         "first": buffer.first_step,
         "last": buffer.last_step,
-        "live": runs(buffer.live_sets) if buffer.live_sets else None,
+        "live": number_runs(buffer.live_sets) if buffer.live_sets else None,
     }
 
 
-def runs(numbers: frozenset[int]) -> list[tuple[int, int]]:
+def number_runs(numbers: frozenset[int]) -> list[tuple[int, int]]:
     """(first, last) of each run of numbers without a gap, in order."""
     starts = sorted(n for n in numbers if n - 1 not in numbers)
     ends = sorted(n for n in numbers if n + 1 not in numbers)

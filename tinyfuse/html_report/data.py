@@ -11,7 +11,7 @@ from tinyfuse.explain.explain_json import explain_json
 from tinyfuse.html_report.arena import arena_data
 from tinyfuse.html_report.graph import graph_steps
 from tinyfuse.html_report.loops import loops_data
-from tinyfuse.html_report.names import visible
+from tinyfuse.html_report.names import make_visible
 from tinyfuse.ir import type_text
 from tinyfuse.plan import Group, Plan, Stage
 from tinyfuse.plan.plan import operator_traffic
@@ -121,7 +121,7 @@ def _costed(plan: Plan) -> list[tuple[Group, list[float | None]]]:
 def _readable(value: Any) -> Any:
     """The data with every text as a person can read it, and lists for tuples."""
     if isinstance(value, str):
-        return visible(value)
+        return make_visible(value)
     if isinstance(value, dict):
         return {key: _readable(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tinyfuse.ir import Graph, type_text
 from tinyfuse.plan import Plan
 from tinyfuse.report.answer import JsonObject
-from tinyfuse.report.passes import steps
+from tinyfuse.report.passes import rewrite_steps
 from tinyfuse.report.report_json import op_name
 
 #: operators of all steps together; where there are more, the steps between the first and the last are left out
@@ -16,7 +16,7 @@ def graph_steps(plan: Plan) -> tuple[list[JsonObject], int]:
     """The graph after each rewrite that changed it, from the file's to the plan's, whose operators know their groups;
     and how many steps between these two were left out, because the page would be too large."""
     groups = {op: group.index for group in plan.groups for op in group.ops}
-    graphs = list(steps(plan))
+    graphs = list(rewrite_steps(plan))
     left_out = 0
     if sum(len(graph.ops) for _, graph in graphs) > MOST_OPERATORS and len(graphs) > 2:
         left_out = len(graphs) - 2

@@ -4,7 +4,7 @@ round them."""
 from __future__ import annotations
 
 
-def visible(text: str) -> str:
+def make_visible(text: str) -> str:
     """The text with characters that can't be seen, or that turn the direction of writing, as \\uXXXX."""
     if text.isprintable():
         return text

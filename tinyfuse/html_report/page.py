@@ -26,12 +26,12 @@ def html_page(data: JsonObject) -> str:
     script = f'"use strict";\n{script}'
     policy = f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; base-uri 'none'"
     context = {
-        "figures": data["figures"], "data": embedded(data), "style": style, "script": script, "policy": policy,
+        "figures": data["figures"], "data": script_json(data), "style": style, "script": script, "policy": policy,
     }  # fmt: skip
     return render("report/page.html.j2", context)
 
 
-def embedded(data: JsonObject) -> str:
+def script_json(data: JsonObject) -> str:
     """JSON that may stand in a script element: no character of it can end the element, or is other than ASCII."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -172,10 +172,10 @@ def _disassembled(elf: Path, mve: bool) -> Iterator[Instruction]:
     done = subprocess.run([objdump, "-d", *machine, str(elf)], capture_output=True, encoding="utf-8", errors="replace")
     if done.returncode != 0:
         raise EmulationFailed(f"objdump failed: {done.stderr[:400]}")
-    return instructions_of(done.stdout)
+    return parse_instructions(done.stdout)
 
 
-def instructions_of(disassembly: str) -> Iterator[Instruction]:
+def parse_instructions(disassembly: str) -> Iterator[Instruction]:
     """What objdump printed, but for headings and data."""
     for line in disassembly.splitlines():
         found = _LINE.fullmatch(line)

@@ -51,7 +51,7 @@ def floor_per_mac(target: Target, dtype: str) -> float:
     return 1 / lanes.get(dtype, 1)
 
 
-def far_above(target: Target) -> float:
+def explained_multiple(target: Target) -> float:
     """How many times its floor a layer takes whose profile says why: a quarter of an instruction a MAC of int8 with
     Helium, one with the DSP extension."""
     return 4.0 if target.mve else 2.0

@@ -105,7 +105,7 @@ def _operator(
     }
 
 
-def with_board(data: JsonObject, answer: JsonObject, name: str) -> JsonObject:
+def add_board_cycles(data: JsonObject, answer: JsonObject, name: str) -> JsonObject:
     """A profile with the cycles of the answer of `board validate` in the file `name`. UsageError where that is of
     another module."""
     same = all(answer.get(key) == json.loads(json.dumps(data[key])) for key in ("model_sha256", "target", "options"))

@@ -53,10 +53,10 @@ def _totals(data: JsonObject) -> Table:
         table.add_column("none", justify="right")
         table.add_column("saved", justify="right")
     for label, value in _total_rows(data):
-        row = [label, figure(value)]
+        row = [label, format_figure(value)]
         if unfused:
             plain = dict(_total_rows(unfused)).get(label)  # it has no memory banks
-            row += [figure(plain), _saved(value, plain)]
+            row += [format_figure(plain), _saved(value, plain)]
         table.add_row(*row)
     return table
 
@@ -123,7 +123,7 @@ def _operators(data: JsonObject, width: int) -> Table:
             stack = "" if group["stack_bytes"] is None else f"stack {group['stack_bytes']:,} bytes"
             row(f"{number} together", stack, group, "", "bold")
         for op in group["operators"]:
-            bar = bar_of(op["instructions"], largest, length)
+            bar = draw_bar(op["instructions"], largest, length)
             usage = op if several else op | {"board_cycles": group["board_cycles"]}  # boards count groups
             row(f"  {op['kind']}" if several else f"{number} {op['kind']}", op["kernel"], usage, bar, None)
     return table
@@ -136,13 +136,13 @@ def _figures(usage: JsonObject, all_of_them: int | None) -> list[str]:
     """The texts of _COLUMNS."""
     share = usage["instructions"] is not None and all_of_them
     return [
-        figure(usage["instructions"]),
+        format_figure(usage["instructions"]),
         f"{100 * usage['instructions'] / all_of_them:.1f}" if share else "-",
         _error(usage),
-        figure(usage["instructions_per_mac"], 2),
-        figure(usage["instructions_per_output"], 1),
-        figure(usage["estimated_cycles"]),
-        figure(usage.get("board_cycles")),
+        format_figure(usage["instructions_per_mac"], 2),
+        format_figure(usage["instructions_per_output"], 1),
+        format_figure(usage["estimated_cycles"]),
+        format_figure(usage.get("board_cycles")),
     ]
 
 
@@ -152,13 +152,13 @@ def _error(usage: JsonObject) -> str:
     return f"{100 * (predicted - measured) / measured:+.1f} %" if measured and predicted is not None else "-"
 
 
-def bar_of(value: int | None, largest: int, length: int) -> str:
+def draw_bar(value: int | None, largest: int, length: int) -> str:
     """A bar of at most `length` characters, to eighths of one."""
     eighths = round(8 * length * (value or 0) / largest)
     return "█" * (eighths // 8) + (_EIGHTHS[eighths % 8] if eighths % 8 else "")
 
 
-def figure(value: float | None, digits: int = 3) -> str:
+def format_figure(value: float | None, digits: int = 3) -> str:
     """A number for people; a dash for what is not known."""
     if value is None:
         return "-"

@@ -114,7 +114,7 @@ def compressed_lines(data: dict[str, Any] | None) -> list[str]:
     return [*lines, ""]
 
 
-def compressed_line(data: dict[str, Any] | None) -> list[str]:
+def compressed_summary(data: dict[str, Any] | None) -> list[str]:
     """Of the summary: what compressing spares and adds."""
     if data is None:
         return []

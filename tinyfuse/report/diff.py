@@ -123,7 +123,7 @@ def parse_limit(text: str) -> tuple[float, bool]:
     return float(text.rstrip("%")), text.endswith("%")
 
 
-def compared(old: JsonObject, new: JsonObject, limits: Mapping[str, str]) -> list[Change]:
+def compare_figures(old: JsonObject, new: JsonObject, limits: Mapping[str, str]) -> list[Change]:
     """Every figure that both have, in one order. UsageError where one with a limit is not in both."""
     found = []
     for name, sources in _FIGURES.items():
@@ -139,7 +139,7 @@ def compared(old: JsonObject, new: JsonObject, limits: Mapping[str, str]) -> lis
     return found
 
 
-def doubts(old: JsonObject, new: JsonObject) -> list[str]:
+def comparison_warnings(old: JsonObject, new: JsonObject) -> list[str]:
     """What makes the two hard to compare, a sentence each."""
     found = []
     if old["target"] != new["target"]:

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from tinyfuse import limits
-from tinyfuse.limits import Limit, union
+from tinyfuse.limits import Limit, merge_limits
 from tinyfuse.plan import Plan
-from tinyfuse.report.wrapping import wrapped
+from tinyfuse.report.wrapping import wrap_text
 
 
 def reached_limits(plan: Plan) -> tuple[Limit, ...]:
@@ -16,7 +16,7 @@ def reached_limits(plan: Plan) -> tuple[Limit, ...]:
     nothing was left out that might be better."""
     placed = [limits.PLACEMENT] if plan.arena_lower_bound < plan.arena_bytes else []
     inner = (reached_limits(called) for called in plan.subplans.values())
-    return union(plan.graph.limits, plan.limits, placed, *inner)
+    return merge_limits(plan.graph.limits, plan.limits, placed, *inner)
 
 
 def limits_json(found: Iterable[Limit]) -> list[dict[str, Any]]:
@@ -29,6 +29,6 @@ def limits_lines(data: Iterable[dict[str, Any]]) -> list[str]:
     lines = [
         line
         for each in data
-        for line in wrapped(f"{each['search']:<7} {each['most']:>9,} {each['of']}", " " * 21, " " * 2)
+        for line in wrap_text(f"{each['search']:<7} {each['most']:>9,} {each['of']}", " " * 21, " " * 2)
     ]
     return ["searches that ended early, so that something better may be left out", *lines] if lines else []

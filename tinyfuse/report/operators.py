@@ -53,7 +53,7 @@ def operators_json() -> JsonObject:
     }
 
 
-def places(family: OpFamily) -> tuple[str, ...]:
+def case_places(family: OpFamily) -> tuple[str, ...]:
     """Where cases run; the first compares the Python reference with an interpreter."""
     return "tflm" if family.in_tflm else "litert", *_KERNEL_PLACES
 
@@ -65,13 +65,13 @@ def _data(family: OpFamily, counts: JsonObject) -> JsonObject:
         "rules": [rule.text for rule in family.rules],
         "kernels": sorted({(kernel.library, kernel.name) for kernel in kernels_of(family.kind)}),
         "streams_rows": any(kernel.by_row for kernel in kernels_of(family.kind)),
-        "in_place": family.alias or any(_goes_forward(kernel) for kernel in kernels_of(family.kind)),
-        "tested_cases": {place: counts.get(place, 0) for place in places(family)},
+        "in_place": family.alias or any(_works_in_place(kernel) for kernel in kernels_of(family.kind)),
+        "tested_cases": {place: counts.get(place, 0) for place in case_places(family)},
         "dtypes": counts.get("dtypes", {}),
     }
 
 
-def _goes_forward(kernel: Kernel) -> bool:
+def _works_in_place(kernel: Kernel) -> bool:
     """Whether it has an access order for some operator."""
     return bool(kernel.in_place) or type(kernel).access_orders is not Kernel.access_orders
 
@@ -116,7 +116,7 @@ def operators_markdown(data: JsonObject) -> str:
     ]
     for o in data["operators"]:
         cells = [
-            _link(o["kind"]), escaped(o["summary"]), _yes(o["streams_rows"]), _yes(o["in_place"]),
+            _link(o["kind"]), escape_markdown(o["summary"]), _yes(o["streams_rows"]), _yes(o["in_place"]),
             *_cells(o["tested_cases"]), _dtypes(o["dtypes"]),
         ]  # fmt: skip
         lines.append(f"| {' | '.join(cells)} |")
@@ -124,7 +124,7 @@ def operators_markdown(data: JsonObject) -> str:
     first_with: dict[tuple[str, ...], str] = {}
     for o in data["operators"]:
         first = first_with.setdefault(tuple(o["rules"]), o["kind"])
-        rules = [f"- {escaped(rule)}" for rule in o["rules"]]
+        rules = [f"- {escape_markdown(rule)}" for rule in o["rules"]]
         lines += ["", f"### {o['kind']}", "", *(rules if first == o["kind"] else [f"The rules of {_link(first)}."])]
         if not o["kernels"]:
             lines += ["", "No kernel: taken out when the model is compiled."]
@@ -151,7 +151,7 @@ def _yes(value: bool) -> str:
     return "yes" if value else "no"
 
 
-def escaped(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Text that Markdown prints as it is."""
     for character in "\\`*_|<[":
         text = text.replace(character, "\\" + character)

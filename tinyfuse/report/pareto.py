@@ -17,7 +17,7 @@ from tinyfuse.plan import Plan
 from tinyfuse.progress import Progress, silent
 from tinyfuse.report.answer import JsonObject
 from tinyfuse.report.limits import reached_limits
-from tinyfuse.report.wrapping import WIDTH, wrapped
+from tinyfuse.report.wrapping import WIDTH, wrap_text
 
 _BAR = 12
 
@@ -119,7 +119,7 @@ def pareto_lines(front: list[JsonObject], counts: str = "instructions") -> list[
         macs = f"  {point['macs']:>11,}" if again else ""
         row = f"{ram}  {predicted:>12}  {slower}{macs}  {point['groups']:>6}  {bar}"
         fits = len(row) + 2 + len(asked) <= WIDTH
-        lines += [f"{row}  {asked}"] if fits else [row, *wrapped(asked, " " * 13, " " * 11)]
+        lines += [f"{row}  {asked}"] if fits else [row, *wrap_text(asked, " " * 13, " " * 11)]
     return lines
 
 

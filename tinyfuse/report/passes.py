@@ -13,7 +13,7 @@ from tinyfuse.rewrite import BEFORE_CHECK
 from tinyfuse.schedule.variants.variants import Variants
 
 
-def steps(plan: Plan) -> Iterator[tuple[str, Graph]]:
+def rewrite_steps(plan: Plan) -> Iterator[tuple[str, Graph]]:
     """The graph as it was read, after each rewrite that changed it, with the rewrite's name, and as the schedule
     took it, where that is another: in another order, or with operators that run again for later readers.
 
@@ -38,7 +38,7 @@ def steps(plan: Plan) -> Iterator[tuple[str, Graph]]:
 
 def passes_json(plan: Plan) -> list[JsonObject]:
     """The JSON of --dump-passes: every step as text, and last the fusion groups."""
-    found = [{"pass": name, "text": graph_text(graph)} for name, graph in steps(plan)]
+    found = [{"pass": name, "text": graph_text(graph)} for name, graph in rewrite_steps(plan)]
     return [*found, {"pass": "groups", "text": groups_text(plan)}]
 
 

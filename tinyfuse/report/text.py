@@ -12,11 +12,11 @@ from tinyfuse.emit.identifiers import comment
 from tinyfuse.plan import Plan
 from tinyfuse.report.answer import JsonObject
 from tinyfuse.report.buffer_roles import buffer_roles
-from tinyfuse.report.compressed import compressed_line, compressed_lines
+from tinyfuse.report.compressed import compressed_lines, compressed_summary
 from tinyfuse.report.memory import layer_lines, memory_lines
 from tinyfuse.report.predicted import not_predicted_lines
 from tinyfuse.report.window import window_lines
-from tinyfuse.report.wrapping import wrapped
+from tinyfuse.report.wrapping import wrap_text
 
 #: Group.library -> how the report names it
 _LIBRARIES = {"tinyfuse": "tinyfuse", "cmsis-nn": "CMSIS-NN", "both": "both"}
@@ -60,7 +60,7 @@ def report_text(plan: Plan, data: JsonObject, cycles: bool = False) -> str:
         arena_map([replace(b, owner=roles[b.name].text) for b in plan.buffers], plan.placement),
     ]
     for warning in plan.warnings:
-        lines += ["", *wrapped(f"warning: {comment(warning)}", "  ")]
+        lines += ["", *wrap_text(f"warning: {comment(warning)}", "  ")]
     return "\n".join(lines) + "\n"
 
 
@@ -79,22 +79,22 @@ def summary_lines(data: JsonObject, cycles: bool = True) -> list[str]:
         *window_lines(data),
         *reordering_lines(data["reordering"]),
         f"weights  {data['weight_bytes']:>11,} bytes   {kib(data['weight_bytes'])}",
-        *compressed_line(data["compressed"]),
-        f"code     {data['code_bytes']:>11,} bytes   {kib(data['code_bytes'])}, {estimate}{_helpers(data)}",
+        *compressed_summary(data["compressed"]),
+        f"code     {data['code_bytes']:>11,} bytes   {kib(data['code_bytes'])}, {estimate}{_library_words(data)}",
         *_device_lines(data),
-        f"MACs     {data['macs']:>11,}{_removed(data)}",
+        f"MACs     {data['macs']:>11,}{_macs_words(data)}",
         *_instructions_line(data),
         *(_cycles_line(data) if cycles else []),
-        *_single_rounding(data["longest_step"]),
+        *_longest_step_line(data["longest_step"]),
         *memory_lines(data["memory"]),
     ]
-    return [part for line in lines for part in wrapped(line, " " * 29)]
+    return [part for line in lines for part in wrap_text(line, " " * 29)]
 
 
 def _wrap_lines(*lines: str) -> Iterator[str]:
     """Lines with a word in front, those behind it below the second."""
     for line in lines:
-        yield from wrapped(line, " " * 8)
+        yield from wrap_text(line, " " * 8)
 
 
 def _device_lines(data: JsonObject) -> list[str]:
@@ -147,7 +147,7 @@ def cycles_words(data: JsonObject) -> str:
     return f"{named}{milliseconds} at {clock}, {waits}"
 
 
-def _single_rounding(step: JsonObject | None) -> list[str]:
+def _longest_step_line(step: JsonObject | None) -> list[str]:
     if step is None:
         return []
     told = "?" if step["predicted_instructions"] is None else f"{step['predicted_instructions']:,}"
@@ -165,7 +165,7 @@ def reordering_lines(reordering: JsonObject | None) -> list[str]:
     return [f"order    {moved} moved: the order of the file would take {arena}"]
 
 
-def _helpers(data: JsonObject) -> str:
+def _library_words(data: JsonObject) -> str:
     """What the linker adds, of the compiler's and the C library."""
     return f"; {data['helper_bytes']:,} more of the C library, soft floats included" if data["helper_bytes"] else ""
 
@@ -177,7 +177,7 @@ def _state_line(data: JsonObject) -> list[str]:
     return [f"state    {data['state_bytes']:>11,} bytes   {kib(data['state_bytes'])}, of each stream, beside the arena"]
 
 
-def _removed(data: JsonObject) -> str:
+def _macs_words(data: JsonObject) -> str:
     """What dead channels (rewrite/prune_channels.py) took out of the model, or tiles (schedule/groups/tiling.py) and
     layers that run again (rewrite/rematerialize.py) put in."""
     if data["macs"] == data["model_macs"]:
@@ -227,7 +227,7 @@ def _group_lines(data: JsonObject) -> list[str]:
     # whose kernels groups call, where not all of them are ours
     several = any(group["library"] != "tinyfuse" for group in data["groups"])
     header = "  library" if several else ""
-    lines = wrapped(_BETWEEN, "  ")
+    lines = wrap_text(_BETWEEN, "  ")
     lines.append(f"{'group':>5}  {'MACs':>11}  {'scratch':>8}  {'between':>9}  {'one by one':>10}{header}")
     for index, group in enumerate(data["groups"]):
         library = f"  {_LIBRARIES[group['library']]}" if several else ""
@@ -235,6 +235,6 @@ def _group_lines(data: JsonObject) -> list[str]:
             f"{index:>5}  {group['macs']:>11,}  {group['scratch_bytes']:>8,}  {group['traffic_bytes']:>9,}"
             f"  {group['unfused_traffic_bytes']:>10,}{library}"
         )
-        lines += wrapped(" + ".join(op["kind"] for op in group["operators"]), " " * 9, " " * 7)
-        lines += wrapped(", ".join(dict.fromkeys(group["kernels"])), " " * 9, " " * 7)
+        lines += wrap_text(" + ".join(op["kind"] for op in group["operators"]), " " * 9, " " * 7)
+        lines += wrap_text(", ".join(dict.fromkeys(group["kernels"])), " " * 9, " " * 7)
     return lines

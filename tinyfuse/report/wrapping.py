@@ -8,7 +8,7 @@ import textwrap
 WIDTH = 80
 
 
-def wrapped(text: str, indent: str, first: str = "") -> list[str]:
+def wrap_text(text: str, indent: str, first: str = "") -> list[str]:
     """The text in lines of at most WIDTH columns, the first behind `first`, others behind `indent`; runs of spaces
     within a line stay. A word that is longer stands alone in a line that is too long: names and paths are copied."""
     return textwrap.wrap(

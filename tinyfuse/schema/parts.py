@@ -22,12 +22,12 @@ def record(**keys: Schema) -> Schema:
     return {"type": "object", "required": list(keys), "properties": keys}
 
 
-def optional(known: Schema, **keys: Schema) -> Schema:
+def add_optional(known: Schema, **keys: Schema) -> Schema:
     """The record, with keys that are not always there."""
     return known | {"properties": known["properties"] | keys}
 
 
-def joined(*records: Schema) -> Schema:
+def merge_records(*records: Schema) -> Schema:
     """One record with the keys of all."""
     required = [key for each in records for key in each["required"]]
     properties = {key: value for each in records for key, value in each["properties"].items()}
@@ -44,7 +44,7 @@ def table(of: Schema) -> Schema:
     return {"type": "object", "additionalProperties": of}
 
 
-def none_or(known: Schema) -> Schema:
+def nullable(known: Schema) -> Schema:
     """That, or null."""
     return {"anyOf": [known, {"type": "null"}]}
 
@@ -58,9 +58,9 @@ _OF_TYPES = {
 
 def options_schema() -> Schema:
     """What changed the generated code: a key for each field of `Options`."""
-    return record(**{field.name: _of_type(str(field.type)) for field in fields(Options)})
+    return record(**{field.name: _type_schema(str(field.type)) for field in fields(Options)})
 
 
-def _of_type(name: str) -> Schema:
+def _type_schema(name: str) -> Schema:
     known = _OF_TYPES[name.removesuffix(" | None")]
-    return none_or(known) if name.endswith(" | None") else known
+    return nullable(known) if name.endswith(" | None") else known

@@ -13,7 +13,7 @@ from typing import Any
 from tinyfuse.emit.identifiers import module_name
 from tinyfuse.errors import UsageError
 from tinyfuse.targets import target_of_core
-from tinyfuse.toolchain.extras import load
+from tinyfuse.toolchain.extras import import_package
 
 #: what the names of such files end with
 ENDING = ".cbuild-mlops.yml"
@@ -54,7 +54,7 @@ def read_request(path: Path) -> LayerRequest:
 
 
 def _parsed(path: Path) -> Any:
-    yaml = load("yaml")
+    yaml = import_package("yaml")
     try:
         with open(path, "rb") as file:
             data = file.read(_MOST_BYTES + 1)

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from tinyfuse.banks import MOST_BANKS, Bank
-from tinyfuse.chip_families import family_of
+from tinyfuse.chip_families import find_family
 from tinyfuse.errors import ToolMissing, UsageError
 from tinyfuse.targets import all_targets, target_of_core
 from tinyfuse.toolchain.pack_manager import Entry, Progress, index_url, open_cache, update_descriptions
@@ -55,15 +55,15 @@ def find_device(name: str, progress: Progress) -> Device:
     one sort of device, has that name, and for a core that tinyfuse has no target for.
     """
     part, _, core = name.upper().partition(":")
-    family = family_of(part)
+    family = find_family(part)
     if family is not None and not family.in_packs:
         raise UsageError(f"no CMSIS-Pack describes {name!r}; {family}")
-    found = matching(part, progress)
+    found = matching_entries(part, progress)
     found = [entry for entry in found if entry["name"].upper() == part] or found
     if not found:
         raise UsageError(
             f"no device is called {name!r} in the CMSIS-Pack data at hand; `tinyfuse devices --update` gets "
-            f"newer data, `tinyfuse devices PART` lists names{_instead(part)}"
+            f"newer data, `tinyfuse devices PART` lists names{_target_hint(part)}"
         )
     cores = [device for entry in found for device in _devices(entry)]
     chosen = [d for d in cores if not core or d.name.upper().endswith(f":{core}")]
@@ -74,27 +74,27 @@ def find_device(name: str, progress: Progress) -> Device:
     return chosen[0]
 
 
-def matching(part: str, progress: Progress, update: bool = False) -> list[Entry]:
+def matching_entries(part: str, progress: Progress, update: bool = False) -> list[Entry]:
     """The cached entries of the devices whose name begins with `part`, in any case, by name."""
     try:
         index = update_descriptions(progress) if update else open_cache().index or update_descriptions(progress)
     except ToolMissing as missing:
-        raise ToolMissing(missing.tool, f"{missing.hint}{_instead(part)}") from None
+        raise ToolMissing(missing.tool, f"{missing.hint}{_target_hint(part)}") from None
     if not index:
-        raise ToolMissing("device data", f"{index_url()} can't be reached{_instead(part)}")
+        raise ToolMissing("device data", f"{index_url()} can't be reached{_target_hint(part)}")
     return [index[name] for name in sorted(index) if name.upper().startswith(part.upper())]
 
 
-def _instead(part: str) -> str:
+def _target_hint(part: str) -> str:
     """What to give where no data of devices can tell."""
-    family = family_of(part)
+    family = find_family(part)
     return "; name a --target instead" if family is None else f"; without a device's limits: {family}"
 
 
 def all_devices(part: str, progress: Progress, update: bool) -> list[Device]:
     """Every device whose name begins with `part` and that a target fits."""
     found = []
-    for entry in matching(part, progress, update):
+    for entry in matching_entries(part, progress, update):
         try:
             found += _devices(entry)
         except UsageError:

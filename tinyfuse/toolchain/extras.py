@@ -41,14 +41,14 @@ PACKAGES = {
 }
 
 
-def need(module: str) -> None:
+def require_package(module: str) -> None:
     """Does nothing where a module of PACKAGES can be imported; else ToolMissing with its extra."""
     if importlib.util.find_spec(module) is None:
         raise ToolMissing(PACKAGES[module].name, PACKAGES[module].install)
 
 
-def load(module: str) -> Any:
+def import_package(module: str) -> Any:
     """A module of PACKAGES, or a part of one ("elftools.elf.elffile"). ToolMissing, with the extra, where it is not
     installed."""
-    need(module.partition(".")[0])
+    require_package(module.partition(".")[0])
     return import_module(module)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tinyfuse.errors import ToolMissing, UsageError
-from tinyfuse.toolchain.extras import load
+from tinyfuse.toolchain.extras import import_package
 
 INDEX = "http://www.keil.com/pack/index.pidx"
 
@@ -37,7 +37,7 @@ Entry = dict[str, Any]
 
 def open_cache(json_path: str | None = None, vidx_list: str | None = None) -> Any:
     """cmsis-pack-manager's Cache; ToolMissing where it isn't installed."""
-    return load("cmsis_pack_manager").Cache(True, False, json_path=json_path, vidx_list=vidx_list)
+    return import_package("cmsis_pack_manager").Cache(True, False, json_path=json_path, vidx_list=vidx_list)
 
 
 def update_descriptions(progress: Progress) -> dict[str, Entry]:
@@ -81,7 +81,9 @@ def download_pack(vendor: str, name: str, version: str | None, progress: Progres
         progress(f"downloading {vendor}::{name} {release}")
         if release != _releases(description)[0]:
             description = _description_of(description, release, data / f"{vendor}.{name}.{release}.pdsc")
-        reference = load("cmsis_pack_manager").CmsisPackRef(vendor, name, _version_in_name(description, vendor, name))
+        reference = import_package("cmsis_pack_manager").CmsisPackRef(
+            vendor, name, _version_in_name(description, vendor, name)
+        )
         _quiet(lambda: from_cache.download_pack_list([reference]))
     if not pack.is_file():
         raise ToolMissing(f"the pack {vendor}::{name} {release}", "its server can't be reached, or has it no more")

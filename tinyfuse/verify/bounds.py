@@ -142,7 +142,7 @@ class _Checks:
         if not graph.ops:
             return [_handed_through(graph, shape_inputs(graph, values)) for values in calls]
         if number not in self._called:
-            self._called[number] = self._oracle.of_called(number)
+            self._called[number] = self._oracle.for_subgraph(number)
         inputs = [shape_inputs(graph, values) for values in calls]
         within = called_graphs(folded)[place][1]
         return self.check_graph(graph, within, self._called[number], inputs, f"in subgraph {number}: ")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tinyfuse.verify.emulation.process import end_group
-from tinyfuse.verify.emulation.result import failed
+from tinyfuse.verify.emulation.result import emulation_failure
 
 _WORKER = Path(__file__).with_name("oracle_worker.py")
 
@@ -94,5 +94,5 @@ def run_interpreter(
     log = folder / "log.txt"
     text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
     if code is None:
-        raise failed(f"{kind}'s interpreter did not end within {time_limit:g} s", text)
+        raise emulation_failure(f"{kind}'s interpreter did not end within {time_limit:g} s", text)
     return code, text

@@ -30,7 +30,7 @@ from tinyfuse.ops.core.convolution import has_real_scale
 from tinyfuse.ops.program.interpret import run_graph
 from tinyfuse.options import ORACLES
 from tinyfuse.rewrite.fold_constants import fold_constants
-from tinyfuse.toolchain.extras import PACKAGES, need
+from tinyfuse.toolchain.extras import PACKAGES, require_package
 from tinyfuse.verify.closed_file import closed_file
 from tinyfuse.verify.emulation.inputs import input_set
 from tinyfuse.verify.interpreter_process import run_interpreter
@@ -136,7 +136,7 @@ class InterpreterOracle(_Runs):
     """An interpreter from PyPI, in a process of its own."""
 
     def __init__(self, kind: str, model_bytes: bytes, graph: Graph):
-        need(_INTERPRETERS[kind])
+        require_package(_INTERPRETERS[kind])
         self.name = kind
         self.version = version(PACKAGES[_INTERPRETERS[kind]].name)
         self.warnings: tuple[str, ...] = ()
@@ -203,7 +203,7 @@ class InterpreterOracle(_Runs):
         model's inputs and outputs too."""
         return [frame for (frame,) in self._infer([[self._of_file(run)] for run in inputs], indexes)]
 
-    def of_called(self, number: int) -> InterpreterOracle:
+    def for_subgraph(self, number: int) -> InterpreterOracle:
         """An oracle of subgraph `number`, a called graph without state: `tensors` runs that graph alone."""
         oracle = copy.copy(self)
         oracle._model, oracle._layouts = called_file(self._model, number), None
@@ -214,11 +214,11 @@ class InterpreterOracle(_Runs):
         """A module's inputs as the file has them."""
         if self._layouts is None:
             return inputs
-        return _moved(inputs, [None if order is None else np.argsort(order) for order in self._layouts.inputs])
+        return _transpose_all(inputs, [None if order is None else np.argsort(order) for order in self._layouts.inputs])
 
     def _of_module(self, outputs: list[np.ndarray]) -> list[np.ndarray]:
         """The file's outputs as a module has them."""
-        return outputs if self._layouts is None else _moved(outputs, self._layouts.outputs)
+        return outputs if self._layouts is None else _transpose_all(outputs, self._layouts.outputs)
 
     def _settled(self, outputs: list[np.ndarray]) -> list[np.ndarray]:
         """With what operators at the model's end leave undefined (OpFamily.settled)."""
@@ -260,7 +260,7 @@ class PiecesOracle(_Runs):
         return [[next(found) for _ in stream] for stream in inputs]
 
 
-def _moved(arrays: list[np.ndarray], orders: Sequence[Sequence[int] | Array | None]) -> list[np.ndarray]:
+def _transpose_all(arrays: list[np.ndarray], orders: Sequence[Sequence[int] | Array | None]) -> list[np.ndarray]:
     """Each with its dimensions in that order, as they are for None."""
     return [
         a if order is None else np.ascontiguousarray(a.transpose(order))

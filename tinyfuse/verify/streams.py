@@ -35,23 +35,23 @@ def steps_for(results: int, steps_to_fill: int) -> tuple[int, int]:
 def steps_in_streams(results: int, frames: int, steps_to_fill: int) -> int:
     """The fewest steps, in streams of `frames`, of which so many have a result."""
     steps = results + INSTANCES * (steps_to_fill - 1)
-    while with_result(steps, frames, steps_to_fill) < results:
+    while count_results(steps, frames, steps_to_fill) < results:
         steps += 1
     return steps
 
 
-def with_result(steps: int, frames: int, steps_to_fill: int) -> int:
+def count_results(steps: int, frames: int, steps_to_fill: int) -> int:
     """How many of the steps in streams of `frames` have a result."""
     return sum(max(0, len(stream) - steps_to_fill + 1) for stream in _streams(steps, frames))
 
 
-def split(runs: list[Run], frames: int | None) -> list[list[Run]]:
+def split_streams(runs: list[Run], frames: int | None) -> list[list[Run]]:
     """The streams of those runs, in the order of their first; `frames` None: a model without state."""
     return [[runs[index] for index in stream] for stream in _streams(len(runs), frames)]
 
 
-def join(streams: list[list[Run]], frames: int | None) -> list[Run]:
-    """The runs of those streams in order: what `split` took apart."""
+def join_streams(streams: list[list[Run]], frames: int | None) -> list[Run]:
+    """The runs of those streams in order: what `split_streams` took apart."""
     numbers = _streams(sum(map(len, streams)), frames)
     runs = {
         index: run

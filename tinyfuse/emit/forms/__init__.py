@@ -22,8 +22,8 @@ from tinyfuse.emit.forms import (
     single_file,
     zephyr,
 )
-from tinyfuse.emit.forms.base import NOTHING_SAID, About, Form, about_of
-from tinyfuse.emit.forms.layout import laid_out, layout_of, places
+from tinyfuse.emit.forms.base import DEFAULT_ABOUT, About, Form, make_about
+from tinyfuse.emit.forms.layout import c_paths, lay_out_files, layout_of
 from tinyfuse.emit.forms.spdx import with_licence
 from tinyfuse.emit.identifiers import library_target
 from tinyfuse.emit.render import render
@@ -51,7 +51,7 @@ class Delivery:
     """
 
     forms: tuple[Form, ...] = ()
-    about: About = NOTHING_SAID
+    about: About = DEFAULT_ABOUT
     bundled: tuple[str, ...] = ()
     layer: str | None = None
     board: bool = False
@@ -73,7 +73,7 @@ class Delivery:
 PLAIN = Delivery()
 
 
-def delivery_of(
+def make_delivery(
     formats: Sequence[str], about: Mapping[str, str], layer: str | None = None, board: bool = False
 ) -> Delivery:
     """The forms of these names, each once, in their own order; what packages say of themselves; the name of a layer;
@@ -87,7 +87,7 @@ def delivery_of(
     if about and not formats:
         raise UsageError("--about is for output forms; add --format")
     return Delivery(
-        tuple(form for name, form in FORMS.items() if name in formats), about_of(about), layer=layer, board=board
+        tuple(form for name, form in FORMS.items() if name in formats), make_about(about), layer=layer, board=board
     )
 
 
@@ -105,7 +105,7 @@ def check_cmsis_nn(delivery: Delivery) -> None:
             )
 
 
-def handed_over(context: Mapping[str, Any], c_files: Mapping[str, str], delivery: Delivery) -> dict[str, str]:
+def package_files(context: Mapping[str, Any], c_files: Mapping[str, str], delivery: Delivery) -> dict[str, str]:
     """File -> text of the whole folder, but reports, bundled files and archives.
 
     context  what the module's C was rendered with
@@ -113,8 +113,8 @@ def handed_over(context: Mapping[str, Any], c_files: Mapping[str, str], delivery
 
     UsageError where two forms need a file of one name.
     """
-    known = _known(context, c_files, delivery)
-    files = laid_out(context["name"], c_files, known["layout"])
+    known = _template_context(context, c_files, delivery)
+    files = lay_out_files(context["name"], c_files, known["layout"])
     if not delivery.forms:
         return files | {file: render(template, known) for file, template in cmake.FORM.templates.items()}
     files |= {file: render(f"forms/{file}.j2", known) for file in ("LICENSE", "README.md")}
@@ -139,10 +139,10 @@ def _templates(form: Form, context: Mapping[str, Any]) -> dict[str, str]:
     return {**form.templates, **form.samples, **(form.programs if context["selftest"] else {})}
 
 
-def _known(context: Mapping[str, Any], c_files: Iterable[str], delivery: Delivery) -> dict[str, Any]:
+def _template_context(context: Mapping[str, Any], c_files: Iterable[str], delivery: Delivery) -> dict[str, Any]:
     """What every form's templates are rendered with."""
     layout = layout_of(context["name"], delivery.forms)
-    placed = places(context["name"], c_files, layout)
+    placed = c_paths(context["name"], c_files, layout)
     return {
         **context,
         # the name alone as it was before there were forms

@@ -58,7 +58,7 @@ class About:
     license: str = OWNERS_LICENCE
 
 
-NOTHING_SAID = About()
+DEFAULT_ABOUT = About()
 
 #: key of --about -> what its value is, as a pattern and in words: one line, which formats can hold
 _VALUES = {
@@ -70,7 +70,7 @@ _VALUES = {
 }
 
 
-def about_of(given: Mapping[str, str]) -> About:
+def make_about(given: Mapping[str, str]) -> About:
     """Checked. UsageError for a key that there is not, or a value that some format could not hold."""
     known = ", ".join(each.name for each in fields(About))
     for key, value in given.items():

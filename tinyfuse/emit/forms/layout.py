@@ -16,14 +16,14 @@ def layout_of(name: str, forms: Sequence[Form]) -> Layout:
     return Layout("src/" if in_src else "", f"src/{name}/" if in_src else "", any(form.single for form in forms))
 
 
-def laid_out(name: str, c_files: Mapping[str, str], layout: Layout) -> dict[str, str]:
+def lay_out_files(name: str, c_files: Mapping[str, str], layout: Layout) -> dict[str, str]:
     """The C files by their places in the folder; `c_files` has them by their bare names."""
     if layout.single:
         c_files = {f"{name}.h": c_files[f"{name}.h"], f"{name}.c": _amalgamated(name, c_files)}
-    return dict(zip(places(name, c_files, layout), c_files.values(), strict=True))
+    return dict(zip(c_paths(name, c_files, layout), c_files.values(), strict=True))
 
 
-def places(name: str, c_files: Iterable[str], layout: Layout) -> list[str]:
+def c_paths(name: str, c_files: Iterable[str], layout: Layout) -> list[str]:
     """Where C files of these bare names lie, in their order."""
     header = f"{name}.h"
     kept = [header, f"{name}.c"] if layout.single else c_files

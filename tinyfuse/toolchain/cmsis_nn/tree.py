@@ -46,7 +46,7 @@ class Tree:
     @cached_property
     def _sources(self) -> dict[Path, str]:
         """The C sources of the tree and their text without comments, in the order of their paths."""
-        return {path: without_comments(path) for path in sorted((self.path / "Source").rglob("*.c"))}
+        return {path: read_without_comments(path) for path in sorted((self.path / "Source").rglob("*.c"))}
 
     @cached_property
     def _defined(self) -> dict[str, Path]:
@@ -60,7 +60,7 @@ class Tree:
     def functions(self) -> frozenset[str]:
         """The functions for others: those that the tree declares and defines."""
         headers = [path for path in (self.path / API, self.path / _SUPPORT) if path.is_file()]
-        declared = {name for path in headers for name in re.findall(r"\b(arm_\w+)\s*\(", without_comments(path))}
+        declared = {name for path in headers for name in re.findall(r"\b(arm_\w+)\s*\(", read_without_comments(path))}
         return frozenset(declared & set(self._defined))
 
     def missing(self, functions: Iterable[str]) -> frozenset[str]:
@@ -88,7 +88,7 @@ class Tree:
         return sorted(needed)
 
 
-def without_comments(path: Path) -> str:
+def read_without_comments(path: Path) -> str:
     """The text of a C file, a space for each comment."""
     return _COMMENT.sub(" ", path.read_text(errors="replace"))
 

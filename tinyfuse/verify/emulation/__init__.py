@@ -10,7 +10,7 @@ from __future__ import annotations
 from tinyfuse.errors import ToolMissing, UsageError
 from tinyfuse.options import EMULATORS
 from tinyfuse.targets import Target
-from tinyfuse.toolchain.extras import need
+from tinyfuse.toolchain.extras import require_package
 from tinyfuse.verify.emulation.build import ModuleFiles, build_firmware
 from tinyfuse.verify.emulation.compilers import find_compiler
 from tinyfuse.verify.emulation.host import Host
@@ -38,11 +38,11 @@ def find_tools(kind: str, target: Target, compiler: str) -> Emulator:
         missing.append(error)
     if found is None or found.name != "host":
         try:
-            need("elftools")
+            require_package("elftools")
         except ToolMissing as error:
             missing.append(error)
     if found is None or missing:
-        raise missing[0].with_others(missing[1:])
+        raise missing[0].add_others(missing[1:])
     return found
 
 

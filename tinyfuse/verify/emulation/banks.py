@@ -131,7 +131,7 @@ def _board_names(script: str) -> str:
     return re.sub(r"\b(FLASH|RAM|BULK|CONSTANTS)\b", r"tinyfuse_\1", script)
 
 
-def sections_with(script: str, banks: BoardBanks) -> str:
+def sections_script(script: str, banks: BoardBanks) -> str:
     """The text of sections.ld for a module with banks."""
     script = _board_names(script)
     table = " ".join(f"LONG({start}) LONG({end})" for start, end in banks.borders)

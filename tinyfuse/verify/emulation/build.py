@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from tinyfuse.targets import Target
-from tinyfuse.verify.emulation.banks import BoardBanks, memory_map, sections_with
+from tinyfuse.verify.emulation.banks import BoardBanks, memory_map, sections_script
 from tinyfuse.verify.emulation.board import weights_memory
 from tinyfuse.verify.emulation.cache import ObjectCache
 from tinyfuse.verify.emulation.compilers import Compiler, find_compiler
@@ -230,7 +230,7 @@ def _link(
 ) -> None:
     banks, script = module.banks, _FIRMWARE / "sections.ld"
     if banks:
-        text = sections_with(script.read_text(encoding="utf-8"), banks)
+        text = sections_script(script.read_text(encoding="utf-8"), banks)
         script = work / "sections.ld"
         script.write_text(text, encoding="utf-8")
     weights = sum(path.stat().st_size for path in objects if _has_weights(path))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from tinyfuse.resources import cache_folder, keep
+from tinyfuse.resources import cache_folder, write_cache
 
 
 class ObjectCache:
@@ -41,4 +41,4 @@ class ObjectCache:
 
     def store(self, source: Path, options: Sequence[str], object_file: Path) -> None:
         with suppress(OSError):
-            keep(object_file.read_bytes(), self._path(source, options))
+            write_cache(object_file.read_bytes(), self._path(source, options))

@@ -9,7 +9,7 @@ from pathlib import Path
 from tinyfuse.cost.code import CodeBytes
 from tinyfuse.errors import TinyfuseError
 from tinyfuse.plan import Plan
-from tinyfuse.resources import cache_folder, keep
+from tinyfuse.resources import cache_folder, write_cache
 from tinyfuse.toolchain.cmsis_nn import Tree
 from tinyfuse.verify.emulation.build import ModuleFiles, Unit, compile_units, linked_sizes, map_of
 from tinyfuse.verify.emulation.compilers import Compiler, find_compiler
@@ -40,7 +40,7 @@ _CALLED = (
 )
 
 
-def measured_code(plan: Plan, tree: Tree | None, work: Path) -> CodeBytes:
+def measure_code(plan: Plan, tree: Tree | None, work: Path) -> CodeBytes:
     """Linked bytes of code and its constants at -O2, built in the folder `work`. `tree` is the CMSIS-NN that the plan
     was made for. ToolMissing without a cross compiler, EmulationFailed where a file does not compile.
 
@@ -54,11 +54,11 @@ def measured_code(plan: Plan, tree: Tree | None, work: Path) -> CodeBytes:
     found = _read(known)
     if found is None:
         found = _measured(plan, None, module, compiler, work)
-        keep(" ".join(map(str, found)).encode(), known)
+        write_cache(" ".join(map(str, found)).encode(), known)
     return found
 
 
-def with_helpers(plan: Plan, tree: Tree | None, module: int | None, work: Path) -> CodeBytes | None:
+def add_helpers(plan: Plan, tree: Tree | None, module: int | None, work: Path) -> CodeBytes | None:
     """Return the code of a firmware's module, of so many bytes, with its helpers where --max-flash asks for them and a
     cross compiler measures them, else with none; None for code that is not known."""
     if module is None:
@@ -66,7 +66,7 @@ def with_helpers(plan: Plan, tree: Tree | None, module: int | None, work: Path) 
     if plan.options.max_flash is None:
         return CodeBytes(module, 0)
     try:
-        return CodeBytes(module, measured_code(plan, tree, work).helpers)
+        return CodeBytes(module, measure_code(plan, tree, work).helpers)
     except TinyfuseError:
         return CodeBytes(module, 0)
 

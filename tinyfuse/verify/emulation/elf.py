@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tinyfuse.errors import InternalFault
-from tinyfuse.toolchain.extras import load
+from tinyfuse.toolchain.extras import import_package
 
 if TYPE_CHECKING:
     from elftools.dwarf.die import DIE
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def open_elf(file: BinaryIO) -> ELFFile:
     """The ELF file in an open file; ToolMissing without pyelftools."""
-    opened: ELFFile = load("elftools.elf.elffile").ELFFile(file)
+    opened: ELFFile = import_package("elftools.elf.elffile").ELFFile(file)
     return opened
 
 

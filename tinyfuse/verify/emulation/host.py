@@ -6,7 +6,7 @@ import platform
 import re
 
 from tinyfuse.verify.emulation.process import run_limited
-from tinyfuse.verify.emulation.result import Firmware, Outcome, failed, parse_outcome
+from tinyfuse.verify.emulation.result import Firmware, Outcome, emulation_failure, parse_outcome
 
 
 class Host:
@@ -25,5 +25,5 @@ class Host:
         )
         if code not in (0, 1):
             report = re.search(r"^.*(ERROR: AddressSanitizer|runtime error).*(\n.*){0,9}", log, re.M)
-            raise failed(f"the module's run ended with code {code}", report[0] if report else log)
+            raise emulation_failure(f"the module's run ended with code {code}", report[0] if report else log)
         return parse_outcome(log, firmware, tick_ns=1)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinyfuse.emit.blob import blob_of
+from tinyfuse.emit.blob import make_blob
 from tinyfuse.emit.header import header_context, rounds_by_mode
 from tinyfuse.emit.render import render
 from tinyfuse.emit.weights import name_constants, weight_arrays
@@ -80,7 +80,7 @@ def interface(plan: Plan) -> Interface:
     names = name_constants(plan)
     data = {names[key]: np.ascontiguousarray(array).tobytes() for key, array in plan.unique_constants.items()}
     if plan.options.weights_blob:
-        blob = blob_of(weight_arrays(plan, names))
+        blob = make_blob(weight_arrays(plan, names))
         data = {f"tinyfuse_blob + {blob.offsets[symbol]}": stored for symbol, stored in data.items()}
         context |= {"blob": blob, "codes": context["codes"] | _BLOB_CODES}
     return Interface(render("interface.c.j2", context), data)

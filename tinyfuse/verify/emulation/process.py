@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tinyfuse.verify.emulation.result import failed
+from tinyfuse.verify.emulation.result import emulation_failure
 
 #: what to say where `runs_modules_here` is False, and what to do
 NOT_HERE = "verify, run and profile don't run on this system; gen, report, explain, board and all other commands do"
@@ -49,7 +49,7 @@ def run_limited(
                 start_new_session=True,
             )
         except OSError as error:  # no program of this machine
-            raise failed(f"{command[0]} can't be started: {error.strerror}", "") from None
+            raise emulation_failure(f"{command[0]} can't be started: {error.strerror}", "") from None
 
         def text() -> str:
             # The program shares the file's position, so it must not be moved.
@@ -66,7 +66,7 @@ def run_limited(
                 except subprocess.TimeoutExpired:
                     if time.monotonic() >= deadline:
                         reason = f"{Path(command[0]).name} did not end within {time_limit:g} s"
-                        raise failed(reason, text()) from None
+                        raise emulation_failure(reason, text()) from None
         finally:
             end_group(process)
         return process.returncode, text()

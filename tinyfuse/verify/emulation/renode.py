@@ -18,7 +18,7 @@ from tinyfuse.errors import EmulationFailed, ToolMissing, UsageError
 from tinyfuse.targets import Target
 from tinyfuse.toolchain.programs import find_program
 from tinyfuse.verify.emulation.process import run_limited
-from tinyfuse.verify.emulation.result import Firmware, Outcome, failed, parse_outcome
+from tinyfuse.verify.emulation.result import Firmware, Outcome, emulation_failure, parse_outcome
 
 # One instruction takes one tick of the SysTick.
 _PLATFORM = """\
@@ -160,15 +160,17 @@ class Renode:
                 ["--disable-gui", "--console", "--plain", "-e", f"include {_path(resc)}"], time_limit, done
             )
         except EmulationFailed as error:
-            raise failed(str(error), console()) from None
+            raise emulation_failure(str(error), console()) from None
         strayed = _STRAYED.search(log)
         if strayed:
-            raise failed("an access, or the code, outside every memory of the board, as Renode's log says", strayed[0])
+            raise emulation_failure(
+                "an access, or the code, outside every memory of the board, as Renode's log says", strayed[0]
+            )
         thrown = _THROWN.search(log)
         if thrown and not _ENDED.search(console()):
-            raise failed(f"Renode threw an exception: {thrown[0].strip()}", console())
+            raise emulation_failure(f"Renode threw an exception: {thrown[0].strip()}", console())
         if not console():
-            raise failed("the firmware wrote nothing under Renode", log)
+            raise emulation_failure("the firmware wrote nothing under Renode", log)
         return parse_outcome(console(), firmware, tick_ns=1)
 
     def _call(

@@ -129,17 +129,19 @@ def parse_outcome(log: str, firmware: Firmware, tick_ns: float) -> Outcome:
             raise EmulationFailed(_wrong_instruction(firmware.emulator, line.removeprefix("wrong ")))
         elif line.startswith(("error ", "crash ")):
             undefined = re.match(r"crash .*\bcfsr=...[13579bdf]", line)
-            raise failed("the firmware stopped" + (_UNDEFINED if undefined else ""), log)
+            raise emulation_failure("the firmware stopped" + (_UNDEFINED if undefined else ""), log)
     if result is None:
-        raise failed("the firmware ended without a result line", log)
+        raise emulation_failure("the firmware ended without a result line", log)
     runs = [[bytes(output) for _, output in sorted(outputs.get(run, {}).items())] for run in range(int(result[1]))]
     written = b"".join(output for run in runs for output in run)
     if len(written) != int(result[2]) or zlib.crc32(written) != int(result[3], 16):
-        raise failed("the outputs were damaged on their way (length or CRC differs)", log)
+        raise emulation_failure("the outputs were damaged on their way (length or CRC differs)", log)
     measured = (None if text in ("none", None) else int(text) for text in result.group(4, 5, 6))
     ticks, stack, mean = measured
     if ticks is not None and ticks < 0:
-        raise failed(f"the emulator's clock ran backwards, by {-ticks} thousandths of a tick: no count is right", log)
+        raise emulation_failure(
+            f"the emulator's clock ran backwards, by {-ticks} thousandths of a tick: no count is right", log
+        )
     if firmware.runs == 1 and runs[0] != runs[1]:  # of two new instances, where there is state
         guards.append("run 1: the same inputs gave other outputs than in run 0")
     least, most, longest_step = spread
@@ -163,7 +165,7 @@ def _wrong_instruction(emulator: str, instruction: str) -> str:
     )
 
 
-def failed(reason: str, log: str) -> EmulationFailed:
+def emulation_failure(reason: str, log: str) -> EmulationFailed:
     """An EmulationFailed with the log's last lines."""
     lines = [line for line in log.splitlines() if line and not line.startswith("output ")]
     return EmulationFailed("\n  ".join([reason, *lines[-12:]]))

@@ -10,7 +10,7 @@ from tinyfuse.ir import Graph, Tensor
 from tinyfuse.verify.emulation.inputs import input_set
 from tinyfuse.verify.extreme_inputs import extreme_inputs
 from tinyfuse.verify.oracle import Oracle
-from tinyfuse.verify.streams import join, split
+from tinyfuse.verify.streams import join_streams, split_streams
 
 #: how many other draws are tried, and how many times the runs where their number is open
 _DRAWS, _LONGER = 3, 4
@@ -21,7 +21,7 @@ _FIRST_EXTREME, _EACH = 4, 3
 Arrays = list[list[np.ndarray]]
 
 
-def telling_inputs(
+def varying_inputs(
     graph: Graph, oracle: Oracle, runs: int, frames: int | None, seed: int, fixed: bool
 ) -> tuple[Arrays, Arrays, int | None]:
     """(inputs, the oracle's outputs, frames of a stream): the first draw in which every output changes from
@@ -29,7 +29,7 @@ def telling_inputs(
     best = None
     for number, length, draw in _draws(runs, frames, seed, fixed):
         inputs = _drawn(graph, number, draw)
-        outputs = join(oracle.run_streams(split(inputs, length)), length)
+        outputs = join_streams(oracle.run_streams(split_streams(inputs, length)), length)
         still = len(unchanging(graph, outputs))
         if best is None or still < best[0]:
             best = still, inputs, outputs, length
@@ -55,7 +55,7 @@ def _draws(runs: int, frames: int | None, seed: int, fixed: bool) -> Iterator[tu
         yield runs * _LONGER, None if frames is None else frames * _LONGER, seed
 
 
-def doubts(graph: Graph, outputs: Arrays) -> list[str]:
+def unchanging_warnings(graph: Graph, outputs: Arrays) -> list[str]:
     """A warning for each output that tells nothing."""
     return [
         f"output {name!r} is the same in all {len(outputs)} runs whatever computes it: give more --runs, another --seed"
