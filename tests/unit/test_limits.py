@@ -207,7 +207,7 @@ def test_commands_say_it_or_nothing(command: str, tmp_path: Path, monkeypatch: p
     if command != "explain":
         assert "searches that ended early" not in said()
         return
-    _, after = said().split("searches that ended early, so that something better may be left out\n")
+    _, after = said().split("searches that ended early; a better plan may exist\n")
     assert after.splitlines()[0].split(maxsplit=2) == ["groups", "2", limits.GROUP_LENGTH.of]
 
 
