@@ -1,5 +1,5 @@
-"""What `--weights compressed` did: the layers whose weights are looked up, what that spares and adds, and why others
-are packed."""
+"""Report of `--weights compressed`: compressed layers with the bytes saved and instructions added, and the reasons
+why other layers are packed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tinyfuse.schedule.kernel_choice.select import compressible, compression
 
 
 def compressed_json(plan: Plan) -> dict[str, Any] | None:
-    """None where no weights are compressed, and none were to be."""
+    """Compressed and packed layers with sums (docs/json.md); None without `--weights compressed`."""
     stages = [stage for group in plan.groups for stage in group.stages]
     if plan.context.weights != "compressed":
         return None
@@ -58,19 +58,19 @@ def _layer(plan: Plan, stage: Stage) -> dict[str, Any]:
 
 
 def _has_kernel(op: Op) -> bool:
-    """Whether some kernel takes compressed weights of operators of this kind."""
+    """Tells whether a kernel of this kind of operator takes compressed weights."""
     return any(kernel.weights == "compressed" for kernel in kernels_of(op.kind))
 
 
 def _weights(op: Op) -> Tensor | None:
-    """The constant that a layer multiplies by; None for what is no layer."""
+    """Constant that a layer multiplies by; None if the operator is no layer."""
     of_layer = _has_kernel(op) or FAMILIES[op.kind].macs(op) > 0
     found = (t for t in op.inputs[1:] if t is not None and t.is_constant and t.dtype in ("int8", INT4, "float32"))
     return next((t for t in found if of_layer and t.elements > 1), None)
 
 
 def _reason(plan: Plan, stage: Stage) -> str:
-    """Why an operator's weights are not compressed."""
+    """Reason why an operator's weights are not compressed."""
     op, weights = stage.op, _weights(stage.op)
     if not _has_kernel(op):
         return f"{op.kind} has no kernel for compressed weights"
@@ -99,7 +99,7 @@ def _reason(plan: Plan, stage: Stage) -> str:
 
 
 def compressed_lines(data: dict[str, Any] | None) -> list[str]:
-    """Of report.txt: each layer, and each that is not compressed."""
+    """Lines of report.txt: one for each compressed layer and each packed one."""
     if data is None:
         return []
     lines = []
@@ -115,7 +115,7 @@ def compressed_lines(data: dict[str, Any] | None) -> list[str]:
 
 
 def compressed_summary(data: dict[str, Any] | None) -> list[str]:
-    """Of the summary: what compressing spares and adds."""
+    """Line of the summary with the bytes saved and instructions added; empty without `--weights compressed`."""
     if data is None:
         return []
     added, count = data["instructions_added"], len(data["layers"])

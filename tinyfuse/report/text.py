@@ -1,4 +1,4 @@
-"""report.txt: the report for people, with a map of the arena. Plain ASCII, deterministic."""
+"""report.txt: the report for people, with a map of the arena; plain ASCII, deterministic."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from tinyfuse.report.predicted import not_predicted_lines
 from tinyfuse.report.window import window_lines
 from tinyfuse.report.wrapping import wrap_text
 
-#: Group.library -> how the report names it
+#: Group.library -> name in the report
 _LIBRARIES = {"tinyfuse": "tinyfuse", "cmsis-nn": "CMSIS-NN", "both": "both"}
 
 _BETWEEN = (
-    "bytes between groups: tensors that a group reads and writes whole, and what its operators would one by one; rows "
-    "in rings and loads that repeat are not in it, `tinyfuse profile` measures those"
+    "between: bytes of the whole tensors that a group reads and writes; one by one: bytes that its operators would "
+    "read and write without fusion; rows in rings and repeated loads are not counted, `tinyfuse profile` measures them"
 )
 
 
 def report_text(plan: Plan, data: JsonObject, cycles: bool = False) -> str:
-    """The text of report.txt; `data` is that of report_json without a measured code size. `cycles`: with estimated
-    cycles, though the options don't ask for any."""
+    """Text of report.txt. `data` is from report_json, without a measured code size. `cycles` adds estimated cycles even
+    if the options do not ask for them."""
     counts_cycles, board = plan.options.count == "cycles", plan.context.cycles
     assumed = f" as on {board.name}" if board and board.name and plan.options.timing is None else ""
     roles = buffer_roles(plan)
@@ -65,7 +65,7 @@ def report_text(plan: Plan, data: JsonObject, cycles: bool = False) -> str:
 
 
 def summary_lines(data: JsonObject, cycles: bool = True) -> list[str]:
-    """What `gen` shows: the figures alone, with estimated cycles or without."""
+    """Lines of the figures that `gen` prints; `cycles` adds estimated cycles."""
     arena, unfused = data["arena_bytes"], data["unfused_arena_bytes"]
     proof = (
         "proven minimal"
@@ -92,14 +92,13 @@ def summary_lines(data: JsonObject, cycles: bool = True) -> list[str]:
 
 
 def _wrap_lines(*lines: str) -> Iterator[str]:
-    """Lines with a word in front, those behind it below the second."""
+    """Wraps lines that begin with a label; continuations are indented below the second word."""
     for line in lines:
         yield from wrap_text(line, " " * 8)
 
 
 def _device_lines(data: JsonObject) -> list[str]:
-    """How much of the microcontroller that was named the module takes; report.txt, which names none, has no such
-    lines."""
+    """Shares of the RAM and flash of the named microcontroller; empty in report.txt, which names none."""
     device = data.get("device")
     if device is None:
         return []
@@ -115,7 +114,7 @@ def _device_lines(data: JsonObject) -> list[str]:
 
 
 def kib(size: int) -> str:
-    """A size in KiB of 1,024 bytes, with one digit behind the point."""
+    """Size in KiB (1,024 bytes) with one decimal, "5.0 KiB"."""
     return f"{size / 1024:,.1f} KiB"
 
 
@@ -137,7 +136,7 @@ def _cycles_line(data: JsonObject) -> list[str]:
 
 
 def cycles_words(data: JsonObject) -> str:
-    """What goes on after a number of estimated cycles: where they would be, and how long they would take."""
+    """Words that follow a number of estimated cycles: the board, the milliseconds, the clock and the wait states."""
     timing = data["timing"]
     if timing is None:
         return " for a core that never waits for its memories"
@@ -155,7 +154,7 @@ def _longest_step_line(step: JsonObject | None) -> list[str]:
 
 
 def reordering_lines(reordering: JsonObject | None) -> list[str]:
-    """One line where the operators run in another order than the file's."""
+    """Line about operators that run in another order than the file's; empty if none moved."""
     if reordering is None:
         return []
     count, instructions = reordering["operators_moved"], reordering["file_order_predicted_instructions"]
@@ -166,20 +165,23 @@ def reordering_lines(reordering: JsonObject | None) -> list[str]:
 
 
 def _library_words(data: JsonObject) -> str:
-    """What the linker adds, of the compiler's and the C library."""
+    """Words about functions that the linker adds from the C library."""
     return f"; {data['helper_bytes']:,} more of the C library, soft floats included" if data["helper_bytes"] else ""
 
 
 def _state_line(data: JsonObject) -> list[str]:
-    """What lives beside the arena, from one inference to the next."""
+    """Line about the state, which a module keeps beside the arena from one inference to the next."""
     if not data["state_bytes"]:
         return []
-    return [f"state    {data['state_bytes']:>11,} bytes   {kib(data['state_bytes'])}, of each stream, beside the arena"]
+    return [f"state    {data['state_bytes']:>11,} bytes   {kib(data['state_bytes'])} per stream, beside the arena"]
 
 
 def _macs_words(data: JsonObject) -> str:
-    """What dead channels (rewrite/prune_channels.py) took out of the model, or tiles (schedule/groups/tiling.py) and
-    layers that run again (rewrite/rematerialize.py) put in."""
+    """Words about MACs that differ from the model's.
+
+    They are fewer after removal of dead channels (rewrite/prune_channels.py), and more with tiles
+    (schedule/groups/tiling.py) and layers that run again (rewrite/rematerialize.py).
+    """
     if data["macs"] == data["model_macs"]:
         return ""
     if data["macs"] > data["model_macs"]:
@@ -224,7 +226,7 @@ def _state_lines(states: list[JsonObject]) -> list[str]:
 
 
 def _group_lines(data: JsonObject) -> list[str]:
-    # whose kernels groups call, where not all of them are ours
+    # the column tells which library's kernels a group calls; it is left out if all are ours
     several = any(group["library"] != "tinyfuse" for group in data["groups"])
     header = "  library" if several else ""
     lines = wrap_text(_BETWEEN, "  ")
