@@ -153,7 +153,7 @@ def test_one_code_takes_the_weights_of_a_model_that_was_trained_further(tmp_path
     assert lines[0].startswith("unbound 11")
     assert lines[1:4] == [_line(first, image), _line(second, image), _line(first, image)]
     assert _line(first, image) != _line(second, image)
-    assert lines[4] == "1 3 no weights are bound, or they are none for this code"
+    assert lines[4] == "1 3 no weights are bound, or they are for other code"
 
 
 @needs_gcc

@@ -1,4 +1,4 @@
-"""The C that copies weights out of slow memory ahead of the groups that read them."""
+"""C that copies weights out of slow memory before the groups that read them run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tinyfuse.plan import ConstantKey, Plan
 
 
 def staged_pointers(plan: Plan, group: int) -> dict[ConstantKey, str]:
-    """C for the copy of each array that a group reads from the arena."""
+    """C expressions for the copies of the arrays that a group reads from the arena."""
     staged = plan.memory.staged_for(group) if plan.memory else None
     if staged is None:
         return {}
@@ -21,8 +21,11 @@ def staged_pointers(plan: Plan, group: int) -> dict[ConstantKey, str]:
 
 
 def copy_statements(plan: Plan, group: int, symbols: Mapping[ConstantKey, str]) -> tuple[str, ...]:
-    """The statements before a group's call, the arena's address being `bytes`: copies for the group itself are begun,
-    where they weren't before the last one, and awaited; then those for the next group are begun, if that is ahead."""
+    """Statements before a group's call; `bytes` is the arena's address.
+
+    They start the group's own copies unless an earlier group did, wait for them, and start the next group's copies if
+    these are to run ahead.
+    """
     if plan.memory is None:
         return ()
     name, own, following = plan.options.name, plan.memory.staged_for(group), plan.memory.staged_for(group + 1)
@@ -35,7 +38,7 @@ def copy_statements(plan: Plan, group: int, symbols: Mapping[ConstantKey, str]) 
 
 
 def _start_copies(plan: Plan, group: int, before: int, symbols: Mapping[ConstantKey, str]) -> list[str]:
-    """The copies for a group, if they begin before that other one."""
+    """Statements that start the copies for `group`, if they are to start before group `before`."""
     staged = plan.memory.staged_for(group) if plan.memory else None
     if staged is None or staged.begun != before:
         return []

@@ -1,4 +1,4 @@
-"""The C of what kernels return: calls, and what stands around them."""
+"""Prints kernels' calls, and the statements around them, as C."""
 
 from __future__ import annotations
 
@@ -12,9 +12,13 @@ from tinyfuse.kernels.core.statements import Apart, Branch, Compiled, Let, Loop,
 
 
 class Printer:
-    """The lines of a function's body: each a step to the right of its name's. `function`: that name; `apart`: the lines
-    of functions that stand before it, which it alone calls; `returns_status` says whether some statement returns one of
-    the module's status codes."""
+    """Prints the body of a C function.
+
+    function        its name
+    lines           lines of its body, indented
+    outlined        functions that only it calls, each as lines
+    returns_status  some statement returns a status code of the module
+    """
 
     def __init__(self, module: str, function: str, returns_status: bool):
         self.module, self.function, self.returns_status = module, function, returns_status
@@ -115,7 +119,7 @@ class Printer:
 
 
 def _is_constant(fields: Mapping[str, Any]) -> bool:
-    """Whether every field is a number, or an initializer of numbers."""
+    """Tells whether every field is a number or an initializer of numbers."""
     return all(
         _is_constant(value)
         if isinstance(value, Mapping)

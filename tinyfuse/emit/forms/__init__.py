@@ -1,6 +1,6 @@
-"""Output forms: one folder of C, and the files by which build systems and package managers take it.
+"""Output forms: a folder of C with the files that build systems and package managers need.
 
-A form is data (`Form`, one a file here, with its texts in templates/forms); this is what happens to all of them alike.
+Each form is data (`Form`, one per file here, with templates in templates/forms). This module has the code for all.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tinyfuse.emit.identifiers import library_target
 from tinyfuse.emit.render import render
 from tinyfuse.errors import UsageError
 
-#: by the name that --format takes, in the order of the documentation
+#: --format's name -> form, in the order of the documentation
 FORMS: dict[str, Form] = {
     module.FORM.name: module.FORM
     for module in (
@@ -43,11 +43,11 @@ KERNELS_LICENCE = "Apache-2.0"
 
 @dataclass(frozen=True)
 class Delivery:
-    """How a module is handed over. Without forms: what `gen` writes by itself.
+    """Packaging of a module; without forms, the plain folder of `gen`.
 
-    bundled  names of the files that --bundle adds, below the folder
-    layer    name of csolution's file, where somebody asked for another than NAME.clayer.yml
-    board    with NAME_board.c, which answers `tinyfuse board validate`
+    bundled  names of the files that --bundle adds, relative to the folder
+    layer    file name of csolution's layer; None for NAME.clayer.yml
+    board    adds NAME_board.c, which answers `tinyfuse board validate`
     """
 
     forms: tuple[Form, ...] = ()
@@ -69,17 +69,16 @@ class Delivery:
         return any(form.programs for form in self.forms)
 
 
-#: what `gen` writes where nobody asks for a form
+#: packaging without --format
 PLAIN = Delivery()
 
 
 def make_delivery(
     formats: Sequence[str], about: Mapping[str, str], layer: str | None = None, board: bool = False
 ) -> Delivery:
-    """The forms of these names, each once, in their own order; what packages say of themselves; the name of a layer;
-    whether NAME_board.c goes with it.
+    """Delivery with the forms of these names, package data `about`, the layer's file name, and NAME_board.c if `board`.
 
-    UsageError for a name or a key that there is not, a value that can't be one, or `about` without a form.
+    UsageError for an unknown form or key, an invalid value, or `about` without a form.
     """
     for name in formats:
         if name not in FORMS:
@@ -92,7 +91,7 @@ def make_delivery(
 
 
 def check_cmsis_nn(delivery: Delivery) -> None:
-    """UsageError where a module that calls CMSIS-NN can't be handed over so."""
+    """UsageError if a form cannot provide the CMSIS-NN that a module calls."""
     for form in delivery.forms:
         if form.cmsis_nn == "never":
             raise UsageError(
@@ -106,12 +105,12 @@ def check_cmsis_nn(delivery: Delivery) -> None:
 
 
 def package_files(context: Mapping[str, Any], c_files: Mapping[str, str], delivery: Delivery) -> dict[str, str]:
-    """File -> text of the whole folder, but reports, bundled files and archives.
+    """Texts of all files of the folder by path, without reports, bundled files and archives.
 
-    context  what the module's C was rendered with
-    c_files  bare name -> text of that C, and of the kernels' headers
+    context  variables that the module's C was rendered with
+    c_files  bare name -> text of the module's C and of the kernels' headers
 
-    UsageError where two forms need a file of one name.
+    UsageError if two forms need a file of the same name.
     """
     known = _template_context(context, c_files, delivery)
     files = lay_out_files(context["name"], c_files, known["layout"])
@@ -133,19 +132,20 @@ def package_files(context: Mapping[str, Any], c_files: Mapping[str, str], delive
 
 
 def _templates(form: Form, context: Mapping[str, Any]) -> dict[str, str]:
-    """What a form makes of this module. A program that runs it has no place to take a blob of weights from."""
+    """Output path -> template of a form. With a weights' blob, programs that run the module are left out, because they
+    would have no blob to bind."""
     if context["blob"]:
         return dict(form.templates)
     return {**form.templates, **form.samples, **(form.programs if context["selftest"] else {})}
 
 
 def _template_context(context: Mapping[str, Any], c_files: Iterable[str], delivery: Delivery) -> dict[str, Any]:
-    """What every form's templates are rendered with."""
+    """Variables of all forms' templates."""
     layout = layout_of(context["name"], delivery.forms)
     placed = c_paths(context["name"], c_files, layout)
     return {
         **context,
-        # the name alone as it was before there were forms
+        # without forms the target is called like the module
         "library": library_target(context["name"]) if delivery.forms else context["name"],
         "forms": delivery.forms,
         "about": delivery.about,
@@ -159,15 +159,15 @@ def _template_context(context: Mapping[str, Any], c_files: Iterable[str], delive
 
 
 def _licence(file: str, known: Mapping[str, Any]) -> str:
-    """The SPDX expression of a file of the folder."""
+    """SPDX expression of a file of the folder."""
     owners = str(known["about"].license)
     if PurePosixPath(file).name.startswith("tinyfuse_"):
         return KERNELS_LICENCE
-    if known["layout"].single and file in known["sources"]:  # kernels stand in it
+    if known["layout"].single and file in known["sources"]:  # it contains kernels
         return f"{f'({owners})' if ' ' in owners else owners} AND {KERNELS_LICENCE}"
     return owners
 
 
 def archives(name: str, delivery: Delivery, files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Name -> content of the files that forms make of the finished folder of the module `name`."""
+    """Archives that the forms make of the finished folder of module `name`: file name -> content."""
     return dict(form.archive(name, delivery.about, files) for form in delivery.forms if form.archive is not None)
