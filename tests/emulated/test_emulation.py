@@ -499,7 +499,7 @@ def test_a_core_that_computes_wrongly_is_refused(tmp_path, monkeypatch, target, 
     assert port.read_text().count(tried) == 1
     port.write_text(port.read_text().replace(tried, computed))
     monkeypatch.setattr(build_py, "_FIRMWARE", folder)
-    with pytest.raises(EmulationFailed, match=rf"^this \w+ computes {named} wrongly, so no result"):
+    with pytest.raises(EmulationFailed, match=rf"^this \w+ computes {named} wrongly, so its results"):
         run(tmp_path, target, emulator)
 
 
@@ -540,7 +540,7 @@ def test_auto_prefers_qemu_which_faults_where_no_memory_is(renode, monkeypatch, 
     monkeypatch.setenv("PATH", str(program(tmp_path / "gcc", "arm-none-eabi-gcc", "").parent))
     assert find_emulator("auto", M4).name == find_emulator("auto", m55).name == "renode"
     assert choose_machine(Request("net.tflite", "cortex-m4"), "auto", "gcc")[2] == [
-        "run on Renode, as QEMU is not installed or has no board with this core"
+        "run on Renode, because QEMU is not installed or has no board with this core"
     ]
     assert choose_machine(Request("net.tflite", "cortex-m4"), "renode", "gcc")[2] == []
     program(renode.parent, "qemu-system-arm", "print('QEMU emulator version 7.2.22')")

@@ -190,7 +190,7 @@ def test_run_says_which_steps_have_no_result() -> None:
     scores = found.in_order[0]
     assert not scores[:4].any() and scores[4:].any(axis=1).all()
     (note,) = found.notes
-    assert note == "zeros stand for the results of the first 4 of 6 steps: 5 steps fill the window of 20 frames"
+    assert note == "the first 4 of 6 steps have no result, zeros are shown: 5 steps fill the window of 20 frames"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""This machine as the "emulator": the module runs natively, under sanitizers."""
+"""This machine as an "emulator": the module runs natively, under sanitizers."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from tinyfuse.verify.emulation.result import Firmware, Outcome, emulation_failur
 
 
 class Host:
-    """This machine: a program under sanitizers instead of a firmware."""
+    """Runs a program under sanitizers on this machine instead of firmware."""
 
     name = "host"
     version = platform.machine()
 
     def run(self, firmware: Firmware, time_limit: float) -> Outcome:
-        """See `Emulator.run`; what a sanitizer finds is an EmulationFailed with its report."""
+        """See `Emulator.run`. A sanitizer's report is an EmulationFailed."""
         code, log = run_limited(
             [str(firmware.elf)],
             time_limit,
