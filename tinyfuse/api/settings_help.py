@@ -1,4 +1,4 @@
-"""What Python's help says of settings: the text of the options (tinyfuse/options.py), spelled as arguments."""
+"""Text of Python's help for settings: that of the options (tinyfuse/options.py), with options spelled as arguments."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _WIDTH = 118
 
 
 def settings_help(declared: Mapping[str, Flag]) -> str:
-    """Two columns: the arguments' names, and what they do."""
+    """Two columns: names of the arguments, and their descriptions."""
     column = max(map(len, declared)) + 2
     lines: list[str] = []
     for name, flag in declared.items():
@@ -26,7 +26,7 @@ def _as_argument(name: str, flag: str, value: str | None) -> str:
 
 
 def _default(flag: Flag) -> str:
-    """What is taken where the argument is left out."""
+    """Sentence about the argument's default."""
     if flag.otherwise is not None:
         return f"Default: {flag.otherwise}."
     if flag.default in (None, ()):

@@ -1,4 +1,4 @@
-"""An explanation for a terminal: what was fused, what was not, and advice."""
+"""Text of an explanation for a terminal: fusions taken and refused, and advice."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tinyfuse.report.wrapping import wrap_text
 
 
 def explain_text(data: JsonObject) -> str:
-    """What a person is shown of the JSON of docs/json.md."""
+    """Text of the JSON of `explain_json`, for a terminal."""
     planned = (
         f"{data['options']['name']} for {data['target']}, --optimize {data['options']['optimize']}: arena "
         f"{data['arena_bytes']:,} bytes, predicted {_instructions(data)}"
@@ -59,13 +59,13 @@ def _table(table: JsonObject) -> str:
     what, where = " + ".join(table["kinds"]), f"op {table['operator']['index']} {quoted(table['operator']['name'])}"
     size = f"{table['bytes']:,} bytes"
     tables = f"a table of {size}" if table["channels"] == 1 else f"{table['channels']} channels' tables of {size}"
-    how = ", in which the layer in front looks its outputs up" if table["in_layer"] else ""
-    return f"table    {where}: what {what} make of one int8 value is {tables}{how}"
+    how = ", which the layer in front of it applies" if table["in_layer"] else ""
+    return f"table    {where}: {what} of an int8 value are {tables}{how}"
 
 
 def _merged(loop: JsonObject) -> str:
     what, where = " + ".join(loop["kinds"]), f"op {loop['operator']['index']} {quoted(loop['operator']['name'])}"
-    return f"merged   {where}: {what} are one loop, with what lies between them in registers"
+    return f"merged   {where}: {what} are one loop, whose intermediate values stay in registers"
 
 
 def _tiled(tiles: JsonObject) -> str:
@@ -78,11 +78,11 @@ def _tiled(tiles: JsonObject) -> str:
 def _again(again: JsonObject) -> str:
     what, where = " + ".join(again["kinds"]), f"op {again['operator']['index']} {quoted(again['operator']['name'])}"
     cost = f", for {again['macs']:,} MACs more" if again["macs"] else ""
-    return f"again    {where}: {what} run again for a later reader{cost}, so that the result isn't kept for it"
+    return f"again    {where}: {what} run again for a later reader{cost}, so their result need not be kept"
 
 
 def _operators(operators: list[JsonObject]) -> str:
-    """The kinds, with how often one follows itself."""
+    """Kinds of the operators, with counts of adjacent equal ones: "CONV_2D + 2 ADD"."""
     shown: list[tuple[str, int]] = []
     for op in operators:
         if shown and shown[-1][0] == op["kind"]:
@@ -93,7 +93,7 @@ def _operators(operators: list[JsonObject]) -> str:
 
 
 def _cost(cost: JsonObject) -> str:
-    """What is known of it: operators that are no neighbours have no RAM of their own."""
+    """Words for the known parts of a cost."""
     ram = [] if cost["ram_bytes"] is None else [f"{cost['ram_bytes']:,} bytes of RAM"]
     cycles = [] if cost["cycles"] is None else [f"{cost['cycles']:,} cycles estimated"]
     return ", ".join([_count(cost["instructions"]), *cycles, *ram])
@@ -106,7 +106,7 @@ def _cycles(data: JsonObject) -> str:
 
 
 def _instructions(data: JsonObject) -> str:
-    """Of all operators, or of those that are predicted."""
+    """Words for the predicted instructions of all operators, or of those that can be predicted."""
     known = data["known_instructions"]
     return _count(known) + (" for the rest" if data["not_predicted"] and known is not None else "")
 

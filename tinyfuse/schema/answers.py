@@ -1,4 +1,4 @@
-"""The answer of each command, key by key."""
+"""Schema of each command's answer."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _CHANGE = record(
 
 _PROBLEM = record(message=TEXT, operator=nullable(TEXT), tensor=nullable(TEXT), hint=nullable(TEXT))
 
-#: command -> what it prints where all is well
+#: command -> schema of its answer if it succeeds; "error" -> schema of the answer if it fails
 ANSWERS: dict[str, Schema] = {
     "report": merge_records(_ENVELOPE, FIGURES, KNOWN, PREDICTED_CYCLES, REPORT),
     "gen": merge_records(

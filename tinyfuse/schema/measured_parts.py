@@ -1,4 +1,4 @@
-"""What answers say of a module that ran: on an emulated core or a board."""
+"""Parts of schemas for modules that ran on an emulated core or a board."""
 
 from __future__ import annotations
 

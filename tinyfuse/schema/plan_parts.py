@@ -1,4 +1,4 @@
-"""What answers say of a plan: its figures, report and reasons."""
+"""Parts of schemas for plans: figures, report and explanation."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ BOARD_TIMING = record(
     source=TEXT, cycles_per_flash_byte=NUMBER,
 )  # fmt: skip
 _TIMING = nullable(BOARD_TIMING)
-#: of an inference, as far as it can be predicted
+#: prediction of an inference without operators that cannot be predicted
 KNOWN = record(
     known_instructions=nullable(COUNT), known_cycles=nullable(COUNT),
     not_predicted=items(record(group=COUNT, operator=TEXT, kernel=TEXT, reason=TEXT)),
@@ -78,7 +78,7 @@ FIGURES = record(
     helper_bytes=nullable(COUNT),
     estimated_code_bytes=COUNT,
     rewrites=items(
-        # what a rewrite saves may be less than nothing
+        # savings may be negative
         record(**{"pass": TEXT}, what=TEXT, macs_saved=INTEGER, weight_bytes_saved=INTEGER, copied_bytes_saved=INTEGER)
     ),
     reordering=_REORDERING,
