@@ -128,7 +128,7 @@ def test_what_the_command_says(server: Path, tmp_path: Path, monkeypatch: pytest
     data = json.loads(answer.stdout)
     meets("board-validate", data)
     assert data["exact"] and data["cycles"] >= sum(group["cycles"] for group in data["groups"])
-    assert other.exit_code == 4 and "generated for this model with other options" in other.stderr
+    assert other.exit_code == 4 and "generated from this model with other options" in other.stderr
     assert another.exit_code == 4 and "has another model" in another.stderr and "--board" in another.stderr
 
 
@@ -318,10 +318,10 @@ def failure(asked: Plan, answer: Callable[[Frame], bytes], before: bytes = b"") 
 
 
 def test_a_board_that_is_silent_or_talks_nonsense(asked: Plan) -> None:
-    assert "did not answer within 10 s: nothing came at all" in failure(asked, lambda request: b"")
+    assert "did not answer within 10 s: nothing arrived" in failure(asked, lambda request: b"")
     noise = failure(asked, lambda request: b"Hello, world!\r\n")
     assert "b'Hello, world!" in noise and "--baud 115200" in noise
-    assert "came damaged" in failure(asked, lambda request: answered(request, greeting(asked))[:-1] + b"\0\0")
+    assert "arrived damaged" in failure(asked, lambda request: answered(request, greeting(asked))[:-1] + b"\0\0")
     assert "did not answer" in failure(asked, lambda request: b"TF\x81\1\xff\xff" * 50)
     echo = failure(asked, encode_frame)
     assert "did not answer" in echo
@@ -343,13 +343,13 @@ def test_a_board_that_never_ceases_to_talk(asked: Plan) -> None:
 def test_a_board_that_is_another(asked: Plan) -> None:
     assert "speaks version 9 of the protocol, this tinyfuse version 1" in failure(asked, honest(asked, version=9))
     assert "speaks no version" in failure(asked, lambda request: answered(request, b""))
-    assert "where 86 belong" in failure(asked, lambda request: answered(request, greeting(asked) + b"x"))
+    assert "bytes, not in 86" in failure(asked, lambda request: answered(request, greeting(asked) + b"x"))
     assert "has another model" in failure(asked, honest(asked, sha=bytes(32)))
-    assert "with other options, or by another tinyfuse" in failure(asked, honest(asked, code=bytes(32)))
-    assert "can't be believed" in failure(asked, honest(asked, groups=65535))
-    assert "frames of 65535 bytes" in failure(asked, honest(asked, chunk=65535))
-    assert "frames of 0 bytes" in failure(asked, honest(asked, chunk=0))
-    assert "a counter 200" in failure(asked, honest(asked, counter=200))
+    assert "with other options, or by another version of tinyfuse" in failure(asked, honest(asked, code=bytes(32)))
+    assert "cannot be trusted" in failure(asked, honest(asked, groups=65535))
+    assert "frame size 65535" in failure(asked, honest(asked, chunk=65535))
+    assert "frame size 0" in failure(asked, honest(asked, chunk=0))
+    assert "invalid counter 200" in failure(asked, honest(asked, counter=200))
 
 
 def test_a_board_that_fails_later(asked: Plan) -> None:
@@ -359,13 +359,13 @@ def test_a_board_that_fails_later(asked: Plan) -> None:
         return failure(asked, lambda frame: answer(frame) if frame.type == request else well(frame))
 
     assert "no answer within" in but(Request.WRITE, lambda frame: b"")
-    assert "ended no inference within" in but(Request.RUN, lambda frame: b"")
-    assert "with 3 bytes, where 5 belong" in but(Request.READ, lambda frame: answered(frame, b"abc"))
-    assert "with 128 bytes, where 5 belong" in but(Request.READ, lambda frame: answered(frame, bytes(128)))
-    assert "where 12 belong" in but(Request.RUN, lambda frame: answered(frame, b""))
+    assert "did not finish an inference within" in but(Request.RUN, lambda frame: b"")
+    assert "with 3 bytes instead of 5" in but(Request.READ, lambda frame: answered(frame, b"abc"))
+    assert "with 128 bytes instead of 5" in but(Request.READ, lambda frame: answered(frame, bytes(128)))
+    assert "with 0 bytes instead of 12" in but(Request.RUN, lambda frame: answered(frame, b""))
     refused = encode_frame(Frame(FAILED, 0, bytes([Refusal.DAMAGED])))
     assert "arrived damaged, 3 times in a row, to write" in but(Request.WRITE, lambda frame: refused)
-    assert "is not what it says" in but(
+    assert "against its own description" in but(
         Request.WRITE, lambda frame: encode_frame(Frame(FAILED, frame.number, bytes([Refusal.OUTSIDE])))
     )
     ended = but(Request.RUN, lambda frame: answered(frame, struct.pack("<iII", 11, 0, 0)))
@@ -392,7 +392,7 @@ def test_a_bad_line_costs_time_and_no_result(asked: Plan) -> None:
 def test_nothing_counts(asked: Plan) -> None:
     board = FakeBoard(honest(asked, counter=0))
     found = validate_plan(asked, small(), board.device(), BoardOptions(oracle="reference", runs=1), lambda text: None)
-    assert found.figures is None and "nothing on the board counts cycles" in found.warnings[-1]
+    assert found.figures is None and "the board counts no cycles" in found.warnings[-1]
 
 
 def test_a_port_that_can_not_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

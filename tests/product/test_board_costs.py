@@ -152,12 +152,12 @@ def test_a_profile_shows_a_boards_cycles(folder: Path) -> None:
         console.print(profile_text(data, width))
         assert "on the board" not in console.export_text()
     for other, message in (
-        (profiled(small()), "of another model"),
-        (profiled(dense(), fusion="none"), "of another model, target or options"),
+        (profiled(small()), "about another model"),
+        (profiled(dense(), fusion="none"), "about another model, target or options"),
     ):
         with pytest.raises(UsageError, match=message):
             add_board_cycles(other, counted, "dense.json")
-    with pytest.raises(UsageError, match="has no cycles"):
+    with pytest.raises(UsageError, match="lacks cycles"):
         add_board_cycles(data, counted | {"cycles": None}, "dense.json")
     Path("bad.json").write_text("[]")
     refused = ran("profile", "dense.tflite", "--target", TARGET, "--board", "bad.json")
@@ -189,7 +189,7 @@ def test_rates_of_what_groups_tell_apart_and_of_what_they_do_not() -> None:
 REFUSED = {
     "no JSON": ("{", "no JSON"),
     "another answer": ('{"schema_version": 1, "model": "m", "target": "x", "tinyfuse_version": "0"}', "no answer of"),
-    "a board that was wrong": (answer(small(), within_bound=False), "did not compute what it should"),
+    "a board that was wrong": (answer(small(), within_bound=False), "computed wrong outputs"),
     "another target": (answer(small(), target="cortex-m55"), "different targets, cortex-m4, cortex-m55"),
     "a target that there is not": (answer(small(), target="../../etc"), "different targets"),
     "groups of nothing": (answer(small(), groups=[1, None]), "a group lacks its figures"),

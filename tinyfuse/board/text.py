@@ -1,4 +1,4 @@
-"""What a board computed and counted, for a terminal: the verdict, then bars by group as `profile` draws them."""
+"""Text of a validation on a board: the verdict, then bars by group as in `profile`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from rich.text import Text
 from tinyfuse.profile.text import draw_bar, format_figure
 from tinyfuse.report.answer import JsonObject, verdict
 
-#: from this width on, the kernels are shown too, and the most cycles and those of a MAC
+#: terminal columns from which kernels, maximum cycles and cycles per MAC are shown
 _WIDE = 110
 
 
 def board_text(data: JsonObject, width: int) -> RenderableType:
-    """What a terminal of `width` columns is shown of the JSON of docs/json.md."""
+    """Text of the JSON of `board validate`, for a terminal of `width` columns."""
     streams = f" in streams of {data['frames']}" if data["frames"] else ""
     parts: list[RenderableType] = [
         Text(
@@ -85,6 +85,6 @@ def _groups(data: JsonObject, width: int) -> Table:
 
 
 def _each(usage: JsonObject) -> str:
-    """Cycles of a predicted instruction."""
+    """Cycles per predicted instruction."""
     predicted = usage["predicted_instructions"]
     return format_figure(usage["cycles"] / predicted) if predicted else "-"

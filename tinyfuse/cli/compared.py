@@ -1,4 +1,4 @@
-"""What `verify` and `board validate` print of a comparison with the oracle."""
+"""JSON of a comparison with the oracle, shared by `verify` and `board validate`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tinyfuse.report.answer import JsonObject
 
 
 def comparison_json(found: OutputComparison) -> JsonObject:
-    """The keys that both answers have."""
+    """Keys that both answers have."""
     return {
         "oracle": found.oracle,
         "runs": found.runs,

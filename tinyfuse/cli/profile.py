@@ -1,4 +1,4 @@
-"""`tinyfuse profile`: where the instructions of an inference go."""
+"""`tinyfuse profile`: counts the instructions of an inference by operator."""
 
 from __future__ import annotations
 
@@ -28,25 +28,24 @@ Examples:
   tinyfuse profile kws.tflite --target cortex-m4
   tinyfuse profile kws.tflite --target cortex-m55 --svg kws.svg
   tinyfuse profile kws.tflite --target cortex-m4 --json | jq .groups[0].operators
-  tinyfuse profile kws.tflite --target cortex-m4 --board kws.json     beside the cycles of your board
+  tinyfuse profile kws.tflite --target cortex-m4 --board kws.json     also shows the cycles of your board
 """
 
 
 @click.command("profile", cls=FileCommand, epilog=_EXAMPLES)
 @generation_flags
 @add_flags(ProfileOptions)
-@click.option("--svg", type=OutputFile(), metavar="FILE", help="Also draw it, for a README.")
+@click.option("--svg", type=OutputFile(), metavar="FILE", help="Also draw the profile, for a README.")
 @click.option(
     "--board",
     type=click.Path(),
     metavar="FILE",
-    help="Show the cycles of a board beside: what `tinyfuse board validate --json` printed, with the same options.",
+    help="Also show the cycles of a board, from an answer of `tinyfuse board validate --json` with the same options.",
 )
 def command(request: Request, as_json: bool, how: ProfileOptions, svg: str | None, board: str | None) -> int:
-    """Say where the instructions and bytes of one inference go: by group, operator and function.
-
-    Measures the inference that `verify` measures, beside the --fusion none build. Cycles are an
-    estimate from the core's published timings.
+    """Count the instructions and bytes of one inference by group, operator and function. It is the inference that
+    `verify` measures, and it is compared with a build with --fusion none. Cycles are an estimate from the core's
+    published timings.
     """
     answer = None if board is None else read_validation(board)
     data = profile(request, progress, how)
@@ -62,10 +61,11 @@ def command(request: Request, as_json: bool, how: ProfileOptions, svg: str | Non
 
 
 def profile(request: Request, progress: Progress, how: ProfileOptions) -> JsonObject:
-    """The JSON of docs/json.md. ToolMissing without compiler, emulator or CMSIS-NN; EmulationFailed
-    where the firmware crashed or hung; UsageError for a target that no emulator runs.
+    """Profiles a model, and returns JSON (docs/json.md).
 
-    Without a compiler for the host's plugin, and on Renode, what needs single instructions is None.
+    ToolMissing without compiler, emulator or CMSIS-NN; EmulationFailed if the firmware crashed or hung; UsageError for
+    a target that no emulator runs. Without a compiler for the host's plugin, and on Renode, figures that need counts of
+    single instructions are None.
     """
     counting = find_counting(load_target(request.target), request.options.feeds_image, how.emulator, how.compiler)
 
