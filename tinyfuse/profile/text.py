@@ -1,4 +1,4 @@
-"""A profile for a terminal: totals beside the unfused build, bars by group and operator, what is above floors."""
+"""Text of a profile: totals beside the unfused build, bars by group and operator, and layers far above floors."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tinyfuse.profile.above_floor import above_floor_table
 from tinyfuse.profile.image import REGIONS
 from tinyfuse.report.answer import JsonObject
 
-#: from this width on, the kernels and the instructions of an output are shown too
+#: terminal columns from which kernels and instructions per output are shown
 _WIDE = 120
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 def profile_text(data: JsonObject, width: int) -> RenderableType:
-    """What a terminal of `width` columns is shown of the JSON of docs/json.md; a figure that was not
-    measured is a dash."""
+    """Text of the JSON of `profile`, for a terminal of `width` columns; a dash stands for a figure that was not
+    measured."""
     compiler = f"{data['compiler']} -{data['compiler_opt']}"
     head = Text(f"{data['options']['name']} on {data['target']}, {data['emulator']}, {compiler}")
     parts: list[RenderableType] = [head, Text(), _totals(data), Text(), _operators(data, width)]
@@ -31,7 +31,7 @@ def profile_text(data: JsonObject, width: int) -> RenderableType:
 
 
 def _waits(data: JsonObject) -> str:
-    """What the board adds to the core's cycles."""
+    """Words about the board's timing; empty without --timing."""
     timing = data["timing"]
     if timing is None:
         return ""
@@ -55,7 +55,7 @@ def _totals(data: JsonObject) -> Table:
     for label, value in _total_rows(data):
         row = [label, format_figure(value)]
         if unfused:
-            plain = dict(_total_rows(unfused)).get(label)  # it has no memory banks
+            plain = dict(_total_rows(unfused)).get(label)  # None for memory banks, which it does not have
             row += [format_figure(plain), _saved(value, plain)]
         table.add_row(*row)
     return table
@@ -103,7 +103,7 @@ def _operators(data: JsonObject, width: int) -> Table:
     table.add_column("group, operator", no_wrap=True)
     if wide:
         table.add_column("kernel", no_wrap=True, overflow="ellipsis", style="dim")
-    # what a narrow terminal has no room for
+    # columns for which a narrow terminal has no room
     hidden = {"/MAC", "/output"} if on_board else {"board"} if wide else {"board", "/output"}
     for title in _COLUMNS:
         if title not in hidden:
@@ -133,7 +133,7 @@ _COLUMNS = ("instructions", "%", "predicted", "/MAC", "/output", "cycles", "boar
 
 
 def _figures(usage: JsonObject, all_of_them: int | None) -> list[str]:
-    """The texts of _COLUMNS."""
+    """Texts of the columns _COLUMNS."""
     share = usage["instructions"] is not None and all_of_them
     return [
         format_figure(usage["instructions"]),
@@ -147,19 +147,19 @@ def _figures(usage: JsonObject, all_of_them: int | None) -> list[str]:
 
 
 def _error(usage: JsonObject) -> str:
-    """How far the prediction is off."""
+    """Error of the prediction in percent."""
     measured, predicted = usage["instructions"], usage["predicted_instructions"]
     return f"{100 * (predicted - measured) / measured:+.1f} %" if measured and predicted is not None else "-"
 
 
 def draw_bar(value: int | None, largest: int, length: int) -> str:
-    """A bar of at most `length` characters, to eighths of one."""
+    """Bar of at most `length` characters, in steps of an eighth."""
     eighths = round(8 * length * (value or 0) / largest)
     return "█" * (eighths // 8) + (_EIGHTHS[eighths % 8] if eighths % 8 else "")
 
 
 def format_figure(value: float | None, digits: int = 3) -> str:
-    """A number for people; a dash for what is not known."""
+    """Number for people; a dash if it is not known."""
     if value is None:
         return "-"
     return f"{value:,}" if isinstance(value, int) else f"{value:,.{digits}f}"
