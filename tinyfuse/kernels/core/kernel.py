@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 from tinyfuse.board_timing import BoardTiming
 from tinyfuse.errors import InternalFault
@@ -175,91 +175,112 @@ class AccessOrder:
 
 @hashed_once
 @dataclass(frozen=True)
-class Context:
-    """What decides which kernels may be used: the target, and CMSIS-NN's version (4, 0) to (7, 0).
+class Objective:
+    """What a plan should spare, as far as it decides which kernels may be used.
 
-    `kernels` is the user's choice: "auto", "cmsis-nn" (ours only where CMSIS-NN has nothing) or
-    "tinyfuse" (never CMSIS-NN). `lacks` names functions that a copy of CMSIS-NN left out.
-    `optimize` is what kernels should spend the other on: "speed", "balanced" or "ram". It need not be
-    what the user asked for: the search tries all three. `weights`: "unpacked" and "winograd" prefer kernels whose
-    weights take more flash (`Kernel.weights`), "auto" takes one where each byte more than the packed weights' saves
-    `flash_price` predicted instructions; "compressed" takes those whose weights take less, where each byte less adds at
-    most as many; without a price, any. `step`: operators that stand alone are called row by row where
-    they can be; `divided`: calls are to be made in pieces, so that kernels which can't are left out where others can.
-    `cycles`: the board whose estimated cycles count in the instructions' place; None: these count.
-    `at_once`: rows of an image that a library's function is to make by one call inside a group, at most.
-    `limit_ram`: the user didn't ask for speed alone, so no plan should be measured by kernels that buy it with RAM.
-    `min_scratch`: of kernels that aren't far slower, those with the least scratch, but for the operators whose outputs
-    have these names (`allow_scratch_for`)."""
+    optimize           one of OPTIMIZE: "speed", "balanced" or "ram". The search tries all three, so it need not be what
+                       the user asked for
+    at_once            maximum rows of an image that one call of a CMSIS-NN function makes inside a group
+    limit_ram          the user did not ask for speed alone, so no kernel may buy speed with any amount of RAM
+    min_scratch        prefer the kernel with the least scratch among those that are not far slower
+    allow_scratch_for  names of output tensors; `min_scratch` does not apply to the operators that make them
+    """
 
-    target: Target
-    cmsis_nn: tuple[int, int] = (7, 0)
-    kernels: str = "auto"
-    lacks: frozenset[str] = frozenset()
     optimize: str = "balanced"
-    weights: str = "packed"
-    flash_price: float | None = None
-    step: bool = False
-    divided: bool = False
-    cycles: BoardTiming | None = None
     at_once: int = 1
     limit_ram: bool = False
     min_scratch: bool = False
     allow_scratch_for: frozenset[str] = frozenset()
 
+
+class ObjectiveAsked(Exception):
+    """An answer depends on the objective, and the context has none."""
+
+
+@hashed_once
+@dataclass(frozen=True)
+class Context:
+    """Everything except the operator that decides which kernels may be used.
+
+    target       the core and its instruction set
+    cmsis_nn     CMSIS-NN's version, (4, 0) to (7, 0)
+    kernels      the choice of the user: "auto", "cmsis-nn" (ours only where it has none) or "tinyfuse" (never CMSIS-NN)
+    lacks        names of kernels that may not be used, for instance functions that a copy of CMSIS-NN left out
+    weights      "unpacked" and "winograd" prefer kernels whose weights take more flash (`Kernel.weights`), "compressed"
+                 those whose weights take less; "auto" weighs flash against instructions
+    flash_price  predicted instructions that a byte of flash must save ("auto"), or may cost ("compressed"); None: any
+    step         operators that stand alone are called row by row where possible
+    divided      calls are made in pieces, so kernels that can be divided are preferred
+    cycles       the board whose estimated cycles are counted; None: instructions are counted
+    objective    None for an answer that holds for every objective: the properties below then raise ObjectiveAsked
+    """
+
+    target: Target
+    cmsis_nn: tuple[int, int] = (7, 0)
+    kernels: str = "auto"
+    lacks: frozenset[str] = frozenset()
+    weights: str = "packed"
+    flash_price: float | None = None
+    step: bool = False
+    divided: bool = False
+    cycles: BoardTiming | None = None
+    objective: Objective | None = Objective()
+
+    @property
+    def _asked(self) -> Objective:
+        if self.objective is None:
+            raise ObjectiveAsked
+        return self.objective
+
+    @property
+    def optimize(self) -> str:
+        """`Objective.optimize`."""
+        return self._asked.optimize
+
+    @property
+    def at_once(self) -> int:
+        """`Objective.at_once`."""
+        return self._asked.at_once
+
+    @property
+    def min_scratch(self) -> bool:
+        """`Objective.min_scratch`."""
+        return self._asked.min_scratch
+
+    @property
+    def allow_scratch_for(self) -> frozenset[str]:
+        """`Objective.allow_scratch_for`."""
+        return self._asked.allow_scratch_for
+
     @property
     def speed_alone(self) -> bool:
-        """Whether kernels may take any RAM."""
-        return self.optimize == "speed" and not self.limit_ram
+        """True if kernels may take any amount of RAM."""
+        return self._asked.optimize == "speed" and not self._asked.limit_ram
 
     def wants_least_scratch(self, op: Op) -> bool:
+        """Tells whether `op` should get the kernel with the least scratch."""
         return self.min_scratch and not any(tensor.name in self.allow_scratch_for for tensor in op.outputs)
 
 
 @lru_cache
 def interned(context: Context) -> Context:
-    """The first of all equal contexts: what is remembered of it is found without a comparison."""
+    """Returns the first of all equal contexts, so that cache lookups compare by identity."""
     return context
 
 
-class ObjectiveAsked(Exception):
-    """An answer depends on what kernels should spare."""
-
-
-class AnyObjective(Context):
-    """A context that doesn't tell what kernels should spare: ObjectiveAsked for who asks. So what is answered all the
-    same is the answer for every objective."""
-
-    def __init__(self, context: Context):
-        self.__dict__.update({name: value for name, value in vars(context).items() if name not in _OBJECTIVE})
-
-    __hash__ = object.__hash__
-    __eq__ = object.__eq__
-
-
-def _asked(context: AnyObjective) -> NoReturn:
-    raise ObjectiveAsked
-
-
-#: fields of a context that say what kernels should spare, and values that none has
-_OBJECTIVE: dict[str, Any] = {
-    "optimize": "",
-    "at_once": 0,
-    "limit_ram": False,
-    "min_scratch": False,
-    "allow_scratch_for": frozenset(),
-}
-for _field in _OBJECTIVE:
-    setattr(AnyObjective, _field, property(_asked))
+def with_objective(context: Context, **changes: Any) -> Context:
+    """Copies the context with other fields of its objective. ObjectiveAsked if it has none."""
+    return replace(context, objective=replace(context._asked, **changes))
 
 
 @lru_cache
-def without_objective(context: Context) -> AnyObjective:
-    """The one for all contexts that differ in what kernels should spare alone."""
-    return context if isinstance(context, AnyObjective) else _of_the_rest(replace(context, **_OBJECTIVE))
+def without_objective(context: Context) -> Context:
+    """Copies the context without its objective. Contexts that differ only in their objectives share one copy.
 
-
-_of_the_rest = lru_cache(AnyObjective)
+    A function of a context that returns here without ObjectiveAsked returns the same for every objective, so its result
+    can be cached for all of them.
+    """
+    return interned(replace(context, objective=None))
 
 
 def division(kernel: Kernel, op: Op, by_row: bool, context: Context) -> Division | None:

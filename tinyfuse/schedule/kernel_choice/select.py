@@ -12,7 +12,7 @@ from typing import NamedTuple
 from tinyfuse.cost.table import counted_table
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.core.kernel import AnyObjective, Context, Kernel, ObjectiveAsked, interned, without_objective
+from tinyfuse.kernels.core.kernel import Context, Kernel, ObjectiveAsked, interned, without_objective
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.ops import FAMILIES
 from tinyfuse.schedule.kernel_choice.alike import first_alike
@@ -77,7 +77,7 @@ def _is_far_off(op: Op, kernels: Sequence[Kernel], context: Context) -> bool:
 
 
 @lru_cache(maxsize=8192)
-def _offered(op: Op, context: AnyObjective, of_several: bool) -> list[tuple[Kernel, bool]]:
+def _offered(op: Op, context: Context, of_several: bool) -> list[tuple[Kernel, bool]]:
     """Kernels that accept an operator, each with True, or with False if only for some objectives. `of_several`:
     CMSIS-NN's multi-row variants, else all others."""
     found = []
