@@ -1,4 +1,4 @@
-"""Batches: a kernel that computes one image, called for each."""
+"""Calls a kernel that computes one image for each image of a batch."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tinyfuse.ops.core.images import image_op
 
 
 class EachImage(WholeWrapper):
-    """`kernel` in a loop over the images [1, H, W, C] of an input, number `index`, and the output, and over the rows of
-    each if it computes rows alone. The other inputs are the same for all."""
+    """Calls `kernel` in a loop over the images [1, H, W, C] of the output and of input `index`; also in a loop over
+    each image's rows if the kernel computes only rows. All images share the other inputs."""
 
     def __init__(self, kernel: Kernel, index: int = 0):
         super().__init__(kernel)
