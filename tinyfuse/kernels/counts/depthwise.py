@@ -1,6 +1,7 @@
-"""Counts of depthwise convolutions: part of `tinyfuse.kernels.counts.common`, which says what counts are.
+"""Counts of depthwise convolutions.
 
-"fours", "eights" and "sixteens" are so many channels, "quads" four too; "pairs" are two taps.
+Loop counts are explained in `tinyfuse.kernels.counts.common`. "fours", "quads", "eights" and "sixteens" are 4, 4, 8 and
+16 channels; "pairs" are two taps.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from tinyfuse.ops.core.convolution import geometry
 
 @kept
 def depthwise_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
-    """Of a depthwise convolution, so many rows a call."""
+    """Counts of a depthwise convolution, `at_once` rows a call."""
     g = geometry(op)
     of_calls = pixels_of_calls(op, g.out_h * g.out_w, by_row, at_once)
     calls, rests = sum([count for count, _ in of_calls]), sum([count * (each % 4) for count, each in of_calls])
@@ -32,7 +33,7 @@ def depthwise_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
 
 @kept
 def _depthwise_counts(op: Op) -> Counts:
-    """Those of them that are the same however many calls there are."""
+    """Counts that do not depend on the number of calls."""
     g = geometry(op)
     taps, pixels, inner = g.kernel_h * g.kernel_w, g.out_h * g.out_w, inner_taps(op)
     fours, eights, sixteens = round_up(g.out_c, 4), round_up(g.out_c, 8), round_up(g.out_c, 16)
@@ -62,7 +63,7 @@ def _depthwise_counts(op: Op) -> Counts:
 
 
 def paired_depthwise_words(op: Op) -> int:
-    """Words that half a row's outputs read (runtime_c/tinyfuse_depthwise_paired.h)."""
+    """Number of words that half the outputs of a row read (runtime_c/tinyfuse_depthwise_paired.h)."""
     g = geometry(op)
     words: int = ((round_up(g.out_w, 2) - 1) * g.stride_w + g.kernel_w) * g.kernel_h
     return words
@@ -70,7 +71,7 @@ def paired_depthwise_words(op: Op) -> int:
 
 @kept
 def paired_depthwise_counts(op: Op, by_row: bool) -> Counts:
-    """Of a depthwise convolution that has two outputs of a channel in a word."""
+    """Counts of a depthwise convolution that computes two outputs of a channel in one word."""
     g, words = geometry(op), round_up(paired_depthwise_words(op), 2)
     twos = g.out_h * round_up(g.out_w, 2)
     return {
@@ -86,16 +87,16 @@ def paired_depthwise_counts(op: Op, by_row: bool) -> Counts:
 
 
 def looked_up_depthwise_counts(plain: Counts, op: Op, by_row: bool, groups: int, group_bytes: int, step: int) -> Counts:
-    """Of a depthwise convolution whose weights each call looks up, in so many groups, `step` at once; `plain`: those of
-    the same with packed weights."""
+    """Counts of a depthwise convolution with palettized weights, which each call decodes in `groups` groups of
+    `group_bytes` weights, `step` weights at a time. `plain`: counts with packed weights."""
     calls = calls_of(op, by_row)
     return {**plain, **lookups(calls * groups, group_bytes, step), "strips": calls}
 
 
 @kept
 def columns_counts(op: Op, by_row: bool, outputs: int, channels: int) -> Counts:
-    """Of a depthwise convolution that goes through a row by chunks of so many outputs, and so many channels of them at
-    a time, whose columns it regroups plane by plane: columns that lie `stride_w` apart."""
+    """Counts of a depthwise convolution that computes chunks of `outputs` outputs of a row, `channels` channels at a
+    time. For each chunk, it regroups the input's columns into planes of columns that are `stride_w` apart."""
     calls, g = calls_of(op, by_row), geometry(op)
     chunks, groups = calls * round_up(g.out_w, outputs), round_up(g.in_c, channels)
     planes = min(g.stride_w, g.kernel_w)

@@ -1,5 +1,7 @@
-"""Counts of layers with Helium by two pixels and four channels, and of depthwise ones by sixteen channels (mve.py):
-part of `tinyfuse.kernels.counts.common`, which says what counts are."""
+"""Counts of Helium layers that compute tiles of two pixels x four channels, and of depthwise ones by 16 channels.
+
+Loop counts are explained in `tinyfuse.kernels.counts.common`.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,8 @@ from tinyfuse.ops.core.convolution import geometry
 
 @kept
 def one_vector_counts(op: Op, by_row: bool) -> Counts:
-    """Counts of a fully connected layer of one batch: sixteen inputs at once for eight outputs, as far as there are
-    fours of outputs, then for each of the last ones (singles)."""
+    """Counts of a fully connected layer with one batch. It reads 16 inputs at a time, for eight outputs as long as four
+    are left, then for each of the last outputs ("singles")."""
     out_c, depth = op.operand(1).shape
     eights, singles, blocks, rest = round_up(out_c // 4, 2), out_c % 4, depth // 16, depth % 16 > 0
     return {
@@ -29,8 +31,8 @@ def one_vector_counts(op: Op, by_row: bool) -> Counts:
 
 @kept
 def two_pixels_counts(op: Op, by_row: bool) -> Counts:
-    """Of a layer whose calls take two pixels at a time and the last of an odd number alone: sixteen inputs at once,
-    four times as many in an iteration, for four channels of two pixels or eight of one."""
+    """Counts of a layer whose calls compute two pixels at a time, and the last pixel alone if their number is odd. A
+    step reads 16 inputs, an iteration 64, for four channels of two pixels or eight channels of one."""
     weights = op.operand(1)
     out_c, depth = weights.shape[0], weights.elements // weights.shape[0]
     calls = pixels_of_calls(op, op.output.elements // out_c, by_row, 1)
@@ -53,8 +55,8 @@ def two_pixels_counts(op: Op, by_row: bool) -> Counts:
 
 @kept
 def two_windows_counts(op: Op, by_row: bool) -> Counts:
-    """The same of a convolution that copies the windows of two pixels first, sixteen bytes of a kernel row at once; of
-    those with columns in the padding, and of dilated ones, in several pieces."""
+    """Counts of a convolution that first copies the windows of two pixels, 16 bytes of a kernel row at a time. Windows
+    with columns in the padding, and dilated ones, are copied in several pieces."""
     g, calls = geometry(op), calls_of(op, by_row)
     rows = window_rows(op)
     border = pixels_at_borders(op) // g.out_h if g.dilation_w == 1 else g.out_w
@@ -74,10 +76,9 @@ def two_windows_counts(op: Op, by_row: bool) -> Counts:
 
 
 @kept
-@kept
 def sixteen_channels_counts(op: Op, by_row: bool) -> Counts:
-    """Of a depthwise convolution by sixteen channels, of the last by eight where no more are left, and pairs of taps,
-    which move where both windows are inside."""
+    """Counts of a depthwise convolution by 16 channels, the last eight alone if no more are left, and by pairs of taps,
+    which are moved from the left neighbour's window if both windows are inside the image."""
     found = packed_depthwise_counts(op, by_row)
     pixels, pairs, channels = found["pixels"], found["pairs"], op.output.shape[3]
     sixteens, eight = (channels + 7) // 16, 0 < channels % 16 <= 8

@@ -1,5 +1,7 @@
-"""Counts of convolutions with Helium by two channels at a time (mve_four.py, mve_held.py): part of
-`tinyfuse.kernels.counts.common`, which says what counts are."""
+"""Counts of Helium convolutions that compute tiles of four pixels x two channels, or keep weights in registers.
+
+Loop counts are explained in `tinyfuse.kernels.counts.common`.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,8 @@ from tinyfuse.ops.core.convolution import geometry
 
 @kept
 def fours_counts(op: Op, by_row: bool, alone: int) -> Counts:
-    """Of a 1x1 convolution by four pixels times two channels, sixteen inputs at once, four times as many in an
-    iteration; so many pixels that are left at most one by one, by eight channels."""
+    """Counts of a 1x1 convolution by tiles of four pixels x two channels. A step reads 16 inputs, an iteration 64. Up
+    to `alone` pixels that are left over are computed one by one, by eight channels."""
     out_c, depth = op.operand(1).shape[::3]
     calls = pixels_of_calls(op, op.output.elements // out_c, by_row, 1)
     pairs, eights = out_c // 2, out_c // 8 * (out_c % 8 == 0)
@@ -37,8 +39,8 @@ def fours_counts(op: Op, by_row: bool, alone: int) -> Counts:
 
 @kept
 def four_columns_counts(op: Op, by_row: bool, taps: int) -> Counts:
-    """Of a convolution by four pixels times two channels, whose iterations are so many taps of a kernel row by sixteen
-    channels. Of a list's places those that lie beside the image are padded."""
+    """Counts of a convolution by tiles of four pixels x two channels. An iteration has `taps` taps of a kernel row and
+    16 channels. It reads through a list of columns; list entries outside the image point to padding."""
     g, calls = geometry(op), calls_of(op, by_row)
     row_iterations, blocks = round_up(g.kernel_w, taps), round_up(g.in_c, 16)
     beside = [_columns_beside(op, x, row_iterations * taps, taps) for x in range(0, g.out_w, 4)]
@@ -52,8 +54,8 @@ def four_columns_counts(op: Op, by_row: bool, taps: int) -> Counts:
 
 
 def _columns_beside(op: Op, x: int, taps: int, iteration: int) -> int:
-    """Of the columns that a list has for pixel x and the three after it, where as many taps are an iteration: those
-    that aren't in the image."""
+    """Number of columns outside the image in the list for pixel x and the three after it. The list has `taps` taps,
+    `iteration` of them in an iteration."""
     g = geometry(op)
     columns = [x - g.pad_left + tap + i for tap in range(0, taps, iteration) for i in range(iteration + 3)]
     return sum(not 0 <= column < g.in_w for column in columns)
@@ -61,8 +63,8 @@ def _columns_beside(op: Op, x: int, taps: int, iteration: int) -> int:
 
 @kept
 def four_pieces_counts(op: Op, by_row: bool, pieces: int) -> Counts:
-    """Of a convolution by four pixels times two channels, whose iterations are so many pieces of kernel rows by sixteen
-    terms; windows with columns in the padding are copied."""
+    """Counts of a convolution by tiles of four pixels x two channels. An iteration has `pieces` pieces of kernel rows,
+    of 16 terms each. Windows with columns in the padding are copied."""
     g, calls = geometry(op), calls_of(op, by_row)
     row_pieces = round_up(g.kernel_w * g.in_c, 16)
     columns = columns_inside(op)
@@ -82,8 +84,8 @@ def four_pieces_counts(op: Op, by_row: bool, pieces: int) -> Counts:
 
 @kept
 def stationary_counts(op: Op, by_row: bool) -> Counts:
-    """Of a convolution whose weights stay in registers: those of two channels, a kernel row and sixteen inputs in a
-    pass over a row's pixels."""
+    """Counts of a convolution whose weights stay in registers: each pass over a row's pixels uses the weights of two
+    channels, one kernel row and 16 inputs."""
     g, calls = geometry(op), calls_of(op, by_row)
     passes, pairs = g.kernel_h * round_up(g.in_c, 16), g.out_c // 2
     return {
@@ -101,9 +103,9 @@ def stationary_counts(op: Op, by_row: bool) -> Counts:
 
 
 def _four_counts(op: Op, calls: int, iterations: int, fours: list[tuple[bool, bool]]) -> dict[str, float]:
-    """What both count of their lists: of each four pixels of a row, whether all are there, and whether something of
-    them is padded. Four that are there have the list of those before moved on, unless that is padded, or has a row in
-    the padding."""
+    """Counts of lists that the kernels by four pixels share. `fours` has, for each tile of a row, whether all four
+    pixels exist, and whether any of them reads padding. If all four exist, the list of the tile before is advanced,
+    unless that tile, or a row of the window, is padded."""
     g, whole = geometry(op), whole_rows(op)
     once = 1 + sum(padded or not there for (_, padded), (there, _) in itertools.pairwise(fours))
     listed = (g.out_h - whole) * len(fours) + whole * once

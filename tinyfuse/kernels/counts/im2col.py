@@ -1,5 +1,7 @@
 """Counts of kernels that gather windows before they multiply: convolutions by im2col, depthwise ones by lists of taps.
-Part of `tinyfuse.kernels.counts.common`."""
+
+Loop counts are explained in `tinyfuse.kernels.counts.common`.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from tinyfuse.ops.core.convolution import geometry
 
 @kept
 def packed_counts(op: Op, by_row: bool) -> Counts:
-    """Of a convolution by im2col of two or three pixels."""
+    """Counts of a convolution by im2col of two or three pixels."""
     found = layer_counts(op, by_row)
     of_words = op.input.shape[3] % 4 == 0
     windows = {**dict.fromkeys(_GATHERED, 0.0), **_windows_of_words(op)} if of_words else _gathered(op, found)
@@ -22,19 +24,19 @@ def packed_counts(op: Op, by_row: bool) -> Counts:
 
 @kept
 def pointwise_counts(op: Op, by_row: bool) -> Counts:
-    """Of a 1x1 convolution by two or three pixels."""
+    """Counts of a 1x1 convolution by two or three pixels."""
     return {**layer_counts(op, by_row), **_blocks(op, by_row)}
 
 
 def _blocks(op: Op, by_row: bool) -> Counts:
-    """Blocks of three, two and one pixels where three are the most, as tinyfuse_block_pixels takes them, where two are,
-    and single pixels: each by itself, times pairs of output channels, and times words of these. Of an odd count of
-    channels the last one is computed pixel by pixel."""
+    """Counts of blocks of pixels if blocks have at most three, at most two, or one. See `_blocks_of`."""
     return _blocks_of(op, by_row, 3) | _blocks_of(op, by_row, 2) | _blocks_of(op, by_row, 1)
 
 
 def _blocks_of(op: Op, by_row: bool, most: int) -> dict[str, float]:
-    """The same of blocks of at most so many pixels."""
+    """Counts of blocks of at most `most` pixels, as tinyfuse_block_pixels divides them: blocks of each size, times
+    pairs of output channels, times words of these. The last of an odd number of channels is computed pixel by pixel
+    ("odd_outputs")."""
     out_c = op.output.shape[-1]
     pixels, words = op.output.elements // out_c, round_up(op.operand(1).elements // out_c, 4)
     found: dict[str, float] = {"odd_outputs": pixels * (out_c % 2)}
@@ -50,8 +52,8 @@ def _blocks_of(op: Op, by_row: bool, most: int) -> dict[str, float]:
 
 @kept
 def _sizes(pixels: int, most: int) -> tuple[int, ...]:
-    """How many blocks of one pixel, of two and so on make up so many pixels: of more than two, none but of two leaves a
-    single one."""
+    """Number of blocks of one pixel, two, three and four that make up `pixels`. If blocks may have more than two
+    pixels, there is no block of one unless `pixels` is 1."""
     if most == 1:
         return (pixels,)
     if most == 2 or pixels == 1:
@@ -65,7 +67,7 @@ def _sizes(pixels: int, most: int) -> tuple[int, ...]:
 
 @kept
 def counts_by_four(op: Op, by_row: bool) -> Counts:
-    """Of a convolution by blocks of up to four pixels."""
+    """Counts of a convolution by blocks of up to four pixels."""
     found = packed_counts(op, by_row)
     others = ("by_3_", "by_2_", "by_1_", "block", "two", "pair_words", "odd_pixel_words")
     rest = {name: count for name, count in found.items() if not name.startswith(others)}
@@ -73,8 +75,8 @@ def counts_by_four(op: Op, by_row: bool) -> Counts:
 
 
 def _windows_of_words(op: Op) -> Counts:
-    """Of windows whose pixels are whole words: those inside of the input's columns by rows, of which some are padding,
-    and those at its borders by taps."""
+    """Counts of windows whose pixels are whole words. Windows that are inside the input's columns are copied by rows,
+    some of them padding; windows at its left and right borders are copied tap by tap."""
     g = geometry(op)
     rows = window_rows(op)
     columns = window_columns(op)
@@ -100,9 +102,8 @@ _GATHERED = ("gathered_words", "copied_rows", "copied_terms", "asked_windows")
 
 
 def _gathered(op: Op, found: Counts) -> Counts:
-    """Of windows that are gathered because some of them is padding: all words, and the rows and terms that are copied
-    into them, those inside of the input; and, of a layer with padding, all windows, each of which is asked whether it
-    has any."""
+    """Counts of windows that are gathered because some of their taps are padding: words of the windows, rows and terms
+    copied from the input, and windows that are tested for padding (all windows of a layer with padding)."""
     g, gathered = geometry(op), found["gathered_windows"]
     plain_rows = (found["pixels"] - gathered) * g.kernel_h
     rows = window_rows(op) * g.out_w
@@ -112,7 +113,8 @@ def _gathered(op: Op, found: Counts) -> Counts:
     return dict(zip(_GATHERED, (words, rows - plain_rows, copied, asked), strict=True))
 
 
-#: of `layer_counts`, what im2col and blocks of pixels have: where few operators are measured, others would stand for it
+#: counts of `layer_counts` that describe im2col and blocks of pixels. A fit to few operators could confuse others with
+#: them
 _PACKED = (
     "calls", "pixels", "tap_rows", "border_taps", "terms", "border_terms", "border_pixel_rows", "border_pixel_taps",
     "byte_border_taps", "byte_terms", "byte_pixels", "byte_words", "byte_runs", "byte_run_words", "byte_run_rests",
@@ -125,7 +127,8 @@ _PACKED = (
 
 @kept
 def packed_depthwise_counts(op: Op, by_row: bool) -> Counts:
-    """Of a depthwise convolution by four channels and by pairs of taps, which move where both windows are inside."""
+    """Counts of a depthwise convolution by four channels and pairs of taps, which are moved from the left neighbour's
+    window if both windows are inside the image."""
     g, found = geometry(op), depthwise_counts(op, by_row)
     moved = _moved_windows(op)
     gathered, taps = found["pixels"] - moved, g.kernel_h * g.kernel_w
@@ -145,7 +148,7 @@ def packed_depthwise_counts(op: Op, by_row: bool) -> Counts:
 
 
 def _moved_windows(op: Op) -> int:
-    """Windows inside of the input whose left neighbours are, too."""
+    """Number of windows inside the input whose left neighbours are inside, too."""
     g = geometry(op)
     last = g.in_w + g.pad_left - (g.kernel_w - 1) * g.dilation_w
     return whole_rows(op) * multiples(g.out_w, g.stride_w, g.pad_left + g.stride_w, last)

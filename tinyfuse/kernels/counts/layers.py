@@ -1,8 +1,8 @@
-"""Counts of convolutions and fully connected layers: part of `tinyfuse.kernels.counts.common`, which says what counts
-are.
+"""Counts of convolutions and fully connected layers.
 
-"words" are four input terms, "pairs" and "quads" two and four output channels, a "block" is the pixels that one pass
-over the weights serves (three in portable code, two with Helium).
+Loop counts are explained in `tinyfuse.kernels.counts.common`. "words" are four input terms, "pairs" and "quads" two and
+four output channels. A "block" is the pixels that one pass over the weights serves (three in portable code, two with
+Helium).
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from tinyfuse.ops.core.convolution import geometry
 
 
 def pixels_of_calls(op: Op, pixels: int, by_row: bool, at_once: int) -> list[tuple[int, int]]:
-    """(calls, pixels of each): of one call, or of those for so many rows and the last one for what is left."""
+    """List of (number of calls, pixels of each): a single call, or (`by_row`) calls for `at_once` rows each and one for
+    the rest."""
     if not by_row:
         return [(1, pixels)]
     rows = op.output.shape[1]
@@ -26,7 +27,7 @@ def pixels_of_calls(op: Op, pixels: int, by_row: bool, at_once: int) -> list[tup
 
 @kept
 def layer_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
-    """Of a layer whose output channels sum over channels: a convolution, or a fully connected layer; so many rows a
+    """Counts of a convolution or fully connected layer, whose outputs are sums over input channels; `at_once` rows a
     call."""
     weights = op.operand(1)
     out_c, depth = weights.shape[0], weights.elements // weights.shape[0]
@@ -61,7 +62,7 @@ def layer_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
 
 @kept
 def _layer_counts(op: Op) -> Counts:
-    """Those of them that are the same however many calls there are."""
+    """Counts that do not depend on the number of calls."""
     convolution = FAMILIES[op.kind].convolution
     weights = op.operand(1)
     out_c, depth = weights.shape[0], weights.elements // weights.shape[0]
@@ -69,12 +70,12 @@ def _layer_counts(op: Op) -> Counts:
     kernel_h, kernel_w = weights.shape[1:3] if convolution else (1, 1)
     taps, tap_rows = pixels * kernel_h * kernel_w, pixels * kernel_h
     inner = inner_taps(op) if convolution else pixels
-    run = kernel_w * in_c  # terms that are neighbours in the input
+    run = kernel_w * in_c  # terms that are contiguous in the input
     pairs, quads, words = round_up(out_c, 2), round_up(out_c, 4), round_up(depth, 4)
     terms = pixels * depth
     border_pixels = pixels_at_borders(op) if convolution else 0
     odd_c, inner_runs = in_c % 4 > 0, (pixels - border_pixels) * kernel_h
-    sorts = ("short", odd_c and run <= 16), ("long", odd_c and run > 16)  # of rows, which have code of their own
+    sorts = ("short", odd_c and run <= 16), ("long", odd_c and run > 16)  # sorts of kernel rows, each with its own code
     gathered, spans = (_gathered_windows(op), _spans(op)) if convolution and odd_c else (0, 0)
     return {
         "pixels": pixels,
@@ -117,8 +118,8 @@ def _layer_counts(op: Op) -> Counts:
 
 @kept
 def eighth_counts(op: Op, by_row: bool) -> Counts:
-    """Of a layer of int16 for Helium: eight inputs at a time, four such blocks in an iteration, of four channels of two
-    pixels; where a call has an odd count of pixels, of the last one alone."""
+    """Counts of an int16 layer with Helium. A block has eight inputs, an iteration four blocks, for four channels of
+    two pixels. If a call has an odd number of pixels, the last is computed alone."""
     weights, calls = op.operand(1), calls_of(op, by_row)
     quads, depth = round_up(weights.shape[0], 4), weights.elements // weights.shape[0]
     a_call = op.output.elements // weights.shape[0] // calls
@@ -138,7 +139,7 @@ def eighth_counts(op: Op, by_row: bool) -> Counts:
     }
 
 
-#: of the counts of layers, what is done again for each strip of channels that are looked up together: all of pixels
+#: counts of work on pixels, which is repeated for each strip of channels whose weights are decoded together
 _OF_STRIPS = frozenset(
     "pixels tap_rows taps border_taps terms border_terms border_pixel_rows border_pixel_taps byte_border_taps "
     "byte_terms byte_pixels byte_words byte_runs byte_run_words byte_run_rests long_byte_runs blocks twos ones "
@@ -148,17 +149,17 @@ _OF_STRIPS = frozenset(
 )
 
 
-#: what looking weights up adds to the counts of a kernel: of each call, and of strips
+#: counts that palettized weights add to a kernel, for each call and for strips of channels
 OF_LOOKING_UP = ("looked_up_groups", "looked_up_words", "looked_up_vectors", "strips")
 LOOKED_UP = (*OF_LOOKING_UP, "strip_pixels")
 
-#: what tables of outputs add to the counts of a kernel
+#: counts that a fused activation LUT adds to a kernel
 OF_TABLES = ("table_outputs", "table_pairs", "signed_rounding_outputs")
 
 
 def looked_up_counts(plain: Counts, op: Op, by_row: bool, strip: int, step: int = 4, rows: int = 1) -> Counts:
-    """Of a layer whose weights each call, of so many rows, looks up, `step` at once, `strip` channels together;
-    `plain`: those of the layer with packed weights."""
+    """Counts of a layer with palettized weights, which each call (of `rows` rows) decodes, `step` weights at a time,
+    for strips of `strip` channels. `plain`: counts with packed weights."""
     weights, calls = op.operand(1), round_up(calls_of(op, by_row), rows)
     out_c = weights.shape[0]
     strips = round_up(out_c, strip)
@@ -171,7 +172,7 @@ def looked_up_counts(plain: Counts, op: Op, by_row: bool, strip: int, step: int 
 
 
 def lookups(groups: int, group_weights: int, step: int) -> Counts:
-    """Of so many groups of weights that a layer looks up, `step` at once."""
+    """Counts of decoding `groups` groups of `group_weights` palettized weights each, `step` weights at a time."""
     return {
         "looked_up_groups": groups,
         "looked_up_words": groups * round_up(group_weights, 4) * (step == 4),
@@ -181,7 +182,8 @@ def lookups(groups: int, group_weights: int, step: int) -> Counts:
 
 @kept
 def eight_counts(op: Op, by_row: bool) -> Counts:
-    """Of a convolution by eight output channels: a kernel row inside the image is one run, else each tap is."""
+    """Counts of a convolution by eight output channels. A kernel row inside the image is one run of the inner loop;
+    otherwise each tap is."""
     g = geometry(op)
     eights = g.groups * round_up(g.out_c // g.groups, 8)
     rows = window_rows(op)
@@ -202,7 +204,8 @@ def eight_counts(op: Op, by_row: bool) -> Counts:
 
 @kept
 def dense_counts(op: Op, by_row: bool) -> Counts:
-    """Counts of a fully connected layer by four outputs (quads), then one by one what is left of them (singles)."""
+    """Counts of a fully connected layer that computes four outputs at a time ("quads"), and the remaining ones alone
+    ("singles")."""
     found, out_c = layer_counts(op, by_row), op.operand(1).shape[0]
     quads, singles = (found["pixels"] * each for each in divmod(out_c, 4))
     words = round_up(op.operand(1).elements // out_c, 4)
@@ -218,7 +221,8 @@ def dense_counts(op: Op, by_row: bool) -> Counts:
 
 @kept
 def dense_eight_counts(op: Op, by_row: bool) -> Counts:
-    """Counts of a fully connected layer of float32 by eight outputs or what is left of them; of the latter, too."""
+    """Counts of a float32 fully connected layer that computes eight outputs at a time; the remaining ones together
+    ("rest_terms")."""
     found, (out_c, depth) = layer_counts(op, by_row), op.operand(1).shape
     eights = found["pixels"] * round_up(out_c, 8)
     rests = found["pixels"] * (out_c % 8 > 0)
@@ -232,7 +236,7 @@ def dense_eight_counts(op: Op, by_row: bool) -> Counts:
 
 @kept
 def winograd_counts(op: Op, by_row: bool) -> Counts:
-    """Of a 3x3 convolution by tiles of two rows and columns, two of them a block."""
+    """Counts of a 3x3 convolution by tiles of 2x2 outputs; a block is two tiles."""
     out_h, out_w, out_c = op.output.shape[1:]
     words = op.input.shape[3] // 4
     calls = round_up(out_h, 2)
@@ -245,13 +249,14 @@ def winograd_counts(op: Op, by_row: bool) -> Counts:
 
 
 def winograd_1d_counts(op: Op, calls: int, blocks: int) -> Counts:
-    """Of a 3x1 or 1x3 convolution by tiles of two outputs, two of them a block."""
+    """Counts of a 3x1 or 1x3 convolution by tiles of two outputs; a block is two tiles."""
     found = _block_counts(calls, blocks, op.output.shape[3] // 2, op.input.shape[3] // 4)
     return {**found, "clamped_outputs": clamped(op)}
 
 
 def _block_counts(calls: int, blocks: int, pairs: int, words: int) -> Counts:
-    # positions are summed in iterations of so many steps, four steps alone without a loop
+    # sums of a position take this many words in an iteration; for four words in all, there is no loop
+    """Counts of Winograd blocks. `pairs`: pairs of output channels; `words`: input channels / 4."""
     iteration = 4 if words % 4 == 0 else 2 if words % 2 == 0 else 1
     return {
         "calls": calls,
@@ -265,7 +270,8 @@ def _block_counts(calls: int, blocks: int, pairs: int, words: int) -> Counts:
 
 @kept
 def few_channels_counts(op: Op, by_row: bool, block: int) -> Counts:
-    """Of a pointwise convolution whose channels go over blocks of pixels."""
+    """Counts of a 1x1 convolution with few input channels, which goes through blocks of `block` pixels channel by
+    channel."""
     calls, (out_h, out_w, out_c) = calls_of(op, by_row), op.output.shape[1:]
     pixels = out_h * out_w
     blocks = calls * round_up(pixels // calls, block)
@@ -283,7 +289,7 @@ def few_channels_counts(op: Op, by_row: bool, block: int) -> Counts:
 
 @kept
 def _gathered_windows(op: Op) -> int:
-    """Output pixels whose window has rows or columns in the padding, or dilated columns."""
+    """Number of output pixels whose windows have rows or columns in the padding, or dilated columns."""
     g = geometry(op)
     if g.dilation_w > 1:
         return g.out_h * g.out_w
@@ -291,6 +297,6 @@ def _gathered_windows(op: Op) -> int:
 
 
 def _spans(op: Op) -> int:
-    """Pieces of a kernel row that are neighbours in the input."""
+    """Number of contiguous pieces of a kernel row in the input."""
     g = geometry(op)
     return 1 if g.dilation_w == 1 else g.kernel_w

@@ -1,4 +1,7 @@
-"""Counts of transposed convolutions: part of `tinyfuse.kernels.counts.common`, which says what counts are."""
+"""Counts of transposed convolutions.
+
+Loop counts are explained in `tinyfuse.kernels.counts.common`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from tinyfuse.ops.layers.transpose_conv import TransposeConv, paddings
 
 @kept
 def transposed_counts(op: Op, by_row: bool) -> Counts:
-    """Of a transposed convolution."""
+    """Counts of a transposed convolution. "asked" are taps that are tested for an input; "taps" those that have one."""
     out_c, kernel_h, kernel_w, in_c = op.operand(1).shape
     (_, out_h, out_w, _), (_, in_h, in_w, _) = op.output.shape, op.operand(2).shape
     (stride_h, stride_w), (top, left) = op.attributes_as(TransposeConv).stride, paddings(op)
@@ -37,7 +40,8 @@ def transposed_counts(op: Op, by_row: bool) -> Counts:
 
 @kept
 def phase_counts(op: Op, by_row: bool) -> Counts:
-    """Of a transposed convolution as the convolutions of its phases, whose windows have all of their taps."""
+    """Counts of a transposed convolution computed as one convolution for each phase of the stride, whose windows have
+    all their taps."""
     out_c, kernel_h, kernel_w, in_c = op.operand(1).shape
     (_, out_h, out_w, _), (top, left) = op.output.shape, paddings(op)
     strides, taps, words = op.attributes_as(TransposeConv).stride, 0, 0
@@ -66,7 +70,7 @@ def phase_counts(op: Op, by_row: bool) -> Counts:
 
 
 def _phases(out: int, kernel: int, stride: int, before: int) -> list[tuple[int, int]]:
-    """Along one axis: (outputs, taps) of each phase."""
+    """(outputs, taps) of each phase along one axis."""
     return [
         (sum((at + before) % stride == phase for at in range(out)), round_up(kernel - phase, stride))
         for phase in range(stride)
@@ -74,7 +78,7 @@ def _phases(out: int, kernel: int, stride: int, before: int) -> list[tuple[int, 
 
 
 def _reaching(out: int, dim: int, kernel: int, stride: int, before: int) -> int:
-    """Along one axis: how many taps of all outputs together fall on an input."""
+    """Number of taps, of all outputs along one axis, that fall on an input."""
     return sum(
         1 for at in range(out) for k in range(kernel)
         if at + before >= k and (at + before - k) % stride == 0 and (at + before - k) // stride < dim
