@@ -199,8 +199,8 @@ def requantized_steps(
 
 def ideal_fits(steps: Array, near: Array, goals: Array, ideal: Array, least: Array, most: Array) -> tuple[Array, Array]:
     """Results of `fit` with the ideal multiplier, which is mostly exact, for all channels at once: bool [channels],
-    whether it is exact, and int64 [channels], the bias. `steps`, `near` [channels, levels]: as in `single_rounding`;
-    `goals` [channels or 1, levels]: as in `fit`."""
+    whether it is exact, and int64 [channels], the bias. `steps` int64 [channels, levels]: first accumulator of each
+    level; `near` bool [channels, levels]: whether the level counts; `goals` [channels or 1, levels]: as in `fit`."""
     first = -(-goals // np.maximum(ideal, 1)[:, None]) - 256 * steps
     low = np.where(near & (steps <= most[:, None]), first, _LEAST).max(axis=1, initial=_LEAST)
     high = np.where(near & (steps > least[:, None]), first, _MOST - 255).min(axis=1, initial=_MOST - 255) + 255
