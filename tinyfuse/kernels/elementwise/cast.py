@@ -1,4 +1,4 @@
-"""Our kernels of CAST (runtime_c/tinyfuse_cast.h)."""
+"""Kernels of CAST (runtime_c/tinyfuse_cast.h)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tinyfuse.kernels.counts.common import Counts, byte_counts, element_counts
 
 
 class Cast(Kernel):
-    """One pair of dtypes, element by element, going forward."""
+    """CAST from `source` to `result`, element by element, going forward."""
 
     headers = ("tinyfuse_cast.h",)
     by_row, rings = True, True
@@ -19,7 +19,7 @@ class Cast(Kernel):
     def __init__(self, source: str, result: str):
         self.source, self.result = source, result
         self.name = f"tinyfuse_cast_{SUFFIX[source]}_{SUFFIX[result]}"
-        # C lets bytes, and numbers of one type, take the place of others
+        # C allows bytes, or objects of the same type, to overlap the input
         self.in_place = (0,) if result in ("int8", "bool") or result == source else ()
         self.costs_as = "tinyfuse_copy" if result == source else None
 

@@ -1,4 +1,4 @@
-"""Our kernels of DIV of int8, FLOOR_DIV and FLOOR_MOD (runtime_c/tinyfuse_division.h)."""
+"""Kernels of int8 DIV, FLOOR_DIV and FLOOR_MOD (runtime_c/tinyfuse_division.h)."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ _HEADER = "tinyfuse_division.h"
 
 
 def _quotient(op: Op) -> Fields:
+    """Parameters of int8 DIV."""
     multiplier, shift = div_multiplier(op)
     low, high = clamp_range(op)
     return "tinyfuse_div", {
@@ -27,7 +28,7 @@ def _quotient(op: Op) -> Fields:
 
 
 class _WithReciprocals(Kernel):
-    """The table that the C divides by is a constant of the module."""
+    """Mixin that adds the table of reciprocals to a kernel's constants and parameters."""
 
     indivisible = True
 
@@ -55,10 +56,10 @@ class _DivBroadcast(_WithReciprocals, Broadcast):
 
 
 def int8_quotients() -> tuple[Kernel, ...]:
-    """Those of DIV of int8."""
+    """Kernels of int8 DIV."""
     return tuple(sort("DIV", "int8", _quotient, _HEADER) for sort in (_DivEqual, _DivBroadcast))
 
 
 def floored(kind: str) -> tuple[Kernel, ...]:
-    """Those of FLOOR_DIV and FLOOR_MOD."""
+    """Kernels of FLOOR_DIV or FLOOR_MOD."""
     return binary_kernels(kind, "float32", None, _HEADER)

@@ -1,4 +1,4 @@
-"""Our kernels of merged elementwise operators (runtime_c/tinyfuse_fused_loop*.h): loops written for their expressions.
+"""Kernels of fused elementwise operators (runtime_c/tinyfuse_fused_loop*.h): loops generated for their expressions.
 
     for (int32_t i = 0; i < 64; ++i) {
         const int32_t a0 = source0[i];
@@ -8,7 +8,7 @@
         tinyfuse_fused_loop_store_s8(out + i, r1);
     }
 
-With Helium the same loop over fours stands in front of it, and leaves it the rest.
+With Helium, the same loop over four elements at a time comes first, and leaves the rest to this one.
 """
 
 from __future__ import annotations
@@ -45,20 +45,20 @@ from tinyfuse.kernels.elementwise.fused_expression import (
 )
 from tinyfuse.ops.elementwise.merged import Merged
 
-#: of a loop over channels: of the pixel's first element the number
+#: variable with the index of the pixel's first element, in a loop over channels
 _START = "start"
-#: how many elements, or pixels, the piece of a call has
+#: parameter with the number of elements, or pixels, of a piece of a call
 _COUNT = "count"
 
 
 class FusedLoop(Kernel):
-    """Operators whose kernels tell how they compute an element; `element_of`: how, `kernel_of`: which kernel tells.
-    `dtype`: that of `Expression`.
-    A single operator too, where an operand is broadcast, and no kernel has a loop of its own for that."""
+    """Fused operators, or a single one with a broadcast operand for which no other kernel has a loop. `element_of`
+    returns how an operator computes an element, `kernel_of` the kernel that says so; `dtype`: see
+    `Expression.dtype`."""
 
     by_row, rings = True, True
-    together = 1  # elements
-    #: between the name and its dtype
+    together = 1  # elements per iteration
+    #: part of the name before the dtype
     form = ""
 
     def __init__(self, element_of: ElementOf, kernel_of: Callable[[Op], Kernel | None], dtype: str = "int8"):
@@ -73,7 +73,7 @@ class FusedLoop(Kernel):
         return isinstance(op.attributes, Merged) or any(how != "whole" for how in expression.reads.values())
 
     def parts(self, op: Op, context: Context) -> tuple[tuple[Kernel, Op], ...]:
-        """Those of plugins, whose headers have the functions of their elements."""
+        """Kernels of plugins among the operators, whose headers have the functions of their elements."""
         found = ((self._kernel_of(step.op), step.op) for step in self._expression(op).steps)
         return tuple((kernel, part) for kernel, part in found if kernel is not None and kernel.folder is not None)
 
@@ -95,7 +95,7 @@ class FusedLoop(Kernel):
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         reads, result = self._expression(op).reads, op.output.dtype
         whole = [i for i, how in reads.items() if how == "whole" and not op.operand(i).is_constant]
-        # C takes objects of different types for different ones; bytes may stand for others
+        # C compilers assume that objects of different types do not overlap, unless one is bytes
         return element_access_orders(op, [i for i in whole if op.operand(i).dtype == result or ITEM_BYTES[result] == 1])
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
@@ -117,7 +117,7 @@ class FusedLoop(Kernel):
 
 
 class FusedLoopByFours(FusedLoop):
-    """Four elements at once, with Helium."""
+    """Loop over four elements at a time, with Helium."""
 
     form = "_fours"
     together = FOUR
@@ -128,29 +128,28 @@ class FusedLoopByFours(FusedLoop):
         return all(step.element.fours for step in self._expression(op).steps)
 
 
-#: a loop of so many elements does several a round, which compilers are told
+#: number of elements from which on compilers are told to unroll the loop
 _UNROLLED = 8
 
 
 def _register(tensor: Tensor, four: bool = False) -> str:
-    """The C type of a tensor's element in the loop, or of four."""
+    """C type of an element of a tensor in the loop, or of four."""
     if four:
         return "int32x4_t"
     return "float" if tensor.dtype == "float32" else "int32_t"
 
 
 class _Writer:
-    """The statements of one call: a function of its own, for the loop's values would compete for registers with a
-    group's."""
+    """Writes the statements of one call: a function that is not inlined, because the loop's values would compete for
+    registers with those of the group."""
 
     def __init__(self, op: Op, site: CallSite, expression: Expression):
         self.op, self.site, self.expression = op, site, expression
-        #: of a call, where the loop is one over channels
         self.channels = op.output.shape[-1] if op.output.shape else 1
         self.pixels = op.output.elements // (self.channels * (op.output.shape[1] if site.row is not None else 1))
 
     def statements(self, together: int) -> tuple[Statement, ...]:
-        """What stays the same, then the loops."""
+        """Parameters and constants, then the loops."""
         by_channels, piece = self.expression.by_channels, self.site.piece
         length = self.pixels if by_channels else element_count(self.op.output, replace(self.site, piece=None))
         count = () if piece is None else (("int32_t", _COUNT, piece.count),)
@@ -164,7 +163,7 @@ class _Writer:
         return (Apart((*self._pointers(), *count, result), (*self._parameters(), *self._constants(), *loops)),)
 
     def _loops(self, length: int | str, together: int) -> tuple[Statement, ...]:
-        """Those over so many elements."""
+        """Loops over `length` elements."""
         if together == FOUR and (isinstance(length, str) or length >= FOUR):
             fours = f"{length} / 4 * 4" if isinstance(length, str) else length // FOUR * FOUR
             by_fours = Loop("i", fours, self._body(four=True), FOUR)
@@ -181,7 +180,7 @@ class _Writer:
         )
 
     def _constants(self) -> Iterator[Let]:
-        """Values that are single, and where in tables the result of 0 stands."""
+        """Definitions of values that are the same for all elements, and of pointers to the tables' entries for 0."""
         for i, how in self.expression.reads.items():
             if how == "single" and self.op.operand(i).is_constant:
                 yield Let(_register(self.op.operand(i)), f"a{i}", stored(self.op.operand(i))[0].item())
@@ -189,11 +188,12 @@ class _Writer:
             yield Let("int8_t *const", f"middle{n}", f"tinyfuse_fused_loop_middle(table{n})")
 
     def _tables(self) -> list[int]:
-        """The numbers of the steps that look up."""
+        """Numbers of the steps that use a table."""
         return [n for n, step in enumerate(self.expression.steps) if step.element.table is not None]
 
     def _pointers(self) -> Iterator[tuple[str, str, Expr]]:
-        """Parameters: the inputs' first elements of this call, values that are read, and tables."""
+        """Parameters of the function: pointers to the first elements that the call reads, values that are the same for
+        all elements, and tables."""
         for i, how in self.expression.reads.items():
             tensor = self.op.operand(i)
             if how != "single":
@@ -203,6 +203,7 @@ class _Writer:
         yield from (("const int8_t *", f"table{n}", self.site.constant(f"table{n}")) for n in self._tables())
 
     def _pointer(self, i: int) -> str:
+        """C pointer to the first element of input `i` that the call reads."""
         access, tensor, row = self.site.inputs[i], self.op.operand(i), self.site.row
         start = self.site.constant(f"operand{i}") if access is None else access.pointer
         if self.expression.reads[i] != "whole":
@@ -217,7 +218,7 @@ class _Writer:
         return from_piece(pointer, self.site, self.channels if self.expression.by_channels else 1)
 
     def _body(self, four: bool) -> tuple[Statement, ...]:
-        """The loop's: loads, the operators, the store; `four`: of four elements at once."""
+        """Body of the loop: loads, operators, and the store, of one element or of `four`."""
         loads = [
             Let(_register(self.op.operand(i), four), f"a{i}", self._load(i, how, four))
             for i, how in self.expression.reads.items()
@@ -236,7 +237,7 @@ class _Writer:
         return *loads, *steps, Call(store, (f"out + {self._place('whole')}", f"r{len(steps) - 1}"))
 
     def _place(self, how: str) -> str:
-        """The number of a call's element in the loop."""
+        """C expression of an element's index from the call's first element."""
         return f"{_START} + i" if self.expression.by_channels and how == "whole" else "i"
 
     def _load(self, i: int, how: str, four: bool) -> str:
@@ -254,7 +255,7 @@ class _Writer:
         return f"{element.function(four)}({', '.join(map(str, args))})"
 
     def _value(self, source: int, four: bool) -> str:
-        """C of an operand: an input's value, or an operator's result."""
+        """C expression of an operand: an input's value, or an operator's result."""
         if source >= len(self.op.inputs):
             return f"r{source - len(self.op.inputs)}"
         single = four and self.expression.reads[source] == "single"

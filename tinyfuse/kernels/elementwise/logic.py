@@ -1,4 +1,4 @@
-"""Our kernel of LOGICAL_NOT (runtime_c/tinyfuse_binary.h)."""
+"""Kernel of LOGICAL_NOT (runtime_c/tinyfuse_binary.h)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tinyfuse.kernels.core.statements import Call, Statement
 
 
 class Not(Kernel):
-    """Element by element, going forward."""
+    """LOGICAL_NOT, element by element, going forward."""
 
     name = "tinyfuse_logical_not_bool"
     headers = ("tinyfuse_binary.h",)

@@ -1,7 +1,7 @@
-"""Our kernels of functions of one int8 value (runtime_c/tinyfuse_activation.h).
+"""Kernels of functions of one int8 value (runtime_c/tinyfuse_activation.h).
 
-An int8 activation is a function of 256 values, so its exact reference gives the whole of it at
-compile time. Where that function is a clamp of the stored value, nothing else is needed.
+An int8 activation is a function of 256 values, so its reference gives all its results at compile time. If they are a
+clamp of the stored value, no table is needed.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from tinyfuse.ops.elementwise.table import TABLE_VALUES
 
 
 class _Tabled(Kernel):
-    """A function of one stored value: `function(op, values)` is its reference."""
+    """Base of kernels of a function of one stored value. `function(op, values)` is its reference."""
 
     def __init__(self, function: Callable[[Op, Array], Array]):
         self._function = function
 
     def table(self, op: Op) -> Array:
-        """The results of TABLE_VALUES, int8[256] or int16[256]."""
+        """Results for TABLE_VALUES, int8 [256] or int16 [256]."""
         return self._function(op, TABLE_VALUES)
 
 
 class Clamp(_Tabled):
-    """RELU6, and RELU where input and output have one quantization."""
+    """RELU6, and RELU if input and output have the same quantization."""
 
     name = "tinyfuse_activation_clamp_s8"
     headers = ("tinyfuse_activation.h",)
@@ -43,7 +43,7 @@ class Clamp(_Tabled):
         return self._limits(op) is not None
 
     def _limits(self, op: Op) -> tuple[int, int] | None:
-        """The least and the largest result of a clamp; None of another function."""
+        """Least and largest result if the function is a clamp; otherwise None."""
         if not op.input.dtype == op.output.dtype == "int8":
             return None
         table = self.table(op)
@@ -63,7 +63,7 @@ class Clamp(_Tabled):
 
 
 class Lookup(_Tabled):
-    """Any function of one stored value."""
+    """Any function of one stored value, by a table of int8."""
 
     name, result = "tinyfuse_activation_lookup_s8", "int8"
     headers = ("tinyfuse_activation.h",)
@@ -90,13 +90,13 @@ class Lookup(_Tabled):
 
 
 class WideLookup(Lookup):
-    """The same with results of int16."""
+    """Any function of one stored value, by a table of int16."""
 
     name, result = "tinyfuse_activation_lookup_s8_s16", "int16"
 
 
 class ChannelLookup(Kernel):
-    """A function of one stored value a channel."""
+    """Function of one stored value for each channel, by tables."""
 
     headers = ("tinyfuse_activation.h",)
     by_row, rings = True, True

@@ -1,4 +1,4 @@
-"""Our kernels of QUANTIZE and DEQUANTIZE (runtime_c/tinyfuse_quantize.h)."""
+"""Kernels of QUANTIZE and DEQUANTIZE (runtime_c/tinyfuse_quantize.h)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tinyfuse.kernels.core.statements import Call, Let, Statement
 
 
 class InvertSign(Kernel):
-    """Between int8 and uint8 of one scale whose zero points are 128 apart, going forward."""
+    """QUANTIZE between int8 and uint8 with one scale and zero points that differ by 128, going forward."""
 
     name = "tinyfuse_invert_sign"
     headers = ("tinyfuse_invert_sign.h",)
@@ -32,7 +32,7 @@ class InvertSign(Kernel):
 
 
 class Convert(Kernel):
-    """One pair of dtypes, element by element, going forward."""
+    """Conversion from dtype `source` to `result`, element by element, going forward."""
 
     headers = ("tinyfuse_quantize.h",)
     by_row, rings = True, True
@@ -41,7 +41,7 @@ class Convert(Kernel):
         self.source, self.result = source, result
         verb = "quantize" if source == "float32" else "dequantize" if result == "float32" else "rescale"
         self.name = f"tinyfuse_{verb}_{SUFFIX[source]}_{SUFFIX[result]}"
-        # going forward, an output element may only reach the input element it was made of
+        # going forward, an output element may reach no further than the input element that it is made of
         self.in_place = (0,) if ITEM_BYTES[result] <= ITEM_BYTES[source] else ()
 
     def accepts(self, op: Op, context: Context) -> bool:

@@ -1,4 +1,4 @@
-"""Our kernels of functions of one int16 or float32 value (runtime_c/tinyfuse_unary_s16.h, tinyfuse_unary_f32.h)."""
+"""Kernels of functions of one int16 or float32 value (runtime_c/tinyfuse_unary_s16.h, tinyfuse_unary_f32.h)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tinyfuse.ops.elementwise.sigmoid import SIGMOID_TABLE
 
 
 class OfOneValue(Kernel):
-    """Element by element, going forward."""
+    """Function of one value, element by element, going forward."""
 
     by_row, rings = True, True
     in_place = (0,)
@@ -39,7 +39,7 @@ class OfOneValue(Kernel):
         return (Call(self.name, (*places, *self.parameters(op))),)
 
     def parameters(self, op: Op) -> tuple[Expr, ...]:
-        """What the call takes after input, output and count."""
+        """Arguments of the call after input, output and count."""
         return ()
 
 
@@ -58,7 +58,7 @@ class Magnitude(OfOneValue):
 
 
 class ClampWide(OfOneValue):
-    """RELU6 of int16, and RELU where input and output have one scale."""
+    """RELU6 of int16, and RELU if input and output have the same quantization."""
 
     def accepts(self, op: Op, context: Context) -> bool:
         return super().accepts(op, context) and self._clamps(op)
@@ -68,6 +68,7 @@ class ClampWide(OfOneValue):
         return Element("clamp", "choices", numbers=self._range(op)) if clamps else None
 
     def _clamps(self, op: Op) -> bool:
+        """Tells whether the function is a clamp of the stored value."""
         return op.kind == "RELU6" or op.input.quant == op.output.quant
 
     def parameters(self, op: Op) -> tuple[Expr, ...]:
@@ -108,7 +109,7 @@ class Sigmoid(OfOneValue):
 
 
 class GeluReal(OfOneValue):
-    """GELU of float32, by one of its two formulas (runtime_c/tinyfuse_power.h)."""
+    """GELU of float32 by the exact or the approximate formula (runtime_c/tinyfuse_power.h)."""
 
     def __init__(self, approximate: bool):
         super().__init__("approximate_gelu" if approximate else "gelu", "float32")
@@ -130,5 +131,5 @@ class Rectifier(OfOneValue):
 
 
 def float_function(kind: str, name: str | None = None) -> tuple[Kernel, ...]:
-    """The kernel of a function of float32."""
+    """Kernel of a float32 function. `name`: its C name, if that is not the operator's kind."""
     return (OfOneValue(name or kind.lower(), "float32"),)
