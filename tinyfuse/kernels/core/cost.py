@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 class KernelCosts:
     """Names a kernel's entries in the cost tables, and computes the counts that the entries' factors multiply.
 
-    name           kernel's name in reports, and of its entry unless `costs_as` is given
-    form_of        kernel that does the same work in another form, so that predictions of both err alike
-    costs_as       kernel whose entry this one shares, because it does the same work
-    costs_with     another entry, whose factors for the same counts are added
+    name           kernel's name in reports, and of its entry unless `costs_as` is given.
+    form_of        kernel that does the same work in another form, so that predictions of both err alike.
+    costs_as       kernel whose entry this one shares, because it does the same work.
+    costs_with     another entry, whose factors for the same counts are added.
     unpredictable  reason why shapes do not determine the costs, for instance because values decide what is computed; or
-                   empty
+                   empty.
     """
 
     name: str

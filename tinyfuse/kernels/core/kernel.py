@@ -32,13 +32,13 @@ class TensorAccess:
     pointer    C expression of type `T *` (`const T *` for an input), aligned to the elements only, because the tensor
                may be part of another one. For an input: the start of its memory, with row r at row slot `r %
                ring_rows`. For an output of a call by rows: the row to write; otherwise the start of the tensor. A state
-               that the operator updates is an input whose pointer is a `T *`
-    ring_rows  number of row slots in the input's memory
+               that the operator updates is an input whose pointer is a `T *`.
+    ring_rows  number of row slots in the input's memory.
     endless    the tensor is a state kept as a ring and `CallSite.row` counts from the ring's start, so row numbers up
-               to twice its height occur
+               to twice its height occur.
     next_row   for an output, if a call makes two rows: C pointer to the second row, or to the first if the tensor has
-               no second row
-    row_at     for an output, if a call makes more rows: C pointer to a row, from the C expression of its number
+               no second row.
+    row_at     for an output, if a call makes more rows: C pointer to a row, from the C expression of its number.
     """
 
     tensor: Tensor
@@ -53,10 +53,10 @@ class TensorAccess:
 class Division:
     """Units into which a call can be divided, to be computed in pieces one after the other.
 
-    units     units of the whole call: elements, columns or output channels
-    multiple  a piece has a multiple of this number of units
-    together  units that are computed together; a rest is computed separately, which may cost up to half as much again
-    along     pieces move through the inputs in the call's access order; otherwise each piece may read any byte
+    units     units of the whole call: elements, columns or output channels.
+    multiple  a piece has a multiple of this number of units.
+    together  units that are computed together; a rest is computed separately, which may cost up to half as much again.
+    along     pieces move through the inputs in the call's access order; otherwise each piece may read any byte.
     """
 
     units: int
@@ -77,12 +77,12 @@ class Piece:
 class CallSite:
     """Site for which a kernel writes its call.
 
-    inputs    location of each input; None for a constant or an omitted input
-    row       C expression (int32_t) of the output row to compute; None: the whole output
-    scratch   `uint8_t *` to the bytes that `Kernel.scratch` asked for, or "NULL"
-    constant  gives the C symbol of a constant of `Kernel.constants`, by its name
-    module    prefix of the module's C names
-    piece     part of the call to compute; None: all of it
+    inputs    location of each input; None for a constant or an omitted input.
+    row       C expression (int32_t) of the output row to compute; None: the whole output.
+    scratch   `uint8_t *` to the bytes that `Kernel.scratch` asked for, or "NULL".
+    constant  gives the C symbol of a constant of `Kernel.constants`, by its name.
+    module    prefix of the module's C names.
+    piece     part of the call to compute; None: all of it.
     """
 
     inputs: tuple[TensorAccess | None, ...]
@@ -131,10 +131,10 @@ class CallSite:
 class Constant:
     """Array among a module's weights.
 
-    name   unique within the step
-    data   values; for an array of a C struct, a numpy structured array with the struct's field names
-    ctype  C type of an element
-    align  alignment in bytes that the kernel relies on
+    name   unique within the step.
+    data   values; for an array of a C struct, a numpy structured array with the struct's field names.
+    ctype  C type of an element.
+    align  alignment in bytes that the kernel relies on.
     """
 
     name: str
@@ -150,10 +150,10 @@ class Constant:
 class AccessOrder:
     """How a call moves forward through one input and its only output, both from their first byte on.
 
-    read      bytes of the input that an iteration reads
-    written   bytes of the output that an iteration writes
-    buffered  an iteration reads all its bytes before it writes the first; otherwise it may read them until it ends
-    rereads   bytes, of those already read, that a later iteration reads again
+    read      bytes of the input that an iteration reads.
+    written   bytes of the output that an iteration writes.
+    buffered  an iteration reads all its bytes before it writes the first; otherwise it may read them until it ends.
+    rereads   bytes, of those already read, that a later iteration reads again.
 
     A call for one row moves like this through the first row of its window and the output row. It may read the other
     rows of the window until it ends.
@@ -182,14 +182,14 @@ class AccessOrder:
 @hashed_once
 @dataclass(frozen=True)
 class Objective:
-    """What a plan should spare, as far as it decides which kernels may be used.
+    """Aims of a plan that decide which kernels may be used.
 
     optimize           one of OPTIMIZE: "speed", "balanced" or "ram". The search tries all three, so it need not be what
-                       the user asked for
-    at_once            maximum rows of an image that one call of a CMSIS-NN function makes inside a group
-    limit_ram          the user did not ask for speed alone, so no kernel may buy speed with any amount of RAM
-    min_scratch        prefer the kernel with the least scratch among those that are not far slower
-    allow_scratch_for  names of output tensors; `min_scratch` does not apply to the operators that make them
+                       the user asked for.
+    at_once            maximum rows of an image that one call of a CMSIS-NN function makes inside a group.
+    limit_ram          the user did not ask for speed alone, so no kernel may buy speed with any amount of RAM.
+    min_scratch        prefer the kernel with the least scratch among those that are not far slower.
+    allow_scratch_for  names of output tensors. `min_scratch` does not apply to the operators that make them.
     """
 
     optimize: str = "balanced"
@@ -208,17 +208,17 @@ class ObjectiveAsked(Exception):
 class Context:
     """Everything except the operator that decides which kernels may be used.
 
-    target       the core and its instruction set
-    cmsis_nn     CMSIS-NN's version, (4, 0) to (7, 0)
-    kernels      the choice of the user: "auto", "cmsis-nn" (ours only where it has none) or "tinyfuse" (never CMSIS-NN)
-    lacks        names of kernels that may not be used, for instance functions that a copy of CMSIS-NN left out
+    target       core and its instruction set.
+    cmsis_nn     CMSIS-NN's version, (4, 0) to (7, 0).
+    kernels      the user's choice: "auto", "cmsis-nn" (ours only where it has none) or "tinyfuse" (never CMSIS-NN).
+    lacks        names of kernels that may not be used, for instance functions that a copy of CMSIS-NN left out.
     weights      "unpacked" and "winograd" prefer kernels whose weights take more flash (`Kernel.weights`), "compressed"
-                 those whose weights take less; "auto" weighs flash against instructions
-    flash_price  predicted instructions that a byte of flash must save ("auto"), or may cost ("compressed"); None: any
-    step         operators that stand alone are called row by row where possible
-    divided      calls are made in pieces, so kernels that can be divided are preferred
-    cycles       the board whose estimated cycles are counted; None: instructions are counted
-    objective    None for an answer that holds for every objective: the properties below then raise ObjectiveAsked
+                 those whose weights take less; "auto" weighs flash against instructions.
+    flash_price  predicted instructions that a byte of flash must save ("auto"), or may cost ("compressed"); None: any.
+    step         operators that stand alone are called row by row where possible.
+    divided      calls are made in pieces, so kernels that can be divided are preferred.
+    cycles       board whose estimated cycles are counted; None: instructions are counted.
+    objective    None for an answer that holds for every objective. The properties below then raise ObjectiveAsked.
     """
 
     target: Target
@@ -303,24 +303,24 @@ def rows_after(row: str, kernel: Kernel, height: int) -> str:
 class Kernel(KernelCosts, ABC):
     """One way to compute an operator in C. KernelCosts tells what its calls cost.
 
-    name          C function that does the work; also the kernel's name in reports
-    library       "tinyfuse" or "cmsis-nn"
-    headers       headers that the generated file includes: files of runtime_c/, or arm_nnfunctions.h
-    folder        folder of a plugin's headers; None for all other kernels
-    by_row        a call may compute one row of the output, and up to `rows_a_call` - 1 rows after it
-    whole         a call may compute the whole output
-    rings         calls by rows can read rings (otherwise the needed rows must be contiguous and in order)
+    name          C function that does the work; also the kernel's name in reports.
+    library       "tinyfuse" or "cmsis-nn".
+    headers       headers that the generated file includes: files of runtime_c/, or arm_nnfunctions.h.
+    folder        folder of a plugin's headers; None for all other kernels.
+    by_row        a call may compute one row of the output, and up to `rows_a_call` - 1 rows after it.
+    whole         a call may compute the whole output.
+    rings         calls by rows can read rings (otherwise the needed rows must be contiguous and in order).
     in_order      calls by rows can read sliding rings, whose rows are contiguous and in order; their output rows are,
-                  too
-    accumulates   an output row is computed from the row before, which must still be there
-    in_place      indexes of inputs that a call may overwrite element by element, going forward
-    int4_weights  constants have int4 weights, two to a byte
-    weights       value of --weights that the constants implement
-    columns       columns that a call by rows computes together, if it may compute part of a row; 0: it may not
+                  too.
+    accumulates   an output row is computed from the row before, which must still be there.
+    in_place      indexes of inputs that a call may overwrite element by element, going forward.
+    int4_weights  constants have int4 weights, two to a byte.
+    weights       value of --weights that the constants implement.
+    columns       columns that a call by rows computes together, if it may compute part of a row; 0: it may not.
     no_inline     the C loops use more values than there are registers, so a group with this kernel becomes a function
-                  that is not inlined
-    indivisible   no call computes part of a row, even if the kernel that this is a form of does
-    stack_bytes   stack that a call may take, library code included; `verify` checks the sum
+                  that is not inlined.
+    indivisible   no call computes part of a row, even if the kernel that this is a form of does.
+    stack_bytes   stack that a call may take, library code included; `verify` checks the sum.
     """
 
     name: str

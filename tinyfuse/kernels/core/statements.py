@@ -25,9 +25,9 @@ class Let:
 class Call:
     """`function(args);`
 
-    status    any other result ends the run: with an error, unless one of the two below is set
-    awaits    another result ends the run without a result of the model, and without an error
-    hands_on  another result becomes the result of the module's function
+    status    any other result ends the run: with an error, unless one of the two below is set.
+    awaits    another result ends the run without a result of the model, and without an error.
+    hands_on  another result becomes the result of the module's function.
     """
 
     function: str
