@@ -75,9 +75,9 @@ def narrowed(op: Op) -> int:
 def pool_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
     """Counts of a pooling operator, `at_once` rows a call.
 
-    "inner" taps and rows of taps are inside the image. "words" and "fours" are four channels, without a rest; "quads"
-    are four channels, of which the last overlap those before; "eights" and "vectors" are 8 and 16 channels, rounded up;
-    "few" and "rests" are single channels.
+    "inner" taps and rows of taps are inside the image. "words" are four channels, "rests" the single channels after the
+    last word. "quads" are four channels, of which the last may overlap those before; "few" are the channels if there
+    are fewer than four. "eights" and "vectors" are 8 and 16 channels, rounded up.
     """
     channels = op.input.shape[3]
     _, out_h, out_w, _ = op.output.shape

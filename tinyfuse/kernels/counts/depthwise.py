@@ -1,7 +1,7 @@
 """Counts of depthwise convolutions.
 
-Loop counts are explained in `tinyfuse.kernels.counts.common`. "fours", "quads", "eights" and "sixteens" are 4, 4, 8 and
-16 channels; "pairs" are two taps.
+Loop counts are explained in `tinyfuse.kernels.counts.common`. Names with "four" and "quad" count groups of four
+channels, with "eight" and "sixteen" groups of 8 and 16; "pairs" are two taps.
 """
 
 from __future__ import annotations

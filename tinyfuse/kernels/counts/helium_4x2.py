@@ -102,23 +102,23 @@ def stationary_counts(op: Op, by_row: bool) -> Counts:
     }
 
 
-def _four_counts(op: Op, calls: int, iterations: int, fours: list[tuple[bool, bool]]) -> dict[str, float]:
-    """Counts of lists that the kernels by four pixels share. `fours` has, for each tile of a row, whether all four
+def _four_counts(op: Op, calls: int, iterations: int, tiles: list[tuple[bool, bool]]) -> dict[str, float]:
+    """Counts of lists that the kernels by four pixels share. `tiles` has, for each tile of a row, whether all four
     pixels exist, and whether any of them reads padding. If all four exist, the list of the tile before is advanced,
     unless that tile, or a row of the window, is padded."""
     g, whole = geometry(op), whole_rows(op)
-    once = 1 + sum(padded or not there for (_, padded), (there, _) in itertools.pairwise(fours))
-    listed = (g.out_h - whole) * len(fours) + whole * once
+    once = 1 + sum(padded or not there for (_, padded), (there, _) in itertools.pairwise(tiles))
+    listed = (g.out_h - whole) * len(tiles) + whole * once
     cut_rows = window_rows(op) - whole * g.kernel_h
     return {
         "calls": calls,
         "call_rows": calls * g.kernel_h,
-        "fours": calls * len(fours),
+        "fours": calls * len(tiles),
         "listed": listed,
         "listed_rows": listed * g.kernel_h,
-        "listed_inner_rows": cut_rows * len(fours) + whole * g.kernel_h * once,
+        "listed_inner_rows": cut_rows * len(tiles) + whole * g.kernel_h * once,
         "listed_iterations": listed * iterations,
-        "moved_iterations": (calls * len(fours) - listed) * iterations,
-        "four_pairs": calls * len(fours) * (g.out_c // 2),
-        "four_pair_iterations": calls * len(fours) * (g.out_c // 2) * iterations,
+        "moved_iterations": (calls * len(tiles) - listed) * iterations,
+        "four_pairs": calls * len(tiles) * (g.out_c // 2),
+        "four_pair_iterations": calls * len(tiles) * (g.out_c // 2) * iterations,
     }
