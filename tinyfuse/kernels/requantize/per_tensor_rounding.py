@@ -32,8 +32,11 @@ _MOST_SHIFT = 22
 class PerTensorRounding:
     """Parameters of the requantization. With A = 256 * accumulator + bias, the output is the floor of
 
-        A * multiplier / 2^(32 + shift)                                                without sign-dependent rounding,
-        (floor(A * multiplier / 2^32) + rounding - (bend if A < 0 else 0)) / 2^shift   with it.
+        A * multiplier / 2^(32 + shift);
+
+    with sign-dependent rounding, it is the floor of
+
+        (floor(A * multiplier / 2^32) + rounding - (bend if A < 0 else 0)) / 2^shift.
 
     bend    0 without sign-dependent rounding; otherwise the lowest bits of the rounding
     steady  all |A| are below STEADY

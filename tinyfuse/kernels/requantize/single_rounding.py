@@ -33,7 +33,7 @@ from tinyfuse.ops.weight_sums import channel_weights
 
 SHIFT = c_constant("tinyfuse_requantize.h", "TINYFUSE_SINGLE_ROUNDING_SHIFT")
 
-#: maximum of own shifts, so that goals fit into 64 bits
+#: maximum of a channel's own shift, so that goals fit into 64 bits
 _MOST_SHIFT = 23
 
 #: number of multipliers tried on either side of the ideal one, number of the first ones that are tried together, and
@@ -73,8 +73,8 @@ class SingleRounding:
     shift: Array | None = None
 
     def channels(self, extra: Array | int = 0) -> Array:
-        """Array [out_c] of SINGLE_ROUNDING, or OWN_LINE with own shifts, with `extra` 256ths added to each bias. Biases
-        wrap, because sums may leave int32 on their way."""
+        """Array [out_c] of SINGLE_ROUNDING, or of OWN_LINE if each channel has its own shift, with `extra` 256ths added
+        to each bias. Biases wrap, because sums may leave int32 on their way."""
         channels = np.zeros(len(self.bias), SINGLE_ROUNDING if self.shift is None else OWN_LINE)
         channels["bias"] = (self.bias + extra).astype(np.int32)
         channels["multiplier"] = self.multiplier
@@ -96,8 +96,8 @@ def single_rounding(op: Op, own_shifts: bool = False) -> SingleRounding | None:
 
 
 def any_single_rounding(op: Op) -> SingleRounding | None:
-    """Parameters with one shift for all channels if they are exact, otherwise with own shifts, for kernels that have
-    both forms."""
+    """Parameters with one shift for all channels if they are exact, otherwise with a shift per channel, for kernels
+    that have both forms."""
     return single_rounding(op) or single_rounding(op, own_shifts=True)
 
 
@@ -143,7 +143,7 @@ def line_to_tables(op: Op, tables: Array | None, own_shifts: bool = False) -> Si
     steps = requantized_steps(least, most, multipliers, shifts, zero_point, outputs)
     weights, bias = channel_weights(op).copy(), folded_bias(op) * 256
     slopes = np.zeros(len(bias), np.int64)
-    # own shifts leave the multiplier as it is: 2^31 of its units are 2^24 units here
+    # with its own shift, a channel keeps its multiplier: 2^31 of its units are 2^24 units here
     own = np.clip(7 - shifts, 0, _MOST_SHIFT) if own_shifts else np.full(len(bias), SHIFT)
     ideal = np.rint(multipliers * 2.0 ** np.minimum(shifts - 7 + own, 31)).astype(np.int64)
     used = (least[:, None] < steps) & (steps <= most[:, None])
