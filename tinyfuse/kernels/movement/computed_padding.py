@@ -1,5 +1,5 @@
-"""Our kernels of PAD_WITH, MIRROR_PAD_AT, SPACE_TO_BATCH_AT and BATCH_TO_SPACE_AT (runtime_c/tinyfuse_pad_with.h,
-runtime_c/tinyfuse_mirror_at.h, runtime_c/tinyfuse_batch_space_at.h)."""
+"""Kernels of PAD_WITH, MIRROR_PAD_AT, SPACE_TO_BATCH_AT and BATCH_TO_SPACE_AT, whose padding the run computes
+(runtime_c/tinyfuse_pad_with.h, runtime_c/tinyfuse_mirror_at.h, runtime_c/tinyfuse_batch_space_at.h)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DIMENSIONS = 6
 
 
 class PadWith(Places):
-    """Of elements of one byte, or `wide` ones."""
+    """PAD_WITH of one-byte elements, or of larger ones (`wide`)."""
 
     shapes = (1,)
 
@@ -39,7 +39,7 @@ class PadWith(Places):
 
 
 class MirrorPadAt(Places):
-    """Of any rank up to six. Paddings that reach outside the input end the run."""
+    """MIRROR_PAD_AT of rank 1 to 6. Padding that reaches outside the input ends the run with an error."""
 
     name = "tinyfuse_mirror_pad_at"
     headers = ("tinyfuse_mirror_at.h",)
@@ -62,7 +62,8 @@ class MirrorPadAt(Places):
 
 
 class BatchSpaceAt(Places):
-    """Of `image`, the input or the output. Blocks that make no such batch end the run."""
+    """SPACE_TO_BATCH_AT or BATCH_TO_SPACE_AT. The image is the input (`of_input`) or the output. Blocks that do not
+    give the batch's shape end the run with an error."""
 
     headers = ("tinyfuse_batch_space_at.h",)
     numbers = (1, 2)

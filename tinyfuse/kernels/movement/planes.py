@@ -1,4 +1,4 @@
-"""Our kernels of PLANES_TO_ROWS and ROWS_TO_PLANES (runtime_c/tinyfuse_planes.h, runtime_c/tinyfuse_planes_mve.h)."""
+"""Kernels of PLANES_TO_ROWS and ROWS_TO_PLANES (runtime_c/tinyfuse_planes.h, runtime_c/tinyfuse_planes_mve.h)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from tinyfuse.kernels.counts.common import Counts, calls_of, round_up
 from tinyfuse.kernels.layers.common.column_blocks import ROWS
 from tinyfuse.ops.movement.transpose import DTYPES
 
-#: planes, of which a vector's lanes can say where they lie; and where these lanes are bytes
+#: maximum number of planes for which a vector's lanes can hold the offsets, and for which byte lanes can
 _MOST_PLANES, _BY_BYTES = 4096, 17
 
 
 class _Planes(Kernel):
-    """Of one dtype. `columns`, pixels of a single column: so many rows a call, which lie in order."""
+    """One of both kinds for one dtype. `form`: "whole", "row", or "columns" for images of a single column, whose calls
+    make ROWS rows, contiguous and in order."""
 
     def __init__(self, kind: str, dtype: str, mve: bool, form: str):
         self.kind, self.dtype, self.mve = kind, dtype, mve
@@ -32,7 +33,7 @@ class _Planes(Kernel):
         return fits and (self.whole or several == self.in_order)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        """In columns. A piece writes in front of what others read, whichever way the call goes."""
+        """Division by columns. A piece may overwrite bytes that another piece reads, in either direction."""
         rows, _, plane = _shape(op)
         return None if self.in_order else Division(plane // rows if by_row else plane, along=False)
 
@@ -67,12 +68,13 @@ class _Planes(Kernel):
 
 
 def _shape(op: Op) -> tuple[int, int, int]:
-    """How many rows and planes there are, and the elements of a plane."""
+    """(rows, planes, elements of a plane)."""
     planes = max(op.input.planes, op.output.planes)
     return op.output.shape[1], planes, op.output.elements // planes
 
 
 def _kernels(kind: str) -> tuple[Kernel, ...]:
+    """Kernels of one kind, with Helium first."""
     return tuple(
         _Planes(kind, dtype, mve, form)
         for mve in (True, False)
@@ -81,5 +83,5 @@ def _kernels(kind: str) -> tuple[Kernel, ...]:
     )
 
 
-#: those of each of the two operators
+#: kernels of the two operators
 TO_ROWS, TO_PLANES = _kernels("PLANES_TO_ROWS"), _kernels("ROWS_TO_PLANES")

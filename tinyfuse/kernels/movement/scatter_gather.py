@@ -1,6 +1,6 @@
-"""Our kernels of operators that look elements up, or put them, where indexes say: GATHER_ND, EMBEDDING_LOOKUP,
-DYNAMIC_UPDATE_SLICE and UPDATE_STATE, SLICE_AT, BROADCAST_ARGS, SCATTER_ND, ONE_HOT, REVERSE_SEQUENCE (runtime_c/, a
-header each)."""
+"""Kernels of operators that read or write elements at computed indexes: GATHER_ND, EMBEDDING_LOOKUP,
+DYNAMIC_UPDATE_SLICE and UPDATE_STATE, SLICE_AT, BROADCAST_ARGS, SCATTER_ND, ONE_HOT, REVERSE_SEQUENCE (one header of
+runtime_c/ each)."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from tinyfuse.ops.movement.reverse_sequence import Sequences
 from tinyfuse.ops.movement.slice_at import first_begins, last_begins
 from tinyfuse.ops.movement.update_state import UpdateState
 
-#: of a dtype, the C that adds up its elements: sums that wrap are the same of signed and unsigned ones
+#: dtype -> suffix of the C function that adds its elements; wrapping sums are the same for signed and unsigned ones
 _SUMS = {"bool": "bool", "int8": "s8", "uint8": "s8", "int32": "s32", "int64": "s64", "float32": "f32"}
 
 
 class Places(Kernel):
-    """Any input may be a constant: input `i` is then `input{i}` of the weights."""
+    """Base of kernels whose inputs may be constants: input `i` is then the constant `input{i}`."""
 
-    #: inputs that the C reads as numbers, not as bytes
+    #: indexes of inputs that the C reads as numbers, not as bytes
     numbers: tuple[int, ...] = ()
-    #: inputs that the C does not read: what they give is in the output's shape
+    #: indexes of inputs that the C does not read, because the output's shape has their values
     shapes: tuple[int, ...] = ()
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
@@ -45,7 +45,7 @@ class Places(Kernel):
         return tuple(found)
 
     def pointers(self, site: CallSite) -> tuple[str, ...]:
-        """Where each input lies that the C reads."""
+        """C pointers to the inputs that the C reads."""
         return tuple(
             site.constant(f"input{i}") if access is None else access.pointer
             for i, access in enumerate(site.inputs)
@@ -54,7 +54,7 @@ class Places(Kernel):
 
 
 class GatherPlaces(Places):
-    """GATHER_ND. A slice outside the data ends the run."""
+    """GATHER_ND. A slice outside the data ends the run with an error."""
 
     name = "tinyfuse_gather_nd"
     headers = ("tinyfuse_gather_nd.h",)
@@ -75,7 +75,8 @@ class GatherPlaces(Places):
 
 
 class EmbeddingRows(Places):
-    """EMBEDDING_LOOKUP of rows as they are: a GATHER. An index outside the table ends the run."""
+    """EMBEDDING_LOOKUP in a table of the output's dtype, which is a GATHER. An index outside the table ends the run
+    with an error."""
 
     name = "tinyfuse_gather"
     headers = ("tinyfuse_gather.h",)
@@ -97,7 +98,7 @@ class EmbeddingRows(Places):
 
 
 class EmbeddingFloats(Places):
-    """EMBEDDING_LOOKUP of floats in a table of int8. An index outside the table ends the run."""
+    """EMBEDDING_LOOKUP of floats in a table of int8. An index outside the table ends the run with an error."""
 
     name = "tinyfuse_embedding_lookup_s8_f32"
     headers = ("tinyfuse_embedding_lookup.h",)
@@ -116,9 +117,12 @@ class EmbeddingFloats(Places):
 
 @dataclass(frozen=True)
 class _Update:
-    """Where an update goes: `starts` are those that may be other than 0 (which of them, the greatest, bytes of a step),
-    `loops` are over its runs of `run` bytes, which lie together (how many, bytes from one to the next), innermost
-    first."""
+    """Part of a tensor that an update writes.
+
+    starts  (dimension, greatest start, bytes of a step) for each dimension whose start may be other than 0
+    loops   (count, bytes from one to the next) for the loops over contiguous runs, innermost first
+    run     bytes of a run
+    """
 
     starts: tuple[tuple[int, int, int], ...]
     loops: tuple[tuple[int, int], ...]
@@ -126,9 +130,12 @@ class _Update:
 
     @property
     def pieces(self) -> int:
+        """Number of runs."""
         return prod(count for count, _ in self.loops)
 
     def params(self, starts: Tensor, size: int) -> Let:
+        """Definition of the C's parameters. `starts`: tensor of the starts; `size`: bytes of the tensor that is
+        updated."""
         last_loop, last_start = MOST_DIMENSIONS - 1, MOST_DIMENSIONS
         at, last, step = ([each[i] for each in self.starts] for i in range(3))
         count, stride = ([each[i] for each in self.loops] for i in range(2))
@@ -142,7 +149,8 @@ class _Update:
 
 
 def _update_of(shape: Sequence[int], update: Tensor) -> _Update:
-    """Dimensions of one index are no loop, and those that the update fills lie together with what is inside them."""
+    """Part of a tensor of this shape that `update` writes. Dimensions of size one need no loop, and a dimension that
+    the update fills is contiguous with the ones inside it."""
     item = ITEM_BYTES[update.dtype]
     steps = [item * prod(shape[d + 1 :]) for d in range(len(shape))]
     dims = list(zip(shape, update.shape, steps, strict=True))
@@ -158,7 +166,7 @@ def _update_of(shape: Sequence[int], update: Tensor) -> _Update:
 
 
 class UpdateSlice(Places):
-    """DYNAMIC_UPDATE_SLICE: the output may lie over the tensor that it changes."""
+    """DYNAMIC_UPDATE_SLICE. The output may overwrite the tensor that it changes."""
 
     name = "tinyfuse_update_slice"
     headers = ("tinyfuse_update_slice.h",)
@@ -166,7 +174,7 @@ class UpdateSlice(Places):
     in_place = (0,)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        """Of a call that copies the tensor, whose bytes are "inputs"."""
+        """Counts of a call that copies the tensor, whose bytes are "inputs"."""
         return {**_update_counts(op, op.input.shape), **self.copied(op)}
 
     def copied(self, op: Op) -> Counts:
@@ -181,7 +189,7 @@ class UpdateSlice(Places):
 
 
 class UpdateInState(Places):
-    """UPDATE_STATE: nothing but the update is written."""
+    """UPDATE_STATE, which writes only the update."""
 
     name = "tinyfuse_update_state"
     headers = ("tinyfuse_update_slice.h",)
@@ -200,17 +208,18 @@ class UpdateInState(Places):
 
 
 def _update_counts(op: Op, shape: Sequence[int]) -> Counts:
+    """Counts of writing an update into a tensor of this shape."""
     update = _update_of(shape, op.operand(1))
     return piece_counts(1, len(update.starts), update.pieces, update.run)
 
 
 def _code_path(op: Op, shape: Sequence[int]) -> str:
-    """Updates of several runs call a function that others share."""
+    """Name of the code: updates of several runs call a shared function."""
     return "runs" if _update_of(shape, op.operand(1)).loops else ""
 
 
 class BroadcastShapes(Places):
-    """BROADCAST_ARGS. Shapes that don't broadcast end the run."""
+    """BROADCAST_ARGS. Shapes that do not broadcast end the run with an error."""
 
     name = "tinyfuse_broadcast_shapes"
     headers = ("tinyfuse_broadcast_shapes.h",)
@@ -223,7 +232,7 @@ class BroadcastShapes(Places):
 
 
 class SliceFrom(Places):
-    """SLICE_AT. A slice that is not inside the data ends the run."""
+    """SLICE_AT. A slice that reaches outside the data ends the run with an error."""
 
     name = "tinyfuse_slice_at"
     headers = ("tinyfuse_slice_at.h",)
@@ -247,7 +256,7 @@ class SliceFrom(Places):
 
 
 class ScatterPlaces(Places):
-    """SCATTER_ND of one dtype. A slice outside the output ends the run."""
+    """SCATTER_ND of one dtype. A slice outside the output ends the run with an error."""
 
     headers = ("tinyfuse_scatter_nd.h",)
     numbers, shapes = (0,), (2,)
@@ -297,7 +306,7 @@ class HotVectors(Places):
 
 
 class ReverseStarts(Places):
-    """REVERSE_SEQUENCE. A length beyond its sequence ends the run."""
+    """REVERSE_SEQUENCE. A length greater than the sequence's ends the run with an error."""
 
     name = "tinyfuse_reverse_sequence"
     headers = ("tinyfuse_reverse_sequence.h",)
@@ -321,10 +330,10 @@ class ReverseStarts(Places):
 
 
 def scatter_kernels() -> tuple[Kernel, ...]:
-    """Those of SCATTER_ND, one a dtype."""
+    """Kernels of SCATTER_ND, one for each dtype."""
     return tuple(map(ScatterPlaces, _SUMS))
 
 
 def c_array(values: Sequence[int], length: int) -> str:
-    """A C initializer, filled up with zeros."""
+    """C initializer of an array of `length` numbers, with zeros after the values."""
     return "{" + ", ".join(map(str, (*values, *[0] * (length - len(values))))) + "}"
