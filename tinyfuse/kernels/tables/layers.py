@@ -154,7 +154,7 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     },
 }  # fmt: skip
 
-#: kind -> kernels of what rewrites make of layers: their outputs looked up in tables, or their weights computed
+#: kind -> kernels of operators that rewrites make of layers, with a fused activation LUT or computed weights
 LAYER_FORMS: dict[str, tuple[Kernel, ...]] = {
     "LOOKED_UP": (
         *map(LookedUpFours, (FourPointwise(), FourPointwiseRow())), LookedUpColumns(),
