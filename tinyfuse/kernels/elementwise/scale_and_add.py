@@ -120,12 +120,12 @@ class ScaledSumMve(ScaledSum):
 class _ScaledSum:
     """MUL and ADD or SUB as the C computes them.
 
-    product     the MUL
-    factor      factor of the product in the sum
-    gains       int64 [channels], stored multiplier values less their zero point
-    offsets     int64 [channels], added to the scaled products
-    parameters  struct of the C and its fields
-    clamps      sides on which products must be clamped: BELOW | ABOVE
+    product     the MUL.
+    factor      factor of the product in the sum.
+    gains       int64 [channels], values of the MUL's constant less its zero point.
+    offsets     int64 [channels], added to the scaled products.
+    parameters  struct of the C and its fields.
+    clamps      sides on which products must be clamped: BELOW | ABOVE.
     """
 
     product: Op
