@@ -19,7 +19,7 @@ from test_winograd_1d import cases_1d as winograd_1d_cases
 
 from tinyfuse.board_timing import BoardTiming
 from tinyfuse.ir import Op
-from tinyfuse.kernels.core.kernel import Context, Kernel, proven
+from tinyfuse.kernels.core.kernel import Context, Kernel, require_proven
 from tinyfuse.kernels.layers.common.params import rectified
 from tinyfuse.kernels.layers.int4.conv_dsp import int4_layer
 from tinyfuse.kernels.layers.int8_dsp.dense_five_outputs import FORMS, DenseFiveOutputs
@@ -336,7 +336,7 @@ def tile_4x2_cases(target: Target) -> list[Case]:
 @pytest.mark.parametrize("target", ("host-dsp-twins", "cortex-m4"))
 def test_cases_of_blocks_of_four_pixels(target: str) -> None:
     cases, context = tile_4x2_cases(TARGETS[target]), Context(TARGETS[target])
-    found = {(case.kernel.name, proven(matmul_layer(case.op, context)).form) for case in cases}
+    found = {(case.kernel.name, require_proven(matmul_layer(case.op, context)).form) for case in cases}
     assert found == {
         (f"tinyfuse_{of}_s8", form) for of in ("pointwise_4x2", "conv_4x2_row") for form in (LANES, SINGLE_ROUNDING)
     }

@@ -32,7 +32,7 @@ from tinyfuse.compiler import checked
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.kernels.core.kernel import Context, Kernel
-from tinyfuse.kernels.core.statements import Call, called
+from tinyfuse.kernels.core.statements import Call, iterate_calls
 from tinyfuse.kernels.registry import kernels_of
 from tinyfuse.ops import FAMILIES
 from tinyfuse.options import OPTIMIZE
@@ -150,7 +150,7 @@ def test_every_operator_that_streams_has_a_contract() -> None:
 
 def _functions(op: Op, kernel: Kernel, by_row: bool, context: Context) -> set[str]:
     """What a call of the kernel calls."""
-    return {s.function for s in called(kernel.call(op, _site(op, by_row), context)) if isinstance(s, Call)}
+    return {s.function for s in iterate_calls(kernel.call(op, _site(op, by_row), context)) if isinstance(s, Call)}
 
 
 @pytest.mark.slow

@@ -269,7 +269,7 @@ class Context:
 
 
 @lru_cache
-def interned(context: Context) -> Context:
+def intern_context(context: Context) -> Context:
     """Returns the first of all equal contexts, so that cache lookups compare by identity."""
     return context
 
@@ -286,7 +286,7 @@ def without_objective(context: Context) -> Context:
     A function of a context that returns here without ObjectiveAsked returns the same for every objective, so its result
     can be cached for all of them.
     """
-    return interned(replace(context, objective=None))
+    return intern_context(replace(context, objective=None))
 
 
 def division(kernel: Kernel, op: Op, by_row: bool, context: Context) -> Division | None:
@@ -388,7 +388,7 @@ class Kernel(KernelCosts, ABC):
 _Layer = TypeVar("_Layer")
 
 
-def proven(layer: _Layer | None) -> _Layer:
+def require_proven(layer: _Layer | None) -> _Layer:
     """Returns a layer form that `accepts` has proven exact. InternalFault if it is None."""
     if layer is None:
         raise InternalFault("a kernel", "its operator has not the form that it was accepted in")

@@ -29,7 +29,7 @@ def operand_pointers(site: CallSite, names: Mapping[int, str]) -> tuple[str, ...
     return tuple(site.constant(name) if site.inputs[i] is None else site.input(i).pointer for i, name in names.items())
 
 
-def with_data(op: Op, site: CallSite, index: int = 0, name: str = "data") -> CallSite:
+def with_constant_input(op: Op, site: CallSite, index: int = 0, name: str = "data") -> CallSite:
     """Replaces input `index` of a call by the constant `name` if the operator's input is a constant; otherwise returns
     the site unchanged."""
     if site.inputs[index] is not None:

@@ -6,7 +6,7 @@ from tinyfuse.ir import Op, Tensor
 from tinyfuse.kernels.core.kernel import CallSite, Division, TensorAccess
 
 
-def byte_at(pointer: str, offset: int) -> str:
+def offset_pointer(pointer: str, offset: int) -> str:
     """C expression of a `uint8_t *` plus `offset` bytes."""
     return f"{pointer} + {offset}" if offset else pointer
 
@@ -31,15 +31,15 @@ def input_pointer(site: CallSite, index: int) -> str:
     """C pointer to the first element that an elementwise call reads."""
     access = site.input(index)
     pointer = access.pointer if site.row is None else row_pointer(access, site.row)
-    return from_piece(pointer, site)
+    return piece_pointer(pointer, site)
 
 
 def output_pointer(site: CallSite) -> str:
     """C pointer to the first element that an elementwise call writes."""
-    return from_piece(site.output.pointer, site)
+    return piece_pointer(site.output.pointer, site)
 
 
-def from_piece(pointer: str, site: CallSite, size: int = 1) -> str:
+def piece_pointer(pointer: str, site: CallSite, size: int = 1) -> str:
     """C pointer to the first unit of a call's piece, each unit of `size` elements; `pointer` itself if the call is not
     a piece, or is the first."""
     return (
@@ -49,7 +49,7 @@ def from_piece(pointer: str, site: CallSite, size: int = 1) -> str:
     )
 
 
-def by_elements(op: Op, by_row: bool) -> Division:
+def divide_by_elements(op: Op, by_row: bool) -> Division:
     """Division of a call that computes one element after the other."""
     return Division(op.output.elements // op.output.shape[1] if by_row else op.output.elements)
 

@@ -66,7 +66,7 @@ class Branch:
 
 
 @dataclass(frozen=True)
-class Repeat:
+class WhileLoop:
     """`for (;;) { before; if (condition == 0) break; body }`"""
 
     before: tuple[Statement, ...]
@@ -75,7 +75,7 @@ class Repeat:
 
 
 @dataclass(frozen=True)
-class Compiled:
+class PreprocessorIf:
     """`#if condition`, body, `#endif`."""
 
     condition: str
@@ -83,7 +83,7 @@ class Compiled:
 
 
 @dataclass(frozen=True)
-class Apart:
+class NoInlineCall:
     """Call of a function that has `body` and is never inlined, so that the surrounding code does not compete with its
     loops for registers. `parameters` has the C type, name and value of each parameter; the body may use no other
     variable."""
@@ -92,17 +92,17 @@ class Apart:
     body: tuple[Statement, ...]
 
 
-Statement = Let | Call | Loop | Branch | Repeat | Compiled | Apart
+Statement = Let | Call | Loop | Branch | WhileLoop | PreprocessorIf | NoInlineCall
 
 
-def called(statements: tuple[Statement, ...]) -> Iterator[Let | Call]:
+def iterate_calls(statements: tuple[Statement, ...]) -> Iterator[Let | Call]:
     """Yields all calls and definitions, nested ones too, in the order of the text, whether or not they run."""
     for statement in statements:
-        if isinstance(statement, Loop | Compiled | Apart):
-            yield from called(statement.body)
+        if isinstance(statement, Loop | PreprocessorIf | NoInlineCall):
+            yield from iterate_calls(statement.body)
         elif isinstance(statement, Branch):
-            yield from called(statement.then + statement.otherwise)
-        elif isinstance(statement, Repeat):
-            yield from called(statement.before + statement.body)
+            yield from iterate_calls(statement.then + statement.otherwise)
+        elif isinstance(statement, WhileLoop):
+            yield from iterate_calls(statement.before + statement.body)
         else:
             yield statement

@@ -23,29 +23,29 @@ from tinyfuse.ops.pooling_reduce.pooling import Pool2D, pool_output_and_padding
 
 Counts = Mapping[str, float]
 
-# cached, because comparing plans asks for the counts of the same operators again and again
-kept = lru_cache(maxsize=8192)
+# results are cached, because comparing plans asks for the counts of the same operators again and again
+memoized = lru_cache(maxsize=8192)
 
 
-def calls_of(op: Op, by_row: bool, at_once: int = 1) -> int:
+def count_calls(op: Op, by_row: bool, at_once: int = 1) -> int:
     """Number of calls that compute an operator, if each makes `at_once` rows (`by_row`) or everything."""
-    return round_up(op.output.shape[1], at_once) if by_row else 1
+    return ceil_div(op.output.shape[1], at_once) if by_row else 1
 
 
-def round_up(value: int, step: int) -> int:
+def ceil_div(value: int, step: int) -> int:
     """Number of steps that cover a value: value / step, rounded up."""
     return -(-value // step)
 
 
-@kept
-def inside(count: int, dim: int, kernel: int, stride: int, dilation: int, before: int) -> int:
+@memoized
+def count_inner_taps(count: int, dim: int, kernel: int, stride: int, dilation: int, before: int) -> int:
     """Number of taps, of all `count` windows along one axis, that fall on an input rather than on padding. `dim`: size
     of the input; `before`: padding before it."""
     starts = (before - k * dilation for k in range(kernel))
-    return sum(multiples(count, stride, start, start + dim) for start in starts)
+    return sum(count_multiples(count, stride, start, start + dim) for start in starts)
 
 
-def multiples(count: int, step: int, low: int, high: int) -> int:
+def count_multiples(count: int, step: int, low: int, high: int) -> int:
     """Number of the first `count` multiples of `step` that are in low <= multiple < high."""
     first, after = max(0, -(-low // step)), min(count, -(-high // step))
     return max(0, after - first)
@@ -71,7 +71,7 @@ def narrowed(op: Op) -> int:
     return op.output.elements if high < most or low not in (least, 0) else 0
 
 
-@kept
+@memoized
 def pool_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
     """Counts of a pooling operator, `at_once` rows a call.
 
@@ -85,12 +85,12 @@ def pool_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
     window_h, window_w = pool.filter
     pixels, taps = out_h * out_w, window_h * window_w
     (_, top), (_, left) = pool_output_and_padding(op)
-    rows = inside(out_h, op.input.shape[1], window_h, pool.stride[0], 1, top)
-    inner = rows * inside(out_w, op.input.shape[2], window_w, pool.stride[1], 1, left)
-    fours, eights = channels // 4, round_up(channels, 8)
-    quads, few = (round_up(channels, 4), 0) if channels >= 4 else (0, channels)
+    rows = count_inner_taps(out_h, op.input.shape[1], window_h, pool.stride[0], 1, top)
+    inner = rows * count_inner_taps(out_w, op.input.shape[2], window_w, pool.stride[1], 1, left)
+    fours, eights = channels // 4, ceil_div(channels, 8)
+    quads, few = (ceil_div(channels, 4), 0) if channels >= 4 else (0, channels)
     return {
-        "calls": calls_of(op, by_row, at_once),
+        "calls": count_calls(op, by_row, at_once),
         "pixels": pixels,
         "taps": pixels * taps,
         "outputs": pixels * channels,
@@ -99,8 +99,8 @@ def pool_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
         "word_taps": pixels * taps * (channels // 4),
         "rests": pixels * (channels % 4),
         "rest_taps": pixels * taps * (channels % 4),
-        "vectors": pixels * round_up(channels, 16),
-        "vector_taps": pixels * taps * round_up(channels, 16),
+        "vectors": pixels * ceil_div(channels, 16),
+        "vector_taps": pixels * taps * ceil_div(channels, 16),
         "quads": pixels * quads,
         "quad_rows": rows * out_w * quads,
         "quad_taps": inner * quads,
@@ -119,13 +119,13 @@ def pool_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
     }
 
 
-@kept
+@memoized
 def element_counts(op: Op, by_row: bool) -> Counts:
     """Counts of an operator without window or weights, in elements: "rows" are those of the innermost dimension."""
     return _counted(op, by_row, lambda tensor: 1)
 
 
-@kept
+@memoized
 def byte_counts(op: Op, by_row: bool) -> Counts:
     """Counts of an operator that moves elements of any dtype: those of `element_counts`, in bytes."""
     return _counted(op, by_row, lambda tensor: ITEM_BYTES[tensor.dtype])
@@ -133,7 +133,7 @@ def byte_counts(op: Op, by_row: bool) -> Counts:
 
 def _counted(op: Op, by_row: bool, size: Callable[[Tensor], int]) -> Counts:
     """Counts of an operator without window or weights. `size`: weight of an element of a tensor."""
-    calls = calls_of(op, by_row)
+    calls = count_calls(op, by_row)
     inputs = sum(tensor.elements * size(tensor) for tensor in op.activations)
     result = (op.outputs or op.states)[0]  # an operator without output writes a state
     item = size(result)
@@ -145,14 +145,14 @@ def _counted(op: Op, by_row: bool, size: Callable[[Tensor], int]) -> Counts:
         "rows": rows,
         "inputs": inputs,
         "outputs": result.elements * item,
-        "call_words": calls * round_up(call, 4),
-        "call_vectors": calls * round_up(call, 16),
-        "row_words": rows * round_up(depth, 4),
-        "row_vectors": rows * round_up(depth, 16),
+        "call_words": calls * ceil_div(call, 4),
+        "call_vectors": calls * ceil_div(call, 16),
+        "row_words": rows * ceil_div(depth, 4),
+        "row_vectors": rows * ceil_div(depth, 16),
     }
 
 
-@kept
+@memoized
 def product_counts(op: Op, by_row: bool) -> Counts:
     """Counts of a BATCH_MATMUL."""
     left, outputs = op.operand(0), op.output.elements
@@ -167,13 +167,13 @@ def product_counts(op: Op, by_row: bool) -> Counts:
     }
 
 
-@kept
+@memoized
 def row_product_counts(op: Op, by_row: bool) -> Counts:
     """Counts of a ROWS_MATMUL, which multiplies the heads of each row by matrices."""
     e = matmul_shape(op)
     vectors, outputs = e.rows * e.heads, op.output.elements
     return {
-        "calls": calls_of(op, by_row),
+        "calls": count_calls(op, by_row),
         "matrices": vectors,
         "rows": vectors,
         "outputs": outputs,
@@ -181,7 +181,7 @@ def row_product_counts(op: Op, by_row: bool) -> Counts:
     }
 
 
-@kept
+@memoized
 def svdf_counts(op: Op, by_row: bool) -> Counts:
     """Counts of an SVDF, whose kernels compute four filters at a time. "words" are 4 inputs, "blocks" Helium's vectors
     of 16; "moved_" counts are of the memory that shifts."""
@@ -195,17 +195,17 @@ def svdf_counts(op: Op, by_row: bool) -> Counts:
         "macs": every * inputs,
         "words_of_four": fours * (inputs // 4),
         "words": others * (inputs // 4),
-        "blocks_of_four": fours * round_up(inputs, 16),
-        "blocks": others * round_up(inputs, 16),
+        "blocks_of_four": fours * ceil_div(inputs, 16),
+        "blocks": others * ceil_div(inputs, 16),
         "rests": every * (inputs % 4),
         "remembered": every * memory,
         "moved_words": every * (moved // a_word),
         "moved_rests": every * (moved % a_word),
-        "moved_blocks": every * round_up(moved, 8),
+        "moved_blocks": every * ceil_div(moved, 8),
     }
 
 
-@kept
+@memoized
 def lstm_counts(op: Op, by_row: bool) -> Counts:
     """Counts of an LSTM. Each unit has four gates, each with a sum over inputs and one over the hidden state. "words"
     are 4 terms, "blocks" Helium's vectors of 16."""
@@ -217,7 +217,7 @@ def lstm_counts(op: Op, by_row: bool) -> Counts:
         "outputs": outputs,
         "macs": outputs * 4 * (inputs + units),
         "words": outputs * 4 * (inputs // 4 + units // 4),
-        "blocks": outputs * (round_up(inputs, 16) + round_up(units, 16)),
+        "blocks": outputs * (ceil_div(inputs, 16) + ceil_div(units, 16)),
         "rests": outputs * 4 * (inputs % 4 + units % 4),
     }
 

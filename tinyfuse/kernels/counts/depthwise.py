@@ -7,19 +7,19 @@ channels, with "eight" and "sixteen" groups of 8 and 16; "pairs" are two taps.
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.counts.common import Counts, calls_of, clamped, kept, narrowed, round_up, signed
+from tinyfuse.kernels.counts.common import Counts, ceil_div, clamped, count_calls, memoized, narrowed, signed
 from tinyfuse.kernels.counts.layers import lookups, pixels_of_calls
 from tinyfuse.kernels.counts.padding import inner_taps
 from tinyfuse.ops.core.convolution import geometry
 
 
-@kept
+@memoized
 def depthwise_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
     """Counts of a depthwise convolution, `at_once` rows a call."""
     g = geometry(op)
     of_calls = pixels_of_calls(op, g.out_h * g.out_w, by_row, at_once)
     calls, rests = sum([count for count, _ in of_calls]), sum([count * (each % 4) for count, each in of_calls])
-    fours = round_up(g.out_c, 4)
+    fours = ceil_div(g.out_c, 4)
     return {
         **_depthwise_counts(op),
         "calls": calls,
@@ -31,13 +31,13 @@ def depthwise_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
     }
 
 
-@kept
+@memoized
 def _depthwise_counts(op: Op) -> Counts:
     """Counts that do not depend on the number of calls."""
     g = geometry(op)
     taps, pixels, inner = g.kernel_h * g.kernel_w, g.out_h * g.out_w, inner_taps(op)
-    fours, eights, sixteens = round_up(g.out_c, 4), round_up(g.out_c, 8), round_up(g.out_c, 16)
-    pairs = round_up(taps, 2)
+    fours, eights, sixteens = ceil_div(g.out_c, 4), ceil_div(g.out_c, 8), ceil_div(g.out_c, 16)
+    pairs = ceil_div(taps, 2)
     return {
         "pixels": pixels,
         "tap_rows": pixels * g.kernel_h,
@@ -65,22 +65,22 @@ def _depthwise_counts(op: Op) -> Counts:
 def paired_depthwise_words(op: Op) -> int:
     """Number of words that half the outputs of a row read (runtime_c/tinyfuse_depthwise_paired.h)."""
     g = geometry(op)
-    words: int = ((round_up(g.out_w, 2) - 1) * g.stride_w + g.kernel_w) * g.kernel_h
+    words: int = ((ceil_div(g.out_w, 2) - 1) * g.stride_w + g.kernel_w) * g.kernel_h
     return words
 
 
-@kept
+@memoized
 def paired_depthwise_counts(op: Op, by_row: bool) -> Counts:
     """Counts of a depthwise convolution that computes two outputs of a channel in one word."""
-    g, words = geometry(op), round_up(paired_depthwise_words(op), 2)
-    twos = g.out_h * round_up(g.out_w, 2)
+    g, words = geometry(op), ceil_div(paired_depthwise_words(op), 2)
+    twos = g.out_h * ceil_div(g.out_w, 2)
     return {
         "calls": g.out_h,
         "channels": g.out_h * g.in_c,
         "twos": g.out_h * words,
         "channel_twos": g.out_h * g.in_c * words,
         "outputs": twos * g.in_c,
-        "pairs": twos * g.in_c * round_up(g.kernel_h * g.kernel_w, 2),
+        "pairs": twos * g.in_c * ceil_div(g.kernel_h * g.kernel_w, 2),
         "narrowed_outputs": narrowed(op),
         "clamped_outputs": clamped(op),
     }
@@ -89,19 +89,19 @@ def paired_depthwise_counts(op: Op, by_row: bool) -> Counts:
 def looked_up_depthwise_counts(plain: Counts, op: Op, by_row: bool, groups: int, group_bytes: int, step: int) -> Counts:
     """Counts of a depthwise convolution with palettized weights, which each call decodes in `groups` groups of
     `group_bytes` weights, `step` weights at a time. `plain`: counts with packed weights."""
-    calls = calls_of(op, by_row)
+    calls = count_calls(op, by_row)
     return {**plain, **lookups(calls * groups, group_bytes, step), "strips": calls}
 
 
-@kept
+@memoized
 def columns_counts(op: Op, by_row: bool, outputs: int, channels: int) -> Counts:
     """Counts of a depthwise convolution that computes chunks of `outputs` outputs of a row, `channels` channels at a
     time. For each chunk, it regroups the input's columns into planes of columns that are `stride_w` apart."""
-    calls, g = calls_of(op, by_row), geometry(op)
-    chunks, groups = calls * round_up(g.out_w, outputs), round_up(g.in_c, channels)
+    calls, g = count_calls(op, by_row), geometry(op)
+    chunks, groups = calls * ceil_div(g.out_w, outputs), ceil_div(g.in_c, channels)
     planes = min(g.stride_w, g.kernel_w)
     reads = calls * (
-        g.out_w * planes + round_up(g.out_w, outputs) * sum((g.kernel_w - 1 - k) // g.stride_w for k in range(planes))
+        g.out_w * planes + ceil_div(g.out_w, outputs) * sum((g.kernel_w - 1 - k) // g.stride_w for k in range(planes))
     )
     return {
         "calls": calls,

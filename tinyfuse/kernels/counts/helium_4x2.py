@@ -8,13 +8,13 @@ from __future__ import annotations
 import itertools
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.counts.common import Counts, calls_of, kept, round_up
+from tinyfuse.kernels.counts.common import Counts, ceil_div, count_calls, memoized
 from tinyfuse.kernels.counts.layers import pixels_of_calls
 from tinyfuse.kernels.counts.padding import columns_inside, whole_rows, window_rows
 from tinyfuse.ops.core.convolution import geometry
 
 
-@kept
+@memoized
 def fours_counts(op: Op, by_row: bool, alone: int) -> Counts:
     """Counts of a 1x1 convolution by tiles of four pixels x two channels. A step reads 16 inputs, an iteration 64. Up
     to `alone` pixels that are left over are computed one by one, by eight channels."""
@@ -29,20 +29,20 @@ def fours_counts(op: Op, by_row: bool, alone: int) -> Counts:
         "fours": fours,
         "four_pairs": fours * pairs,
         "four_pair_vectors": fours * pairs * (depth // 16),
-        "four_pair_iterations": fours * pairs * round_up(depth // 16, 4),
+        "four_pair_iterations": fours * pairs * ceil_div(depth // 16, 4),
         "four_pair_rests": fours * pairs * (depth % 16 > 0),
         "ones": ones,
         "one_eights": ones * eights,
-        "one_eight_vectors": ones * eights * round_up(depth, 16),
+        "one_eight_vectors": ones * eights * ceil_div(depth, 16),
     }
 
 
-@kept
+@memoized
 def four_columns_counts(op: Op, by_row: bool, taps: int) -> Counts:
     """Counts of a convolution by tiles of four pixels x two channels. An iteration has `taps` taps of a kernel row and
     16 channels. It reads through a list of columns; list entries outside the image point to padding."""
-    g, calls = geometry(op), calls_of(op, by_row)
-    row_iterations, blocks = round_up(g.kernel_w, taps), round_up(g.in_c, 16)
+    g, calls = geometry(op), count_calls(op, by_row)
+    row_iterations, blocks = ceil_div(g.kernel_w, taps), ceil_div(g.in_c, 16)
     beside = [_columns_beside(op, x, row_iterations * taps, taps) for x in range(0, g.out_w, 4)]
     columns = calls * sum(beside)
     return _four_counts(op, calls, g.kernel_h * row_iterations * blocks, [(True, count > 0) for count in beside]) | {
@@ -61,33 +61,33 @@ def _columns_beside(op: Op, x: int, taps: int, iteration: int) -> int:
     return sum(not 0 <= column < g.in_w for column in columns)
 
 
-@kept
+@memoized
 def four_pieces_counts(op: Op, by_row: bool, pieces: int) -> Counts:
     """Counts of a convolution by tiles of four pixels x two channels. An iteration has `pieces` pieces of kernel rows,
     of 16 terms each. Windows with columns in the padding are copied."""
-    g, calls = geometry(op), calls_of(op, by_row)
-    row_pieces = round_up(g.kernel_w * g.in_c, 16)
+    g, calls = geometry(op), count_calls(op, by_row)
+    row_pieces = ceil_div(g.kernel_w * g.in_c, 16)
     columns = columns_inside(op)
     copied, rows = [count for count in columns if count < g.kernel_w], window_rows(op)
     fours = [columns[x : x + 4] for x in range(0, g.out_w, 4)]
     kinds = [(len(four) == 4, min(four[0], four[-1]) < g.kernel_w) for four in fours]
-    return _four_counts(op, calls, round_up(g.kernel_h * row_pieces, pieces), kinds) | {
+    return _four_counts(op, calls, ceil_div(g.kernel_h * row_pieces, pieces), kinds) | {
         "border_pixels": calls * len(copied),
         "border_pixel_rows": calls * len(copied) * g.kernel_h,
         "border_pixel_taps": calls * len(copied) * g.kernel_h * g.kernel_w,
         "border_pieces": calls * len(copied) * g.kernel_h * row_pieces,
         "border_rows": rows * len(copied),
         "border_taps": rows * sum(copied),
-        "border_vectors": rows * sum(copied) * round_up(g.in_c, 16),
+        "border_vectors": rows * sum(copied) * ceil_div(g.in_c, 16),
     }
 
 
-@kept
+@memoized
 def stationary_counts(op: Op, by_row: bool) -> Counts:
     """Counts of a convolution whose weights stay in registers: each pass over a row's pixels uses the weights of two
     channels, one kernel row and 16 inputs."""
-    g, calls = geometry(op), calls_of(op, by_row)
-    passes, pairs = g.kernel_h * round_up(g.in_c, 16), g.out_c // 2
+    g, calls = geometry(op), count_calls(op, by_row)
+    passes, pairs = g.kernel_h * ceil_div(g.in_c, 16), g.out_c // 2
     return {
         "calls": calls,
         "call_rows": calls * g.kernel_h,
@@ -98,7 +98,7 @@ def stationary_counts(op: Op, by_row: bool) -> Counts:
         "stationary_passes": calls * pairs * passes,
         "stationary_pixels": calls * pairs * g.out_w,
         "stationary_steps": calls * pairs * passes * g.out_w,
-        "stationary_fours": calls * pairs * round_up(g.out_w, 4),
+        "stationary_fours": calls * pairs * ceil_div(g.out_w, 4),
     }
 
 

@@ -6,14 +6,14 @@ Loop counts are explained in `tinyfuse.kernels.counts.common`.
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.counts.common import Counts, calls_of, kept, multiples, round_up
+from tinyfuse.kernels.counts.common import Counts, ceil_div, count_calls, count_multiples, memoized
 from tinyfuse.kernels.counts.depthwise import depthwise_counts
 from tinyfuse.kernels.counts.layers import layer_counts, pixels_of_calls
 from tinyfuse.kernels.counts.padding import inner_taps, pixels_at_borders, whole_rows, window_columns, window_rows
 from tinyfuse.ops.core.convolution import geometry
 
 
-@kept
+@memoized
 def packed_counts(op: Op, by_row: bool) -> Counts:
     """Counts of a convolution by im2col of two or three pixels."""
     found = layer_counts(op, by_row)
@@ -22,7 +22,7 @@ def packed_counts(op: Op, by_row: bool) -> Counts:
     return {**{name: found[name] for name in _PACKED}, **_blocks(op, by_row), **windows}
 
 
-@kept
+@memoized
 def pointwise_counts(op: Op, by_row: bool) -> Counts:
     """Counts of a 1x1 convolution by two or three pixels."""
     return {**layer_counts(op, by_row), **_blocks(op, by_row)}
@@ -38,7 +38,7 @@ def _blocks_of(op: Op, by_row: bool, most: int) -> dict[str, float]:
     pairs of output channels, times words of these. The last of an odd number of channels is computed pixel by pixel
     ("odd_outputs")."""
     out_c = op.output.shape[-1]
-    pixels, words = op.output.elements // out_c, round_up(op.operand(1).elements // out_c, 4)
+    pixels, words = op.output.elements // out_c, ceil_div(op.operand(1).elements // out_c, 4)
     found: dict[str, float] = {"odd_outputs": pixels * (out_c % 2)}
     calls = pixels_of_calls(op, pixels, by_row, 1)
     sizes = [(count, _sizes(each, most)) for count, each in calls]
@@ -50,7 +50,7 @@ def _blocks_of(op: Op, by_row: bool, most: int) -> dict[str, float]:
     return found
 
 
-@kept
+@memoized
 def _sizes(pixels: int, most: int) -> tuple[int, ...]:
     """Number of blocks of one pixel, two, three and four that make up `pixels`. If blocks may have more than two
     pixels, there is no block of one unless `pixels` is 1."""
@@ -65,7 +65,7 @@ def _sizes(pixels: int, most: int) -> tuple[int, ...]:
     return 0, twos, (pixels - 2 * twos) // 3
 
 
-@kept
+@memoized
 def counts_by_four(op: Op, by_row: bool) -> Counts:
     """Counts of a convolution by blocks of up to four pixels."""
     found = packed_counts(op, by_row)
@@ -107,7 +107,7 @@ def _gathered(op: Op, found: Counts) -> Counts:
     g, gathered = geometry(op), found["gathered_windows"]
     plain_rows = (found["pixels"] - gathered) * g.kernel_h
     rows = window_rows(op) * g.out_w
-    words = gathered * round_up(op.operand(1).elements // g.out_c, 4)
+    words = gathered * ceil_div(op.operand(1).elements // g.out_c, 4)
     copied = gathered * g.kernel_h * g.kernel_w * g.in_c - found["border_terms"]
     asked = found["pixels"] * (g.pads_rows or g.pads_columns)
     return dict(zip(_GATHERED, (words, rows - plain_rows, copied, asked), strict=True))
@@ -125,7 +125,7 @@ _PACKED = (
 )  # fmt: skip
 
 
-@kept
+@memoized
 def packed_depthwise_counts(op: Op, by_row: bool) -> Counts:
     """Counts of a depthwise convolution by four channels and pairs of taps, which are moved from the left neighbour's
     window if both windows are inside the image."""
@@ -135,15 +135,15 @@ def packed_depthwise_counts(op: Op, by_row: bool) -> Counts:
     rows = window_rows(op) * g.out_w - moved * g.kernel_h
     return {
         **found,
-        "moved_pairs": moved * round_up(taps, 2),
+        "moved_pairs": moved * ceil_div(taps, 2),
         "gathered_windows": gathered,
         "gathered_rows": gathered * g.kernel_h,
         "gathered_taps": gathered * taps,
         "gathered_inner_rows": rows,
         "gathered_inner_taps": rows * g.kernel_w,
         "gathered_image_taps": inner_taps(op) - moved * taps,
-        "padded_calls": calls_of(op, by_row) * (g.pads_rows or g.pads_columns),
-        "padded_bytes": calls_of(op, by_row) * g.in_c * (g.pads_rows or g.pads_columns),
+        "padded_calls": count_calls(op, by_row) * (g.pads_rows or g.pads_columns),
+        "padded_bytes": count_calls(op, by_row) * g.in_c * (g.pads_rows or g.pads_columns),
     }
 
 
@@ -151,4 +151,4 @@ def _moved_windows(op: Op) -> int:
     """Number of windows inside the input whose left neighbours are inside, too."""
     g = geometry(op)
     last = g.in_w + g.pad_left - (g.kernel_w - 1) * g.dilation_w
-    return whole_rows(op) * multiples(g.out_w, g.stride_w, g.pad_left + g.stride_w, last)
+    return whole_rows(op) * count_multiples(g.out_w, g.stride_w, g.pad_left + g.stride_w, last)

@@ -8,7 +8,7 @@ Helium).
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.counts.common import Counts, calls_of, clamped, kept, narrowed, round_up, signed
+from tinyfuse.kernels.counts.common import Counts, ceil_div, clamped, count_calls, memoized, narrowed, signed
 from tinyfuse.kernels.counts.padding import inner_taps, pixels_at_borders, whole_rows, window_rows
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.convolution import geometry
@@ -25,19 +25,19 @@ def pixels_of_calls(op: Op, pixels: int, by_row: bool, at_once: int) -> list[tup
     return [(count, each) for count, each in calls if count]
 
 
-@kept
+@memoized
 def layer_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
     """Counts of a convolution or fully connected layer, whose outputs are sums over input channels; `at_once` rows a
     call."""
     weights = op.operand(1)
     out_c, depth = weights.shape[0], weights.elements // weights.shape[0]
     calls = pixels_of_calls(op, op.output.elements // out_c, by_row, at_once)
-    blocks, twos = (sum([count * round_up(each, of) for count, each in calls]) for of in (3, 2))
+    blocks, twos = (sum([count * ceil_div(each, of) for count, each in calls]) for of in (3, 2))
     fours, rests = (
         sum([count * (each // 4) for count, each in calls]),
         sum([count * (each % 4) for count, each in calls]),
     )
-    pairs, quads, words, vectors = round_up(out_c, 2), round_up(out_c, 4), round_up(depth, 4), round_up(depth, 16)
+    pairs, quads, words, vectors = ceil_div(out_c, 2), ceil_div(out_c, 4), ceil_div(depth, 4), ceil_div(depth, 16)
     return {
         **_layer_counts(op),
         "calls": sum([count for count, _ in calls]),
@@ -60,7 +60,7 @@ def layer_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
     }
 
 
-@kept
+@memoized
 def _layer_counts(op: Op) -> Counts:
     """Counts that do not depend on the number of calls."""
     convolution = FAMILIES[op.kind].convolution
@@ -71,7 +71,7 @@ def _layer_counts(op: Op) -> Counts:
     taps, tap_rows = pixels * kernel_h * kernel_w, pixels * kernel_h
     inner = inner_taps(op) if convolution else pixels
     run = kernel_w * in_c  # terms that are contiguous in the input
-    pairs, quads, words = round_up(out_c, 2), round_up(out_c, 4), round_up(depth, 4)
+    pairs, quads, words = ceil_div(out_c, 2), ceil_div(out_c, 4), ceil_div(depth, 4)
     terms = pixels * depth
     border_pixels = pixels_at_borders(op) if convolution else 0
     odd_c, inner_runs = in_c % 4 > 0, (pixels - border_pixels) * kernel_h
@@ -116,12 +116,12 @@ def _layer_counts(op: Op) -> Counts:
     }
 
 
-@kept
+@memoized
 def eighth_counts(op: Op, by_row: bool) -> Counts:
     """Counts of an int16 layer with Helium. A block has eight inputs, an iteration four blocks, for four channels of
     two pixels. If a call has an odd number of pixels, the last is computed alone."""
-    weights, calls = op.operand(1), calls_of(op, by_row)
-    quads, depth = round_up(weights.shape[0], 4), weights.elements // weights.shape[0]
+    weights, calls = op.operand(1), count_calls(op, by_row)
+    quads, depth = ceil_div(weights.shape[0], 4), weights.elements // weights.shape[0]
     a_call = op.output.elements // weights.shape[0] // calls
     twos, odd = calls * (a_call // 2), calls * (a_call % 2)
     blocks, iterations = divmod(depth // 8, 4)[::-1]
@@ -160,9 +160,9 @@ OF_TABLES = ("table_outputs", "table_pairs", "signed_rounding_outputs")
 def looked_up_counts(plain: Counts, op: Op, by_row: bool, strip: int, step: int = 4, rows: int = 1) -> Counts:
     """Counts of a layer with palettized weights, which each call (of `rows` rows) decodes, `step` weights at a time,
     for strips of `strip` channels. `plain`: counts with packed weights."""
-    weights, calls = op.operand(1), round_up(calls_of(op, by_row), rows)
+    weights, calls = op.operand(1), ceil_div(count_calls(op, by_row), rows)
     out_c = weights.shape[0]
-    strips = round_up(out_c, strip)
+    strips = ceil_div(out_c, strip)
     return {
         **{name: strips * count if name in _OF_STRIPS else count for name, count in plain.items()},
         **lookups(calls * out_c, weights.elements // out_c, step),
@@ -175,22 +175,22 @@ def lookups(groups: int, group_weights: int, step: int) -> Counts:
     """Counts of decoding `groups` groups of `group_weights` palettized weights each, `step` weights at a time."""
     return {
         "looked_up_groups": groups,
-        "looked_up_words": groups * round_up(group_weights, 4) * (step == 4),
-        "looked_up_vectors": groups * round_up(group_weights, step) * (step > 4),
+        "looked_up_words": groups * ceil_div(group_weights, 4) * (step == 4),
+        "looked_up_vectors": groups * ceil_div(group_weights, step) * (step > 4),
     }
 
 
-@kept
+@memoized
 def eight_counts(op: Op, by_row: bool) -> Counts:
     """Counts of a convolution by eight output channels. A kernel row inside the image is one run of the inner loop;
     otherwise each tap is."""
     g = geometry(op)
-    eights = g.groups * round_up(g.out_c // g.groups, 8)
+    eights = g.groups * ceil_div(g.out_c // g.groups, 8)
     rows = window_rows(op)
     one_piece = g.groups == 1 and g.dilation_w == 1
     runs = rows * (g.out_w - pixels_at_borders(op) // g.out_h) if one_piece else 0
     return {
-        "calls": calls_of(op, by_row),
+        "calls": count_calls(op, by_row),
         "pixels": g.out_h * g.out_w,
         "outputs": op.output.elements,
         "eights": g.out_h * g.out_w * eights,
@@ -202,13 +202,13 @@ def eight_counts(op: Op, by_row: bool) -> Counts:
     }
 
 
-@kept
+@memoized
 def dense_counts(op: Op, by_row: bool) -> Counts:
     """Counts of a fully connected layer that computes four outputs at a time ("quads"), and the remaining ones alone
     ("singles")."""
     found, out_c = layer_counts(op, by_row), op.operand(1).shape[0]
     quads, singles = (found["pixels"] * each for each in divmod(out_c, 4))
-    words = round_up(op.operand(1).elements // out_c, 4)
+    words = ceil_div(op.operand(1).elements // out_c, 4)
     names = ("calls", "pixels", "terms", "byte_pixels", "clamped_outputs", "macs")
     return {
         **{name: found[name] for name in names},
@@ -219,12 +219,12 @@ def dense_counts(op: Op, by_row: bool) -> Counts:
     }
 
 
-@kept
+@memoized
 def dense_eight_counts(op: Op, by_row: bool) -> Counts:
     """Counts of a float32 fully connected layer that computes eight outputs at a time; the remaining ones together
     ("rest_terms")."""
     found, (out_c, depth) = layer_counts(op, by_row), op.operand(1).shape
-    eights = found["pixels"] * round_up(out_c, 8)
+    eights = found["pixels"] * ceil_div(out_c, 8)
     rests = found["pixels"] * (out_c % 8 > 0)
     return {
         **{name: found[name] for name in ("calls", "outputs", "macs")},
@@ -234,13 +234,13 @@ def dense_eight_counts(op: Op, by_row: bool) -> Counts:
     }
 
 
-@kept
+@memoized
 def winograd_counts(op: Op, by_row: bool) -> Counts:
     """Counts of a 3x3 convolution by tiles of 2x2 outputs; a block is two tiles."""
     out_h, out_w, out_c = op.output.shape[1:]
     words = op.input.shape[3] // 4
-    calls = round_up(out_h, 2)
-    blocks, pairs = calls * round_up(out_w, 4), out_c // 2
+    calls = ceil_div(out_h, 2)
+    blocks, pairs = calls * ceil_div(out_w, 4), out_c // 2
     return {
         **_block_counts(calls, blocks, pairs, words),
         "edge_words": 2 * calls * words,
@@ -268,13 +268,13 @@ def _block_counts(calls: int, blocks: int, pairs: int, words: int) -> Counts:
     }
 
 
-@kept
+@memoized
 def few_channels_counts(op: Op, by_row: bool, block: int) -> Counts:
     """Counts of a 1x1 convolution with few input channels, which goes through blocks of `block` pixels channel by
     channel."""
-    calls, (out_h, out_w, out_c) = calls_of(op, by_row), op.output.shape[1:]
+    calls, (out_h, out_w, out_c) = count_calls(op, by_row), op.output.shape[1:]
     pixels = out_h * out_w
-    blocks = calls * round_up(pixels // calls, block)
+    blocks = calls * ceil_div(pixels // calls, block)
     words = pixels * op.input.shape[3] // 4
     return {
         "calls": calls,
@@ -287,7 +287,7 @@ def few_channels_counts(op: Op, by_row: bool, block: int) -> Counts:
     }
 
 
-@kept
+@memoized
 def _gathered_windows(op: Op) -> int:
     """Number of output pixels whose windows have rows or columns in the padding, or dilated columns."""
     g = geometry(op)

@@ -6,7 +6,7 @@ Loop counts are explained in `tinyfuse.kernels.counts.common`.
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.counts.common import Counts, calls_of, kept, narrowed, signed
+from tinyfuse.kernels.counts.common import Counts, count_calls, memoized, narrowed, signed
 from tinyfuse.kernels.counts.depthwise import depthwise_counts
 from tinyfuse.kernels.counts.layers import layer_counts
 from tinyfuse.kernels.counts.padding import inner_taps, window_rows
@@ -14,28 +14,28 @@ from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.convolution import clamp_range, geometry, quantized
 
 
-@kept
+@memoized
 def window_counts(op: Op, by_row: bool) -> Counts:
     """Counts of a convolution, depthwise or not, in plain C. Each output has a loop over the rows of its window, each
     row in the image one over columns, and each of these in the image one over channels. If the clamp leaves a single
     value, the compiler removes all loops."""
     family = FAMILIES[op.kind]
     if _has_one_value(op):
-        return {"calls": calls_of(op, by_row)}
+        return {"calls": count_calls(op, by_row)}
     return {
         **(depthwise_counts(op, by_row) if family.depthwise else layer_counts(op, by_row)),
         **_loops_of_windows(op),
     }
 
 
-@kept
+@memoized
 def byte_window_counts(op: Op, by_row: bool) -> Counts:
     """Counts of an int8 convolution in plain C, whose cost depends on its loops alone: those of `_loops_of_windows`,
     outputs, outputs of layers with several channels, which divide by their number, and terms that have no loop. If the
     clamp leaves a single value: stores of it."""
     if _has_one_value(op):
         return _stores(op, by_row)
-    found = {"calls": calls_of(op, by_row), **_byte_outputs(op), **_loops_of_windows(op)}
+    found = {"calls": count_calls(op, by_row), **_byte_outputs(op), **_loops_of_windows(op)}
     channels, *_, terms = op.operand(1).shape
     return {
         **found,
@@ -44,7 +44,7 @@ def byte_window_counts(op: Op, by_row: bool) -> Counts:
     }
 
 
-@kept
+@memoized
 def inner_window_counts(op: Op, by_row: bool) -> Counts:
     """Counts of an int8 depthwise convolution in plain C. Each output has a loop over the rows of its window and one
     over the columns in the image. Their range is computed for each pixel; without padding on the left and right,
@@ -55,7 +55,7 @@ def inner_window_counts(op: Op, by_row: bool) -> Counts:
     rows = window_rows(op) * g.out_w * g.out_c
     taps, beside = inner_taps(op) * g.out_c, g.pad_left > 0 or g.pads_right
     return {
-        "calls": calls_of(op, by_row),
+        "calls": count_calls(op, by_row),
         **_byte_outputs(op),
         "border_outputs": op.output.elements * beside,
         "inner_rows": rows,
@@ -67,7 +67,7 @@ def inner_window_counts(op: Op, by_row: bool) -> Counts:
 
 def _stores(op: Op, by_row: bool) -> Counts:
     """Counts of a layer whose clamp leaves a single value."""
-    return {"calls": calls_of(op, by_row), "stored_outputs": op.output.elements}
+    return {"calls": count_calls(op, by_row), "stored_outputs": op.output.elements}
 
 
 def _byte_outputs(op: Op) -> Counts:

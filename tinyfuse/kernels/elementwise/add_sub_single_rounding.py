@@ -23,7 +23,7 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.kernels.core.element import Element
-from tinyfuse.kernels.core.kernel import Context, proven
+from tinyfuse.kernels.core.kernel import Context, require_proven
 from tinyfuse.kernels.counts.common import Counts, element_counts
 from tinyfuse.kernels.elementwise.binary import EqualShapes, Fields
 from tinyfuse.ops import FAMILIES
@@ -77,7 +77,7 @@ class SingleRoundingSum(EqualShapes):
         """`element_counts`, outputs that must be clamped, and outputs whose shift is not part of an instruction that
         saturates."""
         clamped = op.output.elements if clamp_range(op) != RANGE["int8"] else 0
-        shifted = op.output.elements if proven(plane(op)).shift not in _SATURATED else 0
+        shifted = op.output.elements if require_proven(plane(op)).shift not in _SATURATED else 0
         return {**element_counts(op, by_row), "clamped_outputs": clamped, "shifted_outputs": shifted}
 
     def element(self, op: Op) -> Element | None:
@@ -87,7 +87,7 @@ class SingleRoundingSum(EqualShapes):
 
 
 def _fields(op: Op) -> Fields:
-    found, (low, high) = proven(plane(op)), clamp_range(op)
+    found, (low, high) = require_proven(plane(op)), clamp_range(op)
     fields = {"a_factor": found.a_factor, "b_factor": found.b_factor, "offset": found.offset, "shift": found.shift}
     return "tinyfuse_single_rounding_sum", fields | {"act_min": low, "act_max": high}
 

@@ -23,11 +23,11 @@ from tinyfuse.kernels.core.kernel import (
     element_access_orders,
 )
 from tinyfuse.kernels.core.rows import (
-    by_elements,
+    divide_by_elements,
     element_count,
-    from_piece,
     input_pointer,
     output_pointer,
+    piece_pointer,
     row_pointer,
 )
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
@@ -208,7 +208,7 @@ class EqualShapes(_BinaryKernel):
         return super().accepts(op, context) and same_size
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return by_elements(op, by_row)
+        return divide_by_elements(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         row = element_count(op.output, replace(site, piece=None))
@@ -217,7 +217,7 @@ class EqualShapes(_BinaryKernel):
             if access is not None:
                 return input_pointer(site, i)
             constant = site.constant(f"operand{i}")
-            return from_piece(constant if site.row is None else f"{constant} + {site.row} * {row}", site)
+            return piece_pointer(constant if site.row is None else f"{constant} + {site.row} * {row}", site)
 
         operands = tuple(pointer(i, access) for i, access in enumerate(site.inputs))
         return self.with_parameters(op, (), *operands, output_pointer(site), element_count(op.output, site))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.kernel import CallSite, Context, Division, Kernel
-from tinyfuse.kernels.core.rows import by_elements, element_count, input_pointer, output_pointer
+from tinyfuse.kernels.core.rows import divide_by_elements, element_count, input_pointer, output_pointer
 from tinyfuse.kernels.core.statements import Call, Statement
 from tinyfuse.kernels.counts.common import Counts, byte_counts, element_counts
 
@@ -34,7 +34,7 @@ class Cast(Kernel):
         return element_counts(op, by_row) if self.costs_as is None else byte_counts(op, by_row)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return by_elements(op, by_row)
+        return divide_by_elements(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return (Call(self.name, (input_pointer(site, 0), output_pointer(site), element_count(op.output, site))),)

@@ -9,7 +9,7 @@ from functools import lru_cache
 from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.kernels.core.element import Element
-from tinyfuse.kernels.counts.common import Counts, calls_of, kept
+from tinyfuse.kernels.counts.common import Counts, count_calls, memoized
 from tinyfuse.ops.elementwise.merged import Merged, Part, reach
 
 #: returns how one element of an operator is computed; None if it cannot be
@@ -95,24 +95,24 @@ def _forms(step: Step) -> list[str]:
     return ["clamps"] * clamps + [f"raised_{step.element.work}"] * raised
 
 
-@kept
+@memoized
 def fused_loop_code_counts(element_of: ElementOf, op: Op, by_row: bool, unrolled: int) -> Counts:
     """Counts of the loop's code: its work, times four if the loop has at least `unrolled` iterations, and once more for
     a rest."""
     expression = expression_of(element_of, op)
     assert expression is not None, "a merged loop"
-    length = op.output.shape[-1] if expression.by_channels else op.output.elements // calls_of(op, by_row)
+    length = op.output.shape[-1] if expression.by_channels else op.output.elements // count_calls(op, by_row)
     copies = 1 if length < unrolled else 4 + (length % 4 != 0)
     return {"calls": 1, **{name: copies * each for name, each in _work(expression).items()}}
 
 
-@kept
+@memoized
 def fused_loop_counts(element_of: ElementOf, op: Op, by_row: bool, together: int) -> Counts:
     """Counts of the loop: times that it begins ("runs"), and its iterations, of `together` elements, times the work of
     each. "rests" are elements that are computed one by one, "rest_works" their work."""
     expression = expression_of(element_of, op)
     assert expression is not None, "a merged loop"
-    elements, calls = op.output.elements, calls_of(op, by_row)
+    elements, calls = op.output.elements, count_calls(op, by_row)
     runs, length = calls, elements // calls
     if expression.by_channels:
         length = op.output.shape[-1]

@@ -28,10 +28,10 @@ from tinyfuse.kernels.core.kernel import (
     Division,
     Kernel,
     element_access_orders,
-    proven,
+    require_proven,
 )
-from tinyfuse.kernels.core.rows import by_elements, element_count, from_piece, row_pointer
-from tinyfuse.kernels.core.statements import Apart, Call, Compiled, Expr, Let, Loop, Statement
+from tinyfuse.kernels.core.rows import divide_by_elements, element_count, piece_pointer, row_pointer
+from tinyfuse.kernels.core.statements import Call, Expr, Let, Loop, NoInlineCall, PreprocessorIf, Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.elementwise.binary import stored
 from tinyfuse.kernels.elementwise.fused_expression import (
@@ -78,10 +78,10 @@ class FusedLoop(Kernel):
         return tuple((kernel, part) for kernel, part in found if kernel is not None and kernel.folder is not None)
 
     def _expression(self, op: Op) -> Expression:
-        return proven(expression_of(self._element_of, op))
+        return require_proven(expression_of(self._element_of, op))
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        elements = by_elements(op, by_row)
+        elements = divide_by_elements(op, by_row)
         if not self._expression(op).by_channels:
             return elements
         return Division(elements.units // op.output.shape[-1])
@@ -160,7 +160,7 @@ class _Writer:
             start = Let("int32_t", _START, f"pixel * {self.channels}")
             loops = (Loop("pixel", times, (start, *self._loops(self.channels, together))),)
         result = (f"{CTYPE[self.op.output.dtype]} *", "out", self._of_piece(self.site.output.pointer))
-        return (Apart((*self._pointers(), *count, result), (*self._parameters(), *self._constants(), *loops)),)
+        return (NoInlineCall((*self._pointers(), *count, result), (*self._parameters(), *self._constants(), *loops)),)
 
     def _loops(self, length: int | str, together: int) -> tuple[Statement, ...]:
         """Loops over `length` elements."""
@@ -168,7 +168,7 @@ class _Writer:
             fours = f"{length} / 4 * 4" if isinstance(length, str) else length // FOUR * FOUR
             by_fours = Loop("i", fours, self._body(four=True), FOUR)
             rest = Loop("i", length, self._body(four=False), first=f"TINYFUSE_MVE ? {fours} : 0")
-            return Compiled("TINYFUSE_MVE", (by_fours,)), rest
+            return PreprocessorIf("TINYFUSE_MVE", (by_fours,)), rest
         long = isinstance(length, str) or length >= _UNROLLED
         return (Loop("i", length, self._body(four=False), pragma="TINYFUSE_FUSED_LOOP_UNROLL" if long else ""),)
 
@@ -215,7 +215,7 @@ class _Writer:
         return self._of_piece(start)
 
     def _of_piece(self, pointer: str) -> str:
-        return from_piece(pointer, self.site, self.channels if self.expression.by_channels else 1)
+        return piece_pointer(pointer, self.site, self.channels if self.expression.by_channels else 1)
 
     def _body(self, four: bool) -> tuple[Statement, ...]:
         """Body of the loop: loads, operators, and the store, of one element or of `four`."""

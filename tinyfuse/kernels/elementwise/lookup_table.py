@@ -13,10 +13,10 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.c_types import CTYPE, SUFFIX
 from tinyfuse.kernels.core.element import Element
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Division, Kernel, proven
-from tinyfuse.kernels.core.rows import by_elements, element_count, input_pointer, output_pointer
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Division, Kernel, require_proven
+from tinyfuse.kernels.core.rows import divide_by_elements, element_count, input_pointer, output_pointer
 from tinyfuse.kernels.core.statements import Call, Statement
-from tinyfuse.kernels.counts.common import Counts, calls_of
+from tinyfuse.kernels.counts.common import Counts, count_calls
 from tinyfuse.ops.elementwise.table import TABLE_VALUES
 
 
@@ -55,11 +55,11 @@ class Clamp(_Tabled):
         return None if limits is None else Element("clamp", "choices", numbers=limits)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return by_elements(op, by_row)
+        return divide_by_elements(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         pointers = (input_pointer(site, 0), output_pointer(site))
-        return (Call(self.name, (*pointers, element_count(op.output, site), *proven(self._limits(op)))),)
+        return (Call(self.name, (*pointers, element_count(op.output, site), *require_proven(self._limits(op)))),)
 
 
 class Lookup(_Tabled):
@@ -82,7 +82,7 @@ class Lookup(_Tabled):
         return Element("look_up", "lookups", table=self.table(op))
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return by_elements(op, by_row)
+        return divide_by_elements(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         pointers = (input_pointer(site, 0), output_pointer(site))
@@ -121,7 +121,7 @@ class ChannelLookup(Kernel):
         channels = op.output.shape[-1]
         pixels = op.output.elements // channels
         return {
-            "calls": calls_of(op, by_row),
+            "calls": count_calls(op, by_row),
             "rows": pixels,
             "words": pixels * (channels // 4),
             "rests": pixels * (channels % 4),

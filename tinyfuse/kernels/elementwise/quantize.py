@@ -6,7 +6,7 @@ from tinyfuse.ir import ITEM_BYTES, Op
 from tinyfuse.ir.fixedpoint import quantize_multiplier
 from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.kernel import CallSite, Context, Division, Kernel
-from tinyfuse.kernels.core.rows import by_elements, element_count, input_pointer, output_pointer
+from tinyfuse.kernels.core.rows import divide_by_elements, element_count, input_pointer, output_pointer
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 
 
@@ -25,7 +25,7 @@ class InvertSign(Kernel):
         return apart == (128 if op.output.dtype == "uint8" else -128)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return by_elements(op, by_row)
+        return divide_by_elements(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return (Call(self.name, (input_pointer(site, 0), output_pointer(site), element_count(op.output, site))),)
@@ -48,7 +48,7 @@ class Convert(Kernel):
         return (op.input.dtype, op.output.dtype) == (self.source, self.result)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return by_elements(op, by_row)
+        return divide_by_elements(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         pointers = (input_pointer(site, 0), output_pointer(site))

@@ -23,11 +23,11 @@ from tinyfuse.kernels.core.kernel import (
     Division,
     Kernel,
     element_access_orders,
-    proven,
+    require_proven,
 )
-from tinyfuse.kernels.core.rows import from_piece, input_pointer
+from tinyfuse.kernels.core.rows import input_pointer, piece_pointer
 from tinyfuse.kernels.core.statements import Call, Let, Statement
-from tinyfuse.kernels.counts.common import Counts, calls_of, kept
+from tinyfuse.kernels.counts.common import Counts, count_calls, memoized
 from tinyfuse.kernels.elementwise.add_sub_single_rounding import plane
 from tinyfuse.kernels.elementwise.binary import Fields, product
 from tinyfuse.ops import FAMILIES
@@ -66,7 +66,7 @@ class ScaledSum(Kernel):
         return Division(_pixels(op, by_row))
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        found = proven(_scaled_sum(op))
+        found = require_proven(_scaled_sum(op))
         gains, offsets = (_in_groups(values, self.together) for values in (found.gains, found.offsets))
         words = self._words(gains, offsets, found)
         return (Constant("groups", words.reshape(-1), "int32_t"),)
@@ -80,14 +80,14 @@ class ScaledSum(Kernel):
         return _counts(op, by_row, self.together)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        ctype, fields = proven(_scaled_sum(op)).parameters
+        ctype, fields = require_proven(_scaled_sum(op)).parameters
         channels = op.output.shape[-1]
         whole = replace(site, piece=None)
         pixels = _pixels(op, site.row is not None) if site.piece is None else site.piece.count
         pointers = (
-            from_piece(input_pointer(whole, 0), site, channels),
+            piece_pointer(input_pointer(whole, 0), site, channels),
             site.constant("groups"),
-            from_piece(site.output.pointer, site, channels),
+            piece_pointer(site.output.pointer, site, channels),
         )
         return Let(ctype, "p", fields), Call(self.name, ("&p", *pointers, pixels, channels, *self._more(op)))
 
@@ -113,7 +113,7 @@ class ScaledSumMve(ScaledSum):
         return np.concatenate(parts, axis=1)
 
     def _more(self, op: Op) -> tuple[int, ...]:
-        return (proven(_scaled_sum(op)).clamps,)
+        return (require_proven(_scaled_sum(op)).clamps,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +192,7 @@ def _clamps(mul: Op, x: Tensor, gains: Int64s, offsets: Int64s, sums: dict[str, 
         found: Array = np.clip(levels >> sums["shift"], sums["act_min"], sums["act_max"])
         return found
 
-    wanted = proven(results(BELOW | ABOVE))
+    wanted = require_proven(results(BELOW | ABOVE))
     tried = ((sides, results(sides)) for sides in (0, BELOW, ABOVE))
     same = (sides for sides, found in tried if found is not None and np.array_equal(found, wanted))
     return next(same, BELOW | ABOVE)
@@ -209,14 +209,14 @@ def _pixels(op: Op, by_row: bool) -> int:
     return op.output.elements // op.output.shape[-1] // (op.output.shape[1] if by_row else 1)
 
 
-@kept
+@memoized
 def _counts(op: Op, by_row: bool, together: int) -> Counts:
-    found, channels = proven(_scaled_sum(op)), op.output.shape[-1]
+    found, channels = require_proven(_scaled_sum(op)), op.output.shape[-1]
     pixels = op.output.elements // channels
     saturates = (clamp_range(op.attributes_as(Merged).parts[-1].op)) == RANGE["int8"]
     groups = pixels * -(-channels // together)
     return {
-        "calls": calls_of(op, by_row),
+        "calls": count_calls(op, by_row),
         "pixels": pixels,
         "groups": groups,
         "clamped_sides": groups * found.clamps.bit_count(),

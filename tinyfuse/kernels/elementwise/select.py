@@ -10,7 +10,7 @@ from tinyfuse.kernels.core.element import Element
 from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Kernel, element_access_orders
 from tinyfuse.kernels.core.rows import element_count, row_pointer
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
-from tinyfuse.kernels.counts.common import Counts, calls_of, element_counts
+from tinyfuse.kernels.counts.common import Counts, count_calls, element_counts
 from tinyfuse.kernels.elementwise.binary import stored
 from tinyfuse.ops.elementwise.add_n import add_n_multiplier
 from tinyfuse.ops.elementwise.select import MOST_LOOPS, select_loops
@@ -88,7 +88,7 @@ class AddN(_Operands):
         """Outputs by number of operands, because the compiler specializes the code for a number that it knows."""
         count = min(len(op.inputs), 4)
         outputs = {f"outputs_of_{n}": op.output.elements if n == count else 0 for n in (2, 3, 4)}
-        return {"calls": calls_of(op, by_row), **outputs}
+        return {"calls": count_calls(op, by_row), **outputs}
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         inputs = len(op.inputs)

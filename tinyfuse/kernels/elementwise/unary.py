@@ -9,7 +9,7 @@ from tinyfuse.ir.fixedpoint import activation_range, quantize_multiplier
 from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.element import Element
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Division, Kernel
-from tinyfuse.kernels.core.rows import by_elements, element_count, input_pointer, output_pointer
+from tinyfuse.kernels.core.rows import divide_by_elements, element_count, input_pointer, output_pointer
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.ops.core.unary import scale_ratio
 from tinyfuse.ops.elementwise.activations import LeakyRelu, alpha_multiplier, logistic_scaling, tanh_scaling
@@ -32,7 +32,7 @@ class OfOneValue(Kernel):
         return op.input.dtype == self.dtype
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return by_elements(op, by_row)
+        return divide_by_elements(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         places = (input_pointer(site, 0), output_pointer(site), element_count(op.output, site))

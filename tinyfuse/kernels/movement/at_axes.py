@@ -9,7 +9,7 @@ import numpy as np
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
-from tinyfuse.kernels.core.operands import constant_operands, with_data
+from tinyfuse.kernels.core.operands import constant_operands, with_constant_input
 from tinyfuse.kernels.core.statements import Branch, Call, Let, Statement
 from tinyfuse.kernels.core.wrapper import WholeWrapper
 from tinyfuse.kernels.counts.common import Counts
@@ -54,7 +54,7 @@ class AtAxesWhole(WholeWrapper):
             "rank": len(op.input.shape), "axes": axes.elements, "choices": len(choices),
             "dimensions": sum(1 << d for d, size in enumerate(op.input.shape) if size > 1),
         }  # fmt: skip
-        inner = with_data(op, site)
+        inner = with_constant_input(op, site)
         chosen = f"tinyfuse_chosen(&axes, {site.input(1).pointer}, {site.constant('choices')})"
         return (
             Let("tinyfuse_axes", "axes", fields),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tinyfuse.ir import ITEM_BYTES, Op
 from tinyfuse.kernels.core.kernel import CallSite, Context, Division, Kernel
-from tinyfuse.kernels.core.rows import from_piece, row_pointer
+from tinyfuse.kernels.core.rows import piece_pointer, row_pointer
 from tinyfuse.kernels.core.statements import Call, Statement
-from tinyfuse.kernels.counts.common import Counts, calls_of, round_up
+from tinyfuse.kernels.counts.common import Counts, ceil_div, count_calls
 from tinyfuse.kernels.layers.common.column_blocks import ROWS
 from tinyfuse.ops.movement.transpose import DTYPES
 
@@ -39,13 +39,13 @@ class _Planes(Kernel):
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         _, planes, plane = _shape(op)
-        calls = calls_of(op, by_row, self.rows_a_call)
-        lines, count = calls * planes, round_up(plane, calls)
+        calls = count_calls(op, by_row, self.rows_a_call)
+        lines, count = calls * planes, ceil_div(plane, calls)
         if self.mve:
             lanes = 16 // ITEM_BYTES[self.dtype]
             if self.dtype == "int8" and planes > _BY_BYTES:
                 lanes //= 2
-            return {"calls": calls, "lines": lines, "vectors": lines * round_up(count, lanes)}
+            return {"calls": calls, "lines": lines, "vectors": lines * ceil_div(count, lanes)}
         return {"calls": calls, "lines": lines, "eights": lines * (count // 8), "rests": lines * (count % 8)}
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
@@ -63,7 +63,7 @@ class _Planes(Kernel):
         if site.piece is not None:
             count = site.piece.count
         read, written = (1, planes) if to_rows else (planes, 1)  # elements of a column
-        source, target = from_piece(source, site, read), from_piece(site.output.pointer, site, written)
+        source, target = piece_pointer(source, site, read), piece_pointer(site.output.pointer, site, written)
         return (Call(self.name, (source, plane, planes, count, target)),)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.kernel import CallSite, Context, Kernel
-from tinyfuse.kernels.core.rows import from_piece
+from tinyfuse.kernels.core.rows import piece_pointer
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.counts.common import Counts, pool_counts
 from tinyfuse.kernels.layers.common.params import left_of_piece
@@ -64,7 +64,7 @@ class WidePoolRow(_PoolRow):
 
 def _output(op: Op, site: CallSite) -> str:
     """C pointer to the first pixel that the call writes."""
-    return from_piece(site.output.pointer, site, op.output.shape[3])
+    return piece_pointer(site.output.pointer, site, op.output.shape[3])
 
 
 def _shape(op: Op, site: CallSite) -> dict[str, Expr]:

@@ -9,7 +9,7 @@ from tinyfuse.ir import Op
 from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.each_image import EachImage
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
-from tinyfuse.kernels.core.operands import constant_operands, with_data
+from tinyfuse.kernels.core.operands import constant_operands, with_constant_input
 from tinyfuse.kernels.core.statements import Call, Expr, Statement
 from tinyfuse.kernels.core.wrapper import WholeWrapper
 from tinyfuse.kernels.layers.float32.portable import ConvRowF32, DepthwiseRowF32, TransposeConvRowF32
@@ -68,7 +68,7 @@ class ComputedLayerWhole(WholeWrapper):
             else:
                 before = (self._biased(op, site.constant("channels"), biases, site.scratch),)
                 instead["channels"] = f"(const {_CHANNEL[self.dtype]} *)(const void *){site.scratch}"
-        given = with_data(op, site, self.data)
+        given = with_constant_input(op, site, self.data)
         inner = replace(given, constant=lambda name: instead.get(name) or site.constant(name))
         return *before, *self.kernel.call(layer_of(op), inner, context)
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op, Tensor
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
-from tinyfuse.kernels.core.rows import byte_at
-from tinyfuse.kernels.core.statements import Branch, Call, Repeat, Statement
+from tinyfuse.kernels.core.rows import offset_pointer
+from tinyfuse.kernels.core.statements import Branch, Call, Statement, WhileLoop
 from tinyfuse.ops.program.control_flow import Calls, InputItself, Program, given_values
 
 
@@ -46,7 +46,7 @@ class _CallsGraphs(Kernel):
             return ()
         tensors = op.attributes_as(Calls).graphs[which].inputs
         copies = [
-            _copy(byte_at(site.scratch, offset), source, tensor)
+            _copy(offset_pointer(site.scratch, offset), source, tensor)
             for offset, source, tensor in zip(program.inputs, sources, tensors, strict=True)
             if offset is not None
         ]
@@ -70,7 +70,7 @@ class _CallsGraphs(Kernel):
         if isinstance(value, InputItself):
             return sources[value.index]
         if isinstance(value, int):
-            return byte_at(site.scratch, value)
+            return offset_pointer(site.scratch, value)
         return site.constant(f"graph{which}_output{index}")
 
 
@@ -101,7 +101,7 @@ class While(_CallsGraphs):
         (going_on,) = _programs(op)[0].outputs
         condition = self.result(site, 0, 0, going_on, values)
         body = self.run(op, site, 1, values) + self.results(op, site, 1, values)
-        return *begin, Repeat(self.run(op, site, 0, values), f"*({condition})", body)
+        return *begin, WhileLoop(self.run(op, site, 0, values), f"*({condition})", body)
 
 
 def _programs(op: Op) -> tuple[Program, ...]:

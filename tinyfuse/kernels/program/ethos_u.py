@@ -6,7 +6,7 @@ import numpy as np
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
-from tinyfuse.kernels.core.rows import byte_at
+from tinyfuse.kernels.core.rows import offset_pointer
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.ops.program.ethos_u import EthosU
 
@@ -33,9 +33,9 @@ class EthosUProgram(Kernel):
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         a = op.attributes_as(EthosU)
         weights, scratch = site.constant("weights"), site.scratch
-        inputs = [(byte_at(scratch, offset), t) for offset, t in zip(a.inputs, op.operands[2:], strict=True)]
-        outputs = [(byte_at(scratch, offset), t) for offset, t in zip(a.outputs, op.outputs, strict=True)]
-        fast = (byte_at(scratch, _fast_offset(a)), a.fast) if a.fast else (scratch, a.scratch)
+        inputs = [(offset_pointer(scratch, offset), t) for offset, t in zip(a.inputs, op.operands[2:], strict=True)]
+        outputs = [(offset_pointer(scratch, offset), t) for offset, t in zip(a.outputs, op.outputs, strict=True)]
+        fast = (offset_pointer(scratch, _fast_offset(a)), a.fast) if a.fast else (scratch, a.scratch)
         bases = [(weights, op.operand(1).bytes), (scratch, a.scratch), fast]
         bases += [(pointer, tensor.bytes) for pointer, tensor in (*inputs, *outputs)]
         del bases[MOST_BASES:]

@@ -10,7 +10,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Int64s, Op
 from tinyfuse.ir.fixedpoint import clamp, multiply_by_quantized_multiplier
-from tinyfuse.kernels.core.kernel import proven
+from tinyfuse.kernels.core.kernel import require_proven
 from tinyfuse.once import cached_property
 from tinyfuse.ops.core.convolution import bias_values, channel_multipliers, clamp_range
 from tinyfuse.ops.weight_sums import channel_weights, sums_by_sign
@@ -68,7 +68,7 @@ class Bounded:
         op, constant, (at_least, _), (least, most) = self.op, self.constant, self._ends, accumulator_range(self.op)
         multipliers, shifts = channel_multipliers(op)
         # any accumulator gives the constant: take the nearest to 0
-        accumulator = np.minimum(np.maximum(0, proven(least)), proven(most))
+        accumulator = np.minimum(np.maximum(0, require_proven(least)), require_proven(most))
         as_it_is = self.shiftable & (np.abs(accumulator + self.term) < 2**31)
         as_it_is &= np.abs(accumulator) < LANE_SUMS  # otherwise the whole layer could not use lanes
         plain = constant & ~as_it_is  # multiplied by 1/2, which is exact
@@ -159,7 +159,7 @@ def wraps(op: Op) -> Array:
     `accumulator_range`."""
     least, most = accumulator_range(op)
     left = np.minimum(np.maximum(channel_multipliers(op)[1], 0), 31)
-    found: Array = np.maximum(-proven(least), proven(most)) << left >= 2**31
+    found: Array = np.maximum(-require_proven(least), require_proven(most)) << left >= 2**31
     return found
 
 

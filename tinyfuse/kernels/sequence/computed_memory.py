@@ -10,7 +10,7 @@ from typing import ClassVar
 from tinyfuse.ir import ITEM_BYTES, Op
 from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
-from tinyfuse.kernels.core.operands import constant_operands, operand_pointers, with_data
+from tinyfuse.kernels.core.operands import constant_operands, operand_pointers, with_constant_input
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.core.wrapper import WholeWrapper
 from tinyfuse.kernels.sequence.lstm import LstmReal, LstmWhole
@@ -66,7 +66,7 @@ class ComputedLstm(_Computed):
             "bias": f"(const {bias} *)(const void *){site.scratch}",
         }
         inner = replace(
-            with_data(op, site), constant=lambda name: instead.get(name) or site.constant(name)
+            with_constant_input(op, site), constant=lambda name: instead.get(name) or site.constant(name)
         )  # fmt: skip
         return (
             Let("tinyfuse_lstm_parts", "parts", fields),
@@ -114,7 +114,7 @@ class ComputedSvdf(_Computed):
             before = (Call("tinyfuse_svdf_offsets", args),)
             instead["offsets"] = f"(const int32_t *)(const void *){site.scratch}"
         inner = replace(
-            with_data(op, site), constant=lambda name: instead.get(name) or site.constant(name)
+            with_constant_input(op, site), constant=lambda name: instead.get(name) or site.constant(name)
         )  # fmt: skip
         return *before, *self.kernel.call(op, inner, context)
 

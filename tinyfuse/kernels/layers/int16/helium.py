@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Kernel, proven
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Kernel, require_proven
 from tinyfuse.kernels.core.rows import vectors
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts
@@ -30,7 +30,7 @@ def _fits(op: Op, context: Context) -> bool:
 
 def _scales(op: Op) -> tuple[Array, Array]:
     """(biases, multipliers) [out_c]"""
-    channels = proven(matmul_s16(op)).channels
+    channels = require_proven(matmul_s16(op)).channels
     return channels["bias"], channels["multiplier"]
 
 

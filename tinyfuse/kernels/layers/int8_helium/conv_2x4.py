@@ -9,9 +9,9 @@ import numpy as np
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Division, Kernel
-from tinyfuse.kernels.core.rows import from_piece, vectors
+from tinyfuse.kernels.core.rows import piece_pointer, vectors
 from tinyfuse.kernels.core.statements import Call, Let, Statement
-from tinyfuse.kernels.counts.common import Counts, round_up
+from tinyfuse.kernels.counts.common import Counts, ceil_div
 from tinyfuse.kernels.counts.helium_2x4 import (
     one_vector_counts,
     sixteen_channels_counts,
@@ -111,7 +111,7 @@ class MvePointwise(Kernel):
         fields = {"depth": g.in_c, "out_c": g.out_c} | output_fields(op)
         return Let("tinyfuse_matmul_mve", "p", fields), Call(
             self.name,
-            ("&p", pointer, pixels, from_piece(site.output.pointer, site, g.out_c), site.constant("weights"),
+            ("&p", pointer, pixels, piece_pointer(site.output.pointer, site, g.out_c), site.constant("weights"),
              site.constant("channels"), _form(op)),
         )  # fmt: skip
 
@@ -195,8 +195,8 @@ class MveDense(Kernel):
         fields = {"depth": depth, "out_c": site.piece.count if site.piece else out_c} | output_fields(op)
         return Let("tinyfuse_matmul_mve", "p", fields), Call(
             self.name,
-            ("&p", *vectors(op, site), from_piece(site.output.pointer, site),
-             from_piece(site.constant("weights"), site, depth), from_piece(site.constant("channels"), site, 3),
+            ("&p", *vectors(op, site), piece_pointer(site.output.pointer, site),
+             piece_pointer(site.constant("weights"), site, depth), piece_pointer(site.constant("channels"), site, 3),
              _dense_form(op, context)),
         )  # fmt: skip
 
@@ -318,7 +318,7 @@ def _one_scale_pays(op: Op, context: Context) -> bool:
     is more than the second copy of the code takes, some 700 bytes. Its calls can't be divided, and its groups of four
     come by two."""
     out_c = op.output.shape[-1]
-    pays = out_c >= 64 and round_up(out_c, 4) % 2 == 0
+    pays = out_c >= 64 and ceil_div(out_c, 4) % 2 == 0
     return pays and not context.divided and one_scale(*channel_multipliers(op))
 
 

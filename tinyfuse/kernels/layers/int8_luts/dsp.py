@@ -14,7 +14,7 @@ import numpy as np
 
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel, proven
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel, require_proven
 from tinyfuse.kernels.core.statements import Call, Expr, Statement
 from tinyfuse.kernels.core.wrapper import Wrapper
 from tinyfuse.kernels.counts.common import Counts
@@ -195,7 +195,7 @@ def _from_least(op: Op) -> Array:
 
 def matmul_of(op: Op, context: Context) -> Matmul:
     """The layer in the fastest form that is proven exact for its tables."""
-    return proven(_matmul_of(op, context))
+    return require_proven(_matmul_of(op, context))
 
 
 def _matmul_of(op: Op, context: Context) -> Matmul | None:

@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel, proven
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel, require_proven
 from tinyfuse.kernels.core.statements import Call, Statement
 from tinyfuse.kernels.core.wrapper import Wrapper
 from tinyfuse.kernels.counts.common import Counts
@@ -54,7 +54,7 @@ class CompressedDepthwise(Compressed, Wrapper):
         return self.channels * (taps if isinstance(self.kernel, Depthwise3x3Row) else taps + taps % 2)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return *proven(self._lookup(op, context)).constants, *self.kernel.constants(op, context)[1:]
+        return *require_proven(self._lookup(op, context)).constants, *self.kernel.constants(op, context)[1:]
 
     def scratch(self, op: Op, context: Context) -> int:
         looked_up = -(-self._groups(op) * self._group_bytes(op) // 16) * 16
@@ -70,7 +70,7 @@ class CompressedDepthwise(Compressed, Wrapper):
             "&p", site.input(0).pointer, site.output_row, site.output.pointer, "&w", site.constant("channels"),
             site.scratch, self._groups(op), *(() if self.channels == VECTOR else (form_argument(op),)),
         )  # fmt: skip
-        weights = self.declared(site, proven(self._lookup(op, context)), False, self.channels)
+        weights = self.declared(site, require_proven(self._lookup(op, context)), False, self.channels)
         return weights, conv_params(op, site), Call(self.name, arguments)
 
 
