@@ -35,12 +35,12 @@ class EachImage(WholeWrapper):
         return _counts_of_images(self.kernel, op, by_row, self.index)
 
     def slowest_counts(self, op: Op, by_row: bool) -> Counts:
-        return _times(op.output.shape[0], self.kernel.slowest_counts(self.inner(op), by_row))
+        return _multiply_counts(op.output.shape[0], self.kernel.slowest_counts(self.inner(op), by_row))
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         image, rows = image_op(op, self.index), op.output.shape[1]
-        source = _image(site.input(self.index), image.operand(self.index))
-        result = _image(site.output, image.output)
+        source = _image_access(site.input(self.index), image.operand(self.index))
+        result = _image_access(site.output, image.output)
         row = None
         if not self.kernel.whole:
             row, start, size = "y", result.pointer, image.output.elements // rows
@@ -55,12 +55,12 @@ class EachImage(WholeWrapper):
 
 @lru_cache(maxsize=8192)
 def _counts_of_images(kernel: Kernel, op: Op, by_row: bool, index: int) -> Counts:
-    return _times(op.output.shape[0], kernel.counts(image_op(op, index), by_row))
+    return _multiply_counts(op.output.shape[0], kernel.counts(image_op(op, index), by_row))
 
 
-def _times(images: int, of_one: Counts) -> Counts:
+def _multiply_counts(images: int, of_one: Counts) -> Counts:
     return {name: images * count for name, count in of_one.items()}
 
 
-def _image(access: TensorAccess, image: Tensor) -> TensorAccess:
+def _image_access(access: TensorAccess, image: Tensor) -> TensorAccess:
     return TensorAccess(image, f"({access.pointer} + image * {image.elements})", image.shape[1])

@@ -51,19 +51,19 @@ def count_multiples(count: int, step: int, low: int, high: int) -> int:
     return max(0, after - first)
 
 
-def signed(op: Op) -> int:
+def count_signed_outputs(op: Op) -> int:
     """Number of outputs if they may be below the zero point, which takes one more instruction to requantize; otherwise
     0."""
     return op.output.elements if quantized(op) and clamp_range(op)[0] < op.output.zero_point else 0
 
 
-def clamped(op: Op) -> int:
+def count_clamped_outputs(op: Op) -> int:
     """Number of outputs if the clamp is narrower than their dtype, because some kernels then clamp in another pass;
     otherwise 0."""
     return op.output.elements if quantized(op) and clamp_range(op) != RANGE[op.output.dtype] else 0
 
 
-def narrowed(op: Op) -> int:
+def count_narrowed_outputs(op: Op) -> int:
     """Number of outputs if the clamp is narrower than their dtype and than its non-negative half, because kernels that
     saturate to either need another pass only then; otherwise 0."""
     least, most = RANGE[op.output.dtype] if quantized(op) else (0, 0)
@@ -122,16 +122,16 @@ def pool_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
 @memoized
 def element_counts(op: Op, by_row: bool) -> Counts:
     """Counts of an operator without window or weights, in elements: "rows" are those of the innermost dimension."""
-    return _counted(op, by_row, lambda tensor: 1)
+    return _count_elements(op, by_row, lambda tensor: 1)
 
 
 @memoized
 def byte_counts(op: Op, by_row: bool) -> Counts:
     """Counts of an operator that moves elements of any dtype: those of `element_counts`, in bytes."""
-    return _counted(op, by_row, lambda tensor: ITEM_BYTES[tensor.dtype])
+    return _count_elements(op, by_row, lambda tensor: ITEM_BYTES[tensor.dtype])
 
 
-def _counted(op: Op, by_row: bool, size: Callable[[Tensor], int]) -> Counts:
+def _count_elements(op: Op, by_row: bool, size: Callable[[Tensor], int]) -> Counts:
     """Counts of an operator without window or weights. `size`: weight of an element of a tensor."""
     calls = count_calls(op, by_row)
     inputs = sum(tensor.elements * size(tensor) for tensor in op.activations)

@@ -7,8 +7,16 @@ channels, with "eight" and "sixteen" groups of 8 and 16; "pairs" are two taps.
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.counts.common import Counts, ceil_div, clamped, count_calls, memoized, narrowed, signed
-from tinyfuse.kernels.counts.layers import lookups, pixels_of_calls
+from tinyfuse.kernels.counts.common import (
+    Counts,
+    ceil_div,
+    count_calls,
+    count_clamped_outputs,
+    count_narrowed_outputs,
+    count_signed_outputs,
+    memoized,
+)
+from tinyfuse.kernels.counts.layers import palette_counts, pixels_of_calls
 from tinyfuse.kernels.counts.padding import inner_taps
 from tinyfuse.ops.core.convolution import geometry
 
@@ -45,9 +53,9 @@ def _depthwise_counts(op: Op) -> Counts:
         "pairs": pixels * pairs,
         "border_taps": pixels * taps - inner,
         "outputs": pixels * g.out_c,
-        "signed_outputs": signed(op),
-        "clamped_outputs": clamped(op),
-        "narrowed_outputs": narrowed(op),
+        "signed_outputs": count_signed_outputs(op),
+        "clamped_outputs": count_clamped_outputs(op),
+        "narrowed_outputs": count_narrowed_outputs(op),
         "inner_macs": inner * g.out_c,
         "macs": pixels * taps * g.out_c,
         "quads": pixels * fours,
@@ -81,20 +89,22 @@ def paired_depthwise_counts(op: Op, by_row: bool) -> Counts:
         "channel_twos": g.out_h * g.in_c * words,
         "outputs": twos * g.in_c,
         "pairs": twos * g.in_c * ceil_div(g.kernel_h * g.kernel_w, 2),
-        "narrowed_outputs": narrowed(op),
-        "clamped_outputs": clamped(op),
+        "narrowed_outputs": count_narrowed_outputs(op),
+        "clamped_outputs": count_clamped_outputs(op),
     }
 
 
-def looked_up_depthwise_counts(plain: Counts, op: Op, by_row: bool, groups: int, group_bytes: int, step: int) -> Counts:
+def palettized_depthwise_counts(
+    plain: Counts, op: Op, by_row: bool, groups: int, group_bytes: int, step: int
+) -> Counts:
     """Counts of a depthwise convolution with palettized weights, which each call decodes in `groups` groups of
     `group_bytes` weights, `step` weights at a time. `plain`: counts with packed weights."""
     calls = count_calls(op, by_row)
-    return {**plain, **lookups(calls * groups, group_bytes, step), "strips": calls}
+    return {**plain, **palette_counts(calls * groups, group_bytes, step), "strips": calls}
 
 
 @memoized
-def columns_counts(op: Op, by_row: bool, outputs: int, channels: int) -> Counts:
+def interleaved_depthwise_counts(op: Op, by_row: bool, outputs: int, channels: int) -> Counts:
     """Counts of a depthwise convolution that computes chunks of `outputs` outputs of a row, `channels` channels at a
     time. For each chunk, it regroups the input's columns into planes of columns that are `stride_w` apart."""
     calls, g = count_calls(op, by_row), geometry(op)

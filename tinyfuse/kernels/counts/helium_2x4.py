@@ -9,12 +9,12 @@ from tinyfuse.ir import Op
 from tinyfuse.kernels.counts.common import Counts, ceil_div, count_calls, memoized
 from tinyfuse.kernels.counts.im2col import packed_depthwise_counts
 from tinyfuse.kernels.counts.layers import pixels_of_calls
-from tinyfuse.kernels.counts.padding import pixels_at_borders, window_rows
+from tinyfuse.kernels.counts.padding import count_border_pixels, count_window_rows
 from tinyfuse.ops.core.convolution import geometry
 
 
 @memoized
-def one_vector_counts(op: Op, by_row: bool) -> Counts:
+def dense_one_batch_counts(op: Op, by_row: bool) -> Counts:
     """Counts of a fully connected layer with one batch. It reads 16 inputs at a time, for eight outputs as long as four
     are left, then for each of the last outputs ("singles")."""
     out_c, depth = op.operand(1).shape
@@ -30,7 +30,7 @@ def one_vector_counts(op: Op, by_row: bool) -> Counts:
 
 
 @memoized
-def two_pixels_counts(op: Op, by_row: bool) -> Counts:
+def tile_2x4_counts(op: Op, by_row: bool) -> Counts:
     """Counts of a layer whose calls compute two pixels at a time, and the last pixel alone if their number is odd. A
     step reads 16 inputs, an iteration 64, for four channels of two pixels or eight channels of one."""
     weights = op.operand(1)
@@ -54,15 +54,15 @@ def two_pixels_counts(op: Op, by_row: bool) -> Counts:
 
 
 @memoized
-def two_windows_counts(op: Op, by_row: bool) -> Counts:
+def conv_2x4_counts(op: Op, by_row: bool) -> Counts:
     """Counts of a convolution that first copies the windows of two pixels, 16 bytes of a kernel row at a time. Windows
     with columns in the padding, and dilated ones, are copied in several pieces."""
     g, calls = geometry(op), count_calls(op, by_row)
-    rows = window_rows(op)
-    border = pixels_at_borders(op) // g.out_h if g.dilation_w == 1 else g.out_w
+    rows = count_window_rows(op)
+    border = count_border_pixels(op) // g.out_h if g.dilation_w == 1 else g.out_w
     vectors, missing = ceil_div(g.kernel_w * g.in_c, 16), g.out_h * g.kernel_h - rows
     return {
-        **two_pixels_counts(op, by_row),
+        **tile_2x4_counts(op, by_row),
         "call_rows": calls * g.kernel_h,
         "inner_rows": rows * (g.out_w - border),
         "inner_vectors": rows * (g.out_w - border) * vectors,
@@ -76,7 +76,7 @@ def two_windows_counts(op: Op, by_row: bool) -> Counts:
 
 
 @memoized
-def sixteen_channels_counts(op: Op, by_row: bool) -> Counts:
+def depthwise_by_16_counts(op: Op, by_row: bool) -> Counts:
     """Counts of a depthwise convolution by 16 channels, the last eight alone if no more are left, and by pairs of taps,
     which are moved from the left neighbour's window if both windows are inside the image."""
     found = packed_depthwise_counts(op, by_row)

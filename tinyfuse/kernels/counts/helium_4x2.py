@@ -10,12 +10,12 @@ import itertools
 from tinyfuse.ir import Op
 from tinyfuse.kernels.counts.common import Counts, ceil_div, count_calls, memoized
 from tinyfuse.kernels.counts.layers import pixels_of_calls
-from tinyfuse.kernels.counts.padding import columns_inside, whole_rows, window_rows
+from tinyfuse.kernels.counts.padding import count_whole_rows, count_window_rows, inner_columns
 from tinyfuse.ops.core.convolution import geometry
 
 
 @memoized
-def fours_counts(op: Op, by_row: bool, alone: int) -> Counts:
+def pointwise_4x2_counts(op: Op, by_row: bool, alone: int) -> Counts:
     """Counts of a 1x1 convolution by tiles of four pixels x two channels. A step reads 16 inputs, an iteration 64. Up
     to `alone` pixels that are left over are computed one by one, by eight channels."""
     out_c, depth = op.operand(1).shape[::3]
@@ -38,14 +38,16 @@ def fours_counts(op: Op, by_row: bool, alone: int) -> Counts:
 
 
 @memoized
-def four_columns_counts(op: Op, by_row: bool, taps: int) -> Counts:
+def conv_4x2_columns_counts(op: Op, by_row: bool, taps: int) -> Counts:
     """Counts of a convolution by tiles of four pixels x two channels. An iteration has `taps` taps of a kernel row and
     16 channels. It reads through a list of columns; list entries outside the image point to padding."""
     g, calls = geometry(op), count_calls(op, by_row)
     row_iterations, blocks = ceil_div(g.kernel_w, taps), ceil_div(g.in_c, 16)
     beside = [_columns_beside(op, x, row_iterations * taps, taps) for x in range(0, g.out_w, 4)]
     columns = calls * sum(beside)
-    return _four_counts(op, calls, g.kernel_h * row_iterations * blocks, [(True, count > 0) for count in beside]) | {
+    return _tile_list_counts(
+        op, calls, g.kernel_h * row_iterations * blocks, [(True, count > 0) for count in beside]
+    ) | {
         "padded_iterations": calls * sum(count > 0 for count in beside) * row_iterations,
         "padded_columns": columns,
         "padded_rows": columns * g.kernel_h,
@@ -62,16 +64,16 @@ def _columns_beside(op: Op, x: int, taps: int, iteration: int) -> int:
 
 
 @memoized
-def four_pieces_counts(op: Op, by_row: bool, pieces: int) -> Counts:
+def conv_4x2_chunks_counts(op: Op, by_row: bool, pieces: int) -> Counts:
     """Counts of a convolution by tiles of four pixels x two channels. An iteration has `pieces` pieces of kernel rows,
     of 16 terms each. Windows with columns in the padding are copied."""
     g, calls = geometry(op), count_calls(op, by_row)
     row_pieces = ceil_div(g.kernel_w * g.in_c, 16)
-    columns = columns_inside(op)
-    copied, rows = [count for count in columns if count < g.kernel_w], window_rows(op)
+    columns = inner_columns(op)
+    copied, rows = [count for count in columns if count < g.kernel_w], count_window_rows(op)
     fours = [columns[x : x + 4] for x in range(0, g.out_w, 4)]
     kinds = [(len(four) == 4, min(four[0], four[-1]) < g.kernel_w) for four in fours]
-    return _four_counts(op, calls, ceil_div(g.kernel_h * row_pieces, pieces), kinds) | {
+    return _tile_list_counts(op, calls, ceil_div(g.kernel_h * row_pieces, pieces), kinds) | {
         "border_pixels": calls * len(copied),
         "border_pixel_rows": calls * len(copied) * g.kernel_h,
         "border_pixel_taps": calls * len(copied) * g.kernel_h * g.kernel_w,
@@ -83,7 +85,7 @@ def four_pieces_counts(op: Op, by_row: bool, pieces: int) -> Counts:
 
 
 @memoized
-def stationary_counts(op: Op, by_row: bool) -> Counts:
+def weight_stationary_counts(op: Op, by_row: bool) -> Counts:
     """Counts of a convolution whose weights stay in registers: each pass over a row's pixels uses the weights of two
     channels, one kernel row and 16 inputs."""
     g, calls = geometry(op), count_calls(op, by_row)
@@ -102,14 +104,14 @@ def stationary_counts(op: Op, by_row: bool) -> Counts:
     }
 
 
-def _four_counts(op: Op, calls: int, iterations: int, tiles: list[tuple[bool, bool]]) -> dict[str, float]:
+def _tile_list_counts(op: Op, calls: int, iterations: int, tiles: list[tuple[bool, bool]]) -> dict[str, float]:
     """Counts of lists that the kernels by four pixels share. `tiles` has, for each tile of a row, whether all four
     pixels exist, and whether any of them reads padding. If all four exist, the list of the tile before is advanced,
     unless that tile, or a row of the window, is padded."""
-    g, whole = geometry(op), whole_rows(op)
+    g, whole = geometry(op), count_whole_rows(op)
     once = 1 + sum(padded or not there for (_, padded), (there, _) in itertools.pairwise(tiles))
     listed = (g.out_h - whole) * len(tiles) + whole * once
-    cut_rows = window_rows(op) - whole * g.kernel_h
+    cut_rows = count_window_rows(op) - whole * g.kernel_h
     return {
         "calls": calls,
         "call_rows": calls * g.kernel_h,

@@ -8,8 +8,16 @@ Helium).
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.counts.common import Counts, ceil_div, clamped, count_calls, memoized, narrowed, signed
-from tinyfuse.kernels.counts.padding import inner_taps, pixels_at_borders, whole_rows, window_rows
+from tinyfuse.kernels.counts.common import (
+    Counts,
+    ceil_div,
+    count_calls,
+    count_clamped_outputs,
+    count_narrowed_outputs,
+    count_signed_outputs,
+    memoized,
+)
+from tinyfuse.kernels.counts.padding import count_border_pixels, count_whole_rows, count_window_rows, inner_taps
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.convolution import geometry
 
@@ -73,7 +81,7 @@ def _layer_counts(op: Op) -> Counts:
     run = kernel_w * in_c  # terms that are contiguous in the input
     pairs, quads, words = ceil_div(out_c, 2), ceil_div(out_c, 4), ceil_div(depth, 4)
     terms = pixels * depth
-    border_pixels = pixels_at_borders(op) if convolution else 0
+    border_pixels = count_border_pixels(op) if convolution else 0
     odd_c, inner_runs = in_c % 4 > 0, (pixels - border_pixels) * kernel_h
     sorts = ("short", odd_c and run <= 16), ("long", odd_c and run > 16)  # sorts of kernel rows, each with its own code
     gathered, spans = (_gathered_windows(op), _spans(op)) if convolution and odd_c else (0, 0)
@@ -103,9 +111,9 @@ def _layer_counts(op: Op) -> Counts:
         "gathered_spans": gathered * kernel_h * spans,
         "gathered_terms": gathered * kernel_h * run,
         "outputs": pixels * out_c,
-        "signed_outputs": signed(op),
-        "clamped_outputs": clamped(op),
-        "narrowed_outputs": narrowed(op),
+        "signed_outputs": count_signed_outputs(op),
+        "clamped_outputs": count_clamped_outputs(op),
+        "narrowed_outputs": count_narrowed_outputs(op),
         "macs": terms * out_c,
         "inner_taps": inner * out_c,
         "inner_macs": inner * weights.shape[-1] * out_c,
@@ -117,7 +125,7 @@ def _layer_counts(op: Op) -> Counts:
 
 
 @memoized
-def eighth_counts(op: Op, by_row: bool) -> Counts:
+def int16_2x4_counts(op: Op, by_row: bool) -> Counts:
     """Counts of an int16 layer with Helium. A block has eight inputs, an iteration four blocks, for four channels of
     two pixels. If a call has an odd number of pixels, the last is computed alone."""
     weights, calls = op.operand(1), count_calls(op, by_row)
@@ -140,7 +148,7 @@ def eighth_counts(op: Op, by_row: bool) -> Counts:
 
 
 #: counts of work on pixels, which is repeated for each strip of channels whose weights are decoded together
-_OF_STRIPS = frozenset(
+_STRIP_COUNTS = frozenset(
     "pixels tap_rows taps border_taps terms border_terms border_pixel_rows border_pixel_taps byte_border_taps "
     "byte_terms byte_pixels byte_words byte_runs byte_run_words byte_run_rests long_byte_runs blocks twos ones "
     "by_3_threes by_3_twos by_3_ones by_2_twos by_2_ones word_windows word_rows row_words zero_rows zero_words "
@@ -150,28 +158,28 @@ _OF_STRIPS = frozenset(
 
 
 #: counts that palettized weights add to a kernel, for each call and for strips of channels
-OF_LOOKING_UP = ("looked_up_groups", "looked_up_words", "looked_up_vectors", "strips")
-LOOKED_UP = (*OF_LOOKING_UP, "strip_pixels")
+PALETTE_COUNTS = ("looked_up_groups", "looked_up_words", "looked_up_vectors", "strips")
+PALETTIZED_COUNTS = (*PALETTE_COUNTS, "strip_pixels")
 
 #: counts that a fused activation LUT adds to a kernel
-OF_TABLES = ("table_outputs", "table_pairs", "signed_rounding_outputs")
+LUT_COUNTS = ("table_outputs", "table_pairs", "signed_rounding_outputs")
 
 
-def looked_up_counts(plain: Counts, op: Op, by_row: bool, strip: int, step: int = 4, rows: int = 1) -> Counts:
+def palettized_counts(plain: Counts, op: Op, by_row: bool, strip: int, step: int = 4, rows: int = 1) -> Counts:
     """Counts of a layer with palettized weights, which each call (of `rows` rows) decodes, `step` weights at a time,
     for strips of `strip` channels. `plain`: counts with packed weights."""
     weights, calls = op.operand(1), ceil_div(count_calls(op, by_row), rows)
     out_c = weights.shape[0]
     strips = ceil_div(out_c, strip)
     return {
-        **{name: strips * count if name in _OF_STRIPS else count for name, count in plain.items()},
-        **lookups(calls * out_c, weights.elements // out_c, step),
+        **{name: strips * count if name in _STRIP_COUNTS else count for name, count in plain.items()},
+        **palette_counts(calls * out_c, weights.elements // out_c, step),
         "strips": calls * strips,
         "strip_pixels": op.output.elements // out_c * strips * (strips > 1),
     }
 
 
-def lookups(groups: int, group_weights: int, step: int) -> Counts:
+def palette_counts(groups: int, group_weights: int, step: int) -> Counts:
     """Counts of decoding `groups` groups of `group_weights` palettized weights each, `step` weights at a time."""
     return {
         "looked_up_groups": groups,
@@ -181,14 +189,14 @@ def lookups(groups: int, group_weights: int, step: int) -> Counts:
 
 
 @memoized
-def eight_counts(op: Op, by_row: bool) -> Counts:
+def conv_1x8_counts(op: Op, by_row: bool) -> Counts:
     """Counts of a convolution by eight output channels. A kernel row inside the image is one run of the inner loop;
     otherwise each tap is."""
     g = geometry(op)
     eights = g.groups * ceil_div(g.out_c // g.groups, 8)
-    rows = window_rows(op)
+    rows = count_window_rows(op)
     one_piece = g.groups == 1 and g.dilation_w == 1
-    runs = rows * (g.out_w - pixels_at_borders(op) // g.out_h) if one_piece else 0
+    runs = rows * (g.out_w - count_border_pixels(op) // g.out_h) if one_piece else 0
     return {
         "calls": count_calls(op, by_row),
         "pixels": g.out_h * g.out_w,
@@ -244,14 +252,14 @@ def winograd_counts(op: Op, by_row: bool) -> Counts:
     return {
         **_block_counts(calls, blocks, pairs, words),
         "edge_words": 2 * calls * words,
-        "clamped_outputs": clamped(op),
+        "clamped_outputs": count_clamped_outputs(op),
     }
 
 
 def winograd_1d_counts(op: Op, calls: int, blocks: int) -> Counts:
     """Counts of a 3x1 or 1x3 convolution by tiles of two outputs; a block is two tiles."""
     found = _block_counts(calls, blocks, op.output.shape[3] // 2, op.input.shape[3] // 4)
-    return {**found, "clamped_outputs": clamped(op)}
+    return {**found, "clamped_outputs": count_clamped_outputs(op)}
 
 
 def _block_counts(calls: int, blocks: int, pairs: int, words: int) -> Counts:
@@ -283,7 +291,7 @@ def few_channels_counts(op: Op, by_row: bool, block: int) -> Counts:
         "block_channels": blocks * out_c,
         "outputs": pixels * out_c,
         "output_words": words * out_c,
-        "clamped_outputs": clamped(op),
+        "clamped_outputs": count_clamped_outputs(op),
     }
 
 
@@ -293,7 +301,7 @@ def _gathered_windows(op: Op) -> int:
     g = geometry(op)
     if g.dilation_w > 1:
         return g.out_h * g.out_w
-    return g.out_h * g.out_w - whole_rows(op) * (g.out_w - pixels_at_borders(op) // g.out_h)
+    return g.out_h * g.out_w - count_whole_rows(op) * (g.out_w - count_border_pixels(op) // g.out_h)
 
 
 def _spans(op: Op) -> int:

@@ -10,19 +10,19 @@ from tinyfuse.kernels.counts.common import count_inner_taps, count_multiples, me
 from tinyfuse.ops.core.convolution import geometry
 
 
-def window_rows(op: Op) -> int:
+def count_window_rows(op: Op) -> int:
     """Number of window rows that are in the image, summed over the windows of all output rows."""
     g = geometry(op)
     return count_inner_taps(g.out_h, g.in_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
 
 
-def window_columns(op: Op) -> int:
+def count_window_columns(op: Op) -> int:
     """Number of window columns that are in the image, summed over the windows of all pixels of an output row."""
     g = geometry(op)
     return count_inner_taps(g.out_w, g.in_w, g.kernel_w, g.stride_w, g.dilation_w, g.pad_left)
 
 
-def whole_rows(op: Op) -> int:
+def count_whole_rows(op: Op) -> int:
     """Number of output rows whose windows have no rows in the padding."""
     g = geometry(op)
     return count_multiples(g.out_h, g.stride_h, g.pad_top, g.in_h + g.pad_top - (g.kernel_h - 1) * g.dilation_h)
@@ -31,10 +31,10 @@ def whole_rows(op: Op) -> int:
 @memoized
 def inner_taps(op: Op) -> int:
     """Number of taps that are in the image, summed over all output pixels."""
-    return window_rows(op) * window_columns(op)
+    return count_window_rows(op) * count_window_columns(op)
 
 
-def columns_inside(op: Op) -> list[int]:
+def inner_columns(op: Op) -> list[int]:
     """Number of window columns that are in the image, for each pixel of an output row."""
     g = geometry(op)
     starts = (x * g.stride_w - g.pad_left for x in range(g.out_w))
@@ -42,7 +42,7 @@ def columns_inside(op: Op) -> list[int]:
 
 
 @memoized
-def pixels_at_borders(op: Op) -> int:
+def count_border_pixels(op: Op) -> int:
     """Number of output pixels whose windows have columns in the padding."""
     g = geometry(op)
     span = (g.kernel_w - 1) * g.dilation_w

@@ -6,7 +6,7 @@ Loop counts are explained in `tinyfuse.kernels.counts.common`.
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.counts.common import Counts, ceil_div, count_calls, memoized, narrowed
+from tinyfuse.kernels.counts.common import Counts, ceil_div, count_calls, count_narrowed_outputs, memoized
 from tinyfuse.ops.layers.transpose_conv import TransposeConv, paddings
 
 
@@ -16,8 +16,8 @@ def transposed_counts(op: Op, by_row: bool) -> Counts:
     out_c, kernel_h, kernel_w, in_c = op.operand(1).shape
     (_, out_h, out_w, _), (_, in_h, in_w, _) = op.output.shape, op.operand(2).shape
     (stride_h, stride_w), (top, left) = op.attributes_as(TransposeConv).stride, paddings(op)
-    rows = _reaching(out_h, in_h, kernel_h, stride_h, top)
-    taps = rows * _reaching(out_w, in_w, kernel_w, stride_w, left)
+    rows = _count_taps(out_h, in_h, kernel_h, stride_h, top)
+    taps = rows * _count_taps(out_w, in_w, kernel_w, stride_w, left)
     asked = out_h * out_w * ceil_div(kernel_h, stride_h) * ceil_div(kernel_w, stride_w)
     return {
         "calls": count_calls(op, by_row),
@@ -63,7 +63,7 @@ def phase_counts(op: Op, by_row: bool) -> Counts:
         "pairs": pixels * ceil_div(out_c, 2),
         "pair_words": words * (out_c // 2),
         "odd_words": words * (out_c % 2),
-        "narrowed_outputs": narrowed(op),
+        "narrowed_outputs": count_narrowed_outputs(op),
         "padded_taps": taps - transposed_counts(op, by_row)["taps"],
         "tap_rows": transposed_counts(op, by_row)["tap_rows"],
     }
@@ -77,7 +77,7 @@ def _phases(out: int, kernel: int, stride: int, before: int) -> list[tuple[int, 
     ]
 
 
-def _reaching(out: int, dim: int, kernel: int, stride: int, before: int) -> int:
+def _count_taps(out: int, dim: int, kernel: int, stride: int, before: int) -> int:
     """Number of taps, of all outputs along one axis, that fall on an input."""
     return sum(
         1 for at in range(out) for k in range(kernel)

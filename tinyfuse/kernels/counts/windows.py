@@ -6,10 +6,10 @@ Loop counts are explained in `tinyfuse.kernels.counts.common`.
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.counts.common import Counts, count_calls, memoized, narrowed, signed
+from tinyfuse.kernels.counts.common import Counts, count_calls, count_narrowed_outputs, count_signed_outputs, memoized
 from tinyfuse.kernels.counts.depthwise import depthwise_counts
 from tinyfuse.kernels.counts.layers import layer_counts
-from tinyfuse.kernels.counts.padding import inner_taps, window_rows
+from tinyfuse.kernels.counts.padding import count_window_rows, inner_taps
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.convolution import clamp_range, geometry, quantized
 
@@ -52,7 +52,7 @@ def inner_window_counts(op: Op, by_row: bool) -> Counts:
     if _has_one_value(op):
         return _stores(op, by_row)
     g = geometry(op)
-    rows = window_rows(op) * g.out_w * g.out_c
+    rows = count_window_rows(op) * g.out_w * g.out_c
     taps, beside = inner_taps(op) * g.out_c, g.pad_left > 0 or g.pads_right
     return {
         "calls": count_calls(op, by_row),
@@ -74,8 +74,8 @@ def _byte_outputs(op: Op) -> Counts:
     """Counts of an int8 layer's outputs."""
     return {
         "outputs": op.output.elements,
-        "signed_outputs": signed(op),
-        "narrowed_outputs": narrowed(op),
+        "signed_outputs": count_signed_outputs(op),
+        "narrowed_outputs": count_narrowed_outputs(op),
         "stored_outputs": 0,
     }
 
@@ -92,7 +92,7 @@ _UNROLLED_TAPS, _UNROLLED_TERMS = 3, 4
 def _loops_of_windows(op: Op) -> Counts:
     """Iterations of the loops over the rows, columns and channels of all windows, and tests for padding."""
     g = geometry(op)
-    rows = window_rows(op) * g.out_w * g.out_c
+    rows = count_window_rows(op) * g.out_w * g.out_c
     taps = inner_taps(op) * g.out_c
     # compilers drop a test that is never true: half of the tests if only one side has padding
     beside = ((g.pad_left > 0) + g.pads_right) / 2

@@ -65,35 +65,35 @@ class Plane:
 
 
 class SingleRoundingSum(EqualShapes):
-    """ADD or SUB of operands with the output's shape, if `plane` finds exact parameters."""
+    """ADD or SUB of operands with the output's shape, if `fit_plane` finds exact parameters."""
 
     def __init__(self) -> None:
         super().__init__("single_rounding_sum", "int8", _fields, "tinyfuse_single_rounding_sum.h")
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return super().accepts(op, context) and plane(op) is not None
+        return super().accepts(op, context) and fit_plane(op) is not None
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         """`element_counts`, outputs that must be clamped, and outputs whose shift is not part of an instruction that
         saturates."""
         clamped = op.output.elements if clamp_range(op) != RANGE["int8"] else 0
-        shifted = op.output.elements if require_proven(plane(op)).shift not in _SATURATED else 0
+        shifted = op.output.elements if require_proven(fit_plane(op)).shift not in _SATURATED else 0
         return {**element_counts(op, by_row), "clamped_outputs": clamped, "shifted_outputs": shifted}
 
     def element(self, op: Op) -> Element | None:
-        if op.output.dtype != "int8" or plane(op) is None:
+        if op.output.dtype != "int8" or fit_plane(op) is None:
             return None
         return Element("single_rounding_sum", "planes", _fields(op))
 
 
 def _fields(op: Op) -> Fields:
-    found, (low, high) = require_proven(plane(op)), clamp_range(op)
+    found, (low, high) = require_proven(fit_plane(op)), clamp_range(op)
     fields = {"a_factor": found.a_factor, "b_factor": found.b_factor, "offset": found.offset, "shift": found.shift}
     return "tinyfuse_single_rounding_sum", fields | {"act_min": low, "act_max": high}
 
 
 @lru_cache(maxsize=512)
-def plane(op: Op) -> Plane | None:
+def fit_plane(op: Op) -> Plane | None:
     """Parameters with the results of an int8 ADD or SUB for all pairs of stored values, or for some of them in an
     estimate; None if none are found."""
     (x, y), out = op.operands, op.output
@@ -125,7 +125,7 @@ def plane(op: Op) -> Plane | None:
             rounded = real(of_a, of_b)
             near = pairs.some(np.abs(rounded - np.rint(rounded)) < _NEAR)
             few = near.some(slice(None, None, _FEW))
-        neighbours = np.array([a_factor, b_factor]) + _around()
+        neighbours = np.array([a_factor, b_factor]) + _neighbours()
         possible = few.leave_offsets(neighbours, shift)
         for factors in islice(near.likely(neighbours[possible], shift), _TESTED):
             found = pairs.plane(*factors, shift, about)
@@ -135,7 +135,7 @@ def plane(op: Op) -> Plane | None:
 
 
 @cache
-def _around() -> Array:
+def _neighbours() -> Array:
     """Differences from the nearest factors, int64 [neighbours, 2], the smallest first."""
     steps = sorted(range(-_NEIGHBOURS, _NEIGHBOURS + 1), key=abs)
     return np.array(sorted(((i, j) for i in steps for j in steps), key=lambda away: max(map(abs, away))))
@@ -187,7 +187,9 @@ class _Pairs:
         """Parameters with these factors and the offset nearest to `about`; None if there are none."""
         offset = self.offset(a_factor, b_factor, shift, about)
         return (
-            None if offset is None or not fits(a_factor, b_factor, offset) else Plane(a_factor, b_factor, offset, shift)
+            None
+            if offset is None or not fits_int32(a_factor, b_factor, offset)
+            else Plane(a_factor, b_factor, offset, shift)
         )
 
     def offset(self, a_factor: int, b_factor: int, shift: int, about: int) -> int | None:
@@ -200,7 +202,7 @@ class _Pairs:
         return None if least > most else min(max(about, least), most)
 
 
-def fits(a_factor: int, b_factor: int, offset: int) -> bool:
+def fits_int32(a_factor: int, b_factor: int, offset: int) -> bool:
     """Tells whether all intermediate results fit into int32, also with factors 256 times as large."""
     if max(abs(a_factor), abs(b_factor)) >= _MOST_FACTOR:
         return False

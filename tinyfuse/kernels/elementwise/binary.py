@@ -54,10 +54,10 @@ Fields = tuple[str, Mapping[str, Any]]
 Parameters = Callable[[Op], Fields]
 
 #: header of the operators that most models use
-COMMON = "tinyfuse_elementwise.h"
+COMMON_HEADER = "tinyfuse_elementwise.h"
 
 
-def _operands(op: Op, multipliers: Sequence[Multiplier]) -> dict[str, int]:
+def _operand_fields(op: Op, multipliers: Sequence[Multiplier]) -> dict[str, int]:
     """Fields of the operands' zero points and multipliers."""
     (a, a_shift), (b, b_shift), *_ = multipliers
     return {
@@ -66,7 +66,7 @@ def _operands(op: Op, multipliers: Sequence[Multiplier]) -> dict[str, int]:
     }  # fmt: skip
 
 
-def _result(op: Op, multiplier: tuple[int, int], low: int, high: int) -> dict[str, int]:
+def _result_fields(op: Op, multiplier: tuple[int, int], low: int, high: int) -> dict[str, int]:
     """Fields of the result's zero point, multiplier and clamp."""
     return {
         "out_zero_point": op.output.zero_point, "out_multiplier": multiplier[0], "out_shift": multiplier[1],
@@ -74,37 +74,37 @@ def _result(op: Op, multiplier: tuple[int, int], low: int, high: int) -> dict[st
     }  # fmt: skip
 
 
-def rescaled(multipliers: Callable[[Op], Sequence[Multiplier]], clamps: bool = True) -> Parameters:
+def rescaling_parameters(multipliers: Callable[[Op], Sequence[Multiplier]], clamps: bool = True) -> Parameters:
     """Parameters of operators that rescale both operands to one scale. `multipliers` returns the multipliers of the
     operands and of the result."""
 
     def fields(op: Op) -> Fields:
         found = multipliers(op)
         low, high = clamp_range(op) if clamps else RANGE[op.output.dtype]
-        return "tinyfuse_binary", _operands(op, found) | _result(op, found[2], low, high)
+        return "tinyfuse_binary", _operand_fields(op, found) | _result_fields(op, found[2], low, high)
 
     return fields
 
 
-def product(op: Op) -> Fields:
+def mul_parameters(op: Op) -> Fields:
     """Parameters of MUL, whose operands keep their scales."""
-    operands = _operands(op, ((0, 0), (0, 0)))
-    return "tinyfuse_binary", operands | _result(op, mul_multiplier(op), *clamp_range(op))
+    operands = _operand_fields(op, ((0, 0), (0, 0)))
+    return "tinyfuse_binary", operands | _result_fields(op, mul_multiplier(op), *clamp_range(op))
 
 
-def fused(op: Op) -> Fields:
+def clamp_f32_parameters(op: Op) -> Fields:
     """Parameters of float32 operators with a fused activation."""
     low, high = real_clamp(op)
     return "tinyfuse_range_f32", {"low": low, "high": high}
 
 
-def fused_whole(op: Op) -> Fields:
+def clamp_s32_parameters(op: Op) -> Fields:
     """Parameters of int32 operators with a fused activation."""
     low, high = whole_clamp(op)
     return "tinyfuse_range_s32", {"low": low, "high": high}
 
 
-def prelu(op: Op) -> Fields:
+def prelu_parameters(op: Op) -> Fields:
     """Parameters of int8 PRELU."""
     (same, same_shift), (scaled, scaled_shift) = prelu_multipliers(op)
     return "tinyfuse_prelu", {
@@ -114,7 +114,7 @@ def prelu(op: Op) -> Fields:
     }  # fmt: skip
 
 
-def prelu_wide(op: Op) -> Fields:
+def prelu_s16_parameters(op: Op) -> Fields:
     """Parameters of int16 PRELU, whose zero points are 0."""
     (same, same_shift), (scaled, scaled_shift) = prelu_multipliers(op)
     return "tinyfuse_prelu_wide", {
@@ -123,9 +123,9 @@ def prelu_wide(op: Op) -> Fields:
     }  # fmt: skip
 
 
-def comparison(op: Op) -> Fields:
+def comparison_parameters(op: Op) -> Fields:
     """Parameters of int8 comparisons."""
-    return "tinyfuse_comparison", _operands(op, comparison_multipliers(op))
+    return "tinyfuse_comparison", _operand_fields(op, comparison_multipliers(op))
 
 
 # --- kernels ---------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ class _BinaryKernel(Kernel):
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return tuple(
-            Constant(f"operand{i}", stored(tensor), CTYPE[tensor.dtype])
+            Constant(f"operand{i}", flat_values(tensor), CTYPE[tensor.dtype])
             for i, tensor in enumerate(op.operands)
             if tensor.is_constant
         )
@@ -177,7 +177,7 @@ class _BinaryKernel(Kernel):
         return Let(ctype, "p", fields), *lets, Call(self.name, ("&p", *args))
 
 
-def stored(tensor: Tensor) -> Array:
+def flat_values(tensor: Tensor) -> Array:
     """Elements of a constant operand, flat, with the dtype of the C."""
     data = tensor.values.reshape(-1)
     return data.astype(np.uint8) if tensor.dtype == "bool" else data
@@ -201,7 +201,7 @@ class EqualShapes(_BinaryKernel):
         }
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return element_access_orders(op, _replaceable(op))
+        return element_access_orders(op, _overwritable_operands(op))
 
     def accepts(self, op: Op, context: Context) -> bool:
         same_size = all(tensor.elements == op.output.elements for tensor in op.operands)
@@ -236,7 +236,7 @@ class Broadcast(_BinaryKernel):
         return {**element_counts(op, by_row), "strips": strips}
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return element_access_orders(op, _replaceable(op))
+        return element_access_orders(op, _overwritable_operands(op))
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         steps, row = [0, 0], site.row
@@ -267,7 +267,7 @@ class Broadcast(_BinaryKernel):
         return broadcast_loops(output, a, b)
 
 
-def _replaceable(op: Op) -> list[int]:
+def _overwritable_operands(op: Op) -> list[int]:
     """Indexes of operands that the output may overwrite: they are not repeated and have the output's dtype, because C
     compilers assume that objects of different types do not overlap, unless the output is bytes."""
     dtype = op.output.dtype
@@ -297,7 +297,7 @@ def float_kernels(
 
 def clamped_kernels(kind: str) -> tuple[Kernel, ...]:
     """Kernels of a kind for int32 with a fused activation."""
-    return binary_kernels(f"{kind}_clamped", "int32", fused_whole, "tinyfuse_binary_wide.h")
+    return binary_kernels(f"{kind}_clamped", "int32", clamp_s32_parameters, "tinyfuse_binary_wide.h")
 
 
 def int16_kernels(

@@ -16,7 +16,7 @@ from tinyfuse.ops.elementwise.division import div_multiplier, reciprocals
 _HEADER = "tinyfuse_division.h"
 
 
-def _quotient(op: Op) -> Fields:
+def _div_parameters(op: Op) -> Fields:
     """Parameters of int8 DIV."""
     multiplier, shift = div_multiplier(op)
     low, high = clamp_range(op)
@@ -55,11 +55,11 @@ class _DivBroadcast(_WithReciprocals, Broadcast):
     pass
 
 
-def int8_quotients() -> tuple[Kernel, ...]:
+def int8_div_kernels() -> tuple[Kernel, ...]:
     """Kernels of int8 DIV."""
-    return tuple(sort("DIV", "int8", _quotient, _HEADER) for sort in (_DivEqual, _DivBroadcast))
+    return tuple(sort("DIV", "int8", _div_parameters, _HEADER) for sort in (_DivEqual, _DivBroadcast))
 
 
-def floored(kind: str) -> tuple[Kernel, ...]:
+def floor_kernels(kind: str) -> tuple[Kernel, ...]:
     """Kernels of FLOOR_DIV or FLOOR_MOD."""
     return binary_kernels(kind, "float32", None, _HEADER)

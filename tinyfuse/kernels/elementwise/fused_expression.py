@@ -92,7 +92,7 @@ def _forms(step: Step) -> list[str]:
     limits = RANGE.get(step.op.output.dtype)
     clamps = "act_min" in fields and (fields["act_min"], fields["act_max"]) != limits
     raised = fields.get("out_shift", -1) >= 0
-    return ["clamps"] * clamps + [f"raised_{step.element.work}"] * raised
+    return [*(["clamps"] if clamps else []), *([f"raised_{step.element.work}"] if raised else [])]
 
 
 @memoized

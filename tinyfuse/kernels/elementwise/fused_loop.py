@@ -33,7 +33,7 @@ from tinyfuse.kernels.core.kernel import (
 from tinyfuse.kernels.core.rows import divide_by_elements, element_count, piece_pointer, row_pointer
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Loop, NoInlineCall, PreprocessorIf, Statement
 from tinyfuse.kernels.counts.common import Counts
-from tinyfuse.kernels.elementwise.binary import stored
+from tinyfuse.kernels.elementwise.binary import flat_values
 from tinyfuse.kernels.elementwise.fused_expression import (
     FOUR,
     ElementOf,
@@ -101,7 +101,7 @@ class FusedLoop(Kernel):
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         expression = self._expression(op)
         operands = (
-            Constant(f"operand{i}", stored(op.operand(i)), CTYPE[op.operand(i).dtype])
+            Constant(f"operand{i}", flat_values(op.operand(i)), CTYPE[op.operand(i).dtype])
             for i, how in expression.reads.items()
             if op.operand(i).is_constant and how != "single"
         )
@@ -183,7 +183,7 @@ class _Writer:
         """Definitions of values that are the same for all elements, and of pointers to the tables' entries for 0."""
         for i, how in self.expression.reads.items():
             if how == "single" and self.op.operand(i).is_constant:
-                yield Let(_register(self.op.operand(i)), f"a{i}", stored(self.op.operand(i))[0].item())
+                yield Let(_register(self.op.operand(i)), f"a{i}", flat_values(self.op.operand(i))[0].item())
         for n in self._tables():
             yield Let("int8_t *const", f"middle{n}", f"tinyfuse_fused_loop_middle(table{n})")
 

@@ -28,8 +28,8 @@ from tinyfuse.kernels.core.kernel import (
 from tinyfuse.kernels.core.rows import input_pointer, piece_pointer
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts, count_calls, memoized
-from tinyfuse.kernels.elementwise.add_sub_single_rounding import plane
-from tinyfuse.kernels.elementwise.binary import Fields, product
+from tinyfuse.kernels.elementwise.add_sub_single_rounding import fit_plane
+from tinyfuse.kernels.elementwise.binary import Fields, mul_parameters
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.binary import mul_multiplier
 from tinyfuse.ops.core.convolution import clamp_range
@@ -63,7 +63,7 @@ class ScaledSum(Kernel):
         return element_access_orders(op, (0,))
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return Division(_pixels(op, by_row))
+        return Division(_count_pixels(op, by_row))
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         found = require_proven(_scaled_sum(op))
@@ -83,7 +83,7 @@ class ScaledSum(Kernel):
         ctype, fields = require_proven(_scaled_sum(op)).parameters
         channels = op.output.shape[-1]
         whole = replace(site, piece=None)
-        pixels = _pixels(op, site.row is not None) if site.piece is None else site.piece.count
+        pixels = _count_pixels(op, site.row is not None) if site.piece is None else site.piece.count
         pointers = (
             piece_pointer(input_pointer(whole, 0), site, channels),
             site.constant("groups"),
@@ -146,18 +146,18 @@ def _scaled_sum(op: Op) -> _ScaledSum | None:
         return None
     x, gains = _operands(op, first, 0)
     _, addends = _operands(op, last, len(op.inputs))
-    found = plane(last.op)
+    found = fit_plane(last.op)
     if x is None or gains is None or addends is None or found is None or -mul_multiplier(first.op)[1] not in _RIGHT:
         return None
     q_first = last.sources[0] == len(op.inputs)
     factor, of_addend = (found.a_factor, found.b_factor) if q_first else (found.b_factor, found.a_factor)
-    values = _of_channels(op, gains) - gains.zero_point
-    offsets = _of_channels(op, addends) * of_addend + found.offset
+    values = _channel_values(op, gains) - gains.zero_point
+    offsets = _channel_values(op, addends) * of_addend + found.offset
     low, high = clamp_range(last.op)
     sums = {"factor": factor, "shift": found.shift, "act_min": low, "act_max": high}
-    of_product = {**product(first.op)[1], "a_zero_point": x.zero_point, "b_zero_point": 0}
+    of_product = {**mul_parameters(first.op)[1], "a_zero_point": x.zero_point, "b_zero_point": 0}
     fields = ("tinyfuse_scaled_sum", {"product": of_product, **sums})
-    return _ScaledSum(first.op, factor, values, offsets, fields, _clamps(first.op, x, values, offsets, sums))
+    return _ScaledSum(first.op, factor, values, offsets, fields, _needed_clamps(first.op, x, values, offsets, sums))
 
 
 def _operands(op: Op, part: Part, source: int) -> tuple[Tensor | None, Tensor | None]:
@@ -170,13 +170,13 @@ def _operands(op: Op, part: Part, source: int) -> tuple[Tensor | None, Tensor | 
     return value, other if other.is_constant and other.elements in (1, op.output.shape[-1]) else None
 
 
-def _of_channels(op: Op, constant: Tensor) -> Int64s:
+def _channel_values(op: Op, constant: Tensor) -> Int64s:
     """Values of a constant, int64 [channels]."""
     values: Int64s = np.broadcast_to(constant.values.reshape(-1).astype(np.int64), op.output.shape[-1:])
     return values
 
 
-def _clamps(mul: Op, x: Tensor, gains: Int64s, offsets: Int64s, sums: dict[str, int]) -> int:
+def _needed_clamps(mul: Op, x: Tensor, gains: Int64s, offsets: Int64s, sums: dict[str, int]) -> int:
     """Fewest sides on which products must be clamped so that the results for all stored values stay the same."""
     (multiplier, shift), (low, high) = mul_multiplier(mul), clamp_range(mul)
     products = (np.arange(-128, 128) - x.zero_point) * gains[:, None]
@@ -204,7 +204,7 @@ def _in_groups(values: Int64s, together: int) -> Int64s:
     return filled
 
 
-def _pixels(op: Op, by_row: bool) -> int:
+def _count_pixels(op: Op, by_row: bool) -> int:
     """Number of pixels of a call."""
     return op.output.elements // op.output.shape[-1] // (op.output.shape[1] if by_row else 1)
 

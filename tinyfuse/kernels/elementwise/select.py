@@ -11,7 +11,7 @@ from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Contex
 from tinyfuse.kernels.core.rows import element_count, row_pointer
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.counts.common import Counts, count_calls, element_counts
-from tinyfuse.kernels.elementwise.binary import stored
+from tinyfuse.kernels.elementwise.binary import flat_values
 from tinyfuse.ops.elementwise.add_n import add_n_multiplier
 from tinyfuse.ops.elementwise.select import MOST_LOOPS, select_loops
 
@@ -34,7 +34,7 @@ class _Operands(Kernel):
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return tuple(
-            Constant(f"operand{i}", stored(tensor), CTYPE[tensor.dtype])
+            Constant(f"operand{i}", flat_values(tensor), CTYPE[tensor.dtype])
             for i, tensor in enumerate(op.operands)
             if tensor.is_constant
         )

@@ -17,7 +17,7 @@ from tinyfuse.ops.elementwise.gelu import Gelu
 from tinyfuse.ops.elementwise.sigmoid import SIGMOID_TABLE
 
 
-class OfOneValue(Kernel):
+class UnaryKernel(Kernel):
     """Function of one value, element by element, going forward."""
 
     by_row, rings = True, True
@@ -43,21 +43,21 @@ class OfOneValue(Kernel):
         return ()
 
 
-class LeakySlope(OfOneValue):
+class LeakyReluF32(UnaryKernel):
     """LEAKY_RELU of float32."""
 
     def parameters(self, op: Op) -> tuple[Expr, ...]:
         return (float(np.float32(op.attributes_as(LeakyRelu).alpha)),)
 
 
-class Magnitude(OfOneValue):
+class AbsS16(UnaryKernel):
     """ABS of int16."""
 
     def parameters(self, op: Op) -> tuple[Expr, ...]:
         return quantize_multiplier(scale_ratio(op))
 
 
-class ClampWide(OfOneValue):
+class ClampS16(UnaryKernel):
     """RELU6 of int16, and RELU if input and output have the same quantization."""
 
     def accepts(self, op: Op, context: Context) -> bool:
@@ -78,7 +78,7 @@ class ClampWide(OfOneValue):
         return activation_range(op.kind, op.input.scale, op.input.zero_point, self.dtype)
 
 
-class TwoSlopes(OfOneValue):
+class TwoSlopes(UnaryKernel):
     """RELU and LEAKY_RELU of int16."""
 
     def __init__(self) -> None:
@@ -96,7 +96,7 @@ class TwoSlopes(OfOneValue):
         return Let("tinyfuse_two_slopes", "p", fields), Call(self.name, ("&p", *places))
 
 
-class Sigmoid(OfOneValue):
+class Sigmoid(UnaryKernel):
     """LOGISTIC and TANH of int16."""
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
@@ -108,7 +108,7 @@ class Sigmoid(OfOneValue):
         return (Call(self.name, (site.constant("sigmoid"), *places, *scaling)),)
 
 
-class GeluReal(OfOneValue):
+class GeluF32(UnaryKernel):
     """GELU of float32 by the exact or the approximate formula (runtime_c/tinyfuse_power.h)."""
 
     def __init__(self, approximate: bool):
@@ -119,7 +119,7 @@ class GeluReal(OfOneValue):
         return super().accepts(op, context) and op.attributes_as(Gelu).approximate == self.approximate
 
 
-class Rectifier(OfOneValue):
+class ReluF32(UnaryKernel):
     """RELU and RELU6 of float32."""
 
     def __init__(self, kind: str):
@@ -130,6 +130,6 @@ class Rectifier(OfOneValue):
         return Element(self._function, "choices", suffix="_f32") if op.input.dtype == self.dtype else None
 
 
-def float_function(kind: str, name: str | None = None) -> tuple[Kernel, ...]:
+def unary_f32_kernels(kind: str, name: str | None = None) -> tuple[Kernel, ...]:
     """Kernel of a float32 function. `name`: its C name, if that is not the operator's kind."""
-    return (OfOneValue(name or kind.lower(), "float32"),)
+    return (UnaryKernel(name or kind.lower(), "float32"),)

@@ -42,7 +42,7 @@ class AtAxesWhole(WholeWrapper):
         found = [Constant("choices", np.array([choice.dimensions for choice in choices], np.int32), "int32_t")]
         found += constant_operands(op, {0: "data"})
         for i, choice in enumerate(choices):
-            found += [replace(c, name=_of_choice(i, c.name)) for c in self.kernel.constants(choice.op, context)]
+            found += [replace(c, name=_choice_name(i, c.name)) for c in self.kernel.constants(choice.op, context)]
         return tuple(found)
 
     def scratch(self, op: Op, context: Context) -> int:
@@ -66,7 +66,7 @@ class AtAxesWhole(WholeWrapper):
     def _calls(self, op: Op, site: CallSite, context: Context) -> Iterator[tuple[Statement, ...]]:
         """Yields the statements of each choice's call."""
         for i, choice in enumerate(choices_of(op)):
-            named = replace(site, constant=lambda name, i=i: site.constant(_of_choice(i, name)))  # type: ignore[misc]
+            named = replace(site, constant=lambda name, i=i: site.constant(_choice_name(i, name)))  # type: ignore[misc]
             yield self.kernel.call(choice.op, named, context)
 
     def _branches(self, calls: list[tuple[Statement, ...]], first: int) -> tuple[Statement, ...]:
@@ -76,11 +76,11 @@ class AtAxesWhole(WholeWrapper):
         return (Branch(f"(chosen == {first})", calls[first], self._branches(calls, first + 1)),)
 
 
-def _of_choice(number: int, name: str) -> str:
+def _choice_name(number: int, name: str) -> str:
     """Name of a choice's constant."""
     return f"choice{number}_{name}"
 
 
-def along_computed_axes(kernels: Mapping[str, Iterable[Kernel]]) -> tuple[Kernel, ...]:
+def at_axes_kernels(kernels: Mapping[str, Iterable[Kernel]]) -> tuple[Kernel, ...]:
     """Kernels of AT_AXES for all kinds that it can stand for. `kernels`: kind -> its kernels."""
     return tuple(AtAxesWhole(kind, kernel) for kind in ALONG_AXES for kernel in kernels[kind] if kernel.whole)

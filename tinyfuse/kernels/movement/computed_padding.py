@@ -10,13 +10,13 @@ from tinyfuse.kernels.core.kernel import CallSite, Context
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.counts.common import Counts, byte_counts, piece_counts
 from tinyfuse.kernels.movement.pad import pad_fields
-from tinyfuse.kernels.movement.scatter_gather import Places, c_array
+from tinyfuse.kernels.movement.scatter_gather import IndexKernel, c_array
 from tinyfuse.ops.movement.mirror_pad import border_of
 
 _DIMENSIONS = 6
 
 
-class PadWith(Places):
+class PadWith(IndexKernel):
     """PAD_WITH of one-byte elements, or of larger ones (`wide`)."""
 
     shapes = (1,)
@@ -38,7 +38,7 @@ class PadWith(Places):
         return params, Call(self.name, ("&p", *self.pointers(site), site.output.pointer))
 
 
-class MirrorPadAt(Places):
+class MirrorPadAt(IndexKernel):
     """MIRROR_PAD_AT of rank 1 to 6. Padding that reaches outside the input ends the run with an error."""
 
     name = "tinyfuse_mirror_pad_at"
@@ -61,7 +61,7 @@ class MirrorPadAt(Places):
         return Let("tinyfuse_mirroring", "p", fields), Call(self.name, args, status="0")
 
 
-class BatchSpaceAt(Places):
+class BatchSpaceAt(IndexKernel):
     """SPACE_TO_BATCH_AT or BATCH_TO_SPACE_AT. The image is the input (`of_input`) or the output. Blocks that do not
     give the batch's shape end the run with an error."""
 

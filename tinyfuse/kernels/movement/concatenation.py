@@ -15,7 +15,7 @@ from tinyfuse.ops.movement.concatenation import Concatenation
 from tinyfuse.ops.movement.pack import Pack
 
 
-class _Deal(Kernel):
+class _BlockCopies(Kernel):
     """Base of kernels with one call for each input, which copies the input's blocks to their places in the output."""
 
     name = "tinyfuse_deal_blocks"
@@ -54,7 +54,7 @@ class _Deal(Kernel):
         return tuple(calls)
 
 
-class Concatenate(_Deal):
+class Concatenate(_BlockCopies):
     """CONCATENATION; by rows, along columns or channels."""
 
     by_row, rings = True, True
@@ -64,7 +64,7 @@ class Concatenate(_Deal):
         return prod(tensor.shape[first:axis]), prod(tensor.shape[axis:]) * ITEM_BYTES[tensor.dtype]
 
 
-class PackWhole(_Deal):
+class PackWhole(_BlockCopies):
     """PACK; a block is what follows the new dimension."""
 
     def blocks(self, op: Op, tensor: Tensor, first: int) -> tuple[int, int]:

@@ -26,7 +26,7 @@ from tinyfuse.ops.movement.update_state import UpdateState
 _SUMS = {"bool": "bool", "int8": "s8", "uint8": "s8", "int32": "s32", "int64": "s64", "float32": "f32"}
 
 
-class Places(Kernel):
+class IndexKernel(Kernel):
     """Base of kernels whose inputs may be constants: input `i` is then the constant `input{i}`."""
 
     #: indexes of inputs that the C reads as numbers, not as bytes
@@ -53,7 +53,7 @@ class Places(Kernel):
         )
 
 
-class GatherPlaces(Places):
+class GatherNd(IndexKernel):
     """GATHER_ND. A slice outside the data ends the run with an error."""
 
     name = "tinyfuse_gather_nd"
@@ -74,7 +74,7 @@ class GatherPlaces(Places):
         return Let("tinyfuse_gathering_nd", "p", fields), Call(self.name, args, status="0")
 
 
-class EmbeddingRows(Places):
+class EmbeddingLookup(IndexKernel):
     """EMBEDDING_LOOKUP in a table of the output's dtype, which is a GATHER. An index outside the table ends the run
     with an error."""
 
@@ -97,7 +97,7 @@ class EmbeddingRows(Places):
         return Let("tinyfuse_gathering", "p", fields), Call(self.name, args, status="0")
 
 
-class EmbeddingFloats(Places):
+class EmbeddingLookupF32(IndexKernel):
     """EMBEDDING_LOOKUP of floats in a table of int8. An index outside the table ends the run with an error."""
 
     name = "tinyfuse_embedding_lookup_s8_f32"
@@ -148,7 +148,7 @@ class _Update:
         return Let("tinyfuse_updating", "p", fields)
 
 
-def _update_of(shape: Sequence[int], update: Tensor) -> _Update:
+def _part_written(shape: Sequence[int], update: Tensor) -> _Update:
     """Part of a tensor of this shape that `update` writes. Dimensions of size one need no loop, and a dimension that
     the update fills is contiguous with the ones inside it."""
     item = ITEM_BYTES[update.dtype]
@@ -165,7 +165,7 @@ def _update_of(shape: Sequence[int], update: Tensor) -> _Update:
     return _Update(starts, tuple(loops), run)
 
 
-class UpdateSlice(Places):
+class UpdateSlice(IndexKernel):
     """DYNAMIC_UPDATE_SLICE. The output may overwrite the tensor that it changes."""
 
     name = "tinyfuse_update_slice"
@@ -184,11 +184,11 @@ class UpdateSlice(Places):
         return _code_path(op, op.input.shape)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        params = _update_of(op.input.shape, op.operand(1)).params(op.operand(2), op.input.bytes)
+        params = _part_written(op.input.shape, op.operand(1)).params(op.operand(2), op.input.bytes)
         return params, Call(self.name, ("&p", *self.pointers(site), site.output.pointer))
 
 
-class UpdateInState(Places):
+class UpdateStateSlice(IndexKernel):
     """UPDATE_STATE, which writes only the update."""
 
     name = "tinyfuse_update_state"
@@ -202,23 +202,23 @@ class UpdateInState(Places):
         return _code_path(op, op.attributes_as(UpdateState).shape)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        params = _update_of(op.attributes_as(UpdateState).shape, op.operand(1)).params(op.operand(2), op.input.bytes)
+        params = _part_written(op.attributes_as(UpdateState).shape, op.operand(1)).params(op.operand(2), op.input.bytes)
         state, update, starts = self.pointers(site)
         return params, Call(self.name, ("&p", update, starts, state))
 
 
 def _update_counts(op: Op, shape: Sequence[int]) -> Counts:
     """Counts of writing an update into a tensor of this shape."""
-    update = _update_of(shape, op.operand(1))
+    update = _part_written(shape, op.operand(1))
     return piece_counts(1, len(update.starts), update.pieces, update.run)
 
 
 def _code_path(op: Op, shape: Sequence[int]) -> str:
     """Name of the code: updates of several runs call a shared function."""
-    return "runs" if _update_of(shape, op.operand(1)).loops else ""
+    return "runs" if _part_written(shape, op.operand(1)).loops else ""
 
 
-class BroadcastShapes(Places):
+class BroadcastArgs(IndexKernel):
     """BROADCAST_ARGS. Shapes that do not broadcast end the run with an error."""
 
     name = "tinyfuse_broadcast_shapes"
@@ -231,7 +231,7 @@ class BroadcastShapes(Places):
         return (Call(name, (*self.pointers(site), site.output.pointer, *lengths), status="0"),)
 
 
-class SliceFrom(Places):
+class SliceAt(IndexKernel):
     """SLICE_AT. A slice that reaches outside the data ends the run with an error."""
 
     name = "tinyfuse_slice_at"
@@ -255,7 +255,7 @@ class SliceFrom(Places):
         return Let("tinyfuse_slicing", "p", fields), Call(self.name, args, status="0")
 
 
-class ScatterPlaces(Places):
+class ScatterNd(IndexKernel):
     """SCATTER_ND of one dtype. A slice outside the output ends the run with an error."""
 
     headers = ("tinyfuse_scatter_nd.h",)
@@ -285,7 +285,7 @@ class ScatterPlaces(Places):
         return Let("tinyfuse_scattering", "p", fields), Call(self.name, args, status="0")
 
 
-class HotVectors(Places):
+class OneHot(IndexKernel):
     """ONE_HOT."""
 
     name = "tinyfuse_one_hot"
@@ -305,7 +305,7 @@ class HotVectors(Places):
         return Let("tinyfuse_vectors", "p", fields), Call(self.name, args)
 
 
-class ReverseStarts(Places):
+class ReverseSequence(IndexKernel):
     """REVERSE_SEQUENCE. A length greater than the sequence's ends the run with an error."""
 
     name = "tinyfuse_reverse_sequence"
@@ -331,7 +331,7 @@ class ReverseStarts(Places):
 
 def scatter_kernels() -> tuple[Kernel, ...]:
     """Kernels of SCATTER_ND, one for each dtype."""
-    return tuple(map(ScatterPlaces, _SUMS))
+    return tuple(map(ScatterNd, _SUMS))
 
 
 def c_array(values: Sequence[int], length: int) -> str:

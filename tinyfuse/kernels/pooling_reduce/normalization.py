@@ -47,7 +47,7 @@ class LogSoftmaxWhole(Kernel):
         return Let("tinyfuse_softmax", "p", fields), Call(self.name, args)
 
 
-class Floats(Kernel):
+class NormalizationF32(Kernel):
     """LOG_SOFTMAX or L2_NORMALIZATION of float32."""
 
     in_place = (0,)

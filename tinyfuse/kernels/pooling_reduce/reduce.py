@@ -29,7 +29,7 @@ class _Reduction(Kernel):
         return op.output.dtype == self.dtype
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        op = op if site.row is None else _of_one_row(op)
+        op = op if site.row is None else _one_row_op(op)
         runs = reduction_runs(op)
         source, result = input_pointer(site, 0), site.output.pointer
         inner = runs.kept[-2:]
@@ -102,7 +102,7 @@ class Reduce(_Reduction):
         return (Call(self.name, ("&p", *pointers)),)
 
 
-def _of_one_row(op: Op) -> Op:
+def _one_row_op(op: Op) -> Op:
     """Reduction of one row of an image."""
     source, result = (replace(tensor, shape=(1, 1, *tensor.shape[2:])) for tensor in (op.input, op.output))
     return replace(op, inputs=(source, *op.inputs[1:]), outputs=(result,))

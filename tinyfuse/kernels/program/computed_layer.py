@@ -87,7 +87,7 @@ class ComputedLayerWhole(WholeWrapper):
 _CHANNEL = {"int8": "tinyfuse_requant", "int16": "tinyfuse_requant_s16"}
 
 
-def computed_layers() -> tuple[Kernel, ...]:
+def computed_layer_kernels() -> tuple[Kernel, ...]:
     """Kernels of COMPUTED_LAYER for each kind and dtype. float32 FULLY_CONNECTED is rewritten as a matrix product and a
     sum (rewrite/computed_weights.py)."""
     return tuple(

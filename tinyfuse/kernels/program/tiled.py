@@ -25,7 +25,7 @@ from tinyfuse.ops.layers.tiled import Tiled, columns_used_up, parts_of, rows_com
 _HEADER = "tinyfuse_tile.h"
 
 #: fields that the parameters of a kernel must have so that it can compute a piece of a row with windows
-_OF_WINDOWS = frozenset({"in_w", "in_ring", "out_w", "pad_left"})
+_WINDOW_FIELDS = frozenset({"in_w", "in_ring", "out_w", "pad_left"})
 
 
 class _Tile(NamedTuple):
@@ -64,12 +64,12 @@ class TiledRows(Kernel):
         for (kernel, part), rows in zip(self.parts(op, context), rows_computed(op), strict=True):
             _, height, width, _ = part.output.shape
             columns = -(-width // tiles_of(op))
-            found.append((kernel, _narrow(part, columns), rows / height * width / columns))
+            found.append((kernel, _narrow_to_columns(part, columns), rows / height * width / columns))
         return tuple(found)
 
     def _kernel(self, part: Op, context: Context) -> Kernel | None:
         """Kernel of a part; None if there is none."""
-        return _of_part_in(part, context, self._kernels_for)
+        return _choose_part_kernel(part, context, self._kernels_for)
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         if op.attributes_as(Tiled).rows > 1:  # a row is written before the next one is read
@@ -102,7 +102,7 @@ class TiledRows(Kernel):
         end, found = self._inner_scratch(op, context), []
         for i, (made, read) in enumerate(pairwise(tile_sizes(op))):
             start = -(-end // 4) * 4
-            rows = made.rows if i < _head(op) else 1
+            rows = made.rows if i < _count_leading_parts(op) else 1
             found.append(_Tile(rows, read.reached, start))
             end = start + rows * read.reached * parts_of(op)[i].output.shape[3]
         return tuple(found), end
@@ -120,18 +120,18 @@ def _constant_name(part: int, name: str) -> str:
 
 
 @lru_cache(maxsize=8192)
-def _of_part_in(part: Op, context: Context, kernels_for: Callable[[Op], tuple[Kernel, ...]]) -> Kernel | None:
+def _choose_part_kernel(part: Op, context: Context, kernels_for: Callable[[Op], tuple[Kernel, ...]]) -> Kernel | None:
     """First kernel that computes any columns of a part's row, with packed weights preferred; None if there is none. If
     the context wants least scratch: the one with the least, except the last, which serves every layer but is many times
     slower."""
-    usable = [kernel for kernel in kernels_for(part) if _takes_pieces(kernel, part, context)]
+    usable = [kernel for kernel in kernels_for(part) if _computes_pieces(kernel, part, context)]
     packed = [kernel for kernel in usable if kernel.weights == "packed"] or usable
     if context.wants_least_scratch(part):
         return min(packed[:-1] or packed, key=lambda kernel: kernel.scratch(part, context), default=None)
     return packed[0] if packed else None
 
 
-def _takes_pieces(kernel: Kernel, op: Op, context: Context) -> bool:
+def _computes_pieces(kernel: Kernel, op: Op, context: Context) -> bool:
     """Tells whether a kernel computes any columns of an operator's row from an image that is a ring of rows."""
     plain = kernel.library == "tinyfuse" and kernel.by_row and kernel.rows_a_call == 1
     if not (plain and kernel.takes_rings(op) and kernel.accepts(op, context)):
@@ -145,10 +145,10 @@ def _takes_pieces(kernel: Kernel, op: Op, context: Context) -> bool:
     if [type(statement) for statement in statements] != [Let, Call]:
         return False
     fields = statements[0].value if isinstance(statements[0], Let) else None
-    return isinstance(fields, Mapping) and (is_plain_pointwise(op) or fields.keys() >= _OF_WINDOWS)
+    return isinstance(fields, Mapping) and (is_plain_pointwise(op) or fields.keys() >= _WINDOW_FIELDS)
 
 
-def _head(op: Op) -> int:
+def _count_leading_parts(op: Op) -> int:
     """Number of parts before the last one with windows of several pixels. They compute all rows of a call before that
     part begins."""
     return max((i for i, part in enumerate(parts_of(op)) if not is_plain_pointwise(part)), default=0)
@@ -171,7 +171,7 @@ def _own_counts(op: Op) -> Counts:
 
 
 @lru_cache(maxsize=8192)
-def _narrow(part: Op, columns: int) -> Op:
+def _narrow_to_columns(part: Op, columns: int) -> Op:
     """Convolution of a part that computes only `columns` columns."""
     g, a = geometry(part), part.attributes_as(Conv2D)
     below = max(0, (g.out_h - 1) * g.stride_h + g.window.kernel - g.in_h - g.pad_top)
@@ -195,7 +195,7 @@ class _Writer:
     def statements(self) -> tuple[Statement, ...]:
         """Row ranges and tiles of the call, then a loop over tiles."""
         a, (_, height, width, _) = self.op.attributes_as(Tiled), self.op.output.shape
-        row, last, head = self.site.output_row, self.last, _head(self.op)
+        row, last, head = self.site.output_row, self.last, _count_leading_parts(self.op)
         lets: list[Statement] = [Let("int32_t", f"end{last}", f"tinyfuse_min({row} + {a.rows}, {height})")]
         for i in range(head, 0, -1):
             window, rows = geometry(self._part(i)).window, self._part(i).input.shape[1]
@@ -271,7 +271,7 @@ class _Writer:
             geometry_of_piece["in_w"] = self.tiles[i - 1].columns
         elif not is_plain_pointwise(part):
             geometry_of_piece["pad_left"] = f"{g.pad_left} - from{made} * {g.stride_w}"
-        return tuple(_of_part(i, s, geometry_of_piece) for s in kernel.call(part, site, self.context))
+        return tuple(_adapt_to_part(i, s, geometry_of_piece) for s in kernel.call(part, site, self.context))
 
     def _source(self, i: int, row: str) -> TensorAccess:
         """Location that part i reads: the input or a tile. A part that reads pixel by pixel gets the first pixel."""
@@ -307,7 +307,7 @@ class _Writer:
         return f"{self._row(i, row)} + {first} * {channels}"
 
 
-def _of_part(i: int, statement: Statement, geometry_of_piece: Mapping[str, int | str]) -> Statement:
+def _adapt_to_part(i: int, statement: Statement, geometry_of_piece: Mapping[str, int | str]) -> Statement:
     """Statement of part i's kernel, for a piece of a row, with its struct renamed so that parts can stand side by
     side."""
     if isinstance(statement, Let) and isinstance(statement.value, Mapping):

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.requantize.single_rounding import fit, requantized_steps
-from tinyfuse.kernels.requantize.two_roundings import accumulator_range, one_scale
+from tinyfuse.kernels.requantize.single_rounding import fit_parameters, output_thresholds
+from tinyfuse.kernels.requantize.two_roundings import accumulator_range, has_one_scale
 from tinyfuse.ops.core.convolution import channel_multipliers, clamp_range
 
 #: number of leading bits that are copies of the sign in a sum within STEADY. The C derives the bend from them, so the
@@ -60,11 +60,11 @@ def per_tensor_rounding(op: Op, shift: int) -> PerTensorRounding | None:
     zero_points_fit = all(-128 <= t.zero_point <= 127 for t in (op.input, op.output))
     if least is None or most is None or not zero_points_fit or low >= high:
         return None
-    if not one_scale(multipliers, shifts) or right < 0:
+    if not has_one_scale(multipliers, shifts) or right < 0:
         return None
     outputs = np.arange(low + 1, high + 1)
     ends = int(least.min()), int(most.max())
-    steps = requantized_steps(np.array(ends[:1]), np.array(ends[1:]), multipliers[:1], shifts[:1], zero_point, outputs)[
+    steps = output_thresholds(np.array(ends[:1]), np.array(ends[1:]), multipliers[:1], shifts[:1], zero_point, outputs)[
         0
     ]
     used = (ends[0] < steps) & (steps <= ends[1])
@@ -81,7 +81,7 @@ def per_tensor_rounding(op: Op, shift: int) -> PerTensorRounding | None:
             continue
         # smallest product for each output, or for its level with sign-dependent rounding
         goals = (levels << (32 + by)) - np.where(levels > 0, bend << 32, 0) if bend else outputs[near] << (32 + by)
-        found = fit(steps[near], goals, ideal, *ends)
+        found = fit_parameters(steps[near], goals, ideal, *ends)
         if found is None:
             continue
         bias, multiplier = found

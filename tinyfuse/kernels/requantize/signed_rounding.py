@@ -21,7 +21,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.c_constants import c_constant
-from tinyfuse.kernels.requantize.single_rounding import fit, ideal_fits, requantized_steps
+from tinyfuse.kernels.requantize.single_rounding import fit_ideal_multipliers, fit_parameters, output_thresholds
 from tinyfuse.kernels.requantize.two_roundings import accumulator_range, folded_bias
 from tinyfuse.ops.core.convolution import channel_multipliers, clamp_range
 from tinyfuse.ops.weight_sums import channel_weights
@@ -81,20 +81,22 @@ def signed_rounding(op: Op, tables: Array) -> SignedRounding | None:
         return None
     outputs = np.arange(low + 1, high + 1)
     levels = outputs - zero_point
-    steps = requantized_steps(least, most, multipliers, shifts, zero_point, outputs)
+    steps = output_thresholds(least, most, multipliers, shifts, zero_point, outputs)
     near = np.broadcast_to(np.diff(tables) != 0, steps.shape)
     used = near & (least[:, None] < steps) & (steps <= most[:, None])
     ideal = np.rint(multipliers * 2.0 ** (shifts - 31 + 24 + SHIFT)).astype(np.int64)
     bend = np.rint(2.0 ** (SHIFT + shifts)).astype(np.int64)
     if ((ideal <= 0) | (ideal >= 2**31)).any():
         return None
-    plain, offset = ideal_fits(steps, near, _goals(levels, bend[:, None]), ideal, least, most)
+    plain, offset = fit_ideal_multipliers(steps, near, _products_to_reach(levels, bend[:, None]), ideal, least, most)
     constant = ~used.any(axis=1)
     for channel in np.flatnonzero(~plain & ~constant):
         at = near[channel]
         ends = int(least[channel]), int(most[channel])
         for tried in bend[channel] + np.array(_BENDS):
-            found = fit(steps[channel][at], _goals(levels[at], tried), int(ideal[channel]), *ends)
+            found = fit_parameters(
+                steps[channel][at], _products_to_reach(levels[at], tried), int(ideal[channel]), *ends
+            )
             if found is not None:
                 break
         else:
@@ -105,7 +107,7 @@ def signed_rounding(op: Op, tables: Array) -> SignedRounding | None:
         return None
     # a single table is small, so it may have 9 bits
     bits = 9 if tables.ndim == 1 or (used & (np.abs(levels) > 127)).any() else 8
-    results = _of_levels(tables, zero_point, _LEVELS[bits])
+    results = _tables_by_level(tables, zero_point, _LEVELS[bits])
     weights, bias = channel_weights(op).copy(), folded_bias(op) * 256 + offset
     if constant.any():  # these get their level, or the table's nearest one
         stored = low + (steps <= least[:, None]).sum(axis=1)
@@ -121,13 +123,13 @@ def signed_rounding(op: Op, tables: Array) -> SignedRounding | None:
     return SignedRounding(weights, bias, ideal.astype(np.int32), bend.astype(np.int32), results)
 
 
-def _goals(levels: Array, bend: Array) -> Array:
+def _products_to_reach(levels: Array, bend: Array) -> Array:
     """Product that must be reached for each level."""
     goals: Array = ((levels << SHIFT) - np.where(levels > 0, bend, 0)) << 32
     return goals
 
 
-def _of_levels(tables: Array, zero_point: int, most: int) -> Array:
+def _tables_by_level(tables: Array, zero_point: int, most: int) -> Array:
     """Tables of the levels -most to most - 1, from tables of stored values."""
     stored = np.clip(np.arange(-most, most) + zero_point, -128, 127)
     return np.ascontiguousarray(tables[..., stored + 128])

@@ -27,7 +27,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.c_constants import c_constant
-from tinyfuse.kernels.requantize.two_roundings import accumulator_range, folded_bias, wraps
+from tinyfuse.kernels.requantize.two_roundings import accumulator_range, folded_bias, left_shift_wraps
 from tinyfuse.ops.core.convolution import channel_multipliers, clamp_range
 from tinyfuse.ops.weight_sums import channel_weights
 
@@ -38,12 +38,12 @@ _MOST_SHIFT = 23
 
 #: number of multipliers tried on either side of the ideal one, number of the first ones that are tried together, and
 #: factor by which the last ones are closer together
-SLOPES = 256
+MULTIPLIERS = 256
 _NEAREST = 33
 _FINER = 16
 
 #: 0, -1, 1, -2, 2, ...
-_AWAY = np.array([0, *(sign * away for away in range(1, SLOPES + 1) for sign in (-1, 1))])
+_DISTANCES = np.array([0, *(sign * away for away in range(1, MULTIPLIERS + 1) for sign in (-1, 1))])
 
 #: number of tightest steps at either end that are tested first, because they exclude most multipliers
 _TIGHT = 8
@@ -53,7 +53,7 @@ _LEAST, _MOST = -(2**63), 2**63 - 1
 
 #: C struct tinyfuse_single_rounding, and the one with the channel's own shift
 SINGLE_ROUNDING = np.dtype([("bias", "<i4"), ("multiplier", "<i4")])
-OWN_LINE = np.dtype([*SINGLE_ROUNDING.descr, ("shift", "<i4")])
+CHANNEL_SHIFT_ROUNDING = np.dtype([*SINGLE_ROUNDING.descr, ("shift", "<i4")])
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +75,7 @@ class SingleRounding:
     def channels(self, extra: Array | int = 0) -> Array:
         """Array [out_c] of SINGLE_ROUNDING, or of OWN_LINE if each channel has its own shift, with `extra` 256ths added
         to each bias. Biases wrap, because sums may leave int32 on their way."""
-        channels = np.zeros(len(self.bias), SINGLE_ROUNDING if self.shift is None else OWN_LINE)
+        channels = np.zeros(len(self.bias), SINGLE_ROUNDING if self.shift is None else CHANNEL_SHIFT_ROUNDING)
         channels["bias"] = (self.bias + extra).astype(np.int32)
         channels["multiplier"] = self.multiplier
         if self.shift is not None:
@@ -92,7 +92,7 @@ def single_rounding(op: Op, own_shifts: bool = False) -> SingleRounding | None:
             return None
         multipliers, shifts = channel_multipliers(op)
         return SingleRounding(channel_weights(op), folded_bias(op), multipliers, shifts if own_shifts else None)
-    return line_to_tables(op, None, own_shifts)
+    return fit_to_tables(op, None, own_shifts)
 
 
 def any_single_rounding(op: Op) -> SingleRounding | None:
@@ -105,7 +105,7 @@ def _is_likely(op: Op, own_shifts: bool) -> bool:
     """Estimates whether all channels have exact parameters: nearly all do, except those that reach outputs of both
     signs, because TensorFlow Lite Micro rounds halves away from zero."""
     least, most = accumulator_range(op)
-    if least is None or most is None or not _is_fit(op):
+    if least is None or most is None or not _is_supported(op):
         return False
     multipliers, shifts = channel_multipliers(op)
     low, high = (end - op.output.zero_point for end in clamp_range(op))
@@ -121,26 +121,26 @@ def _is_likely(op: Op, own_shifts: bool) -> bool:
     return not no_line.any()
 
 
-def _is_fit(op: Op) -> bool:
+def _is_supported(op: Op) -> bool:
     """Tells whether the form is possible for the layer's quantization. It is not if a left shift wraps, because then
     requantization is not monotone."""
     low, high = clamp_range(op)
     zero_points_fit = all(-128 <= t.zero_point <= 127 for t in (op.input, op.output))
     shifts_right = channel_multipliers(op)[1].max() <= 0
-    return zero_points_fit and low <= high and bool(shifts_right or not wraps(op).any())
+    return zero_points_fit and low <= high and bool(shifts_right or not left_shift_wraps(op).any())
 
 
-def line_to_tables(op: Op, tables: Array | None, own_shifts: bool = False) -> SingleRounding | None:
+def fit_to_tables(op: Op, tables: Array | None, own_shifts: bool = False) -> SingleRounding | None:
     """Parameters of a layer whose outputs go through `tables`: int8 [256] or [out_c, 256], the result for each stored
     value, that of -128 first; None: no tables. None if a channel has no exact parameters."""
     least, most = accumulator_range(op)
     multipliers, shifts = channel_multipliers(op)
     low, high = clamp_range(op)
     zero_point = op.output.zero_point
-    if least is None or most is None or not _is_fit(op):
+    if least is None or most is None or not _is_supported(op):
         return None
     outputs = np.arange(low + 1, high + 1)
-    steps = requantized_steps(least, most, multipliers, shifts, zero_point, outputs)
+    steps = output_thresholds(least, most, multipliers, shifts, zero_point, outputs)
     weights, bias = channel_weights(op).copy(), folded_bias(op) * 256
     slopes = np.zeros(len(bias), np.int64)
     # with its own shift, a channel keeps its multiplier: 2^31 of its units are 2^24 units here
@@ -157,13 +157,13 @@ def line_to_tables(op: Op, tables: Array | None, own_shifts: bool = False) -> Si
         used = used & near
     levels = 2 * outputs if own_shifts else 2 * (outputs - zero_point) - 1
     goals = levels << (31 + own[:, None])  # smallest product for each output
-    plain, offsets = ideal_fits(steps, near, goals, ideal, least, most)
+    plain, offsets = fit_ideal_multipliers(steps, near, goals, ideal, least, most)
     constant = ~used.any(axis=1)
     slopes, offsets = np.where(plain, ideal, slopes), np.where(constant, 0, offsets)
     for channel in np.flatnonzero(~plain & ~constant):
         at = near[channel]
         ends = int(least[channel]), int(most[channel])
-        found = fit(steps[channel][at], goals[channel][at], int(ideal[channel]), *ends)
+        found = fit_parameters(steps[channel][at], goals[channel][at], int(ideal[channel]), *ends)
         if found is None:
             return None
         offsets[channel], slopes[channel] = found
@@ -177,7 +177,7 @@ def line_to_tables(op: Op, tables: Array | None, own_shifts: bool = False) -> Si
     return SingleRounding(weights, bias, slopes.astype(np.int32), own.astype(np.int32) if own_shifts else None)
 
 
-def requantized_steps(
+def output_thresholds(
     least: Array, most: Array, multipliers: Array, shifts: Array, zero_point: int, outputs: Array
 ) -> Array:
     """Least accumulators, int64 [channels, outputs], in least..most that give at least each output (before the clamp);
@@ -197,21 +197,24 @@ def requantized_steps(
     return np.clip(found, least[:, None], most[:, None] + 1)
 
 
-def ideal_fits(steps: Array, near: Array, goals: Array, ideal: Array, least: Array, most: Array) -> tuple[Array, Array]:
-    """Results of `fit` with the ideal multiplier, which is mostly exact, for all channels at once: bool [channels],
-    whether it is exact, and int64 [channels], the bias. `steps` int64 [channels, levels]: first accumulator of each
-    level; `near` bool [channels, levels]: whether the level counts; `goals` [channels or 1, levels]: as in `fit`."""
+def fit_ideal_multipliers(
+    steps: Array, near: Array, goals: Array, ideal: Array, least: Array, most: Array
+) -> tuple[Array, Array]:
+    """Results of `fit_parameters` with the ideal multiplier, which is mostly exact, for all channels at once: bool
+    [channels], whether it is exact, and int64 [channels], the bias. `steps` int64 [channels, levels]: first accumulator
+    of each level; `near` bool [channels, levels]: whether the level counts; `goals` [channels or 1, levels]: as in
+    `fit_parameters`."""
     first = -(-goals // np.maximum(ideal, 1)[:, None]) - 256 * steps
     low = np.where(near & (steps <= most[:, None]), first, _LEAST).max(axis=1, initial=_LEAST)
     high = np.where(near & (steps > least[:, None]), first, _MOST - 255).min(axis=1, initial=_MOST - 255) + 255
     return (low <= high) & (ideal > 0) & (ideal < 2**31), (low + high) // 2
 
 
-def fit(steps: Array, goals: Array, ideal: int, least: int, most: int) -> tuple[int, int] | None:
+def fit_parameters(steps: Array, goals: Array, ideal: int, least: int, most: int) -> tuple[int, int] | None:
     """Finds (bias in 256ths, multiplier) with which, over the accumulators least..most, the product reaches goals[i]
     exactly from accumulator steps[i] on. A step `least` means all accumulators, most + 1 none. None if there is no such
     pair."""
-    every = _slopes(ideal, int(steps[-1] - steps[0]))
+    every = _multipliers_near(ideal, int(steps[-1] - steps[0]))
     slopes = every[(every > 0) & (every < 2**31)]
     low_end, high_end = steps <= most, steps > least
 
@@ -236,9 +239,9 @@ def fit(steps: Array, goals: Array, ideal: int, least: int, most: int) -> tuple[
     return None
 
 
-def _slopes(ideal: int, span: int) -> Array:
+def _multipliers_near(ideal: int, span: int) -> Array:
     """Multipliers near the ideal one, nearest first. The last differ by one accumulator over `span`. Then finer steps
     follow if the multiplier is large enough."""
-    step = max(1, ideal // max(span, 1) // SLOPES)
+    step = max(1, ideal // max(span, 1) // MULTIPLIERS)
     steps = (step, step // _FINER) if step >= _FINER else (step,)
-    return ideal + np.concatenate([each * _AWAY for each in steps])
+    return ideal + np.concatenate([each * _DISTANCES for each in steps])

@@ -19,7 +19,7 @@ from tinyfuse.ops.weight_sums import channel_weights, sums_by_sign
 REQUANT = np.dtype([("bias", "<i4"), ("multiplier", "<i4"), ("shift", "<i4")])
 
 
-def one_scale(multipliers: Array, shifts: Array) -> bool:
+def has_one_scale(multipliers: Array, shifts: Array) -> bool:
     """Tells whether all channels have the same multiplier and shift."""
     return bool((multipliers == multipliers[0]).all() and (shifts == shifts[0]).all())
 
@@ -54,7 +54,7 @@ class Bounded:
     def constant(self) -> Array:
         """bool [out_c], whether the channel's output is constant."""
         at_least, at_most = self._ends
-        found: Array = ~wraps(self.op) & (at_least == at_most)
+        found: Array = ~left_shift_wraps(self.op) & (at_least == at_most)
         return found
 
     @cached_property
@@ -154,7 +154,7 @@ def accumulator_range(op: Op) -> tuple[Array, Array] | tuple[None, None]:
     return bias - 128 * positive + 127 * negative, bias + 127 * positive - 128 * negative
 
 
-def wraps(op: Op) -> Array:
+def left_shift_wraps(op: Op) -> Array:
     """bool [out_c]: whether an accumulator of the channel leaves int32 when it is shifted left. Requires an
     `accumulator_range`."""
     least, most = accumulator_range(op)

@@ -13,8 +13,8 @@ from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.core.operands import constant_operands, operand_pointers, with_constant_input
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.core.wrapper import WholeWrapper
-from tinyfuse.kernels.sequence.lstm import LstmReal, LstmWhole
-from tinyfuse.kernels.sequence.svdf import SvdfReal, SvdfWhole
+from tinyfuse.kernels.sequence.lstm import LstmF32, LstmWhole
+from tinyfuse.kernels.sequence.svdf import SvdfF32, SvdfWhole
 from tinyfuse.ops.sequence.lstm_scaling import GATES, HIDDEN
 
 
@@ -36,7 +36,7 @@ class ComputedLstm(_Computed):
 
     operands: ClassVar = {i: f"operand{i}" for gate in GATES.values() for i in gate}
 
-    def __init__(self, kernel: LstmWhole | LstmReal):
+    def __init__(self, kernel: LstmWhole | LstmF32):
         super().__init__(kernel, "tinyfuse_lstm_parts.h")
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
@@ -93,7 +93,7 @@ class ComputedSvdf(_Computed):
 
     operands: ClassVar = {1: "features", 2: "time", 3: "bias"}
 
-    def __init__(self, kernel: SvdfWhole | SvdfReal):
+    def __init__(self, kernel: SvdfWhole | SvdfF32):
         super().__init__(kernel, "tinyfuse_svdf_offsets.h")
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:

@@ -58,7 +58,7 @@ class LstmWhole(Kernel):
         forget, entry = cell_multipliers(op)
         multiplier, shift = tanh_input(op)
         pairs = [gate_multipliers(op, gate) for gate in GATES]
-        params = Let("tinyfuse_lstm", "p", _sizes(op) | {
+        params = Let("tinyfuse_lstm", "p", _size_fields(op) | {
             "hidden_zero_point": op.operand(HIDDEN).zero_point, "cell_clip": cell_clip(op),
             "tanh_multiplier": multiplier, "tanh_shift": shift,
             "of_input": _initializer([self._gate_scale(pair[0]) for pair in pairs]),
@@ -78,7 +78,7 @@ class LstmWhole(Kernel):
         return multiplier if self.dtype == "int8" else (int(reduced_multiplier(multiplier[0])), 15 - multiplier[1])
 
 
-class LstmReal(Kernel):
+class LstmF32(Kernel):
     """LSTM of float32. The output must not overlap the input."""
 
     name = "tinyfuse_lstm_f32"
@@ -98,7 +98,7 @@ class LstmReal(Kernel):
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         clip = float(np.float32(max(op.attributes_as(Lstm).cell_clip, 0.0)))
-        params = Let("tinyfuse_lstm_f32_params", "p", _sizes(op) | {"cell_clip": clip})
+        params = Let("tinyfuse_lstm_f32_params", "p", _size_fields(op) | {"cell_clip": clip})
         return params, Call(
             self.name,
             ("&p", site.input(0).pointer, site.input(HIDDEN).pointer, site.input(CELL).pointer,
@@ -106,7 +106,7 @@ class LstmReal(Kernel):
         )  # fmt: skip
 
 
-def _sizes(op: Op) -> dict[str, int]:
+def _size_fields(op: Op) -> dict[str, int]:
     """Fields of the sizes and strides."""
     first, second, inputs = op.input.shape
     units, time_major = op.output.shape[2], op.attributes_as(Lstm).time_major

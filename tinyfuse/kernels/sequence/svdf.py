@@ -61,7 +61,7 @@ class SvdfWhole(Kernel):
         return params, Call(f"{self.name}_{self.path(op, False, context)}", arguments)
 
 
-class SvdfReal(Kernel):
+class SvdfF32(Kernel):
     """SVDF of float32 with a clamp as activation. The output must not overlap the input."""
 
     headers = ("tinyfuse_svdf_f32.h",)
@@ -99,7 +99,7 @@ class SvdfReal(Kernel):
         return ()
 
 
-class SvdfActivated(SvdfReal):
+class SvdfActivatedF32(SvdfF32):
     """SVDF of float32 with an activation that is not a clamp."""
 
     headers = ("tinyfuse_svdf_activated_f32.h",)

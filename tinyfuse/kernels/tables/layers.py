@@ -90,7 +90,7 @@ from tinyfuse.kernels.layers.uint8_weights16.portable import (
     PackedConvRowW16,
     PackedDepthwiseRowW16,
 )
-from tinyfuse.kernels.program.computed_layer import computed_layers
+from tinyfuse.kernels.program.computed_layer import computed_layer_kernels
 from tinyfuse.ops.core.convolution import has_real_scale
 
 
@@ -160,5 +160,5 @@ LAYER_FORMS: dict[str, tuple[Kernel, ...]] = {
         *map(LookedUpFours, (FourPointwise(), FourPointwiseRow())), LookedUpColumns(),
         *map(LookedUpMatmul, (Pointwise(), PointwiseRow(), PackedConvRow())), LookedUpDepthwise(Depthwise3x3Row()),
     ),
-    "COMPUTED_LAYER": computed_layers(),
+    "COMPUTED_LAYER": computed_layer_kernels(),
 }  # fmt: skip

@@ -14,7 +14,7 @@ from tinyfuse.kernels.counts.layers import layer_counts
 from tinyfuse.kernels.layers.common.batches import scale_constants
 from tinyfuse.kernels.layers.common.params import output_fields
 from tinyfuse.kernels.layers.int8_dsp.dense import DenseWide
-from tinyfuse.kernels.requantize.two_roundings import bounded, one_scale
+from tinyfuse.kernels.requantize.two_roundings import bounded, has_one_scale
 
 #: what a sum in 4096ths, and one of digits in 256ths, stay below
 _SUMS, _DIGITS = 2**19, 2**23
@@ -78,4 +78,4 @@ def _depth(in_c: int) -> int:
 
 def _shares_scale(op: Op) -> bool:
     channels = require_proven(bounded(op)).channels
-    return one_scale(channels["multiplier"], channels["shift"])
+    return has_one_scale(channels["multiplier"], channels["shift"])

@@ -29,7 +29,7 @@ from tinyfuse.kernels.layers.int8_dsp.lanes import (
     matmul_depth,
     shifting_layer,
 )
-from tinyfuse.kernels.requantize.two_roundings import one_scale
+from tinyfuse.kernels.requantize.two_roundings import has_one_scale
 
 
 class FullyConnectedWhole(Kernel):
@@ -128,7 +128,7 @@ class DenseWide(Dense):
 
 def _shares_scale(layer: Matmul) -> bool:
     """Whether one scale serves all outputs."""
-    return one_scale(layer.channels["multiplier"], layer.channels["shift"])
+    return has_one_scale(layer.channels["multiplier"], layer.channels["shift"])
 
 
 def dense_call(

@@ -14,7 +14,7 @@ from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Contex
 from tinyfuse.kernels.core.rows import piece_pointer
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts, ceil_div
-from tinyfuse.kernels.counts.helium_4x2 import four_columns_counts, four_pieces_counts, fours_counts
+from tinyfuse.kernels.counts.helium_4x2 import conv_4x2_chunks_counts, conv_4x2_columns_counts, pointwise_4x2_counts
 from tinyfuse.kernels.layers.common.params import (
     POINTER_BYTES,
     conv_row_call,
@@ -93,7 +93,7 @@ class FourPointwise(FourKernel):
         return f"{super().path(op, by_row, context)}, {sort_of_depth(op)}"
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return fours_counts(op, by_row, _ALONE)
+        return pointwise_4x2_counts(op, by_row, _ALONE)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         return of_pixels(op, by_row, _PIXELS)
@@ -117,7 +117,7 @@ def sort_of_depth(op: Op) -> str:
 
 def four_pixels_counts(op: Op, by_row: bool) -> Counts:
     """Where no pixel is computed alone."""
-    return fours_counts(op, by_row, 0)
+    return pointwise_4x2_counts(op, by_row, 0)
 
 
 class FourPointwiseRow(FourPointwise):
@@ -197,7 +197,7 @@ class FourColumnsConvRow(FourKernel):
         return iterations * _COLUMN_POINTERS * POINTER_BYTES + _END_BYTES + BLOCK
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return four_columns_counts(op, by_row, _TAPS)
+        return conv_4x2_columns_counts(op, by_row, _TAPS)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site, site.scratch, self.form(op))
@@ -245,7 +245,7 @@ class FourPiecesConvRow(FourKernel):
         return iterations * _PIECE_POINTERS * POINTER_BYTES + _END_BYTES + windows * run
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return four_pieces_counts(op, by_row, _TAPS)
+        return conv_4x2_chunks_counts(op, by_row, _TAPS)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site, site.scratch, self.form(op))

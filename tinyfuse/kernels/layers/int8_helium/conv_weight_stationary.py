@@ -10,7 +10,7 @@ from tinyfuse.kernels.core.c_constants import c_constant
 from tinyfuse.kernels.core.kernel import CallSite, Context
 from tinyfuse.kernels.core.statements import Statement
 from tinyfuse.kernels.counts.common import Counts, ceil_div
-from tinyfuse.kernels.counts.helium_4x2 import stationary_counts
+from tinyfuse.kernels.counts.helium_4x2 import weight_stationary_counts
 from tinyfuse.kernels.layers.common.params import conv_row_call
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveConvRow
 from tinyfuse.kernels.layers.int8_helium.conv_4x2 import FourKernel
@@ -56,7 +56,7 @@ class WeightStationaryConvRow(FourKernel):
         return (1 + g.out_w) * _SUMS_BYTES + passes * (g.out_w + _TAPS - 1) * _BLOCK
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return stationary_counts(op, by_row)
+        return weight_stationary_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site, site.scratch, self.form(op))

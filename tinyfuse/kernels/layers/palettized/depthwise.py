@@ -13,7 +13,7 @@ from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel, re
 from tinyfuse.kernels.core.statements import Call, Statement
 from tinyfuse.kernels.core.wrapper import Wrapper
 from tinyfuse.kernels.counts.common import Counts
-from tinyfuse.kernels.counts.depthwise import looked_up_depthwise_counts
+from tinyfuse.kernels.counts.depthwise import palettized_depthwise_counts
 from tinyfuse.kernels.layers.common.params import conv_params
 from tinyfuse.kernels.layers.int8_dsp.depthwise import Depthwise3x3Row, PackedDepthwiseRow, form_argument
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveDepthwiseRow
@@ -63,7 +63,7 @@ class CompressedDepthwise(Compressed, Wrapper):
     def counts(self, op: Op, by_row: bool) -> Counts:
         step = VECTOR if self.channels == VECTOR else 4
         plain = self.kernel.counts(op, by_row)
-        return looked_up_depthwise_counts(plain, op, by_row, self._groups(op), self._group_bytes(op), step)
+        return palettized_depthwise_counts(plain, op, by_row, self._groups(op), self._group_bytes(op), step)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         arguments = (

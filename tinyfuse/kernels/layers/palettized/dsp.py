@@ -14,7 +14,7 @@ from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Kernel, require_proven
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.counts.common import Counts
-from tinyfuse.kernels.counts.layers import looked_up_counts
+from tinyfuse.kernels.counts.layers import palettized_counts
 from tinyfuse.kernels.layers.common.batches import scale_constants
 from tinyfuse.kernels.layers.common.params import conv_params, output_fields
 from tinyfuse.kernels.layers.common.pixels import pointwise_input
@@ -34,7 +34,7 @@ from tinyfuse.kernels.layers.int8_dsp.lanes import (
 )
 from tinyfuse.kernels.layers.palettized.palette import UNIT, Lookup, compressed
 from tinyfuse.kernels.requantize.single_rounding import single_rounding
-from tinyfuse.kernels.requantize.two_roundings import bounded, one_scale
+from tinyfuse.kernels.requantize.two_roundings import bounded, has_one_scale
 from tinyfuse.ops.core.convolution import geometry
 from tinyfuse.targets import Target
 
@@ -139,7 +139,7 @@ class _CompressedMatmul(Compressed):
         return self.declared(site, layer.lookup, layer.form in _IN_LANES, self._strip(op))
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return looked_up_counts(super().counts(op, by_row), op, by_row, self._strip(op), rows=self.rows_a_call)
+        return palettized_counts(super().counts(op, by_row), op, by_row, self._strip(op), rows=self.rows_a_call)
 
 
 class CompressedConvRow(_CompressedMatmul, PackedConvRow):
@@ -247,12 +247,12 @@ class CompressedDense(Compressed, Dense):
         return 4 * depth + (column_bytes(context) * depth if op.operand(1).shape[1] % 4 else 0)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return looked_up_counts(super().counts(op, by_row), op, by_row, 4)
+        return palettized_counts(super().counts(op, by_row), op, by_row, 4)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         layer = require_proven(compressed_layer(op, context.target, dense=True))
         out_c, in_c = op.operand(1).shape
-        shared = one_scale(layer.channels["multiplier"], layer.channels["shift"])
+        shared = has_one_scale(layer.channels["multiplier"], layer.channels["shift"])
         fields = {"batches": op.output.elements // out_c, "in_c": in_c, "out_c": out_c, "scale_step": 1 - shared}
         arguments = (
             "&p", site.input(0).pointer, site.output.pointer, "&w", site.constant("biases"), site.constant("scales"),
