@@ -233,7 +233,8 @@ class Context:
     objective: Objective | None = Objective()
 
     @property
-    def _asked(self) -> Objective:
+    def known_objective(self) -> Objective:
+        """The objective. ObjectiveAsked if the context has none."""
         if self.objective is None:
             raise ObjectiveAsked
         return self.objective
@@ -241,27 +242,27 @@ class Context:
     @property
     def optimize(self) -> str:
         """`Objective.optimize`."""
-        return self._asked.optimize
+        return self.known_objective.optimize
 
     @property
     def at_once(self) -> int:
         """`Objective.at_once`."""
-        return self._asked.at_once
+        return self.known_objective.at_once
 
     @property
     def min_scratch(self) -> bool:
         """`Objective.min_scratch`."""
-        return self._asked.min_scratch
+        return self.known_objective.min_scratch
 
     @property
     def allow_scratch_for(self) -> frozenset[str]:
         """`Objective.allow_scratch_for`."""
-        return self._asked.allow_scratch_for
+        return self.known_objective.allow_scratch_for
 
     @property
     def speed_alone(self) -> bool:
         """True if kernels may take any amount of RAM."""
-        return self._asked.optimize == "speed" and not self._asked.limit_ram
+        return self.known_objective.optimize == "speed" and not self.known_objective.limit_ram
 
     def wants_least_scratch(self, op: Op) -> bool:
         """Tells whether `op` should get the kernel with the least scratch."""
@@ -276,7 +277,7 @@ def intern_context(context: Context) -> Context:
 
 def with_objective(context: Context, **changes: Any) -> Context:
     """Copies the context with other fields of its objective. ObjectiveAsked if it has none."""
-    return replace(context, objective=replace(context._asked, **changes))
+    return replace(context, objective=replace(context.known_objective, **changes))
 
 
 @lru_cache

@@ -151,10 +151,9 @@ class _BinaryKernel(Kernel):
     def element(self, op: Op) -> Element | None:
         if not self._work or op.operand(0).dtype != self.dtype:
             return None
-        alike = (
-            self.dtype != "float32" and self.parameters is None
-        )  # the function works on stored integers of any dtype
-        suffix = "" if alike or self.dtype == "int8" else f"_{SUFFIX[self.dtype]}"
+        # without parameters, one function serves the stored integers of every dtype
+        for_all_integers = self.dtype != "float32" and self.parameters is None
+        suffix = "" if for_all_integers or self.dtype == "int8" else f"_{SUFFIX[self.dtype]}"
         return Element(self._function, self._work, self.parameters(op) if self.parameters else None, suffix=suffix)
 
     def accepts(self, op: Op, context: Context) -> bool:

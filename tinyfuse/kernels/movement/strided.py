@@ -29,7 +29,7 @@ class StridedCopy(Kernel):
     def walks(self, op: Op) -> tuple[Walk, ...]:
         """Walk through the input for each output."""
         tensor = op.operand(self.source)
-        data = np.empty(tensor.shape, tensor.dtype)  # only its strides are used
+        data = np.empty(tensor.shape, tensor.dtype)  # only addresses and strides are used
         return tuple(walk_of(view, data) for view in self.views(op, data))
 
     def counts(self, op: Op, by_row: bool) -> Counts:

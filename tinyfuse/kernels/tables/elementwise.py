@@ -80,7 +80,7 @@ def elementwise_kernels(
 ) -> dict[str, tuple[Kernel, ...]]:
     """Kernels by operator kind, the preferred first. Fused loops ask the two functions how a part computes one element,
     and which kernel says so."""
-    #: of int8; single binary operators have them too
+    #: fused loops of int8, which also compute single binary operators with broadcast operands
     loops: tuple[Kernel, ...] = FusedLoopByFours(element_of, kernel_of), FusedLoop(element_of, kernel_of)
     wide_loops: tuple[Kernel, ...] = (
         FusedLoopByFours(element_of, kernel_of, "int16"),
