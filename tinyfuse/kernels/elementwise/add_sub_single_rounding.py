@@ -42,7 +42,7 @@ _MANY = 256
 _TOGETHER = 64
 
 #: step between the operand values that an estimate tests, both ends included
-_APART = 5
+_ESTIMATE_STEP = 5
 
 #: shifts for which tinyfuse_saturate_right is a single instruction
 _SATURATED = range(19, 24)
@@ -97,7 +97,7 @@ def fit_plane(op: Op) -> Plane | None:
     """Parameters with the results of an int8 ADD or SUB for all pairs of stored values, or for some of them in an
     estimate; None if none are found."""
     (x, y), out = op.operands, op.output
-    values = np.arange(-128, 128, _APART if op.estimate_mark else 1)
+    values = np.arange(-128, 128, _ESTIMATE_STEP if op.estimate_mark else 1)
     of_a, of_b = values[:, None], values[None]
     a, b = (np.broadcast_to(of, (len(values), len(values))).reshape(-1) for of in (of_a, of_b))
     # the reference rescales each operand before it adds them
@@ -118,17 +118,17 @@ def fit_plane(op: Op) -> Plane | None:
     near = few = None
     for shift in range(most, max(most - _SHIFTS, 0), -1):
         (a_factor, b_factor), about = (round(slope * 2**shift) for slope in slopes), round(middle * 2**shift)
-        found = pairs.plane(a_factor, b_factor, shift, about)  # mostly exact
+        found = pairs.fit_plane(a_factor, b_factor, shift, about)  # mostly succeeds
         if found is not None:
             return found
         if near is None or few is None:
             rounded = real(of_a, of_b)
-            near = pairs.some(np.abs(rounded - np.rint(rounded)) < _NEAR)
-            few = near.some(slice(None, None, _FEW))
+            near = pairs.select(np.abs(rounded - np.rint(rounded)) < _NEAR)
+            few = near.select(slice(None, None, _FEW))
         neighbours = np.array([a_factor, b_factor]) + _neighbours()
-        possible = few.leave_offsets(neighbours, shift)
-        for factors in islice(near.likely(neighbours[possible], shift), _TESTED):
-            found = pairs.plane(*factors, shift, about)
+        possible = few.have_offset(neighbours, shift)
+        for factors in islice(near.filter_factors(neighbours[possible], shift), _TESTED):
+            found = pairs.fit_plane(*factors, shift, about)
             if found is not None:
                 return found
     return None
@@ -155,25 +155,25 @@ class _Pairs:
     low: int
     high: int
 
-    def some(self, which: Array | slice) -> _Pairs:
+    def select(self, which: Array | slice) -> _Pairs:
         """Selects pairs."""
         return _Pairs(self.a[which], self.b[which], self.results[which], self.low, self.high)
 
-    def likely(self, factors: Array, shift: int) -> Iterator[tuple[int, int]]:
+    def filter_factors(self, factors: Array, shift: int) -> Iterator[tuple[int, int]]:
         """Yields those factors, of int64 [n, 2], for which all pairs have a common offset."""
         for some in np.split(factors, range(_TOGETHER, len(factors), _TOGETHER)):
-            yield from map(tuple, some[self.leave_offsets(some, shift)].tolist())
+            yield from map(tuple, some[self.have_offset(some, shift)].tolist())
 
-    def leave_offsets(self, factors: Array, shift: int) -> Array:
+    def have_offset(self, factors: Array, shift: int) -> Array:
         """Tells for which factors, of int64 [n, 2], all pairs have a common offset: bool [n]. With many pairs, some of
         them exclude most factors first."""
         if len(self.a) > _MANY:
-            possible = self.some(slice(None, None, _FEW)).leave_offsets(factors, shift)
-            possible[possible] = self._leave_offsets(factors[possible], shift)
+            possible = self.select(slice(None, None, _FEW)).have_offset(factors, shift)
+            possible[possible] = self._have_offset(factors[possible], shift)
             return possible
-        return self._leave_offsets(factors, shift)
+        return self._have_offset(factors, shift)
 
-    def _leave_offsets(self, factors: Array, shift: int) -> Array:
+    def _have_offset(self, factors: Array, shift: int) -> Array:
         # float64 represents these integers exactly, and multiplies faster
         ab, edges = np.stack((self.a, self.b), axis=1).astype(np.float64), (self.results << shift)[:, None]
         starts = ab @ factors.T.astype(np.float64)
@@ -183,16 +183,16 @@ class _Pairs:
         possible: Array = np.greater_equal(most, least)
         return possible
 
-    def plane(self, a_factor: int, b_factor: int, shift: int, about: int) -> Plane | None:
+    def fit_plane(self, a_factor: int, b_factor: int, shift: int, about: int) -> Plane | None:
         """Parameters with these factors and the offset nearest to `about`; None if there are none."""
-        offset = self.offset(a_factor, b_factor, shift, about)
+        offset = self.fit_offset(a_factor, b_factor, shift, about)
         return (
             None
             if offset is None or not fits_int32(a_factor, b_factor, offset)
             else Plane(a_factor, b_factor, offset, shift)
         )
 
-    def offset(self, a_factor: int, b_factor: int, shift: int, about: int) -> int | None:
+    def fit_offset(self, a_factor: int, b_factor: int, shift: int, about: int) -> int | None:
         """Offset nearest to `about` that is exact for all pairs; None if there is none."""
         sums = self.a * a_factor + self.b * b_factor
         starts = (self.results << shift) - sums

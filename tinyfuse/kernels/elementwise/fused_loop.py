@@ -155,54 +155,59 @@ class _Writer:
         count = () if piece is None else (("int32_t", _COUNT, piece.count),)
         times: int | str = _COUNT if count else length
         if not by_channels:
-            loops = self._loops(times, together)
+            loops = self._write_loops(times, together)
         else:
             start = Let("int32_t", _START, f"pixel * {self.channels}")
-            loops = (Loop("pixel", times, (start, *self._loops(self.channels, together))),)
-        result = (f"{CTYPE[self.op.output.dtype]} *", "out", self._of_piece(self.site.output.pointer))
-        return (NoInlineCall((*self._pointers(), *count, result), (*self._parameters(), *self._constants(), *loops)),)
+            loops = (Loop("pixel", times, (start, *self._write_loops(self.channels, together))),)
+        result = (f"{CTYPE[self.op.output.dtype]} *", "out", self._piece_pointer(self.site.output.pointer))
+        return (
+            NoInlineCall(
+                (*self._function_parameters(), *count, result),
+                (*self._define_structs(), *self._define_constants(), *loops),
+            ),
+        )
 
-    def _loops(self, length: int | str, together: int) -> tuple[Statement, ...]:
+    def _write_loops(self, length: int | str, together: int) -> tuple[Statement, ...]:
         """Loops over `length` elements."""
         if together == FOUR and (isinstance(length, str) or length >= FOUR):
             fours = f"{length} / 4 * 4" if isinstance(length, str) else length // FOUR * FOUR
-            by_fours = Loop("i", fours, self._body(four=True), FOUR)
-            rest = Loop("i", length, self._body(four=False), first=f"TINYFUSE_MVE ? {fours} : 0")
+            by_fours = Loop("i", fours, self._write_body(four=True), FOUR)
+            rest = Loop("i", length, self._write_body(four=False), first=f"TINYFUSE_MVE ? {fours} : 0")
             return PreprocessorIf("TINYFUSE_MVE", (by_fours,)), rest
         long = isinstance(length, str) or length >= _UNROLLED
-        return (Loop("i", length, self._body(four=False), pragma="TINYFUSE_FUSED_LOOP_UNROLL" if long else ""),)
+        return (Loop("i", length, self._write_body(four=False), pragma="TINYFUSE_FUSED_LOOP_UNROLL" if long else ""),)
 
-    def _parameters(self) -> tuple[Let, ...]:
+    def _define_structs(self) -> tuple[Let, ...]:
         return tuple(
             Let(step.element.parameters[0], f"p{n}", step.element.parameters[1])
             for n, step in enumerate(self.expression.steps)
             if step.element.parameters is not None
         )
 
-    def _constants(self) -> Iterator[Let]:
+    def _define_constants(self) -> Iterator[Let]:
         """Definitions of values that are the same for all elements, and of pointers to the tables' entries for 0."""
         for i, how in self.expression.reads.items():
             if how == "single" and self.op.operand(i).is_constant:
                 yield Let(_register(self.op.operand(i)), f"a{i}", flat_values(self.op.operand(i))[0].item())
-        for n in self._tables():
+        for n in self._steps_with_tables():
             yield Let("int8_t *const", f"middle{n}", f"tinyfuse_fused_loop_middle(table{n})")
 
-    def _tables(self) -> list[int]:
+    def _steps_with_tables(self) -> list[int]:
         """Numbers of the steps that use a table."""
         return [n for n, step in enumerate(self.expression.steps) if step.element.table is not None]
 
-    def _pointers(self) -> Iterator[tuple[str, str, Expr]]:
+    def _function_parameters(self) -> Iterator[tuple[str, str, Expr]]:
         """Parameters of the function: pointers to the first elements that the call reads, values that are the same for
         all elements, and tables."""
         for i, how in self.expression.reads.items():
             tensor = self.op.operand(i)
             if how != "single":
-                yield f"const {CTYPE[tensor.dtype]} *", f"source{i}", self._pointer(i)
+                yield f"const {CTYPE[tensor.dtype]} *", f"source{i}", self._input_pointer(i)
             elif not tensor.is_constant:
-                yield _register(tensor), f"a{i}", f"*({self._pointer(i)})"
-        yield from (("const int8_t *", f"table{n}", self.site.constant(f"table{n}")) for n in self._tables())
+                yield _register(tensor), f"a{i}", f"*({self._input_pointer(i)})"
+        yield from (("const int8_t *", f"table{n}", self.site.constant(f"table{n}")) for n in self._steps_with_tables())
 
-    def _pointer(self, i: int) -> str:
+    def _input_pointer(self, i: int) -> str:
         """C pointer to the first element of input `i` that the call reads."""
         access, tensor, row = self.site.inputs[i], self.op.operand(i), self.site.row
         start = self.site.constant(f"operand{i}") if access is None else access.pointer
@@ -212,15 +217,15 @@ class _Writer:
             start = row_pointer(access, row)
         elif row is not None:
             start = f"{start} + {row} * {tensor.elements // self.op.output.shape[1]}"
-        return self._of_piece(start)
+        return self._piece_pointer(start)
 
-    def _of_piece(self, pointer: str) -> str:
+    def _piece_pointer(self, pointer: str) -> str:
         return piece_pointer(pointer, self.site, self.channels if self.expression.by_channels else 1)
 
-    def _body(self, four: bool) -> tuple[Statement, ...]:
+    def _write_body(self, four: bool) -> tuple[Statement, ...]:
         """Body of the loop: loads, operators, and the store, of one element or of `four`."""
         loads = [
-            Let(_register(self.op.operand(i), four), f"a{i}", self._load(i, how, four))
+            Let(_register(self.op.operand(i), four), f"a{i}", self._load_input(i, how, four))
             for i, how in self.expression.reads.items()
             if how != "single"
         ]
@@ -228,33 +233,35 @@ class _Writer:
             Let(
                 _register(step.op.output, four),
                 f"r{n}",
-                self._step(n, step, four),
+                self._call_step(n, step, four),
                 f"op {step.op.index} {step.op.kind}",
             )
             for n, step in enumerate(self.expression.steps)
         ]
         store = f"tinyfuse_fused_loop_store{'4' if four else ''}_{SUFFIX[self.op.output.dtype]}"
-        return *loads, *steps, Call(store, (f"out + {self._place('whole')}", f"r{len(steps) - 1}"))
+        return *loads, *steps, Call(store, (f"out + {self._element_index('whole')}", f"r{len(steps) - 1}"))
 
-    def _place(self, how: str) -> str:
+    def _element_index(self, how: str) -> str:
         """C expression of an element's index from the call's first element."""
         return f"{_START} + i" if self.expression.by_channels and how == "whole" else "i"
 
-    def _load(self, i: int, how: str, four: bool) -> str:
+    def _load_input(self, i: int, how: str, four: bool) -> str:
         if four:
-            return f"tinyfuse_fused_loop_load4_{SUFFIX[self.op.operand(i).dtype]}(source{i} + {self._place(how)})"
-        return f"source{i}[{self._place(how)}]"
+            return (
+                f"tinyfuse_fused_loop_load4_{SUFFIX[self.op.operand(i).dtype]}(source{i} + {self._element_index(how)})"
+            )
+        return f"source{i}[{self._element_index(how)}]"
 
-    def _step(self, n: int, step: Step, four: bool) -> str:
+    def _call_step(self, n: int, step: Step, four: bool) -> str:
         element = step.element
         args: list[Expr] = ["&p" + str(n)] if element.parameters is not None else []
         if element.table is not None:
             args.append(f"middle{n} + 256 * i" if element.table.ndim > 1 else f"middle{n}")
-        args += [self._value(source, four) for source in step.operands]
+        args += [self._operand(source, four) for source in step.operands]
         args += element.numbers
         return f"{element.function(four)}({', '.join(map(str, args))})"
 
-    def _value(self, source: int, four: bool) -> str:
+    def _operand(self, source: int, four: bool) -> str:
         """C expression of an operand: an input's value, or an operator's result."""
         if source >= len(self.op.inputs):
             return f"r{source - len(self.op.inputs)}"

@@ -203,7 +203,7 @@ class _Writer:
             stop = f"end{i + 1}" if i < head else f"end{last}"
             lets.append(Let("int32_t", f"start{i}", window.first_c(start)))
             lets.append(Let("int32_t", f"end{i}", window.needed_c(f"({stop} - 1)", rows)))
-        lets += [self._windows(i) for i in range(1, last) if self._has_windows(i)]
+        lets += [self._define_tile(i) for i in range(1, last) if self._has_windows(i)]
         tile: list[Statement] = [
             Let("int32_t", f"from{last}", "x"),
             Let("int32_t", f"to{last}", f"tinyfuse_min(x + {a.columns}, {width})"),
@@ -211,12 +211,12 @@ class _Writer:
         if any(map(self._has_windows, range(1, last))):
             tile.insert(0, Let("int32_t", f"before{last}", f"tinyfuse_max(x - {a.columns}, 0)"))
         for i in range(last - 1, 0, -1):
-            tile += self._columns(i)
+            tile += self._prepare_columns(i)
         for i in range(head):
             # the last tiles may need no new columns, only existing ones and padding
             stop = f"(from{i + 1} < to{i + 1} ? end{i + 1} : 0)"
-            tile.append(Loop("row", stop, self._compute(i, "row"), first=f"start{i + 1}"))
-        together = tuple(statement for i in range(head, last) for statement in self._compute(i, "row"))
+            tile.append(Loop("row", stop, self._compute_row(i, "row"), first=f"start{i + 1}"))
+        together = tuple(statement for i in range(head, last) for statement in self._compute_row(i, "row"))
         tile.append(Loop("row", f"end{last}", together, first=row))
         return *lets, Loop("x", width, tuple(tile), a.columns)
 
@@ -228,11 +228,11 @@ class _Writer:
         image."""
         return not is_plain_pointwise(self._part(i))
 
-    def _pointer(self, i: int) -> str:
+    def _tile_pointer(self, i: int) -> str:
         """C pointer to the start of tensor i's tile."""
         return f"((int8_t *){self.site.scratch} + {self.tiles[i - 1].offset})"
 
-    def _windows(self, i: int) -> Let:
+    def _define_tile(self, i: int) -> Let:
         """Definition of `tinyfuse_tile`: tensor i's tile and the windows that read it."""
         part, tile = self._part(i), self.tiles[i - 1]
         g = geometry(part)
@@ -243,25 +243,25 @@ class _Writer:
         }  # fmt: skip
         return Let("tinyfuse_tile", f"tile{i}", fields)
 
-    def _columns(self, i: int) -> list[Statement]:
+    def _prepare_columns(self, i: int) -> list[Statement]:
         """Statements that compute which columns of tensor i this tile lacks, `from` to `to`, and where those of the
         tile before began, `before`; and that make the tile ready for them."""
         names = ("before", "from", "to") if any(map(self._has_windows, range(1, i))) else ("from", "to")
         if not self._has_windows(i):
             return [Let("int32_t", f"{name}{i}", f"{name}{i + 1}") for name in names]
         lets = [Let("int32_t", f"{name}{i}", f"tinyfuse_tile_end(&tile{i}, {name}{i + 1})") for name in names]
-        args = (f"&tile{i}", self._pointer(i), f"before{i + 1}", f"from{i + 1}", f"to{i + 1}")
+        args = (f"&tile{i}", self._tile_pointer(i), f"before{i + 1}", f"from{i + 1}", f"to{i + 1}")
         return [*lets, Call("tinyfuse_tile_begin", args)]
 
-    def _compute(self, i: int, row: str) -> tuple[Statement, ...]:
+    def _compute_row(self, i: int, row: str) -> tuple[Statement, ...]:
         """Statements that compute row `row` of part i's output, only the columns that the tile lacks."""
         (kernel, part), made = self.parts[i], i + 1
         g = geometry(part)
         count = f"to{made} - from{made}"
         site = replace(
             self.site,
-            inputs=(self._source(i, row), *(None for _ in part.inputs[1:])),
-            outputs=(TensorAccess(part.output, self._target(made, row), 1),),
+            inputs=(self._locate_source(i, row), *(None for _ in part.inputs[1:])),
+            outputs=(TensorAccess(part.output, self._target_pointer(made, row), 1),),
             row=row,
             constant=lambda name: self.site.constant(_constant_name(i, name)),
             piece=Piece("0", count),
@@ -273,7 +273,7 @@ class _Writer:
             geometry_of_piece["pad_left"] = f"{g.pad_left} - from{made} * {g.stride_w}"
         return tuple(_adapt_to_part(i, s, geometry_of_piece) for s in kernel.call(part, site, self.context))
 
-    def _source(self, i: int, row: str) -> TensorAccess:
+    def _locate_source(self, i: int, row: str) -> TensorAccess:
         """Location that part i reads: the input or a tile. A part that reads pixel by pixel gets the first pixel."""
         part = self._part(i)
         if i == 0:
@@ -283,16 +283,16 @@ class _Writer:
             return TensorAccess(part.input, f"{row_pointer(access, row)} + from1 * {part.input.shape[3]}", 1)
         tile = self.tiles[i - 1]
         if not is_plain_pointwise(part):
-            return TensorAccess(part.input, self._pointer(i), tile.rows)
-        return TensorAccess(part.input, self._row(i, row), 1)
+            return TensorAccess(part.input, self._tile_pointer(i), tile.rows)
+        return TensorAccess(part.input, self._row_pointer(i, row), 1)
 
-    def _row(self, i: int, row: str) -> str:
+    def _row_pointer(self, i: int, row: str) -> str:
         """C pointer to a row of tensor i's tile."""
         tile, channels = self.tiles[i - 1], self._part(i).input.shape[3]
         slot = f" + {row} % {tile.rows} * {tile.columns * channels}" if tile.rows > 1 else ""
-        return f"{self._pointer(i)}{slot}"
+        return f"{self._tile_pointer(i)}{slot}"
 
-    def _target(self, i: int, row: str) -> str:
+    def _target_pointer(self, i: int, row: str) -> str:
         """C pointer to the first lacking column of a row of tensor i."""
         channels = self._part(i - 1).output.shape[3]
         if i == self.last:
@@ -300,11 +300,11 @@ class _Writer:
             assert at is not None, "the printer of calls gives it"
             return f"{at(row)} + x * {channels}"
         if not self._has_windows(i):
-            return self._row(i, row)
+            return self._row_pointer(i, row)
         g = geometry(self._part(i))
         # the tile begins with the first column of the first window of its reader
         first = f"(from{i} - from{i + 1} * {g.stride_w} + {g.pad_left})"
-        return f"{self._row(i, row)} + {first} * {channels}"
+        return f"{self._row_pointer(i, row)} + {first} * {channels}"
 
 
 def _adapt_to_part(i: int, statement: Statement, geometry_of_piece: Mapping[str, int | str]) -> Statement:

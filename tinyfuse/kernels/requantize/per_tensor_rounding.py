@@ -68,14 +68,14 @@ def per_tensor_rounding(op: Op, shift: int) -> PerTensorRounding | None:
         0
     ]
     used = (ends[0] < steps) & (steps <= ends[1])
-    near = used.copy()  # and the neighbouring outputs
+    near = used.copy()  # thresholds in use, and those of the neighbouring outputs
     near[1:] |= used[:-1]
     near[:-1] |= used[1:]
     levels = (outputs - zero_point)[near]
-    lines = [(0, shift, 2**31), (1, right, 2**31)]
+    forms = [(0, shift, 2**31), (1, right, 2**31)]
     if 0 <= shift - right < _SIGN_BITS:
-        lines.insert(1, (1 << (shift - right), shift, STEADY))
-    for bend, by, most_sum in lines:
+        forms.insert(1, (1 << (shift - right), shift, STEADY))
+    for bend, by, max_sum in forms:
         ideal = round(int(multipliers[0]) * 2.0 ** (by - right - 31 + 24))
         if not (used.any() and 0 < ideal < 2**31 and 0 < by <= _MOST_SHIFT):
             continue
@@ -86,7 +86,7 @@ def per_tensor_rounding(op: Op, shift: int) -> PerTensorRounding | None:
             continue
         bias, multiplier = found
         reach = max(abs(256 * end + bias) for end in ends)
-        if reach < most_sum:
+        if reach < max_sum:
             return PerTensorRounding(
                 bend, by, multiplier, bias, (zero_point << by) + bend if bend else 0, reach < STEADY
             )

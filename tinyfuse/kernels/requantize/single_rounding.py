@@ -115,10 +115,10 @@ def _is_likely(op: Op, own_shifts: bool) -> bool:
         return True
     scales = multipliers * 2.0 ** (shifts - 31)
     least_output, most_output = np.maximum(least * scales, low), np.minimum(most * scales, high)
-    no_line = (least_output < -0.5) & (most_output > 0.5)
+    inexact = (least_output < -0.5) & (most_output > 0.5)
     too_large = (np.maximum(-least, most) >= 2**23) | (not own_shifts and scales >= 2.0 ** (7 - SHIFT))
-    no_line |= too_large & (least_output < most_output)
-    return not no_line.any()
+    inexact |= too_large & (least_output < most_output)
+    return not inexact.any()
 
 
 def _is_supported(op: Op) -> bool:
@@ -142,13 +142,13 @@ def fit_to_tables(op: Op, tables: Array | None, own_shifts: bool = False) -> Sin
     outputs = np.arange(low + 1, high + 1)
     steps = output_thresholds(least, most, multipliers, shifts, zero_point, outputs)
     weights, bias = channel_weights(op).copy(), folded_bias(op) * 256
-    slopes = np.zeros(len(bias), np.int64)
+    fitted = np.zeros(len(bias), np.int64)
     # with its own shift, a channel keeps its multiplier: 2^31 of its units are 2^24 units here
-    own = np.clip(7 - shifts, 0, _MOST_SHIFT) if own_shifts else np.full(len(bias), SHIFT)
-    ideal = np.rint(multipliers * 2.0 ** np.minimum(shifts - 7 + own, 31)).astype(np.int64)
+    post_shifts = np.clip(7 - shifts, 0, _MOST_SHIFT) if own_shifts else np.full(len(bias), SHIFT)
+    ideal = np.rint(multipliers * 2.0 ** np.minimum(shifts - 7 + post_shifts, 31)).astype(np.int64)
     used = (least[:, None] < steps) & (steps <= most[:, None])
     if tables is None:
-        # and the neighbouring outputs
+        # thresholds in use, and those of the neighbouring outputs
         near = used.copy()
         near[:, 1:] |= used[:, :-1]
         near[:, :-1] |= used[:, 1:]
@@ -156,25 +156,25 @@ def fit_to_tables(op: Op, tables: Array | None, own_shifts: bool = False) -> Sin
         near = np.broadcast_to((np.diff(tables) != 0)[..., outputs + 127], used.shape)
         used = used & near
     levels = 2 * outputs if own_shifts else 2 * (outputs - zero_point) - 1
-    goals = levels << (31 + own[:, None])  # smallest product for each output
+    goals = levels << (31 + post_shifts[:, None])  # smallest product for each output
     plain, offsets = fit_ideal_multipliers(steps, near, goals, ideal, least, most)
     constant = ~used.any(axis=1)
-    slopes, offsets = np.where(plain, ideal, slopes), np.where(constant, 0, offsets)
+    fitted, offsets = np.where(plain, ideal, fitted), np.where(constant, 0, offsets)
     for channel in np.flatnonzero(~plain & ~constant):
         at = near[channel]
         ends = int(least[channel]), int(most[channel])
         found = fit_parameters(steps[channel][at], goals[channel][at], int(ideal[channel]), *ends)
         if found is None:
             return None
-        offsets[channel], slopes[channel] = found
+        offsets[channel], fitted[channel] = found
     reach = np.maximum(np.abs(least * 256 + offsets), np.abs(most * 256 + offsets))
     if (reach[~constant] >= 2**31).any():
         return None
     bias += offsets
-    weights[constant], slopes[constant], own[constant] = 0, 1 << (19 + SHIFT), SHIFT
+    weights[constant], fitted[constant], post_shifts[constant] = 0, 1 << (19 + SHIFT), SHIFT
     result = low + (steps[constant] <= least[constant, None]).sum(axis=1)
     bias[constant] = (result if own_shifts else result - zero_point) << 13
-    return SingleRounding(weights, bias, slopes.astype(np.int32), own.astype(np.int32) if own_shifts else None)
+    return SingleRounding(weights, bias, fitted.astype(np.int32), post_shifts.astype(np.int32) if own_shifts else None)
 
 
 def output_thresholds(
@@ -215,27 +215,27 @@ def fit_parameters(steps: Array, goals: Array, ideal: int, least: int, most: int
     exactly from accumulator steps[i] on. A step `least` means all accumulators, most + 1 none. None if there is no such
     pair."""
     every = _multipliers_near(ideal, int(steps[-1] - steps[0]))
-    slopes = every[(every > 0) & (every < 2**31)]
+    multipliers = every[(every > 0) & (every < 2**31)]
     low_end, high_end = steps <= most, steps > least
 
-    def biases(slopes: Array, some: Array) -> tuple[Array, Array]:
-        """Interval of biases, from `low` to `high`, that is exact for these steps, for each slope. A step leaves 256
-        biases."""
-        first = -(-goals[None, some] // slopes[:, None]) - 256 * steps[None, some]
+    def biases(multipliers: Array, some: Array) -> tuple[Array, Array]:
+        """Interval of biases, from `low` to `high`, that is exact for these steps, for each multiplier. A step leaves
+        256 biases."""
+        first = -(-goals[None, some] // multipliers[:, None]) - 256 * steps[None, some]
         low = first[:, low_end[some]].max(axis=1, initial=_LEAST)
         return low, first[:, high_end[some]].min(axis=1, initial=_MOST - 255) + 255
 
-    # the steps that leave the ideal slope the least room exclude nearly all slopes
+    # the steps that leave the ideal multiplier the least room exclude nearly all multipliers
     room = -(-goals // max(ideal, 1)) - 256 * steps
     order = np.argsort(room)
     tight = np.array([0, len(steps) - 1, *order[:_TIGHT], *order[-_TIGHT:]])
-    for some in (slopes[:_NEAREST], slopes[_NEAREST:]):
+    for some in (multipliers[:_NEAREST], multipliers[_NEAREST:]):
         low, high = biases(some, tight)
         some = some[low <= high]
-        for slope in (some[i : i + 1] for i in range(len(some))):
-            (low,), (high,) = biases(slope, np.arange(len(steps)))
+        for multiplier in (some[i : i + 1] for i in range(len(some))):
+            (low,), (high,) = biases(multiplier, np.arange(len(steps)))
             if low <= high:
-                return int(low + high) // 2, int(slope[0])
+                return int(low + high) // 2, int(multiplier[0])
     return None
 
 
