@@ -37,14 +37,14 @@ def pointwise_counts(op: Op, by_row: bool) -> Counts:
 
 
 def _block_counts(op: Op, by_row: bool) -> Counts:
-    """Counts of blocks of pixels if blocks have at most three, at most two, or one. See `_block_counts_up_to`."""
+    """Counts of blocks of at most three pixels, of at most two, and of one. See `_block_counts_up_to`."""
     return _block_counts_up_to(op, by_row, 3) | _block_counts_up_to(op, by_row, 2) | _block_counts_up_to(op, by_row, 1)
 
 
 def _block_counts_up_to(op: Op, by_row: bool, most: int) -> dict[str, float]:
-    """Counts of blocks of at most `most` pixels, as tinyfuse_block_pixels divides them: blocks of each size, times
-    pairs of output channels, times words of these. The last of an odd number of channels is computed pixel by pixel
-    ("odd_outputs")."""
+    """Counts of blocks of at most `most` pixels, as tinyfuse_block_pixels divides them: blocks of each size, blocks x
+    pairs of output channels, and blocks x pairs x words of four terms. The last of an odd number of channels is
+    computed pixel by pixel ("odd_outputs")."""
     out_c = op.output.shape[-1]
     pixels, words = op.output.elements // out_c, ceil_div(op.operand(1).elements // out_c, 4)
     found: dict[str, float] = {"odd_outputs": pixels * (out_c % 2)}

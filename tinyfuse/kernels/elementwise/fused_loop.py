@@ -246,6 +246,7 @@ class _Writer:
         return f"{_START} + i" if self.expression.by_channels and how == "whole" else "i"
 
     def _load_input(self, i: int, how: str, four: bool) -> str:
+        """C expression that loads one element of input `i`, or `four`."""
         if four:
             return (
                 f"tinyfuse_fused_loop_load4_{SUFFIX[self.op.operand(i).dtype]}(source{i} + {self._element_index(how)})"
@@ -253,6 +254,7 @@ class _Writer:
         return f"source{i}[{self._element_index(how)}]"
 
     def _call_step(self, n: int, step: Step, four: bool) -> str:
+        """C expression of the result of step `n`."""
         element = step.element
         args: list[Expr] = ["&p" + str(n)] if element.parameters is not None else []
         if element.table is not None:
