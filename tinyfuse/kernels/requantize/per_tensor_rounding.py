@@ -19,7 +19,7 @@ from tinyfuse.kernels.requantize.single_rounding import fit_parameters, output_t
 from tinyfuse.kernels.requantize.two_roundings import accumulator_range, has_one_scale
 from tinyfuse.ops.core.convolution import channel_multipliers, clamp_range
 
-#: number of leading bits that are copies of the sign in a sum within STEADY. The C derives the bend from them, so the
+#: number of leading bits that are copies of the sign in a sum within STEADY. The C masks the bend with them, so the
 #: bend must fit into as many bits
 _SIGN_BITS = 3
 STEADY = 2 ** (32 - _SIGN_BITS)

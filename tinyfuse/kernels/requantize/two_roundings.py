@@ -34,9 +34,10 @@ class Bounded:
     weights and a bias that gives the constant, if possible with its own multiplier, so that all channels may share one.
     The arrays for the C are computed when they are first needed.
 
-    op         layer
-    term       int64 [out_c], added to an accumulator before the shift, except for its own rounding
-    shiftable  bool [out_c], whether multiplier and shift are in range for the form
+    op         layer.
+    term       int64 [out_c], rounding and zero point: (2 * zero_point + 1) * 2^(s - 1) with the right shift s. The C
+               adds it to the scaled accumulator before the shift.
+    shiftable  bool [out_c], whether multiplier and shift are in range for the form.
     """
 
     op: Op
