@@ -52,20 +52,19 @@ def count_multiples(count: int, step: int, low: int, high: int) -> int:
 
 
 def count_signed_outputs(op: Op) -> int:
-    """Number of outputs if they may be below the zero point, which takes one more instruction to requantize; otherwise
-    0."""
+    """Number of outputs, or 0 if none can be below the zero point. Such outputs take one more instruction to
+    requantize."""
     return op.output.elements if quantized(op) and clamp_range(op)[0] < op.output.zero_point else 0
 
 
 def count_clamped_outputs(op: Op) -> int:
-    """Number of outputs if the clamp is narrower than their dtype, because some kernels then clamp in another pass;
-    otherwise 0."""
+    """Number of outputs, or 0 if the clamp is the whole range of their dtype. Some kernels clamp in another pass."""
     return op.output.elements if quantized(op) and clamp_range(op) != RANGE[op.output.dtype] else 0
 
 
 def count_narrowed_outputs(op: Op) -> int:
-    """Number of outputs if the clamp is narrower than their dtype and than its non-negative half, because kernels that
-    saturate to either need another pass only then; otherwise 0."""
+    """Number of outputs, or 0 if the clamp is the whole range of their dtype or its non-negative half. Kernels that
+    saturate to either clamp to other ranges in another pass."""
     least, most = RANGE[op.output.dtype] if quantized(op) else (0, 0)
     low, high = clamp_range(op) if quantized(op) else (0, 0)
     return op.output.elements if high < most or low not in (least, 0) else 0

@@ -15,8 +15,8 @@ _MOST_PLANES, _BY_BYTES = 4096, 17
 
 
 class _Planes(Kernel):
-    """One of both kinds for one dtype. `form`: "whole", "row", or "columns" for images of a single column, whose calls
-    make ROWS rows, contiguous and in order."""
+    """PLANES_TO_ROWS or ROWS_TO_PLANES (`kind`) for one dtype. `form`: "whole"; "row"; or "columns" for images of a
+    single column, whose calls make ROWS rows, contiguous and in order."""
 
     def __init__(self, kind: str, dtype: str, mve: bool, form: str):
         self.kind, self.dtype, self.mve = kind, dtype, mve
