@@ -47,8 +47,11 @@ def write_folder(folder: Path, files: dict[str, bytes], force: bool) -> None:
     their times, changed files are replaced atomically one by one, and files that are no longer made are removed. The
     manifest is always replaced, so its time is that of the last run.
 
-    Raises UsageError before anything is changed if the folder holds files that our manifest does not list or that were
-    edited (unless `force`), if a manifest, a name or a link leads out of it, or if it cannot be written.
+    Raises UsageError before anything is changed:
+
+    - if the folder holds files that our manifest does not list or that were edited, unless `force`
+    - if a manifest, a name or a link leads out of the folder
+    - if the folder cannot be written
     """
     for name in files:
         if not is_safe(name):

@@ -19,9 +19,9 @@ from tinyfuse.rewrite.fold_constants import fold_constants
 def pieces(graph: Graph) -> list[tuple[str, Graph]]:
     """(interpreter, the graph that it runs) in the order in which they run.
 
-    Empty if one interpreter is enough, or if the model has unknown operators, states, operators that are not in the
-    file, inputs with another layout than in the file, or functions of libm, whose last bits are compared operator by
-    operator (verify/bounds.py).
+    Empty if one interpreter is enough. Also empty for a model with unknown operators, states, operators that are not in
+    the file, or inputs with another layout than in the file. A model that calls functions of libm is not divided
+    either, because their last bits are compared operator by operator (verify/bounds.py).
     """
     if any(op.kind not in FAMILIES for op in graph.ops):
         return []
