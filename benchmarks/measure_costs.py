@@ -61,8 +61,8 @@ DRAWN_FOR = {
     "tinyfuse_pointwise_mve_s8": 300, "tinyfuse_conv_stationary_mve_row_s8": 500, "tinyfuse_depthwise_1d_mve_s8": 4000,
     "tinyfuse_depthwise_stationary_row_s8": 150, "tinyfuse_pointwise_s8": 800, "tinyfuse_conv_packed_row_s8": 300,
     "tinyfuse_pointwise_4x2_s8": 1200, "tinyfuse_conv_4x2_row_s8": 250,
-    "tinyfuse_conv_unpacked_row_s8": 150, "tinyfuse_depthwise_1d_s8": 400,
-    "tinyfuse_dense_five_outputs_s8": 300, "tinyfuse_dense_unpacked_s8": 150,
+    "tinyfuse_conv_int16_weights_row_s8": 150, "tinyfuse_depthwise_1d_s8": 400,
+    "tinyfuse_dense_five_outputs_s8": 300, "tinyfuse_dense_int16_weights_s8": 150,
     "tinyfuse_dense_one_mve_s8": 200, "tinyfuse_dense_s8": 400,
     "tinyfuse_pointwise_four_tables_mve_s8": 1000, "tinyfuse_depthwise_columns_row_s8": 500,
 }  # fmt: skip

@@ -30,7 +30,7 @@
 
 /* How a layer is computed. With the DSP extension: weights widened one by one or in lanes, requantized
    in the bounded form; or in lanes, requantized along a step line. Without: bytes, requantized in the bounded
-   form or along a step line. (Weights of int16: tinyfuse_unpacked.h.) */
+   form or along a step line. (Weights of int16: tinyfuse_int16_weights.h.) */
 enum {
     TINYFUSE_WIDE,
     TINYFUSE_LANES,

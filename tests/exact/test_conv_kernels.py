@@ -213,7 +213,7 @@ def unpacked_cases(target: Target) -> list[Case]:
         plain = make_op(shape, rng)
         op = replace(plain, outputs=(replace(plain.output, quant=replace(plain.output.quant, zero_point=(-128,))),))
         for kernel in kernels_for(op):
-            if "_unpacked_" in kernel.name and kernel.accepts(op, context):
+            if "_int16_weights_" in kernel.name and kernel.accepts(op, context):
                 for extreme in (False, True):
                     data = random_input(op, rng, extreme)
                     ring = kernel.by_row and extreme and shape.kind == "CONV_2D"
@@ -228,7 +228,7 @@ def unpacked_cases(target: Target) -> list[Case]:
 def test_cases_of_unpacked_weights(target: str) -> None:
     cases, rng = unpacked_cases(TARGETS[target]), np.random.default_rng(0)
     assert {case.kernel.name.replace("_row", "") for case in cases} == {
-        f"tinyfuse_{kind}_unpacked_s8" for kind in ("pointwise", "conv", "dense")
+        f"tinyfuse_{kind}_int16_weights_s8" for kind in ("pointwise", "conv", "dense")
     }
     assert {case.op.operand(1).shape for case in cases} == {make_op(s, rng).operand(1).shape for s in UNPACKED_SHAPES}
     dense = [case for case in cases if case.op.kind == "FULLY_CONNECTED"]

@@ -21,7 +21,7 @@ from tinyfuse.kernels.core.kernel import Context, Kernel
 from tinyfuse.kernels.layers.common.taps import LISTS_OF_TAPS
 from tinyfuse.kernels.layers.int4.conv_dsp import Int4ConvRow
 from tinyfuse.kernels.layers.int8_dsp.conv import AT_BORDERS, ConvRow, PackedConvRow
-from tinyfuse.kernels.layers.int8_dsp.conv_int16_weights import UnpackedConvRow
+from tinyfuse.kernels.layers.int8_dsp.conv_int16_weights import Int16WeightsConvRow
 from tinyfuse.kernels.layers.int8_dsp.depthwise import PackedDepthwiseRow
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import COPIED_WINDOWS, MveConvRow, MveDepthwiseRow
 from tinyfuse.kernels.layers.palettized.dsp import CompressedConvRow
@@ -56,7 +56,7 @@ KINDS = {
 @pytest.mark.parametrize("shape", KINDS)
 def test_windows_have_entries_by_the_code_that_gathers_them(shape: tuple[int, tuple[int, int]]) -> None:
     op, kind = convolution(*shape), KINDS[shape]
-    for kernel in (PackedConvRow(), UnpackedConvRow()):
+    for kernel in (PackedConvRow(), Int16WeightsConvRow()):
         path, code = kernel.path(op, True, CONTEXT), kernel.code_path(op, True, CONTEXT)
         assert path.partition("of ")[2].endswith(kind) if kind else "odd" not in path and "own" not in path
         assert kernel.own_code(op) == code.endswith("of its own") == (kind == "its own")

@@ -32,10 +32,14 @@ from tinyfuse.kernels.layers.int8_dsp.conv import (
     PointwiseRow,
 )
 from tinyfuse.kernels.layers.int8_dsp.conv_4x2 import Conv4x2Row, Pointwise4x2, Pointwise4x2Row
-from tinyfuse.kernels.layers.int8_dsp.conv_int16_weights import UnpackedConvRow, UnpackedPointwise, UnpackedPointwiseRow
+from tinyfuse.kernels.layers.int8_dsp.conv_int16_weights import (
+    Int16WeightsConvRow,
+    Int16WeightsPointwise,
+    Int16WeightsPointwiseRow,
+)
 from tinyfuse.kernels.layers.int8_dsp.dense import Dense, DenseWide, FullyConnectedWhole
 from tinyfuse.kernels.layers.int8_dsp.dense_five_outputs import DenseFiveOutputs
-from tinyfuse.kernels.layers.int8_dsp.dense_int16_weights import UnpackedDense
+from tinyfuse.kernels.layers.int8_dsp.dense_int16_weights import Int16WeightsDense
 from tinyfuse.kernels.layers.int8_dsp.dense_real_scale import DenseReal, FullyConnectedReal
 from tinyfuse.kernels.layers.int8_dsp.depthwise import Depthwise3x3Row, DepthwiseRow, PackedDepthwiseRow
 from tinyfuse.kernels.layers.int8_dsp.depthwise_1d import DepthwiseAlongRow, DepthwiseColumns
@@ -112,11 +116,12 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
             CompressedPointwise(), CompressedPointwiseRow(), CompressedConvRows(), CompressedConvRow(),
             MveBufferedPointwise(), FourPointwise(), FourPointwiseRow(), MvePointwise(), FourStridedPointwiseRow(),
             FourColumnsConvRow(), FourPiecesConvRow(), WeightStationaryConvRow(), MveConvRow(),
-            FewChannelsPointwise(), UnpackedPointwise(), PairedPointwise(), Pointwise(), Pointwise4x2(),
+            FewChannelsPointwise(), Int16WeightsPointwise(), PairedPointwise(), Pointwise(), Pointwise4x2(),
             PointwiseColumnWideRow(), PointwiseColumnRow(),
-            FewChannelsPointwiseRow(), UnpackedPointwiseRow(), PairedPointwiseRow(), PointwiseRow(), Pointwise4x2Row(),
+            FewChannelsPointwiseRow(), Int16WeightsPointwiseRow(), PairedPointwiseRow(), PointwiseRow(),
+            Pointwise4x2Row(),
             WinogradRows(), WinogradDownRow(), WinogradAlongRow(),
-            UnpackedConvRow(), PairedConvRow(), PackedConvRow(), Conv4x2Row(), ConvRow(),
+            Int16WeightsConvRow(), PairedConvRow(), PackedConvRow(), Conv4x2Row(), ConvRow(),
             CmsisConvS4(), CmsisConv(),
         ),
         "int8 x int16": (PackedConvRowW16(), BytesConvRowW16(), DotsConvRowW16(), ConvRowW16()),
@@ -140,7 +145,7 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     "FULLY_CONNECTED": {
         "int8": (
             Int4MveDense(), CompressedMveDense(), MveDenseOfOne(), MveDense(), Int4Dense(), CompressedDense(),
-            UnpackedDense(), PairedDense(), DenseWide(), DenseFiveOutputs(), Dense(), FullyConnectedWhole(),
+            Int16WeightsDense(), PairedDense(), DenseWide(), DenseFiveOutputs(), Dense(), FullyConnectedWhole(),
             CmsisFullyConnectedS4(), CmsisFullyConnected(), CmsisFullyConnectedPerChannel(),
         ),
         "int8 by a real number": (DenseReal(), FullyConnectedReal()),

@@ -63,7 +63,7 @@ def _window_bytes(p: Fields, args: Arguments) -> int:
     return int(p["kernel_h"] * p["kernel_w"] * p["in_c"])
 
 
-def _unpacked_conv_bytes(p: Fields, args: Arguments) -> int:
+def _int16_weights_conv_bytes(p: Fields, args: Arguments) -> int:
     """Bytes: those of _packed_conv_bytes for two pixels of int16 inputs."""
     return _packed_conv_bytes(p, (2, "TINYFUSE_WIDE"))
 
@@ -349,7 +349,7 @@ SCRATCH: Mapping[str, Callable[[Fields, Arguments], int]] = {
     "tinyfuse_pointwise_tables_s8": _pointwise_bytes,
     "tinyfuse_pointwise_buffered_mve_s8": lambda p, args: int(2 * p["depth"]),
     "tinyfuse_pointwise_s4": _pointwise_bytes,
-    "tinyfuse_conv_unpacked_row_s8": _unpacked_conv_bytes,
+    "tinyfuse_conv_int16_weights_row_s8": _int16_weights_conv_bytes,
     "tinyfuse_conv_paired_row_s8": _paired_conv_bytes,
     "tinyfuse_pointwise_paired_s8": lambda p, args: int(4 * p["block"] * p["in_c"]),
     "tinyfuse_depthwise_paired_row_s8": _paired_depthwise_bytes,
@@ -357,13 +357,13 @@ SCRATCH: Mapping[str, Callable[[Fields, Arguments], int]] = {
     "tinyfuse_pointwise_4x2_s8": _pointwise_bytes,
     "tinyfuse_conv_4x2_row_s8": _packed_conv_bytes,
     "tinyfuse_pointwise_few_channels_s8": _few_channels_bytes,
-    "tinyfuse_pointwise_unpacked_s8": _few_channels_bytes,
+    "tinyfuse_pointwise_int16_weights_s8": _few_channels_bytes,
     "tinyfuse_dense_wide_s8": _dense_bytes,
     "tinyfuse_dense_five_outputs_s8": lambda p, args: int(p["in_c"] + 4 * -(-p["in_c"] // 44)),
     "tinyfuse_conv_packed_row_s16": _packed_conv_s16_bytes,
     "tinyfuse_transpose_conv_packed_row_s16": _packed_transposed_s16_bytes,
     "tinyfuse_dense_s16": _dense_s16_bytes,
-    "tinyfuse_dense_unpacked_s8": _dense_s4_bytes,
+    "tinyfuse_dense_int16_weights_s8": _dense_s4_bytes,
     "tinyfuse_fully_connected_s4": _dense_s4_bytes,
     "tinyfuse_rows_matmul_s8": _rows_matmul_bytes,
     "tinyfuse_depthwise_packed_row_s8": _taps_bytes,

@@ -1,4 +1,4 @@
-"""Convolutions whose weights are int16 in flash (runtime_c/tinyfuse_unpacked.h)."""
+"""Convolutions whose weights are int16 in flash (runtime_c/tinyfuse_int16_weights.h)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tinyfuse.kernels.requantize.single_rounding import SingleRounding, single_r
 from tinyfuse.ops.core.convolution import geometry, is_plain_pointwise
 
 
-class _Unpacked(Kernel):
+class _Int16Weights(Kernel):
     """A layer that has a step line, its weights int16 in flash."""
 
     weights = "unpacked"
@@ -33,11 +33,11 @@ class _Unpacked(Kernel):
         return layer_counts(op, by_row)
 
 
-class UnpackedConvRow(_Unpacked, WidenedConvRow):
+class Int16WeightsConvRow(_Int16Weights, WidenedConvRow):
     """Convolution of one group."""
 
-    name = "tinyfuse_conv_unpacked_row_s8"
-    headers = ("tinyfuse_conv_unpacked.h",)
+    name = "tinyfuse_conv_int16_weights_row_s8"
+    headers = ("tinyfuse_conv_int16_weights.h",)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return geometry(op).groups == 1 and super().accepts(op, context)
@@ -61,18 +61,18 @@ class UnpackedConvRow(_Unpacked, WidenedConvRow):
         return CODE_OF_WINDOWS
 
 
-class UnpackedPointwise(_Unpacked, WidenedPointwise):
+class Int16WeightsPointwise(_Int16Weights, WidenedPointwise):
     """1x1 convolution with stride 1."""
 
-    name = "tinyfuse_pointwise_unpacked_s8"
-    headers = ("tinyfuse_pointwise_unpacked.h",)
+    name = "tinyfuse_pointwise_int16_weights_s8"
+    headers = ("tinyfuse_pointwise_int16_weights.h",)
     form_of = "tinyfuse_pointwise_s8"
 
     def accepts(self, op: Op, context: Context) -> bool:
         return is_plain_pointwise(op) and op.input.shape[3] % 4 == 0 and super().accepts(op, context)
 
 
-class UnpackedPointwiseRow(UnpackedPointwise):
+class Int16WeightsPointwiseRow(Int16WeightsPointwise):
     """The same for the pixels of a row.
 
     A call for row y reads only input row y, and writes only its output row.

@@ -1,4 +1,4 @@
-"""Fully connected layers whose weights are int16 in flash (runtime_c/tinyfuse_dense_unpacked.h)."""
+"""Fully connected layers whose weights are int16 in flash (runtime_c/tinyfuse_dense_int16_weights.h)."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tinyfuse.kernels.requantize.single_rounding import SHIFT, SingleRounding, s
 from tinyfuse.kernels.requantize.two_roundings import bounded
 
 
-class UnpackedDense(DenseWide):
+class Int16WeightsDense(DenseWide):
     """A layer whose weights have no zero point, four outputs at a time, requantized along a step line of one slope,
     or in the bounded form; inputs are widened to int16 in scratch first, as far as that takes little memory for the
     user's objective."""
 
-    name = "tinyfuse_dense_unpacked_s8"
-    headers = ("tinyfuse_dense_unpacked.h",)
+    name = "tinyfuse_dense_int16_weights_s8"
+    headers = ("tinyfuse_dense_int16_weights.h",)
     form_of = DenseWide.name
     weights = "unpacked"
 
@@ -70,7 +70,7 @@ class UnpackedDense(DenseWide):
             "act_min": output["act_min"], "act_max": output["act_max"],
         }  # fmt: skip
         arguments = ("&p", pointer, site.output.pointer, site.constant("fours"), int(line is not None), site.scratch)
-        return Let("tinyfuse_dense_unpacked", "p", fields), Call(self.name, arguments)
+        return Let("tinyfuse_dense_int16_weights", "p", fields), Call(self.name, arguments)
 
 
 def _line(op: Op) -> SingleRounding | None:
