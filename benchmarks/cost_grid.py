@@ -228,7 +228,10 @@ def _to_int16(op: Op) -> Op:
 
 #: kernels with a path for layers whose channels' multipliers are far apart
 _WITH_OWN_SHIFTS = (
-    *(f"tinyfuse_depthwise_{sort}_s8" for sort in ("3x3_row", "packed_row", "stationary_row", "paired_row", "line")),
+    *(
+        f"tinyfuse_depthwise_{sort}_s8"
+        for sort in ("3x3_row", "packed_row", "weight_stationary_row", "paired_row", "line")
+    ),
     *(f"tinyfuse_depthwise_{sort}_row_s4" for sort in ("3x3", "packed")),
 )
 

@@ -194,7 +194,12 @@ def test_kernels_ask_for_the_scratch_of_their_contract(target: str) -> None:
     only_dsp = {"tinyfuse_winograd_rows_s8", "tinyfuse_conv_int16_weights_row_s8", "tinyfuse_dense_int16_weights_s8"}
     only_dsp |= {
         f"tinyfuse_{of}_s8"
-        for of in ("pointwise_few_channels", "pointwise_int16_weights", "depthwise_stationary_row", "depthwise_1d")
+        for of in (
+            "pointwise_few_channels",
+            "pointwise_int16_weights",
+            "depthwise_weight_stationary_row",
+            "depthwise_1d",
+        )
     }
     only_dsp |= {"tinyfuse_winograd_down_rows_s8", "tinyfuse_winograd_along_row_s8"}
     only_dsp |= {"tinyfuse_pointwise_4x2_s8", "tinyfuse_conv_4x2_row_s8", "tinyfuse_dense_five_outputs_s8"}

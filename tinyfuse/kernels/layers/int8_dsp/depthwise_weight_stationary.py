@@ -1,4 +1,4 @@
-"""Depthwise 3x3 convolutions, a channel's weights in registers (runtime_c/tinyfuse_depthwise_stationary.h)."""
+"""Depthwise 3x3 convolutions, a channel's weights in registers (runtime_c/tinyfuse_depthwise_weight_stationary.h)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from tinyfuse.kernels.layers.int8_dsp.depthwise import form_argument, form_of
 from tinyfuse.kernels.requantize.single_rounding import any_single_rounding
 from tinyfuse.ops.core.convolution import geometry
 
-_HEADER = "tinyfuse_depthwise_stationary.h"
+_HEADER = "tinyfuse_depthwise_weight_stationary.h"
 #: bytes of two columns of four channels
-_RECORD = c_constant(_HEADER, "TINYFUSE_DW_STATIONARY_RECORD")
+_RECORD = c_constant(_HEADER, "TINYFUSE_DW_WEIGHT_STATIONARY_RECORD")
 
 
 class WeightStationaryDepthwiseRow(Kernel):
@@ -29,7 +29,7 @@ class WeightStationaryDepthwiseRow(Kernel):
     writes only its output row, which must not overlap them.
     """
 
-    name = "tinyfuse_depthwise_stationary_row_s8"
+    name = "tinyfuse_depthwise_weight_stationary_row_s8"
     headers = (_HEADER,)
     by_row, whole, rings = True, False, True
     weights = "unpacked"

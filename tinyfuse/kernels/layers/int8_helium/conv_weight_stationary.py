@@ -1,5 +1,5 @@
-"""Our kernel of convolutions for Helium whose weights stay in registers (runtime_c/tinyfuse_conv_stationary_mve.h);
-exact for every bias and right shift."""
+"""Our kernel of convolutions for Helium whose weights stay in registers
+(runtime_c/tinyfuse_conv_weight_stationary_mve.h); exact for every bias and right shift."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tinyfuse.kernels.layers.int8_helium.conv_4x2 import FourKernel
 from tinyfuse.ops.core.convolution import geometry
 from tinyfuse.ops.weight_sums import channel_weights
 
-_HEADER = "tinyfuse_conv_stationary_mve.h"
+_HEADER = "tinyfuse_conv_weight_stationary_mve.h"
 _NAMES = ("TAPS", "BLOCK", "PIXELS", "SUMS_BYTES")
-_TAPS, _BLOCK, _PIXELS, _SUMS_BYTES = (c_constant(_HEADER, f"TINYFUSE_STATIONARY_{x}") for x in _NAMES)
+_TAPS, _BLOCK, _PIXELS, _SUMS_BYTES = (c_constant(_HEADER, f"TINYFUSE_WEIGHT_STATIONARY_{x}") for x in _NAMES)
 
 
 class WeightStationaryConvRow(FourKernel):
@@ -30,7 +30,7 @@ class WeightStationaryConvRow(FourKernel):
     writes only its output row, which must not overlap them.
     """
 
-    name = "tinyfuse_conv_stationary_mve_row_s8"
+    name = "tinyfuse_conv_weight_stationary_mve_row_s8"
     headers = (_HEADER,)
     by_row, whole, rings, indivisible = True, False, True, True
 
