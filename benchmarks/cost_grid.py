@@ -138,7 +138,7 @@ def chain(length: int, width: int) -> list[Op]:
 def drawn_for(kernel: str, kind: str, count: int) -> list[Op]:
     """The operators that a kernel of that name is measured on: in the dtype that its name ends in, in each of three if
     it ends in none. Of int16 layers every third has a bias of int32, if it may."""
-    if "_lut_" in kernel:
+    if "_palettized_" in kernel:
         return _looked_up(kind, count)
     if kernel.startswith("tinyfuse_scaled_sum"):
         rng = random.Random(kernel)

@@ -8,8 +8,8 @@
             columns  where in_c is a multiple of sixteen and columns lie side by side with stride 1 and no dilation: an
                      iteration is three taps of a kernel row by sixteen channels, [2][3][16], iterations in the order [kernel_h]
                      [ceil(kernel_w / 3)][in_c / 16]; its inputs are six columns, which neighbouring pixels share
-            pieces   where columns aren't dilated: an iteration is three pieces of sixteen terms, [3][2][16], and its inputs
-                     are those of four pixels; a kernel row's terms are in pieces one after another, the last one with the
+            chunks   where columns aren't dilated: an iteration is three chunks of sixteen terms, [3][2][16], and its inputs
+                     are those of four pixels; a kernel row's terms are in chunks one after another, the last one with the
                      last sixteen, where terms that the one before has are zeros
 */
 #ifndef TINYFUSE_CONV_FOUR_MVE_H
@@ -18,11 +18,11 @@
 #include "tinyfuse_conv_mve.h"
 #include "tinyfuse_four_mve.h"
 
-enum { TINYFUSE_CONV_FOUR_COLUMNS, TINYFUSE_CONV_FOUR_PIECES };
+enum { TINYFUSE_CONV_FOUR_COLUMNS, TINYFUSE_CONV_FOUR_CHUNKS };
 /* pointers of an iteration */
 enum { TINYFUSE_CONV_FOUR_TAPS = 3 };
 enum { TINYFUSE_CONV_FOUR_COLUMN_POINTERS = 6 };
-enum { TINYFUSE_CONV_FOUR_PIECE_POINTERS = 12 };
+enum { TINYFUSE_CONV_FOUR_CHUNK_POINTERS = 12 };
 /* what follows the list in scratch */
 enum { TINYFUSE_CONV_FOUR_END_BYTES = 44 };
 
@@ -83,9 +83,9 @@ typedef char tinyfuse_check_four_end[sizeof(tinyfuse_conv_four_end) == TINYFUSE_
     "vmladava.s8 r6, q1, q4\n\t"                                                                   \
     "vmladava.s8 lr, q1, q7\n\t"
 
-/* An iteration of pieces of as many terms as P0 says. The first piece is at r1, r3, r7 and r9, the list goes on with the
+/* An iteration of chunks of as many terms as P0 says. The first chunk is at r1, r3, r7 and r9, the list goes on with the
    others. */
-#define TINYFUSE_CONV_FOUR_BY_PIECES                                                               \
+#define TINYFUSE_CONV_FOUR_BY_CHUNKS                                                               \
     TINYFUSE_FOUR_DOT_REST                                                                         \
     "ldm r11!, {r1, r3, r7, r9}\n\t" TINYFUSE_FOUR_DOT_REST                                        \
     "ldm r11!, {r1, r3, r7, r9}\n\t" TINYFUSE_FOUR_DOT_REST
@@ -142,11 +142,11 @@ TINYFUSE_CONV_FOUR(tinyfuse_conv_four_columns_saturated, "vctp.16", TINYFUSE_CON
                    TINYFUSE_FOUR_SATURATE, TINYFUSE_CONV_FOUR_STORE_SOME)
 TINYFUSE_CONV_FOUR(tinyfuse_conv_four_columns_rectified, "vctp.16", TINYFUSE_CONV_FOUR_BY_COLUMNS, HALVES_UP,
                    TINYFUSE_FOUR_SATURATE, TINYFUSE_CONV_FOUR_STORE_SOME)
-TINYFUSE_CONV_FOUR(tinyfuse_conv_four_pieces_each, "vctp.8", TINYFUSE_CONV_FOUR_BY_PIECES, HALVES_AWAY,
+TINYFUSE_CONV_FOUR(tinyfuse_conv_four_chunks_each, "vctp.8", TINYFUSE_CONV_FOUR_BY_CHUNKS, HALVES_AWAY,
                    TINYFUSE_CONV_FOUR_CLAMP, TINYFUSE_CONV_FOUR_STORE)
-TINYFUSE_CONV_FOUR(tinyfuse_conv_four_pieces_saturated, "vctp.8", TINYFUSE_CONV_FOUR_BY_PIECES, HALVES_AWAY,
+TINYFUSE_CONV_FOUR(tinyfuse_conv_four_chunks_saturated, "vctp.8", TINYFUSE_CONV_FOUR_BY_CHUNKS, HALVES_AWAY,
                    TINYFUSE_FOUR_SATURATE, TINYFUSE_CONV_FOUR_STORE)
-TINYFUSE_CONV_FOUR(tinyfuse_conv_four_pieces_rectified, "vctp.8", TINYFUSE_CONV_FOUR_BY_PIECES, HALVES_UP,
+TINYFUSE_CONV_FOUR(tinyfuse_conv_four_chunks_rectified, "vctp.8", TINYFUSE_CONV_FOUR_BY_CHUNKS, HALVES_UP,
                    TINYFUSE_FOUR_SATURATE, TINYFUSE_CONV_FOUR_STORE)
 
 /* Adds `step` bytes to `count` pointers. */
@@ -166,18 +166,18 @@ TINYFUSE_INLINE void tinyfuse_conv_four_advance(const int8_t **list, int32_t cou
 #else
 
 /* The term of an iteration's pointers that a pixel multiplies by the k-th of a channel's weights. */
-TINYFUSE_INLINE int8_t tinyfuse_conv_four_input(const int8_t *const *iteration, int32_t pixel, int32_t k, int pieces)
+TINYFUSE_INLINE int8_t tinyfuse_conv_four_input(const int8_t *const *iteration, int32_t pixel, int32_t k, int chunks)
 {
     const int32_t vector = k / TINYFUSE_FOUR_BLOCK;
-    return iteration[pieces ? TINYFUSE_FOUR_PIXELS * vector + pixel : vector + pixel][k % TINYFUSE_FOUR_BLOCK];
+    return iteration[chunks ? TINYFUSE_FOUR_PIXELS * vector + pixel : vector + pixel][k % TINYFUSE_FOUR_BLOCK];
 }
 
-/* All channels of the four pixels of a list. Of columns, `lanes` are two for each pixel that is there; of pieces, the
+/* All channels of the four pixels of a list. Of columns, `lanes` are two for each pixel that is there; of chunks, the
    terms of each. */
-TINYFUSE_INLINE void tinyfuse_conv_four_all(const int8_t *const *list, const int8_t *weights, int32_t lanes, int pieces)
+TINYFUSE_INLINE void tinyfuse_conv_four_all(const int8_t *const *list, const int8_t *weights, int32_t lanes, int chunks)
 {
     const int32_t terms = TINYFUSE_CONV_FOUR_TAPS * TINYFUSE_FOUR_BLOCK;
-    const int32_t pointers = pieces ? TINYFUSE_CONV_FOUR_PIECE_POINTERS : TINYFUSE_CONV_FOUR_COLUMN_POINTERS;
+    const int32_t pointers = chunks ? TINYFUSE_CONV_FOUR_CHUNK_POINTERS : TINYFUSE_CONV_FOUR_COLUMN_POINTERS;
     const int32_t outputs = TINYFUSE_FOUR_PIXELS * TINYFUSE_FOUR_CHANNELS;
     const int8_t *const *end = list;
     const tinyfuse_conv_four_end *job;
@@ -190,7 +190,7 @@ TINYFUSE_INLINE void tinyfuse_conv_four_all(const int8_t *const *list, const int
     job = (const tinyfuse_conv_four_end *)(const void *)end;
     out = job->out;
     for (channels = job->channels; channels != job->channels_end; channels += 6) {
-        for (i = 0; i < (pieces ? outputs : lanes); ++i) {
+        for (i = 0; i < (chunks ? outputs : lanes); ++i) {
             const int32_t *const channel = channels + 3 * (i & 1);
             const int8_t *const *iteration;
             const int8_t *w = weights;
@@ -198,9 +198,9 @@ TINYFUSE_INLINE void tinyfuse_conv_four_all(const int8_t *const *list, const int
             for (iteration = list; iteration != end; iteration += pointers) {
                 for (k = 0; k < terms; ++k) {
                     const int32_t vector = k / TINYFUSE_FOUR_BLOCK, term = k % TINYFUSE_FOUR_BLOCK;
-                    const int32_t at = pieces ? 2 * vector + (i & 1) : vector + TINYFUSE_CONV_FOUR_TAPS * (i & 1);
-                    if (!pieces || term < lanes) {
-                        sum += (uint32_t)(tinyfuse_conv_four_input(iteration, i >> 1, k, pieces) *
+                    const int32_t at = chunks ? 2 * vector + (i & 1) : vector + TINYFUSE_CONV_FOUR_TAPS * (i & 1);
+                    if (!chunks || term < lanes) {
+                        sum += (uint32_t)(tinyfuse_conv_four_input(iteration, i >> 1, k, chunks) *
                                           w[TINYFUSE_FOUR_BLOCK * at + term]);
                     }
                 }
@@ -233,19 +233,19 @@ TINYFUSE_SHARED void tinyfuse_conv_four_columns_rectified(const int8_t *const *l
     tinyfuse_conv_four_all(list, weights, lanes, 0);
 }
 
-TINYFUSE_SHARED void tinyfuse_conv_four_pieces_each(const int8_t *const *list, const int8_t *weights,
+TINYFUSE_SHARED void tinyfuse_conv_four_chunks_each(const int8_t *const *list, const int8_t *weights,
                                                     int32_t lanes)
 {
     tinyfuse_conv_four_all(list, weights, lanes, 1);
 }
 
-TINYFUSE_SHARED void tinyfuse_conv_four_pieces_saturated(const int8_t *const *list, const int8_t *weights,
+TINYFUSE_SHARED void tinyfuse_conv_four_chunks_saturated(const int8_t *const *list, const int8_t *weights,
                                                          int32_t lanes)
 {
     tinyfuse_conv_four_all(list, weights, lanes, 1);
 }
 
-TINYFUSE_SHARED void tinyfuse_conv_four_pieces_rectified(const int8_t *const *list, const int8_t *weights,
+TINYFUSE_SHARED void tinyfuse_conv_four_chunks_rectified(const int8_t *const *list, const int8_t *weights,
                                                          int32_t lanes)
 {
     tinyfuse_conv_four_all(list, weights, lanes, 1);
@@ -413,9 +413,9 @@ TINYFUSE_INLINE int tinyfuse_conv_four_inside(const tinyfuse_conv *p, int32_t x)
     return from >= 0 && from + p->kernel_w <= p->in_w;
 }
 
-/* The list of pieces of `pixels`, 1 to 4, from x on, the last of which is there again where there are fewer, wherever
+/* The list of chunks of `pixels`, 1 to 4, from x on, the last of which is there again where there are fewer, wherever
    the image ends. Returns whether no row of the window is in the padding. */
-TINYFUSE_SHARED int tinyfuse_conv_four_list_pieces(const tinyfuse_conv_four_row *r, int32_t x, int32_t pixels)
+TINYFUSE_SHARED int tinyfuse_conv_four_list_chunks(const tinyfuse_conv_four_row *r, int32_t x, int32_t pixels)
 {
     const tinyfuse_conv *const p = r->p;
     const int32_t run = p->kernel_w * p->in_c, from = (x * p->stride_w - p->pad_left) * p->in_c;
@@ -430,12 +430,12 @@ TINYFUSE_SHARED int tinyfuse_conv_four_list_pieces(const tinyfuse_conv_four_row 
         const int8_t *const at = row != NULL ? tinyfuse_conv_four_at(row, from) : r->padding;
         inside &= row != NULL;
         for (i = 0; i < run; i += TINYFUSE_FOUR_BLOCK) {
-            const int8_t *piece =
+            const int8_t *chunk =
                 tinyfuse_conv_four_at(at, tinyfuse_max(0, tinyfuse_min(i, run - TINYFUSE_FOUR_BLOCK)));
-            put[0] = piece;
-            put[1] = piece = tinyfuse_conv_four_at(piece, second);
-            put[2] = piece = tinyfuse_conv_four_at(piece, third);
-            put[3] = tinyfuse_conv_four_at(piece, fourth);
+            put[0] = chunk;
+            put[1] = chunk = tinyfuse_conv_four_at(chunk, second);
+            put[2] = chunk = tinyfuse_conv_four_at(chunk, third);
+            put[3] = tinyfuse_conv_four_at(chunk, fourth);
             put += TINYFUSE_FOUR_PIXELS;
             ++count;
         }
@@ -447,7 +447,7 @@ TINYFUSE_SHARED int tinyfuse_conv_four_list_pieces(const tinyfuse_conv_four_row 
     return inside;
 }
 
-/* The window of pixel x, which reaches into the padding, is copied, and the pieces of the list's pixels from `first` to
+/* The window of pixel x, which reaches into the padding, is copied, and the chunks of the list's pixels from `first` to
    `last` are there. */
 TINYFUSE_SHARED void tinyfuse_conv_four_copy_window(const tinyfuse_conv_four_row *r, int32_t x, int32_t first,
                                                     int32_t last, int8_t *window)
@@ -478,19 +478,19 @@ TINYFUSE_SHARED void tinyfuse_conv_four_copy_window(const tinyfuse_conv_four_row
     }
 }
 
-/* Output row y by pieces. Reads only the input rows of y's own window, writes only the out_w * out_c bytes of out_row.
+/* Output row y by chunks. Reads only the input rows of y's own window, writes only the out_w * out_c bytes of out_row.
    `form`, a constant, as of tinyfuse_four_mve.h. scratch, aligned to 4: twelve pointers of 4 bytes an iteration;
    TINYFUSE_CONV_FOUR_END_BYTES; a kernel row's kernel_w * in_c bytes where any window has rows in the padding; `windows`
    of kernel_h * kernel_w * in_c bytes, as many as of four pixels side by side, the first of a multiple of four, have
-   columns there. Turns are kernel_h * ceil(kernel_w * in_c / 16) pieces, by three. */
-TINYFUSE_SHARED void tinyfuse_conv_pieces_mve_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+   columns there. Turns are kernel_h * ceil(kernel_w * in_c / 16) chunks, by three. */
+TINYFUSE_SHARED void tinyfuse_conv_chunks_mve_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                                      int8_t *out_row, const int8_t *weights, const int32_t *channels,
                                                      void *scratch, int form)
 {
     const int32_t run = p->kernel_w * p->in_c;
-    const int32_t pieces = p->kernel_h * ((run + TINYFUSE_FOUR_BLOCK - 1) / TINYFUSE_FOUR_BLOCK);
-    const int32_t iterations = (pieces + TINYFUSE_CONV_FOUR_TAPS - 1) / TINYFUSE_CONV_FOUR_TAPS;
-    const int32_t pointers = iterations * TINYFUSE_CONV_FOUR_PIECE_POINTERS;
+    const int32_t chunks = p->kernel_h * ((run + TINYFUSE_FOUR_BLOCK - 1) / TINYFUSE_FOUR_BLOCK);
+    const int32_t iterations = (chunks + TINYFUSE_CONV_FOUR_TAPS - 1) / TINYFUSE_CONV_FOUR_TAPS;
+    const int32_t pointers = iterations * TINYFUSE_CONV_FOUR_CHUNK_POINTERS;
     tinyfuse_conv_four_row r;
     tinyfuse_conv_four_end *end;
     int8_t *windows;
@@ -516,7 +516,7 @@ TINYFUSE_SHARED void tinyfuse_conv_pieces_mve_row_s8(const tinyfuse_conv *p, con
         if (listed && pixels == TINYFUSE_FOUR_PIXELS) {
             tinyfuse_conv_four_advance(r.list, pointers, TINYFUSE_FOUR_PIXELS * p->stride_w * p->in_c);
         } else {
-            listed = tinyfuse_conv_four_list_pieces(&r, x, pixels);
+            listed = tinyfuse_conv_four_list_chunks(&r, x, pixels);
             tinyfuse_conv_four_places(p, end, pixels);
         }
         if (!tinyfuse_conv_four_inside(p, x) || !tinyfuse_conv_four_inside(p, x + pixels - 1)) {
@@ -531,7 +531,7 @@ TINYFUSE_SHARED void tinyfuse_conv_pieces_mve_row_s8(const tinyfuse_conv *p, con
         }
         end->out = out_row + x * p->out_c;
         end->channels = channels;
-        TINYFUSE_FOUR_OF(form, tinyfuse_conv_four_pieces)(
+        TINYFUSE_FOUR_OF(form, tinyfuse_conv_four_chunks)(
             r.list, weights, tinyfuse_min(run, TINYFUSE_FOUR_BLOCK));
     }
 }

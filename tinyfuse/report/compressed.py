@@ -10,7 +10,7 @@ import numpy as np
 from tinyfuse.emit.identifiers import comment
 from tinyfuse.ir import INT4, Op, Tensor
 from tinyfuse.kernels.layers.palettized.dsp import spares_flash
-from tinyfuse.kernels.layers.palettized.palette import MOST_BITS, UNIT, compressed
+from tinyfuse.kernels.layers.palettized.palette import MOST_BITS, UNIT, palettize
 from tinyfuse.kernels.registry import kernels_of
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.weight_sums import channel_weights
@@ -86,7 +86,7 @@ def _reason(plan: Plan, stage: Stage) -> str:
         cost = "an unknown number of" if added is None else f"{round(added):,}"
         return f"others fit: {found[1].bytes_spared:,} bytes less would add {cost} instructions"
     channels = channel_weights(op)
-    lookup = compressed(channels, UNIT)
+    lookup = palettize(channels, UNIT)
     if lookup is None:
         most = max(len(np.unique(channel)) for channel in channels)
         return (

@@ -77,15 +77,15 @@ from tinyfuse.kernels.layers.int8_no_dsp.paired_weights import (
 from tinyfuse.kernels.layers.int16.dsp import DenseS16, Depthwise3x3RowS16, PackedConvRowS16, PackedDepthwiseRowS16
 from tinyfuse.kernels.layers.int16.helium import MveConvRowS16, MveDenseS16, MveDepthwiseRowS16, MvePointwiseS16
 from tinyfuse.kernels.layers.int16.portable import ConvRowS16, DepthwiseRowS16, FullyConnectedS16, TransposeConvRowS16
-from tinyfuse.kernels.layers.palettized.depthwise import COMPRESSED_DEPTHWISE
+from tinyfuse.kernels.layers.palettized.depthwise import PALETTIZED_DEPTHWISE
 from tinyfuse.kernels.layers.palettized.dsp import (
-    CompressedConvRow,
-    CompressedConvRows,
-    CompressedDense,
-    CompressedPointwise,
-    CompressedPointwiseRow,
+    PalettizedConvRow,
+    PalettizedConvRows,
+    PalettizedDense,
+    PalettizedPointwise,
+    PalettizedPointwiseRow,
 )
-from tinyfuse.kernels.layers.palettized.helium import CompressedMveConvRow, CompressedMveDense, CompressedMvePointwise
+from tinyfuse.kernels.layers.palettized.helium import PalettizedMveConvRow, PalettizedMveDense, PalettizedMvePointwise
 from tinyfuse.kernels.layers.uint8_weights16.portable import (
     BytesConvRowW16,
     ConvRowW16,
@@ -112,8 +112,8 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     "CONV_2D": {
         "int8": (
             Int4MvePointwise(), Int4MveConvRow(), Int4Pointwise(), Int4PointwiseRow(), Int4ConvRow(),
-            CompressedMvePointwise(), CompressedMveConvRow(),
-            CompressedPointwise(), CompressedPointwiseRow(), CompressedConvRows(), CompressedConvRow(),
+            PalettizedMvePointwise(), PalettizedMveConvRow(),
+            PalettizedPointwise(), PalettizedPointwiseRow(), PalettizedConvRows(), PalettizedConvRow(),
             MveBufferedPointwise(), FourPointwise(), FourPointwiseRow(), MvePointwise(), FourStridedPointwiseRow(),
             FourColumnsConvRow(), FourPiecesConvRow(), WeightStationaryConvRow(), MveConvRow(),
             FewChannelsPointwise(), Int16WeightsPointwise(), PairedPointwise(), Pointwise(), Pointwise4x2(),
@@ -130,7 +130,7 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     },
     "DEPTHWISE_CONV_2D": {
         "int8": (
-            *INT4_DEPTHWISE, *COMPRESSED_DEPTHWISE,
+            *INT4_DEPTHWISE, *PALETTIZED_DEPTHWISE,
             FewerColumnsDepthwiseRow(), MveDepthwiseRow(), ColumnsDepthwiseRow(), Depthwise1D(),
             WeightStationaryDepthwiseRow(), DepthwiseColumns(), DepthwiseAlongRow(), PairedDepthwiseRow(),
             Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(),
@@ -144,7 +144,7 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     },
     "FULLY_CONNECTED": {
         "int8": (
-            Int4MveDense(), CompressedMveDense(), MveDenseOfOne(), MveDense(), Int4Dense(), CompressedDense(),
+            Int4MveDense(), PalettizedMveDense(), MveDenseOfOne(), MveDense(), Int4Dense(), PalettizedDense(),
             Int16WeightsDense(), PairedDense(), DenseWide(), DenseFiveOutputs(), Dense(), FullyConnectedWhole(),
             CmsisFullyConnectedS4(), CmsisFullyConnected(), CmsisFullyConnectedPerChannel(),
         ),

@@ -195,7 +195,7 @@ def _strips_bytes(p: Fields, channels: int, depth: int) -> int:
     return strip * depth + (3 * strip if strip < channels else 0)
 
 
-def _conv_lut_bytes(p: Fields, args: Arguments) -> int:
+def _conv_palettized_bytes(p: Fields, args: Arguments) -> int:
     """Bytes: those of _packed_conv_bytes + strip * depth + 3 * strip if there are several strips.
 
     depth is kernel_h * kernel_w * in_c, rounded up to a multiple of 4.
@@ -204,12 +204,12 @@ def _conv_lut_bytes(p: Fields, args: Arguments) -> int:
     return _packed_conv_bytes(p, args) + _strips_bytes(p, p["out_c"], depth)
 
 
-def _pointwise_lut_bytes(p: Fields, args: Arguments) -> int:
+def _pointwise_palettized_bytes(p: Fields, args: Arguments) -> int:
     """Bytes: those of _pointwise_bytes + strip * in_c + 3 * strip if there are several strips."""
     return _pointwise_bytes(p, args) + _strips_bytes(p, p["out_c"], p["in_c"])
 
 
-def _dense_lut_bytes(p: Fields, args: Arguments) -> int:
+def _dense_palettized_bytes(p: Fields, args: Arguments) -> int:
     """Bytes: 4 * depth + depth inputs of 1 or 2 bytes if in_c is no multiple of 4.
 
     depth is in_c, rounded up to a multiple of 4.
@@ -223,7 +223,7 @@ def _strip_mve_bytes(p: Fields, depth: int) -> int:
     return round_up_4(p["strip"]) * depth + 16
 
 
-def _conv_lut_mve_bytes(p: Fields, args: Arguments) -> int:
+def _conv_palettized_mve_bytes(p: Fields, args: Arguments) -> int:
     """Bytes: those of _conv_mve_bytes + strip * depth + 16, strip rounded up to a multiple of 4.
 
     depth is kernel_h * kernel_w * in_c.
@@ -386,15 +386,15 @@ SCRATCH: Mapping[str, Callable[[Fields, Arguments], int]] = {
     "tinyfuse_depthwise_1d_mve_s8": _1d_mve_bytes,
     "tinyfuse_depthwise_1d_s8": _1d_bytes,
     "tinyfuse_depthwise_columns_row_s8": _columns_bytes,
-    "tinyfuse_conv_lut_row_s8": _conv_lut_bytes,
-    "tinyfuse_conv_lut_rows_s8": _conv_lut_bytes,
-    "tinyfuse_pointwise_lut_s8": _pointwise_lut_bytes,
-    "tinyfuse_dense_lut_s8": _dense_lut_bytes,
-    "tinyfuse_conv_lut_mve_row_s8": _conv_lut_mve_bytes,
-    "tinyfuse_pointwise_lut_mve_s8": lambda p, args: _strip_mve_bytes(p, p["depth"]),
-    "tinyfuse_depthwise_3x3_lut_row_s8": _add_looked_up(int, 4, _depthwise_3x3_bytes),
-    "tinyfuse_depthwise_packed_lut_row_s8": _add_looked_up(_even, 4, _taps_bytes),
-    "tinyfuse_depthwise_mve_lut_row_s8": _add_looked_up(_even, 16, _taps_bytes),
+    "tinyfuse_conv_palettized_row_s8": _conv_palettized_bytes,
+    "tinyfuse_conv_palettized_rows_s8": _conv_palettized_bytes,
+    "tinyfuse_pointwise_palettized_s8": _pointwise_palettized_bytes,
+    "tinyfuse_dense_palettized_s8": _dense_palettized_bytes,
+    "tinyfuse_conv_palettized_mve_row_s8": _conv_palettized_mve_bytes,
+    "tinyfuse_pointwise_palettized_mve_s8": lambda p, args: _strip_mve_bytes(p, p["depth"]),
+    "tinyfuse_depthwise_3x3_palettized_row_s8": _add_looked_up(int, 4, _depthwise_3x3_bytes),
+    "tinyfuse_depthwise_packed_palettized_row_s8": _add_looked_up(_even, 4, _taps_bytes),
+    "tinyfuse_depthwise_mve_palettized_row_s8": _add_looked_up(_even, 16, _taps_bytes),
     "tinyfuse_conv_packed_row_w16": _packed_conv_w16_bytes,
     "tinyfuse_conv_bytes_row_w16": _bytes_conv_w16_bytes,
     "tinyfuse_conv_dots_row_w16": _window_bytes,

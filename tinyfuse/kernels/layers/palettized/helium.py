@@ -1,5 +1,7 @@
-"""Our kernels for Helium of layers whose weights have few values (`--weights compressed`,
-runtime_c/tinyfuse_conv_lut_mve.h): a strip of channels is looked up in scratch, sixteen weights by an instruction."""
+"""Helium kernels of layers with palettized weights (`--weights compressed`, runtime_c/tinyfuse_conv_palettized_mve.h).
+
+Weights of a strip of output channels are expanded into scratch, sixteen per instruction.
+"""
 
 from __future__ import annotations
 
@@ -14,31 +16,31 @@ from tinyfuse.kernels.counts.layers import looked_up_counts
 from tinyfuse.kernels.layers.common.params import conv_params, matmul_mve_constants, output_fields
 from tinyfuse.kernels.layers.common.pixels import pointwise_input
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveConvRow, MveDense, MvePointwise
-from tinyfuse.kernels.layers.palettized.dsp import Compressed, spares_flash, strip_of
-from tinyfuse.kernels.layers.palettized.palette import VECTOR, Lookup, compressed
+from tinyfuse.kernels.layers.palettized.dsp import PalettizedKernel, spares_flash, strip_of
+from tinyfuse.kernels.layers.palettized.palette import VECTOR, Palettized, palettize
 from tinyfuse.ops.weight_sums import channel_weights
 
 
 @lru_cache(maxsize=1024)
-def _lookup(op: Op) -> Lookup | None:
+def _palettized(op: Op) -> Palettized | None:
     """Of a group a channel; None where they have too many values, or flash is not spared."""
     if op.operand(1).dtype != "int8":
         return None
     weights = channel_weights(op)
-    lookup = compressed(weights, VECTOR)
-    return lookup if lookup is not None and spares_flash(weights.size, lookup) else None
+    palettized = palettize(weights, VECTOR)
+    return palettized if palettized is not None and spares_flash(weights.size, palettized) else None
 
 
-class _CompressedMve(Compressed):
+class _PalettizedMve(PalettizedKernel):
     """What a kernel of tinyfuse_matmul_mve.h becomes."""
 
-    headers = ("tinyfuse_conv_lut_mve.h",)
+    headers = ("tinyfuse_conv_palettized_mve.h",)
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return self.wanted(context) and super().accepts(op, context) and _lookup(op) is not None
+        return self.wanted(context) and super().accepts(op, context) and _palettized(op) is not None
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return *proven(_lookup(op)).constants, matmul_mve_constants(op)[1]
+        return *proven(_palettized(op)).constants, matmul_mve_constants(op)[1]
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return looked_up_counts(super().counts(op, by_row), op, by_row, self._strip(op), VECTOR)
@@ -52,10 +54,10 @@ class _CompressedMve(Compressed):
         return -(-self._strip(op) // 4) * 4 * int(channel_weights(op).shape[1]) + 16
 
     def _weights(self, op: Op, site: CallSite) -> Let:
-        return self.declared(site, proven(_lookup(op)), False, self._strip(op))
+        return self.declared(site, proven(_palettized(op)), False, self._strip(op))
 
 
-class CompressedMveConvRow(_CompressedMve, MveConvRow):
+class PalettizedMveConvRow(_PalettizedMve, MveConvRow):
     """Convolution of one group by im2col of two pixels.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
@@ -63,7 +65,7 @@ class CompressedMveConvRow(_CompressedMve, MveConvRow):
     """
 
     indivisible = True
-    name = "tinyfuse_conv_lut_mve_row_s8"
+    name = "tinyfuse_conv_palettized_mve_row_s8"
     costs_as = MveConvRow.name
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
@@ -80,10 +82,10 @@ class CompressedMveConvRow(_CompressedMve, MveConvRow):
         return self._weights(op, site), conv_params(op, site), Call(self.name, arguments)
 
 
-class _Pixels(_CompressedMve):
+class _Pixels(_PalettizedMve):
     """Pixels, or batches, that lie side by side, two at a time."""
 
-    name = "tinyfuse_pointwise_lut_mve_s8"
+    name = "tinyfuse_pointwise_palettized_mve_s8"
     costs_as = MvePointwise.name
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
@@ -99,7 +101,7 @@ class _Pixels(_CompressedMve):
         return self._weights(op, site), Let("tinyfuse_matmul_mve", "p", fields), Call(self.name, arguments)
 
 
-class CompressedMvePointwise(_Pixels, MvePointwise):
+class PalettizedMvePointwise(_Pixels, MvePointwise):
     """1x1 convolution with stride 1, two pixels at a time.
 
     A call for row y reads only input row y, and writes only its output row.
@@ -111,7 +113,7 @@ class CompressedMvePointwise(_Pixels, MvePointwise):
         return self._call(op, site, *pointwise_input(op, site))
 
 
-class CompressedMveDense(_Pixels, MveDense):
+class PalettizedMveDense(_Pixels, MveDense):
     """A fully connected layer whose weights have no zero point: batches are pixels."""
 
     by_row, rings = False, False  # all weights would be looked up for each row

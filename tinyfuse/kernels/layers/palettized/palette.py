@@ -1,4 +1,4 @@
-"""Weights as indexes into tables of values (runtime_c/tinyfuse_lookup.h): in how many bits, with how many tables."""
+"""Weights as indexes into tables of values (runtime_c/tinyfuse_palette.h): in how many bits, with how many tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UNIT, VECTOR = 8, 16
 
 
 @dataclass(frozen=True, eq=False)
-class Lookup:
+class Palettized:
     """Groups of as many weights each, as indexes.
 
     bits     of an index
@@ -44,25 +44,25 @@ class Lookup:
         )
 
     def declared(self, weights: str, tables: str, lanes: bool, strip: int) -> Let:
-        """`const tinyfuse_compressed w`, of the symbols of both constants."""
+        """`const tinyfuse_palettized w`, of the symbols of both constants."""
         form = "vectors_" if self.unit == VECTOR else "lanes_" if lanes else ""
-        return Let("tinyfuse_compressed", "w", {
-            "indices": weights, "tables": tables, "look_up": f"tinyfuse_look_up_{form}{self.bits}",
+        return Let("tinyfuse_palettized", "w", {
+            "indices": weights, "tables": tables, "look_up": f"tinyfuse_expand_palette_{form}{self.bits}",
             "index_bytes": self.indices.shape[1],
             "table_bytes": self.tables.shape[1] if len(self.tables) > 1 else 0, "strip": strip,
         })  # fmt: skip
 
 
-def compressed(weights: Array, unit: int) -> Lookup | None:
+def palettize(weights: Array, unit: int) -> Palettized | None:
     """int8 [groups, count] in the fewest bytes; None where neither a table a group nor one for all has all values."""
     found = [_with_tables([np.unique(weights)], weights, unit)]
     if len(weights) > 1:
         found.append(_with_tables([np.unique(group) for group in weights], weights, unit))
-    fits = [lookup for lookup in found if lookup is not None]
-    return min(fits, key=lambda lookup: lookup.nbytes, default=None)
+    fits = [palettized for palettized in found if palettized is not None]
+    return min(fits, key=lambda palettized: palettized.nbytes, default=None)
 
 
-def _with_tables(values: list[Array], weights: Array, unit: int) -> Lookup | None:
+def _with_tables(values: list[Array], weights: Array, unit: int) -> Palettized | None:
     most = max(map(len, values))
     bits = max(1, (most - 1).bit_length())
     if bits > MOST_BITS:
@@ -72,7 +72,7 @@ def _with_tables(values: list[Array], weights: Array, unit: int) -> Lookup | Non
     # what a table has no value for is never read
     tables = np.stack([np.pad(own, (0, 2**bits - len(own)), mode="edge") for own in values]).astype(np.int8)
     places = [np.searchsorted(own, group) for own, group in zip(_for_each(values, weights), weights, strict=True)]
-    return Lookup(bits, tables, _packed(np.stack(places), bits, unit), unit)
+    return Palettized(bits, tables, _packed(np.stack(places), bits, unit), unit)
 
 
 def _for_each(values: list[Array], weights: Array) -> list[Array]:
@@ -88,11 +88,11 @@ def _packed(places: Array, bits: int, unit: int) -> Array:
     return np.packbits(single.reshape(groups, -1), axis=1, bitorder="little")
 
 
-def looked_up(lookup: Lookup, count: int) -> Array:
+def expand_palette(palettized: Palettized, count: int) -> Array:
     """int8 [groups, count]: what the C looks up."""
-    groups = len(lookup.indices)
-    single = np.unpackbits(lookup.indices, axis=1, bitorder="little").reshape(groups, -1, lookup.bits)
-    places = (single.astype(np.int64) << np.arange(lookup.bits)).sum(axis=2)[:, :count]
-    tables = np.broadcast_to(lookup.tables, (groups, lookup.tables.shape[1]))
+    groups = len(palettized.indices)
+    single = np.unpackbits(palettized.indices, axis=1, bitorder="little").reshape(groups, -1, palettized.bits)
+    places = (single.astype(np.int64) << np.arange(palettized.bits)).sum(axis=2)[:, :count]
+    tables = np.broadcast_to(palettized.tables, (groups, palettized.tables.shape[1]))
     found: Array = np.take_along_axis(tables, places, axis=1)
     return found

@@ -1,10 +1,10 @@
-/* Convolutions and fully connected layers whose weights are looked up (tinyfuse_lookup.h) for Helium: strips of channels
+/* Convolutions and fully connected layers whose weights are looked up (tinyfuse_palette.h) for Helium: strips of channels
    by tinyfuse_matmul_mve.h, each for all pixels of the call. */
-#ifndef TINYFUSE_CONV_LUT_MVE_H
-#define TINYFUSE_CONV_LUT_MVE_H
+#ifndef TINYFUSE_CONV_PALETTIZED_MVE_H
+#define TINYFUSE_CONV_PALETTIZED_MVE_H
 
 #include "tinyfuse_conv_mve.h"
-#include "tinyfuse_lookup.h"
+#include "tinyfuse_palette.h"
 
 /* A strip that is computed: channels from `first` on, and their biases. */
 typedef struct {
@@ -14,30 +14,30 @@ typedef struct {
 } tinyfuse_mve_strip;
 
 /* Looks up `count` channels from `first` on to `weights`, in the order of tinyfuse_matmul_mve.h. */
-TINYFUSE_SHARED void tinyfuse_look_up_strip(const tinyfuse_compressed *w, int32_t first, int32_t count, int32_t depth,
+TINYFUSE_SHARED void tinyfuse_expand_palette_strip(const tinyfuse_palettized *w, int32_t first, int32_t count, int32_t depth,
                                             int8_t *weights)
 {
     const int32_t whole = depth & ~15, rest = depth & 15;
-    tinyfuse_compressed rests = *w;
+    tinyfuse_palettized rests = *w;
     int32_t c;
     rests.indices += whole / 16 * (w->index_bytes / ((depth + 15) >> 4));
     for (c = 0; c < count; ++c) {
         int8_t *const four = weights + (c >> 2) * 4 * depth;
-        tinyfuse_look_up_group(w, first + c, whole, four + (c & 3) * 16, 64);
+        tinyfuse_expand_palette_group(w, first + c, whole, four + (c & 3) * 16, 64);
         if (rest > 0) {
             /* what it writes beyond its own, the next channel writes over */
-            tinyfuse_look_up_group(&rests, first + c, rest, four + 4 * whole + (c & 3) * rest, 16);
+            tinyfuse_expand_palette_group(&rests, first + c, rest, four + 4 * whole + (c & 3) * rest, 16);
         }
     }
 }
 
-TINYFUSE_INLINE void tinyfuse_mve_strip_start(tinyfuse_mve_strip *s, const tinyfuse_compressed *w, int32_t first,
+TINYFUSE_INLINE void tinyfuse_mve_strip_start(tinyfuse_mve_strip *s, const tinyfuse_palettized *w, int32_t first,
                                               const tinyfuse_matmul_mve *p, int8_t *weights, const int32_t *channels)
 {
     s->first = first;
     s->count = tinyfuse_min(w->strip, p->out_c - first);
     s->bias = channels + 3 * first;
-    tinyfuse_look_up_strip(w, first, s->count, p->depth, weights);
+    tinyfuse_expand_palette_strip(w, first, s->count, p->depth, weights);
     tinyfuse_mve_start(&s->job, p, weights, s->bias, 0);
 }
 
@@ -62,8 +62,8 @@ TINYFUSE_INLINE void tinyfuse_mve_strip_pixels(tinyfuse_mve_strip *s, const tiny
 
 /* As tinyfuse_pointwise_mve_s8; out may lie over pixels that are read already where one strip has all channels. scratch,
    aligned to 16: strip * depth + 16 bytes of weights, the strip a multiple of 4. */
-TINYFUSE_SHARED void tinyfuse_pointwise_lut_mve_s8(const tinyfuse_matmul_mve *p, const int8_t *in, int32_t pixels,
-                                                   int8_t *out, const tinyfuse_compressed *w, const int32_t *channels,
+TINYFUSE_SHARED void tinyfuse_pointwise_palettized_mve_s8(const tinyfuse_matmul_mve *p, const int8_t *in, int32_t pixels,
+                                                   int8_t *out, const tinyfuse_palettized *w, const int32_t *channels,
                                                    void *scratch)
 {
     int32_t first, x;
@@ -78,8 +78,8 @@ TINYFUSE_SHARED void tinyfuse_pointwise_lut_mve_s8(const tinyfuse_matmul_mve *p,
 
 /* As tinyfuse_conv_mve_row_s8. scratch, aligned to 16: kernel_h pointers of 4 bytes, 2 * depth bytes of windows, then
    strip * depth + 16 bytes of weights, the strip a multiple of 4, with depth = kernel_h * kernel_w * in_c. */
-TINYFUSE_SHARED void tinyfuse_conv_lut_mve_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
-                                                  const tinyfuse_compressed *w, const int32_t *channels, void *scratch)
+TINYFUSE_SHARED void tinyfuse_conv_palettized_mve_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
+                                                  const tinyfuse_palettized *w, const int32_t *channels, void *scratch)
 {
     const int32_t depth = p->kernel_h * p->kernel_w * p->in_c;
     const tinyfuse_matmul_mve m = {depth, p->out_c, p->out_zero_point, p->act_min, p->act_max};

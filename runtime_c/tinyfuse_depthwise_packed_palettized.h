@@ -1,19 +1,19 @@
-/* tinyfuse_depthwise_packed.h with weights that are looked up (tinyfuse_lookup.h), all of them for every row. */
-#ifndef TINYFUSE_DEPTHWISE_PACKED_LUT_H
-#define TINYFUSE_DEPTHWISE_PACKED_LUT_H
+/* tinyfuse_depthwise_packed.h with weights that are looked up (tinyfuse_palette.h), all of them for every row. */
+#ifndef TINYFUSE_DEPTHWISE_PACKED_PALETTIZED_H
+#define TINYFUSE_DEPTHWISE_PACKED_PALETTIZED_H
 
 #include "tinyfuse_depthwise_packed.h"
-#include "tinyfuse_lookup.h"
+#include "tinyfuse_palette.h"
 
 /* As tinyfuse_depthwise_packed_row_s8. scratch, aligned to 16: groups * group_bytes weights, rounded up to a multiple of
    16, then what that takes; group_bytes: four times the taps, of which there is an even number. */
-TINYFUSE_INLINE void tinyfuse_depthwise_packed_lut_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
-                                                          int8_t *out_row, const tinyfuse_compressed *w,
+TINYFUSE_INLINE void tinyfuse_depthwise_packed_palettized_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+                                                          int8_t *out_row, const tinyfuse_palettized *w,
                                                           const void *channels, void *scratch, int32_t groups,
                                                           int form)
 {
     const int32_t group_bytes = 4 * ((p->kernel_h * p->kernel_w + 1) & ~1);
-    void *const rest = tinyfuse_look_up_groups(w, groups, group_bytes, 4, scratch);
+    void *const rest = tinyfuse_expand_palette_groups(w, groups, group_bytes, 4, scratch);
     tinyfuse_depthwise_packed_row_s8(p, in, y, out_row, (const int8_t *)scratch, channels, rest, form);
 }
 

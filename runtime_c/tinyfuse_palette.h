@@ -7,39 +7,39 @@
             sixteen weights in 2 * bits bytes, with 1, 2 or 4 bits
    tables   [groups][1 << bits], or one for all groups
 */
-#ifndef TINYFUSE_LOOKUP_H
-#define TINYFUSE_LOOKUP_H
+#ifndef TINYFUSE_PALETTE_H
+#define TINYFUSE_PALETTE_H
 
 #include "tinyfuse_common.h"
 
 /* Looks up `count` weights: four, for Helium sixteen, to each `step` bytes from `to` on, which is aligned to 4. `count`
    is a multiple of four; for Helium the last sixteen are looked up whole. */
-typedef void (*tinyfuse_look_up)(const uint8_t *indices, const int8_t *table, int32_t count, int8_t *to, int32_t step);
+typedef void (*tinyfuse_expand_palette)(const uint8_t *indices, const int8_t *table, int32_t count, int8_t *to, int32_t step);
 
 /* A layer's weights. table_bytes: from a group's table to the next one's, 0 where one serves all. strip: channels that
    are looked up together, as far as there are so many. */
 typedef struct {
     const uint8_t *indices;
     const int8_t *tables;
-    tinyfuse_look_up look_up;
+    tinyfuse_expand_palette look_up;
     int32_t index_bytes, table_bytes, strip;
-} tinyfuse_compressed;
+} tinyfuse_palettized;
 
-/* `count` weights of a group, as tinyfuse_look_up has them. */
-TINYFUSE_INLINE void tinyfuse_look_up_group(const tinyfuse_compressed *w, int32_t group, int32_t count, int8_t *to,
+/* `count` weights of a group, as tinyfuse_expand_palette has them. */
+TINYFUSE_INLINE void tinyfuse_expand_palette_group(const tinyfuse_palettized *w, int32_t group, int32_t count, int8_t *to,
                                             int32_t step)
 {
     w->look_up(w->indices + group * w->index_bytes, w->tables + group * w->table_bytes, count, to, step);
 }
 
 /* All `groups`, of group_bytes weights each, one after the other. Returns what lies after them, aligned to 16. */
-TINYFUSE_SHARED void *tinyfuse_look_up_groups(const tinyfuse_compressed *w, int32_t groups, int32_t group_bytes,
+TINYFUSE_SHARED void *tinyfuse_expand_palette_groups(const tinyfuse_palettized *w, int32_t groups, int32_t group_bytes,
                                               int32_t step, void *scratch)
 {
     int8_t *const to = (int8_t *)scratch;
     int32_t group;
     for (group = 0; group < groups; ++group) {
-        tinyfuse_look_up_group(w, group, group_bytes, to + group * group_bytes, step);
+        tinyfuse_expand_palette_group(w, group, group_bytes, to + group * group_bytes, step);
     }
     return to + ((groups * group_bytes + 15) & ~15);
 }
@@ -77,7 +77,7 @@ TINYFUSE_INLINE uint32_t tinyfuse_four_of(const int8_t *table, uint32_t indices,
     return (uint32_t)(uint8_t)a | (uint32_t)(uint8_t)b << 8 | (uint32_t)(uint8_t)c << 16 | (uint32_t)d << 24;
 }
 
-TINYFUSE_INLINE void tinyfuse_look_up_fours(const uint8_t *indices, const int8_t *table, int32_t count, int8_t *to,
+TINYFUSE_INLINE void tinyfuse_expand_palette_fours(const uint8_t *indices, const int8_t *table, int32_t count, int8_t *to,
                                             int32_t step, int bits, int lanes)
 {
     uint32_t *put = (uint32_t *)(void *)to;
@@ -97,20 +97,20 @@ TINYFUSE_INLINE void tinyfuse_look_up_fours(const uint8_t *indices, const int8_t
 #define TINYFUSE_LOOK_UP(name, bits, lanes)                                                                       \
     TINYFUSE_SHARED void name(const uint8_t *indices, const int8_t *table, int32_t count, int8_t *to, int32_t step) \
     {                                                                                                             \
-        tinyfuse_look_up_fours(indices, table, count, to, step, bits, lanes);                                     \
+        tinyfuse_expand_palette_fours(indices, table, count, to, step, bits, lanes);                              \
     }
-TINYFUSE_LOOK_UP(tinyfuse_look_up_1, 1, 0)
-TINYFUSE_LOOK_UP(tinyfuse_look_up_2, 2, 0)
-TINYFUSE_LOOK_UP(tinyfuse_look_up_3, 3, 0)
-TINYFUSE_LOOK_UP(tinyfuse_look_up_4, 4, 0)
-TINYFUSE_LOOK_UP(tinyfuse_look_up_lanes_1, 1, 1)
-TINYFUSE_LOOK_UP(tinyfuse_look_up_lanes_2, 2, 1)
-TINYFUSE_LOOK_UP(tinyfuse_look_up_lanes_3, 3, 1)
-TINYFUSE_LOOK_UP(tinyfuse_look_up_lanes_4, 4, 1)
+TINYFUSE_LOOK_UP(tinyfuse_expand_palette_1, 1, 0)
+TINYFUSE_LOOK_UP(tinyfuse_expand_palette_2, 2, 0)
+TINYFUSE_LOOK_UP(tinyfuse_expand_palette_3, 3, 0)
+TINYFUSE_LOOK_UP(tinyfuse_expand_palette_4, 4, 0)
+TINYFUSE_LOOK_UP(tinyfuse_expand_palette_lanes_1, 1, 1)
+TINYFUSE_LOOK_UP(tinyfuse_expand_palette_lanes_2, 2, 1)
+TINYFUSE_LOOK_UP(tinyfuse_expand_palette_lanes_3, 3, 1)
+TINYFUSE_LOOK_UP(tinyfuse_expand_palette_lanes_4, 4, 1)
 
 /* For Helium, whose loads take a place for each byte: those of the indexes, shifted right, are the places in the
    table. */
-TINYFUSE_INLINE void tinyfuse_look_up_vectors(const uint8_t *indices, const int8_t *table, int32_t count, int8_t *to,
+TINYFUSE_INLINE void tinyfuse_expand_palette_vectors(const uint8_t *indices, const int8_t *table, int32_t count, int8_t *to,
                                               int32_t step, int bits)
 {
 #if TINYFUSE_MVE
@@ -140,10 +140,10 @@ TINYFUSE_INLINE void tinyfuse_look_up_vectors(const uint8_t *indices, const int8
 #define TINYFUSE_LOOK_UP_VECTORS(name, bits)                                                                      \
     TINYFUSE_SHARED void name(const uint8_t *indices, const int8_t *table, int32_t count, int8_t *to, int32_t step) \
     {                                                                                                             \
-        tinyfuse_look_up_vectors(indices, table, count, to, step, bits);                                          \
+        tinyfuse_expand_palette_vectors(indices, table, count, to, step, bits);                                   \
     }
-TINYFUSE_LOOK_UP_VECTORS(tinyfuse_look_up_vectors_1, 1)
-TINYFUSE_LOOK_UP_VECTORS(tinyfuse_look_up_vectors_2, 2)
-TINYFUSE_LOOK_UP_VECTORS(tinyfuse_look_up_vectors_4, 4)
+TINYFUSE_LOOK_UP_VECTORS(tinyfuse_expand_palette_vectors_1, 1)
+TINYFUSE_LOOK_UP_VECTORS(tinyfuse_expand_palette_vectors_2, 2)
+TINYFUSE_LOOK_UP_VECTORS(tinyfuse_expand_palette_vectors_4, 4)
 
 #endif

@@ -1,14 +1,14 @@
-/* Fully connected layer whose weights are looked up (tinyfuse_lookup.h), four outputs at a time, for all batches; by
+/* Fully connected layer whose weights are looked up (tinyfuse_palette.h), four outputs at a time, for all batches; by
    tinyfuse_fully_connected_packed.h. */
-#ifndef TINYFUSE_FULLY_CONNECTED_LUT_H
-#define TINYFUSE_FULLY_CONNECTED_LUT_H
+#ifndef TINYFUSE_DENSE_PALETTIZED_H
+#define TINYFUSE_DENSE_PALETTIZED_H
 
 #include "tinyfuse_fully_connected_packed.h"
-#include "tinyfuse_lookup.h"
+#include "tinyfuse_palette.h"
 
 /* Four outputs, or what is left of them, of each batch. */
-TINYFUSE_SHARED void tinyfuse_dense_lut_all(const tinyfuse_dense *p, const int8_t *in, int8_t *out,
-                                            const tinyfuse_compressed *w, const int32_t *biases,
+TINYFUSE_SHARED void tinyfuse_dense_palettized_all(const tinyfuse_dense *p, const int8_t *in, int8_t *out,
+                                            const tinyfuse_palettized *w, const int32_t *biases,
                                             const tinyfuse_dense_scale *scales, int8_t *columns, int8_t *weights,
                                             int form, tinyfuse_dense_block block)
 {
@@ -23,9 +23,9 @@ TINYFUSE_SHARED void tinyfuse_dense_lut_all(const tinyfuse_dense *p, const int8_
         for (c = 0; c < four.out_c; ++c) {
             /* four outputs' words lie side by side, fewer outputs one behind the other */
             if (four.out_c == 4) {
-                tinyfuse_look_up_group(w, o + c, depth, weights + 4 * c, 16);
+                tinyfuse_expand_palette_group(w, o + c, depth, weights + 4 * c, 16);
             } else {
-                tinyfuse_look_up_group(w, o + c, depth, weights + c * depth, 4);
+                tinyfuse_expand_palette_group(w, o + c, depth, weights + c * depth, 4);
             }
         }
         for (b = 0; b < p->batches; ++b) {
@@ -40,16 +40,16 @@ TINYFUSE_SHARED void tinyfuse_dense_lut_all(const tinyfuse_dense *p, const int8_
 
 /* As tinyfuse_dense_s8, for any in_c; out must not lie over in. scratch, aligned to 16: 4 * depth weights, then a column
    of `depth` inputs where in_c is no multiple of 4. */
-TINYFUSE_INLINE void tinyfuse_dense_lut_s8(const tinyfuse_dense *p, const int8_t *in, int8_t *out,
-                                           const tinyfuse_compressed *w, const int32_t *biases,
+TINYFUSE_INLINE void tinyfuse_dense_palettized_s8(const tinyfuse_dense *p, const int8_t *in, int8_t *out,
+                                           const tinyfuse_palettized *w, const int32_t *biases,
                                            const tinyfuse_dense_scale *scales, int form, void *scratch)
 {
     int8_t *const weights = (int8_t *)scratch;
     if ((p->in_c & 3) == 0) {
-        tinyfuse_dense_lut_all(p, in, out, w, biases, scales, NULL, weights, form,
+        tinyfuse_dense_palettized_all(p, in, out, w, biases, scales, NULL, weights, form,
                                TINYFUSE_DENSE_OF_BYTES(form));
     } else {
-        tinyfuse_dense_lut_all(p, in, out, w, biases, scales, weights + 4 * ((p->in_c + 3) & ~3), weights, form,
+        tinyfuse_dense_palettized_all(p, in, out, w, biases, scales, weights + 4 * ((p->in_c + 3) & ~3), weights, form,
                                TINYFUSE_DENSE_OF_COLUMNS(form));
     }
 }
