@@ -4,13 +4,13 @@
    back there. One group, at most three columns of a window, side by side, with stride 1.
 
    weights  [out_c / 2][kernel_h][ceil(in_c / 16)][2][3][16], zeros beyond the window and in_c
-   channels [out_c][3] int32 as in tinyfuse_four_mve.h; out_c is even
+   channels [out_c][3] int32 as in tinyfuse_matmul_4x2_mve.h; out_c is even
 */
 #ifndef TINYFUSE_CONV_WEIGHT_STATIONARY_MVE_H
 #define TINYFUSE_CONV_WEIGHT_STATIONARY_MVE_H
 
 #include "tinyfuse_conv_mve.h"
-#include "tinyfuse_four_mve.h"
+#include "tinyfuse_matmul_4x2_mve.h"
 
 /* at most, of a window: columns; input channels at a time; pixels that are requantized together, the fewest of a row */
 enum { TINYFUSE_WEIGHT_STATIONARY_TAPS = 3 };
@@ -195,13 +195,13 @@ TINYFUSE_SHARED void tinyfuse_weight_stationary_each(tinyfuse_weight_stationary 
 TINYFUSE_SHARED void tinyfuse_weight_stationary_saturated(tinyfuse_weight_stationary *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_weight_stationary *, arguments, job);
-    TINYFUSE_WEIGHT_STATIONARY_ALL(TINYFUSE_WEIGHT_STATIONARY_ROUND_AWAY, "", TINYFUSE_FOUR_SATURATE);
+    TINYFUSE_WEIGHT_STATIONARY_ALL(TINYFUSE_WEIGHT_STATIONARY_ROUND_AWAY, "", TINYFUSE_4X2_MVE_SATURATE);
 }
 
 TINYFUSE_SHARED void tinyfuse_weight_stationary_rectified(tinyfuse_weight_stationary *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_weight_stationary *, arguments, job);
-    TINYFUSE_WEIGHT_STATIONARY_ALL("", "", TINYFUSE_FOUR_SATURATE);
+    TINYFUSE_WEIGHT_STATIONARY_ALL("", "", TINYFUSE_4X2_MVE_SATURATE);
 }
 
 /* Sixteen channels of `count` columns, of which `lanes` are in the input; returns the place after them. */
@@ -307,7 +307,7 @@ TINYFUSE_SHARED void tinyfuse_weight_stationary_columns(const tinyfuse_conv *p, 
 }
 
 /* Output row y. Reads only the input rows of y's own window, writes only the out_w * out_c bytes of out_row, out_w being
-   four or more. `form`, a constant, as of tinyfuse_four_mve.h. scratch, aligned to 4: (1 + out_w) * 8 bytes of sums, then
+   four or more. `form`, a constant, as of tinyfuse_matmul_4x2_mve.h. scratch, aligned to 4: (1 + out_w) * 8 bytes of sums, then
    kernel_h * ceil(in_c / 16) * (out_w + 2) * 16 bytes of columns. */
 TINYFUSE_SHARED void tinyfuse_conv_weight_stationary_mve_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
                                                    const int8_t *weights, const int32_t *channels, void *scratch,
@@ -341,7 +341,7 @@ TINYFUSE_SHARED void tinyfuse_conv_weight_stationary_mve_row_s8(const tinyfuse_c
     job.weights = weights;
     job.channels_end = channels + 3 * p->out_c;
     job.pixels = pixels;
-    TINYFUSE_FOUR_OF(form, tinyfuse_weight_stationary)(&job);
+    TINYFUSE_4X2_MVE_OF(form, tinyfuse_weight_stationary)(&job);
 }
 
 #endif

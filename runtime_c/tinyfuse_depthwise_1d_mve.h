@@ -11,7 +11,7 @@
 #define TINYFUSE_DEPTHWISE_1D_MVE_H
 
 #include "tinyfuse_conv_mve.h"
-#include "tinyfuse_four_mve.h"
+#include "tinyfuse_matmul_4x2_mve.h"
 
 /* at most, of a window; at a time: outputs, channels; pixels in a word */
 enum { TINYFUSE_1D_TAPS = 13 };
@@ -142,7 +142,7 @@ typedef struct {
                    : TINYFUSE_ASM_CLOBBERS, TINYFUSE_CLOBBERS_P0 "q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7")
 
 /* Sums q2 and q3 times r2, shifted by r4, to 16 bits in q2. VRSHL rounds halves up, so that a negative value is first
-   lowered by one (tinyfuse_four_mve.h). */
+   lowered by one (tinyfuse_matmul_4x2_mve.h). */
 #define TINYFUSE_1D_ROUND_UP                                                                       \
     "vqrdmulh.s32 q2, q2, r2\n\t"                                                                  \
     "vqrdmulh.s32 q3, q3, r2\n\t"                                                                  \
@@ -223,7 +223,7 @@ TINYFUSE_SHARED void tinyfuse_1d_rectified(tinyfuse_1d_job *job)
 
 #endif
 
-/* The whole line. out must not overlap the input. `form`, a constant, as of tinyfuse_four_mve.h. scratch, aligned to 4: a
+/* The whole line. out must not overlap the input. `form`, a constant, as of tinyfuse_matmul_4x2_mve.h. scratch, aligned to 4: a
    pointer of 4 bytes for each pixel that windows read, of which there are out_w - 1 + kernel_w, and for those that fill the
    last four up; 64 bytes for each four pixels of the outputs, by eight, and for three more fours; in_c bytes where windows
    read any pixel in the padding. */
@@ -260,7 +260,7 @@ TINYFUSE_SHARED void tinyfuse_depthwise_1d_mve_s8(const tinyfuse_1d *p, const in
         job.out = out + c;
         job.weights = weights + TINYFUSE_1D_CHANNELS * c;
         job.channels = channels + 3 * c;
-        TINYFUSE_FOUR_OF(form, tinyfuse_1d)(&job);
+        TINYFUSE_4X2_MVE_OF(form, tinyfuse_1d)(&job);
     }
 }
 

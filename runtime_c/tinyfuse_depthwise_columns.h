@@ -130,7 +130,7 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_columns_plane) == TINYFUSE_COL
     TINYFUSE_COLUMNS_DOT("q2", "36]", "r2") TINYFUSE_COLUMNS_DOT("q0", "4]!", "r0")
 
 /* Sums q2 and q3 times r2, shifted by r4, to 16 bits in q2. VRSHL rounds halves up, so that a negative value is first
-   lowered by one (tinyfuse_four_mve.h). */
+   lowered by one (tinyfuse_matmul_4x2_mve.h). */
 #define TINYFUSE_COLUMNS_ROUND_UP                                                                  \
     "vqrdmulh.s32 q2, q2, r2\n\t"                                                                  \
     "vqrdmulh.s32 q3, q3, r2\n\t"                                                                  \

@@ -34,11 +34,11 @@ from tinyfuse.kernels.layers.int8_dsp.lanes import (
 )
 from tinyfuse.kernels.layers.int8_dsp.winograd import winograd_layer
 from tinyfuse.kernels.layers.int8_helium.conv_4x2 import (
-    FourColumnsConvRow,
-    FourPiecesConvRow,
-    FourPointwise,
-    FourPointwiseRow,
-    FourStridedPointwiseRow,
+    MveChunksConv4x2Row,
+    MveColumnsConv4x2Row,
+    MvePointwise4x2,
+    MvePointwise4x2Row,
+    MveStridedPointwise4x2Row,
 )
 from tinyfuse.kernels.layers.int8_helium.depthwise_interleaved import ColumnsDepthwiseRow, FewerColumnsDepthwiseRow
 from tinyfuse.kernels.registry import kernels_for
@@ -306,7 +306,7 @@ def test_cases_of_narrow_layers(target: str) -> None:
 
 
 #: blocks of one to four pixels and rows that leave each of them; sums of one to five steps; one pair of channels and several
-BY_FOUR_SHAPES = (
+TILE_4X2_SHAPES = (
     Shape("CONV_2D", 1, 1, 4, 2), Shape("CONV_2D", 2, 4, 8, 6), Shape("CONV_2D", 3, 5, 12, 4), Shape("CONV_2D", 3, 2, 16, 2),
     Shape("CONV_2D", 2, 11, 20, 6), Shape("CONV_2D", 3, 7, 3, 6, (3, 4)), Shape("CONV_2D", 4, 9, 8, 2, (3, 3), (2, 1)),
     Shape("CONV_2D", 4, 8, 5, 4, (2, 2), activation="RELU6"),
@@ -318,7 +318,7 @@ def tile_4x2_cases(target: Target) -> list[Case]:
     rng = np.random.default_rng(8)
     context = Context(target, kernels="tinyfuse", optimize="speed")
     cases: list[Case] = []
-    for shape in BY_FOUR_SHAPES:
+    for shape in TILE_4X2_SHAPES:
         plain = make_op(shape, rng)
         for zero_point in (-128, 3):
             output = replace(plain.output, quant=replace(plain.output.quant, zero_point=(zero_point,)))
@@ -470,7 +470,7 @@ def test_cases_of_depthwise_by_columns(target: str) -> None:
 #: kernels of four pixels times two channels, with 1 to 9 pixels a row: depths below sixteen, of it, of one to four and more
 #: of it, with a rest; strides; one to five taps a kernel row of one or two blocks of channels; pieces of 3 to 16 bytes,
 #: overlapping ones, numbers of them that are no multiple of three; padding on all sides, on none, beyond the last pixel
-FOUR_SHAPES = tuple(
+MVE_4X2_SHAPES = tuple(
     Shape("CONV_2D", height, width, channels, out_channels, kernel, stride, (dilation, 1), padding)
     for height, width, channels, out_channels, kernel, stride, dilation, padding in (
         (1, 3, 5, 2, (1, 1), (1, 1), 1, "SAME"), (2, 5, 16, 4, (1, 1), (1, 1), 1, "SAME"), (1, 9, 32, 6, (1, 1), (1, 1), 1, "SAME"),
@@ -482,12 +482,12 @@ FOUR_SHAPES = tuple(
         (5, 19, 16, 4, (3, 3), (2, 2), 1, "SAME"), (3, 6, 8, 2, (2, 2), (1, 1), 1, (0, 0, 3, 0)), (4, 12, 3, 2, (2, 2), (1, 2), 1, "VALID"),
     )
 )  # fmt: skip
-FOUR_KERNELS = (
-    FourPointwise(),
-    FourPointwiseRow(),
-    FourStridedPointwiseRow(),
-    FourColumnsConvRow(),
-    FourPiecesConvRow(),
+MVE_4X2_KERNELS = (
+    MvePointwise4x2(),
+    MvePointwise4x2Row(),
+    MveStridedPointwise4x2Row(),
+    MveColumnsConv4x2Row(),
+    MveChunksConv4x2Row(),
 )
 
 
@@ -496,12 +496,12 @@ def four_cases(target: Target) -> list[Case]:
     rng = np.random.default_rng(7)
     context = Context(target, kernels="tinyfuse", optimize="speed")
     cases: list[Case] = []
-    for shape in FOUR_SHAPES:
+    for shape in MVE_4X2_SHAPES:
         for activation, zero_point in (("RELU", -128), ("NONE", 3), ("RELU_N1_TO_1", 0)):
             plain = make_op(replace(shape, activation=activation), rng)
             output = replace(plain.output, quant=replace(plain.output.quant, zero_point=(zero_point,)))
             op = replace(plain, outputs=(output,))
-            for kernel in FOUR_KERNELS:
+            for kernel in MVE_4X2_KERNELS:
                 if kernel.accepts(op, context):
                     ring, extreme = (bool(rng.random() < 0.5) for _ in range(2))
                     data = random_input(op, rng, extreme)
@@ -514,7 +514,7 @@ def four_cases(target: Target) -> list[Case]:
 @pytest.mark.parametrize("target", ("host-twins", "cortex-m55"))
 def test_cases_of_four_pixels_times_two_channels(target: str) -> None:
     cases = four_cases(TARGETS[target])
-    assert len({case.op for case in cases}) == 3 * len(FOUR_SHAPES)
+    assert len({case.op for case in cases}) == 3 * len(MVE_4X2_SHAPES)
     paths = {(case.kernel.name, case.kernel.path(case.op, True, Context(TARGETS[target]))) for case in cases}
     assert len(paths) == 3 * (3 + 3 + 1 + 1) - 3  # no strided one is of the sort that is one iteration
 

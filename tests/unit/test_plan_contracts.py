@@ -221,8 +221,8 @@ def test_the_structure_in_scratch_has_its_size(tmp_path: Path, compiler: str, wo
     source = tmp_path / "size.c"
     source.write_text(
         '#include "tinyfuse_depthwise_3x3.h"\n#include "tinyfuse_depthwise_columns.h"\n'
-        '#include "tinyfuse_conv_four_mve.h"\n'
-        f"typedef char four_is[TINYFUSE_CONV_FOUR_END_BYTES == {FOUR_BYTES} ? 1 : -1];\n"
+        '#include "tinyfuse_conv_4x2_mve.h"\n'
+        f"typedef char four_is[TINYFUSE_CONV_4X2_MVE_END_BYTES == {FOUR_BYTES} ? 1 : -1];\n"
         f"typedef char columns_are[TINYFUSE_COLUMNS_JOB_BYTES == {COLUMNS_BYTES} ? 1 : -1];\n"
         f"typedef char planes_are[TINYFUSE_COLUMNS_PLANE_BYTES == {COLUMNS_PLANE_BYTES} ? 1 : -1];\n"
         f"typedef char pointer_is[sizeof(void *) == {word} ? 1 : -1];\n"

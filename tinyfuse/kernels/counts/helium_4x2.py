@@ -13,7 +13,7 @@ from tinyfuse.ops.core.convolution import geometry
 
 
 @kept
-def fours_counts(op: Op, by_row: bool, alone: int) -> Counts:
+def pointwise_4x2_counts(op: Op, by_row: bool, alone: int) -> Counts:
     """Of a 1x1 convolution by four pixels times two channels, sixteen inputs at once, four times as many in an
     iteration; so many pixels that are left at most one by one, by eight channels."""
     out_c, depth = op.operand(1).shape[::3]
@@ -36,7 +36,7 @@ def fours_counts(op: Op, by_row: bool, alone: int) -> Counts:
 
 
 @kept
-def four_columns_counts(op: Op, by_row: bool, taps: int) -> Counts:
+def conv_4x2_columns_counts(op: Op, by_row: bool, taps: int) -> Counts:
     """Of a convolution by four pixels times two channels, whose iterations are so many taps of a kernel row by sixteen
     channels. Of a list's places those that lie beside the image are padded."""
     g, calls = geometry(op), calls_of(op, by_row)
@@ -60,7 +60,7 @@ def _columns_beside(op: Op, x: int, taps: int, iteration: int) -> int:
 
 
 @kept
-def four_pieces_counts(op: Op, by_row: bool, pieces: int) -> Counts:
+def conv_4x2_chunks_counts(op: Op, by_row: bool, pieces: int) -> Counts:
     """Of a convolution by four pixels times two channels, whose iterations are so many pieces of kernel rows by sixteen
     terms; windows with columns in the padding are copied."""
     g, calls = geometry(op), calls_of(op, by_row)

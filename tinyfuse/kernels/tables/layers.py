@@ -56,17 +56,17 @@ from tinyfuse.kernels.layers.int8_helium.conv_2x4 import (
     MvePointwise,
 )
 from tinyfuse.kernels.layers.int8_helium.conv_4x2 import (
-    FourColumnsConvRow,
-    FourPiecesConvRow,
-    FourPointwise,
-    FourPointwiseRow,
-    FourStridedPointwiseRow,
+    MveChunksConv4x2Row,
+    MveColumnsConv4x2Row,
+    MvePointwise4x2,
+    MvePointwise4x2Row,
+    MveStridedPointwise4x2Row,
 )
 from tinyfuse.kernels.layers.int8_helium.conv_weight_stationary import WeightStationaryConvRow
 from tinyfuse.kernels.layers.int8_helium.depthwise_1d import Depthwise1D
 from tinyfuse.kernels.layers.int8_helium.depthwise_interleaved import ColumnsDepthwiseRow, FewerColumnsDepthwiseRow
 from tinyfuse.kernels.layers.int8_luts.dsp import LookedUpDepthwise, LookedUpMatmul
-from tinyfuse.kernels.layers.int8_luts.helium import LookedUpColumns, LookedUpFours
+from tinyfuse.kernels.layers.int8_luts.helium import LookedUpColumns, LookedUpPointwise4x2
 from tinyfuse.kernels.layers.int8_no_dsp.paired_weights import (
     PairedConvRow,
     PairedDense,
@@ -114,8 +114,9 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
             Int4MvePointwise(), Int4MveConvRow(), Int4Pointwise(), Int4PointwiseRow(), Int4ConvRow(),
             PalettizedMvePointwise(), PalettizedMveConvRow(),
             PalettizedPointwise(), PalettizedPointwiseRow(), PalettizedConvRows(), PalettizedConvRow(),
-            MveBufferedPointwise(), FourPointwise(), FourPointwiseRow(), MvePointwise(), FourStridedPointwiseRow(),
-            FourColumnsConvRow(), FourPiecesConvRow(), WeightStationaryConvRow(), MveConvRow(),
+            MveBufferedPointwise(), MvePointwise4x2(), MvePointwise4x2Row(), MvePointwise(),
+            MveStridedPointwise4x2Row(),
+            MveColumnsConv4x2Row(), MveChunksConv4x2Row(), WeightStationaryConvRow(), MveConvRow(),
             FewChannelsPointwise(), Int16WeightsPointwise(), PairedPointwise(), Pointwise(), Pointwise4x2(),
             PointwiseColumnWideRow(), PointwiseColumnRow(),
             FewChannelsPointwiseRow(), Int16WeightsPointwiseRow(), PairedPointwiseRow(), PointwiseRow(),
@@ -162,7 +163,7 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
 #: kind -> kernels of what rewrites make of layers: their outputs looked up in tables, or their weights computed
 LAYER_FORMS: dict[str, tuple[Kernel, ...]] = {
     "LOOKED_UP": (
-        *map(LookedUpFours, (FourPointwise(), FourPointwiseRow())), LookedUpColumns(),
+        *map(LookedUpPointwise4x2, (MvePointwise4x2(), MvePointwise4x2Row())), LookedUpColumns(),
         *map(LookedUpMatmul, (Pointwise(), PointwiseRow(), PackedConvRow())), LookedUpDepthwise(Depthwise3x3Row()),
     ),
     "COMPUTED_LAYER": computed_layers(),

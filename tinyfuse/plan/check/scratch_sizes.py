@@ -263,13 +263,13 @@ def _outside(p: Fields, pixels: int) -> tuple[int, bool]:
     return max(sum(outside[x : x + pixels]) for x in range(0, outputs, pixels)), _leaves(p, "h", "top")
 
 
-def _four_columns_bytes(p: Fields, args: Arguments) -> int:
+def _conv_4x2_columns_bytes(p: Fields, args: Arguments) -> int:
     """Bytes: 6 pointers * kernel_h * ceil(kernel_w / 3) * in_c / 16 + FOUR_BYTES + 16."""
     iterations = p["kernel_h"] * ((p["kernel_w"] + 2) // 3) * (p["in_c"] // 16)
     return int(6 * iterations * POINTER_BYTES + FOUR_BYTES + 16)
 
 
-def _four_pieces_bytes(p: Fields, args: Arguments) -> int:
+def _conv_4x2_chunks_bytes(p: Fields, args: Arguments) -> int:
     """Bytes: 12 pointers per three pieces + FOUR_BYTES + kernel rows copied because of padding.
 
     There are kernel_h * ceil(kernel_w * in_c / 16) pieces. Copied are kernel_h rows for each of four adjacent windows
@@ -335,7 +335,7 @@ def _leaves(p: Fields, axis: str, side: str) -> bool:
 
 
 #: bytes that scratch counts, on 64-bit hosts too (TINYFUSE_WITH_POINTERS): a pointer, a tinyfuse_quad, a
-#: tinyfuse_columns without planes, one of its planes, a tinyfuse_mve_run with a pointer + tinyfuse_conv_four_end
+#: tinyfuse_columns without planes, one of its planes, a tinyfuse_mve_run with a pointer + tinyfuse_conv_4x2_mve_end
 POINTER_BYTES, QUAD_BYTES, COLUMNS_BYTES, COLUMNS_PLANE_BYTES, FOUR_BYTES = 4, 156, 60, 32, 44
 
 SCRATCH: Mapping[str, Callable[[Fields, Arguments], int]] = {
@@ -380,8 +380,8 @@ SCRATCH: Mapping[str, Callable[[Fields, Arguments], int]] = {
     "tinyfuse_conv_mve_row_s16": _conv_mve_s16_bytes,
     "tinyfuse_conv_mve_row_s8": _conv_mve_bytes,
     "tinyfuse_conv_mve_row_s4": _conv_mve_bytes,
-    "tinyfuse_conv_columns_mve_row_s8": _four_columns_bytes,
-    "tinyfuse_conv_pieces_mve_row_s8": _four_pieces_bytes,
+    "tinyfuse_conv_4x2_columns_mve_row_s8": _conv_4x2_columns_bytes,
+    "tinyfuse_conv_4x2_chunks_mve_row_s8": _conv_4x2_chunks_bytes,
     "tinyfuse_conv_weight_stationary_mve_row_s8": _stationary_bytes,
     "tinyfuse_depthwise_1d_mve_s8": _1d_mve_bytes,
     "tinyfuse_depthwise_1d_s8": _1d_bytes,

@@ -1,5 +1,8 @@
-"""Our kernels of convolutions for Helium that compute four pixels times two channels (runtime_c/tinyfuse_four_mve.h,
-runtime_c/tinyfuse_conv_four_mve.h); exact for every bias and right shift."""
+"""Convolution kernels for Helium that compute tiles of four pixels by two output channels.
+
+Their C is runtime_c/tinyfuse_matmul_4x2_mve.h and runtime_c/tinyfuse_conv_4x2_mve.h. They are exact for every bias and
+every right shift.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Contex
 from tinyfuse.kernels.core.rows import from_piece
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts, round_up
-from tinyfuse.kernels.counts.helium_4x2 import four_columns_counts, four_pieces_counts, fours_counts
+from tinyfuse.kernels.counts.helium_4x2 import conv_4x2_chunks_counts, conv_4x2_columns_counts, pointwise_4x2_counts
 from tinyfuse.kernels.layers.common.params import (
     POINTER_BYTES,
     conv_row_call,
@@ -28,25 +31,25 @@ from tinyfuse.kernels.requantize.two_roundings import folded_bias, shifts_right
 from tinyfuse.ops.core.convolution import ConvGeometry, channel_multipliers, clamp_range, geometry, is_plain_pointwise
 from tinyfuse.ops.weight_sums import channel_weights
 
-_FOUR, _CONV = "tinyfuse_four_mve.h", "tinyfuse_conv_four_mve.h"
+_MATMUL, _CONV = "tinyfuse_matmul_4x2_mve.h", "tinyfuse_conv_4x2_mve.h"
 _PIXELS, _CHANNELS, _ALONE, BLOCK = (
-    c_constant(_FOUR, f"TINYFUSE_FOUR_{x}") for x in ("PIXELS", "CHANNELS", "ALONE", "BLOCK")
+    c_constant(_MATMUL, f"TINYFUSE_4X2_MVE_{x}") for x in ("PIXELS", "CHANNELS", "ALONE", "BLOCK")
 )
-_NAMES = ("TAPS", "COLUMN_POINTERS", "PIECE_POINTERS", "END_BYTES")
-_TAPS, _COLUMN_POINTERS, _PIECE_POINTERS, _END_BYTES = (c_constant(_CONV, f"TINYFUSE_CONV_FOUR_{x}") for x in _NAMES)
+_NAMES = ("TAPS", "COLUMN_POINTERS", "CHUNK_POINTERS", "END_BYTES")
+_TAPS, _COLUMN_POINTERS, _CHUNK_POINTERS, _END_BYTES = (c_constant(_CONV, f"TINYFUSE_CONV_4X2_MVE_{x}") for x in _NAMES)
 
 #: what 16 bits hold of the distance between the first and the last channel of four pixels
 _MOST_CHANNELS = 2**16 // _PIXELS
 
 
 def requantized(op: Op) -> str:
-    """How a layer's sums become outputs: one of the forms of runtime_c/tinyfuse_four_mve.h."""
+    """How a layer's sums become outputs: one of the forms of runtime_c/tinyfuse_matmul_4x2_mve.h."""
     if rectified(op):
         return "rectified"
     return "saturated" if clamp_range(op) == RANGE["int8"] else "each"
 
 
-class FourKernel(Kernel):
+class MveTile4x2(Kernel):
     """What computes four pixels times two channels."""
 
     def accepts(self, op: Op, context: Context) -> bool:
@@ -66,18 +69,18 @@ class FourKernel(Kernel):
 
     def form(self, op: Op) -> str:
         """The C's argument `form`."""
-        return f"TINYFUSE_FOUR_{requantized(op).upper()}"
+        return f"TINYFUSE_4X2_MVE_{requantized(op).upper()}"
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return requantized(op)
 
 
-class FourPointwise(FourKernel):
+class MvePointwise4x2(MveTile4x2):
     """1x1 convolution with stride 1, of all pixels. Outputs that lie over inputs must be four pixels behind them, which
     takes more room than the two of other kernels."""
 
-    name = "tinyfuse_pointwise_four_mve_s8"
-    headers = (_FOUR,)
+    name = "tinyfuse_pointwise_4x2_mve_s8"
+    headers = (_MATMUL,)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return is_plain_pointwise(op) and context.optimize != "ram" and super().accepts(op, context)
@@ -93,7 +96,7 @@ class FourPointwise(FourKernel):
         return f"{super().path(op, by_row, context)}, {sort_of_depth(op)}"
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return fours_counts(op, by_row, _ALONE)
+        return pointwise_4x2_counts(op, by_row, _ALONE)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         return of_pixels(op, by_row, _PIXELS)
@@ -102,7 +105,7 @@ class FourPointwise(FourKernel):
         g = geometry(op)
         pointer, pixels = input_pixels(op, site)
         fields = {"depth": g.in_c, "out_c": g.out_c, "pitch": g.in_c} | output_fields(op)
-        return Let("tinyfuse_four_mve", "p", fields), Call(
+        return Let("tinyfuse_matmul_4x2_mve", "p", fields), Call(
             self.name,
             ("&p", pointer, pixels, from_piece(site.output.pointer, site, g.out_c), site.constant("weights"),
              site.constant("channels"), self.form(op)),
@@ -115,12 +118,12 @@ def sort_of_depth(op: Op) -> str:
     return "narrow" if depth <= BLOCK else "once" if depth <= 4 * BLOCK and depth % BLOCK == 0 else "deep"
 
 
-def four_pixels_counts(op: Op, by_row: bool) -> Counts:
+def looked_up_pointwise_counts(op: Op, by_row: bool) -> Counts:
     """Where no pixel is computed alone."""
-    return fours_counts(op, by_row, 0)
+    return pointwise_4x2_counts(op, by_row, 0)
 
 
-class FourPointwiseRow(FourPointwise):
+class MvePointwise4x2Row(MvePointwise4x2):
     """The same of the pixels of a row, of which there are four or more.
 
     A call for row y reads only input row y, and writes only its output row.
@@ -129,17 +132,17 @@ class FourPointwiseRow(FourPointwise):
     by_row, whole, rings = True, False, True
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return is_plain_pointwise(op) and geometry(op).out_w >= _PIXELS and FourKernel.accepts(self, op, context)
+        return is_plain_pointwise(op) and geometry(op).out_w >= _PIXELS and MveTile4x2.accepts(self, op, context)
 
 
-class FourStridedPointwiseRow(FourPointwise):
+class MveStridedPointwise4x2Row(MvePointwise4x2):
     """1x1 convolution with any strides, without padding.
 
     A call for row y reads only the input row of y's window, and writes only its output row, which must not overlap it.
     """
 
     name = "tinyfuse_pointwise_strided_mve_row_s8"
-    costs_as = FourPointwise.name
+    costs_as = MvePointwise4x2.name
     by_row, whole, rings = True, False, True
     columns = _PIXELS
 
@@ -147,7 +150,7 @@ class FourStridedPointwiseRow(FourPointwise):
         g = geometry(op)
         unpadded = (g.kernel_h, g.kernel_w, g.pad_top, g.pad_left) == (1, 1, 0, 0)
         inside = (g.out_h - 1) * g.stride_h < g.in_h and (g.out_w - 1) * g.stride_w < g.in_w
-        return unpadded and inside and not is_plain_pointwise(op) and FourKernel.accepts(self, op, context)
+        return unpadded and inside and not is_plain_pointwise(op) and MveTile4x2.accepts(self, op, context)
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return {}
@@ -162,7 +165,7 @@ class FourStridedPointwiseRow(FourPointwise):
         return conv_row_call(self, op, site, self.form(op))
 
 
-class FourColumnsConvRow(FourKernel):
+class MveColumnsConv4x2Row(MveTile4x2):
     """Convolution with stride 1 along a row whose input channels are a multiple of sixteen: columns are read where they
     lie, once for all pixels that have them in their windows.
 
@@ -170,7 +173,7 @@ class FourColumnsConvRow(FourKernel):
     writes only its output row, which must not overlap them.
     """
 
-    name = "tinyfuse_conv_columns_mve_row_s8"
+    name = "tinyfuse_conv_4x2_columns_mve_row_s8"
     headers = (_CONV,)
     by_row, whole, rings = True, False, True
     columns = _PIXELS
@@ -197,13 +200,13 @@ class FourColumnsConvRow(FourKernel):
         return iterations * _COLUMN_POINTERS * POINTER_BYTES + _END_BYTES + BLOCK
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return four_columns_counts(op, by_row, _TAPS)
+        return conv_4x2_columns_counts(op, by_row, _TAPS)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site, site.scratch, self.form(op))
 
 
-class FourPiecesConvRow(FourKernel):
+class MveChunksConv4x2Row(MveTile4x2):
     """Convolution of any window: kernel rows are read where they lie, in pieces of sixteen bytes or less; windows that
     reach into the padding are copied.
 
@@ -211,7 +214,7 @@ class FourPiecesConvRow(FourKernel):
     writes only its output row, which must not overlap them.
     """
 
-    name = "tinyfuse_conv_pieces_mve_row_s8"
+    name = "tinyfuse_conv_4x2_chunks_mve_row_s8"
     headers = (_CONV,)
     by_row, whole, rings = True, False, True
     columns = _PIXELS
@@ -242,10 +245,10 @@ class FourPiecesConvRow(FourKernel):
         run = g.kernel_w * g.in_c
         iterations = round_up(g.kernel_h * round_up(run, BLOCK), _TAPS)
         windows = g.kernel_h * copied_windows(g, _PIXELS) + g.pads_rows
-        return iterations * _PIECE_POINTERS * POINTER_BYTES + _END_BYTES + windows * run
+        return iterations * _CHUNK_POINTERS * POINTER_BYTES + _END_BYTES + windows * run
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return four_pieces_counts(op, by_row, _TAPS)
+        return conv_4x2_chunks_counts(op, by_row, _TAPS)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site, site.scratch, self.form(op))

@@ -13,7 +13,7 @@ from tinyfuse.kernels.counts.common import Counts, round_up
 from tinyfuse.kernels.counts.helium_4x2 import stationary_counts
 from tinyfuse.kernels.layers.common.params import conv_row_call
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveConvRow
-from tinyfuse.kernels.layers.int8_helium.conv_4x2 import FourKernel
+from tinyfuse.kernels.layers.int8_helium.conv_4x2 import MveTile4x2
 from tinyfuse.ops.core.convolution import geometry
 from tinyfuse.ops.weight_sums import channel_weights
 
@@ -22,7 +22,7 @@ _NAMES = ("TAPS", "BLOCK", "PIXELS", "SUMS_BYTES")
 _TAPS, _BLOCK, _PIXELS, _SUMS_BYTES = (c_constant(_HEADER, f"TINYFUSE_WEIGHT_STATIONARY_{x}") for x in _NAMES)
 
 
-class WeightStationaryConvRow(FourKernel):
+class WeightStationaryConvRow(MveTile4x2):
     """Convolution with stride 1 along a row and two or three columns a window: weights of three taps, sixteen channels
     and two outputs stay in registers for a row of pixels, of which there are four or more.
 

@@ -76,7 +76,7 @@ class Depthwise1D(Kernel):
             "in_w": g.in_w, "in_c": g.in_c, "out_w": g.out_w, "kernel_w": g.kernel_w, "pad_left": g.pad_left,
             "in_zero_point": input_zero_point(op.input),
         }  # fmt: skip
-        form = f"TINYFUSE_FOUR_{requantized(op).upper()}"
+        form = f"TINYFUSE_4X2_MVE_{requantized(op).upper()}"
         constants = site.constant("weights"), site.constant("channels")
         args = ("&p", site.input(0).pointer, site.output.pointer, *constants, site.scratch, form)
         return Let("tinyfuse_1d", "p", fields | output_fields(op)), Call(self.name, args)

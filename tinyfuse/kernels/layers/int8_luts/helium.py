@@ -1,5 +1,8 @@
-"""Our kernels of LOOKED_UP for Helium, whose outputs are looked up eight at once, as they are stored: 1x1 convolutions
-by four pixels (runtime_c/tinyfuse_four_mve.h), and depthwise ones by eight (runtime_c/tinyfuse_depthwise_columns.h)."""
+"""Helium kernels of LOOKED_UP, layers whose outputs pass through lookup tables.
+
+Pointwise convolutions are computed by runtime_c/tinyfuse_matmul_4x2_mve.h, depthwise ones by
+runtime_c/tinyfuse_depthwise_columns.h. Both look eight outputs up at once, just before they store them.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,12 @@ from tinyfuse.ir.fixedpoint import multiply_by_quantized_multiplier
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Context
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.counts.common import Counts
-from tinyfuse.kernels.layers.int8_helium.conv_4x2 import BLOCK, FourPointwise, four_pixels_counts, sort_of_depth
+from tinyfuse.kernels.layers.int8_helium.conv_4x2 import (
+    BLOCK,
+    MvePointwise4x2,
+    looked_up_pointwise_counts,
+    sort_of_depth,
+)
 from tinyfuse.kernels.layers.int8_helium.depthwise_interleaved import ColumnsDepthwiseRow
 from tinyfuse.kernels.layers.int8_luts.dsp import LookedUpLayer, layer_of
 from tinyfuse.kernels.requantize.two_roundings import accumulator_range
@@ -53,21 +61,21 @@ def _of_level(statement: Statement) -> Statement:
     return statement
 
 
-class LookedUpFours(_LookedUp):
-    """Convolutions by tinyfuse_four_mve.h."""
+class LookedUpPointwise4x2(_LookedUp):
+    """Convolutions by tinyfuse_matmul_4x2_mve.h."""
 
-    name = "tinyfuse_pointwise_four_tables_mve_s8"
+    name = "tinyfuse_pointwise_4x2_tables_mve_s8"
     depthwise = False
 
-    def __init__(self, plain: FourPointwise):
+    def __init__(self, plain: MvePointwise4x2):
         super().__init__(plain)
-        self._four = plain
+        self._pointwise = plain
 
     def accepts(self, op: Op, context: Context) -> bool:
         return super().accepts(op, context) and len(_tables(op)) <= _MOST_TABLES
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        weights, channels = self._four.constants(layer_of(op), context)
+        weights, channels = self._pointwise.constants(layer_of(op), context)
         tables, pairs = self.tables(op, context), channels.data.reshape(-1, 6)
         places = np.zeros((len(pairs), 2), "<u2")
         if len(tables) > 1:
@@ -96,12 +104,12 @@ class LookedUpFours(_LookedUp):
         return "levels" if form == "levels" else sort_of_depth(layer_of(op))
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return four_pixels_counts(layer_of(op), by_row)
+        return looked_up_pointwise_counts(layer_of(op), by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         lets, args = self.layer_call(op, site, context)
         form = "LEVELS" if self.form(op, context) == "levels" else "TABLES"
-        return *lets, Call(self.name, (*args, site.constant("tables"), f"TINYFUSE_FOUR_{form}"))
+        return *lets, Call(self.name, (*args, site.constant("tables"), f"TINYFUSE_4X2_MVE_{form}"))
 
 
 class LookedUpColumns(_LookedUp):

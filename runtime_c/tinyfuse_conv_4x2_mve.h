@@ -2,7 +2,7 @@
    a channel in an iteration. The inputs of an iteration lie wherever a list of pointers says, so that windows are read
    where they are. One group.
 
-   channels [out_c][3] int32 as in tinyfuse_four_mve.h; out_c is even
+   channels [out_c][3] int32 as in tinyfuse_matmul_4x2_mve.h; out_c is even
    weights  [out_c / 2][iterations] of an iteration's two channels, zeros where an iteration is longer than what is left.
             Two forms:
             columns  where in_c is a multiple of sixteen and columns lie side by side with stride 1 and no dilation: an
@@ -12,19 +12,19 @@
                      are those of four pixels; a kernel row's terms are in chunks one after another, the last one with the
                      last sixteen, where terms that the one before has are zeros
 */
-#ifndef TINYFUSE_CONV_FOUR_MVE_H
-#define TINYFUSE_CONV_FOUR_MVE_H
+#ifndef TINYFUSE_CONV_4X2_MVE_H
+#define TINYFUSE_CONV_4X2_MVE_H
 
 #include "tinyfuse_conv_mve.h"
-#include "tinyfuse_four_mve.h"
+#include "tinyfuse_matmul_4x2_mve.h"
 
-enum { TINYFUSE_CONV_FOUR_COLUMNS, TINYFUSE_CONV_FOUR_CHUNKS };
+enum { TINYFUSE_CONV_4X2_MVE_COLUMNS, TINYFUSE_CONV_4X2_MVE_CHUNKS };
 /* pointers of an iteration */
-enum { TINYFUSE_CONV_FOUR_TAPS = 3 };
-enum { TINYFUSE_CONV_FOUR_COLUMN_POINTERS = 6 };
-enum { TINYFUSE_CONV_FOUR_CHUNK_POINTERS = 12 };
+enum { TINYFUSE_CONV_4X2_MVE_TAPS = 3 };
+enum { TINYFUSE_CONV_4X2_MVE_COLUMN_POINTERS = 6 };
+enum { TINYFUSE_CONV_4X2_MVE_CHUNK_POINTERS = 12 };
 /* what follows the list in scratch */
-enum { TINYFUSE_CONV_FOUR_END_BYTES = 44 };
+enum { TINYFUSE_CONV_4X2_MVE_END_BYTES = 44 };
 
 /* The end of a list. The assembly loads the first four fields as if they were pointers of an iteration, and act_min to
    channels_end as pairs. */
@@ -36,15 +36,15 @@ typedef struct {
     uint16_t places[8]; /* of both channels of each pixel, from `out` */
     int32_t act_min, act_max;
     const int32_t *channels_end;
-} tinyfuse_conv_four_end;
+} tinyfuse_conv_4x2_mve_end;
 #if UINTPTR_MAX <= 0xFFFFFFFFu
-typedef char tinyfuse_check_four_end[sizeof(tinyfuse_conv_four_end) == TINYFUSE_CONV_FOUR_END_BYTES ? 1 : -1];
+typedef char tinyfuse_check_conv_4x2_mve_end[sizeof(tinyfuse_conv_4x2_mve_end) == TINYFUSE_CONV_4X2_MVE_END_BYTES ? 1 : -1];
 #endif
 
 #if TINYFUSE_MVE
 
 /* An iteration of columns; the first four are at r1, r3, r7 and r9, the list goes on with the other two. */
-#define TINYFUSE_CONV_FOUR_BY_COLUMNS                                                              \
+#define TINYFUSE_CONV_4X2_MVE_BY_COLUMNS                                                           \
     "vldrb.8 q2, [r5], #96\n\t"                                                                    \
     "vldrb.8 q0, [r1]\n\t"                                                                         \
     "vldrb.8 q5, [r5, #-48]\n\t"                                                                   \
@@ -85,27 +85,27 @@ typedef char tinyfuse_check_four_end[sizeof(tinyfuse_conv_four_end) == TINYFUSE_
 
 /* An iteration of chunks of as many terms as P0 says. The first chunk is at r1, r3, r7 and r9, the list goes on with the
    others. */
-#define TINYFUSE_CONV_FOUR_BY_CHUNKS                                                               \
-    TINYFUSE_FOUR_DOT_REST                                                                         \
-    "ldm r11!, {r1, r3, r7, r9}\n\t" TINYFUSE_FOUR_DOT_REST                                        \
-    "ldm r11!, {r1, r3, r7, r9}\n\t" TINYFUSE_FOUR_DOT_REST
+#define TINYFUSE_CONV_4X2_MVE_BY_CHUNKS                                                            \
+    TINYFUSE_4X2_MVE_DOT_REST                                                                      \
+    "ldm r11!, {r1, r3, r7, r9}\n\t" TINYFUSE_4X2_MVE_DOT_REST                                     \
+    "ldm r11!, {r1, r3, r7, r9}\n\t" TINYFUSE_4X2_MVE_DOT_REST
 
-#define TINYFUSE_CONV_FOUR_FIELD(field)                                                            \
-    [field] "i"(offsetof(tinyfuse_conv_four_end, field) - offsetof(tinyfuse_conv_four_end, places))
+#define TINYFUSE_CONV_4X2_MVE_FIELD(field)                                                         \
+    [field] "i"(offsetof(tinyfuse_conv_4x2_mve_end, field) - offsetof(tinyfuse_conv_4x2_mve_end, places))
 
 /* All channels of the four pixels of a list. r0: the list, which stays on the stack; r1: the weights; r2: lanes of P0. */
-#define TINYFUSE_CONV_FOUR_ALL(predicate, iteration, round, clamp, store)                          \
+#define TINYFUSE_CONV_4X2_MVE_ALL(predicate, iteration, round, clamp, store)                       \
     __asm volatile(TINYFUSE_ASM_BEGIN                                                              \
                    "mov r5, r1\n\t" predicate " r2\n\t"                                            \
                    "1:\n\t"                                                                        \
                    "ldr r11, [sp]\n\t"                                                             \
-                   "clrm " TINYFUSE_FOUR_SUMS "\n\t"                                               \
+                   "clrm " TINYFUSE_4X2_MVE_SUMS "\n\t"                                            \
                    "ldm r11!, {r1, r3, r7, r9}\n\t"                                                \
                    "2:\n\t" iteration                                                              \
                    "ldm r11!, {r1, r3, r7, r9}\n\t"                                                \
                    "cmp r1, #0\n\t"                                                                \
-                   "bne 2b\n\t" TINYFUSE_FOUR_SUMS_TO_VECTORS                                      \
-                   TINYFUSE_FOUR_SCALE("r7", "r9", round)                                          \
+                   "bne 2b\n\t" TINYFUSE_4X2_MVE_SUMS_TO_VECTORS                                   \
+                   TINYFUSE_4X2_MVE_SCALE("r7", "r9", round)                                       \
                    "ldr r1, [r11, %[channels_end]]\n\t"                                            \
                    "vldrw.u32 q2, [r11]\n\t" clamp store                                           \
                    "adds r3, #2\n\t"                                                               \
@@ -113,44 +113,44 @@ typedef char tinyfuse_check_four_end[sizeof(tinyfuse_conv_four_end) == TINYFUSE_
                    "cmp r7, r1\n\t"                                                                \
                    "bne 1b\n\t" TINYFUSE_ASM_END                                                   \
                    : "+r"(from), "+r"(lanes)                                                       \
-                   : "r"(list), TINYFUSE_CONV_FOUR_FIELD(act_min),                                 \
-                     TINYFUSE_CONV_FOUR_FIELD(channels_end)                                        \
+                   : "r"(list), TINYFUSE_CONV_4X2_MVE_FIELD(act_min),                              \
+                     TINYFUSE_CONV_4X2_MVE_FIELD(channels_end)                                     \
                    : "r3", "r12", "cc", "memory", TINYFUSE_CLOBBERS_P0 "q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7")
-#define TINYFUSE_CONV_FOUR_CLAMP                                                                   \
+#define TINYFUSE_CONV_4X2_MVE_CLAMP                                                                \
     "ldrd r0, r2, [r11, %[act_min]]\n\t"                                                           \
     "vdup.16 q3, r0\n\t"                                                                           \
     "vdup.16 q4, r2\n\t"                                                                           \
     "vmax.s16 q0, q0, q3\n\t"                                                                      \
     "vmin.s16 q0, q0, q4\n\t"
-#define TINYFUSE_CONV_FOUR_STORE "vstrb.16 q0, [r3, q2]\n\t"
-#define TINYFUSE_CONV_FOUR_STORE_SOME                                                              \
+#define TINYFUSE_CONV_4X2_MVE_STORE "vstrb.16 q0, [r3, q2]\n\t"
+#define TINYFUSE_CONV_4X2_MVE_STORE_SOME                                                           \
     "vpst\n\t"                                                                                     \
     "vstrbt.16 q0, [r3, q2]\n\t"
 
-#define TINYFUSE_CONV_FOUR(name, predicate, iteration, round, clamp, store)                        \
+#define TINYFUSE_CONV_4X2_MVE(name, predicate, iteration, round, clamp, store)                     \
     TINYFUSE_SHARED void name(const int8_t *const *pointers, const int8_t *weights, int32_t count) \
     {                                                                                              \
         TINYFUSE_ARGUMENT(const int8_t *const *, list, pointers);                                  \
         register const int8_t *from __asm("r1") = weights;                                         \
         register int32_t lanes __asm("r2") = count;                                                \
-        TINYFUSE_CONV_FOUR_ALL(predicate, iteration, round, clamp, store);                         \
+        TINYFUSE_CONV_4X2_MVE_ALL(predicate, iteration, round, clamp, store);                      \
     }
 
-TINYFUSE_CONV_FOUR(tinyfuse_conv_four_columns_each, "vctp.16", TINYFUSE_CONV_FOUR_BY_COLUMNS, HALVES_AWAY,
-                   TINYFUSE_CONV_FOUR_CLAMP, TINYFUSE_CONV_FOUR_STORE_SOME)
-TINYFUSE_CONV_FOUR(tinyfuse_conv_four_columns_saturated, "vctp.16", TINYFUSE_CONV_FOUR_BY_COLUMNS, HALVES_AWAY,
-                   TINYFUSE_FOUR_SATURATE, TINYFUSE_CONV_FOUR_STORE_SOME)
-TINYFUSE_CONV_FOUR(tinyfuse_conv_four_columns_rectified, "vctp.16", TINYFUSE_CONV_FOUR_BY_COLUMNS, HALVES_UP,
-                   TINYFUSE_FOUR_SATURATE, TINYFUSE_CONV_FOUR_STORE_SOME)
-TINYFUSE_CONV_FOUR(tinyfuse_conv_four_chunks_each, "vctp.8", TINYFUSE_CONV_FOUR_BY_CHUNKS, HALVES_AWAY,
-                   TINYFUSE_CONV_FOUR_CLAMP, TINYFUSE_CONV_FOUR_STORE)
-TINYFUSE_CONV_FOUR(tinyfuse_conv_four_chunks_saturated, "vctp.8", TINYFUSE_CONV_FOUR_BY_CHUNKS, HALVES_AWAY,
-                   TINYFUSE_FOUR_SATURATE, TINYFUSE_CONV_FOUR_STORE)
-TINYFUSE_CONV_FOUR(tinyfuse_conv_four_chunks_rectified, "vctp.8", TINYFUSE_CONV_FOUR_BY_CHUNKS, HALVES_UP,
-                   TINYFUSE_FOUR_SATURATE, TINYFUSE_CONV_FOUR_STORE)
+TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_columns_each, "vctp.16", TINYFUSE_CONV_4X2_MVE_BY_COLUMNS, HALVES_AWAY,
+                   TINYFUSE_CONV_4X2_MVE_CLAMP, TINYFUSE_CONV_4X2_MVE_STORE_SOME)
+TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_columns_saturated, "vctp.16", TINYFUSE_CONV_4X2_MVE_BY_COLUMNS, HALVES_AWAY,
+                   TINYFUSE_4X2_MVE_SATURATE, TINYFUSE_CONV_4X2_MVE_STORE_SOME)
+TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_columns_rectified, "vctp.16", TINYFUSE_CONV_4X2_MVE_BY_COLUMNS, HALVES_UP,
+                   TINYFUSE_4X2_MVE_SATURATE, TINYFUSE_CONV_4X2_MVE_STORE_SOME)
+TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_chunks_each, "vctp.8", TINYFUSE_CONV_4X2_MVE_BY_CHUNKS, HALVES_AWAY,
+                   TINYFUSE_CONV_4X2_MVE_CLAMP, TINYFUSE_CONV_4X2_MVE_STORE)
+TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_chunks_saturated, "vctp.8", TINYFUSE_CONV_4X2_MVE_BY_CHUNKS, HALVES_AWAY,
+                   TINYFUSE_4X2_MVE_SATURATE, TINYFUSE_CONV_4X2_MVE_STORE)
+TINYFUSE_CONV_4X2_MVE(tinyfuse_conv_4x2_mve_chunks_rectified, "vctp.8", TINYFUSE_CONV_4X2_MVE_BY_CHUNKS, HALVES_UP,
+                   TINYFUSE_4X2_MVE_SATURATE, TINYFUSE_CONV_4X2_MVE_STORE)
 
 /* Adds `step` bytes to `count` pointers. */
-TINYFUSE_INLINE void tinyfuse_conv_four_advance(const int8_t **list, int32_t count, int32_t step)
+TINYFUSE_INLINE void tinyfuse_conv_4x2_mve_advance(const int8_t **list, int32_t count, int32_t step)
 {
     __asm volatile("dlstp.32 lr, %[count]\n\t"
                    "1:\n\t"
@@ -166,28 +166,28 @@ TINYFUSE_INLINE void tinyfuse_conv_four_advance(const int8_t **list, int32_t cou
 #else
 
 /* The term of an iteration's pointers that a pixel multiplies by the k-th of a channel's weights. */
-TINYFUSE_INLINE int8_t tinyfuse_conv_four_input(const int8_t *const *iteration, int32_t pixel, int32_t k, int chunks)
+TINYFUSE_INLINE int8_t tinyfuse_conv_4x2_mve_input(const int8_t *const *iteration, int32_t pixel, int32_t k, int chunks)
 {
-    const int32_t vector = k / TINYFUSE_FOUR_BLOCK;
-    return iteration[chunks ? TINYFUSE_FOUR_PIXELS * vector + pixel : vector + pixel][k % TINYFUSE_FOUR_BLOCK];
+    const int32_t vector = k / TINYFUSE_4X2_MVE_BLOCK;
+    return iteration[chunks ? TINYFUSE_4X2_MVE_PIXELS * vector + pixel : vector + pixel][k % TINYFUSE_4X2_MVE_BLOCK];
 }
 
 /* All channels of the four pixels of a list. Of columns, `lanes` are two for each pixel that is there; of chunks, the
    terms of each. */
-TINYFUSE_INLINE void tinyfuse_conv_four_all(const int8_t *const *list, const int8_t *weights, int32_t lanes, int chunks)
+TINYFUSE_INLINE void tinyfuse_conv_4x2_mve_all(const int8_t *const *list, const int8_t *weights, int32_t lanes, int chunks)
 {
-    const int32_t terms = TINYFUSE_CONV_FOUR_TAPS * TINYFUSE_FOUR_BLOCK;
-    const int32_t pointers = chunks ? TINYFUSE_CONV_FOUR_CHUNK_POINTERS : TINYFUSE_CONV_FOUR_COLUMN_POINTERS;
-    const int32_t outputs = TINYFUSE_FOUR_PIXELS * TINYFUSE_FOUR_CHANNELS;
+    const int32_t terms = TINYFUSE_CONV_4X2_MVE_TAPS * TINYFUSE_4X2_MVE_BLOCK;
+    const int32_t pointers = chunks ? TINYFUSE_CONV_4X2_MVE_CHUNK_POINTERS : TINYFUSE_CONV_4X2_MVE_COLUMN_POINTERS;
+    const int32_t outputs = TINYFUSE_4X2_MVE_PIXELS * TINYFUSE_4X2_MVE_CHANNELS;
     const int8_t *const *end = list;
-    const tinyfuse_conv_four_end *job;
+    const tinyfuse_conv_4x2_mve_end *job;
     const int32_t *channels;
     int8_t *out;
     int32_t i, k;
     while (*end != NULL) {
         end += pointers;
     }
-    job = (const tinyfuse_conv_four_end *)(const void *)end;
+    job = (const tinyfuse_conv_4x2_mve_end *)(const void *)end;
     out = job->out;
     for (channels = job->channels; channels != job->channels_end; channels += 6) {
         for (i = 0; i < (chunks ? outputs : lanes); ++i) {
@@ -197,62 +197,62 @@ TINYFUSE_INLINE void tinyfuse_conv_four_all(const int8_t *const *list, const int
             uint32_t sum = (uint32_t)channel[0]; /* wraps */
             for (iteration = list; iteration != end; iteration += pointers) {
                 for (k = 0; k < terms; ++k) {
-                    const int32_t vector = k / TINYFUSE_FOUR_BLOCK, term = k % TINYFUSE_FOUR_BLOCK;
-                    const int32_t at = chunks ? 2 * vector + (i & 1) : vector + TINYFUSE_CONV_FOUR_TAPS * (i & 1);
+                    const int32_t vector = k / TINYFUSE_4X2_MVE_BLOCK, term = k % TINYFUSE_4X2_MVE_BLOCK;
+                    const int32_t at = chunks ? 2 * vector + (i & 1) : vector + TINYFUSE_CONV_4X2_MVE_TAPS * (i & 1);
                     if (!chunks || term < lanes) {
-                        sum += (uint32_t)(tinyfuse_conv_four_input(iteration, i >> 1, k, chunks) *
-                                          w[TINYFUSE_FOUR_BLOCK * at + term]);
+                        sum += (uint32_t)(tinyfuse_conv_4x2_mve_input(iteration, i >> 1, k, chunks) *
+                                          w[TINYFUSE_4X2_MVE_BLOCK * at + term]);
                     }
                 }
-                w += TINYFUSE_FOUR_CHANNELS * terms;
+                w += TINYFUSE_4X2_MVE_CHANNELS * terms;
             }
             out[job->places[i]] =
                 (int8_t)tinyfuse_clamp(tinyfuse_requantize((int32_t)sum, channel[1], channel[2]) + job->out_zero_point,
                                        job->act_min, job->act_max);
         }
-        weights += (end - list) / pointers * TINYFUSE_FOUR_CHANNELS * terms;
-        out += TINYFUSE_FOUR_CHANNELS;
+        weights += (end - list) / pointers * TINYFUSE_4X2_MVE_CHANNELS * terms;
+        out += TINYFUSE_4X2_MVE_CHANNELS;
     }
 }
 
-TINYFUSE_SHARED void tinyfuse_conv_four_columns_each(const int8_t *const *list, const int8_t *weights,
+TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_columns_each(const int8_t *const *list, const int8_t *weights,
                                                      int32_t lanes)
 {
-    tinyfuse_conv_four_all(list, weights, lanes, 0);
+    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 0);
 }
 
-TINYFUSE_SHARED void tinyfuse_conv_four_columns_saturated(const int8_t *const *list, const int8_t *weights,
+TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_columns_saturated(const int8_t *const *list, const int8_t *weights,
                                                           int32_t lanes)
 {
-    tinyfuse_conv_four_all(list, weights, lanes, 0);
+    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 0);
 }
 
-TINYFUSE_SHARED void tinyfuse_conv_four_columns_rectified(const int8_t *const *list, const int8_t *weights,
+TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_columns_rectified(const int8_t *const *list, const int8_t *weights,
                                                           int32_t lanes)
 {
-    tinyfuse_conv_four_all(list, weights, lanes, 0);
+    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 0);
 }
 
-TINYFUSE_SHARED void tinyfuse_conv_four_chunks_each(const int8_t *const *list, const int8_t *weights,
+TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_chunks_each(const int8_t *const *list, const int8_t *weights,
                                                     int32_t lanes)
 {
-    tinyfuse_conv_four_all(list, weights, lanes, 1);
+    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 1);
 }
 
-TINYFUSE_SHARED void tinyfuse_conv_four_chunks_saturated(const int8_t *const *list, const int8_t *weights,
+TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_chunks_saturated(const int8_t *const *list, const int8_t *weights,
                                                          int32_t lanes)
 {
-    tinyfuse_conv_four_all(list, weights, lanes, 1);
+    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 1);
 }
 
-TINYFUSE_SHARED void tinyfuse_conv_four_chunks_rectified(const int8_t *const *list, const int8_t *weights,
+TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_chunks_rectified(const int8_t *const *list, const int8_t *weights,
                                                          int32_t lanes)
 {
-    tinyfuse_conv_four_all(list, weights, lanes, 1);
+    tinyfuse_conv_4x2_mve_all(list, weights, lanes, 1);
 }
 
 /* Adds `step` bytes to `count` pointers. */
-TINYFUSE_INLINE void tinyfuse_conv_four_advance(const int8_t **list, int32_t count, int32_t step)
+TINYFUSE_INLINE void tinyfuse_conv_4x2_mve_advance(const int8_t **list, int32_t count, int32_t step)
 {
     int32_t i;
     for (i = 0; i < count; ++i) {
@@ -269,10 +269,10 @@ typedef struct {
     int32_t y;
     const int8_t **list;
     int8_t *padding; /* sixteen times the zero point, or a kernel row's terms */
-} tinyfuse_conv_four_row;
+} tinyfuse_conv_4x2_mve_row;
 
 /* The row of the input for row ky of the window, NULL in the padding. */
-TINYFUSE_INLINE const int8_t *tinyfuse_conv_four_in(const tinyfuse_conv_four_row *r, int32_t ky)
+TINYFUSE_INLINE const int8_t *tinyfuse_conv_4x2_mve_in(const tinyfuse_conv_4x2_mve_row *r, int32_t ky)
 {
     const tinyfuse_conv *const p = r->p;
     const int32_t iy = r->y * p->stride_h - p->pad_top + ky * p->dilation_h;
@@ -280,36 +280,36 @@ TINYFUSE_INLINE const int8_t *tinyfuse_conv_four_in(const tinyfuse_conv_four_row
 }
 
 /* So many bytes after a place, which need not be in the same row. */
-TINYFUSE_INLINE const int8_t *tinyfuse_conv_four_at(const int8_t *place, int32_t offset)
+TINYFUSE_INLINE const int8_t *tinyfuse_conv_4x2_mve_at(const int8_t *place, int32_t offset)
 {
     return (const int8_t *)((uintptr_t)place + (uintptr_t)(intptr_t)offset);
 }
 
 /* The list of columns of pixel x and the three after it, wherever the image ends. Returns whether no row of the window is
    in the padding. */
-TINYFUSE_SHARED int tinyfuse_conv_four_list_columns(const tinyfuse_conv_four_row *r, int32_t x)
+TINYFUSE_SHARED int tinyfuse_conv_4x2_mve_list_columns(const tinyfuse_conv_4x2_mve_row *r, int32_t x)
 {
     const tinyfuse_conv *const p = r->p;
     const int8_t **put = r->list;
     int32_t ky, tap, c;
     int inside = 1;
     for (ky = 0; ky < p->kernel_h; ++ky) {
-        const int8_t *const row = tinyfuse_conv_four_in(r, ky);
-        const int32_t step = row != NULL ? p->in_c : 0, block = row != NULL ? TINYFUSE_FOUR_BLOCK : 0;
+        const int8_t *const row = tinyfuse_conv_4x2_mve_in(r, ky);
+        const int32_t step = row != NULL ? p->in_c : 0, block = row != NULL ? TINYFUSE_4X2_MVE_BLOCK : 0;
         inside &= row != NULL;
-        for (tap = 0; tap < p->kernel_w; tap += TINYFUSE_CONV_FOUR_TAPS) {
+        for (tap = 0; tap < p->kernel_w; tap += TINYFUSE_CONV_4X2_MVE_TAPS) {
             const int8_t *at =
-                row != NULL ? tinyfuse_conv_four_at(row, (x - p->pad_left + tap) * p->in_c) : r->padding;
-            for (c = 0; c < p->in_c; c += TINYFUSE_FOUR_BLOCK) {
+                row != NULL ? tinyfuse_conv_4x2_mve_at(row, (x - p->pad_left + tap) * p->in_c) : r->padding;
+            for (c = 0; c < p->in_c; c += TINYFUSE_4X2_MVE_BLOCK) {
                 const int8_t *column = at;
                 put[0] = column;
-                put[1] = column = tinyfuse_conv_four_at(column, step);
-                put[2] = column = tinyfuse_conv_four_at(column, step);
-                put[3] = column = tinyfuse_conv_four_at(column, step);
-                put[4] = column = tinyfuse_conv_four_at(column, step);
-                put[5] = tinyfuse_conv_four_at(column, step);
-                put += TINYFUSE_CONV_FOUR_COLUMN_POINTERS;
-                at = tinyfuse_conv_four_at(at, block);
+                put[1] = column = tinyfuse_conv_4x2_mve_at(column, step);
+                put[2] = column = tinyfuse_conv_4x2_mve_at(column, step);
+                put[3] = column = tinyfuse_conv_4x2_mve_at(column, step);
+                put[4] = column = tinyfuse_conv_4x2_mve_at(column, step);
+                put[5] = tinyfuse_conv_4x2_mve_at(column, step);
+                put += TINYFUSE_CONV_4X2_MVE_COLUMN_POINTERS;
+                at = tinyfuse_conv_4x2_mve_at(at, block);
             }
         }
     }
@@ -317,31 +317,31 @@ TINYFUSE_SHARED int tinyfuse_conv_four_list_columns(const tinyfuse_conv_four_row
 }
 
 /* Columns of the list that aren't in the image are those of padding. */
-TINYFUSE_SHARED void tinyfuse_conv_four_pad_columns(const tinyfuse_conv_four_row *r, int32_t x)
+TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_pad_columns(const tinyfuse_conv_4x2_mve_row *r, int32_t x)
 {
     const tinyfuse_conv *const p = r->p;
-    const int32_t blocks = p->in_c / TINYFUSE_FOUR_BLOCK;
-    const int32_t taps = (p->kernel_w + TINYFUSE_CONV_FOUR_TAPS - 1) / TINYFUSE_CONV_FOUR_TAPS;
+    const int32_t blocks = p->in_c / TINYFUSE_4X2_MVE_BLOCK;
+    const int32_t taps = (p->kernel_w + TINYFUSE_CONV_4X2_MVE_TAPS - 1) / TINYFUSE_CONV_4X2_MVE_TAPS;
     int32_t i, tap, ky, c;
     for (tap = 0; tap < taps; ++tap) {
-        const int32_t from = x - p->pad_left + tap * TINYFUSE_CONV_FOUR_TAPS;
-        for (i = 0; i < TINYFUSE_CONV_FOUR_COLUMN_POINTERS; ++i) {
-            const int8_t **put = r->list + tap * blocks * TINYFUSE_CONV_FOUR_COLUMN_POINTERS + i;
+        const int32_t from = x - p->pad_left + tap * TINYFUSE_CONV_4X2_MVE_TAPS;
+        for (i = 0; i < TINYFUSE_CONV_4X2_MVE_COLUMN_POINTERS; ++i) {
+            const int8_t **put = r->list + tap * blocks * TINYFUSE_CONV_4X2_MVE_COLUMN_POINTERS + i;
             if (from + i >= 0 && from + i < p->in_w) {
                 continue;
             }
             for (ky = 0; ky < p->kernel_h; ++ky) {
                 for (c = 0; c < blocks; ++c) {
-                    put[c * TINYFUSE_CONV_FOUR_COLUMN_POINTERS] = r->padding;
+                    put[c * TINYFUSE_CONV_4X2_MVE_COLUMN_POINTERS] = r->padding;
                 }
-                put += taps * blocks * TINYFUSE_CONV_FOUR_COLUMN_POINTERS;
+                put += taps * blocks * TINYFUSE_CONV_4X2_MVE_COLUMN_POINTERS;
             }
         }
     }
 }
 
 /* The fields of a list's end that a row's pixels have in common. */
-TINYFUSE_INLINE void tinyfuse_conv_four_begin(const tinyfuse_conv *p, tinyfuse_conv_four_end *end,
+TINYFUSE_INLINE void tinyfuse_conv_4x2_mve_begin(const tinyfuse_conv *p, tinyfuse_conv_4x2_mve_end *end,
                                               const int32_t *channels)
 {
     end->none = NULL;
@@ -352,10 +352,10 @@ TINYFUSE_INLINE void tinyfuse_conv_four_begin(const tinyfuse_conv *p, tinyfuse_c
 }
 
 /* The places of four pixels, of which those from `pixels` on are the last one of these again. */
-TINYFUSE_INLINE void tinyfuse_conv_four_places(const tinyfuse_conv *p, tinyfuse_conv_four_end *end, int32_t pixels)
+TINYFUSE_INLINE void tinyfuse_conv_4x2_mve_places(const tinyfuse_conv *p, tinyfuse_conv_4x2_mve_end *end, int32_t pixels)
 {
     int32_t i;
-    for (i = 0; i < TINYFUSE_FOUR_PIXELS; ++i) {
+    for (i = 0; i < TINYFUSE_4X2_MVE_PIXELS; ++i) {
         const int32_t place = tinyfuse_min(i, pixels - 1) * p->out_c;
         end->places[2 * i] = (uint16_t)place;
         end->places[2 * i + 1] = (uint16_t)(place + 1);
@@ -363,51 +363,51 @@ TINYFUSE_INLINE void tinyfuse_conv_four_places(const tinyfuse_conv *p, tinyfuse_
 }
 
 /* Output row y by columns. Reads only the input rows of y's own window, writes only the out_w * out_c bytes of out_row.
-   `form`, a constant, as of tinyfuse_four_mve.h. scratch, aligned to 4: six pointers of 4 bytes an iteration, of which
-   there are kernel_h * ceil(kernel_w / 3) * in_c / 16; TINYFUSE_CONV_FOUR_END_BYTES; 16 bytes. */
-TINYFUSE_SHARED void tinyfuse_conv_columns_mve_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+   `form`, a constant, as of tinyfuse_matmul_4x2_mve.h. scratch, aligned to 4: six pointers of 4 bytes an iteration, of which
+   there are kernel_h * ceil(kernel_w / 3) * in_c / 16; TINYFUSE_CONV_4X2_MVE_END_BYTES; 16 bytes. */
+TINYFUSE_SHARED void tinyfuse_conv_4x2_columns_mve_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                                       int8_t *out_row, const int8_t *weights, const int32_t *channels,
                                                       void *scratch, int form)
 {
-    const int32_t taps = (p->kernel_w + TINYFUSE_CONV_FOUR_TAPS - 1) / TINYFUSE_CONV_FOUR_TAPS;
+    const int32_t taps = (p->kernel_w + TINYFUSE_CONV_4X2_MVE_TAPS - 1) / TINYFUSE_CONV_4X2_MVE_TAPS;
     const int32_t pointers =
-        p->kernel_h * taps * (p->in_c / TINYFUSE_FOUR_BLOCK) * TINYFUSE_CONV_FOUR_COLUMN_POINTERS;
-    tinyfuse_conv_four_row r;
-    tinyfuse_conv_four_end *end;
+        p->kernel_h * taps * (p->in_c / TINYFUSE_4X2_MVE_BLOCK) * TINYFUSE_CONV_4X2_MVE_COLUMN_POINTERS;
+    tinyfuse_conv_4x2_mve_row r;
+    tinyfuse_conv_4x2_mve_end *end;
     int32_t x;
     int listed = 0; /* the list is that of the four pixels before these, wherever the image ends */
     r.p = p;
     r.in = in;
     r.y = y;
     r.list = (const int8_t **)TINYFUSE_WITH_POINTERS(scratch, (size_t)pointers * sizeof *r.list + sizeof *end);
-    end = (tinyfuse_conv_four_end *)(void *)(r.list + pointers);
-    r.padding = (int8_t *)scratch + pointers * TINYFUSE_POINTER_BYTES + TINYFUSE_CONV_FOUR_END_BYTES;
-    memset(r.padding, p->in_zero_point, TINYFUSE_FOUR_BLOCK);
-    tinyfuse_conv_four_begin(p, end, channels);
-    tinyfuse_conv_four_places(p, end, TINYFUSE_FOUR_PIXELS);
-    for (x = 0; x < p->out_w; x += TINYFUSE_FOUR_PIXELS) {
-        const int32_t pixels = tinyfuse_min(p->out_w - x, TINYFUSE_FOUR_PIXELS);
+    end = (tinyfuse_conv_4x2_mve_end *)(void *)(r.list + pointers);
+    r.padding = (int8_t *)scratch + pointers * TINYFUSE_POINTER_BYTES + TINYFUSE_CONV_4X2_MVE_END_BYTES;
+    memset(r.padding, p->in_zero_point, TINYFUSE_4X2_MVE_BLOCK);
+    tinyfuse_conv_4x2_mve_begin(p, end, channels);
+    tinyfuse_conv_4x2_mve_places(p, end, TINYFUSE_4X2_MVE_PIXELS);
+    for (x = 0; x < p->out_w; x += TINYFUSE_4X2_MVE_PIXELS) {
+        const int32_t pixels = tinyfuse_min(p->out_w - x, TINYFUSE_4X2_MVE_PIXELS);
         /* the first column that they read, the one after the last */
         const int32_t first = x - p->pad_left;
-        const int32_t after = first + TINYFUSE_FOUR_PIXELS - 1 + taps * TINYFUSE_CONV_FOUR_TAPS;
+        const int32_t after = first + TINYFUSE_4X2_MVE_PIXELS - 1 + taps * TINYFUSE_CONV_4X2_MVE_TAPS;
         if (listed) {
-            tinyfuse_conv_four_advance(r.list, pointers, TINYFUSE_FOUR_PIXELS * p->in_c);
+            tinyfuse_conv_4x2_mve_advance(r.list, pointers, TINYFUSE_4X2_MVE_PIXELS * p->in_c);
         } else {
-            listed = tinyfuse_conv_four_list_columns(&r, x);
+            listed = tinyfuse_conv_4x2_mve_list_columns(&r, x);
         }
         if (first < 0 || after > p->in_w) {
-            tinyfuse_conv_four_pad_columns(&r, x);
+            tinyfuse_conv_4x2_mve_pad_columns(&r, x);
             listed = 0;
         }
         end->out = out_row + x * p->out_c;
         end->channels = channels;
-        TINYFUSE_FOUR_OF(form, tinyfuse_conv_four_columns)(
-            r.list, weights, TINYFUSE_FOUR_CHANNELS * pixels);
+        TINYFUSE_4X2_MVE_OF(form, tinyfuse_conv_4x2_mve_columns)(
+            r.list, weights, TINYFUSE_4X2_MVE_CHANNELS * pixels);
     }
 }
 
 /* Whether no column of pixel x's window is in the padding. */
-TINYFUSE_INLINE int tinyfuse_conv_four_inside(const tinyfuse_conv *p, int32_t x)
+TINYFUSE_INLINE int tinyfuse_conv_4x2_mve_inside(const tinyfuse_conv *p, int32_t x)
 {
     const int32_t from = x * p->stride_w - p->pad_left;
     return from >= 0 && from + p->kernel_w <= p->in_w;
@@ -415,7 +415,7 @@ TINYFUSE_INLINE int tinyfuse_conv_four_inside(const tinyfuse_conv *p, int32_t x)
 
 /* The list of chunks of `pixels`, 1 to 4, from x on, the last of which is there again where there are fewer, wherever
    the image ends. Returns whether no row of the window is in the padding. */
-TINYFUSE_SHARED int tinyfuse_conv_four_list_chunks(const tinyfuse_conv_four_row *r, int32_t x, int32_t pixels)
+TINYFUSE_SHARED int tinyfuse_conv_4x2_mve_list_chunks(const tinyfuse_conv_4x2_mve_row *r, int32_t x, int32_t pixels)
 {
     const tinyfuse_conv *const p = r->p;
     const int32_t run = p->kernel_w * p->in_c, from = (x * p->stride_w - p->pad_left) * p->in_c;
@@ -424,32 +424,32 @@ TINYFUSE_SHARED int tinyfuse_conv_four_list_chunks(const tinyfuse_conv_four_row 
     int32_t ky, i, count = 0;
     int inside = 1;
     for (ky = 0; ky < p->kernel_h; ++ky) {
-        const int8_t *const row = tinyfuse_conv_four_in(r, ky);
+        const int8_t *const row = tinyfuse_conv_4x2_mve_in(r, ky);
         const int32_t second = row != NULL && pixels > 1 ? step : 0, third = row != NULL && pixels > 2 ? step : 0;
         const int32_t fourth = row != NULL && pixels > 3 ? step : 0;
-        const int8_t *const at = row != NULL ? tinyfuse_conv_four_at(row, from) : r->padding;
+        const int8_t *const at = row != NULL ? tinyfuse_conv_4x2_mve_at(row, from) : r->padding;
         inside &= row != NULL;
-        for (i = 0; i < run; i += TINYFUSE_FOUR_BLOCK) {
+        for (i = 0; i < run; i += TINYFUSE_4X2_MVE_BLOCK) {
             const int8_t *chunk =
-                tinyfuse_conv_four_at(at, tinyfuse_max(0, tinyfuse_min(i, run - TINYFUSE_FOUR_BLOCK)));
+                tinyfuse_conv_4x2_mve_at(at, tinyfuse_max(0, tinyfuse_min(i, run - TINYFUSE_4X2_MVE_BLOCK)));
             put[0] = chunk;
-            put[1] = chunk = tinyfuse_conv_four_at(chunk, second);
-            put[2] = chunk = tinyfuse_conv_four_at(chunk, third);
-            put[3] = tinyfuse_conv_four_at(chunk, fourth);
-            put += TINYFUSE_FOUR_PIXELS;
+            put[1] = chunk = tinyfuse_conv_4x2_mve_at(chunk, second);
+            put[2] = chunk = tinyfuse_conv_4x2_mve_at(chunk, third);
+            put[3] = tinyfuse_conv_4x2_mve_at(chunk, fourth);
+            put += TINYFUSE_4X2_MVE_PIXELS;
             ++count;
         }
     }
-    for (; count % TINYFUSE_CONV_FOUR_TAPS != 0; ++count) {
-        memcpy(put, put - TINYFUSE_FOUR_PIXELS, TINYFUSE_FOUR_PIXELS * sizeof *put); /* any, times zero */
-        put += TINYFUSE_FOUR_PIXELS;
+    for (; count % TINYFUSE_CONV_4X2_MVE_TAPS != 0; ++count) {
+        memcpy(put, put - TINYFUSE_4X2_MVE_PIXELS, TINYFUSE_4X2_MVE_PIXELS * sizeof *put); /* any, times zero */
+        put += TINYFUSE_4X2_MVE_PIXELS;
     }
     return inside;
 }
 
 /* The window of pixel x, which reaches into the padding, is copied, and the chunks of the list's pixels from `first` to
    `last` are there. */
-TINYFUSE_SHARED void tinyfuse_conv_four_copy_window(const tinyfuse_conv_four_row *r, int32_t x, int32_t first,
+TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_copy_window(const tinyfuse_conv_4x2_mve_row *r, int32_t x, int32_t first,
                                                     int32_t last, int8_t *window)
 {
     const tinyfuse_conv *const p = r->p;
@@ -457,30 +457,30 @@ TINYFUSE_SHARED void tinyfuse_conv_four_copy_window(const tinyfuse_conv_four_row
     const int8_t **put = r->list;
     int32_t ky, i, pixel, count = 0;
     for (ky = 0; ky < p->kernel_h; ++ky) {
-        const int8_t *const row = tinyfuse_conv_four_in(r, ky);
+        const int8_t *const row = tinyfuse_conv_4x2_mve_in(r, ky);
         if (row != NULL) {
             tinyfuse_window_row(p, row, x, window);
         } else {
             tinyfuse_fill(window, p->in_zero_point, run);
         }
-        for (i = 0; i < run; i += TINYFUSE_FOUR_BLOCK) {
+        for (i = 0; i < run; i += TINYFUSE_4X2_MVE_BLOCK) {
             for (pixel = first; pixel <= last; ++pixel) {
-                put[pixel] = window + tinyfuse_max(0, tinyfuse_min(i, run - TINYFUSE_FOUR_BLOCK));
+                put[pixel] = window + tinyfuse_max(0, tinyfuse_min(i, run - TINYFUSE_4X2_MVE_BLOCK));
             }
-            put += TINYFUSE_FOUR_PIXELS;
+            put += TINYFUSE_4X2_MVE_PIXELS;
             ++count;
         }
         window += run;
     }
-    for (; count % TINYFUSE_CONV_FOUR_TAPS != 0; ++count) {
-        memcpy(put, put - TINYFUSE_FOUR_PIXELS, TINYFUSE_FOUR_PIXELS * sizeof *put); /* any, times zero */
-        put += TINYFUSE_FOUR_PIXELS;
+    for (; count % TINYFUSE_CONV_4X2_MVE_TAPS != 0; ++count) {
+        memcpy(put, put - TINYFUSE_4X2_MVE_PIXELS, TINYFUSE_4X2_MVE_PIXELS * sizeof *put); /* any, times zero */
+        put += TINYFUSE_4X2_MVE_PIXELS;
     }
 }
 
 /* Output row y by chunks. Reads only the input rows of y's own window, writes only the out_w * out_c bytes of out_row.
-   `form`, a constant, as of tinyfuse_four_mve.h. scratch, aligned to 4: twelve pointers of 4 bytes an iteration;
-   TINYFUSE_CONV_FOUR_END_BYTES; a kernel row's kernel_w * in_c bytes where any window has rows in the padding; `windows`
+   `form`, a constant, as of tinyfuse_matmul_4x2_mve.h. scratch, aligned to 4: twelve pointers of 4 bytes an iteration;
+   TINYFUSE_CONV_4X2_MVE_END_BYTES; a kernel row's kernel_w * in_c bytes where any window has rows in the padding; `windows`
    of kernel_h * kernel_w * in_c bytes, as many as of four pixels side by side, the first of a multiple of four, have
    columns there. Turns are kernel_h * ceil(kernel_w * in_c / 16) chunks, by three. */
 TINYFUSE_SHARED void tinyfuse_conv_chunks_mve_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
@@ -488,11 +488,11 @@ TINYFUSE_SHARED void tinyfuse_conv_chunks_mve_row_s8(const tinyfuse_conv *p, con
                                                      void *scratch, int form)
 {
     const int32_t run = p->kernel_w * p->in_c;
-    const int32_t chunks = p->kernel_h * ((run + TINYFUSE_FOUR_BLOCK - 1) / TINYFUSE_FOUR_BLOCK);
-    const int32_t iterations = (chunks + TINYFUSE_CONV_FOUR_TAPS - 1) / TINYFUSE_CONV_FOUR_TAPS;
-    const int32_t pointers = iterations * TINYFUSE_CONV_FOUR_CHUNK_POINTERS;
-    tinyfuse_conv_four_row r;
-    tinyfuse_conv_four_end *end;
+    const int32_t chunks = p->kernel_h * ((run + TINYFUSE_4X2_MVE_BLOCK - 1) / TINYFUSE_4X2_MVE_BLOCK);
+    const int32_t iterations = (chunks + TINYFUSE_CONV_4X2_MVE_TAPS - 1) / TINYFUSE_CONV_4X2_MVE_TAPS;
+    const int32_t pointers = iterations * TINYFUSE_CONV_4X2_MVE_CHUNK_POINTERS;
+    tinyfuse_conv_4x2_mve_row r;
+    tinyfuse_conv_4x2_mve_end *end;
     int8_t *windows;
     int32_t x, i;
     int listed = 0; /* the list is that of the four pixels before these, wherever the image ends */
@@ -500,30 +500,30 @@ TINYFUSE_SHARED void tinyfuse_conv_chunks_mve_row_s8(const tinyfuse_conv *p, con
     r.in = in;
     r.y = y;
     r.list = (const int8_t **)TINYFUSE_WITH_POINTERS(scratch, (size_t)pointers * sizeof *r.list + sizeof *end);
-    end = (tinyfuse_conv_four_end *)(void *)(r.list + pointers);
-    r.padding = (int8_t *)scratch + pointers * TINYFUSE_POINTER_BYTES + TINYFUSE_CONV_FOUR_END_BYTES;
+    end = (tinyfuse_conv_4x2_mve_end *)(void *)(r.list + pointers);
+    r.padding = (int8_t *)scratch + pointers * TINYFUSE_POINTER_BYTES + TINYFUSE_CONV_4X2_MVE_END_BYTES;
     windows = r.padding;
     for (i = 0; i < p->kernel_h; ++i) {
-        if (tinyfuse_conv_four_in(&r, i) == NULL) {
+        if (tinyfuse_conv_4x2_mve_in(&r, i) == NULL) {
             windows = tinyfuse_fill(r.padding, p->in_zero_point, run);
             break;
         }
     }
-    tinyfuse_conv_four_begin(p, end, channels);
-    tinyfuse_conv_four_places(p, end, TINYFUSE_FOUR_PIXELS);
-    for (x = 0; x < p->out_w; x += TINYFUSE_FOUR_PIXELS) {
-        const int32_t pixels = tinyfuse_min(p->out_w - x, TINYFUSE_FOUR_PIXELS);
-        if (listed && pixels == TINYFUSE_FOUR_PIXELS) {
-            tinyfuse_conv_four_advance(r.list, pointers, TINYFUSE_FOUR_PIXELS * p->stride_w * p->in_c);
+    tinyfuse_conv_4x2_mve_begin(p, end, channels);
+    tinyfuse_conv_4x2_mve_places(p, end, TINYFUSE_4X2_MVE_PIXELS);
+    for (x = 0; x < p->out_w; x += TINYFUSE_4X2_MVE_PIXELS) {
+        const int32_t pixels = tinyfuse_min(p->out_w - x, TINYFUSE_4X2_MVE_PIXELS);
+        if (listed && pixels == TINYFUSE_4X2_MVE_PIXELS) {
+            tinyfuse_conv_4x2_mve_advance(r.list, pointers, TINYFUSE_4X2_MVE_PIXELS * p->stride_w * p->in_c);
         } else {
-            listed = tinyfuse_conv_four_list_chunks(&r, x, pixels);
-            tinyfuse_conv_four_places(p, end, pixels);
+            listed = tinyfuse_conv_4x2_mve_list_chunks(&r, x, pixels);
+            tinyfuse_conv_4x2_mve_places(p, end, pixels);
         }
-        if (!tinyfuse_conv_four_inside(p, x) || !tinyfuse_conv_four_inside(p, x + pixels - 1)) {
+        if (!tinyfuse_conv_4x2_mve_inside(p, x) || !tinyfuse_conv_4x2_mve_inside(p, x + pixels - 1)) {
             int8_t *window = windows;
             for (i = 0; i < pixels; ++i) {
-                if (!tinyfuse_conv_four_inside(p, x + i)) {
-                    tinyfuse_conv_four_copy_window(&r, x + i, i, i + 1 < pixels ? i : TINYFUSE_FOUR_PIXELS - 1, window);
+                if (!tinyfuse_conv_4x2_mve_inside(p, x + i)) {
+                    tinyfuse_conv_4x2_mve_copy_window(&r, x + i, i, i + 1 < pixels ? i : TINYFUSE_4X2_MVE_PIXELS - 1, window);
                     window += p->kernel_h * run;
                 }
             }
@@ -531,8 +531,8 @@ TINYFUSE_SHARED void tinyfuse_conv_chunks_mve_row_s8(const tinyfuse_conv *p, con
         }
         end->out = out_row + x * p->out_c;
         end->channels = channels;
-        TINYFUSE_FOUR_OF(form, tinyfuse_conv_four_chunks)(
-            r.list, weights, tinyfuse_min(run, TINYFUSE_FOUR_BLOCK));
+        TINYFUSE_4X2_MVE_OF(form, tinyfuse_conv_4x2_mve_chunks)(
+            r.list, weights, tinyfuse_min(run, TINYFUSE_4X2_MVE_BLOCK));
     }
 }
 
