@@ -40,7 +40,10 @@ from tinyfuse.kernels.layers.int8_helium.conv_4x2 import (
     MvePointwise4x2Row,
     MveStridedPointwise4x2Row,
 )
-from tinyfuse.kernels.layers.int8_helium.depthwise_interleaved import ColumnsDepthwiseRow, FewerColumnsDepthwiseRow
+from tinyfuse.kernels.layers.int8_helium.depthwise_interleaved import (
+    InterleavedDepthwiseRow,
+    SmallInterleavedDepthwiseRow,
+)
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.kernels.requantize.single_rounding import single_rounding
 from tinyfuse.targets import Target, load_target
@@ -453,8 +456,8 @@ def columns_cases(target: Target) -> list[Case]:
             plain = make_op(replace(shape, activation=activation), rng)
             output = replace(plain.output, quant=replace(plain.output.quant, zero_point=(zero_point,)))
             op = replace(plain, outputs=(output,))
-            if ColumnsDepthwiseRow().accepts(op, context):
-                for kernel in (ColumnsDepthwiseRow(), FewerColumnsDepthwiseRow()):
+            if InterleavedDepthwiseRow().accepts(op, context):
+                for kernel in (InterleavedDepthwiseRow(), SmallInterleavedDepthwiseRow()):
                     extreme = bool(rng.random() < 0.5)
                     cases.append(case_of(op, kernel, random_input(op, rng, extreme), extreme, int(rng.integers(0, 4))))
     return cases

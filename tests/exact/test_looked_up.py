@@ -25,7 +25,7 @@ from tinyfuse.ir import Op, Quant
 from tinyfuse.ir.fixedpoint import multiply_by_quantized_multiplier
 from tinyfuse.kernels.core.kernel import Context
 from tinyfuse.kernels.layers.int8_luts.dsp import matmul_of
-from tinyfuse.kernels.layers.int8_luts.helium import LookedUpColumns
+from tinyfuse.kernels.layers.int8_luts.helium import LookedUpInterleavedDepthwise
 from tinyfuse.kernels.requantize.signed_rounding import SHIFT, signed_rounding
 from tinyfuse.kernels.requantize.two_roundings import accumulator_range, folded_bias
 from tinyfuse.ops.core.convolution import channel_multipliers
@@ -149,7 +149,7 @@ def test_tables_of_levels(zero_point: int) -> None:
         last = Op("TABLE", (output,), (tensor(output.shape),), Table(()), 1)
         tables = np.broadcast_to(np.roll(values, 128), (4, 256)).astype(np.int8)
         op = looked_up(replace(layer, outputs=(output,)), last, tables)
-        levels = LookedUpColumns().of_levels(op, context)
+        levels = LookedUpInterleavedDepthwise().of_levels(op, context)
         found.append(levels is not None)
         least, most = accumulator_range(op.attributes.layer)
         multipliers, shifts = channel_multipliers(op.attributes.layer)

@@ -64,9 +64,12 @@ from tinyfuse.kernels.layers.int8_helium.conv_4x2 import (
 )
 from tinyfuse.kernels.layers.int8_helium.conv_weight_stationary import WeightStationaryConvRow
 from tinyfuse.kernels.layers.int8_helium.depthwise_1d import Depthwise1D
-from tinyfuse.kernels.layers.int8_helium.depthwise_interleaved import ColumnsDepthwiseRow, FewerColumnsDepthwiseRow
+from tinyfuse.kernels.layers.int8_helium.depthwise_interleaved import (
+    InterleavedDepthwiseRow,
+    SmallInterleavedDepthwiseRow,
+)
 from tinyfuse.kernels.layers.int8_luts.dsp import LookedUpDepthwise, LookedUpMatmul
-from tinyfuse.kernels.layers.int8_luts.helium import LookedUpColumns, LookedUpPointwise4x2
+from tinyfuse.kernels.layers.int8_luts.helium import LookedUpInterleavedDepthwise, LookedUpPointwise4x2
 from tinyfuse.kernels.layers.int8_no_dsp.paired_weights import (
     PairedConvRow,
     PairedDense,
@@ -132,7 +135,7 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     "DEPTHWISE_CONV_2D": {
         "int8": (
             *INT4_DEPTHWISE, *PALETTIZED_DEPTHWISE,
-            FewerColumnsDepthwiseRow(), MveDepthwiseRow(), ColumnsDepthwiseRow(), Depthwise1D(),
+            SmallInterleavedDepthwiseRow(), MveDepthwiseRow(), InterleavedDepthwiseRow(), Depthwise1D(),
             WeightStationaryDepthwiseRow(), DepthwiseColumns(), DepthwiseAlongRow(), PairedDepthwiseRow(),
             Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(),
             CmsisDepthwiseS4(), CmsisDepthwise(),
@@ -163,7 +166,7 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
 #: kind -> kernels of what rewrites make of layers: their outputs looked up in tables, or their weights computed
 LAYER_FORMS: dict[str, tuple[Kernel, ...]] = {
     "LOOKED_UP": (
-        *map(LookedUpPointwise4x2, (MvePointwise4x2(), MvePointwise4x2Row())), LookedUpColumns(),
+        *map(LookedUpPointwise4x2, (MvePointwise4x2(), MvePointwise4x2Row())), LookedUpInterleavedDepthwise(),
         *map(LookedUpMatmul, (Pointwise(), PointwiseRow(), PackedConvRow())), LookedUpDepthwise(Depthwise3x3Row()),
     ),
     "COMPUTED_LAYER": computed_layers(),

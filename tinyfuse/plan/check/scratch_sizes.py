@@ -264,13 +264,13 @@ def _outside(p: Fields, pixels: int) -> tuple[int, bool]:
 
 
 def _conv_4x2_columns_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: 6 pointers * kernel_h * ceil(kernel_w / 3) * in_c / 16 + FOUR_BYTES + 16."""
+    """Bytes: 6 pointers * kernel_h * ceil(kernel_w / 3) * in_c / 16 + CONV_4X2_MVE_BYTES + 16."""
     iterations = p["kernel_h"] * ((p["kernel_w"] + 2) // 3) * (p["in_c"] // 16)
-    return int(6 * iterations * POINTER_BYTES + FOUR_BYTES + 16)
+    return int(6 * iterations * POINTER_BYTES + CONV_4X2_MVE_BYTES + 16)
 
 
 def _conv_4x2_chunks_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: 12 pointers per three pieces + FOUR_BYTES + kernel rows copied because of padding.
+    """Bytes: 12 pointers per three pieces + CONV_4X2_MVE_BYTES + kernel rows copied because of padding.
 
     There are kernel_h * ceil(kernel_w * in_c / 16) pieces. Copied are kernel_h rows for each of four adjacent windows
     with columns in the padding, and one more if any window has rows there.
@@ -278,7 +278,7 @@ def _conv_4x2_chunks_bytes(p: Fields, args: Arguments) -> int:
     run = p["kernel_w"] * p["in_c"]
     iterations = (p["kernel_h"] * ((run + 15) // 16) + 2) // 3
     windows, pads_rows = _outside(p, 4)
-    return int(12 * iterations * POINTER_BYTES + FOUR_BYTES + (windows * p["kernel_h"] + pads_rows) * run)
+    return int(12 * iterations * POINTER_BYTES + CONV_4X2_MVE_BYTES + (windows * p["kernel_h"] + pads_rows) * run)
 
 
 def _1d_mve_bytes(p: Fields, args: Arguments) -> int:
@@ -306,10 +306,10 @@ def _stationary_bytes(p: Fields, args: Arguments) -> int:
 
 
 def _columns_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: COLUMNS_BYTES + planes * (COLUMNS_PLANE_BYTES + 4 * channels per pass * columns that 8 outputs read)."""
+    """Bytes: header + planes * (plane header + 4 * channels per pass * columns that 8 outputs read)."""
     planes, columns = min(p["stride_w"], p["kernel_w"]), min(8, p["out_w"]) + (p["kernel_w"] - 1) // p["stride_w"]
-    at_once = {"TINYFUSE_COLUMNS_CHANNELS": 16, "TINYFUSE_COLUMNS_FEWER": 8}[args[-2]]
-    return int(COLUMNS_BYTES + planes * (COLUMNS_PLANE_BYTES + 4 * at_once * columns))
+    at_once = {"TINYFUSE_INTERLEAVED_CHANNELS": 16, "TINYFUSE_INTERLEAVED_FEWER": 8}[args[-2]]
+    return int(INTERLEAVED_BYTES + planes * (INTERLEAVED_PLANE_BYTES + 4 * at_once * columns))
 
 
 def _conv_mve_s16_bytes(p: Fields, args: Arguments) -> int:
@@ -335,8 +335,9 @@ def _leaves(p: Fields, axis: str, side: str) -> bool:
 
 
 #: bytes that scratch counts, on 64-bit hosts too (TINYFUSE_WITH_POINTERS): a pointer, a tinyfuse_quad, a
-#: tinyfuse_columns without planes, one of its planes, a tinyfuse_mve_run with a pointer + tinyfuse_conv_4x2_mve_end
-POINTER_BYTES, QUAD_BYTES, COLUMNS_BYTES, COLUMNS_PLANE_BYTES, FOUR_BYTES = 4, 156, 60, 32, 44
+#: tinyfuse_interleaved_job without planes, one of its planes,
+#: a tinyfuse_mve_run with a pointer + tinyfuse_conv_4x2_mve_end
+POINTER_BYTES, QUAD_BYTES, INTERLEAVED_BYTES, INTERLEAVED_PLANE_BYTES, CONV_4X2_MVE_BYTES = 4, 156, 60, 32, 44
 
 SCRATCH: Mapping[str, Callable[[Fields, Arguments], int]] = {
     "tinyfuse_conv_packed_row_s8": _packed_conv_bytes,
@@ -385,7 +386,7 @@ SCRATCH: Mapping[str, Callable[[Fields, Arguments], int]] = {
     "tinyfuse_conv_weight_stationary_mve_row_s8": _stationary_bytes,
     "tinyfuse_depthwise_1d_mve_s8": _1d_mve_bytes,
     "tinyfuse_depthwise_1d_s8": _1d_bytes,
-    "tinyfuse_depthwise_columns_row_s8": _columns_bytes,
+    "tinyfuse_depthwise_interleaved_mve_row_s8": _columns_bytes,
     "tinyfuse_conv_palettized_row_s8": _conv_palettized_bytes,
     "tinyfuse_conv_palettized_rows_s8": _conv_palettized_bytes,
     "tinyfuse_pointwise_palettized_s8": _pointwise_palettized_bytes,

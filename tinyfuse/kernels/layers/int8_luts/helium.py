@@ -1,7 +1,7 @@
 """Helium kernels of LOOKED_UP, layers whose outputs pass through lookup tables.
 
 Pointwise convolutions are computed by runtime_c/tinyfuse_matmul_4x2_mve.h, depthwise ones by
-runtime_c/tinyfuse_depthwise_columns.h. Both look eight outputs up at once, just before they store them.
+runtime_c/tinyfuse_depthwise_interleaved_mve.h. Both look eight outputs up at once, just before they store them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tinyfuse.kernels.layers.int8_helium.conv_4x2 import (
     looked_up_pointwise_counts,
     sort_of_depth,
 )
-from tinyfuse.kernels.layers.int8_helium.depthwise_interleaved import ColumnsDepthwiseRow
+from tinyfuse.kernels.layers.int8_helium.depthwise_interleaved import InterleavedDepthwiseRow
 from tinyfuse.kernels.layers.int8_luts.dsp import LookedUpLayer, layer_of
 from tinyfuse.kernels.requantize.two_roundings import accumulator_range
 from tinyfuse.ops.core.convolution import channel_multipliers, geometry
@@ -112,16 +112,18 @@ class LookedUpPointwise4x2(_LookedUp):
         return *lets, Call(self.name, (*args, site.constant("tables"), f"TINYFUSE_4X2_MVE_{form}"))
 
 
-class LookedUpColumns(_LookedUp):
-    """Depthwise convolutions by tinyfuse_depthwise_columns.h, each channel with its own table, which stands among its
-    constants."""
+class LookedUpInterleavedDepthwise(_LookedUp):
+    """Depthwise convolutions by tinyfuse_depthwise_interleaved_mve.h, where each channel has its own table.
 
-    name = ColumnsDepthwiseRow.name
+    A channel's table follows its bias, multiplier and shift in the constant "channels".
+    """
+
+    name = InterleavedDepthwiseRow.name
     depthwise = True
-    columns = ColumnsDepthwiseRow.columns
+    columns = InterleavedDepthwiseRow.columns
 
     def __init__(self) -> None:
-        self._columns = ColumnsDepthwiseRow()
+        self._columns = InterleavedDepthwiseRow()
         super().__init__(self._columns)
 
     def accepts(self, op: Op, context: Context) -> bool:
@@ -148,7 +150,7 @@ class LookedUpColumns(_LookedUp):
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         lets, args = self.layer_call(op, site, context)
-        return *lets, Call(self.name, (*args, f"TINYFUSE_COLUMNS_{self.form(op, context).upper()}"))
+        return *lets, Call(self.name, (*args, f"TINYFUSE_INTERLEAVED_{self.form(op, context).upper()}"))
 
 
 def _tables(op: Op) -> Array:
