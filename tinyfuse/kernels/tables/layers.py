@@ -18,7 +18,7 @@ from tinyfuse.kernels.layers.float32.portable import (
     PackedDepthwiseRowF32,
     TransposeConvRowF32,
 )
-from tinyfuse.kernels.layers.float32.transpose_conv_phases import PackedTransposedRowF32, PackedTransposedRowS16
+from tinyfuse.kernels.layers.float32.transpose_conv_phases import TransposeConvPhasesRowF32, TransposeConvPhasesRowS16
 from tinyfuse.kernels.layers.int4.conv_dsp import Int4ConvRow, Int4Pointwise, Int4PointwiseRow
 from tinyfuse.kernels.layers.int4.dense_dsp import Int4Dense
 from tinyfuse.kernels.layers.int4.depthwise_dsp import INT4_DEPTHWISE
@@ -158,8 +158,8 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     },
     "TRANSPOSE_CONV": {
         "int8": (TransposeConvRow(), CmsisTransposeConv(), CmsisReverseConv()),
-        "int16": (PackedTransposedRowS16(), TransposeConvRowS16()),
-        "float32": (PackedTransposedRowF32(), TransposeConvRowF32()),
+        "int16": (TransposeConvPhasesRowS16(), TransposeConvRowS16()),
+        "float32": (TransposeConvPhasesRowF32(), TransposeConvRowF32()),
     },
 }  # fmt: skip
 

@@ -101,7 +101,7 @@ def _packed_conv_s16_bytes(p: Fields, args: Arguments) -> int:
     return int(p["kernel_h"] * POINTER_BYTES + 2 * depth * (args[-2] + (1 if p["in_c"] % 4 or p["groups"] > 1 else 0)))
 
 
-def _packed_transposed_s16_bytes(p: Fields, args: Arguments) -> int:
+def _transpose_conv_phases_s16_bytes(p: Fields, args: Arguments) -> int:
     """Bytes: those of _packed_conv_s16_bytes for the taps of the largest phase, every stride-th from the first on."""
     kernel = {f"kernel_{axis}": 1 + (p[f"kernel_{axis}"] - 1) // p[f"stride_{axis}"] for axis in "hw"}
     return _packed_conv_s16_bytes({**p, **kernel, "groups": 1}, args)
@@ -362,7 +362,7 @@ SCRATCH: Mapping[str, Callable[[Fields, Arguments], int]] = {
     "tinyfuse_dense_wide_s8": _dense_bytes,
     "tinyfuse_dense_five_outputs_s8": lambda p, args: int(p["in_c"] + 4 * -(-p["in_c"] // 44)),
     "tinyfuse_conv_packed_row_s16": _packed_conv_s16_bytes,
-    "tinyfuse_transpose_conv_packed_row_s16": _packed_transposed_s16_bytes,
+    "tinyfuse_transpose_conv_phases_row_s16": _transpose_conv_phases_s16_bytes,
     "tinyfuse_dense_s16": _dense_s16_bytes,
     "tinyfuse_dense_int16_weights_s8": _dense_s4_bytes,
     "tinyfuse_fully_connected_s4": _dense_s4_bytes,

@@ -1,5 +1,5 @@
 """TRANSPOSE_CONV of int16 and float32 as convolutions, one for the outputs of each phase
-(runtime_c/tinyfuse_transpose_phases.h)."""
+(runtime_c/tinyfuse_transpose_conv_phases.h)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _phases(op: Op) -> Iterator[Array]:
             yield taps[:, ::-1, ::-1].reshape(len(weights), -1)
 
 
-class _TransposedRow(Kernel):
+class _TransposeConvPhasesRow(Kernel):
     """One output row a call; it reads the input rows whose kernels reach it."""
 
     by_row, whole, rings = True, False, True
@@ -40,11 +40,11 @@ class _TransposedRow(Kernel):
         return stride_h <= kernel[0] and stride_w <= kernel[1]
 
 
-class PackedTransposedRowS16(_TransposedRow):
+class TransposeConvPhasesRowS16(_TransposeConvPhasesRow):
     """Of sums that are proven to stay within int32."""
 
-    name = "tinyfuse_transpose_conv_packed_row_s16"
-    headers = ("tinyfuse_transpose_packed_s16.h",)
+    name = "tinyfuse_transpose_conv_phases_row_s16"
+    headers = ("tinyfuse_transpose_conv_phases_s16.h",)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return super().accepts(op, context) and matmul_s16(as_convolution(op)) is not None
@@ -75,11 +75,11 @@ class PackedTransposedRowS16(_TransposedRow):
         )  # fmt: skip
 
 
-class PackedTransposedRowF32(_TransposedRow):
+class TransposeConvPhasesRowF32(_TransposeConvPhasesRow):
     """Eight output channels at a time."""
 
-    name = "tinyfuse_transpose_conv_packed_row_f32"
-    headers = ("tinyfuse_transpose_packed_f32.h",)
+    name = "tinyfuse_transpose_conv_phases_row_f32"
+    headers = ("tinyfuse_transpose_conv_phases_f32.h",)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return transposed_counts(op, by_row)

@@ -1,8 +1,8 @@
 /* TRANSPOSE_CONV as convolutions: the outputs that lie a stride apart have the same taps, every stride-th one from their
    phase on, and are the outputs of a convolution with stride 1 whose kernel is these taps, the last one first. No stride
    is beyond the kernel, so that no phase is without taps. */
-#ifndef TINYFUSE_TRANSPOSE_PHASES_H
-#define TINYFUSE_TRANSPOSE_PHASES_H
+#ifndef TINYFUSE_TRANSPOSE_CONV_PHASES_H
+#define TINYFUSE_TRANSPOSE_CONV_PHASES_H
 
 #include "tinyfuse_conv.h"
 #include "tinyfuse_transpose_conv.h"
