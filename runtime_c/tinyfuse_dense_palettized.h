@@ -1,9 +1,9 @@
 /* Fully connected layer whose weights are looked up (tinyfuse_palette.h), four outputs at a time, for all batches; by
-   tinyfuse_fully_connected_packed.h. */
+   tinyfuse_dense.h. */
 #ifndef TINYFUSE_DENSE_PALETTIZED_H
 #define TINYFUSE_DENSE_PALETTIZED_H
 
-#include "tinyfuse_fully_connected_packed.h"
+#include "tinyfuse_dense.h"
 #include "tinyfuse_palette.h"
 
 /* Four outputs, or what is left of them, of each batch. */

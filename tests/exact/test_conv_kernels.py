@@ -660,7 +660,7 @@ def test_int4_kernels(target: str, tmp_path: Path) -> None:
     for choices in ({}, {"optimize": "ram"}):
         cases = int4_cases(core, **choices)
         mve, names = "mve_" if core.mve else "", {case.kernel.name for case in cases}
-        others = {"tinyfuse_fully_connected_s4"} if not mve and not choices else set()
+        others = {"tinyfuse_dense_s4"} if not mve and not choices else set()
         others |= {f"tinyfuse_depthwise_{sort}_row_s4" for sort in ("3x3", "packed") if others}
         assert names == {f"tinyfuse_pointwise_{mve}s4", f"tinyfuse_conv_{mve}row_s4"} | others
         assert {int4_layer(case.op).form for case in cases if case.op.kind == "CONV_2D"} == {SINGLE_ROUNDING, WIDE}

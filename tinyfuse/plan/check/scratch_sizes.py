@@ -365,7 +365,7 @@ SCRATCH: Mapping[str, Callable[[Fields, Arguments], int]] = {
     "tinyfuse_transpose_conv_phases_row_s16": _transpose_conv_phases_s16_bytes,
     "tinyfuse_dense_s16": _dense_s16_bytes,
     "tinyfuse_dense_int16_weights_s8": _dense_s4_bytes,
-    "tinyfuse_fully_connected_s4": _dense_s4_bytes,
+    "tinyfuse_dense_s4": _dense_s4_bytes,
     "tinyfuse_rows_matmul_s8": _rows_matmul_bytes,
     "tinyfuse_depthwise_packed_row_s8": _taps_bytes,
     "tinyfuse_depthwise_packed_row_s16": _taps_s16_bytes,

@@ -1,5 +1,5 @@
 """Our kernel of FULLY_CONNECTED with weights of int4, which stay two to a byte in flash
-(runtime_c/tinyfuse_fully_connected_s4.h), for cores with the DSP extension."""
+(runtime_c/tinyfuse_dense_s4.h), for cores with the DSP extension."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Int4Dense(DenseWide):
     """Four outputs at a time, requantized in the bounded form; inputs are widened in scratch, so where RAM is all, the
     kernels of int8 compute from a byte a weight."""
 
-    name = "tinyfuse_fully_connected_s4"
-    headers = ("tinyfuse_fully_connected_s4.h",)
+    name = "tinyfuse_dense_s4"
+    headers = ("tinyfuse_dense_s4.h",)
     int4_weights = True
 
     def accepts(self, op: Op, context: Context) -> bool:

@@ -70,7 +70,7 @@ class Dense(Kernel):
     of four."""
 
     name = "tinyfuse_dense_s8"
-    headers = ("tinyfuse_fully_connected_packed.h",)
+    headers = ("tinyfuse_dense.h",)
     by_row, rings = True, True
 
     def accepts(self, op: Op, context: Context) -> bool:

@@ -1,5 +1,5 @@
 """Our kernels of FULLY_CONNECTED in uint8 models, whose sums are multiplied by a real number
-(runtime_c/tinyfuse_fully_connected_real.h)."""
+(runtime_c/tinyfuse_dense_real_scale.h)."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from tinyfuse.ops.weight_sums import channel_weights
 class FullyConnectedReal(FullyConnectedWhole):
     """Any such layer, its weights constant or computed, in portable C."""
 
-    name = "tinyfuse_fully_connected_real_s8"
+    name = "tinyfuse_fully_connected_real_scale_s8"
     costs_as: str | None = "tinyfuse_fully_connected_s8"
-    headers = ("tinyfuse_fully_connected_real.h",)
+    headers = ("tinyfuse_dense_real_scale.h",)
     values = "channels"
 
     def accepts(self, op: Op, context: Context) -> bool:
@@ -45,7 +45,7 @@ class FullyConnectedReal(FullyConnectedWhole):
 class DenseReal(FullyConnectedReal):
     """The same of constant weights: what zero points add to sums is folded into biases, or computed once a vector."""
 
-    name = "tinyfuse_dense_real_s8"
+    name = "tinyfuse_dense_real_scale_s8"
     costs_as = None
     values = "biases"
 

@@ -1,7 +1,7 @@
 /* Fully connected layer, int8: four outputs at a time from packed weights without zero point, in the
    forms TINYFUSE_WIDE, TINYFUSE_LANES and TINYFUSE_BYTES of tinyfuse_matmul.h, and those that shift either way. */
-#ifndef TINYFUSE_FULLY_CONNECTED_PACKED_H
-#define TINYFUSE_FULLY_CONNECTED_PACKED_H
+#ifndef TINYFUSE_DENSE_H
+#define TINYFUSE_DENSE_H
 
 #include "tinyfuse_matmul.h"
 

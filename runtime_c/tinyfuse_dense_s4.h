@@ -1,14 +1,14 @@
 /* Fully connected layer with weights of int4, which stay two to a byte in flash: four outputs at a time. A variant of
-   tinyfuse_fully_connected_packed.h, whose requantization it takes (TINYFUSE_WIDE).
+   tinyfuse_dense.h, whose requantization it takes (TINYFUSE_WIDE).
 
    16 bits have the weights of four outputs for one input: 4096 * w3 + 256 * (w2 + 8) + 16 * (w1 + 8) + (w0 + 8).
    They are multiplied as they are, without the highest digit, without the two highest, and the lowest alone: the four
    sums' differences are the outputs' sums, 8 times the sum of all inputs beside three of them. Sums may pass beyond
    int32; the compiler proves that differences don't. */
-#ifndef TINYFUSE_FULLY_CONNECTED_S4_H
-#define TINYFUSE_FULLY_CONNECTED_S4_H
+#ifndef TINYFUSE_DENSE_S4_H
+#define TINYFUSE_DENSE_S4_H
 
-#include "tinyfuse_fully_connected_packed.h"
+#include "tinyfuse_dense.h"
 
 /* inputs: columns in the form TINYFUSE_WIDE; `fours.depth` is a multiple of 8. offset: 8 times the sum of the inputs. */
 typedef struct {
@@ -131,7 +131,7 @@ TINYFUSE_INLINE int32_t tinyfuse_offset_s4(const int8_t *column, int32_t depth)
    (tinyfuse_matmul.h), with depth = in_c rounded up to a multiple of 8; biases and scales as tinyfuse_dense_s8 has
    them. scratch, aligned to 8: a column of `depth` inputs. out may lie over batches of in that are read already, the
    one that is computed included. */
-TINYFUSE_SHARED void tinyfuse_fully_connected_s4(const tinyfuse_dense *p, const int8_t *in, int8_t *out,
+TINYFUSE_SHARED void tinyfuse_dense_s4(const tinyfuse_dense *p, const int8_t *in, int8_t *out,
                                                  const int8_t *weights, const int32_t *biases,
                                                  const tinyfuse_dense_scale *scales, void *scratch)
 {
