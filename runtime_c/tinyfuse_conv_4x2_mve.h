@@ -15,7 +15,7 @@
 #ifndef TINYFUSE_CONV_4X2_MVE_H
 #define TINYFUSE_CONV_4X2_MVE_H
 
-#include "tinyfuse_conv_mve.h"
+#include "tinyfuse_conv_2x4_mve.h"
 #include "tinyfuse_matmul_4x2_mve.h"
 
 enum { TINYFUSE_CONV_4X2_MVE_COLUMNS, TINYFUSE_CONV_4X2_MVE_CHUNKS };

@@ -1,9 +1,9 @@
 /* Convolutions and fully connected layers whose weights are looked up (tinyfuse_palette.h) for Helium: strips of channels
-   by tinyfuse_matmul_mve.h, each for all pixels of the call. */
+   by tinyfuse_matmul_2x4_mve.h, each for all pixels of the call. */
 #ifndef TINYFUSE_CONV_PALETTIZED_MVE_H
 #define TINYFUSE_CONV_PALETTIZED_MVE_H
 
-#include "tinyfuse_conv_mve.h"
+#include "tinyfuse_conv_2x4_mve.h"
 #include "tinyfuse_palette.h"
 
 /* A strip that is computed: channels from `first` on, and their biases. */
@@ -13,7 +13,7 @@ typedef struct {
     int32_t first, count;
 } tinyfuse_mve_strip;
 
-/* Looks up `count` channels from `first` on to `weights`, in the order of tinyfuse_matmul_mve.h. */
+/* Looks up `count` channels from `first` on to `weights`, in the order of tinyfuse_matmul_2x4_mve.h. */
 TINYFUSE_SHARED void tinyfuse_expand_palette_strip(const tinyfuse_palettized *w, int32_t first, int32_t count, int32_t depth,
                                             int8_t *weights)
 {
@@ -32,7 +32,7 @@ TINYFUSE_SHARED void tinyfuse_expand_palette_strip(const tinyfuse_palettized *w,
 }
 
 TINYFUSE_INLINE void tinyfuse_mve_strip_start(tinyfuse_mve_strip *s, const tinyfuse_palettized *w, int32_t first,
-                                              const tinyfuse_matmul_mve *p, int8_t *weights, const int32_t *channels)
+                                              const tinyfuse_matmul_2x4_mve *p, int8_t *weights, const int32_t *channels)
 {
     s->first = first;
     s->count = tinyfuse_min(w->strip, p->out_c - first);
@@ -43,7 +43,7 @@ TINYFUSE_INLINE void tinyfuse_mve_strip_start(tinyfuse_mve_strip *s, const tinyf
 
 /* The strip's channels of `pixels`, one or two, whose inputs lie side by side, and outputs of all channels from `out`
    on. */
-TINYFUSE_INLINE void tinyfuse_mve_strip_pixels(tinyfuse_mve_strip *s, const tinyfuse_matmul_mve *p, const int8_t *in,
+TINYFUSE_INLINE void tinyfuse_mve_strip_pixels(tinyfuse_mve_strip *s, const tinyfuse_matmul_2x4_mve *p, const int8_t *in,
                                                int32_t pixels, int8_t *out)
 {
     s->job.inputs.x0 = in;
@@ -60,9 +60,9 @@ TINYFUSE_INLINE void tinyfuse_mve_strip_pixels(tinyfuse_mve_strip *s, const tiny
     }
 }
 
-/* As tinyfuse_pointwise_mve_s8; out may lie over pixels that are read already where one strip has all channels. scratch,
+/* As tinyfuse_pointwise_2x4_mve_s8; out may lie over pixels that are read already where one strip has all channels. scratch,
    aligned to 16: strip * depth + 16 bytes of weights, the strip a multiple of 4. */
-TINYFUSE_SHARED void tinyfuse_pointwise_palettized_mve_s8(const tinyfuse_matmul_mve *p, const int8_t *in, int32_t pixels,
+TINYFUSE_SHARED void tinyfuse_pointwise_palettized_mve_s8(const tinyfuse_matmul_2x4_mve *p, const int8_t *in, int32_t pixels,
                                                    int8_t *out, const tinyfuse_palettized *w, const int32_t *channels,
                                                    void *scratch)
 {
@@ -76,13 +76,13 @@ TINYFUSE_SHARED void tinyfuse_pointwise_palettized_mve_s8(const tinyfuse_matmul_
     }
 }
 
-/* As tinyfuse_conv_mve_row_s8. scratch, aligned to 16: kernel_h pointers of 4 bytes, 2 * depth bytes of windows, then
+/* As tinyfuse_conv_2x4_mve_row_s8. scratch, aligned to 16: kernel_h pointers of 4 bytes, 2 * depth bytes of windows, then
    strip * depth + 16 bytes of weights, the strip a multiple of 4, with depth = kernel_h * kernel_w * in_c. */
 TINYFUSE_SHARED void tinyfuse_conv_palettized_mve_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
                                                   const tinyfuse_palettized *w, const int32_t *channels, void *scratch)
 {
     const int32_t depth = p->kernel_h * p->kernel_w * p->in_c;
-    const tinyfuse_matmul_mve m = {depth, p->out_c, p->out_zero_point, p->act_min, p->act_max};
+    const tinyfuse_matmul_2x4_mve m = {depth, p->out_c, p->out_zero_point, p->act_min, p->act_max};
     const int8_t **const rows =
         (const int8_t **)TINYFUSE_WITH_POINTERS(scratch, (size_t)p->kernel_h * sizeof *rows);
     int8_t *const windows = (int8_t *)scratch + p->kernel_h * TINYFUSE_POINTER_BYTES;

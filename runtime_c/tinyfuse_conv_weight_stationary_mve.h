@@ -9,7 +9,7 @@
 #ifndef TINYFUSE_CONV_WEIGHT_STATIONARY_MVE_H
 #define TINYFUSE_CONV_WEIGHT_STATIONARY_MVE_H
 
-#include "tinyfuse_conv_mve.h"
+#include "tinyfuse_conv_2x4_mve.h"
 #include "tinyfuse_matmul_4x2_mve.h"
 
 /* at most, of a window: columns; input channels at a time; pixels that are requantized together, the fewest of a row */

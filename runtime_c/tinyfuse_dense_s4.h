@@ -14,11 +14,11 @@
 typedef struct {
     tinyfuse_dense_fours fours;
     int32_t offset; /* 40 */
-} tinyfuse_dense_s4;
+} tinyfuse_dense_s4_job;
 
 #if TINYFUSE_DSP
 
-typedef char tinyfuse_check_dense_s4[offsetof(tinyfuse_dense_s4, offset) == 40 ? 1 : -1];
+typedef char tinyfuse_check_dense_s4[offsetof(tinyfuse_dense_s4_job, offset) == 40 ? 1 : -1];
 
 /* In the loop over inputs:
    r0       inputs; r1 weights, lr their end
@@ -35,9 +35,9 @@ typedef char tinyfuse_check_dense_s4[offsetof(tinyfuse_dense_s4, offset) == 40 ?
     "ldrd r6, r7, [r0], #8\n\t" TINYFUSE_S4_DIGITS("r6", "r8") TINYFUSE_S4_DIGITS("r7", "r9") \
     "ldrd r6, r7, [r0], #8\n\t" TINYFUSE_S4_DIGITS("r6", "r10") TINYFUSE_S4_DIGITS("r7", "r11")
 
-TINYFUSE_SHARED void tinyfuse_dense_fours_s4(tinyfuse_dense_s4 *p)
+TINYFUSE_SHARED void tinyfuse_dense_fours_s4(tinyfuse_dense_s4_job *p)
 {
-    TINYFUSE_ARGUMENT(tinyfuse_dense_s4 *, arguments, p);
+    TINYFUSE_ARGUMENT(tinyfuse_dense_s4_job *, arguments, p);
     __asm volatile(TINYFUSE_ASM_BEGIN
                    "ldr r1, [r0, #32]\n\t"
                    "6:\n\t"
@@ -73,7 +73,7 @@ TINYFUSE_SHARED void tinyfuse_dense_fours_s4(tinyfuse_dense_s4 *p)
 
 #else
 
-TINYFUSE_SHARED void tinyfuse_dense_fours_s4(tinyfuse_dense_s4 *p)
+TINYFUSE_SHARED void tinyfuse_dense_fours_s4(tinyfuse_dense_s4_job *p)
 {
     const int16_t *const x = (const int16_t *)p->fours.inputs;
     const int8_t *weights = p->fours.weights;
@@ -138,7 +138,7 @@ TINYFUSE_SHARED void tinyfuse_dense_s4(const tinyfuse_dense *p, const int8_t *in
     const int32_t words = p->in_c / 4, in_rest = p->in_c & 3, depth = (p->in_c + 7) & ~7;
     const int32_t fours = p->out_c / 4, out_rest = p->out_c & 3;
     int8_t *const column = (int8_t *)scratch, *const first = out;
-    tinyfuse_dense_s4 job;
+    tinyfuse_dense_s4_job job;
     int32_t b;
     job.fours.rounding = 2 * p->out_zero_point + 1;
     job.fours.scale_bytes = p->scale_step * (int32_t)sizeof(tinyfuse_dense_scale);

@@ -10,7 +10,7 @@
 #ifndef TINYFUSE_DEPTHWISE_1D_MVE_H
 #define TINYFUSE_DEPTHWISE_1D_MVE_H
 
-#include "tinyfuse_conv_mve.h"
+#include "tinyfuse_conv_2x4_mve.h"
 #include "tinyfuse_matmul_4x2_mve.h"
 
 /* at most, of a window; at a time: outputs, channels; pixels in a word */

@@ -4,14 +4,14 @@
 
    weights  of sixteen (at the end eight) channels [pairs of taps][2][16 or 8], none of them -128: so that
             the sum of two products fits int16
-   channels [3][4] as in tinyfuse_matmul_mve.h: of each sixteen channels those that leave a remainder of
+   channels [3][4] as in tinyfuse_matmul_2x4_mve.h: of each sixteen channels those that leave a remainder of
             0 by 4, those of 2, of 1 and of 3; of the last eight the even ones and the odd ones
 */
 #ifndef TINYFUSE_DEPTHWISE_MVE_H
 #define TINYFUSE_DEPTHWISE_MVE_H
 
 #include "tinyfuse_depthwise_packed.h"
-#include "tinyfuse_matmul_mve.h"
+#include "tinyfuse_matmul_2x4_mve.h"
 
 /* What the pixels of a row have in common but `out`. The assembly loads the first six by one LDM, and the
    clamp's ends as a pair. taps as tinyfuse_depthwise_taps fills them. */

@@ -680,7 +680,7 @@ TINYFUSE_SHARED void tinyfuse_pointwise_4x2_tables_mve_s8(const tinyfuse_matmul_
 
 /* Output row y of a 1x1 convolution with strides and without padding. Reads only the input row of y's window, writes only
    the out_w * out_c bytes of out_row, which must not overlap it. */
-TINYFUSE_INLINE void tinyfuse_pointwise_strided_mve_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+TINYFUSE_INLINE void tinyfuse_pointwise_4x2_strided_mve_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                                            int8_t *out_row, const int8_t *weights,
                                                            const int32_t *channels, int form)
 {

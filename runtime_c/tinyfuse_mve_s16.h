@@ -3,7 +3,7 @@
 #ifndef TINYFUSE_MVE_S16_H
 #define TINYFUSE_MVE_S16_H
 
-#include "tinyfuse_conv_mve.h"
+#include "tinyfuse_conv_2x4_mve.h"
 #include "tinyfuse_depthwise_packed.h"
 #include "tinyfuse_requantize_s16.h"
 

@@ -4,7 +4,7 @@
 
 #include "branches.h"
 #include "tinyfuse_common.h"
-#include "tinyfuse_conv_mve.h"
+#include "tinyfuse_conv_2x4_mve.h"
 #include "tinyfuse_matmul_4x2_mve.h"
 #include "tinyfuse_pool.h"
 #include "tinyfuse_quantize.h"

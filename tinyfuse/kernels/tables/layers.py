@@ -51,7 +51,7 @@ from tinyfuse.kernels.layers.int8_helium.conv_2x4 import (
     MveBufferedPointwise,
     MveConvRow,
     MveDense,
-    MveDenseOfOne,
+    MveDenseOneVector,
     MveDepthwiseRow,
     MvePointwise,
 )
@@ -148,7 +148,7 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     },
     "FULLY_CONNECTED": {
         "int8": (
-            Int4MveDense(), PalettizedMveDense(), MveDenseOfOne(), MveDense(), Int4Dense(), PalettizedDense(),
+            Int4MveDense(), PalettizedMveDense(), MveDenseOneVector(), MveDense(), Int4Dense(), PalettizedDense(),
             Int16WeightsDense(), PairedDense(), DenseWide(), DenseFiveOutputs(), Dense(), FullyConnectedWhole(),
             CmsisFullyConnectedS4(), CmsisFullyConnected(), CmsisFullyConnectedPerChannel(),
         ),

@@ -224,11 +224,11 @@ def _strip_mve_bytes(p: Fields, depth: int) -> int:
 
 
 def _conv_palettized_mve_bytes(p: Fields, args: Arguments) -> int:
-    """Bytes: those of _conv_mve_bytes + strip * depth + 16, strip rounded up to a multiple of 4.
+    """Bytes: those of _conv_2x4_mve_bytes + strip * depth + 16, strip rounded up to a multiple of 4.
 
     depth is kernel_h * kernel_w * in_c.
     """
-    return _conv_mve_bytes(p, args) + _strip_mve_bytes(p, p["kernel_h"] * p["kernel_w"] * p["in_c"])
+    return _conv_2x4_mve_bytes(p, args) + _strip_mve_bytes(p, p["kernel_h"] * p["kernel_w"] * p["in_c"])
 
 
 def _add_looked_up(
@@ -248,7 +248,7 @@ def _even(taps: int) -> int:
     return taps + taps % 2
 
 
-def _conv_mve_bytes(p: Fields, args: Arguments) -> int:
+def _conv_2x4_mve_bytes(p: Fields, args: Arguments) -> int:
     """Bytes: kernel_h pointers + 2 * kernel_h * kernel_w * in_c."""
     return int(p["kernel_h"] * POINTER_BYTES + 2 * p["kernel_h"] * p["kernel_w"] * p["in_c"])
 
@@ -348,7 +348,7 @@ SCRATCH: Mapping[str, Callable[[Fields, Arguments], int]] = {
     "tinyfuse_winograd_along_row_s8": _winograd_1d_bytes,
     "tinyfuse_pointwise_s8": _pointwise_bytes,
     "tinyfuse_pointwise_tables_s8": _pointwise_bytes,
-    "tinyfuse_pointwise_buffered_mve_s8": lambda p, args: int(2 * p["depth"]),
+    "tinyfuse_pointwise_2x4_buffered_mve_s8": lambda p, args: int(2 * p["depth"]),
     "tinyfuse_pointwise_s4": _pointwise_bytes,
     "tinyfuse_conv_int16_weights_row_s8": _int16_weights_conv_bytes,
     "tinyfuse_conv_paired_row_s8": _paired_conv_bytes,
@@ -379,8 +379,8 @@ SCRATCH: Mapping[str, Callable[[Fields, Arguments], int]] = {
     "tinyfuse_depthwise_packed_row_s4": _add_weights_s4(_taps_bytes),
     "tinyfuse_depthwise_3x3_row_s4": _add_weights_s4(_depthwise_3x3_bytes),
     "tinyfuse_conv_mve_row_s16": _conv_mve_s16_bytes,
-    "tinyfuse_conv_mve_row_s8": _conv_mve_bytes,
-    "tinyfuse_conv_mve_row_s4": _conv_mve_bytes,
+    "tinyfuse_conv_2x4_mve_row_s8": _conv_2x4_mve_bytes,
+    "tinyfuse_conv_mve_row_s4": _conv_2x4_mve_bytes,
     "tinyfuse_conv_4x2_columns_mve_row_s8": _conv_4x2_columns_bytes,
     "tinyfuse_conv_4x2_chunks_mve_row_s8": _conv_4x2_chunks_bytes,
     "tinyfuse_conv_weight_stationary_mve_row_s8": _stationary_bytes,

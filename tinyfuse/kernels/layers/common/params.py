@@ -94,7 +94,7 @@ def orders_by_pixels(op: Op, pixels: int = 1, buffered: bool = False) -> dict[in
     return {0: AccessOrder(pixels * g.stride_w * pixel, pixels * made, buffered, rereads)}
 
 
-# --- Helium (runtime_c/tinyfuse_matmul_mve.h) ----------------------------------------------------
+# --- Helium (runtime_c/tinyfuse_matmul_2x4_mve.h) ----------------------------------------------------
 
 
 def rectified(op: Op) -> bool:
@@ -113,7 +113,7 @@ def channels4(op: Op, order: Array | list[list[int]]) -> Constant:
     return Constant("channels", data.reshape(-1), "int32_t")
 
 
-def matmul_mve_constants(op: Op, shared: bool = False) -> tuple[Constant, ...]:
+def matmul_2x4_constants(op: Op, shared: bool = False) -> tuple[Constant, ...]:
     """Weights and channels as the header says; `shared`: with one scale."""
     weights = channel_weights(op)
     out_c, depth = weights.shape

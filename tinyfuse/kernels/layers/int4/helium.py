@@ -113,4 +113,4 @@ def _pixels(
     """The call on so many pixels from `pointer` on."""
     arguments = ("&p", pointer, pixels, site.output.pointer, site.constant("weights"), site.constant("channels"))
     fields = {"depth": depth, "out_c": out_c} | output_fields(op)
-    return Let("tinyfuse_matmul_mve", "p", fields), Call(name, arguments)
+    return Let("tinyfuse_matmul_2x4_mve", "p", fields), Call(name, arguments)

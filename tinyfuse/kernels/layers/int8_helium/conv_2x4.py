@@ -24,7 +24,7 @@ from tinyfuse.kernels.layers.common.params import (
     channels4,
     conv_row_call,
     grouped_by_four,
-    matmul_mve_constants,
+    matmul_2x4_constants,
     orders_by_pixels,
     output_fields,
     rectified,
@@ -46,8 +46,8 @@ class MveConvRow(Kernel):
     writes only its output row, which must not overlap them.
     """
 
-    name = "tinyfuse_conv_mve_row_s8"
-    headers = ("tinyfuse_conv_mve.h",)
+    name = "tinyfuse_conv_2x4_mve_row_s8"
+    headers = ("tinyfuse_conv_2x4_mve.h",)
     by_row, whole, rings = True, False, True
     columns = 2
 
@@ -58,7 +58,7 @@ class MveConvRow(Kernel):
         return orders_by_pixels(op, self.columns)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return matmul_mve_constants(op)
+        return matmul_2x4_constants(op)
 
     def scratch(self, op: Op, context: Context) -> int:
         rows, depth = op.operand(1).shape[1], int(channel_weights(op).shape[1])
@@ -83,8 +83,8 @@ class MvePointwise(Kernel):
     A call for row y reads only input row y, and writes only its output row.
     """
 
-    name = "tinyfuse_pointwise_mve_s8"
-    headers = ("tinyfuse_matmul_mve.h",)
+    name = "tinyfuse_pointwise_2x4_mve_s8"
+    headers = ("tinyfuse_matmul_2x4_mve.h",)
     by_row, rings = True, True
 
     def accepts(self, op: Op, context: Context) -> bool:
@@ -94,7 +94,7 @@ class MvePointwise(Kernel):
         return _orders_by_two(*op.operand(1).shape[::3])
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return matmul_mve_constants(op)
+        return matmul_2x4_constants(op)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return _path(_form(op))
@@ -109,7 +109,7 @@ class MvePointwise(Kernel):
         g = geometry(op)
         pointer, pixels = input_pixels(op, site)
         fields = {"depth": g.in_c, "out_c": g.out_c} | output_fields(op)
-        return Let("tinyfuse_matmul_mve", "p", fields), Call(
+        return Let("tinyfuse_matmul_2x4_mve", "p", fields), Call(
             self.name,
             ("&p", pointer, pixels, from_piece(site.output.pointer, site, g.out_c), site.constant("weights"),
              site.constant("channels"), _form(op)),
@@ -125,7 +125,7 @@ class MveBufferedPointwise(MvePointwise):
     what was just read. Where outputs are shorter than inputs, the copy takes more than that saves, and where speed is
     all, it is work for nothing."""
 
-    name = "tinyfuse_pointwise_buffered_mve_s8"
+    name = "tinyfuse_pointwise_2x4_buffered_mve_s8"
     costs_as = MvePointwise.name
     by_row = False
 
@@ -155,7 +155,7 @@ def _is_dense(op: Op, context: Context) -> bool:
 
 
 def _leaves_outputs(op: Op, context: Context) -> bool:
-    """Whether groups of four leave outputs of a layer of one batch, which `MveDenseOfOne` computes without padding."""
+    """Return whether a layer of one batch has outputs after its last group of four, as `MveDenseOneVector` serves."""
     out_c = op.output.shape[-1]
     of_one = out_c % 4 > 0 and op.output.elements == out_c
     return of_one and not context.divided and not _one_scale_pays(op, context)
@@ -164,8 +164,8 @@ def _leaves_outputs(op: Op, context: Context) -> bool:
 class MveDense(Kernel):
     """A fully connected layer whose weights have no zero point: batches are pixels."""
 
-    name = "tinyfuse_pointwise_mve_s8"
-    headers = ("tinyfuse_matmul_mve.h",)
+    name = "tinyfuse_pointwise_2x4_mve_s8"
+    headers = ("tinyfuse_matmul_2x4_mve.h",)
     by_row, rings = True, True
 
     def accepts(self, op: Op, context: Context) -> bool:
@@ -175,7 +175,7 @@ class MveDense(Kernel):
         return _orders_by_two(*op.operand(1).shape)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return matmul_mve_constants(op, _one_scale_pays(op, context))
+        return matmul_2x4_constants(op, _one_scale_pays(op, context))
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return _path(_dense_form(op, context))
@@ -193,7 +193,7 @@ class MveDense(Kernel):
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         out_c, depth = op.operand(1).shape
         fields = {"depth": depth, "out_c": site.piece.count if site.piece else out_c} | output_fields(op)
-        return Let("tinyfuse_matmul_mve", "p", fields), Call(
+        return Let("tinyfuse_matmul_2x4_mve", "p", fields), Call(
             self.name,
             ("&p", *vectors(op, site), from_piece(site.output.pointer, site),
              from_piece(site.constant("weights"), site, depth), from_piece(site.constant("channels"), site, 3),
@@ -201,10 +201,10 @@ class MveDense(Kernel):
         )  # fmt: skip
 
 
-class MveDenseOfOne(MveDense):
+class MveDenseOneVector(MveDense):
     """A fully connected layer of one batch whose outputs are no multiple of four: by four, the last ones one by one."""
 
-    name = "tinyfuse_dense_one_mve_s8"
+    name = "tinyfuse_dense_one_vector_mve_s8"
 
     def accepts(self, op: Op, context: Context) -> bool:
         return _is_dense(op, context) and _leaves_outputs(op, context)
@@ -238,7 +238,7 @@ class MveDenseOfOne(MveDense):
         out_c, depth = op.operand(1).shape
         pointer, _ = vectors(op, site)
         fields = {"depth": depth, "out_c": out_c} | output_fields(op)
-        return Let("tinyfuse_matmul_mve", "p", fields), Call(
+        return Let("tinyfuse_matmul_2x4_mve", "p", fields), Call(
             self.name, ("&p", pointer, site.output.pointer, site.constant("weights"), site.constant("channels"))
         )
 

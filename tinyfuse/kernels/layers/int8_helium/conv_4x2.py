@@ -141,7 +141,7 @@ class MveStridedPointwise4x2Row(MvePointwise4x2):
     A call for row y reads only the input row of y's window, and writes only its output row, which must not overlap it.
     """
 
-    name = "tinyfuse_pointwise_strided_mve_row_s8"
+    name = "tinyfuse_pointwise_4x2_strided_mve_row_s8"
     costs_as = MvePointwise4x2.name
     by_row, whole, rings = True, False, True
     columns = _PIXELS

@@ -13,7 +13,7 @@ from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Contex
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.layers import looked_up_counts
-from tinyfuse.kernels.layers.common.params import conv_params, matmul_mve_constants, output_fields
+from tinyfuse.kernels.layers.common.params import conv_params, matmul_2x4_constants, output_fields
 from tinyfuse.kernels.layers.common.pixels import pointwise_input
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveConvRow, MveDense, MvePointwise
 from tinyfuse.kernels.layers.palettized.dsp import PalettizedKernel, spares_flash, strip_of
@@ -32,7 +32,7 @@ def _palettized(op: Op) -> Palettized | None:
 
 
 class _PalettizedMve(PalettizedKernel):
-    """What a kernel of tinyfuse_matmul_mve.h becomes."""
+    """What a kernel of tinyfuse_matmul_2x4_mve.h becomes."""
 
     headers = ("tinyfuse_conv_palettized_mve.h",)
 
@@ -40,7 +40,7 @@ class _PalettizedMve(PalettizedKernel):
         return self.wanted(context) and super().accepts(op, context) and _palettized(op) is not None
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return *proven(_palettized(op)).constants, matmul_mve_constants(op)[1]
+        return *proven(_palettized(op)).constants, matmul_2x4_constants(op)[1]
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return looked_up_counts(super().counts(op, by_row), op, by_row, self._strip(op), VECTOR)
@@ -98,7 +98,7 @@ class _Pixels(_PalettizedMve):
         out_c, depth = channel_weights(op).shape
         arguments = ("&p", pointer, pixels, site.output.pointer, "&w", site.constant("channels"), site.scratch)
         fields = {"depth": depth, "out_c": out_c} | output_fields(op)
-        return self._weights(op, site), Let("tinyfuse_matmul_mve", "p", fields), Call(self.name, arguments)
+        return self._weights(op, site), Let("tinyfuse_matmul_2x4_mve", "p", fields), Call(self.name, arguments)
 
 
 class PalettizedMvePointwise(_Pixels, MvePointwise):

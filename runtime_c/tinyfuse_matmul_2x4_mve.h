@@ -9,14 +9,14 @@
             channels have one multiplier and shift: [4] multipliers, [4] shifts, [ceil(out_c / 4)][4] biases, groups
             being even in number
 */
-#ifndef TINYFUSE_MATMUL_MVE_H
-#define TINYFUSE_MATMUL_MVE_H
+#ifndef TINYFUSE_MATMUL_2X4_MVE_H
+#define TINYFUSE_MATMUL_2X4_MVE_H
 
 #include "tinyfuse_requantize.h"
 
 typedef struct {
     int32_t depth, out_c, out_zero_point, act_min, act_max;
-} tinyfuse_matmul_mve;
+} tinyfuse_matmul_2x4_mve;
 
 /* Inputs that are neighbours in memory, of two pixels. The assembly multiplies four blocks of sixteen in an iteration, and
    leaves out the first `skip` bytes of the first iteration's code. It loads all fields by one LDM. */
@@ -53,7 +53,7 @@ TINYFUSE_INLINE void tinyfuse_mve_count(tinyfuse_mve_run *run, int32_t blocks, i
     run->iterations = 2 * (iterations - 1) + more;
 }
 
-TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_matmul_mve *p,
+TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_matmul_2x4_mve *p,
                                         const int8_t *weights, const int32_t *channels, int one_scale)
 {
     job->out_zero_point = p->out_zero_point;
@@ -594,7 +594,7 @@ TINYFUSE_INLINE void tinyfuse_mve_two(tinyfuse_mve_job *job, int form)
 }
 
 /* All channels of `pixels`, one or two, whose inputs and outputs lie side by side. */
-TINYFUSE_INLINE void tinyfuse_mve_pixels(tinyfuse_mve_job *job, const tinyfuse_matmul_mve *p,
+TINYFUSE_INLINE void tinyfuse_mve_pixels(tinyfuse_mve_job *job, const tinyfuse_matmul_2x4_mve *p,
                                          const int8_t *in, int32_t pixels, int8_t *out, int form)
 {
     job->inputs.x0 = in;
@@ -610,7 +610,7 @@ TINYFUSE_INLINE void tinyfuse_mve_pixels(tinyfuse_mve_job *job, const tinyfuse_m
 }
 
 #define TINYFUSE_MATMUL_ALL(name, form)                                                            \
-    TINYFUSE_SHARED void name(const tinyfuse_matmul_mve *p, const int8_t *in, int32_t pixels,      \
+    TINYFUSE_SHARED void name(const tinyfuse_matmul_2x4_mve *p, const int8_t *in, int32_t pixels,  \
                               int8_t *out, const int8_t *weights, const int32_t *channels)         \
     {                                                                                              \
         tinyfuse_mve_job job;                                                                      \
@@ -630,7 +630,7 @@ TINYFUSE_MATMUL_ALL(tinyfuse_rectified_all, TINYFUSE_MVE_RECTIFIED)
 
 /* in [pixels][depth] to out [pixels][out_c], forward by two pixels: their outputs must not lie over them or
    later ones. */
-TINYFUSE_INLINE void tinyfuse_pointwise_mve_s8(const tinyfuse_matmul_mve *p, const int8_t *in,
+TINYFUSE_INLINE void tinyfuse_pointwise_2x4_mve_s8(const tinyfuse_matmul_2x4_mve *p, const int8_t *in,
                                                int32_t pixels, int8_t *out, const int8_t *weights,
                                                const int32_t *channels, int form)
 {
@@ -671,10 +671,10 @@ TINYFUSE_INLINE int32_t tinyfuse_mve_dot(int32_t sum, const int8_t *x, const int
 
 /* in [depth] to out [out_c], out_c being no multiple of four; out must not lie over in. Weights and channels are those of
    the fours of channels, as above, then of each other channel its [depth] weights, and its bias, multiplier and shift. */
-TINYFUSE_SHARED void tinyfuse_dense_one_mve_s8(const tinyfuse_matmul_mve *p, const int8_t *in, int8_t *out,
+TINYFUSE_SHARED void tinyfuse_dense_one_vector_mve_s8(const tinyfuse_matmul_2x4_mve *p, const int8_t *in, int8_t *out,
                                                const int8_t *weights, const int32_t *channels)
 {
-    tinyfuse_matmul_mve fours = *p;
+    tinyfuse_matmul_2x4_mve fours = *p;
     int32_t c;
     fours.out_c &= ~3;
     if (fours.out_c > 0) {
@@ -710,7 +710,7 @@ TINYFUSE_INLINE void tinyfuse_mve_copy(int8_t *to, const int8_t *from, int32_t b
 
 /* The same, but two pixels are copied to scratch, 2 * depth bytes, before their outputs are written: these may lie over
    them, but not over later ones. */
-TINYFUSE_SHARED void tinyfuse_pointwise_buffered_mve_s8(const tinyfuse_matmul_mve *p, const int8_t *in,
+TINYFUSE_SHARED void tinyfuse_pointwise_2x4_buffered_mve_s8(const tinyfuse_matmul_2x4_mve *p, const int8_t *in,
                                                         int32_t pixels, int8_t *out, const int8_t *weights,
                                                         const int32_t *channels, void *scratch, int form)
 {
