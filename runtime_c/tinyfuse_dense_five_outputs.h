@@ -15,11 +15,11 @@
 #include "tinyfuse_matmul.h"
 
 /* How all outputs are requantized:
-   LINE   on a step line of TINYFUSE_FIVE_OUTPUTS_SHIFT, with the zero point in the sums
+   SINGLE_ROUNDING   on a step line of TINYFUSE_FIVE_OUTPUTS_SHIFT, with the zero point in the sums
    SIGNED_ROUNDING   on a bent one of that shift; sums are within 2^29, and the rounding is the zero point and, in its lowest three
           bits, the bend, by which the line is higher where sums aren't negative
    ANY    on a bent one of any shift, whose bend is 1 */
-enum { TINYFUSE_FIVE_OUTPUTS_LINE, TINYFUSE_FIVE_OUTPUTS_SIGNED_ROUNDING, TINYFUSE_FIVE_OUTPUTS_ANY };
+enum { TINYFUSE_FIVE_OUTPUTS_SINGLE_ROUNDING, TINYFUSE_FIVE_OUTPUTS_SIGNED_ROUNDING, TINYFUSE_FIVE_OUTPUTS_ANY };
 
 /* A step line here has two bits less than elsewhere: multipliers may be up to 1/4. */
 #define TINYFUSE_FIVE_OUTPUTS_SHIFT 9
@@ -73,13 +73,13 @@ typedef struct {
     "ldr r9, [r1, #4]\n\tldr r10, [r1, #8]\n\t" \
     "ldr r11, [r1, #12]\n\tldr r12, [r1, #16]\n\tldr r8, [r1], #20\n\t"
 /* what is loaded first, and of a sum the output, in r5: r2 multiplier, r3 rounding, r6 shift */
-#define TINYFUSE_FIVE_OUTPUTS_SHARED_LINE "{r4, r6, r7, r10}"
+#define TINYFUSE_FIVE_OUTPUTS_SHARED_SINGLE_ROUNDING "{r4, r6, r7, r10}"
 #define TINYFUSE_FIVE_OUTPUTS_SHARED_SIGNED_ROUNDING "{r4, r5, r6, r7, r10}"
 #define TINYFUSE_FIVE_OUTPUTS_SHARED_ANY TINYFUSE_FIVE_OUTPUTS_SHARED_SIGNED_ROUNDING
-#define TINYFUSE_FIVE_OUTPUTS_LOADS_LINE ""
+#define TINYFUSE_FIVE_OUTPUTS_LOADS_SINGLE_ROUNDING ""
 #define TINYFUSE_FIVE_OUTPUTS_LOADS_SIGNED_ROUNDING "ldr r3, [sp, #12]\n\t"
 #define TINYFUSE_FIVE_OUTPUTS_LOADS_ANY "ldr r3, [sp, #12]\n\tldr r6, [sp, #28]\n\t"
-#define TINYFUSE_FIVE_OUTPUTS_OF_LINE(sum) "smmul " sum ", " sum ", r2\n\tssat r5, #8, " sum ", asr #9\n\t"
+#define TINYFUSE_FIVE_OUTPUTS_OF_SINGLE_ROUNDING(sum) "smmul " sum ", " sum ", r2\n\tssat r5, #8, " sum ", asr #9\n\t"
 #define TINYFUSE_FIVE_OUTPUTS_OF_SIGNED_ROUNDING(sum)         \
     "bic r7, r3, " sum ", lsr #29\n\t"      \
     "smmla " sum ", " sum ", r2, r7\n\t"    \
@@ -190,7 +190,7 @@ TINYFUSE_INLINE int8_t tinyfuse_five_outputs_output(int32_t sum, int32_t multipl
     const int32_t high = (int32_t)(((int64_t)sum * multiplier) >> 32);
     const int32_t bent = form == TINYFUSE_FIVE_OUTPUTS_SIGNED_ROUNDING ? rounding & ~(int32_t)((uint32_t)sum >> 29)
                                                      : rounding - (int32_t)((uint32_t)sum >> 31);
-    return (int8_t)tinyfuse_clamp(form == TINYFUSE_FIVE_OUTPUTS_LINE ? high >> shift : (high + bent) >> shift, -128, 127);
+    return (int8_t)tinyfuse_clamp(form == TINYFUSE_FIVE_OUTPUTS_SINGLE_ROUNDING ? high >> shift : (high + bent) >> shift, -128, 127);
 }
 
 /* The columns of `steps` times four inputs, `first` of them in the first iteration. */
@@ -222,7 +222,7 @@ TINYFUSE_INLINE void tinyfuse_five_outputs_columns(const int8_t *in, int32_t ste
 /* A batch; `form` is a constant. */
 TINYFUSE_INLINE void tinyfuse_five_outputs_run(const int8_t *in, const int32_t *groups, int8_t *out, int8_t *columns, int form)
 {
-    const int32_t multiplier = *groups++, rounding = form == TINYFUSE_FIVE_OUTPUTS_LINE ? 0 : *groups++;
+    const int32_t multiplier = *groups++, rounding = form == TINYFUSE_FIVE_OUTPUTS_SINGLE_ROUNDING ? 0 : *groups++;
     const int32_t *const fours = groups + 3 + groups[0] / 4, *const end = fours + groups[1] / 4;
     const int32_t steps = groups[2] >> 14, first = groups[2] >> 8 & 15, shift = groups[2] & 255;
     tinyfuse_five_outputs_columns(in, steps, first, columns);
@@ -263,9 +263,9 @@ TINYFUSE_INLINE void tinyfuse_five_outputs_run(const int8_t *in, const int32_t *
     tinyfuse_five_outputs_run(in, groups, out, columns, TINYFUSE_FIVE_OUTPUTS_##form);
 #endif
 
-TINYFUSE_SHARED void tinyfuse_five_outputs_line(const int8_t *in, const int32_t *groups, int8_t *out, int8_t *columns)
+TINYFUSE_SHARED void tinyfuse_five_outputs_single_rounding(const int8_t *in, const int32_t *groups, int8_t *out, int8_t *columns)
 {
-    TINYFUSE_FIVE_OUTPUTS_BODY(LINE)
+    TINYFUSE_FIVE_OUTPUTS_BODY(SINGLE_ROUNDING)
 }
 
 TINYFUSE_SHARED void tinyfuse_five_outputs_signed_rounding(const int8_t *in, const int32_t *groups, int8_t *out, int8_t *columns)
@@ -287,8 +287,8 @@ TINYFUSE_INLINE void tinyfuse_dense_five_outputs_s8(const tinyfuse_dense_five_ou
     for (b = 0; b < p->batches; ++b) {
         const int8_t *const from = in + b * p->in_c;
         int8_t *const to = out + b * p->out_c;
-        if (p->form == TINYFUSE_FIVE_OUTPUTS_LINE) {
-            tinyfuse_five_outputs_line(from, groups, to, (int8_t *)scratch);
+        if (p->form == TINYFUSE_FIVE_OUTPUTS_SINGLE_ROUNDING) {
+            tinyfuse_five_outputs_single_rounding(from, groups, to, (int8_t *)scratch);
         } else if (p->form == TINYFUSE_FIVE_OUTPUTS_SIGNED_ROUNDING) {
             tinyfuse_five_outputs_signed_rounding(from, groups, to, (int8_t *)scratch);
         } else {

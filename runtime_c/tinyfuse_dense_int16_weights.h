@@ -62,13 +62,13 @@ typedef char tinyfuse_check_dense_int16_weights_1x4[offsetof(tinyfuse_dense_int1
     TINYFUSE_INT16_WEIGHTS_DENSE_STORE("r2") TINYFUSE_INT16_WEIGHTS_DENSE_STORE("r3") \
     TINYFUSE_INT16_WEIGHTS_DENSE_STORE("r4") TINYFUSE_INT16_WEIGHTS_DENSE_STORE("r5")
 /* tinyfuse_requantize_single_rounding: r6 multiplier, r7 rounding; r9 out */
-#define TINYFUSE_INT16_WEIGHTS_DENSE_STORE_LINE(sum)                                 \
+#define TINYFUSE_INT16_WEIGHTS_DENSE_STORE_SINGLE_ROUNDING(sum)                      \
     "smmla " sum ", " sum ", r6, r7\n\t" TINYFUSE_SINGLE_ROUNDING_SATURATE(sum)            \
     "strb " sum ", [r9], #1\n\t"
-#define TINYFUSE_INT16_WEIGHTS_DENSE_LINE                                            \
+#define TINYFUSE_INT16_WEIGHTS_DENSE_SINGLE_ROUNDING                                 \
     "ldrd r6, r7, [sp, #20]\n\t"                                                     \
-    TINYFUSE_INT16_WEIGHTS_DENSE_STORE_LINE("r2") TINYFUSE_INT16_WEIGHTS_DENSE_STORE_LINE("r3") \
-    TINYFUSE_INT16_WEIGHTS_DENSE_STORE_LINE("r4") TINYFUSE_INT16_WEIGHTS_DENSE_STORE_LINE("r5")
+    TINYFUSE_INT16_WEIGHTS_DENSE_STORE_SINGLE_ROUNDING("r2") TINYFUSE_INT16_WEIGHTS_DENSE_STORE_SINGLE_ROUNDING("r3") \
+    TINYFUSE_INT16_WEIGHTS_DENSE_STORE_SINGLE_ROUNDING("r4") TINYFUSE_INT16_WEIGHTS_DENSE_STORE_SINGLE_ROUNDING("r5")
 #define TINYFUSE_INT16_WEIGHTS_DENSE_ASM(form, p)                                             \
     {                                                                                         \
         TINYFUSE_ARGUMENT(const tinyfuse_dense_int16_weights_1x4 *, arguments, p);            \
@@ -106,11 +106,11 @@ typedef char tinyfuse_check_dense_int16_weights_1x4[offsetof(tinyfuse_dense_int1
 #endif
 
 /* All fours of a batch; there are some. `line`, a constant: on a step line. */
-TINYFUSE_INLINE void tinyfuse_dense_int16_weights_1x4_run(const tinyfuse_dense_int16_weights_1x4 *p, int line)
+TINYFUSE_INLINE void tinyfuse_dense_int16_weights_1x4_run(const tinyfuse_dense_int16_weights_1x4 *p, int single_rounding)
 {
 #if TINYFUSE_DSP
-    if (line) {
-        TINYFUSE_INT16_WEIGHTS_DENSE_ASM(LINE, p)
+    if (single_rounding) {
+        TINYFUSE_INT16_WEIGHTS_DENSE_ASM(SINGLE_ROUNDING, p)
     } else {
         TINYFUSE_INT16_WEIGHTS_DENSE_ASM(BOUNDED, p)
     }
@@ -126,7 +126,7 @@ TINYFUSE_INLINE void tinyfuse_dense_int16_weights_1x4_run(const tinyfuse_dense_i
             for (k = 0; k < 2 * p->steps; ++k) {
                 sum = tinyfuse_products_w16(sum, p->columns + 8 * k, weights + 16 * (k / 2) + 4 * i + 2 * (k & 1), 4);
             }
-            if (line) {
+            if (single_rounding) {
                 *out++ = (int8_t)tinyfuse_requantize_single_rounding(sum, p->multiplier, p->rounding);
             } else {
                 sum = tinyfuse_high_multiply_add(sum + scales[3 * i + 2] + (sum >> 31), sum, scales[3 * i]);
@@ -143,7 +143,7 @@ TINYFUSE_SHARED void tinyfuse_dense_int16_weights_1x4_bounded(const tinyfuse_den
     tinyfuse_dense_int16_weights_1x4_run(p, 0);
 }
 
-TINYFUSE_SHARED void tinyfuse_dense_int16_weights_1x4_line(const tinyfuse_dense_int16_weights_1x4 *p)
+TINYFUSE_SHARED void tinyfuse_dense_int16_weights_1x4_single_rounding(const tinyfuse_dense_int16_weights_1x4 *p)
 {
     tinyfuse_dense_int16_weights_1x4_run(p, 1);
 }
@@ -202,10 +202,10 @@ TINYFUSE_SHARED void tinyfuse_dense_of_fours(const tinyfuse_dense_int16_weights 
    in_c inputs of 2 bytes, rounded up to a multiple of 8. `line`, a constant: on a step line. out may lie over batches of in
    that are read already, the one that is computed included. */
 TINYFUSE_INLINE void tinyfuse_dense_int16_weights_s8(const tinyfuse_dense_int16_weights *p, const int8_t *in, int8_t *out,
-                                                const int32_t *fours, int line, void *scratch)
+                                                const int32_t *fours, int single_rounding, void *scratch)
 {
     tinyfuse_dense_of_fours(p, in, out, fours, (int8_t *)scratch,
-                            line ? tinyfuse_dense_int16_weights_1x4_line : tinyfuse_dense_int16_weights_1x4_bounded);
+                            single_rounding ? tinyfuse_dense_int16_weights_1x4_single_rounding : tinyfuse_dense_int16_weights_1x4_bounded);
 }
 
 #endif

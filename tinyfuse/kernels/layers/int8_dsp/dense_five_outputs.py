@@ -26,7 +26,7 @@ _STEPS = c_constant(_HEADER, "TINYFUSE_FIVE_OUTPUTS_STEPS")
 SHIFT = c_constant(_HEADER, "TINYFUSE_FIVE_OUTPUTS_SHIFT")
 #: how outputs are requantized: C's names and paths
 FORMS = {
-    "TINYFUSE_FIVE_OUTPUTS_LINE": "single_rounding",
+    "TINYFUSE_FIVE_OUTPUTS_SINGLE_ROUNDING": "single_rounding",
     "TINYFUSE_FIVE_OUTPUTS_SIGNED_ROUNDING": "signed_rounding",
     "TINYFUSE_FIVE_OUTPUTS_ANY": "any_signed_rounding",
 }
@@ -61,7 +61,7 @@ class DenseFiveOutputs(DenseWide):
         groups = [*np.split(of_five, max(fives, 1)), *np.split(of_four, max(fours, 1))]
         first = (in_c // 4 - 1) % _STEPS + 1
         inputs = (in_c << 12) + (first << 8) + layer.shift
-        shared = np.array([*layer.line, of_five.nbytes, of_four.nbytes, inputs], np.int32)
+        shared = np.array([*layer.first_words, of_five.nbytes, of_four.nbytes, inputs], np.int32)
         return (Constant("groups", np.concatenate([shared, *(group.T.reshape(-1) for group in groups)]), "int32_t"),)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
@@ -101,9 +101,10 @@ class FiveOutputs:
     form: str
 
     @property
-    def line(self) -> tuple[int, ...]:
-        """What is loaded first."""
-        return (self.multiplier,) if self.form == "TINYFUSE_FIVE_OUTPUTS_LINE" else (self.multiplier, self.rounding)
+    def first_words(self) -> tuple[int, ...]:
+        """Words that the C loads before the groups: the multiplier, and the rounding unless it lies in the sums."""
+        in_sums = FORMS[self.form] == "single_rounding"
+        return (self.multiplier,) if in_sums else (self.multiplier, self.rounding)
 
 
 @lru_cache(maxsize=512)
