@@ -1,10 +1,10 @@
 /* Convolution, depthwise convolution and fully connected layer of float32 by eight output channels at a time
-   (tinyfuse_eight_f32.h). */
+   (tinyfuse_dot_8_f32.h). */
 #ifndef TINYFUSE_CONV_PACKED_F32_H
 #define TINYFUSE_CONV_PACKED_F32_H
 
 #include "tinyfuse_depthwise_packed.h"
-#include "tinyfuse_eight_f32.h"
+#include "tinyfuse_dot_8_f32.h"
 
 /* Output column x of output row y, one group of channels to `out`. Weights are
    [out_c / groups / 8][kernel_h][kernel_w][in_c / groups][8], the last of fewer than eight channels with as many in the
@@ -28,19 +28,19 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_pixel_f32(const tinyfuse_conv *p, cons
             }
             source = in + (iy % p->in_ring) * row + group * group_c;
             if (whole) {
-                tinyfuse_eight_layer_sums(sums, source + from * p->in_c, weights, p->kernel_w * p->in_c,
+                tinyfuse_dot_8_layer_sums(sums, source + from * p->in_c, weights, p->kernel_w * p->in_c,
                                           outputs);
                 continue;
             }
             for (kx = 0; kx < p->kernel_w; ++kx) {
                 const int32_t ix = from + kx * p->dilation_w;
                 if (ix >= 0 && ix < p->in_w) {
-                    tinyfuse_eight_layer_sums(sums, source + ix * p->in_c, weights + kx * column, group_c,
+                    tinyfuse_dot_8_layer_sums(sums, source + ix * p->in_c, weights + kx * column, group_c,
                                               outputs);
                 }
             }
         }
-        tinyfuse_eight_outputs(sums, biases + o, out + o, outputs, low, high);
+        tinyfuse_dot_8_outputs(sums, biases + o, out + o, outputs, low, high);
     }
 }
 
@@ -72,8 +72,8 @@ TINYFUSE_INLINE void tinyfuse_dense_f32(const float *in, float *out, const float
         for (o = 0; o < out_c; o += 8) {
             const int32_t outputs = tinyfuse_min(out_c - o, 8);
             float sums[8] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
-            tinyfuse_eight_layer_sums(sums, in, weights + o * in_c, in_c, outputs);
-            tinyfuse_eight_outputs(sums, biases + o, out + o, outputs, low, high);
+            tinyfuse_dot_8_layer_sums(sums, in, weights + o * in_c, in_c, outputs);
+            tinyfuse_dot_8_outputs(sums, biases + o, out + o, outputs, low, high);
         }
         in += in_c;
         out += out_c;
@@ -105,8 +105,8 @@ TINYFUSE_INLINE void tinyfuse_depthwise_packed_row_f32(const tinyfuse_conv *p, c
         for (c = 0; c < p->in_c; c += 8, w += 8 * count) {
             const int32_t from = tinyfuse_min(c, p->in_c - 8);
             float sums[8];
-            tinyfuse_eight_tap_sums(sums, taps, count, 4 * from, w);
-            tinyfuse_eight_outputs(sums, biases + from, out_row + from, 8, low, high);
+            tinyfuse_dot_8_tap_sums(sums, taps, count, 4 * from, w);
+            tinyfuse_dot_8_outputs(sums, biases + from, out_row + from, 8, low, high);
         }
         out_row += p->in_c;
     }
