@@ -483,7 +483,7 @@ TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_copy_window(const tinyfuse_conv_4x2_m
    TINYFUSE_CONV_4X2_MVE_END_BYTES; a kernel row's kernel_w * in_c bytes where any window has rows in the padding; `windows`
    of kernel_h * kernel_w * in_c bytes, as many as of four pixels side by side, the first of a multiple of four, have
    columns there. Turns are kernel_h * ceil(kernel_w * in_c / 16) chunks, by three. */
-TINYFUSE_SHARED void tinyfuse_conv_chunks_mve_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+TINYFUSE_SHARED void tinyfuse_conv_4x2_chunks_mve_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                                      int8_t *out_row, const int8_t *weights, const int32_t *channels,
                                                      void *scratch, int form)
 {

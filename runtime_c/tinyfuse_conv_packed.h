@@ -435,43 +435,43 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_row_s8(const tinyfuse_conv *p, const i
     }
 }
 
-TINYFUSE_INLINE void tinyfuse_conv_tables_body(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+TINYFUSE_INLINE void tinyfuse_conv_lut_body(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                                int8_t *out_row, const int8_t *weights, const void *channels,
                                                void *scratch, int32_t block_pixels, const int8_t *tables,
                                                int32_t table_bytes, int form)
 {
     tinyfuse_matmul m =
-        tinyfuse_matmul_tables_of(p->out_c, p->out_zero_point, channels, tables, table_bytes, form);
+        tinyfuse_matmul_lut_of(p->out_c, p->out_zero_point, channels, tables, table_bytes, form);
     tinyfuse_conv_packed_blocks(p, in, y, &m, out_row, weights, scratch, block_pixels,
                                 form | TINYFUSE_LOOKED_UP);
 }
 
-#define TINYFUSE_CONV_TABLES(name, form)                                                                          \
+#define TINYFUSE_CONV_LUT(name, form)                                                                             \
     TINYFUSE_SHARED void name(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,               \
                               const int8_t *weights, const void *channels, void *scratch, int32_t block_pixels,   \
                               const int8_t *tables, int32_t table_bytes)                                          \
     {                                                                                                             \
-        tinyfuse_conv_tables_body(p, in, y, out_row, weights, channels, scratch, block_pixels, tables, table_bytes, \
+        tinyfuse_conv_lut_body(p, in, y, out_row, weights, channels, scratch, block_pixels, tables, table_bytes,    \
                                   form);                                                                          \
     }
-TINYFUSE_CONV_TABLES(tinyfuse_conv_packed_tables_wide, TINYFUSE_WIDE)
-TINYFUSE_CONV_TABLES(tinyfuse_conv_packed_tables_lanes, TINYFUSE_LANES)
-TINYFUSE_CONV_TABLES(tinyfuse_conv_packed_tables_single_rounding, TINYFUSE_SINGLE_ROUNDING)
-TINYFUSE_CONV_TABLES(tinyfuse_conv_packed_tables_signed_rounding, TINYFUSE_SIGNED_ROUNDING)
-TINYFUSE_CONV_TABLES(tinyfuse_conv_packed_tables_signed_rounding_wide, TINYFUSE_SIGNED_ROUNDING_WIDE)
-TINYFUSE_CONV_TABLES(tinyfuse_conv_packed_tables_signed_rounding_one, TINYFUSE_SIGNED_ROUNDING_ONE)
+TINYFUSE_CONV_LUT(tinyfuse_conv_packed_lut_wide, TINYFUSE_WIDE)
+TINYFUSE_CONV_LUT(tinyfuse_conv_packed_lut_lanes, TINYFUSE_LANES)
+TINYFUSE_CONV_LUT(tinyfuse_conv_packed_lut_single_rounding, TINYFUSE_SINGLE_ROUNDING)
+TINYFUSE_CONV_LUT(tinyfuse_conv_packed_lut_signed_rounding, TINYFUSE_SIGNED_ROUNDING)
+TINYFUSE_CONV_LUT(tinyfuse_conv_packed_lut_signed_rounding_wide, TINYFUSE_SIGNED_ROUNDING_WIDE)
+TINYFUSE_CONV_LUT(tinyfuse_conv_packed_lut_signed_rounding_one, TINYFUSE_SIGNED_ROUNDING_ONE)
 
 /* The same with outputs that are looked up (tinyfuse_matmul.h): one table, or, `table_bytes` apart, one a channel. */
-TINYFUSE_INLINE void tinyfuse_conv_packed_tables_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+TINYFUSE_INLINE void tinyfuse_conv_packed_lut_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                                         int8_t *out_row, const int8_t *weights, const void *channels,
                                                         void *scratch, int32_t block_pixels, const int8_t *tables,
                                                         int32_t table_bytes, int form)
 {
     if (tinyfuse_short_rows(p)) {
-        tinyfuse_conv_tables_body(p, in, y, out_row, weights, channels, scratch, block_pixels, tables, table_bytes,
+        tinyfuse_conv_lut_body(p, in, y, out_row, weights, channels, scratch, block_pixels, tables, table_bytes,
                                   form);
     } else {
-        TINYFUSE_OF_TABLES(form, tinyfuse_conv_packed, )(p, in, y, out_row, weights, channels, scratch, block_pixels,
+        TINYFUSE_OF_LUT(form, tinyfuse_conv_packed, )(p, in, y, out_row, weights, channels, scratch, block_pixels,
                                                          tables, table_bytes);
     }
 }

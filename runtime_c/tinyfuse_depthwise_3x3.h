@@ -88,11 +88,11 @@ typedef struct {
     const int8_t *table; /* 28 */
     int32_t table_bytes;
     const int8_t *tables;
-} tinyfuse_quad_tables;
+} tinyfuse_quad_lut;
 
 #if TINYFUSE_DSP
 
-typedef char tinyfuse_check_quad_tables[offsetof(tinyfuse_quad_tables, table) == 28 ? 1 : -1];
+typedef char tinyfuse_check_quad_tables[offsetof(tinyfuse_quad_lut, table) == 28 ? 1 : -1];
 typedef char tinyfuse_check_quad_shift[offsetof(tinyfuse_quad, shift) == 124 ? 1 : -1];
 typedef char tinyfuse_check_bend[offsetof(tinyfuse_signed_rounding_quad, bend) == 104 ? 1 : -1];
 typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 24 ? 1 : -1];
@@ -229,7 +229,7 @@ typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 
     "ldm r1, {r6, r7, r8, r9, r10, r11, r12, lr}\n\t" TINYFUSE_QUAD_LOOKED_UP
 
 /* With tables, those of the four channels are on the stack. */
-#define TINYFUSE_QUAD_PUSH_TABLES              \
+#define TINYFUSE_QUAD_PUSH_LUT                 \
     "ldrd r4, r5, [r0, #28]\n\t"               \
     "add r6, r4, r5\n\t"                       \
     "add r7, r6, r5\n\t"                       \
@@ -241,15 +241,15 @@ typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 
     "ldrb r3, [r11, r3]\n\t"                   \
     "ldrb r4, [r12, r4]\n\t"                   \
     "ldrb r5, [lr, r5]\n\t"
-#define TINYFUSE_QUAD_POP_TABLES "add sp, #16\n\t"
+#define TINYFUSE_QUAD_POP_LUT "add sp, #16\n\t"
 
 #define TINYFUSE_QUAD_ASM(source, form) \
     TINYFUSE_QUAD_THEN_ASM(source, TINYFUSE_QUAD_LOAD_##form, "112", TINYFUSE_QUAD_OUTPUTS_##form, TINYFUSE_QUAD_TARGETS, \
                            "108", "", "")
-#define TINYFUSE_QUAD_TABLES_ASM(source, form)                                                       \
+#define TINYFUSE_QUAD_LUT_ASM(source, form)                                                          \
     TINYFUSE_QUAD_THEN_ASM(source, TINYFUSE_QUAD_LOAD_##form, "112", TINYFUSE_QUAD_OUTPUTS_##form,   \
                            TINYFUSE_QUAD_TARGETS TINYFUSE_QUAD_LOOK_UP, "108",                       \
-                           TINYFUSE_QUAD_PUSH_TABLES, TINYFUSE_QUAD_POP_TABLES)
+                           TINYFUSE_QUAD_PUSH_LUT, TINYFUSE_QUAD_POP_LUT)
 #define TINYFUSE_QUAD_OWN_ASM(source, targets, first, last)                                               \
     TINYFUSE_QUAD_THEN_ASM(source, TINYFUSE_QUAD_LOAD_SIGNED_ROUNDING, "124", TINYFUSE_QUAD_OUTPUTS_OWN_SHIFTS,      \
                            targets, "120", first, last)
@@ -306,12 +306,12 @@ TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, const
     } else if (form == TINYFUSE_QUAD_SIGNED_ROUNDING_WIDE) {
         TINYFUSE_QUAD_SIGNED_ROUNDING_ASM(source, "9")
     } else if (looks_up && form == TINYFUSE_QUAD_SINGLE_ROUNDING) {
-        TINYFUSE_QUAD_TABLES_ASM(source, SINGLE_ROUNDING)
+        TINYFUSE_QUAD_LUT_ASM(source, SINGLE_ROUNDING)
     } else if (looks_up && form == TINYFUSE_QUAD_OWN_SHIFTS) {
-        TINYFUSE_QUAD_OWN_ASM(source, TINYFUSE_QUAD_TARGETS TINYFUSE_QUAD_LOOK_UP, TINYFUSE_QUAD_PUSH_TABLES,
-                              TINYFUSE_QUAD_POP_TABLES)
+        TINYFUSE_QUAD_OWN_ASM(source, TINYFUSE_QUAD_TARGETS TINYFUSE_QUAD_LOOK_UP, TINYFUSE_QUAD_PUSH_LUT,
+                              TINYFUSE_QUAD_POP_LUT)
     } else if (looks_up) {
-        TINYFUSE_QUAD_TABLES_ASM(source, BOUNDED)
+        TINYFUSE_QUAD_LUT_ASM(source, BOUNDED)
     } else if (form == TINYFUSE_QUAD_SINGLE_ROUNDING) {
         TINYFUSE_QUAD_ASM(source, SINGLE_ROUNDING)
     } else if (form == TINYFUSE_QUAD_OWN_SHIFTS) {
@@ -424,7 +424,7 @@ TINYFUSE_INLINE void tinyfuse_signed_rounding_quad_row(const tinyfuse_signed_rou
 }
 
 /* Looks the group's outputs up, which lie `out_step` apart; `step` int16 to the next pixel's columns. */
-TINYFUSE_INLINE void tinyfuse_quad_look_up(const tinyfuse_quad_tables *t, const int16_t *columns, const int16_t *end,
+TINYFUSE_INLINE void tinyfuse_quad_look_up(const tinyfuse_quad_lut *t, const int16_t *columns, const int16_t *end,
                                            int32_t step, int8_t *out, int32_t out_step)
 {
     for (; columns != end; columns += step) {
@@ -454,7 +454,7 @@ TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, const
         tinyfuse_quad_columns(rows[0] + c, rows[1] + c, rows[2] + c, q->out_step, source->inside, source->inside_end);
         tinyfuse_signed_rounding_quad_row(q, columns, form);
         if (looks_up && form == TINYFUSE_QUAD_OWN_SHIFTS) {
-            tinyfuse_quad_look_up((const tinyfuse_quad_tables *)source, columns, q->end,
+            tinyfuse_quad_look_up((const tinyfuse_quad_lut *)source, columns, q->end,
                                   3 * TINYFUSE_COLUMN + q->column_step / 2, q->out, q->out_step);
         }
     } else {
@@ -463,7 +463,7 @@ TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, const
         tinyfuse_quad_columns(rows[0] + c, rows[1] + c, rows[2] + c, q->out_step, source->inside, source->inside_end);
         tinyfuse_quad_row(q, columns, form);
         if (looks_up) {
-            tinyfuse_quad_look_up((const tinyfuse_quad_tables *)source, columns, q->end,
+            tinyfuse_quad_look_up((const tinyfuse_quad_lut *)source, columns, q->end,
                                   3 * TINYFUSE_COLUMN + q->column_step / 2, q->out, q->out_step);
         }
     }
@@ -480,7 +480,7 @@ TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, const
    window reaches above or below the image. `t`: what `source` is a part of, where outputs are looked up, else NULL. */
 TINYFUSE_INLINE void tinyfuse_depthwise_3x3_groups(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                                    int8_t *out_row, tinyfuse_quad_source *source,
-                                                   tinyfuse_quad_tables *t, const int8_t *weights,
+                                                   tinyfuse_quad_lut *t, const int8_t *weights,
                                                    const void *channels, void *scratch, int form, int looks_up)
 {
     const int bent = tinyfuse_is_signed_rounding_quad(form), has_signed_rounding = tinyfuse_has_signed_rounding_quad(form);
@@ -581,34 +581,34 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_row_s8(const tinyfuse_conv *p, const
                                         : tinyfuse_depthwise_3x3_bounded)(p, in, y, out_row, weights, channels, scratch);
 }
 
-#define TINYFUSE_DEPTHWISE_TABLES(name, form)                                                                      \
+#define TINYFUSE_DEPTHWISE_LUT(name, form)                                                                         \
     TINYFUSE_SHARED void name(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,               \
                               const int8_t *weights, const void *channels, void *scratch, const int8_t *tables,   \
                               int32_t table_bytes)                                                                \
     {                                                                                                             \
-        tinyfuse_quad_tables t;                                                                                   \
+        tinyfuse_quad_lut t;                                                                                      \
         t.table_bytes = table_bytes;                                                                              \
         t.tables = tables;                                                                                        \
         tinyfuse_depthwise_3x3_groups(p, in, y, out_row, &t.source, &t, weights, channels, scratch, form, 1);     \
     }
-TINYFUSE_DEPTHWISE_TABLES(tinyfuse_depthwise_3x3_tables_single_rounding, TINYFUSE_QUAD_SINGLE_ROUNDING)
-TINYFUSE_DEPTHWISE_TABLES(tinyfuse_depthwise_3x3_tables_own_shifts, TINYFUSE_QUAD_OWN_SHIFTS)
-TINYFUSE_DEPTHWISE_TABLES(tinyfuse_depthwise_3x3_tables_bounded, TINYFUSE_QUAD_BOUNDED)
-TINYFUSE_DEPTHWISE_TABLES(tinyfuse_depthwise_3x3_tables_signed_rounding, TINYFUSE_QUAD_SIGNED_ROUNDING)
-TINYFUSE_DEPTHWISE_TABLES(tinyfuse_depthwise_3x3_tables_signed_rounding_wide, TINYFUSE_QUAD_SIGNED_ROUNDING_WIDE)
+TINYFUSE_DEPTHWISE_LUT(tinyfuse_depthwise_3x3_lut_single_rounding, TINYFUSE_QUAD_SINGLE_ROUNDING)
+TINYFUSE_DEPTHWISE_LUT(tinyfuse_depthwise_3x3_lut_own_shifts, TINYFUSE_QUAD_OWN_SHIFTS)
+TINYFUSE_DEPTHWISE_LUT(tinyfuse_depthwise_3x3_lut_bounded, TINYFUSE_QUAD_BOUNDED)
+TINYFUSE_DEPTHWISE_LUT(tinyfuse_depthwise_3x3_lut_signed_rounding, TINYFUSE_QUAD_SIGNED_ROUNDING)
+TINYFUSE_DEPTHWISE_LUT(tinyfuse_depthwise_3x3_lut_signed_rounding_wide, TINYFUSE_QUAD_SIGNED_ROUNDING_WIDE)
 
 /* The same with outputs that are looked up: one table, or, `table_bytes` apart, one a channel, each given by the address
    of the result of 0; `form` is a constant. */
-TINYFUSE_INLINE void tinyfuse_depthwise_3x3_tables_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+TINYFUSE_INLINE void tinyfuse_depthwise_3x3_lut_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                                           int8_t *out_row, const int8_t *weights,
                                                           const void *channels, void *scratch, const int8_t *tables,
                                                           int32_t table_bytes, int form)
 {
-    (form == TINYFUSE_QUAD_SINGLE_ROUNDING    ? tinyfuse_depthwise_3x3_tables_single_rounding
-     : form == TINYFUSE_QUAD_OWN_SHIFTS ? tinyfuse_depthwise_3x3_tables_own_shifts
-     : form == TINYFUSE_QUAD_SIGNED_ROUNDING       ? tinyfuse_depthwise_3x3_tables_signed_rounding
-     : form == TINYFUSE_QUAD_SIGNED_ROUNDING_WIDE  ? tinyfuse_depthwise_3x3_tables_signed_rounding_wide
-                                        : tinyfuse_depthwise_3x3_tables_bounded)(
+    (form == TINYFUSE_QUAD_SINGLE_ROUNDING    ? tinyfuse_depthwise_3x3_lut_single_rounding
+     : form == TINYFUSE_QUAD_OWN_SHIFTS ? tinyfuse_depthwise_3x3_lut_own_shifts
+     : form == TINYFUSE_QUAD_SIGNED_ROUNDING       ? tinyfuse_depthwise_3x3_lut_signed_rounding
+     : form == TINYFUSE_QUAD_SIGNED_ROUNDING_WIDE  ? tinyfuse_depthwise_3x3_lut_signed_rounding_wide
+                                        : tinyfuse_depthwise_3x3_lut_bounded)(
         p, in, y, out_row, weights, channels, scratch, tables, table_bytes);
 }
 

@@ -35,7 +35,7 @@ enum {
     TINYFUSE_INTERLEAVED_EACH,
     TINYFUSE_INTERLEAVED_SATURATED,
     TINYFUSE_INTERLEAVED_RECTIFIED,
-    TINYFUSE_INTERLEAVED_TABLES,
+    TINYFUSE_INTERLEAVED_LUT,
     TINYFUSE_INTERLEAVED_LEVELS
 };
 
@@ -262,11 +262,11 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_interleaved_plane) == TINYFUSE
         TINYFUSE_ARGUMENT(tinyfuse_interleaved_job *, job, chunk);                                 \
         TINYFUSE_INTERLEAVED_SATURATE(by, TINYFUSE_INTERLEAVED_ROUND_UP);                          \
     }
-TINYFUSE_INTERLEAVED_FORMS(tinyfuse_interleaved_job, TINYFUSE_INTERLEAVED_BY_SIXTEEN)
+TINYFUSE_INTERLEAVED_FORMS(tinyfuse_interleaved, TINYFUSE_INTERLEAVED_BY_SIXTEEN)
 TINYFUSE_INTERLEAVED_FORMS(tinyfuse_fewer_columns, TINYFUSE_INTERLEAVED_BY_EIGHT)
 
 /* By sixteen channels alone. Narrowed bytes leave the others as they are, which are zeros. */
-TINYFUSE_SHARED void tinyfuse_interleaved_tables(tinyfuse_interleaved_job *chunk)
+TINYFUSE_SHARED void tinyfuse_interleaved_lut(tinyfuse_interleaved_job *chunk)
 {
     TINYFUSE_ARGUMENT(tinyfuse_interleaved_job *, job, chunk);
     TINYFUSE_INTERLEAVED_BY_SIXTEEN("vdup.16 q5, r2\n\t"
@@ -299,12 +299,12 @@ TINYFUSE_SHARED void tinyfuse_interleaved_levels(tinyfuse_interleaved_job *chunk
 
 TINYFUSE_INLINE void tinyfuse_interleaved_chunk(tinyfuse_interleaved_job *job, int32_t at_once, int form)
 {
-    if (form == TINYFUSE_INTERLEAVED_TABLES) {
-        tinyfuse_interleaved_tables(job);
+    if (form == TINYFUSE_INTERLEAVED_LUT) {
+        tinyfuse_interleaved_lut(job);
     } else if (form == TINYFUSE_INTERLEAVED_LEVELS) {
         tinyfuse_interleaved_levels(job);
     } else if (at_once == TINYFUSE_INTERLEAVED_CHANNELS) {
-        TINYFUSE_INTERLEAVED_OF(form, tinyfuse_interleaved_job)(job);
+        TINYFUSE_INTERLEAVED_OF(form, tinyfuse_interleaved)(job);
     } else {
         TINYFUSE_INTERLEAVED_OF(form, tinyfuse_fewer_columns)(job);
     }
@@ -365,7 +365,7 @@ TINYFUSE_SHARED void tinyfuse_interleaved_chunk(tinyfuse_interleaved_job *job, i
 {
     const int32_t column_bytes = TINYFUSE_INTERLEAVED_WORD * at_once;
     const tinyfuse_interleaved_plane *plane;
-    const int looked_up = form == TINYFUSE_INTERLEAVED_TABLES || form == TINYFUSE_INTERLEAVED_LEVELS;
+    const int looked_up = form == TINYFUSE_INTERLEAVED_LUT || form == TINYFUSE_INTERLEAVED_LEVELS;
     const int32_t words = looked_up ? 3 + 256 / 4 : 3;
     int32_t c, i, x;
     for (c = 0; job->channels_left > 0; c += at_once) {

@@ -141,7 +141,7 @@ TINYFUSE_INLINE tinyfuse_matmul tinyfuse_matmul_of(int32_t out_c, int32_t out_ze
     return m;
 }
 
-TINYFUSE_INLINE tinyfuse_matmul tinyfuse_matmul_tables_of(int32_t out_c, int32_t out_zero_point,
+TINYFUSE_INLINE tinyfuse_matmul tinyfuse_matmul_lut_of(int32_t out_c, int32_t out_zero_point,
                                                           const void *channels, const int8_t *tables,
                                                           int32_t table_bytes, int form)
 {
@@ -713,12 +713,12 @@ TINYFUSE_MATMUL(tinyfuse_matmul_bytes, TINYFUSE_BYTES)
 TINYFUSE_MATMUL(tinyfuse_matmul_bytes_single_rounding, TINYFUSE_BYTES_SINGLE_ROUNDING)
 TINYFUSE_MATMUL(tinyfuse_matmul_shifted, TINYFUSE_SHIFTED)
 TINYFUSE_MATMUL(tinyfuse_matmul_bytes_shifted, TINYFUSE_BYTES_SHIFTED)
-TINYFUSE_MATMUL(tinyfuse_matmul_tables_wide, TINYFUSE_WIDE | TINYFUSE_LOOKED_UP)
-TINYFUSE_MATMUL(tinyfuse_matmul_tables_lanes, TINYFUSE_LANES | TINYFUSE_LOOKED_UP)
-TINYFUSE_MATMUL(tinyfuse_matmul_tables_single_rounding, TINYFUSE_SINGLE_ROUNDING | TINYFUSE_LOOKED_UP)
-TINYFUSE_MATMUL(tinyfuse_matmul_tables_signed_rounding, TINYFUSE_SIGNED_ROUNDING | TINYFUSE_LOOKED_UP)
-TINYFUSE_MATMUL(tinyfuse_matmul_tables_signed_rounding_wide, TINYFUSE_SIGNED_ROUNDING_WIDE | TINYFUSE_LOOKED_UP)
-TINYFUSE_MATMUL(tinyfuse_matmul_tables_signed_rounding_one, TINYFUSE_SIGNED_ROUNDING_ONE | TINYFUSE_LOOKED_UP)
+TINYFUSE_MATMUL(tinyfuse_matmul_lut_wide, TINYFUSE_WIDE | TINYFUSE_LOOKED_UP)
+TINYFUSE_MATMUL(tinyfuse_matmul_lut_lanes, TINYFUSE_LANES | TINYFUSE_LOOKED_UP)
+TINYFUSE_MATMUL(tinyfuse_matmul_lut_single_rounding, TINYFUSE_SINGLE_ROUNDING | TINYFUSE_LOOKED_UP)
+TINYFUSE_MATMUL(tinyfuse_matmul_lut_signed_rounding, TINYFUSE_SIGNED_ROUNDING | TINYFUSE_LOOKED_UP)
+TINYFUSE_MATMUL(tinyfuse_matmul_lut_signed_rounding_wide, TINYFUSE_SIGNED_ROUNDING_WIDE | TINYFUSE_LOOKED_UP)
+TINYFUSE_MATMUL(tinyfuse_matmul_lut_signed_rounding_one, TINYFUSE_SIGNED_ROUNDING_ONE | TINYFUSE_LOOKED_UP)
 
 /* How many of `left` pixels the next block takes, at most `most` (2 or 3); with 3, a row of two or more
    leaves no single pixel for its end. */
@@ -737,15 +737,15 @@ TINYFUSE_INLINE int32_t tinyfuse_block_pixels(int32_t left, int32_t most)
      : (form) == TINYFUSE_BYTES ? name##_bytes##of : name##_wide##of)
 
 /* The same with tables, of a form without the flag. */
-#define TINYFUSE_OF_TABLES(form, name, of)                           \
-    ((form) == TINYFUSE_SINGLE_ROUNDING ? name##_tables_single_rounding##of      \
-     : (form) == TINYFUSE_SIGNED_ROUNDING ? name##_tables_signed_rounding##of              \
-     : (form) == TINYFUSE_SIGNED_ROUNDING_WIDE ? name##_tables_signed_rounding_wide##of    \
-     : (form) == TINYFUSE_SIGNED_ROUNDING_ONE ? name##_tables_signed_rounding_one##of      \
-     : (form) == TINYFUSE_LANES ? name##_tables_lanes##of : name##_tables_wide##of)
+#define TINYFUSE_OF_LUT(form, name, of)                              \
+    ((form) == TINYFUSE_SINGLE_ROUNDING ? name##_lut_single_rounding##of      \
+     : (form) == TINYFUSE_SIGNED_ROUNDING ? name##_lut_signed_rounding##of              \
+     : (form) == TINYFUSE_SIGNED_ROUNDING_WIDE ? name##_lut_signed_rounding_wide##of    \
+     : (form) == TINYFUSE_SIGNED_ROUNDING_ONE ? name##_lut_signed_rounding_one##of      \
+     : (form) == TINYFUSE_LANES ? name##_lut_lanes##of : name##_tables_wide##of)
 
 #define TINYFUSE_MATMUL_OF(form, of)                                                                 \
-    (tinyfuse_looks_up(form) ? TINYFUSE_OF_TABLES((form) & ~TINYFUSE_LOOKED_UP, tinyfuse_matmul, of) \
+    (tinyfuse_looks_up(form) ? TINYFUSE_OF_LUT((form) & ~TINYFUSE_LOOKED_UP, tinyfuse_matmul, of)    \
                              : TINYFUSE_OF_FORM(form, tinyfuse_matmul, of))
 
 /* Where the next block goes, from its first channel's table on. */

@@ -36,7 +36,7 @@ enum {
     TINYFUSE_4X2_MVE_EACH,
     TINYFUSE_4X2_MVE_SATURATED,
     TINYFUSE_4X2_MVE_RECTIFIED,
-    TINYFUSE_4X2_MVE_TABLES,
+    TINYFUSE_4X2_MVE_LUT,
     TINYFUSE_4X2_MVE_LEVELS
 };
 /* Of the functions of a name that the forms have, the one of a constant form. */
@@ -45,11 +45,11 @@ enum {
      : (form) == TINYFUSE_4X2_MVE_SATURATED ? name##_saturated                                     \
                                          : name##_each)
 #define TINYFUSE_4X2_MVE_ANY_OF(form, name)                                                        \
-    ((form) == TINYFUSE_4X2_MVE_TABLES ? name##_tables : TINYFUSE_4X2_MVE_OF(form, name))
+    ((form) == TINYFUSE_4X2_MVE_LUT ? name##_lut : TINYFUSE_4X2_MVE_OF(form, name))
 
 TINYFUSE_INLINE int tinyfuse_4x2_mve_looks_up(int form)
 {
-    return form == TINYFUSE_4X2_MVE_TABLES || form == TINYFUSE_4X2_MVE_LEVELS;
+    return form == TINYFUSE_4X2_MVE_LUT || form == TINYFUSE_4X2_MVE_LEVELS;
 }
 
 /* Some blocks of four pixels. The assembly loads fields by LDM in this order. */
@@ -496,27 +496,27 @@ TINYFUSE_SHARED void tinyfuse_4x2_mve_few_channels_rectified(tinyfuse_4x2_mve_jo
     TINYFUSE_4X2_MVE_FEW_CHANNELS("", HALVES_UP, TINYFUSE_4X2_MVE_SATURATE);
 }
 
-TINYFUSE_SHARED void tinyfuse_4x2_mve_deep_tables(tinyfuse_4x2_mve_job *job)
+TINYFUSE_SHARED void tinyfuse_4x2_mve_deep_lut(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
     TINYFUSE_4X2_MVE_DEEP(TINYFUSE_4X2_MVE_MORE, TINYFUSE_4X2_MVE_NEXT_ITERATIONS, TINYFUSE_4X2_MVE_REST,
                         TINYFUSE_4X2_MVE_LOOKED_UP("r9", TINYFUSE_4X2_MVE_FROM("q6")));
 }
 
-TINYFUSE_SHARED void tinyfuse_4x2_mve_whole_tables(tinyfuse_4x2_mve_job *job)
+TINYFUSE_SHARED void tinyfuse_4x2_mve_whole_lut(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
     TINYFUSE_4X2_MVE_DEEP(TINYFUSE_4X2_MVE_MORE, TINYFUSE_4X2_MVE_NEXT_ITERATIONS, "",
                         TINYFUSE_4X2_MVE_LOOKED_UP("r9", TINYFUSE_4X2_MVE_FROM("q6")));
 }
 
-TINYFUSE_SHARED void tinyfuse_4x2_mve_once_tables(tinyfuse_4x2_mve_job *job)
+TINYFUSE_SHARED void tinyfuse_4x2_mve_once_lut(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
     TINYFUSE_4X2_MVE_DEEP("", "", "", TINYFUSE_4X2_MVE_LOOKED_UP("r9", TINYFUSE_4X2_MVE_FROM("q6")));
 }
 
-TINYFUSE_SHARED void tinyfuse_4x2_mve_few_channels_tables(tinyfuse_4x2_mve_job *job)
+TINYFUSE_SHARED void tinyfuse_4x2_mve_few_channels_lut(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
     TINYFUSE_4X2_MVE_FEW_CHANNELS_PAIRS("%[act_min] + 4", TINYFUSE_4X2_MVE_PAIR(TINYFUSE_4X2_MVE_FROM("r7")), TINYFUSE_4X2_MVE_NEXT);
@@ -671,7 +671,7 @@ TINYFUSE_SHARED void tinyfuse_pointwise_4x2_mve_s8(const tinyfuse_matmul_4x2_mve
 }
 
 /* The same with outputs that are looked up, as `form`, a constant, says; p's clamp isn't read. */
-TINYFUSE_SHARED void tinyfuse_pointwise_4x2_tables_mve_s8(const tinyfuse_matmul_4x2_mve *p, const int8_t *in,
+TINYFUSE_SHARED void tinyfuse_pointwise_4x2_lut_mve_s8(const tinyfuse_matmul_4x2_mve *p, const int8_t *in,
                                                            int32_t pixels, int8_t *out, const int8_t *weights,
                                                            const int32_t *channels, const int8_t *tables, int form)
 {

@@ -68,30 +68,30 @@ TINYFUSE_INLINE void tinyfuse_pointwise_s8(const tinyfuse_pointwise *p, const in
     TINYFUSE_OF_FORM(form, tinyfuse_pointwise, )(p, in, pixels, out, weights, channels, scratch);
 }
 
-#define TINYFUSE_POINTWISE_TABLES(name, form)                                                            \
+#define TINYFUSE_POINTWISE_LUT(name, form)                                                               \
     TINYFUSE_SHARED void name(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels,             \
                               int8_t *out, const int8_t *weights, const void *channels,                  \
                               void *scratch, const int8_t *tables, int32_t table_bytes)                  \
     {                                                                                                    \
         tinyfuse_matmul m =                                                                       \
-            tinyfuse_matmul_tables_of(p->out_c, p->out_zero_point, channels, tables, table_bytes, form); \
+            tinyfuse_matmul_lut_of(p->out_c, p->out_zero_point, channels, tables, table_bytes, form);    \
         tinyfuse_pointwise_blocks(p, in, pixels, &m, out, weights, scratch,                       \
                                   (form) | TINYFUSE_LOOKED_UP);                                          \
     }
-TINYFUSE_POINTWISE_TABLES(tinyfuse_pointwise_tables_wide, TINYFUSE_WIDE)
-TINYFUSE_POINTWISE_TABLES(tinyfuse_pointwise_tables_lanes, TINYFUSE_LANES)
-TINYFUSE_POINTWISE_TABLES(tinyfuse_pointwise_tables_single_rounding, TINYFUSE_SINGLE_ROUNDING)
-TINYFUSE_POINTWISE_TABLES(tinyfuse_pointwise_tables_signed_rounding, TINYFUSE_SIGNED_ROUNDING)
-TINYFUSE_POINTWISE_TABLES(tinyfuse_pointwise_tables_signed_rounding_wide, TINYFUSE_SIGNED_ROUNDING_WIDE)
-TINYFUSE_POINTWISE_TABLES(tinyfuse_pointwise_tables_signed_rounding_one, TINYFUSE_SIGNED_ROUNDING_ONE)
+TINYFUSE_POINTWISE_LUT(tinyfuse_pointwise_lut_wide, TINYFUSE_WIDE)
+TINYFUSE_POINTWISE_LUT(tinyfuse_pointwise_lut_lanes, TINYFUSE_LANES)
+TINYFUSE_POINTWISE_LUT(tinyfuse_pointwise_lut_single_rounding, TINYFUSE_SINGLE_ROUNDING)
+TINYFUSE_POINTWISE_LUT(tinyfuse_pointwise_lut_signed_rounding, TINYFUSE_SIGNED_ROUNDING)
+TINYFUSE_POINTWISE_LUT(tinyfuse_pointwise_lut_signed_rounding_wide, TINYFUSE_SIGNED_ROUNDING_WIDE)
+TINYFUSE_POINTWISE_LUT(tinyfuse_pointwise_lut_signed_rounding_one, TINYFUSE_SIGNED_ROUNDING_ONE)
 
 /* The same with outputs that are looked up (tinyfuse_matmul.h): one table, or, `table_bytes` apart, one a channel. */
-TINYFUSE_INLINE void tinyfuse_pointwise_tables_s8(const tinyfuse_pointwise *p, const int8_t *in,
+TINYFUSE_INLINE void tinyfuse_pointwise_lut_s8(const tinyfuse_pointwise *p, const int8_t *in,
                                                   int32_t pixels, int8_t *out, const int8_t *weights,
                                                   const void *channels, void *scratch, const int8_t *tables,
                                                   int32_t table_bytes, int form)
 {
-    TINYFUSE_OF_TABLES(form, tinyfuse_pointwise, )(p, in, pixels, out, weights, channels, scratch, tables,
+    TINYFUSE_OF_LUT(form, tinyfuse_pointwise, )(p, in, pixels, out, weights, channels, scratch, tables,
                                                    table_bytes);
 }
 

@@ -85,7 +85,7 @@ def test_kernels(optimize: str, flags: str, tmp_path: Path) -> None:
     cases = [case for op in layers() for case in cases_of(op, context, [random_input(op, rng)])]
     reached = {(case.kernel.name, case.kernel.form(case.op, context)) for case in cases}
     kernels, forms = (
-        ("pointwise_tables", "conv_packed_tables_row"),
+        ("pointwise_lut", "conv_packed_lut_row"),
         ("SINGLE_ROUNDING", "LANES", "WIDE", *(f"SIGNED_ROUNDING{form}" for form in ("", "_WIDE", "_ONE"))),
     )
     wanted = {(f"tinyfuse_{kernel}_s8", f"TINYFUSE_{form}") for kernel in kernels for form in forms}
@@ -93,7 +93,7 @@ def test_kernels(optimize: str, flags: str, tmp_path: Path) -> None:
         f"TINYFUSE_QUAD_{form}"
         for form in ("BOUNDED", "SINGLE_ROUNDING", "OWN_SHIFTS", "SIGNED_ROUNDING", "SIGNED_ROUNDING_WIDE")
     }
-    wanted |= {("tinyfuse_depthwise_3x3_tables_row_s8", form) for form in quads}
+    wanted |= {("tinyfuse_depthwise_3x3_lut_row_s8", form) for form in quads}
     assert not wanted - reached, wanted - reached
     assert_kernels_exact(cases, core, tmp_path, flags, optimize=optimize)
 
@@ -105,7 +105,7 @@ def test_kernels_with_helium(flags: str, compiler: str, tmp_path: Path) -> None:
     cases = [case for op in layers() for case in cases_of(op, context, [random_input(op, rng)])]
     reached = {(case.kernel.depthwise, case.kernel.form(case.op, context)) for case in cases}
     of_channels = product([False], ["narrow", "once", "whole", "deep", "levels"])
-    assert reached == {*of_channels, *product([True], ["tables", "levels"])}
+    assert reached == {*of_channels, *product([True], ["lut", "levels"])}
     assert_kernels_exact(cases, core, tmp_path, flags, compiler)
 
 

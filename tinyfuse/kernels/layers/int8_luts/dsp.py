@@ -109,12 +109,10 @@ class LookedUpMatmul(_LookedUp):
     """Convolutions by tinyfuse_matmul.h."""
 
     depthwise = False
-    costs_with = "tinyfuse_matmul_tables"
+    costs_with = "tinyfuse_matmul_lut"
 
     def __init__(self, plain: MatmulKernel):
-        super().__init__(
-            plain, plain.name.replace("_packed", "_packed_tables").replace("pointwise", "pointwise_tables")
-        )
+        super().__init__(plain, plain.name.replace("_packed", "_packed_lut").replace("pointwise", "pointwise_lut"))
         self._block, self._windows = plain.block, plain.windows
 
     def accepts(self, op: Op, context: Context) -> bool:
@@ -150,10 +148,10 @@ class LookedUpDepthwise(_LookedUp):
     """3x3 depthwise convolutions."""
 
     depthwise = True
-    costs_with = "tinyfuse_depthwise_3x3_tables"
+    costs_with = "tinyfuse_depthwise_3x3_lut"
 
     def __init__(self, plain: Depthwise3x3Row):
-        super().__init__(plain, "tinyfuse_depthwise_3x3_tables_row_s8")
+        super().__init__(plain, "tinyfuse_depthwise_3x3_lut_row_s8")
         self._along = plain.along
 
     def of_layer(self, op: Op, context: Context) -> tuple[Constant, ...]:

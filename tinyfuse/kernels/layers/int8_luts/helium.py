@@ -64,7 +64,7 @@ def _of_level(statement: Statement) -> Statement:
 class LookedUpPointwise4x2(_LookedUp):
     """Convolutions by tinyfuse_matmul_4x2_mve.h."""
 
-    name = "tinyfuse_pointwise_4x2_tables_mve_s8"
+    name = "tinyfuse_pointwise_4x2_lut_mve_s8"
     depthwise = False
 
     def __init__(self, plain: MvePointwise4x2):
@@ -108,7 +108,7 @@ class LookedUpPointwise4x2(_LookedUp):
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         lets, args = self.layer_call(op, site, context)
-        form = "LEVELS" if self.form(op, context) == "levels" else "TABLES"
+        form = "LEVELS" if self.form(op, context) == "levels" else "LUT"
         return *lets, Call(self.name, (*args, site.constant("tables"), f"TINYFUSE_4X2_MVE_{form}"))
 
 
@@ -140,7 +140,7 @@ class LookedUpInterleavedDepthwise(_LookedUp):
         return super().of_levels(op, context) if op.output.shape[-1] % 2 == 0 else None
 
     def form(self, op: Op, context: Context) -> str:
-        return "tables" if self.of_levels(op, context) is None else "levels"
+        return "lut" if self.of_levels(op, context) is None else "levels"
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return self.form(op, context)
