@@ -92,15 +92,15 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_columns_s16(const tinyfuse_conv *p, co
     const int32_t group_c = p->in_c / p->groups, terms = p->kernel_h * p->kernel_w * group_c;
     const int32_t depth = (terms + 3) & ~3;
     int16_t *const flat = at.columns + at.block_pixels * depth;
-    const int fours = p->groups == 1 && (p->in_c & 3) == 0;
+    const int quads = p->groups == 1 && (p->in_c & 3) == 0;
     int32_t i;
-    if (!fours) { /* times zero weights */
+    if (!quads) { /* times zero weights */
         memset(flat + depth - 4, 0, 8);
     }
     while (x < x_end) {
         const int32_t block = tinyfuse_block_pixels(x_end - x, at.block_pixels);
         for (i = 0; i < block; ++i) {
-            if (fours) {
+            if (quads) {
                 tinyfuse_spread_window_s16(p, rows, x + i, at.columns + 4 * i, 4 * block);
             } else {
                 tinyfuse_copy_window_s16(p, rows, x + i, group * group_c, group_c, flat);

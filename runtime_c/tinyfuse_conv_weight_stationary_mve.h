@@ -22,7 +22,7 @@ enum { TINYFUSE_WEIGHT_STATIONARY_FIRST_CODE = 32, TINYFUSE_WEIGHT_STATIONARY_MO
 /* of a pixel's sums in scratch, for two channels */
 enum { TINYFUSE_WEIGHT_STATIONARY_SUMS_BYTES = 8 };
 
-/* A row. The assembly loads the first five fields by one LDM, `back` to `fours` by another one, and pairs: iterations and
+/* A row. The assembly loads the first five fields by one LDM, `back` to `quads` by another one, and pairs: iterations and
    skip_more, out and channels, act_min and act_max. */
 typedef struct {
     const int8_t *columns; /* [passes][pixels + 2][16]; a pass is a kernel row's block of channels */
@@ -37,7 +37,7 @@ typedef struct {
     int32_t back;          /* pixels that the last four have in common with those before; 0: there are no last four */
     int32_t step;          /* bytes from four pixels to the next ones */
     int32_t out_zero_point;
-    int32_t fours;         /* whole ones of pixels */
+    int32_t quads;         /* whole ones of pixels */
     int32_t back_out;      /* bytes of these */
     uint16_t places[8];    /* of both channels of four pixels, from `out`, in the order 0, 2, 0, 2, 1, 3, 1, 3 of pixels */
     const int8_t *weights;
@@ -330,7 +330,7 @@ TINYFUSE_SHARED void tinyfuse_conv_weight_stationary_mve_row_s8(const tinyfuse_c
     job.channels = channels;
     job.act_min = p->act_min;
     job.act_max = p->act_max;
-    job.fours = pixels / TINYFUSE_WEIGHT_STATIONARY_PIXELS;
+    job.quads = pixels / TINYFUSE_WEIGHT_STATIONARY_PIXELS;
     job.step = TINYFUSE_WEIGHT_STATIONARY_PIXELS * p->out_c;
     job.out_zero_point = p->out_zero_point;
     job.back = rest > 0 ? TINYFUSE_WEIGHT_STATIONARY_PIXELS - rest : 0;

@@ -15,31 +15,31 @@ typedef struct {
     int32_t batches, in_c, out_c, scale_step, out_zero_point, act_min, act_max;
 } tinyfuse_dense;
 
-/* `fours` times four outputs of `depth` inputs, then `rest` outputs, fewer than four, one by one; assembly knows the
-   offsets. Scales, outputs, biases, `fours` and `rest` are used up. */
+/* `quads` times four outputs of `depth` inputs, then `rest` outputs, fewer than four, one by one; assembly knows the
+   offsets. Scales, outputs, biases, `quads` and `rest` are used up. */
 typedef struct {
     int32_t rounding;
     int32_t scale_bytes; /* to the next output's scale */
     const tinyfuse_dense_scale *scales; /* 8 */
     int8_t *out;
-    int32_t fours;
+    int32_t quads;
     const int32_t *biases; /* 20 */
     const void *inputs;    /* 24: widened for the form, or bytes */
     int32_t depth;         /* a multiple of 4 */
     const int8_t *weights; /* 32 */
     int32_t rest;
-} tinyfuse_dense_fours;
+} tinyfuse_dense_1x4;
 
 #if TINYFUSE_DSP
 
-typedef char tinyfuse_check_dense_fours[offsetof(tinyfuse_dense_fours, weights) == 32 ? 1 : -1];
+typedef char tinyfuse_check_dense_1x4[offsetof(tinyfuse_dense_1x4, weights) == 32 ? 1 : -1];
 
 /* In the loop over inputs:
    r0       inputs; r1 weights, lr their end
    r2 to r5 sums
    r6, r7   four inputs as tinyfuse_widen makes them
    r8 to r11 weights of the four outputs; r12 low bytes, widened
-   On the stack: the tinyfuse_dense_fours, which is r0 between the loops. */
+   On the stack: the tinyfuse_dense_1x4, which is r0 between the loops. */
 #define TINYFUSE_DENSE_COLUMNS(form) TINYFUSE_DENSE_COLUMNS_##form
 #define TINYFUSE_DENSE_COLUMNS_WIDE "ldrd r6, r7, [r0], #8\n\t"
 #define TINYFUSE_DENSE_COLUMNS_LANES "ldrd r7, r6, [r0], #8\n\t"
@@ -96,7 +96,7 @@ typedef char tinyfuse_check_dense_fours[offsetof(tinyfuse_dense_fours, weights) 
 /* The loop takes four steps; the first time it is entered so far from its end that whole loops remain. */
 #define TINYFUSE_DENSE_ASM(form, inputs)                                                     \
     {                                                                                        \
-        TINYFUSE_ARGUMENT(tinyfuse_dense_fours *, arguments, p);                             \
+        TINYFUSE_ARGUMENT(tinyfuse_dense_1x4 *, arguments, p);                               \
         __asm volatile(TINYFUSE_ASM_BEGIN                                                    \
                        "ldr r1, [r0, #32]\n\t"                                               \
                        "6:\n\t"                                                              \
@@ -133,7 +133,7 @@ typedef char tinyfuse_check_dense_fours[offsetof(tinyfuse_dense_fours, weights) 
     }
 
 /* `columns` and `form` (TINYFUSE_WIDE, TINYFUSE_LANES or TINYFUSE_SHIFTED) are constants. */
-TINYFUSE_INLINE void tinyfuse_dense_fours_dsp(tinyfuse_dense_fours *p, int columns, int form)
+TINYFUSE_INLINE void tinyfuse_dense_1x4_dsp(tinyfuse_dense_1x4 *p, int columns, int form)
 {
     if (columns && form == TINYFUSE_LANES) {
         TINYFUSE_DENSE_ASM(LANES, COLUMNS)
@@ -159,15 +159,15 @@ TINYFUSE_INLINE int8_t tinyfuse_dense_output(int32_t sum, const tinyfuse_dense_s
 }
 
 /* The same in C. What the inner loop doesn't need stays in memory: copies would take stack. */
-TINYFUSE_INLINE void tinyfuse_dense_fours_c(tinyfuse_dense_fours *p, int columns, int form)
+TINYFUSE_INLINE void tinyfuse_dense_1x4_c(tinyfuse_dense_1x4 *p, int columns, int form)
 {
     const int32_t rounding = p->rounding;
     const tinyfuse_dense_scale *scales = p->scales;
     const int32_t *biases = p->biases;
     const int8_t *weights = p->weights;
     int8_t *out = p->out;
-    int32_t fours;
-    for (fours = p->fours; fours > 0; --fours) {
+    int32_t quads;
+    for (quads = p->quads; quads > 0; --quads) {
         const int8_t *x = (const int8_t *)p->inputs;
         const int8_t *const end = weights + 4 * p->depth;
         int32_t s0 = biases[0], s1 = biases[1], s2 = biases[2], s3 = biases[3];
@@ -288,11 +288,11 @@ TINYFUSE_INLINE int32_t tinyfuse_dense_sum_c(int32_t sum, const int8_t *x, const
 #endif
 
 /* `columns` and `form` are constants. */
-TINYFUSE_INLINE void tinyfuse_dense_run(tinyfuse_dense_fours *p, int columns, int form)
+TINYFUSE_INLINE void tinyfuse_dense_run(tinyfuse_dense_1x4 *p, int columns, int form)
 {
-    const int8_t *weights = p->weights + 4 * p->fours * p->depth;
-    if (p->fours > 0) {
-        TINYFUSE_DENSE_FORM(tinyfuse_dense_fours, p, columns, form);
+    const int8_t *weights = p->weights + 4 * p->quads * p->depth;
+    if (p->quads > 0) {
+        TINYFUSE_DENSE_FORM(tinyfuse_dense_1x4, p, columns, form);
     }
     for (; p->rest > 0; --p->rest) {
         const int32_t sum = TINYFUSE_DENSE_FORM(tinyfuse_dense_sum, *p->biases++, (const int8_t *)p->inputs, weights,
@@ -304,7 +304,7 @@ TINYFUSE_INLINE void tinyfuse_dense_run(tinyfuse_dense_fours *p, int columns, in
 }
 
 #define TINYFUSE_DENSE(name, columns, form)                       \
-    TINYFUSE_SHARED void name(tinyfuse_dense_fours *p)            \
+    TINYFUSE_SHARED void name(tinyfuse_dense_1x4 *p)              \
     {                                                             \
         tinyfuse_dense_run(p, columns, form);                     \
     }
@@ -331,7 +331,7 @@ TINYFUSE_DENSE(tinyfuse_dense_bytes_bytes_shifted, 0, TINYFUSE_BYTES_SHIFTED)
      : (form) == TINYFUSE_SHIFTED       ? tinyfuse_dense_bytes_shifted       \
                                         : tinyfuse_dense_bytes_wide)
 
-typedef void (*tinyfuse_dense_block)(tinyfuse_dense_fours *p);
+typedef void (*tinyfuse_dense_block)(tinyfuse_dense_1x4 *p);
 
 /* All batches by `block`; inputs are first widened for the form into `columns` unless that is NULL. */
 TINYFUSE_SHARED void tinyfuse_dense_batches(const tinyfuse_dense *p, const int8_t *in, int8_t *out,
@@ -341,7 +341,7 @@ TINYFUSE_SHARED void tinyfuse_dense_batches(const tinyfuse_dense *p, const int8_
 {
     const int32_t words = p->in_c / 4, in_rest = p->in_c & 3, depth = (p->in_c + 3) & ~3;
     int8_t *const first = out;
-    tinyfuse_dense_fours job;
+    tinyfuse_dense_1x4 job;
     int32_t b;
     job.rounding = 2 * p->out_zero_point + 1;
     job.scale_bytes = p->scale_step * (int32_t)sizeof(tinyfuse_dense_scale);
@@ -364,7 +364,7 @@ TINYFUSE_SHARED void tinyfuse_dense_batches(const tinyfuse_dense *p, const int8_
         job.inputs = inputs;
         job.scales = scales;
         job.out = out;
-        job.fours = p->out_c / 4;
+        job.quads = p->out_c / 4;
         job.biases = biases;
         job.weights = weights;
         job.rest = p->out_c & 3;

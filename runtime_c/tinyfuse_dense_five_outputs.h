@@ -223,12 +223,12 @@ TINYFUSE_INLINE void tinyfuse_five_outputs_columns(const int8_t *in, int32_t ste
 TINYFUSE_INLINE void tinyfuse_five_outputs_run(const int8_t *in, const int32_t *groups, int8_t *out, int8_t *columns, int form)
 {
     const int32_t multiplier = *groups++, rounding = form == TINYFUSE_FIVE_OUTPUTS_SINGLE_ROUNDING ? 0 : *groups++;
-    const int32_t *const fours = groups + 3 + groups[0] / 4, *const end = fours + groups[1] / 4;
+    const int32_t *const quads = groups + 3 + groups[0] / 4, *const end = quads + groups[1] / 4;
     const int32_t steps = groups[2] >> 14, first = groups[2] >> 8 & 15, shift = groups[2] & 255;
     tinyfuse_five_outputs_columns(in, steps, first, columns);
     groups += 3;
     while (groups < end) {
-        const int32_t n = groups < fours ? 5 : 4;
+        const int32_t n = groups < quads ? 5 : 4;
         int32_t i, k;
         for (i = 0; i < n; ++i) {
             const int8_t *column = columns;

@@ -16,7 +16,7 @@ typedef struct {
     int32_t multiplier, shift, term;
 } tinyfuse_dense_int16_weights_scale;
 
-/* Some fours of outputs of a batch; assembly knows the offsets. A four is int32 biases of its outputs; for each eight
+/* Some quads of outputs of a batch; assembly knows the offsets. A four is int32 biases of its outputs; for each eight
    inputs [4][4][2] int16, of each output the weights of inputs 0 2, 1 3, 4 6, 5 7, on a step line 256 times; in the bounded
    form four tinyfuse_dense_int16_weights_scale. */
 typedef struct {
@@ -27,14 +27,14 @@ typedef struct {
     const int32_t *end;
     int32_t multiplier; /* 20 */
     int32_t rounding;
-    const int32_t *fours; /* 28 */
+    const int32_t *quads; /* 28 */
 } tinyfuse_dense_int16_weights_1x4;
 
 #if TINYFUSE_DSP
 
-typedef char tinyfuse_check_dense_int16_weights_1x4[offsetof(tinyfuse_dense_int16_weights_1x4, fours) == 28 ? 1 : -1];
+typedef char tinyfuse_check_dense_int16_weights_1x4[offsetof(tinyfuse_dense_int16_weights_1x4, quads) == 28 ? 1 : -1];
 
-/* In the loop: r0 columns, r1 fours, r2 to r5 sums, r6 to r9 inputs, r10 to lr an output's weights. On the stack what the
+/* In the loop: r0 columns, r1 quads, r2 to r5 sums, r6 to r9 inputs, r10 to lr an output's weights. On the stack what the
    tinyfuse_dense_int16_weights_1x4 has up to the rounding, where the loop is entered in the place of `steps`: so far from its end that
    whole loops remain. A step has 21 instructions of 32 bits. */
 #define TINYFUSE_INT16_WEIGHTS_DENSE_OUTPUT(sum) \
@@ -105,7 +105,7 @@ typedef char tinyfuse_check_dense_int16_weights_1x4[offsetof(tinyfuse_dense_int1
 
 #endif
 
-/* All fours of a batch; there are some. `line`, a constant: on a step line. */
+/* All quads of a batch; there are some. `line`, a constant: on a step line. */
 TINYFUSE_INLINE void tinyfuse_dense_int16_weights_1x4_run(const tinyfuse_dense_int16_weights_1x4 *p, int single_rounding)
 {
 #if TINYFUSE_DSP
@@ -115,7 +115,7 @@ TINYFUSE_INLINE void tinyfuse_dense_int16_weights_1x4_run(const tinyfuse_dense_i
         TINYFUSE_INT16_WEIGHTS_DENSE_ASM(BOUNDED, p)
     }
 #else
-    const int32_t *four = p->fours;
+    const int32_t *four = p->quads;
     int8_t *out = p->out;
     while (four != p->end) {
         const int32_t *const weights = four + 4;
@@ -150,13 +150,13 @@ TINYFUSE_SHARED void tinyfuse_dense_int16_weights_1x4_single_rounding(const tiny
 
 typedef void (*tinyfuse_dense_int16_weights_1x4_block)(const tinyfuse_dense_int16_weights_1x4 *p);
 
-TINYFUSE_SHARED void tinyfuse_dense_of_fours(const tinyfuse_dense_int16_weights *p, const int8_t *in, int8_t *out,
-                                             const int32_t *fours, int8_t *columns,
+TINYFUSE_SHARED void tinyfuse_dense_int16_weights_layer(const tinyfuse_dense_int16_weights *p, const int8_t *in, int8_t *out,
+                                             const int32_t *quads, int8_t *columns,
                                              tinyfuse_dense_int16_weights_1x4_block block)
 {
     const int32_t words = p->in_c / 4, rest = p->in_c & 3, steps = (p->in_c + 7) / 8, out_rest = p->out_c & 3;
     const int32_t size = 16 * steps + (p->multiplier != 0 ? 4 : 16);
-    const int32_t *const last_four = fours + p->out_c / 4 * size;
+    const int32_t *const last_quad = quads + p->out_c / 4 * size;
     int8_t *const first = out;
     tinyfuse_dense_int16_weights_1x4 job;
     int32_t b;
@@ -177,15 +177,15 @@ TINYFUSE_SHARED void tinyfuse_dense_of_fours(const tinyfuse_dense_int16_weights 
             (void)tinyfuse_widen(tail, 1, to, 8, TINYFUSE_WIDE);
         }
         if (p->out_c > 3) {
-            job.fours = fours;
-            job.end = last_four;
+            job.quads = quads;
+            job.end = last_quad;
             job.out = out;
             block(&job);
         }
         if (out_rest > 0) {
             int8_t last[4];
-            job.fours = last_four;
-            job.end = last_four + size;
+            job.quads = last_quad;
+            job.end = last_quad + size;
             job.out = last;
             block(&job);
             memcpy(out + (p->out_c & ~3), last, (size_t)out_rest);
@@ -198,13 +198,13 @@ TINYFUSE_SHARED void tinyfuse_dense_of_fours(const tinyfuse_dense_int16_weights 
     }
 }
 
-/* in [batches][in_c] to out [batches][out_c], by the fours of all outputs, the last one filled up. scratch, aligned to 8:
+/* in [batches][in_c] to out [batches][out_c], by the quads of all outputs, the last one filled up. scratch, aligned to 8:
    in_c inputs of 2 bytes, rounded up to a multiple of 8. `line`, a constant: on a step line. out may lie over batches of in
    that are read already, the one that is computed included. */
 TINYFUSE_INLINE void tinyfuse_dense_int16_weights_s8(const tinyfuse_dense_int16_weights *p, const int8_t *in, int8_t *out,
-                                                const int32_t *fours, int single_rounding, void *scratch)
+                                                const int32_t *quads, int single_rounding, void *scratch)
 {
-    tinyfuse_dense_of_fours(p, in, out, fours, (int8_t *)scratch,
+    tinyfuse_dense_int16_weights_layer(p, in, out, quads, (int8_t *)scratch,
                             single_rounding ? tinyfuse_dense_int16_weights_1x4_single_rounding : tinyfuse_dense_int16_weights_1x4_bounded);
 }
 

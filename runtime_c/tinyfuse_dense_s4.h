@@ -10,9 +10,9 @@
 
 #include "tinyfuse_dense.h"
 
-/* inputs: columns in the form TINYFUSE_WIDE; `fours.depth` is a multiple of 8. offset: 8 times the sum of the inputs. */
+/* inputs: columns in the form TINYFUSE_WIDE; `quads.depth` is a multiple of 8. offset: 8 times the sum of the inputs. */
 typedef struct {
-    tinyfuse_dense_fours fours;
+    tinyfuse_dense_1x4 quads;
     int32_t offset; /* 40 */
 } tinyfuse_dense_s4_job;
 
@@ -35,7 +35,7 @@ typedef char tinyfuse_check_dense_s4[offsetof(tinyfuse_dense_s4_job, offset) == 
     "ldrd r6, r7, [r0], #8\n\t" TINYFUSE_S4_DIGITS("r6", "r8") TINYFUSE_S4_DIGITS("r7", "r9") \
     "ldrd r6, r7, [r0], #8\n\t" TINYFUSE_S4_DIGITS("r6", "r10") TINYFUSE_S4_DIGITS("r7", "r11")
 
-TINYFUSE_SHARED void tinyfuse_dense_fours_s4(tinyfuse_dense_s4_job *p)
+TINYFUSE_SHARED void tinyfuse_dense_1x4_s4(tinyfuse_dense_s4_job *p)
 {
     TINYFUSE_ARGUMENT(tinyfuse_dense_s4_job *, arguments, p);
     __asm volatile(TINYFUSE_ASM_BEGIN
@@ -73,27 +73,27 @@ TINYFUSE_SHARED void tinyfuse_dense_fours_s4(tinyfuse_dense_s4_job *p)
 
 #else
 
-TINYFUSE_SHARED void tinyfuse_dense_fours_s4(tinyfuse_dense_s4_job *p)
+TINYFUSE_SHARED void tinyfuse_dense_1x4_s4(tinyfuse_dense_s4_job *p)
 {
-    const int16_t *const x = (const int16_t *)p->fours.inputs;
-    const int8_t *weights = p->fours.weights;
-    const int32_t *biases = p->fours.biases;
-    const tinyfuse_dense_scale *scales = p->fours.scales;
-    int8_t *out = p->fours.out;
-    int32_t fours, o, k;
-    for (fours = p->fours.fours; fours > 0; --fours) {
+    const int16_t *const x = (const int16_t *)p->quads.inputs;
+    const int8_t *weights = p->quads.weights;
+    const int32_t *biases = p->quads.biases;
+    const tinyfuse_dense_scale *scales = p->quads.scales;
+    int8_t *out = p->quads.out;
+    int32_t quads, o, k;
+    for (quads = p->quads.quads; quads > 0; --quads) {
         for (o = 0; o < 4; ++o) {
             int32_t sum = *biases++;
-            for (k = 0; k < p->fours.depth; ++k) {
+            for (k = 0; k < p->quads.depth; ++k) {
                 uint16_t digits;
                 memcpy(&digits, weights + 2 * k, sizeof digits);
                 /* the highest digit is signed, the others are 8 more */
                 sum += x[k] * ((int32_t)(((uint32_t)digits >> 4 * o & 15u) ^ (o == 3 ? 8u : 0u)) - 8);
             }
-            *out++ = (int8_t)tinyfuse_requantize_bounded(sum, scales->multiplier, scales->shift, p->fours.rounding);
-            scales = (const tinyfuse_dense_scale *)((uintptr_t)scales + (uintptr_t)p->fours.scale_bytes);
+            *out++ = (int8_t)tinyfuse_requantize_bounded(sum, scales->multiplier, scales->shift, p->quads.rounding);
+            scales = (const tinyfuse_dense_scale *)((uintptr_t)scales + (uintptr_t)p->quads.scale_bytes);
         }
-        weights += 2 * p->fours.depth;
+        weights += 2 * p->quads.depth;
     }
 }
 
@@ -136,14 +136,14 @@ TINYFUSE_SHARED void tinyfuse_dense_s4(const tinyfuse_dense *p, const int8_t *in
                                                  const tinyfuse_dense_scale *scales, void *scratch)
 {
     const int32_t words = p->in_c / 4, in_rest = p->in_c & 3, depth = (p->in_c + 7) & ~7;
-    const int32_t fours = p->out_c / 4, out_rest = p->out_c & 3;
+    const int32_t quads = p->out_c / 4, out_rest = p->out_c & 3;
     int8_t *const column = (int8_t *)scratch, *const first = out;
     tinyfuse_dense_s4_job job;
     int32_t b;
-    job.fours.rounding = 2 * p->out_zero_point + 1;
-    job.fours.scale_bytes = p->scale_step * (int32_t)sizeof(tinyfuse_dense_scale);
-    job.fours.depth = depth;
-    job.fours.inputs = column;
+    job.quads.rounding = 2 * p->out_zero_point + 1;
+    job.quads.scale_bytes = p->scale_step * (int32_t)sizeof(tinyfuse_dense_scale);
+    job.quads.depth = depth;
+    job.quads.inputs = column;
     memset(column + 2 * (depth - 8), 0, 16);
     for (b = 0; b < p->batches; ++b) {
         int8_t *to = column;
@@ -156,23 +156,23 @@ TINYFUSE_SHARED void tinyfuse_dense_s4(const tinyfuse_dense *p, const int8_t *in
             (void)tinyfuse_widen(tail, 1, to, 8, TINYFUSE_WIDE);
         }
         job.offset = tinyfuse_offset_s4(column, depth);
-        if (fours > 0) {
-            job.fours.scales = scales;
-            job.fours.out = out;
-            job.fours.fours = fours;
-            job.fours.biases = biases;
-            job.fours.weights = weights;
-            tinyfuse_dense_fours_s4(&job);
+        if (quads > 0) {
+            job.quads.scales = scales;
+            job.quads.out = out;
+            job.quads.quads = quads;
+            job.quads.biases = biases;
+            job.quads.weights = weights;
+            tinyfuse_dense_1x4_s4(&job);
         }
         if (out_rest > 0) {
             int8_t last[4];
-            job.fours.scales = scales + 4 * fours * p->scale_step;
-            job.fours.out = last;
-            job.fours.fours = 1;
-            job.fours.biases = biases + 4 * fours;
-            job.fours.weights = weights + 2 * fours * depth;
-            tinyfuse_dense_fours_s4(&job);
-            memcpy(out + 4 * fours, last, (size_t)out_rest);
+            job.quads.scales = scales + 4 * quads * p->scale_step;
+            job.quads.out = last;
+            job.quads.quads = 1;
+            job.quads.biases = biases + 4 * quads;
+            job.quads.weights = weights + 2 * quads * depth;
+            tinyfuse_dense_1x4_s4(&job);
+            memcpy(out + 4 * quads, last, (size_t)out_rest);
         }
         in += p->in_c;
         out += p->out_c;

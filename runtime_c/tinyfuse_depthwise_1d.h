@@ -54,11 +54,11 @@ typedef struct {
     const int32_t *channels; /* 56 */
     int8_t *out;
     int32_t out_n; /* 64 */
-} tinyfuse_dw_1d_four;
+} tinyfuse_dw_1d_quad;
 
 #if TINYFUSE_DSP
 
-typedef char tinyfuse_check_dw_1d[offsetof(tinyfuse_dw_1d_four, out_n) == 64 && TINYFUSE_DW_1D_STEPS == 8 ? 1 : -1];
+typedef char tinyfuse_check_dw_1d[offsetof(tinyfuse_dw_1d_quad, out_n) == 64 && TINYFUSE_DW_1D_STEPS == 8 ? 1 : -1];
 
 /* Step i from the end; r0 the channel's records, r1 its weights, both so far on that the last step's offset is always the
    same; r2 to r5 sums; `now` two pixels of all windows that begin there, `next` the two after. No instruction of 16 bits. */
@@ -87,7 +87,7 @@ typedef char tinyfuse_check_dw_1d[offsetof(tinyfuse_dw_1d_four, out_n) == 64 && 
    the records and the outputs of the channel, weights_at. */
 #define TINYFUSE_DW_1D_ASM(four, form)                                                          \
     {                                                                                           \
-        TINYFUSE_ARGUMENT(const tinyfuse_dw_1d_four *, arguments, four);                        \
+        TINYFUSE_ARGUMENT(const tinyfuse_dw_1d_quad *, arguments, four);                        \
         __asm volatile(TINYFUSE_ASM_BEGIN                                                       \
                        "ldm r0, {r1, r2, r3, r12, lr}\n\t"                                      \
                        "ldrd r4, r6, [r0, #20]\n\t"                                             \
@@ -201,7 +201,7 @@ TINYFUSE_INLINE void tinyfuse_dw_1d_regroup(const int8_t *left, const int8_t *ri
     }
 }
 
-TINYFUSE_INLINE void tinyfuse_dw_1d_records(const tinyfuse_dw_1d_four *f)
+TINYFUSE_INLINE void tinyfuse_dw_1d_records(const tinyfuse_dw_1d_quad *f)
 {
     const int8_t *in = f->in;
     int8_t padding[4], *record = f->inside;
@@ -241,7 +241,7 @@ TINYFUSE_INLINE int8_t tinyfuse_dw_1d_output(const int8_t *pairs, const int32_t 
 #endif
 
 /* All of four channels of a line, in a form, which is a constant. */
-TINYFUSE_INLINE void tinyfuse_dw_1d_run(const tinyfuse_dw_1d_four *f, const int8_t *records, int form)
+TINYFUSE_INLINE void tinyfuse_dw_1d_run(const tinyfuse_dw_1d_quad *f, const int8_t *records, int form)
 {
 #if TINYFUSE_DSP
     (void)records;
@@ -265,7 +265,7 @@ TINYFUSE_INLINE void tinyfuse_dw_1d_run(const tinyfuse_dw_1d_four *f, const int8
 }
 
 #define TINYFUSE_DW_1D_RUN(name, form)                                                            \
-    TINYFUSE_SHARED void name(const tinyfuse_dw_1d_four *f, const int8_t *records)                \
+    TINYFUSE_SHARED void name(const tinyfuse_dw_1d_quad *f, const int8_t *records)                \
     {                                                                                             \
         tinyfuse_dw_1d_run(f, records, form);                                                     \
     }
@@ -301,7 +301,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_1d_s8(const tinyfuse_dw_1d *p, const int
     const int32_t inside = tinyfuse_clamp(pixels - before, 0, p->in_n);
     int8_t *const records = (int8_t *)scratch;
     const int16_t zero = (int16_t)p->in_zero_point;
-    tinyfuse_dw_1d_four f;
+    tinyfuse_dw_1d_quad f;
     int32_t channel, line;
     int8_t *record;
     f.step = p->step;

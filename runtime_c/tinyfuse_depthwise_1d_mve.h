@@ -1,5 +1,5 @@
 /* Depthwise convolution with depth multiplier 1 for Helium, int8, along a line of pixels, [in_w][in_c] to [out_w][in_c],
-   with stride 1: an image of one column, whole. The pixels of sixteen channels are copied to scratch in fours, so that a
+   with stride 1: an image of one column, whole. The pixels of sixteen channels are copied to scratch in quads, so that a
    channel's four are a word. The sixteen pixels of four words are one vector, which serves the windows of four outputs, at
    most thirteen pixels long: they multiply it by the same weights, shifted by a byte from one to the next. Eight outputs of
    a channel at a time.
@@ -24,13 +24,13 @@ typedef struct {
     int32_t in_w, in_c, out_w, kernel_w, pad_left, in_zero_point, out_zero_point, act_min, act_max;
 } tinyfuse_1d;
 
-/* Sixteen channels, or the last ones. The assembly loads from `fours` to `to` by one LDM, `out` to `channels` by another
+/* Sixteen channels, or the last ones. The assembly loads from `quads` to `to` by one LDM, `out` to `channels` by another
    one, and act_min and act_max as a pair. */
 typedef struct {
     int32_t lanes;              /* channels at hand */
-    const int8_t *const *fours; /* the pixels' first channels, by fours */
+    const int8_t *const *quads; /* the pixels' first channels, by quads */
     int32_t first;              /* of the channels */
-    int32_t words;              /* fours of pixels */
+    int32_t words;              /* quads of pixels */
     int8_t *to;                 /* their words, [words][16] */
     int8_t *out;                /* the first output's first channel */
     const int8_t *weights;
@@ -71,7 +71,7 @@ typedef struct {
    eight outputs, how many are left, the job. */
 #define TINYFUSE_1D_ALL(begin, round, clamp)                                                       \
     __asm volatile(TINYFUSE_ASM_BEGIN                                                              \
-                   "add r4, r0, %[fours]\n\t"                                                      \
+                   "add r4, r0, %[quads]\n\t"                                                      \
                    "ldm r4, {r1, r2, r3, r4}\n\t"                                                  \
                    "ldr r9, [r0, %[lanes]]\n\t"                                                    \
                    "vctp.8 r9\n\t"                                                                 \
@@ -135,7 +135,7 @@ typedef struct {
                    "pop {r2, r3}\n\t"                                                              \
                    TINYFUSE_ASM_END                                                                \
                    :                                                                               \
-                   : "r"(arguments), TINYFUSE_1D_FIELD(lanes), TINYFUSE_1D_FIELD(fours),           \
+                   : "r"(arguments), TINYFUSE_1D_FIELD(lanes), TINYFUSE_1D_FIELD(quads),           \
                      TINYFUSE_1D_FIELD(to), TINYFUSE_1D_FIELD(in_c), TINYFUSE_1D_FIELD(out),       \
                      TINYFUSE_1D_FIELD(outputs), TINYFUSE_1D_FIELD(out_zero_point),                \
                      TINYFUSE_1D_FIELD(weights), TINYFUSE_1D_FIELD(act_min)                        \
@@ -196,7 +196,7 @@ TINYFUSE_INLINE void tinyfuse_1d_all(const tinyfuse_1d_job *job)
             uint32_t sum = (uint32_t)channel[0]; /* wraps */
             for (k = 0; k < TINYFUSE_1D_TAPS; ++k) {
                 if (x + k < TINYFUSE_1D_WORD * job->words) {
-                    sum += (uint32_t)(job->fours[x + k][job->first + c] * job->weights[TINYFUSE_1D_CHANNELS * c + k]);
+                    sum += (uint32_t)(job->quads[x + k][job->first + c] * job->weights[TINYFUSE_1D_CHANNELS * c + k]);
                 }
             }
             job->out[x * job->in_c + c] =
@@ -225,7 +225,7 @@ TINYFUSE_SHARED void tinyfuse_1d_rectified(tinyfuse_1d_job *job)
 
 /* The whole line. out must not overlap the input. `form`, a constant, as of tinyfuse_matmul_4x2_mve.h. scratch, aligned to 4: a
    pointer of 4 bytes for each pixel that windows read, of which there are out_w - 1 + kernel_w, and for those that fill the
-   last four up; 64 bytes for each four pixels of the outputs, by eight, and for three more fours; in_c bytes where windows
+   last four up; 64 bytes for each four pixels of the outputs, by eight, and for three more quads; in_c bytes where windows
    read any pixel in the padding. */
 TINYFUSE_SHARED void tinyfuse_depthwise_1d_mve_s8(const tinyfuse_1d *p, const int8_t *in, int8_t *out,
                                                     const int8_t *weights, const int32_t *channels, void *scratch,
@@ -246,7 +246,7 @@ TINYFUSE_SHARED void tinyfuse_depthwise_1d_mve_s8(const tinyfuse_1d *p, const in
         const int32_t pixel = tinyfuse_min(x, pixels - 1) - p->pad_left; /* the last one fills up */
         list[x] = pixel >= 0 && pixel < p->in_w ? in + pixel * p->in_c : padding;
     }
-    job.fours = list;
+    job.quads = list;
     job.words = words;
     job.to = copies;
     job.in_c = p->in_c;

@@ -154,10 +154,10 @@ TINYFUSE_SHARED void tinyfuse_depthwise_mve_pixel(const tinyfuse_depthwise_mve_j
     const int32_t *channels = job->channels;
     int32_t c = 0, i, k;
     while (c < job->in_c) {
-        const int32_t fours = job->in_c - c > 8 ? 4 : 2, width = 4 * fours;
+        const int32_t quads = job->in_c - c > 8 ? 4 : 2, width = 4 * quads;
         for (i = 0; i < width && c + i < job->in_c; ++i) {
-            const int32_t place = fours == 4 ? 2 * (i & 1) + (i >> 1 & 1) : i & 1;
-            const int32_t *const r = channels + 12 * place + i / fours;
+            const int32_t place = quads == 4 ? 2 * (i & 1) + (i >> 1 & 1) : i & 1;
+            const int32_t *const r = channels + 12 * place + i / quads;
             uint32_t sum = (uint32_t)r[0]; /* wraps */
             for (k = 0; k < 2 * job->pairs; ++k) {
                 sum += (uint32_t)(job->taps[k][c + i] * weights[width * k + i]);
@@ -167,7 +167,7 @@ TINYFUSE_SHARED void tinyfuse_depthwise_mve_pixel(const tinyfuse_depthwise_mve_j
                 job->act_max);
         }
         weights += 2 * job->pairs * width;
-        channels += 12 * fours;
+        channels += 12 * quads;
         c += width;
     }
 }

@@ -14,21 +14,21 @@ TINYFUSE_INLINE int32_t tinyfuse_depthwise_1d_words(int form)
 
 /* Four neighbouring channels at a time from `channel` on: sums over pairs of taps, where tap t of channel c is
    taps[t][c], requantized to out[c] along a step line or in the bounded form, as `form`, a constant, says. Weights:
-   [fours][pairs][8], for channels c..c+3 and taps t, u of a pair
+   [quads][pairs][8], for channels c..c+3 and taps t, u of a pair
    {c t, c+1 t, c u, c+1 u, c+2 t, c+3 t, c+2 u, c+3 u}. */
 #if TINYFUSE_DSP
 
 enum { TINYFUSE_BEFORE_CHANNELS = 8 };
 
 /* What computing channels of a pixel needs; assembly knows the offsets. `before` is eight bytes before four biases, four
-   multipliers and, if they have some, four own shifts of step lines for each four channels, or before [4 * fours]
-   tinyfuse_requant. `before` and `fours` are used up. */
+   multipliers and, if they have some, four own shifts of step lines for each four channels, or before [4 * quads]
+   tinyfuse_requant. `before` and `quads` are used up. */
 typedef struct {
     const int8_t *const *taps;
     int32_t rounding; /* of the step line or of the bounded form */
     int8_t *out;
     uintptr_t before; /* 12 */
-    int32_t fours;    /* > 0 */
+    int32_t quads;    /* > 0 */
 } tinyfuse_depthwise_pixel;
 
 /* In the loop over taps:
@@ -126,7 +126,7 @@ typedef struct {
     }
 
 /* The statements are those of tinyfuse_common.h with four operands. */
-TINYFUSE_INLINE void tinyfuse_depthwise_fours_dsp(tinyfuse_depthwise_pixel *pixel, const int8_t *weights,
+TINYFUSE_INLINE void tinyfuse_depthwise_quads_dsp(tinyfuse_depthwise_pixel *pixel, const int8_t *weights,
                                                   int32_t channel, const int8_t *const *end, int form)
 {
     if (form == TINYFUSE_SINGLE_ROUNDING_FORM) {
@@ -138,18 +138,18 @@ TINYFUSE_INLINE void tinyfuse_depthwise_fours_dsp(tinyfuse_depthwise_pixel *pixe
     }
 }
 
-#define TINYFUSE_DEPTHWISE_FOURS(name, form)                                                         \
+#define TINYFUSE_DEPTHWISE_QUADS(name, form)                                                         \
     TINYFUSE_SHARED void name(tinyfuse_depthwise_pixel *pixel, const int8_t *weights,                \
                               int32_t channel, const int8_t *const *end)                             \
     {                                                                                                \
-        tinyfuse_depthwise_fours_dsp(pixel, weights, channel, end, form);                            \
+        tinyfuse_depthwise_quads_dsp(pixel, weights, channel, end, form);                            \
     }
-TINYFUSE_DEPTHWISE_FOURS(tinyfuse_depthwise_fours_single_rounding, TINYFUSE_SINGLE_ROUNDING_FORM)
-TINYFUSE_DEPTHWISE_FOURS(tinyfuse_depthwise_fours_own_shifts, TINYFUSE_OWN_SHIFTS_FORM)
-TINYFUSE_DEPTHWISE_FOURS(tinyfuse_depthwise_fours_bounded, TINYFUSE_BOUNDED_FORM)
+TINYFUSE_DEPTHWISE_QUADS(tinyfuse_depthwise_quads_single_rounding, TINYFUSE_SINGLE_ROUNDING_FORM)
+TINYFUSE_DEPTHWISE_QUADS(tinyfuse_depthwise_quads_own_shifts, TINYFUSE_OWN_SHIFTS_FORM)
+TINYFUSE_DEPTHWISE_QUADS(tinyfuse_depthwise_quads_bounded, TINYFUSE_BOUNDED_FORM)
 
-TINYFUSE_INLINE void tinyfuse_depthwise_fours(const int8_t *const *taps, int32_t pairs, int32_t channel,
-                                              int32_t fours, const int8_t *weights, const void *channels,
+TINYFUSE_INLINE void tinyfuse_depthwise_quads(const int8_t *const *taps, int32_t pairs, int32_t channel,
+                                              int32_t quads, const int8_t *weights, const void *channels,
                                               int32_t rounding, int8_t *out, int form)
 {
     tinyfuse_depthwise_pixel pixel;
@@ -157,10 +157,10 @@ TINYFUSE_INLINE void tinyfuse_depthwise_fours(const int8_t *const *taps, int32_t
     pixel.rounding = rounding;
     pixel.out = out;
     pixel.before = (uintptr_t)channels - TINYFUSE_BEFORE_CHANNELS;
-    pixel.fours = fours;
-    (form == TINYFUSE_SINGLE_ROUNDING_FORM    ? tinyfuse_depthwise_fours_single_rounding
-     : form == TINYFUSE_OWN_SHIFTS_FORM ? tinyfuse_depthwise_fours_own_shifts
-                                        : tinyfuse_depthwise_fours_bounded)(&pixel, weights, channel, taps + 2 * pairs);
+    pixel.quads = quads;
+    (form == TINYFUSE_SINGLE_ROUNDING_FORM    ? tinyfuse_depthwise_quads_single_rounding
+     : form == TINYFUSE_OWN_SHIFTS_FORM ? tinyfuse_depthwise_quads_own_shifts
+                                        : tinyfuse_depthwise_quads_bounded)(&pixel, weights, channel, taps + 2 * pairs);
 }
 
 /* Layers share the assembly alone: */
@@ -168,15 +168,15 @@ TINYFUSE_INLINE void tinyfuse_depthwise_fours(const int8_t *const *taps, int32_t
 
 #else
 
-TINYFUSE_INLINE void tinyfuse_depthwise_fours(const int8_t *const *taps, int32_t pairs, int32_t c,
-                                              int32_t fours, const int8_t *w, const void *channels,
+TINYFUSE_INLINE void tinyfuse_depthwise_quads(const int8_t *const *taps, int32_t pairs, int32_t c,
+                                              int32_t quads, const int8_t *w, const void *channels,
                                               int32_t rounding, int8_t *out, int form)
 {
     const int32_t *l = (const int32_t *)channels;
     const tinyfuse_requant *r = (const tinyfuse_requant *)channels;
     const int bounded = form == TINYFUSE_BOUNDED_FORM;
     const int32_t unit = bounded ? 1 : 256;
-    for (; fours > 0; --fours) {
+    for (; quads > 0; --quads) {
         int32_t s[4], i;
         for (i = 0; i < 4; ++i) {
             s[i] = 0;
@@ -209,20 +209,20 @@ TINYFUSE_INLINE void tinyfuse_depthwise_fours(const int8_t *const *taps, int32_t
 
 #endif
 
-/* One output pixel, all in_c channels: in fours, the last four overlapping those before where in_c is no
+/* One output pixel, all in_c channels: in quads, the last four overlapping those before where in_c is no
    multiple of 4. `form` is a constant. */
 TINYFUSE_INLINE void tinyfuse_depthwise_pixel_body(const int8_t *const *taps, int32_t pairs, int32_t in_c,
                                                    const int8_t *weights, const void *channels,
                                                    int32_t rounding, int8_t *out, int form)
 {
-    const int32_t fours = in_c / 4, last = in_c - 4;
-    tinyfuse_depthwise_fours(taps, pairs, 0, fours, weights, channels, rounding, out, form);
+    const int32_t quads = in_c / 4, last = in_c - 4;
+    tinyfuse_depthwise_quads(taps, pairs, 0, quads, weights, channels, rounding, out, form);
     if ((in_c & 3) != 0) {
-        tinyfuse_depthwise_fours(taps, pairs, last, 1, weights + 8 * pairs * fours,
+        tinyfuse_depthwise_quads(taps, pairs, last, 1, weights + 8 * pairs * quads,
                                  form == TINYFUSE_BOUNDED_FORM
                                      ? (const void *)((const tinyfuse_requant *)channels + last)
                                      : (const void *)((const int32_t *)channels +
-                                                      tinyfuse_depthwise_1d_words(form) * fours),
+                                                      tinyfuse_depthwise_1d_words(form) * quads),
                                  rounding, out, form);
     }
 }
@@ -298,7 +298,7 @@ TINYFUSE_INLINE int tinyfuse_depthwise_columns_inside(const tinyfuse_conv *p)
 }
 
 /* Output row y. Reads only the input rows of y's own window, writes only out_row. Weights:
-   [ceil(in_c / 4)][pairs] groups of eight as tinyfuse_depthwise_fours takes them, the last four
+   [ceil(in_c / 4)][pairs] groups of eight as tinyfuse_depthwise_quads takes them, the last four
    channels ending at in_c; channels as many int32_t[8], the biases and multipliers of their step lines, or
    int32_t[12], with own shifts, or [in_c] tinyfuse_requant, as `form`, a constant, says. scratch, aligned to 8:
    2 * pairs pointers of 4 bytes, then in_c bytes where any window reaches into the padding. */

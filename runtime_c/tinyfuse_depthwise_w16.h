@@ -13,7 +13,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_output_w16(const tinyfuse_conv *p, uint3
 }
 
 /* The outputs of four channels of a pixel from c on; sums wrap, and are no array, so that they stay in registers. */
-TINYFUSE_INLINE void tinyfuse_depthwise_four_w16(const tinyfuse_conv *p, const int8_t *const *taps, int32_t c,
+TINYFUSE_INLINE void tinyfuse_depthwise_quad_w16(const tinyfuse_conv *p, const int8_t *const *taps, int32_t c,
                                                  int8_t *out, const int16_t *weights,
                                                  const tinyfuse_requant *channels)
 {
@@ -67,7 +67,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_row_w16(const tinyfuse_conv *p, const in
     for (x = 0; x < p->out_w; ++x) {
         tinyfuse_depthwise_next_taps(p, in, y, x, padding, taps, rows_inside);
         for (c = 0; c + 4 <= p->in_c; c += 4) {
-            tinyfuse_depthwise_four_w16(p, taps, c, out_row, weights, channels);
+            tinyfuse_depthwise_quad_w16(p, taps, c, out_row, weights, channels);
         }
         for (; c < p->in_c; ++c) {
             tinyfuse_depthwise_one_w16(p, taps, c, out_row, weights, channels);

@@ -157,9 +157,9 @@ typedef char tinyfuse_check_weight_stationary[offsetof(tinyfuse_dw_weight_statio
     "add r1, r2\n\t"             \
     "cmp r0, r3\n\t"             \
     "bne 1b\n\t"
-#define TINYFUSE_DW_WEIGHT_STATIONARY_ASM(held, stride, form)                                             \
+#define TINYFUSE_DW_WEIGHT_STATIONARY_ASM(job, stride, form)                                              \
     {                                                                                               \
-        TINYFUSE_ARGUMENT(tinyfuse_dw_weight_stationary *, arguments, held);                              \
+        TINYFUSE_ARGUMENT(tinyfuse_dw_weight_stationary *, arguments, job);                               \
         __asm volatile(TINYFUSE_ASM_BEGIN                                                           \
                        "9:\n\t"                                                                     \
                        "ldm r0, {r1, r2, r3, r7, r11, r12, lr}\n\t"                                 \

@@ -670,19 +670,19 @@ TINYFUSE_INLINE int32_t tinyfuse_mve_dot(int32_t sum, const int8_t *x, const int
 }
 
 /* in [depth] to out [out_c], out_c being no multiple of four; out must not lie over in. Weights and channels are those of
-   the fours of channels, as above, then of each other channel its [depth] weights, and its bias, multiplier and shift. */
+   the quads of channels, as above, then of each other channel its [depth] weights, and its bias, multiplier and shift. */
 TINYFUSE_SHARED void tinyfuse_dense_one_vector_mve_s8(const tinyfuse_matmul_2x4_mve *p, const int8_t *in, int8_t *out,
                                                const int8_t *weights, const int32_t *channels)
 {
-    tinyfuse_matmul_2x4_mve fours = *p;
+    tinyfuse_matmul_2x4_mve quads = *p;
     int32_t c;
-    fours.out_c &= ~3;
-    if (fours.out_c > 0) {
-        tinyfuse_matmul_all(&fours, in, 1, out, weights, channels);
+    quads.out_c &= ~3;
+    if (quads.out_c > 0) {
+        tinyfuse_matmul_all(&quads, in, 1, out, weights, channels);
     }
-    weights += fours.out_c * p->depth;
-    channels += fours.out_c * 3;
-    for (c = fours.out_c; c < p->out_c; ++c) {
+    weights += quads.out_c * p->depth;
+    channels += quads.out_c * 3;
+    for (c = quads.out_c; c < p->out_c; ++c) {
         const int32_t sum = tinyfuse_mve_dot(channels[0], in, weights, p->depth);
         out[c] = (int8_t)tinyfuse_clamp(tinyfuse_requantize(sum, channels[1], channels[2]) + p->out_zero_point,
                                         p->act_min, p->act_max);

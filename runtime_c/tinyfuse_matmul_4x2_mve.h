@@ -300,10 +300,10 @@ typedef struct {
     "vmov q1[3], q1[1], r2, r6\n\t" TINYFUSE_4X2_MVE_LOOKED_UP("r9", stored)                       \
     "vstrb.16 q0, [r1, q2]\n\t"                                                                    \
     "adds r1, #2\n\t"
-/* `pairs`: what an iteration computes; r7: `held`, a field. */
-#define TINYFUSE_4X2_MVE_FEW_CHANNELS_PAIRS(held, pairs, next)                                           \
+/* `pairs`: what an iteration computes; r7: `r7_field`, a field. */
+#define TINYFUSE_4X2_MVE_FEW_CHANNELS_PAIRS(r7_field, pairs, next)                                       \
     __asm volatile(TINYFUSE_ASM_BEGIN TINYFUSE_4X2_MVE_FEW_CHANNELS_BEGIN                                \
-                   "ldr r7, [r11, " held "]\n\t"                                                   \
+                   "ldr r7, [r11, " r7_field "]\n\t"                                               \
                    "1:\n\t" TINYFUSE_4X2_MVE_FEW_CHANNELS_PIXELS                                         \
                    "ldr r0, [r11, %[iterations]]\n\t"                                              \
                    "dls lr, r0\n\t"                                                                \

@@ -66,7 +66,7 @@ TINYFUSE_INLINE uint32_t tinyfuse_eight_indices(const uint8_t *from, int bits)
 }
 
 /* Four weights, as bytes; or two to a lane (tinyfuse_matmul.h). */
-TINYFUSE_INLINE uint32_t tinyfuse_four_of(const int8_t *table, uint32_t indices, int bits, int lanes)
+TINYFUSE_INLINE uint32_t tinyfuse_expand_quad(const int8_t *table, uint32_t indices, int bits, int lanes)
 {
     const uint32_t mask = (1u << bits) - 1;
     const int32_t a = table[indices & mask], b = table[indices >> bits & mask];
@@ -77,27 +77,27 @@ TINYFUSE_INLINE uint32_t tinyfuse_four_of(const int8_t *table, uint32_t indices,
     return (uint32_t)(uint8_t)a | (uint32_t)(uint8_t)b << 8 | (uint32_t)(uint8_t)c << 16 | (uint32_t)d << 24;
 }
 
-TINYFUSE_INLINE void tinyfuse_expand_palette_fours(const uint8_t *indices, const int8_t *table, int32_t count, int8_t *to,
+TINYFUSE_INLINE void tinyfuse_expand_palette_quads(const uint8_t *indices, const int8_t *table, int32_t count, int8_t *to,
                                             int32_t step, int bits, int lanes)
 {
     uint32_t *put = (uint32_t *)(void *)to;
     step >>= 2;
     for (; count > 4; count -= 8) {
         const uint32_t eight = tinyfuse_eight_indices(indices, bits);
-        put[0] = tinyfuse_four_of(table, eight, bits, lanes);
-        put[step] = tinyfuse_four_of(table, eight >> 4 * bits, bits, lanes);
+        put[0] = tinyfuse_expand_quad(table, eight, bits, lanes);
+        put[step] = tinyfuse_expand_quad(table, eight >> 4 * bits, bits, lanes);
         put += 2 * step;
         indices += bits;
     }
     if (count > 0) {
-        put[0] = tinyfuse_four_of(table, tinyfuse_eight_indices(indices, bits), bits, lanes);
+        put[0] = tinyfuse_expand_quad(table, tinyfuse_eight_indices(indices, bits), bits, lanes);
     }
 }
 
 #define TINYFUSE_LOOK_UP(name, bits, lanes)                                                                       \
     TINYFUSE_SHARED void name(const uint8_t *indices, const int8_t *table, int32_t count, int8_t *to, int32_t step) \
     {                                                                                                             \
-        tinyfuse_expand_palette_fours(indices, table, count, to, step, bits, lanes);                              \
+        tinyfuse_expand_palette_quads(indices, table, count, to, step, bits, lanes);                              \
     }
 TINYFUSE_LOOK_UP(tinyfuse_expand_palette_1, 1, 0)
 TINYFUSE_LOOK_UP(tinyfuse_expand_palette_2, 2, 0)

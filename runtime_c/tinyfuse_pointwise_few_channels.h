@@ -45,7 +45,7 @@ typedef struct {
     "add r1, r1, lr, lsl #1\n\t"
 #define TINYFUSE_FEW_CHANNELS_WEIGHTS_4 "ldm r0!, {r2, r3, r6, r7}\n\t"
 #define TINYFUSE_FEW_CHANNELS_WEIGHTS_8 "ldm r0!, {r2, r3, r4, r5, r6, r7}\n\t"
-/* Pairs come four by four, the first time so far from the end that whole fours remain: a shift to the left by `pairs`
+/* Pairs come four by four, the first time so far from the end that whole quads remain: a shift to the left by `pairs`
    brings the bits of the columns' bytes that count single pairs, and two of them, to N and C. */
 #define TINYFUSE_FEW_CHANNELS_ASM(n, pairs, s)                                                  \
     {                                                                                     \

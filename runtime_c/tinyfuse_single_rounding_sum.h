@@ -92,7 +92,7 @@ TINYFUSE_SHARED int8_t *tinyfuse_single_rounding_sum_eights(const tinyfuse_singl
 TINYFUSE_INLINE void tinyfuse_single_rounding_sum_four(const tinyfuse_single_rounding_sum *p, const int8_t **a, const int8_t **b, int8_t *out,
                                             uint32_t high)
 {
-    const uint32_t four_a = tinyfuse_next_four(a), four_b = tinyfuse_next_four(b);
+    const uint32_t four_a = tinyfuse_next_quad(a), four_b = tinyfuse_next_quad(b);
     const uint32_t even_a = four_a << 8 & high, even_b = four_b << 8 & high;
     const uint32_t odd_a = four_a & high, odd_b = four_b & high;
     int32_t first, second, third, fourth;

@@ -104,12 +104,12 @@ def rectified(op: Op) -> bool:
 
 
 def channels4(op: Op, order: Array | list[list[int]]) -> Constant:
-    """int32 [fours][3][4]: folded biases, multipliers and shifts of each four channels in `order`; a
+    """int32 [quads][3][4]: folded biases, multipliers and shifts of each four channels in `order`; a
     channel that isn't there is zeros."""
     fields = [np.append(field, 0) for field in (folded_bias(op), *channel_multipliers(op))]
     out_c = len(fields[0]) - 1
-    fours = np.minimum(order, out_c)
-    data = np.stack([field[fours] for field in fields], axis=1).astype(np.int32)
+    quads = np.minimum(order, out_c)
+    data = np.stack([field[quads] for field in fields], axis=1).astype(np.int32)
     return Constant("channels", data.reshape(-1), "int32_t")
 
 
@@ -130,11 +130,11 @@ def matmul_2x4_constants(op: Op, shared: bool = False) -> tuple[Constant, ...]:
 
 
 def grouped_by_four(weights: Array) -> Array:
-    """Return int8 weights [channels, depth] of fours of channels, each four as [depth / 16][4][16], [4][depth % 16]."""
+    """Return int8 weights [channels, depth] of quads of channels, each four as [depth / 16][4][16], [4][depth % 16]."""
     depth = weights.shape[1]
     groups, blocks = len(weights) // 4, depth // 16
-    fours = weights.reshape(groups, 4, depth)
-    whole, rest = fours[:, :, : 16 * blocks], fours[:, :, 16 * blocks :]
+    quads = weights.reshape(groups, 4, depth)
+    whole, rest = quads[:, :, : 16 * blocks], quads[:, :, 16 * blocks :]
     parts = whole.reshape(groups, 4, blocks, 16).swapaxes(1, 2).reshape(groups, -1), rest.reshape(groups, -1)
     found: Array = np.concatenate(parts, axis=1).reshape(-1)
     return found

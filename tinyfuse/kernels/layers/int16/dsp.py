@@ -102,9 +102,9 @@ def packed_s16(weights: Array) -> Array:
     depth = -(-terms // 4) * 4
     padded = np.zeros((out_c, depth), np.int8)
     padded[:, :terms] = weights
-    fours = padded.reshape(out_c, depth // 4, 2, 2).transpose(0, 1, 3, 2).reshape(out_c, depth // 4, 4)  # 0 2 1 3
-    pairs = fours[:even].reshape(-1, 2, depth // 4, 4).transpose(0, 2, 1, 3)
-    return np.concatenate([pairs.reshape(-1), fours[even:].reshape(-1)])
+    quads = padded.reshape(out_c, depth // 4, 2, 2).transpose(0, 1, 3, 2).reshape(out_c, depth // 4, 4)  # 0 2 1 3
+    pairs = quads[:even].reshape(-1, 2, depth // 4, 4).transpose(0, 2, 1, 3)
+    return np.concatenate([pairs.reshape(-1), quads[even:].reshape(-1)])
 
 
 def matmul_s16_constants(op: Op, groups: int = 1) -> tuple[Constant, ...]:
@@ -215,8 +215,8 @@ class PackedDepthwiseRowS16(Kernel):
         weights[:, :taps] = channel_weights(op)
         starts, scales = quad_starts(channels), proven(matmul_s16(op)).channels
         packed = np.array([weights[start : start + 4].T for start in starts])
-        fours = np.array([[scales[field][start : start + 4] for field in ("bias", "multiplier")] for start in starts])
-        return Constant("weights", packed.reshape(-1), "int16_t"), Constant("channels", fours.reshape(-1), "int32_t")
+        quads = np.array([[scales[field][start : start + 4] for field in ("bias", "multiplier")] for start in starts])
+        return Constant("weights", packed.reshape(-1), "int16_t"), Constant("channels", quads.reshape(-1), "int32_t")
 
     def scratch(self, op: Op, context: Context) -> int:
         g = geometry(op)

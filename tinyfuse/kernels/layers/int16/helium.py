@@ -42,10 +42,10 @@ def _matmul_constants(op: Op) -> tuple[Constant, ...]:
     packed = padded.reshape(groups, 4, -1, 8).transpose(0, 2, 1, 3)
     channels = np.zeros((2, 4 * groups), np.int32)
     channels[:, :out_c] = _scales(op)
-    fours = channels.reshape(2, groups, 4).transpose(1, 0, 2)
+    quads = channels.reshape(2, groups, 4).transpose(1, 0, 2)
     return (
         Constant("weights", np.ascontiguousarray(packed).reshape(-1), "int8_t"),
-        Constant("channels", np.ascontiguousarray(fours).reshape(-1), "int32_t"),
+        Constant("channels", np.ascontiguousarray(quads).reshape(-1), "int32_t"),
     )
 
 

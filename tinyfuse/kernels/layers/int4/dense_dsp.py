@@ -40,13 +40,13 @@ class Int4Dense(DenseWide):
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         layer = proven(bounded(op))
         out_c, in_c = layer.weights.shape
-        fours, depth = -(-out_c // 4), _depth(in_c)
-        weights = np.zeros((fours * 4, depth), np.int64)
+        quads, depth = -(-out_c // 4), _depth(in_c)
+        weights = np.zeros((quads * 4, depth), np.int64)
         weights[:out_c, :in_c] = layer.weights
-        digits = weights.reshape(fours, 4, depth // 4, 4)[:, :, :, [0, 2, 1, 3]].reshape(fours, 4, depth)
+        digits = weights.reshape(quads, 4, depth // 4, 4)[:, :, :, [0, 2, 1, 3]].reshape(quads, 4, depth)
         digits[:, :3] += 8
         packed = (digits * (1 << 4 * np.arange(4))[:, None]).sum(axis=1).astype("<i2")
-        channels = layer.channels[np.minimum(np.arange(fours * 4), out_c - 1)]  # the last one's fill the last four up
+        channels = layer.channels[np.minimum(np.arange(quads * 4), out_c - 1)]  # the last one's fill the last four up
         return Constant("weights", packed.reshape(-1).view(np.int8), "int8_t"), *scale_constants(channels)
 
     def scratch(self, op: Op, context: Context) -> int:

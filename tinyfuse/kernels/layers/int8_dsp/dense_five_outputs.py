@@ -20,7 +20,7 @@ from tinyfuse.kernels.requantize.per_tensor_rounding import per_tensor_rounding
 from tinyfuse.kernels.requantize.two_roundings import folded_bias
 
 _HEADER = "tinyfuse_dense_five_outputs.h"
-#: fours of inputs of an iteration of the loop
+#: quads of inputs of an iteration of the loop
 _STEPS = c_constant(_HEADER, "TINYFUSE_FIVE_OUTPUTS_STEPS")
 #: of step lines, and of signed_rounding ones whose sums are steady
 SHIFT = c_constant(_HEADER, "TINYFUSE_FIVE_OUTPUTS_SHIFT")
@@ -53,12 +53,12 @@ class DenseFiveOutputs(DenseWide):
         """int32: what all groups share; for each five outputs, then each four, what their sums begin with, and of each
         four inputs a word of weights an output."""
         layer, (out_c, in_c) = proven(five_outputs_layer(op)), op.operand(1).shape
-        fives, fours = proven(_groups(out_c))
+        fives, quads = proven(_groups(out_c))
         # the sign by which the loop ends, -2^15, is multiplied with a lower lane
         sums = layer.sums + 2**15 * layer.words[:, -1].astype(np.int16).astype(np.int64)
         words = np.concatenate([wrapped(sums)[:, None], layer.words], axis=1)
         of_five, of_four = np.split(words, [5 * fives])
-        groups = [*np.split(of_five, max(fives, 1)), *np.split(of_four, max(fours, 1))]
+        groups = [*np.split(of_five, max(fives, 1)), *np.split(of_four, max(quads, 1))]
         first = (in_c // 4 - 1) % _STEPS + 1
         inputs = (in_c << 12) + (first << 8) + layer.shift
         shared = np.array([*layer.first_words, of_five.nbytes, of_four.nbytes, inputs], np.int32)
@@ -140,20 +140,20 @@ def wrapped(values: Int64s) -> Array:
 def _counts(op: Op, by_row: bool) -> Counts:
     """Of groups of five and of four outputs: words of weights an output, and iterations of the loop."""
     found, (out_c, in_c) = layer_counts(op, by_row), op.operand(1).shape
-    fives, fours = (groups * found["pixels"] for groups in proven(_groups(out_c)))
+    fives, quads = (groups * found["pixels"] for groups in proven(_groups(out_c)))
     iterations = round_up(in_c // 4, _STEPS)
     return {
         **{name: found[name] for name in ("calls", "pixels", "terms", "clamped_outputs")},
         "fives": fives,
         "five_words": fives * (in_c // 4),
         "five_iterations": fives * iterations,
-        "fours": fours,
-        "four_words": fours * (in_c // 4),
-        "four_iterations": fours * iterations,
+        "fours": quads,
+        "four_words": quads * (in_c // 4),
+        "four_iterations": quads * iterations,
     }
 
 
 def _groups(out_c: int) -> tuple[int, int] | None:
-    """(fives, fours) that make so many outputs, as few fours as can be; None where none do."""
-    fours = -out_c % 5
-    return ((out_c - 4 * fours) // 5, fours) if 4 * fours <= out_c else None
+    """(fives, quads) that make so many outputs, as few quads as can be; None where none do."""
+    quads = -out_c % 5
+    return ((out_c - 4 * quads) // 5, quads) if 4 * quads <= out_c else None

@@ -37,8 +37,8 @@ class Int16WeightsDense(DenseWide):
         each output multiplier, shift, and the rounding shifted by it."""
         layer, line = proven(bounded(op)), _line(op)
         (out_c, in_c), steps = layer.weights.shape, _steps(op)
-        fours = -(-out_c // 4)
-        weights, channels = np.zeros((4 * fours, 8 * steps), "<i2"), np.zeros((4 * fours, 4), np.int64)
+        quads = -(-out_c // 4)
+        weights, channels = np.zeros((4 * quads, 8 * steps), "<i2"), np.zeros((4 * quads, 4), np.int64)
         if line is None:
             weights[:out_c, :in_c] = layer.weights
             channels[:out_c, :3] = np.stack([layer.channels[name] for name in ("bias", "multiplier", "shift")], axis=1)
@@ -46,10 +46,10 @@ class Int16WeightsDense(DenseWide):
         else:
             weights[:out_c, :in_c] = 256 * line.weights.astype("<i2")
             channels[:out_c, 0] = line.channels()["bias"]
-        words = np.ascontiguousarray(halves(weights)).view("<i4").reshape(fours, 4, steps, 4).transpose(0, 2, 1, 3)
-        biases, scales = channels[:, 0].reshape(fours, 4), channels[:, 1:].reshape(fours, 12)
-        parts = [biases, words.reshape(fours, -1)] + [scales] * (line is None)
-        return (Constant("fours", np.concatenate(parts, axis=1).reshape(-1).astype("<i4"), "int32_t"),)
+        words = np.ascontiguousarray(halves(weights)).view("<i4").reshape(quads, 4, steps, 4).transpose(0, 2, 1, 3)
+        biases, scales = channels[:, 0].reshape(quads, 4), channels[:, 1:].reshape(quads, 12)
+        parts = [biases, words.reshape(quads, -1)] + [scales] * (line is None)
+        return (Constant("quads", np.concatenate(parts, axis=1).reshape(-1).astype("<i4"), "int32_t"),)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return "bounded" if _line(op) is None else "single_rounding"
@@ -69,7 +69,7 @@ class Int16WeightsDense(DenseWide):
             "multiplier": slope, "rounding": rounding,
             "act_min": output["act_min"], "act_max": output["act_max"],
         }  # fmt: skip
-        arguments = ("&p", pointer, site.output.pointer, site.constant("fours"), int(line is not None), site.scratch)
+        arguments = ("&p", pointer, site.output.pointer, site.constant("quads"), int(line is not None), site.scratch)
         return Let("tinyfuse_dense_int16_weights", "p", fields), Call(self.name, arguments)
 
 
@@ -81,7 +81,7 @@ def _line(op: Op) -> SingleRounding | None:
 
 @kept
 def _counts(op: Op, by_row: bool) -> Counts:
-    """Of fours of outputs (quads): eights of inputs, iterations of four of these; passes over fours that are whole, and
+    """Of quads of outputs (quads): eights of inputs, iterations of four of these; passes over quads that are whole, and
     over the last one."""
     found, out_c, steps = layer_counts(op, by_row), op.operand(1).shape[0], _steps(op)
     names = ("calls", "pixels", "terms", "byte_pixels", "clamped_outputs", "quads")

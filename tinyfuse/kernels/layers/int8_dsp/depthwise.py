@@ -78,8 +78,8 @@ def channels_constant(op: Op, line: SingleRounding | SignedRounding | None = Non
         return Constant("channels", proven(bounded(op)).channels, "tinyfuse_requant")
     channels = found.channels()
     quads = quads_of(len(channels))
-    fours = np.stack([channels[field][quads] for field in proven(channels.dtype.names)], axis=1)
-    return Constant("channels", fours.reshape(-1), "int32_t")
+    grouped = np.stack([channels[field][quads] for field in proven(channels.dtype.names)], axis=1)
+    return Constant("channels", grouped.reshape(-1), "int32_t")
 
 
 def has_form(op: Op) -> bool:

@@ -47,8 +47,8 @@ class _Depthwise1D(Kernel):
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         channels = proven(_channels(op))
-        fours = np.concatenate([channels[start : start + 4] for start in quad_starts(len(channels))])
-        return (Constant("channels", fours.reshape(-1), "int32_t"),)
+        quads = np.concatenate([channels[start : start + 4] for start in quad_starts(len(channels))])
+        return (Constant("channels", quads.reshape(-1), "int32_t"),)
 
     def scratch(self, op: Op, context: Context) -> int:
         g = geometry(op)
@@ -63,16 +63,16 @@ class _Depthwise1D(Kernel):
         g, layer = geometry(op), depthwise_counts(op, by_row)
         out_n, lines = (g.out_w, g.out_h) if _along_rows(g) else (g.out_h, g.out_w)
         calls = g.out_h if by_row else 1
-        fours, blocks, steps = round_up(g.in_c, 4) * lines, _blocks(g), _steps(g)
+        quads, blocks, steps = round_up(g.in_c, 4) * lines, _blocks(g), _steps(g)
         return {
             "calls": calls,
             "line_records": calls * (2 * blocks + steps - 1),
-            "line_groups": fours,
-            "line_words": fours // lines * calls * (_HEAD + 2 * steps) * (blocks > 1),
-            "line_pairs": fours * round_up(out_n - 1 + _taps(g), 2),
-            "line_blocks": 4 * fours * blocks,
-            "line_block_steps": 4 * fours * blocks * steps,
-            "line_outputs": fours * out_n,
+            "line_groups": quads,
+            "line_words": quads // lines * calls * (_HEAD + 2 * steps) * (blocks > 1),
+            "line_pairs": quads * round_up(out_n - 1 + _taps(g), 2),
+            "line_blocks": 4 * quads * blocks,
+            "line_block_steps": 4 * quads * blocks * steps,
+            "line_outputs": quads * out_n,
             **{name: layer[name] for name in ("clamped_outputs", "narrowed_outputs")},
         }
 

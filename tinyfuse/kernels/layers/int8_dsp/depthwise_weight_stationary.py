@@ -49,8 +49,8 @@ class WeightStationaryDepthwiseRow(Kernel):
         line = found.channels()
         words = [np.ascontiguousarray(pairs).view("<i4"), *(line[name][:, None] for name in proven(line.dtype.names))]
         channels = np.concatenate(words, axis=1).astype("<i4")
-        fours = np.concatenate([channels[start : start + 4] for start in quad_starts(len(channels))])
-        return (Constant("channels", fours.reshape(-1), "int32_t"),)
+        quads = np.concatenate([channels[start : start + 4] for start in quad_starts(len(channels))])
+        return (Constant("channels", quads.reshape(-1), "int32_t"),)
 
     def scratch(self, op: Op, context: Context) -> int:
         g = geometry(op)
@@ -62,14 +62,14 @@ class WeightStationaryDepthwiseRow(Kernel):
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         g, layer = geometry(op), depthwise_counts(op, by_row)
-        fours, columns = layer["fours"], (g.out_w - 1) * g.stride_w + 3
+        quads, columns = layer["fours"], (g.out_w - 1) * g.stride_w + 3
         columns_of_image = min(max(columns - g.pad_left, 0), g.in_w)
         odd = g.out_w % 2 if g.stride_w == 1 else 0
         return {
             **{name: layer[name] for name in ("calls", "fours", "border_taps", "clamped_outputs", "narrowed_outputs")},
-            "records": fours * ((columns_of_image + g.pad_left % 2 + 1) // 2),
-            "steps": fours * (g.out_w // (2 if g.stride_w == 1 else 1)),
-            "odd_steps": fours * odd,
+            "records": quads * ((columns_of_image + g.pad_left % 2 + 1) // 2),
+            "steps": quads * (g.out_w // (2 if g.stride_w == 1 else 1)),
+            "odd_steps": quads * odd,
         }
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:

@@ -35,9 +35,9 @@ class FewChannelsPointwise(WidenedPointwise):
         """Per channel its weights, 256 times, inputs 0 2 and 1 3 of each four, then bias and multiplier."""
         found = proven(single_rounding(op))
         out_c, in_c = found.weights.shape
-        fours = 256 * found.weights.astype("<i2").reshape(out_c, in_c // 4, 2, 2).transpose(0, 1, 3, 2)
+        quads = 256 * found.weights.astype("<i2").reshape(out_c, in_c // 4, 2, 2).transpose(0, 1, 3, 2)
         line = found.channels()
-        words = [np.ascontiguousarray(fours).reshape(out_c, in_c).view("<i4"), line["bias"][:, None]]
+        words = [np.ascontiguousarray(quads).reshape(out_c, in_c).view("<i4"), line["bias"][:, None]]
         channels = np.concatenate([*words, line["multiplier"][:, None]], axis=1).astype("<i4")
         return (Constant("channels", channels.reshape(-1), "int32_t"),)
 

@@ -159,5 +159,5 @@ def _packed(weights: Array) -> Array:
     weights = np.where(np.arange(4)[:, None] == 3, -weights, weights)[:, :, _COLUMNS]
     out_c, in_c = weights.shape[0], weights.shape[3]
     # four inputs are 0 1, 2 3 (axes 4, 5): halves of 0 2, then of 1 3
-    fours = weights.reshape(out_c // 2, 2, -1, in_c // 4, 2, 2)
-    return np.ascontiguousarray(fours.transpose(0, 2, 3, 5, 1, 4)).astype("<i2")
+    quads = weights.reshape(out_c // 2, 2, -1, in_c // 4, 2, 2)
+    return np.ascontiguousarray(quads.transpose(0, 2, 3, 5, 1, 4)).astype("<i2")

@@ -223,7 +223,7 @@ class MveDenseOneVector(MveDense):
         parts, channels = [weights[whole:].reshape(-1)], channels4(op, np.arange(whole).reshape(-1, 4)).data
         if whole:
             of_fours = grouped_by_four(weights[:whole])
-            # sixteen bytes behind the fours are read
+            # sixteen bytes behind the quads are read
             parts = [of_fours, *parts, np.zeros(max(0, 16 - parts[0].size), np.int8)]
         rest = np.stack([folded_bias(op), *channel_multipliers(op)], axis=1)[whole:].astype(np.int32)
         return (
