@@ -22,7 +22,7 @@ from tinyfuse.kernels.layers.common.params import (
     output_fields,
     plain_weights,
 )
-from tinyfuse.kernels.layers.common.pixels import input_pixels, of_pixels, pointwise_input
+from tinyfuse.kernels.layers.common.pixels import divide_by_pixels, input_pixels, pointwise_input
 from tinyfuse.kernels.layers.int8_dsp.dense import Dense, DenseWide, dense_call
 from tinyfuse.kernels.layers.int8_dsp.lanes import (
     Matmul,
@@ -209,7 +209,7 @@ class Pointwise(MatmulKernel):
         return pointwise_counts(op, by_row)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return replace(of_pixels(op, by_row, 1), together=self.block(op, context))
+        return replace(divide_by_pixels(op, by_row, 1), together=self.block(op, context))
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         g = geometry(op)

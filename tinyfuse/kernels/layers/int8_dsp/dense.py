@@ -16,7 +16,6 @@ from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.layers import dense_counts, layer_counts
 from tinyfuse.kernels.layers.common.batches import (
     fully_connected_params,
-    of_channels,
     orders_by_batches,
     scale_constants,
 )
@@ -49,7 +48,7 @@ class FullyConnectedWhole(Kernel):
         return layer_counts(op, by_row)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return of_channels(op, 1, by_row)
+        return divide_by_channels(op, 1, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         in_c, (pointer, batches) = op.operand(1).shape[1], vectors(op, site)
@@ -96,7 +95,7 @@ class Dense(Kernel):
         return dense_counts(op, by_row)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return of_channels(op, 4, by_row)
+        return divide_by_channels(op, 4, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return dense_call(self, op, site, context, *vectors(op, site))

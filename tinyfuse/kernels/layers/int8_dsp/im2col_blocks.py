@@ -11,7 +11,7 @@ from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Context, Divisio
 from tinyfuse.kernels.core.rows import from_piece
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.layers.common.params import POINTER_BYTES, conv_params, orders_by_pixels, output_fields
-from tinyfuse.kernels.layers.common.pixels import input_pixels, of_pixels
+from tinyfuse.kernels.layers.common.pixels import divide_by_pixels, input_pixels
 from tinyfuse.kernels.layers.int8_dsp.lanes import matmul_depth
 from tinyfuse.ops.core.convolution import geometry
 
@@ -74,7 +74,7 @@ class WidenedPointwise(_Widened):
         return self.input_bytes * self.pixels(op) * op.input.shape[3]
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return replace(of_pixels(op, by_row, 1), together=BLOCK)
+        return replace(divide_by_pixels(op, by_row, 1), together=BLOCK)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         g = geometry(op)

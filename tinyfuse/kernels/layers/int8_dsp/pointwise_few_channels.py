@@ -9,7 +9,7 @@ from tinyfuse.ir import Op
 from tinyfuse.kernels.core.kernel import Constant, Context, Division, proven
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.layers import few_channels_counts
-from tinyfuse.kernels.layers.common.pixels import of_pixels
+from tinyfuse.kernels.layers.common.pixels import divide_by_pixels
 from tinyfuse.kernels.layers.int8_dsp.im2col_blocks import WidenedPointwise
 from tinyfuse.kernels.requantize.single_rounding import single_rounding
 from tinyfuse.ops.core.convolution import is_plain_pointwise
@@ -49,7 +49,7 @@ class FewChannelsPointwise(WidenedPointwise):
         return few_channels_counts(op, by_row, _BLOCK)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return of_pixels(op, by_row, 1)
+        return divide_by_pixels(op, by_row, 1)
 
 
 class FewChannelsPointwiseRow(FewChannelsPointwise):

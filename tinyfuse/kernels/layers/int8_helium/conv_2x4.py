@@ -18,7 +18,7 @@ from tinyfuse.kernels.counts.helium_2x4 import (
     two_pixels_counts,
     two_windows_counts,
 )
-from tinyfuse.kernels.layers.common.batches import of_channels
+from tinyfuse.kernels.layers.common.batches import divide_by_channels
 from tinyfuse.kernels.layers.common.params import (
     POINTER_BYTES,
     channels4,
@@ -29,7 +29,7 @@ from tinyfuse.kernels.layers.common.params import (
     output_fields,
     rectified,
 )
-from tinyfuse.kernels.layers.common.pixels import input_pixels, of_pixels
+from tinyfuse.kernels.layers.common.pixels import divide_by_pixels, input_pixels
 from tinyfuse.kernels.layers.common.taps import LISTS_OF_TAPS, orders_by_columns, taps_scratch
 from tinyfuse.kernels.requantize.two_roundings import folded_bias, one_scale, shifts_right
 from tinyfuse.ops.core.convolution import channel_multipliers, geometry, is_plain_pointwise
@@ -103,7 +103,7 @@ class MvePointwise(Kernel):
         return two_pixels_counts(op, by_row)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return of_pixels(op, by_row, 2)
+        return divide_by_pixels(op, by_row, 2)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         g = geometry(op)
@@ -185,7 +185,7 @@ class MveDense(Kernel):
         return self.path(op, by_row, context) + " of one vector" * one
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return None if _one_scale_pays(op, context) else of_channels(op, 4, by_row)
+        return None if _one_scale_pays(op, context) else divide_by_channels(op, 4, by_row)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return two_pixels_counts(op, by_row)

@@ -25,7 +25,7 @@ from tinyfuse.kernels.layers.common.params import (
     output_fields,
     rectified,
 )
-from tinyfuse.kernels.layers.common.pixels import input_pixels, of_pixels
+from tinyfuse.kernels.layers.common.pixels import divide_by_pixels, input_pixels
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveConvRow
 from tinyfuse.kernels.requantize.two_roundings import folded_bias, shifts_right
 from tinyfuse.ops.core.convolution import ConvGeometry, channel_multipliers, clamp_range, geometry, is_plain_pointwise
@@ -99,7 +99,7 @@ class MvePointwise4x2(MveTile4x2):
         return pointwise_4x2_counts(op, by_row, _ALONE)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return of_pixels(op, by_row, _PIXELS)
+        return divide_by_pixels(op, by_row, _PIXELS)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         g = geometry(op)

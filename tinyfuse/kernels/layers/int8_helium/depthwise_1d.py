@@ -9,7 +9,7 @@ from tinyfuse.kernels.core.c_constants import c_constant
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts, round_up
-from tinyfuse.kernels.layers.common.column_blocks import lying
+from tinyfuse.kernels.layers.common.column_blocks import columns_as_rows
 from tinyfuse.kernels.layers.common.params import POINTER_BYTES, input_zero_point, output_fields, rectified
 from tinyfuse.kernels.layers.int8_helium.conv_4x2 import requantized
 from tinyfuse.kernels.requantize.two_roundings import folded_bias, shifts_right
@@ -84,8 +84,8 @@ class Depthwise1D(Kernel):
 
 def _row_of(op: Op) -> ConvGeometry | None:
     """Of an image of one column: as the row that its pixels are in memory."""
-    lying_op = lying(op)
-    return None if lying_op is None else geometry(lying_op)
+    row_op = columns_as_rows(op)
+    return None if row_op is None else geometry(row_op)
 
 
 def _certain(op: Op) -> ConvGeometry:
