@@ -1,4 +1,4 @@
-"""Convolutions whose weights are int16 in flash (runtime_c/tinyfuse_int16_weights.h)."""
+"""Convolutions of int8 data whose weights are int16 in flash (runtime_c/tinyfuse_int16_weights.h)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tinyfuse.ops.core.convolution import geometry, is_plain_pointwise
 
 
 class _Int16Weights(Kernel):
-    """A layer that has a step line, its weights int16 in flash."""
+    """A layer with weights of int16 in flash that is exact with single-rounding requantization."""
 
     weights = "unpacked"
     input_bytes = 2
@@ -73,7 +73,7 @@ class Int16WeightsPointwise(_Int16Weights, WidenedPointwise):
 
 
 class Int16WeightsPointwiseRow(Int16WeightsPointwise):
-    """The same for the pixels of a row.
+    """1x1 convolution with stride 1, one output row a call.
 
     A call for row y reads only input row y, and writes only its output row.
     """
@@ -82,8 +82,10 @@ class Int16WeightsPointwiseRow(Int16WeightsPointwise):
 
 
 def _pairs(op: Op, line: SingleRounding) -> Array:
-    """int32: for each pair of channels both biases, twice, the weights, 256 times, two a word, both multipliers; then
-    the same of an odd last channel alone, its bias once."""
+    """Return int32 words for each pair of output channels: both biases twice, the weights, both multipliers.
+
+    Weights are times 256, two a word. An odd last channel follows alone, with its bias once.
+    """
     channels = line.channels()
     weights = halves(256 * padded(op, in_columns(op, line.weights)).astype("<i2"))
     words = np.ascontiguousarray(weights).view("<i4")[..., 0]  # [out_c, steps, 2]

@@ -1,4 +1,4 @@
-"""Our kernels of FULLY_CONNECTED (runtime_c/tinyfuse_fully_connected*.h)."""
+"""Kernels of int8 FULLY_CONNECTED (runtime_c/tinyfuse_dense.h, tinyfuse_fully_connected.h)."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.layers import dense_counts, layer_counts
 from tinyfuse.kernels.layers.common.batches import (
+    divide_by_channels,
     fully_connected_params,
     orders_by_batches,
     scale_constants,
@@ -65,8 +66,10 @@ def _layer(op: Op, context: Context) -> Matmul | None:
 
 
 class Dense(Kernel):
-    """A layer whose weights have no zero point, four outputs at a time, not along lines; inputs are bytes, a multiple
-    of four."""
+    """A fully connected layer whose weights have no zero point, four outputs at a time, requantized with two roundings.
+
+    Inputs are read as bytes, a multiple of four of them.
+    """
 
     name = "tinyfuse_dense_s8"
     headers = ("tinyfuse_dense.h",)
@@ -83,9 +86,9 @@ class Dense(Kernel):
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         layer = proven(_layer(op, context))
         out_c, depth = layer.weights.shape
-        of_fours, rest = np.split(layer.weights, [out_c // 4 * 4])
-        of_fours = of_fours.reshape(-1, 4, depth // 4, 4).transpose(0, 2, 1, 3)
-        weights = np.concatenate([of_fours.reshape(-1), rest.reshape(-1)])
+        quads, rest = np.split(layer.weights, [out_c // 4 * 4])
+        quads = quads.reshape(-1, 4, depth // 4, 4).transpose(0, 2, 1, 3)
+        weights = np.concatenate([quads.reshape(-1), rest.reshape(-1)])
         return Constant("weights", weights, "int8_t"), *scale_constants(layer.channels)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
@@ -102,11 +105,14 @@ class Dense(Kernel):
 
 
 class DenseWide(Dense):
-    """The same with the inputs widened to int16 in scratch first, where that takes little memory for
-    the user's objective or is needed: each input is then widened once and not for every four outputs."""
+    """A fully connected layer that widens its inputs to int16 in scratch first.
+
+    Each input is then widened once and not for every four outputs. Layers with more than `few_inputs` are accepted only
+    if their inputs are no multiple of four.
+    """
 
     name = "tinyfuse_dense_wide_s8"
-    #: inputs that are copied, at most, by what to optimize
+    #: the most inputs that are widened, by --optimize
     few_inputs: ClassVar[Mapping[str, int]] = {"speed": 1024, "balanced": 256, "ram": 0}
 
     def accepts(self, op: Op, context: Context) -> bool:
@@ -119,21 +125,21 @@ class DenseWide(Dense):
         return orders_by_batches(op, buffered=True)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return None  # the output may lie over inputs that were widened
+        return None  # the output may overwrite inputs that were widened
 
     def scratch(self, op: Op, context: Context) -> int:
         return column_bytes(context) * matmul_depth(op)
 
 
 def _shares_scale(layer: Matmul) -> bool:
-    """Whether one scale serves all outputs."""
+    """Return whether all outputs have the same multiplier and shift."""
     return one_scale(layer.channels["multiplier"], layer.channels["shift"])
 
 
 def dense_call(
     kernel: Kernel, op: Op, site: CallSite, context: Context, pointer: str, batches: int
 ) -> tuple[Statement, ...]:
-    """The call of a Dense kernel on `batches` times the layer's inputs from `pointer` on."""
+    """Return the call of a `Dense` kernel on `batches` input vectors that lie side by side from `pointer` on."""
     layer, (out_c, *terms) = proven(_layer(op, context)), op.operand(1).shape
     in_c = prod(terms)
     fields = {

@@ -1,4 +1,4 @@
-"""Fully connected layers whose weights are int16 in flash (runtime_c/tinyfuse_dense_int16_weights.h)."""
+"""Fully connected layers of int8 data whose weights are int16 in flash (runtime_c/tinyfuse_dense_int16_weights.h)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ from tinyfuse.kernels.requantize.two_roundings import bounded
 
 
 class Int16WeightsDense(DenseWide):
-    """A layer whose weights have no zero point, four outputs at a time, requantized along a step line of one slope,
-    or in the bounded form; inputs are widened to int16 in scratch first, as far as that takes little memory for the
-    user's objective."""
+    """A fully connected layer whose weights have no zero point, four outputs at a time.
+
+    It is requantized with a single rounding if one multiplier serves all outputs, else in the bounded form. Inputs are
+    widened to int16 in scratch, at most `few_inputs` of them.
+    """
 
     name = "tinyfuse_dense_int16_weights_s8"
     headers = ("tinyfuse_dense_int16_weights.h",)
@@ -33,8 +35,10 @@ class Int16WeightsDense(DenseWide):
         return asked and few and bounded(op) is not None and super().accepts(op, context)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        """int32: for each four outputs biases, and the weights of each eight inputs, two a word; in the bounded form of
-        each output multiplier, shift, and the rounding shifted by it."""
+        """Return the constant "quads", int32, for each four outputs: biases, then the weights of each eight inputs.
+
+        A word has two weights. In the bounded form, multiplier, shift and rounding << shift of each output follow.
+        """
         layer, line = proven(bounded(op)), _line(op)
         (out_c, in_c), steps = layer.weights.shape, _steps(op)
         quads = -(-out_c // 4)
@@ -74,15 +78,19 @@ class Int16WeightsDense(DenseWide):
 
 
 def _line(op: Op) -> SingleRounding | None:
-    """The layer's step line; None where it has none, or lines of several multipliers."""
+    """Return the layer's single-rounding requantization; None if it has none, or outputs have several multipliers."""
     line = single_rounding(op)
     return line if line is not None and len(set(line.multiplier.tolist())) == 1 else None
 
 
 @kept
 def _counts(op: Op, by_row: bool) -> Counts:
-    """Of quads of outputs (quads): eights of inputs, iterations of four of these; passes over quads that are whole, and
-    over the last one."""
+    """Return the counts of groups of four outputs (quads).
+
+    quad_eights      groups of eight inputs
+    quad_iterations  loop iterations, of four such groups each
+    passes           loops over whole quads, and over a last one that is not whole
+    """
     found, out_c, steps = layer_counts(op, by_row), op.operand(1).shape[0], _steps(op)
     names = ("calls", "pixels", "terms", "byte_pixels", "clamped_outputs", "quads")
     return {
@@ -94,11 +102,11 @@ def _counts(op: Op, by_row: bool) -> Counts:
 
 
 def _rounding(op: Op) -> int:
-    """The output zero point and a half, twice."""
+    """Return twice the sum of the output zero point and a half."""
     return 2 * op.output.zero_point + 1
 
 
 def _steps(op: Op) -> int:
-    """Eights of inputs, the last one filled up."""
+    """Return the groups of eight inputs, the last one padded with zeros."""
     in_c: int = op.operand(1).shape[1]
     return -(-in_c // 8)

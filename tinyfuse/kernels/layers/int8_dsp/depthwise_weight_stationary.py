@@ -1,4 +1,4 @@
-"""Depthwise 3x3 convolutions, a channel's weights in registers (runtime_c/tinyfuse_depthwise_weight_stationary.h)."""
+"""Depthwise 3x3 convolutions that keep weights in registers (runtime_c/tinyfuse_depthwise_weight_stationary.h)."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from tinyfuse.kernels.requantize.single_rounding import any_single_rounding
 from tinyfuse.ops.core.convolution import geometry
 
 _HEADER = "tinyfuse_depthwise_weight_stationary.h"
-#: bytes of two columns of four channels
+#: bytes of a record: two columns of four channels
 _RECORD = c_constant(_HEADER, "TINYFUSE_DW_WEIGHT_STATIONARY_RECORD")
 
 
 class WeightStationaryDepthwiseRow(Kernel):
-    """3x3 with depth multiplier 1, dilation 1, a stride of 1 or 2 along a row, at least four channels and a step line;
-    any padding. Weights are int16 in flash.
+    """Depthwise 3x3 convolution with depth multiplier 1, dilation 1, stride 1 or 2 along a row, at least four channels.
+
+    It is requantized with a single rounding. Any padding; weights are int16 in flash.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
     writes only its output row, which must not overlap them.
@@ -41,8 +42,11 @@ class WeightStationaryDepthwiseRow(Kernel):
         return allowed and plain and g.in_c == g.out_c >= 4 and any_single_rounding(op) is not None
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        """Per channel its weights, 256 times, two a word: of each column the upper two, of the lower row 0 1 and 1 2;
-        then bias and multiplier, and an own shift."""
+        """Return the constant "channels", int32 words of each channel: weights, bias, multiplier, and its shift if it
+        has one.
+
+        Weights are times 256, two a word: the upper two of each column, then 0 1 and 1 2 of the lower row.
+        """
         found = proven(any_single_rounding(op))
         rows = 256 * found.weights.astype("<i2").reshape(-1, 3, 3)
         pairs = np.concatenate([rows[:, :2].transpose(0, 2, 1).reshape(-1, 6), rows[:, 2, [0, 1, 1, 2]]], axis=1)
