@@ -133,7 +133,7 @@ TINYFUSE_INLINE void tinyfuse_dense_int16_weights_1x4_run(const tinyfuse_dense_i
                 *out++ = (int8_t)tinyfuse_halve_to_int8(sum >> scales[3 * i + 1]);
             }
         }
-        four = scales + (line ? 0 : 12);
+        four = scales + (single_rounding ? 0 : 12);
     }
 #endif
 }

@@ -742,7 +742,7 @@ TINYFUSE_INLINE int32_t tinyfuse_block_pixels(int32_t left, int32_t most)
      : (form) == TINYFUSE_SIGNED_ROUNDING ? name##_lut_signed_rounding##of              \
      : (form) == TINYFUSE_SIGNED_ROUNDING_WIDE ? name##_lut_signed_rounding_wide##of    \
      : (form) == TINYFUSE_SIGNED_ROUNDING_ONE ? name##_lut_signed_rounding_one##of      \
-     : (form) == TINYFUSE_LANES ? name##_lut_lanes##of : name##_tables_wide##of)
+     : (form) == TINYFUSE_LANES ? name##_lut_lanes##of : name##_lut_wide##of)
 
 #define TINYFUSE_MATMUL_OF(form, of)                                                                 \
     (tinyfuse_looks_up(form) ? TINYFUSE_OF_LUT((form) & ~TINYFUSE_LOOKED_UP, tinyfuse_matmul, of)    \
