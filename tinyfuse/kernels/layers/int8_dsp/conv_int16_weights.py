@@ -11,7 +11,7 @@ from tinyfuse.kernels.counts.im2col import packed_counts
 from tinyfuse.kernels.counts.layers import layer_counts
 from tinyfuse.kernels.layers.int8_dsp.conv import AT_BORDERS, CODE_OF_WINDOWS, has_own_code, kind_of_windows
 from tinyfuse.kernels.layers.int8_dsp.im2col_blocks import WidenedConvRow, WidenedPointwise
-from tinyfuse.kernels.layers.int8_dsp.lanes import halves, in_columns, padded
+from tinyfuse.kernels.layers.int8_dsp.lanes import in_columns, padded, split_even_odd
 from tinyfuse.kernels.requantize.single_rounding import SingleRounding, single_rounding
 from tinyfuse.ops.core.convolution import geometry, is_plain_pointwise
 
@@ -87,7 +87,7 @@ def _pairs(op: Op, line: SingleRounding) -> Array:
     Weights are times 256, two a word. An odd last channel follows alone, with its bias once.
     """
     channels = line.channels()
-    weights = halves(256 * padded(op, in_columns(op, line.weights)).astype("<i2"))
+    weights = split_even_odd(256 * padded(op, in_columns(op, line.weights)).astype("<i2"))
     words = np.ascontiguousarray(weights).view("<i4")[..., 0]  # [out_c, steps, 2]
     even = len(words) // 2 * 2
     biases, multipliers = (channels[field][:even].reshape(-1, 2) for field in ("bias", "multiplier"))

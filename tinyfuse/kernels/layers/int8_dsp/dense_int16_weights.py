@@ -12,7 +12,7 @@ from tinyfuse.kernels.counts.common import Counts, kept, round_up
 from tinyfuse.kernels.counts.layers import layer_counts
 from tinyfuse.kernels.layers.common.params import output_fields
 from tinyfuse.kernels.layers.int8_dsp.dense import DenseWide
-from tinyfuse.kernels.layers.int8_dsp.lanes import halves
+from tinyfuse.kernels.layers.int8_dsp.lanes import split_even_odd
 from tinyfuse.kernels.requantize.single_rounding import SHIFT, SingleRounding, single_rounding
 from tinyfuse.kernels.requantize.two_roundings import bounded
 
@@ -50,7 +50,9 @@ class Int16WeightsDense(DenseWide):
         else:
             weights[:out_c, :in_c] = 256 * line.weights.astype("<i2")
             channels[:out_c, 0] = line.channels()["bias"]
-        words = np.ascontiguousarray(halves(weights)).view("<i4").reshape(quads, 4, steps, 4).transpose(0, 2, 1, 3)
+        words = (
+            np.ascontiguousarray(split_even_odd(weights)).view("<i4").reshape(quads, 4, steps, 4).transpose(0, 2, 1, 3)
+        )
         biases, scales = channels[:, 0].reshape(quads, 4), channels[:, 1:].reshape(quads, 12)
         parts = [biases, words.reshape(quads, -1)] + [scales] * (line is None)
         return (Constant("quads", np.concatenate(parts, axis=1).reshape(-1).astype("<i4"), "int32_t"),)

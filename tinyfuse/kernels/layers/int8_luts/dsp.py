@@ -25,8 +25,8 @@ from tinyfuse.kernels.layers.int8_dsp.lanes import (
     form_name,
     matmul_constants,
     matmul_layer,
-    on_line,
-    on_signed_rounding,
+    signed_rounding_layer,
+    single_rounding_layer,
 )
 from tinyfuse.kernels.requantize.signed_rounding import SignedRounding, signed_rounding
 from tinyfuse.kernels.requantize.single_rounding import SingleRounding, line_to_tables, single_rounding
@@ -197,7 +197,7 @@ def matmul_of(op: Op, context: Context) -> Matmul:
 
 
 def _matmul_of(op: Op, context: Context) -> Matmul | None:
-    on_one = on_line(layer_of(op), _line(op), context.target.dsp) or on_signed_rounding(
+    on_one = single_rounding_layer(layer_of(op), _line(op), context.target.dsp) or signed_rounding_layer(
         layer_of(op), _signed_rounding(op)
     )
     return on_one or matmul_layer(layer_of(op), context)

@@ -26,12 +26,12 @@ from tinyfuse.kernels.layers.int8_dsp.lanes import (
     Matmul,
     block_pixels,
     form_name,
-    halves,
     in_256ths,
     in_columns,
     matmul_constants,
     matmul_depth,
     padded,
+    split_even_odd,
     weights_in_lanes,
 )
 from tinyfuse.kernels.requantize.single_rounding import single_rounding
@@ -126,7 +126,7 @@ class PackedConvRowW16(_Layer):
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         layer = proven(bounded(op))
-        of_channels = halves(padded(op, in_columns(op, layer.weights)).astype("<i2"))
+        of_channels = split_even_odd(padded(op, in_columns(op, layer.weights)).astype("<i2"))
         even = len(of_channels) // 2 * 2
         pairs = of_channels[:even].reshape(-1, 2, *of_channels.shape[1:]).transpose(0, 2, 3, 1, 4)
         weights = np.concatenate([pairs.reshape(-1), of_channels[even:].reshape(-1)])
