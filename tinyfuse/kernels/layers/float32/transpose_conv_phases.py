@@ -1,5 +1,8 @@
-"""TRANSPOSE_CONV of int16 and float32 as convolutions, one for the outputs of each phase
-(runtime_c/tinyfuse_transpose_conv_phases.h)."""
+"""TRANSPOSE_CONV of int16 and float32, computed as one convolution for each phase.
+
+Outputs whose rows and columns have the same remainder by the strides are a phase: the same taps of the kernel reach
+them (runtime_c/tinyfuse_transpose_conv_phases.h).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ from tinyfuse.ops.layers.transpose_conv import TransposeConv, as_convolution
 
 
 def _phases(op: Op) -> Iterator[Array]:
-    """The weights [out_c, terms] of each phase, phases of rows before those of columns; the last tap comes first."""
+    """Yield the weights [out_c, terms] of each phase, by rows and then by columns; the last tap comes first."""
     weights, (stride_h, stride_w) = op.operand(1).values, op.attributes_as(TransposeConv).stride
     for row in range(stride_h):
         for column in range(stride_w):
@@ -31,7 +34,7 @@ def _phases(op: Op) -> Iterator[Array]:
 
 
 class _TransposeConvPhasesRow(Kernel):
-    """One output row a call; it reads the input rows whose kernels reach it."""
+    """A transposed convolution, one output row a call, which reads the input rows whose kernels reach it."""
 
     by_row, whole, rings = True, False, True
 
@@ -41,7 +44,7 @@ class _TransposeConvPhasesRow(Kernel):
 
 
 class TransposeConvPhasesRowS16(_TransposeConvPhasesRow):
-    """Of sums that are proven to stay within int32."""
+    """Transposed convolution of int16 data whose sums are proven to stay within int32."""
 
     name = "tinyfuse_transpose_conv_phases_row_s16"
     headers = ("tinyfuse_transpose_conv_phases_s16.h",)
@@ -76,7 +79,7 @@ class TransposeConvPhasesRowS16(_TransposeConvPhasesRow):
 
 
 class TransposeConvPhasesRowF32(_TransposeConvPhasesRow):
-    """Eight output channels at a time."""
+    """Transposed convolution of float32, eight output channels at a time."""
 
     name = "tinyfuse_transpose_conv_phases_row_f32"
     headers = ("tinyfuse_transpose_conv_phases_f32.h",)

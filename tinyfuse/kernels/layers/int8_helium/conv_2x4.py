@@ -1,4 +1,8 @@
-"""Our kernels for Helium (runtime_c/tinyfuse_*_mve.h); exact for every bias and right shift."""
+"""Helium kernels of int8 layers that compute tiles of two pixels by four channels, and of depthwise convolutions.
+
+Their C is runtime_c/tinyfuse_matmul_2x4_mve.h, tinyfuse_conv_2x4_mve.h and tinyfuse_depthwise_mve.h. They are exact for
+every bias and every right shift.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +39,7 @@ from tinyfuse.kernels.requantize.two_roundings import folded_bias, one_scale, sh
 from tinyfuse.ops.core.convolution import channel_multipliers, geometry, is_plain_pointwise
 from tinyfuse.ops.weight_sums import channel_weights
 
-#: code that copies a window, which two kernels share: where one layer alone calls it, compilers know its constants
+#: name of the code that copies a window. Two kernels share it; if a single layer calls it, compilers specialize it
 COPIED_WINDOWS = "copied windows"
 
 
@@ -116,14 +120,16 @@ class MvePointwise(Kernel):
         )  # fmt: skip
 
 
-#: pixels from which on copies of two of them are a small part of an input
+#: the fewest pixels for which a copy of two of them is a small part of the input
 _MANY_PIXELS = 8
 
 
 class MveBufferedPointwise(MvePointwise):
-    """The same of all rows at once, two pixels a time from a copy of theirs in scratch, so that outputs may lie over
-    what was just read. Where outputs are shorter than inputs, the copy takes more than that saves, and where speed is
-    all, it is work for nothing."""
+    """1x1 convolution of a whole image that copies two pixels to scratch before it writes their outputs.
+
+    Outputs may then overwrite inputs that were just read. The copy does not pay where a pixel's outputs are fewer than
+    its inputs, nor where speed alone counts.
+    """
 
     name = "tinyfuse_pointwise_2x4_buffered_mve_s8"
     costs_as = MvePointwise.name
@@ -149,7 +155,7 @@ class MveBufferedPointwise(MvePointwise):
 
 
 def _is_dense(op: Op, context: Context) -> bool:
-    """Whether Helium's fully connected kernels compute a layer: its weights have no zero point."""
+    """Return whether Helium's fully connected kernels compute a layer: its weights have no zero point."""
     no_zero_point = not any(op.operand(1).quantization.zero_point)
     return context.target.mve and no_zero_point and shifts_right(op) and _two_fit(op)
 
@@ -162,7 +168,7 @@ def _leaves_outputs(op: Op, context: Context) -> bool:
 
 
 class MveDense(Kernel):
-    """A fully connected layer whose weights have no zero point: batches are pixels."""
+    """A fully connected layer whose weights have no zero point, computed as a pointwise convolution of batches."""
 
     name = "tinyfuse_pointwise_2x4_mve_s8"
     headers = ("tinyfuse_matmul_2x4_mve.h",)
@@ -202,7 +208,7 @@ class MveDense(Kernel):
 
 
 class MveDenseOneVector(MveDense):
-    """A fully connected layer of one batch whose outputs are no multiple of four: by four, the last ones one by one."""
+    """A fully connected layer of one batch that computes four outputs at a time, then the last ones one by one."""
 
     name = "tinyfuse_dense_one_vector_mve_s8"
 
@@ -222,9 +228,9 @@ class MveDenseOneVector(MveDense):
         weights, whole = channel_weights(op), op.output.shape[-1] // 4 * 4
         parts, channels = [weights[whole:].reshape(-1)], channels4(op, np.arange(whole).reshape(-1, 4)).data
         if whole:
-            of_fours = grouped_by_four(weights[:whole])
-            # sixteen bytes behind the quads are read
-            parts = [of_fours, *parts, np.zeros(max(0, 16 - parts[0].size), np.int8)]
+            grouped = grouped_by_four(weights[:whole])
+            # the C reads sixteen bytes after the groups of four
+            parts = [grouped, *parts, np.zeros(max(0, 16 - parts[0].size), np.int8)]
         rest = np.stack([folded_bias(op), *channel_multipliers(op)], axis=1)[whole:].astype(np.int32)
         return (
             Constant("weights", np.concatenate(parts), "int8_t"),
@@ -295,12 +301,12 @@ class MveDepthwiseRow(Kernel):
 
 
 def _form(op: Op) -> str:
-    """The C's argument `form` of a layer whose channels have scales of their own."""
+    """Return the C's argument `form` for a layer whose channels have a scale each."""
     return "TINYFUSE_MVE_RECTIFIED" if rectified(op) else "TINYFUSE_MVE_EACH"
 
 
 def _dense_form(op: Op, context: Context) -> str:
-    """The same of a fully connected layer."""
+    """Return the C's argument `form` for a fully connected layer."""
     return "TINYFUSE_MVE_ONE_SCALE" if _one_scale_pays(op, context) else _form(op)
 
 
@@ -309,19 +315,21 @@ def _path(form: str) -> str:
 
 
 def _two_fit(op: Op) -> bool:
-    """Whether 16 bits hold the places of two pixels' channels."""
+    """Return whether 16 bits hold the offsets of two pixels' output channels."""
     return bool(op.output.shape[-1] <= 2**16 - 4)
 
 
 def _one_scale_pays(op: Op, context: Context) -> bool:
-    """Whether a fully connected layer keeps one scale for all outputs, which saves 8 bytes each: where that
-    is more than the second copy of the code takes, some 700 bytes. Its calls can't be divided, and its groups of four
-    come by two."""
+    """Return whether a fully connected layer stores one scale for all outputs.
+
+    That saves 8 bytes an output. It pays from 64 outputs on, for the code of this form takes some 700 bytes. The form
+    needs an even number of groups of four, and its calls can't be divided.
+    """
     out_c = op.output.shape[-1]
     pays = out_c >= 64 and round_up(out_c, 4) % 2 == 0
     return pays and not context.divided and one_scale(*channel_multipliers(op))
 
 
 def _orders_by_two(out_c: int, in_c: int) -> dict[int, AccessOrder]:
-    """Two pixels an iteration, which are read again for every four channels."""
+    """Return the access order of input 0: two pixels an iteration, read again for every four channels."""
     return {0: AccessOrder(2 * in_c, 2 * out_c, buffered=False)}

@@ -1,5 +1,7 @@
-"""Our kernel of convolutions for Helium whose weights stay in registers
-(runtime_c/tinyfuse_conv_weight_stationary_mve.h); exact for every bias and right shift."""
+"""Helium convolution that keeps weights in registers (runtime_c/tinyfuse_conv_weight_stationary_mve.h).
+
+It is exact for every bias and every right shift.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,9 @@ _TAPS, _BLOCK, _PIXELS, _SUMS_BYTES = (c_constant(_HEADER, f"TINYFUSE_WEIGHT_STA
 
 
 class WeightStationaryConvRow(MveTile4x2):
-    """Convolution with stride 1 along a row and two or three columns a window: weights of three taps, sixteen channels
-    and two outputs stay in registers for a row of pixels, of which there are four or more.
+    """Convolution with stride 1 along a row, windows of two or three columns, and rows of at least four pixels.
+
+    Weights of three taps, sixteen input channels and two output channels stay in registers for a row of pixels.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
     writes only its output row, which must not overlap them.
@@ -42,7 +45,7 @@ class WeightStationaryConvRow(MveTile4x2):
         small = context.speed_alone or self.scratch(op, context) <= MveConvRow().scratch(op, context)
         return small and super().accepts(op, context)
 
-    def weights_of(self, op: Op) -> Array:
+    def arranged_weights(self, op: Op) -> Array:
         g = geometry(op)
         blocks = round_up(g.in_c, _BLOCK)
         filters = channel_weights(op).reshape(g.out_c, g.kernel_h, g.kernel_w, g.in_c)

@@ -1,4 +1,4 @@
-"""Our kernel of depthwise convolutions along a row or column for Helium (runtime_c/tinyfuse_depthwise_1d_mve.h)."""
+"""Helium depthwise convolution of a single-column image (runtime_c/tinyfuse_depthwise_1d_mve.h)."""
 
 from __future__ import annotations
 
@@ -21,14 +21,16 @@ _TAPS, _OUTPUTS, _CHANNELS, _WORD = (
     c_constant(_HEADER, f"TINYFUSE_1D_{x}") for x in ("TAPS", "OUTPUTS", "CHANNELS", "WORD")
 )
 
-#: what 16 bits hold of the distance between two outputs of eight
+#: the most channels for which 16 bits hold the offset of eight outputs' last from their first
 _MOST_CHANNELS = (2**16 - 1) // (_OUTPUTS - 1)
 
 
 class Depthwise1D(Kernel):
-    """Depthwise convolution with depth multiplier 1 and stride 1 of a whole image of one column, whose windows have at
-    most thirteen rows: eight outputs of a channel at a time. They can't lie over the input, which kernels by rows
-    allow: only where speed is all."""
+    """Depthwise convolution with depth multiplier 1 and stride 1 of a whole single-column image.
+
+    Windows have at most thirteen rows; eight outputs of a channel are computed at a time. Outputs must not overlap the
+    input, as they may in kernels by rows: accepted only where speed alone counts.
+    """
 
     name = "tinyfuse_depthwise_1d_mve_s8"
     headers = (_HEADER,)
@@ -83,7 +85,7 @@ class Depthwise1D(Kernel):
 
 
 def _row_of(op: Op) -> ConvGeometry | None:
-    """Of an image of one column: as the row that its pixels are in memory."""
+    """Return the geometry of the convolution with its column seen as a row; None if the image has more columns."""
     row_op = columns_as_rows(op)
     return None if row_op is None else geometry(row_op)
 

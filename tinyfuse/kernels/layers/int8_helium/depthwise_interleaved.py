@@ -22,13 +22,15 @@ _ROWS, _WIDTH, _PLANES, _OUTPUTS, _JOB_BYTES, _PLANE_BYTES, _WORD = (
     c_constant(_HEADER, f"TINYFUSE_INTERLEAVED_{x}") for x in _NAMES
 )
 
-#: what 16 bits hold of the distance between two outputs of eight
+#: the most channels for which 16 bits hold the offset of eight outputs' last from their first
 _MOST_CHANNELS = (2**16 - 1) // (_OUTPUTS - 1)
 
 
 class InterleavedDepthwiseRow(Kernel):
-    """Depthwise convolution with depth multiplier 1 of at most three rows and four columns, eight outputs of a row at
-    a time. Columns that lie `stride_w` apart are a plane, of which there are at most two.
+    """Depthwise convolution with depth multiplier 1 and windows of at most three rows and four columns.
+
+    Eight outputs of a row are computed at a time. The rows of a column are interleaved in scratch. Columns `stride_w`
+    apart are a plane; there are at most two planes.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
     writes only its output row, which must not overlap them.
@@ -71,8 +73,10 @@ class InterleavedDepthwiseRow(Kernel):
 
 
 class SmallInterleavedDepthwiseRow(InterleavedDepthwiseRow):
-    """The same with fewer channels at a time, whose columns take half the scratch: where that is no more than a row of
-    the input, it often finds room in a ring whose oldest row is used up."""
+    """Interleaved depthwise convolution with half the channels at a time, and half the scratch.
+
+    It is accepted where the scratch takes at most a row of the input: it then often fits the oldest row of a ring.
+    """
 
     at_once = "TINYFUSE_INTERLEAVED_FEWER"
 
@@ -87,12 +91,12 @@ class SmallInterleavedDepthwiseRow(InterleavedDepthwiseRow):
 
 
 def _planes(g: ConvGeometry) -> int:
-    """Planes of columns that are read at all."""
+    """Return the planes of columns that windows read."""
     planes: int = min(g.stride_w, g.kernel_w)
     return planes
 
 
 def _plane_columns(g: ConvGeometry) -> int:
-    """Columns `stride_w` apart that eight outputs of a row read."""
+    """Return the columns of a plane that eight outputs of a row read."""
     columns: int = min(_OUTPUTS, g.out_w) + (g.kernel_w - 1) // g.stride_w
     return columns

@@ -20,8 +20,8 @@ from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.layers.int8_helium.conv_4x2 import (
     BLOCK,
     MvePointwise4x2,
+    depth_class,
     looked_up_pointwise_counts,
-    sort_of_depth,
 )
 from tinyfuse.kernels.layers.int8_helium.depthwise_interleaved import InterleavedDepthwiseRow
 from tinyfuse.kernels.layers.int8_luts.dsp import LookedUpLayer, layer_of
@@ -89,19 +89,19 @@ class LookedUpPointwise4x2(_LookedUp):
 
     def of_levels(self, op: Op, context: Context) -> Array | None:
         """Of few inputs, for which it counts; two pairs of channels are looked up in an iteration then."""
-        few = sort_of_depth(layer_of(op)) == "narrow" and op.output.shape[-1] % 4 == 0
+        few = depth_class(layer_of(op)) == "narrow" and op.output.shape[-1] % 4 == 0
         return super().of_levels(op, context) if few else None
 
     def form(self, op: Op, context: Context) -> str:
         """Which of the C's functions computes it."""
         if self.of_levels(op, context) is not None:
             return "levels"
-        sort, depth = sort_of_depth(layer_of(op)), geometry(layer_of(op)).in_c
+        sort, depth = depth_class(layer_of(op)), geometry(layer_of(op)).in_c
         return "whole" if sort == "deep" and depth % BLOCK == 0 else sort
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         form = self.form(op, context)
-        return "levels" if form == "levels" else sort_of_depth(layer_of(op))
+        return "levels" if form == "levels" else depth_class(layer_of(op))
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return looked_up_pointwise_counts(layer_of(op), by_row)
