@@ -15,7 +15,7 @@ from overlaps import covered_inputs
 from test_conv_kernels import HARD_FLAGS, TARGETS, case_of, few, skip_without
 
 from tinyfuse.kernels.core.kernel import Context
-from tinyfuse.kernels.layers.palettized.dsp import palettized_layer, strip_of
+from tinyfuse.kernels.layers.palettized.dsp import palettized_layer, strip_channels
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.targets import Target, load_target
 
@@ -87,8 +87,8 @@ def test_compressed_kernels_with_any_flags(target: str, compiler: str, flags: st
 
 def test_strips_are_whole_or_several() -> None:
     """Of a layer whose weights are more than STRIP_BYTES, several, of a whole count of pairs or of fours."""
-    assert strip_of(101, 64, 2) == 96 and strip_of(96, 64, 2) == 96 and strip_of(11, 520, 2) == 10
-    assert strip_of(11, 5000, 2) == 2 and strip_of(11, 5000, 4) == 4 and strip_of(1, 9000, 2) == 1
+    assert strip_channels(101, 64, 2) == 96 and strip_channels(96, 64, 2) == 96 and strip_channels(11, 520, 2) == 10
+    assert strip_channels(11, 5000, 2) == 2 and strip_channels(11, 5000, 4) == 4 and strip_channels(1, 9000, 2) == 1
     found = [(case.kernel, case.op) for case in compressed_cases(TARGETS["cortex-m4"])]
     several = [op for kernel, op in found if op.kind == "CONV_2D" and kernel.counts(op, True)["strip_pixels"]]
     over = [op for kernel, op in found if op in several and 0 in covered_inputs(op, kernel, not kernel.whole)]

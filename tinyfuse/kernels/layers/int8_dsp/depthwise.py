@@ -155,9 +155,9 @@ class Depthwise3x3Row(Kernel):
         return plain and g.in_c == g.out_c >= 4 and has_form(op)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return self.along(op, None)
+        return self.rounding_constants(op, None)
 
-    def along(self, op: Op, line: SingleRounding | SignedRounding | None) -> tuple[Constant, ...]:
+    def rounding_constants(self, op: Op, line: SingleRounding | SignedRounding | None) -> tuple[Constant, ...]:
         """Return the constants "weights" and "channels" for the requantization `line`, by default that of `form_of`."""
         columns = layer_weights(op, line).reshape(-1, 3, 3).transpose(2, 1, 0)  # [column, row, channel]
         groups = columns[:, :, quads_of(columns.shape[2])]

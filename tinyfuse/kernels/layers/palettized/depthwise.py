@@ -1,6 +1,8 @@
-"""Our kernels of depthwise convolutions whose weights have few values (`--weights compressed`): those of packed
-weights, which get them looked up in scratch for every row (runtime_c/tinyfuse_palette.h). A table serves the channels
-that are packed together, or all."""
+"""Depthwise convolutions with palettized weights (`--weights compressed`).
+
+Every call expands all weights in scratch (runtime_c/tinyfuse_palette.h) and then runs a kernel of packed weights. A
+table serves the channels that are packed together, or all channels.
+"""
 
 from __future__ import annotations
 
@@ -17,20 +19,20 @@ from tinyfuse.kernels.counts.depthwise import looked_up_depthwise_counts
 from tinyfuse.kernels.layers.common.params import conv_params
 from tinyfuse.kernels.layers.int8_dsp.depthwise import Depthwise3x3Row, PackedDepthwiseRow, form_argument
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveDepthwiseRow
-from tinyfuse.kernels.layers.palettized.dsp import PalettizedKernel, spares_flash
+from tinyfuse.kernels.layers.palettized.dsp import PalettizedKernel, saves_flash
 from tinyfuse.kernels.layers.palettized.palette import UNIT, VECTOR, Palettized, palettize
 from tinyfuse.ops.core.convolution import geometry
 from tinyfuse.targets import Target
 
 
 class PalettizedDepthwise(PalettizedKernel, Wrapper):
-    """`kernel`, with its weights in groups of so many channels as indexes.
+    """Compute `kernel`, a depthwise convolution, from palettized weights in groups of `channels` channels.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
     writes only its output row.
     """
 
-    columns = 0  # each piece would look up all weights
+    columns = 0  # each part of a row would expand all weights
 
     def __init__(self, kernel: Kernel, channels: int):
         name = kernel.name.replace("_row_s8", "_palettized_row_s8")
@@ -57,8 +59,8 @@ class PalettizedDepthwise(PalettizedKernel, Wrapper):
         return *proven(self._palettized(op, context)).constants, *self.kernel.constants(op, context)[1:]
 
     def scratch(self, op: Op, context: Context) -> int:
-        looked_up = -(-self._groups(op) * self._group_bytes(op) // 16) * 16
-        return looked_up + self.kernel.scratch(op, context)
+        expanded = -(-self._groups(op) * self._group_bytes(op) // 16) * 16
+        return expanded + self.kernel.scratch(op, context)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         step = VECTOR if self.channels == VECTOR else 4
@@ -76,14 +78,14 @@ class PalettizedDepthwise(PalettizedKernel, Wrapper):
 
 @lru_cache(maxsize=512)
 def _palettize_kernel(kernel: Kernel, op: Op, target: Target, groups: int, group_bytes: int) -> Palettized | None:
-    """Of the kernel's weights; None where they have too many values, or flash is not spared."""
+    """Return the kernel's weights as indexes; None where they have too many values or no flash is saved."""
     weights = kernel.constants(op, Context(target))[0].data
     filled = np.pad(weights, (0, groups * group_bytes - weights.size), mode="edge").reshape(groups, group_bytes)
     palettized = palettize(filled, VECTOR if isinstance(kernel, MveDepthwiseRow) else UNIT)
-    return palettized if palettized is not None and spares_flash(weights.size, palettized) else None
+    return palettized if palettized is not None and saves_flash(weights.size, palettized) else None
 
 
-#: the best first
+#: kernels in order of preference
 PALETTIZED_DEPTHWISE: tuple[Kernel, ...] = (
     PalettizedDepthwise(MveDepthwiseRow(), VECTOR),
     PalettizedDepthwise(Depthwise3x3Row(), 4),

@@ -1,6 +1,8 @@
-"""Our kernels of layers whose weights have few values (`--weights compressed`): in flash are indexes, which each call
-looks up in scratch, some channels at a time (runtime_c/tinyfuse_palette.h), to go on as the kernel of packed weights
-does."""
+"""Layers with palettized weights (`--weights compressed`): flash holds indexes into tables of values.
+
+Each call expands the weights of some channels into scratch (runtime_c/tinyfuse_palette.h), then computes these channels
+as the kernel of packed weights does.
+"""
 
 from __future__ import annotations
 
@@ -38,13 +40,13 @@ from tinyfuse.kernels.requantize.two_roundings import bounded, one_scale
 from tinyfuse.ops.core.convolution import geometry
 from tinyfuse.targets import Target
 
-#: bytes of weights that are looked up together, at most; and two, with Helium four, channels at least
+#: the most bytes of weights that are expanded together, unless two channels (four with Helium) have more
 STRIP_BYTES = 6144
 
-#: forms whose weights share lanes
+#: forms with two weights to a lane
 _IN_LANES = (LANES, SINGLE_ROUNDING)
 
-#: bytes of flash that a layer must spare: the code that looks up takes as many
+#: the fewest bytes of flash that a layer must save, as many as the code that expands takes
 _LEAST_SPARED = 64
 
 
@@ -62,8 +64,11 @@ class PalettizedLayer(Matmul):
 
 @lru_cache(maxsize=1024)
 def palettized_layer(op: Op, target: Target, dense: bool) -> PalettizedLayer | None:
-    """The layer that the kernel of packed weights computes, `dense` or a convolution; None where there is none, or
-    a channel, and the layer, has too many values, or flash is not spared."""
+    """Return a layer, fully connected if `dense`, else a convolution, with palettized weights.
+
+    None where the kernel of packed weights has no form for it, where weights have too many values for a table per
+    channel and for one table, or where no flash is saved.
+    """
     found = (dense_layer if dense else matmul_layer)(op, Context(target))
     if found is None or op.operand(1).dtype != "int8":
         return None
@@ -73,11 +78,11 @@ def palettized_layer(op: Op, target: Target, dense: bool) -> PalettizedLayer | N
     depth = matmul_depth(op)
     weights = _filled(plain, depth)
     palettized = palettize(weights, UNIT)
-    if palettized is None or not spares_flash(weights.size, palettized):
+    if palettized is None or not saves_flash(weights.size, palettized):
         return None
     channels = found.channels
     if found.form in _IN_LANES:
-        # the constant of a lane is part of the bias, with zeros after the last weight
+        # biases have the lanes' constants: replace that of zero padding by that of `weights`
         zeros = np.pad(plain, ((0, 0), (0, depth - plain.shape[1])))
         (lanes, filled), (_, padded) = weights_in_lanes(weights), weights_in_lanes(zeros)
         if lanes is None:
@@ -88,25 +93,29 @@ def palettized_layer(op: Op, target: Target, dense: bool) -> PalettizedLayer | N
 
 
 def _filled(weights: Array, depth: int) -> Array:
-    """[out_c, depth]: after each channel's weights, which inputs of zero are multiplied by, one that it has."""
+    """Return weights [out_c, depth] padded with each channel's smallest weight, so that padding needs no value of its
+    own.
+
+    Its inputs are zeros.
+    """
     nearest = np.abs(weights.astype(np.int64)).argmin(axis=1)
     least = np.take_along_axis(weights, nearest[:, None], axis=1)
     return np.concatenate([weights, np.repeat(least, depth - weights.shape[1], axis=1)], axis=1)
 
 
-def spares_flash(packed_bytes: int, palettized: Palettized) -> bool:
-    """Whether indexes and tables are worth it, in the place of so many bytes of weights."""
+def saves_flash(packed_bytes: int, palettized: Palettized) -> bool:
+    """Return whether indexes and tables take enough bytes fewer than `packed_bytes` of weights."""
     return packed_bytes - palettized.nbytes >= _LEAST_SPARED
 
 
-def strip_of(out_c: int, depth: int, step: int) -> int:
-    """Channels that are looked up together: a multiple of `step`, or all."""
+def strip_channels(out_c: int, depth: int, step: int) -> int:
+    """Return the channels that are expanded together: a multiple of `step`, or all `out_c`."""
     strip = max(step, STRIP_BYTES // depth // step * step)
     return out_c if strip >= out_c else strip
 
 
 class PalettizedKernel(Kernel):
-    """What a kernel becomes whose weights are compressed: `costs_as` is that kernel."""
+    """A kernel with palettized weights; `costs_as` names the kernel of packed weights."""
 
     weights = "compressed"
     costs_with = "tinyfuse_expand_palette"
@@ -119,7 +128,7 @@ class PalettizedKernel(Kernel):
 
 
 class _PalettizedMatmul(PalettizedKernel):
-    """What has strips of channels, of tinyfuse_matmul.h."""
+    """A convolution by runtime_c/tinyfuse_matmul.h that computes one strip of channels after another."""
 
     def layer(self, op: Op, context: Context) -> PalettizedLayer | None:
         return palettized_layer(op, context.target, dense=False) if self.wanted(context) else None
@@ -132,7 +141,7 @@ class _PalettizedMatmul(PalettizedKernel):
         return *layer.palettized.constants, layer.constant
 
     def _strip(self, op: Op) -> int:
-        return strip_of(op.output.shape[3], matmul_depth(op), 2)
+        return strip_channels(op.output.shape[3], matmul_depth(op), 2)
 
     def _strip_bytes(self, op: Op) -> int:
         strip = self._strip(op)
@@ -175,7 +184,7 @@ class PalettizedConvRow(_PalettizedMatmul, PackedConvRow):
 
 
 class PalettizedConvRows(PalettizedConvRow):
-    """The same, two rows a call, which share what is looked up.
+    """Convolution of one group with palettized weights, two output rows a call that share the expanded weights.
 
     A call for row y reads only the input rows of the windows of y and y + 1, and writes only these two rows, which
     must not overlap them.
@@ -185,14 +194,16 @@ class PalettizedConvRows(PalettizedConvRow):
     rows_a_call = 2
 
     def accepts(self, op: Op, context: Context) -> bool:
-        # rings hold a row more
+        # two rows a call make rings a row longer
         wanted = context.optimize != "ram" and op.output.shape[1] > 1 and not op.reads_ring
         return wanted and super().accepts(op, context)
 
 
 class PalettizedPointwise(_PalettizedMatmul, Pointwise):
-    """1x1 convolution with stride 1 by tinyfuse_matmul.h. A block of pixels is widened into scratch before
-    its outputs are written."""
+    """1x1 convolution with stride 1 and palettized weights by runtime_c/tinyfuse_matmul.h.
+
+    A block of pixels is widened to int16 in scratch before its outputs are written.
+    """
 
     indivisible = True
     name = "tinyfuse_pointwise_palettized_s8"
@@ -217,7 +228,7 @@ class PalettizedPointwise(_PalettizedMatmul, Pointwise):
 
 
 class PalettizedPointwiseRow(PalettizedPointwise):
-    """The same for the pixels of a row.
+    """1x1 convolution with palettized weights, one output row a call.
 
     A call for row y reads only input row y, and writes only its output row.
     """
@@ -226,14 +237,16 @@ class PalettizedPointwiseRow(PalettizedPointwise):
 
 
 class PalettizedDense(PalettizedKernel, Dense):
-    """A fully connected layer whose weights have no zero point, four outputs at a time, of all batches; requantized in
-    the bounded form."""
+    """A fully connected layer with palettized weights that have no zero point.
+
+    Four outputs of all batches are computed at a time, requantized in the bounded form.
+    """
 
     indivisible = True
     name = "tinyfuse_dense_palettized_s8"
     costs_as = Dense.name
     headers = ("tinyfuse_dense_palettized.h",)
-    by_row, rings = False, False  # all weights would be looked up for each row
+    by_row, rings = False, False  # each row would expand all weights
 
     def accepts(self, op: Op, context: Context) -> bool:
         wanted = self.wanted(context) and not any(op.operand(1).quantization.zero_point)

@@ -16,23 +16,23 @@ from tinyfuse.kernels.counts.layers import looked_up_counts
 from tinyfuse.kernels.layers.common.params import conv_params, matmul_2x4_constants, output_fields
 from tinyfuse.kernels.layers.common.pixels import pointwise_input
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveConvRow, MveDense, MvePointwise
-from tinyfuse.kernels.layers.palettized.dsp import PalettizedKernel, spares_flash, strip_of
+from tinyfuse.kernels.layers.palettized.dsp import PalettizedKernel, saves_flash, strip_channels
 from tinyfuse.kernels.layers.palettized.palette import VECTOR, Palettized, palettize
 from tinyfuse.ops.weight_sums import channel_weights
 
 
 @lru_cache(maxsize=1024)
 def _palettized(op: Op) -> Palettized | None:
-    """Of a group a channel; None where they have too many values, or flash is not spared."""
+    """Return the weights as indexes, a group per channel; None where they have too many values or no flash is saved."""
     if op.operand(1).dtype != "int8":
         return None
     weights = channel_weights(op)
     palettized = palettize(weights, VECTOR)
-    return palettized if palettized is not None and spares_flash(weights.size, palettized) else None
+    return palettized if palettized is not None and saves_flash(weights.size, palettized) else None
 
 
 class _PalettizedMve(PalettizedKernel):
-    """What a kernel of tinyfuse_matmul_2x4_mve.h becomes."""
+    """A layer by runtime_c/tinyfuse_matmul_2x4_mve.h with palettized weights."""
 
     headers = ("tinyfuse_conv_palettized_mve.h",)
 
@@ -47,10 +47,11 @@ class _PalettizedMve(PalettizedKernel):
 
     def _strip(self, op: Op) -> int:
         out_c, depth = channel_weights(op).shape
-        return strip_of(out_c, depth, 4)
+        return strip_channels(out_c, depth, 4)
 
     def _strip_bytes(self, op: Op) -> int:
-        """The last group of four channels is whole, and bytes after it are read."""
+        """Return the scratch bytes of a strip: whole groups of four channels, and 16 bytes after them that the C
+        reads."""
         return -(-self._strip(op) // 4) * 4 * int(channel_weights(op).shape[1]) + 16
 
     def _weights(self, op: Op, site: CallSite) -> Let:
@@ -82,8 +83,8 @@ class PalettizedMveConvRow(_PalettizedMve, MveConvRow):
         return self._weights(op, site), conv_params(op, site), Call(self.name, arguments)
 
 
-class _Pixels(_PalettizedMve):
-    """Pixels, or batches, that lie side by side, two at a time."""
+class _PalettizedPixels(_PalettizedMve):
+    """A layer of pixels or batches that lie side by side, two at a time."""
 
     name = "tinyfuse_pointwise_palettized_mve_s8"
     costs_as = MvePointwise.name
@@ -101,7 +102,7 @@ class _Pixels(_PalettizedMve):
         return self._weights(op, site), Let("tinyfuse_matmul_2x4_mve", "p", fields), Call(self.name, arguments)
 
 
-class PalettizedMvePointwise(_Pixels, MvePointwise):
+class PalettizedMvePointwise(_PalettizedPixels, MvePointwise):
     """1x1 convolution with stride 1, two pixels at a time.
 
     A call for row y reads only input row y, and writes only its output row.
@@ -113,10 +114,10 @@ class PalettizedMvePointwise(_Pixels, MvePointwise):
         return self._call(op, site, *pointwise_input(op, site))
 
 
-class PalettizedMveDense(_Pixels, MveDense):
-    """A fully connected layer whose weights have no zero point: batches are pixels."""
+class PalettizedMveDense(_PalettizedPixels, MveDense):
+    """A fully connected layer with palettized weights, computed as a pointwise convolution of batches."""
 
-    by_row, rings = False, False  # all weights would be looked up for each row
+    by_row, rings = False, False  # each row would expand all weights
     indivisible = True
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
