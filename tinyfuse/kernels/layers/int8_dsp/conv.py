@@ -197,7 +197,7 @@ class PackedConvRow(MatmulKernel):
 class Pointwise(MatmulKernel):
     """1x1 convolution with stride 1 by runtime_c/tinyfuse_matmul.h.
 
-    A block of pixels is widened to int16 in scratch before its outputs are written.
+    A block of pixels is converted to int16 in scratch before its outputs are written.
     """
 
     name = "tinyfuse_pointwise_s8"

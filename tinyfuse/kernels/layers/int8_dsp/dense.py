@@ -105,14 +105,14 @@ class Dense(Kernel):
 
 
 class DenseWide(Dense):
-    """A fully connected layer that widens its inputs to int16 in scratch first.
+    """A fully connected layer that converts its inputs to int16 in scratch first.
 
-    Each input is then widened once and not for every four outputs. Layers with more than `few_inputs` are accepted only
+    Each input is then converted once and not for every four outputs. Layers with more than `few_inputs` are accepted only
     if their inputs are no multiple of four.
     """
 
     name = "tinyfuse_dense_wide_s8"
-    #: the most inputs that are widened, by --optimize
+    #: the most inputs that are converted, by --optimize
     few_inputs: ClassVar[Mapping[str, int]] = {"speed": 1024, "balanced": 256, "ram": 0}
 
     def accepts(self, op: Op, context: Context) -> bool:
@@ -125,7 +125,7 @@ class DenseWide(Dense):
         return orders_by_batches(op, buffered=True)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return None  # the output may overwrite inputs that were widened
+        return None  # the output may overwrite inputs that were copied to scratch
 
     def scratch(self, op: Op, context: Context) -> int:
         return column_bytes(context) * matmul_depth(op)

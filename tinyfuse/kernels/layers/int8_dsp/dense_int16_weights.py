@@ -21,7 +21,7 @@ class Int16WeightsDense(DenseWide):
     """A fully connected layer whose weights have no zero point, four outputs at a time.
 
     It is requantized with a single rounding if one multiplier serves all outputs, else in the bounded form. Inputs are
-    widened to int16 in scratch, at most `few_inputs` of them.
+    converted to int16 in scratch, at most `few_inputs` of them.
     """
 
     name = "tinyfuse_dense_int16_weights_s8"
@@ -37,7 +37,7 @@ class Int16WeightsDense(DenseWide):
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         """Return the constant "quads", int32, for each four outputs: biases, then the weights of each eight inputs.
 
-        A word has two weights. In the bounded form, multiplier, shift and rounding << shift of each output follow.
+        A word has two weights. The bounded form adds multiplier, shift and rounding << shift of each output.
         """
         layer, line = proven(bounded(op)), _line(op)
         (out_c, in_c), steps = layer.weights.shape, _steps(op)

@@ -69,8 +69,9 @@ class WeightStationaryDepthwiseRow(Kernel):
         quads, columns = layer["fours"], (g.out_w - 1) * g.stride_w + 3
         columns_of_image = min(max(columns - g.pad_left, 0), g.in_w)
         odd = g.out_w % 2 if g.stride_w == 1 else 0
+        names = ("calls", "fours", "border_taps", "clamped_outputs", "narrowed_outputs")
         return {
-            **{name: layer[name] for name in ("calls", "fours", "border_taps", "clamped_outputs", "narrowed_outputs")},
+            **{name: layer[name] for name in names},
             "records": quads * ((columns_of_image + g.pad_left % 2 + 1) // 2),
             "steps": quads * (g.out_w // (2 if g.stride_w == 1 else 1)),
             "odd_steps": quads * odd,

@@ -63,7 +63,7 @@ class WidenedConvRow(_Widened):
 
 
 class WidenedPointwise(_Widened):
-    """1x1 convolution with stride 1; a block of pixels is widened before its outputs are written."""
+    """1x1 convolution with stride 1; a block of pixels is copied to scratch before its outputs are written."""
 
     def pixels(self, op: Op) -> int:
         """Return the pixels of a block."""

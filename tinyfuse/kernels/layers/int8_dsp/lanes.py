@@ -41,7 +41,7 @@ _CHANNELS |= dict.fromkeys((SIGNED_ROUNDING, SIGNED_ROUNDING_WIDE, SIGNED_ROUNDI
 class Matmul:
     """A layer in one of the forms above.
 
-    weights   int8 [out_c, depth], two to a lane in LANES and in forms with one rounding
+    weights   int8 [out_c, depth], two to a lane in LANES and in forms with one rounding.
     channels  tinyfuse_single_rounding or tinyfuse_signed_rounding [out_c] in forms with one rounding, else
               tinyfuse_requant [out_c] of the bounded form
 
@@ -233,8 +233,8 @@ def weights_in_lanes(weights: Array) -> tuple[Array | None, Array | int]:
     lanes       int8 [out_c, depth], two weights in 16 bits
     correction  int64 [out_c], to be added to each sum in 256ths
 
-    The lane of weights v, w of inputs x, y holds w - 256 * v. With the inputs as 256 * y + x + 128 and
-    127 - x, the sum of the first times w and the second times the lane is
+    The lane of weights v, w of inputs x, y holds w - 256 * v. Inputs are stored as 256 * y + x + 128
+    and as 127 - x. The first times w plus the second times the lane is
     256 * (v * x + w * y) + 255 * w - 256 * 127 * v.
     """
     pairs = np.ascontiguousarray(weights).view("<i2")

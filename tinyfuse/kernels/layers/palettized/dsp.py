@@ -202,7 +202,7 @@ class PalettizedConvRows(PalettizedConvRow):
 class PalettizedPointwise(_PalettizedMatmul, Pointwise):
     """1x1 convolution with stride 1 and palettized weights by runtime_c/tinyfuse_matmul.h.
 
-    A block of pixels is widened to int16 in scratch before its outputs are written.
+    A block of pixels is converted to int16 in scratch before its outputs are written.
     """
 
     indivisible = True

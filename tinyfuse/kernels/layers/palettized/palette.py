@@ -23,7 +23,7 @@ class Palettized:
 
     bits     bits of an index
     tables   int8 [groups, 2**bits], or [1, 2**bits] where one table serves all groups
-    indices  uint8 [groups, bytes], `bits` bits an index
+    indices  uint8 [groups, bytes], `bits` bits an index.
     unit     UNIT or VECTOR, to a multiple of which the indexes of a group are padded
     """
 
