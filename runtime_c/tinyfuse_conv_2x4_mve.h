@@ -41,8 +41,7 @@ TINYFUSE_INLINE int8_t *tinyfuse_fill(int8_t *to, int32_t value, int32_t count)
 #endif
 }
 
-/* A row of the window of output column x, kernel_w * in_c bytes, columns in the padding included. Returns the place after
-   them. */
+/* Writes a row of the window of output column x, kernel_w * in_c bytes with padding. Returns the place after them. */
 TINYFUSE_INLINE int8_t *tinyfuse_window_row(const tinyfuse_conv *p, const int8_t *row, int32_t x, int8_t *to)
 {
     const int32_t from = x * p->stride_w - p->pad_left;
@@ -67,8 +66,8 @@ TINYFUSE_INLINE int8_t *tinyfuse_window_row(const tinyfuse_conv *p, const int8_t
     return to;
 }
 
-/* The window of output column x: kernel_h * kernel_w * in_c bytes. rows[kernel_h] point to input rows,
-   NULL is padding. */
+/* Writes the window of output column x, kernel_h * kernel_w * in_c bytes. rows[kernel_h] point to input rows; NULL is
+   padding. */
 TINYFUSE_SHARED void tinyfuse_window_mve(const tinyfuse_conv *p, const int8_t *const *rows, int32_t x,
                                          int8_t *to)
 {
@@ -91,9 +90,9 @@ TINYFUSE_SHARED void tinyfuse_window_mve(const tinyfuse_conv *p, const int8_t *c
     }
 }
 
-/* Output row y. Reads only the input rows of y's own window, writes only the out_w * out_c bytes of
-   out_row. `form`, a constant, as of tinyfuse_matmul_2x4_mve.h. scratch, aligned to 4: kernel_h pointers of 4 bytes, then
-   2 * kernel_h * kernel_w * in_c bytes. */
+/* Computes output row y. Reads only the input rows of y's own window, writes only the out_w * out_c bytes of out_row.
+   `form` is a constant of tinyfuse_matmul_2x4_mve.h. scratch, aligned to 4: kernel_h pointers of 4 bytes, then 2 *
+   kernel_h * kernel_w * in_c bytes. */
 TINYFUSE_SHARED void tinyfuse_conv_2x4_mve_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                               int8_t *out_row, const int8_t *weights,
                                               const int32_t *channels, void *scratch, int form)

@@ -23,7 +23,7 @@ enum { TINYFUSE_CONV_4X2_MVE_COLUMNS, TINYFUSE_CONV_4X2_MVE_CHUNKS };
 enum { TINYFUSE_CONV_4X2_MVE_TAPS = 3 };
 enum { TINYFUSE_CONV_4X2_MVE_COLUMN_POINTERS = 6 };
 enum { TINYFUSE_CONV_4X2_MVE_CHUNK_POINTERS = 12 };
-/* what follows the list in scratch */
+/* bytes of the end of a list in scratch */
 enum { TINYFUSE_CONV_4X2_MVE_END_BYTES = 44 };
 
 /* The end of a list. The assembly loads the first four fields as if they were pointers of an iteration, and act_min to
@@ -93,7 +93,8 @@ typedef char tinyfuse_check_conv_4x2_mve_end[sizeof(tinyfuse_conv_4x2_mve_end) =
 #define TINYFUSE_CONV_4X2_MVE_FIELD(field)                                                         \
     [field] "i"(offsetof(tinyfuse_conv_4x2_mve_end, field) - offsetof(tinyfuse_conv_4x2_mve_end, places))
 
-/* All channels of the four pixels of a list. r0: the list, which stays on the stack; r1: the weights; r2: lanes of P0. */
+/* Computes all channels of the four pixels of a list. r0: the list, which stays on the stack; r1: the weights; r2:
+   lanes of P0. */
 #define TINYFUSE_CONV_4X2_MVE_ALL(predicate, iteration, round, clamp, store)                       \
     __asm volatile(TINYFUSE_ASM_BEGIN                                                              \
                    "mov r5, r1\n\t" predicate " r2\n\t"                                            \
@@ -165,14 +166,14 @@ TINYFUSE_INLINE void tinyfuse_conv_4x2_mve_advance(const int8_t **list, int32_t 
 
 #else
 
-/* The term of an iteration's pointers that a pixel multiplies by the k-th of a channel's weights. */
+/* Returns the input that a pixel multiplies by weight k of an iteration. */
 TINYFUSE_INLINE int8_t tinyfuse_conv_4x2_mve_input(const int8_t *const *iteration, int32_t pixel, int32_t k, int chunks)
 {
     const int32_t vector = k / TINYFUSE_4X2_MVE_BLOCK;
     return iteration[chunks ? TINYFUSE_4X2_MVE_PIXELS * vector + pixel : vector + pixel][k % TINYFUSE_4X2_MVE_BLOCK];
 }
 
-/* All channels of the four pixels of a list. Of columns, `lanes` are two for each pixel that is there; of chunks, the
+/* Computes all channels of the four pixels of a list. `lanes`: for columns, two per existing pixel; for chunks, the
    terms of each. */
 TINYFUSE_INLINE void tinyfuse_conv_4x2_mve_all(const int8_t *const *list, const int8_t *weights, int32_t lanes, int chunks)
 {
@@ -262,7 +263,7 @@ TINYFUSE_INLINE void tinyfuse_conv_4x2_mve_advance(const int8_t **list, int32_t 
 
 #endif
 
-/* What a row's lists are made of. */
+/* The parts of a row's lists. */
 typedef struct {
     const tinyfuse_conv *p;
     const int8_t *in;
@@ -271,7 +272,7 @@ typedef struct {
     int8_t *padding; /* sixteen times the zero point, or a kernel row's terms */
 } tinyfuse_conv_4x2_mve_row;
 
-/* The row of the input for row ky of the window, NULL in the padding. */
+/* Returns the input row for row ky of the window, NULL in the padding. */
 TINYFUSE_INLINE const int8_t *tinyfuse_conv_4x2_mve_in(const tinyfuse_conv_4x2_mve_row *r, int32_t ky)
 {
     const tinyfuse_conv *const p = r->p;
@@ -279,14 +280,14 @@ TINYFUSE_INLINE const int8_t *tinyfuse_conv_4x2_mve_in(const tinyfuse_conv_4x2_m
     return iy >= 0 && iy < p->in_h ? tinyfuse_ring_row(r->in, iy, p->in_ring, p->in_w * p->in_c) : NULL;
 }
 
-/* So many bytes after a place, which need not be in the same row. */
+/* Returns the address `offset` bytes after a place, which need not be in the same row. */
 TINYFUSE_INLINE const int8_t *tinyfuse_conv_4x2_mve_at(const int8_t *place, int32_t offset)
 {
     return (const int8_t *)((uintptr_t)place + (uintptr_t)(intptr_t)offset);
 }
 
-/* The list of columns of pixel x and the three after it, wherever the image ends. Returns whether no row of the window is
-   in the padding. */
+/* Lists the columns of pixel x and the three after it, even beyond the image. Returns whether no row of the window is
+   padding. */
 TINYFUSE_SHARED int tinyfuse_conv_4x2_mve_list_columns(const tinyfuse_conv_4x2_mve_row *r, int32_t x)
 {
     const tinyfuse_conv *const p = r->p;
@@ -316,7 +317,7 @@ TINYFUSE_SHARED int tinyfuse_conv_4x2_mve_list_columns(const tinyfuse_conv_4x2_m
     return inside;
 }
 
-/* Columns of the list that aren't in the image are those of padding. */
+/* Points the list's columns outside of the image to the padding. */
 TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_pad_columns(const tinyfuse_conv_4x2_mve_row *r, int32_t x)
 {
     const tinyfuse_conv *const p = r->p;
@@ -340,7 +341,7 @@ TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_pad_columns(const tinyfuse_conv_4x2_m
     }
 }
 
-/* The fields of a list's end that a row's pixels have in common. */
+/* Fills the fields of a list's end that a row's pixels share. */
 TINYFUSE_INLINE void tinyfuse_conv_4x2_mve_begin(const tinyfuse_conv *p, tinyfuse_conv_4x2_mve_end *end,
                                               const int32_t *channels)
 {
@@ -351,7 +352,7 @@ TINYFUSE_INLINE void tinyfuse_conv_4x2_mve_begin(const tinyfuse_conv *p, tinyfus
     end->channels_end = channels + 3 * p->out_c;
 }
 
-/* The places of four pixels, of which those from `pixels` on are the last one of these again. */
+/* Fills the output offsets of four pixels; those from `pixels` on repeat the last pixel's. */
 TINYFUSE_INLINE void tinyfuse_conv_4x2_mve_places(const tinyfuse_conv *p, tinyfuse_conv_4x2_mve_end *end, int32_t pixels)
 {
     int32_t i;
@@ -362,9 +363,9 @@ TINYFUSE_INLINE void tinyfuse_conv_4x2_mve_places(const tinyfuse_conv *p, tinyfu
     }
 }
 
-/* Output row y by columns. Reads only the input rows of y's own window, writes only the out_w * out_c bytes of out_row.
-   `form`, a constant, as of tinyfuse_matmul_4x2_mve.h. scratch, aligned to 4: six pointers of 4 bytes an iteration, of which
-   there are kernel_h * ceil(kernel_w / 3) * in_c / 16; TINYFUSE_CONV_4X2_MVE_END_BYTES; 16 bytes. */
+/* Computes output row y by columns. Reads only the input rows of y's own window, writes only the out_w * out_c bytes
+   of out_row. `form` is a constant of tinyfuse_matmul_4x2_mve.h. scratch, aligned to 4: six pointers of 4 bytes for
+   each of the kernel_h * ceil(kernel_w / 3) * in_c / 16 iterations; TINYFUSE_CONV_4X2_MVE_END_BYTES; 16 bytes. */
 TINYFUSE_SHARED void tinyfuse_conv_4x2_columns_mve_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                                       int8_t *out_row, const int8_t *weights, const int32_t *channels,
                                                       void *scratch, int form)
@@ -406,15 +407,15 @@ TINYFUSE_SHARED void tinyfuse_conv_4x2_columns_mve_row_s8(const tinyfuse_conv *p
     }
 }
 
-/* Whether no column of pixel x's window is in the padding. */
+/* Returns whether no column of pixel x's window is padding. */
 TINYFUSE_INLINE int tinyfuse_conv_4x2_mve_inside(const tinyfuse_conv *p, int32_t x)
 {
     const int32_t from = x * p->stride_w - p->pad_left;
     return from >= 0 && from + p->kernel_w <= p->in_w;
 }
 
-/* The list of chunks of `pixels`, 1 to 4, from x on, the last of which is there again where there are fewer, wherever
-   the image ends. Returns whether no row of the window is in the padding. */
+/* Lists the chunks of `pixels` pixels, 1 to 4, from x on, even beyond the image; the last pixel is repeated up to
+   four. Returns whether no row of the window is padding. */
 TINYFUSE_SHARED int tinyfuse_conv_4x2_mve_list_chunks(const tinyfuse_conv_4x2_mve_row *r, int32_t x, int32_t pixels)
 {
     const tinyfuse_conv *const p = r->p;
@@ -447,8 +448,8 @@ TINYFUSE_SHARED int tinyfuse_conv_4x2_mve_list_chunks(const tinyfuse_conv_4x2_mv
     return inside;
 }
 
-/* The window of pixel x, which reaches into the padding, is copied, and the chunks of the list's pixels from `first` to
-   `last` are there. */
+/* Copies the window of pixel x, which reaches into the padding, and points the chunks of the list's pixels from
+   `first` to `last` to the copy. */
 TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_copy_window(const tinyfuse_conv_4x2_mve_row *r, int32_t x, int32_t first,
                                                     int32_t last, int8_t *window)
 {
@@ -478,11 +479,12 @@ TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_copy_window(const tinyfuse_conv_4x2_m
     }
 }
 
-/* Output row y by chunks. Reads only the input rows of y's own window, writes only the out_w * out_c bytes of out_row.
-   `form`, a constant, as of tinyfuse_matmul_4x2_mve.h. scratch, aligned to 4: twelve pointers of 4 bytes an iteration;
-   TINYFUSE_CONV_4X2_MVE_END_BYTES; a kernel row's kernel_w * in_c bytes where any window has rows in the padding; `windows`
-   of kernel_h * kernel_w * in_c bytes, as many as of four pixels side by side, the first of a multiple of four, have
-   columns there. Turns are kernel_h * ceil(kernel_w * in_c / 16) chunks, by three. */
+/* Computes output row y by chunks. Reads only the input rows of y's own window, writes only the out_w * out_c bytes
+   of out_row. `form` is a constant of tinyfuse_matmul_4x2_mve.h. scratch, aligned to 4: twelve pointers of 4 bytes
+   for each iteration of three chunks, of which a window has kernel_h * ceil(kernel_w * in_c / 16);
+   TINYFUSE_CONV_4X2_MVE_END_BYTES; kernel_w * in_c bytes where any window has rows in the padding; `windows` copies
+   of kernel_h * kernel_w * in_c bytes, `windows` being the most pixels of an aligned four whose windows have columns
+   in the padding. */
 TINYFUSE_SHARED void tinyfuse_conv_4x2_chunks_mve_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                                      int8_t *out_row, const int8_t *weights, const int32_t *channels,
                                                      void *scratch, int form)

@@ -36,10 +36,10 @@ TINYFUSE_SHARED void tinyfuse_conv_int16_weights(const tinyfuse_conv *p, const i
     tinyfuse_conv_int16_weights_body(p, in, y, out_row, pairs, scratch);
 }
 
-/* Output row y. Reads only the input rows of y's own window, writes only the out_w * out_c bytes of out_row. scratch,
-   aligned to 8: kernel_h pointers of 4 bytes, columns of 2 * depth inputs of 2 bytes, then `depth` bytes where in_c is no
-   multiple of 4, with depth = kernel_h * kernel_w * in_c rounded up to a multiple of 4. Few input channels get code of
-   their own (tinyfuse_short_rows). */
+/* Computes output row y. Reads only the input rows of y's own window, writes only the out_w * out_c bytes of out_row.
+   scratch, aligned to 8: kernel_h pointers of 4 bytes, columns of 2 * depth inputs of 2 bytes, then `depth` bytes
+   where in_c is no multiple of 4, with depth = kernel_h * kernel_w * in_c rounded up to a multiple of 4. Layers with
+   short rows are compiled as copies of their own (tinyfuse_short_rows). */
 TINYFUSE_INLINE void tinyfuse_conv_int16_weights_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                                    int8_t *out_row, const int32_t *pairs, void *scratch)
 {

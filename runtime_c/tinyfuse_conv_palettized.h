@@ -1,6 +1,6 @@
-/* Convolutions whose weights are looked up (tinyfuse_palette.h), by tinyfuse_matmul.h: strips of channels, each for all
-   pixels of the call. 1x1 with stride 1, and any other of one group by im2col of up to three pixels, once for each
-   strip. */
+/* Convolutions with palettized weights (tinyfuse_palette.h) by tinyfuse_matmul.h. Each strip of channels is computed
+   for all pixels of the call: 1x1 with stride 1 directly, other convolutions of one group by im2col of up to three
+   pixels, once per strip. */
 #ifndef TINYFUSE_CONV_PALETTIZED_H
 #define TINYFUSE_CONV_PALETTIZED_H
 
@@ -8,7 +8,8 @@
 #include "tinyfuse_palette.h"
 #include "tinyfuse_pointwise.h"
 
-/* A strip that is computed: its weights, and where a block's outputs go, [pixels][count], before they go to [out_c]. */
+/* A strip of channels: its expanded weights, and where a block's outputs go, [pixels][count], before they are copied
+   to [out_c]. */
 typedef struct {
     tinyfuse_matmul matmul;
     const int8_t *weights;
@@ -16,8 +17,8 @@ typedef struct {
     int32_t first, count, depth;
 } tinyfuse_strip;
 
-/* The strip of channels from `first` on, its weights in the order of tinyfuse_matmul.h at `weights`; after these come
-   its outputs. `depth` is a multiple of 4. */
+/* Returns the strip of channels from `first` on, its weights expanded at `weights` in the order of tinyfuse_matmul.h
+   and followed by its outputs. `depth` is a multiple of 4. */
 TINYFUSE_INLINE tinyfuse_strip tinyfuse_strip_of(const tinyfuse_palettized *w, int32_t first, int32_t out_c,
                                                  int32_t depth, int8_t *weights, int32_t out_zero_point,
                                                  const void *channels, int form)
@@ -39,7 +40,7 @@ TINYFUSE_INLINE tinyfuse_strip tinyfuse_strip_of(const tinyfuse_palettized *w, i
     return s;
 }
 
-/* One block: the strip's channels of `pixels` pixels, whose outputs of all channels lie from `out` on. */
+/* Computes a strip's channels of a block of `pixels` pixels, whose outputs of all channels lie from `out` on. */
 TINYFUSE_INLINE void tinyfuse_strip_pixels(tinyfuse_strip *s, const int8_t *columns, int8_t *out, int32_t out_c,
                                            int32_t pixels, int form)
 {
@@ -91,7 +92,7 @@ TINYFUSE_POINTWISE_PALETTIZED(tinyfuse_pointwise_palettized_single_rounding, TIN
 TINYFUSE_POINTWISE_PALETTIZED(tinyfuse_pointwise_palettized_bytes, TINYFUSE_BYTES)
 TINYFUSE_POINTWISE_PALETTIZED(tinyfuse_pointwise_palettized_bytes_single_rounding, TINYFUSE_BYTES_SINGLE_ROUNDING)
 
-/* The function of a form, as TINYFUSE_OF_FORM; none has unpacked weights. */
+/* Selects the function of a constant form, as TINYFUSE_OF_FORM does; no form has int16 weights. */
 #define TINYFUSE_PALETTIZED_OF_FORM(form, name)                          \
     ((form) == TINYFUSE_SINGLE_ROUNDING         ? name##_single_rounding             \
      : (form) == TINYFUSE_LANES           ? name##_lanes                 \
@@ -99,9 +100,9 @@ TINYFUSE_POINTWISE_PALETTIZED(tinyfuse_pointwise_palettized_bytes_single_roundin
      : (form) == TINYFUSE_BYTES           ? name##_bytes                 \
                                           : name##_wide)
 
-/* As tinyfuse_pointwise_s8, with weights that are looked up; out may lie over pixels that are read already where one
-   strip has all channels. scratch, aligned to 16: columns of block * in_c inputs, strip * in_c weights, 3 * strip
-   outputs where there are several strips. */
+/* Computes what tinyfuse_pointwise_s8 does, from palettized weights. out may overlap pixels that were read already
+   only if one strip has all channels. scratch, aligned to 16: columns of block * in_c inputs, strip * in_c weights, 3
+   * strip outputs where there are several strips. */
 TINYFUSE_INLINE void tinyfuse_pointwise_palettized_s8(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels,
                                                int8_t *out, const tinyfuse_palettized *w, const void *channels,
                                                void *scratch, int form)
@@ -109,8 +110,8 @@ TINYFUSE_INLINE void tinyfuse_pointwise_palettized_s8(const tinyfuse_pointwise *
     TINYFUSE_PALETTIZED_OF_FORM(form, tinyfuse_pointwise_palettized)(p, in, pixels, out, w, channels, scratch);
 }
 
-/* The strip's channels of the output row whose window's rows are `rows`, to `out`, which has all channels. `inside`,
-   `columns` and `bytes` as in tinyfuse_conv_packed.h. */
+/* Computes a strip's channels of the output row whose window has the rows `rows`, to `out`, which has all channels.
+   `inside`, `columns` and `bytes` as in tinyfuse_conv_packed.h. */
 TINYFUSE_INLINE void tinyfuse_strip_row(tinyfuse_strip *s, const tinyfuse_conv *p, const int8_t *const *rows,
                                         int inside, int8_t *out, int8_t *columns, int8_t *bytes, int32_t block_pixels,
                                         int form)
@@ -172,9 +173,9 @@ TINYFUSE_CONV_PALETTIZED(tinyfuse_conv_palettized_single_rounding, TINYFUSE_SING
 TINYFUSE_CONV_PALETTIZED(tinyfuse_conv_palettized_bytes, TINYFUSE_BYTES)
 TINYFUSE_CONV_PALETTIZED(tinyfuse_conv_palettized_bytes_single_rounding, TINYFUSE_BYTES_SINGLE_ROUNDING)
 
-/* Output rows y and y + 1, to `out_row` and `next`, which is `out_row` where there is no row y + 1: as
-   tinyfuse_conv_packed_row_s8, with weights that are looked up once for both. scratch, aligned to 16: what that takes,
-   then strip * depth weights, and 3 * strip outputs where there are several strips. */
+/* Computes output rows y and y + 1 to `out_row` and `next` (`out_row` if there is no row y + 1) as
+   tinyfuse_conv_packed_row_s8 does; weights are expanded once for both. scratch, aligned to 16: that of
+   tinyfuse_conv_packed_row_s8, then strip * depth weights, and 3 * strip outputs where there are several strips. */
 TINYFUSE_INLINE void tinyfuse_conv_palettized_rows_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
                                                int8_t *next, const tinyfuse_palettized *w, const void *channels,
                                                void *scratch, int32_t block_pixels, int form)

@@ -1,4 +1,4 @@
-/* Convolutions and fully connected layers whose weights are looked up (tinyfuse_palette.h) for Helium: strips of channels
+/* Convolutions and fully connected layers with palettized weights (tinyfuse_palette.h) for Helium: strips of channels
    by tinyfuse_matmul_2x4_mve.h, each for all pixels of the call. */
 #ifndef TINYFUSE_CONV_PALETTIZED_MVE_H
 #define TINYFUSE_CONV_PALETTIZED_MVE_H
@@ -6,14 +6,14 @@
 #include "tinyfuse_conv_2x4_mve.h"
 #include "tinyfuse_palette.h"
 
-/* A strip that is computed: channels from `first` on, and their biases. */
+/* A strip of channels from `first` on, and their biases. */
 typedef struct {
     tinyfuse_mve_job job;
     const int32_t *bias;
     int32_t first, count;
 } tinyfuse_mve_strip;
 
-/* Looks up `count` channels from `first` on to `weights`, in the order of tinyfuse_matmul_2x4_mve.h. */
+/* Expands the weights of `count` channels from `first` on to `weights`, in the order of tinyfuse_matmul_2x4_mve.h. */
 TINYFUSE_SHARED void tinyfuse_expand_palette_strip(const tinyfuse_palettized *w, int32_t first, int32_t count, int32_t depth,
                                             int8_t *weights)
 {
@@ -25,7 +25,7 @@ TINYFUSE_SHARED void tinyfuse_expand_palette_strip(const tinyfuse_palettized *w,
         int8_t *const four = weights + (c >> 2) * 4 * depth;
         tinyfuse_expand_palette_group(w, first + c, whole, four + (c & 3) * 16, 64);
         if (rest > 0) {
-            /* what it writes beyond its own, the next channel writes over */
+            /* the next channel overwrites what this one writes too far */
             tinyfuse_expand_palette_group(&rests, first + c, rest, four + 4 * whole + (c & 3) * rest, 16);
         }
     }
@@ -41,8 +41,7 @@ TINYFUSE_INLINE void tinyfuse_mve_strip_start(tinyfuse_mve_strip *s, const tinyf
     tinyfuse_mve_start(&s->job, p, weights, s->bias, 0);
 }
 
-/* The strip's channels of `pixels`, one or two, whose inputs lie side by side, and outputs of all channels from `out`
-   on. */
+/* Computes a strip's channels of one or two neighbouring pixels, whose outputs of all channels lie from `out` on. */
 TINYFUSE_INLINE void tinyfuse_mve_strip_pixels(tinyfuse_mve_strip *s, const tinyfuse_matmul_2x4_mve *p, const int8_t *in,
                                                int32_t pixels, int8_t *out)
 {
@@ -60,8 +59,8 @@ TINYFUSE_INLINE void tinyfuse_mve_strip_pixels(tinyfuse_mve_strip *s, const tiny
     }
 }
 
-/* As tinyfuse_pointwise_2x4_mve_s8; out may lie over pixels that are read already where one strip has all channels. scratch,
-   aligned to 16: strip * depth + 16 bytes of weights, the strip a multiple of 4. */
+/* Computes what tinyfuse_pointwise_2x4_mve_s8 does. out may overlap pixels that were read already only if one strip
+   has all channels. scratch, aligned to 16: strip * depth + 16 bytes of weights, the strip a multiple of 4. */
 TINYFUSE_SHARED void tinyfuse_pointwise_palettized_mve_s8(const tinyfuse_matmul_2x4_mve *p, const int8_t *in, int32_t pixels,
                                                    int8_t *out, const tinyfuse_palettized *w, const int32_t *channels,
                                                    void *scratch)
@@ -76,8 +75,9 @@ TINYFUSE_SHARED void tinyfuse_pointwise_palettized_mve_s8(const tinyfuse_matmul_
     }
 }
 
-/* As tinyfuse_conv_2x4_mve_row_s8. scratch, aligned to 16: kernel_h pointers of 4 bytes, 2 * depth bytes of windows, then
-   strip * depth + 16 bytes of weights, the strip a multiple of 4, with depth = kernel_h * kernel_w * in_c. */
+/* Computes what tinyfuse_conv_2x4_mve_row_s8 does. scratch, aligned to 16: kernel_h pointers of 4 bytes, 2 * depth
+   bytes of windows, then strip * depth + 16 bytes of weights, the strip a multiple of 4, with depth = kernel_h *
+   kernel_w * in_c. */
 TINYFUSE_SHARED void tinyfuse_conv_palettized_mve_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
                                                   const tinyfuse_palettized *w, const int32_t *channels, void *scratch)
 {

@@ -111,7 +111,7 @@ TINYFUSE_SHARED void tinyfuse_one_s4(tinyfuse_mve_job *job)
 
 #else
 
-/* All channels of the inputs x to out. */
+/* Computes all channels of a pixel's inputs x to out. */
 TINYFUSE_INLINE void tinyfuse_mve_pixel_s4(const tinyfuse_mve_job *job, const int8_t *x, int8_t *out)
 {
     const int32_t blocks = job->blocks, rest = job->rest, depth = 16 * blocks + rest;
@@ -153,7 +153,7 @@ TINYFUSE_SHARED void tinyfuse_two_s4(tinyfuse_mve_job *job)
 
 #endif
 
-/* All channels of `pixels`, one or two, whose inputs and outputs lie side by side. */
+/* Computes all channels of one or two pixels whose inputs and outputs lie side by side. */
 TINYFUSE_INLINE void tinyfuse_mve_pixels_s4(tinyfuse_mve_job *job, const tinyfuse_matmul_2x4_mve *p, const int8_t *in,
                                             int32_t pixels, int8_t *out)
 {
@@ -176,7 +176,7 @@ TINYFUSE_INLINE void tinyfuse_mve_start_s4(tinyfuse_mve_job *job, const tinyfuse
     job->group_bytes = 2 * p->depth;
 }
 
-/* As tinyfuse_pointwise_2x4_mve_s8 without one scale. */
+/* Computes what tinyfuse_pointwise_2x4_mve_s8 does, from int4 weights and a scale per channel. */
 TINYFUSE_SHARED void tinyfuse_pointwise_mve_s4(const tinyfuse_matmul_2x4_mve *p, const int8_t *in, int32_t pixels,
                                                int8_t *out, const int8_t *weights, const int32_t *channels)
 {
@@ -191,7 +191,7 @@ TINYFUSE_SHARED void tinyfuse_pointwise_mve_s4(const tinyfuse_matmul_2x4_mve *p,
     }
 }
 
-/* As tinyfuse_conv_2x4_mve_row_s8. */
+/* Computes what tinyfuse_conv_2x4_mve_row_s8 does, from int4 weights. */
 TINYFUSE_SHARED void tinyfuse_conv_mve_row_s4(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
                                               const int8_t *weights, const int32_t *channels, void *scratch)
 {

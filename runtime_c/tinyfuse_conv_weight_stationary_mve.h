@@ -1,11 +1,10 @@
-/* 2D convolution for Helium, int8 NHWC, one output row a call, by weights that stay in registers while a row's columns go
-   by: those of three taps of a kernel row for sixteen input channels and two output channels. A column is read once for
-   all windows that have it, and what a window has summed up of other kernel rows and channels comes from scratch and goes
-   back there. One group, at most three columns of a window, side by side, with stride 1.
+/* 2D convolution for Helium, int8 NHWC, one output row a call, with weights that stay in registers for a row of
+   pixels: three taps of a kernel row for sixteen input channels and two output channels. A column is read once for
+   all windows that contain it. A window's partial sums, of other kernel rows and channels, are kept in scratch. One
+   group, at most three neighbouring columns a window, stride 1.
 
    weights  [out_c / 2][kernel_h][ceil(in_c / 16)][2][3][16], zeros beyond the window and in_c
-   channels [out_c][3] int32 as in tinyfuse_matmul_4x2_mve.h; out_c is even
-*/
+   channels [out_c][3] int32 as in tinyfuse_matmul_4x2_mve.h; out_c is even */
 #ifndef TINYFUSE_CONV_WEIGHT_STATIONARY_MVE_H
 #define TINYFUSE_CONV_WEIGHT_STATIONARY_MVE_H
 
@@ -19,7 +18,7 @@ enum { TINYFUSE_WEIGHT_STATIONARY_PIXELS = 4 };
 /* of an iteration of the loop over columns; bytes of code of each, where sums begin and where they go on */
 enum { TINYFUSE_WEIGHT_STATIONARY_ITERATION = 6 };
 enum { TINYFUSE_WEIGHT_STATIONARY_FIRST_CODE = 32, TINYFUSE_WEIGHT_STATIONARY_MORE_CODE = 36 };
-/* of a pixel's sums in scratch, for two channels */
+/* bytes of a pixel's sums in scratch, for two channels */
 enum { TINYFUSE_WEIGHT_STATIONARY_SUMS_BYTES = 8 };
 
 /* A row. The assembly loads the first five fields by one LDM, `back` to `quads` by another one, and pairs: iterations and
@@ -103,8 +102,9 @@ typedef struct {
 
 #define TINYFUSE_WEIGHT_STATIONARY_FIELD(field) [field] "i"(offsetof(tinyfuse_weight_stationary, field))
 
-/* All channels of a row. r11: the job, which is on the stack, too. Then r3: sums; r1: out; r7: channels; q2 to q4: biases,
-   multipliers and shifts of both channels by turns; q5: places; q7: the least output, r2: the most. */
+/* Computes all channels of a row. r11: the job, which is on the stack, too. Then r3: sums; r1: out; r7: channels; q2
+   to q4: biases, multipliers and shifts of both channels by turns; q5: places; q7: the least output, r2: the
+   greatest. */
 #define TINYFUSE_WEIGHT_STATIONARY_ALL(round, bounds, clamp)                                             \
     __asm volatile(TINYFUSE_ASM_BEGIN                                                              \
                    "ldr r5, [r0, %[weights]]\n\t"                                                  \
@@ -204,7 +204,7 @@ TINYFUSE_SHARED void tinyfuse_weight_stationary_rectified(tinyfuse_weight_statio
     TINYFUSE_WEIGHT_STATIONARY_ALL("", "", TINYFUSE_4X2_MVE_SATURATE);
 }
 
-/* Sixteen channels of `count` columns, of which `lanes` are in the input; returns the place after them. */
+/* Copies sixteen channels of `count` columns, `lanes` of which exist in the input. Returns the place after them. */
 TINYFUSE_INLINE int8_t *tinyfuse_weight_stationary_copy(int8_t *to, const int8_t *from, int32_t count, int32_t step, int32_t lanes)
 {
     __asm volatile("vctp.8 %[lanes]\n\t"
@@ -223,7 +223,7 @@ TINYFUSE_INLINE int8_t *tinyfuse_weight_stationary_copy(int8_t *to, const int8_t
 
 #else
 
-/* All channels of a row. */
+/* Computes all channels of a row. */
 TINYFUSE_INLINE void tinyfuse_weight_stationary_all(tinyfuse_weight_stationary *job)
 {
     const int32_t row_bytes = (job->pixels + TINYFUSE_WEIGHT_STATIONARY_TAPS - 1) * TINYFUSE_WEIGHT_STATIONARY_BLOCK;
@@ -280,7 +280,7 @@ TINYFUSE_INLINE int8_t *tinyfuse_weight_stationary_copy(int8_t *to, const int8_t
 
 #endif
 
-/* The columns of all passes of output row y, those in the padding included. */
+/* Writes the columns of all passes of output row y, padding included. */
 TINYFUSE_SHARED void tinyfuse_weight_stationary_columns(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *to)
 {
     const int32_t all = p->out_w + TINYFUSE_WEIGHT_STATIONARY_TAPS - 1;
@@ -306,9 +306,9 @@ TINYFUSE_SHARED void tinyfuse_weight_stationary_columns(const tinyfuse_conv *p, 
     }
 }
 
-/* Output row y. Reads only the input rows of y's own window, writes only the out_w * out_c bytes of out_row, out_w being
-   four or more. `form`, a constant, as of tinyfuse_matmul_4x2_mve.h. scratch, aligned to 4: (1 + out_w) * 8 bytes of sums, then
-   kernel_h * ceil(in_c / 16) * (out_w + 2) * 16 bytes of columns. */
+/* Computes output row y. Reads only the input rows of y's own window, writes only the out_w * out_c bytes of out_row;
+   out_w is at least four. `form` is a constant of tinyfuse_matmul_4x2_mve.h. scratch, aligned to 4: (1 + out_w) * 8
+   bytes of sums, then kernel_h * ceil(in_c / 16) * (out_w + 2) * 16 bytes of columns. */
 TINYFUSE_SHARED void tinyfuse_conv_weight_stationary_mve_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
                                                    const int8_t *weights, const int32_t *channels, void *scratch,
                                                    int form)
