@@ -1,5 +1,5 @@
-/* Fully connected layer, int8: four outputs at a time from packed weights without zero point, in the
-   forms TINYFUSE_WIDE, TINYFUSE_LANES and TINYFUSE_BYTES of tinyfuse_matmul.h, and those that shift either way. */
+/* Fully connected layer, int8, four outputs at a time from packed weights without zero point, in the forms
+   TINYFUSE_WIDE, TINYFUSE_LANES and TINYFUSE_BYTES of tinyfuse_matmul.h, and in those for left and right shifts. */
 #ifndef TINYFUSE_DENSE_H
 #define TINYFUSE_DENSE_H
 
@@ -15,8 +15,8 @@ typedef struct {
     int32_t batches, in_c, out_c, scale_step, out_zero_point, act_min, act_max;
 } tinyfuse_dense;
 
-/* `quads` times four outputs of `depth` inputs, then `rest` outputs, fewer than four, one by one; assembly knows the
-   offsets. Scales, outputs, biases, `quads` and `rest` are used up. */
+/* `quads` groups of four outputs of `depth` inputs, then `rest` outputs, fewer than four, one by one. Assembly knows
+   the offsets. The calls advance `scales`, `out`, `biases`, `quads` and `rest`. */
 typedef struct {
     int32_t rounding;
     int32_t scale_bytes; /* to the next output's scale */
@@ -24,7 +24,7 @@ typedef struct {
     int8_t *out;
     int32_t quads;
     const int32_t *biases; /* 20 */
-    const void *inputs;    /* 24: widened for the form, or bytes */
+    const void *inputs;    /* 24: converted for the form, or bytes */
     int32_t depth;         /* a multiple of 4 */
     const int8_t *weights; /* 32 */
     int32_t rest;
@@ -67,8 +67,8 @@ typedef char tinyfuse_check_dense_1x4[offsetof(tinyfuse_dense_1x4, weights) == 3
     TINYFUSE_DENSE_OUTPUT(form, "r3", "r9")                   \
     TINYFUSE_DENSE_OUTPUT(form, "r4", "r10")                  \
     TINYFUSE_DENSE_OUTPUT(form, "r5", "r11")
-/* tinyfuse_requantize_bounded, in lanes tinyfuse_requantize_256ths or tinyfuse_requantize_shifted: r6 rounding, r7 bytes to the next scale, r8 scale, r9
-   output; r11 multiplier, r12 shift, lr rounding << shift */
+/* Requantizes as tinyfuse_requantize_bounded, in lanes as tinyfuse_requantize_256ths or tinyfuse_requantize_shifted.
+   r6 rounding, r7 bytes to the next scale, r8 scale, r9 output; r11 multiplier, r12 shift, lr rounding << shift */
 #define TINYFUSE_DENSE_SCALE_WIDE(sum)          \
     "lsl lr, r6, r12\n\t"                       \
     "add lr, " sum "\n\t"                       \
@@ -93,7 +93,7 @@ typedef char tinyfuse_check_dense_1x4[offsetof(tinyfuse_dense_1x4, weights) == 3
     "asr " sum ", r12\n\t"                                          \
     "ssat " sum ", #8, " sum ", asr #1\n\t"                         \
     "strb " sum ", [r9], #1\n\t"
-/* The loop takes four steps; the first time it is entered so far from its end that whole loops remain. */
+/* A loop of four steps. It is entered in its middle, so that only whole iterations remain. */
 #define TINYFUSE_DENSE_ASM(form, inputs)                                                     \
     {                                                                                        \
         TINYFUSE_ARGUMENT(tinyfuse_dense_1x4 *, arguments, p);                               \
@@ -132,7 +132,8 @@ typedef char tinyfuse_check_dense_1x4[offsetof(tinyfuse_dense_1x4, weights) == 3
                        : TINYFUSE_ASM_CLOBBERS);                                             \
     }
 
-/* `columns` and `form` (TINYFUSE_WIDE, TINYFUSE_LANES or TINYFUSE_SHIFTED) are constants. */
+/* Computes the groups of four outputs. `columns` and `form` (TINYFUSE_WIDE, TINYFUSE_LANES or TINYFUSE_SHIFTED) are
+   constants. */
 TINYFUSE_INLINE void tinyfuse_dense_1x4_dsp(tinyfuse_dense_1x4 *p, int columns, int form)
 {
     if (columns && form == TINYFUSE_LANES) {
@@ -158,7 +159,8 @@ TINYFUSE_INLINE int8_t tinyfuse_dense_output(int32_t sum, const tinyfuse_dense_s
     return tinyfuse_scaled_output(sum, scale->multiplier, scale->shift, rounding, form);
 }
 
-/* The same in C. What the inner loop doesn't need stays in memory: copies would take stack. */
+/* Computes the groups of four outputs in C. Values that the inner loop doesn't need stay in memory: copies would take
+   stack. */
 TINYFUSE_INLINE void tinyfuse_dense_1x4_c(tinyfuse_dense_1x4 *p, int columns, int form)
 {
     const int32_t rounding = p->rounding;
@@ -242,7 +244,7 @@ TINYFUSE_INLINE void tinyfuse_dense_1x4_c(tinyfuse_dense_1x4 *p, int columns, in
                    : [end] "r"(weights + depth)                                                       \
                    : "cc", "memory")
 
-/* The sum that begins with `sum`. */
+/* Returns `sum` plus the products of one output. */
 TINYFUSE_INLINE int32_t tinyfuse_dense_sum_dsp(int32_t sum, const int8_t *x, const int8_t *weights, int32_t depth,
                                                int columns, int form)
 {
@@ -287,7 +289,7 @@ TINYFUSE_INLINE int32_t tinyfuse_dense_sum_c(int32_t sum, const int8_t *x, const
 #define TINYFUSE_DENSE_FORM(function, ...) function##_c(__VA_ARGS__)
 #endif
 
-/* `columns` and `form` are constants. */
+/* Computes all outputs of a batch. `columns` and `form` are constants. */
 TINYFUSE_INLINE void tinyfuse_dense_run(tinyfuse_dense_1x4 *p, int columns, int form)
 {
     const int8_t *weights = p->weights + 4 * p->quads * p->depth;
@@ -317,7 +319,7 @@ TINYFUSE_DENSE(tinyfuse_dense_columns_shifted, 1, TINYFUSE_SHIFTED)
 TINYFUSE_DENSE(tinyfuse_dense_bytes_shifted, 0, TINYFUSE_SHIFTED)
 TINYFUSE_DENSE(tinyfuse_dense_bytes_bytes_shifted, 0, TINYFUSE_BYTES_SHIFTED)
 
-/* The function of a form without tables, of inputs in columns and of bytes. */
+/* Select the function of a constant form, for inputs in columns and for bytes. */
 #define TINYFUSE_DENSE_OF_COLUMNS(form)                                      \
     ((form) == TINYFUSE_BYTES           ? tinyfuse_dense_bytes_bytes         \
      : (form) == TINYFUSE_BYTES_SHIFTED ? tinyfuse_dense_bytes_bytes_shifted \
@@ -333,7 +335,7 @@ TINYFUSE_DENSE(tinyfuse_dense_bytes_bytes_shifted, 0, TINYFUSE_BYTES_SHIFTED)
 
 typedef void (*tinyfuse_dense_block)(tinyfuse_dense_1x4 *p);
 
-/* All batches by `block`; inputs are first widened for the form into `columns` unless that is NULL. */
+/* Computes all batches by `block`. Inputs are first converted for the form into `columns` unless that is NULL. */
 TINYFUSE_SHARED void tinyfuse_dense_batches(const tinyfuse_dense *p, const int8_t *in, int8_t *out,
                                             const int8_t *weights, const int32_t *biases,
                                             const tinyfuse_dense_scale *scales, int8_t *columns, int form,
@@ -377,11 +379,10 @@ TINYFUSE_SHARED void tinyfuse_dense_batches(const tinyfuse_dense *p, const int8_
     }
 }
 
-/* in [batches][in_c] to out [batches][out_c]. Weights: [out_c / 4][depth / 4][4][4],
-   then [out_c % 4][depth], zeros beyond the layer's inputs, in the form (tinyfuse_matmul.h), a constant, with depth =
-   in_c rounded up to a multiple of 4; out_c biases, and one scale or as many. scratch,
-   aligned to 8: a column of `depth` inputs. out may lie over batches of in that are read already, the one
-   that is computed included. */
+/* Computes a layer, in [batches][in_c] to out [batches][out_c]. Weights are [out_c / 4][depth / 4][4][4], then [out_c
+   % 4][depth], zeros beyond the layer's inputs, in the form (tinyfuse_matmul.h), a constant, with depth = in_c
+   rounded up to a multiple of 4. There are out_c biases, and one scale or as many. scratch, aligned to 8: a column of
+   `depth` inputs. out may overlap batches of in that were read already, the one that is computed included. */
 TINYFUSE_INLINE void tinyfuse_dense_wide_s8(const tinyfuse_dense *p, const int8_t *in, int8_t *out,
                                             const int8_t *weights, const int32_t *biases,
                                             const tinyfuse_dense_scale *scales, int form, void *scratch)
@@ -390,7 +391,8 @@ TINYFUSE_INLINE void tinyfuse_dense_wide_s8(const tinyfuse_dense *p, const int8_
                            TINYFUSE_DENSE_OF_COLUMNS(form));
 }
 
-/* The same without scratch; in_c is a multiple of 4, and out must not lie over the batch that is computed. */
+/* Computes a layer as tinyfuse_dense_wide_s8 does, without scratch. in_c is a multiple of 4, and out must not overlap
+   the batch that is computed. */
 TINYFUSE_INLINE void tinyfuse_dense_s8(const tinyfuse_dense *p, const int8_t *in, int8_t *out,
                                        const int8_t *weights, const int32_t *biases,
                                        const tinyfuse_dense_scale *scales, int form)

@@ -1,28 +1,29 @@
-/* Fully connected layers of int8 whose weights are int16 in flash, on a step line of one multiplier or in the bounded form
-   (tinyfuse_requantize.h), for cores with the DSP extension: inputs are widened into a column, then four outputs at a time.
-   Eight inputs in registers serve them; all that four outputs take comes in one stream, in the order in which it is needed. */
+/* Fully connected layers of int8 with weights of int16 in flash, for cores with the DSP extension, requantized with a
+   single rounding by one multiplier or in the bounded form (tinyfuse_requantize.h). Inputs are converted into a
+   column, then four outputs (a quad) are computed at a time from eight inputs in registers. The weights and constants
+   of a quad come in one stream, in the order in which they are needed. */
 #ifndef TINYFUSE_DENSE_INT16_WEIGHTS_H
 #define TINYFUSE_DENSE_INT16_WEIGHTS_H
 
 #include "tinyfuse_matmul.h"
 
-/* `multiplier` and `rounding` of the step line; 0: none, in the bounded form. */
+/* `multiplier` and `rounding`: of the single rounding, 0 in the bounded form. */
 typedef struct {
     int32_t batches, in_c, out_c, multiplier, rounding, act_min, act_max;
 } tinyfuse_dense_int16_weights;
 
-/* What an output is requantized with in the bounded form; `term` is rounding << shift. */
+/* An output's requantization in the bounded form; `term` is rounding << shift. */
 typedef struct {
     int32_t multiplier, shift, term;
 } tinyfuse_dense_int16_weights_scale;
 
-/* Some quads of outputs of a batch; assembly knows the offsets. A four is int32 biases of its outputs; for each eight
-   inputs [4][4][2] int16, of each output the weights of inputs 0 2, 1 3, 4 6, 5 7, on a step line 256 times; in the bounded
-   form four tinyfuse_dense_int16_weights_scale. */
+/* Some quads of outputs of a batch; assembly knows the offsets. A quad is the int32 biases of its outputs, then for
+   each eight inputs [4][4][2] int16: an output's weights of inputs 0 2, 1 3, 4 6, 5 7, times 256 with a single
+   rounding. The bounded form adds four tinyfuse_dense_int16_weights_scale. */
 typedef struct {
     const int8_t *columns; /* each four inputs in the order 0 2 1 3, int16 */
     const int8_t *columns_end;
-    int32_t steps; /* eights of inputs, the last filled up with zeros */
+    int32_t steps; /* groups of eight inputs, the last one padded with zeros */
     int8_t *out;   /* 12 */
     const int32_t *end;
     int32_t multiplier; /* 20 */
@@ -34,9 +35,9 @@ typedef struct {
 
 typedef char tinyfuse_check_dense_int16_weights_1x4[offsetof(tinyfuse_dense_int16_weights_1x4, quads) == 28 ? 1 : -1];
 
-/* In the loop: r0 columns, r1 quads, r2 to r5 sums, r6 to r9 inputs, r10 to lr an output's weights. On the stack what the
-   tinyfuse_dense_int16_weights_1x4 has up to the rounding, where the loop is entered in the place of `steps`: so far from its end that
-   whole loops remain. A step has 21 instructions of 32 bits. */
+/* In the loop: r0 columns, r1 quads, r2 to r5 sums, r6 to r9 inputs, r10 to lr an output's weights. On the stack: the
+   fields of tinyfuse_dense_int16_weights_1x4 up to the rounding, with the loop's entry in the place of `steps`: it is
+   entered in its middle, so that only whole iterations remain. A step has 21 instructions of 32 bits. */
 #define TINYFUSE_INT16_WEIGHTS_DENSE_OUTPUT(sum) \
     "ldm r1!, {r10, r11, r12, lr}\n\t"          \
     "smlad " sum ", r6, r10, " sum "\n\t"       \
@@ -105,7 +106,7 @@ typedef char tinyfuse_check_dense_int16_weights_1x4[offsetof(tinyfuse_dense_int1
 
 #endif
 
-/* All quads of a batch; there are some. `line`, a constant: on a step line. */
+/* Computes all quads of a batch; there is at least one. `single_rounding` is a constant. */
 TINYFUSE_INLINE void tinyfuse_dense_int16_weights_1x4_run(const tinyfuse_dense_int16_weights_1x4 *p, int single_rounding)
 {
 #if TINYFUSE_DSP
@@ -198,9 +199,9 @@ TINYFUSE_SHARED void tinyfuse_dense_int16_weights_layer(const tinyfuse_dense_int
     }
 }
 
-/* in [batches][in_c] to out [batches][out_c], by the quads of all outputs, the last one filled up. scratch, aligned to 8:
-   in_c inputs of 2 bytes, rounded up to a multiple of 8. `line`, a constant: on a step line. out may lie over batches of in
-   that are read already, the one that is computed included. */
+/* Computes a layer, in [batches][in_c] to out [batches][out_c], by the quads of all outputs, the last one padded.
+   scratch, aligned to 8: in_c inputs of 2 bytes, rounded up to a multiple of 8. `single_rounding` is a constant. out
+   may overlap batches of in that were read already, the one that is computed included. */
 TINYFUSE_INLINE void tinyfuse_dense_int16_weights_s8(const tinyfuse_dense_int16_weights *p, const int8_t *in, int8_t *out,
                                                 const int32_t *quads, int single_rounding, void *scratch)
 {

@@ -1,4 +1,4 @@
-/* Fully connected layer whose weights are looked up (tinyfuse_palette.h), four outputs at a time, for all batches; by
+/* Fully connected layer with palettized weights (tinyfuse_palette.h): four outputs of all batches at a time, by
    tinyfuse_dense.h. */
 #ifndef TINYFUSE_DENSE_PALETTIZED_H
 #define TINYFUSE_DENSE_PALETTIZED_H
@@ -6,7 +6,7 @@
 #include "tinyfuse_dense.h"
 #include "tinyfuse_palette.h"
 
-/* Four outputs, or what is left of them, of each batch. */
+/* Computes four outputs, or the fewer last ones, of each batch. */
 TINYFUSE_SHARED void tinyfuse_dense_palettized_all(const tinyfuse_dense *p, const int8_t *in, int8_t *out,
                                             const tinyfuse_palettized *w, const int32_t *biases,
                                             const tinyfuse_dense_scale *scales, int8_t *columns, int8_t *weights,
@@ -21,7 +21,7 @@ TINYFUSE_SHARED void tinyfuse_dense_palettized_all(const tinyfuse_dense *p, cons
     for (o = 0; o < p->out_c; o += 4) {
         four.out_c = tinyfuse_min(p->out_c - o, 4);
         for (c = 0; c < four.out_c; ++c) {
-            /* four outputs' words lie side by side, fewer outputs one behind the other */
+            /* words of four outputs alternate, fewer outputs follow one another */
             if (four.out_c == 4) {
                 tinyfuse_expand_palette_group(w, o + c, depth, weights + 4 * c, 16);
             } else {
@@ -38,8 +38,8 @@ TINYFUSE_SHARED void tinyfuse_dense_palettized_all(const tinyfuse_dense *p, cons
     }
 }
 
-/* As tinyfuse_dense_s8, for any in_c; out must not lie over in. scratch, aligned to 16: 4 * depth weights, then a column
-   of `depth` inputs where in_c is no multiple of 4. */
+/* Computes what tinyfuse_dense_s8 does, for any in_c; out must not overlap in. scratch, aligned to 16: 4 * depth
+   weights, then a column of `depth` inputs where in_c is no multiple of 4. */
 TINYFUSE_INLINE void tinyfuse_dense_palettized_s8(const tinyfuse_dense *p, const int8_t *in, int8_t *out,
                                            const tinyfuse_palettized *w, const int32_t *biases,
                                            const tinyfuse_dense_scale *scales, int form, void *scratch)

@@ -1,4 +1,4 @@
-/* Fully connected layers of uint8 models: bytes of inputs and weights, both with a zero point, and sums that are
+/* Fully connected layers of uint8 models: bytes of inputs and weights, each with a zero point, and sums that are
    multiplied by a real number (tinyfuse_scale_by_real). */
 #ifndef TINYFUSE_DENSE_REAL_SCALE_H
 #define TINYFUSE_DENSE_REAL_SCALE_H
@@ -12,7 +12,8 @@ TINYFUSE_INLINE int8_t tinyfuse_real_output(const tinyfuse_fully_connected *p, c
     return (int8_t)tinyfuse_clamp(tinyfuse_scale_by_real(sum, scale) + p->out_zero_point, p->act_min, p->act_max);
 }
 
-/* As tinyfuse_fully_connected_s8, of whose channels only the biases count: weights may be computed. */
+/* Computes a layer as tinyfuse_fully_connected_s8 does, with a real scale. Only the biases of `channels` are used.
+   Weights may be computed at run time. */
 TINYFUSE_INLINE void tinyfuse_fully_connected_real_scale_s8(const tinyfuse_fully_connected *p,
                                                       const tinyfuse_real_scale *scale, const int8_t *in, int8_t *out,
                                                       const int8_t *weights, const tinyfuse_requant *channels)
@@ -31,9 +32,9 @@ TINYFUSE_INLINE void tinyfuse_fully_connected_real_scale_s8(const tinyfuse_fully
     }
 }
 
-/* in [batches][in_c], weights [out_c][in_c], out [batches][out_c]; biases [out_c], with
-   -in_zero_point * (weights - weights_zero_point) folded in. What the weights' zero point takes from a sum is the same
-   for all outputs: the sum of the inputs times it. */
+/* Computes a layer, in [batches][in_c], weights [out_c][in_c], out [batches][out_c]; biases [out_c] have
+   -in_zero_point * (weights - weights_zero_point) folded in. The weights' zero point times the sum of the inputs is
+   subtracted from every sum. */
 TINYFUSE_INLINE void tinyfuse_dense_real_scale_s8(const tinyfuse_fully_connected *p, const tinyfuse_real_scale *scale,
                                             const int8_t *in, int8_t *out, const int8_t *weights,
                                             const int32_t *biases)

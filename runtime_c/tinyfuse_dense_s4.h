@@ -1,16 +1,16 @@
-/* Fully connected layer with weights of int4, which stay two to a byte in flash: four outputs at a time. A variant of
-   tinyfuse_dense.h, whose requantization it takes (TINYFUSE_WIDE).
+/* Fully connected layer with int4 weights, four outputs at a time, for cores with the DSP extension. It requantizes
+   as tinyfuse_dense.h does in TINYFUSE_WIDE.
 
-   16 bits have the weights of four outputs for one input: 4096 * w3 + 256 * (w2 + 8) + 16 * (w1 + 8) + (w0 + 8).
-   They are multiplied as they are, without the highest digit, without the two highest, and the lowest alone: the four
-   sums' differences are the outputs' sums, 8 times the sum of all inputs beside three of them. Sums may pass beyond
-   int32; the compiler proves that differences don't. */
+   16 bits hold the weights of four outputs for one input: 4096 * w3 + 256 * (w2 + 8) + 16 * (w1 + 8) + (w0 + 8).
+   Inputs are multiplied by this number, by it without the highest digit, without the two highest, and by the lowest
+   digit alone. Differences of these four sums are the outputs' sums; three of them exceed the true sums by 8 times
+   the sum of all inputs. The four sums may wrap beyond int32; the compiler proves that the differences fit. */
 #ifndef TINYFUSE_DENSE_S4_H
 #define TINYFUSE_DENSE_S4_H
 
 #include "tinyfuse_dense.h"
 
-/* inputs: columns in the form TINYFUSE_WIDE; `quads.depth` is a multiple of 8. offset: 8 times the sum of the inputs. */
+/* inputs: columns of the form TINYFUSE_WIDE; `quads.depth` is a multiple of 8. offset: 8 times the sum of the inputs. */
 typedef struct {
     tinyfuse_dense_1x4 quads;
     int32_t offset; /* 40 */
@@ -87,7 +87,7 @@ TINYFUSE_SHARED void tinyfuse_dense_1x4_s4(tinyfuse_dense_s4_job *p)
             for (k = 0; k < p->quads.depth; ++k) {
                 uint16_t digits;
                 memcpy(&digits, weights + 2 * k, sizeof digits);
-                /* the highest digit is signed, the others are 8 more */
+                /* the highest digit is signed, the others exceed theirs by 8 */
                 sum += x[k] * ((int32_t)(((uint32_t)digits >> 4 * o & 15u) ^ (o == 3 ? 8u : 0u)) - 8);
             }
             *out++ = (int8_t)tinyfuse_requantize_bounded(sum, scales->multiplier, scales->shift, p->quads.rounding);
@@ -99,7 +99,7 @@ TINYFUSE_SHARED void tinyfuse_dense_1x4_s4(tinyfuse_dense_s4_job *p)
 
 #endif
 
-/* 8 times the sum of a column. */
+/* Returns 8 times the sum of a column. */
 TINYFUSE_INLINE int32_t tinyfuse_offset_s4(const int8_t *column, int32_t depth)
 {
     int32_t sum = 0;
@@ -127,10 +127,10 @@ TINYFUSE_INLINE int32_t tinyfuse_offset_s4(const int8_t *column, int32_t depth)
     return sum;
 }
 
-/* in [batches][in_c] to out [batches][out_c]. Weights: [ceil(out_c / 4)][depth] times 16 bits, in the order of columns
-   (tinyfuse_matmul.h), with depth = in_c rounded up to a multiple of 8; biases and scales as tinyfuse_dense_s8 has
-   them. scratch, aligned to 8: a column of `depth` inputs. out may lie over batches of in that are read already, the
-   one that is computed included. */
+/* Computes a layer, in [batches][in_c] to out [batches][out_c]. Weights are [ceil(out_c / 4)][depth] times 16 bits,
+   in the order of columns (tinyfuse_matmul.h), with depth = in_c rounded up to a multiple of 8; biases and scales are
+   as in tinyfuse_dense_s8. scratch, aligned to 8: a column of `depth` inputs. out may overlap batches of in that were
+   read already, the one that is computed included. */
 TINYFUSE_SHARED void tinyfuse_dense_s4(const tinyfuse_dense *p, const int8_t *in, int8_t *out,
                                                  const int8_t *weights, const int32_t *biases,
                                                  const tinyfuse_dense_scale *scales, void *scratch)

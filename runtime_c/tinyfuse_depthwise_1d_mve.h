@@ -1,12 +1,11 @@
-/* Depthwise convolution with depth multiplier 1 for Helium, int8, along a line of pixels, [in_w][in_c] to [out_w][in_c],
-   with stride 1: an image of one column, whole. The pixels of sixteen channels are copied to scratch in quads, so that a
-   channel's four are a word. The sixteen pixels of four words are one vector, which serves the windows of four outputs, at
-   most thirteen pixels long: they multiply it by the same weights, shifted by a byte from one to the next. Eight outputs of
-   a channel at a time.
+/* Depthwise convolution with depth multiplier 1 and stride 1 for Helium, int8, of a whole image of one column:
+   [in_w][in_c] to [out_w][in_c]. The pixels of sixteen channels are copied to scratch in groups of four (quads), a
+   channel's four in a word. Four words are a vector of sixteen pixels, which holds the windows of four outputs, at
+   most thirteen pixels long: it is multiplied by the same weights, shifted by a byte from output to output. Eight
+   outputs of a channel are computed at a time.
 
    weights  [in_c][16], zeros beyond the window
-   channels [in_c][3] int32: bias with -zero point * sum of weights folded in, multiplier, shift (at most 0)
-*/
+   channels [in_c][3] int32: bias with -zero point * sum of weights folded in, multiplier, shift (at most 0) */
 #ifndef TINYFUSE_DEPTHWISE_1D_MVE_H
 #define TINYFUSE_DEPTHWISE_1D_MVE_H
 
@@ -19,7 +18,7 @@ enum { TINYFUSE_1D_OUTPUTS = 8 };
 enum { TINYFUSE_1D_CHANNELS = 16 };
 enum { TINYFUSE_1D_WORD = 4 };
 
-/* `pad_left` pixels of the input's zero point come before the line, as many as windows ask for behind it. */
+/* `pad_left` pixels of the input's zero point come before the line, and as many after it as windows need. */
 typedef struct {
     int32_t in_w, in_c, out_w, kernel_w, pad_left, in_zero_point, out_zero_point, act_min, act_max;
 } tinyfuse_1d;
@@ -66,9 +65,9 @@ typedef struct {
 
 #define TINYFUSE_1D_FIELD(field) [field] "i"(offsetof(tinyfuse_1d_job, field))
 
-/* All outputs of a job's channels. Then r1: zero; r3: out; r5: weights, up to r9; r7: channels; r11: the zero point; q4:
-   where eight outputs lie; q5 and q6: the clamp; q7: the first words, from the channel before. On the stack: the place of
-   eight outputs, how many are left, the job. */
+/* Computes all outputs of a job's channels. Then r1: zero; r3: out; r5: weights, up to r9; r7: channels; r11: the
+   zero point; q4: where eight outputs lie; q5 and q6: the clamp; q7: the first words, from the channel before. On the
+   stack: the place of eight outputs, how many are left, the job. */
 #define TINYFUSE_1D_ALL(begin, round, clamp)                                                       \
     __asm volatile(TINYFUSE_ASM_BEGIN                                                              \
                    "add r4, r0, %[quads]\n\t"                                                      \
@@ -223,10 +222,10 @@ TINYFUSE_SHARED void tinyfuse_1d_rectified(tinyfuse_1d_job *job)
 
 #endif
 
-/* The whole line. out must not overlap the input. `form`, a constant, as of tinyfuse_matmul_4x2_mve.h. scratch, aligned to 4: a
-   pointer of 4 bytes for each pixel that windows read, of which there are out_w - 1 + kernel_w, and for those that fill the
-   last four up; 64 bytes for each four pixels of the outputs, by eight, and for three more quads; in_c bytes where windows
-   read any pixel in the padding. */
+/* Computes the whole line. out must not overlap the input. `form` is a constant of tinyfuse_matmul_4x2_mve.h.
+   scratch, aligned to 4: a pointer of 4 bytes for each of the out_w - 1 + kernel_w pixels that windows read, rounded
+   up to a multiple of four; 64 bytes for each four pixels of the outputs, rounded up to eight outputs, and for three
+   more quads; in_c bytes where windows read padding. */
 TINYFUSE_SHARED void tinyfuse_depthwise_1d_mve_s8(const tinyfuse_1d *p, const int8_t *in, int8_t *out,
                                                     const int8_t *weights, const int32_t *channels, void *scratch,
                                                     int form)

@@ -1,11 +1,11 @@
-/* Sums of float32 products for eight outputs at a time: each output's in its own order, every product and every sum
-   rounded. Helium's vectors are not used, which flush numbers below FLT_MIN to zero. */
+/* Sums of float32 products for eight outputs at a time. Each output's products and sums are rounded, in its own
+   order. Helium's vectors are not used: they flush numbers below FLT_MIN to zero. */
 #ifndef TINYFUSE_DOT_8_F32_H
 #define TINYFUSE_DOT_8_F32_H
 
 #include "tinyfuse_real.h"
 
-/* Whether blocks in assembly for the FPU of Cortex-M cores are used; else their C twins. */
+/* 1 if blocks in assembly for the FPU of Cortex-M cores are used, 0 for their C twins. */
 #if defined(__GNUC__) && defined(__thumb2__) && defined(__ARM_FP) && (__ARM_FP & 4) && !defined(__SOFTFP__) && \
     !defined(TINYFUSE_NO_ASM)
 #define TINYFUSE_FPU 1
@@ -29,7 +29,7 @@
     "vadd.f32 s6, s6, s14\n\t"            \
     "vadd.f32 s7, s7, s15\n\t"
 
-/* Multiplies inputs with rows of eight weights; `load` brings a row and goes on to the next one. */
+/* Multiplies inputs with rows of eight weights. `load` loads a row and goes on to the next one. */
 #define TINYFUSE_DOT_8_LAYER(load, row)                                            \
     __asm volatile("vldm %[sums], {s0-s7}\n\t"                                     \
                    "1:\n\t"                                                        \
@@ -49,8 +49,8 @@
                    : [sums] "r"(sums), [end] "r"(end), [bytes] "rI"(row)           \
                    : TINYFUSE_DOT_8_CLOBBERS)
 
-/* sums[k] += in[i] * weights[i][k], i from 0 to count - 1, for eight k or, of `outputs` fewer, for as many; count > 0.
-   Fewer leave the other sums undefined, and read 8 - outputs weights beyond the last. */
+/* Adds in[i] * weights[i][k], i from 0 to count - 1, to sums[k] for eight k or the first `outputs`; count > 0. With
+   fewer than eight outputs, the other sums are undefined, and 8 - outputs weights beyond the last are read. */
 TINYFUSE_INLINE void tinyfuse_dot_8_layer_sums(float *sums, const float *in, const float *weights, int32_t count,
                                                int32_t outputs)
 {
@@ -63,8 +63,8 @@ TINYFUSE_INLINE void tinyfuse_dot_8_layer_sums(float *sums, const float *in, con
     }
 }
 
-/* sums[k] = 0 + taps[i][k] * weights[i][k] for i from 0 to count - 1, for eight k; a tap lies `offset` bytes after its
-   pointer. */
+/* Sets sums[k] to 0 + taps[i][k] * weights[i][k] for i from 0 to count - 1, for eight k. A tap lies `offset` bytes
+   after its pointer. */
 TINYFUSE_INLINE void tinyfuse_dot_8_tap_sums(float *sums, const int8_t *const *taps, int32_t count, int32_t offset,
                                              const float *weights)
 {
@@ -121,7 +121,7 @@ TINYFUSE_INLINE void tinyfuse_dot_8_tap_sums(float *sums, const int8_t *const *t
 
 #endif
 
-/* The first `count` of eight outputs: sums, biased and clamped. */
+/* Stores the first `count` of eight outputs: sums, biased and clamped. */
 TINYFUSE_INLINE void tinyfuse_dot_8_outputs(const float *sums, const float *biases, float *out, int32_t count,
                                             float low, float high)
 {

@@ -1,9 +1,9 @@
-/* The inner product of convolutions whose weights are int16 in flash, requantized along a step line, for cores with the
-   DSP extension. A block is two pixels times two channels: four sums leave registers for four inputs and four weights
-   of each step, which are two loads for eight SMLAD. All that a pair of channels takes comes in one stream, in the
-   order in which it is needed, so that one pointer serves all of it.
+/* The inner product of convolutions with weights of int16 in flash and single-rounding requantization, for cores with
+   the DSP extension. A block is two pixels times two channels: beside four sums, registers hold four inputs and four
+   weights of each step, two loads for eight SMLAD. The weights and constants of a pair of channels come in one
+   stream, in the order in which they are needed.
 
-   pairs    [out_c / 2] of: int32 biases of the channels o, o + 1, o, o + 1, as the sums of two pixels begin;
+   pairs    [out_c / 2] of: int32 biases of the channels o, o + 1, o, o + 1, the initial sums of two pixels;
             [depth / 4][2][2][2] int16, 256 times the weights of inputs 0 2 of both channels, then of inputs 1 3; int32
             multipliers of both. Then of the last of an odd count: bias, [depth / 4][2][2] int16, multiplier.
    columns  [depth / 4][pixels][4] int16, aligned to 4, each four inputs in the order 0 2 1 3. */
@@ -28,9 +28,10 @@ typedef struct {
 
 typedef char tinyfuse_check_int16_weights[offsetof(tinyfuse_int16_weights, pairs) == 28 ? 1 : -1];
 
-/* In the loop: r0 columns, r1 pairs; r2 to r5 sums, those of the first pixel are r2 and r3; r6, r7, r12, lr inputs; r8 to
-   r11 weights. On the stack what the tinyfuse_int16_weights has up to the end of the columns, `out` less one, then where the
-   loop is entered: so far from its end that whole loops remain. Its steps have no instruction of 16 bits. */
+/* In the loop: r0 columns, r1 pairs; r2 to r5 sums, those of the first pixel are r2 and r3; r6, r7, r12, lr inputs;
+   r8 to r11 weights. On the stack: the fields of tinyfuse_int16_weights up to the end of the columns, `out` less one,
+   then the loop's entry: it is entered in its middle, so that only whole iterations remain. Its steps have no
+   instruction of 16 bits. */
 #define TINYFUSE_INT16_WEIGHTS_STEP_2                                                 \
     "ldm r1!, {r8, r9, r10, r11}\n\t"                                                 \
     "ldm r0!, {r6, r7, r12, lr}\n\t"                                                  \
@@ -88,7 +89,7 @@ typedef char tinyfuse_check_int16_weights[offsetof(tinyfuse_int16_weights, pairs
 
 #endif
 
-/* All pairs of channels, of which there are some, of `pixels` pixels, a constant. */
+/* Computes all pairs of channels, at least one, of `pixels` pixels, a constant. */
 TINYFUSE_INLINE void tinyfuse_int16_weights_run(const tinyfuse_int16_weights *p, int pixels)
 {
 #if TINYFUSE_DSP
@@ -127,7 +128,7 @@ TINYFUSE_SHARED void tinyfuse_int16_weights_2(const tinyfuse_int16_weights *p)
     tinyfuse_int16_weights_run(p, 2);
 }
 
-/* The last of an odd count of channels. */
+/* Computes the last of an odd count of channels. */
 TINYFUSE_SHARED void tinyfuse_int16_weights_odd(const tinyfuse_int16_weights *p, int32_t pixels)
 {
     const int32_t *const w = p->pairs_end + 1;
@@ -142,7 +143,7 @@ TINYFUSE_SHARED void tinyfuse_int16_weights_odd(const tinyfuse_int16_weights *p,
     }
 }
 
-/* A layer of out_c channels and sums of `depth` products. */
+/* Returns a layer of out_c channels and sums of `depth` products. */
 TINYFUSE_INLINE tinyfuse_int16_weights tinyfuse_int16_weights_of(int32_t out_c, int32_t out_zero_point, const int32_t *pairs,
                                                        const int8_t *columns, int32_t depth)
 {
@@ -158,13 +159,13 @@ TINYFUSE_INLINE tinyfuse_int16_weights tinyfuse_int16_weights_of(int32_t out_c, 
     return s;
 }
 
-/* What blocks of so many pixels, one or two, need. */
+/* Sets up blocks of one or two pixels. */
 TINYFUSE_INLINE void tinyfuse_int16_weights_begin(tinyfuse_int16_weights *s, int32_t pixels)
 {
     s->columns_end = s->columns + 8 * pixels * s->steps;
 }
 
-/* One block: all channels of its pixels to `out`. */
+/* Computes one block: all channels of its pixels to `out`. */
 TINYFUSE_INLINE void tinyfuse_int16_weights_pixels(tinyfuse_int16_weights *s, int8_t *out, int32_t pixels)
 {
     s->out = out;
