@@ -30,10 +30,10 @@ enum { TINYFUSE_CONV_4X2_MVE_END_BYTES = 44 };
    channels_end as pairs. */
 typedef struct {
     const int8_t *none; /* NULL */
-    int8_t *out;        /* of the first pixel's next two channels */
+    int8_t *out;        /* output of the first pixel's next two channels */
     const int32_t *channels;
     int32_t out_zero_point;
-    uint16_t places[8]; /* of both channels of each pixel, from `out` */
+    uint16_t places[8]; /* offsets of both channels of each pixel, from `out` */
     int32_t act_min, act_max;
     const int32_t *channels_end;
 } tinyfuse_conv_4x2_mve_end;

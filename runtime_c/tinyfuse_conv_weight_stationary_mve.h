@@ -15,7 +15,7 @@
 enum { TINYFUSE_WEIGHT_STATIONARY_TAPS = 3 };
 enum { TINYFUSE_WEIGHT_STATIONARY_BLOCK = 16 };
 enum { TINYFUSE_WEIGHT_STATIONARY_PIXELS = 4 };
-/* of an iteration of the loop over columns; bytes of code of each, where sums begin and where they go on */
+/* columns of a loop iteration; bytes of code of a column, where sums begin and where they go on */
 enum { TINYFUSE_WEIGHT_STATIONARY_ITERATION = 6 };
 enum { TINYFUSE_WEIGHT_STATIONARY_FIRST_CODE = 32, TINYFUSE_WEIGHT_STATIONARY_MORE_CODE = 36 };
 /* bytes of a pixel's sums in scratch, for two channels */
@@ -38,7 +38,7 @@ typedef struct {
     int32_t out_zero_point;
     int32_t quads;         /* whole ones of pixels */
     int32_t back_out;      /* bytes of these */
-    uint16_t places[8];    /* of both channels of four pixels, from `out`, in the order 0, 2, 0, 2, 1, 3, 1, 3 of pixels */
+    uint16_t places[8];    /* offsets of both channels of four pixels, from `out`, in the order 0, 2, 0, 2, 1, 3, 1, 3 of pixels */
     const int8_t *weights;
     const int32_t *channels_end;
     int32_t pixels;

@@ -65,7 +65,7 @@ typedef struct {
     ".irp last, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1\n\t" TINYFUSE_FIVE_OUTPUTS_LOADS(n)    \
     ".if \\last\n\tldr.w r6, [r0], #4\n\t.else\n\tuxtb16 r6, r7\n\t.endif\n\t"  \
     TINYFUSE_FIVE_OUTPUTS_OUTPUTS_##n ".endr\n\t"
-/* bytes of code: of a step, of an iteration, of a step's loads; 1 marks Thumb addresses */
+/* bytes of code of a step, an iteration and a step's loads, and 1, which marks Thumb addresses */
 #define TINYFUSE_FIVE_OUTPUTS_STEP_BYTES_4 "66"
 #define TINYFUSE_FIVE_OUTPUTS_BEHIND_4 "11 * 66 + 14 + 1"
 #define TINYFUSE_FIVE_OUTPUTS_STEP_BYTES_5 "82"

@@ -7,7 +7,7 @@
 
 #include "tinyfuse_matmul.h"
 
-/* `multiplier` and `rounding`: of the single rounding, 0 in the bounded form. */
+/* `multiplier` and `rounding` of single rounding; 0 in the bounded form. */
 typedef struct {
     int32_t batches, in_c, out_c, multiplier, rounding, act_min, act_max;
 } tinyfuse_dense_int16_weights;

@@ -1,13 +1,11 @@
-/* Depthwise convolution with depth multiplier 1 for Helium, int8 NHWC, one output row a call, whose windows have
-   at most three rows and four columns: eight outputs and sixteen channels at a time, or eight channels, in half the
-   scratch. Of each column the rows are interleaved, so that a channel's window is four words, one a column, which a
-   gathering load fetches into the vector that one VMLADAV multiplies.
+/* Depthwise convolution with depth multiplier 1 for Helium, int8 NHWC, one output row a call, for windows of at most
+   three rows and four columns: eight outputs and sixteen channels at a time, or eight channels with half the scratch.
+   The rows of a column are interleaved, so that a channel's window is four words, one per column. A gathering load
+   fetches them into a vector that one VMLADAV multiplies.
 
    weights  [in_c][4 columns][4 rows], zeros where the window has none
-   channels [in_c][3] int32: bias with -zero point * sum of weights folded in, multiplier, shift (at most 0); where
-            outputs are looked up as they are stored [in_c][67], with the channel's table behind these, the results of 0 to
-            127, then of -128 to -1
-*/
+   channels [in_c][3] int32: bias with -zero point * sum of weights folded in, multiplier, shift (at most 0). With lookup
+            tables [in_c][67]: the channel's table follows, the results of 0 to 127, then of -128 to -1 */
 #ifndef TINYFUSE_DEPTHWISE_INTERLEAVED_MVE_H
 #define TINYFUSE_DEPTHWISE_INTERLEAVED_MVE_H
 
@@ -16,21 +14,22 @@
 /* at most, of a window: rows, columns */
 enum { TINYFUSE_INTERLEAVED_ROWS = 3 };
 enum { TINYFUSE_INTERLEAVED_WIDTH = 4 };
-/* at most: which columns are `stride_w` apart */
+/* the most planes; a plane's columns are `stride_w` apart */
 enum { TINYFUSE_INTERLEAVED_PLANES = 2 };
 /* at a time: outputs of a row; channels, and fewer of them */
 enum { TINYFUSE_INTERLEAVED_OUTPUTS = 8 };
 enum { TINYFUSE_INTERLEAVED_CHANNELS = 16 };
 enum { TINYFUSE_INTERLEAVED_FEWER = 8 };
-/* in scratch: a tinyfuse_interleaved_job without its planes, each plane, and of each column a word of four rows a channel */
+/* bytes in scratch of a tinyfuse_interleaved_job without its planes, of a plane, and of a word of a column: four rows of a
+   channel */
 enum { TINYFUSE_INTERLEAVED_JOB_BYTES = 60 };
 enum { TINYFUSE_INTERLEAVED_PLANE_BYTES = 32 };
 enum { TINYFUSE_INTERLEAVED_WORD = 4 };
 
-/* Constants that say how a layer is requantized: by any clamp, where no channel's shift is 0; the same where the clamp is
-   all of int8; the clamp being all of int8 from the zero point on, where it doesn't matter which way halves go; as
-   SATURATED, and looked up in tables; the same of an even count of channels, whose tables are of outputs less their zero
-   point, which then is 0. */
+/* Forms of requantization: any clamp, where no channel's shift is 0; the same where the clamp is all of int8; a clamp
+   of all of int8 from the zero point on, where the rounding of negative halves does not matter; SATURATED with lookup
+   tables; the last for an even count of channels, with tables indexed by outputs less their zero point, which then is
+   0. */
 enum {
     TINYFUSE_INTERLEAVED_EACH,
     TINYFUSE_INTERLEAVED_SATURATED,
@@ -39,7 +38,7 @@ enum {
     TINYFUSE_INTERLEAVED_LEVELS
 };
 
-/* Of a window's columns those that lie `stride_w` apart and in the image. The assembly loads all fields by one LDM. */
+/* The columns of a window that lie `stride_w` apart and in the image. The assembly loads all fields by one LDM. */
 typedef struct {
     const int8_t *rows[TINYFUSE_INTERLEAVED_ROWS]; /* the first one's first channel */
     int32_t steps[TINYFUSE_INTERLEAVED_ROWS];      /* from a column to the next, in bytes */
@@ -47,8 +46,8 @@ typedef struct {
     int32_t count;
 } tinyfuse_interleaved_plane;
 
-/* A chunk of outputs. The assembly loads the first three fields by one LDM and uses up four, and loads `act_min` and
-   `act_max` as a pair. */
+/* The job of a chunk of outputs. The assembly loads the first three fields by one LDM and uses up four, and loads
+   `act_min` and `act_max` as a pair. */
 typedef struct {
     int8_t *out; /* the first one, of the first channel */
     const int8_t *weights;
@@ -57,9 +56,9 @@ typedef struct {
     int32_t outputs; /* at most eight, `in_c` bytes from one to the next */
     int32_t in_c, out_zero_point, act_min, act_max;
     const int8_t *columns;
-    int32_t offsets[TINYFUSE_INTERLEAVED_WIDTH]; /* of the first window's columns, from `columns` */
+    int32_t offsets[TINYFUSE_INTERLEAVED_WIDTH]; /* offsets of the first window's columns, from `columns` */
     const tinyfuse_interleaved_plane *planes_end;
-    tinyfuse_interleaved_plane planes[TINYFUSE_INTERLEAVED_PLANES]; /* in scratch as many as there are */
+    tinyfuse_interleaved_plane planes[TINYFUSE_INTERLEAVED_PLANES]; /* scratch holds as many as the layer has */
 } tinyfuse_interleaved_job;
 
 #if UINTPTR_MAX <= 0xFFFFFFFFu
@@ -88,7 +87,7 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_interleaved_plane) == TINYFUSE
     "cmp r10, r11\n\t"                                                                             \
     "bne 2b\n\t"
 
-/* A column. Of a word's fourth byte any is stored, for its weight is zero. */
+/* Interleaves a column. The fourth byte of a word may be anything, for its weight is zero. */
 #define TINYFUSE_COLUMN_OF_SIXTEEN                                                                 \
     "vpsttt\n\t"                                                                                   \
     "vldrbt.8 q0, [r1]\n\t"                                                                        \
@@ -148,9 +147,9 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_interleaved_plane) == TINYFUSE
     "vqmovnt.s32 q2, q2\n\t"                                                                       \
     "vqmovnb.s32 q2, q0\n\t"
 
-/* The outputs of at most so many channels. r3: out; r5: weights; r7: channels; r9: how much of the eight dot products
-   is left out, in bytes of code; r11: the last channel's weights' end. q1: a channel's weights; q4: where the outputs
-   lie; q7: a word before the first window's columns. */
+/* Computes a channel's outputs of a chunk. r3: out; r5: weights; r7: channels; r9: how much of the eight dot
+   products is left out, in bytes of code; r11: the last channel's weights' end. q1: a channel's weights; q4: where
+   the outputs lie; q7: a word before the first window's columns. */
 #define TINYFUSE_INTERLEAVED_CHANNEL(dots, round, store)                                           \
     "vldrb.8 q1, [r5], #16\n\t"                                                                    \
     "add pc, r9\n\t" /* eight bytes of code for each output that isn't there */                    \
@@ -180,9 +179,8 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_interleaved_plane) == TINYFUSE
 
 #define TINYFUSE_INTERLEAVED_FIELD(field) [field] "i"(offsetof(tinyfuse_interleaved_job, field))
 
-/* All channels, `most`, whose words take `column_bytes`, at a time. `begin` is in front of the loop over them, `channels`
-   is what it computes in an iteration. On the stack: the zero point, the channels that
-   are done, the job. */
+/* Computes all channels, `most` at a time, whose words take `column_bytes`. `begin` precedes the loop over them,
+   `channels` computes an iteration. On the stack: the zero point, the channels that are done, the job. */
 #define TINYFUSE_INTERLEAVED_ALL(most, column_bytes, interleave, begin, channels)                  \
     __asm volatile(TINYFUSE_ASM_BEGIN                                                              \
                    "ldr r4, [r0, %[in_c]]\n\t"                                                     \
@@ -222,14 +220,14 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_interleaved_plane) == TINYFUSE
 #define TINYFUSE_INTERLEAVED_SIXTEEN(begin, channels)                                              \
     TINYFUSE_INTERLEAVED_ALL("16", "64", TINYFUSE_INTERLEAVED_VECTOR("vctp.8", TINYFUSE_COLUMN_OF_SIXTEEN),\
                          begin, channels)
-/* `round` is before the shift, `store` before what is stored, in 16 bits. */
+/* `round` precedes the shift, `store` the store of 16-bit values. */
 #define TINYFUSE_INTERLEAVED_BY_SIXTEEN(begin, round, store)                                       \
     TINYFUSE_INTERLEAVED_SIXTEEN(begin, TINYFUSE_INTERLEAVED_CHANNEL(TINYFUSE_DOTS_OF_SIXTEEN, round, store))
 #define TINYFUSE_INTERLEAVED_BY_EIGHT(begin, round, store)                                         \
     TINYFUSE_INTERLEAVED_ALL("8", "32", TINYFUSE_INTERLEAVED_VECTOR("vctp.16", TINYFUSE_COLUMN_OF_EIGHT),\
                          begin, TINYFUSE_INTERLEAVED_CHANNEL(TINYFUSE_DOTS_OF_EIGHT, round, store))
 
-/* What saturating clamps to. */
+/* Forms whose saturation is the whole clamp. */
 #define TINYFUSE_INTERLEAVED_SATURATE(by, round)                                                   \
     by("vdup.16 q5, r2\n\t", round,                                                                \
        "vqadd.s16 q2, q2, q5\n\t"                                                                  \
@@ -265,7 +263,7 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_interleaved_plane) == TINYFUSE
 TINYFUSE_INTERLEAVED_FORMS(tinyfuse_interleaved, TINYFUSE_INTERLEAVED_BY_SIXTEEN)
 TINYFUSE_INTERLEAVED_FORMS(tinyfuse_fewer_columns, TINYFUSE_INTERLEAVED_BY_EIGHT)
 
-/* By sixteen channels alone. Narrowed bytes leave the others as they are, which are zeros. */
+/* Sixteen channels at a time, with lookup tables. Narrowed bytes leave the other bytes as they are, zeros. */
 TINYFUSE_SHARED void tinyfuse_interleaved_lut(tinyfuse_interleaved_job *chunk)
 {
     TINYFUSE_ARGUMENT(tinyfuse_interleaved_job *, job, chunk);
@@ -278,7 +276,7 @@ TINYFUSE_SHARED void tinyfuse_interleaved_lut(tinyfuse_interleaved_job *chunk)
                                 "add r7, #256\n\t");
 }
 
-/* The same of outputs less their zero point, two channels an iteration. */
+/* Two channels an iteration, with tables indexed by outputs less their zero point. */
 #define TINYFUSE_INTERLEAVED_LEVELS_CHANNEL                                                        \
     TINYFUSE_INTERLEAVED_CHANNEL(TINYFUSE_DOTS_OF_SIXTEEN, TINYFUSE_INTERLEAVED_ROUND_AWAY,        \
                              "vqmovnb.s16 q6, q2\n\t"                                              \
@@ -291,7 +289,7 @@ TINYFUSE_SHARED void tinyfuse_interleaved_levels(tinyfuse_interleaved_job *chunk
                              TINYFUSE_INTERLEAVED_LEVELS_CHANNEL TINYFUSE_INTERLEAVED_LEVELS_CHANNEL);
 }
 
-/* Of the functions of a name, the one of a constant form. */
+/* Selects the function of a constant form. */
 #define TINYFUSE_INTERLEAVED_OF(form, name)                                                        \
     ((form) == TINYFUSE_INTERLEAVED_RECTIFIED   ? name##_rectified                                 \
      : (form) == TINYFUSE_INTERLEAVED_SATURATED ? name##_saturated                                 \
@@ -310,7 +308,7 @@ TINYFUSE_INLINE void tinyfuse_interleaved_chunk(tinyfuse_interleaved_job *job, i
     }
 }
 
-/* Fills so many columns. */
+/* Fills `count` columns with a value. */
 TINYFUSE_INLINE void tinyfuse_interleaved_pad(int8_t *columns, int32_t value, int32_t count, int32_t column_bytes)
 {
     int32_t left = count * column_bytes;
@@ -329,7 +327,7 @@ TINYFUSE_INLINE void tinyfuse_interleaved_pad(int8_t *columns, int32_t value, in
 
 #else
 
-/* Interleaves the columns of a plane: of `channels`, the c-th and those after. */
+/* Interleaves the columns of a plane for `channels` channels from the c-th on. */
 TINYFUSE_INLINE void tinyfuse_interleave_columns(const tinyfuse_interleaved_plane *plane, int32_t c, int32_t channels,
                                                  int32_t column_bytes)
 {
@@ -388,7 +386,7 @@ TINYFUSE_SHARED void tinyfuse_interleaved_chunk(tinyfuse_interleaved_job *job, i
     }
 }
 
-/* Fills so many columns. */
+/* Fills `count` columns with a value. */
 TINYFUSE_INLINE void tinyfuse_interleaved_pad(int8_t *columns, int32_t value, int32_t count, int32_t column_bytes)
 {
     if (count > 0) {
@@ -398,9 +396,9 @@ TINYFUSE_INLINE void tinyfuse_interleaved_pad(int8_t *columns, int32_t value, in
 
 #endif
 
-/* Of the columns that the windows of `outputs` output columns from x on read, those `number` after a multiple of
-   stride_w: says which lie in the image, and pads the others. `columns`: where they go; `stood`: at which column the
-   plane's rows are. */
+/* Sets up a plane: among the columns that the windows of `outputs` output columns from x on read, those `number`
+   after a multiple of stride_w. It finds which lie in the image, and pads the others. `columns`: where they go;
+   `stood`: the column that the plane's rows point to. */
 TINYFUSE_INLINE void tinyfuse_interleaved_place(const tinyfuse_conv *p, int32_t x, int32_t outputs, int32_t number,
                                             int8_t *columns, int32_t column_bytes, tinyfuse_interleaved_plane *plane,
                                             int32_t *stood)
@@ -427,7 +425,7 @@ TINYFUSE_INLINE void tinyfuse_interleaved_place(const tinyfuse_conv *p, int32_t 
     plane->count = last - first;
 }
 
-/* The rows of output row y's window from column 0 on, `padding` for those that the image doesn't have. */
+/* Lists the rows of output row y's window from column 0 on, `padding` for those outside of the image. */
 TINYFUSE_INLINE void tinyfuse_interleaved_window(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *padding,
                                              tinyfuse_interleaved_plane *plane)
 {
@@ -452,10 +450,10 @@ TINYFUSE_INLINE void tinyfuse_interleaved_window(const tinyfuse_conv *p, const i
     }
 }
 
-/* Output row y. Reads only the input rows of y's own window, writes only out_row, which must not overlap them.
-   Constants: `at_once`, the channels at a time, and `form`. scratch, aligned to 4: a tinyfuse_interleaved_job with its planes, of
-   which there are `stride_w`, at most `kernel_w` and two; then the columns that a chunk of outputs reads: each plane,
-   columns that lie stride_w apart, has outputs + (kernel_w - 1) / stride_w of them, a word for each of `at_once`
+/* Computes output row y. Reads only the input rows of y's own window, writes only out_row, which must not overlap
+   them. `at_once`, the channels at a time, and `form` are constants. scratch, aligned to 4: a
+   tinyfuse_interleaved_job with its planes, `stride_w` of them, but at most `kernel_w` and two; then for each plane
+   the outputs + (kernel_w - 1) / stride_w columns that a chunk of outputs reads, a word for each of `at_once`
    channels. */
 TINYFUSE_SHARED void tinyfuse_depthwise_interleaved_mve_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                                        int8_t *out_row, const int8_t *weights,
@@ -470,13 +468,13 @@ TINYFUSE_SHARED void tinyfuse_depthwise_interleaved_mve_row_s8(const tinyfuse_co
     const int32_t column_bytes = TINYFUSE_INTERLEAVED_WORD * at_once, plane_bytes = plane_columns * column_bytes;
     int32_t stood[TINYFUSE_INTERLEAVED_PLANES] = {0, 0};
     int32_t x, k, at;
-    /* the last output's place serves for padding: what is there of a channel is read before its output is written */
+    /* the last output's place holds padding: a channel's value is read before its output is written */
     tinyfuse_interleaved_window(p, in, y, out_row + (p->out_w - 1) * p->in_c, job->planes);
     if (planes > 1) {
         job->planes[1] = job->planes[0];
     }
     for (k = 0, x = 0, at = 0; k < TINYFUSE_INTERLEAVED_WIDTH; ++k) {
-        job->offsets[k] = k < p->kernel_w ? x * plane_bytes + at : 0; /* beyond the window: any, times zero */
+        job->offsets[k] = k < p->kernel_w ? x * plane_bytes + at : 0; /* beyond the window: any value, times zero */
         if (++x == stride) {
             x = 0;
             at += column_bytes;

@@ -1,12 +1,13 @@
-/* tinyfuse_depthwise_packed.h with weights that are looked up (tinyfuse_palette.h), all of them for every row. */
+/* tinyfuse_depthwise_packed.h with palettized weights (tinyfuse_palette.h), which every call expands for its row. */
 #ifndef TINYFUSE_DEPTHWISE_PACKED_PALETTIZED_H
 #define TINYFUSE_DEPTHWISE_PACKED_PALETTIZED_H
 
 #include "tinyfuse_depthwise_packed.h"
 #include "tinyfuse_palette.h"
 
-/* As tinyfuse_depthwise_packed_row_s8. scratch, aligned to 16: groups * group_bytes weights, rounded up to a multiple of
-   16, then what that takes; group_bytes: four times the taps, of which there is an even number. */
+/* Computes what tinyfuse_depthwise_packed_row_s8 does. scratch, aligned to 16: groups * group_bytes weights, rounded
+   up to a multiple of 16, then that of tinyfuse_depthwise_packed_row_s8. group_bytes: four times the taps, an even
+   number of them. */
 TINYFUSE_INLINE void tinyfuse_depthwise_packed_palettized_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                                           int8_t *out_row, const tinyfuse_palettized *w,
                                                           const void *channels, void *scratch, int32_t groups,

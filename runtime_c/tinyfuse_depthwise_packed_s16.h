@@ -6,9 +6,9 @@
 #include "tinyfuse_depthwise_packed.h"
 #include "tinyfuse_matmul_s16.h"
 
-/* Four channels after four, `bytes` / 8 times: tap t of the four from channel c on lies at taps[t] + 2 * c. Weights
-   [quads][taps][4] int16, an even number of taps; channels [quads][8]: four biases, four multipliers (of
-   tinyfuse_scale_s16). Assembly knows the offsets. */
+/* Computes quads of channels, `bytes` / 8 of them: tap t of the quad from channel c on lies at taps[t] + 2 * c.
+   Weights are [quads][taps][4] int16, an even number of taps; channels are [quads][8]: four biases, four multipliers
+   (of tinyfuse_scale_s16). Assembly knows the offsets. */
 typedef struct {
     const int8_t *const *taps;
     const int8_t *const *end;
@@ -103,7 +103,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_quads_s16(const tinyfuse_depthwise_quads
 
 #endif
 
-/* One pixel of in_c channels; the last four, where their count is no multiple of 4, end at in_c. */
+/* Computes one pixel of in_c channels; the last four, where their count is no multiple of 4, end at in_c. */
 TINYFUSE_INLINE void tinyfuse_depthwise_pixel_s16(const int8_t *const *taps, int32_t pairs, int32_t in_c,
                                                   const int16_t *weights, const int32_t *channels, int16_t *out,
                                                   int positive)
@@ -140,9 +140,9 @@ TINYFUSE_INLINE void tinyfuse_depthwise_pixel_s16(const int8_t *const *taps, int
 TINYFUSE_DEPTHWISE_PIXEL_S16(tinyfuse_depthwise_pixel_signed_s16, 0)
 TINYFUSE_DEPTHWISE_PIXEL_S16(tinyfuse_depthwise_pixel_positive_s16, 1)
 
-/* Output row y. Reads only the input rows of y's own window, writes only out_row. Weights and channels as
-   tinyfuse_depthwise_quads_job_s16 has them; `form`, a constant, is TINYFUSE_ONCE or TINYFUSE_ONCE_POSITIVE. scratch, aligned to 8:
-   2 * pairs pointers of 4 bytes, then in_c zeros where any window reaches into the padding. */
+/* Computes output row y. Reads only the input rows of y's own window, writes only out_row. Weights and channels as
+   tinyfuse_depthwise_quads_job_s16 has them; `form`, a constant, is TINYFUSE_ONCE or TINYFUSE_ONCE_POSITIVE. scratch,
+   aligned to 8: 2 * pairs pointers of 4 bytes, then in_c zeros where any window reaches into the padding. */
 TINYFUSE_INLINE void tinyfuse_depthwise_packed_row_s16(const tinyfuse_conv *p, const int16_t *in, int32_t y,
                                                        int16_t *out_row, const int16_t *weights,
                                                        const int32_t *channels, void *scratch, int form)
@@ -152,7 +152,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_packed_row_s16(const tinyfuse_conv *p, c
         (const int8_t **)TINYFUSE_WITH_POINTERS(scratch, 2 * (size_t)pairs * sizeof *taps);
     int8_t *const padding = (int8_t *)scratch + 2 * pairs * TINYFUSE_POINTER_BYTES;
     const int rows_inside = tinyfuse_depthwise_rows_inside(p, y);
-    tinyfuse_conv halves = *p; /* where taps lie is told of bytes */
+    tinyfuse_conv halves = *p; /* tinyfuse_depthwise_taps counts in bytes */
     int16_t *out = out_row;
     int32_t x;
     halves.in_c = 2 * p->in_c;

@@ -1,15 +1,15 @@
-/* Depthwise 3x3 convolution with depth multiplier 1, dilation 1 and stride 1 or 2 along a row, int8 NHWC, on a step line, one
-   output row a call, for cores with the DSP extension: the weights of a channel stay in registers while it goes over the
-   row. At least four channels; any padding, any stride of rows.
+/* Depthwise 3x3 convolution with depth multiplier 1, dilation 1 and stride 1 or 2 along a row, int8 NHWC,
+   single-rounding requantization, one output row a call, for cores with the DSP extension: a channel's weights stay
+   in registers for a row. At least four channels; any padding, any stride of rows.
 
-   Four channels are computed at a time. First the three input rows are widened and regrouped, two columns to a record, so
-   that taps above each other in the upper two rows, and beside each other in the lower one, share a word. Then one channel
-   after the other goes from record to record: five multiplications an output, and with stride 1 two outputs for each
-   record that is loaded. They wait in the record, where those of four channels come to lie side by side, and
-   go to the output row four at a time.
+   Four channels are computed at a time. First the three input rows are converted to int16 and regrouped, two columns
+   to a record, so that taps above each other in the upper two rows, and beside each other in the lower one, share a
+   word. Then each channel goes from record to record: five multiplications an output, and with stride 1 two outputs
+   per record. Outputs are collected in the record, where those of four channels lie side by side, and are stored four
+   at a time.
 
-   A record: [4] of int16 {row 0, row 1 of the left column}, {row 0, row 1 of the right one}, {row 2 of both}; then the four
-   outputs of each of two pixels. */
+   A record: [4] of int16 {row 0, row 1 of the left column}, {row 0, row 1 of the right one}, {row 2 of both}; then
+   the four outputs of each of two pixels. */
 #ifndef TINYFUSE_DEPTHWISE_WEIGHT_STATIONARY_H
 #define TINYFUSE_DEPTHWISE_WEIGHT_STATIONARY_H
 
@@ -30,13 +30,12 @@ typedef struct {
     uint32_t zeros; /* 32: four times the input zero point */
     int32_t lead;
     int8_t *records;         /* 40 */
-    const int32_t *channels; /* [4][7]: weights of the columns 0, 1, 2 of the upper rows; of the columns 0 1 and 1 2 of the
-                                lower one, each 256 times; bias and multiplier of the step line; or [4][8]: its own shift */
+    const int32_t *channels; /* [4][7]: weights of the columns 0, 1, 2 of the upper rows, of the columns 0 1 and 1 2 of the lower one, each times 256; bias and multiplier; or [4][8], with a shift */
     int8_t *end;             /* 48: the record after those of whole steps */
     int32_t odd;             /* whether one pixel is left then */
-    int32_t rounding;        /* 56: of the step line */
+    int32_t rounding;        /* 56 */
     int8_t *out;             /* 60 */
-    int32_t last_channel;    /* of the last group: the groups before it may overlap with it */
+    int32_t last_channel;    /* the last group's: groups may overlap with it */
 } tinyfuse_dw_weight_stationary;
 
 #if TINYFUSE_DSP
@@ -236,7 +235,7 @@ typedef char tinyfuse_check_weight_stationary[offsetof(tinyfuse_dw_weight_statio
 
 #else
 
-/* One record: of each row a left and a right column of four channels. */
+/* Writes one record: a left and a right column of four channels of each row. */
 TINYFUSE_INLINE void tinyfuse_dw_weight_stationary_regroup(const int8_t *const *left, const int8_t *const *right, int8_t *record)
 {
     int32_t c;
@@ -264,7 +263,7 @@ TINYFUSE_INLINE void tinyfuse_dw_weight_stationary_columns(const tinyfuse_dw_wei
     }
 }
 
-/* A pixel of a channel, whose window begins in the left or, `right` being 1, in the right column of a record. */
+/* Returns a pixel of a channel, whose window begins in the left or, `right` being 1, in the right column of a record. */
 TINYFUSE_INLINE int8_t tinyfuse_dw_weight_stationary_output(const tinyfuse_dw_weight_stationary *h, const int8_t *record,
                                                const int32_t *channel, int right, int form)
 {
@@ -287,7 +286,7 @@ TINYFUSE_INLINE int8_t tinyfuse_dw_weight_stationary_output(const tinyfuse_dw_we
 
 #endif
 
-/* All groups of a row; `stride`, 1 or 2, and `form` are constants. */
+/* Computes all groups of a row; `stride`, 1 or 2, and `form` are constants. */
 TINYFUSE_INLINE void tinyfuse_dw_weight_stationary_run(tinyfuse_dw_weight_stationary *h, int32_t stride, int form)
 {
 #if TINYFUSE_DSP
@@ -339,11 +338,10 @@ TINYFUSE_DW_WEIGHT_STATIONARY_RUN(tinyfuse_dw_weight_stationary_2, 2, TINYFUSE_S
 TINYFUSE_DW_WEIGHT_STATIONARY_RUN(tinyfuse_dw_weight_stationary_own_shifts_1, 1, TINYFUSE_OWN_SHIFTS_FORM)
 TINYFUSE_DW_WEIGHT_STATIONARY_RUN(tinyfuse_dw_weight_stationary_own_shifts_2, 2, TINYFUSE_OWN_SHIFTS_FORM)
 
-/* Output row y. Reads only the input rows of y's own window, writes only out_row. stride_w is 1 or 2; `form`, a constant,
-   isn't TINYFUSE_BOUNDED_FORM; channels
-   [ceil(in_c / 4)][4][7 or, with own shifts, 8], the last four ending at in_c. scratch, aligned to 8: a record for each two
-   columns of ((out_w - 1) * stride_w + 3), and in_w * in_c bytes for a row of padding where any window reaches above or
-   below the image. */
+/* Computes output row y. Reads only the input rows of y's own window, writes only out_row. stride_w is 1 or 2.
+   `form`, a constant, isn't TINYFUSE_BOUNDED_FORM. Channels are [ceil(in_c / 4)][4][7 or, with per-channel shifts,
+   8], the last four ending at in_c. scratch, aligned to 8: a record for each two columns of ((out_w - 1) * stride_w +
+   3), and in_w * in_c bytes for a row of padding where any window reaches above or below the image. */
 TINYFUSE_INLINE void tinyfuse_depthwise_weight_stationary_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
                                                     const int32_t *channels, void *scratch, int form)
 {

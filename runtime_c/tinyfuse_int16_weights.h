@@ -14,7 +14,7 @@
 
 /* A block of one or two pixels; assembly knows the offsets. All but `out` serves every block of a layer. */
 typedef struct {
-    int32_t rounding; /* of the step line */
+    int32_t rounding; /* of single rounding */
     int8_t *out;      /* [pixels][out_c] */
     int32_t out_c;
     const int32_t *pairs_end;

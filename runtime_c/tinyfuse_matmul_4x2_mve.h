@@ -1,21 +1,20 @@
 /* The inner product of 1x1 convolutions for Helium: four pixels of int8 inputs times two output channels. A channel's
-   constants are scalars, and both channels' outputs of four pixels are requantized and stored together.
+   constants are scalars; both channels' outputs of four pixels are requantized and stored together.
 
    weights  [out_c / 2][ceil(depth / 16)][2][16], zeros beyond the depth
    channels [out_c][3] int32: bias with -zero point * sum of weights folded in, multiplier, shift (at most 0)
 
-   Where outputs are looked up as they are stored:
+   Where outputs pass through lookup tables:
 
-   channels [out_c / 2][7] int32: those of both channels, then where their tables begin: of the first one in bits 0 to 15,
-            of the second one in the others, in 256ths of `tables`
-   tables   [tables][256], of values from 0 to 127, then from -128 to -1
-*/
+   channels [out_c / 2][7] int32: those of both channels, then the starts of their tables in `tables`: of the first
+            one in bits 0 to 15, of the second one in the others
+   tables   [tables][256], of values from 0 to 127, then from -128 to -1 */
 #ifndef TINYFUSE_MATMUL_4X2_MVE_H
 #define TINYFUSE_MATMUL_4X2_MVE_H
 
 #include "tinyfuse_conv.h"
 
-/* in depth, out_c and out's clamp; `pitch`: bytes from a pixel's inputs to the next one's */
+/* Sizes and clamp of a layer; `pitch`: bytes from a pixel's inputs to the next one's. */
 typedef struct {
     int32_t depth, out_c, pitch, out_zero_point, act_min, act_max;
 } tinyfuse_matmul_4x2_mve;
@@ -23,15 +22,14 @@ typedef struct {
 /* pixels at a time; channels at a time; inputs that are multiplied at once, and four times as many in an iteration */
 enum { TINYFUSE_4X2_MVE_PIXELS = 4 };
 enum { TINYFUSE_4X2_MVE_CHANNELS = 2 };
-/* pixels at most that are computed one by one, eight channels at a time where these are a multiple of eight */
+/* the most pixels that are computed one by one, eight channels at a time where these are a multiple of eight */
 enum { TINYFUSE_4X2_MVE_ALONE = 2 };
 enum { TINYFUSE_4X2_MVE_BLOCK = 16, TINYFUSE_4X2_MVE_ITERATION = 4 };
 enum { TINYFUSE_4X2_MVE_BLOCK_CODE = 56 }; /* bytes */
 
-/* Constants that say how a layer is requantized: by any clamp, where no channel's shift is 0; the same where the clamp is
-   all of int8; the clamp being all of int8 from the zero point on; as SATURATED, and looked up in tables; the same of at
-   most sixteen inputs and a multiple of four channels, whose tables are of outputs less their zero point, which then is
-   0. */
+/* Forms of requantization: any clamp, where no channel's shift is 0; the same where the clamp is all of int8; a clamp
+   of all of int8 from the zero point on; SATURATED with lookup tables; the last for at most sixteen inputs and a
+   multiple of four channels, with tables indexed by outputs less their zero point, which then is 0. */
 enum {
     TINYFUSE_4X2_MVE_EACH,
     TINYFUSE_4X2_MVE_SATURATED,
@@ -39,7 +37,7 @@ enum {
     TINYFUSE_4X2_MVE_LUT,
     TINYFUSE_4X2_MVE_LEVELS
 };
-/* Of the functions of a name that the forms have, the one of a constant form. */
+/* Selects the function of a constant form, without and with lookup tables. */
 #define TINYFUSE_4X2_MVE_OF(form, name)                                                            \
     ((form) == TINYFUSE_4X2_MVE_RECTIFIED   ? name##_rectified                                     \
      : (form) == TINYFUSE_4X2_MVE_SATURATED ? name##_saturated                                     \
@@ -52,7 +50,7 @@ TINYFUSE_INLINE int tinyfuse_4x2_mve_looks_up(int form)
     return form == TINYFUSE_4X2_MVE_LUT || form == TINYFUSE_4X2_MVE_LEVELS;
 }
 
-/* Some blocks of four pixels. The assembly loads fields by LDM in this order. */
+/* The job of some blocks of four pixels. The assembly loads fields by LDM in this order. */
 typedef struct {
     int8_t *out; /* the first pixel's next two channels */
     const int32_t *channels, *channels_end;
@@ -60,25 +58,25 @@ typedef struct {
         int32_t zero_point;
         const int8_t *tables; /* the zero point is act_max then */
     } to;
-    int32_t pair_bytes;   /* of the weights of two channels */
+    int32_t pair_bytes;   /* bytes of the weights of two channels */
     const int8_t *x[4];   /* the pixels' inputs */
     int32_t skip;         /* bytes of code that the first iteration leaves out */
-    uint16_t places[8];   /* of both channels of each pixel, from `out` */
+    uint16_t places[8];   /* offsets of both channels of each pixel, from `out` */
     int32_t act_min, act_max;
     const int8_t *weights;
     const int32_t *first_channels;
-    int32_t rest;         /* inputs after the last sixteen */
+    int32_t rest;         /* inputs after the last whole sixteen */
     int32_t step;         /* from four pixels' inputs to the next ones' */
     int32_t out_step;     /* from the end of a pixel's outputs to the next four's */
     int32_t blocks;
-    int32_t iterations_bytes;  /* of weights of two channels, without those of the rest */
+    int32_t iterations_bytes;  /* bytes of two channels' weights without those of the rest */
     int32_t depth;
-    int32_t iterations;        /* over the channels, where outputs are looked up */
+    int32_t iterations;        /* iterations over the channels, with lookup tables */
 } tinyfuse_4x2_mve_job;
 
 #if TINYFUSE_MVE
 
-/* Where a sum is: of the first channel of four pixels, of the second one; VMLADAVA wants even registers. */
+/* The registers of sums: four pixels of the first channel, then of the second one. VMLADAVA wants even registers. */
 #define TINYFUSE_4X2_MVE_SUMS "{r0, r2, r4, r6, r8, r10, r12, lr}"
 #define TINYFUSE_4X2_MVE_SUMS_TO_VECTORS                                                           \
     "vmov q0[2], q0[0], r0, r4\n\t"                                                                \
@@ -86,8 +84,8 @@ typedef struct {
     "vmov q1[2], q1[0], r8, r12\n\t"                                                               \
     "vmov q1[3], q1[1], r10, lr\n\t"
 
-/* Sums of q0 and q1 to outputs in 16 bits, in turn, in q0. The register `channels` goes on to the next two; `round`: AWAY
-   or HALVES_UP, what halves are rounded to. Uses q3. */
+/* Requantizes the sums of q0 and q1 to 16-bit outputs in q0, which alternate. The register `channels` advances to the
+   next two; `round` is HALVES_AWAY or HALVES_UP. Uses q3. */
 #define TINYFUSE_4X2_MVE_SCALE(channels, zero_point, round)                                        \
     "ldm " channels "!, {r0, r2, r4, r6, r8, r10}\n\t"                                             \
     "vadd.i32 q0, q0, r0\n\t"                                                                      \
@@ -125,8 +123,8 @@ typedef struct {
 
 #define TINYFUSE_4X2_MVE_STORED(round, clamp) TINYFUSE_4X2_MVE_SCALE("r3", "r9", round) clamp
 
-/* The same, looked up in the tables that the register `tables` points to: narrowed bytes leave the others as they are,
-   which say where a channel's table begins. `stored`: what makes stored values of outputs less their zero point. */
+/* Requantizes as above, then maps outputs by the tables at the register `tables`. Narrowing to bytes keeps the other
+   bytes, which hold the start of a channel's table. `stored` turns outputs less their zero point into stored values. */
 #define TINYFUSE_4X2_MVE_LOOKED_UP(tables, stored)                                                 \
     "ldm r3!, {r0, r2, r4, r6, r8, r10, r12}\n\t"                                                  \
     "vadd.i32 q0, q0, r0\n\t"                                                                      \
@@ -136,7 +134,7 @@ typedef struct {
     "vldrb.u16 q0, [" tables ", q1]\n\t"
 #define TINYFUSE_4X2_MVE_FROM(zero_point) "vqadd.s16 q0, q0, " zero_point "\n\t"
 
-/* Sixteen inputs: TINYFUSE_4X2_MVE_BLOCK_CODE bytes of code. */
+/* Multiplies sixteen inputs: TINYFUSE_4X2_MVE_BLOCK_CODE bytes of code. */
 #define TINYFUSE_4X2_MVE_DOT(load0, load1, load2, load3)                                           \
     "vldrb.8 q2, [r5], #16\n\t" load0                                                              \
     "vldrb.8 q3, [r5], #16\n\t" load1                                                              \
@@ -151,7 +149,7 @@ typedef struct {
 #define TINYFUSE_4X2_MVE_DOT_ALL                                                                   \
     TINYFUSE_4X2_MVE_DOT("vldrb.8 q0, [r1], #16\n\t", "vldrb.8 q1, [r3], #16\n\t",                 \
                       "vldrb.8 q0, [r7], #16\n\t", "vldrb.8 q1, [r9], #16\n\t")
-/* As many inputs as P0 says. */
+/* Multiplies as many inputs as P0 says. */
 #define TINYFUSE_4X2_MVE_DOT_REST                                                                  \
     TINYFUSE_4X2_MVE_DOT("", "vpstt\n\t" "vldrbt.8 q0, [r1]\n\t" "vldrbt.8 q1, [r3]\n\t",          \
                       "vpstt\n\t" "vldrbt.8 q0, [r7]\n\t", "vldrbt.8 q1, [r9]\n\t")
@@ -163,8 +161,8 @@ typedef struct {
         TINYFUSE_4X2_MVE_FIELD(step), TINYFUSE_4X2_MVE_FIELD(blocks), TINYFUSE_4X2_MVE_FIELD(iterations_bytes) \
         : TINYFUSE_ASM_CLOBBERS, TINYFUSE_CLOBBERS_P0 "q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7"
 
-/* After the last channels of four pixels, r1 being after their outputs: to the next four, `left` of which is counted down;
-   r11: the job. */
+/* Goes on to the next four pixels after the last channels, r1 being after their outputs; `left` counts the blocks
+   down. r11: the job. */
 #define TINYFUSE_4X2_MVE_MOVE(left)                                                                \
     "ldrd r4, r6, [r11, %[step]]\n\t"                                                              \
     "vldrw.u32 q0, [r11, %[x]]\n\t"                                                                \
@@ -177,8 +175,9 @@ typedef struct {
                         "subs r8, #1\n\t"                                                          \
                         "str r8, [r11, %[blocks]]\n\t")
 
-/* Any depth: `iteration` goes back to 3 while there are inputs by sixteen, `rest` multiplies those after them. Of x, r1, r3,
-   r7 and r9 are of four pixels; q4: places; q5 and q6: the clamp; q7: where two channels' iterations of weights end. */
+/* Multiplies any depth: `iteration` goes back to 3 while there are inputs by sixteen, `rest` multiplies those after
+   them. r1, r3, r7 and r9: inputs of four pixels; q4: places; q5 and q6: the clamp; q7: where two channels'
+   iterations of weights end. */
 #define TINYFUSE_4X2_MVE_DEEP(iteration, next, rest_of, stored)                                    \
     __asm volatile(TINYFUSE_ASM_BEGIN                                                              \
                    "mov r11, r0\n\t"                                                               \
@@ -229,7 +228,7 @@ typedef struct {
     "beq 4f\n\t" TINYFUSE_4X2_MVE_DOT_REST                                                         \
     "4:\n\t"
 
-/* Of at most sixteen inputs: what all blocks have in common, and four pixels of one. */
+/* For at most sixteen inputs: the setup of all blocks, and the loads of a block's four pixels. */
 #define TINYFUSE_4X2_MVE_FEW_CHANNELS_BEGIN                                                              \
     "mov r11, r0\n\t"                                                                              \
     "vldrw.u32 q2, [r11, %[places]]\n\t"                                                           \
@@ -246,8 +245,8 @@ typedef struct {
     "vldrbt.8 q6, [r4]\n\t"                                                                        \
     "vldrbt.8 q7, [r6]\n\t"
 
-/* At most sixteen inputs, which stay in q4 to q7 for all channels. q2: places; r1: out; r3: channels; r7: their end; r9:
-   the zero point; r11: the job, or, where there is a clamp, both its ends in 16 bits. */
+/* Multiplies at most sixteen inputs, which stay in q4 to q7 for all channels. q2: places; r1: out; r3: channels; r7:
+   their end; r9: the zero point; r11: the job, or, where there is a clamp, both its ends in 16 bits. */
 #define TINYFUSE_4X2_MVE_FEW_CHANNELS(begin, round, clamp)                                               \
     __asm volatile(TINYFUSE_ASM_BEGIN TINYFUSE_4X2_MVE_FEW_CHANNELS_BEGIN                                \
                    "1:\n\t" TINYFUSE_4X2_MVE_FEW_CHANNELS_PIXELS begin                                   \
@@ -281,8 +280,8 @@ typedef struct {
     "vdup.16 q3, r2\n\t"                                                                           \
     "vmin.s16 q0, q0, q3\n\t"
 
-/* At most sixteen inputs, and outputs that are looked up: the sums of one channel, then of the other, in four registers,
-   which leaves LR to count pairs of channels. r9: tables. */
+/* Multiplies at most sixteen inputs, with lookup tables: the sums of one channel, then of the other, in four
+   registers, which leaves LR to count pairs of channels. r9: tables. */
 #define TINYFUSE_4X2_MVE_PAIR(stored)                                                              \
     "vldrb.8 q0, [r5], #16\n\t"                                                                    \
     "vldrb.8 q1, [r5], #16\n\t"                                                                    \
@@ -300,7 +299,7 @@ typedef struct {
     "vmov q1[3], q1[1], r2, r6\n\t" TINYFUSE_4X2_MVE_LOOKED_UP("r9", stored)                       \
     "vstrb.16 q0, [r1, q2]\n\t"                                                                    \
     "adds r1, #2\n\t"
-/* `pairs`: what an iteration computes; r7: `r7_field`, a field. */
+/* `pairs`: code of an iteration; `r7_field`: the field that r7 holds. */
 #define TINYFUSE_4X2_MVE_FEW_CHANNELS_PAIRS(r7_field, pairs, next)                                       \
     __asm volatile(TINYFUSE_ASM_BEGIN TINYFUSE_4X2_MVE_FEW_CHANNELS_BEGIN                                \
                    "ldr r7, [r11, " r7_field "]\n\t"                                               \
@@ -313,8 +312,8 @@ typedef struct {
                    :                                                                               \
                    : TINYFUSE_4X2_MVE_FIELD(iterations), TINYFUSE_4X2_MVE_OPERANDS)
 
-/* A pixel alone, eight channels at a time, `blocks` of them. r1, r3, r7 and r9: weights of two channels each; r5: inputs;
-   r11: inputs left; q4: where the constants of channels 0, 2, 4 and 6 lie. */
+/* Computes a pixel alone, eight channels at a time, `blocks` of them. r1, r3, r7 and r9: weights of two channels
+   each; r5: inputs; r11: inputs left; q4: where the constants of channels 0, 2, 4 and 6 lie. */
 #define TINYFUSE_4X2_MVE_ONE(round, clamp)                                                         \
     __asm volatile(TINYFUSE_ASM_BEGIN                                                              \
                    "mov r11, r0\n\t"                                                               \
@@ -407,7 +406,7 @@ TINYFUSE_SHARED void tinyfuse_4x2_mve_one_rectified(tinyfuse_4x2_mve_job *job)
     TINYFUSE_4X2_MVE_ONE("", TINYFUSE_4X2_MVE_SATURATE);
 }
 
-/* All channels, `blocks` of eight, of the job's first pixel. */
+/* Computes all channels, `blocks` of eight, of the job's first pixel. */
 TINYFUSE_INLINE void tinyfuse_4x2_mve_one(tinyfuse_4x2_mve_job *job, int form)
 {
     TINYFUSE_4X2_MVE_OF(form, tinyfuse_4x2_mve_one)(job);
@@ -434,7 +433,7 @@ TINYFUSE_SHARED void tinyfuse_4x2_mve_deep_rectified(tinyfuse_4x2_mve_job *job)
                         TINYFUSE_4X2_MVE_STORED(HALVES_UP, TINYFUSE_4X2_MVE_SATURATE));
 }
 
-/* A multiple of sixteen inputs. */
+/* Loops for a multiple of sixteen inputs. */
 TINYFUSE_SHARED void tinyfuse_4x2_mve_whole_each(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
@@ -456,7 +455,7 @@ TINYFUSE_SHARED void tinyfuse_4x2_mve_whole_rectified(tinyfuse_4x2_mve_job *job)
                         TINYFUSE_4X2_MVE_STORED(HALVES_UP, TINYFUSE_4X2_MVE_SATURATE));
 }
 
-/* The same, at most an iteration. */
+/* Code for at most one iteration of whole sixteens. */
 TINYFUSE_SHARED void tinyfuse_4x2_mve_once_each(tinyfuse_4x2_mve_job *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_4x2_mve_job *, arguments, job);
@@ -529,7 +528,7 @@ TINYFUSE_SHARED void tinyfuse_4x2_mve_few_channels_levels(tinyfuse_4x2_mve_job *
                                 TINYFUSE_4X2_MVE_MOVE("subs r7, #1\n\t"));
 }
 
-/* All channels of the job's pixels. */
+/* Computes all channels of the job's pixels. */
 TINYFUSE_INLINE void tinyfuse_4x2_mve_run(tinyfuse_4x2_mve_job *job, int form)
 {
     const int32_t depth = job->depth;
@@ -548,7 +547,7 @@ TINYFUSE_INLINE void tinyfuse_4x2_mve_run(tinyfuse_4x2_mve_job *job, int form)
 
 #else
 
-/* All channels of the job's pixels. */
+/* Computes all channels of the job's pixels. */
 TINYFUSE_SHARED void tinyfuse_4x2_mve_run(tinyfuse_4x2_mve_job *job, int form)
 {
     const int32_t depth = job->depth;
@@ -584,7 +583,7 @@ TINYFUSE_SHARED void tinyfuse_4x2_mve_run(tinyfuse_4x2_mve_job *job, int form)
     }
 }
 
-/* All channels, `blocks` of eight, of the job's first pixel. */
+/* Computes all channels, `blocks` of eight, of the job's first pixel. */
 TINYFUSE_INLINE void tinyfuse_4x2_mve_one(tinyfuse_4x2_mve_job *job, int form)
 {
     int32_t i;
@@ -599,7 +598,7 @@ TINYFUSE_INLINE void tinyfuse_4x2_mve_one(tinyfuse_4x2_mve_job *job, int form)
 
 #endif
 
-/* So many pixels, 1 to 4, to `out`; a pixel that isn't there is the last one again. */
+/* Sets up `pixels` pixels, 1 to 4, to `out`; the last one is repeated up to four. */
 TINYFUSE_INLINE void tinyfuse_4x2_mve_place(tinyfuse_4x2_mve_job *job, const tinyfuse_matmul_4x2_mve *p, const int8_t *in,
                                           int32_t pixels, int8_t *out)
 {
@@ -614,7 +613,7 @@ TINYFUSE_INLINE void tinyfuse_4x2_mve_place(tinyfuse_4x2_mve_job *job, const tin
     job->channels = job->first_channels;
 }
 
-/* As tinyfuse_pointwise_4x2_mve_s8; `tables`: those of forms that look up. */
+/* Computes what tinyfuse_pointwise_4x2_mve_s8 and its variant with lookup tables do; `tables` is NULL without them. */
 TINYFUSE_INLINE void tinyfuse_pointwise_4x2_mve(const tinyfuse_matmul_4x2_mve *p, const int8_t *in, int32_t pixels, int8_t *out,
                                               const int8_t *weights, const int32_t *channels, const int8_t *tables,
                                               int form)
@@ -642,7 +641,7 @@ TINYFUSE_INLINE void tinyfuse_pointwise_4x2_mve(const tinyfuse_matmul_4x2_mve *p
     job.step = TINYFUSE_4X2_MVE_PIXELS * p->pitch;
     job.out_step = (TINYFUSE_4X2_MVE_PIXELS - 1) * p->out_c;
     while (pixels > 0) {
-        int32_t some = tinyfuse_min(pixels, TINYFUSE_4X2_MVE_PIXELS); /* of each block */
+        int32_t some = tinyfuse_min(pixels, TINYFUSE_4X2_MVE_PIXELS); /* pixels of each block */
         if (!looks_up && some <= TINYFUSE_4X2_MVE_ALONE && p->out_c % 8 == 0) {
             job.x[0] = in;
             job.out = out;
@@ -661,8 +660,8 @@ TINYFUSE_INLINE void tinyfuse_pointwise_4x2_mve(const tinyfuse_matmul_4x2_mve *p
     }
 }
 
-/* in [pixels] inputs, `pitch` bytes from each pixel's to the next one's, to out [pixels][out_c], forward by four pixels:
-   their outputs must not lie over them or later ones. out_c is even. `form`, a constant. */
+/* Computes a layer, in [pixels] inputs, `pitch` bytes from each pixel's to the next one's, to out [pixels][out_c],
+   forward by four pixels: their outputs must not overlap them or later ones. out_c is even, `form` a constant. */
 TINYFUSE_SHARED void tinyfuse_pointwise_4x2_mve_s8(const tinyfuse_matmul_4x2_mve *p, const int8_t *in, int32_t pixels,
                                                     int8_t *out, const int8_t *weights, const int32_t *channels,
                                                     int form)
@@ -670,7 +669,7 @@ TINYFUSE_SHARED void tinyfuse_pointwise_4x2_mve_s8(const tinyfuse_matmul_4x2_mve
     tinyfuse_pointwise_4x2_mve(p, in, pixels, out, weights, channels, NULL, form);
 }
 
-/* The same with outputs that are looked up, as `form`, a constant, says; p's clamp isn't read. */
+/* Computes a layer with lookup tables, as `form`, a constant, says; p's clamp isn't read. */
 TINYFUSE_SHARED void tinyfuse_pointwise_4x2_lut_mve_s8(const tinyfuse_matmul_4x2_mve *p, const int8_t *in,
                                                            int32_t pixels, int8_t *out, const int8_t *weights,
                                                            const int32_t *channels, const int8_t *tables, int form)
@@ -678,8 +677,8 @@ TINYFUSE_SHARED void tinyfuse_pointwise_4x2_lut_mve_s8(const tinyfuse_matmul_4x2
     tinyfuse_pointwise_4x2_mve(p, in, pixels, out, weights, channels, tables, form);
 }
 
-/* Output row y of a 1x1 convolution with strides and without padding. Reads only the input row of y's window, writes only
-   the out_w * out_c bytes of out_row, which must not overlap it. */
+/* Computes output row y of a 1x1 convolution with strides and without padding. Reads only the input row of y's
+   window, writes only the out_w * out_c bytes of out_row, which must not overlap it. */
 TINYFUSE_INLINE void tinyfuse_pointwise_4x2_strided_mve_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                                            int8_t *out_row, const int8_t *weights,
                                                            const int32_t *channels, int form)

@@ -1,23 +1,22 @@
-/* Weights that stay in flash as indexes of 1 to 4 bits into tables of values, and are looked up into scratch, some
-   channels at a time, for as many pixels as a call computes.
+/* Palettized weights: flash holds indexes of 1 to 4 bits into tables of values (palettes), which are expanded into
+   scratch, some channels at a time, for all pixels of a call.
 
-   A layer has groups of as many weights, of a channel or of channels that are packed together.
+   A layer's weights are in groups of equal size, of a channel or of channels that are packed together.
 
-   indices  [groups][index_bytes]: of eight weights in `bits` bytes, the first one's in the lowest bits; for Helium of
+   indices  [groups][index_bytes]: eight weights in `bits` bytes, the first one's in the lowest bits; for Helium
             sixteen weights in 2 * bits bytes, with 1, 2 or 4 bits
-   tables   [groups][1 << bits], or one for all groups
-*/
+   tables   [groups][1 << bits], or one for all groups */
 #ifndef TINYFUSE_PALETTE_H
 #define TINYFUSE_PALETTE_H
 
 #include "tinyfuse_common.h"
 
-/* Looks up `count` weights: four, for Helium sixteen, to each `step` bytes from `to` on, which is aligned to 4. `count`
-   is a multiple of four; for Helium the last sixteen are looked up whole. */
+/* Expands `count` weights: four, for Helium sixteen, to each `step` bytes from `to` on, which is aligned to 4.
+   `count` is a multiple of four; for Helium the last sixteen are expanded whole. */
 typedef void (*tinyfuse_expand_palette)(const uint8_t *indices, const int8_t *table, int32_t count, int8_t *to, int32_t step);
 
-/* A layer's weights. table_bytes: from a group's table to the next one's, 0 where one serves all. strip: channels that
-   are looked up together, as far as there are so many. */
+/* A layer's weights. table_bytes: from a group's table to the next one's, 0 where one serves all. strip: channels
+   that are expanded together, as far as there are as many. */
 typedef struct {
     const uint8_t *indices;
     const int8_t *tables;
@@ -25,14 +24,15 @@ typedef struct {
     int32_t index_bytes, table_bytes, strip;
 } tinyfuse_palettized;
 
-/* `count` weights of a group, as tinyfuse_expand_palette has them. */
+/* Expands `count` weights of a group, as tinyfuse_expand_palette has them. */
 TINYFUSE_INLINE void tinyfuse_expand_palette_group(const tinyfuse_palettized *w, int32_t group, int32_t count, int8_t *to,
                                             int32_t step)
 {
     w->look_up(w->indices + group * w->index_bytes, w->tables + group * w->table_bytes, count, to, step);
 }
 
-/* All `groups`, of group_bytes weights each, one after the other. Returns what lies after them, aligned to 16. */
+/* Expands all `groups`, of group_bytes weights each, one after the other. Returns the place after them, aligned to
+   16. */
 TINYFUSE_SHARED void *tinyfuse_expand_palette_groups(const tinyfuse_palettized *w, int32_t groups, int32_t group_bytes,
                                               int32_t step, void *scratch)
 {
@@ -44,7 +44,7 @@ TINYFUSE_SHARED void *tinyfuse_expand_palette_groups(const tinyfuse_palettized *
     return to + ((groups * group_bytes + 15) & ~15);
 }
 
-/* The indexes of eight weights. */
+/* Returns the indexes of eight weights. */
 TINYFUSE_INLINE uint32_t tinyfuse_eight_indices(const uint8_t *from, int bits)
 {
     uint32_t word = from[0];
@@ -65,7 +65,7 @@ TINYFUSE_INLINE uint32_t tinyfuse_eight_indices(const uint8_t *from, int bits)
     return word;
 }
 
-/* Four weights, as bytes; or two to a lane (tinyfuse_matmul.h). */
+/* Returns four weights, as bytes or two to a lane (tinyfuse_matmul.h). */
 TINYFUSE_INLINE uint32_t tinyfuse_expand_quad(const int8_t *table, uint32_t indices, int bits, int lanes)
 {
     const uint32_t mask = (1u << bits) - 1;
@@ -108,7 +108,7 @@ TINYFUSE_LOOK_UP(tinyfuse_expand_palette_lanes_2, 2, 1)
 TINYFUSE_LOOK_UP(tinyfuse_expand_palette_lanes_3, 3, 1)
 TINYFUSE_LOOK_UP(tinyfuse_expand_palette_lanes_4, 4, 1)
 
-/* For Helium, whose loads take a place for each byte: those of the indexes, shifted right, are the places in the
+/* Expands weights for Helium, whose loads take an offset for each byte: indexes, shifted right, are offsets in the
    table. */
 TINYFUSE_INLINE void tinyfuse_expand_palette_vectors(const uint8_t *indices, const int8_t *table, int32_t count, int8_t *to,
                                               int32_t step, int bits)

@@ -5,7 +5,7 @@
 #include "tinyfuse_pointwise.h"
 #include "tinyfuse_int16_weights.h"
 
-/* The inputs of two pixels, in_c > 0 each, a multiple of 4, as columns want them. */
+/* Converts the inputs of two pixels, in_c > 0 each, a multiple of 4, as columns have them. */
 TINYFUSE_INLINE void tinyfuse_widen_two(const int8_t *in, int32_t in_c, int8_t *to)
 {
 #if TINYFUSE_DSP
@@ -54,9 +54,9 @@ TINYFUSE_SHARED void tinyfuse_pointwise_of_pairs(const tinyfuse_pointwise *p, co
     }
 }
 
-/* in [pixels][in_c] to out [pixels][out_c], forward by blocks of pixels: out may lie over pixels that are read already,
-   those of the block included. in_c is a multiple of 4, p->block is 2; scratch, aligned to 8: columns of block * in_c
-   inputs of 2 bytes. */
+/* Computes a layer, in [pixels][in_c] to out [pixels][out_c], forward by blocks of pixels: out may overlap pixels
+   that were read already, those of the block included. in_c is a multiple of 4, p->block is 2. scratch, aligned to 8:
+   columns of block * in_c inputs of 2 bytes. */
 TINYFUSE_INLINE void tinyfuse_pointwise_int16_weights_s8(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels,
                                                     int8_t *out, const int32_t *pairs, void *scratch)
 {

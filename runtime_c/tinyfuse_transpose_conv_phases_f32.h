@@ -6,8 +6,8 @@
 #include "tinyfuse_conv_packed_f32.h"
 #include "tinyfuse_transpose_conv_phases.h"
 
-/* Output row y. Weights are packed as those of tinyfuse_conv_packed_row_f32, phase by phase; `biases` has out_c entries.
-   Reads only the input rows whose kernels reach row y, writes only out_row. */
+/* Computes output row y. Weights are packed as those of tinyfuse_conv_packed_row_f32, phase by phase; `biases` has
+   out_c entries. Reads only the input rows whose kernels reach row y, writes only out_row. */
 TINYFUSE_INLINE void tinyfuse_transpose_conv_phases_row_f32(const tinyfuse_transpose_conv *p, const float *in,
                                                             int32_t y, float *out_row, const float *weights,
                                                             const float *biases, float low, float high)
