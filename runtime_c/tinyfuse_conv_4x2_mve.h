@@ -175,7 +175,8 @@ TINYFUSE_INLINE int8_t tinyfuse_conv_4x2_mve_input(const int8_t *const *iteratio
 
 /* Computes all channels of the four pixels of a list. `lanes`: for columns, two per existing pixel; for chunks, the
    terms of each. */
-TINYFUSE_INLINE void tinyfuse_conv_4x2_mve_all(const int8_t *const *list, const int8_t *weights, int32_t lanes, int chunks)
+TINYFUSE_INLINE void tinyfuse_conv_4x2_mve_all(const int8_t *const *list, const int8_t *weights, int32_t lanes,
+                                               int chunks)
 {
     const int32_t terms = TINYFUSE_CONV_4X2_MVE_TAPS * TINYFUSE_4X2_MVE_BLOCK;
     const int32_t pointers = chunks ? TINYFUSE_CONV_4X2_MVE_CHUNK_POINTERS : TINYFUSE_CONV_4X2_MVE_COLUMN_POINTERS;
@@ -216,38 +217,36 @@ TINYFUSE_INLINE void tinyfuse_conv_4x2_mve_all(const int8_t *const *list, const 
     }
 }
 
-TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_columns_each(const int8_t *const *list, const int8_t *weights,
-                                                     int32_t lanes)
+TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_columns_each(const int8_t *const *list, const int8_t *weights, int32_t lanes)
 {
     tinyfuse_conv_4x2_mve_all(list, weights, lanes, 0);
 }
 
 TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_columns_saturated(const int8_t *const *list, const int8_t *weights,
-                                                          int32_t lanes)
+                                                             int32_t lanes)
 {
     tinyfuse_conv_4x2_mve_all(list, weights, lanes, 0);
 }
 
 TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_columns_rectified(const int8_t *const *list, const int8_t *weights,
-                                                          int32_t lanes)
+                                                             int32_t lanes)
 {
     tinyfuse_conv_4x2_mve_all(list, weights, lanes, 0);
 }
 
-TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_chunks_each(const int8_t *const *list, const int8_t *weights,
-                                                    int32_t lanes)
+TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_chunks_each(const int8_t *const *list, const int8_t *weights, int32_t lanes)
 {
     tinyfuse_conv_4x2_mve_all(list, weights, lanes, 1);
 }
 
 TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_chunks_saturated(const int8_t *const *list, const int8_t *weights,
-                                                         int32_t lanes)
+                                                            int32_t lanes)
 {
     tinyfuse_conv_4x2_mve_all(list, weights, lanes, 1);
 }
 
 TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_chunks_rectified(const int8_t *const *list, const int8_t *weights,
-                                                         int32_t lanes)
+                                                            int32_t lanes)
 {
     tinyfuse_conv_4x2_mve_all(list, weights, lanes, 1);
 }
@@ -343,7 +342,7 @@ TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_pad_columns(const tinyfuse_conv_4x2_m
 
 /* Fills the fields of a list's end that a row's pixels share. */
 TINYFUSE_INLINE void tinyfuse_conv_4x2_mve_begin(const tinyfuse_conv *p, tinyfuse_conv_4x2_mve_end *end,
-                                              const int32_t *channels)
+                                                 const int32_t *channels)
 {
     end->none = NULL;
     end->out_zero_point = p->out_zero_point;
@@ -353,7 +352,8 @@ TINYFUSE_INLINE void tinyfuse_conv_4x2_mve_begin(const tinyfuse_conv *p, tinyfus
 }
 
 /* Fills the output offsets of four pixels; those from `pixels` on repeat the last pixel's. */
-TINYFUSE_INLINE void tinyfuse_conv_4x2_mve_places(const tinyfuse_conv *p, tinyfuse_conv_4x2_mve_end *end, int32_t pixels)
+TINYFUSE_INLINE void tinyfuse_conv_4x2_mve_places(const tinyfuse_conv *p, tinyfuse_conv_4x2_mve_end *end,
+                                                  int32_t pixels)
 {
     int32_t i;
     for (i = 0; i < TINYFUSE_4X2_MVE_PIXELS; ++i) {
@@ -367,8 +367,8 @@ TINYFUSE_INLINE void tinyfuse_conv_4x2_mve_places(const tinyfuse_conv *p, tinyfu
    of out_row. `form` is a constant of tinyfuse_matmul_4x2_mve.h. scratch, aligned to 4: six pointers of 4 bytes for
    each of the kernel_h * ceil(kernel_w / 3) * in_c / 16 iterations; TINYFUSE_CONV_4X2_MVE_END_BYTES; 16 bytes. */
 TINYFUSE_SHARED void tinyfuse_conv_4x2_columns_mve_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
-                                                      int8_t *out_row, const int8_t *weights, const int32_t *channels,
-                                                      void *scratch, int form)
+                                                          int8_t *out_row, const int8_t *weights,
+                                                          const int32_t *channels, void *scratch, int form)
 {
     const int32_t taps = (p->kernel_w + TINYFUSE_CONV_4X2_MVE_TAPS - 1) / TINYFUSE_CONV_4X2_MVE_TAPS;
     const int32_t pointers =
@@ -451,7 +451,7 @@ TINYFUSE_SHARED int tinyfuse_conv_4x2_mve_list_chunks(const tinyfuse_conv_4x2_mv
 /* Copies the window of pixel x, which reaches into the padding, and points the chunks of the list's pixels from
    `first` to `last` to the copy. */
 TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_copy_window(const tinyfuse_conv_4x2_mve_row *r, int32_t x, int32_t first,
-                                                    int32_t last, int8_t *window)
+                                                       int32_t last, int8_t *window)
 {
     const tinyfuse_conv *const p = r->p;
     const int32_t run = p->kernel_w * p->in_c;
@@ -486,8 +486,8 @@ TINYFUSE_SHARED void tinyfuse_conv_4x2_mve_copy_window(const tinyfuse_conv_4x2_m
    of kernel_h * kernel_w * in_c bytes, `windows` being the most pixels of an aligned four whose windows have columns
    in the padding. */
 TINYFUSE_SHARED void tinyfuse_conv_4x2_chunks_mve_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
-                                                     int8_t *out_row, const int8_t *weights, const int32_t *channels,
-                                                     void *scratch, int form)
+                                                         int8_t *out_row, const int8_t *weights,
+                                                         const int32_t *channels, void *scratch, int form)
 {
     const int32_t run = p->kernel_w * p->in_c;
     const int32_t chunks = p->kernel_h * ((run + TINYFUSE_4X2_MVE_BLOCK - 1) / TINYFUSE_4X2_MVE_BLOCK);
@@ -525,7 +525,8 @@ TINYFUSE_SHARED void tinyfuse_conv_4x2_chunks_mve_row_s8(const tinyfuse_conv *p,
             int8_t *window = windows;
             for (i = 0; i < pixels; ++i) {
                 if (!tinyfuse_conv_4x2_mve_inside(p, x + i)) {
-                    tinyfuse_conv_4x2_mve_copy_window(&r, x + i, i, i + 1 < pixels ? i : TINYFUSE_4X2_MVE_PIXELS - 1, window);
+                    tinyfuse_conv_4x2_mve_copy_window(&r, x + i, i, i + 1 < pixels ? i : TINYFUSE_4X2_MVE_PIXELS - 1,
+                                                      window);
                     window += p->kernel_h * run;
                 }
             }

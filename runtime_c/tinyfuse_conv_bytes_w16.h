@@ -57,7 +57,7 @@ TINYFUSE_INLINE void tinyfuse_append_sums(int8_t *column, int32_t groups, int32_
    TINYFUSE_W16_GROUPS, rounded up. */
 TINYFUSE_INLINE void tinyfuse_conv_bytes_row_w16(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
                                                  const int8_t *weights, const void *channels, void *scratch,
-                                                  int32_t block_pixels, int form)
+                                                 int32_t block_pixels, int form)
 {
     const int32_t depth = (p->kernel_h * p->kernel_w * p->in_c + 3) & ~3;
     const int32_t with_sums = depth + 4 * tinyfuse_sum_groups(depth / 4);

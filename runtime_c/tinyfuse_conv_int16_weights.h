@@ -6,8 +6,8 @@
 #include "tinyfuse_conv_packed.h"
 #include "tinyfuse_int16_weights.h"
 
-TINYFUSE_INLINE void tinyfuse_conv_int16_weights_body(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
-                                                 const int32_t *pairs, void *scratch)
+TINYFUSE_INLINE void tinyfuse_conv_int16_weights_body(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+                                                      int8_t *out_row, const int32_t *pairs, void *scratch)
 {
     const int32_t depth = (p->kernel_h * p->kernel_w * p->in_c + 3) & ~3;
     const int8_t **const rows =
@@ -31,7 +31,7 @@ TINYFUSE_INLINE void tinyfuse_conv_int16_weights_body(const tinyfuse_conv *p, co
 }
 
 TINYFUSE_SHARED void tinyfuse_conv_int16_weights(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
-                                            const int32_t *pairs, void *scratch)
+                                                 const int32_t *pairs, void *scratch)
 {
     tinyfuse_conv_int16_weights_body(p, in, y, out_row, pairs, scratch);
 }
@@ -41,7 +41,7 @@ TINYFUSE_SHARED void tinyfuse_conv_int16_weights(const tinyfuse_conv *p, const i
    where in_c is no multiple of 4, with depth = kernel_h * kernel_w * in_c rounded up to a multiple of 4. Layers with
    short rows are compiled as copies of their own (tinyfuse_short_rows). */
 TINYFUSE_INLINE void tinyfuse_conv_int16_weights_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
-                                                   int8_t *out_row, const int32_t *pairs, void *scratch)
+                                                        int8_t *out_row, const int32_t *pairs, void *scratch)
 {
     if (tinyfuse_short_rows(p)) {
         tinyfuse_conv_int16_weights_body(p, in, y, out_row, pairs, scratch);

@@ -435,10 +435,9 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_row_s8(const tinyfuse_conv *p, const i
     }
 }
 
-TINYFUSE_INLINE void tinyfuse_conv_lut_body(const tinyfuse_conv *p, const int8_t *in, int32_t y,
-                                               int8_t *out_row, const int8_t *weights, const void *channels,
-                                               void *scratch, int32_t block_pixels, const int8_t *tables,
-                                               int32_t table_bytes, int form)
+TINYFUSE_INLINE void tinyfuse_conv_lut_body(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
+                                            const int8_t *weights, const void *channels, void *scratch,
+                                            int32_t block_pixels, const int8_t *tables, int32_t table_bytes, int form)
 {
     tinyfuse_matmul m =
         tinyfuse_matmul_lut_of(p->out_c, p->out_zero_point, channels, tables, table_bytes, form);
@@ -464,9 +463,9 @@ TINYFUSE_CONV_LUT(tinyfuse_conv_packed_lut_signed_rounding_one, TINYFUSE_SIGNED_
 /* Computes output row y as tinyfuse_conv_packed_row_s8 does and maps each output by a lookup table: one table, or one
    per channel, `table_bytes` apart (tinyfuse_matmul.h). */
 TINYFUSE_INLINE void tinyfuse_conv_packed_lut_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
-                                                        int8_t *out_row, const int8_t *weights, const void *channels,
-                                                        void *scratch, int32_t block_pixels, const int8_t *tables,
-                                                        int32_t table_bytes, int form)
+                                                     int8_t *out_row, const int8_t *weights, const void *channels,
+                                                     void *scratch, int32_t block_pixels, const int8_t *tables,
+                                                     int32_t table_bytes, int form)
 {
     if (tinyfuse_short_rows(p)) {
         tinyfuse_conv_lut_body(p, in, y, out_row, weights, channels, scratch, block_pixels, tables, table_bytes,

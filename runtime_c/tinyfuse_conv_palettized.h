@@ -57,8 +57,8 @@ TINYFUSE_INLINE void tinyfuse_strip_pixels(tinyfuse_strip *s, const int8_t *colu
 }
 
 TINYFUSE_INLINE void tinyfuse_pointwise_palettized_body(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels,
-                                                 int8_t *out, const tinyfuse_palettized *w, const void *channels,
-                                                 void *scratch, int form)
+                                                        int8_t *out, const tinyfuse_palettized *w, const void *channels,
+                                                        void *scratch, int form)
 {
     const int32_t in_c = p->in_c, out_c = p->out_c, step = tinyfuse_step_bytes(form), pixel = tinyfuse_pixel_bytes(form);
     int8_t *const columns = (int8_t *)scratch;
@@ -104,8 +104,8 @@ TINYFUSE_POINTWISE_PALETTIZED(tinyfuse_pointwise_palettized_bytes_single_roundin
    only if one strip has all channels. scratch, aligned to 16: columns of block * in_c inputs, strip * in_c weights, 3
    * strip outputs where there are several strips. */
 TINYFUSE_INLINE void tinyfuse_pointwise_palettized_s8(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels,
-                                               int8_t *out, const tinyfuse_palettized *w, const void *channels,
-                                               void *scratch, int form)
+                                                      int8_t *out, const tinyfuse_palettized *w, const void *channels,
+                                                      void *scratch, int form)
 {
     TINYFUSE_PALETTIZED_OF_FORM(form, tinyfuse_pointwise_palettized)(p, in, pixels, out, w, channels, scratch);
 }
@@ -131,8 +131,8 @@ TINYFUSE_INLINE void tinyfuse_strip_row(tinyfuse_strip *s, const tinyfuse_conv *
 }
 
 TINYFUSE_INLINE void tinyfuse_conv_palettized_body(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
-                                            int8_t *next, const tinyfuse_palettized *w, const void *channels,
-                                            void *scratch, int32_t block_pixels, int form)
+                                                   int8_t *next, const tinyfuse_palettized *w, const void *channels,
+                                                   void *scratch, int32_t block_pixels, int form)
 {
     const int32_t depth = (p->kernel_h * p->kernel_w * p->in_c + 3) & ~3, out_c = p->out_c;
     const int32_t made = next == out_row ? 1 : 2;
@@ -176,17 +176,19 @@ TINYFUSE_CONV_PALETTIZED(tinyfuse_conv_palettized_bytes_single_rounding, TINYFUS
 /* Computes output rows y and y + 1 to `out_row` and `next` (`out_row` if there is no row y + 1) as
    tinyfuse_conv_packed_row_s8 does; weights are expanded once for both. scratch, aligned to 16: that of
    tinyfuse_conv_packed_row_s8, then strip * depth weights, and 3 * strip outputs where there are several strips. */
-TINYFUSE_INLINE void tinyfuse_conv_palettized_rows_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
-                                               int8_t *next, const tinyfuse_palettized *w, const void *channels,
-                                               void *scratch, int32_t block_pixels, int form)
+TINYFUSE_INLINE void tinyfuse_conv_palettized_rows_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+                                                      int8_t *out_row, int8_t *next, const tinyfuse_palettized *w,
+                                                      const void *channels, void *scratch, int32_t block_pixels,
+                                                      int form)
 {
     TINYFUSE_PALETTIZED_OF_FORM(form, tinyfuse_conv_palettized)(p, in, y, out_row, next, w, channels, scratch, block_pixels);
 }
 
 /* Output row y alone. */
-TINYFUSE_INLINE void tinyfuse_conv_palettized_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
-                                              const tinyfuse_palettized *w, const void *channels, void *scratch,
-                                              int32_t block_pixels, int form)
+TINYFUSE_INLINE void tinyfuse_conv_palettized_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+                                                     int8_t *out_row, const tinyfuse_palettized *w,
+                                                     const void *channels, void *scratch, int32_t block_pixels,
+                                                     int form)
 {
     tinyfuse_conv_palettized_rows_s8(p, in, y, out_row, out_row, w, channels, scratch, block_pixels, form);
 }

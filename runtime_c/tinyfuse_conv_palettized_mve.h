@@ -14,8 +14,8 @@ typedef struct {
 } tinyfuse_mve_strip;
 
 /* Expands the weights of `count` channels from `first` on to `weights`, in the order of tinyfuse_matmul_2x4_mve.h. */
-TINYFUSE_SHARED void tinyfuse_expand_palette_strip(const tinyfuse_palettized *w, int32_t first, int32_t count, int32_t depth,
-                                            int8_t *weights)
+TINYFUSE_SHARED void tinyfuse_expand_palette_strip(const tinyfuse_palettized *w, int32_t first, int32_t count,
+                                                   int32_t depth, int8_t *weights)
 {
     const int32_t whole = depth & ~15, rest = depth & 15;
     tinyfuse_palettized rests = *w;
@@ -32,7 +32,8 @@ TINYFUSE_SHARED void tinyfuse_expand_palette_strip(const tinyfuse_palettized *w,
 }
 
 TINYFUSE_INLINE void tinyfuse_mve_strip_start(tinyfuse_mve_strip *s, const tinyfuse_palettized *w, int32_t first,
-                                              const tinyfuse_matmul_2x4_mve *p, int8_t *weights, const int32_t *channels)
+                                              const tinyfuse_matmul_2x4_mve *p, int8_t *weights,
+                                              const int32_t *channels)
 {
     s->first = first;
     s->count = tinyfuse_min(w->strip, p->out_c - first);
@@ -42,8 +43,8 @@ TINYFUSE_INLINE void tinyfuse_mve_strip_start(tinyfuse_mve_strip *s, const tinyf
 }
 
 /* Computes a strip's channels of one or two neighbouring pixels, whose outputs of all channels lie from `out` on. */
-TINYFUSE_INLINE void tinyfuse_mve_strip_pixels(tinyfuse_mve_strip *s, const tinyfuse_matmul_2x4_mve *p, const int8_t *in,
-                                               int32_t pixels, int8_t *out)
+TINYFUSE_INLINE void tinyfuse_mve_strip_pixels(tinyfuse_mve_strip *s, const tinyfuse_matmul_2x4_mve *p,
+                                               const int8_t *in, int32_t pixels, int8_t *out)
 {
     s->job.inputs.x0 = in;
     s->job.out0 = out + s->first;
@@ -61,9 +62,9 @@ TINYFUSE_INLINE void tinyfuse_mve_strip_pixels(tinyfuse_mve_strip *s, const tiny
 
 /* Computes what tinyfuse_pointwise_2x4_mve_s8 does. out may overlap pixels that were read already only if one strip
    has all channels. scratch, aligned to 16: strip * depth + 16 bytes of weights, the strip a multiple of 4. */
-TINYFUSE_SHARED void tinyfuse_pointwise_palettized_mve_s8(const tinyfuse_matmul_2x4_mve *p, const int8_t *in, int32_t pixels,
-                                                   int8_t *out, const tinyfuse_palettized *w, const int32_t *channels,
-                                                   void *scratch)
+TINYFUSE_SHARED void tinyfuse_pointwise_palettized_mve_s8(const tinyfuse_matmul_2x4_mve *p, const int8_t *in,
+                                                          int32_t pixels, int8_t *out, const tinyfuse_palettized *w,
+                                                          const int32_t *channels, void *scratch)
 {
     int32_t first, x;
     for (first = 0; first < p->out_c; first += w->strip) {
@@ -78,8 +79,9 @@ TINYFUSE_SHARED void tinyfuse_pointwise_palettized_mve_s8(const tinyfuse_matmul_
 /* Computes what tinyfuse_conv_2x4_mve_row_s8 does. scratch, aligned to 16: kernel_h pointers of 4 bytes, 2 * depth
    bytes of windows, then strip * depth + 16 bytes of weights, the strip a multiple of 4, with depth = kernel_h *
    kernel_w * in_c. */
-TINYFUSE_SHARED void tinyfuse_conv_palettized_mve_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
-                                                  const tinyfuse_palettized *w, const int32_t *channels, void *scratch)
+TINYFUSE_SHARED void tinyfuse_conv_palettized_mve_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+                                                         int8_t *out_row, const tinyfuse_palettized *w,
+                                                         const int32_t *channels, void *scratch)
 {
     const int32_t depth = p->kernel_h * p->kernel_w * p->in_c;
     const tinyfuse_matmul_2x4_mve m = {depth, p->out_c, p->out_zero_point, p->act_min, p->act_max};

@@ -169,8 +169,8 @@ TINYFUSE_INLINE void tinyfuse_mve_pixels_s4(tinyfuse_mve_job *job, const tinyfus
     }
 }
 
-TINYFUSE_INLINE void tinyfuse_mve_start_s4(tinyfuse_mve_job *job, const tinyfuse_matmul_2x4_mve *p, const int8_t *weights,
-                                           const int32_t *channels)
+TINYFUSE_INLINE void tinyfuse_mve_start_s4(tinyfuse_mve_job *job, const tinyfuse_matmul_2x4_mve *p,
+                                           const int8_t *weights, const int32_t *channels)
 {
     tinyfuse_mve_start(job, p, weights, channels, 0);
     job->group_bytes = 2 * p->depth;

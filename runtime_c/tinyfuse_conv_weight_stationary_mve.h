@@ -38,7 +38,7 @@ typedef struct {
     int32_t out_zero_point;
     int32_t quads;         /* whole ones of pixels */
     int32_t back_out;      /* bytes of these */
-    uint16_t places[8];    /* offsets of both channels of four pixels, from `out`, in the order 0, 2, 0, 2, 1, 3, 1, 3 of pixels */
+    uint16_t places[8];    /* offsets from `out` of both channels of the pixels 0, 2, 0, 2, 1, 3, 1, 3 */
     const int8_t *weights;
     const int32_t *channels_end;
     int32_t pixels;
@@ -205,7 +205,8 @@ TINYFUSE_SHARED void tinyfuse_weight_stationary_rectified(tinyfuse_weight_statio
 }
 
 /* Copies sixteen channels of `count` columns, `lanes` of which exist in the input. Returns the place after them. */
-TINYFUSE_INLINE int8_t *tinyfuse_weight_stationary_copy(int8_t *to, const int8_t *from, int32_t count, int32_t step, int32_t lanes)
+TINYFUSE_INLINE int8_t *tinyfuse_weight_stationary_copy(int8_t *to, const int8_t *from, int32_t count, int32_t step,
+                                                        int32_t lanes)
 {
     __asm volatile("vctp.8 %[lanes]\n\t"
                    "dls lr, %[count]\n\t"
@@ -267,7 +268,8 @@ TINYFUSE_SHARED void tinyfuse_weight_stationary_rectified(tinyfuse_weight_statio
     tinyfuse_weight_stationary_all(job);
 }
 
-TINYFUSE_INLINE int8_t *tinyfuse_weight_stationary_copy(int8_t *to, const int8_t *from, int32_t count, int32_t step, int32_t lanes)
+TINYFUSE_INLINE int8_t *tinyfuse_weight_stationary_copy(int8_t *to, const int8_t *from, int32_t count, int32_t step,
+                                                        int32_t lanes)
 {
     int32_t i;
     for (i = 0; i < count; ++i) {
@@ -309,13 +311,14 @@ TINYFUSE_SHARED void tinyfuse_weight_stationary_columns(const tinyfuse_conv *p, 
 /* Computes output row y. Reads only the input rows of y's own window, writes only the out_w * out_c bytes of out_row;
    out_w is at least four. `form` is a constant of tinyfuse_matmul_4x2_mve.h. scratch, aligned to 4: (1 + out_w) * 8
    bytes of sums, then kernel_h * ceil(in_c / 16) * (out_w + 2) * 16 bytes of columns. */
-TINYFUSE_SHARED void tinyfuse_conv_weight_stationary_mve_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
-                                                   const int8_t *weights, const int32_t *channels, void *scratch,
-                                                   int form)
+TINYFUSE_SHARED void tinyfuse_conv_weight_stationary_mve_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+                                                                int8_t *out_row, const int8_t *weights,
+                                                                const int32_t *channels, void *scratch, int form)
 {
     const int32_t pixels = p->out_w, steps = pixels - 1; /* the first pixel's column is in front of the loop */
     const int32_t rest = pixels % TINYFUSE_WEIGHT_STATIONARY_PIXELS;
-    const int32_t skipped = (TINYFUSE_WEIGHT_STATIONARY_ITERATION - steps % TINYFUSE_WEIGHT_STATIONARY_ITERATION) % TINYFUSE_WEIGHT_STATIONARY_ITERATION;
+    const int32_t skipped = (TINYFUSE_WEIGHT_STATIONARY_ITERATION - steps % TINYFUSE_WEIGHT_STATIONARY_ITERATION) %
+                            TINYFUSE_WEIGHT_STATIONARY_ITERATION;
     int8_t *const columns = (int8_t *)scratch + (1 + pixels) * TINYFUSE_WEIGHT_STATIONARY_SUMS_BYTES;
     tinyfuse_weight_stationary job;
     int32_t i;

@@ -176,7 +176,8 @@ typedef struct {
 #else
 
 /* Returns `sum` plus the products of four weights in lanes with halves of inputs and their X. */
-TINYFUSE_INLINE int32_t tinyfuse_five_outputs_products(int32_t sum, int32_t lanes, const int16_t *inputs, const int16_t *x)
+TINYFUSE_INLINE int32_t tinyfuse_five_outputs_products(int32_t sum, int32_t lanes, const int16_t *inputs,
+                                                       const int16_t *x)
 {
     uint32_t total = (uint32_t)sum;
     int8_t low[4];
@@ -188,12 +189,14 @@ TINYFUSE_INLINE int32_t tinyfuse_five_outputs_products(int32_t sum, int32_t lane
 }
 
 /* The output of a sum. */
-TINYFUSE_INLINE int8_t tinyfuse_five_outputs_output(int32_t sum, int32_t multiplier, int32_t rounding, int32_t shift, int form)
+TINYFUSE_INLINE int8_t tinyfuse_five_outputs_output(int32_t sum, int32_t multiplier, int32_t rounding, int32_t shift,
+                                                    int form)
 {
     const int32_t high = (int32_t)(((int64_t)sum * multiplier) >> 32);
     const int32_t bent = form == TINYFUSE_FIVE_OUTPUTS_SIGNED_ROUNDING ? rounding & ~(int32_t)((uint32_t)sum >> 29)
                                                      : rounding - (int32_t)((uint32_t)sum >> 31);
-    return (int8_t)tinyfuse_clamp(form == TINYFUSE_FIVE_OUTPUTS_SINGLE_ROUNDING ? high >> shift : (high + bent) >> shift, -128, 127);
+    return (int8_t)tinyfuse_clamp(
+        form == TINYFUSE_FIVE_OUTPUTS_SINGLE_ROUNDING ? high >> shift : (high + bent) >> shift, -128, 127);
 }
 
 /* Makes the columns of `steps` times four inputs, `first` of them in the first iteration. */
@@ -223,7 +226,8 @@ TINYFUSE_INLINE void tinyfuse_five_outputs_columns(const int8_t *in, int32_t ste
 #if !TINYFUSE_DSP
 
 /* Computes a batch; `form` is a constant. */
-TINYFUSE_INLINE void tinyfuse_five_outputs_run(const int8_t *in, const int32_t *groups, int8_t *out, int8_t *columns, int form)
+TINYFUSE_INLINE void tinyfuse_five_outputs_run(const int8_t *in, const int32_t *groups, int8_t *out, int8_t *columns,
+                                               int form)
 {
     const int32_t multiplier = *groups++, rounding = form == TINYFUSE_FIVE_OUTPUTS_SINGLE_ROUNDING ? 0 : *groups++;
     const int32_t *const quads = groups + 3 + groups[0] / 4, *const end = quads + groups[1] / 4;
@@ -266,12 +270,14 @@ TINYFUSE_INLINE void tinyfuse_five_outputs_run(const int8_t *in, const int32_t *
     tinyfuse_five_outputs_run(in, groups, out, columns, TINYFUSE_FIVE_OUTPUTS_##form);
 #endif
 
-TINYFUSE_SHARED void tinyfuse_five_outputs_single_rounding(const int8_t *in, const int32_t *groups, int8_t *out, int8_t *columns)
+TINYFUSE_SHARED void tinyfuse_five_outputs_single_rounding(const int8_t *in, const int32_t *groups, int8_t *out,
+                                                           int8_t *columns)
 {
     TINYFUSE_FIVE_OUTPUTS_BODY(SINGLE_ROUNDING)
 }
 
-TINYFUSE_SHARED void tinyfuse_five_outputs_signed_rounding(const int8_t *in, const int32_t *groups, int8_t *out, int8_t *columns)
+TINYFUSE_SHARED void tinyfuse_five_outputs_signed_rounding(const int8_t *in, const int32_t *groups, int8_t *out,
+                                                           int8_t *columns)
 {
     TINYFUSE_FIVE_OUTPUTS_BODY(SIGNED_ROUNDING)
 }
@@ -285,7 +291,7 @@ TINYFUSE_SHARED void tinyfuse_five_outputs_any(const int8_t *in, const int32_t *
    columns, in_c bytes and 4 for each iteration. out may overlap batches of in that were read already, the one that is
    computed included. */
 TINYFUSE_INLINE void tinyfuse_dense_five_outputs_s8(const tinyfuse_dense_five_outputs *p, const int8_t *in, int8_t *out,
-                                             const int32_t *groups, void *scratch)
+                                                    const int32_t *groups, void *scratch)
 {
     int32_t b;
     for (b = 0; b < p->batches; ++b) {

@@ -49,7 +49,8 @@ typedef char tinyfuse_check_dense_int16_weights_1x4[offsetof(tinyfuse_dense_int1
     TINYFUSE_INT16_WEIGHTS_DENSE_OUTPUT("r2") TINYFUSE_INT16_WEIGHTS_DENSE_OUTPUT("r3") \
     TINYFUSE_INT16_WEIGHTS_DENSE_OUTPUT("r4") TINYFUSE_INT16_WEIGHTS_DENSE_OUTPUT("r5")
 #define TINYFUSE_INT16_WEIGHTS_DENSE_STEPS \
-    TINYFUSE_INT16_WEIGHTS_DENSE_STEP TINYFUSE_INT16_WEIGHTS_DENSE_STEP TINYFUSE_INT16_WEIGHTS_DENSE_STEP TINYFUSE_INT16_WEIGHTS_DENSE_STEP
+    TINYFUSE_INT16_WEIGHTS_DENSE_STEP TINYFUSE_INT16_WEIGHTS_DENSE_STEP \
+    TINYFUSE_INT16_WEIGHTS_DENSE_STEP TINYFUSE_INT16_WEIGHTS_DENSE_STEP
 /* tinyfuse_requantize_bounded: r6 multiplier, r7 shift, r8 rounding << shift; r9 out */
 #define TINYFUSE_INT16_WEIGHTS_DENSE_STORE(sum)         \
     "ldm r1!, {r6, r7, r8}\n\t"                         \
@@ -107,7 +108,8 @@ typedef char tinyfuse_check_dense_int16_weights_1x4[offsetof(tinyfuse_dense_int1
 #endif
 
 /* Computes all quads of a batch; there is at least one. `single_rounding` is a constant. */
-TINYFUSE_INLINE void tinyfuse_dense_int16_weights_1x4_run(const tinyfuse_dense_int16_weights_1x4 *p, int single_rounding)
+TINYFUSE_INLINE void tinyfuse_dense_int16_weights_1x4_run(const tinyfuse_dense_int16_weights_1x4 *p,
+                                                          int single_rounding)
 {
 #if TINYFUSE_DSP
     if (single_rounding) {
@@ -151,9 +153,9 @@ TINYFUSE_SHARED void tinyfuse_dense_int16_weights_1x4_single_rounding(const tiny
 
 typedef void (*tinyfuse_dense_int16_weights_1x4_block)(const tinyfuse_dense_int16_weights_1x4 *p);
 
-TINYFUSE_SHARED void tinyfuse_dense_int16_weights_layer(const tinyfuse_dense_int16_weights *p, const int8_t *in, int8_t *out,
-                                             const int32_t *quads, int8_t *columns,
-                                             tinyfuse_dense_int16_weights_1x4_block block)
+TINYFUSE_SHARED void tinyfuse_dense_int16_weights_layer(const tinyfuse_dense_int16_weights *p, const int8_t *in,
+                                                        int8_t *out, const int32_t *quads, int8_t *columns,
+                                                        tinyfuse_dense_int16_weights_1x4_block block)
 {
     const int32_t words = p->in_c / 4, rest = p->in_c & 3, steps = (p->in_c + 7) / 8, out_rest = p->out_c & 3;
     const int32_t size = 16 * steps + (p->multiplier != 0 ? 4 : 16);
@@ -202,11 +204,13 @@ TINYFUSE_SHARED void tinyfuse_dense_int16_weights_layer(const tinyfuse_dense_int
 /* Computes a layer, in [batches][in_c] to out [batches][out_c], by the quads of all outputs, the last one padded.
    scratch, aligned to 8: in_c inputs of 2 bytes, rounded up to a multiple of 8. `single_rounding` is a constant. out
    may overlap batches of in that were read already, the one that is computed included. */
-TINYFUSE_INLINE void tinyfuse_dense_int16_weights_s8(const tinyfuse_dense_int16_weights *p, const int8_t *in, int8_t *out,
-                                                const int32_t *quads, int single_rounding, void *scratch)
+TINYFUSE_INLINE void tinyfuse_dense_int16_weights_s8(const tinyfuse_dense_int16_weights *p, const int8_t *in,
+                                                     int8_t *out, const int32_t *quads, int single_rounding,
+                                                     void *scratch)
 {
     tinyfuse_dense_int16_weights_layer(p, in, out, quads, (int8_t *)scratch,
-                            single_rounding ? tinyfuse_dense_int16_weights_1x4_single_rounding : tinyfuse_dense_int16_weights_1x4_bounded);
+                                       single_rounding ? tinyfuse_dense_int16_weights_1x4_single_rounding
+                                                       : tinyfuse_dense_int16_weights_1x4_bounded);
 }
 
 #endif

@@ -8,9 +8,9 @@
 
 /* Computes four outputs, or the fewer last ones, of each batch. */
 TINYFUSE_SHARED void tinyfuse_dense_palettized_all(const tinyfuse_dense *p, const int8_t *in, int8_t *out,
-                                            const tinyfuse_palettized *w, const int32_t *biases,
-                                            const tinyfuse_dense_scale *scales, int8_t *columns, int8_t *weights,
-                                            int form, tinyfuse_dense_block block)
+                                                   const tinyfuse_palettized *w, const int32_t *biases,
+                                                   const tinyfuse_dense_scale *scales, int8_t *columns, int8_t *weights,
+                                                   int form, tinyfuse_dense_block block)
 {
     const int32_t depth = (p->in_c + 3) & ~3;
     tinyfuse_dense four = *p;
@@ -41,8 +41,8 @@ TINYFUSE_SHARED void tinyfuse_dense_palettized_all(const tinyfuse_dense *p, cons
 /* Computes what tinyfuse_dense_s8 does, for any in_c; out must not overlap in. scratch, aligned to 16: 4 * depth
    weights, then a column of `depth` inputs where in_c is no multiple of 4. */
 TINYFUSE_INLINE void tinyfuse_dense_palettized_s8(const tinyfuse_dense *p, const int8_t *in, int8_t *out,
-                                           const tinyfuse_palettized *w, const int32_t *biases,
-                                           const tinyfuse_dense_scale *scales, int form, void *scratch)
+                                                  const tinyfuse_palettized *w, const int32_t *biases,
+                                                  const tinyfuse_dense_scale *scales, int form, void *scratch)
 {
     int8_t *const weights = (int8_t *)scratch;
     if ((p->in_c & 3) == 0) {

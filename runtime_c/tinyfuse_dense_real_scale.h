@@ -15,8 +15,9 @@ TINYFUSE_INLINE int8_t tinyfuse_real_output(const tinyfuse_fully_connected *p, c
 /* Computes a layer as tinyfuse_fully_connected_s8 does, with a real scale. Only the biases of `channels` are used.
    Weights may be computed at run time. */
 TINYFUSE_INLINE void tinyfuse_fully_connected_real_scale_s8(const tinyfuse_fully_connected *p,
-                                                      const tinyfuse_real_scale *scale, const int8_t *in, int8_t *out,
-                                                      const int8_t *weights, const tinyfuse_requant *channels)
+                                                            const tinyfuse_real_scale *scale, const int8_t *in,
+                                                            int8_t *out, const int8_t *weights,
+                                                            const tinyfuse_requant *channels)
 {
     int32_t b, o, i;
     for (b = 0; b < p->batches; ++b) {
@@ -36,8 +37,8 @@ TINYFUSE_INLINE void tinyfuse_fully_connected_real_scale_s8(const tinyfuse_fully
    -in_zero_point * (weights - weights_zero_point) folded in. The weights' zero point times the sum of the inputs is
    subtracted from every sum. */
 TINYFUSE_INLINE void tinyfuse_dense_real_scale_s8(const tinyfuse_fully_connected *p, const tinyfuse_real_scale *scale,
-                                            const int8_t *in, int8_t *out, const int8_t *weights,
-                                            const int32_t *biases)
+                                                  const int8_t *in, int8_t *out, const int8_t *weights,
+                                                  const int32_t *biases)
 {
     int32_t b, o, i;
     for (b = 0; b < p->batches; ++b) {

@@ -131,9 +131,8 @@ TINYFUSE_INLINE int32_t tinyfuse_offset_s4(const int8_t *column, int32_t depth)
    in the order of columns (tinyfuse_matmul.h), with depth = in_c rounded up to a multiple of 8; biases and scales are
    as in tinyfuse_dense_s8. scratch, aligned to 8: a column of `depth` inputs. out may overlap batches of in that were
    read already, the one that is computed included. */
-TINYFUSE_SHARED void tinyfuse_dense_s4(const tinyfuse_dense *p, const int8_t *in, int8_t *out,
-                                                 const int8_t *weights, const int32_t *biases,
-                                                 const tinyfuse_dense_scale *scales, void *scratch)
+TINYFUSE_SHARED void tinyfuse_dense_s4(const tinyfuse_dense *p, const int8_t *in, int8_t *out, const int8_t *weights,
+                                       const int32_t *biases, const tinyfuse_dense_scale *scales, void *scratch)
 {
     const int32_t words = p->in_c / 4, in_rest = p->in_c & 3, depth = (p->in_c + 7) & ~7;
     const int32_t quads = p->out_c / 4, out_rest = p->out_c & 3;

@@ -222,7 +222,7 @@ TINYFUSE_INLINE void tinyfuse_dw_1d_records(const tinyfuse_dw_1d_quad *f)
 
 /* Returns output i of a channel, whose pairs of pixels lie at `pairs`, a record apart. */
 TINYFUSE_INLINE int8_t tinyfuse_dw_1d_output(const int8_t *pairs, const int32_t *channel, int32_t steps, int32_t i,
-                                               int form)
+                                             int form)
 {
     const int32_t *const words = channel + TINYFUSE_DW_1D_HEAD + (i & 1);
     uint32_t sum = (uint32_t)channel[1];
@@ -295,7 +295,7 @@ TINYFUSE_INLINE const int32_t *tinyfuse_dw_1d_copy(const int32_t *from, int32_t 
    with steps = taps / 2 + 1 and blocks = ceil(out_n / 4): 2 * blocks + steps - 1 records, `blocks` more for the
    outputs, and with several blocks a copy of four channels' words. */
 TINYFUSE_INLINE void tinyfuse_depthwise_1d_s8(const tinyfuse_dw_1d *p, const int8_t *in, int8_t *out,
-                                                const int32_t *channels, void *scratch, int form)
+                                              const int32_t *channels, void *scratch, int form)
 {
     const int32_t steps = p->taps / 2 + 1;
     const int32_t blocks = (p->out_n + TINYFUSE_DW_1D_OUTPUTS - 1) / TINYFUSE_DW_1D_OUTPUTS;

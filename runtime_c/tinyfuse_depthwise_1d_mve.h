@@ -227,8 +227,8 @@ TINYFUSE_SHARED void tinyfuse_1d_rectified(tinyfuse_1d_job *job)
    up to a multiple of four; 64 bytes for each four pixels of the outputs, rounded up to eight outputs, and for three
    more quads; in_c bytes where windows read padding. */
 TINYFUSE_SHARED void tinyfuse_depthwise_1d_mve_s8(const tinyfuse_1d *p, const int8_t *in, int8_t *out,
-                                                    const int8_t *weights, const int32_t *channels, void *scratch,
-                                                    int form)
+                                                  const int8_t *weights, const int32_t *channels, void *scratch,
+                                                  int form)
 {
     const int32_t pixels = p->out_w - 1 + p->kernel_w, words = (pixels + TINYFUSE_1D_WORD - 1) / TINYFUSE_1D_WORD;
     const int32_t listed = TINYFUSE_1D_WORD * words;

@@ -402,7 +402,8 @@ TINYFUSE_INLINE void tinyfuse_quad_row(tinyfuse_quad *q, const int16_t *columns,
 }
 
 /* Computes a row of a quad with sign-dependent rounding. */
-TINYFUSE_INLINE void tinyfuse_signed_rounding_quad_row(const tinyfuse_signed_rounding_quad *q, const int16_t *columns, int form)
+TINYFUSE_INLINE void tinyfuse_signed_rounding_quad_row(const tinyfuse_signed_rounding_quad *q, const int16_t *columns,
+                                                       int form)
 {
     const int32_t step = 3 * TINYFUSE_COLUMN + q->column_step / 2, most = form == TINYFUSE_QUAD_SIGNED_ROUNDING ? 128 : 256;
     const int own = form == TINYFUSE_QUAD_OWN_SHIFTS;
@@ -596,9 +597,9 @@ TINYFUSE_DEPTHWISE_LUT(tinyfuse_depthwise_3x3_lut_signed_rounding_wide, TINYFUSE
 /* Computes output row y and maps each output by a lookup table: one table, or one per channel, `table_bytes` apart,
    given by the address of the result of 0. `form` is a constant. */
 TINYFUSE_INLINE void tinyfuse_depthwise_3x3_lut_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
-                                                          int8_t *out_row, const int8_t *weights,
-                                                          const void *channels, void *scratch, const int8_t *tables,
-                                                          int32_t table_bytes, int form)
+                                                       int8_t *out_row, const int8_t *weights, const void *channels,
+                                                       void *scratch, const int8_t *tables, int32_t table_bytes,
+                                                       int form)
 {
     (form == TINYFUSE_QUAD_SINGLE_ROUNDING    ? tinyfuse_depthwise_3x3_lut_single_rounding
      : form == TINYFUSE_QUAD_OWN_SHIFTS ? tinyfuse_depthwise_3x3_lut_own_shifts

@@ -342,8 +342,8 @@ TINYFUSE_INLINE void tinyfuse_interleave_columns(const tinyfuse_interleaved_plan
     }
 }
 
-TINYFUSE_INLINE int8_t tinyfuse_interleaved_output(const tinyfuse_interleaved_job *job, const int32_t *channel, int32_t x,
-                                               int32_t i, int32_t column_bytes)
+TINYFUSE_INLINE int8_t tinyfuse_interleaved_output(const tinyfuse_interleaved_job *job, const int32_t *channel,
+                                                   int32_t x, int32_t i, int32_t column_bytes)
 {
     const int8_t *const weights = job->weights + TINYFUSE_INTERLEAVED_WIDTH * TINYFUSE_INTERLEAVED_WORD * i;
     uint32_t sum = (uint32_t)channel[0]; /* wraps */
@@ -400,8 +400,8 @@ TINYFUSE_INLINE void tinyfuse_interleaved_pad(int8_t *columns, int32_t value, in
    after a multiple of stride_w. It finds which lie in the image, and pads the others. `columns`: where they go;
    `stood`: the column that the plane's rows point to. */
 TINYFUSE_INLINE void tinyfuse_interleaved_place(const tinyfuse_conv *p, int32_t x, int32_t outputs, int32_t number,
-                                            int8_t *columns, int32_t column_bytes, tinyfuse_interleaved_plane *plane,
-                                            int32_t *stood)
+                                                int8_t *columns, int32_t column_bytes,
+                                                tinyfuse_interleaved_plane *plane, int32_t *stood)
 {
     const int32_t stride = p->stride_w, column = x * stride - p->pad_left + number;
     const int32_t all = outputs + (p->kernel_w - 1 - number) / stride;
@@ -427,7 +427,7 @@ TINYFUSE_INLINE void tinyfuse_interleaved_place(const tinyfuse_conv *p, int32_t 
 
 /* Lists the rows of output row y's window from column 0 on, `padding` for those outside of the image. */
 TINYFUSE_INLINE void tinyfuse_interleaved_window(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *padding,
-                                             tinyfuse_interleaved_plane *plane)
+                                                 tinyfuse_interleaved_plane *plane)
 {
     int32_t r, outside = 0;
     for (r = 0; r < TINYFUSE_INTERLEAVED_ROWS; ++r) {
@@ -456,9 +456,9 @@ TINYFUSE_INLINE void tinyfuse_interleaved_window(const tinyfuse_conv *p, const i
    the outputs + (kernel_w - 1) / stride_w columns that a chunk of outputs reads, a word for each of `at_once`
    channels. */
 TINYFUSE_SHARED void tinyfuse_depthwise_interleaved_mve_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
-                                                       int8_t *out_row, const int8_t *weights,
-                                                       const int32_t *channels, void *scratch, int32_t at_once,
-                                                       int form)
+                                                               int8_t *out_row, const int8_t *weights,
+                                                               const int32_t *channels, void *scratch, int32_t at_once,
+                                                               int form)
 {
     tinyfuse_interleaved_job *const job = (tinyfuse_interleaved_job *)TINYFUSE_WITH_POINTERS(scratch, sizeof *job);
     const int32_t stride = p->stride_w, planes = tinyfuse_min(stride, p->kernel_w);

@@ -30,7 +30,9 @@ typedef struct {
     uint32_t zeros; /* 32: four times the input zero point */
     int32_t lead;
     int8_t *records;         /* 40 */
-    const int32_t *channels; /* [4][7]: weights of the columns 0, 1, 2 of the upper rows, of the columns 0 1 and 1 2 of the lower one, each times 256; bias and multiplier; or [4][8], with a shift */
+    /* [4][7]: weights of the columns 0, 1, 2 of the upper rows, of the columns 0 1 and 1 2 of the lower one, each times
+       256; bias and multiplier; or [4][8], with a shift */
+    const int32_t *channels;
     int8_t *end;             /* 48: the record after those of whole steps */
     int32_t odd;             /* whether one pixel is left then */
     int32_t rounding;        /* 56 */
@@ -75,7 +77,8 @@ typedef char tinyfuse_check_weight_stationary[offsetof(tinyfuse_dw_weight_statio
    shift, r10 to r12 what the record has of the channel. On the stack the ends of the four channels, then the
    tinyfuse_dw_weight_stationary's address. */
 #define TINYFUSE_DW_WEIGHT_STATIONARY_NEXT "adds r0, #56\n\tldm r0, {r10, r11, r12}\n\t"
-#define TINYFUSE_DW_WEIGHT_STATIONARY_ON_SINGLE_ROUNDING(sum) "smmla " sum ", " sum ", r8, r9\n\t" TINYFUSE_SINGLE_ROUNDING_SATURATE(sum)
+#define TINYFUSE_DW_WEIGHT_STATIONARY_ON_SINGLE_ROUNDING(sum) \
+    "smmla " sum ", " sum ", r8, r9\n\t" TINYFUSE_SINGLE_ROUNDING_SATURATE(sum)
 #define TINYFUSE_DW_WEIGHT_STATIONARY_ON_OWN_SHIFTS(sum) TINYFUSE_OWN_SHIFT(sum, "r8", "r9")
 #define TINYFUSE_DW_WEIGHT_STATIONARY_OUTPUT(form, sum, at) \
     TINYFUSE_DW_WEIGHT_STATIONARY_ON_##form(sum) "strb " sum ", [r0, #-(" at " + 11 * \\c)]\n\t"
@@ -236,7 +239,8 @@ typedef char tinyfuse_check_weight_stationary[offsetof(tinyfuse_dw_weight_statio
 #else
 
 /* Writes one record: a left and a right column of four channels of each row. */
-TINYFUSE_INLINE void tinyfuse_dw_weight_stationary_regroup(const int8_t *const *left, const int8_t *const *right, int8_t *record)
+TINYFUSE_INLINE void tinyfuse_dw_weight_stationary_regroup(const int8_t *const *left, const int8_t *const *right,
+                                                           int8_t *record)
 {
     int32_t c;
     for (c = 0; c < 4; ++c) {
@@ -264,8 +268,9 @@ TINYFUSE_INLINE void tinyfuse_dw_weight_stationary_columns(const tinyfuse_dw_wei
 }
 
 /* Returns a pixel of a channel, whose window begins in the left or, `right` being 1, in the right column of a record. */
-TINYFUSE_INLINE int8_t tinyfuse_dw_weight_stationary_output(const tinyfuse_dw_weight_stationary *h, const int8_t *record,
-                                               const int32_t *channel, int right, int form)
+TINYFUSE_INLINE int8_t tinyfuse_dw_weight_stationary_output(const tinyfuse_dw_weight_stationary *h,
+                                                            const int8_t *record, const int32_t *channel, int right,
+                                                            int form)
 {
     int16_t x[12], w[10];
     uint32_t sum = (uint32_t)channel[5];
@@ -309,7 +314,8 @@ TINYFUSE_INLINE void tinyfuse_dw_weight_stationary_run(tinyfuse_dw_weight_statio
         const int32_t step = tinyfuse_min(h->last_channel - h->channel, 4);
         int32_t c, i;
         tinyfuse_dw_weight_stationary_columns(h);
-        for (record = h->records; record != h->end + h->odd * TINYFUSE_DW_WEIGHT_STATIONARY_RECORD; record += TINYFUSE_DW_WEIGHT_STATIONARY_RECORD) {
+        for (record = h->records; record != h->end + h->odd * TINYFUSE_DW_WEIGHT_STATIONARY_RECORD;
+             record += TINYFUSE_DW_WEIGHT_STATIONARY_RECORD) {
             const int32_t pixels = stride == 1 && record != h->end ? 2 : 1;
             for (i = 0; i < pixels; ++i) {
                 for (c = 0; c < 4; ++c) {
@@ -342,8 +348,9 @@ TINYFUSE_DW_WEIGHT_STATIONARY_RUN(tinyfuse_dw_weight_stationary_own_shifts_2, 2,
    `form`, a constant, isn't TINYFUSE_BOUNDED_FORM. Channels are [ceil(in_c / 4)][4][7 or, with per-channel shifts,
    8], the last four ending at in_c. scratch, aligned to 8: a record for each two columns of ((out_w - 1) * stride_w +
    3), and in_w * in_c bytes for a row of padding where any window reaches above or below the image. */
-TINYFUSE_INLINE void tinyfuse_depthwise_weight_stationary_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
-                                                    const int32_t *channels, void *scratch, int form)
+TINYFUSE_INLINE void tinyfuse_depthwise_weight_stationary_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+                                                                 int8_t *out_row, const int32_t *channels,
+                                                                 void *scratch, int form)
 {
     const int32_t in_c = p->in_c, row_bytes = p->in_w * in_c;
     const int32_t columns = (p->out_w - 1) * p->stride_w + 3, records = (columns + 1) / 2;
@@ -395,9 +402,11 @@ TINYFUSE_INLINE void tinyfuse_depthwise_weight_stationary_row_s8(const tinyfuse_
     h.channels = channels;
     h.out = out_row;
     if (p->stride_w == 1) {
-        (form == TINYFUSE_SINGLE_ROUNDING_FORM ? tinyfuse_dw_weight_stationary_1 : tinyfuse_dw_weight_stationary_own_shifts_1)(&h);
+        (form == TINYFUSE_SINGLE_ROUNDING_FORM ? tinyfuse_dw_weight_stationary_1
+                                               : tinyfuse_dw_weight_stationary_own_shifts_1)(&h);
     } else {
-        (form == TINYFUSE_SINGLE_ROUNDING_FORM ? tinyfuse_dw_weight_stationary_2 : tinyfuse_dw_weight_stationary_own_shifts_2)(&h);
+        (form == TINYFUSE_SINGLE_ROUNDING_FORM ? tinyfuse_dw_weight_stationary_2
+                                               : tinyfuse_dw_weight_stationary_own_shifts_2)(&h);
     }
     if (p->act_min > -128 || p->act_max < 127) {
         tinyfuse_clamp_row(out_row, p->out_w * in_c, p->act_min, p->act_max);

@@ -144,8 +144,9 @@ TINYFUSE_SHARED void tinyfuse_int16_weights_odd(const tinyfuse_int16_weights *p,
 }
 
 /* Returns a layer of out_c channels and sums of `depth` products. */
-TINYFUSE_INLINE tinyfuse_int16_weights tinyfuse_int16_weights_of(int32_t out_c, int32_t out_zero_point, const int32_t *pairs,
-                                                       const int8_t *columns, int32_t depth)
+TINYFUSE_INLINE tinyfuse_int16_weights tinyfuse_int16_weights_of(int32_t out_c, int32_t out_zero_point,
+                                                                 const int32_t *pairs, const int8_t *columns,
+                                                                 int32_t depth)
 {
     tinyfuse_int16_weights s;
     s.rounding = tinyfuse_single_rounding_rounding(out_zero_point);

@@ -141,9 +141,8 @@ TINYFUSE_INLINE tinyfuse_matmul tinyfuse_matmul_of(int32_t out_c, int32_t out_ze
     return m;
 }
 
-TINYFUSE_INLINE tinyfuse_matmul tinyfuse_matmul_lut_of(int32_t out_c, int32_t out_zero_point,
-                                                          const void *channels, const int8_t *tables,
-                                                          int32_t table_bytes, int form)
+TINYFUSE_INLINE tinyfuse_matmul tinyfuse_matmul_lut_of(int32_t out_c, int32_t out_zero_point, const void *channels,
+                                                       const int8_t *tables, int32_t table_bytes, int form)
 {
     tinyfuse_matmul m = tinyfuse_matmul_of(out_c, out_zero_point, channels, form);
     m.table = tables;
@@ -311,7 +310,8 @@ TINYFUSE_INLINE int32_t tinyfuse_channel_bias(const void *channels, int32_t chan
 }
 
 /* Returns the stored output of a sum in a form with two roundings. */
-TINYFUSE_INLINE int8_t tinyfuse_scaled_output(int32_t sum, int32_t multiplier, int32_t shift, int32_t rounding, int form)
+TINYFUSE_INLINE int8_t tinyfuse_scaled_output(int32_t sum, int32_t multiplier, int32_t shift, int32_t rounding,
+                                              int form)
 {
     if (form == TINYFUSE_SHIFTED || form == TINYFUSE_BYTES_SHIFTED) {
         const int32_t value = form == TINYFUSE_SHIFTED ? sum >> 8 : sum;

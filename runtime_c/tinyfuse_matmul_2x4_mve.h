@@ -629,9 +629,9 @@ TINYFUSE_MATMUL_ALL(tinyfuse_rectified_all, TINYFUSE_MVE_RECTIFIED)
 
 /* in [pixels][depth] to out [pixels][out_c], forward by two pixels: their outputs must not lie over them or
    later ones. */
-TINYFUSE_INLINE void tinyfuse_pointwise_2x4_mve_s8(const tinyfuse_matmul_2x4_mve *p, const int8_t *in,
-                                               int32_t pixels, int8_t *out, const int8_t *weights,
-                                               const int32_t *channels, int form)
+TINYFUSE_INLINE void tinyfuse_pointwise_2x4_mve_s8(const tinyfuse_matmul_2x4_mve *p, const int8_t *in, int32_t pixels,
+                                                   int8_t *out, const int8_t *weights, const int32_t *channels,
+                                                   int form)
 {
     if (form == TINYFUSE_MVE_ONE_SCALE) {
         tinyfuse_one_scale_all(p, in, pixels, out, weights, channels);
@@ -672,7 +672,7 @@ TINYFUSE_INLINE int32_t tinyfuse_mve_dot(int32_t sum, const int8_t *x, const int
    in. Weights and channels are those of the groups of four channels, as above, then for each other channel its
    [depth] weights, and its bias, multiplier and shift. */
 TINYFUSE_SHARED void tinyfuse_dense_one_vector_mve_s8(const tinyfuse_matmul_2x4_mve *p, const int8_t *in, int8_t *out,
-                                               const int8_t *weights, const int32_t *channels)
+                                                      const int8_t *weights, const int32_t *channels)
 {
     tinyfuse_matmul_2x4_mve quads = *p;
     int32_t c;
@@ -711,8 +711,8 @@ TINYFUSE_INLINE void tinyfuse_mve_copy(int8_t *to, const int8_t *from, int32_t b
 /* Computes a layer as tinyfuse_pointwise_2x4_mve_s8 does, but copies two pixels to scratch, 2 * depth bytes, before
    it writes their outputs: these may overlap the two pixels, not later ones. */
 TINYFUSE_SHARED void tinyfuse_pointwise_2x4_buffered_mve_s8(const tinyfuse_matmul_2x4_mve *p, const int8_t *in,
-                                                        int32_t pixels, int8_t *out, const int8_t *weights,
-                                                        const int32_t *channels, void *scratch, int form)
+                                                            int32_t pixels, int8_t *out, const int8_t *weights,
+                                                            const int32_t *channels, void *scratch, int form)
 {
     int8_t *const copy = (int8_t *)scratch;
     tinyfuse_mve_job job;

@@ -86,7 +86,7 @@
 
 /* Computes all channels of four pixels; `form` is TINYFUSE_SINGLE_ROUNDING or TINYFUSE_LANES, a constant. */
 TINYFUSE_INLINE void tinyfuse_4x2_pairs(tinyfuse_matmul *p, const int8_t *weights, const int8_t *columns, int32_t depth,
-                                         int form)
+                                        int form)
 {
 #if TINYFUSE_DSP
     if (form == TINYFUSE_SINGLE_ROUNDING) {
@@ -120,7 +120,7 @@ TINYFUSE_4X2(tinyfuse_4x2_single_rounding, TINYFUSE_SINGLE_ROUNDING)
 
 /* Computes a block as tinyfuse_matmul_pixels does, for up to four pixels. */
 TINYFUSE_INLINE void tinyfuse_4x2_pixels(tinyfuse_matmul *p, const int8_t *weights, const int8_t *columns,
-                                             int32_t depth, int8_t *out, int32_t pixels, int form)
+                                         int32_t depth, int8_t *out, int32_t pixels, int form)
 {
     p->out = out;
     if (pixels == 4) {
@@ -140,8 +140,9 @@ TINYFUSE_INLINE int32_t tinyfuse_4x2_block(int32_t left)
     return left == 5 ? 3 : tinyfuse_min(left, 4);
 }
 
-TINYFUSE_INLINE void tinyfuse_pointwise_4x2_body(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels, int8_t *out,
-                                                  const int8_t *weights, const void *channels, void *scratch, int form)
+TINYFUSE_INLINE void tinyfuse_pointwise_4x2_body(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels,
+                                                 int8_t *out, const int8_t *weights, const void *channels,
+                                                 void *scratch, int form)
 {
     tinyfuse_matmul m = tinyfuse_matmul_of(p->out_c, p->out_zero_point, channels, form);
     int8_t *const columns = (int8_t *)scratch, *const first = out;
@@ -163,7 +164,7 @@ TINYFUSE_INLINE void tinyfuse_pointwise_4x2_body(const tinyfuse_pointwise *p, co
 }
 
 TINYFUSE_INLINE void tinyfuse_conv_4x2_body(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
-                                             const int8_t *weights, const void *channels, void *scratch, int form)
+                                            const int8_t *weights, const void *channels, void *scratch, int form)
 {
     tinyfuse_matmul m = tinyfuse_matmul_of(p->out_c, p->out_zero_point, channels, form);
     const int32_t depth = (p->kernel_h * p->kernel_w * p->in_c + 3) & ~3;
@@ -202,8 +203,9 @@ TINYFUSE_FUNCTIONS_4X2(single_rounding, TINYFUSE_SINGLE_ROUNDING)
 
 /* Computes what tinyfuse_pointwise_s8 does by up to four pixels: p->block is 4, `form`, a constant, is
    TINYFUSE_SINGLE_ROUNDING or TINYFUSE_LANES. */
-TINYFUSE_INLINE void tinyfuse_pointwise_4x2_s8(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels, int8_t *out,
-                                                const int8_t *weights, const void *channels, void *scratch, int form)
+TINYFUSE_INLINE void tinyfuse_pointwise_4x2_s8(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels,
+                                               int8_t *out, const int8_t *weights, const void *channels, void *scratch,
+                                               int form)
 {
     (form == TINYFUSE_SINGLE_ROUNDING ? tinyfuse_pointwise_4x2_single_rounding : tinyfuse_pointwise_4x2_lanes)(
         p, in, pixels, out, weights, channels, scratch);
@@ -212,8 +214,8 @@ TINYFUSE_INLINE void tinyfuse_pointwise_4x2_s8(const tinyfuse_pointwise *p, cons
 /* Computes what tinyfuse_conv_packed_row_s8 does by up to four pixels: block_pixels is 4, `form` as in
    tinyfuse_pointwise_4x2_s8. */
 TINYFUSE_INLINE void tinyfuse_conv_4x2_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
-                                               const int8_t *weights, const void *channels, void *scratch,
-                                               int32_t block_pixels, int form)
+                                              const int8_t *weights, const void *channels, void *scratch,
+                                              int32_t block_pixels, int form)
 {
     (void)block_pixels;
     if (tinyfuse_short_rows(p)) {

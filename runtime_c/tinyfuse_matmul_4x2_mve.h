@@ -599,8 +599,8 @@ TINYFUSE_INLINE void tinyfuse_4x2_mve_one(tinyfuse_4x2_mve_job *job, int form)
 #endif
 
 /* Sets up `pixels` pixels, 1 to 4, to `out`; the last one is repeated up to four. */
-TINYFUSE_INLINE void tinyfuse_4x2_mve_place(tinyfuse_4x2_mve_job *job, const tinyfuse_matmul_4x2_mve *p, const int8_t *in,
-                                          int32_t pixels, int8_t *out)
+TINYFUSE_INLINE void tinyfuse_4x2_mve_place(tinyfuse_4x2_mve_job *job, const tinyfuse_matmul_4x2_mve *p,
+                                            const int8_t *in, int32_t pixels, int8_t *out)
 {
     int32_t i;
     for (i = 0; i < TINYFUSE_4X2_MVE_PIXELS; ++i) {
@@ -614,9 +614,9 @@ TINYFUSE_INLINE void tinyfuse_4x2_mve_place(tinyfuse_4x2_mve_job *job, const tin
 }
 
 /* Computes what tinyfuse_pointwise_4x2_mve_s8 and its variant with lookup tables do; `tables` is NULL without them. */
-TINYFUSE_INLINE void tinyfuse_pointwise_4x2_mve(const tinyfuse_matmul_4x2_mve *p, const int8_t *in, int32_t pixels, int8_t *out,
-                                              const int8_t *weights, const int32_t *channels, const int8_t *tables,
-                                              int form)
+TINYFUSE_INLINE void tinyfuse_pointwise_4x2_mve(const tinyfuse_matmul_4x2_mve *p, const int8_t *in, int32_t pixels,
+                                                int8_t *out, const int8_t *weights, const int32_t *channels,
+                                                const int8_t *tables, int form)
 {
     const int32_t vectors = (p->depth + TINYFUSE_4X2_MVE_BLOCK - 1) / TINYFUSE_4X2_MVE_BLOCK;
     const int32_t whole = p->depth / TINYFUSE_4X2_MVE_BLOCK;
@@ -663,16 +663,16 @@ TINYFUSE_INLINE void tinyfuse_pointwise_4x2_mve(const tinyfuse_matmul_4x2_mve *p
 /* Computes a layer, in [pixels] inputs, `pitch` bytes from each pixel's to the next one's, to out [pixels][out_c],
    forward by four pixels: their outputs must not overlap them or later ones. out_c is even, `form` a constant. */
 TINYFUSE_SHARED void tinyfuse_pointwise_4x2_mve_s8(const tinyfuse_matmul_4x2_mve *p, const int8_t *in, int32_t pixels,
-                                                    int8_t *out, const int8_t *weights, const int32_t *channels,
-                                                    int form)
+                                                   int8_t *out, const int8_t *weights, const int32_t *channels,
+                                                   int form)
 {
     tinyfuse_pointwise_4x2_mve(p, in, pixels, out, weights, channels, NULL, form);
 }
 
 /* Computes a layer with lookup tables, as `form`, a constant, says; p's clamp isn't read. */
 TINYFUSE_SHARED void tinyfuse_pointwise_4x2_lut_mve_s8(const tinyfuse_matmul_4x2_mve *p, const int8_t *in,
-                                                           int32_t pixels, int8_t *out, const int8_t *weights,
-                                                           const int32_t *channels, const int8_t *tables, int form)
+                                                       int32_t pixels, int8_t *out, const int8_t *weights,
+                                                       const int32_t *channels, const int8_t *tables, int form)
 {
     tinyfuse_pointwise_4x2_mve(p, in, pixels, out, weights, channels, tables, form);
 }
@@ -680,8 +680,8 @@ TINYFUSE_SHARED void tinyfuse_pointwise_4x2_lut_mve_s8(const tinyfuse_matmul_4x2
 /* Computes output row y of a 1x1 convolution with strides and without padding. Reads only the input row of y's
    window, writes only the out_w * out_c bytes of out_row, which must not overlap it. */
 TINYFUSE_INLINE void tinyfuse_pointwise_4x2_strided_mve_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
-                                                           int8_t *out_row, const int8_t *weights,
-                                                           const int32_t *channels, int form)
+                                                               int8_t *out_row, const int8_t *weights,
+                                                               const int32_t *channels, int form)
 {
     const tinyfuse_matmul_4x2_mve m = {p->in_c,          p->out_c,   p->stride_w * p->in_c,
                                  p->out_zero_point, p->act_min, p->act_max};

@@ -25,8 +25,8 @@ typedef struct {
 } tinyfuse_palettized;
 
 /* Expands `count` weights of a group, as tinyfuse_expand_palette has them. */
-TINYFUSE_INLINE void tinyfuse_expand_palette_group(const tinyfuse_palettized *w, int32_t group, int32_t count, int8_t *to,
-                                            int32_t step)
+TINYFUSE_INLINE void tinyfuse_expand_palette_group(const tinyfuse_palettized *w, int32_t group, int32_t count,
+                                                   int8_t *to, int32_t step)
 {
     w->look_up(w->indices + group * w->index_bytes, w->tables + group * w->table_bytes, count, to, step);
 }
@@ -34,7 +34,7 @@ TINYFUSE_INLINE void tinyfuse_expand_palette_group(const tinyfuse_palettized *w,
 /* Expands all `groups`, of group_bytes weights each, one after the other. Returns the place after them, aligned to
    16. */
 TINYFUSE_SHARED void *tinyfuse_expand_palette_groups(const tinyfuse_palettized *w, int32_t groups, int32_t group_bytes,
-                                              int32_t step, void *scratch)
+                                                     int32_t step, void *scratch)
 {
     int8_t *const to = (int8_t *)scratch;
     int32_t group;
@@ -77,8 +77,8 @@ TINYFUSE_INLINE uint32_t tinyfuse_expand_quad(const int8_t *table, uint32_t indi
     return (uint32_t)(uint8_t)a | (uint32_t)(uint8_t)b << 8 | (uint32_t)(uint8_t)c << 16 | (uint32_t)d << 24;
 }
 
-TINYFUSE_INLINE void tinyfuse_expand_palette_quads(const uint8_t *indices, const int8_t *table, int32_t count, int8_t *to,
-                                            int32_t step, int bits, int lanes)
+TINYFUSE_INLINE void tinyfuse_expand_palette_quads(const uint8_t *indices, const int8_t *table, int32_t count,
+                                                   int8_t *to, int32_t step, int bits, int lanes)
 {
     uint32_t *put = (uint32_t *)(void *)to;
     step >>= 2;
@@ -110,8 +110,8 @@ TINYFUSE_LOOK_UP(tinyfuse_expand_palette_lanes_4, 4, 1)
 
 /* Expands weights for Helium, whose loads take an offset for each byte: indexes, shifted right, are offsets in the
    table. */
-TINYFUSE_INLINE void tinyfuse_expand_palette_vectors(const uint8_t *indices, const int8_t *table, int32_t count, int8_t *to,
-                                              int32_t step, int bits)
+TINYFUSE_INLINE void tinyfuse_expand_palette_vectors(const uint8_t *indices, const int8_t *table, int32_t count,
+                                                     int8_t *to, int32_t step, int bits)
 {
 #if TINYFUSE_MVE
     const uint8x16_t first_bits = vmulq_n_u8(vidupq_n_u8(0, 1), (uint8_t)bits);

@@ -87,10 +87,9 @@ TINYFUSE_POINTWISE_LUT(tinyfuse_pointwise_lut_signed_rounding_one, TINYFUSE_SIGN
 
 /* Computes a layer as tinyfuse_pointwise_s8 does and maps each output by a lookup table: one table, or one per
    channel, `table_bytes` apart (tinyfuse_matmul.h). */
-TINYFUSE_INLINE void tinyfuse_pointwise_lut_s8(const tinyfuse_pointwise *p, const int8_t *in,
-                                                  int32_t pixels, int8_t *out, const int8_t *weights,
-                                                  const void *channels, void *scratch, const int8_t *tables,
-                                                  int32_t table_bytes, int form)
+TINYFUSE_INLINE void tinyfuse_pointwise_lut_s8(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels,
+                                               int8_t *out, const int8_t *weights, const void *channels, void *scratch,
+                                               const int8_t *tables, int32_t table_bytes, int form)
 {
     TINYFUSE_OF_LUT(form, tinyfuse_pointwise, )(p, in, pixels, out, weights, channels, scratch, tables,
                                                    table_bytes);

@@ -139,7 +139,7 @@ TINYFUSE_SHARED void tinyfuse_few_channels_8(tinyfuse_few_channels *s)
    that were read already, those of the block included. in_c is 4 or 8, p->block any count. scratch, aligned to 8:
    columns of block * in_c inputs of 2 bytes. */
 TINYFUSE_INLINE void tinyfuse_pointwise_few_channels_s8(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels,
-                                                  int8_t *out, const int32_t *channels, void *scratch)
+                                                        int8_t *out, const int32_t *channels, void *scratch)
 {
     int8_t *const first = out;
     int32_t left = pixels;

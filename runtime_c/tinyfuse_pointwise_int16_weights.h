@@ -58,7 +58,7 @@ TINYFUSE_SHARED void tinyfuse_pointwise_of_pairs(const tinyfuse_pointwise *p, co
    that were read already, those of the block included. in_c is a multiple of 4, p->block is 2. scratch, aligned to 8:
    columns of block * in_c inputs of 2 bytes. */
 TINYFUSE_INLINE void tinyfuse_pointwise_int16_weights_s8(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels,
-                                                    int8_t *out, const int32_t *pairs, void *scratch)
+                                                         int8_t *out, const int32_t *pairs, void *scratch)
 {
     tinyfuse_pointwise_of_pairs(p, in, pixels, out, pairs, (int8_t *)scratch);
 }

@@ -149,14 +149,14 @@ TINYFUSE_SHARED void tinyfuse_winograd_1d_columns(const int8_t *const *places, i
 }
 
 TINYFUSE_INLINE const int16_t *tinyfuse_winograd_1d_sums(const int16_t *columns, const int16_t *weights, int32_t *sums,
-                                                           int32_t steps)
+                                                         int32_t steps)
 {
     return tinyfuse_winograd_sums_c(columns, weights, sums, steps, 1);
 }
 
 /* Returns the output of twice a convolution's sum. */
-TINYFUSE_INLINE int8_t tinyfuse_winograd_1d_output(const void *channels, int32_t channel, int32_t twice, int32_t rounding,
-                                                     int form)
+TINYFUSE_INLINE int8_t tinyfuse_winograd_1d_output(const void *channels, int32_t channel, int32_t twice,
+                                                   int32_t rounding, int form)
 {
     const uint32_t bias = (uint32_t)tinyfuse_channel_bias(channels, channel, form);
     const uint32_t sum = form == TINYFUSE_SINGLE_ROUNDING ? (uint32_t)twice << 7 : (uint32_t)(twice >> 1);
@@ -204,7 +204,7 @@ TINYFUSE_SHARED void tinyfuse_winograd_1d_put_bounded(const tinyfuse_winograd_ou
 /* Lists the four inputs of the patch of a tile that begins with output column x, below one another (`down`) or
    beside: columns from `columns` on. Inputs outside of `rows`, NULL being padding, lie at `padding`. */
 TINYFUSE_INLINE void tinyfuse_winograd_1d_places(const tinyfuse_conv *p, const int8_t *const *rows, int32_t x, int down,
-                                                   int32_t columns, const int8_t *padding, const int8_t **places)
+                                                 int32_t columns, const int8_t *padding, const int8_t **places)
 {
     int32_t j;
     for (j = 0; j < 4; ++j) {
@@ -215,8 +215,9 @@ TINYFUSE_INLINE void tinyfuse_winograd_1d_places(const tinyfuse_conv *p, const i
 }
 
 /* Computes what both functions below do; `down` is a constant. */
-TINYFUSE_INLINE void tinyfuse_winograd_1d(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out, int8_t *next,
-                                            const int8_t *weights, const void *channels, void *scratch, int form, int down)
+TINYFUSE_INLINE void tinyfuse_winograd_1d(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out,
+                                          int8_t *next, const int8_t *weights, const void *channels, void *scratch,
+                                          int form, int down)
 {
     const size_t channel_bytes = tinyfuse_channel_bytes(form);
     /* columns of a tile, where the last one begins, and the columns that are read */
@@ -281,7 +282,8 @@ TINYFUSE_INLINE void tinyfuse_winograd_down_rows_s8(const tinyfuse_conv *p, cons
 
 /* Computes output row y of a 1x3 convolution under the same conditions. */
 TINYFUSE_INLINE void tinyfuse_winograd_along_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out,
-                                                    const int8_t *weights, const void *channels, void *scratch, int form)
+                                                    const int8_t *weights, const void *channels, void *scratch,
+                                                    int form)
 {
     tinyfuse_winograd_1d(p, in, y, out, out, weights, channels, scratch, form, 0);
 }
