@@ -107,8 +107,8 @@ class Dense(Kernel):
 class DenseWide(Dense):
     """A fully connected layer that converts its inputs to int16 in scratch first.
 
-    Each input is then converted once and not for every four outputs. Layers with more than `few_inputs` are accepted only
-    if their inputs are no multiple of four.
+    Each input is then converted once and not for every four outputs. Layers with more than `few_inputs` inputs are
+    accepted only if these are no multiple of four.
     """
 
     name = "tinyfuse_dense_wide_s8"
