@@ -16,7 +16,7 @@
 typedef void (*tinyfuse_expand_palette)(const uint8_t *indices, const int8_t *table, int32_t count, int8_t *to, int32_t step);
 
 /* A layer's weights. table_bytes: from a group's table to the next one's, 0 where one serves all. strip: channels
-   that are expanded together, as far as there are as many. */
+   that are expanded together, at most all. */
 typedef struct {
     const uint8_t *indices;
     const int8_t *tables;

@@ -47,7 +47,7 @@ STRIP_BYTES = 6144
 _IN_LANES = (LANES, SINGLE_ROUNDING)
 
 #: the fewest bytes of flash that a layer must save, as many as the code that expands takes
-_LEAST_SPARED = 64
+_LEAST_BYTES_SAVED = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,10 +93,9 @@ def palettized_layer(op: Op, target: Target, dense: bool) -> PalettizedLayer | N
 
 
 def _filled(weights: Array, depth: int) -> Array:
-    """Return weights [out_c, depth] padded with each channel's smallest weight, so that padding needs no value of its
-    own.
+    """Return weights [out_c, terms] padded to [out_c, depth] with each channel's weight nearest to 0.
 
-    Its inputs are zeros.
+    Padding multiplies inputs of zero. A repeated weight adds no value to a channel's table.
     """
     nearest = np.abs(weights.astype(np.int64)).argmin(axis=1)
     least = np.take_along_axis(weights, nearest[:, None], axis=1)
@@ -105,7 +104,7 @@ def _filled(weights: Array, depth: int) -> Array:
 
 def saves_flash(packed_bytes: int, palettized: Palettized) -> bool:
     """Return whether indexes and tables take enough bytes fewer than `packed_bytes` of weights."""
-    return packed_bytes - palettized.nbytes >= _LEAST_SPARED
+    return packed_bytes - palettized.nbytes >= _LEAST_BYTES_SAVED
 
 
 def strip_channels(out_c: int, depth: int, step: int) -> int:
