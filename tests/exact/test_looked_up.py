@@ -149,7 +149,7 @@ def test_tables_of_levels(zero_point: int) -> None:
         last = Op("TABLE", (output,), (tensor(output.shape),), Table(()), 1)
         tables = np.broadcast_to(np.roll(values, 128), (4, 256)).astype(np.int8)
         op = looked_up(replace(layer, outputs=(output,)), last, tables)
-        levels = LookedUpInterleavedDepthwise().of_levels(op, context)
+        levels = LookedUpInterleavedDepthwise().level_tables(op, context)
         found.append(levels is not None)
         least, most = accumulator_range(op.attributes.layer)
         multipliers, shifts = channel_multipliers(op.attributes.layer)
