@@ -8,7 +8,7 @@ from tinyfuse.ir import ITEM_BYTES, Array, Op
 from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Division
 from tinyfuse.kernels.core.statements import Let
 from tinyfuse.kernels.layers.common.params import output_fields
-from tinyfuse.kernels.requantize.two_roundings import one_scale
+from tinyfuse.kernels.requantize.two_roundings import has_one_scale
 
 #: layout of the C struct tinyfuse_dense_scale
 SCALE = np.dtype([("multiplier", "<i4"), ("shift", "<i4")])
@@ -28,7 +28,7 @@ def scale_constants(channels: Array) -> tuple[Constant, Constant]:
 
     `channels` are tinyfuse_requant [out_c]. One scale is kept where all channels have the same.
     """
-    scales = channels[:1] if one_scale(channels["multiplier"], channels["shift"]) else channels
+    scales = channels[:1] if has_one_scale(channels["multiplier"], channels["shift"]) else channels
     return (
         Constant("biases", np.ascontiguousarray(channels["bias"]), "int32_t"),
         Constant("scales", scales[["multiplier", "shift"]].astype(SCALE), "tinyfuse_dense_scale"),

@@ -1,6 +1,6 @@
 """Helium kernels of int16 layers (runtime_c/tinyfuse_mve_s16.h).
 
-They serve layers whose sums are int64 in TensorFlow Lite Micro and proven to stay within int32.
+They serve layers whose sums are int64 in TensorFlow Lite Micro and require_proven to stay within int32.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Kernel, proven
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Kernel, require_proven
 from tinyfuse.kernels.core.rows import vectors
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.depthwise import depthwise_counts
-from tinyfuse.kernels.counts.layers import eighth_counts, layer_counts
+from tinyfuse.kernels.counts.layers import int16_2x4_counts, layer_counts
 from tinyfuse.kernels.layers.common.params import POINTER_BYTES, conv_row_call
 from tinyfuse.kernels.layers.common.pixels import pointwise_input
 from tinyfuse.kernels.layers.common.taps import taps_scratch
@@ -25,14 +25,14 @@ from tinyfuse.ops.weight_sums import channel_weights
 
 
 def _fits(op: Op, context: Context) -> bool:
-    """Return whether the core has Helium and the layer is proven exact with int32 sums and one rounding."""
+    """Return whether the core has Helium and the layer is require_proven exact with int32 sums and one rounding."""
     found = matmul_s16(op) if context.target.mve else None
     return found is not None and found.channels.dtype == SCALE_S16
 
 
 def _scales(op: Op) -> tuple[Array, Array]:
     """Return (biases, multipliers), int32 [out_c] each."""
-    channels = proven(matmul_s16(op)).channels
+    channels = require_proven(matmul_s16(op)).channels
     return channels["bias"], channels["multiplier"]
 
 
@@ -87,7 +87,7 @@ class MvePointwiseS16(Kernel):
         return _matmul_constants(op)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return eighth_counts(op, by_row)
+        return int16_2x4_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return _matmul_call(self, op, site, *pointwise_input(op, site), geometry(op).in_c)
@@ -110,7 +110,7 @@ class MveDenseS16(Kernel):
         return _matmul_constants(op)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return eighth_counts(op, by_row)
+        return int16_2x4_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return _matmul_call(self, op, site, *vectors(op, site), op.operand(1).shape[1])

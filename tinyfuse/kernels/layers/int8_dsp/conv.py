@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.c_constants import c_constant
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Division, Kernel, proven
-from tinyfuse.kernels.core.rows import from_piece
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Division, Kernel, require_proven
+from tinyfuse.kernels.core.rows import piece_pointer
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.im2col import packed_counts, pointwise_counts
@@ -103,12 +103,12 @@ class MatmulKernel(Kernel):
     shifts = False
 
     def layer(self, op: Op, context: Context) -> Matmul | None:
-        """Return the layer in the fastest form that is proven exact; None if there is none."""
+        """Return the layer in the fastest form that is require_proven exact; None if there is none."""
         found = matmul_layer(op, context)
         return shifting_layer(op, context.target.dsp, dense=False) if found is None and self.shifts else found
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return matmul_constants(proven(self.layer(op, context)))
+        return matmul_constants(require_proven(self.layer(op, context)))
 
     def block(self, op: Op, context: Context) -> int:
         """Return the pixels that are computed together."""
@@ -123,7 +123,7 @@ class MatmulKernel(Kernel):
 
     def form(self, op: Op, context: Context) -> str:
         """Return the C's argument `form`."""
-        return proven(self.layer(op, context)).form
+        return require_proven(self.layer(op, context)).form
 
     def copy_of_code(self, op: Op, context: Context) -> str:
         """Return the name of the code that the compiler specializes: one for each form."""
@@ -226,7 +226,7 @@ class Pointwise(MatmulKernel):
         fields = {"in_c": g.in_c, "out_c": g.out_c} | output_fields(op) | {"block": self.block(op, context)}
         return Let("tinyfuse_pointwise", "p", fields), Call(
             self.name,
-            ("&p", pointer, pixels, from_piece(site.output.pointer, site, g.out_c), site.constant("weights"),
+            ("&p", pointer, pixels, piece_pointer(site.output.pointer, site, g.out_c), site.constant("weights"),
              site.constant("channels"), site.scratch, self.form(op, context)),
         )  # fmt: skip
 

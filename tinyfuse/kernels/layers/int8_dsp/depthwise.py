@@ -8,7 +8,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.c_constants import c_constant
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Kernel, proven
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Kernel, require_proven
 from tinyfuse.kernels.core.statements import Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.depthwise import depthwise_counts
@@ -52,7 +52,7 @@ class DepthwiseRow(Kernel):
 
 
 def form_of(op: Op) -> str:
-    """Return the fastest form in which the layer is proven exact: bounded, single_rounding or own_shifts."""
+    """Return the fastest form in which the layer is require_proven exact: bounded, single_rounding or own_shifts."""
     found = any_single_rounding(op)
     if found is None:
         return "bounded"
@@ -67,7 +67,7 @@ def form_argument(op: Op) -> str:
 def layer_weights(op: Op, line: SingleRounding | SignedRounding | None = None) -> Array:
     """Return int8 weights [channels, taps] for the requantization `line`, by default that of `form_of`."""
     found = line or any_single_rounding(op)
-    return found.weights if found is not None else proven(bounded(op)).weights
+    return found.weights if found is not None else require_proven(bounded(op)).weights
 
 
 def channels_constant(op: Op, line: SingleRounding | SignedRounding | None = None) -> Constant:
@@ -78,15 +78,15 @@ def channels_constant(op: Op, line: SingleRounding | SignedRounding | None = Non
     """
     found = line or any_single_rounding(op)
     if found is None:
-        return Constant("channels", proven(bounded(op)).channels, "tinyfuse_requant")
+        return Constant("channels", require_proven(bounded(op)).channels, "tinyfuse_requant")
     channels = found.channels()
     quads = quads_of(len(channels))
-    grouped = np.stack([channels[field][quads] for field in proven(channels.dtype.names)], axis=1)
+    grouped = np.stack([channels[field][quads] for field in require_proven(channels.dtype.names)], axis=1)
     return Constant("channels", grouped.reshape(-1), "int32_t")
 
 
 def has_form(op: Op) -> bool:
-    """Return whether the layer is proven exact in one of the forms of `form_of`."""
+    """Return whether the layer is require_proven exact in one of the forms of `form_of`."""
     return any_single_rounding(op) is not None or bounded(op) is not None
 
 

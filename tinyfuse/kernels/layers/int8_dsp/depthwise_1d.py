@@ -8,10 +8,10 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.c_constants import c_constant
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel, proven
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel, require_proven
 from tinyfuse.kernels.core.rows import row_pointer
 from tinyfuse.kernels.core.statements import Call, Let, Statement
-from tinyfuse.kernels.counts.common import Counts, round_up
+from tinyfuse.kernels.counts.common import Counts, ceil_div
 from tinyfuse.kernels.counts.depthwise import depthwise_counts
 from tinyfuse.kernels.layers.common.params import input_zero_point, output_fields
 from tinyfuse.kernels.layers.common.taps import quad_starts
@@ -48,7 +48,7 @@ class _Depthwise1D(Kernel):
         raise NotImplementedError
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        channels = proven(_channels(op))
+        channels = require_proven(_channels(op))
         quads = np.concatenate([channels[start : start + 4] for start in quad_starts(len(channels))])
         return (Constant("channels", quads.reshape(-1), "int32_t"),)
 
@@ -65,13 +65,13 @@ class _Depthwise1D(Kernel):
         g, layer = geometry(op), depthwise_counts(op, by_row)
         out_n, lines = (g.out_w, g.out_h) if _along_rows(g) else (g.out_h, g.out_w)
         calls = g.out_h if by_row else 1
-        quads, blocks, steps = round_up(g.in_c, 4) * lines, _blocks(g), _steps(g)
+        quads, blocks, steps = ceil_div(g.in_c, 4) * lines, _blocks(g), _steps(g)
         return {
             "calls": calls,
             "line_records": calls * (2 * blocks + steps - 1),
             "line_groups": quads,
             "line_words": quads // lines * calls * (_HEAD + 2 * steps) * (blocks > 1),
-            "line_pairs": quads * round_up(out_n - 1 + _taps(g), 2),
+            "line_pairs": quads * ceil_div(out_n - 1 + _taps(g), 2),
             "line_blocks": 4 * quads * blocks,
             "line_block_steps": 4 * quads * blocks * steps,
             "line_outputs": quads * out_n,
@@ -131,7 +131,7 @@ def _steps(g: ConvGeometry) -> int:
 
 
 def _blocks(g: ConvGeometry) -> int:
-    return round_up(g.out_w if _along_rows(g) else g.out_h, _OUTPUTS)
+    return ceil_div(g.out_w if _along_rows(g) else g.out_h, _OUTPUTS)
 
 
 @lru_cache(maxsize=512)

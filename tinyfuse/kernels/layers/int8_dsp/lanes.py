@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.core.kernel import Constant, Context, proven
+from tinyfuse.kernels.core.kernel import Constant, Context, require_proven
 from tinyfuse.kernels.requantize.signed_rounding import SignedRounding
 from tinyfuse.kernels.requantize.single_rounding import SingleRounding, single_rounding
 from tinyfuse.kernels.requantize.two_roundings import bounded, shifted
@@ -85,12 +85,12 @@ def column_bytes(context: Context) -> int:
 
 
 def matmul_layer(op: Op, context: Context) -> Matmul | None:
-    """Return a convolution in the target's fastest form that is proven exact; None if there is none."""
+    """Return a convolution in the target's fastest form that is require_proven exact; None if there is none."""
     return _layer(op, context.target.dsp, dense=False)
 
 
 def dense_layer(op: Op, context: Context) -> Matmul | None:
-    """Return a fully connected layer in the target's fastest form that is proven exact; None if there is none.
+    """Return a fully connected layer in the target's fastest form that is require_proven exact; None if there is none.
 
     It is requantized with two roundings, for it has few outputs beside its multiplications. Weights keep the order of
     the tensor: there are no columns.
@@ -114,7 +114,7 @@ def _layer(op: Op, dsp: bool, dense: bool) -> Matmul | None:
 
     def lanes() -> tuple[Array, Array]:
         in_lanes, extra = weights_in_lanes(weights())
-        return proven(in_lanes), in_256ths(layer.channels, extra)
+        return require_proven(in_lanes), in_256ths(layer.channels, extra)
 
     # lanes make sums in 256ths, which the requantization must take
     if layer.fits_lanes and _fit_lanes(op, weights):
@@ -141,7 +141,7 @@ def shifting_layer(op: Op, dsp: bool, dense: bool) -> Matmul | None:
         in_lanes, extra = weights_in_lanes(weights())
         channels = layer.channels.copy()
         channels["bias"] = (channels["bias"].astype(np.int64) * 256 + extra).astype(np.int32)
-        return proven(in_lanes), channels
+        return require_proven(in_lanes), channels
 
     return Matmul(SHIFTED, lanes) if _fit_lanes(op, weights) else None
 
@@ -183,7 +183,7 @@ def _in_lanes(op: Op, rounding: SingleRounding | SignedRounding, form: str) -> M
 
     def lanes() -> tuple[Array, Array]:
         in_lanes, extra = weights_in_lanes(weights())
-        return proven(in_lanes), rounding.channels(extra)
+        return require_proven(in_lanes), rounding.channels(extra)
 
     return Matmul(form, lanes) if _fit_lanes(op, weights) else None
 

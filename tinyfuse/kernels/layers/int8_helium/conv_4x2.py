@@ -14,9 +14,9 @@ from tinyfuse.ir import Array, Op
 from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.kernels.core.c_constants import c_constant
 from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Division, Kernel
-from tinyfuse.kernels.core.rows import from_piece
+from tinyfuse.kernels.core.rows import piece_pointer
 from tinyfuse.kernels.core.statements import Call, Let, Statement
-from tinyfuse.kernels.counts.common import Counts, round_up
+from tinyfuse.kernels.counts.common import Counts, ceil_div
 from tinyfuse.kernels.counts.helium_4x2 import conv_4x2_chunks_counts, conv_4x2_columns_counts, pointwise_4x2_counts
 from tinyfuse.kernels.layers.common.params import (
     POINTER_BYTES,
@@ -109,7 +109,7 @@ class MvePointwise4x2(MveTile4x2):
         fields = {"depth": g.in_c, "out_c": g.out_c, "pitch": g.in_c} | output_fields(op)
         return Let("tinyfuse_matmul_4x2_mve", "p", fields), Call(
             self.name,
-            ("&p", pointer, pixels, from_piece(site.output.pointer, site, g.out_c), site.constant("weights"),
+            ("&p", pointer, pixels, piece_pointer(site.output.pointer, site, g.out_c), site.constant("weights"),
              site.constant("channels"), self.form(op)),
         )  # fmt: skip
 
@@ -196,7 +196,7 @@ class MveColumnsConv4x2Row(MveTile4x2):
 
     def arranged_weights(self, op: Op) -> Array:
         g = geometry(op)
-        taps = round_up(g.kernel_w, _TAPS)
+        taps = ceil_div(g.kernel_w, _TAPS)
         filters = channel_weights(op).reshape(g.out_c, g.kernel_h, g.kernel_w, g.in_c)
         padded = np.pad(filters, ((0, 0), (0, 0), (0, taps * _TAPS - g.kernel_w), (0, 0)))
         split = padded.reshape(-1, _CHANNELS, g.kernel_h, taps, _TAPS, g.in_c // BLOCK, BLOCK)
@@ -204,7 +204,7 @@ class MveColumnsConv4x2Row(MveTile4x2):
 
     def scratch(self, op: Op, context: Context) -> int:
         g = geometry(op)
-        iterations = g.kernel_h * round_up(g.kernel_w, _TAPS) * (g.in_c // BLOCK)
+        iterations = g.kernel_h * ceil_div(g.kernel_w, _TAPS) * (g.in_c // BLOCK)
         return iterations * _COLUMN_POINTERS * POINTER_BYTES + _END_BYTES + BLOCK
 
     def counts(self, op: Op, by_row: bool) -> Counts:
@@ -240,7 +240,7 @@ class MveChunksConv4x2Row(MveTile4x2):
         g = geometry(op)
         run = g.kernel_w * g.in_c
         rows = channel_weights(op).reshape(g.out_c, g.kernel_h, run)
-        chunks = np.zeros((g.out_c, g.kernel_h, round_up(run, BLOCK), BLOCK), np.int8)
+        chunks = np.zeros((g.out_c, g.kernel_h, ceil_div(run, BLOCK), BLOCK), np.int8)
         for chunk, first in enumerate(range(0, run, BLOCK)):
             count = min(BLOCK, run - first)
             at = BLOCK - count if run >= BLOCK else 0  # the last chunk has the last sixteen terms
@@ -252,7 +252,7 @@ class MveChunksConv4x2Row(MveTile4x2):
     def scratch(self, op: Op, context: Context) -> int:
         g = geometry(op)
         run = g.kernel_w * g.in_c
-        iterations = round_up(g.kernel_h * round_up(run, BLOCK), _TAPS)
+        iterations = ceil_div(g.kernel_h * ceil_div(run, BLOCK), _TAPS)
         windows = g.kernel_h * copied_windows(g, _PIXELS) + g.pads_rows
         return iterations * _CHUNK_POINTERS * POINTER_BYTES + _END_BYTES + windows * run
 

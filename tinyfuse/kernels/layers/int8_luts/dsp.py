@@ -15,7 +15,7 @@ import numpy as np
 
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel, proven
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel, require_proven
 from tinyfuse.kernels.core.statements import Call, Expr, Statement
 from tinyfuse.kernels.core.wrapper import Wrapper
 from tinyfuse.kernels.counts.common import Counts
@@ -30,7 +30,7 @@ from tinyfuse.kernels.layers.int8_dsp.lanes import (
     single_rounding_layer,
 )
 from tinyfuse.kernels.requantize.signed_rounding import SignedRounding, signed_rounding
-from tinyfuse.kernels.requantize.single_rounding import SingleRounding, line_to_tables, single_rounding
+from tinyfuse.kernels.requantize.single_rounding import SingleRounding, fit_to_tables, single_rounding
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.elementwise.table import MOST_CHANNEL_BYTES
 from tinyfuse.ops.layers.looked_up import LookedUp
@@ -199,8 +199,8 @@ def _from_least(op: Op) -> Array:
 
 
 def matmul_of(op: Op, context: Context) -> Matmul:
-    """Return the layer in the fastest form that is proven exact for its tables."""
-    return proven(_matmul_of(op, context))
+    """Return the layer in the fastest form that is require_proven exact for its tables."""
+    return require_proven(_matmul_of(op, context))
 
 
 def _matmul_of(op: Op, context: Context) -> Matmul | None:
@@ -214,7 +214,7 @@ def _matmul_of(op: Op, context: Context) -> Matmul | None:
 def _single_rounding(op: Op, own_shifts: bool = False) -> SingleRounding | None:
     """Return a single-rounding requantization that is exact through the tables, or else without them; None if none
     is."""
-    return line_to_tables(layer_of(op), _from_least(op), own_shifts) or single_rounding(layer_of(op), own_shifts)
+    return fit_to_tables(layer_of(op), _from_least(op), own_shifts) or single_rounding(layer_of(op), own_shifts)
 
 
 @lru_cache(maxsize=512)

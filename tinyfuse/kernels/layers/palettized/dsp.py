@@ -13,10 +13,10 @@ from functools import lru_cache
 import numpy as np
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Kernel, proven
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Kernel, require_proven
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.counts.common import Counts
-from tinyfuse.kernels.counts.layers import looked_up_counts
+from tinyfuse.kernels.counts.layers import palettized_counts
 from tinyfuse.kernels.layers.common.batches import scale_constants
 from tinyfuse.kernels.layers.common.params import conv_params, output_fields
 from tinyfuse.kernels.layers.common.pixels import pointwise_input
@@ -36,7 +36,7 @@ from tinyfuse.kernels.layers.int8_dsp.lanes import (
 )
 from tinyfuse.kernels.layers.palettized.palette import UNIT, Palettized, palettize
 from tinyfuse.kernels.requantize.single_rounding import single_rounding
-from tinyfuse.kernels.requantize.two_roundings import bounded, one_scale
+from tinyfuse.kernels.requantize.two_roundings import bounded, has_one_scale
 from tinyfuse.ops.core.convolution import geometry
 from tinyfuse.targets import Target
 
@@ -73,7 +73,7 @@ def palettized_layer(op: Op, target: Target, dense: bool) -> PalettizedLayer | N
     if found is None or op.operand(1).dtype != "int8":
         return None
     on_single_rounding = found.form in (SINGLE_ROUNDING, BYTES_SINGLE_ROUNDING)
-    plain = proven(single_rounding(op)).weights if on_single_rounding else proven(bounded(op)).weights
+    plain = require_proven(single_rounding(op)).weights if on_single_rounding else require_proven(bounded(op)).weights
     plain = in_columns(op, plain) if target.dsp and not dense else plain
     depth = matmul_depth(op)
     weights = _filled(plain, depth)
@@ -133,10 +133,10 @@ class _PalettizedMatmul(PalettizedKernel):
         return palettized_layer(op, context.target, dense=False) if self.wanted(context) else None
 
     def form(self, op: Op, context: Context) -> str:
-        return proven(self.layer(op, context)).form
+        return require_proven(self.layer(op, context)).form
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        layer = proven(self.layer(op, context))
+        layer = require_proven(self.layer(op, context))
         return *layer.palettized.constants, layer.constant
 
     def _strip(self, op: Op) -> int:
@@ -147,11 +147,11 @@ class _PalettizedMatmul(PalettizedKernel):
         return strip * matmul_depth(op) + (3 * strip if strip < op.output.shape[3] else 0)
 
     def _weights(self, op: Op, site: CallSite, context: Context) -> Let:
-        layer = proven(self.layer(op, context))
+        layer = require_proven(self.layer(op, context))
         return self.declared(site, layer.palettized, layer.form in _IN_LANES, self._strip(op))
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return looked_up_counts(super().counts(op, by_row), op, by_row, self._strip(op), rows=self.rows_a_call)
+        return palettized_counts(super().counts(op, by_row), op, by_row, self._strip(op), rows=self.rows_a_call)
 
 
 class PalettizedConvRow(_PalettizedMatmul, PackedConvRow):
@@ -255,7 +255,7 @@ class PalettizedDense(PalettizedKernel, Dense):
         return {}
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        layer = proven(palettized_layer(op, context.target, dense=True))
+        layer = require_proven(palettized_layer(op, context.target, dense=True))
         return *layer.palettized.constants, *scale_constants(layer.channels)
 
     def scratch(self, op: Op, context: Context) -> int:
@@ -263,12 +263,12 @@ class PalettizedDense(PalettizedKernel, Dense):
         return 4 * depth + (column_bytes(context) * depth if op.operand(1).shape[1] % 4 else 0)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return looked_up_counts(super().counts(op, by_row), op, by_row, 4)
+        return palettized_counts(super().counts(op, by_row), op, by_row, 4)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        layer = proven(palettized_layer(op, context.target, dense=True))
+        layer = require_proven(palettized_layer(op, context.target, dense=True))
         out_c, in_c = op.operand(1).shape
-        shared = one_scale(layer.channels["multiplier"], layer.channels["shift"])
+        shared = has_one_scale(layer.channels["multiplier"], layer.channels["shift"])
         fields = {"batches": op.output.elements // out_c, "in_c": in_c, "out_c": out_c, "scale_step": 1 - shared}
         arguments = (
             "&p", site.input(0).pointer, site.output.pointer, "&w", site.constant("biases"), site.constant("scales"),
