@@ -9,8 +9,8 @@ import numpy as np
 
 from tinyfuse.emit.identifiers import comment
 from tinyfuse.ir import INT4, Op, Tensor
-from tinyfuse.kernels.layers.palettized.dsp import spares_flash
-from tinyfuse.kernels.layers.palettized.palette import MOST_BITS, UNIT, compressed
+from tinyfuse.kernels.layers.palettized.dsp import saves_flash
+from tinyfuse.kernels.layers.palettized.palette import MOST_BITS, UNIT, palettize
 from tinyfuse.kernels.registry import kernels_of
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.weight_sums import channel_weights
@@ -86,14 +86,14 @@ def _reason(plan: Plan, stage: Stage) -> str:
         cost = "an unknown number of" if added is None else f"{round(added):,}"
         return f"others fit: {found[1].bytes_spared:,} bytes less would add {cost} instructions"
     channels = channel_weights(op)
-    lookup = compressed(channels, UNIT)
+    lookup = palettize(channels, UNIT)
     if lookup is None:
         most = max(len(np.unique(channel)) for channel in channels)
         return (
             f"up to {most} values a channel, {len(np.unique(channels))} in all; "
             f"an index has at most {MOST_BITS} bits, for {2**MOST_BITS}"
         )
-    if not spares_flash(channels.size, lookup):
+    if not saves_flash(channels.size, lookup):
         return f"indexes and tables would take {lookup.nbytes:,} bytes, the weights {channels.size:,}"
     return f"{stage.kernel.name} has no form for compressed weights"
 

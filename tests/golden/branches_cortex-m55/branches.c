@@ -12,8 +12,8 @@
 
 #include "branches_weights.h"
 #include "tinyfuse_common.h"
-#include "tinyfuse_conv_mve.h"
-#include "tinyfuse_four_mve.h"
+#include "tinyfuse_conv_2x4_mve.h"
+#include "tinyfuse_matmul_4x2_mve.h"
 #include "tinyfuse_pool.h"
 #include "tinyfuse_quantize.h"
 #include "tinyfuse_rows.h"
@@ -39,7 +39,7 @@
 
 /* Group 0 of 5
  * op 1 CONV_2D 'v4': int8[1,6,6,3] -> int8[1,6,6,4]
- *     tinyfuse_conv_mve_row_s8, by rows, 3888 MACs
+ *     tinyfuse_conv_2x4_mve_row_s8, by rows, 3888 MACs
  * buffers alive: 318 bytes, scratch of them: 66
  */
 BRANCHES_CODE_ATTR
@@ -71,7 +71,7 @@ static void branches_group_0(uint8_t *arena)
             .act_min = -128,
             .act_max = 127,
         };
-        tinyfuse_conv_mve_row_s8(&p, t0, y0, t4 + y0 * 24, branches_g0s0_weights, branches_g0s0_channels, scratch0, TINYFUSE_MVE_EACH);
+        tinyfuse_conv_2x4_mve_row_s8(&p, t0, y0, t4 + y0 * 24, branches_g0s0_weights, branches_g0s0_channels, scratch0, TINYFUSE_MVE_EACH);
     }
 }
 
@@ -127,7 +127,7 @@ static void branches_group_2(uint8_t *arena)
 
 /* Group 3 of 5
  * op 0 CONV_2D 'v2': int8[1,6,6,3] -> int8[1,6,6,4]
- *     tinyfuse_pointwise_four_mve_s8, whole, 432 MACs
+ *     tinyfuse_pointwise_4x2_mve_s8, whole, 432 MACs
  * buffers alive: 396 bytes, scratch of them: 0
  */
 BRANCHES_CODE_ATTR
@@ -135,7 +135,7 @@ static void branches_group_3(uint8_t *arena)
 {
     int8_t *const t1 = (int8_t *)(void *)(arena + 108u); /* 'v2' int8[1,6,6,4] */
     const int8_t *const t0 = (const int8_t *)(void *)(arena + 0u); /* 'v1' int8[1,6,6,3] */
-    static const tinyfuse_four_mve p = {
+    static const tinyfuse_matmul_4x2_mve p = {
         .depth = 3,
         .out_c = 4,
         .pitch = 3,
@@ -143,12 +143,12 @@ static void branches_group_3(uint8_t *arena)
         .act_min = 121,
         .act_max = 127,
     };
-    tinyfuse_pointwise_four_mve_s8(&p, t0, 36, t1, branches_g3s0_weights, branches_g3s0_channels, TINYFUSE_FOUR_EACH);
+    tinyfuse_pointwise_4x2_mve_s8(&p, t0, 36, t1, branches_g3s0_weights, branches_g3s0_channels, TINYFUSE_4X2_MVE_EACH);
 }
 
 /* Group 4 of 5
  * op 5 CONV_2D 'v9': int8[1,12,6,4] -> int8[1,12,6,4]
- *     tinyfuse_conv_mve_row_s8, by rows, 10368 MACs
+ *     tinyfuse_conv_2x4_mve_row_s8, by rows, 10368 MACs
  * op 6 ADD 'v11': int8[1,12,6,4], int8[1,12,6,4] -> int8[1,12,6,4]
  *     tinyfuse_single_rounding_sum_s8, by rows, 0 MACs
  * buffers alive: 684 bytes, scratch of them: 84
@@ -201,7 +201,7 @@ static void branches_group_4(uint8_t *arena)
                 .act_min = -128,
                 .act_max = 127,
             };
-            tinyfuse_conv_mve_row_s8(&p, t9, y0, t10, branches_g4s0_weights, branches_g4s0_channels, scratch4_0, TINYFUSE_MVE_RECTIFIED);
+            tinyfuse_conv_2x4_mve_row_s8(&p, t9, y0, t10, branches_g4s0_weights, branches_g4s0_channels, scratch4_0, TINYFUSE_MVE_RECTIFIED);
             ++y0;
             continue;
         }

@@ -4,8 +4,8 @@
 
 #include "branches.h"
 #include "tinyfuse_common.h"
-#include "tinyfuse_conv_mve.h"
-#include "tinyfuse_four_mve.h"
+#include "tinyfuse_conv_2x4_mve.h"
+#include "tinyfuse_matmul_4x2_mve.h"
 #include "tinyfuse_pool.h"
 #include "tinyfuse_quantize.h"
 #include "tinyfuse_rows.h"

@@ -13,7 +13,7 @@
 #include "channels_first_weights.h"
 #include "tinyfuse_common.h"
 #include "tinyfuse_conv_packed.h"
-#include "tinyfuse_fully_connected_packed.h"
+#include "tinyfuse_dense.h"
 #include "tinyfuse_pool.h"
 
 /* Hooks around every group, for profilers and watchdogs; `index` is the group's number. */

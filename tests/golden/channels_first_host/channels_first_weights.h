@@ -5,7 +5,7 @@
 #include "channels_first.h"
 #include "tinyfuse_common.h"
 #include "tinyfuse_conv_packed.h"
-#include "tinyfuse_fully_connected_packed.h"
+#include "tinyfuse_dense.h"
 #include "tinyfuse_pool.h"
 
 #ifdef __cplusplus
