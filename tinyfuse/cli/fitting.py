@@ -44,14 +44,14 @@ def what_would_fit(plan: Plan, progress: Callable[[str], None]) -> str:
 
 def _smaller(options: Options) -> list[Options]:
     """Options that may take less RAM, the milder first."""
-    least = replace(options, fusion="rows", optimize="ram", max_ram=None, memory=())
+    least = replace(options, fusion="rows", optimize="ram", memory=())
     if options.kernels == "cmsis-nn":
         least = replace(least, kernels="auto")
     tried = [least] if options.step else [least, replace(least, feed_rows=True)]
     return [
         other
         for other in dict.fromkeys(tried)
-        if replace(other, max_ram=options.max_ram, memory=options.memory) != options
+        if replace(other, memory=options.memory) != options
     ]
 
 
