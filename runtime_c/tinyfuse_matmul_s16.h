@@ -34,6 +34,10 @@ typedef struct {
     uintptr_t last;
 } tinyfuse_matmul_s16;
 
+#if TINYFUSE_DSP
+typedef char tinyfuse_check_matmul_s16[offsetof(tinyfuse_matmul_s16, last) == 12 ? 1 : -1];
+#endif
+
 /* Forms are constants; these say what a form is. */
 TINYFUSE_INLINE int tinyfuse_rounds_once(int form)
 {

@@ -348,6 +348,7 @@ typedef struct {
 
 #if TINYFUSE_DSP
 
+typedef char tinyfuse_check_winograd_outputs[offsetof(tinyfuse_winograd_outputs, two) == 20 ? 1 : -1];
 /* Of a channel's sums, from byte `at` on (r0), those of one column of each tile, in both rows: r3 and r4 the upper
    row's, r5 and r6 the lower row's. r1 and r2 are where they go, lr is two outputs. r9 bias, r10 multiplier; on a step
    line r11 rounding, else r11 shift, r12 rounding << shift. */
