@@ -23,8 +23,8 @@ def c_constant(header: str, name: str) -> int:
 
 @cache
 def c_parameters(function: str) -> tuple[str, ...]:
-    """Names of the parameters of a C function of runtime_c/; a macro may define it as `begin_##end`. InternalFault where
-    there is none."""
+    """Names of the parameters of a C function of runtime_c/; a macro may define it as `begin_##end`. InternalFault
+    where there is none."""
     names = [function]
     while names[-1].strip("_").count("_") > 1:
         names.append(names[-1].rstrip("_").rpartition("_")[0] + "_")
