@@ -1,5 +1,6 @@
-"""Our kernels of ADD or SUB behind MUL, each with a constant a channel (runtime_c/tinyfuse_scaled_sum.h): what a
-converter left of a batch normalization, where no table stands for it.
+"""Kernel for Helium of ADD or SUB behind MUL, each with a constant a channel (runtime_c/tinyfuse_scaled_sum_mve.h).
+
+A converter left these of a batch normalization; a table would take more flash than it saves instructions.
 
 Products are rounded as they are, sums lie on a plane (kernels/elementwise/add_sub_single_rounding.py), of which a
 constant operand's part is a constant. So an element takes one multiplication more than a product alone."""
@@ -34,28 +35,25 @@ from tinyfuse.ops.core.binary import mul_multiplier
 from tinyfuse.ops.core.convolution import clamp_range
 from tinyfuse.ops.elementwise.merged import Merged, Part
 
-_MVE_HEADER = "tinyfuse_scaled_sum_mve.h"
+_HEADER = "tinyfuse_scaled_sum_mve.h"
 #: sides on which products are clamped
-BELOW, ABOVE = (c_constant(_MVE_HEADER, f"TINYFUSE_SCALED_SUM_{side}") for side in ("BELOW", "ABOVE"))
+BELOW, ABOVE = (c_constant(_HEADER, f"TINYFUSE_SCALED_SUM_{side}") for side in ("BELOW", "ABOVE"))
+
+#: channels whose constants stand together
+_TOGETHER = c_constant(_HEADER, "TINYFUSE_SCALED_SUM_EIGHT")
 
 #: shifts of products to the right
 _RIGHT = range(1, 23)
 
 
-class ScaledSum(Kernel):
-    """On cores with the DSP extension and no vectors, four channels at a time."""
+class ScaledSumMve(Kernel):
+    """Eight channels at a time."""
 
-    name, headers = "tinyfuse_scaled_sum_s8", ("tinyfuse_scaled_sum.h",)
+    name, headers = "tinyfuse_scaled_sum_mve_s8", (_HEADER,)
     by_row, rings = True, True
-    #: channels whose constants stand together
-    together = c_constant("tinyfuse_scaled_sum.h", "TINYFUSE_SCALED_SUM_CHANNELS")
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return self._on(context) and _scaled_sum(op) is not None
-
-    @staticmethod
-    def _on(context: Context) -> bool:
-        return context.target.dsp and not context.target.mve
+        return context.target.mve and _scaled_sum(op) is not None
 
     def access_orders(self, op: Op) -> dict[int, AccessOrder]:
         return element_access_orders(op, (0,))
@@ -65,20 +63,17 @@ class ScaledSum(Kernel):
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         found = proven(_scaled_sum(op))
-        gains, offsets = (_in_groups(values, self.together) for values in (found.gains, found.offsets))
-        words = self._words(gains, offsets, found)
-        return (Constant("groups", words.reshape(-1), "int32_t"),)
-
-    @staticmethod
-    def _words(gains: Int64s, offsets: Int64s, found: _ScaledSum) -> Array:
-        """int32 [groups, words], of int64 [groups, channels]."""
-        return np.concatenate(((2 * gains).astype("<i2").view("<i4"), offsets.astype("<i4")), axis=1)
+        offsets = found.offsets + found.product.output.zero_point * found.factor
+        gains, offsets = (_in_groups(values) for values in (found.gains, offsets))
+        parts = gains.astype("<i2").view("<i4"), offsets[:, ::2].astype("<i4"), offsets[:, 1::2].astype("<i4")
+        return (Constant("groups", np.concatenate(parts, axis=1).reshape(-1), "int32_t"),)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return _counts(op, by_row, self.together)
+        return _counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        ctype, fields = proven(_scaled_sum(op)).parameters
+        found = proven(_scaled_sum(op))
+        ctype, fields = found.parameters
         channels = op.output.shape[-1]
         whole = replace(site, piece=None)
         pixels = _pixels(op, site.row is not None) if site.piece is None else site.piece.count
@@ -87,31 +82,7 @@ class ScaledSum(Kernel):
             site.constant("groups"),
             from_piece(site.output.pointer, site, channels),
         )
-        return Let(ctype, "p", fields), Call(self.name, ("&p", *pointers, pixels, channels, *self._more(op)))
-
-    def _more(self, op: Op) -> tuple[int, ...]:
-        """The arguments after these."""
-        return ()
-
-
-class ScaledSumMve(ScaledSum):
-    """With Helium, eight channels at a time."""
-
-    name, headers = "tinyfuse_scaled_sum_mve_s8", (_MVE_HEADER,)
-    together = c_constant(_MVE_HEADER, "TINYFUSE_SCALED_SUM_EIGHT")
-
-    @staticmethod
-    def _on(context: Context) -> bool:
-        return context.target.mve
-
-    @staticmethod
-    def _words(gains: Int64s, offsets: Int64s, found: _ScaledSum) -> Array:
-        offsets = offsets + found.product.output.zero_point * found.factor
-        parts = gains.astype("<i2").view("<i4"), offsets[:, ::2].astype("<i4"), offsets[:, 1::2].astype("<i4")
-        return np.concatenate(parts, axis=1)
-
-    def _more(self, op: Op) -> tuple[int, ...]:
-        return (proven(_scaled_sum(op)).clamps,)
+        return Let(ctype, "p", fields), Call(self.name, ("&p", *pointers, pixels, channels, found.clamps))
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,9 +158,9 @@ def _clamps(mul: Op, x: Tensor, gains: Int64s, offsets: Int64s, sums: dict[str, 
     return next(same, BELOW | ABOVE)
 
 
-def _in_groups(values: Int64s, together: int) -> Int64s:
-    """[groups, together], with zeros behind the last."""
-    filled: Int64s = np.pad(values, (0, -len(values) % together)).reshape(-1, together)
+def _in_groups(values: Int64s) -> Int64s:
+    """[groups, channels of a group], with zeros behind the last."""
+    filled: Int64s = np.pad(values, (0, -len(values) % _TOGETHER)).reshape(-1, _TOGETHER)
     return filled
 
 
@@ -199,16 +170,16 @@ def _pixels(op: Op, by_row: bool) -> int:
 
 
 @kept
-def _counts(op: Op, by_row: bool, together: int) -> Counts:
+def _counts(op: Op, by_row: bool) -> Counts:
     found, channels = proven(_scaled_sum(op)), op.output.shape[-1]
     pixels = op.output.elements // channels
     saturates = (clamp_range(op.attributes_as(Merged).parts[-1].op)) == RANGE["int8"]
-    groups = pixels * -(-channels // together)
+    groups = pixels * -(-channels // _TOGETHER)
     return {
         "calls": calls_of(op, by_row),
         "pixels": pixels,
         "groups": groups,
         "clamped_sides": groups * found.clamps.bit_count(),
         "clamped_outputs": 0 if saturates else op.output.elements,
-        "rests": pixels * (channels % together > 0),
+        "rests": pixels * (channels % _TOGETHER > 0),
     }
