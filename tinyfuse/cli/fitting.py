@@ -48,11 +48,7 @@ def _smaller(options: Options) -> list[Options]:
     if options.kernels == "cmsis-nn":
         least = replace(least, kernels="auto")
     tried = [least] if options.step else [least, replace(least, feed_rows=True)]
-    return [
-        other
-        for other in dict.fromkeys(tried)
-        if replace(other, memory=options.memory) != options
-    ]
+    return [other for other in dict.fromkeys(tried) if replace(other, memory=options.memory) != options]
 
 
 def _flags(given: Options, other: Options) -> str:
