@@ -13,7 +13,7 @@ from op_harness import TARGETS, assert_exact, cases_of
 from test_op_kernels import target_or_skip
 
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.core.kernel import Context, proven
+from tinyfuse.kernels.core.kernel import Context, require_proven
 from tinyfuse.kernels.elementwise.scale_and_add import ABOVE, BELOW, ScaledSumMve, _scaled_sum
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.elementwise.merged import merged
@@ -80,7 +80,7 @@ def test_products_are_clamped_on_the_sides_where_it_makes_a_difference() -> None
     context = Context(load_target("cortex-m55"))
 
     def sides(op: Op) -> int:
-        return proven(_scaled_sum(op)).clamps
+        return require_proven(_scaled_sum(op)).clamps
 
     assert ScaledSumMve().accepts(scaled_sum((1, 64)), context)
     assert sides(scaled_sum((1, 64), gain=0.001)) == 0
