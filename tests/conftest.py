@@ -4,7 +4,7 @@ import gc
 import threading
 import time
 
-import once_a_run
+import once_per_session
 import pytest
 from compile_cache import cached_in
 from hypothesis import settings
@@ -73,6 +73,6 @@ def _made_once_a_run(tmp_path_factory, request):
     """Firmware's files are compiled, and the modules of compiler_modules.py planned, by whichever worker comes first."""
     base = tmp_path_factory.getbasetemp()
     shared = base.parent if hasattr(request.config, "workerinput") else base
-    with pytest.MonkeyPatch.context() as patch, once_a_run.kept_in(shared / "made"):
+    with pytest.MonkeyPatch.context() as patch, once_per_session.kept_in(shared / "made"):
         patch.setattr(Compiler, "run", cached_in(shared / "compiled", Compiler.run))
         yield

@@ -13,7 +13,7 @@ from cases import NAMED
 from cmsis_harness import Case, cases_of, context_for, drawn, run_cases, tree_or_skip
 from conv_cases import Shape, make_op, random_input, random_shape
 from executors import assert_exact, plan_of
-from families import FAMILIES as NETWORKS
+from known_architectures import FAMILIES as NETWORKS
 from random_graphs import Sketch
 from tflite_builder import ModelBuilder
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from executors import plan_of
-from families import FAMILIES
+from known_architectures import FAMILIES
 from random_graphs import Sketch
 from real_models import REAL_MODELS
 

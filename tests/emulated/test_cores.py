@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from documented import ROOT
+from docs_blocks import ROOT
 from executors import assert_all_exact, assert_exact, plan_of
 from host_program import WARNINGS, compile_c
 from random_graphs import Sketch

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from attention_networks import decoder
 from cache_models import Caches, cache_models, caches
+from core_rotation import on_one_core
 from executors import assert_exact, assert_reference_is_tflm, plan_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from stream_program import assert_all_stream
 from test_op_kernels import target_or_skip
-from turns import on_one_core
 
 from tinyfuse.ops import FAMILIES
 from tinyfuse.options import OPTIMIZE

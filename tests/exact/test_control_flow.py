@@ -19,9 +19,9 @@ from control_flow_models import (
     unary,
     with_handle,
 )
+from core_rotation import rotate_cores
 from executors import assert_all_exact, assert_exact, assert_reference_is_tflm, plan_of
 from tflite_builder import ModelBuilder
-from turns import by_turns
 
 from tinyfuse.emit import emit
 from tinyfuse.errors import CompileError
@@ -32,7 +32,7 @@ def test_reference_equals_tflm(name):
     assert_reference_is_tflm((MODELS | STREAMS)[name](), runs=20)
 
 
-@pytest.mark.parametrize(("fusion", "target"), [("none", "host"), ("rows", "host"), *by_turns(["none", "rows"])])
+@pytest.mark.parametrize(("fusion", "target"), [("none", "host"), ("rows", "host"), *rotate_cores(["none", "rows"])])
 def test_modules_are_exact(fusion, target):
     plans = [plan_of(make(), target, f"m{i}", fusion=fusion) for i, make in enumerate(MODELS.values())]
     assert_all_exact(plans)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from campaigns import drawn_plans
 from executors import plan_of
-from families import planes, two_inputs, u_net
-from native import COMPILER, SANITIZERS
+from known_architectures import planes, two_inputs, u_net
+from native_compiler import COMPILER, SANITIZERS
 from random_graphs import Sketch, networks
 from stream_models import streaming_convolutions
 

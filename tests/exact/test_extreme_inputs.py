@@ -8,8 +8,8 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from executors import plan_of
-from one_unit import build_plan
 from random_graphs import Sketch
+from single_unit_firmware import build_plan
 from stream_models import STREAM_MODELS
 
 from tinyfuse.emit import emit

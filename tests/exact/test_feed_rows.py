@@ -7,12 +7,12 @@ import shutil
 from dataclasses import replace
 
 import pytest
+from core_rotation import on_one_core
 from executors import assert_exact, plan_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_graphs import Sketch, networks
 from test_ops_network import network
-from turns import on_one_core
 
 from tinyfuse.emit import emit
 from tinyfuse.errors import CompileError, EmulationFailed, InternalFault, UsageError

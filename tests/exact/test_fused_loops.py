@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cases.common import operator, tensor
+from core_rotation import share_of_core
 from executors import assert_all_exact, assert_reference_is_tflm, plan_of
 from fused_loop_networks import fused_loop_networks
 from hypothesis import HealthCheck, given, settings
@@ -16,7 +17,6 @@ from op_harness import assert_exact as assert_kernels_exact
 from random_graphs import Sketch
 from test_op_kernels import drawn, target_or_skip
 from test_step import in_least_pieces
-from turns import turn_of
 
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.kernels.core.kernel import Context
@@ -223,7 +223,7 @@ def exact_modules(target: str, networks: list[bytes], first: int = 0) -> int:
 @pytest.mark.parametrize("target", ["host", "cortex-m4", "cortex-m55"])
 def test_modules_are_exact(target: str, pytestconfig: pytest.Config) -> None:
     target_or_skip(target)
-    networks = turn_of(target, [data for data, _ in drawn(fused_loop_networks(), 10)], pytestconfig)
+    networks = share_of_core(target, [data for data, _ in drawn(fused_loop_networks(), 10)], pytestconfig)
     assert exact_modules(target, networks) >= len(networks) // 3
 
 

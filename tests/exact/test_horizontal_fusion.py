@@ -6,10 +6,10 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
+from core_rotation import on_one_core
 from executors import assert_all_exact, plan_of
 from random_graphs import Sketch, Value
 from test_op_kernels import target_or_skip
-from turns import on_one_core
 
 from tinyfuse.plan import Plan
 

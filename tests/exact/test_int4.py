@@ -6,9 +6,9 @@ import shutil
 
 import numpy as np
 import pytest
+from core_rotation import on_one_core
 from executors import assert_all_exact, assert_reference_is_tflm, plan_of
 from tflite_builder import ModelBuilder
-from turns import on_one_core
 
 from tinyfuse.plan import Plan
 

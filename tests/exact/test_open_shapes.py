@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
+from core_rotation import on_one_core
 from executors import assert_all_exact, assert_exact, plan_of
 from tflite_builder import ModelBuilder
-from turns import on_one_core
 
 from tinyfuse.errors import CompileError
 from tinyfuse.frontend.reader import read_tflite

@@ -7,9 +7,9 @@ import shutil
 
 import numpy as np
 import pytest
+from core_rotation import rotate_cores
 from executors import assert_all_exact, assert_reference_is_tflm, plan_of
 from tflite_builder import ModelBuilder
-from turns import by_turns
 
 from tinyfuse.options import FUSION
 
@@ -117,7 +117,7 @@ def test_references_equal_tflm(make) -> None:
     assert_reference_is_tflm(make(), runs=20)
 
 
-@pytest.mark.parametrize(("fusion", "target"), [*((fusion, "host") for fusion in FUSION), *by_turns(FUSION)])
+@pytest.mark.parametrize(("fusion", "target"), [*((fusion, "host") for fusion in FUSION), *rotate_cores(FUSION)])
 def test_generated_code_is_exact(fusion: str, target: str) -> None:
     if target != "host" and not (shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")):
         pytest.skip("needs arm-none-eabi-gcc and qemu-system-arm")

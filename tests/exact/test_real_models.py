@@ -10,9 +10,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from core_rotation import rotate_cores
 from executors import swift_compiler
 from real_models import REAL_MODELS
-from turns import by_turns
 
 from tinyfuse.cli.request import Request
 from tinyfuse.cli.terminal import Answer
@@ -31,7 +31,7 @@ def verify(path: Path, target: str, runs: int, **options) -> Answer:
 
 
 @pytest.mark.emulated
-@pytest.mark.parametrize(("path", "target"), [*by_turns(REAL_MODELS)])
+@pytest.mark.parametrize(("path", "target"), [*rotate_cores(REAL_MODELS)])
 def test_real_models_are_exact(path: Path, target: str) -> None:
     """In CI each on one core."""
     answer = verify(path, target, runs=3)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from core_rotation import on_one_core
 from executors import assert_all_exact, assert_exact, assert_reference_is_tflm, grouped_plan, plan_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_graphs import Sketch
 from sequence_networks import sequence_networks
 from test_op_kernels import drawn, target_or_skip
-from test_rows_by_two import shorter_ring
-from turns import on_one_core
+from test_two_rows_per_call import shorter_ring
 
 from tinyfuse.errors import InternalFault
 from tinyfuse.kernels.layers.common.column_blocks import ColumnBlocks

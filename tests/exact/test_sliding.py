@@ -10,7 +10,7 @@ import pytest
 from executors import assert_exact, plan_of
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from limited import limited
+from set_limits import set_limits
 from sliding_models import (
     assert_slides,
     dense_first,
@@ -149,7 +149,7 @@ def test_every_step_graph_is_exact() -> None:
 
 
 def test_options_choose_among_step_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
-    limited(monkeypatch, STEPS=3)
+    set_limits(monkeypatch, STEPS=3)
     plans = {name: plan_of(padded(9), "cortex-m4", slide=2, optimize=name) for name in ("speed", "balanced", "ram")}
     ram = {name: plan.ram_bytes for name, plan in plans.items()}
     assert ram["ram"] < ram["balanced"] <= ram["speed"]
@@ -201,7 +201,7 @@ def test_random_networks_on_the_host(data: bytes, step: int, optimize: str) -> N
 @emulated
 @pytest.mark.parametrize(("name", "target"), [("padded", "cortex-m4"), ("padded by one", "cortex-m55")])
 def test_emulated(name: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    limited(monkeypatch, STEPS=2)  # which step graph is chosen is no matter
+    set_limits(monkeypatch, STEPS=2)  # which step graph is chosen is no matter
     data, step = MODELS[name]
     plan = plan_of(data, target, slide=step)
     assert_exact(plan, 4 * plan.source.window.steps_to_fill + 20)

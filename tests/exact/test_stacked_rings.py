@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from core_rotation import on_one_core
 from executors import assert_all_exact, assert_exact, plan_of
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from random_graphs import Sketch, networks
 from resizing_graphs import longest_plans, resizing_chains
 from stacked_networks import inverted, residual, stacked
-from turns import on_one_core
 
 from tinyfuse.plan import Plan
 from tinyfuse.plan.rows import Stream, row_bytes

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from executors import assert_exact
-from families import planes, two_inputs, u_net
+from known_architectures import planes, two_inputs, u_net
 from random_graphs import Sketch
 from stream_models import streaming_convolutions
 from tflite_builder import ModelBuilder

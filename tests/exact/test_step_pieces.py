@@ -9,7 +9,7 @@ from unittest.mock import patch
 import pytest
 from click.testing import CliRunner
 from executors import assert_exact
-from families import planes, two_inputs, u_net
+from known_architectures import planes, two_inputs, u_net
 from other_dtypes import graph_in, model_bytes
 from random_graphs import Sketch
 from stream_models import streaming_convolutions

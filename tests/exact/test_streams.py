@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 from cmsis_harness import tree_or_skip
+from core_rotation import share_of_core
 from executors import assert_exact, assert_reference_is_tflm, plan_of
 from stream_models import STREAM_MODELS, lstm
 from stream_program import assert_all_stream
 from test_generated_api import program
-from turns import turn_of
 
 emulated = pytest.mark.skipif(
     shutil.which("arm-none-eabi-gcc") is None or shutil.which("qemu-system-arm") is None,
@@ -42,7 +42,7 @@ def test_many_frames_on_the_host(name: str) -> None:
 @pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
 def test_emulated(target: str, pytestconfig: pytest.Config) -> None:
     """One program of all."""
-    mine = turn_of(target, [*STREAM_MODELS.values()], pytestconfig)
+    mine = share_of_core(target, [*STREAM_MODELS.values()], pytestconfig)
     assert_all_stream([plan_of(data, target) for data in mine], on_core=True)
 
 

@@ -25,11 +25,11 @@ from tflite_builder import ModelBuilder
 
 pytest.importorskip("ai_edge_litert", reason="needs the PyPI package ai-edge-litert")
 
+from call_limit import at_most
 from executors import plan_of
 from hostile_worker import c_problem, limited, limited_memory, starting_points
 from random_graphs import Sketch
 from tflite_structure import structural_mutants
-from work import at_most
 
 from tinyfuse.emit import emit
 from tinyfuse.errors import CompileError

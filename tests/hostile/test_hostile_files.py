@@ -17,10 +17,10 @@ from typing import Any
 import flatbuffers
 import numpy as np
 import pytest
+from call_limit import at_most
 from real_models import ORIGINAL_MODELS, OWN_MODELS, REAL_MODELS
 from tflite_builder import ModelBuilder, Outside, write_numbers, write_offsets, write_table
 from tflite_mutations import mutants, patch, sites
-from work import at_most
 
 from tinyfuse.errors import CompileError
 from tinyfuse.frontend.reader import MAX_FILE_BYTES, read_tflite

@@ -12,9 +12,9 @@ import pytest
 from compiler_modules import modules
 from cross_compilers import cross_compiler
 from executors import assert_all_exact, assert_exact, plan_of
-from families import FAMILIES
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from known_architectures import FAMILIES
 from random_graphs import Sketch, networks
 from stream_program import assert_all_stream
 

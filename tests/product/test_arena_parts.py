@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner
 from control_flow_models import MODELS
 from executors import assert_exact, plan_of
-from families import FAMILIES
 from host_program import WARNINGS, compile_c
+from known_architectures import FAMILIES
 from linker_rules import armlink, iar
 from sliding_models import wake_word
 from stream_models import STREAM_MODELS

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 from board_programs import firmware, host_server, in_qemu, on_a_terminal, write_board_modules
 from click.testing import CliRunner, Result
-from documented import blocks
+from docs_blocks import blocks
 from executors import plan_of
-from families import two_inputs
 from form_builds import done
+from known_architectures import two_inputs
 from random_graphs import Sketch
 from sliding_models import padded
 from stream_models import STREAM_MODELS

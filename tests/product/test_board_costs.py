@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from executors import plan_of
-from families import mobilenet_v2, two_inputs
+from known_architectures import mobilenet_v2, two_inputs
 from random_graphs import Sketch
 from rich.console import Console
 from sliding_models import padded

@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
-from documented import ROOT, RUN, Block, blocks, blocks_of, commands, differs, pages, run, split
-from page_models import image_classifier, keyword_stream, write_models
+from docs_blocks import ROOT, RUN, Block, blocks, blocks_of, commands, differs, pages, run, split
+from docs_models import image_classifier, keyword_stream, write_models
 from test_emulation import needs_qemu
 
 from tinyfuse.cli.main import main

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from documented import ROOT, environment
+from docs_blocks import ROOT, environment
 from real_models import ORIGINALS
 from scripts import scripts_of
 from test_emulation import needs_qemu

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from families import two_inputs
+from known_architectures import two_inputs
 
 from tinyfuse.cli.main import main
 from tinyfuse.targets import all_targets

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from executors import assert_all_exact, plan_of
 from host_program import WARNINGS, compile_c
-from native import REPORTING
+from native_compiler import REPORTING
 from random_graphs import Sketch
 from test_generated_code import separable, write
 from test_ops_network import network

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 from browser import Browser, NoAnswer, find_browser, start_browser
 from click.testing import CliRunner
-from families import mobilenet_v2, two_inputs, u_net
-from limited import limited
+from known_architectures import mobilenet_v2, two_inputs, u_net
 from random_graphs import Sketch
+from set_limits import set_limits
 from sliding_models import padded
 
 from tinyfuse.api.settings import make_options
@@ -277,7 +277,7 @@ def test_a_sliding_window_is_chosen_by_arena_and_state(
     browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both together are the axis of the choices, and the whole model stands beside a step."""
-    limited(monkeypatch, STEPS=3)
+    set_limits(monkeypatch, STEPS=3)
     source = read_tflite("m.tflite", padded(13))
     plan = compile_graph(source, load_target("cortex-m4"), Options("net", slide=2))
     whole = compile_graph(source, load_target("cortex-m4"), Options("net"))

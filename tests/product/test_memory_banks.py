@@ -16,8 +16,8 @@ from click.testing import CliRunner
 from compiler_modules import modules
 from cross_compilers import cross_compiler
 from executors import assert_exact, plan_of
-from families import FAMILIES
 from host_program import WARNINGS, compile_c
+from known_architectures import FAMILIES
 from random_graphs import Sketch
 from stream_models import STREAM_MODELS
 

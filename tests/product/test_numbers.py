@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from executors import plan_of
 from host_program import WARNINGS, compile_c
-from native import REPORTING
+from native_compiler import REPORTING
 from stream_models import STREAM_MODELS
 from test_generated_api import two_ends
 from test_generated_code import separable, write

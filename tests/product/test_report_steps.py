@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from families import attention, mobilenet_v3, two_inputs, u_net
+from known_architectures import attention, mobilenet_v3, two_inputs, u_net
 from random_graphs import Sketch
 from stream_models import streaming_convolutions
 

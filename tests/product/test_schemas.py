@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from families import two_inputs
 from jsonschema import Draft202012Validator, ValidationError
+from known_architectures import two_inputs
 from random_graphs import Sketch
 from stream_models import streaming_convolutions
 

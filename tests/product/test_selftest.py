@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from native import COMPILER, SANITIZERS
+from native_compiler import COMPILER, SANITIZERS
 from random_graphs import Sketch
 from sliding_models import padded, wake_word
 from stream_models import STREAM_MODELS

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from documented import ROOT
+from docs_blocks import ROOT
 
 CONFIG = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())
 HOOKS = {hook["id"]: hook for repository in CONFIG["repos"] for hook in repository["hooks"]}

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from executors import assert_exact, plan_of
-from families import FAMILIES
 from host_program import WARNINGS, compile_c
-from native import COMPILER, SANITIZERS
+from known_architectures import FAMILIES
+from native_compiler import COMPILER, SANITIZERS
 from random_graphs import Sketch
 from sliding_models import padded
 from stream_models import STREAM_MODELS

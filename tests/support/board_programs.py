@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from documented import ROOT
+from docs_blocks import ROOT
 from host_program import WARNINGS
-from native import REPORTING
+from native_compiler import REPORTING
 
 from tinyfuse.emit import emit, emit_weights
 from tinyfuse.emit.forms import Delivery

@@ -18,15 +18,15 @@ from cache_models import replacements
 from cases import NAMED, common
 from compressed_cases import few_values
 from computed_layer_models import MODELS as COMPUTED
-from computed_memory_models import MEMORY, TABLES
 from computed_operand_models import ALONG, PADDED
+from computed_parameter_models import MEMORY, TABLES
 from control_flow_models import MODELS as CONTROL_FLOW
 from control_flow_models import STREAMS as CONTROL_FLOW_STREAMS
 from conv_cases import FAMILIES as CONVOLUTIONS
 from conv_cases import Shape, make_op, of_int4, options_of, with_multipliers
 from executors import grouped_plan, plan_of
 from nchw_networks import FIRST, LAST
-from once_a_run import once_a_run
+from once_per_session import once_per_session
 from other_dtypes import model_bytes
 from random_graphs import Sketch
 from signal_models import SIGNAL_MODELS
@@ -34,12 +34,12 @@ from sliding_models import padded
 from stacked_networks import residual, stacked
 from stream_models import STREAM_MODELS
 from test_fused_loops import loops, wide_loops
-from test_looked_up import layers
+from test_fused_luts import layers
+from test_pool_rewrites_of_dtypes import pooled
 from test_scaled_sum import scaled_sums
 from test_slice_at import sliced
 from test_sliding_rings import chain
 from test_split_full_height import SPLIT
-from test_wide_rewrites import pooled
 from tflite_builder import ModelBuilder
 from tiled_networks import tiled_plan
 from uint8_models import CASES as UINT8
@@ -104,7 +104,7 @@ def modules(target: str) -> list[Plan]:
     return [replace(plan, context=replace(plan.context, target=core)) for plan in plans]
 
 
-@once_a_run
+@once_per_session
 def _modules(target: str) -> list[bytes]:
     counted = load_target(target).cycle_table is not None
     apart, ram = {"kernels": "tinyfuse", "fusion": "none"}, {"kernels": "tinyfuse", "optimize": "ram"}

@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-import native
+import native_compiler
 
 from tinyfuse.targets import Target
 from tinyfuse.verify.emulation import build
@@ -72,5 +72,5 @@ def run_on_core(elf: Path, target: Target, seconds: float = 300) -> str:
     done = subprocess.run(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True, timeout=seconds
     )
-    assert done.returncode == 0, native.report(done.returncode, done.stdout)
+    assert done.returncode == 0, native_compiler.report(done.returncode, done.stdout)
     return done.stdout

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-import native
+import native_compiler
 import numpy as np
 from batch_module import apart, together, write_batch
 from host_program import HostProgram
-from one_unit import build_at_once, build_plan, takes
 from plan_parts import plan_groups, prepare
+from single_unit_firmware import build_at_once, build_plan, takes
 
 from tinyfuse.compiler import compile_graph
 from tinyfuse.emit.header import stack_bound
@@ -126,10 +126,10 @@ def _only_runs(plan: Plan, states: bool = False) -> bool:
 def swift_compiler(target: Target, emulator: str, opt: str, name: str = "gcc") -> Compiler:
     """`verify`'s own, but natively clang, without optimization: the sanitizers' checks are many. At every level
     modules are compiled in test_compilers.py, and run in test_compiler_opt.py."""
-    found = find_compiler(target, emulator, opt, native.COMPILER if emulator == "host" else name)
+    found = find_compiler(target, emulator, opt, native_compiler.COMPILER if emulator == "host" else name)
     if emulator != "host":
         return found
-    return replace(found, opt="O0", flags=native.quickly(found.flags))
+    return replace(found, opt="O0", flags=native_compiler.quickly(found.flags))
 
 
 #: what the functions of tests/support/batch_module.py take besides a module's own stack

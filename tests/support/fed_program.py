@@ -16,7 +16,7 @@ from pathlib import Path
 
 from batch_module import named_apart
 from host_program import WARNINGS, compile_c
-from native import COMPILER, SANITIZERS, report
+from native_compiler import COMPILER, SANITIZERS, report
 
 from tinyfuse.emit import emit
 from tinyfuse.ir import ITEM_BYTES

@@ -14,7 +14,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-import native
+import native_compiler
 import numpy as np
 from batch_module import API, named_apart
 
@@ -110,8 +110,8 @@ class HostProgram:
         plans: Sequence[Plan],
         shared: bool = False,
         apart: bool = False,
-        compiler: str = native.COMPILER,
-        flags: Sequence[str] = ("-O0", *native.SANITIZERS),
+        compiler: str = native_compiler.COMPILER,
+        flags: Sequence[str] = ("-O0", *native_compiler.SANITIZERS),
     ):
         folder.mkdir(parents=True, exist_ok=True)
         self.plans = named_apart(plans)
@@ -146,7 +146,7 @@ class HostProgram:
         runs = len(inputs[0])
         fed = b"".join(array.tobytes() for run in range(runs) for module in inputs for array in module[run])
         done = subprocess.run([self.program, str(runs)], input=fed, capture_output=True, timeout=120)
-        assert done.returncode == 0, native.report(done.returncode, done.stderr.decode(errors="replace"))
+        assert done.returncode == 0, native_compiler.report(done.returncode, done.stderr.decode(errors="replace"))
         outputs: list[list[list[bytes]]] = [[] for _ in self.plans]
         position = 0
         for _ in range(runs):

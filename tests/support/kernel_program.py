@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import native
+import native_compiler
 import numpy as np
 from cases.common import references
 from cross_compilers import cross_compiler
@@ -82,7 +82,7 @@ def run_program(cases: list[Case], context: Context, folder: Path, flags: str = 
 
     `flags` and `compiler` are those of the kernels on emulated cores; without flags they are not optimized, as assembly
     and intrinsics are with any (test_conv_kernels.py's HARD_FLAGS), and modules with every level (test_compiler_opt.py).
-    On the host `flags` are other sanitizers than native.SANITIZERS."""
+    On the host `flags` are other sanitizers than native_compiler.SANITIZERS."""
     program = _Program(context)
     for case in cases:
         program.add(case)
@@ -90,8 +90,8 @@ def run_program(cases: list[Case], context: Context, folder: Path, flags: str = 
     (folder / "values.bin").write_bytes(program.values)
     target = context.target
     if target.cpu is None:
-        sanitizers = flags.split() or native.SANITIZERS
-        _build([native.COMPILER, *_SWIFT, *sanitizers, *_INCLUDES, *_WARNINGS, "cases_weights.c",
+        sanitizers = flags.split() or native_compiler.SANITIZERS
+        _build([native_compiler.COMPILER, *_SWIFT, *sanitizers, *_INCLUDES, *_WARNINGS, "cases_weights.c",
                 str(_FIRMWARE / "port_host.c"), "-o", "cases.elf"], folder)  # fmt: skip
         command = ["./cases.elf"]
     else:
@@ -109,7 +109,7 @@ def run_program(cases: list[Case], context: Context, folder: Path, flags: str = 
         command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
         text=True, timeout=300,
     )  # fmt: skip
-    assert done.returncode == 0 and len(done.stdout) == len(cases), native.report(done.returncode, done.stdout)
+    assert done.returncode == 0 and len(done.stdout) == len(cases), native_compiler.report(done.returncode, done.stdout)
     return done.stdout
 
 

@@ -24,7 +24,7 @@ import numpy as np
 from batch_module import named_apart
 from core_program import build_for_core, run_on_core
 from host_program import WARNINGS, compile_c
-from native import COMPILER, SANITIZERS, report
+from native_compiler import COMPILER, SANITIZERS, report
 
 from tinyfuse.emit import emit
 from tinyfuse.ir import ITEM_BYTES

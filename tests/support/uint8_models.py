@@ -12,7 +12,7 @@ import conv_cases
 import numpy as np
 from cases import NAMED
 from cases.common import model_of
-from families import FAMILIES as NETWORKS
+from known_architectures import FAMILIES as NETWORKS
 from other_dtypes import model_bytes
 
 from tinyfuse.frontend.reader import read_tflite
@@ -69,7 +69,7 @@ _SEEDS = {"mobilenet_v2": 5, "mobilenet_v3": 54, "two_inputs": 89}
 
 
 def network(name: str) -> bytes:
-    """A network of families.py in uint8."""
+    """A network of known_architectures.py in uint8."""
     return model_bytes(graph_in_uint8(read_tflite(name, NETWORKS[name](_SEEDS[name]))))
 
 

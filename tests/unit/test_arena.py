@@ -8,9 +8,9 @@ from dataclasses import replace
 from itertools import pairwise, permutations
 
 import pytest
-from families import u_net
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from known_architectures import u_net
 
 from tinyfuse.arena import Buffer, Overlap, Placement, arena_map, arena_svg, plan_arena, plan_arena_within
 from tinyfuse.arena.bounds import OverlapChain, lower_bound

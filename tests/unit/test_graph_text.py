@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from families import attention, mobilenet_v3, two_inputs, u_net
+from known_architectures import attention, mobilenet_v3, two_inputs, u_net
 from stream_models import every_kind_of_state, lstm, streaming_convolutions
 from tflite_builder import ModelBuilder
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from families import mobilenet_v2
+from known_architectures import mobilenet_v2
 from random_graphs import Sketch
 from stream_models import STREAM_MODELS
 

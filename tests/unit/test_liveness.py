@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_order import graphs, shuffled
+from test_operator_order import graphs, shuffled
 
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops.movement.concatenation import Concatenation

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 from executors import plan_of
-from limited import limited
 from random_graphs import Sketch
+from set_limits import set_limits
 from stacked_networks import inverted
 
 from tinyfuse import limits
@@ -93,7 +93,7 @@ def test_balanced_and_speed_find_the_same_in_the_same_ram(model: Callable[[], by
 
 
 def test_a_front_of_many_points_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    limited(monkeypatch, FRONT=0)
+    set_limits(monkeypatch, FRONT=0)
     reached = Reached()
     front = pareto_json(plan_of(narrowing(), "cortex-m4"), reached=reached)
     assert all(point["optimize"] for point in front) and limits.FRONT in reached.found

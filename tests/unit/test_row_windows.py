@@ -11,7 +11,7 @@ import pytest
 from host_program import WARNINGS, compile_c
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from native import COMPILER, SANITIZERS
+from native_compiler import COMPILER, SANITIZERS
 
 from tinyfuse.ops.core.family import RowWindow
 from tinyfuse.resources import resource_dir

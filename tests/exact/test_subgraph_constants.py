@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from executors import assert_all_exact, assert_reference_is_tflm, plan_of
-from handed_constants import HANDED, handed_weights
+from subgraph_constant_models import HANDED, handed_weights
 
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ops.program.control_flow import called_graphs, given_values

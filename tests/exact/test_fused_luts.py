@@ -13,13 +13,13 @@ import pytest
 from cases.common import operator, tensor
 from contexts import context_of
 from conv_cases import Shape, make_op, random_input
+from core_rotation import on_one_core
 from executors import assert_all_exact, assert_exact, plan_of
 from op_harness import assert_exact as assert_kernels_exact
 from op_harness import cases_of
 from random_graphs import Sketch
 from table_chains import tabled_networks
 from test_op_kernels import drawn, target_or_skip
-from turns import on_one_core
 
 from tinyfuse.explain.explain_json import explain_json
 from tinyfuse.ir import Op, Quant

@@ -1,6 +1,6 @@
 """What takes seconds to make and the same comes of each time, is made once a test run, by whichever worker.
 
-@once_a_run
+@once_per_session
 def modules(target): ...        its arguments have a repr, its result can be pickled
 """
 
@@ -30,7 +30,7 @@ def kept_in(folder: Path) -> Iterator[None]:
     _folders.pop()
 
 
-def once_a_run(make: Callable[P, R]) -> Callable[P, R]:
+def once_per_session(make: Callable[P, R]) -> Callable[P, R]:
     """`make`, whose results are kept in memory and for the other workers in the run's folder; a pure function."""
 
     @cache

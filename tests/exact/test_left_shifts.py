@@ -13,7 +13,7 @@ from contexts import context_of
 from conv_cases import Shape, make_op, random_input, with_multipliers
 from op_harness import Case, assert_exact, assert_some_exact
 from test_conv_kernels import HARD_FLAGS, skip_without, skip_without_tools
-from test_own_shifts import TARGETS
+from test_per_channel_shifts import TARGETS
 
 from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import multiply_by_quantized_multiplier

@@ -6,10 +6,10 @@ import shutil
 
 import numpy as np
 import pytest
+from core_rotation import share_of_core
 from executors import assert_all_exact, assert_exact, assert_reference_is_tflm, plan_of
-from families import FAMILIES
+from known_architectures import FAMILIES
 from tflite_builder import ModelBuilder
-from turns import turn_of
 
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.verify.emulation.inputs import input_set
@@ -36,7 +36,7 @@ def test_outputs_follow_the_inputs(name: str) -> None:
 def test_generated_code_is_exact(target: str, pytestconfig: pytest.Config) -> None:
     if target != "host" and not (shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")):
         pytest.skip("needs arm-none-eabi-gcc and qemu-system-arm")
-    mine = turn_of(target, [*FAMILIES.values()], pytestconfig)
+    mine = share_of_core(target, [*FAMILIES.values()], pytestconfig)
     assert_all_exact([plan_of(make(), target, kernels="tinyfuse") for make in mine], runs=4)
 
 

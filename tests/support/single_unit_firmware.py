@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import native
+import native_compiler
 import numpy as np
 from core_program import FIRMWARE, build_for_core, compiled
 
@@ -80,9 +80,9 @@ def build_at_once(
         *([f"-DFRAMES={frames}"] if frames is not None else []),
         *(["-DAWAITS"] if awaits else []),
     ]
-    found = find_compiler(target, emulator, opt, native.COMPILER if here else "gcc")
+    found = find_compiler(target, emulator, opt, native_compiler.COMPILER if here else "gcc")
     if here:
-        compiler = replace(found, opt="O0", flags=native.quickly(found.flags))
+        compiler = replace(found, opt="O0", flags=native_compiler.quickly(found.flags))
         port = Unit("port", FIRMWARE / "port_host.c", ("-std=gnu99", *(["-DFRAMES"] if frames is not None else [])))
         elf = folder / "program"
         compiler.run([*compiled(compiler, source, flags, port, folder), "-lm", "-o", elf], elf.name, folder)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from families import attention, mobilenet_v2, mobilenet_v3, planes, two_inputs, u_net
+from known_architectures import attention, mobilenet_v2, mobilenet_v3, planes, two_inputs, u_net
 from plan_parts import prepare
 
 from tinyfuse.frontend.reader import read_tflite

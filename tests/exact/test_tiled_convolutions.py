@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from core_rotation import share_of_core
 from executors import assert_all_exact
 from hypothesis import strategies as st
 from plan_parts import prepare
 from random_graphs import Sketch
 from test_op_kernels import drawn, target_or_skip
 from tiled_networks import shapes_of_tiles, tiled_networks, tiled_plan
-from turns import turn_of
 
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ops.layers.tiled import tiled
@@ -30,7 +30,7 @@ def exact_modules(target: str, cases: list) -> int:
 @pytest.mark.parametrize("target", ["host", "cortex-m4", "cortex-m55"])
 def test_tiles_are_exact(target: str, pytestconfig: pytest.Config) -> None:
     target_or_skip(target)
-    cases = turn_of(target, [case for case, _ in drawn(_CASES, 12)], pytestconfig)
+    cases = share_of_core(target, [case for case, _ in drawn(_CASES, 12)], pytestconfig)
     assert exact_modules(target, cases) >= len(cases) // 2
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from campaigns import assert_batches_are_exact, assert_part_is_exact, drawn_plans
 from cases.common import inputs_of
+from core_rotation import share_of_core
 from executors import assert_all_exact, assert_reference_is_tflm, plan_of
 from executors import assert_exact as assert_plan_exact
 from hypothesis import HealthCheck, given, settings
@@ -26,7 +27,6 @@ from planar_networks import (
 from planes_cases import DTYPES, swaps
 from random_graphs import Sketch
 from test_op_kernels import drawn, target_or_skip
-from turns import turn_of
 
 from tinyfuse.errors import CompileError
 from tinyfuse.explain.advice import advice
@@ -97,7 +97,7 @@ def test_random_networks_are_exact(models: list[tuple[bytes, str]]) -> None:
 @pytest.mark.parametrize("target", ["cortex-m0plus", "cortex-m4", "cortex-m55"])
 def test_networks_on_cores(target: str, pytestconfig: pytest.Config) -> None:
     target_or_skip(target)
-    models = turn_of(target, [*SMALL.values(), *(data for data, _ in drawn(planar_networks(), 3))], pytestconfig)
+    models = share_of_core(target, [*SMALL.values(), *(data for data, _ in drawn(planar_networks(), 3))], pytestconfig)
     assert_all_exact([plan_of(data, target, kernels="tinyfuse") for data in models], runs=2)
 
 

@@ -16,7 +16,7 @@ from cases import NAMED
 from cases.common import random_data
 from compiler_modules import layers_by_four, layers_by_two, layers_of_fours, layers_of_int4, layers_of_int16
 from compressed_cases import compressed_layers
-from computed_memory_models import MEMORY
+from computed_parameter_models import MEMORY
 from contexts import context_of
 from conv_cases import FAMILIES as CONV_FAMILIES
 from conv_cases import Shape, make_op, random_shape
@@ -24,7 +24,7 @@ from host_program import compile_c
 from hypothesis import HealthCheck, given, settings
 from planes_cases import swaps
 from resizing_graphs import resizing_chains
-from test_looked_up import layers
+from test_fused_luts import layers
 from uint8_models import layers_of_uint8
 
 from tinyfuse.board_timing import BoardTiming

@@ -6,9 +6,9 @@ from dataclasses import replace
 from statistics import fmean
 
 import pytest
-from families import FAMILIES, attention, mobilenet_v2, mobilenet_v3, two_inputs, u_net
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from known_architectures import FAMILIES, attention, mobilenet_v2, mobilenet_v3, two_inputs, u_net
 from plan_parts import prepare
 from random_graphs import Sketch, networks
 from sequence_networks import sequence_networks

@@ -11,15 +11,15 @@ import pytest
 from attention_networks import Blocks
 from click.testing import CliRunner
 from executors import plan_of
-from limited import limited
 from nchw_networks import classifier
 from random_graphs import Sketch
+from set_limits import set_limits
 from skip_networks import unet
 from sliding_models import padded, steps_of_model
 from stacked_networks import inverted, residual
 from test_arena_parts import network as divided_network
 from test_compressed import network as few_weights
-from test_order import two_towers
+from test_operator_order import two_towers
 from test_pareto import narrowing
 from test_recompute import far_readers
 
@@ -183,9 +183,9 @@ def test_every_limit_is_forced() -> None:
 def test_a_limit_is_named_where_it_is_reached(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     case = CASES[name]
     with monkeypatch.context() as patch:
-        limited(patch, **{name: case.few})
+        set_limits(patch, **{name: case.few})
         assert getattr(limits, name) in case.reaching()
-    limited(monkeypatch, **case.plenty)
+    set_limits(monkeypatch, **case.plenty)
     assert getattr(limits, name) not in (case.not_reaching or case.reaching)()
 
 
@@ -201,7 +201,7 @@ def test_commands_say_it_or_nothing(command: str, tmp_path: Path, monkeypatch: p
         return done.stdout
 
     assert json.loads(said("--json"))["limits"] == [] and "searches that ended early" not in said()
-    limited(monkeypatch, GROUP_LENGTH=2, PARTITIONS=2)
+    set_limits(monkeypatch, GROUP_LENGTH=2, PARTITIONS=2)
     found = [{"search": "groups", "most": 2, "of": limits.GROUP_LENGTH.of}]
     assert json.loads(said("--json"))["limits"] == found
     if command != "explain":

@@ -11,9 +11,9 @@ import pytest
 from executors import assert_all_exact, assert_exact, plan_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from limited import limited
 from plan_parts import plan_groups, prepare
 from random_graphs import Sketch
+from set_limits import set_limits
 from test_branchy_graphs import branchy
 
 from tinyfuse.compiler import compile_graph, prepare_graph
@@ -147,7 +147,7 @@ def test_a_beam_tells_its_peak_but_claims_nothing(graph: Graph, states: int) -> 
     if not units.ops:
         return
     with pytest.MonkeyPatch.context() as patch:
-        limited(patch, ORDER_SETS=states)
+        set_limits(patch, ORDER_SETS=states)
         found, peak, reached = least_peak(units)
     least = min(peak_of(graph, ops) for ops in every_order(graph))
     assert peak == peak_of(graph, units.flat(found)) >= least
@@ -303,7 +303,7 @@ def test_one_search_serves_every_aim(monkeypatch, work: int | None) -> None:
     """Its plans are those of a search each; what was found for one aim is not looked for again, where there was work
     enough for all of it."""
     if work is not None:
-        limited(monkeypatch, GROUP_ROWS=work)
+        set_limits(monkeypatch, GROUP_ROWS=work)
     looked, front = [], search_variants.pareto_front
     monkeypatch.setattr(search_variants, "pareto_front", lambda *of, **how: looked.append(of[:2]) or front(*of, **how))
     source, options = read_tflite("model.tflite", two_towers()), Options("net")

@@ -10,7 +10,7 @@ import pytest
 from tinyfuse import limits
 
 
-def limited(monkeypatch: pytest.MonkeyPatch, **most: int) -> None:
+def set_limits(monkeypatch: pytest.MonkeyPatch, **most: int) -> None:
     """Sets limits, by their names, for a test."""
     for name, number in most.items():
         monkeypatch.setattr(limits, name, replace(getattr(limits, name), most=number))
@@ -22,5 +22,5 @@ def brief_placements(pytestconfig: pytest.Config) -> Iterator[None]:
     which half of their planning went to, and rarely takes a byte more. A campaign searches as users do."""
     with pytest.MonkeyPatch.context() as patch:
         if not pytestconfig.getoption("--campaign"):
-            limited(patch, PLACEMENT=limits.PLACEMENT.most // 10)
+            set_limits(patch, PLACEMENT=limits.PLACEMENT.most // 10)
         yield

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from cases.common import flexbuffer
-from computed_memory_models import MEMORY, TABLES
+from computed_parameter_models import MEMORY, TABLES
 from executors import assert_all_exact, assert_exact, assert_reference_is_tflm, plan_of
 from tflite_builder import ModelBuilder
 

@@ -25,14 +25,14 @@ def on_one_core(*cores: str, host: bool = False) -> Callable[[Callable], Callabl
     return mark
 
 
-def turn_of(core: str, cases: Sequence, config: pytest.Config) -> Sequence:
+def share_of_core(core: str, cases: Sequence, config: pytest.Config) -> Sequence:
     """Of cases that are one program, those that `core`, one of CORES, runs; all for any other target."""
     if core not in CORES or config.getoption("--campaign"):
         return cases
     return cases[CORES.index(core) :: len(CORES)]
 
 
-def by_turns(names: Iterable[str], cores: Sequence[str] = CORES) -> Iterator:
+def rotate_cores(names: Iterable[str], cores: Sequence[str] = CORES) -> Iterator:
     """(name, core) for pytest.mark.parametrize; a name may be a pytest.param of its own."""
     for turn, name in enumerate(names):
         given = name if isinstance(name, type(pytest.param())) else pytest.param(name)

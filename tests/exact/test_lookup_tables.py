@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from campaigns import assert_batches_are_exact, assert_part_is_exact, drawn_plans
 from cases.common import operator, tensor
+from core_rotation import on_one_core
 from executors import assert_all_exact, assert_exact, assert_reference_is_tflm, plan_of
 from hypothesis import HealthCheck, given, settings
 from normalized_networks import TERMS, layer
@@ -15,7 +16,6 @@ from op_harness import TARGETS, cases_of
 from op_harness import assert_exact as assert_kernels_exact
 from table_chains import tabled_networks
 from test_op_kernels import drawn, target_or_skip
-from turns import on_one_core
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.kernel import Context

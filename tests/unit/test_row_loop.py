@@ -6,10 +6,10 @@ from __future__ import annotations
 import pytest
 from contexts import context_of
 from hypothesis import HealthCheck, given, settings
-from limited import limited
 from random_graphs import Sketch, networks
+from set_limits import set_limits
 from test_branchy_graphs import branchy
-from test_search import long_network
+from test_partition_search import long_network
 
 from tinyfuse import limits
 from tinyfuse.compiler import compile_graph
@@ -198,7 +198,7 @@ def test_the_least_peak_looks_at_a_bounded_number_of_ways(monkeypatch) -> None:
     graph = read_tflite("model.tflite", sketch.build([image], branches))
     looked, new_bytes = [], order._Step.new_bytes
     monkeypatch.setattr(order._Step, "new_bytes", lambda step, ran: looked.append(ran) or new_bytes(step, ran))
-    limited(monkeypatch, ORDER_WAYS=6_000)
+    set_limits(monkeypatch, ORDER_WAYS=6_000)
     units = _Units(graph, lambda a, b: False)
     found, _, reached = least_peak(units)
     assert sorted(found) == list(range(60)) and reached == {limits.ORDER_WAYS}
