@@ -51,7 +51,7 @@ int main(void)
 
 
 def grid() -> list[ConvCall]:
-    """Calls of every path: kernels, strides, paddings, dilations, widths, channels, window rows."""
+    """Layers for every path: kernels, strides, paddings, dilations, widths, channels, window rows."""
     calls = []
     channels = ((1, 1), (1, 2), (1, 9), (3, 3), (4, 4), (8, 16), (17, 17), (130, 130))
     for (in_c, out_c), (kernel_h, kernel_w), stride, dilation, pad, in_h, in_w in product(

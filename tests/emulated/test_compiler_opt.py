@@ -35,7 +35,7 @@ LEVELS = [pytest.param(opt, marks=[] if opt in IN_CI else [pytest.mark.campaign]
 
 
 def verified(model: Path, target: str, opt: str, *options: str) -> dict:
-    """What `verify --json` says of two runs."""
+    """Returns what `verify --json` prints about two runs."""
     arguments = ["verify", str(model), "--target", target, "--emulator", "qemu", "--kernels", "tinyfuse", "--runs", "2",
                  "--oracle", "tflm", "--compiler-opt", opt, *options, "--json"]  # fmt: skip
     return json.loads(CliRunner().invoke(main, arguments).stdout)

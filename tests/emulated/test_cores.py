@@ -46,7 +46,7 @@ _ISA_FLAGS = re.compile(r"-m(cpu|arch|fpu|float-abi)=(.+)")
 
 
 def convolutions() -> bytes:
-    """A convolution, depthwise and pointwise ones, a residual, pooling and two dense layers."""
+    """A network with a convolution, depthwise and pointwise ones, a residual, pooling and two dense layers."""
     sketch = Sketch(5)
     x = sketch.value((1, 9, 7, 3))
     y = sketch.conv(x, 8, (3, 3), (2, 2), activation="RELU6")
@@ -85,7 +85,7 @@ def firmware(name: str, folder: Path, data: bytes) -> Path:
 
 
 def instructions(elf: Path) -> list[tuple[int, str]]:
-    """(bytes, mnemonic) of every instruction of an ELF file, data between them left out."""
+    """(bytes, mnemonic) of every instruction of an ELF file; data between them is left out."""
     text = subprocess.run(["arm-none-eabi-objdump", "-d", elf], capture_output=True, text=True, check=True).stdout
     lines = re.findall(r"^ +[0-9a-f]+:\t([0-9a-f]{4}(?: [0-9a-f]{4})?) *\t(\S+)", text, re.M)
     return [(len(code.replace(" ", "")) // 2, name) for code, name in lines if not name.startswith(".")]

@@ -290,7 +290,7 @@ def test_rings_that_a_stage_moves_after_its_row_are_its_own():
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory) -> Path:
-    """A convolution, a depthwise and a pointwise one: a group of several operators."""
+    """A convolution, a depthwise and a pointwise one: one group of several operators."""
     sketch = Sketch(3)
     x = sketch.value((1, 8, 8, 3), 0.05, 3)
     y = sketch.conv(x, 8, (3, 3))

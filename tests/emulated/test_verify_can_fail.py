@@ -49,7 +49,7 @@ def verify(model: str, emulator: str = "qemu", timeout: float = 60.0) -> Answer:
 
 
 def corrupt(monkeypatch, file: str, change: Callable[[str], str]) -> None:
-    """Makes the emitter's text of one file go through `change`, which must change it."""
+    """Passes the text of one generated file through `change`, which must alter it."""
     emit = module.emit
 
     def wrong(plan):

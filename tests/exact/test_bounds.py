@@ -19,7 +19,7 @@ LOGISTIC = lstm_real.logistic
 
 
 def _model(folder: Path, *kinds: str) -> Path:
-    """A chain of functions of float32, quantized last: what the last float makes flips there."""
+    """A chain of float32 functions that ends in QUANTIZE: differences in the last bit of a float flip outputs there."""
     builder, shape = ModelBuilder(), (1, 4, 6, 8)
     tensors = [builder.tensor(f"t{i}", shape, "float32") for i in range(len(kinds) + 1)]
     for kind, source, result in zip(kinds, tensors, tensors[1:], strict=False):

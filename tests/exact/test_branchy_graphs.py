@@ -26,7 +26,7 @@ def requantized(sketch: Sketch, x: Value, like: Value) -> Value:
 
 @st.composite
 def branchy(draw, most_operators: int = MOST_OPERATORS) -> bytes:
-    """Every operator reads tensors drawn from all that are there, so that some have many readers."""
+    """A network whose operators read tensors drawn from all that exist, so that some have many readers."""
     sketch = Sketch(draw(st.integers(0, 2**20)), draw(st.sampled_from([0.0, 0.0, 0.5])))
     image = sketch.value((1, draw(st.integers(1, 14)), draw(st.integers(1, 6)), draw(st.integers(1, 12))))
     there, read = [image], set()

@@ -41,7 +41,7 @@ def planned(models: list[bytes], target: str) -> list[Plan]:
 
 
 def decoders(target: str) -> list[Plan]:
-    """Of a token a run, and of several, whose rows stream; under every objective."""
+    """Decoder steps of one token and of several (whose rows stream), under every objective."""
     ways = [(tokens, dtype) for tokens in (1, 4) for dtype in ("int8", "float32")]
     return [
         plan_of(decoder(dtype=dtype, tokens=tokens), target, kernels="tinyfuse", optimize=optimize)

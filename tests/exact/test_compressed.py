@@ -66,7 +66,7 @@ def test_a_table_of_each_group_or_of_all() -> None:
 
 
 def clustered(rng: np.random.Generator, shape: tuple[int, ...], axis: int, values: int) -> np.ndarray:
-    """int8 weights of so many values an index of `axis`."""
+    """int8 weights with `count` different values for each index of `axis`."""
     channels = shape[axis]
     data = np.stack([
         rng.choice(rng.choice(np.arange(-127, 128), values, replace=False), int(np.prod(shape)) // channels)
@@ -133,7 +133,7 @@ def test_generated_code_is_exact(target: str, options: dict) -> None:
 
 
 def layers(plan: Plan) -> int:
-    """How many have compressed weights."""
+    """Number of layers with compressed weights."""
     return sum(stage.kernel.weights == "compressed" for group in plan.groups for stage in group.stages)
 
 

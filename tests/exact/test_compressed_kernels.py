@@ -25,7 +25,7 @@ HERE["cortex-m0plus"] = load_target("cortex-m0plus")
 
 
 def compressed_cases(target: Target, shapes: tuple[Shape, ...] = SHAPES, **choices: str) -> list[Case]:
-    """The layers with each kernel that compresses them: whole, by rows, from rings, over the input."""
+    """Layers with each kernel of palettized weights: whole, by rows, from rings, output over input."""
     rng = np.random.default_rng(5)
     context = context_of(target, kernels="tinyfuse", weights="compressed", **choices)
     cases: list[Case] = []
@@ -42,7 +42,7 @@ def compressed_cases(target: Target, shapes: tuple[Shape, ...] = SHAPES, **choic
 
 
 def _names(target: Target) -> set[str]:
-    """Of all kernels that the cases reach there."""
+    """Names of all kernels that the cases reach on the target."""
     if target.mve:
         depthwise, mve = {"tinyfuse_depthwise_mve_palettized_row_s8"}, "mve_"
     else:
@@ -56,7 +56,7 @@ def _names(target: Target) -> set[str]:
 
 
 def every_other(cases: list[Case]) -> list[Case]:
-    """Half of each kernel's cases."""
+    """Every other case of each kernel."""
     names = dict.fromkeys(case.kernel.name for case in cases)
     return [case for name in names for case in [case for case in cases if case.kernel.name == name][::2]]
 

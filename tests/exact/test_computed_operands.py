@@ -62,7 +62,7 @@ def test_modules_are_exact(target: str) -> None:
 
 
 def padded(kind: str, shape, output, operands: dict[str, tuple[int, ...]], **options) -> bytes:
-    """A model of one int8 operator with operands of int32 of these names and shapes, which are its inputs."""
+    """A model of one int8 operator. Its int32 operands, with these names and shapes, are inputs of the model."""
     model = ModelBuilder()
     x, y = model.tensor("x", shape, "int8", 0.5, 0), model.tensor("y", output, "int8", 0.5, 0)
     others = [model.tensor(name, operand, "int32") for name, operand in operands.items()]

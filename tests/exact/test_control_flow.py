@@ -118,7 +118,7 @@ def _initializing(subgraph: int):
 
 
 def _two_handles() -> bytes:
-    """Two choices run one graph, on two variables."""
+    """Two IFs that run one graph, on two variables."""
     model = ModelBuilder()
     chosen, values = flag(model, "chosen"), [image(model, f"x{i}") for i in range(3)]
     for i, name in enumerate("vw"):

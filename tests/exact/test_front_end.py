@@ -105,7 +105,7 @@ def test_numbers_that_no_front_end_can_have(wanted: FrontEnd, message: str) -> N
 
 
 def network(features: int, scale: float, zero_point: int, beside: bool = False, variable: str = "sum") -> bytes:
-    """A layer over the features, `beside` another input, then a variable that adds its results up."""
+    """A layer over the features, joined with `beside`, another input, then a variable that sums up results."""
     model, rng = ModelBuilder(), np.random.default_rng(3)
     other = [model.tensor("other", (1, 4), scale=0.1, zero_point=1)] if beside else []
     x = model.tensor("features", (1, features), scale=scale, zero_point=zero_point)
@@ -135,7 +135,7 @@ def files(folder: Path, front: bytes, behind: bytes) -> tuple[str, str]:
 
 
 def _speech(runs: int, samples: int) -> np.ndarray:
-    """int16 [runs, samples]: tones that rise and fall, over noise."""
+    """int16 [runs, samples]: tones of rising and falling pitch, with noise."""
     time = np.arange(runs * samples) / 8000
     tone = np.sin(2 * np.pi * (300 + 900 * np.sin(5 * time)) * time) * (1 + np.sin(9 * time)) * 6000
     noise = np.random.default_rng(1).normal(0, 200, time.size)

@@ -1,4 +1,4 @@
-"""Elementwise operators in one loop: its C alone for each of them, and networks that are rich in such operators."""
+"""Fused elementwise loops: the C of each operator alone, and networks with many such operators."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _SETTINGS = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 
 
 class Chain:
-    """Operators of one shape, each on the last result."""
+    """Builds a chain of operators of one shape, each on the last result."""
 
     def __init__(self, shape: tuple[int, ...], seed: int = 0):
         self.rng = np.random.default_rng(seed)
         self.shape, self.ops, self.last = shape, list[Op](), tensor(shape, 0.05, 3)
 
     def on(self, kind: str, *others: Tensor, scale: float = 0.06, zero_point: int = -7, first: bool = False, **options):
-        """A kind on the last result and others, or, with `first`, on others and the last one."""
+        """Adds an operator on the last result and others, or, with `first`, on others and the last result."""
         inputs = (*others, self.last) if first else (self.last, *others)
         dtype = "bool" if kind.startswith(("GREATER", "LESS", "EQUAL", "NOT", "LOGICAL")) else "int8"
         output = tensor(self.shape, None if dtype == "bool" else scale, zero_point, dtype)
@@ -62,13 +62,14 @@ class Chain:
         return tensor(shape, 0.03, 5, data=self.rng.integers(-128, 128, shape).astype(np.int8))
 
     def loop(self) -> Op:
-        """With tensors that have names and indexes."""
+        """The chain as one operator, with names and indexes for its tensors."""
         together = merged(tuple(self.ops))
         return operator(together.kind, together.inputs, together.output, together.attributes)
 
 
 def loops(shape: tuple[int, ...]) -> list[Op]:
-    """One of each operator, with operands of each reach; sums on a plane and others; multipliers on both sides of 1."""
+    """Fused loops of every operator, with operands of each broadcast shape, sums with and without single rounding, and
+    multipliers on both sides of 1."""
     channels = (1,) * (len(shape) - 1) + shape[-1:]
 
     def chain(seed: int = 0) -> Chain:
@@ -100,7 +101,7 @@ def loops(shape: tuple[int, ...]) -> list[Op]:
 
 
 class WideChain(Chain):
-    """The same of int16 or float32."""
+    """Builds a chain of int16 or float32 operators of one shape."""
 
     def __init__(self, shape: tuple[int, ...], dtype: str):
         super().__init__(shape)
@@ -128,7 +129,7 @@ def wide(shape: tuple[int, ...], dtype: str, scale: float = 0.0002) -> Tensor:
 
 
 def wide_loops(shape: tuple[int, ...], dtype: str) -> list[Op]:
-    """As `loops`, of int16 or float32."""
+    """Fused loops of every operator, int16 or float32."""
     channels = (1,) * (len(shape) - 1) + shape[-1:]
 
     def chain() -> WideChain:
@@ -189,7 +190,7 @@ def test_wide_loops_alone(target: str, tmp_path: Path) -> None:
 
 
 def _values(rng: np.random.Generator, t: Tensor) -> np.ndarray:
-    """Of integers all of the range, of floats a few that are equal, too."""
+    """Input values: the whole range of integers, or floats of which a few are equal."""
     if t.dtype in ("int8", "int16"):
         return rng.integers(*((-128, 128) if t.dtype == "int8" else (-32768, 32768)), t.shape).astype(t.dtype)
     if t.dtype == "float32":
@@ -214,7 +215,7 @@ WAYS = ({}, {"optimize": "ram"}, {"step": True}, {"optimize": "speed"}, {"fusion
 
 
 def exact_modules(target: str, networks: list[bytes], first: int = 0) -> int:
-    """Each of these in one of the ways, in one program; how many have loops."""
+    """Checks all networks with one set of options in one program; returns how many of them have fused loops."""
     plans = [plan_of(data, target, **WAYS[(first + n) % len(WAYS)]) for n, data in enumerate(networks)]
     assert_all_exact(plans, runs=3)
     return sum(map(has_loop, plans))

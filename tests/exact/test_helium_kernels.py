@@ -1,5 +1,5 @@
-"""Kernels for Helium whose loops need shapes of their own: their C twins on the host under sanitizers, and the assembly
-on an emulated core."""
+"""Helium kernels whose loops need special shapes: their C twins on the host under sanitizers, and the assembly on an
+emulated core."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ STATIONARY_SHAPES = tuple(
 
 
 def stationary_cases(target: str) -> list[Case]:
-    """By rows, from rings where the dice say so."""
+    """Layers by rows, randomly from rings or whole inputs."""
     rng, context, kernel = (
         np.random.default_rng(12),
         context_of(TARGETS[target], optimize="speed"),

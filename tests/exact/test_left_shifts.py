@@ -38,7 +38,7 @@ KERNELS = {
 
 
 def drawn_multipliers(channels: int, rng: np.random.Generator) -> np.ndarray:
-    """From 1e-4 to 50; one of them at least 1/2, and one smaller; some next to powers of two."""
+    """Multipliers from 1e-4 to 50: one of at least 1/2, a smaller one, and some next to powers of two."""
     found = 10.0 ** rng.uniform(-4, np.log10(50), channels)
     found[:2] = rng.choice([0.5, 0.8, 1.0, 2.5, 50.0]), rng.choice([1e-4, 0.01, 0.3])
     near = rng.random(channels) < 0.3
@@ -46,7 +46,8 @@ def drawn_multipliers(channels: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def layers() -> list[Op]:
-    """Outputs to both sides of their zero point, in all of int8 or clamped; every other time a channel is constant."""
+    """Layers with outputs on both sides of their zero point, over the full int8 range or clamped. Every second layer
+    has a constant channel."""
     rng = np.random.default_rng(41)
     found = []
     for shape in SHAPES:
@@ -61,7 +62,7 @@ def layers() -> list[Op]:
 
 
 def cases_of(target: Target) -> list[Case]:
-    """Each layer in each kernel that computes it in that form; whole, by rows or from rings."""
+    """Each layer with every kernel that computes this form: whole, by rows or from rings."""
     rng = np.random.default_rng(42)
     cases: list[Case] = []
     for optimize in ("speed", "ram"):

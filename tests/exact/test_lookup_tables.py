@@ -25,7 +25,7 @@ _SETTINGS = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 
 
 def table(shape: tuple[int, ...], dtype: str, channels: bool, clamps: bool = False) -> Op:
-    """A random table, one a channel, or one that clamps."""
+    """A random table for all channels, one for each channel, or one that clamps."""
     rng = np.random.default_rng(len(shape))
     limits = np.iinfo(dtype)
     data = rng.integers(limits.min, limits.max + 1, ((shape[-1],) if channels else ()) + (256,)).astype(dtype)

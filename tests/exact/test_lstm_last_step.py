@@ -21,7 +21,7 @@ _QUANT = {
 
 def read_at(step: int, dtype: str = "int8", kind: str = "STRIDED_SLICE", time_major: bool = False, batches: int = 1,
             count: int = 1, whole: bool = False) -> bytes:  # fmt: skip
-    """An LSTM of 9 steps and `count` of them from `step` on, with all beside it if `whole`."""
+    """An LSTM of 9 steps of which `count` are read from `step` on. `whole`: other operators read all steps."""
     shape, units, time = (9, batches, 4) if time_major else (batches, 9, 4), 6, 0 if time_major else 1
     model, (of_x, of_y) = ModelBuilder(), _QUANT[dtype]
     x = model.tensor("x", shape, dtype, **of_x)

@@ -37,7 +37,8 @@ def target_or_skip(name: str) -> Target:
 
 
 def all_cases(op: Op, target: Target, seed: int = 0) -> list[Case]:
-    """Random inputs in every way; the two extremes, and every stored value, in the first."""
+    """Every kernel and way of calling with random inputs; the first call also gets both extremes and every stored
+    value."""
     context = Context(target, kernels="tinyfuse")
     low, high, _, random, _, every = inputs_of(op, seed)
     cases = list(cases_of(op, context, random))
@@ -66,13 +67,13 @@ def test_named_cases(kinds: list[str], target: str, tmp_path: Path, pytestconfig
 
 @cache
 def code_of(headers: tuple[str, ...]) -> str:
-    """What these headers say, and those that they include, but for what all include."""
+    """Code of these headers and of those they include, without the headers that all include."""
     texts = [(resource_dir("runtime_c") / name).read_text() for name in headers if name != "tinyfuse_common.h"]
     return "".join(text + code_of(tuple(re.findall(r'#include "([^"]+)"', text))) for text in texts)
 
 
 def drawn(strategy, count: int) -> list[tuple[Op, int]]:
-    """`count` operators, always the same ones, each with a seed for its inputs."""
+    """`count` operators, drawn with a fixed seed, each with a seed for its inputs."""
     found: list[tuple[Op, int]] = []
 
     @settings(

@@ -15,7 +15,7 @@ from tinyfuse.options import FUSION
 
 
 class _Network:
-    """Adds operators whose outputs get a quantization of their own unless one is given."""
+    """Adds operators; an output gets its own quantization unless one is given."""
 
     def __init__(self) -> None:
         self.model = ModelBuilder()
@@ -33,13 +33,13 @@ class _Network:
         return index
 
     def op(self, kind: str, inputs, shape=None, quant=(), dtype="int8", **options) -> int:
-        """The operator's output; its shape is that of the first input where none is given."""
+        """Adds an operator and returns its output, by default with the shape of the first input."""
         output = self.tensor(self.shape[inputs[0]] if shape is None else shape, quant, dtype)
         self.model.op(kind, inputs, [output], **options)
         return output
 
     def same(self, kind: str, inputs, shape, **options) -> int:
-        """The same, with the first input's quantization."""
+        """Adds an operator whose output has the first input's quantization."""
         return self.op(kind, inputs, shape, self.quant[inputs[0]], **options)
 
 
@@ -77,8 +77,8 @@ def network() -> bytes:
 
 
 def elementwise_network() -> bytes:
-    """Squeeze and excitation, functions of one and of two values, comparisons, logic and casts; its inputs
-    are int16 and bool, its outputs int32, bool and float."""
+    """Squeeze and excitation, unary and binary functions, comparisons, logic and casts. Inputs are int16 and bool,
+    outputs int32, bool and float."""
     n, rng = _Network(), np.random.default_rng(9)
     shape = (1, 6, 5, 7)
 

@@ -1,5 +1,5 @@
-"""Depthwise convolutions whose channels' multipliers are far apart, from 1e-4 to 4: on step lines of their channels'
-own shifts (tinyfuse/kernels/requantize/single_rounding.py), on the host under sanitizers and on emulated cores, in every kernel."""
+"""Depthwise convolutions with multipliers from 1e-4 to 4: single rounding with per-channel shifts
+(tinyfuse/kernels/requantize/single_rounding.py) in every kernel, on the host under sanitizers and on emulated cores."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SHAPES = tuple(
 
 
 def drawn_multipliers(channels: int, rng: np.random.Generator) -> np.ndarray:
-    """From 1e-4 to 4, one of them at least 1/2, some next to powers of two."""
+    """Multipliers from 1e-4 to 4: one of at least 1/2, and some next to powers of two."""
     found = 10.0 ** rng.uniform(-4, np.log10(4), channels)
     found[rng.integers(channels)] = rng.choice([0.5, 0.8, 1.0, 2.5, 4.0])
     near = rng.random(channels) < 0.3
@@ -47,7 +47,7 @@ def drawn_multipliers(channels: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def layers() -> list[Op]:
-    """Outputs above their zero point alone, and below; in all of int8 or clamped."""
+    """Layers with outputs on one or both sides of their zero point, over the full int8 range or clamped."""
     rng = np.random.default_rng(31)
     found = []
     for shape in (*SHAPES, *SHAPES, *map(of_int4, SHAPES[:2])):
@@ -58,7 +58,7 @@ def layers() -> list[Op]:
 
 
 def layers_of_few_values() -> list[Op]:
-    """Whose weights are looked up in tables."""
+    """Layers with palettized weights."""
     found, rng = [], np.random.default_rng(33)
     for kernel in ((3, 3), (4, 2)):
         plain = make_op(Shape("DEPTHWISE_CONV_2D", 5, 6, 40, 40, kernel), rng)
@@ -70,7 +70,7 @@ def layers_of_few_values() -> list[Op]:
 
 
 def cases_of(target: Target) -> list[Case]:
-    """Each layer in each kernel that computes it on its line; whole, by rows or from rings."""
+    """Each layer with every kernel that computes it with single rounding: whole, by rows or from rings."""
     rng = np.random.default_rng(32)
     cases: list[Case] = []
     for weights, found in (("packed", layers()), ("unpacked", layers()), ("compressed", layers_of_few_values())):

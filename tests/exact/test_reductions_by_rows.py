@@ -16,7 +16,7 @@ DTYPES = ("int8", "int16", "float32")
 
 
 def reduced(kind: str, shape: tuple[int, int, int], dtype: str, axes: tuple[int, ...], keep_dims: bool) -> bytes:
-    """A PAD, so that rows come one after the other, and the reduction."""
+    """A PAD, so that rows come one at a time, and the reduction."""
     rows, columns, channels = shape
     model, quant = ModelBuilder(), {"scale": 0.05, "zero_point": 0 if dtype == "int16" else -3}
     x = model.tensor("x", (1, rows - 2, columns, channels), dtype, **quant)
@@ -37,7 +37,7 @@ def reduced(kind: str, shape: tuple[int, int, int], dtype: str, axes: tuple[int,
 
 
 def plans(target: str) -> list[Plan]:
-    """All of the kinds, dtypes and shapes."""
+    """Plans of all kinds, dtypes and shapes."""
     found = []
     for kind in ("REDUCE_MAX", "REDUCE_MIN", "SUM", "MEAN", "MAX_POOL_2D"):
         for dtype in DTYPES[:: 2 if kind in ("REDUCE_MAX", "REDUCE_MIN") else 1]:

@@ -25,7 +25,7 @@ _DTYPES = ("int8", "int8", "int16", "float32")
 
 
 def chain(length: int, dtype: str = "int8", seed: int = 3) -> bytes:
-    """Blocks of rows that others read in blocks and one by one; padding at both ends, and a window that skips rows."""
+    """Layers with readers by blocks of rows and by single rows, padding at both ends, and a window that skips rows."""
     s = Sketch(seed, dtype=dtype)
     x = s.value((1, 1, length, 3))
     y = s.conv(x, 4, (1, 5), activation="RELU")
@@ -40,7 +40,8 @@ def in_blocks(plan: Plan) -> int:
 
 
 def grouped(target: str) -> list[Plan]:
-    """Groups of all operators, of some, and of one; lengths that are multiples of a block, and others."""
+    """Plans in one group, in several, and in groups of one operator; lengths that are multiples of a block, and
+    others."""
     sizes: Sequence[tuple[int, Sequence[int]]] = (
         (48, (7,)), (61, (7,)), (30, (2, 3, 2)), (37, (1,) * 7), (100, (4, 3)),
     )  # fmt: skip

@@ -72,7 +72,7 @@ def test_models(name: str) -> None:
 
 
 def check_random(data: bytes, step: int, choice: int) -> None:
-    """One of the step graphs: with more state, or with more that is made again."""
+    """Checks the step graph that `choice` selects. They differ in what is kept as state and what is recomputed."""
     try:
         graphs = steps_of_model(data, step)
     except CompileError as error:
@@ -115,7 +115,7 @@ def test_a_time_axis_of_columns_becomes_rows() -> None:
 
 
 def step_work(needs: Needs) -> int:
-    """Of all operators of a step."""
+    """Estimated instructions of all operators of a step."""
     work = 0
     for op in needs.graph.ops:
         rows = needs.rows.get(op.output) if op.outputs else None
@@ -270,7 +270,7 @@ def test_verify_and_profile_say_worst_and_mean() -> None:
 
 
 def spoil(monkeypatch: pytest.MonkeyPatch, file: str, of: str, instead: str) -> None:
-    """Modules that are run have that in a file of theirs."""
+    """Replaces text in a file of every module that is run."""
 
     def faulty(plan: Plan) -> dict[str, str]:
         files = emit(plan)

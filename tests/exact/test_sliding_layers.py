@@ -1,4 +1,4 @@
-"""`--slide` with what models over time are made of: strides that don't divide a step, sums over time, layers of each
+"""`--slide` with the layers of models over time: strides that don't divide a step, sums over time, layers of each
 frame, and operators that move frames or channels."""
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def kinds(graph: Graph) -> list[str]:
 
 
 def ends_of(graph: Graph) -> dict[str, str | None]:
-    """Per kind of the operators that make no rows: why."""
+    """For each kind of operator that makes no rows, the reason."""
     return {step.op.kind: step.end.reason for step in account(graph.window) if step.end is not None}
 
 
@@ -212,7 +212,7 @@ def _unpacked(s: Sketch, x):
 
 
 def _along_time(s: Sketch, x):
-    """Frames before and behind those of another branch: these rows do not move as the others do."""
+    """Concatenates frames before and after those of another branch: these rows do not move with the window."""
     return s.concatenate([x, s.relu(x)], 1)
 
 

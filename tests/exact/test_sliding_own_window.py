@@ -31,7 +31,7 @@ _FRONT = FrontEnd(sample_rate=8000, window_ms=8, stride_ms=5, channels=8, frames
 
 
 def sounds(folder: Path, stride: int = 1, padding: str = "VALID", front: FrontEnd = _FRONT) -> tuple[bytes, str]:
-    """(a network of convolutions over twelve frames, the path of a front end for it)."""
+    """Returns a network of convolutions over twelve frames, and the path of its audio front end."""
     s = Sketch(5)
     x = features = s.value((1, 12, 1, 8), front.scale, front.zero_point, name="features")
     for each in (stride, 1):
@@ -41,7 +41,7 @@ def sounds(folder: Path, stride: int = 1, padding: str = "VALID", front: FrontEn
 
 
 def joined(folder: Path, **options: object) -> bytes:
-    """Both in one file."""
+    """Joins both into one file."""
     behind, path = sounds(folder, **options)
     return with_front_end(path, "network.tflite", behind)
 
@@ -49,7 +49,7 @@ def joined(folder: Path, **options: object) -> bytes:
 def streaming(
     frames: int = 1, idiom: str = "slice behind", layer: bool = True, axis: int = 1, initialized: bool = False
 ) -> StreamingNet:
-    """A layer over each frame, the last ten of them, two layers over these."""
+    """A layer on each frame, a window of the last ten, and two layers on the window."""
     shape = (1, frames, 1, 4) if axis == 1 else (1, 1, frames, 4)
     net = StreamingNet(shape)
     if layer:

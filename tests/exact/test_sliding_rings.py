@@ -1,4 +1,4 @@
-"""Rings that slide: their rows lie in order, and the last one's bytes are free most of the time."""
+"""Sliding rings: their rows are contiguous, and the bytes of the last rows are free most of the time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tinyfuse.targets import load_target
 
 
 def chain(depth: int = 4) -> bytes:
-    """Depthwise 3x3 and pointwise convolutions in turn: each depthwise wants a ring of three rows."""
+    """Alternating depthwise 3x3 and pointwise convolutions: each depthwise one needs a ring of three rows."""
     sketch = Sketch(1)
     x = sketch.value((1, 40, 10, 1))
     y = sketch.conv(x, 16, (5, 4), (2, 2))
@@ -130,7 +130,7 @@ def test_resizing_in_the_middle_of_a_chain_at_default_options() -> None:
 
 
 def _slides(model: bytes) -> bool:
-    """Few random chains have such a ring; the few that CI draws must."""
+    """Tells whether the plan has a sliding ring: few random chains have one, but those that CI draws must."""
     return _slides_under_a_fractional_reader(longest_plans([model], slide=True)[0])
 
 

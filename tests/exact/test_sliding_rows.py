@@ -32,7 +32,7 @@ emulated = pytest.mark.skipif(
 
 
 def for_each_row(graph: Graph) -> list[str]:
-    """Kinds of the operators that run for each row."""
+    """Kinds of operators that run for each row."""
     assert graph.window is not None and graph.window.by_row is not None
     kinds = [op.kind for op in graph.window.by_row.ops]
     return kinds[: kinds.index("AWAIT_ROWS")]
@@ -42,14 +42,14 @@ def for_each_row(graph: Graph) -> list[str]:
 
 
 def patches() -> bytes:
-    """Windows that lie side by side: no frame is needed twice, and no ring of frames."""
+    """Adjacent windows without overlap: no frame is needed twice, and no ring of frames is kept."""
     s = Sketch(6)
     frames = s.value((1, 24, 2, 3))
     return s.build([frames], [s.conv(s.conv(frames, 4, (4, 2), (4, 1), "VALID"), 3, (3, 1), padding="VALID")])
 
 
 def sums_of_frames() -> bytes:
-    """Of the frames themselves, and of rows that see padding."""
+    """Sums of the frames themselves, and of rows that see padding."""
     s = Sketch(5)
     frames = s.value((1, 30, 1, 3))
     x = s.conv(frames, 4, (3, 1), padding="SAME")
@@ -57,21 +57,21 @@ def sums_of_frames() -> bytes:
 
 
 def as_it_came() -> bytes:
-    """The window is an output too."""
+    """A model whose window is an output too."""
     s = Sketch(7)
     frames = s.value((1, 9, 1, 3))
     return s.build([frames], [frames, s.conv(frames, 2, (3, 1), padding="VALID")])
 
 
 def flat() -> bytes:
-    """A flat input that the model takes as 12 frames of 4 numbers."""
+    """A flat input that the model reshapes to 12 frames of 4 numbers."""
     s = Sketch(9)
     frames = s.value((1, 48))
     return s.build([frames], [s.conv(s.reshape(frames, (1, 12, 1, 4)), 3, (3, 1), padding="VALID")])
 
 
 def only_the_last(kernel: int) -> bytes:
-    """Layers of each frame, of which a step needs one row."""
+    """Layers on each frame; a step needs only one row of the last one."""
     s = Sketch(2)
     frames = s.value((1, 12, 1, 4))
     x = s.conv(s.conv(frames, 4, (kernel, 1), padding="VALID"), 4, (1, 1))

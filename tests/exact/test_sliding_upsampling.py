@@ -16,7 +16,7 @@ def upsampled(
     kind: str, factor: int, stride: int = 2, padding: str = "VALID", dtype: str = "int8", kernel: int = 4, height=25,
     **options: bool,
 ) -> bytes:  # fmt: skip
-    """Frames halved, upsampled, and looked at by windows of three rows."""
+    """Downsamples frames by two, upsamples them, and applies windows of three rows."""
     s = Sketch(3, dtype=dtype)
     frames = s.value((1, height, 2, 3), name="frames")
     x = s.conv(frames, 4, (stride + 1, 1), (stride, 1), padding=padding)

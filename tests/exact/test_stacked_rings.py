@@ -16,7 +16,7 @@ from tinyfuse.plan.rows import Stream, row_bytes
 
 
 def loop_of(plan: Plan) -> Stream:
-    """That of the first group with a stack."""
+    """The row loop of the first group that has a stack."""
     group = next(group for group in plan.groups if group.stack)
     return Stream(group.stages, frozenset(group.outputs), slide=True, stack=True)
 

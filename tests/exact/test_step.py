@@ -44,7 +44,7 @@ def plan_of(data: bytes, target: str = "host", **options: object) -> Plan:
 
 
 def separable() -> bytes:
-    """Groups of several stages, one that stands alone, and a whole call."""
+    """Groups of several stages, one of a single operator, and a whole call."""
     sketch = Sketch(1)
     x = sketch.value((1, 24, 16, 8))
     y = sketch.conv(sketch.depthwise(sketch.conv(x, 16, (3, 3)), (3, 3), stride=(2, 2)), 8, (1, 1))
@@ -52,7 +52,7 @@ def separable() -> bytes:
 
 
 def in_least_pieces(plan: Plan) -> Plan:
-    """The plan with every call in as many pieces as there can be."""
+    """The plan with every call split into as many pieces as possible."""
     groups, cut = [], 0
     for group in plan.groups:
         stages = []

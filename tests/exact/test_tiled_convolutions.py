@@ -21,7 +21,7 @@ _CASES = st.tuples(tiled_networks(), shapes_of_tiles(), st.booleans())
 
 
 def exact_modules(target: str, cases: list) -> int:
-    """Each of these in one program; how many have tiles."""
+    """Checks all networks in one program; returns how many of them have tiles."""
     plans = [tiled_plan(data, target, shapes, together) for data, shapes, together in cases]
     assert_all_exact(plans, runs=3)
     return sum(any(op.kind == "TILED" for op in plan.graph.ops) for plan in plans)

@@ -32,7 +32,8 @@ def layers_by_two(plan: Plan) -> int:
 
 
 def chain(height: int, width: int, padding: str = "SAME") -> bytes:
-    """What reads rows by two, makes them by two, both, and reads a row in two places."""
+    """Layers that read two rows a call, make two rows a call, or both, and a layer that reads two rows at different
+    places."""
     sketch = Sketch(height * 16 + width)
     x = sketch.value((1, height, width, 4))
     first = sketch.conv(x, 8, (3, 3), padding=padding)
@@ -49,7 +50,7 @@ def two_images() -> bytes:
 
 
 def plans(target: str = "cortex-m4") -> list[Plan]:
-    """Groups of all operators, of some, and of one; rows that are fed; a batch."""
+    """Plans in one group, in several, and in groups of one operator; with fed rows; with a batch."""
     how: dict = {"kernels": "tinyfuse", "weights": "winograd"}
     sizes = (8, 9), (7, 13), (11, 8)
     found = [
@@ -79,7 +80,7 @@ def test_groups_with_rows_by_two_are_exact_on_a_core() -> None:
 
 @st.composite
 def networks_by_two(draw: st.DrawFn) -> tuple[bytes, str]:
-    """Layers of which many read and make rows by two, beside those that make one, or less than one a row."""
+    """Networks of many layers that read and make two rows a call, and others that make one row or less."""
     sketch = Sketch(draw(st.integers(0, 999)))
     x = y = sketch.value((1, draw(st.integers(3, 14)), draw(st.integers(4, 9)), 4))
     for _ in range(draw(st.integers(2, 6))):
@@ -134,7 +135,7 @@ def test_readers_by_two_wait_for_both_rows() -> None:
 
 
 def shorter_ring(plan: Plan) -> Plan:
-    """With a row less of each ring of more than one."""
+    """The plan with one row less in each ring of more than one."""
     storage = {
         tensor: replace(where, ring_rows=where.ring_rows - 1) if 1 < where.ring_rows < tensor.shape[1] else where
         for tensor, where in plan.storage.items()
@@ -199,13 +200,13 @@ def test_what_is_not_proven_is_refused() -> None:
 
 
 def weights_of(data: bytes, **options) -> tuple[int, int]:
-    """Bytes of weights, and layers by Winograd."""
+    """Returns bytes of weights, and the number of Winograd layers."""
     plan = plan_of(data, "cortex-m4", kernels="tinyfuse", **options)
     return plan.weight_bytes, layers_by_two(plan)
 
 
 def wide() -> bytes:
-    """Three layers whose transformed weights pay less and less: fewer and fewer pixels."""
+    """Three layers for which transformed weights pay less and less, because they have fewer pixels."""
     sketch = Sketch(4)
     x = y = sketch.value((1, 32, 32, 16))
     for _ in range(2):

@@ -43,7 +43,7 @@ emulated = pytest.mark.skipif(
 
 
 def assert_reference_is_litert(data: bytes, runs: int = 6, telling: bool = True) -> None:
-    """Every output of our references is LiteRT's; `telling`: outputs of networks must depend on the inputs."""
+    """Checks every output of our references against LiteRT. `telling`: outputs must depend on the inputs."""
     pytest.importorskip("ai_edge_litert")
     graph = read_tflite("m.tflite", data)
     infer = oracle_worker.litert(data, 0)
@@ -95,7 +95,7 @@ def test_dense_sums_are_scaled_by_a_double() -> None:
 
 
 def _dense_at_thresholds(number: int) -> bytes:
-    """A layer whose biases alone are its sums but for the input's few units."""
+    """A dense layer whose sums are its biases plus a few units from the input."""
     rng = np.random.default_rng(number)
     outputs, power_of_two = 200, number % 3 == 0
     scales = [2.0 ** -int(rng.integers(0, 6)) if power_of_two else rng.uniform(0.001, 1) for _ in range(2)]
@@ -177,7 +177,7 @@ def test_weights_of_9_bits_take_bytes(target: str, tmp_path: Path) -> None:
 
 
 def _wide_conv(channels: int, window: tuple[int, int], spread: int, zero_point: int, rng: np.random.Generator) -> bytes:
-    """A convolution of uint8; each channel's weights lie within `spread` of one another."""
+    """A uint8 convolution; the weights of each channel lie within `spread` of each other."""
     outputs = 7
     least = rng.integers(0, 256 - spread, outputs) if spread < 255 else np.zeros(outputs, np.int64)
     weights = (least[:, None] + rng.integers(0, spread + 1, (outputs, channels * window[0] * window[1]))).astype(
@@ -195,7 +195,7 @@ def _wide_conv(channels: int, window: tuple[int, int], spread: int, zero_point: 
 
 
 def _is_made_for_uint8(kind: str, op: Op) -> bool:
-    """`kind`: that of the case, which has a QUANTIZE at either end."""
+    """Tells whether the case of this `kind` has a QUANTIZE at both ends."""
     wide = op.kind in ("CONV_2D", "DEPTHWISE_CONV_2D") and op.operand(1).dtype == "int16"
     ends = op.kind == "QUANTIZE" and kind == "SOFTMAX"
     return wide or ends or op.kind == "TABLE" or (op.kind == "AVERAGE_POOL_2D" and op.attributes.halves_up)
@@ -253,7 +253,7 @@ def test_rows_are_fed_as_uint8() -> None:
 
 
 def _softmax_after(kind: str, **options) -> bytes:
-    """An operator of uint8 and a SOFTMAX, which makes it a uint8 model."""
+    """A uint8 operator followed by a SOFTMAX, which makes it a uint8 model."""
     model = ModelBuilder()
     x = model.tensor("x", (1, 8), "uint8", 0.1, 100)
     z = model.tensor("z", (1, 8), "uint8", 0.1, 100)

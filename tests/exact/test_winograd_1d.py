@@ -35,7 +35,7 @@ SHAPES = tuple(
 
 
 def cases_1d(target: Target) -> list[Case]:
-    """Layers of both forms, inputs at the ends among them, whole and from rings."""
+    """Layers in both forms, with extreme inputs too, whole and from rings."""
     rng, context = np.random.default_rng(5), Context(target, kernels="tinyfuse", weights="winograd")
     cases: list[Case] = []
     for shape in SHAPES:

@@ -1,4 +1,4 @@
-"""The bound of a step holds for the values that its kernel takes longest for."""
+"""The instruction bound of a step holds for the values that take a kernel longest."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def _softmax(count: int, scale: float, dtype: str = "int8") -> bytes:
 
 
 def _one_far_from_others(count: int) -> list[list[np.ndarray]]:
-    """All values are equally far below the greatest one: for each distance. Some exps of these are products of all
-    factors that the kernel has."""
+    """Inputs whose values are all the same distance below the greatest one, for each distance. Some of their exps
+    multiply all factors of the kernel."""
     values = np.full((256, 1, count), 127) - np.arange(256)[:, None, None]
     values[:, :, 0] = 127
     return [[each.astype(np.int8)] for each in values]
@@ -45,7 +45,7 @@ def _float_function(kind: str, inputs: int = 1) -> bytes:
 
 
 def _floats(inputs: int = 1) -> list[list[np.ndarray]]:
-    """All values alike, of all magnitudes: each input's with each of the others."""
+    """Constant inputs of every magnitude, in all combinations."""
     found = [0, 1, -1, 0.3, -0.3, 1.0000001, 1e-3, 9, 88, -88, 100.7, 1e5, 1e20, 3e38, -3e38, 1e-40, -1e-40, np.inf]
     of_one = [np.full((1, 64), value, np.float32) for value in found]
     return [[x] for x in of_one] if inputs == 1 else [[x, y] for x in of_one[::2] for y in of_one]
