@@ -88,6 +88,26 @@ class NpzSource(Source):
             raise UsageError(f"{self.path}: {_reason(error)}") from None
 
 
+@dataclass(frozen=True, eq=False)
+class MemorySource(Source):
+    """An array that the caller has; `sample` as in NpySource."""
+
+    array: Array
+    sample: tuple[int, ...]
+
+    def pieces(self, size: int) -> Iterator[Array]:
+        array = self.array[None] if self.sample == self.array.shape else self.array
+        for start in range(0, self.count, size):
+            yield array[start : start + size]
+
+
+def memory_source(name: str, array: Array, spec: InputSpec, streams: bool) -> MemorySource:
+    """The samples of an array, which messages call `name`. UsageError where it does not fit the input."""
+    check_dtype(name, array.dtype)
+    found = divide(name, array.shape, spec, streams)
+    return MemorySource(name, found.count, found.frames, array.dtype, False, array, found.sample)
+
+
 def npy_source(path: str, spec: InputSpec, streams: bool) -> NpySource:
     """The samples of a .npy file. UsageError where it is none, is damaged, or does not fit the input."""
     try:

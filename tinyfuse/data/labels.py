@@ -63,6 +63,15 @@ def read_labels(path: str | os.PathLike[str], classes: Sequence[str] = ()) -> La
     return Labels(_checked(name, values))
 
 
+def labels_of_values(values: Sequence[object] | Array, classes: Sequence[str] = ()) -> Labels:
+    """Labels of an array, or of a sequence of numbers or names; errors as `read_labels`."""
+    if not isinstance(values, np.ndarray) and len(values) and all(isinstance(value, str) for value in values):
+        return _named("labels", [str(value) for value in values], classes, "label")
+    array = np.asarray(values)
+    check_dtype("labels", array.dtype)
+    return Labels(_checked("labels", array))
+
+
 def _from_array(path: str) -> Array:
     try:
         with open(path, "rb") as file:
