@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tinyfuse.data.arrays import BAD_ARRAY, read_header
+from tinyfuse.data.arrays import BAD_ARRAY, first_line, read_header
 from tinyfuse.data.folders import class_of_file, folder_files
 from tinyfuse.data.sources import check_dtype, is_file
 from tinyfuse.data.text import fields_of, text_lines
@@ -87,7 +87,7 @@ def _from_array(path: str) -> Array:
         array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
         return array
     except BAD_ARRAY as error:
-        raise UsageError(f"{path} is no .npy file of numbers: {str(error).splitlines()[0]}") from None
+        raise UsageError(f"{path} is no .npy file of numbers: {first_line(error)}") from None
 
 
 def _from_lines(path: str, texts: list[tuple[int, str]], classes: Sequence[str]) -> Labels:
