@@ -40,7 +40,7 @@ _JOBS = 2
 
 
 class Computing(Protocol):
-    """What runs the module: NativeModule or EmulatedModule."""
+    """Runs the module: a NativeModule or an EmulatedModule."""
 
     emulator: str
     compiler: str
@@ -231,7 +231,7 @@ def _notes(samples: Samples, saturated: int) -> tuple[str, ...]:
 
 
 def _doubts(labels: Labels, measure: Measure, classes: tuple[str, ...]) -> list[str]:
-    """What is doubtful of labels of classes, whose names in the output's order are `classes`."""
+    """Warnings about labels of classes; `classes` are the names in the output's order, () where they are not known."""
     found: list[str] = []
     if measure.k is None:
         return found
