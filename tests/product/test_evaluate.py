@@ -227,6 +227,33 @@ def test_float_models_and_other_dtypes() -> None:
         assert found.exact and found.score.value == 1.0
 
 
+def test_floats_of_libm_may_differ_and_it_is_told() -> None:
+    """softmax and logistic: bits that no standard defines."""
+    s = Sketch(5, dtype="float32")
+    x = s.value((1, 6, 5, 3), name="x")
+    data = s.build([x], [s.softmax(s.fully_connected(s.unary(s.conv(x, 4, (3, 3)), "LOGISTIC"), 3))])
+    found = tinyfuse.compile(data, "cortex-m4").evaluate(drawn(data, 100), [0, 1] * 50)
+    assert not found.faulty and found.exact == (found.differing == 0)
+    assert any("functions of libm" in warning for warning in found.warnings) != found.exact
+
+
+def test_pictures_in_a_folder_for_each_class() -> None:
+    images = pytest.importorskip("PIL.Image")
+    x, y = np.load("x.npy"), np.load("y.npy")
+    order = sorted(range(40), key=lambda i: (y[i], i))
+    for i in range(40):
+        place = Path("set", f"class {y[i]}", f"{i:02}.png")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        images.fromarray((x[i, 0].astype(np.int16) + 128).astype(np.uint8)).save(place)
+    Path("names.txt").write_text("\n".join(f"class {c}" for c in range(CLASSES)))
+    given = ("m.tflite", "--data", "set", "--labels", "set", "--classes", "names.txt")
+    data, plain = json_of(*given), json_of(*GIVEN)
+    assert data["score"] == plain["score"] and data["confusion"] == plain["confusion"]
+    assert {order[m["sample"]] for m in data["mistakes"]} == {m["sample"] for m in plain["mistakes"]}
+    assert "two numbers that differ" in run(*given, "--values", "1,1").stderr
+    assert any("was quantized" in note for note in json_of(*given, "--values", "-1,1")["notes"])
+
+
 @pytest.mark.emulated
 @needs_qemu
 @pytest.mark.parametrize("name", ["small", "keyword spotter"])
