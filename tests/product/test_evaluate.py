@@ -112,6 +112,7 @@ def test_a_bound_is_an_exit_code() -> None:
     assert not json_of(*GIVEN, "--at-least", value + 0.01, code=1)["passed"]
     assert "FAILED: top1" in run(*GIVEN, "--at-least", "1").stdout
     assert "a share from 0 to 1" in run(*GIVEN, "--at-least", "90").stderr
+    assert "give --target too" in run(*GIVEN, "--emulator", "qemu").stderr
     result = run(*GIVEN, "--metric", "mae", "--at-least", "0.5")
     assert result.exit_code == 2
 
