@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from families import mobilenet_v2, two_inputs
+from nchw_networks import planes
 from random_graphs import Sketch
 from signal_models import windows
 from sliding_models import padded, wake_word
@@ -310,6 +311,20 @@ def test_the_float_model_is_evaluated_beside_it() -> None:
     for path, told in (("q.tflite", "not float32"), ("m.tflite", "not float32"), ("y.npy", "not a TensorFlow Lite")):
         result = run("q.tflite", "--data", "x.npy", "--labels", "y.npy", "--float", path)
         assert result.exit_code == 2 and told in result.stderr, result.stderr
+
+
+def test_data_have_the_layout_of_the_modules_inputs() -> None:
+    """A model of planes whose module has channels last, beside itself as the float model."""
+    pytest.importorskip("ai_edge_litert")
+    data = planes("float32")
+    Path("p.tflite").write_bytes(data)
+    (name, of_file), *_ = drawn(data, 5).items()
+    wanted = outputs_of(data, {name: of_file})[0]
+    module = tinyfuse.compile("p.tflite", "host", input_layout="nhwc", output_layout="nhwc")
+    assert module.inputs[0].shape != of_file.shape[1:] and module.outputs[0].shape != wanted.shape[1:]
+    samples, labels = np.moveaxis(of_file, 2, -1), np.moveaxis(wanted, 2, -1).reshape(5, -1)
+    found = module.evaluate(samples, labels, metric="mae", float_model="p.tflite")
+    assert found.exact and found.score.value == 0 and found.float_model.value < 1e-5 * np.abs(wanted).max()
 
 
 # --- bad input -----------------------------------------------------------------------------------

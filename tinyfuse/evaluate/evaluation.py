@@ -67,10 +67,8 @@ def evaluate_plan(
     _check_limits(how, measure)
     calls = feeding.calls(frames)
     oracle = make_oracle(how.oracle, model, feeding.graph)
-    layouts = plan.source.layouts
-    orders = [None] * len(feeding.inputs) if layouts is None else layouts.inputs
     interpreted = Interpreted(oracle, feeding)
-    float_model = None if float_path is None else FloatModel(float_path, feeding, orders, how.timeout)
+    float_model = None if float_path is None else FloatModel(float_path, feeding, plan.source.layouts, how.timeout)
     with tempfile.TemporaryDirectory(prefix="tinyfuse-") as work:
         progress(f"compiling for {machine.name}")
         computing: Computing
