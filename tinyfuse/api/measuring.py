@@ -23,6 +23,7 @@ from tinyfuse.verify.comparison import Comparison, compare, problems
 from tinyfuse.verify.emulation import Emulator, Firmware, Outcome
 from tinyfuse.verify.emulation.code_size import with_helpers
 from tinyfuse.verify.emulation.module import build_module
+from tinyfuse.verify.level_coverage import level_coverage
 from tinyfuse.verify.oracle import InterpreterOracle, Oracle, ReferenceOracle, make_oracle
 from tinyfuse.verify.streams import INSTANCES, default_frames, join, split, steps_for, steps_in_streams, with_result
 from tinyfuse.verify.telling_inputs import Arrays, doubts, telling_inputs
@@ -78,6 +79,7 @@ def verify_plan(
         oracle=asked.oracle,
         compiler=firmware.compiler,
         compiler_opt=firmware.opt,
+        levels=level_coverage(plan.source, split(asked.inputs, asked.frames)),
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 if TYPE_CHECKING:  # needs what only `verify` needs
     from tinyfuse.verify.comparison import Mismatch
+    from tinyfuse.verify.level_coverage import LayerCoverage
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,8 @@ class Verification(Compared):
     weight_bytes    linked weights
     kernel_symbols  group function -> the C functions that it calls or inlines
     emulator, compiler, compiler_opt   what ran and built it, with versions
+    levels          of each quantized layer, how many channels reached both ends of their range in the runs; None where
+                    that would take long, and of a sliding window
     """
 
     instructions: int | None
@@ -128,6 +131,7 @@ class Verification(Compared):
     emulator: str
     compiler: str
     compiler_opt: str
+    levels: tuple[LayerCoverage, ...] | None
 
 
 @dataclass(frozen=True)

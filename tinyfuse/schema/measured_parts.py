@@ -41,6 +41,7 @@ VERIFY = record(
     flash_weight_bytes=none_or(COUNT),
     kernel_symbols=table(items(TEXT)),
     cmsis_nn=none_or(record(path=TEXT, version=TEXT)),
+    levels=none_or(items(record(operator=TEXT, channels=COUNT, reached=COUNT))),
     command=TEXT,
 )
 
