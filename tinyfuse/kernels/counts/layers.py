@@ -218,15 +218,19 @@ def dense_counts(op: Op, by_row: bool) -> Counts:
 
 @kept
 def dense_eight_counts(op: Op, by_row: bool) -> Counts:
-    """Counts of a fully connected layer of float32 by eight outputs or what is left of them; of the latter, too."""
+    """Counts of a fully connected layer of float32 by eight outputs or what is left of them; of the latter, too; and of
+    those in a loop, which compilers leave out where there is one eight."""
     found, (out_c, depth) = layer_counts(op, by_row), op.operand(1).shape
     eights = found["pixels"] * round_up(out_c, 8)
     rests = found["pixels"] * (out_c % 8 > 0)
     return {
-        **{name: found[name] for name in ("calls", "outputs", "macs")},
+        **{name: found[name] for name in ("calls", "outputs", "macs", "pixels")},
         "eights": eights,
         "eight_terms": eights * depth,
+        "rests": rests,
+        "rest_outputs": found["pixels"] * (out_c % 8),
         "rest_terms": rests * depth,
+        "looped_eights": eights if out_c > 8 else 0,
     }
 
 
