@@ -4,7 +4,7 @@
    gathering load fetches into the vector that one VMLADAV multiplies.
 
    weights  [in_c][4 columns][4 rows], zeros where the window has none
-   channels [in_c][3] int32: bias with -zero point * sum of weights folded in, multiplier, shift (at most 0); where
+   channels [in_c][3] int32: bias with -zero point * sum of weights folded in, multiplier, shift (positive to the left); where
             outputs are looked up as they are stored [in_c][67], with the channel's table behind these, the results of 0 to
             127, then of -128 to -1
 */
@@ -28,13 +28,14 @@ enum { TINYFUSE_COLUMNS_PLANE_BYTES = 32 };
 enum { TINYFUSE_COLUMNS_WORD = 4 };
 
 /* Constants that say how a layer is requantized: by any clamp, where no channel's shift is 0; the same where the clamp is
-   all of int8; the clamp being all of int8 from the zero point on, where it doesn't matter which way halves go; as
-   SATURATED, and looked up in tables; the same of an even count of channels, whose tables are of outputs less their zero
+   all of int8; the clamp being all of int8 from the zero point on, where it doesn't matter which way halves go; by any
+   clamp and with any shifts, to the left, too, which no other form has; as SATURATED, and looked up in tables; the same of an even count of channels, whose tables are of outputs less their zero
    point, which then is 0. */
 enum {
     TINYFUSE_COLUMNS_EACH,
     TINYFUSE_COLUMNS_SATURATED,
     TINYFUSE_COLUMNS_RECTIFIED,
+    TINYFUSE_COLUMNS_SHIFTED,
     TINYFUSE_COLUMNS_TABLES,
     TINYFUSE_COLUMNS_LEVELS
 };
@@ -142,11 +143,26 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_columns_plane) == TINYFUSE_COL
     "vshr.s32 q0, q2, #31\n\t"                                                                     \
     "vqrdmlah.s32 q0, q2, r2\n\t"                                                                  \
     "vshr.s32 q2, q3, #31\n\t"                                                                     \
-    "vqrdmlah.s32 q2, q3, r2\n\t"                                                                  \
+    "vqrdmlah.s32 q2, q3, r2\n\t" TINYFUSE_COLUMNS_SHIFT_RIGHT
+#define TINYFUSE_COLUMNS_SHIFT_RIGHT                                                               \
     "vrshl.s32 q0, r4\n\t"                                                                         \
     "vrshl.s32 q2, r4\n\t"                                                                         \
     "vqmovnt.s32 q2, q2\n\t"                                                                       \
     "vqmovnb.s32 q2, q0\n\t"
+/* ROUND_AWAY where the shift may be 0, which lowers nothing, or to the left, before the product: r6 is the left shift, r8
+   is 1 where there is a right one. */
+#define TINYFUSE_COLUMNS_ROUND_SHIFTED                                                             \
+    "bic r6, r4, r4, asr #31\n\t"                                                                  \
+    "lsr r8, r4, #31\n\t"                                                                          \
+    "and r4, r4, r4, asr #31\n\t"                                                                  \
+    "vshl.s32 q2, r6\n\t"                                                                          \
+    "vshl.s32 q3, r6\n\t"                                                                          \
+    "vshr.s32 q0, q2, #31\n\t"                                                                     \
+    "vmul.i32 q0, q0, r8\n\t"                                                                      \
+    "vqrdmlah.s32 q0, q2, r2\n\t"                                                                  \
+    "vshr.s32 q2, q3, #31\n\t"                                                                     \
+    "vmul.i32 q2, q2, r8\n\t"                                                                      \
+    "vqrdmlah.s32 q2, q3, r2\n\t" TINYFUSE_COLUMNS_SHIFT_RIGHT
 
 /* The outputs of at most so many channels. r3: out; r5: weights; r7: channels; r9: how much of the eight dot products
    is left out, in bytes of code; r11: the last channel's weights' end. q1: a channel's weights; q4: where the outputs
@@ -236,11 +252,11 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_columns_plane) == TINYFUSE_COL
        "vqmovnb.s16 q2, q2\n\t")
 
 /* Any outputs. */
-#define TINYFUSE_COLUMNS_CLAMP(by)                                                                 \
+#define TINYFUSE_COLUMNS_CLAMP(by, round)                                                          \
     by("ldrd r3, r4, [r0, %[act_min]]\n\t"                                                         \
        "vdup.16 q5, r3\n\t"                                                                        \
        "vdup.16 q6, r4\n\t",                                                                       \
-       TINYFUSE_COLUMNS_ROUND_AWAY,                                                                \
+       round,                                                                                      \
        "ldr r0, [sp]\n\t"                                                                          \
        "vqadd.s16 q2, q2, r0\n\t"                                                                  \
        "vmax.s16 q2, q2, q5\n\t"                                                                   \
@@ -250,7 +266,12 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_columns_plane) == TINYFUSE_COL
     TINYFUSE_SHARED void name##_each(tinyfuse_columns *chunk)                                      \
     {                                                                                              \
         TINYFUSE_ARGUMENT(tinyfuse_columns *, job, chunk);                                         \
-        TINYFUSE_COLUMNS_CLAMP(by);                                                                \
+        TINYFUSE_COLUMNS_CLAMP(by, TINYFUSE_COLUMNS_ROUND_AWAY);                                   \
+    }                                                                                              \
+    TINYFUSE_SHARED void name##_shifted(tinyfuse_columns *chunk)                                   \
+    {                                                                                              \
+        TINYFUSE_ARGUMENT(tinyfuse_columns *, job, chunk);                                         \
+        TINYFUSE_COLUMNS_CLAMP(by, TINYFUSE_COLUMNS_ROUND_SHIFTED);                                \
     }                                                                                              \
     TINYFUSE_SHARED void name##_saturated(tinyfuse_columns *chunk)                                 \
     {                                                                                              \
@@ -295,6 +316,7 @@ TINYFUSE_SHARED void tinyfuse_columns_levels(tinyfuse_columns *chunk)
 #define TINYFUSE_COLUMNS_OF(form, name)                                                            \
     ((form) == TINYFUSE_COLUMNS_RECTIFIED   ? name##_rectified                                     \
      : (form) == TINYFUSE_COLUMNS_SATURATED ? name##_saturated                                     \
+     : (form) == TINYFUSE_COLUMNS_SHIFTED   ? name##_shifted                                       \
                                             : name##_each)
 
 TINYFUSE_INLINE void tinyfuse_columns_chunk(tinyfuse_columns *job, int32_t at_once, int form)

@@ -12,7 +12,7 @@ from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.depthwise import columns_counts
 from tinyfuse.kernels.layers.common.params import conv_row_call, rectified
 from tinyfuse.kernels.layers.int8_helium.conv_4x2 import requantized
-from tinyfuse.kernels.requantize.two_roundings import folded_bias, shifts_right
+from tinyfuse.kernels.requantize.two_roundings import biases_fit, folded_bias, shifts_left
 from tinyfuse.ops.core.convolution import ConvGeometry, channel_multipliers, geometry
 from tinyfuse.ops.weight_sums import channel_weights
 
@@ -43,8 +43,7 @@ class ColumnsDepthwiseRow(Kernel):
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)
         small = g.kernel_h <= _ROWS and g.kernel_w <= _WIDTH and g.dilation_w == 1 and _planes(g) <= _PLANES
-        plain = small and g.in_c == g.out_c <= _MOST_CHANNELS and shifts_right(op)
-        return context.target.mve and plain and (rectified(op) or bool((channel_multipliers(op)[1] < 0).all()))
+        return context.target.mve and small and g.in_c == g.out_c <= _MOST_CHANNELS and biases_fit(op)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         g = geometry(op)
@@ -59,13 +58,13 @@ class ColumnsDepthwiseRow(Kernel):
         return _JOB_BYTES + _planes(g) * (_PLANE_BYTES + column * _plane_columns(g))
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return requantized(op)
+        return _form(op)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return columns_counts(op, by_row, _OUTPUTS, c_constant(_HEADER, self.at_once))
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_row_call(self, op, site, site.scratch, self.at_once, f"TINYFUSE_COLUMNS_{requantized(op).upper()}")
+        return conv_row_call(self, op, site, site.scratch, self.at_once, f"TINYFUSE_COLUMNS_{_form(op).upper()}")
 
 
 class FewerColumnsDepthwiseRow(ColumnsDepthwiseRow):
@@ -82,6 +81,12 @@ class FewerColumnsDepthwiseRow(ColumnsDepthwiseRow):
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return f"{super().path(op, by_row, context)} fewer"
+
+
+def _form(op: Op) -> str:
+    """Return how sums become outputs: the name of a form of the C without its prefix, in lower case."""
+    some_stay = not rectified(op) and bool((channel_multipliers(op)[1] == 0).any())
+    return "shifted" if some_stay or shifts_left(op) else requantized(op)
 
 
 def _planes(g: ConvGeometry) -> int:
