@@ -29,8 +29,8 @@ enum { TINYFUSE_COLUMNS_WORD = 4 };
 
 /* Constants that say how a layer is requantized: by any clamp, where no channel's shift is 0; the same where the clamp is
    all of int8; the clamp being all of int8 from the zero point on, where it doesn't matter which way halves go; by any
-   clamp and with any shifts, to the left, too, which no other form has; as SATURATED, and looked up in tables; the same of an even count of channels, whose tables are of outputs less their zero
-   point, which then is 0. */
+   clamp and with any shifts, to the left, too, which no other form has; as SATURATED, and looked up in tables; the same of
+   an even count of channels, whose tables are of outputs less their zero point, which then is 0. */
 enum {
     TINYFUSE_COLUMNS_EACH,
     TINYFUSE_COLUMNS_SATURATED,
