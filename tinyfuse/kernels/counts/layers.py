@@ -230,8 +230,8 @@ def dense_counts(op: Op, by_row: bool) -> Counts:
 @memoized
 def dense_eight_counts(op: Op, by_row: bool) -> Counts:
     """Counts of a float32 fully connected layer that computes eight outputs at a time; the remaining ones together
-    ("rests", "rest_outputs", "rest_terms"). "looped_eights": eights in a loop, which compilers leave out where there is one
-    eight."""
+    ("rests", "rest_outputs", "rest_terms"). "looped_eights": eights in a loop, which compilers leave out where there is
+    one eight."""
     found, (out_c, depth) = layer_counts(op, by_row), op.operand(1).shape
     eights = found["pixels"] * ceil_div(out_c, 8)
     rests = found["pixels"] * (out_c % 8 > 0)
