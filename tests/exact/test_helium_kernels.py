@@ -65,20 +65,20 @@ def test_dense_layers_of_one_scale(target: str, tmp_path: Path) -> None:
 #: what each kernel of left shifts tells apart: batches and pixels by two with and without one left, depths with and without a
 #: rest, channels that are whole fours, eights and sixteens or leave some
 SHIFTED_SHAPES = {
-    "tinyfuse_pointwise_mve_s8": (
+    "tinyfuse_pointwise_2x4_mve_s8": (
         Shape("FULLY_CONNECTED", 1, 1, 40, 16), Shape("FULLY_CONNECTED", 3, 1, 16, 70),
         Shape("CONV_2D", 3, 3, 21, 6, (1, 1)),
         # of one scale, which may not be shared
         Shape("FULLY_CONNECTED", 2, 1, 24, 64, per_channel=False),
     ),
-    "tinyfuse_dense_one_mve_s8": (Shape("FULLY_CONNECTED", 1, 1, 20, 3), Shape("FULLY_CONNECTED", 1, 1, 33, 13)),
-    "tinyfuse_conv_mve_row_s8": (
+    "tinyfuse_dense_one_vector_mve_s8": (Shape("FULLY_CONNECTED", 1, 1, 20, 3), Shape("FULLY_CONNECTED", 1, 1, 33, 13)),
+    "tinyfuse_conv_2x4_mve_row_s8": (
         Shape("CONV_2D", 4, 5, 3, 8, (3, 3)), Shape("CONV_2D", 5, 4, 16, 5, (2, 3), (1, 1), (2, 1)),
     ),
     "tinyfuse_depthwise_mve_row_s8": (
         Shape("DEPTHWISE_CONV_2D", 4, 5, 7, 7, (3, 3)), Shape("DEPTHWISE_CONV_2D", 3, 4, 43, 43, (2, 3)),
     ),
-    "tinyfuse_depthwise_columns_row_s8": (
+    "tinyfuse_depthwise_interleaved_mve_row_s8": (
         Shape("DEPTHWISE_CONV_2D", 3, 19, 7, 7, (3, 3)),
         Shape("DEPTHWISE_CONV_2D", 4, 5, 21, 21, (2, 3), (1, 2)),
     ),
