@@ -91,8 +91,12 @@ TABLES: dict[str, tuple[Field, ...]] = {
     name: _fields(text)
     for name, text in {
         "Model": "version:uint operator_codes:[OperatorCode] subgraphs:[SubGraph] description:- buffers:[Buffer] "
-        "metadata_buffer:- metadata:[Metadata]",
+        "metadata_buffer:- metadata:[Metadata] signature_defs:-",
         "Metadata": "name:string buffer:uint",
+        # written only (quantize/float_file.py)
+        "SignatureDef": "inputs:[TensorMap] outputs:[TensorMap] signature_key:string deprecated_tag:- "
+        "subgraph_index:uint",
+        "TensorMap": "name:string tensor_index:uint",
         # TFLM's own FlatBuffer (frontend/compressed.py)
         "CompressionMetadata": "schema_version:uint=1 subgraphs:[CompressedSubgraph]",
         "CompressedSubgraph": "lut_tensors:[LutTensor]",

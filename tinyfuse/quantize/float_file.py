@@ -1,0 +1,180 @@
+"""Writes the float32 model of a file whose weights are stored otherwise, with a signature.
+
+Dynamic-range files hold int8 weights that operators on float32 data read; weight-only and float16 files hold a
+DEQUANTIZE for each. The quantizer takes neither, and no file without a SignatureDef; it knows tensors by name alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyfuse.errors import CompileError, Problem
+from tinyfuse.frontend.file_around import FileAround
+from tinyfuse.frontend.flatbuffer_check import Damaged
+from tinyfuse.frontend.flatbuffer_table import Table, root
+from tinyfuse.frontend.reader import check_file, kind_of, read_model
+from tinyfuse.frontend.schema import enumerators
+from tinyfuse.frontend.tensors import HINT_DAMAGED, Model, Problems, TensorReader, text
+from tinyfuse.ir import Array, Tensor
+
+#: key of the one signature
+SIGNATURE = "serving_default"
+#: dtypes in which weights are stored that operators compute with as float32
+_STORED = ("int8", "uint8", "int4", "int16", "float16")
+_FLOAT32 = next(value for value, name in enumerators("TensorType").items() if name == "FLOAT32")
+
+
+@dataclass(frozen=True)
+class FloatFile:
+    """A model whose weights are float32.
+
+    data     the file's bytes
+    weights  how many tensors became float32
+    """
+
+    data: bytes
+    weights: int
+
+
+def float_file(path: str, data: bytes) -> FloatFile:
+    """Return the float32 model of the file `data`, which messages call `path`.
+
+    Constants that operators on float32 data read, and those behind a DEQUANTIZE, become float32. Tensors get names of
+    their own where several share one, and the first graph gets a signature. Everything else stays as it is. Raises
+    CompileError if the file can't be read.
+    """
+    check_file(path, data)
+    model, problems = read_model(path, data), Problems()
+    weights = [_weights_of(data, model, number, problems) for number in range(len(model.subgraphs))]
+    problems.stop(path)
+    try:
+        written = _FloatWriter(data, weights).file()
+    except Damaged as damaged:
+        raise CompileError(path, Problem(f"damaged file: {damaged}", hint=HINT_DAMAGED)) from None
+    return FloatFile(written, sum(len(each.values) for each in weights))
+
+
+@dataclass(frozen=True)
+class _Weights:
+    """values: a subgraph's tensors that become float32 constants, by their places; gone: places of its operators that
+    made these."""
+
+    values: dict[int, Array]
+    gone: set[int]
+
+
+def _weights_of(data: bytes, model: Model, number: int, problems: Problems) -> _Weights:
+    graph, reader = model.subgraphs[number], TensorReader(data, model, number, problems)
+    found = _Weights({}, set())
+    for place, op in enumerate(graph["operators"]):
+        kind = kind_of(model, op["opcode_index"])
+        inputs, outputs = ([i for i in op.numbers(end) if 0 <= i < reader.count] for end in ("inputs", "outputs"))
+        stored = [i for i in inputs if _is_stored(reader, i)]
+        if kind == "DEQUANTIZE" and stored and len(outputs) == 1:
+            found.values[outputs[0]] = real_weights(reader.tensor(stored[0]))
+            found.gone.add(place)
+        elif kind != "QUANTIZE" and any(reader.tables[i]["type"] == _FLOAT32 for i in outputs):
+            found.values.update((i, real_weights(reader.tensor(i))) for i in stored if reader.tensor(i).quant)
+    return found
+
+
+def _is_stored(reader: TensorReader, index: int) -> bool:
+    tensor = reader.tensor(index)
+    return tensor.is_constant and tensor.dtype in _STORED and tensor not in reader.bad
+
+
+def real_weights(tensor: Tensor) -> Array:
+    """Return the real values of a constant as float32 in its shape: scale * (stored - zero_point), or the values
+    themselves if it has no quantization."""
+    values = tensor.values
+    if tensor.quant is None:
+        return values.astype(np.float32)
+    shape = [1] * values.ndim
+    if tensor.quant.per_channel:
+        shape[tensor.quant.axis] = -1
+    scale = np.array(tensor.quant.scale, np.float64).reshape(shape)
+    zero_point = np.array(tensor.quant.zero_point, np.float64).reshape(shape)
+    return (scale * (values.astype(np.float64) - zero_point)).astype(np.float32)
+
+
+class _FloatWriter(FileAround):
+    """Builds the file around the one that it is made of."""
+
+    def __init__(self, data: bytes, weights: list[_Weights]) -> None:
+        super().__init__(data)
+        self._model, self._weights = root(data), weights
+        self._buffers = self.kept(self._model["buffers"])
+
+    def file(self) -> bytes:
+        graphs: list[Table] = self._model["subgraphs"]
+        self._drop_unread_buffers(graphs)
+        names = [_names(graph["tensors"]) for graph in graphs]
+        written = [self._graph(*each) for each in zip(graphs, self._weights, names, strict=True)]
+        changes = {
+            "subgraphs": self.tables(written),
+            "buffers": self.tables(self._buffers),
+            "signature_defs": self.tables([self._signature(graphs[0], names[0])]),
+        }
+        return self.finished(self.copied(self._model, **changes))
+
+    def _drop_unread_buffers(self, graphs: list[Table]) -> None:
+        """Empty the buffers of constants that become float32, or that a DEQUANTIZE alone read."""
+        replaced, kept = set[int](), {0}
+        for graph, weights in zip(graphs, self._weights, strict=True):
+            operators = enumerate(graph["operators"])
+            read = {i for place, op in operators if place not in weights.gone for i in op.numbers("inputs")}
+            read |= {*graph.numbers("inputs"), *graph.numbers("outputs")}
+            gone = {i for place in weights.gone for i in graph["operators"][place].numbers("inputs")} - read
+            for place, table in enumerate(graph["tensors"]):
+                (replaced if place in weights.values or place in gone else kept).add(table["buffer"])
+        for number in replaced - kept:
+            if number < len(self._buffers):
+                self._buffers[number] = self.table("Buffer")
+
+    def _graph(self, graph: Table, weights: _Weights, names: list[str]) -> int:
+        places = [place for place in range(len(graph["operators"])) if place not in weights.gone]
+        tensors = [
+            self._tensor(table, weights.values.get(place), names[place])
+            for place, table in enumerate(graph["tensors"])
+        ]  # fmt: skip
+        operators = self.kept([graph["operators"][place] for place in places])
+        return self.copied(graph, tensors=self.tables(tensors), operators=self.tables(operators))
+
+    def _tensor(self, table: Table, values: Array | None, name: str) -> int:
+        renamed = {} if text(table["name"]) == name else {"name": self.string(name)}
+        if values is None:
+            return self.copied(table, **renamed) if renamed else self.kept([table])[0]
+        content = self.data(np.ascontiguousarray(values, "<f4").tobytes())
+        self._buffers.append(self.table("Buffer", data=content))
+        return self.copied(
+            table, type=_FLOAT32, buffer=len(self._buffers) - 1, quantization=None, **renamed
+        )  # fmt: skip
+
+    def _signature(self, graph: Table, names: list[str]) -> int:
+        ends = {}
+        for end in ("inputs", "outputs"):
+            maps = [
+                self.table("TensorMap", name=self.string(names[i]), tensor_index=i)
+                for i in dict.fromkeys(graph.numbers(end))
+            ]
+            ends[end] = self.tables(maps)
+        return self.table("SignatureDef", signature_key=self.string(SIGNATURE), subgraph_index=0, **ends)
+
+
+def _names(tensors: list[Table]) -> list[str]:
+    """Return names of tensors, each its own: those of the file, with the tensor's place where several share one."""
+    names = [text(table["name"]) for table in tensors]
+    counts = Counter(names)
+    taken = {name for name in names if name and counts[name] == 1}
+    for place, name in enumerate(names):
+        if name in taken:
+            continue
+        new = f"{name}_{place}"
+        while new in taken or counts[new]:
+            new += "_"
+        taken.add(new)
+        names[place] = new
+    return names
