@@ -106,23 +106,32 @@ def blame_layers(
 
     UsageError where the two models don't belong together, or keep state; ToolMissing without LiteRT.
     """
+    quantized, floats, pairs = _prepared(quantized, model)
+    layers = layers_of(quantized, floats, pairs)
+    progress("starting LiteRT")
+    sums = _Sums(layers, pairs, Tails(model.data, floats))
+    sums.add_all(quantized, batches, count, progress)
+    return _blame(sums, quantized, pairs)
+
+
+def output_snr(
+    quantized: Graph, model: FloatModel, batches: Iterable[Mapping[str, Array]], count: int, progress: Progress
+) -> float | None:
+    """Return the signal-to-noise ratio of a quantized graph's outputs in decibels; None if they have no error.
+    Arguments and errors as those of `blame_layers`."""
+    quantized, floats, pairs = _prepared(quantized, model)
+    sums = _Sums([], pairs, Tails(model.data, floats))
+    sums.add_all(quantized, batches, count, progress)
+    return decibels(1.0, sums.output_noise(sums.noises))
+
+
+def _prepared(quantized: Graph, model: FloatModel) -> tuple[Graph, Graph, Pairs]:
+    """Return both graphs with their constants computed, and the tensors that stand for one another."""
     for graph in (quantized, model.graph):
         if graph.states:
             raise UsageError(f"{graph.path}: blame is for models without state; this one keeps some between inferences")
     quantized, floats = fold_constants(quantized), fold_constants(model.graph)
-    pairs = matched_tensors(quantized, floats)
-    layers = layers_of(quantized, floats, pairs)
-    progress("starting LiteRT")
-    sums = _Sums(layers, pairs, Tails(model.data, floats))
-    for inputs in _chunks(batches, floats, max(1, _CHUNK_BYTES // max(1, sums.tails.bytes_of_sample))):
-        values, samples = sums.tails.values(inputs), list[Sample]()
-        for run in values:
-            progress(f"comparing layers: sample {sums.samples + len(samples) + 1} of {count}")
-            samples.append(add_sample(layers, sums.errors, quantized, pairs, run))
-        sums.add(values, samples, progress)
-    if not sums.samples:
-        raise UsageError("the data have no samples")
-    return _blame(sums, quantized, pairs)
+    return quantized, floats, matched_tensors(quantized, floats)
 
 
 class _Sums:
@@ -135,13 +144,25 @@ class _Sums:
     """
 
     def __init__(self, layers: Sequence[Layer], pairs: Pairs, tails: Tails) -> None:
-        self.layers, self.tails, self.samples = layers, tails, 0
+        self.layers, self.tails, self.samples, self._pairs = layers, tails, 0, pairs
         self.errors = [Errors() for _ in layers]
         counterparts = {other: tensor for tensor, other in pairs.items() if tensor.dtype in REAL}
         self._scores = [counterparts.get(score) for score in tails.scores]
         self.signals = np.zeros(len(tails.scores))
         self.noises = np.zeros(len(tails.scores))
         self.alone = np.zeros((len(layers), len(tails.scores)))
+
+    def add_all(self, quantized: Graph, batches: Iterable[Mapping[str, Array]], count: int, progress: Progress) -> None:
+        """Add all samples. UsageError if there are none."""
+        size = max(1, _CHUNK_BYTES // max(1, self.tails.bytes_of_sample))
+        for inputs in _chunks(batches, self.tails.graph, size):
+            values, samples = self.tails.values(inputs), list[Sample]()
+            for run in values:
+                progress(f"comparing layers: sample {self.samples + len(samples) + 1} of {count}")
+                samples.append(add_sample(self.layers, self.errors, quantized, self._pairs, run))
+            self.add(values, samples, progress)
+        if not self.samples:
+            raise UsageError("the data have no samples")
 
     def add(self, values: Sequence[Values], samples: Sequence[Sample], progress: Progress) -> None:
         """Add samples: what the float model computes for each, and what was computed of it."""

@@ -18,6 +18,8 @@ _SPREAD = 100.0
 _FILLED = 0.25
 #: part of a layer's own error that is its cause
 _MOST = 0.5
+#: energy of a channel, over the largest one's, below which it counts as this
+_LEAST_ENERGY = 1e-9
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,8 @@ def _channels(weights: Array, axis: int) -> Array:
 def channel_spread(errors: Errors) -> float:
     """Return how many times as large as the median the largest channel of float values is; channels of zeros don't
     count."""
-    magnitudes = errors.channels[errors.channels > 0]
+    largest = np.atleast_1d(errors.channels.largest)
+    magnitudes = largest[largest > 0]
     return float(magnitudes.max() / np.median(magnitudes)) if magnitudes.size else 1.0
 
 
@@ -90,8 +93,8 @@ def range_used(layer: Layer, errors: Errors) -> float | None:
 def cause_of(layer: Layer, errors: Errors, weights: Weights | None, graph: Graph) -> tuple[str, str]:
     """Return (a word, what is wrong and what would help) for the greatest part of a layer's own error.
 
-    The words: "none", "saturated", "weights per tensor", "shared range", "wide range", "channels", "weights", "rounding"; float32
-    layers have "none".
+    The words: "none" (of float32 layers, too), "saturated", "weights per tensor", "shared range", "wide range",
+    "channels", "weights", "rounding".
     """
     cause, advice = _cause(layer, errors, weights)
     unfolded = _unfolded(layer, graph)
@@ -104,15 +107,14 @@ def _cause(layer: Layer, errors: Errors, weights: Weights | None) -> tuple[str, 
         return "none", "it adds no error"
     low, high = _range(output, errors)
     used = range_used(layer, errors) or 0.0
-    if errors.beyond >= _MOST * errors.own:
+    beyond, rounding, rest = _parts(output, errors)
+    if beyond >= _MOST:
         share = 100 * errors.saturated / errors.elements
         return "saturated", (
             f"{share:.2g} % of its values lie beyond its range, {low:.4g} to {high:.4g}: the float values reach from "
             f"{errors.low:.4g} to {errors.high:.4g}. Calibrate with data that reach these, or with --ranges full"
         )
-    rounding = errors.elements * output.scale**2 / 12
-    rest = max(0.0, errors.own - errors.beyond - rounding)
-    if weights is not None and not weights.per_channel and weights.spread >= _SPREAD and rest >= _MOST * errors.own:
+    if weights is not None and not weights.per_channel and weights.spread >= _SPREAD and rest >= _MOST:
         return "weights per tensor", (
             f"its weights have one scale, and the largest channel is {weights.spread:,.0f} times as large as the "
             "smallest: quantize them per channel, as `tinyfuse quantize` does"
@@ -128,18 +130,30 @@ def _cause(layer: Layer, errors: Errors, weights: Weights | None) -> tuple[str, 
             f"{errors.low:.4g} to {errors.high:.4g}: calibrate with data like these"
         )
     spread = channel_spread(errors)
-    if spread >= _SPREAD and errors.channels.size > 1:
+    if spread >= _SPREAD and rounding >= rest:
         return "channels", (
             f"its largest channel is {spread:,.0f} times as large as the median one, and one scale serves all: divide "
             "that channel's weights and bias, and multiply what reads it; or compute the layer with int16"
         )
-    if rest >= _MOST * errors.own and weights is not None:
+    if rest >= _MOST and weights is not None:
         spread_told = f"; the largest channel is {weights.spread:,.0f} times as large as the smallest"
         return "weights", (
             "most of its error is of rounded weights"
             + ("" if weights.per_channel else f", which have one scale{spread_told}: quantize them per channel")
         )
     return "rounding", "its values need finer steps: compute the layer with int16"
+
+
+def _parts(output: Tensor, errors: Errors) -> tuple[float, float, float]:
+    """Return which parts of a layer's own error are of values beyond its range, of rounding them, and of the rest,
+    which are weights. Each channel counts by its error over its signal: a large one must not hide the others."""
+    channels = errors.channels
+    signal, own, beyond = (np.atleast_1d(each) for each in (channels.signal, channels.own, channels.beyond))
+    scale = 1 / np.maximum(signal, _LEAST_ENERGY * signal.max())
+    total = float((own * scale).sum())
+    rounding = errors.elements / signal.size * output.scale**2 / 12
+    parts = float((beyond * scale).sum()) / total, float((rounding * scale).sum()) / total
+    return *parts, max(0.0, 1 - sum(parts))
 
 
 def _range(tensor: Tensor, errors: Errors) -> tuple[float, float]:

@@ -17,6 +17,21 @@ Values = dict[Tensor, Array]
 
 
 @dataclass
+class Channels:
+    """Sums for each index of a layer's last dimension; energies are those of Errors.
+
+    largest   largest float magnitude
+    signal, own
+    beyond    energy of the part of the float values that lies beyond what the output can store
+    """
+
+    largest: Array | float = 0.0
+    signal: Array | float = 0.0
+    own: Array | float = 0.0
+    beyond: Array | float = 0.0
+
+
+@dataclass
 class Errors:
     """Sums over all elements of a layer's output in all samples; energies are sums of squares.
 
@@ -26,11 +41,10 @@ class Errors:
     own         of the errors that the layer adds: its output on quantized float inputs, less what the float operators
                 make of these inputs
     own_signal  of what the float operators make of them
-    beyond      of the part of the float values that lies beyond what the output can store
-    saturated   elements that do
+    saturated   elements whose float values lie beyond what the output can store
     low, high   smallest and largest float value
     levels      how often each stored value occurred, from the smallest possible on; empty for float32
-    channels    largest float magnitude at each index of the last dimension
+    channels    what is summed for each index of the last dimension
     """
 
     elements: int = 0
@@ -38,12 +52,11 @@ class Errors:
     noise: float = 0.0
     own: float = 0.0
     own_signal: float = 0.0
-    beyond: float = 0.0
     saturated: int = 0
     low: float = np.inf
     high: float = -np.inf
     levels: Array = field(default_factory=lambda: np.zeros(0, np.int64))
-    channels: Array = field(default_factory=lambda: np.zeros(0))
+    channels: Channels = field(default_factory=lambda: Channels())
 
 
 def real(tensor: Tensor, stored: Array) -> Array:
@@ -99,8 +112,10 @@ def _add(layer: Layer, errors: Errors, pairs: Pairs, floats: Values, values: Val
     errors.own += _energy(own)
     errors.own_signal += _energy(base)
     errors.low, errors.high = min(errors.low, float(expected.min())), max(errors.high, float(expected.max()))
-    magnitudes = np.abs(expected).reshape(-1, expected.shape[-1] if expected.ndim else 1).max(axis=0)
-    errors.channels = np.maximum(errors.channels, magnitudes) if errors.channels.size else magnitudes
+    channels = errors.channels
+    channels.largest = np.maximum(channels.largest, _columns(np.abs(expected)).max(axis=0))
+    channels.signal = channels.signal + np.square(_columns(expected)).sum(axis=0)
+    channels.own = channels.own + np.square(_columns(own.reshape(expected.shape))).sum(axis=0)
     if layer.output.quant is not None and layer.output.dtype in RANGE:
         _add_levels(layer.output, errors, expected, computed)
     return (expected + own.reshape(expected.shape)).astype(np.float32)
@@ -110,7 +125,7 @@ def _add_levels(output: Tensor, errors: Errors, expected: Array, computed: Array
     low, high = RANGE[output.dtype]
     least, most = (output.scale * (end - output.zero_point) for end in (low, high))
     outside = np.maximum(least - expected, 0) + np.maximum(expected - most, 0)
-    errors.beyond += _energy(outside)
+    errors.channels.beyond = errors.channels.beyond + np.square(_columns(outside)).sum(axis=0)
     errors.saturated += int((outside > output.scale / 2).sum())
     counted = np.bincount(computed.reshape(-1).astype(np.int64) - low, minlength=high - low + 1)
     errors.levels = errors.levels + counted if errors.levels.size else counted
@@ -131,6 +146,10 @@ def _own_error(layer: Layer, pairs: Pairs, floats: Values, values: Mapping[Tenso
         base.setdefault(tensor, floats[tensor])
     expected = run_steps(layer.float_steps, base)[layer.float_output].astype(np.float64)
     return made.reshape(expected.shape) - expected, expected
+
+
+def _columns(values: Array) -> Array:
+    return values.reshape(-1, values.shape[-1] if values.ndim else 1)
 
 
 def _energy(values: Array) -> float:
