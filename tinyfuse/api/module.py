@@ -43,6 +43,8 @@ from tinyfuse.report.text import report_text
 from tinyfuse.run.arrays import take_inputs
 
 if TYPE_CHECKING:  # loaded where it is needed: it takes packages that only `verify` needs
+    from tinyfuse.api.quantizing import Data
+    from tinyfuse.blame.blame import Blame
     from tinyfuse.verify.emulation import Emulator
 
 
@@ -325,6 +327,31 @@ class Module:
 
         with plugins(self.request.plugins):
             return profile_plan((plan, tree_of(plan, cmsis_nn_path)), unfused, counting, how, on_progress)
+
+    # --- beside the float model ----------------------------------------------------------------
+
+    def blame(
+        self, floats: Model, data: Data, *, samples: int = 32, values: tuple[float, float] | None = None,
+        on_progress: Progress = silent,
+    ) -> Blame:  # fmt: skip
+        """Which layers of the model spoil its outputs, and why: each beside the float model that it was made of.
+
+        floats   path or bytes of the float model, as `tinyfuse.quantize` takes it
+        data     as `tinyfuse.quantize` takes it
+        samples  how many of the data are compared, spread evenly
+        values   real numbers that 0 and 255 of unsigned bytes stand for
+
+        UsageError    the two models don't belong together, or keep state; the data don't fit
+        CompileError  the float model can't be read
+        ToolMissing   LiteRT is not installed: the extra `quantize`
+        """
+        from tinyfuse.api.blaming import blame_graph
+
+        source, target = self.plan.source, self.plan.context.target
+        source = source if source.layouts is None else source.layouts.file
+        options = replace(self.options, max_ram=None, max_flash=None, max_step=None, memory=(), labels=())
+        with plugins(self.request.plugins):
+            return blame_graph(source, floats, data, samples, values, target, options, on_progress)
 
     def _machine(self, emulator: str, compiler: str) -> Emulator:
         from tinyfuse.verify.emulation import find_tools

@@ -26,15 +26,18 @@ _CHUNK_BYTES = 1 << 27
 
 @dataclass(frozen=True)
 class Int16Cost:
-    """What computing one layer with int16 would change.
+    """What int16 in place of int8 would change: for a layer and those that read it, or its finer steps would be lost.
 
+    layers   names of the outputs of all layers that are int16 then
     instructions, ram_bytes  more of an inference, and of arena and state, as predicted
-    snr_db   of the model's outputs then
+    snr_db, int8_snr_db      of the model's outputs then, and without
     """
 
+    layers: tuple[str, ...]
     instructions: int | None
     ram_bytes: int
     snr_db: float | None
+    int8_snr_db: float | None
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,11 @@ def json_flag(help: str = "Print JSON alone.") -> Decorator:
     return click.option("--json", "as_json", is_flag=True, help=help)
 
 
+def data_flag(help: str) -> Decorator:
+    """--data, as the argument `data`: paths."""
+    return click.option("--data", type=click.Path(), multiple=True, required=True, metavar="[NAME=]FILE", help=help)
+
+
 def generation_flags(command: Command) -> Command:
     """MODEL and all that changes the code. The command gets a Request, `as_json` and its own flags' values, and
     runs with the plugins of the request."""

@@ -55,6 +55,10 @@ def _load(name: str) -> click.Command:
         from tinyfuse.cli.profile import command
     elif name == "board":
         from tinyfuse.cli.board import command
+    elif name == "quantize":
+        from tinyfuse.cli.quantize import command
+    elif name == "blame":
+        from tinyfuse.cli.blame import command
     elif name == "diff":
         from tinyfuse.cli.diff import command
     elif name == "schema":
@@ -83,6 +87,8 @@ _COMMANDS = {
     "run": "Compute a model's outputs for your own inputs.",
     "profile": "Where instructions and bytes of an inference go.",
     "board": "Compare and time the module on your real board.",
+    "quantize": "Make an int8 model of a float one and data.",
+    "blame": "Which layers of a quantized model spoil it.",
     "diff": "Compare figures of two answers; a gate for CI.",
     "front-end": "Write the model that makes features of audio.",
     "operators": "The operators and dtypes that a model may have.",
@@ -101,6 +107,8 @@ _OTHER_NAMES = {
     **dict.fromkeys(("bench", "benchmark"), "profile"),
     **dict.fromkeys(("infer", "invoke", "predict", "simulate"), "run"),
     **dict.fromkeys(("boards", "chips"), "devices"),
+    **dict.fromkeys(("quantise", "calibrate"), "quantize"),
+    **dict.fromkeys(("layerwise", "sensitivity", "snr"), "blame"),
     "compare": "diff", "cores": "targets", "ops": "operators",
 }  # fmt: skip
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
+from tinyfuse.emit.output_folder import write_file
 from tinyfuse.errors import CompileError, Problem, UsageError
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Array, Graph
@@ -32,7 +35,7 @@ class Wish:
 
     scheme: str = "int8"
     float_io: bool = False
-    ranges: str = "average"
+    ranges: str = "full"
     layers: tuple[str, ...] = ()
 
 
@@ -54,6 +57,14 @@ class Quantized:
     islands: tuple[Island, ...]
     instructions: int | None
     warnings: tuple[str, ...]
+
+    def with_warnings(self, more: Iterable[str]) -> Quantized:
+        """Return it with more warnings before its own."""
+        return replace(self, warnings=(*more, *self.warnings))
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the file, whole or not at all. UsageError where it can't be written."""
+        write_file(Path(path), self.data)
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ from tinyfuse.quantize.recipes import Recipe
 from tinyfuse.toolchain.extras import need
 
 _WORKER = Path(__file__).with_name("worker.py")
-#: which ranges calibration finds: a moving average of each sample's smallest and largest values, or these of all
-RANGES = ("average", "full")
+#: which ranges calibration finds: the smallest and largest values of all samples, or a moving average of each sample's
+RANGES = ("full", "average")
 
 
 class Refused(Exception):
