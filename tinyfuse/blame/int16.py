@@ -28,8 +28,8 @@ def with_int16_costs(
 ) -> Blame:
     """Return the blame with an Int16Cost for each of its worst layers that is int8.
 
-    The float model is quantized to int8 with the ranges of `batches`, once as it is and once for each of these layers with
-    it and its readers in int16: the differences of the plans are told, whatever made the model that is blamed.
+    The float model is quantized to int8 with the ranges of `batches`, once as it is, and once for each of these layers
+    with it and its readers in int16. The plans' differences are told, whatever made the model that is blamed.
     """
     layers = list(blame.layers)
     wanted = [place for place in blame.worst if layers[place].dtype == "int8"]

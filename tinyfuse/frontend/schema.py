@@ -107,7 +107,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
         "TensorMetadata": "name:- description:- dimension_names:- content:- process_units:- stats:- "
         "associated_files:[AssociatedFile]",
         "AssociatedFile": "name:string description:- type:byte locale:string",
-        "OperatorCode": "deprecated_builtin_code:byte custom_code:string version:- builtin_code:BuiltinOperator",
+        "OperatorCode": "deprecated_builtin_code:byte custom_code:string version:int=1 builtin_code:BuiltinOperator",
         "SubGraph": "tensors:[Tensor] inputs:[int] outputs:[int] operators:[Operator]",
         "Buffer": "data:[ubyte] offset:ulong size:ulong",
         "Tensor": "shape:[int] type:TensorType buffer:uint name:string "

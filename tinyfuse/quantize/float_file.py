@@ -1,7 +1,8 @@
 """Writes the float32 model of a file whose weights are stored otherwise, with a signature.
 
 Dynamic-range files hold int8 weights that operators on float32 data read; weight-only and float16 files hold a
-DEQUANTIZE for each. The quantizer takes neither, and no file without a SignatureDef; it knows tensors by name alone.
+DEQUANTIZE for each. The quantizer takes neither, and no file without a SignatureDef; it knows tensors by name alone, and
+takes the operators of files from before 2020 for ADD.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from tinyfuse.errors import CompileError, Problem
 from tinyfuse.frontend.file_around import FileAround
 from tinyfuse.frontend.flatbuffer_check import Damaged
 from tinyfuse.frontend.flatbuffer_table import Table, root
+from tinyfuse.frontend.inside_file import inside_file
 from tinyfuse.frontend.reader import check_file, kind_of, read_model
 from tinyfuse.frontend.schema import enumerators
 from tinyfuse.frontend.tensors import HINT_DAMAGED, Model, Problems, TensorReader, text
@@ -47,6 +49,7 @@ def float_file(path: str, data: bytes) -> FloatFile:
     CompileError if the file can't be read.
     """
     check_file(path, data)
+    data = inside_file(data)
     model, problems = read_model(path, data), Problems()
     weights = [_weights_of(data, model, number, problems) for number in range(len(model.subgraphs))]
     problems.stop(path)
@@ -114,11 +117,17 @@ class _FloatWriter(FileAround):
         names = [_names(graph["tensors"]) for graph in graphs]
         written = [self._graph(*each) for each in zip(graphs, self._weights, names, strict=True)]
         changes = {
+            "operator_codes": self.tables([self._code(table) for table in self._model["operator_codes"]]),
             "subgraphs": self.tables(written),
             "buffers": self.tables(self._buffers),
             "signature_defs": self.tables([self._signature(graphs[0], names[0])]),
         }
         return self.finished(self.copied(self._model, **changes))
+
+    def _code(self, table: Table) -> int:
+        """Write an operator's code into the field in which the quantizer looks for it: old files have another one."""
+        builtin = max(table["deprecated_builtin_code"], table["builtin_code"])
+        return self.kept([table])[0] if builtin == table["builtin_code"] else self.copied(table, builtin_code=builtin)
 
     def _drop_unread_buffers(self, graphs: list[Table]) -> None:
         """Empty the buffers of constants that become float32, or that a DEQUANTIZE alone read."""

@@ -52,7 +52,21 @@ class Session:
         made.load_quantization_recipe(json.loads(Path(recipe).read_text()))
         ranges = self._calibrator.get_model_qsvs()
         result = made.quantize(ranges, enable_progress_bar=False, enable_progress_report=False)
-        Path(file).write_bytes(result.quantized_model)
+        Path(file).write_bytes(_with_buffers_inside(bytes(result.quantized_model)))
+
+
+def _with_buffers_inside(data: bytes) -> bytes:
+    """The file with all constants in its flatbuffer. The quantizer puts those of larger models behind it, where
+    TensorFlow Lite Micro reads nothing."""
+    from ai_edge_litert.tools import flatbuffer_utils
+    from ai_edge_quantizer.utils import tfl_flatbuffer_utils
+
+    model = tfl_flatbuffer_utils.read_model(data)
+    for buffer in model.buffers:
+        if buffer.offset > 1:
+            buffer.data = np.frombuffer(data, np.uint8, buffer.size, buffer.offset)
+        buffer.offset = buffer.size = 0
+    return bytes(flatbuffer_utils.convert_object_to_bytearray(model))
 
 
 def answer(session: Session | None, request: dict[str, Any], arguments: list[str]) -> Session:

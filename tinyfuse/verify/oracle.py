@@ -22,6 +22,7 @@ import numpy as np
 import tinyfuse
 from tinyfuse.errors import EmulationFailed, UsageError
 from tinyfuse.frontend.graph_file import called_file
+from tinyfuse.frontend.inside_file import inside_file
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.frontend.uint8 import was_uint8
 from tinyfuse.ir import Array, Graph, Op, Tensor
@@ -137,6 +138,7 @@ class InterpreterOracle(_Runs):
 
     def __init__(self, kind: str, model_bytes: bytes, graph: Graph):
         need(_INTERPRETERS[kind])
+        model_bytes = inside_file(model_bytes)
         self.name = kind
         self.version = version(PACKAGES[_INTERPRETERS[kind]].name)
         self.warnings: tuple[str, ...] = ()
@@ -240,6 +242,7 @@ class PiecesOracle(_Runs):
 
     def __init__(self, model_bytes: bytes, graph: Graph, parts: list[tuple[str, Graph]]):
         """UsageError where an interpreter can't run its part."""
+        model_bytes = inside_file(model_bytes)
         self._graph, self._parts = graph, list[tuple[Graph, InterpreterOracle]]()
         for kind, part in parts:
             data = piece_file(model_bytes, graph, part)
