@@ -30,8 +30,8 @@ if TYPE_CHECKING:
         ToolMissing,
         UsageError,
     )
-    from tinyfuse.quantize.convert import Quantized
-    from tinyfuse.quantize.islands import Island
+    from tinyfuse.quantization.convert import Quantized
+    from tinyfuse.quantization.islands import Island
 
 __version__ = "0.1.0"
 
@@ -43,8 +43,8 @@ _API = {
     "tinyfuse.api.results": ("FusionGroup", "Outputs", "Port", "Verification"),
     "tinyfuse.api.settings": ("Settings",),
     "tinyfuse.blame.blame": ("Blame", "Int16Cost", "LayerErrors"),
-    "tinyfuse.quantize.convert": ("Quantized",),
-    "tinyfuse.quantize.islands": ("Island",),
+    "tinyfuse.quantization.convert": ("Quantized",),
+    "tinyfuse.quantization.islands": ("Island",),
     "tinyfuse.errors": (
         "CompileError", "DoesNotFit", "EmulationFailed", "InternalFault", "Problem", "TinyfuseError", "ToolMissing",
         "UsageError",

@@ -96,7 +96,7 @@ def quantized_with(data: bytes, samples: np.ndarray, ranges: dict[str, float], p
     from ai_edge_quantizer import calibrator, quantizer, recipe_manager
     from ai_edge_quantizer.utils import qsv_utils
 
-    from tinyfuse.quantize.recipes import recipe
+    from tinyfuse.quantization.recipes import recipe
 
     rules = recipe("int8")
     if per_tensor:

@@ -45,7 +45,9 @@ def _weights(model: ModelBuilder, rng: np.random.Generator, name: str, form: str
         scales = (np.abs(values).max(axis=1) / 127).astype(np.float32)
         levels = np.round(values / scales[:, None]).astype(np.int8)
         meant = (scales[:, None].astype(np.float64) * levels).astype(np.float32)
-        stored = model.tensor(name if form == "dynamic" else f"{name}_levels", values.shape, "int8", scales, data=levels)
+        stored = model.tensor(
+            name if form == "dynamic" else f"{name}_levels", values.shape, "int8", scales, data=levels
+        )
         if form == "dynamic":
             return stored, meant
     read = model.tensor(name, values.shape, "float32")

@@ -14,8 +14,8 @@ from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.frontend.schema import TABLES, enumerators
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.program.interpret import run_graph
-from tinyfuse.quantize.convert import read_float_model
-from tinyfuse.quantize.float_file import float_file
+from tinyfuse.quantization.convert import read_float_model
+from tinyfuse.quantization.float_file import float_file
 from tinyfuse.verify.oracle import InterpreterOracle
 
 

@@ -8,7 +8,7 @@ from tflite_builder import ModelBuilder, Outside
 
 from tinyfuse.frontend.join import with_front_end
 from tinyfuse.frontend.reader import read_tflite
-from tinyfuse.quantize.float_file import float_file
+from tinyfuse.quantization.float_file import float_file
 from tinyfuse.verify.oracle import ReferenceOracle, make_oracle
 
 

@@ -16,9 +16,9 @@ from tinyfuse.data.spread import spread_batches
 from tinyfuse.errors import UsageError
 from tinyfuse.frontend.reader import load_file
 from tinyfuse.progress import Progress, silent
-from tinyfuse.quantize.convert import FloatModel, Quantized, Wish, quantize_model, read_float_model
-from tinyfuse.quantize.recipes import SCHEMES
-from tinyfuse.quantize.session import RANGES
+from tinyfuse.quantization.convert import FloatModel, Quantized, Wish, quantize_model, read_float_model
+from tinyfuse.quantization.recipes import SCHEMES
+from tinyfuse.quantization.session import RANGES
 from tinyfuse.targets import load_target
 from tinyfuse.toolchain.extras import need
 

@@ -15,7 +15,7 @@ from tinyfuse.blame.tails import Tails, decibels
 from tinyfuse.errors import UsageError
 from tinyfuse.ir import Array, Graph, quoted
 from tinyfuse.progress import Progress
-from tinyfuse.quantize.convert import FloatModel
+from tinyfuse.quantization.convert import FloatModel
 from tinyfuse.rewrite.fold_constants import fold_constants
 
 #: how many layers are named in words

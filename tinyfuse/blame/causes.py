@@ -10,7 +10,7 @@ from tinyfuse.blame.layers import Layer
 from tinyfuse.blame.measure import Errors
 from tinyfuse.ir import Array, Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.quantize.float_file import real_weights
+from tinyfuse.quantization.float_file import real_weights
 
 #: largest over smallest magnitude of channels that one scale can't serve
 _SPREAD = 100.0
@@ -111,8 +111,9 @@ def _cause(layer: Layer, errors: Errors, weights: Weights | None) -> tuple[str, 
     if beyond >= _MOST:
         share = 100 * errors.saturated / errors.elements
         return "saturated", (
-            f"{share:.2g} % of its values lie beyond its range, {low:.4g} to {high:.4g}: the float values reach from "
-            f"{errors.low:.4g} to {errors.high:.4g}. Calibrate with data that reach these, or with --ranges full"
+            f"{share:.{0 if share >= 10 else 2}f} % of its values lie beyond its range, {low:.4g} to {high:.4g}: the "
+            f"float values reach from {errors.low:.4g} to {errors.high:.4g}. Calibrate with data that reach these, or "
+            "with --ranges full"
         )
     if weights is not None and not weights.per_channel and weights.spread >= _SPREAD and rest >= _MOST:
         return "weights per tensor", (

@@ -15,9 +15,9 @@ from tinyfuse.ir import Array, Graph
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.progress import Progress
-from tinyfuse.quantize.convert import FloatModel, calibrate
-from tinyfuse.quantize.recipes import recipe
-from tinyfuse.quantize.session import Quantizer, Refused
+from tinyfuse.quantization.convert import FloatModel, calibrate
+from tinyfuse.quantization.recipes import recipe
+from tinyfuse.quantization.session import Quantizer, Refused
 from tinyfuse.targets import Target
 
 Batches = Callable[[], Iterator[Mapping[str, Array]]]

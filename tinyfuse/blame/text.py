@@ -70,7 +70,7 @@ def _int16_text(layer: JsonObject) -> str:
     cost: dict[str, Any] | None = layer["int16"]
     if cost is None:
         return ""
-    flags = " ".join(f"--layer '{name}=int16x8'" for name in cost["layers"])
+    flags = " ".join(f"--layer '{_pattern(name)}=int16x8'" for name in cost["layers"])
     readers = " and its readers" if len(cost["layers"]) > 1 else ""
     instructions = "" if cost["instructions"] is None else f"{cost['instructions']:+,} instructions, "
     return (
@@ -78,6 +78,12 @@ def _int16_text(layer: JsonObject) -> str:
         f"to noise go from {decibels_text(cost['int8_snr_db'])} to {decibels_text(cost['snr_db'])}: "
         f"tinyfuse quantize {flags}."
     )
+
+
+def _pattern(name: str) -> str:
+    """A layer's name as --layer takes it: converters join the names of fused operators, of which the first will do."""
+    first, joined, _ = name.partition(";")
+    return f"{first};*" if joined else name
 
 
 def decibels_text(value: float | None) -> str:

@@ -15,7 +15,7 @@ from tinyfuse.options import DECLARED, Options, flags
 from tinyfuse.toolchain.devices import Device
 
 if TYPE_CHECKING:
-    from tinyfuse.quantize.convert import Quantized
+    from tinyfuse.quantization.convert import Quantized
 
 
 class Request:

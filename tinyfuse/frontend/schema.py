@@ -93,7 +93,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
         "Model": "version:uint operator_codes:[OperatorCode] subgraphs:[SubGraph] description:- buffers:[Buffer] "
         "metadata_buffer:- metadata:[Metadata] signature_defs:-",
         "Metadata": "name:string buffer:uint",
-        # written only (quantize/float_file.py)
+        # written only (quantization/float_file.py)
         "SignatureDef": "inputs:[TensorMap] outputs:[TensorMap] signature_key:string deprecated_tag:- "
         "subgraph_index:uint",
         "TensorMap": "name:string tensor_index:uint",

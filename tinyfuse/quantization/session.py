@@ -16,7 +16,7 @@ import numpy as np
 
 from tinyfuse.errors import EmulationFailed
 from tinyfuse.ir import Array
-from tinyfuse.quantize.recipes import Recipe
+from tinyfuse.quantization.recipes import Recipe
 from tinyfuse.toolchain.extras import need
 
 _WORKER = Path(__file__).with_name("worker.py")

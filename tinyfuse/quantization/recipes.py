@@ -46,28 +46,30 @@ def _rules(scope: str, scheme: str) -> list[Rule]:
     if scheme == FLOAT:
         return [_left(scope, "*")]
     bits, weight_bits = SCHEMES[scheme]
-    rules = [_static(scope, bits, 8)]
-    if weight_bits != 8:  # of layers whose kind has no weights of fewer bits the rule above holds
-        rules += [_static(f"{scope}(?#)", bits, weight_bits)]
+    rules = [_static(scope, bits)]
+    if weight_bits == 4:  # of layers of other kinds the rule above holds
+        scope = f"{scope}(?#)"
+        # kernels take dense layers with weights of int4 and one scale alone
+        rules += [_static(scope, bits, 4, "CONV_2D"), _static(scope, bits, 4, "FULLY_CONNECTED", "TENSORWISE")]
     return rules
 
 
-def _static(scope: str, bits: int, weight_bits: int) -> Rule:
+def _static(scope: str, bits: int, weight_bits: int = 8, kind: str = "*", weight_scales: str = "CHANNELWISE") -> Rule:
     """Return the rule for operators on integers. Kernels take int16 data with zero points of 0 alone, and weights
     likewise."""
+    activations = {"num_bits": bits, "symmetric": bits == 16, "granularity": "TENSORWISE", "dtype": "INT"}
+    weights = {"num_bits": weight_bits, "symmetric": True, "granularity": weight_scales, "dtype": "INT"}
     return {
         "regex": scope,
-        "operation": "*",
+        "operation": kind,
         "algorithm_key": "min_max_uniform_quantize",
         "op_config": {
-            "activation_tensor_config": {"num_bits": bits, "symmetric": bits == 16, "granularity": "TENSORWISE",
-                                         "dtype": "INT"},
-            "weight_tensor_config": {"num_bits": weight_bits, "symmetric": True, "granularity": "CHANNELWISE",
-                                     "dtype": "INT"},
+            "activation_tensor_config": activations,
+            "weight_tensor_config": weights,
             "compute_precision": "INTEGER",
             "explicit_dequantize": False,
         },
-    }  # fmt: skip
+    }
 
 
 def _left(scope: str, kind: str) -> Rule:

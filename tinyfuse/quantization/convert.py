@@ -12,10 +12,10 @@ from tinyfuse.errors import CompileError, Problem, UsageError
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Array, Graph
 from tinyfuse.progress import Progress
-from tinyfuse.quantize.float_file import float_file
-from tinyfuse.quantize.islands import Island, float_operators, priced_islands
-from tinyfuse.quantize.recipes import FLOAT, SCHEMES, Recipe, layers_of, recipe
-from tinyfuse.quantize.session import Quantizer, Refused
+from tinyfuse.quantization.float_file import float_file
+from tinyfuse.quantization.islands import Island, float_operators, priced_islands
+from tinyfuse.quantization.recipes import FLOAT, SCHEMES, Recipe, layers_of, recipe
+from tinyfuse.quantization.session import Quantizer, Refused
 from tinyfuse.targets import Target
 from tinyfuse.toolchain.extras import need
 

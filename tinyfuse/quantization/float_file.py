@@ -1,8 +1,8 @@
 """Writes the float32 model of a file whose weights are stored otherwise, with a signature.
 
 Dynamic-range files hold int8 weights that operators on float32 data read; weight-only and float16 files hold a
-DEQUANTIZE for each. The quantizer takes neither, and no file without a SignatureDef; it knows tensors by name alone, and
-takes the operators of files from before 2020 for ADD.
+DEQUANTIZE for each. The quantizer takes neither, and no file without a SignatureDef; it knows tensors by name alone,
+and takes the operators of files from before 2020 for ADD.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from tinyfuse.ir import Array, Tensor
 SIGNATURE = "serving_default"
 #: dtypes in which weights are stored that operators compute with as float32
 _STORED = ("int8", "uint8", "int4", "int16", "float16")
-_FLOAT32 = next(value for value, name in enumerators("TensorType").items() if name == "FLOAT32")
+_TYPES = {name: value for value, name in enumerators("TensorType").items()}
+_FLOAT32, _INT8 = _TYPES["FLOAT32"], _TYPES["INT8"]
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,6 @@ class _FloatWriter(FileAround):
 
     def file(self) -> bytes:
         graphs: list[Table] = self._model["subgraphs"]
-        self._drop_unread_buffers(graphs)
         names = [_names(graph["tensors"]) for graph in graphs]
         written = [self._graph(*each) for each in zip(graphs, self._weights, names, strict=True)]
         changes = {
@@ -128,20 +128,6 @@ class _FloatWriter(FileAround):
         """Write an operator's code into the field in which the quantizer looks for it: old files have another one."""
         builtin = max(table["deprecated_builtin_code"], table["builtin_code"])
         return self.kept([table])[0] if builtin == table["builtin_code"] else self.copied(table, builtin_code=builtin)
-
-    def _drop_unread_buffers(self, graphs: list[Table]) -> None:
-        """Empty the buffers of constants that become float32, or that a DEQUANTIZE alone read."""
-        replaced, kept = set[int](), {0}
-        for graph, weights in zip(graphs, self._weights, strict=True):
-            operators = enumerate(graph["operators"])
-            read = {i for place, op in operators if place not in weights.gone for i in op.numbers("inputs")}
-            read |= {*graph.numbers("inputs"), *graph.numbers("outputs")}
-            gone = {i for place in weights.gone for i in graph["operators"][place].numbers("inputs")} - read
-            for place, table in enumerate(graph["tensors"]):
-                (replaced if place in weights.values or place in gone else kept).add(table["buffer"])
-        for number in replaced - kept:
-            if number < len(self._buffers):
-                self._buffers[number] = self.table("Buffer")
 
     def _graph(self, graph: Table, weights: _Weights, names: list[str]) -> int:
         places = [place for place in range(len(graph["operators"])) if place not in weights.gone]
@@ -160,6 +146,14 @@ class _FloatWriter(FileAround):
         self._buffers.append(self.table("Buffer", data=content))
         return self.copied(
             table, type=_FLOAT32, buffer=len(self._buffers) - 1, quantization=None, **renamed
+        )  # fmt: skip
+
+    def _unread(self, table: Table, name: str) -> int:
+        """Write a tensor that nothing reads any more as one byte: interpreters give no tensor without data."""
+        self._buffers.append(self.table("Buffer", data=self.data(bytes(1))))
+        return self.copied(
+            table, type=_INT8, shape=self.vector([1]), shape_signature=None, buffer=len(self._buffers) - 1,
+            quantization=None, name=self.string(name),
         )  # fmt: skip
 
     def _signature(self, graph: Table, names: list[str]) -> int:
