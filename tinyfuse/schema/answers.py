@@ -59,6 +59,21 @@ _CHANGE = record(
     figure=TEXT, old=COUNT, new=COUNT, change=INTEGER, percent=none_or(NUMBER), limit=none_or(TEXT), grew=FLAG
 )
 
+_DECIBELS = none_or(NUMBER)
+_LAYER = record(
+    operator=TEXT, kind=TEXT, tensor=TEXT, float_tensor=TEXT, dtype=TEXT, snr_db=_DECIBELS, own_snr_db=_DECIBELS,
+    output_snr_db=_DECIBELS, share=NUMBER, saturated=NUMBER, range_used=none_or(NUMBER), levels_used=none_or(COUNT),
+    levels=none_or(COUNT), channel_spread=NUMBER,
+    weights=none_or(record(smallest=NUMBER, largest=NUMBER, channels=COUNT, per_channel=FLAG, spread=NUMBER)),
+    cause=TEXT, advice=TEXT,
+    int16=none_or(
+        record(
+            layers=items(TEXT), instructions=none_or(INTEGER), ram_bytes=INTEGER, snr_db=_DECIBELS,
+            int8_snr_db=_DECIBELS,
+        )
+    ),
+)  # fmt: skip
+
 _PROBLEM = record(message=TEXT, operator=none_or(TEXT), tensor=none_or(TEXT), hint=none_or(TEXT))
 
 #: command -> what it prints where all is well
@@ -104,6 +119,37 @@ ANSWERS: dict[str, Schema] = {
         ),
     ),
     "run": joined(_ENVELOPE, RUN),
+    "quantize": joined(
+        _VERSIONS,
+        record(
+            model=TEXT,
+            output=TEXT,
+            output_sha256=SHA256,
+            bytes=COUNT,
+            scheme=TEXT,
+            samples=COUNT,
+            weights_read=COUNT,
+            target=TEXT,
+            predicted_instructions=none_or(COUNT),
+            float_operators=items(record(operator=TEXT, kind=TEXT, tensor=TEXT, instructions=none_or(COUNT))),
+            warnings=items(TEXT),
+        ),
+    ),
+    "blame": joined(
+        _VERSIONS,
+        record(
+            model=TEXT,
+            model_sha256=SHA256,
+            float_model=TEXT,
+            target=TEXT,
+            samples=COUNT,
+            snr_db=none_or(NUMBER),
+            layers=items(_LAYER),
+            worst=items(COUNT),
+            unmatched=items(TEXT),
+            warnings=items(TEXT),
+        ),
+    ),
     "diff": joined(
         _VERSIONS, record(old=_COMPARED, new=_COMPARED, figures=items(_CHANGE), warnings=items(TEXT), ok=FLAG)
     ),
