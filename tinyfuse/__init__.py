@@ -30,6 +30,8 @@ if TYPE_CHECKING:
         ToolMissing,
         UsageError,
     )
+    from tinyfuse.evaluate.result import ClassScore, Evaluation, Mistake, Threshold
+    from tinyfuse.evaluate.statistics import Score
     from tinyfuse.quantization.convert import Quantized
     from tinyfuse.quantization.islands import Island
 
@@ -45,15 +47,18 @@ _API = {
     "tinyfuse.blame.blame": ("Blame", "Int16Cost", "LayerErrors"),
     "tinyfuse.quantization.convert": ("Quantized",),
     "tinyfuse.quantization.islands": ("Island",),
+    "tinyfuse.evaluate.result": ("ClassScore", "Evaluation", "Mistake", "Threshold"),
+    "tinyfuse.evaluate.statistics": ("Score",),
     "tinyfuse.errors": (
         "CompileError", "DoesNotFit", "EmulationFailed", "InternalFault", "Problem", "TinyfuseError", "ToolMissing",
         "UsageError",
     ),
 }  # fmt: skip
 __all__ = [
-    "Blame", "CompileError", "DoesNotFit", "EmulationFailed", "Estimate", "FusionGroup", "Int16Cost", "InternalFault",
-    "Island", "LayerErrors", "Module", "Outputs", "Port", "Problem", "Quantized", "Settings", "TinyfuseError",
-    "ToolMissing", "UsageError", "Verification", "__version__", "compile", "estimate", "quantize",
+    "Blame", "ClassScore", "CompileError", "DoesNotFit", "EmulationFailed", "Estimate", "Evaluation", "FusionGroup",
+    "Int16Cost", "InternalFault", "Island", "LayerErrors", "Mistake", "Module", "Outputs", "Port", "Problem",
+    "Quantized", "Score", "Settings", "Threshold", "TinyfuseError", "ToolMissing", "UsageError", "Verification",
+    "__version__", "compile", "estimate", "quantize",
 ]  # fmt: skip
 
 

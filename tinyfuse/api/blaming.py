@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from importlib.util import find_spec
 
-from tinyfuse.api.quantizing import Data, float_model, samples_of
+from tinyfuse.api.quantizing import float_model
 from tinyfuse.api.settings import Model
 from tinyfuse.blame.blame import Blame, blame_layers
 from tinyfuse.blame.int16 import with_int16_costs
 from tinyfuse.data.inputs import ValueRange, input_specs
+from tinyfuse.data.samples import AllData, open_samples
 from tinyfuse.data.spread import spread_batches
 from tinyfuse.errors import UsageError
 from tinyfuse.ir import Array, Graph
@@ -21,7 +22,7 @@ from tinyfuse.toolchain.extras import PACKAGES, need
 
 
 def blame_graph(
-    quantized: Graph, floats: Model, data: Data, samples: int, values: ValueRange | None, target: Target,
+    quantized: Graph, floats: Model, data: AllData, samples: int, values: ValueRange | None, target: Target,
     options: Options, progress: Progress,
 ) -> Blame:  # fmt: skip
     """The errors of a quantized graph's layers on samples of data, beside the float model that it was made of; with
@@ -30,7 +31,7 @@ def blame_graph(
         raise UsageError(f"samples={samples!r}: give 1 or more")
     need("ai_edge_litert")
     model = float_model(floats)
-    given = samples_of(data, input_specs(model.graph.inputs), values)
+    given = open_samples(data, input_specs(model.graph.inputs), values=values)
     count = min(samples, len(given))
 
     def batches() -> Iterator[Mapping[str, Array]]:

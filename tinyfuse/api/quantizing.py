@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
-import numpy as np
-
 from tinyfuse.api.settings import Model
-from tinyfuse.data.inputs import InputSpec, ValueRange, input_specs
-from tinyfuse.data.memory import samples_of_arrays
-from tinyfuse.data.samples import Samples, open_samples
+from tinyfuse.data.inputs import ValueRange, input_specs
+from tinyfuse.data.samples import AllData, open_samples
 from tinyfuse.data.spread import spread_batches
 from tinyfuse.errors import UsageError
 from tinyfuse.frontend.reader import load_file
@@ -22,13 +19,9 @@ from tinyfuse.quantization.session import RANGES
 from tinyfuse.targets import load_target
 from tinyfuse.toolchain.extras import need
 
-Path = str | os.PathLike[str]
-#: data for a model: paths as the command line takes them, or arrays; one, or one by each input's name
-Data = Path | Sequence[str] | Mapping[str, Path] | np.ndarray | Mapping[str, np.ndarray]
-
 
 def quantize(
-    model: Model, data: Data, *, scheme: Literal["int8", "int16x8", "int8x4"] = "int8", float_io: bool = False,
+    model: Model, data: AllData, *, scheme: Literal["int8", "int16x8", "int8x4"] = "int8", float_io: bool = False,
     ranges: Literal["full", "average"] = "full", layers: Sequence[str] = (), samples: int = 500,
     values: ValueRange | None = None, target: str = "cortex-m4", on_progress: Progress = silent,
 ) -> Quantized:  # fmt: skip
@@ -52,7 +45,7 @@ def quantize(
     core = load_target(target)
     found = float_model(model)
     need("ai_edge_quantizer")
-    given = samples_of(data, input_specs(found.graph.inputs), values)
+    given = open_samples(data, input_specs(found.graph.inputs), values=values)
     count = min(samples, len(given))
     made = quantize_model(found, spread_batches(given, samples), count, wish, core, on_progress)
     return made.with_warnings(given.doubts())
@@ -75,12 +68,3 @@ def float_model(model: Model) -> FloatModel:
     if isinstance(model, (str, os.PathLike)):
         return read_float_model(os.fspath(model), load_file(os.fspath(model)))
     raise TypeError(f"a model is a path or the bytes of a .tflite file, not {type(model).__name__}")
-
-
-def samples_of(data: Data, inputs: Sequence[InputSpec], values: ValueRange | None) -> Samples:
-    """The samples of paths or arrays. UsageError where they don't fit the inputs."""
-    if isinstance(data, np.ndarray):
-        return samples_of_arrays(data, inputs)
-    if isinstance(data, Mapping) and data and all(isinstance(each, np.ndarray) for each in data.values()):
-        return samples_of_arrays({name: np.asarray(each) for name, each in data.items()}, inputs)
-    return open_samples(data, inputs, values=values)  # type: ignore[arg-type]  # an array is none of these

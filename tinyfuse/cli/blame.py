@@ -11,9 +11,9 @@ from tinyfuse.api.blaming import blame_graph
 from tinyfuse.blame.text import blame_json, blame_lines
 from tinyfuse.cli.files import FileCommand, OutputFile
 from tinyfuse.cli.flags import data_flag, flags_of, json_flag
-from tinyfuse.cli.quantize import parse_values
 from tinyfuse.cli.terminal import Answer, progress, show, versioned
 from tinyfuse.emit.output_folder import write_file
+from tinyfuse.evaluate.options import parse_values
 from tinyfuse.frontend.reader import load_file, read_tflite
 from tinyfuse.html_report.blame_page import blame_page
 from tinyfuse.options import BlameOptions, Options

@@ -51,6 +51,8 @@ def _load(name: str) -> click.Command:
         from tinyfuse.cli.verify import command
     elif name == "run":
         from tinyfuse.cli.run import command
+    elif name == "evaluate":
+        from tinyfuse.cli.evaluate import command
     elif name == "profile":
         from tinyfuse.cli.profile import command
     elif name == "board":
@@ -85,6 +87,7 @@ _COMMANDS = {
     "explain": "Why the plan is as it is, and what would help.",
     "verify": "Prove on an emulated core that the module is exact.",
     "run": "Compute a model's outputs for your own inputs.",
+    "evaluate": "Accuracy of the generated code over your data set.",
     "profile": "Where instructions and bytes of an inference go.",
     "board": "Compare and time the module on your real board.",
     "quantize": "Make an int8 model of a float one and data.",
@@ -105,6 +108,7 @@ _OTHER_NAMES = {
     **dict.fromkeys(("analyze", "analyse", "info", "inspect", "stats", "summary"), "report"),
     **dict.fromkeys(("validate", "check", "test"), "verify"),
     **dict.fromkeys(("bench", "benchmark"), "profile"),
+    **dict.fromkeys(("accuracy", "eval", "score"), "evaluate"),
     **dict.fromkeys(("infer", "invoke", "predict", "simulate"), "run"),
     **dict.fromkeys(("boards", "chips"), "devices"),
     **dict.fromkeys(("quantise", "calibrate"), "quantize"),

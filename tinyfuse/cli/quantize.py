@@ -13,8 +13,8 @@ from tinyfuse.api.quantizing import quantize
 from tinyfuse.cli.files import FileCommand, OutputFile
 from tinyfuse.cli.flags import data_flag, flags_of, json_flag
 from tinyfuse.cli.terminal import Answer, progress, show, versioned
-from tinyfuse.data.inputs import ValueRange
 from tinyfuse.errors import UsageError
+from tinyfuse.evaluate.options import parse_values
 from tinyfuse.options import QuantizeOptions
 from tinyfuse.progress import Progress
 from tinyfuse.report.wrapping import wrapped
@@ -83,16 +83,3 @@ def quantize_file(
     for warning in found.warnings:
         lines += wrapped(f"warning: {warning}", "  ")
     return Answer(told, [*lines, f"next: tinyfuse gen {place} --target {how.target}"])
-
-
-def parse_values(text: str | None) -> ValueRange | None:
-    """Two numbers with a comma between them. UsageError for other texts."""
-    if text is None:
-        return None
-    try:
-        low, high = map(float, text.split(","))
-    except ValueError:
-        low = high = 0.0
-    if not low < high:
-        raise UsageError(f"--values {text}: give two numbers, the smaller first, as 0,1 or -1,1")
-    return low, high

@@ -57,7 +57,7 @@ class NpySource(Source):
             try:
                 mapped = np.load(self.path, mmap_mode="r", allow_pickle=False)
             except BAD_ARRAY as error:
-                raise UsageError(f"{self.path}: {_reason(error)}") from None
+                raise UsageError(f"{self.path}: {first_line(error)}") from None
             if mapped.shape != self.header.shape or mapped.dtype != self.header.dtype:
                 raise UsageError(f"{self.path}: the file changed while it was read")
             yield np.array(mapped[None] if self.sample == mapped.shape else mapped[start : start + size])
@@ -85,7 +85,27 @@ class NpzSource(Source):
                         raise UsageError(f"{self.path}: the array {self.member!r} ends early")
                     yield np.frombuffer(data, header.dtype).reshape(taken, *self.sample)
         except BAD_ARRAY as error:
-            raise UsageError(f"{self.path}: {_reason(error)}") from None
+            raise UsageError(f"{self.path}: {first_line(error)}") from None
+
+
+@dataclass(frozen=True, eq=False)
+class MemorySource(Source):
+    """An array that the caller has; `sample` as in NpySource."""
+
+    array: Array
+    sample: tuple[int, ...]
+
+    def pieces(self, size: int) -> Iterator[Array]:
+        array = self.array[None] if self.sample == self.array.shape else self.array
+        for start in range(0, self.count, size):
+            yield array[start : start + size]
+
+
+def memory_source(name: str, array: Array, spec: InputSpec, streams: bool) -> MemorySource:
+    """The samples of an array, which messages call `name`. UsageError where it does not fit the input."""
+    check_dtype(name, array.dtype)
+    found = divide(name, array.shape, spec, streams)
+    return MemorySource(name, found.count, found.frames, array.dtype, False, array, found.sample)
 
 
 def npy_source(path: str, spec: InputSpec, streams: bool) -> NpySource:
@@ -98,7 +118,7 @@ def npy_source(path: str, spec: InputSpec, streams: bool) -> NpySource:
             header = read_header(file)
             held = Path(path).stat().st_size - file.tell()
     except BAD_ARRAY as error:
-        raise UsageError(f"{path} is no .npy file of numbers: {_reason(error)}") from None
+        raise UsageError(f"{path} is no .npy file of numbers: {first_line(error)}") from None
     _check_header(path, header, held)
     found = divide(path, header.shape, spec, streams)
     check_bytes(path, spec, found.frames, header.dtype)
@@ -143,7 +163,7 @@ def _members(path: str) -> list[tuple[str, str, Header]]:
                 _check_header(f"{path}: the array {info.filename[:-4]!r}", header, held)
                 found.append((info.filename[:-4], info.filename, header))
     except BAD_ARRAY as error:
-        raise UsageError(f"{path} is no .npz file of numbers: {_reason(error)}") from None
+        raise UsageError(f"{path} is no .npz file of numbers: {first_line(error)}") from None
     return found
 
 
@@ -177,6 +197,6 @@ def _check_header(path: str, header: Header, held: int) -> None:
         raise UsageError(f"{path}: the file ends before its array of shape {list(header.shape)} does")
 
 
-def _reason(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
     """The first line of an error of numpy or the system."""
     return (getattr(error, "strerror", None) or str(error) or type(error).__name__).splitlines()[0]

@@ -116,7 +116,8 @@ def saturated_count(spec: InputSpec, array: Array) -> int:
     if array.dtype.kind != "f" or spec.scale is None or spec.zero_point is None or spec.dtype not in RANGE:
         return 0
     low, high = RANGE[spec.dtype]
-    exact = array.astype(np.float64) / spec.scale + spec.zero_point
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        exact = array.astype(np.float32, copy=False).astype(np.float64) / spec.scale + spec.zero_point
     return int((~((exact > low - 1) & (exact < high + 1))).sum())
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tinyfuse.data.arrays import BAD_ARRAY, read_header
+from tinyfuse.data.arrays import BAD_ARRAY, first_line, read_header
 from tinyfuse.data.folders import class_of_file, folder_files
 from tinyfuse.data.sources import check_dtype, is_file
 from tinyfuse.data.text import fields_of, text_lines
@@ -63,6 +63,15 @@ def read_labels(path: str | os.PathLike[str], classes: Sequence[str] = ()) -> La
     return Labels(_checked(name, values))
 
 
+def labels_of_values(values: Sequence[object] | Array, classes: Sequence[str] = ()) -> Labels:
+    """Labels of an array, or of a sequence of numbers or names; errors as `read_labels`."""
+    if not isinstance(values, np.ndarray) and len(values) and all(isinstance(value, str) for value in values):
+        return _named("labels", [str(value) for value in values], classes, "label")
+    array = np.asarray(values)
+    check_dtype("labels", array.dtype)
+    return Labels(_checked("labels", array))
+
+
 def _from_array(path: str) -> Array:
     try:
         with open(path, "rb") as file:
@@ -78,7 +87,7 @@ def _from_array(path: str) -> Array:
         array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
         return array
     except BAD_ARRAY as error:
-        raise UsageError(f"{path} is no .npy file of numbers: {str(error).splitlines()[0]}") from None
+        raise UsageError(f"{path} is no .npy file of numbers: {first_line(error)}") from None
 
 
 def _from_lines(path: str, texts: list[tuple[int, str]], classes: Sequence[str]) -> Labels:

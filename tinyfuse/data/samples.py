@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tinyfuse.data.arrays import npy_source, npz_sources
+from tinyfuse.data.arrays import memory_source, npy_source, npz_sources
 from tinyfuse.data.doubts import range_doubts
 from tinyfuse.data.folders import folder_source
 from tinyfuse.data.inputs import InputSpec, ValueRange, real_values, saturated_count, stored_values
@@ -132,8 +132,14 @@ class Samples:
         return source.pixels and self.values is None and spec.dtype == "int8"
 
 
+#: a file or folder of data, or an array
+Data = str | os.PathLike[str] | Array
+#: data for all inputs of a model
+AllData = Data | Sequence[str] | Mapping[str, Data]
+
+
 def open_samples(
-    paths: str | os.PathLike[str] | Sequence[str] | Mapping[str, str | os.PathLike[str]],
+    paths: AllData,
     inputs: Sequence[InputSpec],
     *,
     streams: bool = False,
@@ -142,6 +148,7 @@ def open_samples(
     """The samples of files, for all inputs of a model. Only headers are read, of a .csv file every line.
 
     paths    one for a model with one input; else "NAME=PATH" for each, a mapping of names to paths, or a .npz file.
+             An array may stand in a path's place, where it has no name to be told.
              A path is a .npy, .npz or .csv file, a picture, a sound, or a folder of such files, which are taken in the
              order of their names. A name is the tensor's, or that in the C API
     streams  whether data may have a dimension of frames behind that of the samples
@@ -158,7 +165,7 @@ def open_samples(
     for name, path in _named(paths, by_name):
         for spec, source in _sources(name, path, by_name, inputs, streams).items():
             if spec in found:
-                raise UsageError(f"{path}: the input {spec.name!r} is given twice")
+                raise UsageError(f"{_told(path)}: the input {spec.name!r} is given twice")
             found[spec] = source
     expected = ", ".join(map(str, inputs))
     missing = [spec.symbol for spec in inputs if spec not in found]
@@ -169,12 +176,14 @@ def open_samples(
     return samples
 
 
-def _named(
-    paths: str | os.PathLike[str] | Sequence[str] | Mapping[str, str | os.PathLike[str]], names: Collection[str]
-) -> Iterator[tuple[str | None, str]]:
-    """(name, None where none was given; path) of each path."""
+def _named(paths: AllData, names: Collection[str]) -> Iterator[tuple[str | None, str | Array]]:
+    """(name, None where none was given; path or array) of each path."""
+    if isinstance(paths, np.ndarray):
+        yield None, paths
+        return
     if isinstance(paths, Mapping):
-        yield from ((name, os.fspath(path)) for name, path in paths.items())
+        for name, data in paths.items():
+            yield name, data if isinstance(data, np.ndarray) else os.fspath(data)
         return
     for path in [os.fspath(paths)] if isinstance(paths, (str, os.PathLike)) else map(os.fspath, paths):
         before, equals, after = path.partition("=")
@@ -183,19 +192,26 @@ def _named(
         yield (before, after) if is_named else (None, path)
 
 
+def _told(data: str | Array) -> str:
+    """A path or an array in messages."""
+    return "data" if isinstance(data, np.ndarray) else data
+
+
 def _sources(
-    name: str | None, path: str, by_name: Mapping[str, InputSpec], inputs: Sequence[InputSpec], streams: bool
+    name: str | None, path: str | Array, by_name: Mapping[str, InputSpec], inputs: Sequence[InputSpec], streams: bool
 ) -> dict[InputSpec, Source]:
     """The samples of one path, by input."""
     expected = ", ".join(map(str, inputs))
     if name is not None and name not in by_name:
-        raise UsageError(f"{path}: the model has no input {name!r}; its inputs are {expected}")
-    if is_file(path) and Path(path).suffix.lower() == ".npz":
+        raise UsageError(f"{_told(path)}: the model has no input {name!r}; its inputs are {expected}")
+    if not isinstance(path, np.ndarray) and is_file(path) and Path(path).suffix.lower() == ".npz":
         given = by_name if name is None else {name: by_name[name]}
         return dict(npz_sources(path, given, streams))
     if name is None and len(inputs) > 1:
-        raise UsageError(f"{path}: say for which input, NAME=FILE; the model's are {expected}")
+        raise UsageError(f"{_told(path)}: say for which input, NAME=FILE; the model's are {expected}")
     spec = inputs[0] if name is None else by_name[name]
+    if isinstance(path, np.ndarray):
+        return {spec: memory_source("data" if name is None else f"data[{name!r}]", path, spec, streams)}
     if is_file(path):
         return {spec: _file_source(path, spec, streams)}
     return {spec: folder_source(path, lambda file: _file_source(file, spec, streams))}

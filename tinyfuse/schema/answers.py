@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tinyfuse.report.answer import SCHEMA_VERSION
+from tinyfuse.schema.evaluation_parts import EVALUATE
 from tinyfuse.schema.measured_parts import BOARD, COMPARISON, PREDICTED, PROFILE, RUN, VERIFY
 from tinyfuse.schema.parts import (
     COUNT,
@@ -150,6 +151,7 @@ ANSWERS: dict[str, Schema] = {
             warnings=items(TEXT),
         ),
     ),
+    "evaluate": joined(_ENVELOPE, EVALUATE),
     "diff": joined(
         _VERSIONS, record(old=_COMPARED, new=_COMPARED, figures=items(_CHANGE), warnings=items(TEXT), ok=FLAG)
     ),
