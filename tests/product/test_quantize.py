@@ -165,7 +165,7 @@ def test_bad_input_is_one_clear_error(folder):
     Path("cut.tflite").write_bytes(Path("net.tflite").read_bytes()[:500])
     assert "damaged" in one_error("quantize", "cut.tflite", "--data", "x.npy")
     assert "give another one" in one_error("quantize", "net.tflite", "--data", "x.npy", "-o", "net.tflite")
-    assert "--values" in one_error("quantize", "net.tflite", "--data", "x.npy", "--values", "1,0")
+    assert "--values" in one_error("quantize", "net.tflite", "--data", "x.npy", "--values", "1")
     with pytest.raises(UsageError, match="scheme='int2'"):
         tinyfuse.quantize("net.tflite", "x.npy", scheme="int2")
     assert not Path("net_int8.tflite").exists()
