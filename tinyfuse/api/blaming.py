@@ -10,10 +10,11 @@ from tinyfuse.api.quantizing import float_model
 from tinyfuse.api.settings import Model
 from tinyfuse.blame.blame import Blame, blame_layers
 from tinyfuse.blame.int16 import with_int16_costs
-from tinyfuse.data.inputs import ValueRange, input_specs
+from tinyfuse.data.inputs import input_specs
 from tinyfuse.data.samples import AllData, open_samples
 from tinyfuse.data.spread import spread_batches
 from tinyfuse.errors import UsageError
+from tinyfuse.evaluate.options import parse_values
 from tinyfuse.ir import Array, Graph
 from tinyfuse.options import Options
 from tinyfuse.progress import Progress
@@ -22,7 +23,7 @@ from tinyfuse.toolchain.extras import PACKAGES, need
 
 
 def blame_graph(
-    quantized: Graph, floats: Model, data: AllData, samples: int, values: ValueRange | None, target: Target,
+    quantized: Graph, floats: Model, data: AllData, samples: int, values: str | None, target: Target,
     options: Options, progress: Progress,
 ) -> Blame:  # fmt: skip
     """The errors of a quantized graph's layers on samples of data, beside the float model that it was made of; with
@@ -31,7 +32,7 @@ def blame_graph(
         raise UsageError(f"samples={samples!r}: give 1 or more")
     need("ai_edge_litert")
     model = float_model(floats)
-    given = open_samples(data, input_specs(model.graph.inputs), values=values)
+    given = open_samples(data, input_specs(model.graph.inputs), values=parse_values(values))
     count = min(samples, len(given))
 
     def batches() -> Iterator[Mapping[str, Array]]:

@@ -372,7 +372,7 @@ class Module:
     # --- beside the float model ----------------------------------------------------------------
 
     def blame(
-        self, floats: Model, data: AllData, *, samples: int = 32, values: tuple[float, float] | None = None,
+        self, floats: Model, data: AllData, *, samples: int = 32, values: str | None = None,
         on_progress: Progress = silent,
     ) -> Blame:  # fmt: skip
         """Which layers of the model spoil its outputs, and why: each beside the float model that it was made of.
@@ -380,7 +380,7 @@ class Module:
         floats   path or bytes of the float model, as `tinyfuse.quantize` takes it
         data     as `tinyfuse.quantize` takes it
         samples  how many of the data are compared, spread evenly
-        values   real numbers that 0 and 255 of unsigned bytes stand for
+        values   what 0 and 255 of unsigned bytes stand for: "0,1"
 
         UsageError    the two models don't belong together, or keep state; the data don't fit
         CompileError  the float model can't be read

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from typing import Literal
 
 from tinyfuse.api.settings import Model
-from tinyfuse.data.inputs import ValueRange, input_specs
+from tinyfuse.data.inputs import input_specs
 from tinyfuse.data.samples import AllData, open_samples
 from tinyfuse.data.spread import spread_batches
 from tinyfuse.errors import UsageError
+from tinyfuse.evaluate.options import parse_values
 from tinyfuse.frontend.reader import load_file
 from tinyfuse.progress import Progress, silent
 from tinyfuse.quantization.convert import FloatModel, Quantized, Wish, quantize_model, read_float_model
@@ -23,7 +24,7 @@ from tinyfuse.toolchain.extras import need
 def quantize(
     model: Model, data: AllData, *, scheme: Literal["int8", "int16x8", "int8x4"] = "int8", float_io: bool = False,
     ranges: Literal["full", "average"] = "full", layers: Sequence[str] = (), samples: int = 500,
-    values: ValueRange | None = None, target: str = "cortex-m4", on_progress: Progress = silent,
+    values: str | None = None, target: str = "cortex-m4", on_progress: Progress = silent,
 ) -> Quantized:  # fmt: skip
     """Quantizes a float model with the ranges that its tensors have on data, by Google's ai-edge-quantizer.
 
@@ -34,7 +35,7 @@ def quantize(
     ranges    "full": from the smallest to the largest value; "average": a moving average of each sample's
     layers    "NAME=SCHEME" for layers by the names of their outputs, which may hold * and ?; SCHEME may be "float"
     samples   how many of the data are used, spread evenly
-    values    real numbers that 0 and 255 of unsigned bytes stand for
+    values    what 0 and 255 of unsigned bytes stand for: "0,1"
     target    the core for which the costs of what stays float32 are predicted
 
     CompileError  the model can't be read, quantized or compiled afterwards: every reason, with its place
@@ -45,7 +46,7 @@ def quantize(
     core = load_target(target)
     found = float_model(model)
     need("ai_edge_quantizer")
-    given = open_samples(data, input_specs(found.graph.inputs), values=values)
+    given = open_samples(data, input_specs(found.graph.inputs), values=parse_values(values))
     count = min(samples, len(given))
     made = quantize_model(found, spread_batches(given, samples), count, wish, core, on_progress)
     return made.with_warnings(given.doubts())

@@ -13,7 +13,6 @@ from tinyfuse.cli.files import FileCommand, OutputFile
 from tinyfuse.cli.flags import data_flag, flags_of, json_flag
 from tinyfuse.cli.terminal import Answer, progress, show, versioned
 from tinyfuse.emit.output_folder import write_file
-from tinyfuse.evaluate.options import parse_values
 from tinyfuse.frontend.reader import load_file, read_tflite
 from tinyfuse.html_report.blame_page import blame_page
 from tinyfuse.options import BlameOptions, Options
@@ -53,9 +52,7 @@ def blame(
     target = load_target(how.target)
     content = load_file(model)
     graph = read_tflite(model, content)
-    found = blame_graph(
-        graph, floats, data, how.samples, parse_values(how.values), target, Options(name="model"), progress
-    )
+    found = blame_graph(graph, floats, data, how.samples, how.values, target, Options(name="model"), progress)
     told = versioned(model=model, model_sha256=sha256(content).hexdigest(), float_model=floats, target=target.name)
     told |= blame_json(found)
     if html is not None:

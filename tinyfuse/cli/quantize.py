@@ -14,7 +14,6 @@ from tinyfuse.cli.files import FileCommand, OutputFile
 from tinyfuse.cli.flags import data_flag, flags_of, json_flag
 from tinyfuse.cli.terminal import Answer, progress, show, versioned
 from tinyfuse.errors import UsageError
-from tinyfuse.evaluate.options import parse_values
 from tinyfuse.options import QuantizeOptions
 from tinyfuse.progress import Progress
 from tinyfuse.report.wrapping import wrapped
@@ -60,7 +59,7 @@ def quantize_file(
         raise UsageError(f"-o {place}: MODEL is this file; give another one")
     found = quantize(
         model, data, scheme=cast(Any, how.scheme), float_io=how.float_io, ranges=cast(Any, how.ranges),
-        layers=how.layers, samples=how.samples, values=parse_values(how.values), target=how.target,
+        layers=how.layers, samples=how.samples, values=how.values, target=how.target,
         on_progress=progress,
     )  # fmt: skip
     found.write(place)
