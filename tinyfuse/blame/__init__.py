@@ -1,4 +1,4 @@
-"""Which layers of a quantized model spoil its outputs, and why: each layer's arithmetic beside the float model's.
+"""Finds the layers that spoil a quantized model's outputs, and why: each layer's arithmetic beside the float model's.
 
 match.py    tensors of the quantized graph and of the float graph that stand for one another
 layers.py   what each layer of the quantized graph computes between such tensors, and the float graph's part for it

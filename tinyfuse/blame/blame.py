@@ -26,7 +26,7 @@ _CHUNK_BYTES = 1 << 27
 
 @dataclass(frozen=True)
 class Int16Cost:
-    """What int16 in place of int8 would change: for a layer and those that read it, or its finer steps would be lost.
+    """Changes by int16 in place of int8, for a layer and those that read it, because these would lose its finer steps.
 
     layers   names of the outputs of all layers that are int16 then
     instructions, ram_bytes  more of an inference, and of arena and state, as predicted
@@ -213,6 +213,8 @@ def _chunks(batches: Iterable[Mapping[str, Array]], graph: Graph, size: int) -> 
 def _blame(sums: _Sums, quantized: Graph, pairs: Pairs) -> Blame:
     noises = [sums.output_noise(row) for row in sums.alone]
     total = sum(noises) or 1.0
+    if not np.isfinite(total):
+        raise UsageError("the float model computes NaN or infinite values for these data")
     layers = tuple(
         _layer_errors(layer, errors, noise, noise / total, quantized)
         for layer, errors, noise in zip(sums.layers, sums.errors, noises, strict=True)

@@ -26,8 +26,9 @@ _LEAST_ENERGY = 1e-9
 class Weights:
     """Weights of a layer.
 
-    smallest, largest   largest magnitude in a channel: of the channel with the smallest, and with the largest
-    channels     how many there are, but for those of zeros alone
+    smallest     largest magnitude in the channel where that is smallest
+    largest      the same of all channels
+    channels     their number, without those of zeros alone
     per_channel  whether each channel has a scale of its own
     """
 
@@ -38,13 +39,13 @@ class Weights:
 
     @property
     def spread(self) -> float:
-        """How many times as large the largest channel is."""
+        """Largest over smallest."""
         return self.largest / self.smallest if self.smallest else 1.0
 
 
 def weights_of(layer: Layer) -> Weights | None:
-    """Return what is known of a layer's weights: of the float model's where these are constants, else of its own; None
-    for a layer without constant weights."""
+    """Return the magnitudes of a layer's weights, None for a layer without constant ones. The float model's weights are
+    measured if these are constants, else the layer's own."""
     own = _weighted(layer.steps)
     if own is None:
         return None
@@ -150,7 +151,7 @@ def _parts(output: Tensor, errors: Errors) -> tuple[float, float, float]:
     which are weights. Each channel counts by its error over its signal: a large one must not hide the others."""
     channels = errors.channels
     signal, own, beyond = (np.atleast_1d(each) for each in (channels.signal, channels.own, channels.beyond))
-    scale = 1 / np.maximum(signal, _LEAST_ENERGY * signal.max())
+    scale = 1 / np.maximum(signal, max(_LEAST_ENERGY * float(signal.max()), float(np.finfo(np.float32).tiny)))
     total = float((own * scale).sum())
     rounding = errors.elements / signal.size * output.scale**2 / 12
     parts = float((beyond * scale).sum()) / total, float((rounding * scale).sum()) / total

@@ -79,7 +79,7 @@ def stored(tensor: Tensor, values: Array) -> Array:
 
 @dataclass(frozen=True)
 class Sample:
-    """What was computed of one sample.
+    """Values that were computed for one sample.
 
     values  of the quantized graph's inputs and operators, as they are stored
     alone   each layer's output as the float model would have it with this layer's own error alone: float32

@@ -15,8 +15,9 @@ from tinyfuse.cli.terminal import Answer, progress, show, versioned
 from tinyfuse.emit.output_folder import write_file
 from tinyfuse.frontend.reader import load_file, read_tflite
 from tinyfuse.html_report.blame_page import blame_page
-from tinyfuse.options import BlameOptions, Options
+from tinyfuse.options import Options
 from tinyfuse.progress import Progress
+from tinyfuse.quantization.options import BlameOptions
 from tinyfuse.targets import load_target
 
 _EXAMPLES = """\b

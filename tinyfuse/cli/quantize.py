@@ -14,8 +14,8 @@ from tinyfuse.cli.files import FileCommand, OutputFile
 from tinyfuse.cli.flags import data_flag, flags_of, json_flag
 from tinyfuse.cli.terminal import Answer, progress, show, versioned
 from tinyfuse.errors import UsageError
-from tinyfuse.options import QuantizeOptions
 from tinyfuse.progress import Progress
+from tinyfuse.quantization.options import QuantizeOptions
 from tinyfuse.report.wrapping import wrapped
 
 _EXAMPLES = """\b

@@ -140,7 +140,7 @@ def calibrate(
 def _few(count: int) -> list[str]:
     if count >= _FEW_SAMPLES:
         return []
-    return [f"ranges are of {count} sample{'s' * (count > 1)} alone: give some hundred that are like real inputs"]
+    return [f"ranges are from few samples ({count}): give some hundred that are like real inputs"]
 
 
 def _first_line(error: Exception) -> str:
@@ -189,7 +189,7 @@ def _island_warnings(
             cost = f"; with their conversions {spent:,} of {total:,} instructions on {target.name} without fusion"
         named = ", ".join(repr(island.tensor) for island in alike[:3]) + ("..." if len(alike) > 3 else "")
         warnings.append(
-            f"{len(alike)} {kind} ({named}) stay{'s' * (len(alike) == 1)} float32: ai-edge-quantizer has no "
+            f"{len(alike)} {kind} ({named}) {'stays' if len(alike) == 1 else 'stay'} float32: ai-edge-quantizer has no "
             f"{wish.scheme} form of it{cost}. {_way_on(quantizer, model, wish, kind)}"
         )
     return warnings
