@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from families import mobilenet_v2, two_inputs
+from nchw_networks import planes
 from random_graphs import Sketch
 from signal_models import windows
 from sliding_models import padded, wake_word
@@ -112,6 +113,7 @@ def test_a_bound_is_an_exit_code() -> None:
     assert not json_of(*GIVEN, "--at-least", value + 0.01, code=1)["passed"]
     assert "FAILED: top1" in run(*GIVEN, "--at-least", "1").stdout
     assert "a share from 0 to 1" in run(*GIVEN, "--at-least", "90").stderr
+    assert "give --target too" in run(*GIVEN, "--emulator", "qemu").stderr
     result = run(*GIVEN, "--metric", "mae", "--at-least", "0.5")
     assert result.exit_code == 2
 
@@ -227,6 +229,33 @@ def test_float_models_and_other_dtypes() -> None:
         assert found.exact and found.score.value == 1.0
 
 
+def test_floats_of_libm_may_differ_and_it_is_told() -> None:
+    """softmax and logistic: bits that no standard defines."""
+    s = Sketch(5, dtype="float32")
+    x = s.value((1, 6, 5, 3), name="x")
+    data = s.build([x], [s.softmax(s.fully_connected(s.unary(s.conv(x, 4, (3, 3)), "LOGISTIC"), 3))])
+    found = tinyfuse.compile(data, "cortex-m4").evaluate(drawn(data, 100), [0, 1] * 50)
+    assert not found.faulty and found.exact == (found.differing == 0)
+    assert any("functions of libm" in warning for warning in found.warnings) != found.exact
+
+
+def test_pictures_in_a_folder_for_each_class() -> None:
+    images = pytest.importorskip("PIL.Image")
+    x, y = np.load("x.npy"), np.load("y.npy")
+    order = sorted(range(40), key=lambda i: (y[i], i))
+    for i in range(40):
+        place = Path("set", f"class {y[i]}", f"{i:02}.png")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        images.fromarray((x[i, 0].astype(np.int16) + 128).astype(np.uint8)).save(place)
+    Path("names.txt").write_text("\n".join(f"class {c}" for c in range(CLASSES)))
+    given = ("m.tflite", "--data", "set", "--labels", "set", "--classes", "names.txt")
+    data, plain = json_of(*given), json_of(*GIVEN)
+    assert data["score"] == plain["score"] and data["confusion"] == plain["confusion"]
+    assert {order[m["sample"]] for m in data["mistakes"]} == {m["sample"] for m in plain["mistakes"]}
+    assert "two numbers that differ" in run(*given, "--values", "1,1").stderr
+    assert any("was quantized" in note for note in json_of(*given, "--values", "-1,1")["notes"])
+
+
 @pytest.mark.emulated
 @needs_qemu
 @pytest.mark.parametrize("name", ["small", "keyword spotter"])
@@ -282,6 +311,20 @@ def test_the_float_model_is_evaluated_beside_it() -> None:
     for path, told in (("q.tflite", "not float32"), ("m.tflite", "not float32"), ("y.npy", "not a TensorFlow Lite")):
         result = run("q.tflite", "--data", "x.npy", "--labels", "y.npy", "--float", path)
         assert result.exit_code == 2 and told in result.stderr, result.stderr
+
+
+def test_data_have_the_layout_of_the_modules_inputs() -> None:
+    """A model of planes whose module has channels last, beside itself as the float model."""
+    pytest.importorskip("ai_edge_litert")
+    data = planes("float32")
+    Path("p.tflite").write_bytes(data)
+    (name, of_file), *_ = drawn(data, 5).items()
+    wanted = outputs_of(data, {name: of_file})[0]
+    module = tinyfuse.compile("p.tflite", "host", input_layout="nhwc", output_layout="nhwc")
+    assert module.inputs[0].shape != of_file.shape[1:] and module.outputs[0].shape != wanted.shape[1:]
+    samples, labels = np.moveaxis(of_file, 2, -1), np.moveaxis(wanted, 2, -1).reshape(5, -1)
+    found = module.evaluate(samples, labels, metric="mae", float_model="p.tflite")
+    assert found.exact and found.score.value == 0 and found.float_model.value < 1e-5 * np.abs(wanted).max()
 
 
 # --- bad input -----------------------------------------------------------------------------------

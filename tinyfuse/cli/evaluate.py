@@ -14,6 +14,7 @@ from tinyfuse.cli.planning import make_plan
 from tinyfuse.cli.request import Request, command_line
 from tinyfuse.cli.terminal import Answer, progress, show
 from tinyfuse.emit.output_folder import write_file
+from tinyfuse.errors import UsageError
 from tinyfuse.evaluate.options import EvaluateOptions
 from tinyfuse.frontend.labels import label_lines
 from tinyfuse.html_report.evaluation import evaluation_page, is_share
@@ -91,7 +92,10 @@ def evaluate(
     Writes the page `html`, if any. Errors as `Module.evaluate`.
     """
     names = () if classes is None else label_lines(classes, "--classes")
-    machine = find_tools(how.emulator, load_target(request.target), how.compiler)
+    target = load_target(request.target)
+    if how.emulator != "host" and target.cpu is None:
+        raise UsageError(f"--emulator {how.emulator} runs a core's module: give --target too, as cortex-m4")
+    machine = find_tools(how.emulator, target, how.compiler)
     if machine.name == "host":  # it runs no CMSIS-NN; our kernels compute the same bits
         request = request.but(kernels="tinyfuse")
     plan, tree = make_plan(request, progress, needs_tree=True)

@@ -44,8 +44,8 @@ def worst_mistakes(labels: Array, found: TopK) -> tuple[Mistake, ...]:
 
 
 def threshold_figures(labels: Array, found: TopK, classes: int) -> tuple[Threshold, ...]:
-    """What each of some thresholds would do, from the smallest score to the largest: of the best class, of two classes
-    of class 1."""
+    """Figures of thresholds from the smallest score to the largest. Scores are those of the best class, or of class 1
+    where there are two classes."""
     scores = found.of_last if classes == 2 else found.best
     finite = scores[np.isfinite(scores)]
     if not finite.size:
@@ -58,11 +58,11 @@ def threshold_figures(labels: Array, found: TopK, classes: int) -> tuple[Thresho
 
 
 def _answered(threshold: float, right: Array, taken: Array) -> Threshold:
-    """Where only samples are answered whose best score reaches the threshold."""
+    """Figures of a threshold that a sample's best score must reach for an answer; `taken` are these samples."""
     return Threshold(threshold, float(taken.mean()), float(right[taken].mean()) if taken.any() else None, None, None)
 
 
 def _detected(threshold: float, labels: Array, taken: Array) -> Threshold:
-    """Where class 1 is taken from the threshold on."""
+    """Figures of a threshold from which on samples are `taken` for class 1."""
     hits, false_alarms = (float(taken[labels == label].mean()) if (labels == label).any() else None for label in (1, 0))
     return Threshold(threshold, 1.0, float((taken == (labels == 1)).mean()), hits, false_alarms)

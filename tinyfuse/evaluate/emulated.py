@@ -37,7 +37,7 @@ class EmulatedModule:
         self.emulator, self.compiler, self.compiler_opt = f"{machine.name} {machine.version}".strip(), compiler, opt
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
-        """As NativeModule.run; errors as `Module.run`."""
+        """Outputs as NativeModule.run gives them. Errors as `Module.run`."""
         sample_bytes = sum(array[0].nbytes for array in inputs)
         size = max(1, min(_INPUT_BYTES // sample_bytes, _MOST_RUNS // self._calls))
         parts = [

@@ -40,7 +40,7 @@ _JOBS = 2
 
 
 class Computing(Protocol):
-    """What runs the module: NativeModule or EmulatedModule."""
+    """Runs the module: a NativeModule or an EmulatedModule."""
 
     emulator: str
     compiler: str
@@ -67,10 +67,8 @@ def evaluate_plan(
     _check_limits(how, measure)
     calls = feeding.calls(frames)
     oracle = make_oracle(how.oracle, model, feeding.graph)
-    layouts = plan.source.layouts
-    orders = [None] * len(feeding.inputs) if layouts is None else layouts.inputs
     interpreted = Interpreted(oracle, feeding)
-    float_model = None if float_path is None else FloatModel(float_path, feeding, orders, how.timeout)
+    float_model = None if float_path is None else FloatModel(float_path, feeding, plan.source.layouts, how.timeout)
     with tempfile.TemporaryDirectory(prefix="tinyfuse-") as work:
         progress(f"compiling for {machine.name}")
         computing: Computing
@@ -231,7 +229,7 @@ def _notes(samples: Samples, saturated: int) -> tuple[str, ...]:
 
 
 def _doubts(labels: Labels, measure: Measure, classes: tuple[str, ...]) -> list[str]:
-    """What is doubtful of labels of classes, whose names in the output's order are `classes`."""
+    """Warnings about labels of classes; `classes` are the names in the output's order, () where they are not known."""
     found: list[str] = []
     if measure.k is None:
         return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from tinyfuse.frontend.flatbuffer_check import Damaged, TooLarge, check_flatbuff
 from tinyfuse.frontend.flatbuffer_table import Table, root
 from tinyfuse.frontend.reader import load_file
 from tinyfuse.frontend.schema import enumerators
-from tinyfuse.ir import Array
+from tinyfuse.ir import Array, Layouts
 from tinyfuse.toolchain.extras import PACKAGES, need
 from tinyfuse.verify.interpreter_process import run_interpreter
 from tinyfuse.verify.oracle import Oracle
@@ -44,8 +44,8 @@ class FloatModel:
     ToolMissing without LiteRT; CompileError where the file is none, UsageError where it can't stand beside the module.
     """
 
-    def __init__(self, path: str, feeding: Feeding, orders: Sequence[Sequence[int] | None], timeout: float):
-        """`orders`: the order of each input's dimensions in the file, where the module has another one."""
+    def __init__(self, path: str, feeding: Feeding, layouts: Layouts | None, timeout: float):
+        """`layouts`: where the module's inputs and outputs have another order of dimensions than in the file."""
         need("ai_edge_litert")
         self.path, self._feeding, self._timeout = path, feeding, timeout
         self.name = f"litert {version(PACKAGES['ai_edge_litert'].name)}"
@@ -57,7 +57,9 @@ class FloatModel:
         by_name = {spec.name: number for number, spec in enumerate(specs)}
         same = set(names) == by_name.keys()
         self._numbers = [by_name[name] for name in names] if same else list(range(len(specs)))
-        self._orders = [None if order is None else [int(i) for i in np.argsort(order)] for order in orders]
+        inputs = (None,) * len(specs) if layouts is None else layouts.inputs
+        self._outputs = () if layouts is None else layouts.outputs
+        self._orders = [None if order is None else [int(i) for i in np.argsort(order)] for order in inputs]
         for table, number in zip(self._tables, self._numbers, strict=True):
             _check_input(path, table, specs[number], self._shape(number))
         self._numbered: dict[str, Array] = {}
@@ -86,10 +88,18 @@ class FloatModel:
                 raise UsageError(f"--float {self.path}: litert can't run it: {'; '.join(reasons[-3:])}")
             with np.load(Path(folder, "outputs.npz")) as arrays:
                 count = sum(name.startswith("0_0_") for name in arrays.files)
-                return [
+                found = [
                     np.stack([arrays[f"{s}_{len(stream) - 1}_{i}"] for s, stream in enumerate(streams)])
                     for i in range(count)
                 ]
+        return [self._as_module(i, array) for i, array in enumerate(found)]
+
+    def _as_module(self, number: int, array: Array) -> Array:
+        """An output [samples, *shape of the file] with the order of dimensions that the module has."""
+        order = self._outputs[number] if number < len(self._outputs) else None
+        if order is None or len(order) != array.ndim - 1:
+            return array
+        return array.transpose(0, *(1 + dim for dim in order))
 
 
 def _inputs(path: str, data: bytes) -> list[Table]:

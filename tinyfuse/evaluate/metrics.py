@@ -66,7 +66,7 @@ class TopK(Metric):
 
     @property
     def correct(self) -> Array:
-        """Whether each sample counts as correct."""
+        """True for each sample that counts as correct."""
         return self._joined(0)
 
     @property
@@ -187,9 +187,9 @@ def _kept_bytes(bytes: int) -> int:
 class Measure:
     """A metric by its name, and the labels as it takes them.
 
-    make    a new metric
-    labels  int64 [samples] of classes; float64 [samples, elements] of numbers; of a user's metric as they were read
-    k       of topK, else None
+    make    makes a new metric
+    labels  classes, int64 [samples]; numbers, float64 [samples, elements]; for a user's metric as they were read
+    k       the number of best classes that count; None for other metrics than topK
     """
 
     name: str
@@ -256,7 +256,7 @@ def _are_flags(values: Array) -> bool:
 
 
 def _all_alike(hits: Array) -> bool:
-    """Whether no class tells any two samples apart."""
+    """Tell whether all samples have the same classes."""
     return bool((hits == hits[0]).all())
 
 

@@ -35,13 +35,13 @@ class EvaluateOptions:
     )
     oracle: str = option("The interpreter whose outputs must be equal.", "auto", choices=ORACLES)
     at_least: float | None = option(
-        "Fail where the metric is below this: a share, as 0.90.", None, metavar="SHARE", limits=(-1e30, 1e30)
+        "Fail where the metric is below this: a share, as 0.90.", None, metavar="SHARE", limits=(0.0, None)
     )
     at_most: float | None = option(
         "Fail where the metric is above this: for mae, and for errors of your own.",
         None,
         metavar="ERROR",
-        limits=(-1e30, 1e30),
+        limits=(0.0, None),
     )
     compiler: str = option("The compiler of the module.", "gcc", choices=COMPILERS)
     compiler_opt: str = option("The compiler's optimization level.", "O2", choices=COMPILER_OPTS)

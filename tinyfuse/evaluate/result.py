@@ -9,13 +9,13 @@ from tinyfuse.evaluate.statistics import Score
 
 @dataclass(frozen=True)
 class ClassScore:
-    """A class of the labels.
+    """Figures of a class.
 
     name       from the labels or the model, else its number
-    samples    with this label
-    predicted  samples for which it is the best output
-    precision  share of `predicted` that have this label; None where there are none
-    recall     share of `samples` that are predicted so; None where there are none
+    samples    number of samples with this label
+    predicted  number of samples for which it is the best class
+    precision  share of the predicted samples that have this label; None where there are none
+    recall     share of the samples with this label that are predicted; None where there are none
     """
 
     name: str
@@ -27,7 +27,7 @@ class ClassScore:
 
 @dataclass(frozen=True)
 class Mistake:
-    """A sample whose best output is not its label: their classes and scores, as real numbers."""
+    """A sample whose best class is not its label, with both classes and their scores, which are real numbers."""
 
     sample: int
     label: int
@@ -56,30 +56,30 @@ class Threshold:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What `Module.evaluate` found.
+    """Result of `Module.evaluate`.
 
-    metric       its name
-    samples      of the data set
-    score        of the generated code, with a 95 % confidence interval (Wilson's of a share)
-    interpreter  of the model's file in `oracle`
-    float_model  of the float model, None without one
-    agreement    share of samples for which the generated code and the float model have the same best output; None
-                 without a float model, or where the metric is of no classes
-    exact        every output byte of every sample is the oracle's, who is an interpreter
-    faulty       some byte differs, and the model calls no function of libm, whose floats may differ within bounds
-                 (`verify` tells): a fault of tinyfuse
-    differing    samples of which some output byte differs
-    first_difference   the first of these, None where there is none
-    unproven     where `oracle` is our own reference, which proves nothing
-    passed       whether the score meets `at_least` and `at_most`
-    classes      with topK, each class
-    confusion    [label][predicted] of samples; empty with more than MAX_MATRIX classes
-    mistakes     the worst MAX_MISTAKES: those whose best score is furthest above the label's
-    thresholds   from the smallest best score to the largest
-    saturated    numbers of the data beyond what an input can store
-    notes, warnings    what was done to the data, and what is doubtful
-    oracle, float_by, emulator, compiler, compiler_opt   who computed, with versions; float_by is None without a float
-                 model
+    metric       name of the metric
+    samples      number of samples
+    score        the metric of the generated code
+    interpreter  the metric of the model's file in the interpreter `oracle`
+    float_model  the metric of the float model; None without one
+    agreement    share of samples for which the generated code and the float model have the same best class; None
+                 without a float model, and for metrics without classes
+    exact        no output byte of any sample differs from an interpreter's
+    faulty       some byte differs, and the model calls no function of libm: a fault of tinyfuse. Floats of libm may
+                 differ within bounds, which `verify` checks
+    differing    number of samples with a byte that differs
+    first_difference   the first of these samples; None where there is none
+    unproven     nothing differs, but `oracle` is our own reference, which proves nothing
+    passed       the score meets `at_least` and `at_most`
+    classes      figures of each class; () for other metrics than topK
+    confusion    numbers of samples by [label][predicted]; () without classes, and for more than 256
+    mistakes     at most 24 mistakes, first the one whose best score is furthest above the label's
+    thresholds   21 thresholds, from the smallest score to the largest; () without classes
+    saturated    numbers of the data that became the smallest or largest value of their input
+    notes, warnings   a sentence for each: what was done to the data; what is doubtful
+    oracle, float_by, emulator, compiler, compiler_opt   what computed, with versions; float_by is None without a float
+                 model, emulator is "host" for this machine
     """
 
     metric: str

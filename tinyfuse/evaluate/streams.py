@@ -20,12 +20,12 @@ from tinyfuse.plan import Plan
 
 @dataclass(frozen=True, eq=False)
 class Feeding:
-    """How samples are given to a module.
+    """Relates the samples of a data set to calls of a module, and to inferences of the model in its file.
 
-    inputs   what data are read for: the inputs of `graph`
-    graph    the graph that interpreters run; the module's, or of a sliding window the whole model
-    streams  whether a sample may have several frames
-    window   where the module has a sliding window
+    inputs   the inputs of `graph`, for which data are read
+    graph    the graph that interpreters run: the module's, or the whole model of a sliding window
+    streams  a sample may have several frames
+    window   the module's sliding window, None where it has none
     """
 
     inputs: tuple[InputSpec, ...]
@@ -72,7 +72,7 @@ class Feeding:
 
 
 def feeding_of(plan: Plan) -> Feeding:
-    """How samples are given to a plan's module."""
+    """The feeding of a plan's module."""
     window = plan.source.window
     graph = plan.source if window is None else window.whole
     has_stream = bool(plan.states) and (window is None or window.own is not None)
