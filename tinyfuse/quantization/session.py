@@ -1,4 +1,4 @@
-"""ai-edge-quantizer in a process of its own (worker.py), for one model."""
+"""ai-edge-quantizer in a process of its own (quantizer_worker.py), for one model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tinyfuse.ir import Array
 from tinyfuse.quantization.recipes import Recipe
 from tinyfuse.toolchain.extras import need
 
-_WORKER = Path(__file__).with_name("worker.py")
+_WORKER = Path(__file__).with_name("quantizer_worker.py")
 #: which ranges calibration finds: the smallest and largest values of all samples, or a moving average of each sample's
 RANGES = ("full", "average")
 

@@ -1,7 +1,7 @@
 """Runs ai-edge-quantizer as a process of its own: it prints, and its interpreter may abort. Started by session.py as a
 script, so it imports nothing of tinyfuse.
 
-    python worker.py MODEL RECIPE RANGES
+    python quantizer_worker.py MODEL RECIPE RANGES
 
 MODEL: the path of a float model with a signature. RECIPE: the path of its recipe in JSON. RANGES: "average" or
 "full". It answers each line of its input with a line of JSON, {"error": null} where all is well:
