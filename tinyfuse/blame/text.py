@@ -11,6 +11,8 @@ from tinyfuse.report.wrapping import wrapped
 
 #: columns of the bar of a layer's share
 _BAR = 16
+#: decibels that int16 must gain to be advised
+_LEAST_GAIN = 0.5
 
 
 def blame_json(blame: Blame) -> JsonObject:
@@ -73,10 +75,13 @@ def _int16_text(layer: JsonObject) -> str:
     flags = " ".join(f"--layer '{_pattern(name)}=int16x8'" for name in cost["layers"])
     readers = " and its readers" if len(cost["layers"]) > 1 else ""
     instructions = "" if cost["instructions"] is None else f"{cost['instructions']:+,} instructions, "
+    price = f"{instructions}{cost['ram_bytes']:+,} bytes of RAM"
+    before, after = cost["int8_snr_db"], cost["snr_db"]
+    if before is not None and after is not None and after < before + _LEAST_GAIN:
+        return f" Int16 for it{readers} would not help ({price}: {decibels_text(before)}, then {decibels_text(after)})."
     return (
-        f" In int16 it{readers} would take {instructions}{cost['ram_bytes']:+,} bytes of RAM, and the outputs' signal "
-        f"to noise go from {decibels_text(cost['int8_snr_db'])} to {decibels_text(cost['snr_db'])}: "
-        f"tinyfuse quantize {flags}."
+        f" In int16 it{readers} would take {price}, and the outputs' signal to noise go from {decibels_text(before)} to "
+        f"{decibels_text(after)}: tinyfuse quantize {flags}."
     )
 
 

@@ -13,7 +13,7 @@ from tinyfuse.resources import resource_dir
 
 #: decibels that fill a bar
 _FULL_DECIBELS = 60.0
-_BAR = 180
+_BAR = 120
 
 
 def blame_page(data: JsonObject) -> str:
@@ -49,14 +49,14 @@ def _row(layer: JsonObject, is_bad: bool) -> JsonObject:
         "saturated": percent_text(layer["saturated"]),
         "used": "-" if layer["range_used"] is None else percent_text(layer["range_used"]),
         "levels": "-" if layer["levels"] is None else f"{layer['levels_used']:,} of {layer['levels']:,}",
-        "weights": "-" if weights is None else _weights(weights),
+        "spread": "-" if weights is None else f"{weights['spread']:,.3g} times",
+        "scales": "" if weights is None else _scales(weights),
         "is_bad": is_bad,
     }
 
 
-def _weights(weights: JsonObject) -> str:
-    scales = "a scale each" if weights["per_channel"] else "one scale"
-    return f"{weights['channels']} channels, {scales}; largest {weights['spread']:,.3g} times the smallest"
+def _scales(weights: JsonObject) -> str:
+    return f"{weights['channels']} channels, {'a scale each' if weights['per_channel'] else 'one scale'}"
 
 
 def _width(decibels: float | None) -> float:
