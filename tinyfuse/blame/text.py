@@ -80,8 +80,8 @@ def _int16_text(layer: JsonObject) -> str:
     if before is not None and after is not None and after < before + _LEAST_GAIN:
         return f" Int16 for it{readers} would not help ({price}: {decibels_text(before)}, then {decibels_text(after)})."
     return (
-        f" In int16 it{readers} would take {price}, and the outputs' signal to noise go from {decibels_text(before)} to "
-        f"{decibels_text(after)}: tinyfuse quantize {flags}."
+        f" In int16 it{readers} would take {price}, and the outputs' signal to noise go from {decibels_text(before)} "
+        f"to {decibels_text(after)}: tinyfuse quantize {flags}."
     )
 
 
