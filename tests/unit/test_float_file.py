@@ -49,8 +49,34 @@ def test_operators_of_old_files_are_named_anew():
         old[place : place + 4] = bytes(4)
     codes = root(float_file("net.tflite", bytes(old)).data)["operator_codes"]
     kinds = enumerators("BuiltinOperator")
-    assert [kinds[code["builtin_code"]] for code in codes] == ["FULLY_CONNECTED"]
-    assert [code["version"] for code in codes] == [1]
+    assert [kinds[code["builtin_code"]] for code in codes] == ["FULLY_CONNECTED", "RESHAPE"]
+    assert [code["version"] for code in codes] == [1, 1]
+
+
+@pytest.mark.parametrize("kind", ["EXPAND_DIMS", "SQUEEZE"])
+def test_operators_that_change_a_shape_alone_become_reshapes(kind):
+    model = ModelBuilder()
+    shapes = ((1, 6), (1, 1, 6)) if kind == "EXPAND_DIMS" else ((1, 1, 6), (1, 6))
+    x, y = (model.tensor(name, shape, "float32") for name, shape in zip("xy", shapes, strict=True))
+    z = model.tensor("z", shapes[1], "float32")
+    axis = [model.tensor("axis", (), "int32", data=np.array(1, np.int32))] if kind == "EXPAND_DIMS" else []
+    model.op(kind, [x, *axis], [y], **({} if axis else {"squeeze_dims": [1]}))
+    model.op("RELU", [y], [z], version=1)
+    graph = read_tflite("net", float_file("net", model.build([x], [z])).data)
+    assert [op.kind for op in graph.ops] == ["RESHAPE", "RELU"]
+    values = np.arange(6, dtype=np.float32).reshape(shapes[0])
+    assert np.array_equal(run_graph(FAMILIES, graph, [values], {})[0], values.reshape(shapes[1]))
+
+
+def test_names_are_unique_in_all_graphs():
+    """ai-edge-quantizer refuses a model whose graphs share a name."""
+    first, second = ModelBuilder(), ModelBuilder()
+    for model in (first, second):
+        x, y = model.tensor("x", (1, 4), "float32"), model.tensor("y", (1, 4), "float32")
+        model.op("RELU", [x], [y], version=1)
+    data = float_file("net", first.build([0], [1], called=[(second, [0], [1])])).data
+    names = [tensor["name"] for graph in root(data)["subgraphs"] for tensor in graph["tensors"]]
+    assert len(names) == len(set(names)) == 4
 
 
 def test_a_signature_names_inputs_and_outputs():

@@ -202,7 +202,7 @@ def _chunks(batches: Iterable[Mapping[str, Array]], graph: Graph, size: int) -> 
         columns = [batch[tensor.name] for tensor in graph.inputs]
         for run in zip(*columns, strict=True):
             pairs = zip(run, graph.inputs, strict=True)
-            held.append([np.ascontiguousarray(array, np.float32).reshape(t.shape) for array, t in pairs])
+            held.append([np.ascontiguousarray(array, t.dtype).reshape(t.shape) for array, t in pairs])
             if len(held) == size:
                 yield held
                 held = []

@@ -38,7 +38,9 @@ def layers_of(quantized: Graph, floats: Graph, pairs: Pairs) -> list[Layer]:
     the layer of a QUANTIZE that the file doesn't have. `pairs` gets what this reads.
     """
     found = [
-        _input_layer(tensor, pairs) for tensor in quantized.inputs if _is_real(tensor) and tensor.quant is not None
+        _input_layer(tensor, pairs)
+        for tensor in quantized.inputs
+        if _is_real(tensor) and tensor.quant is not None and pairs[tensor].dtype == "float32"
     ]
     known = {tensor: other for tensor, other in pairs.items() if _is_real(tensor) and other.dtype == "float32"}
     for op in quantized.ops:

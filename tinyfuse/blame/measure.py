@@ -96,7 +96,8 @@ def add_sample(
 
     floats  what the float model computes for its inputs and all its operators
     """
-    inputs = {tensor: stored(tensor, floats[pairs[tensor]]) for tensor in quantized.inputs}
+    given = {tensor: floats[pairs[tensor]] for tensor in quantized.inputs}
+    inputs = {t: stored(t, array) if array.dtype == np.float32 else array for t, array in given.items()}
     values = run_steps(quantized.ops, inputs)
     return Sample(values, [_add(*each, pairs, floats, values) for each in zip(layers, errors, strict=True)])
 

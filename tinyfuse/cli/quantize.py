@@ -44,7 +44,7 @@ def command(model: str, data: tuple[str, ...], output: str | None, as_json: bool
     """Quantize the float MODEL with the ranges that its tensors have on data.
 
     MODEL is float32, or has weights of int8 or float16 and computes with float32 (dynamic range, weight-only). Google's
-    ai-edge-quantizer does it: pip install 'tinyfuse[quantize]'.
+    ai-edge-quantizer does it: the extra quantize.
     """
     return show(quantize_file(model, data, output, how, progress), as_json)
 

@@ -94,7 +94,7 @@ def quantize_model(
 ) -> Quantized:  # fmt: skip
     """Quantize a model with the ranges of `count` samples.
 
-    batches  samples by input name: arrays float32 [n, *shape]
+    batches  samples by input name: arrays [n, *shape] of the input's dtype
     target   the core for which costs are predicted
 
     CompileError where the quantizer refuses the model, or tinyfuse can't compile what it makes; ToolMissing without

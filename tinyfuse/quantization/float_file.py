@@ -2,13 +2,15 @@
 
 Dynamic-range files hold int8 weights that operators on float32 data read; weight-only and float16 files hold a
 DEQUANTIZE for each. The quantizer takes neither, and no file without a SignatureDef; it knows tensors by name alone,
-and takes the operators of files from before 2020 for ADD.
+and takes the operators of files from before 2020 for ADD. EXPAND_DIMS and SQUEEZE, of which Keras' one-dimensional
+convolutions are full, it leaves float32, with conversions around them; RESHAPE it quantizes.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 
@@ -27,7 +29,10 @@ SIGNATURE = "serving_default"
 #: dtypes in which weights are stored that operators compute with as float32
 _STORED = ("int8", "uint8", "int4", "int16", "float16")
 _TYPES = {name: value for value, name in enumerators("TensorType").items()}
-_FLOAT32, _INT8 = _TYPES["FLOAT32"], _TYPES["INT8"]
+_FLOAT32, _INT8, _INT32 = _TYPES["FLOAT32"], _TYPES["INT8"], _TYPES["INT32"]
+#: operators that give a tensor another shape, and the number of a RESHAPE in the schema
+_RESHAPING = ("EXPAND_DIMS", "SQUEEZE")
+_RESHAPE = next(value for value, name in enumerators("BuiltinOperator").items() if name == "RESHAPE")
 
 
 @dataclass(frozen=True)
@@ -45,9 +50,9 @@ class FloatFile:
 def float_file(path: str, data: bytes) -> FloatFile:
     """Return the float32 model of the file `data`, which messages call `path`.
 
-    Constants that operators on float32 data read, and those behind a DEQUANTIZE, become float32. Tensors get names of
-    their own where several share one, and the first graph gets a signature. Everything else stays as it is. Raises
-    CompileError if the file can't be read.
+    Constants that operators on float32 data read, and those behind a DEQUANTIZE, become float32. EXPAND_DIMS and
+    SQUEEZE become RESHAPE. Tensors get names of their own where several share one, and the first graph a signature.
+    Everything else stays as it is. Raises CompileError if the file can't be read.
     """
     check_file(path, data)
     data = inside_file(data)
@@ -111,18 +116,22 @@ class _FloatWriter(FileAround):
         super().__init__(data)
         self._model, self._weights = root(data), weights
         self._buffers = self.kept(self._model["buffers"])
+        self._tables = Model.of(data)
 
     def file(self) -> bytes:
         graphs: list[Table] = self._model["subgraphs"]
-        names = [_names(graph["tensors"]) for graph in graphs]
+        names = _names([graph["tensors"] for graph in graphs])
         written = [self._graph(*each) for each in zip(graphs, self._weights, names, strict=True)]
         changes = {
-            "operator_codes": self.tables([self._code(table) for table in self._model["operator_codes"]]),
+            "operator_codes": self.tables([*map(self._code, self._tables.operator_codes), self._reshape_code()]),
             "subgraphs": self.tables(written),
             "buffers": self.tables(self._buffers),
             "signature_defs": self.tables([self._signature(graphs[0], names[0])]),
         }
         return self.finished(self.copied(self._model, **changes))
+
+    def _reshape_code(self) -> int:
+        return self.table("OperatorCode", deprecated_builtin_code=_RESHAPE, builtin_code=_RESHAPE)
 
     def _code(self, table: Table) -> int:
         """Write an operator's code into the field in which the quantizer looks for it: old files have another one."""
@@ -130,12 +139,16 @@ class _FloatWriter(FileAround):
         return self.kept([table])[0] if builtin == table["builtin_code"] else self.copied(table, builtin_code=builtin)
 
     def _graph(self, graph: Table, weights: _Weights, names: list[str]) -> int:
-        places = [place for place in range(len(graph["operators"])) if place not in weights.gone]
+        kept = [op for place, op in enumerate(graph["operators"]) if place not in weights.gone]
+        unread = {i for place in weights.gone for i in graph["operators"][place].numbers("inputs")}
+        unread -= {i for op in kept for i in op.numbers("inputs")}
         tensors = [
-            self._tensor(table, weights.values.get(place), names[place])
+            self._unread(table, names[place])
+            if place in unread
+            else self._tensor(table, weights.values.get(place), names[place])
             for place, table in enumerate(graph["tensors"])
-        ]  # fmt: skip
-        operators = self.kept([graph["operators"][place] for place in places])
+        ]
+        operators = [self._operator(op, graph, tensors) for op in kept]
         return self.copied(graph, tensors=self.tables(tensors), operators=self.tables(operators))
 
     def _tensor(self, table: Table, values: Array | None, name: str) -> int:
@@ -147,6 +160,21 @@ class _FloatWriter(FileAround):
         return self.copied(
             table, type=_FLOAT32, buffer=len(self._buffers) - 1, quantization=None, **renamed
         )  # fmt: skip
+
+    def _operator(self, op: Table, graph: Table, tensors: list[int]) -> int:
+        """Write an operator; one that only gives a tensor another shape as a RESHAPE, which the quantizer knows, with
+        a tensor for that shape at the end of `tensors`."""
+        outputs = op.numbers("outputs")
+        if kind_of(self._tables, op["opcode_index"]) not in _RESHAPING or len(outputs) != 1:
+            return self.kept([op])[0]
+        shape = np.array(graph["tensors"][outputs[0]].numbers("shape"), np.int32)
+        self._buffers.append(self.table("Buffer", data=self.data(shape.tobytes())))
+        name = self.string(f"tinyfuse_shape_{len(self._buffers)}")
+        buffer = len(self._buffers) - 1
+        tensors.append(self.table("Tensor", shape=self.vector([shape.size]), type=_INT32, buffer=buffer, name=name))
+        inputs = self.vector([op.numbers("inputs")[0], len(tensors) - 1])
+        reshape = len(self._tables.operator_codes)
+        return self.table("Operator", opcode_index=reshape, inputs=inputs, outputs=self.vector(outputs))
 
     def _unread(self, table: Table, name: str) -> int:
         """Write a tensor that nothing reads any more as one byte: interpreters give no tensor without data."""
@@ -167,17 +195,15 @@ class _FloatWriter(FileAround):
         return self.table("SignatureDef", signature_key=self.string(SIGNATURE), subgraph_index=0, **ends)
 
 
-def _names(tensors: list[Table]) -> list[str]:
-    """Return names of tensors, each its own: those of the file, with the tensor's place where several share one."""
-    names = [text(table["name"]) for table in tensors]
-    counts = Counter(names)
-    taken = {name for name in names if name and counts[name] == 1}
-    for place, name in enumerate(names):
-        if name in taken:
-            continue
-        new = f"{name}_{place}"
-        while new in taken or counts[new]:
-            new += "_"
-        taken.add(new)
-        names[place] = new
-    return names
+def _names(graphs: list[list[Table]]) -> list[list[str]]:
+    """Return names of the tensors of each graph, each its own in the file: as they are there, with a number where
+    several share one."""
+    names = [[text(table["name"]) for table in tensors] for tensors in graphs]
+    counts, numbers = Counter(name for each in names for name in each), count()
+
+    def own(name: str) -> str:
+        if name and counts[name] == 1:
+            return name
+        return next(new for n in numbers if (new := f"{name}_{n}") not in counts)
+
+    return [[own(name) for name in each] for each in names]

@@ -63,7 +63,7 @@ class Quantizer:
         self.close()
 
     def calibrate(self, samples: Mapping[str, Array]) -> None:
-        """Take samples into account: by input name an array float32 [n, *shape]. Refused, where the interpreter can't
+        """Take samples into account: by input name an array [n, *shape]. Refused, where the interpreter can't
         run the model."""
         file = self._file("samples.npz")
         arrays = {f"arr_{i}": array for i, array in enumerate(samples.values())}
