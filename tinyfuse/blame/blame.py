@@ -155,6 +155,11 @@ class _Sums:
         self.noises = np.zeros(len(tails.scores))
         self.alone = np.zeros((len(layers), len(tails.scores)))
 
+    @property
+    def has_unmatched_scores(self) -> bool:
+        """Whether the quantized model has no tensor for some score."""
+        return None in self._scores
+
     def add_all(self, quantized: Graph, batches: Iterable[Mapping[str, Array]], count: int, progress: Progress) -> None:
         """Add all samples. UsageError if there are none."""
         size = max(1, _CHUNK_BYTES // max(1, self.tails.bytes_of_sample))
@@ -229,6 +234,8 @@ def _blame(sums: _Sums, quantized: Graph, pairs: Pairs) -> Blame:
     if unmatched:
         told = ", ".join(unmatched[:3]) + ("..." if len(unmatched) > 3 else "")
         warnings.append(f"{len(unmatched)} operators have no counterpart in the float model: {told}")
+    if sums.has_unmatched_scores:
+        warnings.append("some outputs have no float32 counterpart: their errors are not measured")
     score = decibels(1.0, sums.output_noise(sums.noises))
     return Blame(
         sums.samples, score, layers, tuple(place for place in order[:WORST] if layers[place].share > 0),

@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from tinyfuse.blame.layers import run_steps
+from tinyfuse.errors import CompileError, UsageError
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Array, Graph, Op, Tensor
 from tinyfuse.verify.oracle import InterpreterOracle
@@ -25,7 +27,7 @@ class Tails:
         self.scores = _scores(graph)
         self._oracle = InterpreterOracle("litert", data, read_tflite(graph.path, data))
         self._tensors = [t for op in graph.ops for t in op.outputs if not t.is_state]
-        self._pieces: dict[Tensor, tuple[Graph, InterpreterOracle] | None] = {}
+        self._pieces: dict[Tensor, tuple[Graph, InterpreterOracle | None] | None] = {}
 
     @property
     def bytes_of_sample(self) -> int:
@@ -53,6 +55,12 @@ class Tails:
         if piece is None:
             return found
         graph, oracle = piece
+        if oracle is None:
+            for run, array, scores in zip(values, instead, found, strict=True):
+                computed = run_steps(graph.ops, {**run, tensor: array})
+                for score in graph.outputs:
+                    scores[self.scores.index(score)] = computed[score]
+            return found
         inputs = [
             [array if t is tensor else run[t] for t in graph.inputs]
             for run, array in zip(values, instead, strict=True)
@@ -62,7 +70,15 @@ class Tails:
                 run[self.scores.index(score)] = array
         return found
 
-    def _piece(self, tensor: Tensor) -> tuple[Graph, InterpreterOracle] | None:
+    def _oracle_of(self, graph: Graph) -> InterpreterOracle | None:
+        """Return what runs a part of the model; None where that is no model by itself: our references run it then."""
+        try:
+            data = piece_file(self._data, self.graph, graph)
+            return InterpreterOracle("litert", data, read_tflite(self.graph.path, data))
+        except (CompileError, UsageError):
+            return None
+
+    def _piece(self, tensor: Tensor) -> tuple[Graph, InterpreterOracle | None] | None:
         """Return the operators behind a tensor that scores depend on, and what runs them; None if there are none."""
         if tensor not in self._pieces:
             ops = _behind(self.graph, tensor, self.scores)
@@ -72,9 +88,7 @@ class Tails:
                 read = dict.fromkeys(t for op in ops for t in op.activations if t not in made)
                 outputs = tuple(t for t in self.scores if t in made)
                 graph = replace(self.graph, ops=ops, inputs=tuple(read), outputs=outputs)
-                data = piece_file(self._data, self.graph, graph)
-                oracle = InterpreterOracle("litert", data, read_tflite(self.graph.path, data))
-                self._pieces[tensor] = graph, oracle
+                self._pieces[tensor] = graph, self._oracle_of(graph)
         return self._pieces[tensor]
 
 
