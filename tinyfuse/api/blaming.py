@@ -19,7 +19,7 @@ from tinyfuse.ir import Array, Graph
 from tinyfuse.options import Options
 from tinyfuse.progress import Progress
 from tinyfuse.targets import Target
-from tinyfuse.toolchain.extras import PACKAGES, need
+from tinyfuse.toolchain.extras import PACKAGES, require_package
 
 
 def blame_graph(
@@ -30,7 +30,7 @@ def blame_graph(
     what int16 would cost on the target where ai-edge-quantizer is installed. Errors as `Module.blame`."""
     if samples < 1:
         raise UsageError(f"samples={samples!r}: give 1 or more")
-    need("ai_edge_litert")
+    require_package("ai_edge_litert")
     model = float_model(floats)
     given = open_samples(data, input_specs(model.graph.inputs), values=parse_values(values))
     count = min(samples, len(given))

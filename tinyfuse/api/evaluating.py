@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tinyfuse.api.writing import tree_of
+from tinyfuse.api.writing import cmsis_nn_tree
 from tinyfuse.compiler import compile_graph
 from tinyfuse.data.labels import Labels, labels_of_values, read_labels
 from tinyfuse.data.samples import AllData, open_samples
@@ -36,7 +36,7 @@ def evaluate_module(
         options = replace(plan.options, kernels="tinyfuse", max_ram=None, max_step=None, max_flash=None)
         plan = compile_graph(plan.source, plan.context.target, options, progress)
     return evaluate_on(
-        plan, tree_of(plan, cmsis_nn_path), model, machine, data, labels, classes,
+        plan, cmsis_nn_tree(plan, cmsis_nn_path), model, machine, data, labels, classes,
         None if float_model is None else os.fspath(float_model), how, progress,
     )  # fmt: skip
 

@@ -18,7 +18,7 @@ from tinyfuse.quantization.convert import FloatModel, Quantized, Wish, quantize_
 from tinyfuse.quantization.recipes import SCHEMES
 from tinyfuse.quantization.session import RANGES
 from tinyfuse.targets import load_target
-from tinyfuse.toolchain.extras import need
+from tinyfuse.toolchain.extras import require_package
 
 
 def quantize(
@@ -45,7 +45,7 @@ def quantize(
     wish = checked_wish(scheme, float_io, ranges, tuple(layers), samples)
     core = load_target(target)
     found = float_model(model)
-    need("ai_edge_quantizer")
+    require_package("ai_edge_quantizer")
     given = open_samples(data, input_specs(found.graph.inputs), values=parse_values(values))
     count = min(samples, len(given))
     made = quantize_model(found, spread_batches(given, samples), count, wish, core, on_progress)

@@ -56,8 +56,8 @@ class Tails:
             return found
         graph, oracle = piece
         if oracle is None:
-            for run, array, scores in zip(values, instead, found, strict=True):
-                computed = run_steps(graph.ops, {**run, tensor: array})
+            for known, array, scores in zip(values, instead, found, strict=True):
+                computed = run_steps(graph.ops, {**known, tensor: array})
                 for score in graph.outputs:
                     scores[self.scores.index(score)] = computed[score]
             return found

@@ -7,7 +7,7 @@ from typing import Any
 
 from tinyfuse.blame.blame import Blame
 from tinyfuse.report.answer import JsonObject
-from tinyfuse.report.wrapping import wrapped
+from tinyfuse.report.wrapping import wrap_text
 
 #: columns of the bar of a layer's share
 _BAR = 16
@@ -49,15 +49,15 @@ def blame_lines(data: JsonObject) -> list[str]:
             f"{'-' if layer['range_used'] is None else percent_text(min(9.99, layer['range_used'])):>6} "
             f"{'-' if layer['levels_used'] is None else layer['levels_used']:>6}"
         )
-    lines += ["", *wrapped(
+    lines += ["", *wrap_text(
         "SNR: signal to noise of the layer's output in dB; own: of the error that the layer adds itself; share: of the "
         "error at the outputs that the layers cause one by one; beyond: float values outside its range; range: part "
         "of it that float values fill; levels: stored values that occurred.", "")]  # fmt: skip
     for number, place in enumerate(data["worst"], start=1):
         layer = data["layers"][place]
-        lines += ["", *wrapped(worst_text(layer), "   ", f"{number}. ")]
+        lines += ["", *wrap_text(worst_text(layer), "   ", f"{number}. ")]
     for warning in data["warnings"]:
-        lines += ["", *wrapped(f"warning: {warning}", "  ")]
+        lines += ["", *wrap_text(f"warning: {warning}", "  ")]
     return lines
 
 

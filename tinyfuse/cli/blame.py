@@ -10,7 +10,7 @@ import click
 from tinyfuse.api.blaming import blame_graph
 from tinyfuse.blame.text import blame_json, blame_lines
 from tinyfuse.cli.files import FileCommand, OutputFile
-from tinyfuse.cli.flags import data_flag, flags_of, json_flag
+from tinyfuse.cli.flags import add_flags, data_flag, json_flag
 from tinyfuse.cli.terminal import Answer, progress, show, versioned
 from tinyfuse.emit.output_folder import write_file
 from tinyfuse.frontend.reader import load_file, read_tflite
@@ -35,7 +35,7 @@ Examples:
 @click.option(
     "--html", type=OutputFile(), metavar="FILE", help="Also one page for a browser: bars along the model's layers."
 )
-@flags_of(BlameOptions)
+@add_flags(BlameOptions)
 @json_flag()
 def command(model: str, floats: str, data: tuple[str, ...], html: str | None, as_json: bool, how: BlameOptions) -> int:
     """Name the layers that spoil the quantized MODEL, why, and what would help.

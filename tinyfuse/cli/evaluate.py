@@ -9,7 +9,7 @@ import click
 
 from tinyfuse.api.evaluating import evaluate_on, mistake_inputs
 from tinyfuse.cli.files import FileCommand, OutputFile
-from tinyfuse.cli.flags import data_flag, flags_of, generation_flags_but
+from tinyfuse.cli.flags import add_flags, data_flag, generation_flags_but
 from tinyfuse.cli.planning import make_plan
 from tinyfuse.cli.request import Request, command_line
 from tinyfuse.cli.terminal import Answer, progress, show
@@ -68,7 +68,7 @@ Exit code 1: below --at-least, or the generated code differs from the interprete
     metavar="FILE",
     help="Also one page for a browser: confusion matrix, classes, worst mistakes, thresholds.",
 )
-@flags_of(EvaluateOptions)
+@add_flags(EvaluateOptions)
 def command(
     request: Request,
     as_json: bool,
@@ -97,7 +97,7 @@ def evaluate(
         raise UsageError(f"--emulator {how.emulator} runs a core's module: give --target too, as cortex-m4")
     machine = find_tools(how.emulator, target, how.compiler)
     if machine.name == "host":  # it runs no CMSIS-NN; our kernels compute the same bits
-        request = request.but(kernels="tinyfuse")
+        request = request.replace(kernels="tinyfuse")
     plan, tree = make_plan(request, progress, needs_tree=True)
     found = evaluate_on(plan, tree, request.data, machine, data, labels, names, float_path, how, progress)
     result = asdict(found)

@@ -11,12 +11,12 @@ import click
 
 from tinyfuse.api.quantizing import quantize
 from tinyfuse.cli.files import FileCommand, OutputFile
-from tinyfuse.cli.flags import data_flag, flags_of, json_flag
+from tinyfuse.cli.flags import add_flags, data_flag, json_flag
 from tinyfuse.cli.terminal import Answer, progress, show, versioned
 from tinyfuse.errors import UsageError
 from tinyfuse.progress import Progress
 from tinyfuse.quantization.options import QuantizeOptions
-from tinyfuse.report.wrapping import wrapped
+from tinyfuse.report.wrapping import wrap_text
 
 _EXAMPLES = """\b
 Examples:
@@ -38,7 +38,7 @@ an array for each input, .csv, pictures, sounds, and folders of them.
 @click.option(
     "-o", "--output", type=OutputFile(), metavar="FILE", help="The .tflite that is written.  [default: MODEL_SCHEME]"
 )
-@flags_of(QuantizeOptions)
+@add_flags(QuantizeOptions)
 @json_flag()
 def command(model: str, data: tuple[str, ...], output: str | None, as_json: bool, how: QuantizeOptions) -> int:
     """Quantize the float MODEL with the ranges that its tensors have on data.
@@ -80,5 +80,5 @@ def quantize_file(
     if found.weights_read:
         lines.append(f"weights of {found.weights_read} tensors, stored as integers or float16, became float32 first")
     for warning in found.warnings:
-        lines += wrapped(f"warning: {warning}", "  ")
+        lines += wrap_text(f"warning: {warning}", "  ")
     return Answer(told, [*lines, f"next: tinyfuse gen {place} --target {how.target}"])

@@ -12,7 +12,7 @@ from tinyfuse.data.inputs import InputSpec
 from tinyfuse.data.sources import Source
 from tinyfuse.errors import UsageError
 from tinyfuse.ir import Array
-from tinyfuse.toolchain.extras import load
+from tinyfuse.toolchain.extras import import_package
 
 #: endings of the files; Pillow and soundfile read more than these
 PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".ppm", ".pgm", ".gif", ".webp", ".tif", ".tiff")
@@ -33,7 +33,7 @@ class Picture(Source):
     mode: str
 
     def pieces(self, size: int) -> Iterator[Array]:
-        pillow = load("PIL.Image")
+        pillow = import_package("PIL.Image")
         try:
             with pillow.open(self.path, formats=_FORMATS) as image:
                 _check_size(self, image)
@@ -46,7 +46,7 @@ class Picture(Source):
 def picture(path: str, spec: InputSpec) -> Picture:
     """The sample in a picture. It is decoded when it is read: only then a wrong size is seen. UsageError where the
     input is no image; ToolMissing without Pillow."""
-    load("PIL.Image")
+    import_package("PIL.Image")
     shape = spec.shape[1:] if len(spec.shape) == 4 and spec.shape[0] == 1 else spec.shape
     if len(shape) == 2:
         shape = (*shape, 1)
@@ -71,7 +71,7 @@ class Sound(Source):
     elements: int
 
     def pieces(self, size: int) -> Iterator[Array]:
-        soundfile = load("soundfile")
+        soundfile = import_package("soundfile")
         length = self.elements * (self.frames or 1)
         try:
             with soundfile.SoundFile(self.path) as file:
@@ -86,7 +86,7 @@ class Sound(Source):
 def sound(path: str, spec: InputSpec, streams: bool) -> Sound:
     """The sample in a sound file: as many values as the input has; with `streams` a whole number of frames of it.
     UsageError where the sound has another length, or several channels; ToolMissing without soundfile."""
-    soundfile = load("soundfile")
+    soundfile = import_package("soundfile")
     try:
         info = soundfile.info(path)
     except (OSError, RuntimeError, ValueError) as error:

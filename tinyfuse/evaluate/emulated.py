@@ -15,7 +15,7 @@ from tinyfuse.toolchain.cmsis_nn import Tree
 from tinyfuse.verify.comparison import problems
 from tinyfuse.verify.emulation import Emulator
 from tinyfuse.verify.emulation.module import build_module
-from tinyfuse.verify.streams import INSTANCES, join
+from tinyfuse.verify.streams import INSTANCES, join_streams
 
 #: bytes of inputs that one firmware has: every board has more memory
 _INPUT_BYTES = 1 << 20
@@ -55,7 +55,7 @@ class EmulatedModule:
         has_state = bool(self._plan.states)
         if has_state and samples % INSTANCES:  # the firmware has instances that take turns
             streams.append(streams[-1])
-        runs = join(streams, self._calls if has_state else None)
+        runs = join_streams(streams, self._calls if has_state else None)
         self._built += 1
         firmware = build_module(
             self._plan, self._tree, runs, self._machine.name, self._opt, self._work / str(self._built),
@@ -66,7 +66,7 @@ class EmulatedModule:
         broken = problems(self._plan, firmware.opt, outcome)
         if broken:
             raise EmulationFailed("\n".join(broken))
-        numbers = join([[(sample, call) for call in range(self._calls)] for sample in range(len(streams))],
+        numbers = join_streams([[(sample, call) for call in range(self._calls)] for sample in range(len(streams))],
                        self._calls if has_state else None)  # fmt: skip
         last = {
             sample: b"".join(outputs)

@@ -18,7 +18,7 @@ from tinyfuse.frontend.flatbuffer_table import Table, root
 from tinyfuse.frontend.reader import load_file
 from tinyfuse.frontend.schema import enumerators
 from tinyfuse.ir import Array, Layouts
-from tinyfuse.toolchain.extras import PACKAGES, need
+from tinyfuse.toolchain.extras import PACKAGES, require_package
 from tinyfuse.verify.interpreter_process import run_interpreter
 from tinyfuse.verify.oracle import Oracle
 
@@ -46,7 +46,7 @@ class FloatModel:
 
     def __init__(self, path: str, feeding: Feeding, layouts: Layouts | None, timeout: float):
         """`layouts`: where the module's inputs and outputs have another order of dimensions than in the file."""
-        need("ai_edge_litert")
+        require_package("ai_edge_litert")
         self.path, self._feeding, self._timeout = path, feeding, timeout
         self.name = f"litert {version(PACKAGES['ai_edge_litert'].name)}"
         self._data = load_file(path)

@@ -6,7 +6,7 @@ import math
 
 from tinyfuse.blame.text import decibels_text, percent_text, worst_text
 from tinyfuse.emit.render import render
-from tinyfuse.html_report.names import visible
+from tinyfuse.html_report.names import make_visible
 from tinyfuse.html_report.page import content_hash
 from tinyfuse.report.answer import JsonObject
 from tinyfuse.resources import resource_dir
@@ -22,10 +22,10 @@ def blame_page(data: JsonObject) -> str:
     style = (resource_dir("templates") / "report" / "style.css").read_text(encoding="utf-8")
     rows = [_row(layer, place in data["worst"]) for place, layer in enumerate(data["layers"])]
     context = {
-        "data": {**data, "model": visible(data["model"]), "float_model": visible(data["float_model"])},
+        "data": {**data, "model": make_visible(data["model"]), "float_model": make_visible(data["float_model"])},
         "rows": rows,
-        "worst": [visible(worst_text(data["layers"][place])) for place in data["worst"]],
-        "warnings": [visible(warning) for warning in data["warnings"]],
+        "worst": [make_visible(worst_text(data["layers"][place])) for place in data["worst"]],
+        "warnings": [make_visible(warning) for warning in data["warnings"]],
         "snr": decibels_text(data["snr_db"]),
         "style": style,
         "policy": f"default-src 'none'; style-src '{content_hash(style)}'; base-uri 'none'",
@@ -38,7 +38,7 @@ def _row(layer: JsonObject, is_bad: bool) -> JsonObject:
     weights = layer["weights"]
     return {
         "kind": layer["kind"],
-        "name": visible(layer["tensor"]),
+        "name": make_visible(layer["tensor"]),
         "dtype": layer["dtype"],
         "snr": decibels_text(layer["snr_db"]),
         "snr_width": _width(layer["snr_db"]),

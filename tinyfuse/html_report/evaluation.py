@@ -11,7 +11,7 @@ from tinyfuse import __version__
 from tinyfuse.emit.render import render
 from tinyfuse.evaluate.result import Evaluation, Mistake, Threshold
 from tinyfuse.evaluate.statistics import Score
-from tinyfuse.html_report.names import visible
+from tinyfuse.html_report.names import make_visible
 from tinyfuse.html_report.pictures import png_uri
 from tinyfuse.ir import Array
 from tinyfuse.report.answer import JsonObject
@@ -36,7 +36,7 @@ def evaluation_page(found: Evaluation, name: str, about: str, pictures: Mapping[
     folder = resource_dir("templates") / "report"
     style = "".join((folder / file).read_text(encoding="utf-8") for file in ("style.css", "evaluation.css"))
     hashed = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    names = [visible(each.name) for each in found.classes]
+    names = [make_visible(each.name) for each in found.classes]
     matrix = _matrix(found, names)
     mistakes = [_mistake(each, names, pictures) for each in found.mistakes]
     chart = _chart(found.thresholds)
@@ -48,9 +48,9 @@ def evaluation_page(found: Evaluation, name: str, about: str, pictures: Mapping[
         "policy": f"default-src 'none'; img-src data:; style-src 'sha256-{hashed}'; base-uri 'none'",
         "version": __version__,
         "style": style,
-        "name": visible(name),
-        "about": visible(about),
-        "metric": visible(found.metric),
+        "name": make_visible(name),
+        "about": make_visible(about),
+        "metric": make_visible(found.metric),
         "found": found,
         "warnings": [*_failures(found), *found.warnings],
         "sections": [(place, text) for place, text, shown in sections if shown],
@@ -61,7 +61,7 @@ def evaluation_page(found: Evaluation, name: str, about: str, pictures: Mapping[
         "mistakes": mistakes,
         "chart": chart,
         "foot": f"tinyfuse {__version__}; ran on {found.emulator}, compiled by {found.compiler} -{found.compiler_opt}",
-        "visible": visible,
+        "visible": make_visible,
         "percent": _percent,
     }
     return render("report/evaluation.html.j2", context)

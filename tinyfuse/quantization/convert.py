@@ -17,7 +17,7 @@ from tinyfuse.quantization.islands import Island, float_operators, priced_island
 from tinyfuse.quantization.recipes import FLOAT, SCHEMES, Recipe, layers_of, recipe
 from tinyfuse.quantization.session import Quantizer, Refused
 from tinyfuse.targets import Target
-from tinyfuse.toolchain.extras import need
+from tinyfuse.toolchain.extras import require_package
 
 #: fewer samples than this are told to be few
 _FEW_SAMPLES = 32
@@ -100,7 +100,7 @@ def quantize_model(
     CompileError where the quantizer refuses the model, or tinyfuse can't compile what it makes; ToolMissing without
     ai-edge-quantizer.
     """
-    need("ai_edge_quantizer")
+    require_package("ai_edge_quantizer")
     layers = layers_of(model.graph, wish.layers)
     wanted = recipe(wish.scheme, wish.float_io, layers)
     with Quantizer(model.data, wanted, wish.ranges) as quantizer:

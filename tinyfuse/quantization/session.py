@@ -17,7 +17,7 @@ import numpy as np
 from tinyfuse.errors import EmulationFailed
 from tinyfuse.ir import Array
 from tinyfuse.quantization.recipes import Recipe
-from tinyfuse.toolchain.extras import need
+from tinyfuse.toolchain.extras import require_package
 
 _WORKER = Path(__file__).with_name("quantizer_worker.py")
 #: which ranges calibration finds: the smallest and largest values of all samples, or a moving average of each sample's
@@ -40,7 +40,7 @@ class Quantizer:
     """
 
     def __init__(self, model: bytes, recipe: Recipe, ranges: str) -> None:
-        need("ai_edge_quantizer")
+        require_package("ai_edge_quantizer")
         self._folder = tempfile.TemporaryDirectory(prefix="tinyfuse-")
         self._log = open(self._file("log.txt"), "wb")  # noqa: SIM115
         self._file("model.tflite").write_bytes(model)
