@@ -80,7 +80,7 @@ LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 333288
             "float_model",
         ),
         (b"\x0a\x03abc\x22\x0bQLinearConv", "m.onnx", "quantized already", "nothing makes"),
-        (b"\x10\0\0\0ET12" + bytes(99), "m.pte", "ExecuTorch", "ai-edge-quantizer"),
+        (b"\x10\0\0\0ET12" + bytes(99), "m.pte", "ExecuTorch", "tinyfuse quantize"),
         (
             archive("m/archive_format", "m/models/model.json", "m/data/weights/data.pkl"),
             "m.pt2",
