@@ -1,5 +1,5 @@
-"""The very module that ships for a core, compiled for this machine of 64 bits (TINYFUSE_ANY_CPU): firmware teams
-test it on a PC. Under sanitizers, its arena no larger than the core's."""
+"""The module for a core, compiled for a 64-bit host (TINYFUSE_ANY_CPU), where firmware teams test it: runs under
+sanitizers, in an arena no larger than the core's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`--memory` with several banks that can be written: an arena in parts, what lies in which, its check and its C."""
+"""`--memory` with several writable banks: an arena in parts, the placement of buffers, its checks and its C."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def whole() -> Plan:
 
 
 def placed(plan: Plan, *banks: str) -> Plan:
-    """A plan, and no other, in memory banks."""
+    """The single plan that the memory banks allow."""
     return plan_in_banks(lambda options: plan, replace(plan.options, memory=banks))
 
 
@@ -176,7 +176,7 @@ def _parts(plan: Plan, *changes: dict[str, object]) -> Plan:
 
 
 def _over_the_border(plan: Plan) -> Plan:
-    """The border between the parts goes through a buffer."""
+    """Moves the border between two arena parts into a buffer."""
     one, other = plan.arena_parts
     return _parts(plan, {"bytes": one.bytes - 32}, {"start": one.bytes - 32, "bytes": other.bytes + 32})
 

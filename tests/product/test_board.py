@@ -1,5 +1,5 @@
-"""`tinyfuse board`: modules of every sort answer over a line, on this machine and in QEMU; boards that answer otherwise
-are told of in one sentence."""
+"""`tinyfuse board`: modules of every sort answer over a serial line, on the host and in QEMU. A board that gives wrong
+answers causes a one-sentence error."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def spoil(folder: Path) -> None:
-    """One weight of the module `wrong` is another."""
+    """Changes one weight of the module `wrong`."""
     path = folder / "wrong_weights.c"
     line = next(line for line in path.read_text().splitlines() if line.startswith("    ") and line.count(",") > 8)
     numbers = line.split(",")
@@ -252,7 +252,8 @@ def test_the_server_refuses_what_is_no_request_and_goes_on(server: Path) -> None
 
 
 class FakeBoard:
-    """A line whose other end is `answer`: a frame -> the bytes that come back. Time goes on where nothing comes in."""
+    """A serial line with a simulated board: `answer` maps a frame to reply bytes. Time advances while nothing
+    arrives."""
 
     def __init__(self, answer: Callable[[Frame], bytes], greeting: bytes = b"") -> None:
         self.now, self._answer, self._waiting = 0.0, answer, greeting
@@ -278,7 +279,7 @@ class FakeBoard:
 
 
 def greeting(asked: Plan, **changed: object) -> bytes:
-    """The payload of an honest board's hello."""
+    """Payload of a correct board's hello message."""
     fields = {
         "version": 1, "counter": 1, "chunk": 128, "inputs": 1, "outputs": 1, "groups": len(asked.groups),
         "arena": asked.arena_bytes, "state": 0, "overhead": 0, "sha": bytes.fromhex(asked.graph.sha256),
@@ -288,7 +289,7 @@ def greeting(asked: Plan, **changed: object) -> bytes:
 
 
 def honest(asked: Plan, **changed: object) -> Callable[[Frame], bytes]:
-    """Says hello, and computes nothing but zeros."""
+    """A board that answers hello correctly and computes only zeros."""
     payloads = {
         Request.HELLO: lambda request: greeting(asked, **changed),
         Request.WRITE: lambda request: b"",

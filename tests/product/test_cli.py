@@ -1,4 +1,4 @@
-"""The command line as a user or a script meets it: output, JSON, exit codes, and what is (not) written."""
+"""The command line for users and scripts: output, JSON, exit codes, and which files are written."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ needs_qemu = pytest.mark.skipif(not (CROSS and QEMU), reason="no cross compiler,
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch) -> Path:
-    """Every test works in a folder of its own, which holds a small model and one that is refused."""
+    """Runs every test in a folder of its own with one small model and one that is refused."""
     monkeypatch.chdir(tmp_path)
     Path("small.tflite").write_bytes(small())
     Path("refused.tflite").write_bytes(refused())
@@ -53,7 +53,7 @@ def small() -> bytes:
 
 
 def refused() -> bytes:
-    """Two operators of kinds that aren't supported, and one that breaks a rule."""
+    """A model with two operators of unsupported kinds and one that breaks a rule."""
     model = ModelBuilder()
     x = model.tensor("first/x", (1, 4), scale=0.1, zero_point=0)
     y = model.tensor("first/y", (1, 4), scale=1 / 128, zero_point=0)
@@ -66,19 +66,19 @@ def refused() -> bytes:
 
 
 def tinyfuse_(*arguments):
-    """One command in this process, through the program's entry point."""
+    """Runs one command in this process, through the program's entry point."""
     return CliRunner().invoke(main, [str(a) for a in arguments], catch_exceptions=False)
 
 
 def program(*arguments, **options) -> subprocess.CompletedProcess:
-    """One command as a process."""
+    """Runs one command as a process."""
     environment = os.environ | {"PYTHONPATH": str(ROOT)} | options.pop("env", {})
     command = [sys.executable, "-m", "tinyfuse", *map(str, arguments)]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, **options)
 
 
 def json_of(result) -> dict:
-    """stdout as JSON: one object, nothing beside it, no NaN."""
+    """Parses stdout as JSON: one object, no other output, no NaN."""
 
     def no(constant):
         raise AssertionError(f"{constant} is no JSON")
@@ -177,7 +177,7 @@ def test_targets() -> None:
 
 
 def documented() -> dict[str, dict]:
-    """Section -> keys of its table; a key's value is the keys of the objects in it, or None."""
+    """Maps each section of docs/json.md to the keys in its table; each key maps to the keys of its objects, or None."""
     found: dict[str, dict] = {}
     for section in (ROOT / "docs" / "json.md").read_text().split("\n## ")[1:]:
         title, _, body = section.partition("\n")
@@ -190,7 +190,7 @@ def documented() -> dict[str, dict]:
 
 
 def _nested(text: str) -> dict:
-    """The keys of "a, b [{c, d}], e"."""
+    """Parses the keys of "a, b [{c, d}], e"."""
     keys: dict[str, dict | None] = {}
     for name, inner in re.findall(r"(\w+)(?: \[\{([^}]*)\}\])?", text):
         keys[name] = _nested(inner) if inner else None
@@ -198,7 +198,7 @@ def _nested(text: str) -> dict:
 
 
 def assert_keys(value, keys: dict | None, place: str = "") -> None:
-    """`value` has exactly these keys, and so has every object in it whose keys are documented."""
+    """Checks that `value`, and each object in it with documented keys, has exactly the documented keys."""
     if keys is None:
         return
     for item in value if isinstance(value, list) else [value]:

@@ -1,4 +1,4 @@
-"""One figure, one value: `report`, its page, `explain`, `gen` and report.txt say the same of a model, in 80 columns."""
+"""A figure has one value: `report`, its page, `explain`, `gen` and report.txt agree on it, in 80 columns."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COMMON = ("--target", "cortex-m4")
 
 
 def keyword_spotter() -> bytes:
-    """Convolutions by rows in front of a global mean, whose parts can't run alone, and a softmax."""
+    """Convolutions by rows before a global mean, whose parts can't run separately, and a softmax."""
     sketch = Sketch(3)
     x = sketch.value((1, 24, 10, 1))
     y = sketch.conv(x, 16, (5, 3), stride=(2, 2), activation="RELU")
@@ -35,7 +35,7 @@ def keyword_spotter() -> bytes:
 
 
 def open_batch() -> bytes:
-    """One operator, the batch of whose input is open."""
+    """One operator with an open batch dimension."""
     model = ModelBuilder()
     x, y = (model.tensor(name, (-1, 8, 8, 4), scale=0.1, zero_point=0) for name in "xy")
     model.op("RELU", [x], [y])
@@ -62,7 +62,7 @@ def page_of(path: Path) -> JsonObject:
 
 
 def line_of(text: str, word: str) -> str:
-    """The line of a text's figures that begins with a word."""
+    """The line of figures that begins with a word."""
     return next(line for line in text.splitlines() if line.startswith(word))
 
 
@@ -71,7 +71,7 @@ def figure(text: str, word: str) -> int:
 
 
 def table_of(text: str) -> list[list[int]]:
-    """The numbers of the table of groups."""
+    """The numbers in the table of groups."""
     _, table = text.split("one by one\n")
     rows = re.findall(r"^ +(\d+) +([\d,]+) +([\d,]+) +([\d,]+) +([\d,]+)$", table, re.M)
     return [[int(cell.replace(",", "")) for cell in row] for row in rows]

@@ -1,4 +1,4 @@
-"""Every command of the pages is run, in a folder with small models, and prints what the page says that it prints."""
+"""Runs every command of the pages in a folder with small models, and compares its output with the page's."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_no_command_hides(page: str) -> None:
 
 
 def _spoken() -> list[tuple[str, str]]:
-    """Page and words of each inline `tinyfuse ...`, and of each inline `--option ...`."""
+    """(page, words) of each inline `tinyfuse ...` and of each inline `--option ...`."""
     found = []
     for page in BLOCKS:
         prose = re.sub(r"^ *```.*?^ *```", "", (ROOT / page).read_text(), flags=re.DOTALL | re.MULTILINE)

@@ -1,5 +1,5 @@
-"""Figures that pages state: those that benchmarks/doc_figures.py writes; and of tables that are written by hand the
-examples' figures, with the tools that they were measured with, and the targets."""
+"""Figures in pages: those that benchmarks/doc_figures.py writes, and in handwritten tables the examples' figures, the
+tools that measured them, and the targets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COMPILER = "12.2.1"
 
 
 def _rows(example: Path = DIGITS) -> dict[str, list[list[int]]]:
-    """The table's rows: what it is -> numbers of the first column, and of the second."""
+    """Maps each row of the table to its numbers in the first and in the second column."""
     table = (example / "README.md").read_text().partition("## Figures")[2].partition("\n##")[0]
     found = {}
     for row in re.findall(r"^\| (\w[^|]*) \|(.*)\|$", table, re.MULTILINE):

@@ -43,7 +43,7 @@ def net() -> tinyfuse.Module:
 
 @pytest.fixture(scope="module")
 def folders(net: tinyfuse.Module, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A folder of each form alone, in the mixture `TOGETHER`, and in one with the single file."""
+    """A folder for each form alone, one for the mixture `TOGETHER`, and one with the single file."""
     base = tmp_path_factory.mktemp("forms")
     wanted = {name: (name,) for name in FORMS} | {
         "together": TOGETHER,
@@ -204,7 +204,7 @@ def test_what_packages_say_is_what_was_given(net: tinyfuse.Module, tmp_path: Pat
 
 @pytest.fixture(scope="module")
 def sliding(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A window that slides, in folders as those of `folders`."""
+    """Folders as in `folders`, for a model with a sliding window."""
     base, module = tmp_path_factory.mktemp("sliding"), tinyfuse.compile(wake_word(), "generic32", name="net", slide=1)
     mixtures = {"together": TOGETHER, "esp-idf": ("esp-idf",), "single-file": ("single-file",)}
     for folder, formats in mixtures.items():
@@ -244,7 +244,7 @@ def test_what_no_format_could_hold_is_refused(about: dict[str, str]) -> None:
 
 
 def gen(tmp_path: Path, *options: str, target: str = "cortex-m4") -> str:
-    """What a `gen` that writes nothing says."""
+    """The output of a `gen` that writes nothing."""
     (tmp_path / "net.tflite").write_bytes(separable())
     result = CliRunner().invoke(
         main, ["gen", str(tmp_path / "net.tflite"), "--target", target, "-o", str(tmp_path / "o"), *options]

@@ -1,4 +1,4 @@
-"""`report --html`: what the page holds, and, where a Chromium is installed, that it works for mouse and keys."""
+"""`report --html`: the content of the page, and its behaviour for mouse and keys if a Chromium is installed."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def hostile_model() -> bytes:
 
 
 def named(data: bytes, plan_path: str = "m.tflite") -> Plan:
-    """The plan of a model every tensor of which has a hostile name."""
+    """The plan of a model whose tensors all have hostile names."""
     source = read_tflite(plan_path, data)
     for tensor in {t for op in source.ops for t in (*op.activations, *op.outputs)}:
         object.__setattr__(tensor, "name", f"{tensor.index} {HOSTILE[tensor.index % len(HOSTILE)]}")
@@ -354,7 +354,7 @@ def test_it_fits_and_can_be_read_in_light_and_dark(
 
 
 def _contrast(browser: Browser, selector: str) -> float:
-    """Of an element's text and the nearest background below it (WCAG 2: relative luminance)."""
+    """Contrast between an element's text and the nearest background below it (WCAG 2: relative luminance)."""
     colours = browser.value(
         f"(() => {{ let e = document.querySelector({json.dumps(selector)}); const ink = getComputedStyle(e).color;"
         " while (e && getComputedStyle(e).backgroundColor === 'rgba(0, 0, 0, 0)') e = e.parentElement;"

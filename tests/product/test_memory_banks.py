@@ -1,5 +1,5 @@
-"""`--memory`: what lies in which bank, weights that are copied ahead, refusals that say what would fit, and the check
-that finds what lies wrong."""
+"""`--memory`: contents of each bank, weights that are copied ahead, refusals that name what would fit, and the check
+that finds misplaced sections."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def _arrays(plan: Plan, offset: Callable[[int], int]) -> Plan:
 
 
 def _weights(plan: Plan, bank: str | None) -> Plan:
-    """The first array in another bank, or in none."""
+    """The first weights array in another bank, or in no bank."""
     first, *others = places(plan).weights
     found = {} if bank is None else {first: bank}
     return _banks(plan, weights=found | {key: places(plan).weights[key] for key in others})

@@ -1,4 +1,4 @@
-"""Where an operator can't be predicted, the others still are, and why is said in words."""
+"""An operator without a prediction: the others are still predicted, and a message gives the reason."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def test_activations_use_their_range(path) -> None:
 
 
 def values_of(graph: Graph, given: np.ndarray) -> dict[Tensor, np.ndarray]:
-    """Tensor -> its values, of all that the graph computes from this input."""
+    """Maps each tensor of the graph to its values for this input."""
     values = {graph.inputs[0]: given}
     for op in graph.ops:
         inputs = [values.get(x, None if x is None else x.data) for x in op.inputs]

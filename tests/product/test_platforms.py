@@ -1,4 +1,4 @@
-"""`gen` and `report` rely on no locale, no encoding of the system and no plain path; shells complete commands."""
+"""`gen` and `report` don't depend on locale, system encoding or simple paths; shells complete commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tinyfuse run`: the user's arrays in, the generated code's outputs out."""
+"""`tinyfuse run`: computes outputs with the generated code from the user's arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The published schemas are those of the declarations, and every command's answer meets its own, key for key."""
+"""Published schemas match the declarations, and every command's answer matches its schema, key by key."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ emulated = pytest.mark.skipif(
 
 
 def closed(part: Any) -> Any:
-    """The schema without room for keys that it doesn't declare."""
+    """The schema with `additionalProperties` forbidden everywhere."""
     if isinstance(part, list):
         return [closed(each) for each in part]
     if not isinstance(part, dict):

@@ -1,4 +1,4 @@
-"""What .pre-commit-config.yaml checks holds for every file of the checkout, and its tools are installed."""
+"""The checks of .pre-commit-config.yaml pass for every file of the checkout, and their tools are installed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BIN = Path(sys.executable).parent
 
 
 def _tracked(but: str) -> list[str]:
-    """The text files of the repository, without those that match."""
+    """Text files of the repository, without those that match."""
     listed = subprocess.run(["git", "grep", "-lI", ""], cwd=ROOT, capture_output=True, text=True, check=False)
     if listed.returncode != 0:
         pytest.skip("needs a git checkout")

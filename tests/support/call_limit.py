@@ -1,4 +1,4 @@
-"""Work that is counted, not timed: the same on every machine, however busy.
+"""Limits a test by the number of calls instead of time: the same on every machine, however busy.
 
     with at_most(calls=1_000_000):      AssertionError where more functions were called, of Python and of C
         ...

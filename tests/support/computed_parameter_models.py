@@ -1,5 +1,5 @@
-"""Models of LSTM and SVDF whose weights or biases a run computes, of detections whose anchors and signal operators
-whose tables it computes: {name: bytes of a .tflite file, or what makes them}."""
+"""Models with parameters that are computed at run time: weights and biases of LSTM and SVDF, anchors of detections,
+tables of signal operators. {name: bytes of a .tflite file, or a function that returns them}."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tflite_builder import ModelBuilder
 
 
 def computing(make: Callable[[], bytes], *words: str) -> bytes:
-    """What `make` makes, with inputs in the place of constants whose names have one of these words in them."""
+    """The model that `make` builds, with inputs instead of constants whose names contain one of these words."""
 
     class Computing(ModelBuilder):
         def tensor(self, name, *args, data=None, **fields):

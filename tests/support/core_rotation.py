@@ -1,4 +1,4 @@
-"""Cases and tests that CI runs on one core each, by turns, and a campaign on all."""
+"""Distributes cases and tests over cores: CI runs each on one core, in rotation; a campaign runs all on every core."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ EVERY_CORE = ("cortex-m0plus", *CORES)
 
 
 def on_one_core(*cores: str, host: bool = False) -> Callable[[Callable], Callable]:
-    """Parametrizes a test's `target`: one of the cores (none named: of EVERY_CORE), which the test's name chooses, and the
-    host if asked for. For what is much the same on all of them: kernels have tests of their own."""
+    """Parametrizes a test's `target` with one of the cores (default: EVERY_CORE), chosen by the test's name, and the
+    host if asked for. For tests that differ little between cores: kernels have their own tests."""
 
     def mark(test: Callable) -> Callable:
         every = cores or EVERY_CORE
@@ -26,14 +26,14 @@ def on_one_core(*cores: str, host: bool = False) -> Callable[[Callable], Callabl
 
 
 def share_of_core(core: str, cases: Sequence, config: pytest.Config) -> Sequence:
-    """Of cases that are one program, those that `core`, one of CORES, runs; all for any other target."""
+    """Cases of one program that `core`, one of CORES, runs; any other target runs all."""
     if core not in CORES or config.getoption("--campaign"):
         return cases
     return cases[CORES.index(core) :: len(CORES)]
 
 
 def rotate_cores(names: Iterable[str], cores: Sequence[str] = CORES) -> Iterator:
-    """(name, core) for pytest.mark.parametrize; a name may be a pytest.param of its own."""
+    """Yields (name, core) for pytest.mark.parametrize; a name may be a pytest.param."""
     for turn, name in enumerate(names):
         given = name if isinstance(name, type(pytest.param())) else pytest.param(name)
         for number, core in enumerate(cores):

@@ -76,7 +76,7 @@ def blocks_of(page: str, text: str) -> list[Block]:
 
 
 def commands(block: Block) -> list[tuple[str, str]]:
-    """The block's commands, and what each shall print ("" where the page doesn't show it)."""
+    """Commands of the block, and their expected outputs ("" if the page doesn't show one)."""
     if block.language != "console":
         return [(block.text, "")]
     found: list[tuple[str, str]] = []
@@ -92,7 +92,7 @@ def commands(block: Block) -> list[tuple[str, str]]:
 
 
 def differs(shown: str, printed: str) -> bool:
-    """Whether what a page shows is not what was printed. Spaces at the ends of lines don't count."""
+    """Tells whether the output differs from the page. Spaces at the ends of lines don't count."""
     pattern = "".join(_pattern(line.rstrip()) for line in shown.rstrip().split("\n"))
     text = "".join(f"{line.rstrip()}\n" for line in printed.rstrip().split("\n"))
     return re.fullmatch(pattern, text) is None
@@ -105,13 +105,13 @@ def _pattern(line: str) -> str:
 
 
 def environment() -> dict[str, str]:
-    """The tests' own Python and tinyfuse come first; what is printed goes to no terminal."""
+    """Environment in which the tests' own Python and tinyfuse come first and output goes to no terminal."""
     programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     return os.environ | {"PATH": programs, "PYTHONPATH": str(ROOT), "COLUMNS": "100"}
 
 
 def run(block: Block, folder: Path) -> None:
-    """Runs a block in a folder. AssertionError, with what was printed, where it fails or prints something else."""
+    """Runs a block in a folder. AssertionError with the output if it fails or prints something else."""
     if block.language == "python":
         (folder / ".block.py").write_text(block.text)
         _ended(["python", ".block.py"], block, folder)
@@ -125,7 +125,8 @@ def run(block: Block, folder: Path) -> None:
 
 
 def split(command: str) -> tuple[list[list[str]], str]:
-    """The words of each line that calls `tinyfuse` and needs no shell, up to the first other line, and what follows."""
+    """The words of each line that calls `tinyfuse` and needs no shell, up to the first other line, and the remaining
+    text."""
     plain, rest = [], command
     while rest:
         first = re.match(r"(?:[^\n]|(?<=\\)\n)*", rest)[0]

@@ -1,4 +1,4 @@
-"""The small models that stand for those which the pages speak of, under the names they have there."""
+"""Small models that stand in for those of the documentation pages, under their names there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tflite_builder import ModelBuilder
 
 
 def image_classifier(size: int = 12) -> bytes:
-    """An image "input_1", two convolutions, a depthwise one, and "Identity": the names of MLPerf Tiny's kws."""
+    """An image "input_1", two convolutions, a depthwise one, and "Identity": the names in MLPerf Tiny's kws."""
     sketch = Sketch(5)
     x = sketch.value((1, size, size, 1), 0.1, -3, name="input_1")
     y = sketch.conv(x, 8, (3, 3), stride=(2, 2), activation="RELU")
@@ -24,7 +24,7 @@ def image_classifier(size: int = 12) -> bytes:
 
 
 def keyword_stream() -> bytes:
-    """A frame of features "input_1", an SVDF, which keeps state, and "Identity"."""
+    """A frame of features "input_1", an SVDF with state, and "Identity"."""
     model = ModelBuilder()
     x = model.tensor("input_1", (1, 8), scale=0.1, zero_point=-3)
     y = add_svdf(model, x, 0.1, (1, 8, 4, 1, 5), "int8", "svdf", 0.02, 7)
@@ -34,7 +34,7 @@ def keyword_stream() -> bytes:
 
 
 def write_models(folder) -> None:
-    """What a page's commands find in their folder."""
+    """Writes the files that a page's commands expect in their folder."""
     for name in ("kws.tflite", "model.tflite", "net.tflite"):
         (folder / name).write_bytes(image_classifier())
     (folder / "wakeword.tflite").write_bytes(wake_word())

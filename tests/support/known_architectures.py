@@ -1,5 +1,5 @@
-"""Small networks of the families that people run on microcontrollers, as .tflite bytes: each has the
-structure of its model, with few channels and pixels.
+"""Small networks of known microcontroller architectures, as .tflite bytes: each has the structure of its model, with
+few channels and pixels.
 
 The seeds are those of weights for which the outputs depend on the inputs: of most, a layer saturates.
 """
@@ -26,8 +26,8 @@ def _inverted_residual(
 
 
 def _squeeze_and_excite(s: Sketch, x: Value) -> Value:
-    """Channels times a hard sigmoid of what two layers make of their means: relu6(v + 3) / 6 as a
-    converter writes it, with a constant before and after."""
+    """Scales channels by a hard sigmoid of two layers on their means: relu6(v + 3) / 6 as a converter writes it, with
+    constants before and after."""
     channels = x.shape[3]
     mean = s.mean(x, keep_dims=True)
     squeezed = s.conv(mean, max(1, channels // 4), (1, 1), activation="RELU")
@@ -59,7 +59,7 @@ def mobilenet_v3(seed: int = 54) -> bytes:
 
 
 def u_net(seed: int = 2) -> bytes:
-    """Two levels down and up; one way up is a transposed convolution, the other an interpolation."""
+    """A U-Net of two levels; one way up is a transposed convolution, the other one an interpolation."""
     s = Sketch(seed)
     image = s.value((1, 16, 20, 3))
     top = s.conv(image, 6, (3, 3), activation="RELU")
@@ -74,7 +74,7 @@ def u_net(seed: int = 2) -> bytes:
 
 
 def two_inputs(seed: int = 89) -> bytes:
-    """A picture and a row of measurements; a class and a value."""
+    """A model of a picture and a row of measurements that returns a class and a value."""
     s = Sketch(seed)
     image, numbers = s.value((1, 12, 12, 2)), s.value((1, 7))
     seen = s.mean(s.conv(s.conv(image, 6, (3, 3), (2, 2), activation="RELU"), 8, (3, 3), activation="RELU"))
@@ -84,7 +84,7 @@ def two_inputs(seed: int = 89) -> bytes:
 
 
 def attention(seed: int = 27) -> bytes:
-    """A transformer's block over 9 vectors: two heads, a residual, and layers after."""
+    """A transformer block over 9 vectors: two heads, a residual, and layers after it."""
     s = Sketch(seed)
     tokens, width, heads = 9, 16, 2
     x = s.value((1, tokens, width))
@@ -101,7 +101,8 @@ def attention(seed: int = 27) -> bytes:
 
 
 def planes(seed: int = 31) -> bytes:
-    """Segmentation as PyTorch has it: three planes of an image, three of classes; and a softmax over their columns."""
+    """A segmentation as PyTorch has it: an image of three planes, three planes of classes, and a softmax over their
+    columns."""
     s = Sketch(seed)
     image = s.value((1, 3, 12, 10))
     x = s.conv(s.transpose(image, (0, 2, 3, 1)), 6, (3, 3), activation="RELU")

@@ -27,7 +27,7 @@ _TRAPS = ("-fno-sanitize=null,pointer-overflow", "-fsanitize-trap=undefined,floa
 
 
 def _linker() -> tuple[str, ...]:
-    """What links in a third of the time: gold, and the sanitizer's runtime as a library that the program loads."""
+    """Options of a linker that takes a third of the time: gold, with the sanitizer's runtime as a shared library."""
     flags = ["-fuse-ld=gold"] if shutil.which("ld.gold") else []
     ask = [COMPILER, f"-print-file-name=libclang_rt.asan-{os.uname().machine}.so"]
     if shutil.which(COMPILER) and (library := Path(subprocess.check_output(ask, text=True).strip())).is_file():
@@ -54,14 +54,14 @@ SANITIZERS = _sanitizers()
 
 
 def quickly(flags: tuple[str, ...]) -> tuple[str, ...]:
-    """Flags of `verify --emulator host` for COMPILER, without optimization, and with traps as SANITIZERS has them."""
+    """Flags of `verify --emulator host` for COMPILER without optimization, and with SANITIZERS' traps."""
     kept = tuple("-O0" if flag == "-O1" else flag for flag in flags if flag != "-fno-sanitize-recover=all")
     checks = ["-fno-sanitize-recover=all"] if os.environ.get("TINYFUSE_TEST_REPORTS") else _TRAPS
     return (*kept, *checks, *_LINKER)
 
 
 def report(code: int, said: str) -> str:
-    """What to say of a program that ended with `code`."""
+    """Message about a program that ended with `code`."""
     trap = (
         " (a sanitizer's trap: TINYFUSE_TEST_REPORTS=1 says which)" if code in (-signal.SIGILL, -signal.SIGTRAP) else ""
     )

@@ -1,4 +1,4 @@
-"""What takes seconds to make and the same comes of each time, is made once a test run, by whichever worker.
+"""Caches slow results for a whole test session, whichever worker computes them first.
 
 @once_per_session
 def modules(target): ...        its arguments have a repr, its result can be pickled
@@ -23,7 +23,7 @@ _folders: list[Path] = []
 
 @contextmanager
 def kept_in(folder: Path) -> Iterator[None]:
-    """In a folder of this run, which all of its workers have."""
+    """Sets the folder of this session, which all workers share."""
     folder.mkdir(exist_ok=True)
     _folders.append(folder)
     yield
@@ -31,7 +31,7 @@ def kept_in(folder: Path) -> Iterator[None]:
 
 
 def once_per_session(make: Callable[P, R]) -> Callable[P, R]:
-    """`make`, whose results are kept in memory and for the other workers in the run's folder; a pure function."""
+    """Caches the results of `make`, a pure function, in memory and for other workers in the session's folder."""
 
     @cache
     @wraps(make)

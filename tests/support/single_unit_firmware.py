@@ -1,4 +1,4 @@
-"""Verification firmware of one translation unit: the module, the harness and the checks of its interface together.
+"""Builds verification firmware from one translation unit: the module, the harness and the checks of its interface.
 
     firmware = build_at_once(module, inputs, target, "qemu", work)             # what build_firmware gives, but for sizes
     firmware = build_plan(plan, tree, inputs, "host", frames, True, work)      # what build_module gives
@@ -92,14 +92,14 @@ def build_at_once(
 
 
 def takes(plan: Plan) -> bool:
-    """Whether the module is C alone, and lies anywhere."""
+    """Tells whether the module is plain C without fixed memory places."""
     return not (plan.memory or plan.arena_parts or plan.options.weights_blob)
 
 
 def build_plan(
     plan: Plan, tree: Tree | None, inputs: list[list[np.ndarray]], emulator: str, frames: int, checked: bool, work: Path
 ) -> Firmware:
-    """The firmware of a plan that `takes` allows, not optimized; `checked`: its interface is, too."""
+    """The firmware of a plan that `takes` accepts, not optimized; `checked`: with checks of its interface."""
     module = write_module(plan, work / "module", ("-DTINYFUSE_ANY_CPU",) if emulator == "host" else ())
     return build_at_once(
         module, inputs, plan.context.target, emulator, work,
@@ -110,7 +110,7 @@ def build_plan(
 
 
 def _checks(plan: Plan, module: ModuleFiles, work: Path) -> str:
-    """What the source has of the interface's checks, whose generated file is written."""
+    """Source text of the interface checks from their generated file."""
     checks = interface(plan)
     (work / "interface.c").write_text(checks.source, encoding="utf-8")
     stack = rf"#if defined\(__OPTIMIZE__\)\n#define {module.prefix}_STACK_BYTES (\d+)\n#else\n"

@@ -1,4 +1,4 @@
-"""Models whose IF and WHILE hand constants to the graphs that they run: {name: bytes of a .tflite file}."""
+"""Models whose IF and WHILE pass constants to their subgraphs: {name: bytes of a .tflite file}."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def values(seed: int) -> np.ndarray:
 
 
 def of_two(kind: str) -> Called:
-    """image, image -> image: an elementwise operator."""
+    """Graph image, image -> image: an elementwise operator."""
     model = ModelBuilder()
     x, c, y = image(model, "x"), image(model, "c"), image(model, "y")
     model.op(kind, [x, c], [y])
@@ -22,14 +22,14 @@ def of_two(kind: str) -> Called:
 
 
 def second() -> Called:
-    """image, image -> the second."""
+    """Graph image, image -> the second image."""
     model = ModelBuilder()
     x, c = image(model, "x"), image(model, "c")
     return model, [x, c], [c]
 
 
 def to_a_choice(then: Called, otherwise: Called, calls: int = 1) -> bytes:
-    """IF(flag, image, constant), `calls` times one after the other, each with a constant of its own."""
+    """IF(flag, image, constant), `calls` times in sequence, each with its own constant."""
     model = ModelBuilder()
     chosen, x = flag(model, "chosen"), image(model, "x")
     last = x
@@ -41,7 +41,7 @@ def to_a_choice(then: Called, otherwise: Called, calls: int = 1) -> bytes:
 
 
 def _loop_with(constant_changes: bool, given_back: bool) -> bytes:
-    """image, constant, number -> image + constant, the constant or another one, number + 1: three times."""
+    """Graph image, constant, number -> image + constant, the constant or another one, number + 1: three iterations."""
     condition = ModelBuilder()
     x0, c0, n0 = image(condition, "x"), image(condition, "c"), number(condition, "n")
     most, going_on = number(condition, "most", 3), flag(condition, "going_on")
@@ -66,7 +66,7 @@ def _loop_with(constant_changes: bool, given_back: bool) -> bytes:
 
 
 def _two_levels_down() -> bytes:
-    """A choice that hands its constant on to another one."""
+    """An IF that passes its constant on to another one."""
     middle = ModelBuilder()
     always, x, c, y = flag(middle, "always", True), image(middle, "x"), image(middle, "c"), image(middle, "y")
     middle.op("IF", [always, x, c], [y], then_subgraph_index=3, else_subgraph_index=4)
@@ -80,7 +80,7 @@ def _two_levels_down() -> bytes:
 
 
 def handed_weights() -> bytes:
-    """Float weights of 4 KB that both graphs of a choice get."""
+    """Float weights of 4 KB that both graphs of an IF receive."""
 
     def dense(activation: str) -> Called:
         model = ModelBuilder()
