@@ -1,4 +1,4 @@
-"""Calls, whole or of a row, that write over what they have read of their input: access orders, distances, plans."""
+"""Calls for a whole tensor or a row that overwrite inputs they have read: access orders, distances, plans."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from tinyfuse.plan.check.player import find_overwritten_iteration, verify_plan
 
 
 def played_distance(access_order: AccessOrder, source: int, output: int) -> int:
-    """The least distance with which no byte is written that is read later, iteration by iteration, byte by byte."""
+    """The least distance at which no byte is overwritten before it is read, found by simulating each byte of each
+    iteration."""
     iterations = range(-(-source // access_order.read))
     for distance in range(output + 1):
         for iteration in iterations:
@@ -63,7 +64,7 @@ def test_what_is_read_again_is_kept_and_no_more_is_asked_for(
 
 
 def keyword_chain(seed: int = 2) -> bytes:
-    """Rows of one pixel, as streaming keyword spotters have: depthwise and pointwise layers in turn."""
+    """Rows of one pixel as in streaming keyword spotters: alternating depthwise and pointwise layers."""
     sketch = Sketch(seed)
     x = image = sketch.value((1, 30, 1, 40))
     for filters, taps in ((96, 3), (96, 5), (96, 8), (60, 3)):
@@ -72,7 +73,7 @@ def keyword_chain(seed: int = 2) -> bytes:
 
 
 def dense_batches(seed: int = 2) -> bytes:
-    """Layers of three batches: wider, equal, narrower."""
+    """Dense layers on a batch of three: wider, equal and narrower outputs."""
     sketch = Sketch(seed)
     x = rows = sketch.value((3, 40))
     for units in (64, 64, 24, 31):
@@ -81,7 +82,7 @@ def dense_batches(seed: int = 2) -> bytes:
 
 
 def one_by_one(data: bytes, target: str, **options) -> Plan:
-    """The plan without any fusion group of two operators."""
+    """The plan whose fusion groups have one operator each."""
     count = len(plan_of(data, target, fusion="none").graph.ops)
     return grouped_plan(data, [1] * count, target, **options)
 
@@ -151,7 +152,7 @@ def test_verify_plan_finds_an_output_that_comes_before_its_input_is_read(target:
 
 
 def _play(plan: Plan) -> None:
-    """verify_plan without its first look at the offsets alone, which finds the same."""
+    """Runs verify_plan without its quick check of offsets, which finds the same faults."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tinyfuse.plan.check.player.check_placement", lambda *_: None)
         verify_plan(plan)

@@ -24,7 +24,7 @@ MILD = {
 
 
 def functions(plan: Plan) -> set[str]:
-    """The functions of CMSIS-NN that the printed module calls: the same as the plan says."""
+    """The CMSIS-NN functions that the printed module calls, which are those of the plan."""
     (source,) = (text for name, text in emit(plan).items() if name == "net.c")
     called = set(re.findall(r"\b(arm_\w+)\(", source))
     assert called >= plan.cmsis_nn_functions

@@ -1,4 +1,4 @@
-"""Cost tables: the fit on made-up data, the counts, and predictions against measurements."""
+"""Cost tables: fits to synthetic data, counts, and predictions against measurements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Which entry of a cost table a layer has, by the code that gathers its windows; and which counts are fitted to it."""
+"""Selects a layer's entry in a cost table, which depends on the code that gathers its windows, and the counts that are
+fitted for it."""
 
 from __future__ import annotations
 
@@ -69,7 +70,7 @@ def test_windows_have_entries_by_the_code_that_gathers_them(shape: tuple[int, tu
 
 
 def with_table(op: Op) -> tuple[Op, Kernel]:
-    """A convolution with a table of its outputs, and the kernel of both."""
+    """A convolution with a fused lookup table, and the kernel for both."""
     rng = np.random.default_rng(3)
     results = rng.integers(-128, 128, 256).astype(np.int8)
     found = looked_up(op, Op("TABLE", (op.output,), (op.output,), Table(())), results)

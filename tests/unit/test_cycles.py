@@ -1,5 +1,5 @@
-"""Estimated cycles that are predicted: boards, tables, and what --count cycles chooses. That predictions are what
-`profile` estimates: test_cost.py."""
+"""Predicted cycles: boards, tables, and the choices of --count cycles. test_cost.py compares predictions with
+`profile`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SLOW_FLASH = "100MHz,wait=8,line=4,reads=2"
 
 
 def mixed(channels: int = 32) -> bytes:
-    """A network of a wide convolution, whose weights are many, and of depthwise and pointwise ones."""
+    """A network of a wide convolution with many weights, and depthwise and pointwise ones."""
     sketch = Sketch(7)
     x = sketch.value((1, 16, 12, 8))
     y = sketch.conv(x, channels, (3, 3), activation="RELU")

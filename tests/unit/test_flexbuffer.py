@@ -1,4 +1,4 @@
-"""The options of custom operators: read as `flatbuffers` writes them, and never outside of their bytes."""
+"""Options of custom operators: read as `flatbuffers` writes them, and never outside of their bytes."""
 
 from __future__ import annotations
 

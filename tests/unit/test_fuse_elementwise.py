@@ -1,4 +1,4 @@
-"""Elementwise operators become one loop: which are taken, and which aren't."""
+"""Selects elementwise operators for one fused loop."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ IMAGE = (1, 6, 8, 16)
 
 
 def merged(sketch: Sketch, inputs: list[Value], outputs: list[Value], target: str = "cortex-m4") -> Graph:
-    """The graph with loops, which keeps every bit."""
+    """The graph with fused loops, which computes the same bits."""
     graph = graph_of(sketch.build(inputs, outputs))
     after = merge_elementwise(graph, Context(load_target(target)))
     assert_same(graph, after)

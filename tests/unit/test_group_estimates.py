@@ -1,4 +1,4 @@
-"""Estimates of groups, against what playing their loops gives; what comes of it, against the plan."""
+"""Estimates of groups against simulations of their loops, and the resulting estimates against plans."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def weights_of(data: bytes, target: str, optimize: str = "balanced") -> Estimate
 
 
 def every_group(weights: EstimatedWeights) -> list[tuple[list[Weight], list[Weight]]]:
-    """Estimates of all groups of several operators, and what they take."""
+    """Estimates of all groups of several operators, and their simulated values."""
     exact, found = Weigher(weights.graph, weights.ops, weights.context), []
     for end in range(2, len(weights.ops) + 1):
         if weights.legality.barrier(weights.ops[end - 1], False) is not None:
@@ -132,7 +132,7 @@ def test_operators_alone_are_weighed_where_only_instructions_count() -> None:
 
 
 def layers_of(data: bytes) -> list[Op]:
-    """Of int8 that sum up products of weights, with channels of their own."""
+    """int8 layers with sums of products of weights, whose output channels are their own."""
     ops = read_tflite("net", data).ops
     return [op for op in ops if op.kind in ("CONV_2D", "DEPTHWISE_CONV_2D") and op.output.dtype == "int8"]
 

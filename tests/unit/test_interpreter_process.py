@@ -1,4 +1,4 @@
-"""The processes of the interpreters: one for many requests, none of which another can spoil."""
+"""Processes of the interpreters: one serves many requests, and a failing request spoils no other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels are chosen by measured costs, within what the user allows."""
+"""Kernels are chosen by measured costs, within the user's options."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def depthwise(channels: int, width: int = 24) -> Op:
 
 
 def predicted(op: Op, context: Context) -> dict[str, float | None]:
-    """Of each kernel that computes the whole operator, by its name."""
+    """Predictions of all kernels that compute the whole operator, by kernel name."""
     table = cost_table(context.target.cost_table)
     return {k.name: table.kernel(op, k, not k.whole, context) for k in candidates(op, context)}
 

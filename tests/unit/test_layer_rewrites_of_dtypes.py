@@ -1,4 +1,4 @@
-"""What rewrites do with layers of int16 and float32: the right thing, or nothing."""
+"""Rewrites of int16 and float32 layers are exact or don't apply."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def with_weights(op: Op, weights: np.ndarray) -> Op:
 
 
 def padded(dtype: str, kind: str = "PAD", value: float | None = None) -> Graph:
-    """A PAD in front of a layer."""
+    """A PAD and a layer."""
     conv = layer(dtype)
     source = replace(conv.input, shape=(1, 5, 5, 4), name="in")
     constants = [Tensor("amounts", (4, 2), "int32", data=np.array([[0, 0], [0, 1], [1, 0], [0, 0]], np.int32))]

@@ -1,5 +1,5 @@
-"""Orders of the operators: least peaks against every order there is, what must keep its place, and what a plan
-gains from another order than the file's."""
+"""Orders of operators: least peaks against every possible order, operators that must keep their place, and the gain of
+a plan over the file's order."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ HOST = load_target("host")
 
 
 def shuffled(graph: Graph, seed: int) -> Graph:
-    """The graph in an order drawn at random; operators on states keep theirs."""
+    """The graph in a random order; operators on states keep theirs."""
     rng, done, ops = np.random.default_rng(seed), set(graph.inputs), []
     waiting = list(graph.ops)
     while waiting:
@@ -60,7 +60,7 @@ def shuffled(graph: Graph, seed: int) -> Graph:
 
 @st.composite
 def graphs(draw, most_operators: int) -> Graph:
-    """Operators of any number of inputs and outputs, views and states among them: no model, but an order."""
+    """Draws operators with any number of inputs and outputs, views and states: not runnable, but they have an order."""
     numbers = iter(range(1000))
 
     def tensor(size: int | None = None, **fields) -> Tensor:
@@ -103,7 +103,7 @@ def every_order(graph: Graph) -> Iterator[tuple[Op, ...]]:
 
 
 def peak_of(graph: Graph, ops: tuple[Op, ...]) -> int:
-    """The most bytes alive in this order, straight from the definition: what a view joins is one tensor."""
+    """Peak of live bytes in this order, computed from the definition; a concatenation view counts as one tensor."""
     root = {t: t for op in graph.ops for t in (*op.activations, *op.outputs)} | {t: t for t in graph.inputs}
     for op in graph.ops:
         if is_alias(op):
@@ -182,8 +182,8 @@ def test_a_chain_has_one_order() -> None:
 
 
 def two_towers(length: int = 3) -> bytes:
-    """Two images, each through layers that widen it and into one vector, operator by operator in turn: as
-    the file has them, no two neighbours can be a group, and two wide tensors are alive."""
+    """Two images, each through layers that widen it and reduce it to a vector. The file alternates between both, so no
+    two adjacent operators can form a group, and two wide tensors are alive."""
     sketch = Sketch(6)
     images = [sketch.value((1, 20, 6, 4)) for _ in range(2)]
     towers = images
@@ -273,7 +273,7 @@ def test_without_rows_the_order_is_that_of_the_file(fusion: str) -> None:
 
 
 def check(data: bytes, seed: int, optimize: str) -> None:
-    """A model whose file has its operators in another order is exact in all the orders that are offered."""
+    """Checks that a model with another order in its file is exact in all orders that are offered."""
     source = shuffled(read_tflite("model.tflite", data), seed)
     options = Options("net", optimize=optimize)
     graph, context = prepare(source, HOST, options)

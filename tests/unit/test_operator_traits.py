@@ -1,4 +1,4 @@
-"""What sort of operator it is stands on its family: nobody lists kinds but the families and the kernels' registry."""
+"""Traits of operators are declared by their families: no other code lists kinds, except the kernels' registry."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def kinds_in(node: ast.AST) -> set[str]:
 
 
 def lists_of_kinds(text: str) -> Iterator[int]:
-    """Lines of sequences, sets and dicts with several kinds, and of conditions that compare with several."""
+    """Lines with sequences, sets or dicts of several kinds, or with conditions that compare with several."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.List | ast.Tuple | ast.Set | ast.Dict) and len(kinds_in(node)) > 1:
             yield node.lineno

@@ -1,4 +1,4 @@
-"""What differs between a module's outputs and the oracle's."""
+"""Differences between a module's outputs and the oracle's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`report --pareto` against every plan that its options can ask for."""
+"""`report --pareto` against every plan that its options can produce."""
 
 from __future__ import annotations
 

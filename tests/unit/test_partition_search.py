@@ -1,4 +1,4 @@
-"""The search over partitions against trying every one, and what --optimize takes from its front."""
+"""The search over partitions against every partition, and the choice of --optimize from its front."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NO_LIMIT = 1 << 40
 
 
 def every_partition(graph: Graph, context: Context) -> list[tuple[float, float]]:
-    """(bytes, instructions) of all ways to cut the operator order, by the search's own weights."""
+    """(bytes, instructions) of every partition of the operator order, by the search's own weights."""
     ops = tuple(op for op in graph.ops if not is_alias(op))
     weigher = Weigher(graph, ops, context)
     found = []
@@ -81,7 +81,7 @@ class _Planned:
 
 
 def choices(*figures: tuple[int, int, float]) -> Choices:
-    """Of candidates whose estimate, arena and instructions are these."""
+    """The choice among candidates with these estimates, arenas and instructions."""
     candidates = {
         Candidate(None, Context(M4), (), frozenset(), ram, instructions): _Planned(arena)
         for ram, arena, instructions in figures
@@ -125,7 +125,7 @@ def test_ram_spends_one_percent_on_as_many_instructions() -> None:
 
 
 def long_network(blocks: int) -> bytes:
-    """Inverted residuals, one after the other: five operators each."""
+    """A sequence of inverted residuals with five operators each."""
     sketch = Sketch(3)
     start = x = sketch.value((1, 16, 8, 4))
     for _ in range(blocks):
@@ -155,7 +155,7 @@ def test_the_same_graph_gives_the_same_plan() -> None:
 
 
 def choices_of(*figures: tuple[int, int, int]) -> Choices:
-    """Candidates of so many (bytes by the estimate, instructions, bytes of the plan)."""
+    """Candidates with (bytes by the estimate, instructions, bytes of the plan)."""
     context = Context(M4)
     arenas = {Candidate(None, context, (), frozenset(), ram, speed): arena for ram, speed, arena in figures}
     return Choices(

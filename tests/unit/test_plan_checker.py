@@ -1,5 +1,4 @@
-"""What verify_plan holds plans to, contracts.py and scratch_contracts.py of tinyfuse/plan/, against the references, the
-kernels and the C."""
+"""The promises that verify_plan checks (tinyfuse/plan/check/), against the references, the kernels and the C."""
 
 from __future__ import annotations
 
@@ -65,7 +64,7 @@ def convolutions(count: int) -> Iterator[Op]:
 
 
 def streaming(ops: Iterator[Op]) -> list[tuple[Op, int]]:
-    """Operators with the inputs of which a row window tells the rows."""
+    """Operators with those inputs whose needed rows a row window gives."""
     return [
         (op, i)
         for op in ops
@@ -79,7 +78,7 @@ def _at_run_time(tensor: Tensor | None) -> bool:
 
 
 def influences(op: Op, index: int) -> list[set[int]]:
-    """Of each output row, the rows of the input that were seen to change it."""
+    """For each output row, the input rows whose change was seen to affect it."""
     found: list[set[int]] = [set() for _ in range(op.output.shape[1])]
     for probe in range(PROBES):
         rng = np.random.default_rng(probe)
@@ -101,7 +100,8 @@ def _numbers(tensor: Tensor, rng: np.random.Generator) -> np.ndarray:
 
 
 def check_rows(op: Op, index: int) -> None:
-    """What changes an output row is read for it, and what is read lies in the schedule's window."""
+    """Checks that rows that affect an output row are read for it, and that rows that are read lie in the schedule's
+    window."""
     rows, height = rows_read(op, index), op.inputs[index].shape[1]
     window = FAMILIES[op.kind].row_window(op, index)
     for y, (read, seen) in enumerate(zip(rows, influences(op, index), strict=True)):
@@ -149,7 +149,7 @@ def test_every_operator_that_streams_has_a_contract() -> None:
 
 
 def _functions(op: Op, kernel: Kernel, by_row: bool, context: Context) -> set[str]:
-    """What a call of the kernel calls."""
+    """Functions that a call of the kernel calls."""
     return {s.function for s in iterate_calls(kernel.call(op, _site(op, by_row), context)) if isinstance(s, Call)}
 
 

@@ -1,4 +1,4 @@
-"""Rewrites of graphs of int16 and float32: right, or they leave them alone."""
+"""Rewrites of int16 and float32 pools, pads and reductions are exact or don't apply."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def kinds(graph: Graph) -> list[str]:
 
 
 def pooled(dtype: str, last: str = "AVERAGE_POOL_2D") -> bytes:
-    """A PAD, a MAX_POOL_2D over borders, and an average over all that is left, by a pool or a MEAN."""
+    """A PAD, a MAX_POOL_2D over borders, and an average over the rest, by a pool or a MEAN."""
     model, quant = ModelBuilder(), {"scale": 0.01, "zero_point": 0} if dtype == "int16" else {}
     x = model.tensor("x", (1, 8, 7, 5), dtype, **quant)
     amounts = model.tensor("amounts", (4, 2), "int32", data=np.array([[0, 0], [2, 1], [0, 2], [0, 0]], np.int32))
@@ -50,7 +50,7 @@ def pooled(dtype: str, last: str = "AVERAGE_POOL_2D") -> bytes:
 
 
 def drawn(graph: Graph, seed: int) -> list[np.ndarray]:
-    """Inputs at whose sums float32 rounds."""
+    """Inputs at which float32 sums are rounded."""
     rng = np.random.default_rng(seed)
     (x,) = graph.inputs
     if x.dtype == "float32":
@@ -59,7 +59,7 @@ def drawn(graph: Graph, seed: int) -> list[np.ndarray]:
 
 
 def assert_same(before: Graph, after: Graph) -> None:
-    """Bit for bit, the signs of zeros included."""
+    """Compares bit by bit, including signs of zeros."""
     inputs = [drawn(before, seed) for seed in range(6)]
     for a, b in zip(ReferenceOracle(before).run_all(inputs), ReferenceOracle(after).run_all(inputs), strict=True):
         assert [x.tobytes() for x in a] == [x.tobytes() for x in b]
@@ -131,7 +131,7 @@ def test_activations_narrow_the_clamp_of_a_pool(dtype: str, activations: tuple[s
 
 
 def padded_convolution(dtype: str, value: float | None = None, weight: float = 0.5) -> Graph:
-    """PAD, or PADV2 of a value, and a CONV_2D."""
+    """A PAD, or PADV2 with a value, and a CONV_2D."""
     quant = Quant((0.1,), (0,)) if dtype == "int16" else None
     wide = "float32" if dtype == "float32" else "int8"
     x, padded, y = (Tensor(name, (1, dim, dim, 2), dtype, quant) for name, dim in (("x", 4), ("padded", 6), ("y", 4)))

@@ -1,4 +1,4 @@
-"""The reader: what a sound file says arrives in the Graph, whole and exact."""
+"""The .tflite reader: the content of a sound file arrives in the Graph, complete and exact."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OPTION_TABLES = {kind: family.options_table for kind, family in FAMILIES.items()
 
 
 class Echo(OpFamily):
-    """A family whose attributes are the options as the reader hands them over."""
+    """A family whose attributes are the options that the reader passes."""
 
     def __init__(self, kind: str) -> None:
         self.kind, self.options_table = kind, OPTION_TABLES.get(kind)
@@ -39,7 +39,7 @@ class Echo(OpFamily):
 
 @pytest.fixture
 def echo(monkeypatch):
-    """Makes operator kinds known, with their options as attributes."""
+    """Registers operator kinds with their options as attributes."""
 
     def install(*kinds: str) -> None:
         for kind in kinds:
@@ -65,7 +65,7 @@ def conv_model() -> tuple[ModelBuilder, list[int], list[int]]:
 
 
 def int4_model(data: bytes, count: int = 15) -> bytes:
-    """A fully connected layer whose weights are `count` nibbles in `data`."""
+    """A fully connected layer whose weights are `count` int4 values in `data`."""
     model = ModelBuilder()
     x = model.tensor("x", (1, count), scale=0.5, zero_point=3)
     w = model.tensor("w", (1, count), "int4", scale=0.25, data=data)
@@ -196,7 +196,7 @@ def test_families_that_read_options_name_their_table():
 
 
 class Recorder:
-    """Stands for a flatbuffers.Builder and keeps the last call."""
+    """A stand-in for flatbuffers.Builder that keeps the last call."""
 
     call: tuple[Any, ...]
 

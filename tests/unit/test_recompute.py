@@ -1,4 +1,4 @@
-"""Cheap operators run again for later readers where that takes less RAM."""
+"""Cheap operators are computed again for later readers if that needs less RAM."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tinyfuse.rewrite.recompute import recomputable, recompute
 
 
 def far_readers(outputs: bool = False) -> bytes:
-    """A requantized image is read at once and, with the image itself, far after."""
+    """A requantized image that is read at once and, together with the image, much later."""
     sketch = Sketch(1)
     x = sketch.value((1, 40, 8, 8))
     b = sketch.requantize(x)

@@ -1,4 +1,4 @@
-"""Layers run again for late readers: which may, from where, and that the graph computes the same."""
+"""Layers are computed again for late readers: which ones may be, from which tensors, with the same results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tinyfuse.rewrite.rematerialize import rematerializations, rematerialize
 
 
 def skipped(outputs: bool = False, between: int = 2) -> bytes:
-    """Two convolutions of an image of one channel make what is read at once and, far after, by an ADD."""
+    """Two convolutions of a one-channel image, whose output is read at once and, by an ADD, much later."""
     sketch = Sketch(5)
     image = sketch.value((1, 12, 10, 1))
     x = sketch.conv(sketch.conv(image, 8, (3, 3)), 8, (3, 3))

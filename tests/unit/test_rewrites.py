@@ -1,4 +1,4 @@
-"""Every rewrite keeps every bit: the references of the graph before and after agree."""
+"""Every rewrite keeps every bit: references of the graph before and after agree."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_a_global_average_stays_one_call_for_speed() -> None:
 
 
 def separable(dead: float, seed: int, padding: str = "SAME") -> Graph:
-    """A convolution, a separable layer, a pool and a classifier, with switched-off filters."""
+    """A convolution, a separable layer, a pool and a classifier; some filters are switched off."""
     sketch = Sketch(seed, dead)
     x = sketch.value((1, 9, 8, 3))
     y = sketch.conv(x, 16, (3, 3), (2, 2), activation="RELU")
@@ -250,7 +250,7 @@ def test_kernels_with_weights_at_their_ends_stay() -> None:
 
 
 def twins(different: bool = False) -> Graph:
-    """Two convolutions of equal weights on one input, joined."""
+    """Two convolutions with equal weights on one input, concatenated."""
     results = []
     for seed in (3, 4 if different else 3):
         sketch = Sketch(seed)

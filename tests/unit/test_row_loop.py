@@ -1,5 +1,5 @@
-"""The row loop: what is computed for all its events at once against playing it iteration by iteration, and how much is
-played."""
+"""The row loop: formulas for all its events against a simulation of each iteration, and the number of iterations that
+are simulated."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ M4 = load_target("cortex-m4")
 
 
 class Played:
-    """A loop iteration by iteration, straight from the definitions in tinyfuse/plan/rows.py."""
+    """Simulates a loop iteration by iteration, from the definitions in tinyfuse/plan/rows.py."""
 
     def __init__(self, stages: tuple[StageRows, ...]):
         self.stages, self.done, self.order = stages, [0] * len(stages), []
@@ -44,7 +44,7 @@ class Played:
             self.done[s] = self.after(s, self.done[s])
 
     def after(self, s: int, rows: int) -> int:
-        """How many rows there are of a stage after its next event."""
+        """Number of rows of a stage after its next event."""
         return min(rows + self.stages[s].at_once, self.stages[s].height)
 
     def readers(self, s: int):
@@ -67,7 +67,7 @@ class Played:
         return min(rows, default=None)
 
     def begins(self, s: int) -> list[int]:
-        """Before each event, the row that the ring of `s` begins with, if it slides."""
+        """Before each event, the first row in the ring of `s`, if it slides."""
         first, found = 0, []
         for computes, done in zip(self.order, self.snapshots, strict=True):
             found.append(first)
@@ -118,7 +118,7 @@ class Played:
 
 
 def check(data: bytes) -> None:
-    """With our kernels, and with those that want rows in order, one or more a call."""
+    """Checks plans with our kernels, and with kernels that need contiguous rows, one or more for each call."""
     graph = rewrite(read_tflite("model.tflite", data), "rows", "auto", "ram")
     _check(graph, Context(M4))
     _check(graph, context_of(M4, kernels="cmsis-nn", at_once=4))
@@ -158,7 +158,7 @@ def test_loops_of_branches_are_what_playing_them_gives(data: bytes) -> None:
 
 
 def rows_played(blocks: int, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Rows that are played iteration by iteration to compile a network of so many equal blocks."""
+    """Rows that are simulated to compile a network of `blocks` equal blocks."""
     rows, play = [], loop._play
     monkeypatch.setattr(loop, "_play", lambda *of: rows.append(order := play(*of)) or order)
     loop.play.cache_clear()

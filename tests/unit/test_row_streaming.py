@@ -1,4 +1,4 @@
-"""Row streaming: ring sizes, overlaps, and that chains and residual blocks of any length lower."""
+"""Row streaming: ring sizes, overlaps, and lowering of chains and residual blocks of any length."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ M4 = load_target("cortex-m4")
 
 
 def one_group(data: bytes) -> Plan:
-    """The plan in which the whole model is one fusion group; verified as every plan is."""
+    """The verified plan with the whole model in one fusion group."""
     graph = read_tflite("model.tflite", data)
     return plan_groups(graph, graph, [list(graph.ops)], Context(M4), Options("net"))
 
 
 def rings(plan: Plan) -> list[int]:
-    """Ring sizes in rows of the tensors inside the only group, in its order."""
+    """Ring sizes, in rows, of the tensors inside the only group, in its order."""
     inner = [op.output for op in plan.graph.ops if op.output not in plan.graph.outputs]
     return [plan.storage[tensor].ring_rows for tensor in inner]
 

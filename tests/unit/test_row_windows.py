@@ -1,4 +1,4 @@
-"""Row windows: what they say in Python is what they print as C, and both are the definition."""
+"""Row windows: their Python and printed C agree with the definition."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_the_c_that_a_window_prints_computes_what_it_says(tmp_path_factory, wind
 
 
 def _computed(folder: Path, windows: list[tuple[RowWindow, int]]) -> np.ndarray:
-    """What the printed C of each window computes, int32 [windows, ROWS, 2]: the first row, the rows needed."""
+    """Results of each window's printed C, int32 [windows, ROWS, 2]: the first row, the number of rows."""
     functions, calls = [], []
     for number, (window, height) in enumerate(windows):
         functions.append(

@@ -1,4 +1,4 @@
-"""Sequences become images: what streams then, what is left alone, and every bit is kept."""
+"""Sequences become images, so that they stream: which ones qualify, and that every bit is kept."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_nothing_stands_between_layers(form: Form) -> None:
 
 
 def whole(plan: Plan) -> set[tuple[int, ...]]:
-    """The shapes of activations that lie whole in the arena."""
+    """Shapes of activations that are whole in the arena."""
     return {t.shape for t, place in plan.storage.items() if len(t.shape) != 4 or place.ring_rows == t.shape[1]}
 
 

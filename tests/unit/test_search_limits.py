@@ -1,4 +1,4 @@
-"""Every limit of every search: where it is reached `gen` and `report` say so, else nothing."""
+"""Limits of every search: `gen` and `report` name each limit that was reached, and no other."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def of_step_graphs() -> tuple[Limit, ...]:
 
 
 def planned(data: Callable[[], bytes], target: str = "host", **options: object) -> Callable[[], tuple[Limit, ...]]:
-    """What planning it reaches; where all limits are those of now, it is planned once for all cases."""
+    """The limits that planning reaches; with the current limits, planned once for all cases."""
 
     def reached() -> tuple[Limit, ...]:
         known = (data, target, *options.items(), *(getattr(limits, name) for name in EVERY))
@@ -104,7 +104,7 @@ def with_enough_flash() -> tuple[Limit, ...]:
 
 
 def of_a_plan_that_can_be_divided() -> tuple[Limit, ...]:
-    """The first of two sizes can't."""
+    """Skips the first of two sizes, whose plan can't be divided."""
     least = plan_of(divided_network(), "cortex-m4", optimize="ram")
     large = plan_of(divided_network(), "cortex-m4", optimize="speed", fusion="none")
     banks, reached = parse_banks((f"a={least.arena_bytes - 8}", "b=1500")), Reached()
@@ -135,7 +135,8 @@ def of_the_front(data: Callable[[], bytes] = narrowing) -> tuple[Limit, ...]:
 
 @dataclass(frozen=True)
 class Case:
-    """Who reaches a limit of `few`, and the same, or another one, who doesn't reach that of now, or of `plenty`."""
+    """A model that reaches a limit of `few`, and one (possibly the same) that doesn't reach the current limit, or one
+    of `plenty`."""
 
     few: int
     reaching: Callable[[], tuple[Limit, ...]]

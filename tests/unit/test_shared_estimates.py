@@ -1,4 +1,4 @@
-"""Layers that get the same estimate, and answers that are the same for every objective."""
+"""Layers that share one estimate, and kernel answers that don't depend on the objective."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TARGETS = "cortex-m0plus", "cortex-m4", "cortex-m55"
 
 
 def variants(model, target: str) -> Iterator[tuple[Graph, Context]]:
-    """What the rewrites make of a model for each objective, of estimated operators."""
+    """The rewritten graph of a model for each objective, with operators marked for estimates."""
     graph, mark = read_tflite("net", model()), EstimateMark()
     estimate_mark = replace(graph, ops=tuple(replace(op, estimate_mark=mark) for op in graph.ops))
     for optimize in ("speed", "balanced", "ram"):
@@ -34,7 +34,7 @@ def variants(model, target: str) -> Iterator[tuple[Graph, Context]]:
 
 
 def layer() -> Op:
-    """A convolution with a step line, the first of its estimate."""
+    """A convolution with single rounding that is the first one of its estimate."""
     ops = read_tflite("net", mobilenet_v2()).ops
     found = next(
         replace(op, estimate_mark=EstimateMark())

@@ -1,4 +1,4 @@
-"""Templates that were compiled are kept for later runs, and only as long as they are right."""
+"""Compiled templates are cached between runs, and only as long as they are valid."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CONTEXT = {"name": "kws"}
 
 
 def rendered(folder: Path) -> str:
-    """By an environment that has compiled nothing."""
+    """Renders in an environment that has compiled nothing."""
     (folder / "x.j2").touch()
     return new_environment(folder).get_template("x.j2").render(CONTEXT)
 

@@ -1,4 +1,4 @@
-"""Kernels that call another one keep what that one declares."""
+"""Kernels that wrap another kernel keep all that it declares."""
 
 from __future__ import annotations
 
