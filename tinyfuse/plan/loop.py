@@ -26,14 +26,14 @@ NEVER = np.iinfo(np.int32).max
 class StageRows(NamedTuple):
     """Properties of a stage that its loop depends on.
 
-    height       rows that it makes
-    at_once      rows that one event makes; the last event makes what is left
-    reads        (stage, window) of each input that a stage of the group makes
-    leaves       its output is kept whole
-    accumulates  it computes each row from the row before
-    in_order     it needs the rows that an event reads, and those that it makes, contiguous in memory
+    height       rows that it makes.
+    at_once      rows that one event makes; the last event makes what is left.
+    reads        (stage, window) of each input that a stage of the group makes.
+    leaves       its output is kept whole.
+    accumulates  it computes each row from the row before.
+    in_order     it needs the rows that an event reads, and those that it makes, contiguous in memory.
     early        it makes a row as soon as a reader needs it for its next row but one, if no other stage needs the first
-                 row that it reads for it
+                 row that it reads for it.
     """
 
     height: int
@@ -59,16 +59,17 @@ def play(stages: tuple[StageRows, ...]) -> Loop:
 class Loop:
     """A simulated loop. Stages are identified by number, and each makes its rows from 0 on.
 
-    order              the stage that runs, event by event
-    calls              events per stage
-    rows_made          rows that each stage makes: all, unless readers do not need the last ones
-    rings              stage -> rows that its ring must hold: newest made - oldest needed + 1; without stages that leave
-    in_order           stages whose rings must slide, because a reader needs their rows contiguous
+    order              the stage that runs, event by event.
+    calls              events per stage.
+    rows_made          rows that each stage makes: all, unless readers do not need the last ones.
+    rings              stage -> rows that its ring must hold: newest made - oldest needed + 1; without stages that
+                       leave.
+    in_order           stages whose rings must slide, because a reader needs their rows contiguous.
     sliding            `in_order`, and stages all of whose rows are read and whose rings, if they slide, hold fewer rows
-                       while neither the stage nor its readers run
-    slides             reader -> {maker: rows moved down after the reader's rows}, for sliding rings
-    inner_live_rows    distinct `live_rows`, of rings only, if none slides
-    sliding_live_rows  distinct `live_rows`, of rings only, if all of `sliding` slide
+                       while neither the stage nor its readers run.
+    slides             reader -> {maker: rows moved down after the reader's rows}, for sliding rings.
+    inner_live_rows    distinct `live_rows`, of rings only, if none slides.
+    sliding_live_rows  distinct `live_rows`, of rings only, if all of `sliding` slide.
     """
 
     def __init__(self, stages: tuple[StageRows, ...]):
