@@ -32,7 +32,7 @@ from tinyfuse.emit.forms import delivery_of
 from tinyfuse.emit.header import tensor_symbols
 from tinyfuse.emit.output_folder import write_folder
 from tinyfuse.errors import UsageError
-from tinyfuse.frontend.reader import read_tflite
+from tinyfuse.frontend.read_model import read_model
 from tinyfuse.ir import Tensor
 from tinyfuse.options import Options, ProfileOptions, RunOptions, VerifyOptions
 from tinyfuse.plan import Plan
@@ -68,7 +68,7 @@ def compile_request(request: Request, on_progress: Progress = silent) -> Module:
     """`compile` after the check of its arguments."""
     with plugins(request.plugins):
         on_progress(f"reading {request.path}")
-        graph = read_tflite(request.path, request.data)
+        graph = read_model(request.path, request.data)
         graph, options = with_labels(graph, request.options, request.network, request.labels)
         on_progress(f"planning for {request.target.name}")
         plan = compile_graph(graph, request.target, options, on_progress)

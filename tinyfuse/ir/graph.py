@@ -388,6 +388,10 @@ class Digest:
         return str, (self.text,)
 
 
+#: formats of model files
+TFLITE, ONNX = SOURCES = ("tflite", "onnx")
+
+
 @dataclass(frozen=True, eq=False)
 class Graph:
     """A model: operators in an order of execution, with its inputs and outputs.
@@ -398,6 +402,7 @@ class Graph:
     `limits` are those that searches of rewrites reached (tinyfuse/limits.py).
     `window` is there where it computes a step of another graph over a sliding window, `layouts` where inputs or outputs
     have another order of dimensions than in the file.
+    `source` is the format of the file, one of SOURCES; it says which runtime's bits the graph computes.
     """
 
     path: str
@@ -411,6 +416,7 @@ class Graph:
     window: Window | None = None
     layouts: Layouts | None = None
     notes: tuple[str, ...] = ()
+    source: str = TFLITE
 
     @property
     def sha256(self) -> str:

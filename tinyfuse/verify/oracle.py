@@ -24,7 +24,7 @@ from tinyfuse.errors import EmulationFailed, UsageError
 from tinyfuse.frontend.graph_file import called_file
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.frontend.uint8 import was_uint8
-from tinyfuse.ir import Array, Graph, Op, Tensor
+from tinyfuse.ir import ONNX, Array, Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.convolution import has_real_scale
 from tinyfuse.ops.program.interpret import run_graph
@@ -77,6 +77,8 @@ def _oracle_for(model_bytes: bytes, graph: Graph) -> Oracle:
     """The oracle that "auto" takes: TFLM, with LiteRT for operators that TFLM lacks. LiteRT alone, which is told, where
     TFLM can't run the model and LiteRT has the same arithmetic, and of every uint8 model. Our reference, which proves
     nothing, where neither can. ToolMissing where the one that should say isn't installed."""
+    if graph.source == ONNX:
+        return InterpreterOracle("onnxruntime", model_bytes, graph)
     if was_uint8(graph):
         reasons = ["TFLM has no kernels of uint8"]
     else:
@@ -115,7 +117,7 @@ def _first_line(error: UsageError) -> str:
 
 
 #: kind -> what is imported
-_INTERPRETERS = {"tflm": "tflite_micro", "litert": "ai_edge_litert"}
+_INTERPRETERS = {"tflm": "tflite_micro", "litert": "ai_edge_litert", "onnxruntime": "onnxruntime"}
 
 
 class _Runs(ABC):

@@ -1,7 +1,7 @@
-"""Runs an interpreter of TensorFlow Lite on many inputs, as a process of its own: an interpreter may
+"""Runs an interpreter of TensorFlow Lite, or onnxruntime, on many inputs, as a process of its own: an interpreter may
 abort on a model it doesn't like. Started by interpreter_process.py as a script, so it imports nothing of tinyfuse.
 
-    python oracle_worker.py tflm|litert
+    python oracle_worker.py tflm|litert|onnxruntime
 
 It answers each line of its input, a request
 
@@ -106,6 +106,31 @@ def litert(model: bytes, arena_bytes: int, tensors: tuple[int, ...] = ()) -> Inf
     return infer
 
 
+def onnxruntime(model: bytes, arena_bytes: int, tensors: tuple[int, ...] = ()) -> Inference:
+    """onnxruntime's CPU provider with all optimizations and one thread; stored int8 is computed as integers, as on Arm."""
+    import onnxruntime as ort
+
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.add_session_config_entry("session.qdqisint8allowed", "1")
+    session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    names = [entry.name for entry in session.get_inputs()]
+
+    def infer(inputs: list[np.ndarray]) -> list[np.ndarray]:
+        return list(session.run(None, dict(zip(names, inputs, strict=True))))
+
+    return infer
+
+
+#: kind -> how its inferences are made, and the module that is imported for it
+_KINDS: dict[str, tuple[Callable[[bytes, int, tuple[int, ...]], Inference], str]] = {
+    "tflm": (tflm, "tflite_micro.python.tflite_micro.runtime"),
+    "litert": (litert, "ai_edge_litert.interpreter"),
+    "onnxruntime": (onnxruntime, "onnxruntime"),
+}
+
+
 def answer(kind: str, folder: str, arena_bytes: int, afresh: bool, frames: list[int], tensors: list[int]) -> None:
     """Runs model.tflite of a folder on inputs.npz and writes outputs.npz."""
     model = Path(folder, "model.tflite").read_bytes()
@@ -120,7 +145,7 @@ def answer(kind: str, folder: str, arena_bytes: int, afresh: bool, frames: list[
     outputs, infer = {}, None
     for (stream, frame), inputs in runs.items():
         if infer is None or (frame == 0 and afresh):
-            infer = {"tflm": tflm, "litert": litert}[kind](model, arena_bytes, tuple(tensors))
+            infer = _KINDS[kind][0](model, arena_bytes, tuple(tensors))
         for index, array in enumerate(infer([inputs[i] for i in range(len(inputs))])):
             outputs[f"{stream}_{frame}_{index}"] = array
     np.savez(Path(folder, "outputs.npz"), allow_pickle=False, **outputs)
@@ -159,9 +184,7 @@ def serve(kind: str) -> None:
     """Answers until nobody asks any more."""
     # a child has it then; where it can't be loaded, each child's log says why
     with suppress(Exception):
-        importlib.import_module(
-            {"tflm": "tflite_micro.python.tflite_micro.runtime", "litert": "ai_edge_litert.interpreter"}[kind]
-        )
+        importlib.import_module(_KINDS[kind][1])
     for line in sys.stdin:
         print(answer_in_a_child(kind, json.loads(line)), flush=True)
 
