@@ -17,7 +17,7 @@ from tinyfuse.ir import Array, Quant, Tensor
 from tinyfuse.ops.elementwise.quantize import HalfEven
 from tinyfuse.ops.pooling_reduce.pooling import Pool2D
 from tinyfuse.ops.pooling_reduce.reduce import Reducer
-from tinyfuse.ops.pooling_reduce.softmax_scaling import Softmax
+from tinyfuse.ops.pooling_reduce.table_softmax import table_of
 
 _HINT_QUANTIZE = "put DequantizeLinear in front and QuantizeLinear behind it: in float32 no standard orders its sums"
 
@@ -128,6 +128,7 @@ def convert_softmax(c: Converter, node: Node) -> None:
         data = c.reshaped(data, (prod(shape[:axis]), prod(shape[axis:])), f"{data.name} (rows)")
     elif axis != len(shape) - 1:
         raise Refused(f"axis {axis} is not the last one", "transpose its input")
-    attributes = Softmax(1.0, rounding=ROUNDING)
-    made = c.emit("SOFTMAX", (data,), data.shape, "int8", target.name, target.quantization.signed, attributes, node)
+    exps = table_of(f"{target.name} (exps)", data.scale, data.shape[-1])
+    quant = target.quantization.signed
+    made = c.emit("TABLE_SOFTMAX", (data, exps), data.shape, "int8", target.name, quant, None, node)
     target.take(c, made if data.shape == shape else c.reshaped(made, shape, f"{target.name} (shape)"))

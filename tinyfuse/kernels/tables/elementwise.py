@@ -15,7 +15,10 @@ from tinyfuse.kernels.elementwise.binary import (
     clamped_kernels,
     comparison,
     float_kernels,
+    float_product,
+    float_sum,
     fused,
+    in_floats,
     int16_kernels,
     prelu,
     prelu_wide,
@@ -29,7 +32,7 @@ from tinyfuse.kernels.elementwise.fused_expression import ElementOf
 from tinyfuse.kernels.elementwise.fused_loop import FusedLoop, FusedLoopByFours
 from tinyfuse.kernels.elementwise.logic import Not
 from tinyfuse.kernels.elementwise.lookup_table import ChannelLookup, Clamp, Lookup, WideLookup
-from tinyfuse.kernels.elementwise.quantize import Convert, InvertSign
+from tinyfuse.kernels.elementwise.quantize import Convert, InvertSign, QuantizeHalfEven
 from tinyfuse.kernels.elementwise.scale_and_add import ScaledSum, ScaledSumMve
 from tinyfuse.kernels.elementwise.select import AddN, Select
 from tinyfuse.kernels.elementwise.unary import (
@@ -90,7 +93,7 @@ def elementwise_kernels(
         **_UNARY,
         **{family.kind: _comparisons(family, loops) for family in COMPARISONS},
         "ADD": (
-            SingleRoundingSum(), *_binary("ADD", rescaled(add_multipliers), work="sums", header=COMMON), *loops,
+            SingleRoundingSum(), *in_floats("FLOAT_SUM", float_sum), *_binary("ADD", rescaled(add_multipliers), work="sums", header=COMMON), *loops,
             CmsisAdd(), *int16_kernels("ADD", rescaled(add_multipliers), "sums"), *float_kernels("ADD", fused, "sums"),
             CmsisAdd("int16"),
         ),
@@ -100,7 +103,7 @@ def elementwise_kernels(
             *clamped_kernels("SUB"),
         ),
         "MUL": (
-            *_binary("MUL", product, work="products", header=COMMON), *loops, CmsisMul(),
+            *in_floats("FLOAT_PRODUCT", float_product), *_binary("MUL", product, work="products", header=COMMON), *loops, CmsisMul(),
             *int16_kernels("MUL", product, "products"), *float_kernels("MUL", fused, "products"),
             *clamped_kernels("MUL"), CmsisMul("int16"),
         ),
@@ -139,7 +142,7 @@ def elementwise_kernels(
         "LOGICAL_OR": binary_kernels("LOGICAL_OR", "bool", work="choices", like="LOGICAL_AND"),
         "LOGICAL_NOT": (Not(),),
         "CAST": tuple(Cast(*pair) for pair in CASTS),
-        "QUANTIZE": (InvertSign(), *(Convert(*pair) for pair in QUANTIZES)),
+        "QUANTIZE": (QuantizeHalfEven(), InvertSign(), *(Convert(*pair) for pair in QUANTIZES)),
         "DEQUANTIZE": tuple(Convert(*pair) for pair in DEQUANTIZES),
         "TABLE": (Clamp(_TABLE.function), Lookup(_TABLE.function), WideLookup(_TABLE.function)),
         "CHANNEL_TABLES": (ChannelLookup("int8"), ChannelLookup("int16")),

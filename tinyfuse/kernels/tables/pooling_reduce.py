@@ -12,7 +12,7 @@ from tinyfuse.kernels.pooling_reduce.pool import PoolRow, WidePoolRow
 from tinyfuse.kernels.pooling_reduce.reduce import Reduce, ReduceExtreme, ReduceFloatSum, ReduceSum
 from tinyfuse.kernels.pooling_reduce.row_macs import MeanOfSumRow, OutputOfSumsRow, RowMacsRow
 from tinyfuse.kernels.pooling_reduce.row_sum import AverageOfSumRow, MveRowSumRow, RowExtremeRow, RowSumRow
-from tinyfuse.kernels.pooling_reduce.softmax import SoftmaxFloats, SoftmaxInt8, SoftmaxLookup, SoftmaxTables
+from tinyfuse.kernels.pooling_reduce.softmax import SoftmaxFloats, SoftmaxInt8, SoftmaxLookup, SoftmaxTables, TableSoftmax
 
 #: kind -> kernels
 POOLING_REDUCE: dict[str, tuple[Kernel, ...]] = {
@@ -29,6 +29,7 @@ POOLING_REDUCE: dict[str, tuple[Kernel, ...]] = {
         SoftmaxLookup(), SoftmaxInt8("int8"), SoftmaxInt8("int16"), SoftmaxTables(), SoftmaxFloats(),
         CmsisSoftmax(), CmsisSoftmax("int16"), CmsisSoftmaxS16(),
     ),
+    "TABLE_SOFTMAX": (TableSoftmax(),),
     "LOG_SOFTMAX": (LogSoftmaxWhole(), Floats("tinyfuse_log_softmax_f32", "tinyfuse_softmax_f32.h")),
     "L2_NORMALIZATION": (L2Normalize(), Floats("tinyfuse_l2_normalization_f32", "tinyfuse_l2_f32.h")),
     "MEAN": (ReduceSum("int8"), ReduceSum("int16"), ReduceFloatSum()),
