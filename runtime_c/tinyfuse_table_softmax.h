@@ -10,7 +10,7 @@
    cores, decides elsewhere: there the quotient is never rounded to a half that it isn't. */
 TINYFUSE_INLINE int32_t tinyfuse_nearest_quotient(float value, int32_t factor, float sum)
 {
-    const float about = tinyfuse_quotient_f32(tinyfuse_product_f32(value, (float)factor), sum);
+    const float about = tinyfuse_product_f32(tinyfuse_quotient_f32(value, sum), (float)factor);
     const int32_t whole = (int32_t)about;
     const float rest = tinyfuse_sum_f32(about, -(float)whole) - 0.5f; /* exact */
     const float near_half = about * (1.0f / 1048576.0f);

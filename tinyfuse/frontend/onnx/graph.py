@@ -299,6 +299,6 @@ class Converter:
 
 def constant_tensor(name: str, array: Array, quant: Quant | None = None) -> Tensor:
     """A constant tensor with those values."""
-    data = np.ascontiguousarray(array)
+    data = np.asarray(array, order="C")
     data.setflags(write=False)
     return Tensor(name, data.shape, str(data.dtype), quant, data)

@@ -9,10 +9,11 @@ from tinyfuse.kernels.pooling_reduce.arg_max import ArgExtreme
 from tinyfuse.kernels.pooling_reduce.cumsum import CumsumWhole
 from tinyfuse.kernels.pooling_reduce.normalization import Floats, L2Normalize, LogSoftmaxWhole
 from tinyfuse.kernels.pooling_reduce.pool import PoolRow, WidePoolRow
-from tinyfuse.kernels.pooling_reduce.reduce import Reduce, ReduceExtreme, ReduceFloatSum, ReduceSum
+from tinyfuse.kernels.pooling_reduce.reduce import Reduce, ReduceExtreme, ReduceFloatSum, ReduceMeanHalfEven, ReduceSum
 from tinyfuse.kernels.pooling_reduce.row_macs import MeanOfSumRow, OutputOfSumsRow, RowMacsRow
 from tinyfuse.kernels.pooling_reduce.row_sum import AverageOfSumRow, MveRowSumRow, RowExtremeRow, RowSumRow
 from tinyfuse.kernels.pooling_reduce.softmax import SoftmaxFloats, SoftmaxInt8, SoftmaxLookup, SoftmaxTables, TableSoftmax
+from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN
 
 #: kind -> kernels
 POOLING_REDUCE: dict[str, tuple[Kernel, ...]] = {
@@ -32,7 +33,7 @@ POOLING_REDUCE: dict[str, tuple[Kernel, ...]] = {
     "TABLE_SOFTMAX": (TableSoftmax(),),
     "LOG_SOFTMAX": (LogSoftmaxWhole(), Floats("tinyfuse_log_softmax_f32", "tinyfuse_softmax_f32.h")),
     "L2_NORMALIZATION": (L2Normalize(), Floats("tinyfuse_l2_normalization_f32", "tinyfuse_l2_f32.h")),
-    "MEAN": (ReduceSum("int8"), ReduceSum("int16"), ReduceFloatSum()),
+    "MEAN": (ReduceMeanHalfEven(), ReduceSum("int8"), ReduceSum("int16"), ReduceFloatSum()),
     "SUM": (ReduceSum("int8"), ReduceSum("int16"), ReduceFloatSum()),
     "REDUCE_MAX": (ReduceExtreme(), Reduce("max", "float32")),
     "REDUCE_MIN": (ReduceExtreme(), Reduce("min", "float32")),
@@ -46,5 +47,7 @@ POOLING_REDUCE: dict[str, tuple[Kernel, ...]] = {
     "AVERAGE_OF_SUM": (AverageOfSumRow("int8"), AverageOfSumRow("int16"), AverageOfSumRow("float32")),
     "ROW_MACS": (RowMacsRow(),),
     "OUTPUT_OF_SUMS": (OutputOfSumsRow(),),
-    "MEAN_OF_SUM": (MeanOfSumRow("int8"), MeanOfSumRow("int16"), MeanOfSumRow("float32")),
+    "MEAN_OF_SUM": (
+        MeanOfSumRow("int8", FLOAT_HALF_EVEN), MeanOfSumRow("int8"), MeanOfSumRow("int16"), MeanOfSumRow("float32"),
+    ),
 }  # fmt: skip
