@@ -6,7 +6,7 @@ import os
 
 from tinyfuse.errors import CompileError, Problem
 from tinyfuse.frontend.file_formats import is_onnx
-from tinyfuse.frontend.onnx.conversions import CONVERSIONS
+from tinyfuse.frontend.onnx.conversions import KINDS
 from tinyfuse.frontend.onnx.graph import read_onnx
 from tinyfuse.frontend.reader import MAX_FILE_BYTES, load_file, read_tflite
 from tinyfuse.frontend.tensors import HINT_SMALLER
@@ -25,4 +25,4 @@ def read_model(path: str | os.PathLike[str], data: bytes | None = None) -> Graph
         return read_tflite(name, data)
     if len(data) > MAX_FILE_BYTES:
         raise CompileError(name, Problem(f"the file has more than {MAX_FILE_BYTES:,} bytes", hint=HINT_SMALLER))
-    return read_onnx(name, data, CONVERSIONS)
+    return read_onnx(name, data, KINDS)

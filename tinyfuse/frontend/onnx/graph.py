@@ -8,8 +8,8 @@ rewrite/cancel_transposes.py removes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -34,6 +34,10 @@ from tinyfuse.ops.elementwise.table import TABLE_VALUES, Table
 _BORDERS = ("float32", "int8", "uint8", "int32", "int64", "bool")
 
 
+#: quantizations of stored values that nothing dequantizes: their numbers are the integers themselves
+_AS_STORED = {dtype: Quantization(np.array(1, np.float32), np.zeros((), dtype), dtype) for dtype in STORED}
+
+
 class Refused(Exception):
     """A node that can't be converted: what is wrong, and what to do."""
 
@@ -49,13 +53,26 @@ class _Unknown(Exception):
 Conversion = Callable[["Converter", Node], None]
 
 
-def read_onnx(path: str, data: bytes, conversions: dict[str, Conversion]) -> Graph:
+@dataclass(frozen=True)
+class Kind:
+    """How nodes of a kind are converted.
+
+    convert       adds operators, and sets the values of the node's outputs
+    least, most   inputs that a node may have; the first `least` may not be left out
+    """
+
+    convert: Conversion
+    least: int = 1
+    most: int = 1
+
+
+def read_onnx(path: str, data: bytes, kinds: Mapping[str, Kind]) -> Graph:
     """Return the graph of an ONNX file. Raises CompileError with every fault that could be found."""
     problems = Problems()
     model = read_model(path, data, problems)
     problems.stop(path)
     assert model is not None, "a file without problems was read"
-    converter = Converter(model, problems, conversions)
+    converter = Converter(model, problems, kinds)
     graph = converter.graph(path, Digest(data))
     problems.stop(path)
     return graph
@@ -64,8 +81,8 @@ def read_onnx(path: str, data: bytes, conversions: dict[str, Conversion]) -> Gra
 class Converter:
     """Converts one file. Conversions of nodes (layers.py and others) call its methods."""
 
-    def __init__(self, model: OnnxModel, problems: Problems, conversions: dict[str, Conversion]):
-        self.model, self.problems, self.conversions = model, problems, conversions
+    def __init__(self, model: OnnxModel, problems: Problems, kinds: Mapping[str, Kind]):
+        self.model, self.problems, self.kinds = model, problems, kinds
         self.values: dict[str, Value] = {name: Constant(array) for name, array in model.constants.items()}
         self.ops: list[Op] = []
         self.readers: dict[str, list[Node]] = {}
@@ -95,11 +112,15 @@ class Converter:
             if missing is not None:
                 raise Refused(f"it reads {missing!r}, which nothing before it computes", HINT_UNSOUND)
             known = node.domain in STANDARD or node.domain == MICROSOFT
-            conversion = self.conversions.get(node.kind) if known else None
-            if conversion is None:
+            kind = self.kinds.get(node.kind) if known else None
+            if kind is None:
                 hint = "take it out of the model or replace it: docs/onnx.md lists what is supported"
                 raise Refused("this operator is not supported", hint)
-            conversion(self, node)
+            if not kind.least <= len(node.inputs) <= kind.most or "" in node.inputs[: kind.least]:
+                raise Refused(f"it has {len(node.inputs)} inputs, or lacks one that it needs", HINT_UNSOUND)
+            if not node.outputs or "" in node.outputs[:1]:
+                raise Refused("it has no output", HINT_UNSOUND)
+            kind.convert(self, node)
         except (Refused, _Unknown) as error:
             self.unknown |= set(node.outputs)
             if isinstance(error, Refused):
@@ -122,7 +143,10 @@ class Converter:
             tensor = Tensor(border.name, shape, border.dtype)
             self.values[border.name] = Real(tensor)
             return tensor
-        q = self.quantization_at_readers(border.name, border.dtype)
+        try:
+            q = self.quantization_at_readers(border.name, border.dtype)
+        except Refused:  # which the reader's own conversion tells
+            q = _AS_STORED[border.dtype]
         tensor = Tensor(border.name, shape, border.dtype, replace(q.signed, zero_point=tuple(q.zero_point.reshape(-1).tolist())))
         self.values[border.name] = Stored(self.as_int8(tensor, q), border.dtype)
         return tensor
@@ -132,8 +156,7 @@ class Converter:
         for node in self.readers.get(name, ()):
             if node.kind == "DequantizeLinear" and node.input(0) == name and node not in self.done:
                 return self.quantization(node, 1, 2, dtype)
-        # nothing dequantizes it: its numbers are the integers themselves
-        return Quantization(np.array(1, np.float32), np.zeros((), dtype), dtype)
+        return _AS_STORED[dtype]
 
     def as_int8(self, tensor: Tensor, q: Quantization) -> Tensor:
         """An int8 tensor of the values of a stored input."""
@@ -169,6 +192,10 @@ class Converter:
             return tensor
         return self.emit("RESHAPE", (tensor,), tensor.shape, tensor.dtype, name, tensor.quant)
 
+    def requantized_view(self, tensor: Tensor, q: Quantization) -> Tensor:
+        """The same stored values standing for other numbers."""
+        return self.emit("RESHAPE", (tensor,), tensor.shape, "int8", f"{tensor.name} (other scale)", q.signed)
+
     # --- values ------------------------------------------------------------------------------
 
     def constant(self, node: Node, i: int) -> Array | None:
@@ -176,7 +203,7 @@ class Converter:
         name = node.input(i)
         if not name:
             return None
-        value = self.values[name]
+        value = self.values.get(name)
         if isinstance(value, QuantizedConstant):
             return value.real
         if not isinstance(value, Constant):

@@ -105,7 +105,7 @@ def convert_qlinear(c: Converter, node: Node) -> None:
     inner = Node(node.index, kind, "", node.name, tuple(floats), (result,), node.attributes)
     quantize = Node(node.index, "QuantizeLinear", "", node.name, (result, node.input(output[0]), node.input(output[1])), node.outputs, {})
     c.readers[result] = [quantize]
-    c.conversions[kind](c, inner)
+    c.kinds[kind].convert(c, inner)
     if quantize not in c.done:
         convert_quantize(c, quantize)
 
@@ -136,4 +136,7 @@ _QLINEAR = {
     "QLinearGlobalAveragePool": ("GlobalAveragePool", ((0, 1, 2),), (3, 4)),
     "QLinearSoftmax": ("Softmax", ((0, 1, 2),), (3, 4)),
 }
-QLINEAR = tuple(_QLINEAR)
+#: kind -> (least, most) inputs
+QLINEAR = {
+    kind: (output[0] + 1, 9 if kind == "QLinearConv" else output[1] + 1) for kind, (_, _, output) in _QLINEAR.items()
+}
