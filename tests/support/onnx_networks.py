@@ -165,7 +165,7 @@ class _Drawer:
         like = self.output(shape, value.scale * float(np.mean(scales)) * 60 * (terms + 1) ** 0.5)
         if rng.random() < 0.4:
             made = w.node("Relu", [made])[0]
-            like = Value("", like.shape, like.scale, w.low)
+            like = Value("", like.shape, like.scale, w.low if rng.random() < 0.7 else self.point())
         return w.quantize(made, like)
 
     def window(self, dims: Sequence[int], kernel: Sequence[int]) -> tuple[dict[str, Any], list[int]]:

@@ -22,6 +22,8 @@ import numpy as np
 import tinyfuse
 from tinyfuse.errors import EmulationFailed, UsageError
 from tinyfuse.frontend.graph_file import called_file
+from tinyfuse.frontend.onnx.conversions import KINDS
+from tinyfuse.frontend.onnx.graph import file_for_onnxruntime
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.frontend.uint8 import was_uint8
 from tinyfuse.ir import ONNX, Array, Graph, Op, Tensor
@@ -78,7 +80,7 @@ def _oracle_for(model_bytes: bytes, graph: Graph) -> Oracle:
     TFLM can't run the model and LiteRT has the same arithmetic, and of every uint8 model. Our reference, which proves
     nothing, where neither can. ToolMissing where the one that should say isn't installed."""
     if graph.source == ONNX:
-        return InterpreterOracle("onnxruntime", model_bytes, graph)
+        return _onnx_oracle(model_bytes, graph)
     if was_uint8(graph):
         reasons = ["TFLM has no kernels of uint8"]
     else:
@@ -104,6 +106,17 @@ def _oracle_for(model_bytes: bytes, graph: Graph) -> Oracle:
         reasons.append(f"litert rounds otherwise: {scaled}")
     oracle = ReferenceOracle(graph)
     oracle.warnings = (f"unproven: compared with our own reference alone: {'; '.join(reasons)}",)
+    return oracle
+
+
+def _onnx_oracle(model_bytes: bytes, graph: Graph) -> Oracle:
+    """onnxruntime; our reference, which proves nothing, where it computes a layer in float32 alone."""
+    judged = file_for_onnxruntime(graph.path, model_bytes, KINDS)
+    if not judged.float_layers:
+        return InterpreterOracle("onnxruntime", judged.data, graph)
+    oracle = ReferenceOracle(graph)
+    what = f"onnxruntime computes in float32, where no standard orders sums: {', '.join(judged.float_layers)}"
+    oracle.warnings = (f"unproven: compared with our own reference alone: {what}",)
     return oracle
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from tinyfuse.errors import CompileError, Problem
 from tinyfuse.frontend.layouts import channels_first, channels_last
 from tinyfuse.frontend.onnx.model import HINT_FIXED, MICROSOFT, STANDARD, Border, Node, OnnxModel, read_model
+from tinyfuse.frontend.onnx.rewritten import with_quantized_layers
 from tinyfuse.frontend.onnx.values import (
     STORED,
     Constant,
@@ -78,6 +79,29 @@ def read_onnx(path: str, data: bytes, kinds: Mapping[str, Kind]) -> Graph:
     return graph
 
 
+@dataclass(frozen=True)
+class Judged:
+    """What onnxruntime runs in the place of a file, to say what is right.
+
+    data          the file, with activations behind the quantization of layers (rewritten.py)
+    float_layers  layers that it computes in float32 all the same, whose sums no standard orders
+    """
+
+    data: bytes
+    float_layers: tuple[str, ...]
+
+
+def file_for_onnxruntime(path: str, data: bytes, kinds: Mapping[str, Kind]) -> Judged:
+    """Return what onnxruntime runs in the place of a file that was read without problems."""
+    problems = Problems()
+    model = read_model(path, data, problems)
+    problems.stop(path)
+    assert model is not None, "a file without problems was read"
+    converter = Converter(model, problems, kinds)
+    converter.graph(path, Digest(data))
+    return Judged(with_quantized_layers(data, converter.quantized_late), tuple(converter.float_layers))
+
+
 class Converter:
     """Converts one file. Conversions of nodes (layers.py and others) call its methods."""
 
@@ -92,8 +116,11 @@ class Converter:
         self.ends = {border.name for border in model.outputs}
         self.done: set[Node] = set()
         self.unknown: set[str] = set()
+        #: number of the node that reads a layer's result -> (result, names of the scale and zero point behind that node)
+        self.quantized_late: dict[int, tuple[str, tuple[str, ...]]] = {}
+        #: layers that onnxruntime computes in float32 alone
+        self.float_layers: list[str] = []
         self._images: dict[Tensor, Tensor] = {}
-        self._stored_inputs: list[Tensor] = []
 
     def graph(self, path: str, digest: Digest) -> Graph:
         inputs = [tensor for border in self.model.inputs if (tensor := self.graph_input(border)) is not None]

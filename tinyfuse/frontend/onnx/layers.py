@@ -117,6 +117,12 @@ def _layer_operands(c: Converter, node: Node, out_axis: int, transposed: bool = 
     if target is None:
         hint = "quantize the layer's output, too: put a QuantizeLinear behind it"
         raise Refused("its result goes on in float32", hint, node.outputs[0])
+    if len(target.nodes) > 1:
+        quantize = target.nodes[-1]
+        names = tuple(filter(None, (quantize.input(1), quantize.input(2))))
+        c.quantized_late[target.nodes[0].index] = (node.outputs[0], names)
+    if node.kind == "ConvTranspose":
+        c.float_layers.append(str(node))
     q = weights.quantization
     if not q.per_tensor and q.axis % weights.array.ndim != out_axis:
         raise Refused(f"its weights have scales along dimension {q.axis}, not an output channel", _HINT_WEIGHTS, node.input(1))
