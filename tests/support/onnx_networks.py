@@ -173,7 +173,9 @@ class _Drawer:
         rank = len(dims)
         strides = [self.rng.choice((1, 1, 2)) for _ in dims]
         dilations = [self.rng.choice((1, 1, 1, 2)) if d >= 2 * k else 1 for d, k in zip(dims, kernel, strict=True)]
-        pads = [self.rng.randint(0, (k - 1) * d // 2 + 1) if k > 1 else 0 for k, d in zip(kernel, dilations, strict=True)] * 2
+        pads = [
+            self.rng.randint(0, (k - 1) * d // 2 + 1) if k > 1 else 0 for k, d in zip(kernel, dilations, strict=True)
+        ] * 2
         if self.rng.random() < 0.5:
             pads = [0] * (2 * rank)
         out = [

@@ -62,6 +62,7 @@ def header_context(plan: Plan) -> dict[str, Any]:
         "macro": plan.options.name.upper(),
         "version": __version__,
         "sha256": plan.graph.sha256,
+        "runtime": plan.source.runtime,
         "target": plan.context.target,
         "cmsis_nn": plan.context.cmsis_nn if plan.uses_cmsis_nn else None,
         "options": plan.options,

@@ -24,7 +24,7 @@ from dataclasses import replace
 import numpy as np
 
 from tinyfuse.errors import Problem
-from tinyfuse.ir import Array, Graph, Op, Quant, Tensor
+from tinyfuse.ir import LITERT, Array, Graph, Op, Quant, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.convolution import Conv2D
 from tinyfuse.ops.core.uint8_functions import nearest
@@ -68,7 +68,7 @@ def uint8_problems(ops: tuple[Op, ...]) -> Iterator[Problem]:
 
 def was_uint8(graph: Graph) -> bool:
     """Tell whether a graph that was read comes from a uint8 model."""
-    return WARNING in graph.warnings
+    return graph.runtime == LITERT
 
 
 def as_int8(graph: Graph) -> Graph:
@@ -90,7 +90,9 @@ class _Shifted:
         entering = [self.quantized(t, self.tensor(t)) for t in g.inputs if t.dtype == "uint8"]
         ops = [made for op in g.ops for made in self.operators(op)]
         leaving = [self.quantized(self.tensor(t), t) for t in g.outputs if t.dtype == "uint8" and t not in through]
-        return replace(g, ops=(*entering, *ops, *dict.fromkeys(leaving)), warnings=(*g.warnings, WARNING))
+        return replace(
+            g, ops=(*entering, *ops, *dict.fromkeys(leaving)), warnings=(*g.warnings, WARNING), runtime=LITERT
+        )
 
     @staticmethod
     def quantized(source: Tensor, result: Tensor) -> Op:

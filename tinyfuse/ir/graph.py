@@ -388,8 +388,9 @@ class Digest:
         return str, (self.text,)
 
 
-#: formats of model files
-TFLITE, ONNX = SOURCES = ("tflite", "onnx")
+#: runtimes whose bits a graph computes, by the format of the file that it was read from
+TFLM, LITERT, ONNXRUNTIME = ("TensorFlow Lite Micro", "LiteRT", "onnxruntime")
+FORMATS = {TFLM: "tflite", LITERT: "tflite", ONNXRUNTIME: "onnx"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -402,7 +403,7 @@ class Graph:
     `limits` are those that searches of rewrites reached (tinyfuse/limits.py).
     `window` is there where it computes a step of another graph over a sliding window, `layouts` where inputs or outputs
     have another order of dimensions than in the file.
-    `source` is the format of the file, one of SOURCES; it says which runtime's bits the graph computes.
+    `runtime` is a key of FORMATS: the graph computes every bit as that runtime does.
     """
 
     path: str
@@ -416,7 +417,7 @@ class Graph:
     window: Window | None = None
     layouts: Layouts | None = None
     notes: tuple[str, ...] = ()
-    source: str = TFLITE
+    runtime: str = TFLM
 
     @property
     def sha256(self) -> str:

@@ -26,7 +26,7 @@ from tinyfuse.frontend.onnx.conversions import KINDS
 from tinyfuse.frontend.onnx.graph import file_for_onnxruntime
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.frontend.uint8 import was_uint8
-from tinyfuse.ir import ONNX, Array, Graph, Op, Tensor
+from tinyfuse.ir import ONNXRUNTIME, Array, Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.convolution import has_real_scale
 from tinyfuse.ops.program.interpret import run_graph
@@ -79,7 +79,7 @@ def _oracle_for(model_bytes: bytes, graph: Graph) -> Oracle:
     """The oracle that "auto" takes: TFLM, with LiteRT for operators that TFLM lacks. LiteRT alone, which is told, where
     TFLM can't run the model and LiteRT has the same arithmetic, and of every uint8 model. Our reference, which proves
     nothing, where neither can. ToolMissing where the one that should say isn't installed."""
-    if graph.source == ONNX:
+    if graph.runtime == ONNXRUNTIME:
         return _onnx_oracle(model_bytes, graph)
     if was_uint8(graph):
         reasons = ["TFLM has no kernels of uint8"]

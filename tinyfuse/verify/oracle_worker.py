@@ -107,7 +107,7 @@ def litert(model: bytes, arena_bytes: int, tensors: tuple[int, ...] = ()) -> Inf
 
 
 def onnxruntime(model: bytes, arena_bytes: int, tensors: tuple[int, ...] = ()) -> Inference:
-    """onnxruntime's CPU provider with all optimizations and one thread; stored int8 is computed as integers, as on Arm."""
+    """onnxruntime's CPU provider: all optimizations, one thread, stored int8 computed as integers (as on Arm)."""
     import onnxruntime as ort
 
     options = ort.SessionOptions()

@@ -13,7 +13,7 @@ import numpy as np
 from tinyfuse.frontend.onnx.graph import Converter, Refused, constant_tensor
 from tinyfuse.frontend.onnx.model import Node
 from tinyfuse.frontend.onnx.targets import clip_bounds, target_of
-from tinyfuse.frontend.onnx.values import Constant, Function, QuantizedConstant, Real, Stored
+from tinyfuse.frontend.onnx.values import Constant, Function, QuantizedConstant, Real
 from tinyfuse.ir import Array, Tensor
 from tinyfuse.ops.core.binary import Binary, FloatBinary
 from tinyfuse.ops.elementwise.activations import LeakyRelu
@@ -29,6 +29,30 @@ def _by_doubles(function: Callable[[float], float]) -> Compute:
 
 def _sigmoid(x: float) -> float:
     return 1 / (1 + math.exp(-x)) if x >= 0 else math.exp(x) / (1 + math.exp(x))
+
+
+#: coefficients of x**13, x**11, ... and of x**6, x**4, ... of the rational function that stands for tanh in Eigen and
+#: onnxruntime (core/mlas/lib/tanh.cpp), within -9 to 9
+_TANH_OVER = (
+    -2.76076847742355e-16, 2.00018790482477e-13, -8.60467152213735e-11, 5.12229709037114e-08, 1.48572235717979e-05,
+    6.37261928875436e-04, 4.89352455891786e-03,
+)  # fmt: skip
+_TANH_UNDER = (1.19825839466702e-06, 1.18534705686654e-04, 2.26843463243900e-03, 4.89352518554385e-03)
+
+
+def _tanh(values: Array) -> Array:
+    """tanh of float32 numbers as onnxruntime computes it, each product and sum rounded once."""
+    x = np.clip(values, _F32(-9), _F32(9))
+    squared = x * x
+
+    def polynomial(coefficients: tuple[float, ...]) -> Array:
+        total = np.full(x.shape, coefficients[0], _F32)
+        for coefficient in coefficients[1:]:
+            total = (total.astype(np.float64) * squared.astype(np.float64) + np.float64(_F32(coefficient))).astype(_F32)
+        return total
+
+    quotient: Array = polynomial(_TANH_OVER) * x / polynomial(_TANH_UNDER)
+    return quotient
 
 
 def _softplus(x: float) -> float:
@@ -61,7 +85,7 @@ def _function(c: Converter, node: Node) -> Compute | None:
 
 _FUNCTIONS: dict[str, Compute] = {
     "Sigmoid": _by_doubles(_sigmoid),
-    "Tanh": _by_doubles(math.tanh),
+    "Tanh": _tanh,
     "Erf": _by_doubles(math.erf),
     "Softplus": _by_doubles(_softplus),
     "Mish": _by_doubles(lambda x: x * math.tanh(_softplus(x))),
@@ -75,9 +99,8 @@ _FUNCTIONS: dict[str, Compute] = {
     "Softsign": lambda x: x / (_F32(1) + np.abs(x)),
 }
 
-#: kinds of functions of one value that are also computed in float32: the operator that does
-_REAL = {"Relu": "RELU", "Sigmoid": "LOGISTIC", "Tanh": "TANH", "Abs": "ABS", "Neg": "NEG", "Sqrt": "SQRT", "Exp": "EXP",
-         "Floor": "FLOOR", "Ceil": "CEIL"}  # fmt: skip
+#: kinds of functions of one value that are also computed in float32, where every bit is defined: the operator that does
+_REAL = {"Relu": "RELU", "Abs": "ABS", "Neg": "NEG", "Sqrt": "SQRT", "Floor": "FLOOR", "Ceil": "CEIL"}
 UNARY = ("Relu", "Clip", "LeakyRelu", "HardSigmoid", "HardSwish", "Elu", "Gelu", *_FUNCTIONS)
 
 
@@ -106,12 +129,30 @@ def _real_unary(c: Converter, node: Node, source: Tensor) -> Tensor:
         low, high = clip_bounds(c, node)
         for kind, bound, end in (("MAXIMUM", low, -np.inf), ("MINIMUM", high, np.inf)):
             if bound != end:
-                source = c.emit(kind, (source, constant_tensor(f"{name} (bound)", np.array([bound], _F32))), source.shape, "float32", name)
+                source = c.emit(
+                    kind,
+                    (source, constant_tensor(f"{name} (bound)", np.array([bound], _F32))),
+                    source.shape,
+                    "float32",
+                    name,
+                )
         return source
     if node.kind == "LeakyRelu":
-        return c.emit("LEAKY_RELU", (source,), source.shape, "float32", name, None, LeakyRelu(node.attributes.get("alpha", 0.01)), node)
+        return c.emit(
+            "LEAKY_RELU",
+            (source,),
+            source.shape,
+            "float32",
+            name,
+            None,
+            LeakyRelu(node.attributes.get("alpha", 0.01)),
+            node,
+        )
     if node.kind not in _REAL:
-        raise Refused("it is computed in float32, for which there is no kernel", "put it between a DequantizeLinear and a QuantizeLinear: there it becomes a table")
+        raise Refused(
+            "it is computed in float32, for which there is no kernel",
+            "put it between a DequantizeLinear and a QuantizeLinear: there it becomes a table",
+        )
     return c.emit(_REAL[node.kind], (source,), source.shape, "float32", name, None, None, node)
 
 
@@ -182,12 +223,22 @@ def _function_of_one(
     if isinstance(a, Function) and isinstance(b, Function) and a.source is b.source and (a.kinds or b.kinds):
         return Function(a.source, lambda x: np.asarray(function(a.compute(x), b.compute(x)), _F32), a.kinds + b.kinds)
     for value, other, flip in ((a, known[1], False), (b, known[0], True)):
-        if isinstance(value, Function) and other is not None and other.size == 1 and len(other.shape) <= len(value.source.tensor.shape):
-            number, compute = _F32(other.reshape(-1)[0]), value.compute
-            if flip:
-                return Function(value.source, lambda x: np.asarray(function(number, compute(x)), _F32), value.kinds)
-            return Function(value.source, lambda x: np.asarray(function(compute(x), number), _F32), value.kinds)
+        if (
+            isinstance(value, Function)
+            and other is not None
+            and other.size == 1
+            and len(other.shape) <= len(value.source.tensor.shape)
+        ):
+            number = np.asarray(other.reshape(-1)[0], _F32)
+            return Function(value.source, _with_number(function, value.compute, number, flip), value.kinds)
     return None
+
+
+def _with_number(function: Callable[[Array, Array], Array], compute: Compute, number: Array, flip: bool) -> Compute:
+    """A function of two numbers, one of which is constant: the first with `flip`, else the second."""
+    if flip:
+        return lambda x: np.asarray(function(number, compute(x)), _F32)
+    return lambda x: np.asarray(function(compute(x), number), _F32)
 
 
 def _stored_arithmetic(c: Converter, node: Node, kind: str) -> bool:
@@ -208,6 +259,15 @@ def _stored_arithmetic(c: Converter, node: Node, kind: str) -> bool:
     if target is None or target.clamps or target.quantization.dtype != dtype or not _broadcasts(*operands):
         return False
     shape = np.broadcast_shapes(operands[0].shape, operands[1].shape)
-    made = c.emit(kind, operands, shape, "int8", target.name, target.quantization.signed, FloatBinary(offset=128 if dtype == "uint8" else 0), node)
+    made = c.emit(
+        kind,
+        operands,
+        shape,
+        "int8",
+        target.name,
+        target.quantization.signed,
+        FloatBinary(offset=128 if dtype == "uint8" else 0),
+        node,
+    )
     target.take(c, made)
     return True

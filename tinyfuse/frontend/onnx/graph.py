@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tinyfuse.errors import CompileError, Problem
+from tinyfuse.errors import Problem
 from tinyfuse.frontend.layouts import channels_first, channels_last
 from tinyfuse.frontend.onnx.model import HINT_FIXED, MICROSOFT, STANDARD, Border, Node, OnnxModel, read_model
 from tinyfuse.frontend.onnx.rewritten import with_quantized_layers
@@ -28,7 +28,7 @@ from tinyfuse.frontend.onnx.values import (
     Value,
 )
 from tinyfuse.frontend.tensors import HINT_SMALLER, HINT_UNSOUND, Problems
-from tinyfuse.ir import MAX_TENSOR_BYTES, Array, Digest, Graph, Op, Quant, Tensor
+from tinyfuse.ir import MAX_TENSOR_BYTES, ONNXRUNTIME, Array, Digest, Graph, Op, Quant, Tensor
 from tinyfuse.ops.elementwise.table import TABLE_VALUES, Table
 
 #: dtypes that an input or output of the graph may have
@@ -116,7 +116,7 @@ class Converter:
         self.ends = {border.name for border in model.outputs}
         self.done: set[Node] = set()
         self.unknown: set[str] = set()
-        #: number of the node that reads a layer's result -> (result, names of the scale and zero point behind that node)
+        #: number of the node that reads a layer's result -> (result, names of the scale and zero point behind it)
         self.quantized_late: dict[int, tuple[str, tuple[str, ...]]] = {}
         #: layers that onnxruntime computes in float32 alone
         self.float_layers: list[str] = []
@@ -128,7 +128,7 @@ class Converter:
             if node not in self.done:
                 self.convert(node)
         outputs = [tensor for border in self.model.outputs if (tensor := self.graph_output(border)) is not None]
-        return Graph(path, digest, tuple(self.ops), tuple(inputs), tuple(outputs), source="onnx")
+        return Graph(path, digest, tuple(self.ops), tuple(inputs), tuple(outputs), runtime=ONNXRUNTIME)
 
     def convert(self, node: Node) -> None:
         """Convert a node; its problem is noted, and its outputs are unknown, where that can't be."""
@@ -174,7 +174,9 @@ class Converter:
             q = self.quantization_at_readers(border.name, border.dtype)
         except Refused:  # which the reader's own conversion tells
             q = _AS_STORED[border.dtype]
-        tensor = Tensor(border.name, shape, border.dtype, replace(q.signed, zero_point=tuple(q.zero_point.reshape(-1).tolist())))
+        tensor = Tensor(
+            border.name, shape, border.dtype, replace(q.signed, zero_point=tuple(q.zero_point.reshape(-1).tolist()))
+        )
         self.values[border.name] = Stored(self.as_int8(tensor, q), border.dtype)
         return tensor
 
@@ -321,7 +323,9 @@ class Converter:
         """The tensor with its dimensions in another order; dimension d of the result is the tensor's order[d]."""
         shape = [tensor.shape[axis] for axis in order]
         wanted = constant_tensor(f"{tensor.name} (order)", np.array(order, np.int32))
-        return self.emit("TRANSPOSE", (tensor, wanted), shape, tensor.dtype, f"{tensor.name} (transposed)", tensor.quant)
+        return self.emit(
+            "TRANSPOSE", (tensor, wanted), shape, tensor.dtype, f"{tensor.name} (transposed)", tensor.quant
+        )
 
     def image(self, tensor: Tensor) -> Tensor:
         """The image [1, H, W, C] of a tensor [1, C, H, W]."""
@@ -338,7 +342,9 @@ class Converter:
     def reshaped(self, tensor: Tensor, shape: Sequence[int], name: str) -> Tensor:
         return self.emit("RESHAPE", (tensor,), shape, tensor.dtype, name, tensor.quant)
 
-    def table(self, source: Stored, compute: Callable[[Array], Array], to: Quantization, name: str, kinds: Sequence[str]) -> Stored:
+    def table(
+        self, source: Stored, compute: Callable[[Array], Array], to: Quantization, name: str, kinds: Sequence[str]
+    ) -> Stored:
         """A TABLE of `compute`, a function of float32 numbers, from stored values to stored values."""
         quant = source.tensor.quantization
         numbers = (TABLE_VALUES.astype(np.int64) - quant.zero_point[0]) * np.float64(quant.scale[0])
@@ -347,7 +353,9 @@ class Converter:
         if source.tensor.quant == to.signed and np.array_equal(results, TABLE_VALUES):
             return Stored(source.tensor, to.dtype)
         table = constant_tensor(f"{name} (table)", results)
-        made = self.emit("TABLE", (source.tensor, table), source.tensor.shape, "int8", name, to.signed, Table(tuple(kinds)))
+        made = self.emit(
+            "TABLE", (source.tensor, table), source.tensor.shape, "int8", name, to.signed, Table(tuple(kinds))
+        )
         return Stored(made, to.dtype)
 
 

@@ -16,12 +16,9 @@ from tinyfuse.frontend.onnx.model import Node
 from tinyfuse.frontend.onnx.targets import Target, target_of
 from tinyfuse.frontend.onnx.values import Constant, Function, Quantization, QuantizedConstant, Stored
 from tinyfuse.ir import Array, Quant, Tensor
-from tinyfuse.ops.core.convolution import Conv2D, DepthwiseConv2D
+from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, Conv2D, DepthwiseConv2D
 from tinyfuse.ops.layers.fully_connected import FullyConnected
 from tinyfuse.ops.layers.transpose_conv import TransposeConv
-
-#: the rounding of onnxruntime's layers (ops/core/convolution.py)
-ROUNDING = "float_half_even"
 
 _HINT_QUANTIZE = "quantize the model: onnxruntime.quantization.quantize_static writes Q/DQ pairs around every layer"
 _HINT_WEIGHTS = "quantize weights symmetrically (zero point 0): int8, WeightSymmetric=True"
@@ -34,7 +31,7 @@ def convert_conv(c: Converter, node: Node) -> None:
     if len(shape) not in (3, 4) or shape[0] != 1 or layer.weights.ndim != len(shape):
         hint = "tinyfuse computes one image, [1, channels, rows, columns], or one sequence, [1, channels, steps]"
         raise Refused(f"its input is {list(shape)}", hint, node.input(0))
-    window = _Window.of(node, layer.weights.shape[2:], shape[2:])
+    window = Window.of(node, layer.weights.shape[2:], shape[2:])
     weights, data = layer.weights, layer.source.tensor
     if len(shape) == 3:  # a sequence is an image of one column: time goes down the rows
         weights = weights[..., None]
@@ -47,14 +44,18 @@ def convert_conv(c: Converter, node: Node) -> None:
     layer.target.take(c, made)
 
 
-class _Window:
+class Window:
     """Kernel, strides, dilations, padding and groups of a convolution over rows and columns."""
 
-    def __init__(self, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int], pads: Sequence[int], group: int):
-        self.kernel, self.stride, self.dilation, self.pads, self.group = kernel, stride, dilation, pads, group
+    def __init__(
+        self, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int], pads: Sequence[int], group: int
+    ):
+        self.kernel, self.stride, self.dilation, self.group = kernel, stride, dilation, group
+        top, bottom, left, right = pads
+        self.pads: tuple[int, int, int, int] = (top, bottom, left, right)
 
     @staticmethod
-    def of(node: Node, kernel: Sequence[int], dims: Sequence[int]) -> _Window:
+    def of(node: Node, kernel: Sequence[int], dims: Sequence[int]) -> Window:
         """The window of a Conv over `dims`, one or two dimensions; a second one of size 1 is added to a single one."""
         rank = len(dims)
         a = node.attributes
@@ -81,7 +82,7 @@ class _Window:
         if rank == 1:
             kernel, stride, dilation = [*kernel, 1], [*stride, 1], [*dilation, 1]
             before, after = [*before, 0], [*after, 0]
-        return _Window(kernel, stride, dilation, (before[0], after[0], before[1], after[1]), int(a.get("group", 1) or 1))
+        return Window(kernel, stride, dilation, (before[0], after[0], before[1], after[1]), int(a.get("group", 1) or 1))
 
 
 class _Layer:
@@ -110,7 +111,9 @@ def _layer_operands(c: Converter, node: Node, out_axis: int, transposed: bool = 
     """The operands of a layer in quantized form; Refused where onnxruntime would compute it in float32."""
     source, weights = c.values[node.input(0)], c.values[node.input(1)]
     if not isinstance(source, Function) or source.kinds:
-        raise Refused(f"{node.kind} is computed in float32, whose sums no standard orders", _HINT_QUANTIZE, node.input(0))
+        raise Refused(
+            f"{node.kind} is computed in float32, whose sums no standard orders", _HINT_QUANTIZE, node.input(0)
+        )
     if not isinstance(weights, QuantizedConstant):
         raise Refused("its weights are not constants behind a DequantizeLinear", _HINT_QUANTIZE, node.input(1))
     target = target_of(c, node)
@@ -125,7 +128,9 @@ def _layer_operands(c: Converter, node: Node, out_axis: int, transposed: bool = 
         c.float_layers.append(str(node))
     q = weights.quantization
     if not q.per_tensor and q.axis % weights.array.ndim != out_axis:
-        raise Refused(f"its weights have scales along dimension {q.axis}, not an output channel", _HINT_WEIGHTS, node.input(1))
+        raise Refused(
+            f"its weights have scales along dimension {q.axis}, not an output channel", _HINT_WEIGHTS, node.input(1)
+        )
     stored = signed_weights(weights, node.input(1))
     bias = _bias(c, node, source.source, q, stored.shape[out_axis])
     return _Layer(source.source, stored, q.scale, bias, target, target.name)
@@ -168,7 +173,7 @@ def _bias(c: Converter, node: Node, source: Stored, weights: Quantization, chann
     return stored
 
 
-def _output_dims(image: Tensor, window: _Window) -> list[int]:
+def _output_dims(image: Tensor, window: Window) -> list[int]:
     top, bottom, left, right = window.pads
     dims = []
     for size, kernel, stride, dilation, pad in zip(
@@ -180,18 +185,21 @@ def _output_dims(image: Tensor, window: _Window) -> list[int]:
     return dims
 
 
-def _conv(c: Converter, node: Node, layer: _Layer, image: Tensor, weights: Array, window: _Window) -> Tensor:
+def _conv(c: Converter, node: Node, layer: _Layer, image: Tensor, weights: Array, window: Window) -> Tensor:
     channels, per_group, groups = image.shape[3], weights.shape[1], window.group
     outs = weights.shape[0]
     if groups < 1 or per_group * groups != channels or outs % groups:
-        raise Refused(f"its weights {list(weights.shape)} don't fit {channels} channels in {groups} groups", "export the model again")
+        raise Refused(
+            f"its weights {list(weights.shape)} don't fit {channels} channels in {groups} groups",
+            "export the model again",
+        )
     depthwise = per_group == 1 and groups > 1
     settings: dict[str, Any] = {
         "padding": window.pads if any(window.pads) else "VALID",
         "stride": tuple(window.stride),
         "dilation": tuple(window.dilation),
         "clamp": layer.clamp,
-        "rounding": ROUNDING,
+        "rounding": FLOAT_HALF_EVEN,
     }
     if depthwise:
         kind, order, axis = "DEPTHWISE_CONV_2D", (1, 2, 3, 0), 3
@@ -201,10 +209,19 @@ def _conv(c: Converter, node: Node, layer: _Layer, image: Tensor, weights: Array
         attributes = Conv2D(**settings)
     shape = (1, *_output_dims(image, window), outs)
     operands = layer.constants(weights.transpose(order), axis)
-    return c.emit(kind, (image, *_present(operands)), shape, "int8", layer.name, layer.target.quantization.signed, attributes, node)
+    return c.emit(
+        kind,
+        (image, *_present(operands)),
+        shape,
+        "int8",
+        layer.name,
+        layer.target.quantization.signed,
+        attributes,
+        node,
+    )
 
 
-def _transposed_conv(c: Converter, node: Node, layer: _Layer, image: Tensor, weights: Array, window: _Window) -> Tensor:
+def _transposed_conv(c: Converter, node: Node, layer: _Layer, image: Tensor, weights: Array, window: Window) -> Tensor:
     if window.group != 1 or any(d != 1 for d in window.dilation):
         raise Refused("groups and dilations are not supported here", "upsample with Resize and a Conv instead")
     extra = list(node.attributes.get("output_padding") or [])
@@ -223,9 +240,13 @@ def _transposed_conv(c: Converter, node: Node, layer: _Layer, image: Tensor, wei
     tensor, bias = layer.constants(weights.transpose(1, 2, 3, 0), 0)
     shape = (1, *dims, weights.shape[1])
     size = constant_tensor(f"{layer.name} (shape)", np.array(shape, np.int32))
-    attributes = TransposeConv((top, left), (window.stride[0], window.stride[1]), clamp=layer.clamp, rounding=ROUNDING)
+    attributes = TransposeConv(
+        (top, left), (window.stride[0], window.stride[1]), clamp=layer.clamp, rounding=FLOAT_HALF_EVEN
+    )
     operands = (size, tensor, image, *([] if bias is None else [bias]))
-    return c.emit("TRANSPOSE_CONV", operands, shape, "int8", layer.name, layer.target.quantization.signed, attributes, node)
+    return c.emit(
+        "TRANSPOSE_CONV", operands, shape, "int8", layer.name, layer.target.quantization.signed, attributes, node
+    )
 
 
 def _present(tensors: Sequence[Tensor | None]) -> list[Tensor]:
@@ -245,10 +266,12 @@ def convert_dense(c: Converter, node: Node) -> None:
         raise Refused(f"its weights have {weights.ndim} dimensions", "use a matrix of weights", node.input(1))
     weights = weights if flipped else weights.T
     if not data.shape or data.shape[-1] != weights.shape[1]:
-        raise Refused(f"its weights {list(weights.shape)} don't fit {list(data.shape)}", "export the model again", node.input(1))
+        raise Refused(
+            f"its weights {list(weights.shape)} don't fit {list(data.shape)}", "export the model again", node.input(1)
+        )
     operands = layer.constants(weights, 0)
     shape = (*data.shape[:-1], weights.shape[0])
-    attributes = FullyConnected(clamp=layer.clamp, rounding=ROUNDING)
+    attributes = FullyConnected(clamp=layer.clamp, rounding=FLOAT_HALF_EVEN)
     made = c.emit(
         "FULLY_CONNECTED", (data, *_present(operands)), shape, "int8", layer.name, layer.target.quantization.signed,
         attributes, node,

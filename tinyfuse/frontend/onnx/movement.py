@@ -62,6 +62,7 @@ def _reshape(c: Converter, node: Node, shape: Sequence[int]) -> None:
 
 
 def convert_reshape(c: Converter, node: Node) -> None:
+    """Reshape: 0 keeps a dimension, -1 takes what is left."""
     wanted, before = c.numbers(node, 1, "shape"), c.shape(node.input(0))
     if wanted is None:
         raise Refused("it has no shape", _HINT_AGAIN)
@@ -74,6 +75,7 @@ def convert_reshape(c: Converter, node: Node) -> None:
 
 
 def convert_flatten(c: Converter, node: Node) -> None:
+    """Flatten to two dimensions."""
     shape = c.shape(node.input(0))
     axis = int(node.attributes.get("axis", 1))
     axis = axis + len(shape) if axis < 0 else axis
@@ -81,12 +83,16 @@ def convert_flatten(c: Converter, node: Node) -> None:
 
 
 def convert_squeeze(c: Converter, node: Node) -> None:
+    """Squeeze: drop dimensions of size 1, all of them without axes."""
     shape, axes = c.shape(node.input(0)), c.numbers(node, 1, "axes")
-    dropped = [i for i, dim in enumerate(shape) if dim == 1] if axes is None else [_checked_axis(a, len(shape)) for a in axes]
+    dropped = (
+        [i for i, dim in enumerate(shape) if dim == 1] if axes is None else [_checked_axis(a, len(shape)) for a in axes]
+    )
     _reshape(c, node, [dim for i, dim in enumerate(shape) if i not in dropped])
 
 
 def convert_unsqueeze(c: Converter, node: Node) -> None:
+    """Unsqueeze: add dimensions of size 1."""
     shape, axes = list(c.shape(node.input(0))), c.numbers(node, 1, "axes")
     if axes is None:
         raise Refused("it has no axes", _HINT_AGAIN)
@@ -97,6 +103,7 @@ def convert_unsqueeze(c: Converter, node: Node) -> None:
 
 
 def convert_transpose(c: Converter, node: Node) -> None:
+    """Transpose: the dimensions in another order."""
     rank = len(c.shape(node.input(0)))
     order = [int(axis) for axis in node.attributes.get("perm") or reversed(range(rank))]
     if sorted(order) != list(range(rank)):
@@ -105,10 +112,12 @@ def convert_transpose(c: Converter, node: Node) -> None:
 
 
 def convert_identity(c: Converter, node: Node) -> None:
+    """Identity, and Dropout, which does nothing in an inference."""
     c.set(node, c.values[node.input(0)])
 
 
 def convert_constant(c: Converter, node: Node) -> None:
+    """Constant: the numbers in its attribute."""
     for key in ("value", "value_float", "value_int", "value_floats", "value_ints"):
         found = node.attributes.get(key)
         if found is not None:
@@ -119,12 +128,14 @@ def convert_constant(c: Converter, node: Node) -> None:
 
 
 def convert_shape(c: Converter, node: Node) -> None:
+    """Shape: a constant, because all shapes are fixed."""
     shape = c.shape(node.input(0))
     start, end = node.attributes.get("start", 0), node.attributes.get("end")
     c.set(node, Constant(np.array(shape[slice(start, end)], np.int64)))
 
 
 def convert_constant_of_shape(c: Converter, node: Node) -> None:
+    """ConstantOfShape: a constant of one repeated value."""
     shape, value = c.numbers(node, 0), node.attributes.get("value")
     if shape is None or min(shape, default=0) < 0 or prod(shape) > 1 << 20:
         raise Refused("its shape is unknown or too large", _HINT_AGAIN)
@@ -133,6 +144,7 @@ def convert_constant_of_shape(c: Converter, node: Node) -> None:
 
 
 def convert_cast(c: Converter, node: Node) -> None:
+    """Cast of constants, and of numbers to the float32 that they are already."""
     value = c.values[node.input(0)]
     to = {1: "float32", 6: "int32", 7: "int64", 9: "bool"}.get(node.attributes.get("to", 0))
     if isinstance(value, Constant) and to is not None:
@@ -144,6 +156,7 @@ def convert_cast(c: Converter, node: Node) -> None:
 
 
 def convert_gather(c: Converter, node: Node) -> None:
+    """Gather by constant indexes along one dimension."""
     shape = c.shape(node.input(0))
     axis = _axis(node, len(shape))
     index = c.constant(node, 1)
@@ -160,6 +173,7 @@ def convert_gather(c: Converter, node: Node) -> None:
 
 
 def convert_slice(c: Converter, node: Node) -> None:
+    """Slice: a range of indexes of some dimensions."""
     shape = c.shape(node.input(0))
     starts, ends = c.numbers(node, 1, "starts"), c.numbers(node, 2, "ends")
     axes, steps = c.numbers(node, 3, "axes"), c.numbers(node, 4)
@@ -184,16 +198,30 @@ def cut(c: Converter, node: Node, ranges: Sequence[range]) -> None:
 
 
 def cut_tensor(c: Converter, node: Node, tensor: Tensor, ranges: Sequence[range], name: str) -> Tensor:
+    """The tensor that holds a range of indexes of every dimension of another one."""
     rank = len(ranges)
     backwards = sum(1 << i for i, taken in enumerate(ranges) if taken.step < 0 and taken.stop < 0)
     bounds = [[r.start for r in ranges], [max(r.stop, 0) for r in ranges], [r.step for r in ranges]]
-    inputs = [constant_tensor(f"{name} ({what})", np.array(numbers, np.int32)) for what, numbers in zip(("begin", "end", "stride"), bounds, strict=True)]
+    inputs = [
+        constant_tensor(f"{name} ({what})", np.array(numbers, np.int32))
+        for what, numbers in zip(("begin", "end", "stride"), bounds, strict=True)
+    ]
     shape = [len(r) for r in ranges]
     assert len(shape) == rank
-    return c.emit("STRIDED_SLICE", (tensor, *inputs), shape, tensor.dtype, name, tensor.quant, StridedSlice(end_mask=backwards), node)
+    return c.emit(
+        "STRIDED_SLICE",
+        (tensor, *inputs),
+        shape,
+        tensor.dtype,
+        name,
+        tensor.quant,
+        StridedSlice(end_mask=backwards),
+        node,
+    )
 
 
 def convert_split(c: Converter, node: Node) -> None:
+    """Split along one dimension, each output a range of indexes."""
     shape = c.shape(node.input(0))
     axis, count = _axis(node, len(shape)), len(node.outputs)
     sizes = c.numbers(node, 1, "split")
@@ -246,7 +274,9 @@ def convert_concat(c: Converter, node: Node) -> None:
     c.set(node, Real(_concatenated(c, node, tensors, shape, axis, node.outputs[0], None)))
 
 
-def _concatenated(c: Converter, node: Node, tensors: Sequence[Tensor], shape: Sequence[int], axis: int, name: str, quant: Quant | None) -> Tensor:
+def _concatenated(
+    c: Converter, node: Node, tensors: Sequence[Tensor], shape: Sequence[int], axis: int, name: str, quant: Quant | None
+) -> Tensor:
     return c.emit("CONCATENATION", tensors, shape, tensors[0].dtype, name, quant, Concatenation(axis), node)
 
 
@@ -283,7 +313,9 @@ def convert_pad(c: Converter, node: Node) -> None:
         if tensor.quant is not None:
             exact = number / tensor.scale + tensor.zero_point
             value = round(exact)
-            if not -128 <= value <= 127 or np.float32((value - tensor.zero_point) * np.float32(tensor.scale)) != np.float32(number):
+            if not -128 <= value <= 127 or np.float32(
+                (value - tensor.zero_point) * np.float32(tensor.scale)
+            ) != np.float32(number):
                 raise Refused(f"its value {number} is none of the input's stored values", "pad with 0")
         fill = constant_tensor(f"{node.outputs[0]} (value)", np.array([value], tensor.dtype), tensor.quant)
         return c.emit("PADV2", (tensor, around, fill), out, tensor.dtype, node.outputs[0], tensor.quant, None, node)
@@ -312,10 +344,13 @@ def convert_resize(c: Converter, node: Node) -> None:
     if len(out) != 4 or tuple(out[:2]) != shape[:2] or min(out) < 1:
         raise Refused(f"sizes {out} are not supported", "resize rows and columns alone")
     whole = all(o % i == 0 for o, i in zip(out[2:], shape[2:], strict=True))
-    known = (place in ("asymmetric",) and nearest == "floor") or (whole and place in ("half_pixel", "pytorch_half_pixel", "half_pixel_symmetric") and nearest.startswith("round"))
+    known = (place in ("asymmetric",) and nearest == "floor") or (
+        whole and place in ("half_pixel", "pytorch_half_pixel", "half_pixel_symmetric") and nearest.startswith("round")
+    )
     if not known:
         raise Refused(
-            f"{place} with {nearest} is not supported", "use coordinate_transformation_mode asymmetric, nearest_mode floor"
+            f"{place} with {nearest} is not supported",
+            "use coordinate_transformation_mode asymmetric, nearest_mode floor",
         )
     # by whole factors both ways of counting take the same pixels
     size = constant_tensor(f"{node.outputs[0]} (size)", np.array(out[2:], np.int32))
@@ -323,7 +358,14 @@ def convert_resize(c: Converter, node: Node) -> None:
     def resize(tensor: Tensor) -> Tensor:
         image = c.image(tensor)
         made = c.emit(
-            "RESIZE_NEAREST_NEIGHBOR", (image, size), (1, *out[2:], out[1]), tensor.dtype, node.outputs[0], tensor.quant, Resize(), node
+            "RESIZE_NEAREST_NEIGHBOR",
+            (image, size),
+            (1, *out[2:], out[1]),
+            tensor.dtype,
+            node.outputs[0],
+            tensor.quant,
+            Resize(),
+            node,
         )
         return c.planes(made)
 

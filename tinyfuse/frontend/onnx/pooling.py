@@ -8,12 +8,13 @@ from math import prod
 import numpy as np
 
 from tinyfuse.frontend.onnx.graph import Converter, Refused, constant_tensor
-from tinyfuse.frontend.onnx.layers import ROUNDING, _Window
+from tinyfuse.frontend.onnx.layers import Window
 from tinyfuse.frontend.onnx.model import Node
 from tinyfuse.frontend.onnx.movement import moved
 from tinyfuse.frontend.onnx.targets import Target, target_of
 from tinyfuse.frontend.onnx.values import Function, Stored
 from tinyfuse.ir import Array, Quant, Tensor
+from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN
 from tinyfuse.ops.elementwise.quantize import HalfEven
 from tinyfuse.ops.pooling_reduce.pooling import Pool2D
 from tinyfuse.ops.pooling_reduce.reduce import Reducer
@@ -22,14 +23,14 @@ from tinyfuse.ops.pooling_reduce.table_softmax import table_of
 _HINT_QUANTIZE = "put DequantizeLinear in front and QuantizeLinear behind it: in float32 no standard orders its sums"
 
 
-def _window(node: Node, shape: tuple[int, ...]) -> tuple[_Window, list[int]]:
+def _window(node: Node, shape: tuple[int, ...]) -> tuple[Window, list[int]]:
     """The window of a pool over a tensor [1, C, H, W] or [1, C, L], and the rows and columns of its output."""
     if len(shape) not in (3, 4) or shape[0] != 1:
         raise Refused(f"its input is {list(shape)}", "pool images [1, channels, rows, columns]")
     kernel = [int(size) for size in node.attributes.get("kernel_shape") or []]
     if len(kernel) != len(shape) - 2 or min(kernel) < 1 or max(kernel) > 32767:
         raise Refused(f"kernel_shape {kernel} doesn't fit {list(shape)}", "export the model again")
-    window = _Window.of(node, kernel, shape[2:])
+    window = Window.of(node, kernel, shape[2:])
     if any(d != 1 for d in window.dilation):
         raise Refused("dilations are not supported here", "use a pool without dilation")
     image = [*shape[2:], 1][:2]
@@ -39,11 +40,11 @@ def _window(node: Node, shape: tuple[int, ...]) -> tuple[_Window, list[int]]:
     for axis, (size, kernel_size, stride) in enumerate(zip(image, window.kernel, window.stride, strict=True)):
         room = size + sum(pads[axis]) - kernel_size
         count = room // stride + 1
-        if node.attributes.get("ceil_mode", 0) and room % stride:
-            # a window that would begin beyond the image and its padding in front is left out
-            if count * stride < size + pads[axis][0]:
-                pads[axis][1] += stride - room % stride
-                count += 1
+        # a window that would begin beyond the image and its padding in front is left out
+        begins_inside = count * stride < size + pads[axis][0]
+        if node.attributes.get("ceil_mode", 0) and room % stride and begins_inside:
+            pads[axis][1] += stride - room % stride
+            count += 1
         if count < 1 or max(pads[axis]) >= kernel_size:
             raise Refused("its window doesn't fit its input", "export the model again")
         dims.append(count)
@@ -66,6 +67,7 @@ def _pool(c: Converter, node: Node, tensor: Tensor, kind: str, quant: Quant | No
 
 
 def convert_max_pool(c: Converter, node: Node) -> None:
+    """MaxPool of stored or float32 values."""
     if len(node.outputs) > 1 and any(c.readers.get(name) for name in node.outputs[1:]):
         raise Refused("the indexes of its maxima are not supported", "leave out its second output")
 
@@ -113,13 +115,14 @@ def convert_mean(c: Converter, node: Node) -> None:
         keep = bool(node.attributes.get("keepdims", 1))
     wanted = [1 if i in axes else dim for i, dim in enumerate(shape) if keep or i not in axes]
     over = constant_tensor(f"{target.name} (axes)", np.array(axes, np.int32))
-    attributes = Reducer(keep, rounding=ROUNDING)
+    attributes = Reducer(keep, rounding=FLOAT_HALF_EVEN)
     quant = target.quantization.signed
     made = c.emit("MEAN", (source.tensor, over), wanted, "int8", target.name, quant, attributes, node)
     target.take(c, made)
 
 
 def convert_softmax(c: Converter, node: Node) -> None:
+    """Softmax of stored values along the last dimension."""
     source, target = _stored_operand(c, node)
     shape = source.tensor.shape
     axis = int(node.attributes.get("axis", -1 if c.model.opset >= 13 else 1)) % max(len(shape), 1)

@@ -10,7 +10,6 @@ from tinyfuse.frontend.onnx.graph import Converter, Refused
 from tinyfuse.frontend.onnx.model import Node
 from tinyfuse.frontend.onnx.targets import output_quantization
 from tinyfuse.frontend.onnx.values import (
-    STORED,
     Constant,
     Function,
     Quantization,
@@ -25,6 +24,7 @@ _CONSTANTS = ("int8", "uint8", "int32")
 
 
 def convert_dequantize(c: Converter, node: Node) -> None:
+    """DequantizeLinear: the numbers that stored values stand for."""
     value = c.values[node.input(0)]
     if node.attributes.get("block_size"):
         raise Refused("scales of blocks are not supported", "quantize with a scale a tensor or a channel")
@@ -52,6 +52,7 @@ def _axis(node: Node, rank: int) -> int:
 
 
 def convert_quantize(c: Converter, node: Node) -> None:
+    """QuantizeLinear: stored values of numbers; of a function of stored values a table."""
     if node.attributes.get("block_size"):
         raise Refused("scales of blocks are not supported", "quantize with a scale a tensor or a channel")
     value = c.values[node.input(0)]
@@ -86,7 +87,7 @@ def _quantized_constant(c: Converter, node: Node, value: Constant, dtype: str) -
 
 
 def convert_qlinear(c: Converter, node: Node) -> None:
-    """An operator of the QOperator format: the nodes of the QDQ format that mean the same are converted in its place."""
+    """An operator of the QOperator format, as the nodes of the QDQ format that mean the same."""
     layout = _QLINEAR[node.kind]
     kind, operands, output = layout
     floats = []
@@ -95,7 +96,15 @@ def convert_qlinear(c: Converter, node: Node) -> None:
             continue
         name = f"{node.outputs[0]}/input {k}"
         axis = 0 if node.kind in ("QLinearConv",) else 1
-        made = Node(node.index, "DequantizeLinear", "", node.name, (node.input(data), node.input(scale), node.input(point)), (name,), {"axis": axis})
+        made = Node(
+            node.index,
+            "DequantizeLinear",
+            "",
+            node.name,
+            (node.input(data), node.input(scale), node.input(point)),
+            (name,),
+            {"axis": axis},
+        )
         convert_dequantize(c, made)
         floats.append(name)
     bias = node.input(8) if node.kind == "QLinearConv" else ""
@@ -103,7 +112,15 @@ def convert_qlinear(c: Converter, node: Node) -> None:
         floats.append(_bias(c, node, bias))
     result = f"{node.outputs[0]}/float32"
     inner = Node(node.index, kind, "", node.name, tuple(floats), (result,), node.attributes)
-    quantize = Node(node.index, "QuantizeLinear", "", node.name, (result, node.input(output[0]), node.input(output[1])), node.outputs, {})
+    quantize = Node(
+        node.index,
+        "QuantizeLinear",
+        "",
+        node.name,
+        (result, node.input(output[0]), node.input(output[1])),
+        node.outputs,
+        {},
+    )
     c.readers[result] = [quantize]
     c.kinds[kind].convert(c, inner)
     if quantize not in c.done:
@@ -116,7 +133,8 @@ def _bias(c: Converter, node: Node, name: str) -> str:
     if not isinstance(value, Constant) or value.array.dtype != np.int32:
         raise Refused("its bias is not a constant int32", "quantize the model again", name)
     sx, sw = c.constant(node, 1), c.constant(node, 4)
-    assert sx is not None and sw is not None
+    assert sx is not None, "its input has a scale"
+    assert sw is not None, "its weights have scales"
     products = (np.float32(sx.reshape(-1)[0]) * sw.astype(np.float32)).reshape(-1)
     scale = products.reshape(()) if products.size == 1 else products
     made = f"{node.outputs[0]}/bias"

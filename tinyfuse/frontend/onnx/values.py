@@ -47,12 +47,14 @@ class Quantization:
         return same and np.array_equal(self.scale, other.scale) and np.array_equal(self.zero_point, other.zero_point)
 
     def quantize(self, values: Array) -> Array:
-        """Stored int8 values (uint8 less 128) of float32 numbers, as onnxruntime computes them: halves to even."""
+        """Stored int8 values (uint8 less 128) of float32 numbers, as onnxruntime computes them: halves to even.
+        NaN becomes the lowest one."""
         with np.errstate(all="ignore"):
-            quotient = np.nan_to_num(values.astype(np.float32) / np.float32(self.scale.item()), nan=0.0)
+            quotient = np.nan_to_num(values.astype(np.float32) / np.float32(self.scale.item()), nan=-np.inf)
         low, high = RANGE["int8"]
         point = self.signed.zero_point[0]
-        return np.clip(np.rint(quotient.astype(np.float64)) + point, low, high).astype(np.int8)
+        stored: Array = np.clip(np.rint(quotient.astype(np.float64)) + point, low, high).astype(np.int8)
+        return stored
 
 
 @dataclass(frozen=True, eq=False)

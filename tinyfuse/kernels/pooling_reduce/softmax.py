@@ -10,8 +10,8 @@ from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts, element_counts
 from tinyfuse.ops.pooling_reduce.softmax import exps_of_differences
 from tinyfuse.ops.pooling_reduce.softmax_scaling import Softmax, int16_scaling, softmax_scaling
-from tinyfuse.ops.pooling_reduce.table_softmax import output_factor
 from tinyfuse.ops.pooling_reduce.softmax_tables import exp_table, reciprocal_table
+from tinyfuse.ops.pooling_reduce.table_softmax import output_factor
 
 
 class SoftmaxInt8(Kernel):

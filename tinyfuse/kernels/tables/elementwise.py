@@ -93,7 +93,8 @@ def elementwise_kernels(
         **_UNARY,
         **{family.kind: _comparisons(family, loops) for family in COMPARISONS},
         "ADD": (
-            SingleRoundingSum(), *in_floats("FLOAT_SUM", float_sum), *_binary("ADD", rescaled(add_multipliers), work="sums", header=COMMON), *loops,
+            SingleRoundingSum(), *in_floats("FLOAT_SUM", float_sum),
+            *_binary("ADD", rescaled(add_multipliers), work="sums", header=COMMON), *loops,
             CmsisAdd(), *int16_kernels("ADD", rescaled(add_multipliers), "sums"), *float_kernels("ADD", fused, "sums"),
             CmsisAdd("int16"),
         ),
@@ -103,7 +104,8 @@ def elementwise_kernels(
             *clamped_kernels("SUB"),
         ),
         "MUL": (
-            *in_floats("FLOAT_PRODUCT", float_product), *_binary("MUL", product, work="products", header=COMMON), *loops, CmsisMul(),
+            *in_floats("FLOAT_PRODUCT", float_product),
+            *_binary("MUL", product, work="products", header=COMMON), *loops, CmsisMul(),
             *int16_kernels("MUL", product, "products"), *float_kernels("MUL", fused, "products"),
             *clamped_kernels("MUL"), CmsisMul("int16"),
         ),

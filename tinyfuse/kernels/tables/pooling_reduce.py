@@ -12,7 +12,13 @@ from tinyfuse.kernels.pooling_reduce.pool import PoolRow, WidePoolRow
 from tinyfuse.kernels.pooling_reduce.reduce import Reduce, ReduceExtreme, ReduceFloatSum, ReduceMeanHalfEven, ReduceSum
 from tinyfuse.kernels.pooling_reduce.row_macs import MeanOfSumRow, OutputOfSumsRow, RowMacsRow
 from tinyfuse.kernels.pooling_reduce.row_sum import AverageOfSumRow, MveRowSumRow, RowExtremeRow, RowSumRow
-from tinyfuse.kernels.pooling_reduce.softmax import SoftmaxFloats, SoftmaxInt8, SoftmaxLookup, SoftmaxTables, TableSoftmax
+from tinyfuse.kernels.pooling_reduce.softmax import (
+    SoftmaxFloats,
+    SoftmaxInt8,
+    SoftmaxLookup,
+    SoftmaxTables,
+    TableSoftmax,
+)
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN
 
 #: kind -> kernels

@@ -11,7 +11,6 @@ from tinyfuse.ir.fixedpoint import INT32_MAX, INT32_MIN, RANGE, multiply_by_quan
 from tinyfuse.ops.core.family import SAME_ROW, OpFamily, RowWindow, Rule
 
 
-
 @dataclass(frozen=True)
 class HalfEven:
     """Attributes of a QUANTIZE from float32 to int8 that rounds halves to even, as onnxruntime's QuantizeLinear does.

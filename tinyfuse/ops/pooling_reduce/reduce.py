@@ -11,14 +11,20 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op, Tensor, given
 from tinyfuse.ir.fixedpoint import RANGE, clamp
-from tinyfuse.ops.core.convolution import TWO_ROUNDINGS
 from tinyfuse.ops.core.axes import AlongAxes, AxesOperand
+from tinyfuse.ops.core.convolution import TWO_ROUNDINGS
 from tinyfuse.ops.core.dtypes import ONE_QUANTIZATION, computed_dtype
 from tinyfuse.ops.core.family import SAME_ROW, RowWindow, Rule
 from tinyfuse.ops.core.movement import ends
 from tinyfuse.ops.core.permute import Order, with_constant
 from tinyfuse.ops.core.real import FLOAT_MAX, sum_in_order
-from tinyfuse.ops.pooling_reduce.reduce_scaling import reduced_axes, reduced_count, reduction_runs, scaled_total, sum_scaling
+from tinyfuse.ops.pooling_reduce.reduce_scaling import (
+    reduced_axes,
+    reduced_count,
+    reduction_runs,
+    scaled_total,
+    sum_scaling,
+)
 from tinyfuse.ops.pooling_reduce.row_macs import PartOfLayer
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyfuse.ir import Array, Op, given
-from tinyfuse.ir.fixedpoint import RANGE, clamp, multiply_by_quantized_multiplier
+from tinyfuse.ir.fixedpoint import RANGE, clamp
 from tinyfuse.ops.core.convolution import requantize_channels
 from tinyfuse.ops.core.family import SAME_ROW, OpFamily, RowWindow
 from tinyfuse.ops.pooling_reduce.reduce_scaling import reduced_count, scaled_total
