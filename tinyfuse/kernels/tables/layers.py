@@ -90,20 +90,20 @@ from tinyfuse.kernels.layers.uint8_weights16.portable import (
     PackedConvRowW16,
     PackedDepthwiseRowW16,
 )
-from tinyfuse.kernels.program.computed_layer import computed_layers
+from tinyfuse.kernels.program.computed_layer import computed_layer_kernels
 from tinyfuse.ops.core.convolution import has_real_scale
 
 
 def layer_dtype(op: Op) -> str:
-    """The key of a layer's kernels: its dtype; "int8 x int16" where its weights are wider than its data; "int8 by a
-    real number" where its sums are scaled so."""
+    """Key of a layer's kernels in LAYERS: its dtype; "int8 x int16" if its weights are wider than its data; "int8 by a
+    real number" if it has a real scale (`has_real_scale`)."""
     if has_real_scale(op):
         return "int8 by a real number"
     wide = (op.output.dtype, op.operand(1).dtype) == ("int8", "int16")
     return "int8 x int16" if wide else op.output.dtype
 
 
-#: kind -> `layer_dtype` -> kernels of layers, which no other dtype's operator is offered to
+#: kind -> `layer_dtype` -> kernels of layers. Only operators of that dtype ask them
 LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     "CONV_2D": {
         "int8": (
@@ -154,11 +154,11 @@ LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     },
 }  # fmt: skip
 
-#: kind -> kernels of what rewrites make of layers: their outputs looked up in tables, or their weights computed
+#: kind -> kernels of operators that rewrites make of layers, with a fused activation LUT or computed weights
 LAYER_FORMS: dict[str, tuple[Kernel, ...]] = {
     "LOOKED_UP": (
         *map(LookedUpFours, (FourPointwise(), FourPointwiseRow())), LookedUpColumns(),
         *map(LookedUpMatmul, (Pointwise(), PointwiseRow(), PackedConvRow())), LookedUpDepthwise(Depthwise3x3Row()),
     ),
-    "COMPUTED_LAYER": computed_layers(),
+    "COMPUTED_LAYER": computed_layer_kernels(),
 }  # fmt: skip

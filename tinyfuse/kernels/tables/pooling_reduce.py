@@ -7,7 +7,7 @@ from tinyfuse.kernels.cmsis.softmax import CmsisSoftmax, CmsisSoftmaxS16
 from tinyfuse.kernels.core.kernel import Kernel
 from tinyfuse.kernels.pooling_reduce.arg_max import ArgExtreme
 from tinyfuse.kernels.pooling_reduce.cumsum import CumsumWhole
-from tinyfuse.kernels.pooling_reduce.normalization import Floats, L2Normalize, LogSoftmaxWhole
+from tinyfuse.kernels.pooling_reduce.normalization import L2Normalize, LogSoftmaxWhole, NormalizationF32
 from tinyfuse.kernels.pooling_reduce.pool import PoolRow, WidePoolRow
 from tinyfuse.kernels.pooling_reduce.reduce import Reduce, ReduceExtreme, ReduceFloatSum, ReduceMeanHalfEven, ReduceSum
 from tinyfuse.kernels.pooling_reduce.row_macs import MeanOfSumRow, OutputOfSumsRow, RowMacsRow
@@ -37,8 +37,8 @@ POOLING_REDUCE: dict[str, tuple[Kernel, ...]] = {
         CmsisSoftmax(), CmsisSoftmax("int16"), CmsisSoftmaxS16(),
     ),
     "TABLE_SOFTMAX": (TableSoftmax(),),
-    "LOG_SOFTMAX": (LogSoftmaxWhole(), Floats("tinyfuse_log_softmax_f32", "tinyfuse_softmax_f32.h")),
-    "L2_NORMALIZATION": (L2Normalize(), Floats("tinyfuse_l2_normalization_f32", "tinyfuse_l2_f32.h")),
+    "LOG_SOFTMAX": (LogSoftmaxWhole(), NormalizationF32("tinyfuse_log_softmax_f32", "tinyfuse_softmax_f32.h")),
+    "L2_NORMALIZATION": (L2Normalize(), NormalizationF32("tinyfuse_l2_normalization_f32", "tinyfuse_l2_f32.h")),
     "MEAN": (ReduceMeanHalfEven(), ReduceSum("int8"), ReduceSum("int16"), ReduceFloatSum()),
     "SUM": (ReduceSum("int8"), ReduceSum("int16"), ReduceFloatSum()),
     "REDUCE_MAX": (ReduceExtreme(), Reduce("max", "float32")),

@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.core.kernel import Constant, Context, proven
+from tinyfuse.kernels.core.kernel import Constant, Context, require_proven
 from tinyfuse.kernels.requantize.signed_rounding import SignedRounding
 from tinyfuse.kernels.requantize.single_rounding import SingleRounding, single_rounding
 from tinyfuse.kernels.requantize.two_roundings import bounded, shifted
@@ -104,7 +104,7 @@ def _layer(op: Op, dsp: bool, dense: bool) -> Matmul | None:
 
     def lanes() -> tuple[Array, Array]:
         in_lanes, extra = weights_in_lanes(weights())
-        return proven(in_lanes), in_256ths(layer.channels, extra)
+        return require_proven(in_lanes), in_256ths(layer.channels, extra)
 
     # sums are in 256ths and must come back from them
     if layer.fits_lanes and _fit_lanes(op, weights):
@@ -129,7 +129,7 @@ def shifting_layer(op: Op, dsp: bool, dense: bool) -> Matmul | None:
         in_lanes, extra = weights_in_lanes(weights())
         channels = layer.channels.copy()
         channels["bias"] = (channels["bias"].astype(np.int64) * 256 + extra).astype(np.int32)
-        return proven(in_lanes), channels
+        return require_proven(in_lanes), channels
 
     return Matmul(SHIFTED, lanes) if _fit_lanes(op, weights) else None
 
@@ -168,7 +168,7 @@ def _in_lanes(op: Op, line: SingleRounding | SignedRounding, form: str) -> Matmu
 
     def lanes() -> tuple[Array, Array]:
         in_lanes, extra = weights_in_lanes(weights())
-        return proven(in_lanes), line.channels(extra)
+        return require_proven(in_lanes), line.channels(extra)
 
     return Matmul(form, lanes) if _fit_lanes(op, weights) else None
 
