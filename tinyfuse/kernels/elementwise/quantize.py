@@ -44,7 +44,7 @@ class QuantizeHalfEven(Kernel):
         return isinstance(op.attributes, HalfEven) and (op.input.dtype, op.output.dtype) == ("float32", "int8")
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return by_elements(op, by_row)
+        return divide_by_elements(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         before = op.attributes_as(HalfEven).before
