@@ -5,7 +5,7 @@
 
 #include "tinyfuse_conv.h"
 
-/* Of the taps of a window's row or column, which lie `step` apart from `start` on, those inside an image of `size`. */
+/* The taps of a window's row or column that lie inside an image of `size`; taps are `step` apart from `start` on. */
 typedef struct {
     int32_t from, to;
 } tinyfuse_inner_taps;
@@ -22,8 +22,8 @@ TINYFUSE_INLINE tinyfuse_inner_taps tinyfuse_taps_inside(int32_t start, int32_t 
     return taps;
 }
 
-/* Output row y. Weights are [kernel_h][kernel_w][out_c]; output channel c reads input channel
-   c / (out_c / in_c). Reads only the input rows of y's own window, writes only out_row. */
+/* Computes output row y. Weights are [kernel_h][kernel_w][out_c]; output channel c reads input channel c / (out_c /
+   in_c). Reads only the input rows of y's own window, writes only out_row. */
 TINYFUSE_INLINE void tinyfuse_depthwise_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                                int8_t *out_row, const int8_t *weights,
                                                const tinyfuse_requant *channels)

@@ -4,17 +4,17 @@
 
    weights  of sixteen (at the end eight) channels [pairs of taps][2][16 or 8], none of them -128: so that
             the sum of two products fits int16
-   channels [3][4] as in tinyfuse_matmul_mve.h: of each sixteen channels those that leave a remainder of
+   channels [3][4] as in tinyfuse_matmul_2x4_mve.h: of each sixteen channels those that leave a remainder of
             0 by 4, those of 2, of 1 and of 3; of the last eight the even ones and the odd ones
 */
 #ifndef TINYFUSE_DEPTHWISE_MVE_H
 #define TINYFUSE_DEPTHWISE_MVE_H
 
 #include "tinyfuse_depthwise_packed.h"
-#include "tinyfuse_matmul_mve.h"
+#include "tinyfuse_matmul_2x4_mve.h"
 
-/* What the pixels of a row have in common but `out`. The assembly loads the first six by one LDM, and the
-   clamp's ends as a pair. taps as tinyfuse_depthwise_taps fills them. */
+/* The job of a row's pixels; only `out` changes. The assembly loads the first six fields by one LDM, and the clamp's
+   ends as a pair. taps as tinyfuse_depthwise_taps fills them. */
 typedef struct {
     int32_t pairs;
     const int8_t *weights;
@@ -28,12 +28,12 @@ typedef struct {
 
 #if TINYFUSE_MVE
 
-/* Scales the sums `v` with multipliers and shifts that lie at r3. */
+/* Scales the sums `v` with the multipliers and shifts at r3. */
 #define TINYFUSE_DEPTHWISE_SCALE(v, multipliers, shifts)                                           \
     TINYFUSE_LOAD_SCALES("q4", "q5", "q6", "r3", multipliers, shifts)                              \
     TINYFUSE_SCALE4(v, "q4", "q6", v ", q5")
 
-/* One output pixel, all channels. r0: the first channel of those at hand; r1: pairs; r2: weights; r3:
+/* Computes all channels of an output pixel. r0: the first channel of those at hand; r1: pairs; r2: weights; r3:
    channels; r4 to r6: taps; r7: the job; r8: channels left; r9: out; r10: zero point; r11: all taps. */
 TINYFUSE_SHARED void tinyfuse_depthwise_mve_pixel(const tinyfuse_depthwise_mve_job *job)
 {
@@ -61,12 +61,12 @@ TINYFUSE_SHARED void tinyfuse_depthwise_mve_pixel(const tinyfuse_depthwise_mve_j
         "vldrbt.8 q4, [r5]\n\t"
         "vldrbt.8 q5, [r6]\n\t"
         "vldrb.8 q6, [r2], #16\n\t"
-        "vmullb.s8 q7, q4, q6\n\t" /* of the even channels */
+        "vmullb.s8 q7, q4, q6\n\t" /* products of the even channels */
         "vmullt.s8 q4, q4, q6\n\t"
         "vldrb.8 q6, [r2]\n\t"
         "vmullb.s8 q6, q5, q6\n\t"
         "vadd.i16 q7, q7, q6\n\t"
-        "vldrb.8 q6, [r2], #16\n\t" /* again: all registers are taken */
+        "vldrb.8 q6, [r2], #16\n\t" /* loaded again: all registers are taken */
         "vmullt.s8 q5, q5, q6\n\t"
         "vadd.i16 q4, q4, q5\n\t"
         "vmovlb.s16 q5, q7\n\t"
@@ -80,7 +80,7 @@ TINYFUSE_SHARED void tinyfuse_depthwise_mve_pixel(const tinyfuse_depthwise_mve_j
         "le lr, 2b\n\t"
         TINYFUSE_DEPTHWISE_SCALE("q0", "#16", "#32") TINYFUSE_DEPTHWISE_SCALE("q1", "#64", "#80")
         TINYFUSE_DEPTHWISE_SCALE("q2", "#112", "#128") TINYFUSE_DEPTHWISE_SCALE("q3", "#160", "#176")
-        /* saturating comes to the same as clamping later */
+        /* saturation gives the same result as a later clamp */
         "vqmovnb.s32 q0, q0\n\t"
         "vqmovnt.s32 q0, q1\n\t"
         "vqmovnb.s32 q2, q2\n\t"
@@ -154,10 +154,10 @@ TINYFUSE_SHARED void tinyfuse_depthwise_mve_pixel(const tinyfuse_depthwise_mve_j
     const int32_t *channels = job->channels;
     int32_t c = 0, i, k;
     while (c < job->in_c) {
-        const int32_t fours = job->in_c - c > 8 ? 4 : 2, width = 4 * fours;
+        const int32_t quads = job->in_c - c > 8 ? 4 : 2, width = 4 * quads;
         for (i = 0; i < width && c + i < job->in_c; ++i) {
-            const int32_t place = fours == 4 ? 2 * (i & 1) + (i >> 1 & 1) : i & 1;
-            const int32_t *const r = channels + 12 * place + i / fours;
+            const int32_t place = quads == 4 ? 2 * (i & 1) + (i >> 1 & 1) : i & 1;
+            const int32_t *const r = channels + 12 * place + i / quads;
             uint32_t sum = (uint32_t)r[0]; /* wraps */
             for (k = 0; k < 2 * job->pairs; ++k) {
                 sum += (uint32_t)(job->taps[k][c + i] * weights[width * k + i]);
@@ -167,14 +167,14 @@ TINYFUSE_SHARED void tinyfuse_depthwise_mve_pixel(const tinyfuse_depthwise_mve_j
                 job->act_max);
         }
         weights += 2 * job->pairs * width;
-        channels += 12 * fours;
+        channels += 12 * quads;
         c += width;
     }
 }
 
 #endif
 
-/* Output row y. Reads only the input rows of y's own window, writes only out_row. scratch, aligned to
+/* Computes output row y. Reads only the input rows of y's own window, writes only out_row. scratch, aligned to
    pointers: 2 * pairs pointers, then in_c bytes where any window reaches into the padding. */
 TINYFUSE_SHARED void tinyfuse_depthwise_mve_row_s8(const tinyfuse_conv *p, const int8_t *in,
                                                    int32_t y, int8_t *out_row,

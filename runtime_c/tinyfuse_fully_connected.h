@@ -1,4 +1,4 @@
-/* Fully connected layer, int8: the general form (any batch, weights with a zero point) in C. */
+/* Fully connected layer, int8, in portable C: any batch, weights with or without zero point. */
 #ifndef TINYFUSE_FULLY_CONNECTED_H
 #define TINYFUSE_FULLY_CONNECTED_H
 
@@ -9,8 +9,8 @@ typedef struct {
     int32_t in_zero_point, weights_zero_point, out_zero_point, act_min, act_max;
 } tinyfuse_fully_connected;
 
-/* in [batches][in_c], weights [out_c][in_c], out [batches][out_c]; `channels` has out_c entries. out may
-   lie over batches of in that are read already, not over the one that is computed. */
+/* Computes a layer, in [batches][in_c], weights [out_c][in_c], out [batches][out_c]; `channels` has out_c entries.
+   out may overlap batches of in that were read already, not the one that is computed. */
 TINYFUSE_INLINE void tinyfuse_fully_connected_s8(const tinyfuse_fully_connected *p, const int8_t *in,
                                                  int8_t *out, const int8_t *weights,
                                                  const tinyfuse_requant *channels)

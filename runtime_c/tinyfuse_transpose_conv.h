@@ -14,7 +14,7 @@ typedef struct {
     int32_t in_zero_point, out_zero_point, act_min, act_max;
 } tinyfuse_transpose_conv;
 
-/* The sum of (in - zero point) * weight over `count` channels. */
+/* Returns the sum of (in - zero point) * weight over `count` channels. */
 TINYFUSE_INLINE uint32_t tinyfuse_channel_product(const int8_t *in, const int8_t *weights, int32_t count,
                                                   int32_t zero_point)
 {
@@ -37,7 +37,7 @@ TINYFUSE_INLINE uint32_t tinyfuse_channel_product(const int8_t *in, const int8_t
 #endif
 }
 
-/* Output row `y`. Weights are [out_c][kernel_h][kernel_w][in_c], `channels` has out_c entries. */
+/* Computes output row `y`. Weights are [out_c][kernel_h][kernel_w][in_c], `channels` has out_c entries. */
 TINYFUSE_INLINE void tinyfuse_transpose_conv_row_s8(const tinyfuse_transpose_conv *p, const int8_t *in,
                                                     int32_t y, int8_t *out_row, const int8_t *weights,
                                                     const tinyfuse_requant *channels)
