@@ -1,4 +1,4 @@
-"""Runs an interpreter of TensorFlow Lite, or onnxruntime, on many inputs, in a process of its own, because it may abort.
+"""Runs an interpreter of TensorFlow Lite, or onnxruntime, on many inputs, in its own process, because it may abort.
 
     python oracle_worker.py tflm|litert|float|onnxruntime
 
