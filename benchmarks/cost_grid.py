@@ -64,6 +64,7 @@ from other_dtypes import other_dtype
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.core.convolution import REAL_MULTIPLIER
 from tinyfuse.ops.elementwise.table import Table
 from tinyfuse.ops.pooling_reduce.row_sum import AverageOfSum
 from tinyfuse.rewrite.split_full_height import split_dense, split_full_height
@@ -176,7 +177,9 @@ def drawn_for(kernel: str, kind: str, count: int) -> list[Op]:
         pairs = ((op, other_dtype(op, "int16")) for op in operators(kind, count))
         return [replace(wide, inputs=(wide.input, op.operand(1))) for op, wide in pairs]
     if "_real_" in kernel:
-        return [replace(op, attributes=replace(op.attributes, real_scale=True)) for op in operators(kind, count)]
+        return [
+            replace(op, attributes=replace(op.attributes, rounding=REAL_MULTIPLIER)) for op in operators(kind, count)
+        ]
     if "_average_pool_up_" in kernel:
         return [replace(op, attributes=replace(op.attributes, halves_up=True)) for op in operators(kind, count)]
     suffix = kernel.rpartition("_")[2]

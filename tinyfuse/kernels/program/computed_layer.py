@@ -18,7 +18,7 @@ from tinyfuse.kernels.layers.int8_dsp.dense_real_scale import FullyConnectedReal
 from tinyfuse.kernels.layers.int8_dsp.depthwise import DepthwiseRow
 from tinyfuse.kernels.layers.int8_dsp.transpose_conv import TransposeConvRow
 from tinyfuse.kernels.layers.int16.portable import ConvRowS16, DepthwiseRowS16, FullyConnectedS16, TransposeConvRowS16
-from tinyfuse.ops.core.convolution import has_real_scale
+from tinyfuse.ops.core.convolution import REAL_MULTIPLIER, rounds_by
 from tinyfuse.ops.layers.computed_layer import layer_of, places
 
 
@@ -36,7 +36,11 @@ class ComputedLayerWhole(WholeWrapper):
 
     def accepts(self, op: Op, context: Context) -> bool:
         layer = layer_of(op)
-        same = (layer.kind, op.output.dtype, has_real_scale(layer)) == (self.kind, self.dtype, self.real_scale)
+        same = (layer.kind, op.output.dtype, rounds_by(layer, REAL_MULTIPLIER)) == (
+            self.kind,
+            self.dtype,
+            self.real_scale,
+        )
         return same and (not self.real_scale or self.kernel.accepts(layer, context))
 
     def inner(self, op: Op) -> Op:

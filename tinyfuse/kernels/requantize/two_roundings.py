@@ -12,7 +12,7 @@ from tinyfuse.ir import Array, Int64s, Op
 from tinyfuse.ir.fixedpoint import clamp, multiply_by_quantized_multiplier
 from tinyfuse.kernels.core.kernel import proven
 from tinyfuse.once import cached_property
-from tinyfuse.ops.core.convolution import bias_values, channel_multipliers, clamp_range
+from tinyfuse.ops.core.convolution import TWO_ROUNDINGS, bias_values, channel_multipliers, clamp_range, rounds_by
 from tinyfuse.ops.weight_sums import channel_weights, sums_by_sign
 
 #: tinyfuse_requant
@@ -92,7 +92,7 @@ def bounded(op: Op) -> Bounded | None:
     """The layer in the bounded form, or None where the proof fails for some channel."""
     multipliers, shifts = channel_multipliers(op)
     zero_point = op.output.zero_point
-    if not -128 <= op.input.zero_point <= 127 or not -128 <= zero_point <= 127:
+    if not rounds_by(op, TWO_ROUNDINGS) or not -128 <= op.input.zero_point <= 127 or not -128 <= zero_point <= 127:
         return None
     least, most = accumulator_range(op)
     if least is None or most is None:
@@ -128,6 +128,8 @@ def shifted(op: Op) -> Shifted | None:
     zero_point = op.output.zero_point
     if not -128 <= op.input.zero_point <= 127 or not -128 <= zero_point <= 127 or accumulator_range(op)[0] is None:
         return None
+    if not rounds_by(op, TWO_ROUNDINGS):
+        return None
     multipliers, shifts = channel_multipliers(op)
     plain = Bounded(op, np.zeros(len(shifts)), np.zeros(len(shifts), bool))
     bias, (positive, negative) = folded_bias(op), sums_by_sign(op)
@@ -157,7 +159,7 @@ def wraps(op: Op) -> Array:
     """bool [out_c]: whether an accumulator of `accumulator_range`, which there is, leaves int32 where it is shifted to
     the left."""
     least, most = accumulator_range(op)
-    left = np.minimum(np.maximum(channel_multipliers(op)[1], 0), 31)
+    left = np.minimum(np.maximum(channel_multipliers(op)[1], 0), 31) * rounds_by(op, TWO_ROUNDINGS)
     found: Array = np.maximum(-proven(least), proven(most)) << left >= 2**31
     return found
 
@@ -171,6 +173,8 @@ def folded_bias(op: Op) -> Int64s:
 
 @lru_cache(maxsize=512)
 def shifts_right(op: Op) -> bool:
-    """No channel's requantization shifts left, and no folded bias leaves int32."""
+    """No channel's requantization, by two roundings, shifts left, and no folded bias leaves int32."""
     bias = folded_bias(op)
-    return bool((channel_multipliers(op)[1] <= 0).all() and (np.abs(bias) < 2**31).all())
+    return rounds_by(op, TWO_ROUNDINGS) and bool(
+        (channel_multipliers(op)[1] <= 0).all() and (np.abs(bias) < 2**31).all()
+    )

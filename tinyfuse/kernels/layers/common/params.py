@@ -12,8 +12,17 @@ from tinyfuse.kernels.core.c_constants import c_constant
 from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Kernel
 from tinyfuse.kernels.core.rows import from_piece
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
+from tinyfuse.kernels.requantize.half_even import scale_bits
 from tinyfuse.kernels.requantize.two_roundings import REQUANT, folded_bias
-from tinyfuse.ops.core.convolution import bias_values, channel_multipliers, clamp_range, geometry, quantized
+from tinyfuse.ops.core.convolution import (
+    FLOAT_HALF_EVEN,
+    bias_values,
+    channel_multipliers,
+    clamp_range,
+    geometry,
+    quantized,
+    rounds_by,
+)
 from tinyfuse.ops.weight_sums import channel_weights
 
 #: what a pointer in scratch takes, on every target
@@ -21,10 +30,14 @@ POINTER_BYTES = c_constant("tinyfuse_common.h", "TINYFUSE_POINTER_BYTES")
 
 
 def general_channels(op: Op) -> Constant:
-    """Per output channel: bias, multiplier and shift as TensorFlow Lite Micro has them."""
+    """Per output channel: bias, multiplier and shift as TensorFlow Lite Micro has them; of FLOAT_HALF_EVEN a factor's
+    bits and 0."""
     channels = np.zeros(op.output.shape[-1], REQUANT)
     channels["bias"] = bias_values(op)
-    channels["multiplier"], channels["shift"] = channel_multipliers(op)
+    if rounds_by(op, FLOAT_HALF_EVEN):
+        channels["multiplier"] = scale_bits(op)
+    else:
+        channels["multiplier"], channels["shift"] = channel_multipliers(op)
     return Constant("channels", channels, "tinyfuse_requant")
 
 
