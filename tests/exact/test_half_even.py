@@ -195,6 +195,25 @@ def test_weight_scales_are_made_of_multipliers() -> None:
     np.testing.assert_array_equal(found, (multipliers, shifts))
 
 
+def without_lanes(seed: int = 21) -> list[Op]:
+    """Layers with weights of -128 and sums beyond lanes, and with channels whose output is one constant."""
+    rng, found = np.random.default_rng(seed), []
+    for shape in (
+        Shape("FULLY_CONNECTED", 2, 1, 24, 6), Shape("FULLY_CONNECTED", 1, 1, 10, 5), Shape("CONV_2D", 4, 5, 8, 5),
+        Shape("CONV_2D", 4, 5, 4, 6, (3, 3)), Shape("CONV_2D", 5, 4, 3, 5, (3, 2)),
+        Shape("DEPTHWISE_CONV_2D", 5, 6, 8, 8, (3, 3)), Shape("DEPTHWISE_CONV_2D", 5, 6, 8, 8, (2, 4)),
+    ):  # fmt: skip
+        for kind in KINDS[:3]:
+            op = with_scales(make_op(shape, rng), kind, rng)
+            x, weights, bias = op.inputs
+            values = np.where(rng.random(weights.shape) < 0.5, np.int8(-128), weights.values)
+            biases = bias.values.copy()
+            biases[1], biases[2] = 2**24 + 1, -(2**29)
+            found.append(replace(op, inputs=(x, replace(weights, data=values), replace(bias, data=biases))))
+            found.append(replace(op, inputs=(x, replace(weights, data=values), bias)))
+    return found
+
+
 def transposed() -> list[Op]:
     rng = np.random.default_rng(4)
     found = []
@@ -213,7 +232,7 @@ def transposed() -> list[Op]:
 def kernel_cases(target: Target) -> list[Case]:
     """Each layer in each kernel that takes it: whole, by rows and from rings, over its input."""
     rng, found = np.random.default_rng(12), []
-    ops = [*layers(), *transposed()]
+    ops = [*layers(), *transposed(), *without_lanes()]
     ops += [
         with_scales(make_op(random_shape(kind, rng), rng), str(rng.choice(KINDS)), rng)
         for kind in FAMILIES
@@ -230,6 +249,16 @@ def kernel_cases(target: Target) -> list[Case]:
         data = [values if number % 5 else rng.choice(np.array([-128, 127, image.zero_point], np.int8), image.shape)]
         found += [replace(case, context=context) for case in cases_of(op, context, data)]
     return found
+
+
+def test_cases_have_every_form() -> None:
+    cases = kernel_cases(_TARGETS["cortex-m4"]), kernel_cases(_TARGETS["cortex-m0plus"])
+    dsp, plain = ({(c.kernel.name, c.kernel.path(c.op, c.by_row, c.context).split(",")[0]) for c in of} for of in cases)
+    kernels = "dense", "dense_wide", "pointwise", "conv_packed_row"
+    assert {(f"tinyfuse_{name}_s8", form) for name in kernels for form in ("half_even", "half_even_wide")} <= dsp
+    assert {(f"tinyfuse_{name}_s8", "bytes_half_even") for name in kernels} <= plain
+    for name in ("tinyfuse_depthwise_3x3_row_s8", "tinyfuse_depthwise_packed_row_s8"):
+        assert (name, "half_even") in dsp & plain
 
 
 @pytest.mark.parametrize("target", _TARGETS)
