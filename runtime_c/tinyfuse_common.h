@@ -90,6 +90,12 @@ typedef char tinyfuse_check_arithmetic_shift[((-1 >> 1) == -1) ? 1 : -1];
 #else
 #define TINYFUSE_MVE 0
 #endif
+/* Whether Helium computes float32, too. */
+#if TINYFUSE_MVE
+#define TINYFUSE_MVE_FLOATS ((__ARM_FEATURE_MVE & 2) != 0)
+#else
+#define TINYFUSE_MVE_FLOATS 0
+#endif
 #if defined(__clang__)
 #define TINYFUSE_CLOBBERS_P0
 #else

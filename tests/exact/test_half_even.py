@@ -32,7 +32,7 @@ from tinyfuse.ops.core.convolution import (
 )
 from tinyfuse.targets import Target, load_target
 
-_TARGETS = TARGETS | {name: load_target(name) for name in ("cortex-m0plus", "cortex-m4+nofp")}
+_TARGETS = TARGETS | {name: load_target(name) for name in ("cortex-m0plus", "cortex-m4+nofp", "cortex-m55+nofp")}
 
 #: odd and even counts of channels, inputs and pixels; whole words and not; padding, strides, groups
 SHAPES = (
@@ -279,3 +279,76 @@ def test_every_family_has_a_general_kernel() -> None:
         for target in _TARGETS.values():
             context = Context(target, kernels="tinyfuse")
             assert any(k.accepts(op, context) for k in kernels_for(op)), f"{op} on {target.name}"
+
+
+# --- onnxruntime -------------------------------------------------------------------------------
+
+
+def qlinear_conv(op: Op, depthwise: bool) -> bytes:
+    """The layer as QLinearConv of int8, channels first."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    x, weights, bias = op.inputs
+    filters = weights.values.transpose((3, 0, 1, 2) if depthwise else (0, 3, 1, 2))
+    constants = {
+        "x_scale": np.float32(x.scale), "x_zero": np.int8(x.zero_point), "w": np.ascontiguousarray(filters),
+        "w_scale": np.array(weights.quant.scale, np.float32), "w_zero": np.zeros(len(weights.quant.scale), np.int8),
+        "y_scale": np.float32(op.output.scale), "y_zero": np.int8(op.output.zero_point), "b": bias.values,
+    }  # fmt: skip
+    names = ["x", "x_scale", "x_zero", "w", "w_scale", "w_zero", "y_scale", "y_zero", "b"]
+    node = helper.make_node("QLinearConv", names, ["y"], group=x.shape[3] if depthwise else 1)
+    _, rows, columns, channels = x.shape
+    given = helper.make_tensor_value_info("x", TensorProto.INT8, [1, channels, rows, columns])
+    found = helper.make_tensor_value_info("y", TensorProto.INT8, None)
+    arrays = [numpy_helper.from_array(np.array(value), name) for name, value in constants.items()]
+    model = helper.make_model(
+        helper.make_graph([node], "g", [given], [found], arrays), opset_imports=[helper.make_opsetid("", 13)]
+    )
+    model.ir_version = 8
+    data: bytes = model.SerializeToString()
+    return data
+
+
+def qgemm(op: Op) -> bytes:
+    """A fully connected layer as onnxruntime's QGemm of int8."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    x, weights, bias = op.inputs
+    constants = {
+        "x_scale": np.float32(x.scale), "x_zero": np.int8(x.zero_point), "w": weights.values,
+        "w_scale": np.array(weights.quant.scale, np.float32), "w_zero": np.zeros(len(weights.quant.scale), np.int8),
+        "b": bias.values, "y_scale": np.float32(op.output.scale), "y_zero": np.int8(op.output.zero_point),
+    }  # fmt: skip
+    node = helper.make_node("QGemm", ["x", *constants], ["y"], domain="com.microsoft", transB=1)
+    given = helper.make_tensor_value_info("x", TensorProto.INT8, list(x.shape))
+    found = helper.make_tensor_value_info("y", TensorProto.INT8, None)
+    arrays = [numpy_helper.from_array(np.array(value), name) for name, value in constants.items()]
+    opsets = [helper.make_opsetid("", 13), helper.make_opsetid("com.microsoft", 1)]
+    model = helper.make_model(helper.make_graph([node], "g", [given], [found], arrays), opset_imports=opsets)
+    model.ir_version = 8
+    data: bytes = model.SerializeToString()
+    return data
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_references_are_onnxruntime_s(kind: str) -> None:
+    ort = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnx")
+    rng, outputs = np.random.default_rng(61), 0
+    shapes = (
+        Shape("CONV_2D", 9, 8, 12, 16, padding="VALID"), Shape("CONV_2D", 9, 8, 7, 10, (3, 3), padding="VALID"),
+        Shape("DEPTHWISE_CONV_2D", 9, 8, 12, 12, (3, 3), padding="VALID"), Shape("FULLY_CONNECTED", 20, 1, 40, 12),
+    )  # fmt: skip
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1
+    for shape in shapes * 5:
+        op = with_scales(make_op(shape, rng), kind, rng)
+        data = random_input(op, rng)
+        dense, depthwise = op.kind == "FULLY_CONNECTED", op.kind == "DEPTHWISE_CONV_2D"
+        model = qgemm(op) if dense else qlinear_conv(op, depthwise)
+        session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        (theirs,) = session.run(None, {"x": data if dense else np.ascontiguousarray(data.transpose(0, 3, 1, 2))})
+        (ours,) = FAMILIES[op.kind].reference(op, data, *(t.values for t in op.inputs[1:]))
+        np.testing.assert_array_equal(ours, theirs if dense else theirs.transpose(0, 2, 3, 1))
+        outputs += ours.size
+    assert outputs > 10000
