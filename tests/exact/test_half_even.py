@@ -45,6 +45,10 @@ SHAPES = (
     Shape("DEPTHWISE_CONV_2D", 5, 6, 8, 8, (3, 3)), Shape("DEPTHWISE_CONV_2D", 5, 7, 9, 9, (3, 3), (2, 2)),
     Shape("DEPTHWISE_CONV_2D", 6, 5, 10, 10, (5, 3)), Shape("DEPTHWISE_CONV_2D", 4, 5, 3, 6, (3, 3), multiplier=2),
     Shape("DEPTHWISE_CONV_2D", 9, 1, 8, 8, (4, 1), padding="VALID"), Shape("DEPTHWISE_CONV_2D", 3, 8, 8, 8, (1, 3)),
+    Shape("CONV_2D", 5, 5, 48, 8), Shape("CONV_2D", 3, 5, 40, 8), Shape("CONV_2D", 3, 6, 128, 6),
+    Shape("CONV_2D", 6, 7, 16, 8, (3, 3)), Shape("CONV_2D", 6, 7, 32, 6, (3, 3), padding="VALID"),
+    Shape("CONV_2D", 6, 7, 16, 8, (1, 1), (2, 2)), Shape("DEPTHWISE_CONV_2D", 6, 18, 16, 16, (3, 3)),
+    Shape("DEPTHWISE_CONV_2D", 7, 17, 20, 20, (3, 3), (2, 2)),
     *(of_int4(Shape(*each)) for each in (("CONV_2D", 4, 6, 16, 16), ("DEPTHWISE_CONV_2D", 5, 6, 8, 8, (3, 3)))),
 )  # fmt: skip
 

@@ -119,13 +119,18 @@ def rectified(op: Op) -> bool:
 def channels4(op: Op, order: Array | list[list[int]]) -> Constant:
     """int32 [fours][3][4]: folded biases, multipliers and shifts of each four channels in `order`, of FLOAT_HALF_EVEN
     the bits of scales and zeros; a channel that isn't there is zeros."""
-    half_even = rounds_by(op, FLOAT_HALF_EVEN)
-    scales = (scale_bits(op), np.zeros(op.output.shape[-1], np.int64)) if half_even else channel_multipliers(op)
-    fields = [np.append(field, 0) for field in (folded_bias(op), *scales)]
+    fields = [np.append(field, 0) for field in (folded_bias(op), *vector_scales(op))]
     out_c = len(fields[0]) - 1
     fours = np.minimum(order, out_c)
     data = np.stack([field[fours] for field in fields], axis=1).astype(np.int32)
     return Constant("channels", data.reshape(-1), "int32_t")
+
+
+def vector_scales(op: Op) -> tuple[Array, Array]:
+    """[out_c] multipliers and shifts, of FLOAT_HALF_EVEN the bits of scales and zeros."""
+    if rounds_by(op, FLOAT_HALF_EVEN):
+        return scale_bits(op), np.zeros(op.output.shape[-1], np.int64)
+    return channel_multipliers(op)
 
 
 def matmul_mve_constants(op: Op, shared: bool = False) -> tuple[Constant, ...]:
