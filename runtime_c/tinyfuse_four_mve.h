@@ -129,18 +129,11 @@ typedef struct {
     "vrshl.s32 q1, r4\n\t"                                                                         \
     "vqmovnb.s32 q0, q1\n\t"                                                                       \
     "vqmovnt.s32 q0, q3\n\t"
-/* tinyfuse_scale_half_even, saturated to int32. */
 #define TINYFUSE_FOUR_SCALE_HALVES_EVEN                                                            \
     TINYFUSE_FOUR_NEAREST("r2", "r8")                                                              \
     "vqmovnb.s32 q0, q0\n\t"                                                                       \
     "vqmovnt.s32 q0, q1\n\t"
-#define TINYFUSE_FOUR_NEAREST(scale0, scale1)                                                      \
-    "vcvt.f32.s32 q0, q0\n\t"                                                                      \
-    "vcvt.f32.s32 q1, q1\n\t"                                                                      \
-    "vmul.f32 q0, q0, " scale0 "\n\t"                                                              \
-    "vmul.f32 q1, q1, " scale1 "\n\t"                                                              \
-    "vcvtn.s32.f32 q0, q0\n\t"                                                                     \
-    "vcvtn.s32.f32 q1, q1\n\t"
+#define TINYFUSE_FOUR_NEAREST(scale0, scale1) TINYFUSE_NEAREST4("q0", scale0) TINYFUSE_NEAREST4("q1", scale1)
 /* VRSHL rounds halves up, so that a negative value is first lowered by one. */
 #define TINYFUSE_FOUR_ROUND_AWAY(v)                                                                \
     "vshr.s32 " v ", q0, #31\n\t"                                                                  \

@@ -110,4 +110,10 @@ TINYFUSE_INLINE int32_t tinyfuse_requantize_half_even_256ths(int32_t value, int3
     return tinyfuse_requantize_half_even(value >> 8, scale + (8 << 23), out_zero_point);
 }
 
+/* tinyfuse_scale_half_even, saturated to int32: VCVTN rounds halves to even in every mode. */
+#define TINYFUSE_NEAREST4(v, scale)                                                                \
+    "vcvt.f32.s32 " v ", " v "\n\t"                                                                \
+    "vmul.f32 " v ", " v ", " scale "\n\t"                                                         \
+    "vcvtn.s32.f32 " v ", " v "\n\t"
+
 #endif

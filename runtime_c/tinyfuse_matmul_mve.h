@@ -85,11 +85,6 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
     "vpt.s32 lt, " v ", zr\n\t"                                                                    \
     "vaddt.i32 " v ", " v ", " lower "\n\t"                                                        \
     "vrshl.s32 " v ", " shift "\n\t"
-/* tinyfuse_scale_half_even, saturated to int32: VCVTN rounds halves to even in every mode. */
-#define TINYFUSE_NEAREST4(v, scale)                                                                \
-    "vcvt.f32.s32 " v ", " v "\n\t"                                                                \
-    "vmul.f32 " v ", " v ", " scale "\n\t"                                                         \
-    "vcvtn.s32.f32 " v ", " v "\n\t"
 #define TINYFUSE_SCALE4_LOADED(v) TINYFUSE_SCALE4(v, "q2", "q6", v ", q3")
 #define TINYFUSE_SCALE4_SHARED(v) TINYFUSE_SCALE4(v, "r8", "r12", "r10")
 

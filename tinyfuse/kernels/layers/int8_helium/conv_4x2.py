@@ -58,6 +58,13 @@ def requantized(op: Op) -> str:
     return "saturated" if clamp_range(op) == RANGE["int8"] else "each"
 
 
+def cost_path(op: Op) -> str:
+    """Name of the form whose costs a layer has: those that round half to even take as many instructions as the ones
+    that round halves away from zero."""
+    found = requantized(op)
+    return {"half_even": "each", "half_even_saturated": "saturated"}.get(found, found)
+
+
 class FourKernel(Kernel):
     """What computes four pixels times two channels.
 
@@ -88,7 +95,7 @@ class FourKernel(Kernel):
         return f"TINYFUSE_FOUR_{requantized(op).upper()}"
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return requantized(op)
+        return cost_path(op)
 
 
 class FourPointwise(FourKernel):
