@@ -17,6 +17,8 @@ from test_conv_kernels import HARD_FLAGS, TARGETS, skip_without, skip_without_to
 from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import multiply_half_even
 from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.layers.int8_dsp.depthwise import form_of
+from tinyfuse.kernels.layers.int8_dsp.lanes import form_name, half_even_layer, matmul_layer
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.kernels.requantize.half_even import half_even
 from tinyfuse.kernels.requantize.single_rounding import layer_steps, single_rounding
@@ -255,14 +257,31 @@ def kernel_cases(target: Target) -> list[Case]:
     return found
 
 
+def form_of_case(case: Case) -> str:
+    """The form that a case's kernel has, "" for a kernel of one form or on a line."""
+    dsp, name = case.context.target.dsp, case.kernel.name
+    if "transpose" in name:
+        return ""
+    if "depthwise" in name:
+        return form_of(case.op)
+    dense = "dense" in name
+    line = None if dense else matmul_layer(case.op, case.context)
+    found = half_even_layer(case.op, dsp, dense) if line is None else None
+    return "" if found is None else form_name(found.form)
+
+
 def test_cases_have_every_form() -> None:
     cases = kernel_cases(_TARGETS["cortex-m4"]), kernel_cases(_TARGETS["cortex-m0plus"])
-    dsp, plain = ({(c.kernel.name, c.kernel.path(c.op, c.by_row, c.context).split(",")[0]) for c in of} for of in cases)
+    dsp, plain = ({(case.kernel.name, form_of_case(case)) for case in of} for of in cases)
     kernels = "dense", "dense_wide", "pointwise", "conv_packed_row"
     assert {(f"tinyfuse_{name}_s8", form) for name in kernels for form in ("half_even", "half_even_wide")} <= dsp
     assert {(f"tinyfuse_{name}_s8", "bytes_half_even") for name in kernels} <= plain
     for name in ("tinyfuse_depthwise_3x3_row_s8", "tinyfuse_depthwise_packed_row_s8"):
         assert (name, "half_even") in dsp & plain
+    helium = {case.kernel.name for case in kernel_cases(_TARGETS["cortex-m55"])}
+    names = "pointwise_four_mve", "pointwise_strided_mve_row", "conv_columns_mve_row", "conv_pieces_mve_row"
+    names += "pointwise_mve", "conv_mve_row", "depthwise_mve_row", "depthwise_columns_row"
+    assert {f"tinyfuse_{name}_s8" for name in names} <= helium
 
 
 @pytest.mark.parametrize("target", _TARGETS)

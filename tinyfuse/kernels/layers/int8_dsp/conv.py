@@ -28,6 +28,7 @@ from tinyfuse.kernels.layers.int8_dsp.lanes import (
     Matmul,
     block_pixels,
     column_bytes,
+    cost_path,
     form_name,
     half_even_layer,
     matmul_constants,
@@ -111,7 +112,8 @@ class MatmulKernel(Kernel):
         return self.least_pixels if context.wants_least_scratch(op) else block_pixels(context)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return f"{form_name(self.form(op, context))}, blocks of {self.block(op, context)}"
+        form = cost_path(self.form(op, context), context.target.fpu)
+        return f"{form}, blocks of {self.block(op, context)}"
 
     def windows(self, op: Op) -> str:
         """Which code gathers an operator's windows, as it ends a path."""

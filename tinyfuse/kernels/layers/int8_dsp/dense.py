@@ -24,8 +24,8 @@ from tinyfuse.kernels.layers.common.params import general_channels, output_field
 from tinyfuse.kernels.layers.int8_dsp.lanes import (
     Matmul,
     column_bytes,
+    cost_path,
     dense_layer,
-    form_name,
     half_even_layer,
     matmul_depth,
     shifting_layer,
@@ -92,7 +92,7 @@ class Dense(Kernel):
         return Constant("weights", weights, "int8_t"), *scale_constants(layer.channels)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return form_name(proven(_layer(op, context)).form)
+        return cost_path(proven(_layer(op, context)).form, context.target.fpu)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return dense_counts(op, by_row)

@@ -60,6 +60,13 @@ def form_of(op: Op) -> str:
     return "single_rounding" if found.shift is None else "own_shifts"
 
 
+def cost_path(op: Op, context: Context) -> str:
+    """Name of the form whose costs a layer has: half to even takes no more than the bounded form does, but for C
+    without an FPU where others have assembly."""
+    form, in_c = form_of(op), context.target.dsp and not context.target.fpu
+    return "bounded" if form == "half_even" and not in_c else form
+
+
 def form_argument(op: Op) -> str:
     """The same as the C's last argument: its name in runtime_c/tinyfuse_requantize.h."""
     return f"TINYFUSE_{form_of(op).upper()}_FORM"
@@ -118,7 +125,7 @@ class PackedDepthwiseRow(Kernel):
         return taps_scratch(op)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return form_of(op)
+        return cost_path(op, context)
 
     def copy_of_code(self, op: Op, context: Context) -> str:
         return LISTS_OF_TAPS
@@ -170,7 +177,7 @@ class Depthwise3x3Row(Kernel):
         return _QUAD_BYTES + _COLUMN_BYTES * ((g.out_w - 1) * g.stride_w + 3) + padding
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return form_of(op)
+        return cost_path(op, context)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return depthwise_counts(op, by_row)
