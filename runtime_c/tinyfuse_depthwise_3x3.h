@@ -207,16 +207,23 @@ typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 
     TINYFUSE_QUAD_REQUANTIZE("r2", "r6", "16") TINYFUSE_QUAD_REQUANTIZE("r3", "r7", "24")  \
     TINYFUSE_QUAD_REQUANTIZE("r4", "r8", "32") TINYFUSE_QUAD_REQUANTIZE("r5", "r9", "40")
 
-/* four scales and the zero point: tinyfuse_requantize_half_even, of products below 2^30 */
+/* four scales and the rounding: tinyfuse_requantize_even_or_line, of products below 2^30, as the first scale says */
 #define TINYFUSE_QUAD_EVERY_FLOAT(do_it) do_it("s0", "s4") do_it("s1", "s5") do_it("s2", "s6") do_it("s3", "s7")
 #define TINYFUSE_QUAD_TO_FLOAT(s, scale) "vcvt.f32.s32 " s ", " s "\n\t"
-#define TINYFUSE_QUAD_TIMES(s, scale) "vmul.f32 " s ", " s ", " scale "\n\t"
+#define TINYFUSE_QUAD_TIMES(s, scale) "vnmul.f32 " s ", " s ", " scale "\n\t"
 #define TINYFUSE_QUAD_TO_NEAREST(s, scale) "vcvtr.s32.f32 " s ", " s "\n\t"
 #define TINYFUSE_QUAD_STORED(sum) "add " sum ", r10\n\tssat " sum ", #8, " sum "\n\t"
 #define TINYFUSE_QUAD_LOAD_HALF_EVEN TINYFUSE_QUAD_LOAD_SINGLE_ROUNDING
 #define TINYFUSE_QUAD_OUTPUTS_HALF_EVEN                                            \
-    "vldm r1!, {s4, s5, s6, s7}\n\t"                                               \
-    "ldr r10, [r1], #4\n\t"                                                        \
+    TINYFUSE_QUAD_SCALES                                                           \
+    "cmp r6, #0\n\t"                                                               \
+    "bmi 8f\n\t"                                                                   \
+    TINYFUSE_QUAD_ON_SINGLE_ROUNDING("r2", "r6") TINYFUSE_QUAD_ON_SINGLE_ROUNDING("r3", "r7") \
+    TINYFUSE_QUAD_ON_SINGLE_ROUNDING("r4", "r8") TINYFUSE_QUAD_ON_SINGLE_ROUNDING("r5", "r9") \
+    "b 9f\n\t"                                                                     \
+    "8:\n\t" TINYFUSE_ZERO_POINT_OF("r10")                                         \
+    "vmov s4, s5, r6, r7\n\t"                                                      \
+    "vmov s6, s7, r8, r9\n\t"                                                      \
     "vmov s0, s1, r2, r3\n\t"                                                      \
     "vmov s2, s3, r4, r5\n\t"                                                      \
     TINYFUSE_QUAD_EVERY_FLOAT(TINYFUSE_QUAD_TO_FLOAT)                              \
@@ -224,7 +231,8 @@ typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 
     TINYFUSE_QUAD_EVERY_FLOAT(TINYFUSE_QUAD_TO_NEAREST)                            \
     "vmov r2, r3, s0, s1\n\t"                                                      \
     "vmov r4, r5, s2, s3\n\t"                                                      \
-    TINYFUSE_QUAD_STORED("r2") TINYFUSE_QUAD_STORED("r3") TINYFUSE_QUAD_STORED("r4") TINYFUSE_QUAD_STORED("r5")
+    TINYFUSE_QUAD_STORED("r2") TINYFUSE_QUAD_STORED("r3") TINYFUSE_QUAD_STORED("r4") TINYFUSE_QUAD_STORED("r5") \
+    "9:\n\t"
 
 /* four multipliers and four shifts */
 #define TINYFUSE_QUAD_OUTPUTS_OWN_SHIFTS                                                                       \
@@ -426,7 +434,7 @@ TINYFUSE_INLINE void tinyfuse_quad_row(tinyfuse_quad *q, const int16_t *columns,
     out[i] = (int8_t)(form == TINYFUSE_QUAD_SINGLE_ROUNDING                                     \
                           ? tinyfuse_requantize_single_rounding((int32_t)(sum), m[i], rounding) \
                       : form == TINYFUSE_QUAD_HALF_EVEN                                         \
-                          ? tinyfuse_requantize_half_even_256ths((int32_t)(sum), m[i], rounding) \
+                          ? tinyfuse_requantize_even_or_line((int32_t)(sum), m[i], rounding) \
                           : tinyfuse_requantize_bounded((int32_t)(sum), m[i],                  \
                                                          q->shift[i][0], rounding))
         TINYFUSE_QUAD_OUTPUT(0, s0);

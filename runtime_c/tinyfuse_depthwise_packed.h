@@ -46,7 +46,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_fours_c(const int8_t *const *taps, int32
                                   : form == TINYFUSE_SINGLE_ROUNDING_FORM
                                       ? tinyfuse_requantize_single_rounding(sum, l[4 + i], rounding)
                                   : form == TINYFUSE_HALF_EVEN_FORM
-                                      ? tinyfuse_requantize_half_even_256ths(sum, l[4 + i], rounding)
+                                      ? tinyfuse_requantize_even_or_line(sum, l[4 + i], rounding)
                                       : tinyfuse_requantize_own_shift(sum, l[4 + i], l[8 + i]));
         }
         l += tinyfuse_depthwise_1d_words(form);
@@ -123,16 +123,22 @@ typedef struct {
     TINYFUSE_OWN_SHIFT("r5", "r7", "r0") "strb r5, [r10, #2]\n\t"            \
     TINYFUSE_OWN_SHIFT("r6", "lr", "r9") "strb r6, [r10, #3]\n\t"            \
     "ldr r0, [sp]\n\t"
-/* tinyfuse_requantize_half_even, of products below 2^30: s4 to s7 the scales, r9 the zero point */
+/* tinyfuse_requantize_even_or_line, of products below 2^30, as the first scale says: s4 to s7 the scales, r9 the rounding,
+   then the zero point */
 #define TINYFUSE_TAPS_EVERY_FLOAT(do_it) do_it("s0", "s4") do_it("s1", "s5") do_it("s2", "s6") do_it("s3", "s7")
 #define TINYFUSE_TAPS_TO_FLOAT(s, scale) "vcvt.f32.s32 " s ", " s "\n\t"
-#define TINYFUSE_TAPS_TIMES(s, scale) "vmul.f32 " s ", " s ", " scale "\n\t"
+#define TINYFUSE_TAPS_TIMES(s, scale) "vnmul.f32 " s ", " s ", " scale "\n\t"
 #define TINYFUSE_TAPS_TO_NEAREST(s, scale) "vcvtr.s32.f32 " s ", " s "\n\t"
 #define TINYFUSE_TAPS_STORE_INTEGER(sum, byte)  \
     "add " sum ", r9\n\t"                       \
     "ssat " sum ", #8, " sum "\n\t"             \
     "strb " sum ", [r10, #" byte "]\n\t"
 #define TINYFUSE_TAPS_OUTPUT_HALF_EVEN                                                          \
+    "ldr r7, [r11, #24]\n\t"                                                                    \
+    "cmp r7, #0\n\t"                                                                            \
+    "bmi 8f\n\t" TINYFUSE_TAPS_OUTPUT_SINGLE_ROUNDING                                           \
+    "b 9f\n\t"                                                                                  \
+    "8:\n\t" TINYFUSE_ZERO_POINT_OF("r9")                                                       \
     "add r11, #24\n\t"                                                                          \
     "vldm r11, {s4, s5, s6, s7}\n\t"                                                            \
     "add r11, #8\n\t"                                                                           \
@@ -144,7 +150,8 @@ typedef struct {
     "vmov r3, r4, s0, s1\n\t"                                                                   \
     "vmov r5, r6, s2, s3\n\t"                                                                   \
     TINYFUSE_TAPS_STORE_INTEGER("r3", "0") TINYFUSE_TAPS_STORE_INTEGER("r4", "1")               \
-    TINYFUSE_TAPS_STORE_INTEGER("r5", "2") TINYFUSE_TAPS_STORE_INTEGER("r6", "3")
+    TINYFUSE_TAPS_STORE_INTEGER("r5", "2") TINYFUSE_TAPS_STORE_INTEGER("r6", "3")               \
+    "9:\n\t"
 #if TINYFUSE_FPU
 #define TINYFUSE_TAPS_HALF_EVEN_ASM TINYFUSE_TAPS_ASM(SINGLE_ROUNDING, TINYFUSE_TAPS_OUTPUT_HALF_EVEN)
 #else

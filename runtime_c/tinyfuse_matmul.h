@@ -130,9 +130,10 @@ typedef char tinyfuse_check_signed_rounding[offsetof(tinyfuse_matmul, bent) == 3
 
 TINYFUSE_INLINE int32_t tinyfuse_matmul_rounding(int32_t out_zero_point, int form)
 {
-    return tinyfuse_on_single_rounding(form) ? tinyfuse_single_rounding_rounding(out_zero_point)
-           : tinyfuse_is_half_even(form)     ? out_zero_point
-                                             : 2 * out_zero_point + 1;
+    return tinyfuse_on_single_rounding(form) || form == TINYFUSE_HALF_EVEN
+               ? tinyfuse_single_rounding_rounding(out_zero_point)
+           : tinyfuse_is_half_even(form) ? out_zero_point
+                                         : 2 * out_zero_point + 1;
 }
 
 /* Bytes from a channel's multiplier to the next one's. */
@@ -352,7 +353,7 @@ TINYFUSE_INLINE int8_t tinyfuse_channel_output(const void *channels, int32_t cha
         return (int8_t)tinyfuse_requantize_single_rounding(value, l->multiplier, rounding);
     } else if (tinyfuse_is_half_even(form)) {
         const int32_t scale = ((const tinyfuse_half_even *)channels)[channel].scale;
-        return (int8_t)(form == TINYFUSE_HALF_EVEN ? tinyfuse_requantize_half_even_256ths(sum, scale, rounding)
+        return (int8_t)(form == TINYFUSE_HALF_EVEN ? tinyfuse_requantize_even_or_line(sum, scale, rounding)
                                                    : tinyfuse_requantize_half_even(sum, scale, rounding));
     } else {
         const tinyfuse_requant *const r = (const tinyfuse_requant *)channels + channel;
@@ -479,13 +480,17 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
 #define TINYFUSE_BIASES_HALF_EVEN TINYFUSE_BIASES_SINGLE_ROUNDING
 #define TINYFUSE_BIASES_HALF_EVEN_WIDE TINYFUSE_BIASES_SINGLE_ROUNDING
 #define TINYFUSE_TO_FLOATS(s) "vcvt.f32.s32 " s ", " s "\n\t"
-#define TINYFUSE_TIMES_SCALE(s, scale) "vmul.f32 " s ", " s ", " scale "\n\t"
 #define TINYFUSE_TO_NEAREST(s) "vcvtr.s32.f32 " s ", " s "\n\t"
 #define TINYFUSE_FLOATS_AT(do_it, first, second) do_it(first) do_it(second)
-#define TINYFUSE_HALF_EVEN_PIXEL(a, b, first, second)                                                   \
-    "vmov " a ", " b ", " first ", " second "\n\t"                                                      \
-    TINYFUSE_FLOATS_AT(TINYFUSE_TO_FLOATS, a, b) TINYFUSE_TIMES_SCALE(a, "s6") TINYFUSE_TIMES_SCALE(b, "s7") \
+#define TINYFUSE_HALF_EVEN_BY(multiply, a, b, first, second)    \
+    "vmov " a ", " b ", " first ", " second "\n\t"              \
+    TINYFUSE_FLOATS_AT(TINYFUSE_TO_FLOATS, a, b)                \
+    multiply ".f32 " a ", " a ", s6\n\t"                        \
+    multiply ".f32 " b ", " b ", s7\n\t"                        \
     TINYFUSE_FLOATS_AT(TINYFUSE_TO_NEAREST, a, b)
+#define TINYFUSE_HALF_EVEN_PIXEL(a, b, first, second) TINYFUSE_HALF_EVEN_BY("vmul", a, b, first, second)
+/* of scales that are negated */
+#define TINYFUSE_HALF_EVEN_NEGATED(a, b, first, second) TINYFUSE_HALF_EVEN_BY("vnmul", a, b, first, second)
 #define TINYFUSE_ADD_AND_SATURATE(s) "add " s ", r8\n\tssat " s ", #8, " s "\n\t"
 #define TINYFUSE_HALF_EVEN_STORED(a, b, first, second)     \
     "vmov " first ", " second ", " a ", " b "\n\t"         \
@@ -493,14 +498,24 @@ TINYFUSE_INLINE int8_t tinyfuse_matmul_output(const tinyfuse_matmul *p, const vo
 #define TINYFUSE_HALF_EVEN_1(do_it) do_it("s0", "s1", "r2", "r3")
 #define TINYFUSE_HALF_EVEN_2(do_it) TINYFUSE_HALF_EVEN_1(do_it) do_it("s2", "s3", "r4", "r5")
 #define TINYFUSE_HALF_EVEN_3(do_it) TINYFUSE_HALF_EVEN_2(do_it) do_it("s4", "s5", "r6", "r7")
-#define TINYFUSE_OUTPUT_HALF_EVEN(n)                        \
-    "ldm r0, {r8, r9, r10, r11, r12}\n\t"                   \
+#define TINYFUSE_HALF_EVEN_PAIR(n, pixel)                   \
     "vldr.32 s6, [r9, #8]\n\t"                              \
     "vldr.32 s7, [r9, #16]\n\t"                             \
-    TINYFUSE_HALF_EVEN_##n(TINYFUSE_HALF_EVEN_PIXEL)        \
+    TINYFUSE_HALF_EVEN_##n(pixel)                           \
     TINYFUSE_HALF_EVEN_##n(TINYFUSE_HALF_EVEN_STORED)       \
     "add r9, #16\n\t"
-#define TINYFUSE_OUTPUT_HALF_EVEN_WIDE(n) TINYFUSE_OUTPUT_HALF_EVEN(n)
+#define TINYFUSE_OUTPUT_HALF_EVEN_WIDE(n) \
+    "ldm r0, {r8, r9, r10, r11, r12}\n\t" TINYFUSE_HALF_EVEN_PAIR(n, TINYFUSE_HALF_EVEN_PIXEL)
+/* tinyfuse_requantize_even_or_line, as the first channel of the pair says */
+#define TINYFUSE_OUTPUT_HALF_EVEN(n)                                                         \
+    "ldm r0, {r8, r9, r10, r11, r12}\n\t"                                                    \
+    "ldr lr, [r9, #8]\n\t"                                                                   \
+    "cmp lr, #0\n\t"                                                                         \
+    "bmi 8f\n\t" TINYFUSE_EVERY_##n(TINYFUSE_ON_SINGLE_ROUNDING, "r2", "r4", "r6")           \
+    "ldr lr, [r9, #16]!\n\t" TINYFUSE_EVERY_##n(TINYFUSE_ON_SINGLE_ROUNDING, "r3", "r5", "r7") \
+    "b 9f\n\t"                                                                               \
+    "8:\n\t" TINYFUSE_ZERO_POINT_OF("r8") TINYFUSE_HALF_EVEN_PAIR(n, TINYFUSE_HALF_EVEN_NEGATED) \
+    "9:\n\t"
 
 /* tinyfuse_requantize_signed_rounding: lr the multiplier, r8 the bend, r12 what is added of it. r0 is the tinyfuse_matmul's
    `bent`; in the end r8 is the first channel's table, r10 to r12 as above. */

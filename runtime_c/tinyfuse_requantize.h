@@ -184,9 +184,9 @@ enum { TINYFUSE_BOUNDED_FORM, TINYFUSE_SINGLE_ROUNDING_FORM, TINYFUSE_OWN_SHIFTS
 /* What every channel adds in that form. */
 TINYFUSE_INLINE int32_t tinyfuse_form_rounding(int32_t out_zero_point, int form)
 {
-    return form == TINYFUSE_SINGLE_ROUNDING_FORM   ? tinyfuse_single_rounding_rounding(out_zero_point)
+    return form == TINYFUSE_SINGLE_ROUNDING_FORM || form == TINYFUSE_HALF_EVEN_FORM
+               ? tinyfuse_single_rounding_rounding(out_zero_point)
            : form == TINYFUSE_OWN_SHIFTS_FORM ? 0
-           : form == TINYFUSE_HALF_EVEN_FORM  ? out_zero_point
                                               : 2 * out_zero_point + 1;
 }
 

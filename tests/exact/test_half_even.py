@@ -20,8 +20,8 @@ from tinyfuse.kernels.core.kernel import Context
 from tinyfuse.kernels.layers.int8_dsp.depthwise import form_of
 from tinyfuse.kernels.layers.int8_dsp.lanes import form_name, half_even_layer, matmul_layer
 from tinyfuse.kernels.registry import kernels_for
-from tinyfuse.kernels.requantize.half_even import half_even
-from tinyfuse.kernels.requantize.single_rounding import layer_steps, single_rounding
+from tinyfuse.kernels.requantize.half_even import even_or_line, half_even
+from tinyfuse.kernels.requantize.single_rounding import channel_lines, layer_steps, single_rounding
 from tinyfuse.kernels.requantize.two_roundings import accumulator_range, bounded, folded_bias, shifted, shifts_right
 from tinyfuse.ops.core.convolution import (
     FLOAT_HALF_EVEN,
@@ -295,6 +295,22 @@ def test_kernels(target: str, tmp_path: Path) -> None:
 def test_kernels_are_exact_with_any_flags(target: str, compiler: str, flags: str, tmp_path: Path) -> None:
     skip_without(compiler)
     assert_some_exact(kernel_cases(_TARGETS[target]), _TARGETS[target], tmp_path, flags, compiler)
+
+
+def test_groups_of_channels_that_have_lines_take_them() -> None:
+    rng, taken = np.random.default_rng(17), []
+    for _ in range(6):
+        op = rounding_half_even(make_op(Shape("CONV_2D", 4, 4, 64, 31, activation="RELU"), rng))
+        quant = replace(op.output.quant, zero_point=(-128,))
+        op = replace(op, outputs=(replace(op.output, quant=quant),))
+        found = channel_lines(op)
+        assert found is not None and single_rounding(op) is None
+        pairs = np.minimum(np.arange(32), 30).reshape(-1, 2)
+        channels = even_or_line(op, pairs)
+        np.testing.assert_array_equal((channels["multiplier"] >= 0).all(axis=1), found[1][pairs].all(axis=1))
+        np.testing.assert_array_equal((channels["multiplier"] >= 0).any(axis=1), found[1][pairs].all(axis=1))
+        taken.append(float(found[1][pairs].all(axis=1).mean()))
+    assert 0.2 < np.mean(taken) < 0.9
 
 
 def test_every_family_has_a_general_kernel() -> None:

@@ -130,8 +130,20 @@ def _is_fit(op: Op) -> bool:
 
 
 def line_to_tables(op: Op, tables: Array | None, own_shifts: bool = False) -> SingleRounding | None:
-    """The same where outputs are looked up: int8 [256] or [out_c, 256], of each stored value the result, that of -128
-    first. None: they are not."""
+    """The same, each channel having one, where outputs are looked up: int8 [256] or [out_c, 256], of each stored value
+    the result, that of -128 first. None: they are not."""
+    found = _channel_lines(op, tables, own_shifts, every=True)
+    return None if found is None else found[0]
+
+
+def channel_lines(op: Op) -> tuple[SingleRounding, Array] | None:
+    """Return the layer's step lines, and bool [out_c], whether a channel has one: nothing else in a line without means
+    anything. None where the layer's quantization or sums aren't for lines at all."""
+    return _channel_lines(op, None, own_shifts=False, every=False)
+
+
+def _channel_lines(op: Op, tables: Array | None, own_shifts: bool, every: bool) -> tuple[SingleRounding, Array] | None:
+    """Return what `channel_lines` does, to tables or with own shifts; if `every`, None where a channel has no line."""
     least, most = accumulator_range(op)
     multipliers, shifts = channel_multipliers(op)
     low, high = clamp_range(op)
@@ -159,21 +171,26 @@ def line_to_tables(op: Op, tables: Array | None, own_shifts: bool = False) -> Si
     plain, offsets = ideal_fits(steps, near, goals, ideal, least, most)
     constant = ~used.any(axis=1)
     slopes, offsets = np.where(plain, ideal, slopes), np.where(constant, 0, offsets)
-    for channel in np.flatnonzero(~plain & ~constant):
+    there = plain | constant
+    for channel in np.flatnonzero(~there):
         at = near[channel]
         ends = int(least[channel]), int(most[channel])
         found = fit(steps[channel][at], goals[channel][at], int(ideal[channel]), *ends)
-        if found is None:
+        if found is not None:
+            (offsets[channel], slopes[channel]), there[channel] = found, True
+        elif every:
             return None
-        offsets[channel], slopes[channel] = found
     reach = np.maximum(np.abs(least * 256 + offsets), np.abs(most * 256 + offsets))
-    if (reach[~constant] >= 2**31).any():
+    there &= constant | (reach < 2**31)
+    if every and not there.all():
         return None
+    offsets, slopes = np.where(there, offsets, 0), np.where(there, slopes, 0)
     bias += offsets
     weights[constant], slopes[constant], own[constant] = 0, 1 << (19 + SHIFT), SHIFT
     result = low + (steps[constant] <= least[constant, None]).sum(axis=1)
     bias[constant] = (result if own_shifts else result - zero_point) << 13
-    return SingleRounding(weights, bias, slopes.astype(np.int32), own.astype(np.int32) if own_shifts else None)
+    line = SingleRounding(weights, bias, slopes.astype(np.int32), own.astype(np.int32) if own_shifts else None)
+    return line, there
 
 
 def layer_steps(op: Op, least: Array, most: Array, outputs: Array) -> Array:

@@ -16,7 +16,7 @@ from tinyfuse.kernels.counts.im2col import packed_depthwise_counts
 from tinyfuse.kernels.counts.windows import inner_window_counts
 from tinyfuse.kernels.layers.common.params import conv_row_call, general_channels, orders_by_pixels, plain_weights
 from tinyfuse.kernels.layers.common.taps import LISTS_OF_TAPS, orders_by_columns, packed_taps, quads_of, taps_scratch
-from tinyfuse.kernels.requantize.half_even import half_even
+from tinyfuse.kernels.requantize.half_even import even_or_line, half_even
 from tinyfuse.kernels.requantize.signed_rounding import SignedRounding
 from tinyfuse.kernels.requantize.single_rounding import SingleRounding, any_single_rounding
 from tinyfuse.kernels.requantize.two_roundings import bounded
@@ -79,14 +79,17 @@ def layer_weights(op: Op, line: SingleRounding | SignedRounding | None = None) -
 
 
 def channels_constant(op: Op, line: SingleRounding | SignedRounding | None = None) -> Constant:
-    """Biases and multipliers (and bends, or shifts) of the lines of each group of four channels, or tinyfuse_requant of
-    each channel. `line`: as of `layer_weights`."""
-    found = line or any_single_rounding(op) or half_even(op, 256)
-    if found is None:
+    """Biases and multipliers (and bends, or shifts) of the lines of each group of four channels, or what `even_or_line`
+    gives of it, or tinyfuse_requant of each channel. `line`: as of `layer_weights`."""
+    found = line or any_single_rounding(op)
+    quads = quads_of(op.output.shape[3])
+    if found is not None:
+        each = found.channels()[quads]
+    elif rounds_by(op, FLOAT_HALF_EVEN):
+        each = even_or_line(op, quads)
+    else:
         return Constant("channels", proven(bounded(op)).channels, "tinyfuse_requant")
-    channels = found.channels()
-    quads = quads_of(len(channels))
-    fours = np.stack([channels[field][quads] for field in proven(channels.dtype.names)], axis=1)
+    fours = np.stack([each[field] for field in proven(each.dtype.names)], axis=1)
     return Constant("channels", fours.reshape(-1), "int32_t")
 
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.kernel import Constant, Context, proven
-from tinyfuse.kernels.requantize.half_even import half_even
+from tinyfuse.kernels.counts.common import round_up
+from tinyfuse.kernels.requantize.half_even import even_or_line, half_even
 from tinyfuse.kernels.requantize.signed_rounding import SignedRounding
 from tinyfuse.kernels.requantize.single_rounding import SingleRounding, single_rounding
 from tinyfuse.kernels.requantize.two_roundings import REQUANT, bounded, shifted
@@ -170,7 +171,12 @@ def half_even_layer(op: Op, dsp: bool, dense: bool) -> Matmul | None:
 
     def pack() -> tuple[Array, Array]:
         found, extra = weights_in_lanes(in_order(lanes.weights))
-        return proven(found), _scaled(lanes, extra, dense)
+        if dense:
+            return proven(found), _scaled(lanes, extra, dense)
+        out_c = len(lanes.bias)
+        pairs = np.minimum(np.arange(round_up(out_c, 2) * 2), out_c - 1).reshape(-1, 2)
+        channels = even_or_line(op, pairs, extra).reshape(-1)[:out_c]
+        return proven(found), np.ascontiguousarray(channels).view(HALF_EVEN_CHANNEL)
 
     return Matmul(HALF_EVEN, pack)
 
