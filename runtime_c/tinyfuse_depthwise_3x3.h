@@ -207,7 +207,7 @@ typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 
     TINYFUSE_QUAD_REQUANTIZE("r2", "r6", "16") TINYFUSE_QUAD_REQUANTIZE("r3", "r7", "24")  \
     TINYFUSE_QUAD_REQUANTIZE("r4", "r8", "32") TINYFUSE_QUAD_REQUANTIZE("r5", "r9", "40")
 
-/* four scales and the rounding: tinyfuse_requantize_even_or_line, of products below 2^30, as the first scale says */
+/* four negated scales and the rounding: tinyfuse_requantize_half_even_256ths, of products below 2^30 */
 #define TINYFUSE_QUAD_EVERY_FLOAT(do_it) do_it("s0", "s4") do_it("s1", "s5") do_it("s2", "s6") do_it("s3", "s7")
 #define TINYFUSE_QUAD_TO_FLOAT(s, scale) "vcvt.f32.s32 " s ", " s "\n\t"
 #define TINYFUSE_QUAD_TIMES(s, scale) "vnmul.f32 " s ", " s ", " scale "\n\t"
@@ -215,15 +215,8 @@ typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 
 #define TINYFUSE_QUAD_STORED(sum) "add " sum ", r10\n\tssat " sum ", #8, " sum "\n\t"
 #define TINYFUSE_QUAD_LOAD_HALF_EVEN TINYFUSE_QUAD_LOAD_SINGLE_ROUNDING
 #define TINYFUSE_QUAD_OUTPUTS_HALF_EVEN                                            \
-    TINYFUSE_QUAD_SCALES                                                           \
-    "cmp r6, #0\n\t"                                                               \
-    "bmi 8f\n\t"                                                                   \
-    TINYFUSE_QUAD_ON_SINGLE_ROUNDING("r2", "r6") TINYFUSE_QUAD_ON_SINGLE_ROUNDING("r3", "r7") \
-    TINYFUSE_QUAD_ON_SINGLE_ROUNDING("r4", "r8") TINYFUSE_QUAD_ON_SINGLE_ROUNDING("r5", "r9") \
-    "b 9f\n\t"                                                                     \
-    "8:\n\t" TINYFUSE_ZERO_POINT_OF("r10")                                         \
-    "vmov s4, s5, r6, r7\n\t"                                                      \
-    "vmov s6, s7, r8, r9\n\t"                                                      \
+    "vldm r1!, {s4, s5, s6, s7}\n\t"                                               \
+    "ldr r10, [r1], #4\n\t" TINYFUSE_ZERO_POINT_OF("r10")                          \
     "vmov s0, s1, r2, r3\n\t"                                                      \
     "vmov s2, s3, r4, r5\n\t"                                                      \
     TINYFUSE_QUAD_EVERY_FLOAT(TINYFUSE_QUAD_TO_FLOAT)                              \
@@ -231,8 +224,7 @@ typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 
     TINYFUSE_QUAD_EVERY_FLOAT(TINYFUSE_QUAD_TO_NEAREST)                            \
     "vmov r2, r3, s0, s1\n\t"                                                      \
     "vmov r4, r5, s2, s3\n\t"                                                      \
-    TINYFUSE_QUAD_STORED("r2") TINYFUSE_QUAD_STORED("r3") TINYFUSE_QUAD_STORED("r4") TINYFUSE_QUAD_STORED("r5") \
-    "9:\n\t"
+    TINYFUSE_QUAD_STORED("r2") TINYFUSE_QUAD_STORED("r3") TINYFUSE_QUAD_STORED("r4") TINYFUSE_QUAD_STORED("r5")
 
 /* four multipliers and four shifts */
 #define TINYFUSE_QUAD_OUTPUTS_OWN_SHIFTS                                                                       \
@@ -597,7 +589,11 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_groups(const tinyfuse_conv *p, const
         } else if (looks_up) {
             t->table = t->tables + c * t->table_bytes;
         }
-        tinyfuse_quad_run(source, first, form, looks_up);
+        if (form == TINYFUSE_QUAD_HALF_EVEN && ((const int32_t *)source->channels)[4] >= 0) {
+            tinyfuse_quad_run(source, first, TINYFUSE_QUAD_SINGLE_ROUNDING, looks_up); /* all four have lines */
+        } else {
+            tinyfuse_quad_run(source, first, form, looks_up);
+        }
         source->weights += 36;
     }
     if (p->act_min > -128 || p->act_max < 127) {
