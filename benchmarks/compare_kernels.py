@@ -21,7 +21,7 @@ from measure_costs import DRAWN, DRAWN_OF_OTHERS  # noqa: E402
 
 from tinyfuse.cost import cost_table  # noqa: E402
 from tinyfuse.ir import Op  # noqa: E402
-from tinyfuse.kernels.core.kernel import Context  # noqa: E402
+from tinyfuse.kernels.core.kernel import Context, Objective  # noqa: E402
 from tinyfuse.ops import FAMILIES  # noqa: E402
 from tinyfuse.schedule.kernel_choice.select import candidates, whole_kernel  # noqa: E402
 from tinyfuse.targets import load_target  # noqa: E402
@@ -57,7 +57,7 @@ def cell(kind: str, context: Context) -> str | None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--targets", nargs="+", default=TARGETS)
-    contexts = [Context(load_target(name), optimize="speed") for name in parser.parse_args().targets]
+    contexts = [Context(load_target(name), objective=Objective("speed")) for name in parser.parse_args().targets]
     print(f"| | {' | '.join(context.target.name for context in contexts)} |")
     print("|---|" + "---|" * len(contexts))
     for kind in FAMILIES:

@@ -27,7 +27,7 @@ from tinyfuse.cost.table import (  # noqa: E402
 )
 from tinyfuse.kernels.core.kernel import Context  # noqa: E402
 from tinyfuse.kernels.counts.common import Counts  # noqa: E402
-from tinyfuse.kernels.counts.layers import LOOKED_UP, OF_TABLES  # noqa: E402
+from tinyfuse.kernels.counts.layers import LUT_COUNTS, PALETTIZED_COUNTS  # noqa: E402
 from tinyfuse.plan import Group, Plan, Stage  # noqa: E402
 from tinyfuse.profile.cycles import timing  # noqa: E402
 from tinyfuse.profile.image import FLASH, arena_columns, read_image  # noqa: E402
@@ -105,7 +105,7 @@ def _sample(stage: Stage, loop: Counts, profile: Profile, group: int, number: in
         )
         took = Figures(*(getattr(took, name) - getattr(beside, name) for name in QUANTITIES))
         entry = stage.kernel.costs_with
-        counts = {name: count for name, count in counts.items() if name in LOOKED_UP + OF_TABLES}
+        counts = {name: count for name, count in counts.items() if name in PALETTIZED_COUNTS + LUT_COUNTS}
     took = _without_parts(took, stage, context)
     own = _figures(used for part, used in parts if not part.function or part.function.startswith("tinyfuse_rows"))
     windows = stage.kernel.costs_with is None and bool(stage.kernel.calls_too(stage.op))

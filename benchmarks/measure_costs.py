@@ -34,7 +34,7 @@ from tinyfuse.board_timing import BoardTiming  # noqa: E402
 from tinyfuse.cost.table import entry_name  # noqa: E402
 from tinyfuse.ir import Graph, Op, Tensor  # noqa: E402
 from tinyfuse.kernels.cmsis.common import SEVERAL_ROWS  # noqa: E402
-from tinyfuse.kernels.core.kernel import Context  # noqa: E402
+from tinyfuse.kernels.core.kernel import Context, Objective  # noqa: E402
 from tinyfuse.kernels.registry import kernels_for, kernels_of  # noqa: E402
 from tinyfuse.ops import FAMILIES  # noqa: E402
 from tinyfuse.options import OPTIMIZE, WEIGHTS, Options  # noqa: E402
@@ -86,7 +86,8 @@ class Way(NamedTuple):
     cycles: BoardTiming | None = None
 
     def context(self, target: Target, **other: Any) -> Context:
-        return Context(target, **self._asdict(), **other)
+        objective = Objective(self.optimize, self.at_once, min_scratch=self.min_scratch)
+        return Context(target, weights=self.weights, cycles=self.cycles, objective=objective, **other)
 
 
 #: those of ours that are measured

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from compressed_cases import SHAPES, compressed_layers, few_values
+from contexts import context_of
 from conv_cases import Shape, make_op, random_input
 from op_harness import Case, assert_exact
 from overlaps import covered_inputs
 from test_conv_kernels import HARD_FLAGS, TARGETS, case_of, few, skip_without
 
-from tinyfuse.kernels.core.kernel import Context
 from tinyfuse.kernels.layers.palettized.dsp import compressed_layer, strip_of
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.targets import Target, load_target
@@ -27,7 +27,7 @@ HERE["cortex-m0plus"] = load_target("cortex-m0plus")
 def compressed_cases(target: Target, shapes: tuple[Shape, ...] = SHAPES, **choices: str) -> list[Case]:
     """The layers with each kernel that compresses them: whole, by rows, from rings, over the input."""
     rng = np.random.default_rng(5)
-    context = Context(target, kernels="tinyfuse", weights="compressed", **choices)
+    context = context_of(target, kernels="tinyfuse", weights="compressed", **choices)
     cases: list[Case] = []
     for number, op in enumerate(compressed_layers(shapes)):
         for kernel in kernels_for(op):

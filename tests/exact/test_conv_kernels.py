@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from contexts import context_of
 from conv_cases import FAMILIES, Shape, make_op, of_int4, random_input, random_shape
 from op_harness import Case, assert_exact, chosen
 from overlaps import covered_inputs
@@ -18,7 +19,7 @@ from test_winograd_1d import cases_1d as winograd_1d_cases
 
 from tinyfuse.board_timing import BoardTiming
 from tinyfuse.ir import Op
-from tinyfuse.kernels.core.kernel import Context, Kernel, proven
+from tinyfuse.kernels.core.kernel import Context, Kernel, require_proven
 from tinyfuse.kernels.layers.common.params import rectified
 from tinyfuse.kernels.layers.int4.conv_dsp import int4_layer
 from tinyfuse.kernels.layers.int8_dsp.dense_five_outputs import FORMS, DenseFiveOutputs
@@ -118,7 +119,7 @@ FORM_SHAPES = {
 def form_cases(kind: str, target: Target, **choices: object) -> list[Case]:
     """Layers of each form, with each kernel that accepts them."""
     rng = np.random.default_rng(2)
-    context = Context(target, kernels="tinyfuse", **choices)
+    context = context_of(target, kernels="tinyfuse", **choices)
     cases: list[Case] = []
     for shape in (*FORM_SHAPES[kind], *map(of_int4, FORM_SHAPES[kind][:2])):
         plain = make_op(shape, rng)
@@ -316,7 +317,7 @@ BY_FOUR_SHAPES = (
 def tile_4x2_cases(target: Target) -> list[Case]:
     """On a step line and in the bounded form; whole, by rows, from rings, over the input."""
     rng = np.random.default_rng(8)
-    context = Context(target, kernels="tinyfuse", optimize="speed")
+    context = context_of(target, kernels="tinyfuse", optimize="speed")
     cases: list[Case] = []
     for shape in BY_FOUR_SHAPES:
         plain = make_op(shape, rng)
@@ -335,7 +336,7 @@ def tile_4x2_cases(target: Target) -> list[Case]:
 @pytest.mark.parametrize("target", ("host-dsp-twins", "cortex-m4"))
 def test_cases_of_blocks_of_four_pixels(target: str) -> None:
     cases, context = tile_4x2_cases(TARGETS[target]), Context(TARGETS[target])
-    found = {(case.kernel.name, proven(matmul_layer(case.op, context)).form) for case in cases}
+    found = {(case.kernel.name, require_proven(matmul_layer(case.op, context)).form) for case in cases}
     assert found == {
         (f"tinyfuse_{of}_s8", form) for of in ("pointwise_4x2", "conv_4x2_row") for form in (LANES, SINGLE_ROUNDING)
     }
@@ -361,7 +362,7 @@ COUNTED = {"optimize": "speed", "cycles": BoardTiming()}
 def five_outputs_cases(target: Target) -> list[Case]:
     """On a step line and on bent ones of several shifts, also of weights and inputs at their ends; over the input."""
     rng = np.random.default_rng(9)
-    context = Context(target, kernels="tinyfuse", **COUNTED)
+    context = context_of(target, kernels="tinyfuse", **COUNTED)
     cases: list[Case] = []
     kernel = DenseFiveOutputs()
     for shape, ends, (zero_point, scale) in itertools.product(
@@ -386,7 +387,7 @@ def five_outputs_cases(target: Target) -> list[Case]:
 
 @pytest.mark.parametrize("target", ("host-dsp-twins", "cortex-m4"))
 def test_cases_of_five_outputs(target: str) -> None:
-    context = Context(TARGETS[target], **COUNTED)
+    context = context_of(TARGETS[target], **COUNTED)
     cases, rng = five_outputs_cases(TARGETS[target]), np.random.default_rng(0)
     assert {case.op.operand(1).shape for case in cases} == {
         make_op(shape, rng).operand(1).shape for shape in FIVE_OUTPUTS_SHAPES
@@ -494,7 +495,7 @@ FOUR_KERNELS = (
 def four_cases(target: Target) -> list[Case]:
     """Layers of both forms, whole and from rings."""
     rng = np.random.default_rng(7)
-    context = Context(target, kernels="tinyfuse", optimize="speed")
+    context = context_of(target, kernels="tinyfuse", optimize="speed")
     cases: list[Case] = []
     for shape in FOUR_SHAPES:
         for activation, zero_point in (("RELU", -128), ("NONE", 3), ("RELU_N1_TO_1", 0)):
@@ -630,7 +631,7 @@ INT4_SHAPES = (
 def int4_cases(target: Target, **choices: str) -> list[Case]:
     """Layers of each form with the kernels of int4, inputs at the ends among them."""
     rng = np.random.default_rng(3)
-    context = Context(target, kernels="tinyfuse", **choices)
+    context = context_of(target, kernels="tinyfuse", **choices)
     cases: list[Case] = []
     for shape in map(of_int4, INT4_SHAPES):
         plain = make_op(shape, rng)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from contexts import context_of
 from conv_cases import Shape, make_op, random_input
 from op_harness import Case
 
@@ -38,7 +39,7 @@ def along_rows(shape: Shape) -> Shape:
 
 def cases_1d(target: Target) -> list[Case]:
     """Each shape on a step line and in the bounded form, the rows whole and from rings."""
-    rng, context = np.random.default_rng(21), Context(target, optimize="speed", weights="unpacked")
+    rng, context = np.random.default_rng(21), context_of(target, optimize="speed", weights="unpacked")
     kernels = (DepthwiseColumns(), lambda shape: shape), (DepthwiseAlongRow(), along_rows)
     cases: list[Case] = []
     for shape in SHAPES:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from contexts import context_of
 from conv_cases import Shape, make_op, random_input
 from op_harness import Case, assert_exact
 
@@ -79,7 +80,7 @@ def stationary_cases(target: str) -> list[Case]:
     """By rows, from rings where the dice say so."""
     rng, context, kernel = (
         np.random.default_rng(12),
-        Context(TARGETS[target], optimize="speed"),
+        context_of(TARGETS[target], optimize="speed"),
         WeightStationaryConvRow(),
     )
     cases = []
@@ -113,7 +114,7 @@ LINE_SHAPES = tuple(
 
 
 def line_cases(target: str) -> list[Case]:
-    rng, context, kernel = np.random.default_rng(13), Context(TARGETS[target], optimize="speed"), Depthwise1D()
+    rng, context, kernel = np.random.default_rng(13), context_of(TARGETS[target], optimize="speed"), Depthwise1D()
     cases = []
     for shape in LINE_SHAPES:
         for activation, zero_point in (("RELU", -128), ("NONE", 3), ("RELU_N1_TO_1", 0)):

@@ -11,6 +11,7 @@ import normalized_networks
 import numpy as np
 import pytest
 from cases.common import operator, tensor
+from contexts import context_of
 from conv_cases import Shape, make_op, random_input
 from executors import assert_all_exact, assert_exact, plan_of
 from op_harness import assert_exact as assert_kernels_exact
@@ -81,7 +82,7 @@ def layers() -> list[Op]:
 @pytest.mark.parametrize(("optimize", "flags"), [("balanced", ""), ("ram", "-O0")])
 def test_kernels(optimize: str, flags: str, tmp_path: Path) -> None:
     core, rng = target_or_skip("cortex-m4"), np.random.default_rng(1)
-    context = Context(core, kernels="tinyfuse", optimize=optimize)
+    context = context_of(core, kernels="tinyfuse", optimize=optimize)
     cases = [case for op in layers() for case in cases_of(op, context, [random_input(op, rng)])]
     reached = {(case.kernel.name, case.kernel.form(case.op, context)) for case in cases}
     kernels, forms = (

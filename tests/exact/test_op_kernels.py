@@ -20,7 +20,7 @@ from op_harness import TARGETS, Case, assert_exact, cases_of
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.kernel import Context
 from tinyfuse.kernels.core.statements import Call
-from tinyfuse.kernels.elementwise.add_sub_single_rounding import plane
+from tinyfuse.kernels.elementwise.add_sub_single_rounding import fit_plane
 from tinyfuse.kernels.registry import kernels_of
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.binary import Binary, mul_multiplier
@@ -197,8 +197,8 @@ def test_sums_on_a_plane(target: str, tmp_path: Path) -> None:
         for kind, activation in (("ADD", "NONE"), ("SUB", "RELU"), ("ADD", "RELU6")):
             operands = [tensor((1, 3, 1, 11), 0.1 * factor, int(rng.integers(-128, 128))) for factor in (0.83, 1.0)]
             op = operator(kind, operands, tensor((1, 3, 1, 11), 0.1 / slope, -128), Binary(activation))
-            if not broken_rules(op) and plane(op) is not None:
-                shifts.add(plane(op).shift)
+            if not broken_rules(op) and fit_plane(op) is not None:
+                shifts.add(fit_plane(op).shift)
                 cases += [case for case in all_cases(op, core) if case.kernel.name == "tinyfuse_single_rounding_sum_s8"]
     assert shifts > {19, 20, 21, 22, 23} and len(shifts) > 5
     assert_exact(cases, core, tmp_path)

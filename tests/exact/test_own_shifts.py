@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from contexts import context_of
 from conv_cases import Shape, make_op, of_int4, random_input, with_multipliers
 from op_harness import Case, assert_exact, assert_some_exact
 from test_conv_kernels import HARD_FLAGS, skip_without, skip_without_tools
@@ -73,7 +74,7 @@ def cases_of(target: Target) -> list[Case]:
     rng = np.random.default_rng(32)
     cases: list[Case] = []
     for weights, found in (("packed", layers()), ("unpacked", layers()), ("compressed", layers_of_few_values())):
-        context = Context(target, kernels="tinyfuse", weights=weights, optimize="speed")
+        context = context_of(target, kernels="tinyfuse", weights=weights, optimize="speed")
         for op, kernel in [(each, kernel) for each in found for kernel in kernels_for(each)]:
             ours = kernel.library == "tinyfuse" and kernel.accepts(op, context)
             if ours and "own_shifts" in kernel.path(op, True, context):

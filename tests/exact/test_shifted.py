@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from contexts import context_of
 from conv_cases import Shape, make_op, random_input, with_multipliers
 from op_harness import Case, assert_exact, assert_some_exact
 from test_conv_kernels import HARD_FLAGS, skip_without, skip_without_tools
@@ -64,7 +65,7 @@ def cases_of(target: Target) -> list[Case]:
     rng = np.random.default_rng(42)
     cases: list[Case] = []
     for optimize in ("speed", "ram"):
-        context = Context(target, kernels="tinyfuse", optimize=optimize)
+        context = context_of(target, kernels="tinyfuse", optimize=optimize)
         for op, kernel in [(each, kernel) for each in layers() for kernel in kernels_for(each)]:
             ours = kernel.library == "tinyfuse" and kernel.accepts(op, context)
             if ours and "shifted" in kernel.path(op, True, context):

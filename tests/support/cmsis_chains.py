@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 from plan_parts import plan_groups, prepare
 from random_graphs import Sketch, Value
 
 from tinyfuse.frontend.reader import read_tflite
+from tinyfuse.kernels.core.kernel import with_objective
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.plan.places import is_alias
@@ -107,4 +107,4 @@ def one_group(data: bytes, target: str, name: str, at_once: int, optimize: str =
     source, named = read_tflite("model.tflite", data), Options(name, kernels="cmsis-nn", optimize=optimize, **options)
     graph, context = prepare(source, load_target(target), named)
     ops = [op for op in graph.ops if not is_alias(op)]
-    return plan_groups(source, graph, [ops], replace(context, at_once=at_once), named)
+    return plan_groups(source, graph, [ops], with_objective(context, at_once=at_once), named)

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cases import RANDOM
+from contexts import context_of
 from hypothesis import HealthCheck, Phase, given, settings
 
 from tinyfuse.ir import Op
@@ -140,7 +141,7 @@ def _build(command: list[str], folder: Path) -> None:
 
 
 def context_for(target: str, tree: Tree) -> Context:
-    return Context(load_target(target), tree.version, kernels="cmsis-nn", at_once=max(SEVERAL_ROWS))
+    return context_of(load_target(target), tree.version, kernels="cmsis-nn", at_once=max(SEVERAL_ROWS))
 
 
 def cases_of(op: Op, inputs: tuple[np.ndarray, ...], context: Context) -> list[Case]:

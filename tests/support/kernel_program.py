@@ -26,7 +26,7 @@ from tinyfuse.emit.weights import scalar
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.c_types import CTYPE
 from tinyfuse.kernels.core.kernel import CallSite, Context, Kernel, TensorAccess
-from tinyfuse.kernels.core.statements import Apart, Compiled, Let, Loop, Statement
+from tinyfuse.kernels.core.statements import Let, Loop, NoInlineCall, PreprocessorIf, Statement
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.movement.planes import in_memory
 from tinyfuse.plan import tensor_align
@@ -273,10 +273,10 @@ def _statement(statement: Statement) -> str:
         return f"const {statement.ctype} {statement.name} = {_initializer(statement.value)};"
     if isinstance(statement, Loop):
         return f"{statement.pragma} {statement.head} {{ {' '.join(map(_statement, statement.body))} }}"
-    if isinstance(statement, Apart):
+    if isinstance(statement, NoInlineCall):
         lets = (f"{ctype} {name} = {_initializer(value)};" for ctype, name, value in statement.parameters)
         return "\n".join(["{", *lets, *map(_statement, statement.body), "}"])
-    if isinstance(statement, Compiled):
+    if isinstance(statement, PreprocessorIf):
         return "\n".join([f"\n#if {statement.condition}", *map(_statement, statement.body), "#endif\n"])
     call = f"{statement.function}({', '.join(map(_initializer, statement.args))})"
     return f"{call};" if statement.status is None else f"if ({call} != {statement.status}) {{ return 1; }}"

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from contexts import context_of
 from kernel_program import Case, run_program
 from overlaps import covered_inputs
 
@@ -41,7 +42,7 @@ def cases_of(op: Op, context: Context, inputs: list[np.ndarray]) -> Iterator[Cas
 
 def chosen(cases: list[Case], target: Target, **choices: object) -> list[Case]:
     """The cases with a context of these choices: for programs of several."""
-    context = Context(target, kernels="tinyfuse", **choices)
+    context = context_of(target, kernels="tinyfuse", **choices)
     return [replace(case, context=context) for case in cases]
 
 
@@ -51,7 +52,7 @@ def assert_exact(
     """Every case computes the reference's bytes on the target, and writes no other memory. `flags` and `compiler` are
     those of emulated cores; `choices` are fields of the Context of cases that have none."""
     assert cases
-    verdicts = run_program(cases, Context(target, kernels="tinyfuse", **choices), folder, flags, compiler)
+    verdicts = run_program(cases, context_of(target, kernels="tinyfuse", **choices), folder, flags, compiler)
     wrong = [f"{verdict} {case}" for case, verdict in zip(cases, verdicts, strict=True) if verdict != "."]
     assert not wrong, "\n".join(wrong)
 

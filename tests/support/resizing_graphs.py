@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from contexts import context_of
 from hypothesis import strategies as st
 from plan_parts import plan_groups
 from random_graphs import ACTIVATIONS, Sketch, Value
@@ -96,7 +97,7 @@ def longest_plans(
     stay, or lie in a stack, which an output may be the lowest of (`growing`); with kernels of the least scratch where
     `min_scratch`."""
     choices = {name: options[name] for name in ("step", "kernels") if name in options}
-    context, plans = Context(load_target(target), min_scratch=min_scratch, **choices), []
+    context, plans = context_of(load_target(target), min_scratch=min_scratch, **choices), []
     for model in data:
         graph = read_tflite("model.tflite", model)
         fed = rewritten(feed_rows(graph) if options.get("feed_rows") else graph)

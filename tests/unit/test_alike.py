@@ -12,7 +12,7 @@ from plan_parts import prepare
 
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import EstimateMark, Graph, Op, Tensor
-from tinyfuse.kernels.core.kernel import Context, ObjectiveAsked, without_objective
+from tinyfuse.kernels.core.kernel import Context, Objective, ObjectiveAsked, with_objective, without_objective
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.kernels.requantize.single_rounding import single_rounding
 from tinyfuse.options import Options
@@ -111,11 +111,15 @@ def test_what_is_asked_once_for_all_objectives_is_right_for_each(model, target: 
 
 
 def test_a_context_of_any_objective_tells_none() -> None:
-    context = Context(load_target("cortex-m4"), optimize="ram", min_scratch=True)
+    context = Context(load_target("cortex-m4"), objective=Objective("ram", min_scratch=True))
     common = without_objective(context)
-    assert common is without_objective(replace(context, optimize="speed", at_once=8)) is without_objective(common)
+    assert (
+        common is without_objective(with_objective(context, optimize="speed", at_once=8)) is without_objective(common)
+    )
     assert common is not without_objective(replace(context, weights="unpacked"))
     assert common.target is context.target
-    for asked in ("optimize", "at_once", "limit_ram", "min_scratch", "allow_scratch_for", "speed_alone"):
+    for asked in ("optimize", "at_once", "min_scratch", "allow_scratch_for", "speed_alone"):
         with pytest.raises(ObjectiveAsked):
             getattr(common, asked)
+    with pytest.raises(ObjectiveAsked):
+        with_objective(common, optimize="speed")

@@ -26,7 +26,7 @@ from tinyfuse.kernels.layers.int8_dsp.lanes import (
     matmul_layer,
     weights_in_lanes,
 )
-from tinyfuse.kernels.requantize.single_rounding import SHIFT, requantized_steps, single_rounding
+from tinyfuse.kernels.requantize.single_rounding import SHIFT, output_thresholds, single_rounding
 from tinyfuse.kernels.requantize.two_roundings import accumulator_range, bounded
 from tinyfuse.ops.core.convolution import bias_values, channel_multipliers, clamp_range
 from tinyfuse.ops.weight_sums import channel_weights
@@ -272,7 +272,7 @@ def test_each_output_begins_where_the_requantization_says(
     least = max(min(least, largest), -largest)
     most, outputs = min(least + span, largest), np.arange(-127, 128)
     ends, scale = (np.array([least]), np.array([most])), (np.array([multiplier]), np.array([-right]))
-    (steps,) = requantized_steps(*ends, *scale, zero_point, outputs)
+    (steps,) = output_thresholds(*ends, *scale, zero_point, outputs)
     assert ((least <= steps) & (steps <= most + 1)).all()
     there, before = (multiply_by_quantized_multiplier(x, multiplier, -right) + zero_point for x in (steps, steps - 1))
     assert (there >= outputs)[steps <= most].all()

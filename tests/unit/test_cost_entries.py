@@ -18,7 +18,7 @@ from tinyfuse.cost import cost_table
 from tinyfuse.cost.code import calls_in, code_table
 from tinyfuse.cost.table import cycle_table, entry_name, instructions_table
 from tinyfuse.ir import Op
-from tinyfuse.kernels.core.kernel import Context, Kernel
+from tinyfuse.kernels.core.kernel import Context, Kernel, with_objective
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.registry import KERNELS, kernels_for
 from tinyfuse.plan import Plan
@@ -60,9 +60,13 @@ _ALIKE = {
 @pytest.mark.parametrize("target", _ALIKE)
 def test_every_kernel_was_measured(target: str) -> None:
     balanced = Context(load_target(target))
-    contexts = [balanced, replace(balanced, optimize="ram"), replace(balanced, optimize="speed", at_once=8)]
-    contexts += [replace(balanced, optimize="ram", min_scratch=True)]
-    contexts += [replace(balanced, optimize="speed", cycles=BoardTiming())]
+    contexts = [
+        balanced,
+        with_objective(balanced, optimize="ram"),
+        with_objective(balanced, optimize="speed", at_once=8),
+    ]
+    contexts += [with_objective(balanced, optimize="ram", min_scratch=True)]
+    contexts += [replace(with_objective(balanced, optimize="speed"), cycles=BoardTiming())]
     contexts += [replace(balanced, weights=weights) for weights in ("unpacked", "winograd", "compressed")]
     alike = [replace(balanced, target=load_target(each)) for each in _ALIKE[target]]
     reached: dict[str, str] = {}

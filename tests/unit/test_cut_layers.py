@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from contexts import context_of
 from executors import plan_of
 from random_graphs import Sketch, Value
 from test_rewrites import assert_same, graph_of, kinds
 
 from tinyfuse.ir import Graph
-from tinyfuse.kernels.core.kernel import Context
 from tinyfuse.rewrite.cut_layers import cut_layers
 from tinyfuse.rewrite.tabulate import tabulate
 from tinyfuse.schedule.variants.cut_layers import cut_faster_layers
@@ -135,7 +135,7 @@ def gate(kernel: tuple[int, int]) -> bytes:
 
 def test_for_speed_only_where_it_is_faster() -> None:
     """Gathering a window of nine pixels twice takes more than to copy what is computed of it."""
-    context = Context(load_target("cortex-m4"), optimize="speed")
+    context = context_of(load_target("cortex-m4"), optimize="speed")
     narrow, wide = (graph_of(gate(kernel)) for kernel in ((1, 1), (3, 3)))
     assert kinds(cut_faster_layers(narrow, context))[:2] == ["CONV_2D", "CONV_2D"]
     assert cut_faster_layers(wide, context) is wide

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from cases import NAMED
 from cases.common import ACTIVATIONS, broken_rules
+from contexts import context_of
 from conv_cases import make_op
 
 from tinyfuse.cost.code import calls_in
 from tinyfuse.ir import Op, Quant
-from tinyfuse.kernels.core.kernel import Context
 from tinyfuse.kernels.registry import KERNELS, kernels_for
 from tinyfuse.plan.check.scratch import scratch_needed
 from tinyfuse.schedule.kernel_choice.select import kernel_for
@@ -73,7 +73,7 @@ _CASES = every_case()
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", sorted(_CASES))
 def test_kernels_answer_all_that_plans_ask(kind: str) -> None:
-    contexts = [Context(load_target(target), **choice) for target in _TARGETS for choice in _CHOICES]
+    contexts = [context_of(load_target(target), **choice) for target in _TARGETS for choice in _CHOICES]
     for op in (op for op in _CASES[kind] if not broken_rules(op)):
         for context in contexts:
             assert kernel_for(op, context, None) or kind not in KERNELS, f"{op} {op.attributes} has no kernel"

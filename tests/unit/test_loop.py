@@ -4,6 +4,7 @@ played."""
 from __future__ import annotations
 
 import pytest
+from contexts import context_of
 from hypothesis import HealthCheck, given, settings
 from limited import limited
 from random_graphs import Sketch, networks
@@ -120,7 +121,7 @@ def check(data: bytes) -> None:
     """With our kernels, and with those that want rows in order, one or more a call."""
     graph = rewrite(read_tflite("model.tflite", data), "rows", "auto", "ram")
     _check(graph, Context(M4))
-    _check(graph, Context(M4, kernels="cmsis-nn", at_once=4))
+    _check(graph, context_of(M4, kernels="cmsis-nn", at_once=4))
 
 
 def _check(graph: Graph, context: Context) -> None:

@@ -17,6 +17,7 @@ from cases.common import random_data
 from compiler_modules import layers_by_four, layers_by_two, layers_of_fours, layers_of_int4, layers_of_int16
 from compressed_cases import compressed_layers
 from computed_memory_models import MEMORY
+from contexts import context_of
 from conv_cases import FAMILIES as CONV_FAMILIES
 from conv_cases import Shape, make_op, random_shape
 from host_program import compile_c
@@ -31,7 +32,7 @@ from tinyfuse.compiler import checked
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.kernels.core.kernel import Context, Kernel
-from tinyfuse.kernels.core.statements import Call, called
+from tinyfuse.kernels.core.statements import Call, iterate_calls
 from tinyfuse.kernels.registry import kernels_of
 from tinyfuse.ops import FAMILIES
 from tinyfuse.options import OPTIMIZE
@@ -149,7 +150,7 @@ def test_every_operator_that_streams_has_a_contract() -> None:
 
 def _functions(op: Op, kernel: Kernel, by_row: bool, context: Context) -> set[str]:
     """What a call of the kernel calls."""
-    return {s.function for s in called(kernel.call(op, _site(op, by_row), context)) if isinstance(s, Call)}
+    return {s.function for s in iterate_calls(kernel.call(op, _site(op, by_row), context)) if isinstance(s, Call)}
 
 
 @pytest.mark.slow
@@ -170,10 +171,10 @@ def test_kernels_ask_for_the_scratch_of_their_contract(target: str) -> None:
     computed = [*computed_layer_models.MODELS.values(), *(make() for make in MEMORY.values())]
     ops += [op for data in computed for op in checked(read_tflite("m.tflite", data)).ops]
     core = load_target(target)
-    contexts = [Context(core, optimize=optimize) for optimize in OPTIMIZE]
+    contexts = [context_of(core, optimize=optimize) for optimize in OPTIMIZE]
     contexts += [Context(core, weights=weights) for weights in ("winograd", "unpacked", "compressed")]
-    contexts += [Context(core, optimize="speed", weights="unpacked")]
-    contexts += [Context(core, optimize="speed", cycles=BoardTiming())]
+    contexts += [context_of(core, optimize="speed", weights="unpacked")]
+    contexts += [context_of(core, optimize="speed", cycles=BoardTiming())]
     takes_none = set()  # most kernels, of elements: they do what they do whatever is chosen
     for context in contexts:
         for number, op in enumerate(ops):

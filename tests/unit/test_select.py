@@ -5,16 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from contexts import context_of
 from random_graphs import Sketch
 from test_rewrites import graph_of
 
 from tinyfuse.cost import cost_table
 from tinyfuse.ir import Op
-from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.core.kernel import Context, with_objective
 from tinyfuse.schedule.kernel_choice.select import candidates, row_kernel, whole_kernel
 from tinyfuse.targets import all_targets, load_target
 
-M4 = Context(load_target("cortex-m4"), optimize="speed")
+M4 = context_of(load_target("cortex-m4"), optimize="speed")
 
 
 def depthwise(channels: int, width: int = 24) -> Op:
@@ -54,7 +55,7 @@ def test_cmsis_nn_is_taken_where_it_is_faster_and_allowed() -> None:
     assert whole_kernel(op, M4)[0].library == "cmsis-nn"
     assert whole_kernel(op, replace(M4, kernels="tinyfuse"))[0].library == "tinyfuse"
     # its scratch costs RAM
-    assert whole_kernel(op, replace(M4, optimize="ram"))[0].library == "tinyfuse"
+    assert whole_kernel(op, with_objective(M4, optimize="ram"))[0].library == "tinyfuse"
     # a copy of CMSIS-NN may lack the function
     assert whole_kernel(op, replace(M4, lacks=frozenset({"arm_depthwise_conv_wrapper_s8"})))[0].library == "tinyfuse"
 
@@ -68,12 +69,12 @@ def test_ours_is_taken_where_it_is_faster_unless_cmsis_nn_is_asked_for() -> None
 def test_rows_of_rings_are_the_surely_faster_ones_too() -> None:
     """Rings that slide keep the rows in order that CMSIS-NN wants. With `ram` they are ours."""
     assert row_kernel(depthwise(3), M4, rings=True).library == "cmsis-nn"
-    assert row_kernel(depthwise(3), replace(M4, optimize="ram"), rings=True).library == "tinyfuse"
+    assert row_kernel(depthwise(3), with_objective(M4, optimize="ram"), rings=True).library == "tinyfuse"
 
 
 def test_a_call_makes_as_many_rows_as_pay() -> None:
     """With five pixels a row, one is left over of blocks in each call; with 48 there is little to share."""
-    context = replace(M4, kernels="cmsis-nn", at_once=4)
+    context = with_objective(replace(M4, kernels="cmsis-nn"), at_once=4)
 
     def rows(width: int, context: Context) -> int:
         sketch = Sketch(2)
@@ -83,11 +84,9 @@ def test_a_call_makes_as_many_rows_as_pay() -> None:
 
     assert rows(5, context) == 4
     assert rows(48, context) == 1
-    assert [rows(5, replace(context, **less)) for less in ({"at_once": 2}, {"at_once": 1}, {"divided": True})] == [
-        2,
-        1,
-        1,
-    ]
+    assert rows(5, with_objective(context, at_once=2)) == 2
+    assert rows(5, with_objective(context, at_once=1)) == 1
+    assert rows(5, replace(context, divided=True)) == 1
 
 
 def test_without_a_cost_table_the_familys_order_decides() -> None:

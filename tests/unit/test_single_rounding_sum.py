@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.elementwise.add_sub_single_rounding import plane
+from tinyfuse.kernels.elementwise.add_sub_single_rounding import fit_plane
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.binary import Binary
 from tinyfuse.ops.core.convolution import clamp_range
@@ -25,7 +25,7 @@ def add(scales, zero_points, kind: str = "ADD", activation: str = "NONE") -> Op:
 
 def results_on_the_plane(op: Op) -> np.ndarray:
     """[a, b] as the C computes it, in int32 that must not overflow."""
-    found, (low, high) = plane(op), clamp_range(op)
+    found, (low, high) = fit_plane(op), clamp_range(op)
     a, b = VALUES.astype(np.int64)[:, None], VALUES.astype(np.int64)
     first = a * found.a_factor + found.offset
     total = first + b * found.b_factor
@@ -48,7 +48,7 @@ def test_scales_of_residual_blocks_have_a_plane(kind: str, activation: str) -> N
         a, b = rng.uniform(0.01, 0.2, 2)
         zero_points = (*rng.integers(-128, 128, 2), -128 if activation != "NONE" else rng.integers(-60, 60))
         op = add((a, b, max(a, b) * rng.uniform(0.7, 2.2)), map(int, zero_points), kind, activation)
-        if plane(op) is not None:
+        if fit_plane(op) is not None:
             assert_exact(op)
             found += 1
     assert found >= 11
@@ -62,23 +62,23 @@ def test_whatever_is_found_is_exact(data) -> None:
     op = add(
         scales, zero_points, data.draw(st.sampled_from(["ADD", "SUB"])), data.draw(st.sampled_from(["NONE", "RELU"]))
     )
-    if not broken_rules(op) and plane(op) is not None:
+    if not broken_rules(op) and fit_plane(op) is not None:
         assert_exact(op)
 
 
 def test_halves_that_go_away_from_zero_lie_on_a_plane_that_is_steeper() -> None:
     """0.5 becomes 1, and -0.5 becomes -1."""
     op = add((0.1, 0.1, 0.2), (0, 0, 0))
-    assert plane(op).a_factor > 0.5 * 2 ** plane(op).shift
+    assert fit_plane(op).a_factor > 0.5 * 2 ** fit_plane(op).shift
     assert_exact(op)
 
 
 def test_where_int32_has_too_few_bits_some_have_none() -> None:
-    found = [plane(add((0.083, 0.1, 0.1 / 6), (zero_point, 5, -128))) for zero_point in range(0, 80, 8)]
+    found = [fit_plane(add((0.083, 0.1, 0.1 / 6), (zero_point, 5, -128))) for zero_point in range(0, 80, 8)]
     assert None in found
 
 
 def test_a_sum_that_is_one_value_has_a_plane() -> None:
     op = add((1e-6, 1e-6, 1.0), (3, 4, 5))
-    assert plane(op) is not None
+    assert fit_plane(op) is not None
     assert_exact(op)

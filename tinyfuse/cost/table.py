@@ -14,7 +14,7 @@ from tinyfuse.cost.slowest import slowest_times
 from tinyfuse.errors import ToolMissing
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.kernel import Context, Kernel, ObjectiveAsked, without_objective
-from tinyfuse.kernels.counts.common import Counts, calls_of, kept, round_up
+from tinyfuse.kernels.counts.common import Counts, ceil_div, count_calls, memoized
 from tinyfuse.plan import Stage
 from tinyfuse.plan.rows import Stream
 from tinyfuse.resources import resource_dir
@@ -57,7 +57,7 @@ class CostTable:
     alone: dict[str, Alone] = field(default_factory=dict)
     sole: dict[str, Alone] = field(default_factory=dict)
 
-    @kept
+    @memoized
     def kernel(
         self, op: Op, kernel: Kernel, by_row: bool, context: Context, slowest: bool = False
     ) -> float | None:  # fmt: skip
@@ -70,7 +70,7 @@ class CostTable:
         except ObjectiveAsked:
             return self._kernel(op, kernel, by_row, context, slowest)
 
-    @kept
+    @memoized
     def _kernel(self, op: Op, kernel: Kernel, by_row: bool, context: Context, slowest: bool) -> float | None:
         factors = self.kernels.get(entry_name(op, kernel, by_row, context))
         more = self.kernels.get(kernel.costs_with) if kernel.costs_with else {}
@@ -146,7 +146,7 @@ def _sum(factors: Mapping[str, float], counts: Counts) -> float:
     return total
 
 
-@kept
+@memoized
 def entry_name(op: Op, kernel: Kernel, by_row: bool, context: Context) -> str:
     """Kernel's name in a cost table; each of its paths has its own entry, and so have floats without an FPU."""
     name, path = kernel.costs_as or kernel.name, kernel.path(op, by_row, context)
@@ -157,7 +157,7 @@ def entry_name(op: Op, kernel: Kernel, by_row: bool, context: Context) -> str:
 def rows_made(stage: Stage, loop: Counts) -> float:
     """Share of its output's rows that a stage makes, from its `loop_features`; below 1 if its group does not read
     all."""
-    calls = round_up(stage.op.output.shape[1], stage.kernel.rows_a_call) if stage.by_row else 0
+    calls = ceil_div(stage.op.output.shape[1], stage.kernel.rows_a_call) if stage.by_row else 0
     return min(1.0, loop["rows"] / calls) if calls else 1.0
 
 
@@ -174,7 +174,7 @@ def loop_features(stages: tuple[Stage, ...], stream: Stream | None) -> list[Coun
     """
     if len(stages) == 1:
         (stage,) = stages
-        return [{"groups": 1, "rows": calls_of(stage.op, stage.by_row, stage.kernel.rows_a_call) * stage.by_row}]
+        return [{"groups": 1, "rows": count_calls(stage.op, stage.by_row, stage.kernel.rows_a_call) * stage.by_row}]
     assert stream is not None, "several stages make rows in turns"
     rows, slides = stream.loop.calls.tolist(), stream.slides
     found: list[Counts] = []

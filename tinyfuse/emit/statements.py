@@ -8,7 +8,7 @@ from typing import Any
 
 from tinyfuse.emit.identifiers import comment
 from tinyfuse.emit.weights import scalar
-from tinyfuse.kernels.core.statements import Apart, Branch, Compiled, Let, Loop, Repeat, Statement
+from tinyfuse.kernels.core.statements import Branch, Let, Loop, NoInlineCall, PreprocessorIf, Statement, WhileLoop
 
 
 class Printer:
@@ -50,10 +50,10 @@ class Printer:
             self.print_block(statement.body)
             self.print_line("}")
             return
-        if isinstance(statement, Apart):
+        if isinstance(statement, NoInlineCall):
             self._apart(statement)
             return
-        if isinstance(statement, Compiled):
+        if isinstance(statement, PreprocessorIf):
             self.lines.append(f"#if {statement.condition}")
             for inner in statement.body:
                 self.print_statement(inner)
@@ -66,7 +66,7 @@ class Printer:
             self.print_block(statement.otherwise)
             self.print_line("}")
             return
-        if isinstance(statement, Repeat):
+        if isinstance(statement, WhileLoop):
             self.print_line("for (;;) {")
             self.print_block(statement.before)
             self.print_line(f"    if ({statement.condition} == 0) {{")
@@ -99,7 +99,7 @@ class Printer:
             self.print_statement(statement)
         self.depth -= 1
 
-    def _apart(self, statement: Apart) -> None:
+    def _apart(self, statement: NoInlineCall) -> None:
         name = f"{self.function}_loop_{len(self.apart)}"
         inner = Printer(self.module, name, returns_status=False)
         for each in statement.body:

@@ -1,1 +1,1 @@
-"""How C computes operators: a file for each sort of kernels, ours and (cmsis/) CMSIS-NN's; registry.py has them all."""
+"""Kernels that compute operators in C, in a folder for each family; registry.py finds those of an operator."""

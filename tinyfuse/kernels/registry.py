@@ -1,7 +1,8 @@
-"""Which kernels serve an operator: look-ups in the lists of tinyfuse/kernels/tables/, in order of preference.
+"""Finds the kernels of an operator in the lists of tinyfuse/kernels/tables/, in order of preference.
 
-A new kernel is a file in this package and a name in one of those lists. The first of a list that accepts an operator
-computes it, unless the cost table finds another surely faster (tinyfuse/schedule/kernel_choice/select.py).
+A new kernel is a file in this package and a name in one of those lists. The first kernel of a list that accepts an
+operator computes it, unless the cost table says that another is surely faster
+(tinyfuse/schedule/kernel_choice/select.py).
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ from tinyfuse.ops import FAMILIES
 
 
 def kernels_of(kind: str) -> tuple[Kernel, ...]:
-    """The kernels of an operator kind, the preferred first; those of the families of images for one image."""
+    """Kernels of an operator kind, the preferred first. Kernels of image operators are for one image."""
     return KERNELS.get(kind, ())
 
 
 def kernels_for(op: Op) -> tuple[Kernel, ...]:
-    """The kernels of `op`'s kind, made fit for it: of a layer those of its dtypes; a batch of images takes those of
-    one image in a loop; of images of a single column convolutions may also make several rows a call."""
+    """Kernels for `op`, the preferred first: for a layer, those of its dtypes; for a batch of images, those of one
+    image in a loop; for a convolution of images with a single column, also forms that make several rows a call."""
     kernels = kernels_of(op.kind)
     if op.kind in LAYERS:
         kernels = _of_dtypes(op.kind, layer_dtype(op), op.operand(1).dtype == INT4)
@@ -47,26 +48,26 @@ def kernels_for(op: Op) -> tuple[Kernel, ...]:
 
 @cache
 def _of_dtypes(kind: str, dtype: str, int4: bool) -> tuple[Kernel, ...]:
-    """Those of a layer's `layer_dtype`, without those of int4 where the weights aren't."""
+    """Kernels of a layer's `layer_dtype`; those with int4 weights only if `int4`."""
     return tuple(kernel for kernel in LAYERS[kind].get(dtype, ()) if int4 or not kernel.int4_weights)
 
 
 @lru_cache
 def _several_rows(kernels: tuple[Kernel, ...]) -> tuple[Kernel, ...]:
-    """Those of CMSIS-NN's in their forms that make several rows a call."""
+    """CMSIS-NN's kernels in their forms that make several rows a call."""
     rows = [kernel for kernel in kernels if isinstance(kernel, CmsisRows)]
     return tuple(kernel.several(count) for kernel in rows for count in kernel.several_rows)
 
 
 def element_of(op: Op) -> Element | None:
-    """How one element of `op` is computed in registers; None where it can't be a part of a merged loop."""
-    kernel = _element_kernel(op) if op.kind not in LAYERS else None  # layers have none
+    """Function that computes one element of `op` in registers; None if `op` cannot be part of a fused loop."""
+    kernel = _element_kernel(op) if op.kind not in LAYERS else None  # layers have no such function
     return kernel.element(op) if kernel is not None else None
 
 
 @lru_cache(maxsize=2048)
 def _element_kernel(op: Op) -> Kernel | None:
-    """The kernel that tells."""
+    """First kernel of `op` that has such a function; None if there is none."""
     return next((kernel for kernel in kernels_for(op) if kernel.element(op) is not None), None)
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.cmsis.common import MAX_DIM, rows_of_calls
-from tinyfuse.kernels.core.kernel import AnyObjective, Context
+from tinyfuse.kernels.core.kernel import Context
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.convolution import geometry
 
@@ -69,8 +69,8 @@ def all_calls(op: Op, at_once: int = 1) -> tuple[ConvCall, ...]:
 
 
 @lru_cache(maxsize=2048)
-def all_exact(exact: Callable[[ConvCall, Context], bool], op: Op, at_once: int, context: AnyObjective) -> bool:
-    """Whether all these calls are."""
+def all_exact(exact: Callable[[ConvCall, Context], bool], op: Op, at_once: int, context: Context) -> bool:
+    """Tells whether `exact` holds for the whole call and every call by rows."""
     return all(exact(call, context) for call in all_calls(op, at_once))
 
 

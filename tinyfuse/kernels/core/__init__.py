@@ -1,1 +1,1 @@
-"""What every kernel is made of: its interface, its call site, C types, statements and costs."""
+"""Interface of kernels: their calls' sites, C types, statements and costs."""

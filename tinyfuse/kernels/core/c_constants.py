@@ -1,4 +1,4 @@
-"""Numbers that runtime_c/ gives a name: the C is the one place for them, and asserts those that are sizes."""
+"""Reads numbers that runtime_c/ names, so that each is written down only once, in C."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tinyfuse.resources import resource_dir
 
 @cache
 def c_constant(header: str, name: str) -> int:
-    """The value of `enum { name = value };` or `#define name value` in a header of runtime_c/; InternalFault where
-    it has none."""
+    """Value of `enum { name = value };` or `#define name value` in a header of runtime_c/. InternalFault if the header
+    does not define it."""
     text = (resource_dir("runtime_c") / header).read_text(encoding="utf-8")
     found = re.search(rf"^(?:enum {{ {name} = |#define {name} )(\d+)\b", text, re.MULTILINE)
     if found is None:

@@ -1,4 +1,4 @@
-"""What a dtype is called in C: the one place that the kernels, and who prints their calls, ask."""
+"""Names of dtypes in C."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CTYPE = {
     "float32": "float",
 }
 
-#: dtype -> how the names of C functions for it end
+#: dtype -> suffix of C function names
 SUFFIX = {
     "bool": "bool",
     "int8": "s8",

@@ -1,4 +1,4 @@
-"""Batches: a kernel that computes one image, called for each."""
+"""Calls a kernel that computes one image for each image of a batch."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tinyfuse.ops.core.images import image_op
 
 
 class EachImage(WholeWrapper):
-    """`kernel` in a loop over the images [1, H, W, C] of an input, number `index`, and the output, and over the rows of
-    each if it computes rows alone. The other inputs are the same for all."""
+    """Calls `kernel` in a loop over the images [1, H, W, C] of the output and of input `index`; also in a loop over
+    each image's rows if the kernel computes only rows. All images share the other inputs."""
 
     def __init__(self, kernel: Kernel, index: int = 0):
         super().__init__(kernel)
@@ -35,12 +35,12 @@ class EachImage(WholeWrapper):
         return _counts_of_images(self.kernel, op, by_row, self.index)
 
     def slowest_counts(self, op: Op, by_row: bool) -> Counts:
-        return _times(op.output.shape[0], self.kernel.slowest_counts(self.inner(op), by_row))
+        return _multiply_counts(op.output.shape[0], self.kernel.slowest_counts(self.inner(op), by_row))
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         image, rows = image_op(op, self.index), op.output.shape[1]
-        source = _image(site.input(self.index), image.operand(self.index))
-        result = _image(site.output, image.output)
+        source = _image_access(site.input(self.index), image.operand(self.index))
+        result = _image_access(site.output, image.output)
         row = None
         if not self.kernel.whole:
             row, start, size = "y", result.pointer, image.output.elements // rows
@@ -55,12 +55,12 @@ class EachImage(WholeWrapper):
 
 @lru_cache(maxsize=8192)
 def _counts_of_images(kernel: Kernel, op: Op, by_row: bool, index: int) -> Counts:
-    return _times(op.output.shape[0], kernel.counts(image_op(op, index), by_row))
+    return _multiply_counts(op.output.shape[0], kernel.counts(image_op(op, index), by_row))
 
 
-def _times(images: int, of_one: Counts) -> Counts:
+def _multiply_counts(images: int, of_one: Counts) -> Counts:
     return {name: images * count for name, count in of_one.items()}
 
 
-def _image(access: TensorAccess, image: Tensor) -> TensorAccess:
+def _image_access(access: TensorAccess, image: Tensor) -> TensorAccess:
     return TensorAccess(image, f"({access.pointer} + image * {image.elements})", image.shape[1])

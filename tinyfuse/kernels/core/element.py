@@ -1,4 +1,4 @@
-"""How a kernel computes a single element in registers: what merged loops are made of
+"""Functions that compute a single element in registers; fused loops are made of them
 (kernels/elementwise/fused_loop.py)."""
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from tinyfuse.ir import Array, Op, Tensor
 
 @dataclass(frozen=True, eq=False)
 class Element:
-    """A function of runtime_c/tinyfuse_fused_loop*.h, or of a plugin's header: of the stored values of the operands the
-    stored result.
+    """C function that computes an operator's stored result from the stored values of its operands. It is declared in
+    runtime_c/tinyfuse_fused_loop*.h or in a plugin's header.
 
-    name        tinyfuse_fused_loop_NAME; with Helium tinyfuse_fused_loop_NAME4 does four, but of float32
-    work        which counts of a cost table it belongs to (kernels/elementwise/fused_expression.py)
-    parameters  type and fields of the struct that it takes, None for none
-    table       int8 [256] or [channels, 256], in the order of a table (ops/elementwise/table.py), which it looks up in
-    numbers     arguments after the operands
-    suffix      what the names end in, where the function depends on the dtype
-    prefix      what the names begin with
-    fours       whether there is a function of four
+    name        function's name between `prefix` and `suffix`; with Helium, NAME4 computes four elements.
+    work        count of a cost table that the function adds to (kernels/elementwise/fused_expression.py).
+    parameters  type and fields of the struct that it takes; None: no struct.
+    table       int8 [256] or [channels, 256], in the order of ops/elementwise/table.py, that it looks results up in.
+    numbers     arguments after the operands.
+    suffix      end of the name, which tells the dtype.
+    prefix      beginning of the name.
+    fours       NAME4 exists.
     """
 
     name: str
@@ -35,9 +35,9 @@ class Element:
     fours: bool = True
 
     def function(self, four: bool) -> str:
-        """The C function of one element, or of four."""
+        """Name of the C function for one element, or for four."""
         return f"{self.prefix}{self.name}{'4' if four else ''}{self.suffix}"
 
     def values_of(self, op: Op) -> tuple[Tensor, ...]:
-        """The operator's inputs that are operands of the function: its table, where it has one as an input, is none."""
+        """Inputs of the operator that are operands of the function; a table is not one."""
         return op.operands if self.table is None else op.operands[:1]

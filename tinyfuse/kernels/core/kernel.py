@@ -1,7 +1,7 @@
-"""What a kernel is: one way to compute an operator in C, and what it knows of the place of its call.
+"""Interface of a kernel: one way to compute an operator in C.
 
-Kernels see only where their call stands (`CallSite`), so they don't know where memory planning put a tensor, nor
-whether an input is whole or a ring of rows. Which kernels serve which operator: tinyfuse/kernels/tables/.
+A kernel sees only the site of its call (`CallSite`). It does not know where memory planning put a tensor, nor whether
+an input is whole or a ring of rows. tinyfuse/kernels/tables/ lists the kernels of each operator.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 from tinyfuse.board_timing import BoardTiming
 from tinyfuse.errors import InternalFault
@@ -22,23 +22,23 @@ from tinyfuse.kernels.core.statements import Statement
 from tinyfuse.once import hashed_once
 from tinyfuse.targets import Target
 
-# --- where a kernel's call stands ------------------------------------------------------------
+# --- sites of calls ------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class TensorAccess:
-    """Where a kernel finds one tensor.
+    """Location of one tensor of a call.
 
-    `pointer` is a C expression of type `T *` (`const T *` for an input). For an input it is the
-    start of the memory; row r of the tensor lies `(r % ring_rows)` rows after it. For an output
-    of a call by rows it is the start of the very row to write; else the start of the tensor.
-    A state that the operator updates is an input whose pointer is a `T *`. It is aligned to the
-    elements and no more: the tensor may be a part of another one.
-    `endless`: the tensor is a state that is a ring, and `CallSite.row` counts from the ring's start, so
-    that rows up to twice its height are asked for.
-    `next_row`: of an output, for a kernel that computes two rows a call, where the row after goes; where the tensor has
-    none, the same row. `row_at`: of an output, for one that computes more, where each of the call's rows goes, by its
-    number.
+    pointer    C expression of type `T *` (`const T *` for an input), aligned to the elements only, because the tensor
+               may be part of another one. For an input: the start of its memory, with row r at row slot `r %
+               ring_rows`. For an output of a call by rows: the row to write; otherwise the start of the tensor. A state
+               that the operator updates is an input whose pointer is a `T *`.
+    ring_rows  number of row slots in the input's memory.
+    endless    the tensor is a state kept as a ring and `CallSite.row` counts from the ring's start, so row numbers up
+               to twice its height occur.
+    next_row   for an output, if a call makes two rows: C pointer to the second row, or to the first if the tensor has
+               no second row.
+    row_at     for an output, if a call makes more rows: C pointer to a row, from the C expression of its number.
     """
 
     tensor: Tensor
@@ -51,12 +51,12 @@ class TensorAccess:
 
 @dataclass(frozen=True)
 class Division:
-    """How a call may be made in pieces, one after the other.
+    """Units into which a call can be divided, to be computed in pieces one after the other.
 
-    units     of the call in all: elements, columns, output channels
-    multiple  a piece has a multiple of so many units
-    together  units that are computed together, of any number the last ones alone, which takes up to half as much again
-    along     the pieces go through the inputs as the call's access order does; else each of them may read any byte
+    units     units of the whole call: elements, columns or output channels.
+    multiple  a piece has a multiple of this number of units.
+    together  units that are computed together; a rest is computed separately, which may cost up to half as much again.
+    along     pieces move through the inputs in the call's access order; otherwise each piece may read any byte.
     """
 
     units: int
@@ -67,7 +67,7 @@ class Division:
 
 @dataclass(frozen=True)
 class Piece:
-    """A piece of a call, in units of its `Division`: the first one and how many, C expressions."""
+    """Part of a call, in units of its `Division`: C expressions of the first unit and of the number of units."""
 
     first: str
     count: str
@@ -75,12 +75,14 @@ class Piece:
 
 @dataclass(frozen=True)
 class CallSite:
-    """What a kernel needs to know to write its call.
+    """Site for which a kernel writes its call.
 
-    `piece`: what of the call is to be computed, None for all of it. `row` is the C expression (int32_t) of the output
-    row to compute, or None: the whole output. `scratch` is a `uint8_t *` with the bytes that `Kernel.scratch` asked
-    for, or "NULL". `constant(name)` gives the C symbol of a constant that `Kernel.constants` made. `module` is the
-    prefix of the module's C names.
+    inputs    location of each input; None for a constant or an omitted input.
+    row       C expression (int32_t) of the output row to compute; None: the whole output.
+    scratch   `uint8_t *` to the bytes that `Kernel.scratch` asked for, or "NULL".
+    constant  gives the C symbol of a constant of `Kernel.constants`, by its name.
+    module    prefix of the module's C names.
+    piece     part of the call to compute; None: all of it.
     """
 
     inputs: tuple[TensorAccess | None, ...]
@@ -93,20 +95,20 @@ class CallSite:
 
     @property
     def ok(self) -> str:
-        """The C constant that the module's functions return where all went well."""
+        """C constant that the module's functions return on success."""
         return f"{self.module.upper()}_OK"
 
     @property
     def state(self) -> str:
-        """The address of the module's state, in a function that uses any."""
+        """C expression of the address of the module's state."""
         return "state"
 
     def program(self, number: int) -> str:
-        """The C function that runs a subgraph of the file."""
+        """Name of the C function that runs a subgraph of the file."""
         return f"{self.module}_subgraph_{number}"
 
     def input(self, i: int) -> TensorAccess:
-        """Where input `i` lies; InternalFault where the operator has none, or it is a constant."""
+        """Location of input `i`. InternalFault if the operator has no such input or it is a constant."""
         access = self.inputs[i] if i < len(self.inputs) else None
         if access is None:
             raise InternalFault("a kernel", f"input {i} of its call lies nowhere")
@@ -114,23 +116,25 @@ class CallSite:
 
     @property
     def output_row(self) -> str:
-        """`row`, for a kernel that computes rows alone; InternalFault where the call is of a whole output."""
+        """`row`, for a kernel that computes only rows. InternalFault if the call is of a whole output."""
         if self.row is None:
             raise InternalFault("a kernel", "it computes rows, and its call is of a whole output")
         return self.row
 
     @property
     def output(self) -> TensorAccess:
-        """Where the operator's first output lies."""
+        """Location of the operator's first output."""
         return self.outputs[0]
 
 
 @dataclass(frozen=True)
 class Constant:
-    """An array of a module's weights: `name` is unique within the step.
+    """Array among a module's weights.
 
-    `ctype` is the C element type; an array of a struct type is given as a numpy structured array
-    whose field names are the struct's. `align` is the alignment in bytes that the kernel relies on.
+    name   unique within the step.
+    data   values; for an array of a C struct, a numpy structured array with the struct's field names.
+    ctype  C type of an element.
+    align  alignment in bytes that the kernel relies on.
     """
 
     name: str
@@ -144,13 +148,15 @@ class Constant:
 
 @dataclass(frozen=True)
 class AccessOrder:
-    """How a call goes forward through one input and its only output, both from their first byte on: iteration by
-    iteration it reads `read` bytes of the input and writes `written` bytes of the output. `buffered`: an iteration has
-    read its bytes before it writes the first; else it may read them again until it ends.
+    """How a call moves forward through one input and its only output, both from their first byte on.
 
-    A call for one row goes so through the first row of its window and the output row. What it reads of the
-    window's other rows, it may read until it ends. `rereads`: so many bytes of what was read already, a later
-    iteration reads again.
+    read      bytes of the input that an iteration reads.
+    written   bytes of the output that an iteration writes.
+    buffered  an iteration reads all its bytes before it writes the first; otherwise it may read them until it ends.
+    rereads   bytes, of those already read, that a later iteration reads again.
+
+    A call for one row moves like this through the first row of its window and the output row. It may read the other
+    rows of the window until it ends.
     """
 
     read: int
@@ -159,11 +165,11 @@ class AccessOrder:
     rereads: int = 0
 
     def distance(self, source: int, output: int) -> int:
-        """How far an output of so many bytes must start below a source so that each iteration writes below what
-        it, or a later one, still reads; at most `output`."""
-        # the iterations while which something is still to be read: not a buffered last one
+        """Smallest distance in bytes, at most `output`, by which an output of `output` bytes must start below an input
+        of `source` bytes so that no iteration overwrites input bytes that are still read."""
+        # a buffered last iteration has nothing left to read when it writes
         iterations = min(-(-source // self.read), -(-(source + self.rereads) // self.read) - self.buffered)
-        # what is written less what is used up grows or shrinks evenly, but where output or last iteration end
+        # bytes written less bytes used up change linearly, except at the end of the output and the last iteration
         full = output // self.written
         distances = (
             min((iteration + 1) * self.written, output) - (iteration + self.buffered) * self.read + self.rereads
@@ -175,125 +181,147 @@ class AccessOrder:
 
 @hashed_once
 @dataclass(frozen=True)
-class Context:
-    """What decides which kernels may be used: the target, and CMSIS-NN's version (4, 0) to (7, 0).
+class Objective:
+    """Aims of a plan that decide which kernels may be used.
 
-    `kernels` is the user's choice: "auto", "cmsis-nn" (ours only where CMSIS-NN has nothing) or
-    "tinyfuse" (never CMSIS-NN). `lacks` names functions that a copy of CMSIS-NN left out.
-    `optimize` is what kernels should spend the other on: "speed", "balanced" or "ram". It need not be
-    what the user asked for: the search tries all three. `weights`: "unpacked" and "winograd" prefer kernels whose
-    weights take more flash (`Kernel.weights`), "auto" takes one where each byte more than the packed weights' saves
-    `flash_price` predicted instructions; "compressed" takes those whose weights take less, where each byte less adds at
-    most as many; without a price, any. `step`: operators that stand alone are called row by row where
-    they can be; `divided`: calls are to be made in pieces, so that kernels which can't are left out where others can.
-    `cycles`: the board whose estimated cycles count in the instructions' place; None: these count.
-    `at_once`: rows of an image that a library's function is to make by one call inside a group, at most.
-    `limit_ram`: the user didn't ask for speed alone, so no plan should be measured by kernels that buy it with RAM.
-    `min_scratch`: of kernels that aren't far slower, those with the least scratch, but for the operators whose outputs
-    have these names (`allow_scratch_for`)."""
+    optimize           one of OPTIMIZE: "speed", "balanced" or "ram". The search tries all three, so it need not be what
+                       the user asked for.
+    at_once            maximum rows of an image that one call of a CMSIS-NN function makes inside a group.
+    limit_ram          the user did not ask for speed alone, so no kernel may buy speed with any amount of RAM.
+    min_scratch        prefer the kernel with the least scratch among those that are not far slower.
+    allow_scratch_for  names of output tensors. `min_scratch` does not apply to the operators that make them.
+    """
 
-    target: Target
-    cmsis_nn: tuple[int, int] = (7, 0)
-    kernels: str = "auto"
-    lacks: frozenset[str] = frozenset()
     optimize: str = "balanced"
-    weights: str = "packed"
-    flash_price: float | None = None
-    step: bool = False
-    divided: bool = False
-    cycles: BoardTiming | None = None
     at_once: int = 1
     limit_ram: bool = False
     min_scratch: bool = False
     allow_scratch_for: frozenset[str] = frozenset()
 
+
+class ObjectiveAsked(Exception):
+    """An answer depends on the objective, and the context has none."""
+
+
+@hashed_once
+@dataclass(frozen=True)
+class Context:
+    """Everything except the operator that decides which kernels may be used.
+
+    target       core and its instruction set.
+    cmsis_nn     CMSIS-NN's version, (4, 0) to (7, 0).
+    kernels      the user's choice: "auto", "cmsis-nn" (ours only where it has none) or "tinyfuse" (never CMSIS-NN).
+    lacks        names of kernels that may not be used, for instance functions that a copy of CMSIS-NN left out.
+    weights      "unpacked" and "winograd" prefer kernels whose weights take more flash (`Kernel.weights`), "compressed"
+                 those whose weights take less; "auto" weighs flash against instructions.
+    flash_price  predicted instructions that a byte of flash must save ("auto"), or may cost ("compressed"); None: any.
+    step         operators that stand alone are called row by row where possible.
+    divided      calls are made in pieces, so kernels that can be divided are preferred.
+    cycles       board whose estimated cycles are counted; None: instructions are counted.
+    objective    None for an answer that holds for every objective. The properties below then raise ObjectiveAsked.
+    """
+
+    target: Target
+    cmsis_nn: tuple[int, int] = (7, 0)
+    kernels: str = "auto"
+    lacks: frozenset[str] = frozenset()
+    weights: str = "packed"
+    flash_price: float | None = None
+    step: bool = False
+    divided: bool = False
+    cycles: BoardTiming | None = None
+    objective: Objective | None = Objective()
+
+    @property
+    def known_objective(self) -> Objective:
+        """The objective. ObjectiveAsked if the context has none."""
+        if self.objective is None:
+            raise ObjectiveAsked
+        return self.objective
+
+    @property
+    def optimize(self) -> str:
+        """`Objective.optimize`."""
+        return self.known_objective.optimize
+
+    @property
+    def at_once(self) -> int:
+        """`Objective.at_once`."""
+        return self.known_objective.at_once
+
+    @property
+    def min_scratch(self) -> bool:
+        """`Objective.min_scratch`."""
+        return self.known_objective.min_scratch
+
+    @property
+    def allow_scratch_for(self) -> frozenset[str]:
+        """`Objective.allow_scratch_for`."""
+        return self.known_objective.allow_scratch_for
+
     @property
     def speed_alone(self) -> bool:
-        """Whether kernels may take any RAM."""
-        return self.optimize == "speed" and not self.limit_ram
+        """True if kernels may take any amount of RAM."""
+        return self.known_objective.optimize == "speed" and not self.known_objective.limit_ram
 
     def wants_least_scratch(self, op: Op) -> bool:
+        """Tells whether `op` should get the kernel with the least scratch."""
         return self.min_scratch and not any(tensor.name in self.allow_scratch_for for tensor in op.outputs)
 
 
 @lru_cache
-def interned(context: Context) -> Context:
-    """The first of all equal contexts: what is remembered of it is found without a comparison."""
+def intern_context(context: Context) -> Context:
+    """Returns the first of all equal contexts, so that cache lookups compare by identity."""
     return context
 
 
-class ObjectiveAsked(Exception):
-    """An answer depends on what kernels should spare."""
-
-
-class AnyObjective(Context):
-    """A context that doesn't tell what kernels should spare: ObjectiveAsked for who asks. So what is answered all the
-    same is the answer for every objective."""
-
-    def __init__(self, context: Context):
-        self.__dict__.update({name: value for name, value in vars(context).items() if name not in _OBJECTIVE})
-
-    __hash__ = object.__hash__
-    __eq__ = object.__eq__
-
-
-def _asked(context: AnyObjective) -> NoReturn:
-    raise ObjectiveAsked
-
-
-#: fields of a context that say what kernels should spare, and values that none has
-_OBJECTIVE: dict[str, Any] = {
-    "optimize": "",
-    "at_once": 0,
-    "limit_ram": False,
-    "min_scratch": False,
-    "allow_scratch_for": frozenset(),
-}
-for _field in _OBJECTIVE:
-    setattr(AnyObjective, _field, property(_asked))
+def with_objective(context: Context, **changes: Any) -> Context:
+    """Copies the context with other fields of its objective. ObjectiveAsked if it has none."""
+    return replace(context, objective=replace(context.known_objective, **changes))
 
 
 @lru_cache
-def without_objective(context: Context) -> AnyObjective:
-    """The one for all contexts that differ in what kernels should spare alone."""
-    return context if isinstance(context, AnyObjective) else _of_the_rest(replace(context, **_OBJECTIVE))
+def without_objective(context: Context) -> Context:
+    """Copies the context without its objective. Contexts that differ only in their objectives share one copy.
 
-
-_of_the_rest = lru_cache(AnyObjective)
+    A function of a context that returns here without ObjectiveAsked returns the same for every objective, so its result
+    can be cached for all of them.
+    """
+    return intern_context(replace(context, objective=None))
 
 
 def division(kernel: Kernel, op: Op, by_row: bool, context: Context) -> Division | None:
-    """How the kernel's call, of a row or whole, may be made in pieces; None where it may not."""
+    """Division of the kernel's call, of a row or whole; None if it cannot be made in pieces."""
     return None if kernel.indivisible else kernel.division(op, by_row, context)
 
 
 def rows_after(row: str, kernel: Kernel, height: int) -> str:
-    """C for how many rows there are after a call by rows for row `row`, of a tensor of so many."""
+    """C expression of the number of rows made once the call for row `row` has run, in a tensor of `height` rows."""
     after = f"{row} + {kernel.rows_a_call}"
     return after if height % kernel.rows_a_call == 0 else f"tinyfuse_min({after}, {height})"
 
 
 class Kernel(KernelCosts, ABC):
-    """One way to compute an operator in C. What its calls cost: KernelCosts.
+    """One way to compute an operator in C. KernelCosts tells what its calls cost.
 
-    name       the C function that does the work; also the kernel's name in reports
-    library    "tinyfuse" or "cmsis-nn"
-    headers    what the generated file includes for it: files of runtime_c/, or arm_nnfunctions.h
-    folder     where its headers lie that are neither (a plugin's)
-    by_row     `call` accepts a site with a row: computes that output row, and `rows_a_call` - 1 after it, as far as
-               there are so many
-    whole      `call` accepts a site without a row: computes the whole output
-    rings      by rows, inputs may be rings (else the needed rows must lie in order in memory)
-    in_order   by rows, inputs may be rings that slide, so that their rows lie in order; those that a call makes do too
-    accumulates  a row of the output is made from the row before it, which must have been kept
-    in_place   indexes of inputs that a call may overwrite, element for element, going forward
-    int4_weights    its constants have weights of int4 two to a byte
-    weights    the --weights that its constants are in
-    columns    by rows, a call may compute some columns of a row (its `division`), so many of them together; 0: all
-    no_inline     its loops are C with more values than registers: a group with it is a function that isn't inlined, for
-               among others a compiler keeps some of the values in memory
-    indivisible  calls are whole: none computes a part of a row, though those of the kernel that it is a form of may
-    stack_bytes  stack that a call may take, library code included; `verify` checks the sum
+    name          C function that does the work; also the kernel's name in reports.
+    library       "tinyfuse" or "cmsis-nn".
+    headers       headers that the generated file includes: files of runtime_c/, or arm_nnfunctions.h.
+    folder        folder of a plugin's headers; None for all other kernels.
+    by_row        a call may compute one row of the output, and up to `rows_a_call` - 1 rows after it.
+    whole         a call may compute the whole output.
+    rings         calls by rows can read rings (otherwise the needed rows must be contiguous and in order).
+    in_order      calls by rows can read sliding rings, whose rows are contiguous and in order; their output rows are,
+                  too.
+    accumulates   an output row is computed from the row before, which must still be there.
+    in_place      indexes of inputs that a call may overwrite element by element, going forward.
+    int4_weights  constants have int4 weights, two to a byte.
+    weights       value of --weights that the constants implement.
+    columns       columns that a call by rows computes together, if it may compute part of a row; 0: it may not.
+    no_inline     the C loops use more values than there are registers, so a group with this kernel becomes a function
+                  that is not inlined.
+    indivisible   no call computes part of a row, even if the kernel that this is a form of does.
+    stack_bytes   stack that a call may take, library code included; `verify` checks the sum.
     """
 
     name: str
@@ -315,61 +343,62 @@ class Kernel(KernelCosts, ABC):
     stack_bytes: int = 512
 
     def accepts(self, op: Op, context: Context) -> bool:
-        """Whether this kernel computes `op` exactly on this target."""
+        """Tells whether this kernel computes `op` exactly on the context's target."""
         return True
 
     def takes_rings(self, op: Op) -> bool:
-        """Whether, by rows, any of the inputs may be a ring: for some kernels it depends on `op`."""
+        """Tells whether calls by rows can read rings, which for some kernels depends on `op`."""
         return self.rings
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        """Per input that the output of a call may overwrite once it is read, how the call, whole or of one
-        row, goes through it. Default: the inputs `in_place`, element for element."""
+        """Access order of a call, whole or of one row, for each input that its output may overwrite. Default: the
+        inputs `in_place`, element by element."""
         return element_access_orders(op, self.in_place)
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        """The same of calls of one row alone, where windows of several columns may overlap."""
+        """Access orders of calls of one row, if windows of several columns may overlap."""
         return self.access_orders(op)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        """The constant arrays that the call refers to, packed as the C expects them."""
+        """Constant arrays that the call refers to, packed as the C expects them."""
         return ()
 
     def scratch(self, op: Op, context: Context) -> int:
-        """Bytes of scratch for any call (whole or any row), aligned to 16."""
+        """Bytes of scratch that any call (whole or of a row) needs; scratch is aligned to 16 bytes."""
         return 0
 
     def parts(self, op: Op, context: Context) -> tuple[tuple[Kernel, Op], ...]:
-        """The kernels that its calls call for operators which `op` stands for, each with its operator. Their headers
-        come with the kernel's own."""
+        """Kernels that a call uses for operators inside `op`, each with its operator. Their headers are included
+        too."""
         return ()
 
     def element(self, op: Op) -> Element | None:
-        """How one element of `op` is computed in registers, where its operands may be of any shape; None where it can't
-        be a part of a merged loop."""
+        """Function that computes one element of `op` in registers, from operands of any shape; None if `op` cannot be
+        part of a fused loop."""
         return None
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        """How a call, of a row or whole, may be made in pieces; None where it may not."""
+        """Division of a call, of a row or whole, into pieces; None if it cannot be divided."""
         return Division(op.output.shape[2], self.columns) if self.columns and by_row else None
 
     @abstractmethod
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        """The C that computes the site's output (or its row)."""
+        """C statements that compute the site's output, or its row."""
 
 
 _Layer = TypeVar("_Layer")
 
 
-def proven(layer: _Layer | None) -> _Layer:
-    """A layer in a form that `accepts` has proven exact; InternalFault where it hasn't."""
+def require_proven(layer: _Layer | None) -> _Layer:
+    """Returns a layer form that `accepts` has proven exact. InternalFault if it is None."""
     if layer is None:
         raise InternalFault("a kernel", "its operator has not the form that it was accepted in")
     return layer
 
 
 def element_access_orders(op: Op, indexes: Collection[int]) -> dict[int, AccessOrder]:
-    """Of inputs with as many elements as the output, that a call goes through element by element."""
+    """Access orders of a call that moves element by element through the inputs `indexes`. InternalFault if one has
+    another number of elements than the output."""
     if any(op.operand(i).elements != op.output.elements for i in indexes):
         raise InternalFault("the access orders of kernels", f"{op} has an input of another size than its output")
     return {i: AccessOrder(ITEM_BYTES[op.operand(i).dtype], ITEM_BYTES[op.output.dtype]) for i in indexes}

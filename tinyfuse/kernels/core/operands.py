@@ -1,4 +1,5 @@
-"""Inputs that may be constants of the file or computed by the run, for kernels that read either as they lie."""
+"""Operands that are either constants of the file or computed by the run, for kernels that read both in the same
+layout."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from tinyfuse.kernels.core.kernel import CallSite, Constant, TensorAccess
 
 
 def constant_operands(op: Op, names: Mapping[int, str]) -> tuple[Constant, ...]:
-    """Of the inputs with these indexes, those that are constants, in the order of the file."""
+    """Constants of a kernel for the operands that are constant, in the order of `names`, each flattened in the file's
+    layout. `names`: index of the operand -> name of the constant."""
     operands = ((name, op.operand(i)) for i, name in names.items())
     return tuple(
         Constant(name, np.ascontiguousarray(tensor.values).reshape(-1), CTYPE[tensor.dtype])
@@ -23,12 +25,13 @@ def constant_operands(op: Op, names: Mapping[int, str]) -> tuple[Constant, ...]:
 
 
 def operand_pointers(site: CallSite, names: Mapping[int, str]) -> tuple[str, ...]:
-    """Where each of them lies."""
+    """C pointers to the operands with these indexes, constant or not. `names`: see `constant_operands`."""
     return tuple(site.constant(name) if site.inputs[i] is None else site.input(i).pointer for i, name in names.items())
 
 
-def with_data(op: Op, site: CallSite, index: int = 0, name: str = "data") -> CallSite:
-    """The site of a call whose data, an input, may be that constant."""
+def with_constant_input(op: Op, site: CallSite, index: int = 0, name: str = "data") -> CallSite:
+    """Replaces input `index` of a call by the constant `name` if the operator's input is a constant; otherwise returns
+    the site unchanged."""
     if site.inputs[index] is not None:
         return site
     data = op.operand(index)

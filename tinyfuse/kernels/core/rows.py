@@ -1,4 +1,4 @@
-"""C for rows of tensors: what kernels that work element by element share."""
+"""C expressions for rows and pieces of tensors, which elementwise kernels share."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from tinyfuse.ir import Op, Tensor
 from tinyfuse.kernels.core.kernel import CallSite, Division, TensorAccess
 
 
-def byte_at(pointer: str, offset: int) -> str:
-    """The place so many bytes after a `uint8_t *`."""
+def offset_pointer(pointer: str, offset: int) -> str:
+    """C expression of a `uint8_t *` plus `offset` bytes."""
     return f"{pointer} + {offset}" if offset else pointer
 
 
 def row_pointer(access: TensorAccess, row: str) -> str:
-    """The pointer to row `row` (a C expression) of an input [1, H, W, C] that is whole or a ring."""
+    """C pointer to row `row` (a C expression) of an input [1, H, W, C] that is whole or a ring."""
     tensor = access.tensor
     if access.ring_rows == 1:
         return access.pointer
@@ -21,27 +21,27 @@ def row_pointer(access: TensorAccess, row: str) -> str:
 
 
 def element_count(tensor: Tensor, site: CallSite) -> int | str:
-    """How many elements a call computes: the tensor's, those of one of its rows, or of a piece."""
+    """Number of elements that a call computes: those of the whole tensor, of one of its rows, or of a piece."""
     if site.piece is not None:
         return site.piece.count
     return tensor.elements if site.row is None else tensor.elements // tensor.shape[1]
 
 
 def input_pointer(site: CallSite, index: int) -> str:
-    """Where an elementwise call begins to read: the input's start, its row, or its piece."""
+    """C pointer to the first element that an elementwise call reads."""
     access = site.input(index)
     pointer = access.pointer if site.row is None else row_pointer(access, site.row)
-    return from_piece(pointer, site)
+    return piece_pointer(pointer, site)
 
 
 def output_pointer(site: CallSite) -> str:
-    """Where an elementwise call begins to write."""
-    return from_piece(site.output.pointer, site)
+    """C pointer to the first element that an elementwise call writes."""
+    return piece_pointer(site.output.pointer, site)
 
 
-def from_piece(pointer: str, site: CallSite, size: int = 1) -> str:
-    """The pointer to the first unit of a call's piece, of `size` elements each; that pointer where the call is all, or
-    begins with the first unit."""
+def piece_pointer(pointer: str, site: CallSite, size: int = 1) -> str:
+    """C pointer to the first unit of a call's piece, each unit of `size` elements; `pointer` itself if the call is not
+    a piece, or is the first."""
     return (
         pointer
         if site.piece is None or site.piece.first == "0"
@@ -49,14 +49,14 @@ def from_piece(pointer: str, site: CallSite, size: int = 1) -> str:
     )
 
 
-def by_elements(op: Op, by_row: bool) -> Division:
-    """The division of a call that computes one element after the other."""
+def divide_by_elements(op: Op, by_row: bool) -> Division:
+    """Division of a call that computes one element after the other."""
     return Division(op.output.elements // op.output.shape[1] if by_row else op.output.elements)
 
 
 def vectors(op: Op, site: CallSite) -> tuple[str, int]:
-    """Of a layer that computes each vector of its output from one of its input: where the call begins to read, and how
-    many vectors it computes; a piece of it reads the same."""
+    """C pointer to the first input vector of a call, and the number of vectors, for a layer that computes each output
+    vector from one input vector. A piece of a call reads the same vectors."""
     access, rows = site.input(0), 1 if site.row is None else op.output.shape[1]
     pointer = access.pointer if site.row is None else row_pointer(access, site.row)
     return pointer, op.output.elements // rows // op.output.shape[-1]

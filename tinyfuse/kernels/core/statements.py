@@ -1,4 +1,4 @@
-"""What the C of a call is made of: statements and expressions, which tinyfuse/emit writes as text."""
+"""Statements and expressions that make up the C of a call; tinyfuse/emit prints them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-#: A C expression: an int, a float (printed as an exact float32 literal), or text as it stands.
+#: C expression: an int, a float (printed as an exact float32 literal), or C text
 Expr = int | float | str
 
 
 @dataclass(frozen=True)
 class Let:
-    """`const ctype name = value;` A dict value becomes designated initializers (they may nest). `note`: a comment after
-    it."""
+    """`const ctype name = value;` A dict becomes designated initializers, which may be nested. `note` is a comment
+    after the statement."""
 
     ctype: str
     name: str
@@ -23,8 +23,12 @@ class Let:
 
 @dataclass(frozen=True)
 class Call:
-    """`function(args);` With `status`, a result other than `status` ends the run: with an error, or, where the call
-    `awaits`, without a result, which is none; or, where it `hands_on`, with that result, which is the module's."""
+    """`function(args);`
+
+    status    any other result ends the run: with an error, unless one of the two below is set.
+    awaits    another result ends the run without a result of the model, and without an error.
+    hands_on  another result becomes the result of the module's function.
+    """
 
     function: str
     args: tuple[Expr, ...]
@@ -35,8 +39,8 @@ class Call:
 
 @dataclass(frozen=True)
 class Loop:
-    """`for (int32_t counter = first; counter < count; counter += step) { body }`, with a macro that tells compilers
-    what to do with the loop in front of it, where `pragma` names one."""
+    """`for (int32_t counter = first; counter < count; counter += step) { body }`. `pragma` names a macro before the
+    loop, which tells compilers how to optimize it."""
 
     counter: str
     count: int | str
@@ -47,7 +51,7 @@ class Loop:
 
     @property
     def head(self) -> str:
-        """The C before its body."""
+        """C text before the loop's body."""
         step = f"++{self.counter}" if self.step == 1 else f"{self.counter} += {self.step}"
         return f"for (int32_t {self.counter} = {self.first}; {self.counter} < {self.count}; {step})"
 
@@ -62,7 +66,7 @@ class Branch:
 
 
 @dataclass(frozen=True)
-class Repeat:
+class WhileLoop:
     """`for (;;) { before; if (condition == 0) break; body }`"""
 
     before: tuple[Statement, ...]
@@ -71,7 +75,7 @@ class Repeat:
 
 
 @dataclass(frozen=True)
-class Compiled:
+class PreprocessorIf:
     """`#if condition`, body, `#endif`."""
 
     condition: str
@@ -79,26 +83,26 @@ class Compiled:
 
 
 @dataclass(frozen=True)
-class Apart:
-    """A function with `body`, which is never inlined, and its call: among what stands around it, its loops would have
-    too few registers, or more, as it happens. parameters: C type, name and value of each; the body knows of nothing
-    else."""
+class NoInlineCall:
+    """Call of a function that has `body` and is never inlined, so that the surrounding code does not compete with its
+    loops for registers. `parameters` has the C type, name and value of each parameter; the body may use no other
+    variable."""
 
     parameters: tuple[tuple[str, str, Expr], ...]
     body: tuple[Statement, ...]
 
 
-Statement = Let | Call | Loop | Branch | Repeat | Compiled | Apart
+Statement = Let | Call | Loop | Branch | WhileLoop | PreprocessorIf | NoInlineCall
 
 
-def called(statements: tuple[Statement, ...]) -> Iterator[Let | Call]:
-    """The calls and what they are given, in the order of the text, whether or not they run."""
+def iterate_calls(statements: tuple[Statement, ...]) -> Iterator[Let | Call]:
+    """Yields all calls and definitions, nested ones too, in the order of the text, whether or not they run."""
     for statement in statements:
-        if isinstance(statement, Loop | Compiled | Apart):
-            yield from called(statement.body)
+        if isinstance(statement, Loop | PreprocessorIf | NoInlineCall):
+            yield from iterate_calls(statement.body)
         elif isinstance(statement, Branch):
-            yield from called(statement.then + statement.otherwise)
-        elif isinstance(statement, Repeat):
-            yield from called(statement.before + statement.body)
+            yield from iterate_calls(statement.then + statement.otherwise)
+        elif isinstance(statement, WhileLoop):
+            yield from iterate_calls(statement.before + statement.body)
         else:
             yield statement

@@ -1,4 +1,4 @@
-"""Kernels that call another one: for an operator in another form, or for parts of it."""
+"""Kernels that call another kernel, for an operator in another form or for parts of it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Contex
 from tinyfuse.kernels.core.statements import Statement
 from tinyfuse.kernels.counts.common import Counts
 
-#: every attribute that kernels declare: what plans and generated code ask for besides methods
+#: names of all attributes that kernels declare
 DECLARED = tuple(KernelCosts.__annotations__ | Kernel.__annotations__)
 
 
 class Wrapper(Kernel):
-    """A kernel whose calls are calls of `kernel` for `inner(op)`.
+    """Kernel whose calls are calls of `kernel` for `inner(op)`.
 
-    Every attribute and method answers as that of `kernel`, unless a subclass declares it or the constructor is given
-    another value, so that none is lost. tests/unit/test_wrapped_kernels.py holds this class to it.
+    Every attribute and method gives the answer of `kernel`, unless a subclass declares it or the constructor is given
+    another value. tests/unit/test_wrapped_kernels.py fails if one is lost.
     """
 
     def __init__(self, kernel: Kernel, **differing: Any):
@@ -37,16 +37,16 @@ class Wrapper(Kernel):
                 setattr(self, name, getattr(kernel, name))
 
     def inner(self, op: Op) -> Op:
-        """The operator that `kernel` computes."""
+        """Operator that `kernel` computes."""
         return op
 
     def inner_by_row(self, by_row: bool) -> bool:
-        """Whether `kernel` is called by rows where this one is called so, or whole."""
+        """Tells whether `kernel` is called by rows if this kernel is called by rows (`by_row`) or whole."""
         return by_row
 
     def _derives(self, method: str) -> bool:
-        """Whether `kernel` leaves a method as Kernel has it, which derives the answer from the kernel's other answers.
-        Then it is derived from this one's, which may differ."""
+        """Tells whether `kernel` inherits a method from Kernel, which derives the answer from other answers. It must
+        then be derived from this wrapper's answers, which may differ."""
         return getattr(type(self.kernel), method) is getattr(Kernel, method)
 
     def accepts(self, op: Op, context: Context) -> bool:
@@ -133,8 +133,8 @@ class Wrapper(Kernel):
 
 
 class WholeWrapper(Wrapper):
-    """A wrapper whose calls compute the whole output and may call `kernel` several times: no call overwrites its
-    inputs, takes rings, or is made in pieces, and no element is a part of a fused loop."""
+    """Wrapper whose calls compute the whole output and may call `kernel` several times. So a call overwrites no input,
+    takes no rings, cannot be made in pieces, and no element of it can be part of a fused loop."""
 
     by_row, whole, rows_a_call = False, True, 1
     rings, in_order, accumulates, indivisible = False, False, False, False

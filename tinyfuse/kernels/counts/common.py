@@ -1,12 +1,12 @@
-"""How often the loops of kernels run: what their instructions depend on, linearly.
+"""Counts how often the loops of kernels run; their instructions depend linearly on these counts.
 
-A kernel is loops in loops, so its instructions are a sum of (times a loop's body runs) x (instructions
-of the body). Each kernel declares its counts (`Kernel.counts`), most of them by a function below, which has
-those of all kernels of its sort; a target's cost table has a factor for the few that matter to the kernel and
-nothing for the rest (tinyfuse/cost/fit.py).
+A kernel consists of nested loops, so its instructions are a sum of (iterations of a loop) x (instructions of its body).
+Each kernel declares its counts (`Kernel.counts`), most by a function of this folder that returns the counts of all
+similar kernels. A target's cost table has a factor for the few counts that matter to a kernel (tinyfuse/cost/fit.py).
 
-All counts are of one inference, rounded up the way the kernels round. Those of convolutions stand in
-`convolution_counts.py`, `depthwise_counts.py` and `transposed_counts.py`.
+All counts are totals of one inference, rounded up the way the kernels round. `by_row` means that the operator is
+computed by one call for each output row, otherwise by a single call. The results are cached, so callers must not change
+them.
 """
 
 from __future__ import annotations
@@ -23,68 +23,73 @@ from tinyfuse.ops.pooling_reduce.pooling import Pool2D, pool_output_and_padding
 
 Counts = Mapping[str, float]
 
-# What these functions give is kept, and not to be changed: plans are compared by what their kernels take, the same
-# ones again and again. `by_row`: the operator is computed by one call an output row, else by one call.
-kept = lru_cache(maxsize=8192)
+# results are cached, because comparing plans asks for the counts of the same operators again and again
+memoized = lru_cache(maxsize=8192)
 
 
-def calls_of(op: Op, by_row: bool, at_once: int = 1) -> int:
-    """How many calls, each by rows of so many, compute an operator."""
-    return round_up(op.output.shape[1], at_once) if by_row else 1
+def count_calls(op: Op, by_row: bool, at_once: int = 1) -> int:
+    """Number of calls that compute an operator, if each makes `at_once` rows (`by_row`) or everything."""
+    return ceil_div(op.output.shape[1], at_once) if by_row else 1
 
 
-def round_up(value: int, step: int) -> int:
-    """In how many steps a value is."""
+def ceil_div(value: int, step: int) -> int:
+    """Number of steps that cover a value: value / step, rounded up."""
     return -(-value // step)
 
 
-@kept
-def inside(count: int, dim: int, kernel: int, stride: int, dilation: int, before: int) -> int:
-    """Along one axis: how many taps of all `count` windows together fall on an input."""
+@memoized
+def count_inner_taps(count: int, dim: int, kernel: int, stride: int, dilation: int, before: int) -> int:
+    """Number of taps, of all `count` windows along one axis, that fall on an input rather than on padding. `dim`: size
+    of the input; `before`: padding before it."""
     starts = (before - k * dilation for k in range(kernel))
-    return sum(multiples(count, stride, start, start + dim) for start in starts)
+    return sum(count_multiples(count, stride, start, start + dim) for start in starts)
 
 
-def multiples(count: int, step: int, low: int, high: int) -> int:
-    """How many of the first `count` multiples of `step` are from `low` to below `high`."""
+def count_multiples(count: int, step: int, low: int, high: int) -> int:
+    """Number of the first `count` multiples of `step` that are in low <= multiple < high."""
     first, after = max(0, -(-low // step)), min(count, -(-high // step))
     return max(0, after - first)
 
 
-def signed(op: Op) -> int:
-    """Outputs that may be below the zero point: their requantization takes an instruction more."""
+def count_signed_outputs(op: Op) -> int:
+    """Number of outputs, or 0 if none can be below the zero point. Such outputs take one more instruction to
+    requantize."""
     return op.output.elements if quantized(op) and clamp_range(op)[0] < op.output.zero_point else 0
 
 
-def clamped(op: Op) -> int:
-    """Outputs whose clamp is narrower than their dtype: some kernels pass over them once more."""
+def count_clamped_outputs(op: Op) -> int:
+    """Number of outputs, or 0 if the clamp is the whole range of their dtype. Some kernels clamp in another pass."""
     return op.output.elements if quantized(op) and clamp_range(op) != RANGE[op.output.dtype] else 0
 
 
-def narrowed(op: Op) -> int:
-    """Outputs whose clamp is narrower than their dtype and than what of it isn't negative: kernels that saturate to
-    either pass over these alone once more."""
+def count_narrowed_outputs(op: Op) -> int:
+    """Number of outputs, or 0 if the clamp is the whole range of their dtype or its non-negative half. Kernels that
+    saturate to either clamp to other ranges in another pass."""
     least, most = RANGE[op.output.dtype] if quantized(op) else (0, 0)
     low, high = clamp_range(op) if quantized(op) else (0, 0)
     return op.output.elements if high < most or low not in (least, 0) else 0
 
 
-@kept
+@memoized
 def pool_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
-    """Of a pooling, so many rows a call. "inner" taps and rows of taps lie in the image."""
+    """Counts of a pooling operator, `at_once` rows a call.
+
+    "inner" taps and rows of taps are inside the image. "words" are four channels, "rests" the single channels after the
+    last word. "quads" are four channels, of which the last may overlap those before; "few" are the channels if there
+    are fewer than four. "eights" and "vectors" are 8 and 16 channels, rounded up.
+    """
     channels = op.input.shape[3]
     _, out_h, out_w, _ = op.output.shape
     pool = op.attributes_as(Pool2D)
     window_h, window_w = pool.filter
     pixels, taps = out_h * out_w, window_h * window_w
     (_, top), (_, left) = pool_output_and_padding(op)
-    rows = inside(out_h, op.input.shape[1], window_h, pool.stride[0], 1, top)
-    inner = rows * inside(out_w, op.input.shape[2], window_w, pool.stride[1], 1, left)
-    fours, eights = channels // 4, round_up(channels, 8)
-    # four channels at a time, the last four overlap those before; or fewer than four one by one
-    quads, few = (round_up(channels, 4), 0) if channels >= 4 else (0, channels)
+    rows = count_inner_taps(out_h, op.input.shape[1], window_h, pool.stride[0], 1, top)
+    inner = rows * count_inner_taps(out_w, op.input.shape[2], window_w, pool.stride[1], 1, left)
+    fours, eights = channels // 4, ceil_div(channels, 8)
+    quads, few = (ceil_div(channels, 4), 0) if channels >= 4 else (0, channels)
     return {
-        "calls": calls_of(op, by_row, at_once),
+        "calls": count_calls(op, by_row, at_once),
         "pixels": pixels,
         "taps": pixels * taps,
         "outputs": pixels * channels,
@@ -93,8 +98,8 @@ def pool_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
         "word_taps": pixels * taps * (channels // 4),
         "rests": pixels * (channels % 4),
         "rest_taps": pixels * taps * (channels % 4),
-        "vectors": pixels * round_up(channels, 16),
-        "vector_taps": pixels * taps * round_up(channels, 16),
+        "vectors": pixels * ceil_div(channels, 16),
+        "vector_taps": pixels * taps * ceil_div(channels, 16),
         "quads": pixels * quads,
         "quad_rows": rows * out_w * quads,
         "quad_taps": inner * quads,
@@ -113,23 +118,23 @@ def pool_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
     }
 
 
-@kept
+@memoized
 def element_counts(op: Op, by_row: bool) -> Counts:
-    """Of an operator without window or weights: rows of the innermost dimension, and elements."""
-    return _counted(op, by_row, lambda tensor: 1)
+    """Counts of an operator without window or weights, in elements: "rows" are those of the innermost dimension."""
+    return _count_elements(op, by_row, lambda tensor: 1)
 
 
-@kept
+@memoized
 def byte_counts(op: Op, by_row: bool) -> Counts:
-    """The same of a kernel that moves elements of any dtype: what it counts are bytes."""
-    return _counted(op, by_row, lambda tensor: ITEM_BYTES[tensor.dtype])
+    """Counts of an operator that moves elements of any dtype: those of `element_counts`, in bytes."""
+    return _count_elements(op, by_row, lambda tensor: ITEM_BYTES[tensor.dtype])
 
 
-def _counted(op: Op, by_row: bool, size: Callable[[Tensor], int]) -> Counts:
-    """`size`: what an element of a tensor counts as."""
-    calls = calls_of(op, by_row)
+def _count_elements(op: Op, by_row: bool, size: Callable[[Tensor], int]) -> Counts:
+    """Counts of an operator without window or weights. `size`: weight of an element of a tensor."""
+    calls = count_calls(op, by_row)
     inputs = sum(tensor.elements * size(tensor) for tensor in op.activations)
-    result = (op.outputs or op.states)[0]  # what has no output writes a state
+    result = (op.outputs or op.states)[0]  # an operator without output writes a state
     item = size(result)
     depth = result.shape[-1] if result.shape else 1
     rows = result.elements // max(1, depth)
@@ -139,16 +144,16 @@ def _counted(op: Op, by_row: bool, size: Callable[[Tensor], int]) -> Counts:
         "rows": rows,
         "inputs": inputs,
         "outputs": result.elements * item,
-        "call_words": calls * round_up(call, 4),
-        "call_vectors": calls * round_up(call, 16),
-        "row_words": rows * round_up(depth, 4),
-        "row_vectors": rows * round_up(depth, 16),
+        "call_words": calls * ceil_div(call, 4),
+        "call_vectors": calls * ceil_div(call, 16),
+        "row_words": rows * ceil_div(depth, 4),
+        "row_vectors": rows * ceil_div(depth, 16),
     }
 
 
-@kept
+@memoized
 def product_counts(op: Op, by_row: bool) -> Counts:
-    """Of products of matrices."""
+    """Counts of a BATCH_MATMUL."""
     left, outputs = op.operand(0), op.output.elements
     depth = left.shape[-2 if op.attributes_as(BatchMatMul).adj_x else -1]
     rows, columns = op.output.shape[-2:]
@@ -161,13 +166,13 @@ def product_counts(op: Op, by_row: bool) -> Counts:
     }
 
 
-@kept
+@memoized
 def row_product_counts(op: Op, by_row: bool) -> Counts:
-    """Of products of each row's heads with matrices."""
+    """Counts of a ROWS_MATMUL, which multiplies the heads of each row by matrices."""
     e = matmul_shape(op)
     vectors, outputs = e.rows * e.heads, op.output.elements
     return {
-        "calls": calls_of(op, by_row),
+        "calls": count_calls(op, by_row),
         "matrices": vectors,
         "rows": vectors,
         "outputs": outputs,
@@ -175,9 +180,10 @@ def row_product_counts(op: Op, by_row: bool) -> Counts:
     }
 
 
-@kept
+@memoized
 def svdf_counts(op: Op, by_row: bool) -> Counts:
-    """Of an SVDF, whose filters' products with the input come by fours; blocks are Helium's vectors."""
+    """Counts of an SVDF, whose kernels compute four filters at a time. "words" are 4 inputs, "blocks" Helium's vectors
+    of 16; "moved_" counts are of the memory that shifts."""
     (batches, inputs), (filters, memory) = op.input.shape, op.operand(2).shape
     every, moved, a_word = batches * filters, memory - 1, 4 // ITEM_BYTES[op.operand(4).dtype]
     fours, others = batches * (filters // 4), batches * (filters % 4)
@@ -188,20 +194,20 @@ def svdf_counts(op: Op, by_row: bool) -> Counts:
         "macs": every * inputs,
         "words_of_four": fours * (inputs // 4),
         "words": others * (inputs // 4),
-        "blocks_of_four": fours * round_up(inputs, 16),
-        "blocks": others * round_up(inputs, 16),
+        "blocks_of_four": fours * ceil_div(inputs, 16),
+        "blocks": others * ceil_div(inputs, 16),
         "rests": every * (inputs % 4),
         "remembered": every * memory,
         "moved_words": every * (moved // a_word),
         "moved_rests": every * (moved % a_word),
-        "moved_blocks": every * round_up(moved, 8),
+        "moved_blocks": every * ceil_div(moved, 8),
     }
 
 
-@kept
+@memoized
 def lstm_counts(op: Op, by_row: bool) -> Counts:
-    """Of an LSTM: a unit has four gates, each a sum over inputs and one over the hidden state; blocks are Helium's
-    vectors."""
+    """Counts of an LSTM. Each unit has four gates, each with a sum over inputs and one over the hidden state. "words"
+    are 4 terms, "blocks" Helium's vectors of 16."""
     inputs, units = op.input.shape[2], op.output.shape[2]
     outputs = op.input.elements // inputs * units  # of all steps, kept or not
     return {
@@ -210,13 +216,13 @@ def lstm_counts(op: Op, by_row: bool) -> Counts:
         "outputs": outputs,
         "macs": outputs * 4 * (inputs + units),
         "words": outputs * 4 * (inputs // 4 + units // 4),
-        "blocks": outputs * (round_up(inputs, 16) + round_up(units, 16)),
+        "blocks": outputs * (ceil_div(inputs, 16) + ceil_div(units, 16)),
         "rests": outputs * 4 * (inputs % 4 + units % 4),
     }
 
 
 def piece_counts(calls: int, lines: int, pieces: int, run: int) -> Counts:
-    """Of a copy of pieces of `run` bytes, which lie in lines."""
+    """Counts of a copy of `pieces` contiguous pieces of `run` bytes each, which lie in `lines` lines."""
     words, rest = divmod(run, 4)
     return {
         "calls": calls,

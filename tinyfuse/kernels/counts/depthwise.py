@@ -1,24 +1,33 @@
-"""Counts of depthwise convolutions: part of `tinyfuse.kernels.counts.common`, which says what counts are.
+"""Counts of depthwise convolutions.
 
-"fours", "eights" and "sixteens" are so many channels, "quads" four too; "pairs" are two taps.
+Loop counts are explained in `tinyfuse.kernels.counts.common`. Names with "four" and "quad" count groups of four
+channels, with "eight" and "sixteen" groups of 8 and 16; "pairs" are two taps.
 """
 
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.counts.common import Counts, calls_of, clamped, kept, narrowed, round_up, signed
-from tinyfuse.kernels.counts.layers import lookups, pixels_of_calls
+from tinyfuse.kernels.counts.common import (
+    Counts,
+    ceil_div,
+    count_calls,
+    count_clamped_outputs,
+    count_narrowed_outputs,
+    count_signed_outputs,
+    memoized,
+)
+from tinyfuse.kernels.counts.layers import palette_counts, pixels_of_calls
 from tinyfuse.kernels.counts.padding import inner_taps
 from tinyfuse.ops.core.convolution import geometry
 
 
-@kept
+@memoized
 def depthwise_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
-    """Of a depthwise convolution, so many rows a call."""
+    """Counts of a depthwise convolution, `at_once` rows a call."""
     g = geometry(op)
     of_calls = pixels_of_calls(op, g.out_h * g.out_w, by_row, at_once)
     calls, rests = sum([count for count, _ in of_calls]), sum([count * (each % 4) for count, each in of_calls])
-    fours = round_up(g.out_c, 4)
+    fours = ceil_div(g.out_c, 4)
     return {
         **_depthwise_counts(op),
         "calls": calls,
@@ -30,13 +39,13 @@ def depthwise_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
     }
 
 
-@kept
+@memoized
 def _depthwise_counts(op: Op) -> Counts:
-    """Those of them that are the same however many calls there are."""
+    """Counts that do not depend on the number of calls."""
     g = geometry(op)
     taps, pixels, inner = g.kernel_h * g.kernel_w, g.out_h * g.out_w, inner_taps(op)
-    fours, eights, sixteens = round_up(g.out_c, 4), round_up(g.out_c, 8), round_up(g.out_c, 16)
-    pairs = round_up(taps, 2)
+    fours, eights, sixteens = ceil_div(g.out_c, 4), ceil_div(g.out_c, 8), ceil_div(g.out_c, 16)
+    pairs = ceil_div(taps, 2)
     return {
         "pixels": pixels,
         "tap_rows": pixels * g.kernel_h,
@@ -44,9 +53,9 @@ def _depthwise_counts(op: Op) -> Counts:
         "pairs": pixels * pairs,
         "border_taps": pixels * taps - inner,
         "outputs": pixels * g.out_c,
-        "signed_outputs": signed(op),
-        "clamped_outputs": clamped(op),
-        "narrowed_outputs": narrowed(op),
+        "signed_outputs": count_signed_outputs(op),
+        "clamped_outputs": count_clamped_outputs(op),
+        "narrowed_outputs": count_narrowed_outputs(op),
         "inner_macs": inner * g.out_c,
         "macs": pixels * taps * g.out_c,
         "quads": pixels * fours,
@@ -62,45 +71,47 @@ def _depthwise_counts(op: Op) -> Counts:
 
 
 def paired_depthwise_words(op: Op) -> int:
-    """Words that half a row's outputs read (runtime_c/tinyfuse_depthwise_paired.h)."""
+    """Number of words that half the outputs of a row read (runtime_c/tinyfuse_depthwise_paired.h)."""
     g = geometry(op)
-    words: int = ((round_up(g.out_w, 2) - 1) * g.stride_w + g.kernel_w) * g.kernel_h
+    words: int = ((ceil_div(g.out_w, 2) - 1) * g.stride_w + g.kernel_w) * g.kernel_h
     return words
 
 
-@kept
+@memoized
 def paired_depthwise_counts(op: Op, by_row: bool) -> Counts:
-    """Of a depthwise convolution that has two outputs of a channel in a word."""
-    g, words = geometry(op), round_up(paired_depthwise_words(op), 2)
-    twos = g.out_h * round_up(g.out_w, 2)
+    """Counts of a depthwise convolution that computes two outputs of a channel in one word."""
+    g, words = geometry(op), ceil_div(paired_depthwise_words(op), 2)
+    twos = g.out_h * ceil_div(g.out_w, 2)
     return {
         "calls": g.out_h,
         "channels": g.out_h * g.in_c,
         "twos": g.out_h * words,
         "channel_twos": g.out_h * g.in_c * words,
         "outputs": twos * g.in_c,
-        "pairs": twos * g.in_c * round_up(g.kernel_h * g.kernel_w, 2),
-        "narrowed_outputs": narrowed(op),
-        "clamped_outputs": clamped(op),
+        "pairs": twos * g.in_c * ceil_div(g.kernel_h * g.kernel_w, 2),
+        "narrowed_outputs": count_narrowed_outputs(op),
+        "clamped_outputs": count_clamped_outputs(op),
     }
 
 
-def looked_up_depthwise_counts(plain: Counts, op: Op, by_row: bool, groups: int, group_bytes: int, step: int) -> Counts:
-    """Of a depthwise convolution whose weights each call looks up, in so many groups, `step` at once; `plain`: those of
-    the same with packed weights."""
-    calls = calls_of(op, by_row)
-    return {**plain, **lookups(calls * groups, group_bytes, step), "strips": calls}
+def palettized_depthwise_counts(
+    plain: Counts, op: Op, by_row: bool, groups: int, group_bytes: int, step: int
+) -> Counts:
+    """Counts of a depthwise convolution with palettized weights, which each call decodes in `groups` groups of
+    `group_bytes` weights, `step` weights at a time. `plain`: counts with packed weights."""
+    calls = count_calls(op, by_row)
+    return {**plain, **palette_counts(calls * groups, group_bytes, step), "strips": calls}
 
 
-@kept
-def columns_counts(op: Op, by_row: bool, outputs: int, channels: int) -> Counts:
-    """Of a depthwise convolution that goes through a row by chunks of so many outputs, and so many channels of them at
-    a time, whose columns it regroups plane by plane: columns that lie `stride_w` apart."""
-    calls, g = calls_of(op, by_row), geometry(op)
-    chunks, groups = calls * round_up(g.out_w, outputs), round_up(g.in_c, channels)
+@memoized
+def interleaved_depthwise_counts(op: Op, by_row: bool, outputs: int, channels: int) -> Counts:
+    """Counts of a depthwise convolution that computes chunks of `outputs` outputs of a row, `channels` channels at a
+    time. For each chunk, it regroups the input's columns into planes of columns that are `stride_w` apart."""
+    calls, g = count_calls(op, by_row), geometry(op)
+    chunks, groups = calls * ceil_div(g.out_w, outputs), ceil_div(g.in_c, channels)
     planes = min(g.stride_w, g.kernel_w)
     reads = calls * (
-        g.out_w * planes + round_up(g.out_w, outputs) * sum((g.kernel_w - 1 - k) // g.stride_w for k in range(planes))
+        g.out_w * planes + ceil_div(g.out_w, outputs) * sum((g.kernel_w - 1 - k) // g.stride_w for k in range(planes))
     )
     return {
         "calls": calls,

@@ -1,45 +1,55 @@
 """Counts of kernels that gather windows before they multiply: convolutions by im2col, depthwise ones by lists of taps.
-Part of `tinyfuse.kernels.counts.common`."""
+
+Loop counts are explained in `tinyfuse.kernels.counts.common`.
+"""
 
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.counts.common import Counts, calls_of, kept, multiples, round_up
+from tinyfuse.kernels.counts.common import Counts, ceil_div, count_calls, count_multiples, memoized
 from tinyfuse.kernels.counts.depthwise import depthwise_counts
 from tinyfuse.kernels.counts.layers import layer_counts, pixels_of_calls
-from tinyfuse.kernels.counts.padding import inner_taps, pixels_at_borders, whole_rows, window_columns, window_rows
+from tinyfuse.kernels.counts.padding import (
+    count_border_pixels,
+    count_whole_rows,
+    count_window_columns,
+    count_window_rows,
+    inner_taps,
+)
 from tinyfuse.ops.core.convolution import geometry
 
 
-@kept
+@memoized
 def packed_counts(op: Op, by_row: bool) -> Counts:
-    """Of a convolution by im2col of two or three pixels."""
+    """Counts of a convolution by im2col of two or three pixels."""
     found = layer_counts(op, by_row)
     of_words = op.input.shape[3] % 4 == 0
-    windows = {**dict.fromkeys(_GATHERED, 0.0), **_windows_of_words(op)} if of_words else _gathered(op, found)
-    return {**{name: found[name] for name in _PACKED}, **_blocks(op, by_row), **windows}
+    windows = (
+        {**dict.fromkeys(_GATHERED_COUNTS, 0.0), **_word_window_counts(op)} if of_words else _gathered_counts(op, found)
+    )
+    return {**{name: found[name] for name in _PACKED_COUNTS}, **_block_counts(op, by_row), **windows}
 
 
-@kept
+@memoized
 def pointwise_counts(op: Op, by_row: bool) -> Counts:
-    """Of a 1x1 convolution by two or three pixels."""
-    return {**layer_counts(op, by_row), **_blocks(op, by_row)}
+    """Counts of a 1x1 convolution by two or three pixels."""
+    return {**layer_counts(op, by_row), **_block_counts(op, by_row)}
 
 
-def _blocks(op: Op, by_row: bool) -> Counts:
-    """Blocks of three, two and one pixels where three are the most, as tinyfuse_block_pixels takes them, where two are,
-    and single pixels: each by itself, times pairs of output channels, and times words of these. Of an odd count of
-    channels the last one is computed pixel by pixel."""
-    return _blocks_of(op, by_row, 3) | _blocks_of(op, by_row, 2) | _blocks_of(op, by_row, 1)
+def _block_counts(op: Op, by_row: bool) -> Counts:
+    """Counts of blocks of at most three pixels, of at most two, and of one. See `_block_counts_up_to`."""
+    return _block_counts_up_to(op, by_row, 3) | _block_counts_up_to(op, by_row, 2) | _block_counts_up_to(op, by_row, 1)
 
 
-def _blocks_of(op: Op, by_row: bool, most: int) -> dict[str, float]:
-    """The same of blocks of at most so many pixels."""
+def _block_counts_up_to(op: Op, by_row: bool, most: int) -> dict[str, float]:
+    """Counts of blocks of at most `most` pixels, as tinyfuse_block_pixels divides them: blocks of each size, blocks x
+    pairs of output channels, and blocks x pairs x words of four terms. The last of an odd number of channels is
+    computed pixel by pixel ("odd_outputs")."""
     out_c = op.output.shape[-1]
-    pixels, words = op.output.elements // out_c, round_up(op.operand(1).elements // out_c, 4)
+    pixels, words = op.output.elements // out_c, ceil_div(op.operand(1).elements // out_c, 4)
     found: dict[str, float] = {"odd_outputs": pixels * (out_c % 2)}
     calls = pixels_of_calls(op, pixels, by_row, 1)
-    sizes = [(count, _sizes(each, most)) for count, each in calls]
+    sizes = [(count, _count_blocks(each, most)) for count, each in calls]
     for size, name in enumerate(("ones", "twos", "threes", "fours")[:most]):
         blocks = sum([count * of_sizes[size] for count, of_sizes in sizes])
         found[f"by_{most}_{name}"] = blocks
@@ -48,10 +58,10 @@ def _blocks_of(op: Op, by_row: bool, most: int) -> dict[str, float]:
     return found
 
 
-@kept
-def _sizes(pixels: int, most: int) -> tuple[int, ...]:
-    """How many blocks of one pixel, of two and so on make up so many pixels: of more than two, none but of two leaves a
-    single one."""
+@memoized
+def _count_blocks(pixels: int, most: int) -> tuple[int, ...]:
+    """Number of blocks of one pixel, two, three and four that make up `pixels`. If blocks may have more than two
+    pixels, there is no block of one unless `pixels` is 1."""
     if most == 1:
         return (pixels,)
     if most == 2 or pixels == 1:
@@ -63,22 +73,22 @@ def _sizes(pixels: int, most: int) -> tuple[int, ...]:
     return 0, twos, (pixels - 2 * twos) // 3
 
 
-@kept
-def counts_by_four(op: Op, by_row: bool) -> Counts:
-    """Of a convolution by blocks of up to four pixels."""
+@memoized
+def packed_4_pixel_counts(op: Op, by_row: bool) -> Counts:
+    """Counts of a convolution by blocks of up to four pixels."""
     found = packed_counts(op, by_row)
     others = ("by_3_", "by_2_", "by_1_", "block", "two", "pair_words", "odd_pixel_words")
     rest = {name: count for name, count in found.items() if not name.startswith(others)}
-    return rest | _blocks_of(op, by_row, 4)
+    return rest | _block_counts_up_to(op, by_row, 4)
 
 
-def _windows_of_words(op: Op) -> Counts:
-    """Of windows whose pixels are whole words: those inside of the input's columns by rows, of which some are padding,
-    and those at its borders by taps."""
+def _word_window_counts(op: Op) -> Counts:
+    """Counts of windows whose pixels are whole words. Windows that are inside the input's columns are copied by rows,
+    some of them padding; windows at its left and right borders are copied tap by tap."""
     g = geometry(op)
-    rows = window_rows(op)
-    columns = window_columns(op)
-    border, tap = pixels_at_borders(op) // g.out_h, g.in_c // 4
+    rows = count_window_rows(op)
+    columns = count_window_columns(op)
+    border, tap = count_border_pixels(op) // g.out_h, g.in_c // 4
     plain = g.out_w - border
     zero_rows, border_taps = (g.out_h * g.kernel_h - rows) * plain, rows * (columns - plain * g.kernel_w)
     zero_taps = g.out_h * border * g.kernel_h * g.kernel_w - border_taps
@@ -96,24 +106,24 @@ def _windows_of_words(op: Op) -> Counts:
     }
 
 
-_GATHERED = ("gathered_words", "copied_rows", "copied_terms", "asked_windows")
+_GATHERED_COUNTS = ("gathered_words", "copied_rows", "copied_terms", "asked_windows")
 
 
-def _gathered(op: Op, found: Counts) -> Counts:
-    """Of windows that are gathered because some of them is padding: all words, and the rows and terms that are copied
-    into them, those inside of the input; and, of a layer with padding, all windows, each of which is asked whether it
-    has any."""
+def _gathered_counts(op: Op, found: Counts) -> Counts:
+    """Counts of windows that are gathered because some of their taps are padding: words of the windows, rows and terms
+    copied from the input, and windows that are tested for padding (all windows of a layer with padding)."""
     g, gathered = geometry(op), found["gathered_windows"]
     plain_rows = (found["pixels"] - gathered) * g.kernel_h
-    rows = window_rows(op) * g.out_w
-    words = gathered * round_up(op.operand(1).elements // g.out_c, 4)
+    rows = count_window_rows(op) * g.out_w
+    words = gathered * ceil_div(op.operand(1).elements // g.out_c, 4)
     copied = gathered * g.kernel_h * g.kernel_w * g.in_c - found["border_terms"]
     asked = found["pixels"] * (g.pads_rows or g.pads_columns)
-    return dict(zip(_GATHERED, (words, rows - plain_rows, copied, asked), strict=True))
+    return dict(zip(_GATHERED_COUNTS, (words, rows - plain_rows, copied, asked), strict=True))
 
 
-#: of `layer_counts`, what im2col and blocks of pixels have: where few operators are measured, others would stand for it
-_PACKED = (
+#: counts of `layer_counts` that describe im2col and blocks of pixels. A fit to few operators could confuse others with
+#: them
+_PACKED_COUNTS = (
     "calls", "pixels", "tap_rows", "border_taps", "terms", "border_terms", "border_pixel_rows", "border_pixel_taps",
     "byte_border_taps", "byte_terms", "byte_pixels", "byte_words", "byte_runs", "byte_run_words", "byte_run_rests",
     "long_byte_runs", "short_windows", "short_rows", "short_words", "short_rests", "long_windows", "long_rows",
@@ -123,29 +133,30 @@ _PACKED = (
 )  # fmt: skip
 
 
-@kept
+@memoized
 def packed_depthwise_counts(op: Op, by_row: bool) -> Counts:
-    """Of a depthwise convolution by four channels and by pairs of taps, which move where both windows are inside."""
+    """Counts of a depthwise convolution by four channels and pairs of taps, which are moved from the left neighbour's
+    window if both windows are inside the image."""
     g, found = geometry(op), depthwise_counts(op, by_row)
-    moved = _moved_windows(op)
+    moved = _count_moved_windows(op)
     gathered, taps = found["pixels"] - moved, g.kernel_h * g.kernel_w
-    rows = window_rows(op) * g.out_w - moved * g.kernel_h
+    rows = count_window_rows(op) * g.out_w - moved * g.kernel_h
     return {
         **found,
-        "moved_pairs": moved * round_up(taps, 2),
+        "moved_pairs": moved * ceil_div(taps, 2),
         "gathered_windows": gathered,
         "gathered_rows": gathered * g.kernel_h,
         "gathered_taps": gathered * taps,
         "gathered_inner_rows": rows,
         "gathered_inner_taps": rows * g.kernel_w,
         "gathered_image_taps": inner_taps(op) - moved * taps,
-        "padded_calls": calls_of(op, by_row) * (g.pads_rows or g.pads_columns),
-        "padded_bytes": calls_of(op, by_row) * g.in_c * (g.pads_rows or g.pads_columns),
+        "padded_calls": count_calls(op, by_row) * (g.pads_rows or g.pads_columns),
+        "padded_bytes": count_calls(op, by_row) * g.in_c * (g.pads_rows or g.pads_columns),
     }
 
 
-def _moved_windows(op: Op) -> int:
-    """Windows inside of the input whose left neighbours are, too."""
+def _count_moved_windows(op: Op) -> int:
+    """Number of windows inside the input whose left neighbours are inside, too."""
     g = geometry(op)
     last = g.in_w + g.pad_left - (g.kernel_w - 1) * g.dilation_w
-    return whole_rows(op) * multiples(g.out_w, g.stride_w, g.pad_left + g.stride_w, last)
+    return count_whole_rows(op) * count_multiples(g.out_w, g.stride_w, g.pad_left + g.stride_w, last)

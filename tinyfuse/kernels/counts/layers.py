@@ -1,21 +1,30 @@
-"""Counts of convolutions and fully connected layers: part of `tinyfuse.kernels.counts.common`, which says what counts
-are.
+"""Counts of convolutions and fully connected layers.
 
-"words" are four input terms, "pairs" and "quads" two and four output channels, a "block" is the pixels that one pass
-over the weights serves (three in portable code, two with Helium).
+Loop counts are explained in `tinyfuse.kernels.counts.common`. "words" are four input terms, "pairs" and "quads" two and
+four output channels. A "block" is the pixels that one pass over the weights serves (three in portable code, two with
+Helium).
 """
 
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.counts.common import Counts, calls_of, clamped, kept, narrowed, round_up, signed
-from tinyfuse.kernels.counts.padding import inner_taps, pixels_at_borders, whole_rows, window_rows
+from tinyfuse.kernels.counts.common import (
+    Counts,
+    ceil_div,
+    count_calls,
+    count_clamped_outputs,
+    count_narrowed_outputs,
+    count_signed_outputs,
+    memoized,
+)
+from tinyfuse.kernels.counts.padding import count_border_pixels, count_whole_rows, count_window_rows, inner_taps
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.convolution import geometry
 
 
 def pixels_of_calls(op: Op, pixels: int, by_row: bool, at_once: int) -> list[tuple[int, int]]:
-    """(calls, pixels of each): of one call, or of those for so many rows and the last one for what is left."""
+    """List of (number of calls, pixels of each): a single call, or (`by_row`) calls for `at_once` rows each and one for
+    the rest."""
     if not by_row:
         return [(1, pixels)]
     rows = op.output.shape[1]
@@ -24,19 +33,19 @@ def pixels_of_calls(op: Op, pixels: int, by_row: bool, at_once: int) -> list[tup
     return [(count, each) for count, each in calls if count]
 
 
-@kept
+@memoized
 def layer_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
-    """Of a layer whose output channels sum over channels: a convolution, or a fully connected layer; so many rows a
+    """Counts of a convolution or fully connected layer, whose outputs are sums over input channels; `at_once` rows a
     call."""
     weights = op.operand(1)
     out_c, depth = weights.shape[0], weights.elements // weights.shape[0]
     calls = pixels_of_calls(op, op.output.elements // out_c, by_row, at_once)
-    blocks, twos = (sum([count * round_up(each, of) for count, each in calls]) for of in (3, 2))
+    blocks, twos = (sum([count * ceil_div(each, of) for count, each in calls]) for of in (3, 2))
     fours, rests = (
         sum([count * (each // 4) for count, each in calls]),
         sum([count * (each % 4) for count, each in calls]),
     )
-    pairs, quads, words, vectors = round_up(out_c, 2), round_up(out_c, 4), round_up(depth, 4), round_up(depth, 16)
+    pairs, quads, words, vectors = ceil_div(out_c, 2), ceil_div(out_c, 4), ceil_div(depth, 4), ceil_div(depth, 16)
     return {
         **_layer_counts(op),
         "calls": sum([count for count, _ in calls]),
@@ -59,9 +68,9 @@ def layer_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
     }
 
 
-@kept
+@memoized
 def _layer_counts(op: Op) -> Counts:
-    """Those of them that are the same however many calls there are."""
+    """Counts that do not depend on the number of calls."""
     convolution = FAMILIES[op.kind].convolution
     weights = op.operand(1)
     out_c, depth = weights.shape[0], weights.elements // weights.shape[0]
@@ -69,12 +78,12 @@ def _layer_counts(op: Op) -> Counts:
     kernel_h, kernel_w = weights.shape[1:3] if convolution else (1, 1)
     taps, tap_rows = pixels * kernel_h * kernel_w, pixels * kernel_h
     inner = inner_taps(op) if convolution else pixels
-    run = kernel_w * in_c  # terms that are neighbours in the input
-    pairs, quads, words = round_up(out_c, 2), round_up(out_c, 4), round_up(depth, 4)
+    run = kernel_w * in_c  # terms that are contiguous in the input
+    pairs, quads, words = ceil_div(out_c, 2), ceil_div(out_c, 4), ceil_div(depth, 4)
     terms = pixels * depth
-    border_pixels = pixels_at_borders(op) if convolution else 0
+    border_pixels = count_border_pixels(op) if convolution else 0
     odd_c, inner_runs = in_c % 4 > 0, (pixels - border_pixels) * kernel_h
-    sorts = ("short", odd_c and run <= 16), ("long", odd_c and run > 16)  # of rows, which have code of their own
+    sorts = ("short", odd_c and run <= 16), ("long", odd_c and run > 16)  # sorts of kernel rows, each with its own code
     gathered, spans = (_gathered_windows(op), _spans(op)) if convolution and odd_c else (0, 0)
     return {
         "pixels": pixels,
@@ -102,9 +111,9 @@ def _layer_counts(op: Op) -> Counts:
         "gathered_spans": gathered * kernel_h * spans,
         "gathered_terms": gathered * kernel_h * run,
         "outputs": pixels * out_c,
-        "signed_outputs": signed(op),
-        "clamped_outputs": clamped(op),
-        "narrowed_outputs": narrowed(op),
+        "signed_outputs": count_signed_outputs(op),
+        "clamped_outputs": count_clamped_outputs(op),
+        "narrowed_outputs": count_narrowed_outputs(op),
         "macs": terms * out_c,
         "inner_taps": inner * out_c,
         "inner_macs": inner * weights.shape[-1] * out_c,
@@ -115,12 +124,12 @@ def _layer_counts(op: Op) -> Counts:
     }
 
 
-@kept
-def eighth_counts(op: Op, by_row: bool) -> Counts:
-    """Of a layer of int16 for Helium: eight inputs at a time, four such blocks in an iteration, of four channels of two
-    pixels; where a call has an odd count of pixels, of the last one alone."""
-    weights, calls = op.operand(1), calls_of(op, by_row)
-    quads, depth = round_up(weights.shape[0], 4), weights.elements // weights.shape[0]
+@memoized
+def int16_2x4_counts(op: Op, by_row: bool) -> Counts:
+    """Counts of an int16 layer with Helium. A block has eight inputs, an iteration four blocks, for four channels of
+    two pixels. If a call has an odd number of pixels, the last is computed alone."""
+    weights, calls = op.operand(1), count_calls(op, by_row)
+    quads, depth = ceil_div(weights.shape[0], 4), weights.elements // weights.shape[0]
     a_call = op.output.elements // weights.shape[0] // calls
     twos, odd = calls * (a_call // 2), calls * (a_call % 2)
     blocks, iterations = divmod(depth // 8, 4)[::-1]
@@ -138,8 +147,8 @@ def eighth_counts(op: Op, by_row: bool) -> Counts:
     }
 
 
-#: of the counts of layers, what is done again for each strip of channels that are looked up together: all of pixels
-_OF_STRIPS = frozenset(
+#: counts of work on pixels, which is repeated for each strip of channels whose weights are decoded together
+_STRIP_COUNTS = frozenset(
     "pixels tap_rows taps border_taps terms border_terms border_pixel_rows border_pixel_taps byte_border_taps "
     "byte_terms byte_pixels byte_words byte_runs byte_run_words byte_run_rests long_byte_runs blocks twos ones "
     "by_3_threes by_3_twos by_3_ones by_2_twos by_2_ones word_windows word_rows row_words zero_rows zero_words "
@@ -148,47 +157,48 @@ _OF_STRIPS = frozenset(
 )
 
 
-#: what looking weights up adds to the counts of a kernel: of each call, and of strips
-OF_LOOKING_UP = ("looked_up_groups", "looked_up_words", "looked_up_vectors", "strips")
-LOOKED_UP = (*OF_LOOKING_UP, "strip_pixels")
+#: counts that palettized weights add to a kernel, for each call and for strips of channels
+PALETTE_COUNTS = ("looked_up_groups", "looked_up_words", "looked_up_vectors", "strips")
+PALETTIZED_COUNTS = (*PALETTE_COUNTS, "strip_pixels")
 
-#: what tables of outputs add to the counts of a kernel
-OF_TABLES = ("table_outputs", "table_pairs", "signed_rounding_outputs")
+#: counts that a fused activation LUT adds to a kernel
+LUT_COUNTS = ("table_outputs", "table_pairs", "signed_rounding_outputs")
 
 
-def looked_up_counts(plain: Counts, op: Op, by_row: bool, strip: int, step: int = 4, rows: int = 1) -> Counts:
-    """Of a layer whose weights each call, of so many rows, looks up, `step` at once, `strip` channels together;
-    `plain`: those of the layer with packed weights."""
-    weights, calls = op.operand(1), round_up(calls_of(op, by_row), rows)
+def palettized_counts(plain: Counts, op: Op, by_row: bool, strip: int, step: int = 4, rows: int = 1) -> Counts:
+    """Counts of a layer with palettized weights, which each call (of `rows` rows) decodes, `step` weights at a time,
+    for strips of `strip` channels. `plain`: counts with packed weights."""
+    weights, calls = op.operand(1), ceil_div(count_calls(op, by_row), rows)
     out_c = weights.shape[0]
-    strips = round_up(out_c, strip)
+    strips = ceil_div(out_c, strip)
     return {
-        **{name: strips * count if name in _OF_STRIPS else count for name, count in plain.items()},
-        **lookups(calls * out_c, weights.elements // out_c, step),
+        **{name: strips * count if name in _STRIP_COUNTS else count for name, count in plain.items()},
+        **palette_counts(calls * out_c, weights.elements // out_c, step),
         "strips": calls * strips,
         "strip_pixels": op.output.elements // out_c * strips * (strips > 1),
     }
 
 
-def lookups(groups: int, group_weights: int, step: int) -> Counts:
-    """Of so many groups of weights that a layer looks up, `step` at once."""
+def palette_counts(groups: int, group_weights: int, step: int) -> Counts:
+    """Counts of decoding `groups` groups of `group_weights` palettized weights each, `step` weights at a time."""
     return {
         "looked_up_groups": groups,
-        "looked_up_words": groups * round_up(group_weights, 4) * (step == 4),
-        "looked_up_vectors": groups * round_up(group_weights, step) * (step > 4),
+        "looked_up_words": groups * ceil_div(group_weights, 4) * (step == 4),
+        "looked_up_vectors": groups * ceil_div(group_weights, step) * (step > 4),
     }
 
 
-@kept
-def eight_counts(op: Op, by_row: bool) -> Counts:
-    """Of a convolution by eight output channels: a kernel row inside the image is one run, else each tap is."""
+@memoized
+def conv_1x8_counts(op: Op, by_row: bool) -> Counts:
+    """Counts of a convolution by eight output channels. A kernel row inside the image is one run of the inner loop;
+    otherwise each tap is."""
     g = geometry(op)
-    eights = g.groups * round_up(g.out_c // g.groups, 8)
-    rows = window_rows(op)
+    eights = g.groups * ceil_div(g.out_c // g.groups, 8)
+    rows = count_window_rows(op)
     one_piece = g.groups == 1 and g.dilation_w == 1
-    runs = rows * (g.out_w - pixels_at_borders(op) // g.out_h) if one_piece else 0
+    runs = rows * (g.out_w - count_border_pixels(op) // g.out_h) if one_piece else 0
     return {
-        "calls": calls_of(op, by_row),
+        "calls": count_calls(op, by_row),
         "pixels": g.out_h * g.out_w,
         "outputs": op.output.elements,
         "eights": g.out_h * g.out_w * eights,
@@ -200,12 +210,13 @@ def eight_counts(op: Op, by_row: bool) -> Counts:
     }
 
 
-@kept
+@memoized
 def dense_counts(op: Op, by_row: bool) -> Counts:
-    """Counts of a fully connected layer by four outputs (quads), then one by one what is left of them (singles)."""
+    """Counts of a fully connected layer that computes four outputs at a time ("quads"), and the remaining ones alone
+    ("singles")."""
     found, out_c = layer_counts(op, by_row), op.operand(1).shape[0]
     quads, singles = (found["pixels"] * each for each in divmod(out_c, 4))
-    words = round_up(op.operand(1).elements // out_c, 4)
+    words = ceil_div(op.operand(1).elements // out_c, 4)
     names = ("calls", "pixels", "terms", "byte_pixels", "clamped_outputs", "macs")
     return {
         **{name: found[name] for name in names},
@@ -216,11 +227,12 @@ def dense_counts(op: Op, by_row: bool) -> Counts:
     }
 
 
-@kept
+@memoized
 def dense_eight_counts(op: Op, by_row: bool) -> Counts:
-    """Counts of a fully connected layer of float32 by eight outputs or what is left of them; of the latter, too."""
+    """Counts of a float32 fully connected layer that computes eight outputs at a time; the remaining ones together
+    ("rest_terms")."""
     found, (out_c, depth) = layer_counts(op, by_row), op.operand(1).shape
-    eights = found["pixels"] * round_up(out_c, 8)
+    eights = found["pixels"] * ceil_div(out_c, 8)
     rests = found["pixels"] * (out_c % 8 > 0)
     return {
         **{name: found[name] for name in ("calls", "outputs", "macs")},
@@ -230,28 +242,29 @@ def dense_eight_counts(op: Op, by_row: bool) -> Counts:
     }
 
 
-@kept
+@memoized
 def winograd_counts(op: Op, by_row: bool) -> Counts:
-    """Of a 3x3 convolution by tiles of two rows and columns, two of them a block."""
+    """Counts of a 3x3 convolution by tiles of 2x2 outputs; a block is two tiles."""
     out_h, out_w, out_c = op.output.shape[1:]
     words = op.input.shape[3] // 4
-    calls = round_up(out_h, 2)
-    blocks, pairs = calls * round_up(out_w, 4), out_c // 2
+    calls = ceil_div(out_h, 2)
+    blocks, pairs = calls * ceil_div(out_w, 4), out_c // 2
     return {
         **_block_counts(calls, blocks, pairs, words),
         "edge_words": 2 * calls * words,
-        "clamped_outputs": clamped(op),
+        "clamped_outputs": count_clamped_outputs(op),
     }
 
 
 def winograd_1d_counts(op: Op, calls: int, blocks: int) -> Counts:
-    """Of a 3x1 or 1x3 convolution by tiles of two outputs, two of them a block."""
+    """Counts of a 3x1 or 1x3 convolution by tiles of two outputs; a block is two tiles."""
     found = _block_counts(calls, blocks, op.output.shape[3] // 2, op.input.shape[3] // 4)
-    return {**found, "clamped_outputs": clamped(op)}
+    return {**found, "clamped_outputs": count_clamped_outputs(op)}
 
 
 def _block_counts(calls: int, blocks: int, pairs: int, words: int) -> Counts:
-    # positions are summed in iterations of so many steps, four steps alone without a loop
+    # sums of a position take this many words in an iteration; for four words in all, there is no loop
+    """Counts of Winograd blocks. `pairs`: pairs of output channels; `words`: input channels / 4."""
     iteration = 4 if words % 4 == 0 else 2 if words % 2 == 0 else 1
     return {
         "calls": calls,
@@ -263,12 +276,13 @@ def _block_counts(calls: int, blocks: int, pairs: int, words: int) -> Counts:
     }
 
 
-@kept
+@memoized
 def few_channels_counts(op: Op, by_row: bool, block: int) -> Counts:
-    """Of a pointwise convolution whose channels go over blocks of pixels."""
-    calls, (out_h, out_w, out_c) = calls_of(op, by_row), op.output.shape[1:]
+    """Counts of a 1x1 convolution with few input channels, which goes through blocks of `block` pixels channel by
+    channel."""
+    calls, (out_h, out_w, out_c) = count_calls(op, by_row), op.output.shape[1:]
     pixels = out_h * out_w
-    blocks = calls * round_up(pixels // calls, block)
+    blocks = calls * ceil_div(pixels // calls, block)
     words = pixels * op.input.shape[3] // 4
     return {
         "calls": calls,
@@ -277,20 +291,20 @@ def few_channels_counts(op: Op, by_row: bool, block: int) -> Counts:
         "block_channels": blocks * out_c,
         "outputs": pixels * out_c,
         "output_words": words * out_c,
-        "clamped_outputs": clamped(op),
+        "clamped_outputs": count_clamped_outputs(op),
     }
 
 
-@kept
+@memoized
 def _gathered_windows(op: Op) -> int:
-    """Output pixels whose window has rows or columns in the padding, or dilated columns."""
+    """Number of output pixels whose windows have rows or columns in the padding, or dilated columns."""
     g = geometry(op)
     if g.dilation_w > 1:
         return g.out_h * g.out_w
-    return g.out_h * g.out_w - whole_rows(op) * (g.out_w - pixels_at_borders(op) // g.out_h)
+    return g.out_h * g.out_w - count_whole_rows(op) * (g.out_w - count_border_pixels(op) // g.out_h)
 
 
 def _spans(op: Op) -> int:
-    """Pieces of a kernel row that are neighbours in the input."""
+    """Number of contiguous pieces of a kernel row in the input."""
     g = geometry(op)
     return 1 if g.dilation_w == 1 else g.kernel_w

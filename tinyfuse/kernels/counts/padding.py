@@ -1,46 +1,49 @@
-"""What of a convolution's windows lies in the image, what in the padding: part of `tinyfuse.kernels.counts.common`."""
+"""Counts what parts of a convolution's windows are in the image or in the padding.
+
+Loop counts are explained in `tinyfuse.kernels.counts.common`.
+"""
 
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.counts.common import inside, kept, multiples
+from tinyfuse.kernels.counts.common import count_inner_taps, count_multiples, memoized
 from tinyfuse.ops.core.convolution import geometry
 
 
-def window_rows(op: Op) -> int:
-    """Of the windows of all rows of the output, the rows that are in the image."""
+def count_window_rows(op: Op) -> int:
+    """Number of window rows that are in the image, summed over the windows of all output rows."""
     g = geometry(op)
-    return inside(g.out_h, g.in_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
+    return count_inner_taps(g.out_h, g.in_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
 
 
-def window_columns(op: Op) -> int:
-    """Of the windows of all pixels of a row of the output, the columns that are in the image."""
+def count_window_columns(op: Op) -> int:
+    """Number of window columns that are in the image, summed over the windows of all pixels of an output row."""
     g = geometry(op)
-    return inside(g.out_w, g.in_w, g.kernel_w, g.stride_w, g.dilation_w, g.pad_left)
+    return count_inner_taps(g.out_w, g.in_w, g.kernel_w, g.stride_w, g.dilation_w, g.pad_left)
 
 
-def whole_rows(op: Op) -> int:
-    """Rows of the output whose windows have no rows in the padding."""
+def count_whole_rows(op: Op) -> int:
+    """Number of output rows whose windows have no rows in the padding."""
     g = geometry(op)
-    return multiples(g.out_h, g.stride_h, g.pad_top, g.in_h + g.pad_top - (g.kernel_h - 1) * g.dilation_h)
+    return count_multiples(g.out_h, g.stride_h, g.pad_top, g.in_h + g.pad_top - (g.kernel_h - 1) * g.dilation_h)
 
 
-@kept
+@memoized
 def inner_taps(op: Op) -> int:
-    """Of all output pixels together: taps that are not in the padding."""
-    return window_rows(op) * window_columns(op)
+    """Number of taps that are in the image, summed over all output pixels."""
+    return count_window_rows(op) * count_window_columns(op)
 
 
-def columns_inside(op: Op) -> list[int]:
-    """Of each pixel's window in a row of the output, the columns that are in the image."""
+def inner_columns(op: Op) -> list[int]:
+    """Number of window columns that are in the image, for each pixel of an output row."""
     g = geometry(op)
     starts = (x * g.stride_w - g.pad_left for x in range(g.out_w))
     return [sum(0 <= start + k * g.dilation_w < g.in_w for k in range(g.kernel_w)) for start in starts]
 
 
-@kept
-def pixels_at_borders(op: Op) -> int:
-    """Output pixels whose window has columns in the padding."""
+@memoized
+def count_border_pixels(op: Op) -> int:
+    """Number of output pixels whose windows have columns in the padding."""
     g = geometry(op)
     span = (g.kernel_w - 1) * g.dilation_w
-    return g.out_h * (g.out_w - multiples(g.out_w, g.stride_w, g.pad_left, g.in_w + g.pad_left - span))
+    return g.out_h * (g.out_w - count_multiples(g.out_w, g.stride_w, g.pad_left, g.in_w + g.pad_left - span))

@@ -1,14 +1,14 @@
-"""Our kernels of ADD and SUB of int8 on a plane (runtime_c/tinyfuse_single_rounding_sum.h).
+"""Kernels of int8 ADD and SUB with a single rounding (runtime_c/tinyfuse_single_rounding_sum.h).
 
-TensorFlow Lite Micro rescales both operands and their sum, with six roundings. But both are int8, so there are 65,536
-sums, and whatever gives the same results for all of them is the same function. Looked for are integers such that
+TensorFlow Lite Micro rescales both operands and their sum, with six roundings. But both operands are int8, so there are
+only 65,536 pairs, and any function with the same results for all of them is exact. This file searches for integers with
 
     out = clamp((a * a_factor + b * b_factor + offset) >> shift)
 
-with nothing beyond int32. Two factors leave an interval of offsets to each pair of operands; they do where all pairs
-have an offset in common. The real factors mostly do, with as many bits as int32 holds, or their neighbours. (Halves
-that go away from zero lie on a plane that is a little steeper than the real one.) Operands with scales far above the
-output's leave int32 too few bits.
+and no intermediate result beyond int32. For two factors, each pair of operands leaves an interval of offsets. The
+factors are exact if all intervals have a common offset. The real factors mostly are, with as many bits as int32 allows,
+or their neighbours. (Because halves are rounded away from zero, exact factors are slightly larger than the real ones.)
+If the operands' scales are far above the output's, int32 leaves too few bits.
 """
 
 from __future__ import annotations
@@ -23,40 +23,40 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.kernels.core.element import Element
-from tinyfuse.kernels.core.kernel import Context, proven
+from tinyfuse.kernels.core.kernel import Context, require_proven
 from tinyfuse.kernels.counts.common import Counts, element_counts
 from tinyfuse.kernels.elementwise.binary import EqualShapes, Fields
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.convolution import clamp_range
 
-#: factors that are tried to either side of the nearest one
+#: number of factors tried on either side of the nearest one
 _NEIGHBOURS = 12
 
-#: pairs whose real results lie so near to where rounding changes decide between neighbours, 1 in 32 of them mostly; so
-#: many of these neighbours are held against all pairs
-_NEAR, _HELD = 1 / 64, 32
-#: one of so many pairs is looked at first, if there are many: these rule most neighbours out
+#: distance from a rounding boundary within which pairs decide between neighbours (about 1 in 32 pairs), and number of
+#: neighbours that pass these pairs and are tested with all pairs
+_NEAR, _TESTED = 1 / 64, 32
+#: if there are more than _MANY pairs, every _FEW-th pair is tested first, which excludes most neighbours
 _FEW = 8
 _MANY = 256
-#: so many neighbours are looked at together
+#: number of neighbours tested together
 _TOGETHER = 64
 
-#: of an estimated operator's values one of so many is looked at, both ends among them
-_APART = 5
+#: step between the operand values that an estimate tests, both ends included
+_ESTIMATE_STEP = 5
 
-#: shifts that tinyfuse_saturate_right has an instruction for
+#: shifts for which tinyfuse_saturate_right is a single instruction
 _SATURATED = range(19, 24)
 
-#: what SMLAW's halves of 256 times a factor and 256 times an operand leave room for
+#: exclusive bound on factors: SMLAW multiplies 256 * factor by 256 * operand
 _MOST_FACTOR = 1 << 23
 
-#: shifts that are tried, from the most that int32 has room for
+#: number of shifts tried, from the largest that int32 allows, and maximum shift
 _SHIFTS, _MOST_SHIFT = 2, 28
 
 
 @dataclass(frozen=True)
 class Plane:
-    """The numbers of tinyfuse_single_rounding_sum."""
+    """Parameters of tinyfuse_single_rounding_sum."""
 
     a_factor: int
     b_factor: int
@@ -65,84 +65,89 @@ class Plane:
 
 
 class SingleRoundingSum(EqualShapes):
-    """ADD or SUB of operands of the output's shape, where a plane is found."""
+    """ADD or SUB of operands with the output's shape, if `fit_plane` finds exact parameters."""
 
     def __init__(self) -> None:
         super().__init__("single_rounding_sum", "int8", _fields, "tinyfuse_single_rounding_sum.h")
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return super().accepts(op, context) and plane(op) is not None
+        return super().accepts(op, context) and fit_plane(op) is not None
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        """Outputs take more that are clamped, or whose shift has no instruction that saturates too."""
+        """`element_counts`, outputs that must be clamped, and outputs whose shift is not part of an instruction that
+        saturates."""
         clamped = op.output.elements if clamp_range(op) != RANGE["int8"] else 0
-        shifted = op.output.elements if proven(plane(op)).shift not in _SATURATED else 0
+        shifted = op.output.elements if require_proven(fit_plane(op)).shift not in _SATURATED else 0
         return {**element_counts(op, by_row), "clamped_outputs": clamped, "shifted_outputs": shifted}
 
     def element(self, op: Op) -> Element | None:
-        if op.output.dtype != "int8" or plane(op) is None:
+        if op.output.dtype != "int8" or fit_plane(op) is None:
             return None
         return Element("single_rounding_sum", "planes", _fields(op))
 
 
 def _fields(op: Op) -> Fields:
-    found, (low, high) = proven(plane(op)), clamp_range(op)
+    found, (low, high) = require_proven(fit_plane(op)), clamp_range(op)
     fields = {"a_factor": found.a_factor, "b_factor": found.b_factor, "offset": found.offset, "shift": found.shift}
     return "tinyfuse_single_rounding_sum", fields | {"act_min": low, "act_max": high}
 
 
 @lru_cache(maxsize=512)
-def plane(op: Op) -> Plane | None:
-    """The plane whose results are those of an int8 ADD or SUB for all stored values, of an estimated one for some;
-    None where none is found."""
+def fit_plane(op: Op) -> Plane | None:
+    """Parameters with the results of an int8 ADD or SUB for all pairs of stored values, or for some of them in an
+    estimate; None if none are found."""
     (x, y), out = op.operands, op.output
-    values = np.arange(-128, 128, _APART if op.estimate_mark else 1)
+    values = np.arange(-128, 128, _ESTIMATE_STEP if op.estimate_mark else 1)
     of_a, of_b = values[:, None], values[None]
     a, b = (np.broadcast_to(of, (len(values), len(values))).reshape(-1) for of in (of_a, of_b))
-    # each operand alone is rescaled before they are added up
+    # the reference rescales each operand before it adds them
     results = FAMILIES[op.kind].reference(op, of_a.astype(np.int8), of_b.astype(np.int8))[0]
     results = results.astype(np.int64).reshape(-1)
     slopes = x.scale / out.scale, (-1 if op.kind == "SUB" else 1) * y.scale / out.scale
     middle = out.zero_point - x.zero_point * slopes[0] - y.zero_point * slopes[1] + 0.5
 
     def real(a: Array, b: Array) -> Array:
-        """The sums, not rounded."""
+        """Sums before rounding."""
         sums: Array = a * slopes[0] + b * slopes[1] + middle
         return sums.reshape(-1)
 
-    # the sums with a part of them alone, whatever the clamp makes of them; the largest are those of the ends
+    # the largest sum or partial sum before the clamp occurs at the ends of the operands' ranges
     room = np.abs(real(of_a[[0, -1]], of_b[:, [0, -1]])).max() + 128 * sum(map(abs, slopes)) + 1
     most = min(_MOST_SHIFT, int(np.floor(31 - np.log2(room))))
     pairs = _Pairs(a, b, results, *clamp_range(op))
     near = few = None
     for shift in range(most, max(most - _SHIFTS, 0), -1):
         (a_factor, b_factor), about = (round(slope * 2**shift) for slope in slopes), round(middle * 2**shift)
-        found = pairs.plane(a_factor, b_factor, shift, about)  # mostly is one
+        found = pairs.fit_plane(a_factor, b_factor, shift, about)  # mostly succeeds
         if found is not None:
             return found
         if near is None or few is None:
             rounded = real(of_a, of_b)
-            near = pairs.some(np.abs(rounded - np.rint(rounded)) < _NEAR)
-            few = near.some(slice(None, None, _FEW))
-        neighbours = np.array([a_factor, b_factor]) + _around()
-        possible = few.leave_offsets(neighbours, shift)
-        for factors in islice(near.likely(neighbours[possible], shift), _HELD):
-            found = pairs.plane(*factors, shift, about)
+            near = pairs.select(np.abs(rounded - np.rint(rounded)) < _NEAR)
+            few = near.select(slice(None, None, _FEW))
+        neighbours = np.array([a_factor, b_factor]) + _neighbours()
+        possible = few.have_offset(neighbours, shift)
+        for factors in islice(near.filter_factors(neighbours[possible], shift), _TESTED):
+            found = pairs.fit_plane(*factors, shift, about)
             if found is not None:
                 return found
     return None
 
 
 @cache
-def _around() -> Array:
-    """int64 [neighbours, 2]: how far neighbours lie from the nearest factors, the nearest first."""
+def _neighbours() -> Array:
+    """Differences from the nearest factors, int64 [neighbours, 2], the smallest first."""
     steps = sorted(range(-_NEIGHBOURS, _NEIGHBOURS + 1), key=abs)
     return np.array(sorted(((i, j) for i in steps for j in steps), key=lambda away: max(map(abs, away))))
 
 
 @dataclass(frozen=True)
 class _Pairs:
-    """Operands and results, int64 arrays of one length; low, high: the clamp of the results."""
+    """Pairs of operands and their results.
+
+    a, b, results  int64 [pairs]
+    low, high      clamp of the results
+    """
 
     a: Array
     b: Array
@@ -150,24 +155,26 @@ class _Pairs:
     low: int
     high: int
 
-    def some(self, which: Array | slice) -> _Pairs:
+    def select(self, which: Array | slice) -> _Pairs:
+        """Selects pairs."""
         return _Pairs(self.a[which], self.b[which], self.results[which], self.low, self.high)
 
-    def likely(self, factors: Array, shift: int) -> Iterator[tuple[int, int]]:
-        """Of int64 [n, 2] those that leave an offset to all pairs."""
+    def filter_factors(self, factors: Array, shift: int) -> Iterator[tuple[int, int]]:
+        """Yields those factors, of int64 [n, 2], for which all pairs have a common offset."""
         for some in np.split(factors, range(_TOGETHER, len(factors), _TOGETHER)):
-            yield from map(tuple, some[self.leave_offsets(some, shift)].tolist())
+            yield from map(tuple, some[self.have_offset(some, shift)].tolist())
 
-    def leave_offsets(self, factors: Array, shift: int) -> Array:
-        """bool [n]: which of int64 [n, 2] do. Where there are many pairs, some of them rule most factors out first."""
+    def have_offset(self, factors: Array, shift: int) -> Array:
+        """Tells for which factors, of int64 [n, 2], all pairs have a common offset: bool [n]. With many pairs, some of
+        them exclude most factors first."""
         if len(self.a) > _MANY:
-            possible = self.some(slice(None, None, _FEW)).leave_offsets(factors, shift)
-            possible[possible] = self._leave_offsets(factors[possible], shift)
+            possible = self.select(slice(None, None, _FEW)).have_offset(factors, shift)
+            possible[possible] = self._have_offset(factors[possible], shift)
             return possible
-        return self._leave_offsets(factors, shift)
+        return self._have_offset(factors, shift)
 
-    def _leave_offsets(self, factors: Array, shift: int) -> Array:
-        # real numbers hold these integers, and are multiplied faster
+    def _have_offset(self, factors: Array, shift: int) -> Array:
+        # float64 represents these integers exactly, and multiplies faster
         ab, edges = np.stack((self.a, self.b), axis=1).astype(np.float64), (self.results << shift)[:, None]
         starts = ab @ factors.T.astype(np.float64)
         np.subtract(edges, starts, out=starts)
@@ -176,27 +183,29 @@ class _Pairs:
         possible: Array = np.greater_equal(most, least)
         return possible
 
-    def plane(self, a_factor: int, b_factor: int, shift: int, about: int) -> Plane | None:
-        """The one of these factors whose offset is the nearest to `about`; None where there is none."""
-        offset = self.offset(a_factor, b_factor, shift, about)
+    def fit_plane(self, a_factor: int, b_factor: int, shift: int, about: int) -> Plane | None:
+        """Parameters with these factors and the offset nearest to `about`; None if there are none."""
+        offset = self.fit_offset(a_factor, b_factor, shift, about)
         return (
-            None if offset is None or not fits(a_factor, b_factor, offset) else Plane(a_factor, b_factor, offset, shift)
+            None
+            if offset is None or not fits_int32(a_factor, b_factor, offset)
+            else Plane(a_factor, b_factor, offset, shift)
         )
 
-    def offset(self, a_factor: int, b_factor: int, shift: int, about: int) -> int | None:
-        """Of the offsets that fit all pairs the nearest to `about`; None where there is none."""
+    def fit_offset(self, a_factor: int, b_factor: int, shift: int, about: int) -> int | None:
+        """Offset nearest to `about` that is exact for all pairs; None if there is none."""
         sums = self.a * a_factor + self.b * b_factor
         starts = (self.results << shift) - sums
-        # what is clamped may lie beyond
+        # a clamped result may be exceeded
         least = int(starts[self.results > self.low].max(initial=-(2**62)))
         most = int((starts + (1 << shift) - 1)[self.results < self.high].min(initial=2**62))
         return None if least > most else min(max(about, least), most)
 
 
-def fits(a_factor: int, b_factor: int, offset: int) -> bool:
-    """Whether int32 holds everything on the way, factors 256 times as large too."""
+def fits_int32(a_factor: int, b_factor: int, offset: int) -> bool:
+    """Tells whether all intermediate results fit into int32, also with factors 256 times as large."""
     if max(abs(a_factor), abs(b_factor)) >= _MOST_FACTOR:
         return False
-    # what is linear is largest at the ends of operands
+    # linear functions are largest at the ends of the operands' ranges
     first = [a * a_factor + offset for a in (-128, 127)]
     return all(abs(part) < 2**31 for part in (*first, *(part + b * b_factor for part in first for b in (-128, 127))))

@@ -1,4 +1,4 @@
-"""Our kernels of elementwise operators of two inputs (runtime_c/tinyfuse_elementwise.h, tinyfuse_binary.h)."""
+"""Kernels of elementwise operators with two inputs (runtime_c/tinyfuse_elementwise.h, tinyfuse_binary.h)."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from tinyfuse.kernels.core.kernel import (
     element_access_orders,
 )
 from tinyfuse.kernels.core.rows import (
-    by_elements,
+    divide_by_elements,
     element_count,
-    from_piece,
     input_pointer,
     output_pointer,
+    piece_pointer,
     row_pointer,
 )
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
@@ -49,15 +49,16 @@ from tinyfuse.ops.core.real import real_clamp
 
 # --- parameters ------------------------------------------------------------------------------
 
-#: the C struct of a kernel's parameters, and its fields
+#: C struct of a kernel's parameters, and its fields
 Fields = tuple[str, Mapping[str, Any]]
 Parameters = Callable[[Op], Fields]
 
-#: the header of the operators that most models have
-COMMON = "tinyfuse_elementwise.h"
+#: header of the operators that most models use
+COMMON_HEADER = "tinyfuse_elementwise.h"
 
 
-def _operands(op: Op, multipliers: Sequence[Multiplier]) -> dict[str, int]:
+def _operand_fields(op: Op, multipliers: Sequence[Multiplier]) -> dict[str, int]:
+    """Fields of the operands' zero points and multipliers."""
     (a, a_shift), (b, b_shift), *_ = multipliers
     return {
         "a_zero_point": op.operand(0).zero_point, "a_multiplier": a, "a_right": -a_shift,
@@ -65,44 +66,46 @@ def _operands(op: Op, multipliers: Sequence[Multiplier]) -> dict[str, int]:
     }  # fmt: skip
 
 
-def _result(op: Op, multiplier: tuple[int, int], low: int, high: int) -> dict[str, int]:
+def _result_fields(op: Op, multiplier: tuple[int, int], low: int, high: int) -> dict[str, int]:
+    """Fields of the result's zero point, multiplier and clamp."""
     return {
         "out_zero_point": op.output.zero_point, "out_multiplier": multiplier[0], "out_shift": multiplier[1],
         "act_min": low, "act_max": high,
     }  # fmt: skip
 
 
-def rescaled(multipliers: Callable[[Op], Sequence[Multiplier]], clamps: bool = True) -> Parameters:
-    """Of operators that bring both operands to one scale: `multipliers` are theirs, and the result's."""
+def rescaling_parameters(multipliers: Callable[[Op], Sequence[Multiplier]], clamps: bool = True) -> Parameters:
+    """Parameters of operators that rescale both operands to one scale. `multipliers` returns the multipliers of the
+    operands and of the result."""
 
     def fields(op: Op) -> Fields:
         found = multipliers(op)
         low, high = clamp_range(op) if clamps else RANGE[op.output.dtype]
-        return "tinyfuse_binary", _operands(op, found) | _result(op, found[2], low, high)
+        return "tinyfuse_binary", _operand_fields(op, found) | _result_fields(op, found[2], low, high)
 
     return fields
 
 
-def product(op: Op) -> Fields:
-    """Of MUL, whose operands keep their scales."""
-    operands = _operands(op, ((0, 0), (0, 0)))
-    return "tinyfuse_binary", operands | _result(op, mul_multiplier(op), *clamp_range(op))
+def mul_parameters(op: Op) -> Fields:
+    """Parameters of MUL, whose operands keep their scales."""
+    operands = _operand_fields(op, ((0, 0), (0, 0)))
+    return "tinyfuse_binary", operands | _result_fields(op, mul_multiplier(op), *clamp_range(op))
 
 
-def fused(op: Op) -> Fields:
-    """Of float32 operators that end in a clamp."""
+def clamp_f32_parameters(op: Op) -> Fields:
+    """Parameters of float32 operators with a fused activation."""
     low, high = real_clamp(op)
     return "tinyfuse_range_f32", {"low": low, "high": high}
 
 
-def fused_whole(op: Op) -> Fields:
-    """Of int32 operators that do."""
+def clamp_s32_parameters(op: Op) -> Fields:
+    """Parameters of int32 operators with a fused activation."""
     low, high = whole_clamp(op)
     return "tinyfuse_range_s32", {"low": low, "high": high}
 
 
-def prelu(op: Op) -> Fields:
-    """Of PRELU."""
+def prelu_parameters(op: Op) -> Fields:
+    """Parameters of int8 PRELU."""
     (same, same_shift), (scaled, scaled_shift) = prelu_multipliers(op)
     return "tinyfuse_prelu", {
         "in_zero_point": op.operand(0).zero_point, "alpha_zero_point": op.operand(1).zero_point,
@@ -111,8 +114,8 @@ def prelu(op: Op) -> Fields:
     }  # fmt: skip
 
 
-def prelu_wide(op: Op) -> Fields:
-    """Of PRELU of int16, whose zero points are 0."""
+def prelu_s16_parameters(op: Op) -> Fields:
+    """Parameters of int16 PRELU, whose zero points are 0."""
     (same, same_shift), (scaled, scaled_shift) = prelu_multipliers(op)
     return "tinyfuse_prelu_wide", {
         "alpha_zero_point": op.operand(1).zero_point, "multiplier": same, "shift": same_shift,
@@ -120,18 +123,18 @@ def prelu_wide(op: Op) -> Fields:
     }  # fmt: skip
 
 
-def comparison(op: Op) -> Fields:
-    """Of the operators that compare."""
-    return "tinyfuse_comparison", _operands(op, comparison_multipliers(op))
+def comparison_parameters(op: Op) -> Fields:
+    """Parameters of int8 comparisons."""
+    return "tinyfuse_comparison", _operand_fields(op, comparison_multipliers(op))
 
 
 # --- kernels ---------------------------------------------------------------------------------
 
 
 class _BinaryKernel(Kernel):
-    """One operator kind on operands of one dtype. `work`: what an element of it counts as in merged loops, which
-    tinyfuse_fused_loop.h then has a function for; "" for none. `like`: the kind whose C differs in a sign alone, and
-    costs the same."""
+    """One operator kind with operands of one dtype. `work`: count that an element adds to in fused loops, for which
+    tinyfuse_fused_loop.h then has a function; empty if it has none. `like`: kind with the same costs, because its C
+    differs only in a sign."""
 
     by_row, rings = True, True
 
@@ -148,8 +151,9 @@ class _BinaryKernel(Kernel):
     def element(self, op: Op) -> Element | None:
         if not self._work or op.operand(0).dtype != self.dtype:
             return None
-        alike = self.dtype != "float32" and self.parameters is None  # of integers as they are stored
-        suffix = "" if alike or self.dtype == "int8" else f"_{SUFFIX[self.dtype]}"
+        # without parameters, one function serves the stored integers of every dtype
+        for_all_integers = self.dtype != "float32" and self.parameters is None
+        suffix = "" if for_all_integers or self.dtype == "int8" else f"_{SUFFIX[self.dtype]}"
         return Element(self._function, self._work, self.parameters(op) if self.parameters else None, suffix=suffix)
 
     def accepts(self, op: Op, context: Context) -> bool:
@@ -159,32 +163,31 @@ class _BinaryKernel(Kernel):
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return tuple(
-            Constant(f"operand{i}", stored(tensor), CTYPE[tensor.dtype])
+            Constant(f"operand{i}", flat_values(tensor), CTYPE[tensor.dtype])
             for i, tensor in enumerate(op.operands)
             if tensor.is_constant
         )
 
     def with_parameters(self, op: Op, lets: tuple[Let, ...], *args: Expr) -> tuple[Statement, ...]:
-        """The call, the parameters before it where there are any."""
+        """Statements of a call: definition of the parameters, if there are any, `lets`, and the call."""
         if self.parameters is None:
             return *lets, Call(self.name, args)
         ctype, fields = self.parameters(op)
         return Let(ctype, "p", fields), *lets, Call(self.name, ("&p", *args))
 
 
-def stored(tensor: Tensor) -> Array:
-    """A constant operand's elements, flat, as C takes them."""
+def flat_values(tensor: Tensor) -> Array:
+    """Elements of a constant operand, flat, with the dtype of the C."""
     data = tensor.values.reshape(-1)
     return data.astype(np.uint8) if tensor.dtype == "bool" else data
 
 
 class EqualShapes(_BinaryKernel):
-    """Operands of the output's shape, in a flat loop that goes forward: the output may lie over one of
-    them."""
+    """Operands of the output's shape, in a flat loop that goes forward, so the output may overwrite one of them."""
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        """Beside the elements, which "inputs" has of both operands, constants too: "rests", those of a call that are
-        left of eight; "raised", those whose scaled value isn't shifted to the right; and "clamped_outputs"."""
+        """Counts of `element_counts`, with constant operands among the "inputs"; elements left over from eights in a
+        call ("rests"); elements whose scaled value is not shifted right ("raised"); and "clamped_outputs"."""
         counts, elements = element_counts(op, by_row), op.output.elements
         calls, fields = counts["calls"], {} if self.parameters is None else self.parameters(op)[1]
         clamped = "act_min" in fields and (fields["act_min"], fields["act_max"]) != RANGE[self.dtype]
@@ -197,14 +200,14 @@ class EqualShapes(_BinaryKernel):
         }
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return element_access_orders(op, _replaceable(op))
+        return element_access_orders(op, _overwritable_operands(op))
 
     def accepts(self, op: Op, context: Context) -> bool:
         same_size = all(tensor.elements == op.output.elements for tensor in op.operands)
         return super().accepts(op, context) and same_size
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return by_elements(op, by_row)
+        return divide_by_elements(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         row = element_count(op.output, replace(site, piece=None))
@@ -213,25 +216,26 @@ class EqualShapes(_BinaryKernel):
             if access is not None:
                 return input_pointer(site, i)
             constant = site.constant(f"operand{i}")
-            return from_piece(constant if site.row is None else f"{constant} + {site.row} * {row}", site)
+            return piece_pointer(constant if site.row is None else f"{constant} + {site.row} * {row}", site)
 
         operands = tuple(pointer(i, access) for i, access in enumerate(site.inputs))
         return self.with_parameters(op, (), *operands, output_pointer(site), element_count(op.output, site))
 
 
 class Broadcast(_BinaryKernel):
-    """Any shapes that broadcast, by strides, going forward: the output may be an operand that is not
-    repeated. By rows, a run-time operand has the output's rows, or one that is read for each."""
+    """Operands of any shapes that broadcast, by strides, going forward, so the output may overwrite an operand that is
+    not repeated. By rows, an operand that the run computes has as many rows as the output, or one row that is read for
+    each."""
 
     variant = "_broadcast"
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        """Beside the elements, "strips": how often the innermost loop begins."""
+        """Counts of `element_counts`, and times that the innermost loop begins ("strips")."""
         strips = op.output.elements // max(1, self._loops(op, by_row).dims[-1])
         return {**element_counts(op, by_row), "strips": strips}
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return element_access_orders(op, _replaceable(op))
+        return element_access_orders(op, _overwritable_operands(op))
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         steps, row = [0, 0], site.row
@@ -254,7 +258,7 @@ class Broadcast(_BinaryKernel):
 
     @staticmethod
     def _loops(op: Op, by_row: bool) -> Loops:
-        """Those of a call."""
+        """Loops of a call."""
         output, (a, b) = op.output.shape, (tensor.shape for tensor in op.operands)
         if by_row:
             a, b = (((1,) * (4 - len(shape)) + shape)[2:] for shape in (a, b))
@@ -262,9 +266,9 @@ class Broadcast(_BinaryKernel):
         return broadcast_loops(output, a, b)
 
 
-def _replaceable(op: Op) -> list[int]:
-    """The operands that the output may lie over: not repeated, and of the output's type, for C takes objects of
-    different types for different ones; bytes may stand for others."""
+def _overwritable_operands(op: Op) -> list[int]:
+    """Indexes of operands that the output may overwrite: they are not repeated and have the output's dtype, because C
+    compilers assume that objects of different types do not overlap, unless the output is bytes."""
     dtype = op.output.dtype
     return [
         i
@@ -277,8 +281,8 @@ def binary_kernels(
     kind: str, dtype: str = "int8", parameters: Parameters | None = None, header: str = "tinyfuse_binary.h",
     work: str = "", like: str = "",
 ) -> tuple[Kernel, ...]:  # fmt: skip
-    """Our kernels of a kind for operands of that dtype, best first; `parameters`: of the C, where it takes any; `work`
-    and `like`: as of _BinaryKernel."""
+    """Kernels of a kind for operands of one dtype, best first. `parameters` returns the parameters of the C, if it
+    takes any; `work` and `like`: see _BinaryKernel."""
     more = header, work, like
     return EqualShapes(kind, dtype, parameters, *more), Broadcast(kind, dtype, parameters, *more)
 
@@ -286,28 +290,28 @@ def binary_kernels(
 def float_kernels(
     kind: str, parameters: Parameters | None = None, work: str = "", like: str = ""
 ) -> tuple[Kernel, ...]:
-    """The same of float32."""
+    """Kernels of a kind for float32; arguments as in `binary_kernels`."""
     return binary_kernels(kind, "float32", parameters, "tinyfuse_binary_f32.h", work, like)
 
 
 def clamped_kernels(kind: str) -> tuple[Kernel, ...]:
-    """The same of int32 with a fused activation."""
-    return binary_kernels(f"{kind}_clamped", "int32", fused_whole, "tinyfuse_binary_wide.h")
+    """Kernels of a kind for int32 with a fused activation."""
+    return binary_kernels(f"{kind}_clamped", "int32", clamp_s32_parameters, "tinyfuse_binary_wide.h")
 
 
 def int16_kernels(
     kind: str, parameters: Parameters | None = None, work: str = "", like: str = ""
 ) -> tuple[Kernel, ...]:
-    """The same of int16."""
+    """Kernels of a kind for int16; arguments as in `binary_kernels`."""
     return binary_kernels(kind, "int16", parameters, "tinyfuse_binary_s16.h", work, like)
 
 
 def wide_kernels(kind: str, *dtypes: str, like: str = "") -> tuple[Kernel, ...]:
-    """The same of int64, and of int32 and bool where few models need them."""
+    """Kernels of a kind for int64, or for int32 and bool if few models use the kind with them."""
     wide = "tinyfuse_binary_wide.h"
     return tuple(k for dtype in dtypes for k in binary_kernels(kind, dtype, None, wide, like=like))
 
 
 def _array(values: tuple[int, ...], fill: int) -> str:
-    """The initializer of a loop nest's array, filled up in front."""
+    """C initializer of an array of a loop nest, with `fill` for missing outer loops."""
     return "{" + ", ".join(map(str, (fill,) * (MOST_LOOPS - len(values)) + values)) + "}"

@@ -1,17 +1,17 @@
-"""Our kernels of CAST (runtime_c/tinyfuse_cast.h)."""
+"""Kernels of CAST (runtime_c/tinyfuse_cast.h)."""
 
 from __future__ import annotations
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.kernel import CallSite, Context, Division, Kernel
-from tinyfuse.kernels.core.rows import by_elements, element_count, input_pointer, output_pointer
+from tinyfuse.kernels.core.rows import divide_by_elements, element_count, input_pointer, output_pointer
 from tinyfuse.kernels.core.statements import Call, Statement
 from tinyfuse.kernels.counts.common import Counts, byte_counts, element_counts
 
 
 class Cast(Kernel):
-    """One pair of dtypes, element by element, going forward."""
+    """CAST from `source` to `result`, element by element, going forward."""
 
     headers = ("tinyfuse_cast.h",)
     by_row, rings = True, True
@@ -19,7 +19,7 @@ class Cast(Kernel):
     def __init__(self, source: str, result: str):
         self.source, self.result = source, result
         self.name = f"tinyfuse_cast_{SUFFIX[source]}_{SUFFIX[result]}"
-        # C lets bytes, and numbers of one type, take the place of others
+        # C allows bytes, or objects of the same type, to overlap the input
         self.in_place = (0,) if result in ("int8", "bool") or result == source else ()
         self.costs_as = "tinyfuse_copy" if result == source else None
 
@@ -34,7 +34,7 @@ class Cast(Kernel):
         return element_counts(op, by_row) if self.costs_as is None else byte_counts(op, by_row)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return by_elements(op, by_row)
+        return divide_by_elements(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return (Call(self.name, (input_pointer(site, 0), output_pointer(site), element_count(op.output, site))),)

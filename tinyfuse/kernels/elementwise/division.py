@@ -1,4 +1,4 @@
-"""Our kernels of DIV of int8, FLOOR_DIV and FLOOR_MOD (runtime_c/tinyfuse_division.h)."""
+"""Kernels of int8 DIV, FLOOR_DIV and FLOOR_MOD (runtime_c/tinyfuse_division.h)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from tinyfuse.ops.elementwise.division import div_multiplier, reciprocals
 _HEADER = "tinyfuse_division.h"
 
 
-def _quotient(op: Op) -> Fields:
+def _div_parameters(op: Op) -> Fields:
+    """Parameters of int8 DIV."""
     multiplier, shift = div_multiplier(op)
     low, high = clamp_range(op)
     return "tinyfuse_div", {
@@ -27,7 +28,7 @@ def _quotient(op: Op) -> Fields:
 
 
 class _WithReciprocals(Kernel):
-    """The table that the C divides by is a constant of the module."""
+    """Mixin that adds the table of reciprocals to a kernel's constants and parameters."""
 
     indivisible = True
 
@@ -54,11 +55,11 @@ class _DivBroadcast(_WithReciprocals, Broadcast):
     pass
 
 
-def int8_quotients() -> tuple[Kernel, ...]:
-    """Those of DIV of int8."""
-    return tuple(sort("DIV", "int8", _quotient, _HEADER) for sort in (_DivEqual, _DivBroadcast))
+def int8_div_kernels() -> tuple[Kernel, ...]:
+    """Kernels of int8 DIV."""
+    return tuple(sort("DIV", "int8", _div_parameters, _HEADER) for sort in (_DivEqual, _DivBroadcast))
 
 
-def floored(kind: str) -> tuple[Kernel, ...]:
-    """Those of FLOOR_DIV and FLOOR_MOD."""
+def floor_kernels(kind: str) -> tuple[Kernel, ...]:
+    """Kernels of FLOOR_DIV or FLOOR_MOD."""
     return binary_kernels(kind, "float32", None, _HEADER)

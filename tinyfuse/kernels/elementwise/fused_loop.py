@@ -1,4 +1,4 @@
-"""Our kernels of merged elementwise operators (runtime_c/tinyfuse_fused_loop*.h): loops written for their expressions.
+"""Kernels of fused elementwise operators (runtime_c/tinyfuse_fused_loop*.h): loops generated for their expressions.
 
     for (int32_t i = 0; i < 64; ++i) {
         const int32_t a0 = source0[i];
@@ -8,7 +8,7 @@
         tinyfuse_fused_loop_store_s8(out + i, r1);
     }
 
-With Helium the same loop over fours stands in front of it, and leaves it the rest.
+With Helium, the same loop over four elements at a time comes first, and leaves the rest to this one.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from tinyfuse.kernels.core.kernel import (
     Division,
     Kernel,
     element_access_orders,
-    proven,
+    require_proven,
 )
-from tinyfuse.kernels.core.rows import by_elements, element_count, from_piece, row_pointer
-from tinyfuse.kernels.core.statements import Apart, Call, Compiled, Expr, Let, Loop, Statement
+from tinyfuse.kernels.core.rows import divide_by_elements, element_count, piece_pointer, row_pointer
+from tinyfuse.kernels.core.statements import Call, Expr, Let, Loop, NoInlineCall, PreprocessorIf, Statement
 from tinyfuse.kernels.counts.common import Counts
-from tinyfuse.kernels.elementwise.binary import stored
+from tinyfuse.kernels.elementwise.binary import flat_values
 from tinyfuse.kernels.elementwise.fused_expression import (
     FOUR,
     ElementOf,
@@ -45,20 +45,20 @@ from tinyfuse.kernels.elementwise.fused_expression import (
 )
 from tinyfuse.ops.elementwise.merged import Merged
 
-#: of a loop over channels: of the pixel's first element the number
+#: variable with the index of the pixel's first element, in a loop over channels
 _START = "start"
-#: how many elements, or pixels, the piece of a call has
+#: parameter with the number of elements, or pixels, of a piece of a call
 _COUNT = "count"
 
 
 class FusedLoop(Kernel):
-    """Operators whose kernels tell how they compute an element; `element_of`: how, `kernel_of`: which kernel tells.
-    `dtype`: that of `Expression`.
-    A single operator too, where an operand is broadcast, and no kernel has a loop of its own for that."""
+    """Fused operators, or a single one with a broadcast operand for which no other kernel has a loop. `element_of`
+    returns how an operator computes an element, `kernel_of` the kernel that says so; `dtype`: see
+    `Expression.dtype`."""
 
     by_row, rings = True, True
-    together = 1  # elements
-    #: between the name and its dtype
+    together = 1  # elements per iteration
+    #: part of the name before the dtype
     form = ""
 
     def __init__(self, element_of: ElementOf, kernel_of: Callable[[Op], Kernel | None], dtype: str = "int8"):
@@ -73,15 +73,15 @@ class FusedLoop(Kernel):
         return isinstance(op.attributes, Merged) or any(how != "whole" for how in expression.reads.values())
 
     def parts(self, op: Op, context: Context) -> tuple[tuple[Kernel, Op], ...]:
-        """Those of plugins, whose headers have the functions of their elements."""
+        """Kernels of plugins among the operators, whose headers have the functions of their elements."""
         found = ((self._kernel_of(step.op), step.op) for step in self._expression(op).steps)
         return tuple((kernel, part) for kernel, part in found if kernel is not None and kernel.folder is not None)
 
     def _expression(self, op: Op) -> Expression:
-        return proven(expression_of(self._element_of, op))
+        return require_proven(expression_of(self._element_of, op))
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        elements = by_elements(op, by_row)
+        elements = divide_by_elements(op, by_row)
         if not self._expression(op).by_channels:
             return elements
         return Division(elements.units // op.output.shape[-1])
@@ -95,13 +95,13 @@ class FusedLoop(Kernel):
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         reads, result = self._expression(op).reads, op.output.dtype
         whole = [i for i, how in reads.items() if how == "whole" and not op.operand(i).is_constant]
-        # C takes objects of different types for different ones; bytes may stand for others
+        # C compilers assume that objects of different types do not overlap, unless one is bytes
         return element_access_orders(op, [i for i in whole if op.operand(i).dtype == result or ITEM_BYTES[result] == 1])
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         expression = self._expression(op)
         operands = (
-            Constant(f"operand{i}", stored(op.operand(i)), CTYPE[op.operand(i).dtype])
+            Constant(f"operand{i}", flat_values(op.operand(i)), CTYPE[op.operand(i).dtype])
             for i, how in expression.reads.items()
             if op.operand(i).is_constant and how != "single"
         )
@@ -117,7 +117,7 @@ class FusedLoop(Kernel):
 
 
 class FusedLoopByFours(FusedLoop):
-    """Four elements at once, with Helium."""
+    """Loop over four elements at a time, with Helium."""
 
     form = "_fours"
     together = FOUR
@@ -128,81 +128,87 @@ class FusedLoopByFours(FusedLoop):
         return all(step.element.fours for step in self._expression(op).steps)
 
 
-#: a loop of so many elements does several a round, which compilers are told
+#: number of elements from which on compilers are told to unroll the loop
 _UNROLLED = 8
 
 
 def _register(tensor: Tensor, four: bool = False) -> str:
-    """The C type of a tensor's element in the loop, or of four."""
+    """C type of an element of a tensor in the loop, or of four."""
     if four:
         return "int32x4_t"
     return "float" if tensor.dtype == "float32" else "int32_t"
 
 
 class _Writer:
-    """The statements of one call: a function of its own, for the loop's values would compete for registers with a
-    group's."""
+    """Writes the statements of one call: a function that is not inlined, because the loop's values would compete for
+    registers with those of the group."""
 
     def __init__(self, op: Op, site: CallSite, expression: Expression):
         self.op, self.site, self.expression = op, site, expression
-        #: of a call, where the loop is one over channels
         self.channels = op.output.shape[-1] if op.output.shape else 1
         self.pixels = op.output.elements // (self.channels * (op.output.shape[1] if site.row is not None else 1))
 
     def statements(self, together: int) -> tuple[Statement, ...]:
-        """What stays the same, then the loops."""
+        """Parameters and constants, then the loops."""
         by_channels, piece = self.expression.by_channels, self.site.piece
         length = self.pixels if by_channels else element_count(self.op.output, replace(self.site, piece=None))
         count = () if piece is None else (("int32_t", _COUNT, piece.count),)
         times: int | str = _COUNT if count else length
         if not by_channels:
-            loops = self._loops(times, together)
+            loops = self._write_loops(times, together)
         else:
             start = Let("int32_t", _START, f"pixel * {self.channels}")
-            loops = (Loop("pixel", times, (start, *self._loops(self.channels, together))),)
-        result = (f"{CTYPE[self.op.output.dtype]} *", "out", self._of_piece(self.site.output.pointer))
-        return (Apart((*self._pointers(), *count, result), (*self._parameters(), *self._constants(), *loops)),)
+            loops = (Loop("pixel", times, (start, *self._write_loops(self.channels, together))),)
+        result = (f"{CTYPE[self.op.output.dtype]} *", "out", self._piece_pointer(self.site.output.pointer))
+        return (
+            NoInlineCall(
+                (*self._function_parameters(), *count, result),
+                (*self._define_structs(), *self._define_constants(), *loops),
+            ),
+        )
 
-    def _loops(self, length: int | str, together: int) -> tuple[Statement, ...]:
-        """Those over so many elements."""
+    def _write_loops(self, length: int | str, together: int) -> tuple[Statement, ...]:
+        """Loops over `length` elements."""
         if together == FOUR and (isinstance(length, str) or length >= FOUR):
             fours = f"{length} / 4 * 4" if isinstance(length, str) else length // FOUR * FOUR
-            by_fours = Loop("i", fours, self._body(four=True), FOUR)
-            rest = Loop("i", length, self._body(four=False), first=f"TINYFUSE_MVE ? {fours} : 0")
-            return Compiled("TINYFUSE_MVE", (by_fours,)), rest
+            by_fours = Loop("i", fours, self._write_body(four=True), FOUR)
+            rest = Loop("i", length, self._write_body(four=False), first=f"TINYFUSE_MVE ? {fours} : 0")
+            return PreprocessorIf("TINYFUSE_MVE", (by_fours,)), rest
         long = isinstance(length, str) or length >= _UNROLLED
-        return (Loop("i", length, self._body(four=False), pragma="TINYFUSE_FUSED_LOOP_UNROLL" if long else ""),)
+        return (Loop("i", length, self._write_body(four=False), pragma="TINYFUSE_FUSED_LOOP_UNROLL" if long else ""),)
 
-    def _parameters(self) -> tuple[Let, ...]:
+    def _define_structs(self) -> tuple[Let, ...]:
         return tuple(
             Let(step.element.parameters[0], f"p{n}", step.element.parameters[1])
             for n, step in enumerate(self.expression.steps)
             if step.element.parameters is not None
         )
 
-    def _constants(self) -> Iterator[Let]:
-        """Values that are single, and where in tables the result of 0 stands."""
+    def _define_constants(self) -> Iterator[Let]:
+        """Definitions of values that are the same for all elements, and of pointers to the tables' entries for 0."""
         for i, how in self.expression.reads.items():
             if how == "single" and self.op.operand(i).is_constant:
-                yield Let(_register(self.op.operand(i)), f"a{i}", stored(self.op.operand(i))[0].item())
-        for n in self._tables():
+                yield Let(_register(self.op.operand(i)), f"a{i}", flat_values(self.op.operand(i))[0].item())
+        for n in self._steps_with_tables():
             yield Let("int8_t *const", f"middle{n}", f"tinyfuse_fused_loop_middle(table{n})")
 
-    def _tables(self) -> list[int]:
-        """The numbers of the steps that look up."""
+    def _steps_with_tables(self) -> list[int]:
+        """Numbers of the steps that use a table."""
         return [n for n, step in enumerate(self.expression.steps) if step.element.table is not None]
 
-    def _pointers(self) -> Iterator[tuple[str, str, Expr]]:
-        """Parameters: the inputs' first elements of this call, values that are read, and tables."""
+    def _function_parameters(self) -> Iterator[tuple[str, str, Expr]]:
+        """Parameters of the function: pointers to the first elements that the call reads, values that are the same for
+        all elements, and tables."""
         for i, how in self.expression.reads.items():
             tensor = self.op.operand(i)
             if how != "single":
-                yield f"const {CTYPE[tensor.dtype]} *", f"source{i}", self._pointer(i)
+                yield f"const {CTYPE[tensor.dtype]} *", f"source{i}", self._input_pointer(i)
             elif not tensor.is_constant:
-                yield _register(tensor), f"a{i}", f"*({self._pointer(i)})"
-        yield from (("const int8_t *", f"table{n}", self.site.constant(f"table{n}")) for n in self._tables())
+                yield _register(tensor), f"a{i}", f"*({self._input_pointer(i)})"
+        yield from (("const int8_t *", f"table{n}", self.site.constant(f"table{n}")) for n in self._steps_with_tables())
 
-    def _pointer(self, i: int) -> str:
+    def _input_pointer(self, i: int) -> str:
+        """C pointer to the first element of input `i` that the call reads."""
         access, tensor, row = self.site.inputs[i], self.op.operand(i), self.site.row
         start = self.site.constant(f"operand{i}") if access is None else access.pointer
         if self.expression.reads[i] != "whole":
@@ -211,15 +217,15 @@ class _Writer:
             start = row_pointer(access, row)
         elif row is not None:
             start = f"{start} + {row} * {tensor.elements // self.op.output.shape[1]}"
-        return self._of_piece(start)
+        return self._piece_pointer(start)
 
-    def _of_piece(self, pointer: str) -> str:
-        return from_piece(pointer, self.site, self.channels if self.expression.by_channels else 1)
+    def _piece_pointer(self, pointer: str) -> str:
+        return piece_pointer(pointer, self.site, self.channels if self.expression.by_channels else 1)
 
-    def _body(self, four: bool) -> tuple[Statement, ...]:
-        """The loop's: loads, the operators, the store; `four`: of four elements at once."""
+    def _write_body(self, four: bool) -> tuple[Statement, ...]:
+        """Body of the loop: loads, operators, and the store, of one element or of `four`."""
         loads = [
-            Let(_register(self.op.operand(i), four), f"a{i}", self._load(i, how, four))
+            Let(_register(self.op.operand(i), four), f"a{i}", self._load_input(i, how, four))
             for i, how in self.expression.reads.items()
             if how != "single"
         ]
@@ -227,34 +233,38 @@ class _Writer:
             Let(
                 _register(step.op.output, four),
                 f"r{n}",
-                self._step(n, step, four),
+                self._call_step(n, step, four),
                 f"op {step.op.index} {step.op.kind}",
             )
             for n, step in enumerate(self.expression.steps)
         ]
         store = f"tinyfuse_fused_loop_store{'4' if four else ''}_{SUFFIX[self.op.output.dtype]}"
-        return *loads, *steps, Call(store, (f"out + {self._place('whole')}", f"r{len(steps) - 1}"))
+        return *loads, *steps, Call(store, (f"out + {self._element_index('whole')}", f"r{len(steps) - 1}"))
 
-    def _place(self, how: str) -> str:
-        """The number of a call's element in the loop."""
+    def _element_index(self, how: str) -> str:
+        """C expression of an element's index from the call's first element."""
         return f"{_START} + i" if self.expression.by_channels and how == "whole" else "i"
 
-    def _load(self, i: int, how: str, four: bool) -> str:
+    def _load_input(self, i: int, how: str, four: bool) -> str:
+        """C expression that loads one element of input `i`, or `four`."""
         if four:
-            return f"tinyfuse_fused_loop_load4_{SUFFIX[self.op.operand(i).dtype]}(source{i} + {self._place(how)})"
-        return f"source{i}[{self._place(how)}]"
+            return (
+                f"tinyfuse_fused_loop_load4_{SUFFIX[self.op.operand(i).dtype]}(source{i} + {self._element_index(how)})"
+            )
+        return f"source{i}[{self._element_index(how)}]"
 
-    def _step(self, n: int, step: Step, four: bool) -> str:
+    def _call_step(self, n: int, step: Step, four: bool) -> str:
+        """C expression of the result of step `n`."""
         element = step.element
         args: list[Expr] = ["&p" + str(n)] if element.parameters is not None else []
         if element.table is not None:
             args.append(f"middle{n} + 256 * i" if element.table.ndim > 1 else f"middle{n}")
-        args += [self._value(source, four) for source in step.operands]
+        args += [self._operand(source, four) for source in step.operands]
         args += element.numbers
         return f"{element.function(four)}({', '.join(map(str, args))})"
 
-    def _value(self, source: int, four: bool) -> str:
-        """C of an operand: an input's value, or an operator's result."""
+    def _operand(self, source: int, four: bool) -> str:
+        """C expression of an operand: an input's value, or an operator's result."""
         if source >= len(self.op.inputs):
             return f"r{source - len(self.op.inputs)}"
         single = four and self.expression.reads[source] == "single"

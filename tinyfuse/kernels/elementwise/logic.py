@@ -1,16 +1,16 @@
-"""Our kernel of LOGICAL_NOT (runtime_c/tinyfuse_binary.h)."""
+"""Kernel of LOGICAL_NOT (runtime_c/tinyfuse_binary.h)."""
 
 from __future__ import annotations
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.element import Element
 from tinyfuse.kernels.core.kernel import CallSite, Context, Division, Kernel
-from tinyfuse.kernels.core.rows import by_elements, element_count, input_pointer, output_pointer
+from tinyfuse.kernels.core.rows import divide_by_elements, element_count, input_pointer, output_pointer
 from tinyfuse.kernels.core.statements import Call, Statement
 
 
 class Not(Kernel):
-    """Element by element, going forward."""
+    """LOGICAL_NOT, element by element, going forward."""
 
     name = "tinyfuse_logical_not_bool"
     headers = ("tinyfuse_binary.h",)
@@ -21,7 +21,7 @@ class Not(Kernel):
         return Element("logical_not", "choices")
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return by_elements(op, by_row)
+        return divide_by_elements(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return (Call(self.name, (input_pointer(site, 0), output_pointer(site), element_count(op.output, site))),)

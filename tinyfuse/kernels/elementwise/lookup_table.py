@@ -1,7 +1,7 @@
-"""Our kernels of functions of one int8 value (runtime_c/tinyfuse_activation.h).
+"""Kernels of functions of one int8 value (runtime_c/tinyfuse_activation.h).
 
-An int8 activation is a function of 256 values, so its exact reference gives the whole of it at
-compile time. Where that function is a clamp of the stored value, nothing else is needed.
+An int8 activation is a function of 256 values, so its reference gives all its results at compile time. If they are a
+clamp of the stored value, no table is needed.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.c_types import CTYPE, SUFFIX
 from tinyfuse.kernels.core.element import Element
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Division, Kernel, proven
-from tinyfuse.kernels.core.rows import by_elements, element_count, input_pointer, output_pointer
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Division, Kernel, require_proven
+from tinyfuse.kernels.core.rows import divide_by_elements, element_count, input_pointer, output_pointer
 from tinyfuse.kernels.core.statements import Call, Statement
-from tinyfuse.kernels.counts.common import Counts, calls_of
+from tinyfuse.kernels.counts.common import Counts, count_calls
 from tinyfuse.ops.elementwise.table import TABLE_VALUES
 
 
 class _Tabled(Kernel):
-    """A function of one stored value: `function(op, values)` is its reference."""
+    """Base of kernels of a function of one stored value. `function(op, values)` is its reference."""
 
     def __init__(self, function: Callable[[Op, Array], Array]):
         self._function = function
 
     def table(self, op: Op) -> Array:
-        """The results of TABLE_VALUES, int8[256] or int16[256]."""
+        """Results for TABLE_VALUES, int8 [256] or int16 [256]."""
         return self._function(op, TABLE_VALUES)
 
 
 class Clamp(_Tabled):
-    """RELU6, and RELU where input and output have one quantization."""
+    """RELU6, and RELU if input and output have the same quantization."""
 
     name = "tinyfuse_activation_clamp_s8"
     headers = ("tinyfuse_activation.h",)
@@ -43,7 +43,7 @@ class Clamp(_Tabled):
         return self._limits(op) is not None
 
     def _limits(self, op: Op) -> tuple[int, int] | None:
-        """The least and the largest result of a clamp; None of another function."""
+        """Least and largest result if the function is a clamp; otherwise None."""
         if not op.input.dtype == op.output.dtype == "int8":
             return None
         table = self.table(op)
@@ -55,15 +55,15 @@ class Clamp(_Tabled):
         return None if limits is None else Element("clamp", "choices", numbers=limits)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return by_elements(op, by_row)
+        return divide_by_elements(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         pointers = (input_pointer(site, 0), output_pointer(site))
-        return (Call(self.name, (*pointers, element_count(op.output, site), *proven(self._limits(op)))),)
+        return (Call(self.name, (*pointers, element_count(op.output, site), *require_proven(self._limits(op)))),)
 
 
 class Lookup(_Tabled):
-    """Any function of one stored value."""
+    """Any function of one stored value, by a table of int8."""
 
     name, result = "tinyfuse_activation_lookup_s8", "int8"
     headers = ("tinyfuse_activation.h",)
@@ -82,7 +82,7 @@ class Lookup(_Tabled):
         return Element("look_up", "lookups", table=self.table(op))
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return by_elements(op, by_row)
+        return divide_by_elements(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         pointers = (input_pointer(site, 0), output_pointer(site))
@@ -90,13 +90,13 @@ class Lookup(_Tabled):
 
 
 class WideLookup(Lookup):
-    """The same with results of int16."""
+    """Any function of one stored value, by a table of int16."""
 
     name, result = "tinyfuse_activation_lookup_s8_s16", "int16"
 
 
 class ChannelLookup(Kernel):
-    """A function of one stored value a channel."""
+    """Function of one stored value for each channel, by tables."""
 
     headers = ("tinyfuse_activation.h",)
     by_row, rings = True, True
@@ -121,7 +121,7 @@ class ChannelLookup(Kernel):
         channels = op.output.shape[-1]
         pixels = op.output.elements // channels
         return {
-            "calls": calls_of(op, by_row),
+            "calls": count_calls(op, by_row),
             "rows": pixels,
             "words": pixels * (channels // 4),
             "rests": pixels * (channels % 4),

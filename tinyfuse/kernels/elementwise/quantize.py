@@ -1,4 +1,4 @@
-"""Our kernels of QUANTIZE and DEQUANTIZE (runtime_c/tinyfuse_quantize.h)."""
+"""Kernels of QUANTIZE and DEQUANTIZE (runtime_c/tinyfuse_quantize.h)."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from tinyfuse.ir import ITEM_BYTES, Op
 from tinyfuse.ir.fixedpoint import quantize_multiplier
 from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.kernel import CallSite, Context, Division, Kernel
-from tinyfuse.kernels.core.rows import by_elements, element_count, input_pointer, output_pointer
+from tinyfuse.kernels.core.rows import divide_by_elements, element_count, input_pointer, output_pointer
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 
 
 class InvertSign(Kernel):
-    """Between int8 and uint8 of one scale whose zero points are 128 apart, going forward."""
+    """QUANTIZE between int8 and uint8 with one scale and zero points that differ by 128, going forward."""
 
     name = "tinyfuse_invert_sign"
     headers = ("tinyfuse_invert_sign.h",)
@@ -25,14 +25,14 @@ class InvertSign(Kernel):
         return apart == (128 if op.output.dtype == "uint8" else -128)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return by_elements(op, by_row)
+        return divide_by_elements(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return (Call(self.name, (input_pointer(site, 0), output_pointer(site), element_count(op.output, site))),)
 
 
 class Convert(Kernel):
-    """One pair of dtypes, element by element, going forward."""
+    """Conversion from dtype `source` to `result`, element by element, going forward."""
 
     headers = ("tinyfuse_quantize.h",)
     by_row, rings = True, True
@@ -41,14 +41,14 @@ class Convert(Kernel):
         self.source, self.result = source, result
         verb = "quantize" if source == "float32" else "dequantize" if result == "float32" else "rescale"
         self.name = f"tinyfuse_{verb}_{SUFFIX[source]}_{SUFFIX[result]}"
-        # going forward, an output element may only reach the input element it was made of
+        # going forward, an output element may reach no further than the input element that it is made of
         self.in_place = (0,) if ITEM_BYTES[result] <= ITEM_BYTES[source] else ()
 
     def accepts(self, op: Op, context: Context) -> bool:
         return (op.input.dtype, op.output.dtype) == (self.source, self.result)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return by_elements(op, by_row)
+        return divide_by_elements(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         pointers = (input_pointer(site, 0), output_pointer(site))

@@ -1,8 +1,9 @@
-"""Our kernels of ADD or SUB behind MUL, each with a constant a channel (runtime_c/tinyfuse_scaled_sum.h): what a
-converter left of a batch normalization, where no table stands for it.
+"""Kernels of MUL followed by ADD or SUB, each with a constant per channel (runtime_c/tinyfuse_scaled_sum.h). Converters
+leave such pairs of a batch normalization.
 
-Products are rounded as they are, sums lie on a plane (kernels/elementwise/add_sub_single_rounding.py), of which a
-constant operand's part is a constant. So an element takes one multiplication more than a product alone."""
+The product is rounded as in TensorFlow Lite Micro, the sum once (kernels/elementwise/add_sub_single_rounding.py), where
+the constant operand becomes part of the offset. So an element takes only one multiplication more than a product.
+"""
 
 from __future__ import annotations
 
@@ -22,32 +23,32 @@ from tinyfuse.kernels.core.kernel import (
     Division,
     Kernel,
     element_access_orders,
-    proven,
+    require_proven,
 )
-from tinyfuse.kernels.core.rows import from_piece, input_pointer
+from tinyfuse.kernels.core.rows import input_pointer, piece_pointer
 from tinyfuse.kernels.core.statements import Call, Let, Statement
-from tinyfuse.kernels.counts.common import Counts, calls_of, kept
-from tinyfuse.kernels.elementwise.add_sub_single_rounding import plane
-from tinyfuse.kernels.elementwise.binary import Fields, product
+from tinyfuse.kernels.counts.common import Counts, count_calls, memoized
+from tinyfuse.kernels.elementwise.add_sub_single_rounding import fit_plane
+from tinyfuse.kernels.elementwise.binary import Fields, mul_parameters
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.binary import mul_multiplier
 from tinyfuse.ops.core.convolution import clamp_range
 from tinyfuse.ops.elementwise.merged import Merged, Part
 
 _MVE_HEADER = "tinyfuse_scaled_sum_mve.h"
-#: sides on which products are clamped
+#: flags of the sides on which products are clamped
 BELOW, ABOVE = (c_constant(_MVE_HEADER, f"TINYFUSE_SCALED_SUM_{side}") for side in ("BELOW", "ABOVE"))
 
-#: shifts of products to the right
+#: right shifts of products that the C supports
 _RIGHT = range(1, 23)
 
 
 class ScaledSum(Kernel):
-    """On cores with the DSP extension and no vectors, four channels at a time."""
+    """MUL and ADD or SUB on cores with the DSP extension and without Helium, four channels at a time."""
 
     name, headers = "tinyfuse_scaled_sum_s8", ("tinyfuse_scaled_sum.h",)
     by_row, rings = True, True
-    #: channels whose constants stand together
+    #: number of channels whose constants are stored as a group
     together = c_constant("tinyfuse_scaled_sum.h", "TINYFUSE_SCALED_SUM_CHANNELS")
 
     def accepts(self, op: Op, context: Context) -> bool:
@@ -55,47 +56,48 @@ class ScaledSum(Kernel):
 
     @staticmethod
     def _on(context: Context) -> bool:
+        """Tells whether the kernel is for the context's target."""
         return context.target.dsp and not context.target.mve
 
     def access_orders(self, op: Op) -> dict[int, AccessOrder]:
         return element_access_orders(op, (0,))
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return Division(_pixels(op, by_row))
+        return Division(_count_pixels(op, by_row))
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        found = proven(_scaled_sum(op))
+        found = require_proven(_scaled_sum(op))
         gains, offsets = (_in_groups(values, self.together) for values in (found.gains, found.offsets))
         words = self._words(gains, offsets, found)
         return (Constant("groups", words.reshape(-1), "int32_t"),)
 
     @staticmethod
     def _words(gains: Int64s, offsets: Int64s, found: _ScaledSum) -> Array:
-        """int32 [groups, words], of int64 [groups, channels]."""
+        """Constants int32 [groups, words], from `gains` and `offsets`, int64 [groups, channels]."""
         return np.concatenate(((2 * gains).astype("<i2").view("<i4"), offsets.astype("<i4")), axis=1)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return _counts(op, by_row, self.together)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        ctype, fields = proven(_scaled_sum(op)).parameters
+        ctype, fields = require_proven(_scaled_sum(op)).parameters
         channels = op.output.shape[-1]
         whole = replace(site, piece=None)
-        pixels = _pixels(op, site.row is not None) if site.piece is None else site.piece.count
+        pixels = _count_pixels(op, site.row is not None) if site.piece is None else site.piece.count
         pointers = (
-            from_piece(input_pointer(whole, 0), site, channels),
+            piece_pointer(input_pointer(whole, 0), site, channels),
             site.constant("groups"),
-            from_piece(site.output.pointer, site, channels),
+            piece_pointer(site.output.pointer, site, channels),
         )
         return Let(ctype, "p", fields), Call(self.name, ("&p", *pointers, pixels, channels, *self._more(op)))
 
     def _more(self, op: Op) -> tuple[int, ...]:
-        """The arguments after these."""
+        """Arguments after the common ones."""
         return ()
 
 
 class ScaledSumMve(ScaledSum):
-    """With Helium, eight channels at a time."""
+    """MUL and ADD or SUB with Helium, eight channels at a time."""
 
     name, headers = "tinyfuse_scaled_sum_mve_s8", (_MVE_HEADER,)
     together = c_constant(_MVE_HEADER, "TINYFUSE_SCALED_SUM_EIGHT")
@@ -111,12 +113,20 @@ class ScaledSumMve(ScaledSum):
         return np.concatenate(parts, axis=1)
 
     def _more(self, op: Op) -> tuple[int, ...]:
-        return (proven(_scaled_sum(op)).clamps,)
+        return (require_proven(_scaled_sum(op)).clamps,)
 
 
 @dataclass(frozen=True, eq=False)
 class _ScaledSum:
-    """gains, offsets: int64 [channels], as the C has them; clamps: the sides on which products are clamped."""
+    """MUL and ADD or SUB as the C computes them.
+
+    product     the MUL.
+    factor      factor of the product in the sum.
+    gains       int64 [channels], values of the MUL's constant less its zero point.
+    offsets     int64 [channels], added to the scaled products.
+    parameters  struct of the C and its fields.
+    clamps      sides on which products must be clamped: BELOW | ABOVE.
+    """
 
     product: Op
     factor: int
@@ -128,7 +138,7 @@ class _ScaledSum:
 
 @lru_cache(maxsize=512)
 def _scaled_sum(op: Op) -> _ScaledSum | None:
-    """What a merged operator computes, if it is a MUL and an ADD or SUB of constants a channel."""
+    """Parameters of a fused operator that is a MUL and an ADD or SUB with constants per channel; otherwise None."""
     if not isinstance(op.attributes, Merged) or len(op.activations) != 1 or len(op.attributes.parts) != 2:
         return None
     first, last = op.attributes.parts
@@ -136,23 +146,23 @@ def _scaled_sum(op: Op) -> _ScaledSum | None:
         return None
     x, gains = _operands(op, first, 0)
     _, addends = _operands(op, last, len(op.inputs))
-    found = plane(last.op)
+    found = fit_plane(last.op)
     if x is None or gains is None or addends is None or found is None or -mul_multiplier(first.op)[1] not in _RIGHT:
         return None
     q_first = last.sources[0] == len(op.inputs)
     factor, of_addend = (found.a_factor, found.b_factor) if q_first else (found.b_factor, found.a_factor)
-    values = _of_channels(op, gains) - gains.zero_point
-    offsets = _of_channels(op, addends) * of_addend + found.offset
+    values = _channel_values(op, gains) - gains.zero_point
+    offsets = _channel_values(op, addends) * of_addend + found.offset
     low, high = clamp_range(last.op)
     sums = {"factor": factor, "shift": found.shift, "act_min": low, "act_max": high}
-    of_product = {**product(first.op)[1], "a_zero_point": x.zero_point, "b_zero_point": 0}
+    of_product = {**mul_parameters(first.op)[1], "a_zero_point": x.zero_point, "b_zero_point": 0}
     fields = ("tinyfuse_scaled_sum", {"product": of_product, **sums})
-    return _ScaledSum(first.op, factor, values, offsets, fields, _clamps(first.op, x, values, offsets, sums))
+    return _ScaledSum(first.op, factor, values, offsets, fields, _needed_clamps(first.op, x, values, offsets, sums))
 
 
 def _operands(op: Op, part: Part, source: int) -> tuple[Tensor | None, Tensor | None]:
-    """Of a part's operands the one from that source, and the other, a constant a channel or a single one; None where it
-    isn't so."""
+    """(operand of a part that comes from `source`, other operand), the latter constant, with one value or one per
+    channel; None if an operand is not as described."""
     if source not in part.sources or len(part.sources) != 2:
         return None, None
     at = part.sources.index(source)
@@ -160,20 +170,21 @@ def _operands(op: Op, part: Part, source: int) -> tuple[Tensor | None, Tensor | 
     return value, other if other.is_constant and other.elements in (1, op.output.shape[-1]) else None
 
 
-def _of_channels(op: Op, constant: Tensor) -> Int64s:
+def _channel_values(op: Op, constant: Tensor) -> Int64s:
+    """Values of a constant, int64 [channels]."""
     values: Int64s = np.broadcast_to(constant.values.reshape(-1).astype(np.int64), op.output.shape[-1:])
     return values
 
 
-def _clamps(mul: Op, x: Tensor, gains: Int64s, offsets: Int64s, sums: dict[str, int]) -> int:
-    """The fewest sides on which products must be clamped so that no stored value gives another result."""
+def _needed_clamps(mul: Op, x: Tensor, gains: Int64s, offsets: Int64s, sums: dict[str, int]) -> int:
+    """Fewest sides on which products must be clamped so that the results for all stored values stay the same."""
     (multiplier, shift), (low, high) = mul_multiplier(mul), clamp_range(mul)
     products = (np.arange(-128, 128) - x.zero_point) * gains[:, None]
     scaled = (products * multiplier + (1 << 30)) >> 31
     whole = ((scaled - (products < 0) + (1 << (-shift - 1))) >> -shift) + mul.output.zero_point
 
     def results(sides: int) -> Array | None:
-        """None where int32 doesn't hold the sums."""
+        """Results if products are clamped on these sides; None if sums exceed int32."""
         least, most = low if sides & BELOW else None, high if sides & ABOVE else None
         levels = (whole if sides == 0 else np.clip(whole, least, most)) * sums["factor"] + offsets[:, None]
         if (np.abs(levels) >= 2**31).any():
@@ -181,31 +192,31 @@ def _clamps(mul: Op, x: Tensor, gains: Int64s, offsets: Int64s, sums: dict[str, 
         found: Array = np.clip(levels >> sums["shift"], sums["act_min"], sums["act_max"])
         return found
 
-    wanted = proven(results(BELOW | ABOVE))
+    wanted = require_proven(results(BELOW | ABOVE))
     tried = ((sides, results(sides)) for sides in (0, BELOW, ABOVE))
     same = (sides for sides, found in tried if found is not None and np.array_equal(found, wanted))
     return next(same, BELOW | ABOVE)
 
 
 def _in_groups(values: Int64s, together: int) -> Int64s:
-    """[groups, together], with zeros behind the last."""
+    """Values [groups, together], with zeros after the last."""
     filled: Int64s = np.pad(values, (0, -len(values) % together)).reshape(-1, together)
     return filled
 
 
-def _pixels(op: Op, by_row: bool) -> int:
-    """Of a call."""
+def _count_pixels(op: Op, by_row: bool) -> int:
+    """Number of pixels of a call."""
     return op.output.elements // op.output.shape[-1] // (op.output.shape[1] if by_row else 1)
 
 
-@kept
+@memoized
 def _counts(op: Op, by_row: bool, together: int) -> Counts:
-    found, channels = proven(_scaled_sum(op)), op.output.shape[-1]
+    found, channels = require_proven(_scaled_sum(op)), op.output.shape[-1]
     pixels = op.output.elements // channels
     saturates = (clamp_range(op.attributes_as(Merged).parts[-1].op)) == RANGE["int8"]
     groups = pixels * -(-channels // together)
     return {
-        "calls": calls_of(op, by_row),
+        "calls": count_calls(op, by_row),
         "pixels": pixels,
         "groups": groups,
         "clamped_sides": groups * found.clamps.bit_count(),

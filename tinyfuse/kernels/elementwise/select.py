@@ -1,4 +1,4 @@
-"""Our kernels of SELECT_V2 and ADD_N (runtime_c/tinyfuse_select.h, tinyfuse_add_n.h)."""
+"""Kernels of SELECT_V2 and ADD_N (runtime_c/tinyfuse_select.h, tinyfuse_add_n.h)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tinyfuse.kernels.core.element import Element
 from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Kernel, element_access_orders
 from tinyfuse.kernels.core.rows import element_count, row_pointer
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
-from tinyfuse.kernels.counts.common import Counts, calls_of, element_counts
-from tinyfuse.kernels.elementwise.binary import stored
+from tinyfuse.kernels.counts.common import Counts, count_calls, element_counts
+from tinyfuse.kernels.elementwise.binary import flat_values
 from tinyfuse.ops.elementwise.add_n import add_n_multiplier
 from tinyfuse.ops.elementwise.select import MOST_LOOPS, select_loops
 
 
 class _Operands(Kernel):
-    """Any number of operands, of which some are constants."""
+    """Base of kernels with any number of operands, some of them constants."""
 
     by_row, rings = True, True
 
@@ -34,13 +34,13 @@ class _Operands(Kernel):
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return tuple(
-            Constant(f"operand{i}", stored(tensor), CTYPE[tensor.dtype])
+            Constant(f"operand{i}", flat_values(tensor), CTYPE[tensor.dtype])
             for i, tensor in enumerate(op.operands)
             if tensor.is_constant
         )
 
     def pointers(self, op: Op, site: CallSite) -> tuple[Expr, ...]:
-        """Where each operand begins: whole, or the row that the output's row is made of."""
+        """C pointers to each operand: its start, or the row that the output's row is computed from."""
         return tuple(self._pointer(op, site, i) for i in range(len(op.inputs)))
 
     def _pointer(self, op: Op, site: CallSite, i: int) -> Expr:
@@ -55,13 +55,13 @@ class _Operands(Kernel):
 
 
 class Select(_Operands):
-    """SELECT_V2."""
+    """SELECT_V2 of one dtype."""
 
     def __init__(self, dtype: str):
         super().__init__("select", dtype)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        """Beside the elements, "strips": how often the innermost loop begins."""
+        """Counts of `element_counts`, and times that the innermost loop begins ("strips")."""
         dims, *_ = select_loops(op, rows=by_row)
         return {**element_counts(op, by_row), "strips": op.output.elements // max(1, dims[-1])}
 
@@ -79,20 +79,20 @@ class Select(_Operands):
 
 
 class AddN(_Operands):
-    """ADD_N."""
+    """ADD_N of one dtype."""
 
     def __init__(self, dtype: str):
         super().__init__("add_n", dtype)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        """Of so many operands, for each of which the compiler writes code of its own where it knows their number."""
+        """Outputs by number of operands, because the compiler specializes the code for a number that it knows."""
         count = min(len(op.inputs), 4)
         outputs = {f"outputs_of_{n}": op.output.elements if n == count else 0 for n in (2, 3, 4)}
-        return {"calls": calls_of(op, by_row), **outputs}
+        return {"calls": count_calls(op, by_row), **outputs}
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         inputs = len(op.inputs)
-        # an array of pointers: its declaration's type stands on both sides of the name
+        # an array of pointers: C declares it with its length after the name
         pointers = "{" + ", ".join(map(str, self.pointers(op, site))) + "}"
         let = Let(f"{CTYPE[self.dtype]} *const", f"inputs[{inputs}]", pointers)
         call: tuple[Expr, ...] = ("inputs", inputs, site.output.pointer, element_count(op.output, site))
@@ -103,4 +103,5 @@ class AddN(_Operands):
 
 
 def _array(values: tuple[int, ...], fill: int) -> str:
+    """C initializer of an array of a loop nest, with `fill` for missing outer loops."""
     return "{" + ", ".join(map(str, (fill,) * (MOST_LOOPS - len(values)) + values)) + "}"

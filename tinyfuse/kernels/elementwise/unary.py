@@ -1,4 +1,4 @@
-"""Our kernels of functions of one int16 or float32 value (runtime_c/tinyfuse_unary_s16.h, tinyfuse_unary_f32.h)."""
+"""Kernels of functions of one int16 or float32 value (runtime_c/tinyfuse_unary_s16.h, tinyfuse_unary_f32.h)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tinyfuse.ir.fixedpoint import activation_range, quantize_multiplier
 from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.element import Element
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Division, Kernel
-from tinyfuse.kernels.core.rows import by_elements, element_count, input_pointer, output_pointer
+from tinyfuse.kernels.core.rows import divide_by_elements, element_count, input_pointer, output_pointer
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.ops.core.unary import scale_ratio
 from tinyfuse.ops.elementwise.activations import LeakyRelu, alpha_multiplier, logistic_scaling, tanh_scaling
@@ -17,8 +17,8 @@ from tinyfuse.ops.elementwise.gelu import Gelu
 from tinyfuse.ops.elementwise.sigmoid import SIGMOID_TABLE
 
 
-class OfOneValue(Kernel):
-    """Element by element, going forward."""
+class UnaryKernel(Kernel):
+    """Function of one value, element by element, going forward."""
 
     by_row, rings = True, True
     in_place = (0,)
@@ -32,33 +32,33 @@ class OfOneValue(Kernel):
         return op.input.dtype == self.dtype
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return by_elements(op, by_row)
+        return divide_by_elements(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         places = (input_pointer(site, 0), output_pointer(site), element_count(op.output, site))
         return (Call(self.name, (*places, *self.parameters(op))),)
 
     def parameters(self, op: Op) -> tuple[Expr, ...]:
-        """What the call takes after input, output and count."""
+        """Arguments of the call after input, output and count."""
         return ()
 
 
-class LeakySlope(OfOneValue):
+class LeakyReluF32(UnaryKernel):
     """LEAKY_RELU of float32."""
 
     def parameters(self, op: Op) -> tuple[Expr, ...]:
         return (float(np.float32(op.attributes_as(LeakyRelu).alpha)),)
 
 
-class Magnitude(OfOneValue):
+class AbsS16(UnaryKernel):
     """ABS of int16."""
 
     def parameters(self, op: Op) -> tuple[Expr, ...]:
         return quantize_multiplier(scale_ratio(op))
 
 
-class ClampWide(OfOneValue):
-    """RELU6 of int16, and RELU where input and output have one scale."""
+class ClampS16(UnaryKernel):
+    """RELU6 of int16, and RELU if input and output have the same quantization."""
 
     def accepts(self, op: Op, context: Context) -> bool:
         return super().accepts(op, context) and self._clamps(op)
@@ -68,6 +68,7 @@ class ClampWide(OfOneValue):
         return Element("clamp", "choices", numbers=self._range(op)) if clamps else None
 
     def _clamps(self, op: Op) -> bool:
+        """Tells whether the function is a clamp of the stored value."""
         return op.kind == "RELU6" or op.input.quant == op.output.quant
 
     def parameters(self, op: Op) -> tuple[Expr, ...]:
@@ -77,7 +78,7 @@ class ClampWide(OfOneValue):
         return activation_range(op.kind, op.input.scale, op.input.zero_point, self.dtype)
 
 
-class TwoSlopes(OfOneValue):
+class TwoSlopes(UnaryKernel):
     """RELU and LEAKY_RELU of int16."""
 
     def __init__(self) -> None:
@@ -95,7 +96,7 @@ class TwoSlopes(OfOneValue):
         return Let("tinyfuse_two_slopes", "p", fields), Call(self.name, ("&p", *places))
 
 
-class Sigmoid(OfOneValue):
+class Sigmoid(UnaryKernel):
     """LOGISTIC and TANH of int16."""
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
@@ -107,8 +108,8 @@ class Sigmoid(OfOneValue):
         return (Call(self.name, (site.constant("sigmoid"), *places, *scaling)),)
 
 
-class GeluReal(OfOneValue):
-    """GELU of float32, by one of its two formulas (runtime_c/tinyfuse_power.h)."""
+class GeluF32(UnaryKernel):
+    """GELU of float32 by the exact or the approximate formula (runtime_c/tinyfuse_power.h)."""
 
     def __init__(self, approximate: bool):
         super().__init__("approximate_gelu" if approximate else "gelu", "float32")
@@ -118,7 +119,7 @@ class GeluReal(OfOneValue):
         return super().accepts(op, context) and op.attributes_as(Gelu).approximate == self.approximate
 
 
-class Rectifier(OfOneValue):
+class ReluF32(UnaryKernel):
     """RELU and RELU6 of float32."""
 
     def __init__(self, kind: str):
@@ -129,6 +130,6 @@ class Rectifier(OfOneValue):
         return Element(self._function, "choices", suffix="_f32") if op.input.dtype == self.dtype else None
 
 
-def float_function(kind: str, name: str | None = None) -> tuple[Kernel, ...]:
-    """The kernel of a function of float32."""
-    return (OfOneValue(name or kind.lower(), "float32"),)
+def unary_f32_kernels(kind: str, name: str | None = None) -> tuple[Kernel, ...]:
+    """Kernel of a float32 function. `name`: its C name, if that is not the operator's kind."""
+    return (UnaryKernel(name or kind.lower(), "float32"),)

@@ -1,4 +1,4 @@
-"""Our kernels of BATCH_MATMUL and of its rows, ROWS_MATMUL (runtime_c/tinyfuse_batch_matmul*.h)."""
+"""Kernels of BATCH_MATMUL and of ROWS_MATMUL, its form by rows (runtime_c/tinyfuse_batch_matmul*.h)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tinyfuse.ops.matmul.rows_matmul import RowsMatMul, matmul_shape
 
 
 class BatchMatMulWhole(Kernel):
-    """Any operands, either of which may be constant or stored transposed."""
+    """BATCH_MATMUL of any operands; either may be constant or stored transposed."""
 
     def __init__(self, dtype: str):
         self.dtype = dtype
@@ -54,7 +54,7 @@ class BatchMatMulWhole(Kernel):
 
 
 class RowsMatMulRow(BatchMatMulWhole):
-    """The heads of a row: each is a batch of one row."""
+    """ROWS_MATMUL, a row a call; each head of the row is a batch of one row."""
 
     by_row, whole, rings = True, False, True
 
@@ -74,17 +74,17 @@ class RowsMatMulRow(BatchMatMulWhole):
 
 
 def operand_pointers(site: CallSite) -> list[str]:
-    """Where both operands begin. All matrices of a ROWS_MATMUL are there: a ring of them has every row."""
+    """C pointers to both operands. All matrices of a ROWS_MATMUL are present, because a ring of them has every row."""
     return [site.constant(f"operand{i}") if access is None else access.pointer for i, access in enumerate(site.inputs)]
 
 
 def _scaling(op: Op) -> dict[str, int]:
-    """The fields of zero points and rescaling."""
+    """Fields of zero points and rescaling."""
     no_zero_points = dict.fromkeys(("left_zero_point", "right_zero_point", "out_zero_point"), 0)
     if op.input.dtype == "float32":
         return no_zero_points | {"multiplier": 0, "shift": 0}
     multiplier, shift = matmul_multiplier(op)
-    if op.input.dtype == "int16":  # by its upper 16 bits, as tinyfuse_requantize_s64 takes it
+    if op.input.dtype == "int16":  # tinyfuse_requantize_s64 takes the upper 16 bits
         return no_zero_points | {"multiplier": int(reduced_multiplier(multiplier)), "shift": 15 - shift}
     return {
         "left_zero_point": op.operand(0).zero_point, "right_zero_point": op.operand(1).zero_point,
@@ -93,11 +93,13 @@ def _scaling(op: Op) -> dict[str, int]:
 
 
 def _padded(batches: tuple[int, ...]) -> list[int]:
+    """Batch dimensions with leading ones, three in all."""
     return [1] * (3 - len(batches)) + list(batches)
 
 
 def batch_steps(shape: tuple[int, ...]) -> list[int]:
-    """Elements to the next index of each of three leading dimensions; 0 where it is repeated."""
+    """Number of elements from one index to the next, for each of the three batch dimensions; 0 if the operand is
+    repeated along it."""
     step = shape[-1] * shape[-2]
     steps: list[int] = []
     for dim in reversed(_padded(shape[:-2])):

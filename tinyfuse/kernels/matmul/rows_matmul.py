@@ -1,5 +1,5 @@
-"""Our kernels of ROWS_MATMUL and BATCH_MATMUL of int8 that widen a vector once for all columns
-(runtime_c/tinyfuse_rows_matmul.h); others: batch_matmul.py."""
+"""Kernels of int8 ROWS_MATMUL and BATCH_MATMUL that convert each left vector to int16 once for all columns
+(runtime_c/tinyfuse_rows_matmul.h). batch_matmul.py has the general ones."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _NAME, _HEADERS = "tinyfuse_rows_matmul_s8", ("tinyfuse_rows_matmul.h",)
 
 
 class WideRowsMatMul(RowsMatMulRow):
-    """A row's vectors widened in scratch, where one of the matrices' dimensions lies in one piece and the bounded form
-    of requantization is exact."""
+    """ROWS_MATMUL with left vectors converted in scratch, if one dimension of the right matrices is contiguous and the
+    bounded form of requantization is exact."""
 
     def __init__(self) -> None:
         super().__init__("int8")
@@ -46,7 +46,7 @@ class WideRowsMatMul(RowsMatMulRow):
 
 
 class WideBatchMatMul(BatchMatMulWhole):
-    """Row by row of a first operand that is not stored transposed, as if each were of one head."""
+    """BATCH_MATMUL whose left operand is not stored transposed, row by row, as if each row had one head."""
 
     def __init__(self) -> None:
         super().__init__("int8")
@@ -96,21 +96,24 @@ class WideBatchMatMul(BatchMatMulWhole):
 
 
 class _Place:
-    """A pointer that moves on with loops."""
+    """C pointer that advances with loops."""
 
     def __init__(self, pointer: str):
         self.pointer = pointer
 
     def move(self, counter: str, step: int) -> None:
+        """Adds `step` elements for each iteration of the loop over `counter`."""
         if step:
             self.pointer = f"{self.pointer} + {counter} * {step}"
 
 
 def _path(dots: bool) -> str:
+    """Name of the C's path: "dots" if the terms of a sum are contiguous, else "sums"."""
     return "dots" if dots else "sums"
 
 
 def _scratch(depth: int) -> int:
+    """Bytes of a vector converted to int16, padded to eight elements."""
     return 2 * (-(-depth // 8) * 8)
 
 
@@ -123,12 +126,13 @@ def _scaling(op: Op) -> dict[str, int]:
 
 
 def _by_dots(op: Op) -> bool:
-    """Whether the elements of a sum are neighbours in the right operand; else columns are."""
+    """Tells whether the terms of a sum are contiguous in the right operand; otherwise the columns are."""
     return op.attributes_as(RowsMatMul).right_depth == 1
 
 
 def _right_row(op: Op) -> int | None:
-    """Elements of the right operand from one of what is in one piece to the next."""
+    """Number of elements of the right operand from one contiguous row to the next; None if no dimension is
+    contiguous."""
     steps = op.attributes_as(RowsMatMul)
     if steps.right_depth == 1:
         return steps.right_column
@@ -136,8 +140,8 @@ def _right_row(op: Op) -> int | None:
 
 
 def _is_bounded(op: Op, depth: int) -> bool:
-    """What tinyfuse_requantize_bounded asks (kernels/requantize/two_roundings.py), of any operands; and no sum on the
-    way overflows."""
+    """Tells whether tinyfuse_requantize_bounded is exact (kernels/requantize/two_roundings.py) for any operands, and no
+    sum overflows."""
     multiplier, shift = matmul_multiplier(op)
     left, right = (128 + abs(tensor.zero_point) for tensor in op.operands)
     term = abs(2 * op.output.zero_point + 1) << max(-shift - 1, 0)

@@ -1,1 +1,1 @@
-"""Kernels that move elements and compute none: copies, padding, gathers, concatenation."""
+"""Kernels that move elements and compute nothing: copies, padding, gathers, concatenation."""

@@ -1,4 +1,4 @@
-"""Our kernels of AT_AXES: those of the operator for each of the axes that can be meant, and a choice among them."""
+"""Kernels of AT_AXES: a call for each of the axes that the run may choose, and a branch among them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
-from tinyfuse.kernels.core.operands import constant_operands, with_data
+from tinyfuse.kernels.core.operands import constant_operands, with_constant_input
 from tinyfuse.kernels.core.statements import Branch, Call, Let, Statement
 from tinyfuse.kernels.core.wrapper import WholeWrapper
 from tinyfuse.kernels.counts.common import Counts
@@ -18,14 +18,14 @@ from tinyfuse.ops.pooling_reduce.at_axes import ALONG_AXES, choices_of
 
 
 class AtAxesWhole(WholeWrapper):
-    """`kernel`, of the operators of `kind`, for one choice or the other."""
+    """AT_AXES of operators of `kind`: the call of `kernel` for the choice that the run makes."""
 
     def __init__(self, kind: str, kernel: Kernel):
         super().__init__(kernel, headers=(*kernel.headers, "tinyfuse_axes.h"))
         self.kind = kind
 
     def inner(self, op: Op) -> Op:
-        """The operator for the first choice, whose code is that of the others."""
+        """Operator for the first choice; the others have the same code."""
         return choices_of(op)[0].op
 
     def accepts(self, op: Op, context: Context) -> bool:
@@ -34,7 +34,7 @@ class AtAxesWhole(WholeWrapper):
         )
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        """Those of the choice with the most of them."""
+        """Counts of the choice with the highest total."""
         return max((self.kernel.counts(choice.op, by_row) for choice in choices_of(op)), key=lambda c: sum(c.values()))
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
@@ -42,7 +42,7 @@ class AtAxesWhole(WholeWrapper):
         found = [Constant("choices", np.array([choice.dimensions for choice in choices], np.int32), "int32_t")]
         found += constant_operands(op, {0: "data"})
         for i, choice in enumerate(choices):
-            found += [replace(c, name=_of_choice(i, c.name)) for c in self.kernel.constants(choice.op, context)]
+            found += [replace(c, name=_choice_name(i, c.name)) for c in self.kernel.constants(choice.op, context)]
         return tuple(found)
 
     def scratch(self, op: Op, context: Context) -> int:
@@ -54,7 +54,7 @@ class AtAxesWhole(WholeWrapper):
             "rank": len(op.input.shape), "axes": axes.elements, "choices": len(choices),
             "dimensions": sum(1 << d for d, size in enumerate(op.input.shape) if size > 1),
         }  # fmt: skip
-        inner = with_data(op, site)
+        inner = with_constant_input(op, site)
         chosen = f"tinyfuse_chosen(&axes, {site.input(1).pointer}, {site.constant('choices')})"
         return (
             Let("tinyfuse_axes", "axes", fields),
@@ -64,20 +64,23 @@ class AtAxesWhole(WholeWrapper):
         )
 
     def _calls(self, op: Op, site: CallSite, context: Context) -> Iterator[tuple[Statement, ...]]:
+        """Yields the statements of each choice's call."""
         for i, choice in enumerate(choices_of(op)):
-            named = replace(site, constant=lambda name, i=i: site.constant(_of_choice(i, name)))  # type: ignore[misc]
+            named = replace(site, constant=lambda name, i=i: site.constant(_choice_name(i, name)))  # type: ignore[misc]
             yield self.kernel.call(choice.op, named, context)
 
     def _branches(self, calls: list[tuple[Statement, ...]], first: int) -> tuple[Statement, ...]:
+        """Statements that branch to the call of the choice, from choice `first` on."""
         if first == len(calls) - 1:
             return calls[first]
         return (Branch(f"(chosen == {first})", calls[first], self._branches(calls, first + 1)),)
 
 
-def _of_choice(number: int, name: str) -> str:
+def _choice_name(number: int, name: str) -> str:
+    """Name of a choice's constant."""
     return f"choice{number}_{name}"
 
 
-def along_computed_axes(kernels: Mapping[str, Iterable[Kernel]]) -> tuple[Kernel, ...]:
-    """Those of all kinds, of `kernels` by kind."""
+def at_axes_kernels(kernels: Mapping[str, Iterable[Kernel]]) -> tuple[Kernel, ...]:
+    """Kernels of AT_AXES for all kinds that it can stand for. `kernels`: kind -> its kernels."""
     return tuple(AtAxesWhole(kind, kernel) for kind in ALONG_AXES for kernel in kernels[kind] if kernel.whole)

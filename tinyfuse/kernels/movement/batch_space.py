@@ -1,4 +1,4 @@
-"""Our kernels of SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND (runtime_c/tinyfuse_batch_space.h)."""
+"""Kernels of SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND (runtime_c/tinyfuse_batch_space.h)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tinyfuse.ops.movement.batch_space import blocks_of
 
 
 class BatchSpace(Kernel):
-    """Pixels copied one by one; without columns each row is one."""
+    """Copies pixels one by one; without a dimension of columns, rows."""
 
     headers = ("tinyfuse_batch_space.h",)
 
@@ -32,6 +32,6 @@ class BatchSpace(Kernel):
 
 
 def _two(values: tuple[int, ...], column: int) -> str:
-    """A C initializer of rows and columns; `column` where there are rows alone."""
+    """C initializer of a value for rows and one for columns; `column` if there is none for columns."""
     rows, columns = (*values, column)[:2]
     return f"{{{rows}, {columns}}}"

@@ -1,5 +1,5 @@
-"""Our kernels of PAD_WITH, MIRROR_PAD_AT, SPACE_TO_BATCH_AT and BATCH_TO_SPACE_AT (runtime_c/tinyfuse_pad_with.h,
-runtime_c/tinyfuse_mirror_at.h, runtime_c/tinyfuse_batch_space_at.h)."""
+"""Kernels of PAD_WITH, MIRROR_PAD_AT, SPACE_TO_BATCH_AT and BATCH_TO_SPACE_AT, whose padding the run computes
+(runtime_c/tinyfuse_pad_with.h, runtime_c/tinyfuse_mirror_at.h, runtime_c/tinyfuse_batch_space_at.h)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tinyfuse.kernels.core.kernel import CallSite, Context
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.counts.common import Counts, byte_counts, piece_counts
 from tinyfuse.kernels.movement.pad import pad_fields
-from tinyfuse.kernels.movement.scatter_gather import Places, c_array
+from tinyfuse.kernels.movement.scatter_gather import IndexKernel, c_array
 from tinyfuse.ops.movement.mirror_pad import border_of
 
 _DIMENSIONS = 6
 
 
-class PadWith(Places):
-    """Of elements of one byte, or `wide` ones."""
+class PadWith(IndexKernel):
+    """PAD_WITH of one-byte elements, or of larger ones (`wide`)."""
 
     shapes = (1,)
 
@@ -38,8 +38,8 @@ class PadWith(Places):
         return params, Call(self.name, ("&p", *self.pointers(site), site.output.pointer))
 
 
-class MirrorPadAt(Places):
-    """Of any rank up to six. Paddings that reach outside the input end the run."""
+class MirrorPadAt(IndexKernel):
+    """MIRROR_PAD_AT of rank 1 to 6. Padding that reaches outside the input ends the run with an error."""
 
     name = "tinyfuse_mirror_pad_at"
     headers = ("tinyfuse_mirror_at.h",)
@@ -61,8 +61,9 @@ class MirrorPadAt(Places):
         return Let("tinyfuse_mirroring", "p", fields), Call(self.name, args, status="0")
 
 
-class BatchSpaceAt(Places):
-    """Of `image`, the input or the output. Blocks that make no such batch end the run."""
+class BatchSpaceAt(IndexKernel):
+    """SPACE_TO_BATCH_AT or BATCH_TO_SPACE_AT. The image is the input (`of_input`) or the output. Blocks that do not
+    give the batch's shape end the run with an error."""
 
     headers = ("tinyfuse_batch_space_at.h",)
     numbers = (1, 2)

@@ -1,4 +1,4 @@
-"""Our kernels of CONCATENATION and PACK (runtime_c/tinyfuse_concatenation.h)."""
+"""Kernels of CONCATENATION and PACK (runtime_c/tinyfuse_concatenation.h)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tinyfuse.ops.movement.concatenation import Concatenation
 from tinyfuse.ops.movement.pack import Pack
 
 
-class _Deal(Kernel):
-    """One call an input: its blocks are dealt into the output."""
+class _BlockCopies(Kernel):
+    """Base of kernels with one call for each input, which copies the input's blocks to their places in the output."""
 
     name = "tinyfuse_deal_blocks"
     headers = ("tinyfuse_concatenation.h",)
@@ -32,11 +32,11 @@ class _Deal(Kernel):
         return byte_counts(op, by_row)
 
     def blocks(self, op: Op, tensor: Tensor, first: int) -> tuple[int, int]:
-        """(how many blocks an input has, their bytes), of its dimensions from `first` on."""
+        """(number of blocks of an input, bytes of a block), from dimension `first` on."""
         raise NotImplementedError
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        first = 0 if site.row is None else 2  # by rows, the blocks are those of one [W, C]
+        first = 0 if site.row is None else 2  # a row is [W, C]
         item = ITEM_BYTES[op.output.dtype]
         dealt = [self.blocks(op, tensor, first) for tensor in op.operands]
         stride = sum(block for _, block in dealt)
@@ -54,8 +54,8 @@ class _Deal(Kernel):
         return tuple(calls)
 
 
-class Concatenate(_Deal):
-    """CONCATENATION; by rows: along columns or channels."""
+class Concatenate(_BlockCopies):
+    """CONCATENATION; by rows, along columns or channels."""
 
     by_row, rings = True, True
 
@@ -64,8 +64,8 @@ class Concatenate(_Deal):
         return prod(tensor.shape[first:axis]), prod(tensor.shape[axis:]) * ITEM_BYTES[tensor.dtype]
 
 
-class PackWhole(_Deal):
-    """PACK: a block is what lies after the new dimension."""
+class PackWhole(_BlockCopies):
+    """PACK; a block is what follows the new dimension."""
 
     def blocks(self, op: Op, tensor: Tensor, first: int) -> tuple[int, int]:
         axis = op.attributes_as(Pack).axis % len(op.output.shape)

@@ -1,4 +1,4 @@
-"""Our kernel of CONSTANT_OUTPUT (runtime_c/tinyfuse_copy.h)."""
+"""Kernel of CONSTANT_OUTPUT (runtime_c/tinyfuse_copy.h)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tinyfuse.kernels.movement.copy import Copy
 
 
 class CopyConstant(Kernel):
-    """The bytes of a constant."""
+    """Copies a constant's bytes to the output."""
 
     name, headers = Copy.name, Copy.headers
 

@@ -1,4 +1,4 @@
-"""Our kernel of RESHAPE where it is a step of its own (runtime_c/tinyfuse_copy.h)."""
+"""Kernel of RESHAPE as a step of its own (runtime_c/tinyfuse_copy.h)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tinyfuse.kernels.counts.common import Counts, byte_counts
 
 
 class Copy(Kernel):
-    """The same bytes; nothing to do where the planner gave both tensors one place."""
+    """Copies the input's bytes, unless the planner gave both tensors the same place."""
 
     name = "tinyfuse_copy"
     headers = ("tinyfuse_copy.h",)

@@ -1,4 +1,4 @@
-"""Our kernel of GATHER (runtime_c/tinyfuse_gather.h)."""
+"""Kernel of GATHER (runtime_c/tinyfuse_gather.h)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tinyfuse.ops.movement.gather import gather_shape
 
 
 class GatherSlices(Kernel):
-    """Data and indexes constant or not. An index outside the data ends the run."""
+    """GATHER of constant or computed data and indexes. An index outside the data ends the run with an error."""
 
     name = "tinyfuse_gather"
     headers = ("tinyfuse_gather.h",)

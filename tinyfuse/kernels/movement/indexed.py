@@ -1,5 +1,4 @@
-"""Our kernels of operators that read, along each dimension, indexes of a table
-(runtime_c/tinyfuse_indexed.h)."""
+"""Kernels of operators that read each dimension at indexes from a table (runtime_c/tinyfuse_indexed.h)."""
 
 from __future__ import annotations
 
@@ -13,18 +12,20 @@ from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts, piece_counts
 from tinyfuse.ops.movement.mirror_pad import Indexed, indexed_dimensions
 
-#: of each dimension of the output: the input index of every index, below 65536; None: itself
+#: returns, for each dimension of the output, the input index (below 65536) of every output index; None: the same index
 Indexes = Callable[[Op], tuple[Array | None, ...]]
 
 
 class _Indexed(Kernel):
+    """Base of both kernels. `indexes` returns the tables."""
+
     headers = ("tinyfuse_indexed.h",)
 
     def __init__(self, indexes: Indexes):
         self.indexes = indexes
 
     def dimensions(self, op: Op) -> list[Indexed]:
-        """Four dimensions, leading ones added."""
+        """The output's dimensions with leading ones, four in all."""
         dims = indexed_dimensions(op, self.indexes(op))
         return [Indexed(1, 1, None)] * (4 - len(dims)) + dims
 
@@ -44,6 +45,7 @@ class _Indexed(Kernel):
         return piece_counts(op.output.shape[1] if by_row else 1, pixels // dims[2].count, pieces, run)
 
     def params(self, op: Op, site: CallSite) -> Let:
+        """Definition of the C's parameters."""
         dims = self.dimensions(op)
         tables, count = [dim.index for dim in dims], [dim.count for dim in dims]
         step, run = [0] * 4, ITEM_BYTES[op.output.dtype]
@@ -59,7 +61,7 @@ class _Indexed(Kernel):
 
 
 class IndexedCopy(_Indexed):
-    """The whole output."""
+    """Computes the whole output."""
 
     name = "tinyfuse_indexed_copy"
 
@@ -69,7 +71,7 @@ class IndexedCopy(_Indexed):
 
 
 class IndexedRow(_Indexed):
-    """One row of an image a call."""
+    """Computes one row of an image a call."""
 
     name = "tinyfuse_indexed_row"
     by_row, whole, rings = True, False, True

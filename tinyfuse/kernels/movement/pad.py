@@ -1,4 +1,4 @@
-"""Our kernels of PAD and PADV2 (runtime_c/tinyfuse_pad.h, runtime_c/tinyfuse_pad_wide.h)."""
+"""Kernels of PAD and PADV2 (runtime_c/tinyfuse_pad.h, runtime_c/tinyfuse_pad_wide.h)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tinyfuse.ops.movement.pad import pad_value, padded_dimensions
 
 
 def _four(values: list[int], fill: int) -> str:
-    """A C initializer of four numbers, leading dimensions filled."""
+    """C initializer of four numbers, with `fill` for missing leading dimensions."""
     return "{" + ", ".join(map(str, [fill] * (4 - len(values)) + values)) + "}"
 
 
 def pad_fields(op: Op) -> dict[str, Expr]:
-    """The fields of the parameters that say how much goes where."""
+    """Fields with the sizes of input, output and leading padding."""
     dims = padded_dimensions(op)
     return {
         "in": _four([dim.dim for dim in dims], 1),
@@ -27,6 +27,7 @@ def pad_fields(op: Op) -> dict[str, Expr]:
 
 
 def _params(op: Op) -> Let:
+    """Definition of the C's parameters."""
     fields, dtype = pad_fields(op), op.output.dtype
     if dtype == "int8":
         return Let("tinyfuse_pad", "p", {**fields, "value": pad_value(op)})
@@ -35,7 +36,7 @@ def _params(op: Op) -> Let:
 
 
 class _Pad(Kernel):
-    """Of elements of one byte, or `wide` ones."""
+    """Base of kernels of PAD for one-byte elements, or for larger ones (`wide`)."""
 
     def __init__(self, wide: bool, name: str):
         self.wide, self.name = wide, name
@@ -49,7 +50,7 @@ class _Pad(Kernel):
 
 
 class Pad(_Pad):
-    """Any PAD, whole."""
+    """PAD of up to four dimensions, the whole output."""
 
     def __init__(self, wide: bool = False):
         super().__init__(wide, "tinyfuse_pad_wide_whole" if wide else "tinyfuse_pad_s8")
@@ -59,7 +60,7 @@ class Pad(_Pad):
 
 
 class PadRow(_Pad):
-    """PAD of an image, one row a call; it reads the input row that the output row holds."""
+    """PAD of an image, one row a call, which reads the input row that the output row contains."""
 
     by_row, whole, rings = True, False, True
 

@@ -1,21 +1,22 @@
-"""Our kernels of PLANES_TO_ROWS and ROWS_TO_PLANES (runtime_c/tinyfuse_planes.h, runtime_c/tinyfuse_planes_mve.h)."""
+"""Kernels of PLANES_TO_ROWS and ROWS_TO_PLANES (runtime_c/tinyfuse_planes.h, runtime_c/tinyfuse_planes_mve.h)."""
 
 from __future__ import annotations
 
 from tinyfuse.ir import ITEM_BYTES, Op
 from tinyfuse.kernels.core.kernel import CallSite, Context, Division, Kernel
-from tinyfuse.kernels.core.rows import from_piece, row_pointer
+from tinyfuse.kernels.core.rows import piece_pointer, row_pointer
 from tinyfuse.kernels.core.statements import Call, Statement
-from tinyfuse.kernels.counts.common import Counts, calls_of, round_up
+from tinyfuse.kernels.counts.common import Counts, ceil_div, count_calls
 from tinyfuse.kernels.layers.common.column_blocks import ROWS
 from tinyfuse.ops.movement.transpose import DTYPES
 
-#: planes, of which a vector's lanes can say where they lie; and where these lanes are bytes
+#: maximum number of planes for which a vector's lanes can hold the offsets, and for which byte lanes can
 _MOST_PLANES, _BY_BYTES = 4096, 17
 
 
 class _Planes(Kernel):
-    """Of one dtype. `columns`, pixels of a single column: so many rows a call, which lie in order."""
+    """PLANES_TO_ROWS or ROWS_TO_PLANES (`kind`) for one dtype. `form`: "whole"; "row"; or "columns" for images of a
+    single column, whose calls make ROWS rows, contiguous and in order."""
 
     def __init__(self, kind: str, dtype: str, mve: bool, form: str):
         self.kind, self.dtype, self.mve = kind, dtype, mve
@@ -32,19 +33,19 @@ class _Planes(Kernel):
         return fits and (self.whole or several == self.in_order)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        """In columns. A piece writes in front of what others read, whichever way the call goes."""
+        """Division by columns. A piece may overwrite bytes that another piece reads, in either direction."""
         rows, _, plane = _shape(op)
         return None if self.in_order else Division(plane // rows if by_row else plane, along=False)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         _, planes, plane = _shape(op)
-        calls = calls_of(op, by_row, self.rows_a_call)
-        lines, count = calls * planes, round_up(plane, calls)
+        calls = count_calls(op, by_row, self.rows_a_call)
+        lines, count = calls * planes, ceil_div(plane, calls)
         if self.mve:
             lanes = 16 // ITEM_BYTES[self.dtype]
             if self.dtype == "int8" and planes > _BY_BYTES:
                 lanes //= 2
-            return {"calls": calls, "lines": lines, "vectors": lines * round_up(count, lanes)}
+            return {"calls": calls, "lines": lines, "vectors": lines * ceil_div(count, lanes)}
         return {"calls": calls, "lines": lines, "eights": lines * (count // 8), "rests": lines * (count % 8)}
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
@@ -62,17 +63,18 @@ class _Planes(Kernel):
         if site.piece is not None:
             count = site.piece.count
         read, written = (1, planes) if to_rows else (planes, 1)  # elements of a column
-        source, target = from_piece(source, site, read), from_piece(site.output.pointer, site, written)
+        source, target = piece_pointer(source, site, read), piece_pointer(site.output.pointer, site, written)
         return (Call(self.name, (source, plane, planes, count, target)),)
 
 
 def _shape(op: Op) -> tuple[int, int, int]:
-    """How many rows and planes there are, and the elements of a plane."""
+    """(rows, planes, elements of a plane)."""
     planes = max(op.input.planes, op.output.planes)
     return op.output.shape[1], planes, op.output.elements // planes
 
 
 def _kernels(kind: str) -> tuple[Kernel, ...]:
+    """Kernels of one kind, with Helium first."""
     return tuple(
         _Planes(kind, dtype, mve, form)
         for mve in (True, False)
@@ -81,5 +83,5 @@ def _kernels(kind: str) -> tuple[Kernel, ...]:
     )
 
 
-#: those of each of the two operators
+#: kernels of the two operators
 TO_ROWS, TO_PLANES = _kernels("PLANES_TO_ROWS"), _kernels("ROWS_TO_PLANES")

@@ -1,4 +1,4 @@
-"""Our kernels of RESIZE_BILINEAR (runtime_c/tinyfuse_bilinear.h, runtime_c/tinyfuse_bilinear_f32.h)."""
+"""Kernels of RESIZE_BILINEAR (runtime_c/tinyfuse_bilinear.h, runtime_c/tinyfuse_bilinear_f32.h)."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 
-#: (op, axis) -> (lower, upper, fraction) of every index of the output's dimension
+#: (op, axis) -> (lower, upper, fraction): for every output index, the two input indexes and the weight between them
 Places = Callable[[Op, int], tuple[Array, Array, Array]]
 
-#: tinyfuse_place
+#: C struct tinyfuse_place
 PLACE = np.dtype([("lower", "<u2"), ("upper", "<u2"), ("fraction", "<i2")])
 
-#: tinyfuse_place_f32
+#: C struct tinyfuse_place_f32
 FLOAT_PLACE = np.dtype([("lower", "<u2"), ("upper", "<u2"), ("fraction", "<f4")])
 
 
 class _Bilinear(Kernel):
+    """Base of both kernels. `places` returns the tables of positions."""
+
     def __init__(self, places: Places, name: str, dtype: str = "int8"):
         self.places, self.dtype = places, dtype
         self.name = f"tinyfuse_bilinear_{name}"
@@ -42,6 +44,7 @@ class _Bilinear(Kernel):
         return tuple(tables)
 
     def params(self, op: Op, site: CallSite) -> Let:
+        """Definition of the C's parameters."""
         _, in_h, in_w, channels = op.input.shape
         fields = {
             "in_h": in_h, "in_w": in_w, "channels": channels, "out_h": op.output.shape[1],
@@ -52,7 +55,7 @@ class _Bilinear(Kernel):
 
 
 class BilinearRow(_Bilinear):
-    """One row of an image a call."""
+    """Computes one row of an image a call."""
 
     by_row, whole, rings = True, False, True
 
@@ -65,7 +68,7 @@ class BilinearRow(_Bilinear):
 
 
 class Bilinear(_Bilinear):
-    """Whole images."""
+    """Computes whole images."""
 
     def __init__(self, places: Places, dtype: str = "int8"):
         super().__init__(places, "s8" if dtype == "int8" else "f32_whole", dtype)

@@ -1,6 +1,6 @@
-"""Our kernels of operators that look elements up, or put them, where indexes say: GATHER_ND, EMBEDDING_LOOKUP,
-DYNAMIC_UPDATE_SLICE and UPDATE_STATE, SLICE_AT, BROADCAST_ARGS, SCATTER_ND, ONE_HOT, REVERSE_SEQUENCE (runtime_c/, a
-header each)."""
+"""Kernels of operators that read or write elements at computed indexes: GATHER_ND, EMBEDDING_LOOKUP,
+DYNAMIC_UPDATE_SLICE and UPDATE_STATE, SLICE_AT, BROADCAST_ARGS, SCATTER_ND, ONE_HOT, REVERSE_SEQUENCE (one header of
+runtime_c/ each)."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from tinyfuse.ops.movement.reverse_sequence import Sequences
 from tinyfuse.ops.movement.slice_at import first_begins, last_begins
 from tinyfuse.ops.movement.update_state import UpdateState
 
-#: of a dtype, the C that adds up its elements: sums that wrap are the same of signed and unsigned ones
+#: dtype -> suffix of the C function that adds its elements; wrapping sums are the same for signed and unsigned ones
 _SUMS = {"bool": "bool", "int8": "s8", "uint8": "s8", "int32": "s32", "int64": "s64", "float32": "f32"}
 
 
-class Places(Kernel):
-    """Any input may be a constant: input `i` is then `input{i}` of the weights."""
+class IndexKernel(Kernel):
+    """Base of kernels whose inputs may be constants: input `i` is then the constant `input{i}`."""
 
-    #: inputs that the C reads as numbers, not as bytes
+    #: indexes of inputs that the C reads as numbers, not as bytes
     numbers: tuple[int, ...] = ()
-    #: inputs that the C does not read: what they give is in the output's shape
+    #: indexes of inputs that the C does not read, because the output's shape has their values
     shapes: tuple[int, ...] = ()
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
@@ -45,7 +45,7 @@ class Places(Kernel):
         return tuple(found)
 
     def pointers(self, site: CallSite) -> tuple[str, ...]:
-        """Where each input lies that the C reads."""
+        """C pointers to the inputs that the C reads."""
         return tuple(
             site.constant(f"input{i}") if access is None else access.pointer
             for i, access in enumerate(site.inputs)
@@ -53,8 +53,8 @@ class Places(Kernel):
         )
 
 
-class GatherPlaces(Places):
-    """GATHER_ND. A slice outside the data ends the run."""
+class GatherNd(IndexKernel):
+    """GATHER_ND. A slice outside the data ends the run with an error."""
 
     name = "tinyfuse_gather_nd"
     headers = ("tinyfuse_gather_nd.h",)
@@ -74,8 +74,9 @@ class GatherPlaces(Places):
         return Let("tinyfuse_gathering_nd", "p", fields), Call(self.name, args, status="0")
 
 
-class EmbeddingRows(Places):
-    """EMBEDDING_LOOKUP of rows as they are: a GATHER. An index outside the table ends the run."""
+class EmbeddingLookup(IndexKernel):
+    """EMBEDDING_LOOKUP in a table of the output's dtype, which is a GATHER. An index outside the table ends the run
+    with an error."""
 
     name = "tinyfuse_gather"
     headers = ("tinyfuse_gather.h",)
@@ -96,8 +97,8 @@ class EmbeddingRows(Places):
         return Let("tinyfuse_gathering", "p", fields), Call(self.name, args, status="0")
 
 
-class EmbeddingFloats(Places):
-    """EMBEDDING_LOOKUP of floats in a table of int8. An index outside the table ends the run."""
+class EmbeddingLookupF32(IndexKernel):
+    """EMBEDDING_LOOKUP of floats in a table of int8. An index outside the table ends the run with an error."""
 
     name = "tinyfuse_embedding_lookup_s8_f32"
     headers = ("tinyfuse_embedding_lookup.h",)
@@ -116,9 +117,12 @@ class EmbeddingFloats(Places):
 
 @dataclass(frozen=True)
 class _Update:
-    """Where an update goes: `starts` are those that may be other than 0 (which of them, the greatest, bytes of a step),
-    `loops` are over its runs of `run` bytes, which lie together (how many, bytes from one to the next), innermost
-    first."""
+    """Part of a tensor that an update writes.
+
+    starts  (dimension, greatest start, bytes of a step) for each dimension whose start may be other than 0
+    loops   (count, bytes from one to the next) for the loops over contiguous runs, innermost first
+    run     bytes of a run
+    """
 
     starts: tuple[tuple[int, int, int], ...]
     loops: tuple[tuple[int, int], ...]
@@ -126,9 +130,12 @@ class _Update:
 
     @property
     def pieces(self) -> int:
+        """Number of runs."""
         return prod(count for count, _ in self.loops)
 
     def params(self, starts: Tensor, size: int) -> Let:
+        """Definition of the C's parameters. `starts`: tensor of the starts; `size`: bytes of the tensor that is
+        updated."""
         last_loop, last_start = MOST_DIMENSIONS - 1, MOST_DIMENSIONS
         at, last, step = ([each[i] for each in self.starts] for i in range(3))
         count, stride = ([each[i] for each in self.loops] for i in range(2))
@@ -141,8 +148,9 @@ class _Update:
         return Let("tinyfuse_updating", "p", fields)
 
 
-def _update_of(shape: Sequence[int], update: Tensor) -> _Update:
-    """Dimensions of one index are no loop, and those that the update fills lie together with what is inside them."""
+def _part_written(shape: Sequence[int], update: Tensor) -> _Update:
+    """Part of a tensor of this shape that `update` writes. Dimensions of size one need no loop, and a dimension that
+    the update fills is contiguous with the ones inside it."""
     item = ITEM_BYTES[update.dtype]
     steps = [item * prod(shape[d + 1 :]) for d in range(len(shape))]
     dims = list(zip(shape, update.shape, steps, strict=True))
@@ -157,8 +165,8 @@ def _update_of(shape: Sequence[int], update: Tensor) -> _Update:
     return _Update(starts, tuple(loops), run)
 
 
-class UpdateSlice(Places):
-    """DYNAMIC_UPDATE_SLICE: the output may lie over the tensor that it changes."""
+class UpdateSlice(IndexKernel):
+    """DYNAMIC_UPDATE_SLICE. The output may overwrite the tensor that it changes."""
 
     name = "tinyfuse_update_slice"
     headers = ("tinyfuse_update_slice.h",)
@@ -166,7 +174,7 @@ class UpdateSlice(Places):
     in_place = (0,)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        """Of a call that copies the tensor, whose bytes are "inputs"."""
+        """Counts of a call that copies the tensor, whose bytes are "inputs"."""
         return {**_update_counts(op, op.input.shape), **self.copied(op)}
 
     def copied(self, op: Op) -> Counts:
@@ -176,12 +184,12 @@ class UpdateSlice(Places):
         return _code_path(op, op.input.shape)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        params = _update_of(op.input.shape, op.operand(1)).params(op.operand(2), op.input.bytes)
+        params = _part_written(op.input.shape, op.operand(1)).params(op.operand(2), op.input.bytes)
         return params, Call(self.name, ("&p", *self.pointers(site), site.output.pointer))
 
 
-class UpdateInState(Places):
-    """UPDATE_STATE: nothing but the update is written."""
+class UpdateStateSlice(IndexKernel):
+    """UPDATE_STATE, which writes only the update."""
 
     name = "tinyfuse_update_state"
     headers = ("tinyfuse_update_slice.h",)
@@ -194,23 +202,24 @@ class UpdateInState(Places):
         return _code_path(op, op.attributes_as(UpdateState).shape)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        params = _update_of(op.attributes_as(UpdateState).shape, op.operand(1)).params(op.operand(2), op.input.bytes)
+        params = _part_written(op.attributes_as(UpdateState).shape, op.operand(1)).params(op.operand(2), op.input.bytes)
         state, update, starts = self.pointers(site)
         return params, Call(self.name, ("&p", update, starts, state))
 
 
 def _update_counts(op: Op, shape: Sequence[int]) -> Counts:
-    update = _update_of(shape, op.operand(1))
+    """Counts of writing an update into a tensor of this shape."""
+    update = _part_written(shape, op.operand(1))
     return piece_counts(1, len(update.starts), update.pieces, update.run)
 
 
 def _code_path(op: Op, shape: Sequence[int]) -> str:
-    """Updates of several runs call a function that others share."""
-    return "runs" if _update_of(shape, op.operand(1)).loops else ""
+    """Name of the code: updates of several runs call a shared function."""
+    return "runs" if _part_written(shape, op.operand(1)).loops else ""
 
 
-class BroadcastShapes(Places):
-    """BROADCAST_ARGS. Shapes that don't broadcast end the run."""
+class BroadcastArgs(IndexKernel):
+    """BROADCAST_ARGS. Shapes that do not broadcast end the run with an error."""
 
     name = "tinyfuse_broadcast_shapes"
     headers = ("tinyfuse_broadcast_shapes.h",)
@@ -222,8 +231,8 @@ class BroadcastShapes(Places):
         return (Call(name, (*self.pointers(site), site.output.pointer, *lengths), status="0"),)
 
 
-class SliceFrom(Places):
-    """SLICE_AT. A slice that is not inside the data ends the run."""
+class SliceAt(IndexKernel):
+    """SLICE_AT. A slice that reaches outside the data ends the run with an error."""
 
     name = "tinyfuse_slice_at"
     headers = ("tinyfuse_slice_at.h",)
@@ -246,8 +255,8 @@ class SliceFrom(Places):
         return Let("tinyfuse_slicing", "p", fields), Call(self.name, args, status="0")
 
 
-class ScatterPlaces(Places):
-    """SCATTER_ND of one dtype. A slice outside the output ends the run."""
+class ScatterNd(IndexKernel):
+    """SCATTER_ND of one dtype. A slice outside the output ends the run with an error."""
 
     headers = ("tinyfuse_scatter_nd.h",)
     numbers, shapes = (0,), (2,)
@@ -276,7 +285,7 @@ class ScatterPlaces(Places):
         return Let("tinyfuse_scattering", "p", fields), Call(self.name, args, status="0")
 
 
-class HotVectors(Places):
+class OneHot(IndexKernel):
     """ONE_HOT."""
 
     name = "tinyfuse_one_hot"
@@ -296,8 +305,8 @@ class HotVectors(Places):
         return Let("tinyfuse_vectors", "p", fields), Call(self.name, args)
 
 
-class ReverseStarts(Places):
-    """REVERSE_SEQUENCE. A length beyond its sequence ends the run."""
+class ReverseSequence(IndexKernel):
+    """REVERSE_SEQUENCE. A length greater than the sequence's ends the run with an error."""
 
     name = "tinyfuse_reverse_sequence"
     headers = ("tinyfuse_reverse_sequence.h",)
@@ -321,10 +330,10 @@ class ReverseStarts(Places):
 
 
 def scatter_kernels() -> tuple[Kernel, ...]:
-    """Those of SCATTER_ND, one a dtype."""
-    return tuple(map(ScatterPlaces, _SUMS))
+    """Kernels of SCATTER_ND, one for each dtype."""
+    return tuple(map(ScatterNd, _SUMS))
 
 
 def c_array(values: Sequence[int], length: int) -> str:
-    """A C initializer, filled up with zeros."""
+    """C initializer of an array of `length` numbers, with zeros after the values."""
     return "{" + ", ".join(map(str, (*values, *[0] * (length - len(values))))) + "}"

@@ -1,4 +1,4 @@
-"""Our kernel of operators that move elements by steps (runtime_c/tinyfuse_strided.h)."""
+"""Kernel of operators that copy elements at regular strides (runtime_c/tinyfuse_strided.h)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tinyfuse.kernels.core.statements import Call, Let, Loop, Statement
 from tinyfuse.kernels.counts.common import Counts, piece_counts
 from tinyfuse.ops.core.walk import Walk, walk_of
 
-#: loops of the C
+#: number of nested loops in the C
 NEST = 5
 
 
 class StridedCopy(Kernel):
-    """One call an output; `views(op, data)` gives the views of input `source`."""
+    """One call for each output. `views(op, data)` returns the outputs as numpy views of input `source`."""
 
     name = "tinyfuse_strided_copy"
     headers = ("tinyfuse_strided.h",)
@@ -27,9 +27,9 @@ class StridedCopy(Kernel):
         self.source, self.views = source, views
 
     def walks(self, op: Op) -> tuple[Walk, ...]:
-        """The walk of every output."""
+        """Walk through the input for each output."""
         tensor = op.operand(self.source)
-        data = np.empty(tensor.shape, tensor.dtype)  # its memory is never touched
+        data = np.empty(tensor.shape, tensor.dtype)  # only addresses and strides are used
         return tuple(walk_of(view, data) for view in self.views(op, data))
 
     def counts(self, op: Op, by_row: bool) -> Counts:
@@ -49,8 +49,8 @@ class StridedCopy(Kernel):
 
 
 def strided_copy(walk: Walk, name: str, source: str, target: str) -> tuple[Statement, ...]:
-    """The C that copies what `walk` finds from `source` on to `target`; `name` is for its variable. Loops beyond
-    those of the C, the outermost, stand around the call."""
+    """Statements that copy the elements of `walk` from `source` to `target`. `name` is the name of the parameters'
+    variable. If the walk has more loops than the C, the outermost surround the call."""
     outer = max(0, len(walk.dims) - NEST)
     fill = NEST - len(walk.dims) + outer
     fields = {

@@ -1,4 +1,4 @@
-"""Our kernel of ARG_MAX and ARG_MIN (runtime_c/tinyfuse_arg_extreme.h and its like)."""
+"""Kernel of ARG_MAX and ARG_MIN (runtime_c/tinyfuse_arg_extreme.h and its float32 form)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tinyfuse.ops.pooling_reduce.arg_max import reduced_axis
 
 
 class ArgExtreme(Kernel):
-    """Any dimension, whole."""
+    """ARG_MAX or ARG_MIN along any dimension, the whole output."""
 
     def __init__(self, dtype: str):
         self.dtype, self.name = dtype, f"tinyfuse_arg_extreme_{SUFFIX[dtype]}"

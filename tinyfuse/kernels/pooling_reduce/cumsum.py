@@ -1,4 +1,4 @@
-"""Our kernels of CUMSUM (runtime_c/tinyfuse_cumsum.h)."""
+"""Kernels of CUMSUM (runtime_c/tinyfuse_cumsum.h)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tinyfuse.ops.pooling_reduce.cumsum import Cumsum, cumsum_axis, output_multi
 
 
 class CumsumWhole(Kernel):
-    """Any dimension, whole."""
+    """CUMSUM along any dimension, the whole output."""
 
     headers = ("tinyfuse_cumsum.h",)
 
@@ -51,5 +51,6 @@ class CumsumWhole(Kernel):
 
 
 def _shape(op: Op) -> dict[str, int]:
+    """Fields with the sizes before, along and after the dimension."""
     shape, axis = op.input.shape, cumsum_axis(op)
     return {"outer": prod(shape[:axis]), "count": shape[axis], "inner": prod(shape[axis + 1 :])}

@@ -1,5 +1,5 @@
-"""Our kernels of LOG_SOFTMAX and L2_NORMALIZATION (runtime_c/tinyfuse_log_softmax.h,
-runtime_c/tinyfuse_l2_normalization.h, runtime_c/tinyfuse_l2_f32.h)."""
+"""Kernels of LOG_SOFTMAX and L2_NORMALIZATION (runtime_c/tinyfuse_log_softmax.h, runtime_c/tinyfuse_l2_normalization.h,
+runtime_c/tinyfuse_l2_f32.h)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tinyfuse.ops.pooling_reduce.softmax_scaling import difference_scaling, reve
 
 
 class L2Normalize(Kernel):
-    """All vectors of the last dimension, one after the other."""
+    """L2_NORMALIZATION of int8, vector by vector of the last dimension."""
 
     name = "tinyfuse_l2_normalization_s8"
     headers = ("tinyfuse_l2_normalization.h",)
@@ -27,7 +27,7 @@ class L2Normalize(Kernel):
 
 
 class LogSoftmaxWhole(Kernel):
-    """All rows of the last dimension, one after the other."""
+    """LOG_SOFTMAX of int8, vector by vector of the last dimension."""
 
     name = "tinyfuse_log_softmax_s8"
     headers = ("tinyfuse_log_softmax.h",)
@@ -47,8 +47,8 @@ class LogSoftmaxWhole(Kernel):
         return Let("tinyfuse_softmax", "p", fields), Call(self.name, args)
 
 
-class Floats(Kernel):
-    """Either of them of floats."""
+class NormalizationF32(Kernel):
+    """LOG_SOFTMAX or L2_NORMALIZATION of float32."""
 
     in_place = (0,)
 

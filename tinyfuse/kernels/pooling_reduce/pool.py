@@ -1,11 +1,11 @@
-"""Our kernels of AVERAGE_POOL_2D, MAX_POOL_2D and L2_POOL_2D (runtime_c/tinyfuse_pool.h and its likes)."""
+"""Kernels of AVERAGE_POOL_2D, MAX_POOL_2D and L2_POOL_2D (runtime_c/tinyfuse_pool.h and its forms for other dtypes)."""
 
 from __future__ import annotations
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.kernel import CallSite, Context, Kernel
-from tinyfuse.kernels.core.rows import from_piece
+from tinyfuse.kernels.core.rows import piece_pointer
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.counts.common import Counts, pool_counts
 from tinyfuse.kernels.layers.common.params import left_of_piece
@@ -15,7 +15,7 @@ from tinyfuse.ops.pooling_reduce.pooling import Pool2D, pool_output_and_padding
 
 
 class _PoolRow(Kernel):
-    """One output row a call; it reads the rows of that row's window alone."""
+    """Base of kernels that compute one output row a call and read only the rows of its window."""
 
     by_row, whole, rings = True, False, True
     columns = 1
@@ -25,7 +25,7 @@ class _PoolRow(Kernel):
 
 
 class PoolRow(_PoolRow):
-    """Of int8."""
+    """Pooling of int8. `up`: averages round halves up (`Pool2D.halves_up`)."""
 
     headers = ("tinyfuse_pool.h",)
 
@@ -45,7 +45,7 @@ class PoolRow(_PoolRow):
 
 
 class WidePoolRow(_PoolRow):
-    """Of int16 or float32."""
+    """Pooling of int16 or float32."""
 
     def __init__(self, sort: str, dtype: str, header: str | None = None):
         self.suffix, self.dtype = SUFFIX[dtype], dtype
@@ -63,11 +63,12 @@ class WidePoolRow(_PoolRow):
 
 
 def _output(op: Op, site: CallSite) -> str:
-    return from_piece(site.output.pointer, site, op.output.shape[3])
+    """C pointer to the first pixel that the call writes."""
+    return piece_pointer(site.output.pointer, site, op.output.shape[3])
 
 
 def _shape(op: Op, site: CallSite) -> dict[str, Expr]:
-    """The fields of every pool's parameters that say which rows and columns its windows have."""
+    """Fields of the rows and columns of the windows, which all pools' parameters have."""
     (_, top), (_, left) = pool_output_and_padding(op)
     pool = op.attributes_as(Pool2D)
     _, in_h, in_w, channels = op.input.shape

@@ -1,4 +1,4 @@
-"""Our kernels of MEAN, SUM, REDUCE_MAX, REDUCE_MIN and REDUCE_ALL (runtime_c/tinyfuse_reduce.h,
+"""Kernels of MEAN, SUM, REDUCE_MAX, REDUCE_MIN and REDUCE_ALL (runtime_c/tinyfuse_reduce.h,
 runtime_c/tinyfuse_reduce_wide.h)."""
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from tinyfuse.ops.pooling_reduce.reduce_scaling import Run, reduced_count, reduc
 
 
 class _Reduction(Kernel):
-    """Any dimensions; of a row those that it has. The C has loops over two runs that are kept; a third one, in front,
-    is a loop round the call."""
+    """Base of reductions along any dimensions; by rows, along those of a row. The C has loops over two runs of kept
+    dimensions; a third, outer one becomes a loop around the call."""
 
     by_row, rings = True, True
 
@@ -29,7 +29,7 @@ class _Reduction(Kernel):
         return op.output.dtype == self.dtype
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        op = op if site.row is None else _of_one_row(op)
+        op = op if site.row is None else _one_row_op(op)
         runs = reduction_runs(op)
         source, result = input_pointer(site, 0), site.output.pointer
         inner = runs.kept[-2:]
@@ -42,7 +42,7 @@ class _Reduction(Kernel):
     def reduction(
         self, op: Op, reduced: Sequence[Run], kept: Sequence[Run], pointers: tuple[str, str]
     ) -> tuple[Statement, ...]:
-        """The call for these runs, with pointers to the first element that it reads, and writes."""
+        """Statements that reduce these runs. `pointers`: first element read, and first element written."""
         fields = {
             "kept": _pair([run.size for run in kept], 1), "kept_stride": _pair([run.stride for run in kept], 0),
             "reduced": _pair([run.size for run in reduced], 1),
@@ -52,11 +52,11 @@ class _Reduction(Kernel):
 
     @abstractmethod
     def calls(self, op: Op, pointers: tuple[str, str]) -> tuple[Statement, ...]:
-        """The C after the reduction `p`."""
+        """Statements after the definition of the reduction `p`."""
 
 
 class ReduceSum(_Reduction):
-    """MEAN and SUM of stored values."""
+    """MEAN and SUM of integers."""
 
     def __init__(self, dtype: str):
         super().__init__("sum", dtype)
@@ -74,7 +74,7 @@ class ReduceSum(_Reduction):
 
 
 class ReduceFloatSum(_Reduction):
-    """MEAN and SUM of floats."""
+    """MEAN and SUM of float32."""
 
     def __init__(self) -> None:
         super().__init__("sum", "float32")
@@ -96,18 +96,18 @@ class ReduceExtreme(_Reduction):
 
 
 class Reduce(_Reduction):
-    """A reduction that needs no more than its elements."""
+    """Reduction that needs no parameters but its shape."""
 
     def calls(self, op: Op, pointers: tuple[str, str]) -> tuple[Statement, ...]:
         return (Call(self.name, ("&p", *pointers)),)
 
 
-def _of_one_row(op: Op) -> Op:
-    """The reduction of a row of images."""
+def _one_row_op(op: Op) -> Op:
+    """Reduction of one row of an image."""
     source, result = (replace(tensor, shape=(1, 1, *tensor.shape[2:])) for tensor in (op.input, op.output))
     return replace(op, inputs=(source, *op.inputs[1:]), outputs=(result,))
 
 
 def _pair(values: Sequence[int], fill: int) -> str:
-    """Two numbers, filled up in front."""
+    """C initializer of two numbers, with `fill` for missing outer ones."""
     return "{" + ", ".join(map(str, [*[fill] * (2 - len(values)), *values])) + "}"

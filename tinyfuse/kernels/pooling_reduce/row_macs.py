@@ -1,5 +1,5 @@
-"""Our kernels of ROW_MACS, OUTPUT_OF_SUMS and MEAN_OF_SUM (runtime_c/tinyfuse_row_macs.h; means of other
-dtypes than int8: runtime_c/tinyfuse_reduce_wide.h)."""
+"""Kernels of ROW_MACS, OUTPUT_OF_SUMS and MEAN_OF_SUM (runtime_c/tinyfuse_row_macs.h; means of other dtypes than int8:
+runtime_c/tinyfuse_reduce_wide.h)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tinyfuse.ops.pooling_reduce.row_macs import PartOfLayer, RowMacs
 
 
 class RowMacsRow(Kernel):
-    """Adds a row's products to the accumulators, which a ring of one row keeps in the same place."""
+    """Adds a row's products to the accumulators of the row before, which a ring of one row holds in the same place."""
 
     name = "tinyfuse_row_macs_s8"
     headers = ("tinyfuse_row_macs.h",)
     by_row, whole, rings, accumulates = True, False, True, True
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        # [H, kernel, U, terms]; a dot product runs over neighbours: terms of a filter, depthwise units
+        # [H, kernel, U, terms]; a dot product reads contiguous weights: terms of a filter, or depthwise units
         weights = op.operand(1).values
         return (Constant("weights", np.ascontiguousarray(weights).reshape(-1), "int8_t"),)
 
@@ -34,7 +34,7 @@ class RowMacsRow(Kernel):
     def counts(self, op: Op, by_row: bool) -> Counts:
         counts, weights = element_counts(op, by_row), op.operand(1)
         kernel = weights.shape[1]
-        # a loop over taps for each sum, or for each of a channel's; those in the padding are asked for alone
+        # taps are looped over for each pixel, or for each sum; taps in the padding are only tested
         taps = {"taps": counts["rows"] * kernel, "sum_taps": counts["outputs"] * kernel}
         return {**counts, **taps, "macs": weights.elements * op.output.shape[2]}
 
@@ -57,7 +57,7 @@ class RowMacsRow(Kernel):
 
 
 class OutputOfSumsRow(Kernel):
-    """The one row behind the last sums: bias, requantization and clamp a channel."""
+    """Computes the only output row from the last accumulators: bias, requantization and clamp per channel."""
 
     name = "tinyfuse_output_of_sums"
     headers = ("tinyfuse_row_macs.h",)
@@ -75,7 +75,8 @@ class OutputOfSumsRow(Kernel):
 
 
 class MeanOfSumRow(Kernel):
-    """As OutputOfSumsRow, with one multiplier for all channels, or of floats one divisor."""
+    """Computes the only output row from the last sums, with one multiplier for all channels, or one divisor for
+    float32."""
 
     by_row, whole, rings = True, False, True
 

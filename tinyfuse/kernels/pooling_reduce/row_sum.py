@@ -1,4 +1,4 @@
-"""Our kernels of ROW_SUM, ROW_MAX, ROW_MIN and AVERAGE_OF_SUM (runtime_c/tinyfuse_pool.h and its likes,
+"""Kernels of ROW_SUM, ROW_MAX, ROW_MIN and AVERAGE_OF_SUM (runtime_c/tinyfuse_pool.h and its forms for other dtypes,
 runtime_c/tinyfuse_row_extreme.h)."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _HEADERS = {"int8": "tinyfuse_pool.h", "int16": "tinyfuse_pool_s16.h", "float32"
 
 
 class RowSumRow(Kernel):
-    """Adds a row to the row of sums before it, which a ring of one row holds in the same place."""
+    """Adds a row to the sums of the row before, which a ring of one row holds in the same place."""
 
     by_row, whole, rings, accumulates = True, False, True, True
 
@@ -29,7 +29,7 @@ class RowSumRow(Kernel):
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         access, (_, height, width, channels) = site.output, op.input.shape
-        if op.output.shape[2] == width:  # each column by itself
+        if op.output.shape[2] == width:  # columns are not added up
             width, channels = 1, op.output.elements // height
         before = access.pointer if access.ring_rows == 1 else f"{access.pointer} - {channels}"
         previous = f"{site.output_row} > 0 ? {before} : NULL"
@@ -37,12 +37,13 @@ class RowSumRow(Kernel):
         return (Call(self.name, (source, previous, access.pointer, width, channels, *self.more(op))),)
 
     def more(self, op: Op) -> tuple[int, ...]:
-        """Arguments of the call behind those of all."""
+        """Arguments after the common ones."""
         return ()
 
 
 class RowExtremeRow(RowSumRow):
-    """The greatest or least of a row and of the row before it, in the same places."""
+    """Takes the greatest or least of a row's elements and of the row before, which a ring of one row holds in the same
+    place."""
 
     def __init__(self, dtype: str):
         super().__init__(dtype)
@@ -53,7 +54,7 @@ class RowExtremeRow(RowSumRow):
 
 
 class MveRowSumRow(RowSumRow):
-    """The same for Helium, eight channels at a time."""
+    """ROW_SUM of int8 with Helium, eight channels at a time."""
 
     def __init__(self) -> None:
         super().__init__("int8")
@@ -61,6 +62,7 @@ class MveRowSumRow(RowSumRow):
 
     @staticmethod
     def _in_eights(op: Op) -> bool:
+        """Tells whether the operator sums all columns and has a multiple of eight channels."""
         return op.output.shape[2] == 1 and op.input.shape[3] % 8 == 0
 
     def accepts(self, op: Op, context: Context) -> bool:
@@ -68,7 +70,7 @@ class MveRowSumRow(RowSumRow):
 
 
 class AverageOfSumRow(Kernel):
-    """The one row behind the last sums, divided and clamped."""
+    """Computes the only output row: the last sums, divided and clamped."""
 
     by_row, whole, rings = True, False, True
 

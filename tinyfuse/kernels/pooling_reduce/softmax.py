@@ -1,4 +1,4 @@
-"""Our kernels of SOFTMAX (runtime_c/tinyfuse_softmax.h, tinyfuse_softmax_lookup.h, tinyfuse_softmax_s16.h,
+"""Kernels of SOFTMAX (runtime_c/tinyfuse_softmax.h, tinyfuse_softmax_lookup.h, tinyfuse_softmax_s16.h,
 tinyfuse_softmax_f32.h)."""
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from tinyfuse.ops.pooling_reduce.softmax_tables import exp_table, reciprocal_tab
 
 
 class SoftmaxInt8(Kernel):
-    """Vectors of the last dimension, one after the other."""
+    """SOFTMAX of int8 to int8 or int16, vector by vector of the last dimension."""
 
     headers = ("tinyfuse_softmax.h",)
     by_row, rings = True, True
 
-    #: times the mean one: a product of all factors, not of half of them. Measured on Cortex-M55, M4, M3 and M0+
+    #: longest exponential divided by the mean one: it multiplies all factors, not half of them. Measured on Cortex-M55,
+    #: M4, M3 and M0+
     longest_exp = 1.2
 
     def __init__(self, out_dtype: str):
@@ -31,14 +32,14 @@ class SoftmaxInt8(Kernel):
         return (op.input.dtype, op.output.dtype) == ("int8", self.out_dtype)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        """Beside the elements, "exps": of what is not so far below the vector's largest value that it counts as zero,
-        where values are spread evenly."""
+        """Counts of `element_counts`, and exponentials ("exps"): values that are far enough below the vector's largest
+        count as zero and need none. Assumes evenly distributed values."""
         rows, reach = op.input.elements // op.input.shape[-1], 1 - softmax_scaling(op)[2]
         exps = rows + (op.input.elements - rows) * min(1.0, reach / 256)
         return {**element_counts(op, by_row), "exps": exps}
 
     def slowest_counts(self, op: Op, by_row: bool) -> Counts:
-        """All values count, and each exp takes as long as the longest one."""
+        """Counts if every value needs an exponential, and each takes the longest."""
         counts = {**self.counts(op, by_row), "exps": op.input.elements}
         return {name: self.longest_exp * count for name, count in counts.items()}
 
@@ -53,12 +54,12 @@ class SoftmaxInt8(Kernel):
         return Let("tinyfuse_softmax", "p", fields), Call(self.name, ("&p", *pointers))
 
 
-#: values from which on a table of up to a kilobyte is worth what it saves: about 300 instructions each
+#: number of values from which on a table of up to a kilobyte pays: it saves about 300 instructions per value
 _MANY_VALUES = 512
 
 
 class SoftmaxLookup(SoftmaxInt8):
-    """The same to int8 with the exps of all differences in a table, for many values."""
+    """SOFTMAX of int8 with a table of the exponentials of all differences, for many values."""
 
     longest_exp = 1.0
 
@@ -80,7 +81,7 @@ class SoftmaxLookup(SoftmaxInt8):
 
 
 class SoftmaxTables(Kernel):
-    """The same of int16."""
+    """SOFTMAX of int16, with tables of exponentials and reciprocals."""
 
     name = "tinyfuse_softmax_rows_s16"
     headers = ("tinyfuse_softmax_s16.h",)
@@ -105,7 +106,7 @@ class SoftmaxTables(Kernel):
 
 
 class SoftmaxFloats(Kernel):
-    """The same of float32."""
+    """SOFTMAX of float32."""
 
     name = "tinyfuse_softmax_f32"
     headers = ("tinyfuse_softmax_f32.h",)

@@ -1,4 +1,5 @@
-"""Our kernels of COMPUTED_LAYER: the general ones of layers, which read weights in the order of the file."""
+"""Kernels of COMPUTED_LAYER, a layer whose weights or biases the run computes. They are the portable ones, which read
+weights in the file's order."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from tinyfuse.ir import Op
 from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.each_image import EachImage
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
-from tinyfuse.kernels.core.operands import constant_operands, with_data
+from tinyfuse.kernels.core.operands import constant_operands, with_constant_input
 from tinyfuse.kernels.core.statements import Call, Expr, Statement
 from tinyfuse.kernels.core.wrapper import WholeWrapper
 from tinyfuse.kernels.layers.float32.portable import ConvRowF32, DepthwiseRowF32, TransposeConvRowF32
@@ -29,8 +30,8 @@ from tinyfuse.ops.layers.computed_layer import layer_of, places
 
 
 class ComputedLayerWhole(WholeWrapper):
-    """`kernel`, given the pointers of activations for those of constants. Biases go into a copy of the channels; those
-    of float32 are an array already."""
+    """Calls `kernel` with pointers to computed tensors in place of its constants. Computed integer biases are written
+    into a copy of the channels' parameters; float32 biases are an array anyway."""
 
     def __init__(self, kind: str, dtype: str, kernel: Kernel):
         self.rounding = _ROUNDINGS.get(type(kernel), TWO_ROUNDINGS)
@@ -73,20 +74,22 @@ class ComputedLayerWhole(WholeWrapper):
             else:
                 before = (self._biased(op, site.constant("channels"), biases, site.scratch),)
                 instead["channels"] = f"(const {_CHANNEL[self.dtype]} *)(const void *){site.scratch}"
-        given = with_data(op, site, self.data)
+        given = with_constant_input(op, site, self.data)
         inner = replace(given, constant=lambda name: instead.get(name) or site.constant(name))
         return *before, *self.kernel.call(layer_of(op), inner, context)
 
     def _computes_bias(self, op: Op) -> bool:
+        """Tells whether the run computes the bias."""
         bias = op.optional(self.bias)
         return bias is not None and not bias.is_constant
 
     def _biased(self, op: Op, *pointers: Expr) -> Call:
+        """Call that writes computed biases into a copy of the channels' parameters."""
         of = "" if self.dtype == "int8" else f"_{SUFFIX[op.operand(self.bias).dtype]}"
         return Call(f"tinyfuse_biased_{SUFFIX[self.dtype]}{of}", (*pointers, op.output.shape[-1]))
 
 
-#: what kernels of one rule round by; others by TWO_ROUNDINGS
+#: kernel -> its rounding rule; other kernels have TWO_ROUNDINGS
 _ROUNDINGS: dict[type[Kernel], str] = {
     FullyConnectedReal: REAL_MULTIPLIER,
     HalfEvenConvRow: FLOAT_HALF_EVEN,
@@ -95,13 +98,13 @@ _ROUNDINGS: dict[type[Kernel], str] = {
     HalfEvenTransposeConvRow: FLOAT_HALF_EVEN,
 }
 
-#: the C type of a channel
+#: dtype -> C type of a channel's parameters
 _CHANNEL = {"int8": "tinyfuse_requant", "int16": "tinyfuse_requant_s16"}
 
 
-def computed_layers() -> tuple[Kernel, ...]:
-    """Those of every kind and dtype; FULLY_CONNECTED of float32 is a product of matrices and a sum
-    (rewrite/computed_weights.py)."""
+def computed_layer_kernels() -> tuple[Kernel, ...]:
+    """Kernels of COMPUTED_LAYER for each kind and dtype. float32 FULLY_CONNECTED is rewritten as a matrix product and a
+    sum (rewrite/computed_weights.py)."""
     return tuple(
         ComputedLayerWhole(kind, dtype, kernel)
         for kind, dtype, kernel in (

@@ -1,7 +1,8 @@
-"""IF and WHILE in C: calls of the functions of other graphs, whose arenas lie in the scratch of this one.
+"""Kernels of IF and WHILE, which call the functions of other graphs. The arenas of these graphs are in the scratch of
+this one.
 
-The values go from and to those arenas by copies. Nothing of a graph's arena is alive between two calls of it, so all
-graphs that an operator runs share its scratch.
+Values are copied to and from those arenas. Nothing in a graph's arena is needed between two calls, so all graphs that
+an operator runs share its scratch.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op, Tensor
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
-from tinyfuse.kernels.core.rows import byte_at
-from tinyfuse.kernels.core.statements import Branch, Call, Repeat, Statement
+from tinyfuse.kernels.core.rows import offset_pointer
+from tinyfuse.kernels.core.statements import Branch, Call, Statement, WhileLoop
 from tinyfuse.ops.program.control_flow import Calls, InputItself, Program, given_values
 
 
 class _CallsGraphs(Kernel):
-    """Runs the functions of two graphs."""
+    """Base of kernels that run the functions of two graphs."""
 
     headers = ("tinyfuse_copy.h",)
 
@@ -26,7 +27,7 @@ class _CallsGraphs(Kernel):
         return max(program.bytes for program in _programs(op))
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        """The operator's own constant inputs, and what the graphs give back that is constant."""
+        """Constant inputs of the operator, and constant outputs of the graphs."""
         given = [(f"input{i}", tensor.values) for i, tensor in enumerate(op.operands) if tensor.is_constant]
         for which, program in enumerate(_programs(op)):
             values = enumerate(program.outputs)
@@ -34,27 +35,27 @@ class _CallsGraphs(Kernel):
         return tuple(Constant(name, _bytes(data), "uint8_t") for name, data in given)
 
     def source(self, op: Op, site: CallSite, index: int) -> str:
-        """C for where input `index` of the operator lies."""
+        """C pointer to input `index` of the operator."""
         access = site.inputs[index]
         return site.constant(f"input{index}") if access is None else access.pointer
 
     def run(self, op: Op, site: CallSite, which: int, sources: Sequence[str]) -> tuple[Statement, ...]:
-        """Gives a graph its inputs, from `sources`, and runs it."""
+        """Statements that copy `sources` to the inputs of a graph and run it. `which`: 0 or 1, the graph."""
         program, number = _programs(op)[which], op.attributes_as(Calls).numbers[which]
         if program.plan is None:
             return ()
         tensors = op.attributes_as(Calls).graphs[which].inputs
         copies = [
-            _copy(byte_at(site.scratch, offset), source, tensor)
+            _copy(offset_pointer(site.scratch, offset), source, tensor)
             for offset, source, tensor in zip(program.inputs, sources, tensors, strict=True)
             if offset is not None
         ]
         state = (site.state,) if program.plan.uses_state else ()
-        waits = program.plan.awaits  # then a run may end there without a result, too
+        waits = program.plan.awaits  # a run may then end there without a result
         return *copies, Call(site.program(number), (site.scratch, *state), status=site.ok, hands_on=waits)
 
     def results(self, op: Op, site: CallSite, which: int, sources: Sequence[str]) -> tuple[Statement, ...]:
-        """Copies what a graph gave back to the operator's outputs; `sources` were its inputs."""
+        """Statements that copy a graph's outputs to the operator's. `sources` were the graph's inputs."""
         copies = []
         for i, (value, access) in enumerate(zip(_programs(op)[which].outputs, site.outputs, strict=True)):
             source = self.result(site, which, i, value, sources)
@@ -65,16 +66,16 @@ class _CallsGraphs(Kernel):
     def result(
         self, site: CallSite, which: int, index: int, value: int | Array | InputItself, sources: Sequence[str]
     ) -> str:
-        """C for where an output of a graph lies once it ran."""
+        """C pointer to an output of a graph after its run."""
         if isinstance(value, InputItself):
             return sources[value.index]
         if isinstance(value, int):
-            return byte_at(site.scratch, value)
+            return offset_pointer(site.scratch, value)
         return site.constant(f"graph{which}_output{index}")
 
 
 class If(_CallsGraphs):
-    """Runs one of its graphs."""
+    """IF: runs one of two graphs."""
 
     name, unpredictable = "tinyfuse_if", "a run decides which of its graphs runs"
 
@@ -88,7 +89,7 @@ class If(_CallsGraphs):
 
 
 class While(_CallsGraphs):
-    """The operator's outputs hold the values from turn to turn."""
+    """WHILE: runs a condition and a body; the operator's outputs hold the values between iterations."""
 
     name, unpredictable = "tinyfuse_while", "a run decides how often its graphs run"
 
@@ -100,7 +101,7 @@ class While(_CallsGraphs):
         (going_on,) = _programs(op)[0].outputs
         condition = self.result(site, 0, 0, going_on, values)
         body = self.run(op, site, 1, values) + self.results(op, site, 1, values)
-        return *begin, Repeat(self.run(op, site, 0, values), f"*({condition})", body)
+        return *begin, WhileLoop(self.run(op, site, 0, values), f"*({condition})", body)
 
 
 def _programs(op: Op) -> tuple[Program, ...]:
@@ -108,7 +109,7 @@ def _programs(op: Op) -> tuple[Program, ...]:
 
 
 def _reads(op: Op, index: int) -> bool:
-    """Whether any graph of the operator makes use of its input `index`."""
+    """Tells whether any graph of the operator uses its input `index`."""
     programs = _programs(op)
     handed_on = any(isinstance(value, InputItself) and value.index == index for p in programs for value in p.outputs)
     return handed_on or any(program.inputs[index] is not None for program in programs)

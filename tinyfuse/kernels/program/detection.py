@@ -1,4 +1,4 @@
-"""Our kernel of TFLite_Detection_PostProcess (runtime_c/tinyfuse_detection.h)."""
+"""Kernel of TFLite_Detection_PostProcess (runtime_c/tinyfuse_detection.h)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tinyfuse.ops.program.detection import Detection
 
 
 class DetectionKernel(Kernel):
-    """Of any inputs; the outputs must not overlap them. How many boxes are compared depends on how they overlap."""
+    """TFLite_Detection_PostProcess of constant or computed inputs. The outputs must not overlap the inputs."""
 
     name, unpredictable = "tinyfuse_detection", "how many boxes are compared depends on how they overlap"
     headers = ("tinyfuse_detection.h",)

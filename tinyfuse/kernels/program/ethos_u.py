@@ -1,4 +1,4 @@
-"""ethos-u: the module lays out a program's memory, and calls a function that the firmware supplies."""
+"""Kernel of ethos-u: lays out the memory of an Ethos-U program and calls a function that the firmware supplies."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import numpy as np
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
-from tinyfuse.kernels.core.rows import byte_at
+from tinyfuse.kernels.core.rows import offset_pointer
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.ops.program.ethos_u import EthosU
 
-#: what the NPU's loads ask of addresses
+#: alignment in bytes of addresses that the NPU loads from
 ALIGN = 16
-#: base addresses that the driver takes
+#: maximum number of base addresses that the driver takes
 MOST_BASES = 8
 
 
 class EthosUProgram(Kernel):
-    """Copies the inputs to where Vela placed them in the scratch memory, runs the program, and copies its outputs. The
-    base addresses are those of TFLM: weights, scratch, fast scratch, inputs, outputs."""
+    """Copies the inputs to where Vela placed them in scratch, runs the program, and copies its outputs. The base
+    addresses are those of TFLM: weights, scratch, fast scratch, inputs, outputs."""
 
     name, unpredictable = "ethos-u", "an Ethos-U computes it, not this core"
 
@@ -33,9 +33,9 @@ class EthosUProgram(Kernel):
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         a = op.attributes_as(EthosU)
         weights, scratch = site.constant("weights"), site.scratch
-        inputs = [(byte_at(scratch, offset), t) for offset, t in zip(a.inputs, op.operands[2:], strict=True)]
-        outputs = [(byte_at(scratch, offset), t) for offset, t in zip(a.outputs, op.outputs, strict=True)]
-        fast = (byte_at(scratch, _fast_offset(a)), a.fast) if a.fast else (scratch, a.scratch)
+        inputs = [(offset_pointer(scratch, offset), t) for offset, t in zip(a.inputs, op.operands[2:], strict=True)]
+        outputs = [(offset_pointer(scratch, offset), t) for offset, t in zip(a.outputs, op.outputs, strict=True)]
+        fast = (offset_pointer(scratch, _fast_offset(a)), a.fast) if a.fast else (scratch, a.scratch)
         bases = [(weights, op.operand(1).bytes), (scratch, a.scratch), fast]
         bases += [(pointer, tensor.bytes) for pointer, tensor in (*inputs, *outputs)]
         del bases[MOST_BASES:]
@@ -63,4 +63,5 @@ class EthosUProgram(Kernel):
 
 
 def _fast_offset(a: EthosU) -> int:
+    """Offset in bytes of the fast scratch in the kernel's scratch."""
     return -(-a.scratch // ALIGN) * ALIGN

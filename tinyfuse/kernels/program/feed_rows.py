@@ -1,4 +1,4 @@
-"""The kernel of FEED_ROWS (runtime_c/tinyfuse_feed.h)."""
+"""Kernel of FEED_ROWS (runtime_c/tinyfuse_feed.h)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from tinyfuse.kernels.core.kernel import CallSite, Context, Kernel
 from tinyfuse.kernels.core.statements import Call, Statement
 from tinyfuse.kernels.counts.common import Counts
 
-#: arguments of the function of a group that is fed: the rows it gets, and how many came before them
+#: arguments of the function of a fed group: the rows that it gets, and the number of rows before them
 ROWS, BEFORE = "rows", "before"
 
 
 class FeedRow(Kernel):
-    """Copies a row of the caller's into the ring of the rows that are still needed."""
+    """Copies a row that the caller feeds into the ring of rows that are still needed."""
 
     name = "tinyfuse_feed_row"
     headers = ("tinyfuse_feed.h",)

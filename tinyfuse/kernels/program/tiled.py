@@ -1,8 +1,9 @@
-"""Our kernel of TILED: convolutions in tiles of rows and columns (runtime_c/tinyfuse_tile.h).
+"""Kernel of TILED: a chain of convolutions computed in tiles of rows and columns (runtime_c/tinyfuse_tile.h).
 
-A call makes some rows of the output, a tile of columns after the other. For each tile, part after part computes the
-columns that the tile lacks, by its own kernel for a piece of a row, into tiles of the tensors between; what the next
-tile's windows share with this one's stays there. Behind the last part with windows, the rows take turns.
+A call makes some rows of the output, one tile of columns after the other. For each tile, every convolution (part)
+computes the columns that the tile lacks, by its own kernel for a piece of a row, into a tile of its output tensor. The
+columns that the next tile's windows share with this one stay there. The parts after the last one with windows of
+several pixels compute row by row in turns.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from tinyfuse.ops.layers.tiled import Tiled, columns_used_up, parts_of, rows_com
 
 _HEADER = "tinyfuse_tile.h"
 
-#: what a kernel's call is told of a row, where it can compute a piece of one with windows
-_OF_WINDOWS = frozenset({"in_w", "in_ring", "out_w", "pad_left"})
+#: fields that the parameters of a kernel must have so that it can compute a piece of a row with windows
+_WINDOW_FIELDS = frozenset({"in_w", "in_ring", "out_w", "pad_left"})
 
 
 class _Tile(NamedTuple):
-    """A part of a tensor between two parts: so many rows and columns, from byte `offset` of the scratch on."""
+    """Tile of the tensor between two parts: `rows` rows of `columns` columns, from byte `offset` of the scratch."""
 
     rows: int
     columns: int
@@ -36,8 +37,8 @@ class _Tile(NamedTuple):
 
 
 class TiledRows(Kernel):
-    """`rows` rows a call. A call for row y reads only the input rows of the windows of y and the rows after it, and
-    writes only these, which must not overlap them. `kernels_for`: the kernels of a part, in order of preference."""
+    """TILED by `rows` rows a call. A call for row y reads only the input rows in the windows of its rows and writes
+    only its rows, which must not overlap them. `kernels_for` returns the kernels of a part, in order of preference."""
 
     name = "tinyfuse_tile_begin"
     headers = (_HEADER,)
@@ -57,25 +58,27 @@ class TiledRows(Kernel):
         return tuple((kernel, part) for kernel, part in found if kernel is not None)
 
     def work(self, op: Op, context: Context) -> tuple[tuple[Kernel, Op, float], ...]:
-        """Per part: as a call computes so many columns of it, and how many times so many rows."""
+        """Kernel and operator of each part, for the columns that a call computes, and the number of times that an
+        inference runs it."""
         found = []
         for (kernel, part), rows in zip(self.parts(op, context), rows_computed(op), strict=True):
             _, height, width, _ = part.output.shape
             columns = -(-width // tiles_of(op))
-            found.append((kernel, _narrow(part, columns), rows / height * width / columns))
+            found.append((kernel, _narrow_to_columns(part, columns), rows / height * width / columns))
         return tuple(found)
 
     def _kernel(self, part: Op, context: Context) -> Kernel | None:
-        return _of_part_in(part, context, self._kernels_for)
+        """Kernel of a part; None if there is none."""
+        return _choose_part_kernel(part, context, self._kernels_for)
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        if op.attributes_as(Tiled).rows > 1:  # a row is written while the next one is still to be read
+        if op.attributes_as(Tiled).rows > 1:  # a row is written before the next one is read
             return {}
         columns = columns_used_up(op)
         if not columns:
             return {}
         tiles = op.attributes_as(Tiled)
-        # the last of several parts writes what the first one has read all for; one alone writes while it reads
+        # the last of several parts writes after the first has read; a single one writes while it reads
         buffered = len(tiles.parts) > 1
         return {0: AccessOrder(columns * op.input.shape[3], tiles.columns * op.output.shape[3], buffered)}
 
@@ -91,14 +94,15 @@ class TiledRows(Kernel):
         return end if tiles else self._inner_scratch(op, context)
 
     def _inner_scratch(self, op: Op, context: Context) -> int:
+        """Bytes of scratch that the parts' kernels share."""
         return max(kernel.scratch(part, context) for kernel, part in self.parts(op, context))
 
     def _tiles(self, op: Op, context: Context) -> tuple[tuple[_Tile, ...], int]:
-        """The tiles of what each part but the last makes, and where the last of them ends."""
+        """Tiles of the tensors between the parts, and the byte after the last one."""
         end, found = self._inner_scratch(op, context), []
         for i, (made, read) in enumerate(pairwise(tile_sizes(op))):
             start = -(-end // 4) * 4
-            rows = made.rows if i < _head(op) else 1
+            rows = made.rows if i < _count_leading_parts(op) else 1
             found.append(_Tile(rows, read.reached, start))
             end = start + rows * read.reached * parts_of(op)[i].output.shape[3]
         return tuple(found), end
@@ -111,22 +115,24 @@ class TiledRows(Kernel):
 
 
 def _constant_name(part: int, name: str) -> str:
+    """Name of a part's constant."""
     return f"part{part}_{name}"
 
 
 @lru_cache(maxsize=8192)
-def _of_part_in(part: Op, context: Context, kernels_for: Callable[[Op], tuple[Kernel, ...]]) -> Kernel | None:
-    """The first kernel that computes any columns of a row of a part, packed weights before others; where scratch is to
-    be least, that with the least, but the last one, which serves every layer, and is many times slower."""
-    usable = [kernel for kernel in kernels_for(part) if _takes_pieces(kernel, part, context)]
+def _choose_part_kernel(part: Op, context: Context, kernels_for: Callable[[Op], tuple[Kernel, ...]]) -> Kernel | None:
+    """First kernel that computes any columns of a part's row, with packed weights preferred; None if there is none. If
+    the context wants least scratch: the one with the least, except the last, which serves every layer but is many times
+    slower."""
+    usable = [kernel for kernel in kernels_for(part) if _computes_pieces(kernel, part, context)]
     packed = [kernel for kernel in usable if kernel.weights == "packed"] or usable
     if context.wants_least_scratch(part):
         return min(packed[:-1] or packed, key=lambda kernel: kernel.scratch(part, context), default=None)
     return packed[0] if packed else None
 
 
-def _takes_pieces(kernel: Kernel, op: Op, context: Context) -> bool:
-    """Whether a kernel computes any columns of a row of an operator, of an image that is a ring of rows."""
+def _computes_pieces(kernel: Kernel, op: Op, context: Context) -> bool:
+    """Tells whether a kernel computes any columns of an operator's row from an image that is a ring of rows."""
     plain = kernel.library == "tinyfuse" and kernel.by_row and kernel.rows_a_call == 1
     if not (plain and kernel.takes_rings(op) and kernel.accepts(op, context)):
         return False
@@ -139,18 +145,19 @@ def _takes_pieces(kernel: Kernel, op: Op, context: Context) -> bool:
     if [type(statement) for statement in statements] != [Let, Call]:
         return False
     fields = statements[0].value if isinstance(statements[0], Let) else None
-    return isinstance(fields, Mapping) and (is_plain_pointwise(op) or fields.keys() >= _OF_WINDOWS)
+    return isinstance(fields, Mapping) and (is_plain_pointwise(op) or fields.keys() >= _WINDOW_FIELDS)
 
 
-def _head(op: Op) -> int:
-    """How many parts come before the last one with windows: they compute all rows of a call before it begins."""
+def _count_leading_parts(op: Op) -> int:
+    """Number of parts before the last one with windows of several pixels. They compute all rows of a call before that
+    part begins."""
     return max((i for i, part in enumerate(parts_of(op)) if not is_plain_pointwise(part)), default=0)
 
 
 @lru_cache(maxsize=8192)
 def _own_counts(op: Op) -> Counts:
-    """Of what is done beside the parts' calls: tiles, and rows that parts compute in them; rows of tiles with windows,
-    and bytes that are kept there."""
+    """Counts of the work between the parts' calls: tiles, rows that parts compute in them, rows of tiles that are read
+    by windows of several pixels, and bytes that are kept there from tile to tile."""
     parts, tiles, rows = parts_of(op), tiles_of(op), rows_computed(op)
     calls = -(-op.output.shape[1] // op.attributes_as(Tiled).rows)
     found = {"calls": calls, "tiles": calls * tiles, "rows": tiles * sum(rows), "tile_rows": 0, "kept_bytes": 0}
@@ -164,8 +171,8 @@ def _own_counts(op: Op) -> Counts:
 
 
 @lru_cache(maxsize=8192)
-def _narrow(part: Op, columns: int) -> Op:
-    """A part that computes so many columns alone."""
+def _narrow_to_columns(part: Op, columns: int) -> Op:
+    """Convolution of a part that computes only `columns` columns."""
     g, a = geometry(part), part.attributes_as(Conv2D)
     below = max(0, (g.out_h - 1) * g.stride_h + g.window.kernel - g.in_h - g.pad_top)
     reached = (columns - 1) * g.stride_w + (g.kernel_w - 1) * g.dilation_w + 1
@@ -176,7 +183,7 @@ def _narrow(part: Op, columns: int) -> Op:
 
 
 class _Writer:
-    """The statements of one call. Parts and tensors have numbers: part i reads tensor i and makes tensor i + 1."""
+    """Writes the statements of one call. Part i reads tensor i and makes tensor i + 1."""
 
     def __init__(
         self, op: Op, site: CallSite, context: Context, parts: tuple[tuple[Kernel, Op], ...], tiles: tuple[_Tile, ...]
@@ -186,9 +193,9 @@ class _Writer:
         self.last = len(parts)
 
     def statements(self) -> tuple[Statement, ...]:
-        """The rows and windows of the call, then a loop over tiles."""
+        """Row ranges and tiles of the call, then a loop over tiles."""
         a, (_, height, width, _) = self.op.attributes_as(Tiled), self.op.output.shape
-        row, last, head = self.site.output_row, self.last, _head(self.op)
+        row, last, head = self.site.output_row, self.last, _count_leading_parts(self.op)
         lets: list[Statement] = [Let("int32_t", f"end{last}", f"tinyfuse_min({row} + {a.rows}, {height})")]
         for i in range(head, 0, -1):
             window, rows = geometry(self._part(i)).window, self._part(i).input.shape[1]
@@ -196,7 +203,7 @@ class _Writer:
             stop = f"end{i + 1}" if i < head else f"end{last}"
             lets.append(Let("int32_t", f"start{i}", window.first_c(start)))
             lets.append(Let("int32_t", f"end{i}", window.needed_c(f"({stop} - 1)", rows)))
-        lets += [self._windows(i) for i in range(1, last) if self._has_windows(i)]
+        lets += [self._define_tile(i) for i in range(1, last) if self._has_windows(i)]
         tile: list[Statement] = [
             Let("int32_t", f"from{last}", "x"),
             Let("int32_t", f"to{last}", f"tinyfuse_min(x + {a.columns}, {width})"),
@@ -204,12 +211,12 @@ class _Writer:
         if any(map(self._has_windows, range(1, last))):
             tile.insert(0, Let("int32_t", f"before{last}", f"tinyfuse_max(x - {a.columns}, 0)"))
         for i in range(last - 1, 0, -1):
-            tile += self._columns(i)
+            tile += self._prepare_columns(i)
         for i in range(head):
-            # the last tiles may read nothing but what is there, and padding
+            # the last tiles may need no new columns, only existing ones and padding
             stop = f"(from{i + 1} < to{i + 1} ? end{i + 1} : 0)"
-            tile.append(Loop("row", stop, self._compute(i, "row"), first=f"start{i + 1}"))
-        together = tuple(statement for i in range(head, last) for statement in self._compute(i, "row"))
+            tile.append(Loop("row", stop, self._compute_row(i, "row"), first=f"start{i + 1}"))
+        together = tuple(statement for i in range(head, last) for statement in self._compute_row(i, "row"))
         tile.append(Loop("row", f"end{last}", together, first=row))
         return *lets, Loop("x", width, tuple(tile), a.columns)
 
@@ -217,15 +224,16 @@ class _Writer:
         return self.parts[i][1]
 
     def _has_windows(self, i: int) -> bool:
-        """Whether the reader of a tensor has windows of several columns, or beside the image."""
+        """Tells whether the reader of tensor i has windows of several pixels, or windows that reach outside the
+        image."""
         return not is_plain_pointwise(self._part(i))
 
-    def _pointer(self, i: int) -> str:
-        """Where the tile of a tensor begins."""
+    def _tile_pointer(self, i: int) -> str:
+        """C pointer to the start of tensor i's tile."""
         return f"((int8_t *){self.site.scratch} + {self.tiles[i - 1].offset})"
 
-    def _windows(self, i: int) -> Let:
-        """`tinyfuse_tile`: a tensor's tile, and the windows that read it."""
+    def _define_tile(self, i: int) -> Let:
+        """Definition of `tinyfuse_tile`: tensor i's tile and the windows that read it."""
         part, tile = self._part(i), self.tiles[i - 1]
         g = geometry(part)
         fields = {
@@ -235,25 +243,25 @@ class _Writer:
         }  # fmt: skip
         return Let("tinyfuse_tile", f"tile{i}", fields)
 
-    def _columns(self, i: int) -> list[Statement]:
-        """Which columns of a tensor this tile lacks, `from` to `to`, and `before`, where those of the tile before
-        began; its tile is made ready for them."""
+    def _prepare_columns(self, i: int) -> list[Statement]:
+        """Statements that compute which columns of tensor i this tile lacks, `from` to `to`, and where those of the
+        tile before began, `before`; and that make the tile ready for them."""
         names = ("before", "from", "to") if any(map(self._has_windows, range(1, i))) else ("from", "to")
         if not self._has_windows(i):
             return [Let("int32_t", f"{name}{i}", f"{name}{i + 1}") for name in names]
         lets = [Let("int32_t", f"{name}{i}", f"tinyfuse_tile_end(&tile{i}, {name}{i + 1})") for name in names]
-        args = (f"&tile{i}", self._pointer(i), f"before{i + 1}", f"from{i + 1}", f"to{i + 1}")
+        args = (f"&tile{i}", self._tile_pointer(i), f"before{i + 1}", f"from{i + 1}", f"to{i + 1}")
         return [*lets, Call("tinyfuse_tile_begin", args)]
 
-    def _compute(self, i: int, row: str) -> tuple[Statement, ...]:
-        """Row `row` of what a part makes, as far as this tile lacks it."""
+    def _compute_row(self, i: int, row: str) -> tuple[Statement, ...]:
+        """Statements that compute row `row` of part i's output, only the columns that the tile lacks."""
         (kernel, part), made = self.parts[i], i + 1
         g = geometry(part)
         count = f"to{made} - from{made}"
         site = replace(
             self.site,
-            inputs=(self._source(i, row), *(None for _ in part.inputs[1:])),
-            outputs=(TensorAccess(part.output, self._target(made, row), 1),),
+            inputs=(self._locate_source(i, row), *(None for _ in part.inputs[1:])),
+            outputs=(TensorAccess(part.output, self._target_pointer(made, row), 1),),
             row=row,
             constant=lambda name: self.site.constant(_constant_name(i, name)),
             piece=Piece("0", count),
@@ -263,10 +271,10 @@ class _Writer:
             geometry_of_piece["in_w"] = self.tiles[i - 1].columns
         elif not is_plain_pointwise(part):
             geometry_of_piece["pad_left"] = f"{g.pad_left} - from{made} * {g.stride_w}"
-        return tuple(_of_part(i, s, geometry_of_piece) for s in kernel.call(part, site, self.context))
+        return tuple(_adapt_to_part(i, s, geometry_of_piece) for s in kernel.call(part, site, self.context))
 
-    def _source(self, i: int, row: str) -> TensorAccess:
-        """Where a part reads: the input, or a tile; of what it reads pixel by pixel, the very first."""
+    def _locate_source(self, i: int, row: str) -> TensorAccess:
+        """Location that part i reads: the input or a tile. A part that reads pixel by pixel gets the first pixel."""
         part = self._part(i)
         if i == 0:
             access = self.site.input(0)
@@ -275,33 +283,33 @@ class _Writer:
             return TensorAccess(part.input, f"{row_pointer(access, row)} + from1 * {part.input.shape[3]}", 1)
         tile = self.tiles[i - 1]
         if not is_plain_pointwise(part):
-            return TensorAccess(part.input, self._pointer(i), tile.rows)
-        return TensorAccess(part.input, self._row(i, row), 1)
+            return TensorAccess(part.input, self._tile_pointer(i), tile.rows)
+        return TensorAccess(part.input, self._row_pointer(i, row), 1)
 
-    def _row(self, i: int, row: str) -> str:
-        """Where a tile has a row."""
+    def _row_pointer(self, i: int, row: str) -> str:
+        """C pointer to a row of tensor i's tile."""
         tile, channels = self.tiles[i - 1], self._part(i).input.shape[3]
         slot = f" + {row} % {tile.rows} * {tile.columns * channels}" if tile.rows > 1 else ""
-        return f"{self._pointer(i)}{slot}"
+        return f"{self._tile_pointer(i)}{slot}"
 
-    def _target(self, i: int, row: str) -> str:
-        """Where the columns of a row go that are lacking."""
+    def _target_pointer(self, i: int, row: str) -> str:
+        """C pointer to the first lacking column of a row of tensor i."""
         channels = self._part(i - 1).output.shape[3]
         if i == self.last:
             at = self.site.output.row_at
             assert at is not None, "the printer of calls gives it"
             return f"{at(row)} + x * {channels}"
         if not self._has_windows(i):
-            return self._row(i, row)
+            return self._row_pointer(i, row)
         g = geometry(self._part(i))
-        # its tile begins with the first column of the window of the reader's first
+        # the tile begins with the first column of the first window of its reader
         first = f"(from{i} - from{i + 1} * {g.stride_w} + {g.pad_left})"
-        return f"{self._row(i, row)} + {first} * {channels}"
+        return f"{self._row_pointer(i, row)} + {first} * {channels}"
 
 
-def _of_part(i: int, statement: Statement, geometry_of_piece: Mapping[str, int | str]) -> Statement:
-    """A statement of a part's kernel, beside those of others: of a row's piece, and its struct under a name of its
-    own."""
+def _adapt_to_part(i: int, statement: Statement, geometry_of_piece: Mapping[str, int | str]) -> Statement:
+    """Statement of part i's kernel, for a piece of a row, with its struct renamed so that parts can stand side by
+    side."""
     if isinstance(statement, Let) and isinstance(statement.value, Mapping):
         fields = {**statement.value, **{k: v for k, v in geometry_of_piece.items() if k in statement.value}}
         return replace(statement, name=f"{statement.name}{i}", value=fields)

@@ -1,1 +1,1 @@
-"""Exact forms of requantization: from an int32 accumulator to an output element."""
+"""Exact forms of requantization, from an int32 accumulator to an output element."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.ir.fixedpoint import clamp, multiply_half_even
-from tinyfuse.kernels.core.kernel import proven
+from tinyfuse.kernels.core.kernel import require_proven
 from tinyfuse.kernels.requantize.single_rounding import SingleRounding, channel_lines
 from tinyfuse.kernels.requantize.two_roundings import LANE_SUMS, accumulator_range, folded_bias
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, clamp_range, float_multipliers, rounds_by
@@ -61,7 +61,7 @@ def even_or_line(op: Op, groups: Array, extra: Array | int = 0) -> Array:
 
     extra: int64 [out_c], what is added to biases in 256ths. The layer is one that `half_even` accepts.
     """
-    rounded = proven(half_even(op, 256)).channels(extra)
+    rounded = require_proven(half_even(op, 256)).channels(extra)
     rounded["multiplier"] ^= np.int32(-(2**31))  # the sign of a float32
     lines = channel_lines(op)
     if lines is None:

@@ -1,11 +1,12 @@
-"""Requantization of a layer of one scale along one line that all its outputs share (runtime_c/tinyfuse_requantize.h).
+"""Single-rounding requantization of a layer with one scale for all channels (runtime_c/tinyfuse_requantize.h).
 
-Outputs of one scale are one function of their accumulators, so what is proven of it over all accumulators that any
-of them may have (as kernels/requantize/single_rounding.py and kernels/requantize/signed_rounding.py do of each
-channel's) serves all. Outputs of one sign, such as a RELU leaves, have a step line. Those of both have a
-signed_rounding one: TensorFlow Lite Micro rounds to multiples of 2^-shift, with the shift of the scale, and then halves
-of these away from zero, so levels above zero begin one such multiple earlier. On a line of the same shift that is a
-bend of 1, and of twice that with each bit more."""
+With one scale, all outputs are the same function of their accumulators. So a proof over all accumulators that any
+channel can have (as kernels/requantize/single_rounding.py and kernels/requantize/signed_rounding.py give for each
+channel) holds for all. Outputs of one sign, for instance after a RELU, have plain single-rounding parameters. Outputs
+of both signs need sign-dependent rounding: TensorFlow Lite Micro rounds to multiples of 2^-shift, with the shift of the
+scale, and then halves of these away from zero, so levels above zero begin one such multiple earlier. With the same
+shift that is a `bend` of 1, and twice as much with each additional bit of shift.
+"""
 
 from __future__ import annotations
 
@@ -14,27 +15,31 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.requantize.single_rounding import fit, requantized_steps
-from tinyfuse.kernels.requantize.two_roundings import accumulator_range, one_scale
+from tinyfuse.kernels.requantize.single_rounding import fit_parameters, output_thresholds
+from tinyfuse.kernels.requantize.two_roundings import accumulator_range, has_one_scale
 from tinyfuse.ops.core.convolution import TWO_ROUNDINGS, channel_multipliers, clamp_range, rounds_by
 
-#: bits that are a sum's sign where sums are within STEADY: a bend that is to be told by them is within so many
+#: number of leading bits that are copies of the sign in a sum within STEADY. The C masks the bend with them, so the
+#: bend must fit into as many bits
 _SIGN_BITS = 3
 STEADY = 2 ** (32 - _SIGN_BITS)
 
-#: of a signed_rounding line: a zero point takes 8 bits more, of 32
+#: maximum shift with sign-dependent rounding: the zero point takes 8 more bits of 32
 _MOST_SHIFT = 22
 
 
 @dataclass(frozen=True)
 class PerTensorRounding:
-    """Of an accumulator, 256 times of which plus `bias` is A, the output is the floor of
+    """Parameters of the requantization. With A = 256 * accumulator + bias, the output is the floor of
 
-    A * multiplier / 2^(32 + shift), where the line is not signed_rounding,
-    ((A * multiplier / 2^32) + rounding - (bend if A < 0 else 0)) / 2^shift, where it is; in parentheses a floor, too.
+        A * multiplier / 2^(32 + shift);
 
-    bend     0, where it is not signed_rounding; else the rounding's lowest bits
-    steady   whether all A are within STEADY
+    with sign-dependent rounding, it is the floor of
+
+        (floor(A * multiplier / 2^32) + rounding - (bend if A < 0 else 0)) / 2^shift.
+
+    bend    0 without sign-dependent rounding; otherwise the lowest bits of the rounding
+    steady  all |A| are below STEADY
     """
 
     bend: int
@@ -46,8 +51,8 @@ class PerTensorRounding:
 
 
 def per_tensor_rounding(op: Op, shift: int) -> PerTensorRounding | None:
-    """The layer's line: a step line of that shift, a signed-rounding one of that shift if it is steady, or a
-    signed_rounding one of the scale's shift; None where there is none, or where scales differ."""
+    """Parameters of a layer: without sign-dependent rounding and with `shift`; or with it and `shift`, if it is steady;
+    or with it and the scale's shift. None if no parameters are exact, or if channels have different scales."""
     least, most = accumulator_range(op)
     multipliers, shifts = channel_multipliers(op)
     low, high = clamp_range(op)
@@ -55,33 +60,33 @@ def per_tensor_rounding(op: Op, shift: int) -> PerTensorRounding | None:
     zero_points_fit = all(-128 <= t.zero_point <= 127 for t in (op.input, op.output))
     if not rounds_by(op, TWO_ROUNDINGS) or least is None or most is None or not zero_points_fit or low >= high:
         return None
-    if not one_scale(multipliers, shifts) or right < 0:
+    if not has_one_scale(multipliers, shifts) or right < 0:
         return None
     outputs = np.arange(low + 1, high + 1)
     ends = int(least.min()), int(most.max())
-    steps = requantized_steps(np.array(ends[:1]), np.array(ends[1:]), multipliers[:1], shifts[:1], zero_point, outputs)[
+    steps = output_thresholds(np.array(ends[:1]), np.array(ends[1:]), multipliers[:1], shifts[:1], zero_point, outputs)[
         0
     ]
     used = (ends[0] < steps) & (steps <= ends[1])
-    near = used.copy()  # one output more to either side, where there is one
+    near = used.copy()  # thresholds in use, and those of the neighbouring outputs
     near[1:] |= used[:-1]
     near[:-1] |= used[1:]
     levels = (outputs - zero_point)[near]
-    lines = [(0, shift, 2**31), (1, right, 2**31)]
+    forms = [(0, shift, 2**31), (1, right, 2**31)]
     if 0 <= shift - right < _SIGN_BITS:
-        lines.insert(1, (1 << (shift - right), shift, STEADY))
-    for bend, by, most_sum in lines:
+        forms.insert(1, (1 << (shift - right), shift, STEADY))
+    for bend, by, max_sum in forms:
         ideal = round(int(multipliers[0]) * 2.0 ** (by - right - 31 + 24))
         if not (used.any() and 0 < ideal < 2**31 and 0 < by <= _MOST_SHIFT):
             continue
-        # what a product must reach for an output, on a signed_rounding line for its level
+        # smallest product for each output, or for its level with sign-dependent rounding
         goals = (levels << (32 + by)) - np.where(levels > 0, bend << 32, 0) if bend else outputs[near] << (32 + by)
-        found = fit(steps[near], goals, ideal, *ends)
+        found = fit_parameters(steps[near], goals, ideal, *ends)
         if found is None:
             continue
         bias, multiplier = found
         reach = max(abs(256 * end + bias) for end in ends)
-        if reach < most_sum:
+        if reach < max_sum:
             return PerTensorRounding(
                 bend, by, multiplier, bias, (zero_point << by) + bend if bend else 0, reach < STEADY
             )

@@ -1,1 +1,1 @@
-"""Kernels with state or time: LSTM, SVDF, signal operators, rings and variables."""
+"""Kernels of operators with state: LSTM, SVDF, signal operators, rings and variables."""

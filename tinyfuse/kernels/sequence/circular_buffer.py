@@ -1,4 +1,4 @@
-"""Our kernel of CIRCULAR_BUFFER (runtime_c/tinyfuse_circular_buffer.h)."""
+"""Kernel of CIRCULAR_BUFFER (runtime_c/tinyfuse_circular_buffer.h)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tinyfuse.ops.sequence.circular_buffer import cycles
 
 
 class CircularBufferKernel(Kernel):
-    """Moves the frames by one, and copies them where the run goes on."""
+    """Moves the frames by one and, if the run continues, copies them to the output."""
 
     name = "tinyfuse_circular_buffer"
     headers = ("tinyfuse_circular_buffer.h",)
     costs_as = "tinyfuse_copy"
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        """Of a run that goes on."""
+        """Counts of a run that continues."""
         return {"calls": 2, "inputs": 2 * op.output.bytes}
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:

@@ -1,5 +1,5 @@
-"""Our kernels of COMPUTED_LSTM and COMPUTED_SVDF: those of constant weights, which a run brings into their form
-(runtime_c/tinyfuse_lstm_parts.h, runtime_c/tinyfuse_svdf_offsets.h)."""
+"""Kernels of COMPUTED_LSTM and COMPUTED_SVDF. The run brings computed weights into the form of the kernels for constant
+ones (runtime_c/tinyfuse_lstm_parts.h, runtime_c/tinyfuse_svdf_offsets.h)."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import ClassVar
 from tinyfuse.ir import ITEM_BYTES, Op
 from tinyfuse.kernels.core.c_types import SUFFIX
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
-from tinyfuse.kernels.core.operands import constant_operands, operand_pointers, with_data
+from tinyfuse.kernels.core.operands import constant_operands, operand_pointers, with_constant_input
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.core.wrapper import WholeWrapper
-from tinyfuse.kernels.sequence.lstm import LstmReal, LstmWhole
-from tinyfuse.kernels.sequence.svdf import SvdfReal, SvdfWhole
+from tinyfuse.kernels.sequence.lstm import LstmF32, LstmWhole
+from tinyfuse.kernels.sequence.svdf import SvdfF32, SvdfWhole
 from tinyfuse.ops.sequence.lstm_scaling import GATES, HIDDEN
 
 
 class _Computed(WholeWrapper):
-    """`kernel`, which takes the operator's constants in its own form, and `operands`, names of those that may be
-    computed."""
+    """Base of kernels that call `kernel`. `operands`: indexes of inputs that may be computed -> names of their
+    constants."""
 
     operands: ClassVar[Mapping[int, str]]
 
@@ -32,11 +32,11 @@ class _Computed(WholeWrapper):
 
 
 class ComputedLstm(_Computed):
-    """Weights and biases are brought into the kernel's order in scratch: biases, then weights."""
+    """COMPUTED_LSTM. Biases, then weights, are brought into the kernel's order in scratch."""
 
     operands: ClassVar = {i: f"operand{i}" for gate in GATES.values() for i in gate}
 
-    def __init__(self, kernel: LstmWhole | LstmReal):
+    def __init__(self, kernel: LstmWhole | LstmF32):
         super().__init__(kernel, "tinyfuse_lstm_parts.h")
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
@@ -66,7 +66,7 @@ class ComputedLstm(_Computed):
             "bias": f"(const {bias} *)(const void *){site.scratch}",
         }
         inner = replace(
-            with_data(op, site), constant=lambda name: instead.get(name) or site.constant(name)
+            with_constant_input(op, site), constant=lambda name: instead.get(name) or site.constant(name)
         )  # fmt: skip
         return (
             Let("tinyfuse_lstm_parts", "parts", fields),
@@ -76,21 +76,24 @@ class ComputedLstm(_Computed):
         )
 
     def _tables(self) -> tuple[Constant, ...]:
+        """Tables that every quantized LSTM needs."""
         return self.kernel.tables() if isinstance(self.kernel, LstmWhole) else ()
 
     @staticmethod
     def _bias_bytes(op: Op) -> int:
-        """Of a bias, and of integers what follows from zero points too; what comes after it is aligned to 4."""
+        """Bytes of the biases in scratch. Integer biases come twice, because zero points are folded in. The result is a
+        multiple of 4, which aligns the weights."""
         bias = op.operand(12)
         return 4 * bias.bytes * (1 if bias.dtype == "float32" else 2)
 
 
 class ComputedSvdf(_Computed):
-    """What follows from the input's zero point and computed feature weights goes into scratch."""
+    """COMPUTED_SVDF. The offsets, from the input's zero point and computed feature weights, are written into
+    scratch."""
 
     operands: ClassVar = {1: "features", 2: "time", 3: "bias"}
 
-    def __init__(self, kernel: SvdfWhole | SvdfReal):
+    def __init__(self, kernel: SvdfWhole | SvdfF32):
         super().__init__(kernel, "tinyfuse_svdf_offsets.h")
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
@@ -111,9 +114,10 @@ class ComputedSvdf(_Computed):
             before = (Call("tinyfuse_svdf_offsets", args),)
             instead["offsets"] = f"(const int32_t *)(const void *){site.scratch}"
         inner = replace(
-            with_data(op, site), constant=lambda name: instead.get(name) or site.constant(name)
+            with_constant_input(op, site), constant=lambda name: instead.get(name) or site.constant(name)
         )  # fmt: skip
         return *before, *self.kernel.call(op, inner, context)
 
     def _computes_offsets(self, op: Op) -> bool:
+        """Tells whether the run must compute the offsets."""
         return isinstance(self.kernel, SvdfWhole) and not op.operand(1).is_constant

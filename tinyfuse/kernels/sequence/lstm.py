@@ -1,4 +1,4 @@
-"""Our kernels of UNIDIRECTIONAL_SEQUENCE_LSTM (runtime_c/tinyfuse_lstm*.h)."""
+"""Kernels of UNIDIRECTIONAL_SEQUENCE_LSTM (runtime_c/tinyfuse_lstm*.h)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tinyfuse.ops.sequence.lstm_scaling import (
 
 
 class LstmWhole(Kernel):
-    """Any LSTM of integers. The output must not overlap the input."""
+    """LSTM of int8 or int16. The output must not overlap the input."""
 
     def __init__(self, dtype: str):
         self.dtype, suffix = dtype, "" if dtype == "int8" else "_s16"
@@ -51,14 +51,14 @@ class LstmWhole(Kernel):
         )
 
     def tables(self) -> tuple[Constant, ...]:
-        """What is the same for every LSTM."""
+        """Tables that are the same for every LSTM."""
         return (Constant("table", logistic_table(), "uint16_t"),)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         forget, entry = cell_multipliers(op)
         multiplier, shift = tanh_input(op)
         pairs = [gate_multipliers(op, gate) for gate in GATES]
-        params = Let("tinyfuse_lstm", "p", _sizes(op) | {
+        params = Let("tinyfuse_lstm", "p", _size_fields(op) | {
             "hidden_zero_point": op.operand(HIDDEN).zero_point, "cell_clip": cell_clip(op),
             "tanh_multiplier": multiplier, "tanh_shift": shift,
             "of_input": _initializer([self._gate_scale(pair[0]) for pair in pairs]),
@@ -73,12 +73,13 @@ class LstmWhole(Kernel):
         )  # fmt: skip
 
     def _gate_scale(self, multiplier: tuple[int, int]) -> tuple[int, int]:
-        """As the C rescales a gate's sums: of int16 by the upper 16 bits (tinyfuse_requantize_s64)."""
+        """Multiplier and shift of a gate's sums as the C takes them: for int16, the multiplier's upper 16 bits
+        (tinyfuse_requantize_s64)."""
         return multiplier if self.dtype == "int8" else (int(reduced_multiplier(multiplier[0])), 15 - multiplier[1])
 
 
-class LstmReal(Kernel):
-    """Any LSTM of float32. The output must not overlap the input."""
+class LstmF32(Kernel):
+    """LSTM of float32. The output must not overlap the input."""
 
     name = "tinyfuse_lstm_f32"
     headers = ("tinyfuse_lstm_f32.h",)
@@ -97,7 +98,7 @@ class LstmReal(Kernel):
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         clip = float(np.float32(max(op.attributes_as(Lstm).cell_clip, 0.0)))
-        params = Let("tinyfuse_lstm_f32_params", "p", _sizes(op) | {"cell_clip": clip})
+        params = Let("tinyfuse_lstm_f32_params", "p", _size_fields(op) | {"cell_clip": clip})
         return params, Call(
             self.name,
             ("&p", site.input(0).pointer, site.input(HIDDEN).pointer, site.input(CELL).pointer,
@@ -105,18 +106,18 @@ class LstmReal(Kernel):
         )  # fmt: skip
 
 
-def _sizes(op: Op) -> dict[str, int]:
-    """The fields of the parameters that say how much there is, and where."""
+def _size_fields(op: Op) -> dict[str, int]:
+    """Fields of the sizes and strides."""
     first, second, inputs = op.input.shape
     units, time_major = op.output.shape[2], op.attributes_as(Lstm).time_major
     batches, steps = (second, first) if time_major else (first, second)
 
     def strides(width: int) -> tuple[int, int]:
-        """(between batches, between steps)"""
+        """Number of elements between batches, and between steps."""
         return (width, second * width) if time_major else (second * width, width)
 
     out_batch, out_step = strides(units)
-    if op.attributes_as(Lstm).last_step_only:  # each in the place of the one before
+    if op.attributes_as(Lstm).last_step_only:  # each step overwrites the one before
         out_batch, out_step = units, 0
     return {
         "batches": batches, "steps": steps, "inputs": inputs, "units": units,
@@ -126,15 +127,15 @@ def _sizes(op: Op) -> dict[str, int]:
 
 
 def folded_biases(op: Op, gate: str) -> tuple[Array, Array]:
-    """int32 [units] twice, of int16 data int64: what is added to a gate's products with the input and with the
-    hidden state, as they are stored."""
+    """Biases of a gate's sums over the input and over the hidden state, with zero points folded in. int32 [units] each;
+    int64 for int16 data."""
     weights, recurrent, bias = (op.operand(i).values.astype(np.int64) for i in GATES[gate])
     of_input = bias - op.input.zero_point * weights.sum(axis=1)
     of_hidden = -op.operand(HIDDEN).zero_point * recurrent.sum(axis=1)
     dtype = np.int32 if op.input.dtype == "int8" else np.int64
-    return of_input.astype(dtype), of_hidden.astype(dtype)  # wrap as the sums do
+    return of_input.astype(dtype), of_hidden.astype(dtype)  # wrap, like the sums
 
 
 def _initializer(value: int | Sequence[int] | Sequence[tuple[int, int]]) -> str:
-    """Numbers in nested sequences as a C initializer."""
+    """C initializer of nested sequences of numbers."""
     return str(value) if isinstance(value, int) else "{" + ", ".join(map(_initializer, value)) + "}"

@@ -1,4 +1,4 @@
-"""Our kernels of TFLM's signal library: spectra and filter banks (runtime_c/tinyfuse_signal_*.h)."""
+"""Kernels of TFLM's signal library: spectra and filter banks (runtime_c/tinyfuse_signal_*.h)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tinyfuse.ops.sequence.signal_spectrum import Energy, Fft, Window
 
 
 class WindowKernel(Kernel):
-    """The output may be the input."""
+    """SignalWindow. The output may overwrite the input."""
 
     name = "tinyfuse_signal_window"
     headers = ("tinyfuse_signal_window.h",)
@@ -49,7 +49,7 @@ class WindowKernel(Kernel):
 
 
 class FftAutoScaleKernel(Kernel):
-    """Two passes over the samples: the largest, then the shift."""
+    """SignalFftAutoScale, in two passes over the samples: the largest, then the shift."""
 
     name = "tinyfuse_signal_auto_scale"
     headers = ("tinyfuse_signal_window.h",)
@@ -60,7 +60,7 @@ class FftAutoScaleKernel(Kernel):
 
 
 class FftKernel(Kernel):
-    """SignalRfft or SignalIrfft, one after the other; all of it happens in the output, which must not overlap the
+    """SignalRfft or SignalIrfft of all frames, one after the other, computed in the output, which must not overlap the
     input."""
 
     headers = ("tinyfuse_signal_fft.h",)
@@ -73,7 +73,7 @@ class FftKernel(Kernel):
         return op.input.dtype == self.dtype
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        """Butterflies by their radix."""
+        """Counts of transforms, points, and butterflies by their radix."""
         length, transforms = op.attributes_as(Fft).length, op.input.elements // op.input.shape[-1]
         radices, points = factors(length // 2) or (), transforms * length // 2
         found = {f"radix{radix}": radices.count(radix) * points // radix for radix in set(radices)}
@@ -106,7 +106,7 @@ class FftKernel(Kernel):
 
 
 class EnergyKernel(Kernel):
-    """Bins whose energy nobody asked for become 0."""
+    """SignalEnergy. Bins outside the requested range become 0."""
 
     name = "tinyfuse_signal_energy"
     headers = ("tinyfuse_signal_window.h",)
@@ -118,7 +118,7 @@ class EnergyKernel(Kernel):
 
 
 class FilterBankKernel(Kernel):
-    """One pass over the weights, in the order of the channels."""
+    """SignalFilterBank in one pass over the weights, in the order of the channels."""
 
     name = "tinyfuse_signal_filter_bank"
     headers: tuple[str, ...] = ("tinyfuse_signal_filter_bank.h",)
@@ -141,7 +141,8 @@ class FilterBankKernel(Kernel):
 
 
 class ComputedFilterBankKernel(FilterBankKernel):
-    """The same where a run says which bins and weights are a channel's: those that don't exist end it."""
+    """SignalFilterBank whose run computes the bins and weights of the channels. Bins or weights that do not exist end
+    the run with an error."""
 
     headers: tuple[str, ...] = (*FilterBankKernel.headers, "tinyfuse_signal_channels.h")
 
@@ -156,7 +157,7 @@ class ComputedFilterBankKernel(FilterBankKernel):
 
 
 class SquareRootKernel(Kernel):
-    """Bit by bit; 32 bits take half the steps of 64."""
+    """SignalFilterBankSquareRoot, bit by bit; values of 32 bits take half the steps of 64."""
 
     name = "tinyfuse_signal_roots"
     headers = ("tinyfuse_signal_filter_bank.h",)
@@ -172,7 +173,7 @@ class SquareRootKernel(Kernel):
 
 
 class SpectralSubtractionKernel(Kernel):
-    """Channel by channel; the noise's estimate is the state."""
+    """SignalFilterBankSpectralSubtraction, channel by channel. The state is the estimate of the noise."""
 
     name = "tinyfuse_signal_subtract_noise"
     headers = ("tinyfuse_signal_filter_bank.h",)
@@ -190,7 +191,7 @@ class SpectralSubtractionKernel(Kernel):
 
 
 class PcanKernel(Kernel):
-    """Channel by channel."""
+    """SignalPCAN, channel by channel."""
 
     name = "tinyfuse_signal_pcan"
     headers = ("tinyfuse_signal_filter_bank.h",)
@@ -211,7 +212,7 @@ class PcanKernel(Kernel):
 
 
 class FilterBankLogKernel(Kernel):
-    """Channel by channel, with a table of 129 numbers."""
+    """SignalFilterBankLog, channel by channel, with a table of 129 numbers."""
 
     name = "tinyfuse_signal_logs"
     headers = ("tinyfuse_signal_filter_bank.h",)

@@ -1,4 +1,4 @@
-"""Our kernels of what cuts streams into frames in TFLM's signal library (runtime_c/tinyfuse_signal_streams.h)."""
+"""Kernels that cut streams into frames, from TFLM's signal library (runtime_c/tinyfuse_signal_streams.h)."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from tinyfuse.ops.sequence.signal_streams import Delay, Framer, OverlapAdd, Stac
 
 
 class _Stream(Kernel):
-    """The output must not overlap the input."""
+    """Base of kernels of streams. The output must not overlap the input."""
 
     headers = ("tinyfuse_signal_streams.h",)
 
     def pointers(self, site: CallSite) -> tuple[str, ...]:
-        """Of the input, the states and the outputs, in this order."""
+        """C pointers to the input, the states and the outputs, in this order."""
         inputs = (site.input(i).pointer for i in range(len(site.inputs)))
         return *inputs, *(access.pointer for access in site.outputs)
 
 
 class FramerKernel(_Stream):
-    """Copies each frame, and moves what is kept by a step."""
+    """SignalFramer. Copies each frame, and moves the kept samples by a step."""
 
     name = "tinyfuse_signal_frames"
 
@@ -31,7 +31,7 @@ class FramerKernel(_Stream):
 
 
 class StackerKernel(_Stream):
-    """Makes the stack in the output, and keeps of it what the next ones need."""
+    """SignalStacker. Makes the stack in the output, and keeps the frames that the next stacks need."""
 
     name = "tinyfuse_signal_stack"
 
@@ -41,7 +41,7 @@ class StackerKernel(_Stream):
 
 
 class DelayKernel(_Stream):
-    """Copies, and moves what is delayed by the input's samples."""
+    """SignalDelay. Copies the samples, and moves the delayed ones by their number."""
 
     name = "tinyfuse_signal_delay"
 
@@ -51,7 +51,8 @@ class DelayKernel(_Stream):
 
 
 class OverlapAddKernel(_Stream):
-    """One pass over each frame, whose rest is kept where it is added next."""
+    """SignalOverlapAdd in one pass over each frame; the part of a frame that overlaps the next one is kept in the
+    state."""
 
     def __init__(self, dtype: str):
         self.dtype = dtype

@@ -1,4 +1,4 @@
-"""Our kernels of what sliding windows keep (runtime_c/tinyfuse_ring.h, tinyfuse_move_sum.h, tinyfuse_await.h)."""
+"""Kernels of the state of sliding windows (runtime_c/tinyfuse_ring.h, tinyfuse_move_sum.h, tinyfuse_await.h)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tinyfuse.ops.sequence.ring_rows import RingRows
 
 
 class CopyRingRows(Kernel):
-    """Copies rows of the ring, out of one place or several."""
+    """Copies rows of a ring, from one place or from several."""
 
     name = "tinyfuse_ring_rows"
     headers = ("tinyfuse_ring.h",)
@@ -33,7 +33,7 @@ class CopyRingRows(Kernel):
 
 
 class MoveSums(Kernel):
-    """Adds rows to sums, or takes them off."""
+    """Adds rows to sums, or subtracts them."""
 
     costs_as = "tinyfuse_row_sum_s8"
 
@@ -56,7 +56,7 @@ class MoveSums(Kernel):
 
 
 class AwaitWindow(Kernel):
-    """Counts the steps until the window is full."""
+    """Counts steps until the window is full; until then the run ends without a result."""
 
     name = "tinyfuse_await_window"
     headers = ("tinyfuse_await.h",)
@@ -70,7 +70,7 @@ class AwaitWindow(Kernel):
 
 
 class AwaitRows(AwaitWindow):
-    """Counts the rows of a step."""
+    """Counts the rows of a step; until all are there, the run ends without a result."""
 
     name = "tinyfuse_await_rows"
 

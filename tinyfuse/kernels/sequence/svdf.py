@@ -1,4 +1,4 @@
-"""Our kernels of SVDF (runtime_c/tinyfuse_svdf*.h)."""
+"""Kernels of SVDF (runtime_c/tinyfuse_svdf*.h)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def svdf_constants(op: Op) -> tuple[Constant, ...]:
 
 
 class SvdfWhole(Kernel):
-    """Any quantized SVDF. The output must not overlap the input."""
+    """SVDF of int8 data. The output must not overlap the input."""
 
     headers = ("tinyfuse_svdf.h",)
     name = "tinyfuse_svdf"
@@ -40,9 +40,9 @@ class SvdfWhole(Kernel):
         return *svdf_constants(op), self.offsets(op)
 
     def offsets(self, op: Op) -> Constant:
-        """What follows from the input's zero point and constant feature weights."""
+        """Offsets that replace the input's zero point, from constant feature weights: int32 [filters]."""
         offsets = -op.input.zero_point * op.operand(1).values.sum(axis=1, dtype=np.int64)
-        return Constant("offsets", offsets.astype(np.int32), "int32_t")  # wraps as the sums do
+        return Constant("offsets", offsets.astype(np.int32), "int32_t")  # wraps, like the sums
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         (batches, inputs), (filters, memory) = op.input.shape, op.operand(2).shape
@@ -61,8 +61,8 @@ class SvdfWhole(Kernel):
         return params, Call(f"{self.name}_{self.path(op, False, context)}", arguments)
 
 
-class SvdfReal(Kernel):
-    """Any SVDF of float32 with a clamp. The output must not overlap the input."""
+class SvdfF32(Kernel):
+    """SVDF of float32 with a clamp as activation. The output must not overlap the input."""
 
     headers = ("tinyfuse_svdf_f32.h",)
     name = "tinyfuse_svdf_f32"
@@ -95,12 +95,12 @@ class SvdfReal(Kernel):
         )  # fmt: skip
 
     def activation(self, op: Op) -> tuple[int, ...]:
-        """The argument that says which activation it is."""
+        """Arguments that select the activation."""
         return ()
 
 
-class SvdfActivated(SvdfReal):
-    """The same with an activation that is no clamp."""
+class SvdfActivatedF32(SvdfF32):
+    """SVDF of float32 with an activation that is not a clamp."""
 
     headers = ("tinyfuse_svdf_activated_f32.h",)
     name = "tinyfuse_svdf_activated_f32"

@@ -1,4 +1,4 @@
-"""Our kernels of operators on states (runtime_c/tinyfuse_copy.h, tinyfuse_copy_once.h, tinyfuse_ring.h)."""
+"""Kernels of operators on states (runtime_c/tinyfuse_copy.h, tinyfuse_copy_once.h, tinyfuse_ring.h)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ReadVariable(Kernel):
 
 
 class AssignVariable(Kernel):
-    """Copies the value's bytes, a constant's too, to the state."""
+    """Copies the value's bytes, which may be constant, to the state."""
 
     name = "tinyfuse_copy"
     headers = ("tinyfuse_copy.h",)
@@ -44,14 +44,14 @@ class AssignVariable(Kernel):
 
 
 class AssignOnce(AssignVariable):
-    """The same where the state that says so is still 0."""
+    """Copies the value's bytes to the state in the first inference; a second state tells whether that is done."""
 
     name = "tinyfuse_copy_once"
     headers = ("tinyfuse_copy_once.h",)
     costs_as = "tinyfuse_copy"
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        """Of every inference but the first."""
+        """Counts of every inference but the first."""
         return {"calls": 1}
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
@@ -60,7 +60,7 @@ class AssignOnce(AssignVariable):
 
 
 class RingPush(Kernel):
-    """The rows overwrite the oldest of the ring."""
+    """Overwrites the oldest rows of the ring."""
 
     name = "tinyfuse_ring_push"
     headers = ("tinyfuse_ring.h",)

@@ -1,1 +1,1 @@
-"""The lists of kernels that serve each operator, in order of preference."""
+"""Lists of the kernels of each operator, in order of preference."""

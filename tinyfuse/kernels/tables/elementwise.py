@@ -9,22 +9,22 @@ from tinyfuse.kernels.cmsis.elementwise import CmsisAdd, CmsisMinMax, CmsisMul
 from tinyfuse.kernels.core.kernel import Kernel
 from tinyfuse.kernels.elementwise.add_sub_single_rounding import SingleRoundingSum
 from tinyfuse.kernels.elementwise.binary import (
-    COMMON,
+    COMMON_HEADER,
     Parameters,
     binary_kernels,
+    clamp_f32_parameters,
     clamped_kernels,
-    comparison,
+    comparison_parameters,
     float_kernels,
-    fused,
     int16_kernels,
-    prelu,
-    prelu_wide,
-    product,
-    rescaled,
+    mul_parameters,
+    prelu_parameters,
+    prelu_s16_parameters,
+    rescaling_parameters,
     wide_kernels,
 )
 from tinyfuse.kernels.elementwise.cast import Cast
-from tinyfuse.kernels.elementwise.division import floored, int8_quotients
+from tinyfuse.kernels.elementwise.division import floor_kernels, int8_div_kernels
 from tinyfuse.kernels.elementwise.fused_expression import ElementOf
 from tinyfuse.kernels.elementwise.fused_loop import FusedLoop, FusedLoopByFours
 from tinyfuse.kernels.elementwise.logic import Not
@@ -33,14 +33,14 @@ from tinyfuse.kernels.elementwise.quantize import Convert, InvertSign
 from tinyfuse.kernels.elementwise.scale_and_add import ScaledSum, ScaledSumMve
 from tinyfuse.kernels.elementwise.select import AddN, Select
 from tinyfuse.kernels.elementwise.unary import (
-    ClampWide,
-    GeluReal,
-    LeakySlope,
-    Magnitude,
-    Rectifier,
+    AbsS16,
+    ClampS16,
+    GeluF32,
+    LeakyReluF32,
+    ReluF32,
     Sigmoid,
     TwoSlopes,
-    float_function,
+    unary_f32_kernels,
 )
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.binary import add_multipliers, squared_difference_multipliers
@@ -59,17 +59,18 @@ _TABLED = {
 }
 #: kernels of functions that take other dtypes than int8; those with a second argument are not in tinyfuse_math.h
 _WIDE: dict[str, tuple[Kernel, ...]] = {
-    "RELU": (ClampWide("clamp", "int16"), TwoSlopes(), Rectifier("RELU")),
-    "RELU6": (ClampWide("clamp", "int16"), Rectifier("RELU6")),
-    "LEAKY_RELU": (TwoSlopes(), LeakySlope("leaky_relu", "float32")),
-    "ABS": (Magnitude("abs", "int16"), *float_function("ABS")),
-    "GELU": (GeluReal(False), GeluReal(True)),
-    "LOGISTIC": (Sigmoid("logistic", "int16"), *float_function("LOGISTIC")),
-    "TANH": (Sigmoid("tanh", "int16"), *float_function("TANH", "each_tanh")),
+    "RELU": (ClampS16("clamp", "int16"), TwoSlopes(), ReluF32("RELU")),
+    "RELU6": (ClampS16("clamp", "int16"), ReluF32("RELU6")),
+    "LEAKY_RELU": (TwoSlopes(), LeakyReluF32("leaky_relu", "float32")),
+    "ABS": (AbsS16("abs", "int16"), *unary_f32_kernels("ABS")),
+    "GELU": (GeluF32(False), GeluF32(True)),
+    "LOGISTIC": (Sigmoid("logistic", "int16"), *unary_f32_kernels("LOGISTIC")),
+    "TANH": (Sigmoid("tanh", "int16"), *unary_f32_kernels("TANH", "each_tanh")),
     **{
-        kind: float_function(kind) for kind in ("HARD_SWISH", "ELU", "RSQRT", "NEG", "SQUARE", "FLOOR", "CEIL", "ROUND")
+        kind: unary_f32_kernels(kind)
+        for kind in ("HARD_SWISH", "ELU", "RSQRT", "NEG", "SQUARE", "FLOOR", "CEIL", "ROUND")
     },
-    **{kind: float_function(kind, f"each_{kind.lower()}") for kind in ("EXP", "LOG", "SIN", "COS", "SQRT")},
+    **{kind: unary_f32_kernels(kind, f"each_{kind.lower()}") for kind in ("EXP", "LOG", "SIN", "COS", "SQRT")},
 }
 _UNARY = {kind: (*_TABLED.get(kind, ()), *_WIDE.get(kind, ())) for kind in (*_TABLED, *_WIDE)}
 
@@ -79,29 +80,31 @@ def elementwise_kernels(
 ) -> dict[str, tuple[Kernel, ...]]:
     """Kernels by operator kind, the preferred first. Fused loops ask the two functions how a part computes one element,
     and which kernel says so."""
-    #: of int8; single binary operators have them too
+    #: fused loops of int8, which also compute single binary operators with broadcast operands
     loops: tuple[Kernel, ...] = FusedLoopByFours(element_of, kernel_of), FusedLoop(element_of, kernel_of)
     wide_loops: tuple[Kernel, ...] = (
         FusedLoopByFours(element_of, kernel_of, "int16"),
         FusedLoop(element_of, kernel_of, "int16"),
         FusedLoop(element_of, kernel_of, "float32"),
     )
+    sums = rescaling_parameters(add_multipliers)
+    squares = rescaling_parameters(squared_difference_multipliers, clamps=False)
     return {
         **_UNARY,
         **{family.kind: _comparisons(family, loops) for family in COMPARISONS},
         "ADD": (
-            SingleRoundingSum(), *_binary("ADD", rescaled(add_multipliers), work="sums", header=COMMON), *loops,
-            CmsisAdd(), *int16_kernels("ADD", rescaled(add_multipliers), "sums"), *float_kernels("ADD", fused, "sums"),
+            SingleRoundingSum(), *_binary("ADD", sums, work="sums", header=COMMON_HEADER), *loops, CmsisAdd(),
+            *int16_kernels("ADD", sums, "sums"), *float_kernels("ADD", clamp_f32_parameters, "sums"),
             CmsisAdd("int16"),
         ),
         "SUB": (
-            SingleRoundingSum(), *_binary("SUB", rescaled(add_multipliers), work="sums"), *loops,
-            *int16_kernels("SUB", rescaled(add_multipliers), "sums"), *float_kernels("SUB", fused, "sums"),
+            SingleRoundingSum(), *_binary("SUB", sums, work="sums"), *loops,
+            *int16_kernels("SUB", sums, "sums"), *float_kernels("SUB", clamp_f32_parameters, "sums"),
             *clamped_kernels("SUB"),
         ),
         "MUL": (
-            *_binary("MUL", product, work="products", header=COMMON), *loops, CmsisMul(),
-            *int16_kernels("MUL", product, "products"), *float_kernels("MUL", fused, "products"),
+            *_binary("MUL", mul_parameters, work="products", header=COMMON_HEADER), *loops, CmsisMul(),
+            *int16_kernels("MUL", mul_parameters, "products"), *float_kernels("MUL", clamp_f32_parameters, "products"),
             *clamped_kernels("MUL"), CmsisMul("int16"),
         ),
         **{
@@ -113,22 +116,20 @@ def elementwise_kernels(
             for kind, like in (("MAXIMUM", ""), ("MINIMUM", "MAXIMUM"))
         },
         "SQUARED_DIFFERENCE": (
-            *binary_kernels(
-                "SQUARED_DIFFERENCE", "int8", rescaled(squared_difference_multipliers, clamps=False), work="sums"
-            ),
-            *int16_kernels("SQUARED_DIFFERENCE", rescaled(squared_difference_multipliers, clamps=False), "sums"),
+            *binary_kernels("SQUARED_DIFFERENCE", "int8", squares, work="sums"),
+            *int16_kernels("SQUARED_DIFFERENCE", squares, "sums"),
             *float_kernels("SQUARED_DIFFERENCE", work="products"), *wide_kernels("SQUARED_DIFFERENCE", "int32"),
         ),
         "PRELU": (
-            *binary_kernels("PRELU", "int8", prelu), *int16_kernels("PRELU", prelu_wide),
+            *binary_kernels("PRELU", "int8", prelu_parameters), *int16_kernels("PRELU", prelu_s16_parameters),
             *float_kernels("PRELU", work="products"),
         ),
         "DIV": (
-            *int8_quotients(), *wide_kernels("DIV", "int32"), *clamped_kernels("DIV"),
-            *float_kernels("DIV", fused, "quotients"),
+            *int8_div_kernels(), *wide_kernels("DIV", "int32"), *clamped_kernels("DIV"),
+            *float_kernels("DIV", clamp_f32_parameters, "quotients"),
         ),
-        "FLOOR_DIV": floored("FLOOR_DIV"),
-        "FLOOR_MOD": floored("FLOOR_MOD"),
+        "FLOOR_DIV": floor_kernels("FLOOR_DIV"),
+        "FLOOR_MOD": floor_kernels("FLOOR_MOD"),
         "POW": (
             *binary_kernels("POW", "float32", None, "tinyfuse_power.h"),
             *binary_kernels("POW", "int32", None, "tinyfuse_power_s32.h"),
@@ -160,7 +161,7 @@ def _comparisons(family: Comparison, loops: tuple[Kernel, ...]) -> tuple[Kernel,
     wide = [dtype for dtype in ("int64", "bool") if dtype in family.dtypes]
     like = "" if family.kind == COMPARISONS[0].kind else COMPARISONS[0].kind
     return (
-        *_binary(family.kind, comparison, work="comparisons", like=like),
+        *_binary(family.kind, comparison_parameters, work="comparisons", like=like),
         *loops,
         *float_kernels(f"IS_{family.kind}", work="comparisons", like=like and f"IS_{like}"),
         *wide_kernels(family.kind, *wide, like=like),

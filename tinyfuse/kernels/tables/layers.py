@@ -96,13 +96,13 @@ from tinyfuse.kernels.layers.uint8_weights16.portable import (
     PackedConvRowW16,
     PackedDepthwiseRowW16,
 )
-from tinyfuse.kernels.program.computed_layer import computed_layers
+from tinyfuse.kernels.program.computed_layer import computed_layer_kernels
 from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, REAL_MULTIPLIER, rounds_by
 
 
 def layer_dtype(op: Op) -> str:
-    """The key of a layer's kernels: its dtype; "int8 x int16" where its weights are wider than its data; "int8 by a
-    real number" where its sums are scaled so, "int8, half to even" where they are rounded so."""
+    """Key of a layer's kernels in LAYERS: its dtype; "int8 x int16" if its weights are wider than its data; "int8 by a
+    real number" of REAL_MULTIPLIER, "int8, half to even" of FLOAT_HALF_EVEN."""
     if rounds_by(op, FLOAT_HALF_EVEN):
         return "int8, half to even"
     if rounds_by(op, REAL_MULTIPLIER):
@@ -111,7 +111,7 @@ def layer_dtype(op: Op) -> str:
     return "int8 x int16" if wide else op.output.dtype
 
 
-#: kind -> `layer_dtype` -> kernels of layers, which no other dtype's operator is offered to
+#: kind -> `layer_dtype` -> kernels of layers. Only operators of that dtype ask them
 LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     "CONV_2D": {
         "int8": (
@@ -167,18 +167,18 @@ _HALF_EVEN: dict[str, Kernel] = {
     "CONV_2D": HalfEvenConvRow(), "DEPTHWISE_CONV_2D": HalfEvenDepthwiseRow(),
     "FULLY_CONNECTED": HalfEvenFullyConnected(), "TRANSPOSE_CONV": HalfEvenTransposeConvRow(),
 }  # fmt: skip
-#: those of int8 that compute what TensorFlow Lite Micro does, without a proof for each layer
+#: kernels of int8 that round as TensorFlow Lite Micro does, without a proof for each layer
 _TWO_ROUNDINGS = (ConvRow, DepthwiseRow, FullyConnectedWhole, TransposeConvRow)
 
 for _kind, _general in _HALF_EVEN.items():
     _proving = (k for k in LAYERS[_kind]["int8"] if k.library == "tinyfuse" and type(k) not in _TWO_ROUNDINGS)
     LAYERS[_kind]["int8, half to even"] = (*_proving, _general)
 
-#: kind -> kernels of what rewrites make of layers: their outputs looked up in tables, or their weights computed
+#: kind -> kernels of operators that rewrites make of layers, with a fused activation LUT or computed weights
 LAYER_FORMS: dict[str, tuple[Kernel, ...]] = {
     "LOOKED_UP": (
         *map(LookedUpFours, (FourPointwise(), FourPointwiseRow())), LookedUpColumns(),
         *map(LookedUpMatmul, (Pointwise(), PointwiseRow(), PackedConvRow())), LookedUpDepthwise(Depthwise3x3Row()),
     ),
-    "COMPUTED_LAYER": computed_layers(),
+    "COMPUTED_LAYER": computed_layer_kernels(),
 }  # fmt: skip

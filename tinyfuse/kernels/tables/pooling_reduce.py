@@ -7,7 +7,7 @@ from tinyfuse.kernels.cmsis.softmax import CmsisSoftmax, CmsisSoftmaxS16
 from tinyfuse.kernels.core.kernel import Kernel
 from tinyfuse.kernels.pooling_reduce.arg_max import ArgExtreme
 from tinyfuse.kernels.pooling_reduce.cumsum import CumsumWhole
-from tinyfuse.kernels.pooling_reduce.normalization import Floats, L2Normalize, LogSoftmaxWhole
+from tinyfuse.kernels.pooling_reduce.normalization import L2Normalize, LogSoftmaxWhole, NormalizationF32
 from tinyfuse.kernels.pooling_reduce.pool import PoolRow, WidePoolRow
 from tinyfuse.kernels.pooling_reduce.reduce import Reduce, ReduceExtreme, ReduceFloatSum, ReduceSum
 from tinyfuse.kernels.pooling_reduce.row_macs import MeanOfSumRow, OutputOfSumsRow, RowMacsRow
@@ -29,8 +29,8 @@ POOLING_REDUCE: dict[str, tuple[Kernel, ...]] = {
         SoftmaxLookup(), SoftmaxInt8("int8"), SoftmaxInt8("int16"), SoftmaxTables(), SoftmaxFloats(),
         CmsisSoftmax(), CmsisSoftmax("int16"), CmsisSoftmaxS16(),
     ),
-    "LOG_SOFTMAX": (LogSoftmaxWhole(), Floats("tinyfuse_log_softmax_f32", "tinyfuse_softmax_f32.h")),
-    "L2_NORMALIZATION": (L2Normalize(), Floats("tinyfuse_l2_normalization_f32", "tinyfuse_l2_f32.h")),
+    "LOG_SOFTMAX": (LogSoftmaxWhole(), NormalizationF32("tinyfuse_log_softmax_f32", "tinyfuse_softmax_f32.h")),
+    "L2_NORMALIZATION": (L2Normalize(), NormalizationF32("tinyfuse_l2_normalization_f32", "tinyfuse_l2_f32.h")),
     "MEAN": (ReduceSum("int8"), ReduceSum("int16"), ReduceFloatSum()),
     "SUM": (ReduceSum("int8"), ReduceSum("int16"), ReduceFloatSum()),
     "REDUCE_MAX": (ReduceExtreme(), Reduce("max", "float32")),

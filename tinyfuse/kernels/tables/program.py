@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.kernel import Kernel
-from tinyfuse.kernels.movement.at_axes import along_computed_axes
+from tinyfuse.kernels.movement.at_axes import at_axes_kernels
 from tinyfuse.kernels.program.control_flow import If, While
 from tinyfuse.kernels.program.detection import DetectionKernel
 from tinyfuse.kernels.program.ethos_u import EthosUProgram
@@ -26,5 +26,5 @@ def program_kernels(kernels_for: Callable[[Op], tuple[Kernel, ...]]) -> dict[str
         "WHILE": (While(),),
         "FEED_ROWS": (FeedRow(),),
         "TILED": tuple(TiledRows(rows, kernels_for) for rows in TILE_ROWS),
-        "AT_AXES": along_computed_axes({**POOLING_REDUCE, **MOVEMENT}),
+        "AT_AXES": at_axes_kernels({**POOLING_REDUCE, **MOVEMENT}),
     }

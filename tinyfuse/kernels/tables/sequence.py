@@ -7,7 +7,7 @@ from tinyfuse.kernels.cmsis.svdf import CmsisSvdf, CmsisSvdfInt8
 from tinyfuse.kernels.core.kernel import Kernel
 from tinyfuse.kernels.sequence.circular_buffer import CircularBufferKernel
 from tinyfuse.kernels.sequence.computed_memory import ComputedLstm, ComputedSvdf
-from tinyfuse.kernels.sequence.lstm import LstmReal, LstmWhole
+from tinyfuse.kernels.sequence.lstm import LstmF32, LstmWhole
 from tinyfuse.kernels.sequence.signal import (
     ComputedFilterBankKernel,
     EnergyKernel,
@@ -22,16 +22,16 @@ from tinyfuse.kernels.sequence.signal import (
 )
 from tinyfuse.kernels.sequence.signal_streams import DelayKernel, FramerKernel, OverlapAddKernel, StackerKernel
 from tinyfuse.kernels.sequence.slide import AwaitRows, AwaitWindow, CopyRingRows, MoveSums
-from tinyfuse.kernels.sequence.svdf import SvdfActivated, SvdfReal, SvdfWhole
+from tinyfuse.kernels.sequence.svdf import SvdfActivatedF32, SvdfF32, SvdfWhole
 from tinyfuse.kernels.sequence.variables import AssignOnce, AssignVariable, ReadVariable, RingPush
 from tinyfuse.ops.sequence.signal_fft import ARITHMETIC
 
 #: kind -> kernels
 SEQUENCE: dict[str, tuple[Kernel, ...]] = {
-    "SVDF": (SvdfWhole(), SvdfReal(), SvdfActivated(), CmsisSvdf(), CmsisSvdfInt8()),
-    "UNIDIRECTIONAL_SEQUENCE_LSTM": (LstmWhole("int8"), LstmWhole("int16"), LstmReal(), CmsisLstm()),
-    "COMPUTED_SVDF": (ComputedSvdf(SvdfWhole()), ComputedSvdf(SvdfReal()), ComputedSvdf(SvdfActivated())),
-    "COMPUTED_LSTM": (ComputedLstm(LstmWhole("int8")), ComputedLstm(LstmWhole("int16")), ComputedLstm(LstmReal())),
+    "SVDF": (SvdfWhole(), SvdfF32(), SvdfActivatedF32(), CmsisSvdf(), CmsisSvdfInt8()),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": (LstmWhole("int8"), LstmWhole("int16"), LstmF32(), CmsisLstm()),
+    "COMPUTED_SVDF": (ComputedSvdf(SvdfWhole()), ComputedSvdf(SvdfF32()), ComputedSvdf(SvdfActivatedF32())),
+    "COMPUTED_LSTM": (ComputedLstm(LstmWhole("int8")), ComputedLstm(LstmWhole("int16")), ComputedLstm(LstmF32())),
     "READ_VARIABLE": (ReadVariable(),),
     "ASSIGN_VARIABLE": (AssignVariable(),),
     "ASSIGN_ONCE": (AssignOnce(),),

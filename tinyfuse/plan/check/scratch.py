@@ -14,7 +14,7 @@ from typing import Any
 from tinyfuse.arena import Buffer
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.kernels.core.kernel import CallSite, Context, Kernel, TensorAccess
-from tinyfuse.kernels.core.statements import Call, Let, called
+from tinyfuse.kernels.core.statements import Call, Let, iterate_calls
 from tinyfuse.ops.core.convolution import Conv2D
 from tinyfuse.ops.layers.tiled import Tiled
 from tinyfuse.plan import subplans
@@ -30,7 +30,7 @@ def scratch_needed(op: Op, kernel: Kernel, by_row: bool, context: Context) -> in
     rows: Fields = {"out_h": op.output.shape[1]} if op.outputs and len(op.output.shape) == 4 else {}
     # called graphs have their arenas in the scratch: it must reach the end of their last buffer
     most = max((_end(plan.placement.offsets, plan.buffers) for plan in subplans(op).values()), default=0)
-    for statement in called(kernel.call(op, _site(op, by_row), context)):
+    for statement in iterate_calls(kernel.call(op, _site(op, by_row), context)):
         if isinstance(statement, Call):
             contract = SCRATCH.get(statement.function)
             most = max(most, contract({**fields, **rows}, statement.args) if contract else 0)
@@ -91,7 +91,7 @@ _OF_PLANES = ("tinyfuse_planes_to_rows_", "tinyfuse_rows_to_planes_")
 @lru_cache(maxsize=4096)
 def rows_made(op: Op, kernel: Kernel, context: Context) -> int:
     """Computes the most rows that one row-wise call of the kernel makes."""
-    statements = tuple(called(kernel.call(op, _site(op, True), context)))
+    statements = tuple(iterate_calls(kernel.call(op, _site(op, True), context)))
     named = {s.name: s.value for s in statements if isinstance(s, Let)}
     if isinstance(op.attributes, Tiled):
         ends = (re.fullmatch(r"tinyfuse_min\(y \+ (\d+), \d+\)", str(value)) for value in named.values())

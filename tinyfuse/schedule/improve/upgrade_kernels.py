@@ -3,10 +3,9 @@ room."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tinyfuse import limits
 from tinyfuse.cost.predict import kernel_instructions, plan_instructions, ring_modes
+from tinyfuse.kernels.core.kernel import with_objective
 from tinyfuse.plan import Plan, Stage
 from tinyfuse.schedule.kernel_choice.stages import make_stages
 from tinyfuse.schedule.plans.build import Builder
@@ -20,7 +19,7 @@ def upgrade_kernels(plan: Plan, builder: Builder) -> Plan:
     """
     if not plan.context.min_scratch:
         return plan
-    usual = replace(plan.context, min_scratch=False)
+    usual = with_objective(plan.context, min_scratch=False)
     spared: dict[int, list[Stage]] = {}  # per group, usual stages of operators that have another kernel, or form, now
     gains: dict[Stage, float] = {}
     for group in plan.groups:
@@ -51,5 +50,5 @@ def _with(plan: Plan, allow_scratch_for: frozenset[str], builder: Builder) -> Pl
     """Plan with usual kernels for these operators if it takes no more RAM and is faster; else the same plan."""
     if allow_scratch_for == plan.context.allow_scratch_for:
         return plan
-    found = builder.instead(plan, replace(plan.context, allow_scratch_for=allow_scratch_for), ring_modes(plan))
+    found = builder.instead(plan, with_objective(plan.context, allow_scratch_for=allow_scratch_for), ring_modes(plan))
     return plan if found is None or plan_instructions(found) >= plan_instructions(plan) else found

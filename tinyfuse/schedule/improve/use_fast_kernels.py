@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tinyfuse.cost.predict import plan_instructions, ring_modes
+from tinyfuse.kernels.core.kernel import with_objective
 from tinyfuse.plan import Plan
 from tinyfuse.schedule.plans.build import Builder
 
@@ -14,6 +13,6 @@ def use_fast_kernels(plan: Plan, builder: Builder) -> Plan:
     is none."""
     if plan.context.min_scratch or plan.context.speed_alone:
         return plan
-    fastest = replace(plan.context, optimize="speed", limit_ram=False)
+    fastest = with_objective(plan.context, optimize="speed", limit_ram=False)
     found = builder.instead(plan, fastest, ring_modes(plan))
     return plan if found is None or plan_instructions(found) >= plan_instructions(plan) else found

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from tinyfuse.cost.table import counted_table
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.core.kernel import AnyObjective, Context, Kernel, ObjectiveAsked, interned, without_objective
+from tinyfuse.kernels.core.kernel import Context, Kernel, ObjectiveAsked, intern_context, without_objective
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.ops import FAMILIES
 from tinyfuse.schedule.kernel_choice.alike import first_alike
@@ -77,7 +77,7 @@ def _is_far_off(op: Op, kernels: Sequence[Kernel], context: Context) -> bool:
 
 
 @lru_cache(maxsize=8192)
-def _offered(op: Op, context: AnyObjective, of_several: bool) -> list[tuple[Kernel, bool]]:
+def _offered(op: Op, context: Context, of_several: bool) -> list[tuple[Kernel, bool]]:
     """Kernels that accept an operator, each with True, or with False if only for some objectives. `of_several`:
     CMSIS-NN's multi-row variants, else all others."""
     found = []
@@ -199,7 +199,7 @@ class Compression(NamedTuple):
 @lru_cache(maxsize=8192)
 def compression(op: Op, kernel: Kernel, context: Context, by_row: bool) -> Compression:
     """Effect of a kernel of compressed weights, compared with its counterpart of packed weights."""
-    plain = interned(replace(context, weights="packed"))
+    plain = intern_context(replace(context, weights="packed"))
     others = candidates(op, plain)
     other = next((k for k in others if k.name == kernel.costs_as), others[0])
     spared, table = _flash(op, other, plain) - _flash(op, kernel, context), counted_table(context)
@@ -212,7 +212,7 @@ def compression(op: Op, kernel: Kernel, context: Context, by_row: bool) -> Compr
 
 def compressible(op: Op, context: Context) -> tuple[Kernel, Compression] | None:
     """First kernel that takes `op`'s weights compressed, and its effect if `op` stands alone; None without one."""
-    wanted = interned(replace(context, weights="compressed"))
+    wanted = intern_context(replace(context, weights="compressed"))
     for kernel in kernels_for(op):
         if kernel.weights == "compressed" and kernel.accepts(op, wanted):
             return kernel, compression(op, kernel, wanted, not kernel.whole)

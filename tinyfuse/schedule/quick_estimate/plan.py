@@ -5,10 +5,10 @@ best."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tinyfuse.ir import Graph
-from tinyfuse.kernels.core.kernel import interned
+from tinyfuse.kernels.core.kernel import intern_context, with_objective
 from tinyfuse.ops import FAMILIES
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
@@ -65,7 +65,7 @@ def _candidates(variant: Variant, shapes: Shapes, options: Options, before: Sequ
     (graph, context), balanced = variant, options.optimize == "balanced" and options.max_ram is None
     if context.optimize == "speed" and balanced:
         # only tells the fewest instructions; calls for more rows seldom take fewer
-        weights = EstimatedWeights(graph, interned(replace(context, at_once=at_once("balanced"))), shapes)
+        weights = EstimatedWeights(graph, intern_context(with_objective(context, at_once=at_once("balanced"))), shapes)
         return partitions(weights, single_operator_edges(weights))
     weights = EstimatedWeights(graph, context, shapes)
     if not (before and balanced):

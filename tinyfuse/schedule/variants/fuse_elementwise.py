@@ -18,7 +18,7 @@ from dataclasses import replace
 from tinyfuse import limits
 from tinyfuse.cost.predict import kernel_instructions
 from tinyfuse.ir import Graph, Op, Saving, Tensor
-from tinyfuse.kernels.core.kernel import Context
+from tinyfuse.kernels.core.kernel import Context, with_objective
 from tinyfuse.kernels.registry import element_of
 from tinyfuse.limits import Reached, union
 from tinyfuse.ops.elementwise.merged import merged, reach
@@ -38,7 +38,7 @@ def merge_elementwise(graph: Graph, context: Context, for_ram: bool = False) -> 
     """
     if context.kernels == "cmsis-nn":
         return graph
-    common = replace(context, optimize="balanced", step=False)
+    common = with_objective(replace(context, step=False), optimize="balanced")
     position, instead = {op: place for place, op in enumerate(graph.ops)}, dict[Op, Op | None]()
     reached = Reached()
     for last in reversed(graph.ops):

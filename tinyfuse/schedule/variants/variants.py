@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from tinyfuse.cost.cycles import counted_cycles
 from tinyfuse.ir import Graph, Op, Tensor
-from tinyfuse.kernels.core.kernel import Context, interned
+from tinyfuse.kernels.core.kernel import Context, Objective, intern_context, with_objective
 from tinyfuse.options import CMSIS_NN_VERSIONS, FLASH_PRICES, OPTIMIZE, Options
 from tinyfuse.rewrite import Rewritten, rewrite_steps
 from tinyfuse.rewrite.cut_layers import cut_layers
@@ -48,7 +48,7 @@ def with_least_scratch(variants: Sequence[Variant]) -> list[Variant]:
     kernels."""
     small = [(graph, context) for graph, context in variants if context.optimize == "ram"]
     min_scratch = [
-        Variant(graph, interned(replace(context, min_scratch=True)))
+        Variant(graph, intern_context(with_objective(context, min_scratch=True)))
         for graph, context in small[:1]
         if not context.min_scratch
     ]
@@ -87,10 +87,10 @@ class Variants:
     def _new_context(self, optimize: str) -> Context:
         options = self._options
         version, lacks = CMSIS_NN_VERSIONS[options.cmsis_nn_version], frozenset(options.cmsis_nn_lacks)
-        return interned(Context(
-            self._target, version, options.kernels, lacks, optimize, options.weights, self._price, options.step,
+        return intern_context(Context(
+            self._target, version, options.kernels, lacks, options.weights, self._price, options.step,
             divided=options.max_step is not None, cycles=counted_cycles(self._target, options),
-            at_once=at_once(optimize), limit_ram=options.optimize != "speed",
+            objective=Objective(optimize, at_once(optimize), limit_ram=options.optimize != "speed"),
         ))  # fmt: skip
 
     def steps(self, optimize: str, with_views: bool = True) -> Iterator[tuple[str, Graph]]:
@@ -153,7 +153,7 @@ class Variants:
         if self._options.kernels != "cmsis-nn":
             return found
         return [
-            Variant(graph, interned(replace(context, at_once=rows)))
+            Variant(graph, intern_context(with_objective(context, at_once=rows)))
             for graph, context in found
             for rows in _AT_ONCE[context.optimize]
         ]

@@ -8,7 +8,7 @@ from tinyfuse.ir import ITEM_BYTES, Array, Op
 from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Division
 from tinyfuse.kernels.core.statements import Let
 from tinyfuse.kernels.layers.common.params import output_fields
-from tinyfuse.kernels.requantize.two_roundings import one_scale
+from tinyfuse.kernels.requantize.two_roundings import has_one_scale
 
 #: tinyfuse_dense_scale
 SCALE = np.dtype([("multiplier", "<i4"), ("shift", "<i4")])
@@ -22,7 +22,7 @@ def of_channels(op: Op, together: int, by_row: bool) -> Division | None:
 
 def scale_constants(channels: Array) -> tuple[Constant, Constant]:
     """Constants "biases" and "scales" of tinyfuse_requant [out_c]: biases [out_c], scales [out_c] or one for all."""
-    scales = channels[:1] if one_scale(channels["multiplier"], channels["shift"]) else channels
+    scales = channels[:1] if has_one_scale(channels["multiplier"], channels["shift"]) else channels
     return (
         Constant("biases", np.ascontiguousarray(channels["bias"]), "int32_t"),
         Constant("scales", scales[["multiplier", "shift"]].astype(SCALE), "tinyfuse_dense_scale"),

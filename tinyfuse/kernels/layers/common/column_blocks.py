@@ -11,7 +11,7 @@ from tinyfuse.kernels.core.kernel import CallSite, Context, Kernel, TensorAccess
 from tinyfuse.kernels.core.statements import Let, Statement
 from tinyfuse.kernels.core.wrapper import WholeWrapper
 from tinyfuse.kernels.counts.common import Counts
-from tinyfuse.kernels.counts.layers import OF_LOOKING_UP
+from tinyfuse.kernels.counts.layers import PALETTE_COUNTS
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.convolution import geometry
 
@@ -93,5 +93,5 @@ def _counts(kernel: Kernel, op: Op) -> Counts:
     """Those of the one row, for which the kernel is called several times."""
     calls = -(-op.output.shape[1] // ROWS)
     of_row = kernel.counts(_lying(op), True)
-    looked_up = {name: calls * of_row[name] for name in OF_LOOKING_UP if name in of_row}
+    looked_up = {name: calls * of_row[name] for name in PALETTE_COUNTS if name in of_row}
     return {**of_row, **looked_up, "calls": calls}

@@ -10,7 +10,7 @@ from tinyfuse.ir import ITEM_BYTES, Array, Op, Tensor
 from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.kernels.core.c_constants import c_constant
 from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Kernel
-from tinyfuse.kernels.core.rows import from_piece
+from tinyfuse.kernels.core.rows import piece_pointer
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.requantize.half_even import scale_bits
 from tinyfuse.kernels.requantize.two_roundings import REQUANT, folded_bias
@@ -91,7 +91,7 @@ def conv_row_call(
     """The call of a kernel that makes a row of a (depthwise) convolution, or several to `rows`, from its input, weights
     and channels; `more` are the arguments after these, `channels` the constant that has them."""
     constants = site.constant("weights"), site.constant(channels)
-    to = rows or (from_piece(site.output.pointer, site, op.output.shape[3]),)
+    to = rows or (piece_pointer(site.output.pointer, site, op.output.shape[3]),)
     args = ("&p", site.input(0).pointer, site.output_row, *to, *constants, *more)
     return conv_params(op, site), Call(kernel.name, args)
 

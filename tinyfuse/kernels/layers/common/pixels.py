@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.kernel import CallSite, Division
-from tinyfuse.kernels.core.rows import from_piece, row_pointer
+from tinyfuse.kernels.core.rows import piece_pointer, row_pointer
 from tinyfuse.kernels.core.statements import Expr
 from tinyfuse.ops.core.convolution import geometry
 
@@ -20,7 +20,7 @@ def pointwise_input(op: Op, site: CallSite) -> tuple[str, int]:
 def input_pixels(op: Op, site: CallSite) -> tuple[str, Expr]:
     """The same of a call that may be a piece."""
     pointer, pixels = pointwise_input(op, site)
-    return from_piece(pointer, site, op.input.shape[3]), site.piece.count if site.piece else pixels
+    return piece_pointer(pointer, site, op.input.shape[3]), site.piece.count if site.piece else pixels
 
 
 def of_pixels(op: Op, by_row: bool, together: int) -> Division:

@@ -12,7 +12,7 @@ from tinyfuse.kernels.core.rows import vectors
 from tinyfuse.kernels.core.statements import Call, Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.depthwise import depthwise_counts
-from tinyfuse.kernels.counts.layers import dense_eight_counts, eight_counts
+from tinyfuse.kernels.counts.layers import conv_1x8_counts, dense_eight_counts
 from tinyfuse.kernels.counts.transpose_conv import transposed_counts
 from tinyfuse.kernels.counts.windows import window_counts
 from tinyfuse.kernels.layers.common.batches import orders_by_batches
@@ -90,7 +90,7 @@ class PackedConvRowF32(_Window):
         return weights_by_eight(np.split(channel_weights(op), geometry(op).groups)), biases(op)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return eight_counts(op, by_row)
+        return conv_1x8_counts(op, by_row)
 
 
 class PackedDepthwiseRowF32(_Window):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel, proven
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel, require_proven
 from tinyfuse.kernels.core.statements import Call, Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.transpose_conv import phase_counts, transposed_counts
@@ -51,7 +51,7 @@ class PackedTransposedRowS16(_TransposedRow):
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         packed = np.concatenate([packed_s16(weights) for weights in _phases(op)])
-        return Constant("weights", packed, "int8_t"), proven(matmul_s16(as_convolution(op))).constant
+        return Constant("weights", packed, "int8_t"), require_proven(matmul_s16(as_convolution(op))).constant
 
     def scratch(self, op: Op, context: Context) -> int:
         _, kernel_h, kernel_w, in_c = op.operand(1).shape
@@ -64,14 +64,14 @@ class PackedTransposedRowS16(_TransposedRow):
         return phase_counts(op, by_row)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return form_name(proven(matmul_s16(as_convolution(op))).form)
+        return form_name(require_proven(matmul_s16(as_convolution(op))).form)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return transpose_conv_params(op, site), Call(
             self.name,
             ("&p", site.input(2).pointer, site.output_row, site.output.pointer, site.constant("weights"),
              site.constant("channels"), site.scratch, block_pixels(context),
-             proven(matmul_s16(as_convolution(op))).form),
+             require_proven(matmul_s16(as_convolution(op))).form),
         )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Int64s, Op
 from tinyfuse.ir.fixedpoint import reduced_multiplier
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Kernel, proven
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Kernel, require_proven
 from tinyfuse.kernels.core.rows import vectors
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts
@@ -110,7 +110,7 @@ def packed_s16(weights: Array) -> Array:
 def matmul_s16_constants(op: Op, groups: int = 1) -> tuple[Constant, ...]:
     """Weights, of each group by itself, and channels."""
     packed = np.concatenate([packed_s16(part) for part in np.split(channel_weights(op), groups)])
-    return Constant("weights", packed, "int8_t"), proven(matmul_s16(op)).constant
+    return Constant("weights", packed, "int8_t"), require_proven(matmul_s16(op)).constant
 
 
 class PackedConvRowS16(Kernel):
@@ -143,13 +143,13 @@ class PackedConvRowS16(Kernel):
         return 2 * matmul_depth(op) * (block_pixels(context) + by_one) + rows
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return form_name(proven(matmul_s16(op)).form)
+        return form_name(require_proven(matmul_s16(op)).form)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return layer_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_row_call(self, op, site, site.scratch, block_pixels(context), proven(matmul_s16(op)).form)
+        return conv_row_call(self, op, site, site.scratch, block_pixels(context), require_proven(matmul_s16(op)).form)
 
 
 class DenseS16(Kernel):
@@ -172,7 +172,7 @@ class DenseS16(Kernel):
         return 2 * min(_batches(op), 3) * matmul_depth(op)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return form_name(proven(matmul_s16(op)).form)
+        return form_name(require_proven(matmul_s16(op)).form)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return layer_counts(op, by_row)
@@ -185,7 +185,7 @@ class DenseS16(Kernel):
         return Let("tinyfuse_dense_of_s16", "p", fields), Call(
             self.name,
             ("&p", pointer, site.output.pointer, site.constant("weights"), site.constant("channels"),
-             site.scratch, proven(matmul_s16(op)).form),
+             site.scratch, require_proven(matmul_s16(op)).form),
         )  # fmt: skip
 
 
@@ -213,7 +213,7 @@ class PackedDepthwiseRowS16(Kernel):
         channels, taps = channel_weights(op).shape
         weights = np.zeros((channels, taps + taps % 2), "<i2")
         weights[:, :taps] = channel_weights(op)
-        starts, scales = quad_starts(channels), proven(matmul_s16(op)).channels
+        starts, scales = quad_starts(channels), require_proven(matmul_s16(op)).channels
         packed = np.array([weights[start : start + 4].T for start in starts])
         fours = np.array([[scales[field][start : start + 4] for field in ("bias", "multiplier")] for start in starts])
         return Constant("weights", packed.reshape(-1), "int16_t"), Constant("channels", fours.reshape(-1), "int32_t")
@@ -223,13 +223,13 @@ class PackedDepthwiseRowS16(Kernel):
         return taps_scratch(op) + (g.in_c if g.pads_rows or g.pads_columns else 0)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return form_name(proven(matmul_s16(op)).form)
+        return form_name(require_proven(matmul_s16(op)).form)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return depthwise_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_row_call(self, op, site, site.scratch, proven(matmul_s16(op)).form)
+        return conv_row_call(self, op, site, site.scratch, require_proven(matmul_s16(op)).form)
 
 
 class Depthwise3x3RowS16(Kernel):
@@ -249,7 +249,7 @@ class Depthwise3x3RowS16(Kernel):
         return fits and g.out_w > 1 and matmul_s16(op) is not None
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        weights, scales = channel_weights(op).reshape(-1, 3, 3), proven(matmul_s16(op)).channels
+        weights, scales = channel_weights(op).reshape(-1, 3, 3), require_proven(matmul_s16(op)).channels
         channels = len(weights)
         starts = [min(start, channels - 2) for start in range(0, channels, 2)]
         pairs = np.zeros(len(starts), PAIR_3X3_S16)
@@ -266,7 +266,7 @@ class Depthwise3x3RowS16(Kernel):
         return 16 * ((g.out_w - 1) * g.stride_w + 3) + (2 * g.in_w * g.in_c if g.pads_rows else 0)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return form_name(proven(matmul_s16(op)).form)
+        return form_name(require_proven(matmul_s16(op)).form)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return depthwise_counts(op, by_row)
@@ -276,7 +276,7 @@ class Depthwise3x3RowS16(Kernel):
         return conv_params(op, site), Call(
             self.name,
             ("&p", site.input(0).pointer, site.output_row, site.output.pointer, pairs, site.scratch,
-             proven(matmul_s16(op)).form),
+             require_proven(matmul_s16(op)).form),
         )  # fmt: skip
 
 

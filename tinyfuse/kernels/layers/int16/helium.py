@@ -8,12 +8,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Kernel, proven
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Kernel, require_proven
 from tinyfuse.kernels.core.rows import vectors
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.depthwise import depthwise_counts
-from tinyfuse.kernels.counts.layers import eighth_counts, layer_counts
+from tinyfuse.kernels.counts.layers import int16_2x4_counts, layer_counts
 from tinyfuse.kernels.layers.common.params import POINTER_BYTES, conv_row_call
 from tinyfuse.kernels.layers.common.pixels import pointwise_input
 from tinyfuse.kernels.layers.common.taps import taps_scratch
@@ -30,7 +30,7 @@ def _fits(op: Op, context: Context) -> bool:
 
 def _scales(op: Op) -> tuple[Array, Array]:
     """(biases, multipliers) [out_c]"""
-    channels = proven(matmul_s16(op)).channels
+    channels = require_proven(matmul_s16(op)).channels
     return channels["bias"], channels["multiplier"]
 
 
@@ -85,7 +85,7 @@ class MvePointwiseS16(Kernel):
         return _matmul_constants(op)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return eighth_counts(op, by_row)
+        return int16_2x4_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return _matmul_call(self, op, site, *pointwise_input(op, site), geometry(op).in_c)
@@ -108,7 +108,7 @@ class MveDenseS16(Kernel):
         return _matmul_constants(op)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return eighth_counts(op, by_row)
+        return int16_2x4_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return _matmul_call(self, op, site, *vectors(op, site), op.operand(1).shape[1])

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from tinyfuse.ir import INT4, Array, Op
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, proven
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, require_proven
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.layers import layer_counts
@@ -52,7 +52,7 @@ def int4_weights(values: Array) -> Array:
 def _constants(op: Op) -> tuple[Constant, ...]:
     """Weights [pairs of channels][depth / 4][4 inputs] bytes, in a byte those of both channels; inputs in the order
     0 1 2 3 (the lower half of a word has 0 and 1)."""
-    layer = proven(int4_layer(op))
+    layer = require_proven(int4_layer(op))
     out_c, terms = layer.weights.shape
     padded = np.zeros((out_c + out_c % 2, matmul_depth(op)), np.int8)
     padded[:out_c, :terms] = layer.weights
@@ -84,10 +84,10 @@ class Int4ConvRow(PackedConvRow):
         return _constants(op)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return f"{form_name(proven(int4_layer(op)).form)}, blocks of {self.block(op, context)}"
+        return f"{form_name(require_proven(int4_layer(op)).form)}, blocks of {self.block(op, context)}"
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_row_call(self, op, site, site.scratch, self.block(op, context), proven(int4_layer(op)).form)
+        return conv_row_call(self, op, site, site.scratch, self.block(op, context), require_proven(int4_layer(op)).form)
 
 
 class Int4Pointwise(Pointwise):
@@ -108,7 +108,7 @@ class Int4Pointwise(Pointwise):
         return _constants(op)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return f"{form_name(proven(int4_layer(op)).form)}, blocks of {self.block(op, context)}"
+        return f"{form_name(require_proven(int4_layer(op)).form)}, blocks of {self.block(op, context)}"
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         g = geometry(op)
@@ -117,7 +117,7 @@ class Int4Pointwise(Pointwise):
         return Let("tinyfuse_pointwise", "p", fields), Call(
             self.name,
             ("&p", pointer, pixels, site.output.pointer, site.constant("weights"),
-             site.constant("channels"), site.scratch, proven(int4_layer(op)).form),
+             site.constant("channels"), site.scratch, require_proven(int4_layer(op)).form),
         )  # fmt: skip
 
 

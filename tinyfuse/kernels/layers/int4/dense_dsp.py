@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import INT4, Op
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, proven
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, require_proven
 from tinyfuse.kernels.core.rows import vectors
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts
@@ -14,7 +14,7 @@ from tinyfuse.kernels.counts.layers import layer_counts
 from tinyfuse.kernels.layers.common.batches import scale_constants
 from tinyfuse.kernels.layers.common.params import output_fields
 from tinyfuse.kernels.layers.int8_dsp.dense import DenseWide
-from tinyfuse.kernels.requantize.two_roundings import bounded, one_scale
+from tinyfuse.kernels.requantize.two_roundings import bounded, has_one_scale
 
 #: what a sum in 4096ths, and one of digits in 256ths, stay below
 _SUMS, _DIGITS = 2**19, 2**23
@@ -34,11 +34,11 @@ class Int4Dense(DenseWide):
             return False
         if not context.target.dsp or context.target.mve or context.optimize == "ram" or bounded(op) is None:
             return False
-        most = 128 * int(np.abs(proven(bounded(op)).weights.astype(np.int64)).sum(axis=1).max())
+        most = 128 * int(np.abs(require_proven(bounded(op)).weights.astype(np.int64)).sum(axis=1).max())
         return most < _SUMS and 128 * 15 * weights.shape[1] < _DIGITS
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        layer = proven(bounded(op))
+        layer = require_proven(bounded(op))
         out_c, in_c = layer.weights.shape
         fours, depth = -(-out_c // 4), _depth(in_c)
         weights = np.zeros((fours * 4, depth), np.int64)
@@ -77,5 +77,5 @@ def _depth(in_c: int) -> int:
 
 
 def _shares_scale(op: Op) -> bool:
-    channels = proven(bounded(op)).channels
-    return one_scale(channels["multiplier"], channels["shift"])
+    channels = require_proven(bounded(op)).channels
+    return has_one_scale(channels["multiplier"], channels["shift"])

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from tinyfuse.ir import INT4, Array, Op
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel, proven
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel, require_proven
 from tinyfuse.kernels.core.rows import vectors
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.layers.common.params import channels4, conv_row_call, output_fields
@@ -51,7 +51,7 @@ class _Paired(Kernel):
 
 
 def _constants(op: Op) -> tuple[Constant, ...]:
-    pairs = proven(paired_weights(op))
+    pairs = require_proven(paired_weights(op))
     out_c, depth = len(folded_bias(op)), pairs.shape[1]
     groups, whole = -(-out_c // 4), depth // 16 * 16
     padded = np.zeros((groups, 2, depth), np.int8)

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.c_constants import c_constant
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Division, Kernel, proven
-from tinyfuse.kernels.core.rows import from_piece
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Division, Kernel, require_proven
+from tinyfuse.kernels.core.rows import piece_pointer
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.im2col import packed_counts, pointwise_counts
@@ -105,7 +105,7 @@ class MatmulKernel(Kernel):
         return found
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return matmul_constants(proven(self.layer(op, context)))
+        return matmul_constants(require_proven(self.layer(op, context)))
 
     def block(self, op: Op, context: Context) -> int:
         """Pixels that are computed together."""
@@ -121,7 +121,7 @@ class MatmulKernel(Kernel):
 
     def form(self, op: Op, context: Context) -> str:
         """The C's argument `form`."""
-        return proven(self.layer(op, context)).form
+        return require_proven(self.layer(op, context)).form
 
     def copy_of_code(self, op: Op, context: Context) -> str:
         """One for each form."""
@@ -222,7 +222,7 @@ class Pointwise(MatmulKernel):
         fields = {"in_c": g.in_c, "out_c": g.out_c} | output_fields(op) | {"block": self.block(op, context)}
         return Let("tinyfuse_pointwise", "p", fields), Call(
             self.name,
-            ("&p", pointer, pixels, from_piece(site.output.pointer, site, g.out_c), site.constant("weights"),
+            ("&p", pointer, pixels, piece_pointer(site.output.pointer, site, g.out_c), site.constant("weights"),
              site.constant("channels"), site.scratch, self.form(op, context)),
         )  # fmt: skip
 

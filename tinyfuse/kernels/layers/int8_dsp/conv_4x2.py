@@ -5,7 +5,7 @@ from __future__ import annotations
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.kernel import Context
 from tinyfuse.kernels.counts.common import Counts
-from tinyfuse.kernels.counts.im2col import counts_by_four
+from tinyfuse.kernels.counts.im2col import packed_4_pixel_counts
 from tinyfuse.kernels.layers.int8_dsp.conv import MatmulKernel, PackedConvRow, Pointwise, PointwiseRow
 from tinyfuse.kernels.layers.int8_dsp.lanes import LANES, SINGLE_ROUNDING
 
@@ -29,7 +29,7 @@ class _Tile4x2(MatmulKernel):
         return 4
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return counts_by_four(op, by_row)
+        return packed_4_pixel_counts(op, by_row)
 
 
 class Pointwise4x2(_Tile4x2, Pointwise):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.core.kernel import Constant, Context, Kernel, proven
+from tinyfuse.kernels.core.kernel import Constant, Context, Kernel, require_proven
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.im2col import packed_counts
 from tinyfuse.kernels.counts.layers import layer_counts
@@ -27,7 +27,7 @@ class _Unpacked(Kernel):
         return asked and context.target.dsp and not context.target.mve and single_rounding(op) is not None
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return (Constant("pairs", _pairs(op, proven(single_rounding(op))), "int32_t"),)
+        return (Constant("pairs", _pairs(op, require_proven(single_rounding(op))), "int32_t"),)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return layer_counts(op, by_row)

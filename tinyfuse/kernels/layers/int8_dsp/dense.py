@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Division, Kernel, proven
-from tinyfuse.kernels.core.rows import from_piece, vectors
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Division, Kernel, require_proven
+from tinyfuse.kernels.core.rows import piece_pointer, vectors
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.layers import dense_counts, layer_counts
@@ -30,7 +30,7 @@ from tinyfuse.kernels.layers.int8_dsp.lanes import (
     matmul_depth,
     shifting_layer,
 )
-from tinyfuse.kernels.requantize.two_roundings import one_scale
+from tinyfuse.kernels.requantize.two_roundings import has_one_scale
 
 
 class FullyConnectedWhole(Kernel):
@@ -56,8 +56,8 @@ class FullyConnectedWhole(Kernel):
         in_c, (pointer, batches) = op.operand(1).shape[1], vectors(op, site)
         return fully_connected_params(op, site, batches), Call(
             self.name,
-            ("&p", pointer, from_piece(site.output.pointer, site),
-             from_piece(site.constant("weights"), site, in_c), from_piece(site.constant("channels"), site)),
+            ("&p", pointer, piece_pointer(site.output.pointer, site),
+             piece_pointer(site.constant("weights"), site, in_c), piece_pointer(site.constant("channels"), site)),
         )  # fmt: skip
 
 
@@ -84,7 +84,7 @@ class Dense(Kernel):
         return orders_by_batches(op, buffered=False)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        layer = proven(_layer(op, context))
+        layer = require_proven(_layer(op, context))
         out_c, depth = layer.weights.shape
         of_fours, rest = np.split(layer.weights, [out_c // 4 * 4])
         of_fours = of_fours.reshape(-1, 4, depth // 4, 4).transpose(0, 2, 1, 3)
@@ -92,7 +92,7 @@ class Dense(Kernel):
         return Constant("weights", weights, "int8_t"), *scale_constants(layer.channels)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return cost_path(proven(_layer(op, context)).form, context.target.fpu)
+        return cost_path(require_proven(_layer(op, context)).form, context.target.fpu)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return dense_counts(op, by_row)
@@ -130,14 +130,14 @@ class DenseWide(Dense):
 
 def _shares_scale(layer: Matmul) -> bool:
     """Whether one scale serves all outputs."""
-    return one_scale(layer.channels["multiplier"], layer.channels["shift"])
+    return has_one_scale(layer.channels["multiplier"], layer.channels["shift"])
 
 
 def dense_call(
     kernel: Kernel, op: Op, site: CallSite, context: Context, pointer: str, batches: int
 ) -> tuple[Statement, ...]:
     """The call of a Dense kernel on `batches` times the layer's inputs from `pointer` on."""
-    layer, (out_c, *terms) = proven(_layer(op, context)), op.operand(1).shape
+    layer, (out_c, *terms) = require_proven(_layer(op, context)), op.operand(1).shape
     in_c = prod(terms)
     fields = {
         "batches": batches, "in_c": in_c, "out_c": site.piece.count if site.piece else out_c,
@@ -145,10 +145,10 @@ def dense_call(
     } | output_fields(op)  # fmt: skip
     scales = site.constant("scales")
     arguments: tuple[Expr, ...] = (
-        "&p", pointer, from_piece(site.output.pointer, site),
-        from_piece(site.constant("weights"), site, layer.weights.shape[1]),
-        from_piece(site.constant("biases"), site),
-        scales if _shares_scale(layer) else from_piece(scales, site), layer.form,
+        "&p", pointer, piece_pointer(site.output.pointer, site),
+        piece_pointer(site.constant("weights"), site, layer.weights.shape[1]),
+        piece_pointer(site.constant("biases"), site),
+        scales if _shares_scale(layer) else piece_pointer(scales, site), layer.form,
     )  # fmt: skip
     if site.scratch != "NULL":
         arguments += (site.scratch,)

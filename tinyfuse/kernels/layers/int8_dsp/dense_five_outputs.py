@@ -9,10 +9,10 @@ import numpy as np
 
 from tinyfuse.ir import Array, Int64s, Op
 from tinyfuse.kernels.core.c_constants import c_constant
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, proven
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, require_proven
 from tinyfuse.kernels.core.rows import vectors
 from tinyfuse.kernels.core.statements import Call, Let, Statement
-from tinyfuse.kernels.counts.common import Counts, kept, round_up
+from tinyfuse.kernels.counts.common import Counts, ceil_div, memoized
 from tinyfuse.kernels.counts.layers import layer_counts
 from tinyfuse.kernels.layers.common.params import output_fields
 from tinyfuse.kernels.layers.int8_dsp.dense import DenseWide
@@ -52,8 +52,8 @@ class DenseFiveOutputs(DenseWide):
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         """int32: what all groups share; for each five outputs, then each four, what their sums begin with, and of each
         four inputs a word of weights an output."""
-        layer, (out_c, in_c) = proven(five_outputs_layer(op)), op.operand(1).shape
-        fives, fours = proven(_groups(out_c))
+        layer, (out_c, in_c) = require_proven(five_outputs_layer(op)), op.operand(1).shape
+        fives, fours = require_proven(_groups(out_c))
         # the sign by which the loop ends, -2^15, is multiplied with a lower lane
         sums = layer.sums + 2**15 * layer.words[:, -1].astype(np.int16).astype(np.int64)
         words = np.concatenate([wrapped(sums)[:, None], layer.words], axis=1)
@@ -65,7 +65,7 @@ class DenseFiveOutputs(DenseWide):
         return (Constant("groups", np.concatenate([shared, *(group.T.reshape(-1) for group in groups)]), "int32_t"),)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return FORMS[proven(five_outputs_layer(op)).form]
+        return FORMS[require_proven(five_outputs_layer(op)).form]
 
     def code_path(self, op: Op, by_row: bool, context: Context) -> str:
         path = self.path(op, by_row, context)
@@ -76,12 +76,12 @@ class DenseFiveOutputs(DenseWide):
 
     def scratch(self, op: Op, context: Context) -> int:
         steps: int = op.operand(1).shape[1] // 4
-        return 4 * (steps + round_up(steps, _STEPS))
+        return 4 * (steps + ceil_div(steps, _STEPS))
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         (out_c, in_c), (pointer, batches), output = op.operand(1).shape, vectors(op, site), output_fields(op)
         fields = {
-            "batches": batches, "in_c": in_c, "out_c": out_c, "form": proven(five_outputs_layer(op)).form,
+            "batches": batches, "in_c": in_c, "out_c": out_c, "form": require_proven(five_outputs_layer(op)).form,
             "act_min": output["act_min"], "act_max": output["act_max"],
         }  # fmt: skip
         arguments = ("&p", pointer, site.output.pointer, site.constant("groups"), site.scratch)
@@ -135,12 +135,12 @@ def wrapped(values: Int64s) -> Array:
     return values.astype(np.int32)
 
 
-@kept
+@memoized
 def _counts(op: Op, by_row: bool) -> Counts:
     """Of groups of five and of four outputs: words of weights an output, and iterations of the loop."""
     found, (out_c, in_c) = layer_counts(op, by_row), op.operand(1).shape
-    fives, fours = (groups * found["pixels"] for groups in proven(_groups(out_c)))
-    iterations = round_up(in_c // 4, _STEPS)
+    fives, fours = (groups * found["pixels"] for groups in require_proven(_groups(out_c)))
+    iterations = ceil_div(in_c // 4, _STEPS)
     return {
         **{name: found[name] for name in ("calls", "pixels", "terms", "clamped_outputs")},
         "fives": fives,

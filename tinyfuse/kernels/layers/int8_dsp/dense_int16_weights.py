@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, proven
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, require_proven
 from tinyfuse.kernels.core.rows import vectors
 from tinyfuse.kernels.core.statements import Call, Let, Statement
-from tinyfuse.kernels.counts.common import Counts, kept, round_up
+from tinyfuse.kernels.counts.common import Counts, ceil_div, memoized
 from tinyfuse.kernels.counts.layers import layer_counts
 from tinyfuse.kernels.layers.common.params import output_fields
 from tinyfuse.kernels.layers.int8_dsp.dense import DenseWide
@@ -35,7 +35,7 @@ class UnpackedDense(DenseWide):
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         """int32: for each four outputs biases, and the weights of each eight inputs, two a word; in the bounded form of
         each output multiplier, shift, and the rounding shifted by it."""
-        layer, line = proven(bounded(op)), _line(op)
+        layer, line = require_proven(bounded(op)), _line(op)
         (out_c, in_c), steps = layer.weights.shape, _steps(op)
         fours = -(-out_c // 4)
         weights, channels = np.zeros((4 * fours, 8 * steps), "<i2"), np.zeros((4 * fours, 4), np.int64)
@@ -79,7 +79,7 @@ def _line(op: Op) -> SingleRounding | None:
     return line if line is not None and len(set(line.multiplier.tolist())) == 1 else None
 
 
-@kept
+@memoized
 def _counts(op: Op, by_row: bool) -> Counts:
     """Of fours of outputs (quads): eights of inputs, iterations of four of these; passes over fours that are whole, and
     over the last one."""
@@ -88,7 +88,7 @@ def _counts(op: Op, by_row: bool) -> Counts:
     return {
         **{name: found[name] for name in names},
         "quad_eights": found["quads"] * steps,
-        "quad_iterations": found["quads"] * round_up(steps, 4),
+        "quad_iterations": found["quads"] * ceil_div(steps, 4),
         "passes": found["pixels"] * ((out_c > 3) + (out_c % 4 > 0)),
     }
 

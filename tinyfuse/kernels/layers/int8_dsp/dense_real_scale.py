@@ -10,7 +10,7 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.ir.fixedpoint import multiply_by_real, real_scale
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Context
-from tinyfuse.kernels.core.rows import from_piece, vectors
+from tinyfuse.kernels.core.rows import piece_pointer, vectors
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.layers.common.batches import fully_connected_params
 from tinyfuse.kernels.layers.common.params import plain_weights
@@ -35,8 +35,8 @@ class FullyConnectedReal(FullyConnectedWhole):
         high, low, shift = real_scale(real_multiplier(op))
         scale = {"high": f"{high}u", "low": f"{low}u", "shift": shift}
         arguments = (
-            "&p", "&scale", pointer, from_piece(site.output.pointer, site),
-            from_piece(site.constant("weights"), site, in_c), from_piece(site.constant(self.values), site),
+            "&p", "&scale", pointer, piece_pointer(site.output.pointer, site),
+            piece_pointer(site.constant("weights"), site, in_c), piece_pointer(site.constant(self.values), site),
         )  # fmt: skip
         params = fully_connected_params(op, site, batches)
         return params, Let("tinyfuse_real_scale", "scale", scale), Call(self.name, arguments)

@@ -8,7 +8,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.c_constants import c_constant
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Kernel, proven
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Kernel, require_proven
 from tinyfuse.kernels.core.statements import Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.depthwise import depthwise_counts
@@ -75,7 +75,7 @@ def form_argument(op: Op) -> str:
 def layer_weights(op: Op, line: SingleRounding | SignedRounding | None = None) -> Array:
     """int8 [channels, taps], in the form that `form_of` says, or along another line."""
     found = line or any_single_rounding(op) or half_even(op, 256)
-    return found.weights if found is not None else proven(bounded(op)).weights
+    return found.weights if found is not None else require_proven(bounded(op)).weights
 
 
 def channels_constant(op: Op, line: SingleRounding | SignedRounding | None = None) -> Constant:
@@ -88,8 +88,8 @@ def channels_constant(op: Op, line: SingleRounding | SignedRounding | None = Non
     elif rounds_by(op, FLOAT_HALF_EVEN):
         each = even_or_line(op, quads)
     else:
-        return Constant("channels", proven(bounded(op)).channels, "tinyfuse_requant")
-    fours = np.stack([each[field] for field in proven(each.dtype.names)], axis=1)
+        return Constant("channels", require_proven(bounded(op)).channels, "tinyfuse_requant")
+    fours = np.stack([each[field] for field in require_proven(each.dtype.names)], axis=1)
     return Constant("channels", fours.reshape(-1), "int32_t")
 
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.c_constants import c_constant
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel, proven
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel, require_proven
 from tinyfuse.kernels.core.rows import row_pointer
 from tinyfuse.kernels.core.statements import Call, Let, Statement
-from tinyfuse.kernels.counts.common import Counts, round_up
+from tinyfuse.kernels.counts.common import Counts, ceil_div
 from tinyfuse.kernels.counts.depthwise import depthwise_counts
 from tinyfuse.kernels.layers.common.params import input_zero_point, output_fields
 from tinyfuse.kernels.layers.common.taps import quad_starts
@@ -46,7 +46,7 @@ class _Depthwise1D(Kernel):
         raise NotImplementedError
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        channels = proven(_channels(op))
+        channels = require_proven(_channels(op))
         fours = np.concatenate([channels[start : start + 4] for start in quad_starts(len(channels))])
         return (Constant("channels", fours.reshape(-1), "int32_t"),)
 
@@ -63,13 +63,13 @@ class _Depthwise1D(Kernel):
         g, layer = geometry(op), depthwise_counts(op, by_row)
         out_n, lines = (g.out_w, g.out_h) if _along_rows(g) else (g.out_h, g.out_w)
         calls = g.out_h if by_row else 1
-        fours, blocks, steps = round_up(g.in_c, 4) * lines, _blocks(g), _steps(g)
+        fours, blocks, steps = ceil_div(g.in_c, 4) * lines, _blocks(g), _steps(g)
         return {
             "calls": calls,
             "line_records": calls * (2 * blocks + steps - 1),
             "line_groups": fours,
             "line_words": fours // lines * calls * (_HEAD + 2 * steps) * (blocks > 1),
-            "line_pairs": fours * round_up(out_n - 1 + _taps(g), 2),
+            "line_pairs": fours * ceil_div(out_n - 1 + _taps(g), 2),
             "line_blocks": 4 * fours * blocks,
             "line_block_steps": 4 * fours * blocks * steps,
             "line_outputs": fours * out_n,
@@ -126,7 +126,7 @@ def _steps(g: ConvGeometry) -> int:
 
 
 def _blocks(g: ConvGeometry) -> int:
-    return round_up(g.out_w if _along_rows(g) else g.out_h, _OUTPUTS)
+    return ceil_div(g.out_w if _along_rows(g) else g.out_h, _OUTPUTS)
 
 
 @lru_cache(maxsize=512)

@@ -6,7 +6,7 @@ import numpy as np
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.c_constants import c_constant
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel, proven
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel, require_proven
 from tinyfuse.kernels.core.statements import Call, Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.depthwise import depthwise_counts
@@ -43,11 +43,14 @@ class WeightStationaryDepthwiseRow(Kernel):
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         """Per channel its weights, 256 times, two a word: of each column the upper two, of the lower row 0 1 and 1 2;
         then bias and multiplier, and an own shift."""
-        found = proven(any_single_rounding(op))
+        found = require_proven(any_single_rounding(op))
         rows = 256 * found.weights.astype("<i2").reshape(-1, 3, 3)
         pairs = np.concatenate([rows[:, :2].transpose(0, 2, 1).reshape(-1, 6), rows[:, 2, [0, 1, 1, 2]]], axis=1)
         line = found.channels()
-        words = [np.ascontiguousarray(pairs).view("<i4"), *(line[name][:, None] for name in proven(line.dtype.names))]
+        words = [
+            np.ascontiguousarray(pairs).view("<i4"),
+            *(line[name][:, None] for name in require_proven(line.dtype.names)),
+        ]
         channels = np.concatenate(words, axis=1).astype("<i4")
         fours = np.concatenate([channels[start : start + 4] for start in quad_starts(len(channels))])
         return (Constant("channels", fours.reshape(-1), "int32_t"),)

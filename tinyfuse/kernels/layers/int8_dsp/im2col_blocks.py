@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Context, Division, Kernel
-from tinyfuse.kernels.core.rows import from_piece
+from tinyfuse.kernels.core.rows import piece_pointer
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.layers.common.params import POINTER_BYTES, conv_params, orders_by_pixels, output_fields
 from tinyfuse.kernels.layers.common.pixels import input_pixels, of_pixels
@@ -54,7 +54,7 @@ class WidenedConvRow(_Widened):
         return Division(op.output.shape[2], together=BLOCK)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        output = from_piece(site.output.pointer, site, op.output.shape[3])
+        output = piece_pointer(site.output.pointer, site, op.output.shape[3])
         arguments = ("&p", site.input(0).pointer, site.output_row, output, site.constant(self.array), site.scratch)
         return conv_params(op, site), Call(self.name, (*arguments, *self.last_arguments(op, context)))
 
@@ -80,6 +80,6 @@ class WidenedPointwise(_Widened):
         g = geometry(op)
         pointer, pixels = input_pixels(op, site)
         fields = {"in_c": g.in_c, "out_c": g.out_c} | output_fields(op) | {"block": self.pixels(op)}
-        output = from_piece(site.output.pointer, site, g.out_c)
+        output = piece_pointer(site.output.pointer, site, g.out_c)
         arguments = ("&p", pointer, pixels, output, site.constant(self.array), site.scratch)
         return Let("tinyfuse_pointwise", "p", fields), Call(self.name, (*arguments, *self.last_arguments(op, context)))

@@ -9,8 +9,8 @@ from functools import lru_cache
 import numpy as np
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.core.kernel import Constant, Context, proven
-from tinyfuse.kernels.counts.common import round_up
+from tinyfuse.kernels.core.kernel import Constant, Context, require_proven
+from tinyfuse.kernels.counts.common import ceil_div
 from tinyfuse.kernels.requantize.half_even import even_or_line, half_even
 from tinyfuse.kernels.requantize.signed_rounding import SignedRounding
 from tinyfuse.kernels.requantize.single_rounding import SingleRounding, single_rounding
@@ -123,7 +123,7 @@ def _layer(op: Op, dsp: bool, dense: bool) -> Matmul | None:
 
     def lanes() -> tuple[Array, Array]:
         in_lanes, extra = weights_in_lanes(weights())
-        return proven(in_lanes), in_256ths(layer.channels, extra)
+        return require_proven(in_lanes), in_256ths(layer.channels, extra)
 
     # sums are in 256ths and must come back from them
     if layer.fits_lanes and _fit_lanes(op, weights):
@@ -148,7 +148,7 @@ def shifting_layer(op: Op, dsp: bool, dense: bool) -> Matmul | None:
         in_lanes, extra = weights_in_lanes(weights())
         channels = layer.channels.copy()
         channels["bias"] = (channels["bias"].astype(np.int64) * 256 + extra).astype(np.int32)
-        return proven(in_lanes), channels
+        return require_proven(in_lanes), channels
 
     return Matmul(SHIFTED, lanes) if _fit_lanes(op, weights) else None
 
@@ -172,11 +172,11 @@ def half_even_layer(op: Op, dsp: bool, dense: bool) -> Matmul | None:
     def pack() -> tuple[Array, Array]:
         found, extra = weights_in_lanes(in_order(lanes.weights))
         if dense:
-            return proven(found), _scaled(lanes, extra, dense)
+            return require_proven(found), _scaled(lanes, extra, dense)
         out_c = len(lanes.bias)
-        pairs = np.minimum(np.arange(round_up(out_c, 2) * 2), out_c - 1).reshape(-1, 2)
+        pairs = np.minimum(np.arange(ceil_div(out_c, 2) * 2), out_c - 1).reshape(-1, 2)
         channels = even_or_line(op, pairs, extra).reshape(-1)[:out_c]
-        return proven(found), np.ascontiguousarray(channels).view(HALF_EVEN_CHANNEL)
+        return require_proven(found), np.ascontiguousarray(channels).view(HALF_EVEN_CHANNEL)
 
     return Matmul(HALF_EVEN, pack)
 
@@ -226,7 +226,7 @@ def _in_lanes(op: Op, line: SingleRounding | SignedRounding, form: str) -> Matmu
 
     def lanes() -> tuple[Array, Array]:
         in_lanes, extra = weights_in_lanes(weights())
-        return proven(in_lanes), line.channels(extra)
+        return require_proven(in_lanes), line.channels(extra)
 
     return Matmul(form, lanes) if _fit_lanes(op, weights) else None
 

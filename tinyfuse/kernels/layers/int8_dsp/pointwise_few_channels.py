@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.core.kernel import Constant, Context, Division, proven
+from tinyfuse.kernels.core.kernel import Constant, Context, Division, require_proven
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.layers import few_channels_counts
 from tinyfuse.kernels.layers.common.pixels import of_pixels
@@ -33,7 +33,7 @@ class FewChannelsPointwise(WidenedPointwise):
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         """Per channel its weights, 256 times, inputs 0 2 and 1 3 of each four, then bias and multiplier."""
-        found = proven(single_rounding(op))
+        found = require_proven(single_rounding(op))
         out_c, in_c = found.weights.shape
         fours = 256 * found.weights.astype("<i2").reshape(out_c, in_c // 4, 2, 2).transpose(0, 1, 3, 2)
         line = found.channels()

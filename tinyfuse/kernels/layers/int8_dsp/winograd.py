@@ -7,9 +7,9 @@ from functools import lru_cache
 import numpy as np
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel, proven
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel, require_proven
 from tinyfuse.kernels.core.statements import Statement
-from tinyfuse.kernels.counts.common import Counts, round_up
+from tinyfuse.kernels.counts.common import Counts, ceil_div
 from tinyfuse.kernels.counts.layers import winograd_1d_counts, winograd_counts
 from tinyfuse.kernels.layers.common.params import conv_row_call
 from tinyfuse.kernels.layers.int8_dsp.lanes import SINGLE_ROUNDING, WIDE, Matmul
@@ -49,11 +49,11 @@ class _Winograd(Kernel):
         raise NotImplementedError
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        layer = proven(winograd_layer(op))
+        layer = require_proven(winograd_layer(op))
         return Constant("weights", layer.weights.reshape(-1).view(np.int8), "int8_t"), layer.constant
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        form, output = proven(winograd_layer(op)).form, site.output
+        form, output = require_proven(winograd_layer(op)).form, site.output
         rows = (output.pointer, output.next_row)[: self.rows_a_call]
         return conv_row_call(self, op, site, site.scratch, form, rows=rows)
 
@@ -94,8 +94,8 @@ class WinogradDownRow(_Winograd):
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         out_h, out_w = op.output.shape[1:3]
-        calls = round_up(out_h, self.rows_a_call)
-        return _with_form(op, winograd_1d_counts(op, calls, calls * round_up(out_w, 2)))
+        calls = ceil_div(out_h, self.rows_a_call)
+        return _with_form(op, winograd_1d_counts(op, calls, calls * ceil_div(out_w, 2)))
 
 
 class WinogradAlongRow(WinogradDownRow):
@@ -112,11 +112,11 @@ class WinogradAlongRow(WinogradDownRow):
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         out_h, out_w = op.output.shape[1:3]
-        return _with_form(op, winograd_1d_counts(op, out_h, out_h * round_up(out_w, 4)))
+        return _with_form(op, winograd_1d_counts(op, out_h, out_h * ceil_div(out_w, 4)))
 
 
 def _with_form(op: Op, counts: Counts) -> Counts:
-    on_line = proven(winograd_layer(op)).form == SINGLE_ROUNDING
+    on_line = require_proven(winograd_layer(op)).form == SINGLE_ROUNDING
     return {**counts, "bounded_block_pairs": 0.0 if on_line else counts["block_pairs"]}
 
 
@@ -137,7 +137,7 @@ def winograd_layer(op: Op) -> Matmul | None:
     def pack() -> tuple[Array, Array]:
         filters = layer.weights.reshape(-1, *(() if flat else (3,)), 3, op.input.shape[3])
         weights = _packed(transformed_1d(filters) if flat else transformed(filters))
-        return weights, line.channels() if line is not None else proven(bounded(op)).channels
+        return weights, line.channels() if line is not None else require_proven(bounded(op)).channels
 
     return Matmul(WIDE if line is None else SINGLE_ROUNDING, pack)
 

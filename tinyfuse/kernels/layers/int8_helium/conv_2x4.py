@@ -9,14 +9,14 @@ import numpy as np
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Division, Kernel
-from tinyfuse.kernels.core.rows import from_piece, vectors
+from tinyfuse.kernels.core.rows import piece_pointer, vectors
 from tinyfuse.kernels.core.statements import Call, Let, Statement
-from tinyfuse.kernels.counts.common import Counts, round_up
+from tinyfuse.kernels.counts.common import Counts, ceil_div
 from tinyfuse.kernels.counts.helium_2x4 import (
-    one_vector_counts,
-    sixteen_channels_counts,
-    two_pixels_counts,
-    two_windows_counts,
+    conv_2x4_counts,
+    dense_one_batch_counts,
+    depthwise_by_16_counts,
+    tile_2x4_counts,
 )
 from tinyfuse.kernels.layers.common.batches import of_channels
 from tinyfuse.kernels.layers.common.params import (
@@ -32,7 +32,7 @@ from tinyfuse.kernels.layers.common.params import (
 from tinyfuse.kernels.layers.common.pixels import input_pixels, of_pixels
 from tinyfuse.kernels.layers.common.taps import LISTS_OF_TAPS, orders_by_columns, taps_scratch
 from tinyfuse.kernels.requantize.half_even import half_even
-from tinyfuse.kernels.requantize.two_roundings import folded_bias, one_scale, shifts_right
+from tinyfuse.kernels.requantize.two_roundings import folded_bias, has_one_scale, shifts_right
 from tinyfuse.ops.core.convolution import TWO_ROUNDINGS, channel_multipliers, geometry, is_plain_pointwise, rounds_by
 from tinyfuse.ops.weight_sums import channel_weights
 
@@ -72,7 +72,7 @@ class MveConvRow(Kernel):
         return COPIED_WINDOWS
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return two_windows_counts(op, by_row)
+        return conv_2x4_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site, site.scratch, _form(op))
@@ -101,7 +101,7 @@ class MvePointwise(Kernel):
         return _path(_form(op))
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return two_pixels_counts(op, by_row)
+        return tile_2x4_counts(op, by_row)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         return of_pixels(op, by_row, 2)
@@ -112,7 +112,7 @@ class MvePointwise(Kernel):
         fields = {"depth": g.in_c, "out_c": g.out_c} | output_fields(op)
         return Let("tinyfuse_matmul_mve", "p", fields), Call(
             self.name,
-            ("&p", pointer, pixels, from_piece(site.output.pointer, site, g.out_c), site.constant("weights"),
+            ("&p", pointer, pixels, piece_pointer(site.output.pointer, site, g.out_c), site.constant("weights"),
              site.constant("channels"), _form(op)),
         )  # fmt: skip
 
@@ -190,15 +190,15 @@ class MveDense(Kernel):
         return None if _one_scale_pays(op, context) else of_channels(op, 4, by_row)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return two_pixels_counts(op, by_row)
+        return tile_2x4_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         out_c, depth = op.operand(1).shape
         fields = {"depth": depth, "out_c": site.piece.count if site.piece else out_c} | output_fields(op)
         return Let("tinyfuse_matmul_mve", "p", fields), Call(
             self.name,
-            ("&p", *vectors(op, site), from_piece(site.output.pointer, site),
-             from_piece(site.constant("weights"), site, depth), from_piece(site.constant("channels"), site, 3),
+            ("&p", *vectors(op, site), piece_pointer(site.output.pointer, site),
+             piece_pointer(site.constant("weights"), site, depth), piece_pointer(site.constant("channels"), site, 3),
              _dense_form(op, context)),
         )  # fmt: skip
 
@@ -234,7 +234,7 @@ class MveDenseOfOne(MveDense):
         )
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return one_vector_counts(op, by_row)
+        return dense_one_batch_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         out_c, depth = op.operand(1).shape
@@ -290,7 +290,7 @@ class MveDepthwiseRow(Kernel):
         return LISTS_OF_TAPS
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return sixteen_channels_counts(op, by_row)
+        return depthwise_by_16_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         *params, call = conv_row_call(self, op, site, site.scratch)
@@ -333,8 +333,8 @@ def _one_scale_pays(op: Op, context: Context) -> bool:
     is more than the second copy of the code takes, some 700 bytes. Its calls can't be divided, and its groups of four
     come by two."""
     out_c = op.output.shape[-1]
-    pays = out_c >= 64 and round_up(out_c, 4) % 2 == 0 and rounds_by(op, TWO_ROUNDINGS)
-    return pays and not context.divided and one_scale(*channel_multipliers(op))
+    pays = out_c >= 64 and ceil_div(out_c, 4) % 2 == 0 and rounds_by(op, TWO_ROUNDINGS)
+    return pays and not context.divided and has_one_scale(*channel_multipliers(op))
 
 
 def _orders_by_two(out_c: int, in_c: int) -> dict[int, AccessOrder]:

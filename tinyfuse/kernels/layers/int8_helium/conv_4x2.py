@@ -11,10 +11,10 @@ from tinyfuse.ir import Array, Op
 from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.kernels.core.c_constants import c_constant
 from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Division, Kernel
-from tinyfuse.kernels.core.rows import from_piece
+from tinyfuse.kernels.core.rows import piece_pointer
 from tinyfuse.kernels.core.statements import Call, Let, Statement
-from tinyfuse.kernels.counts.common import Counts, round_up
-from tinyfuse.kernels.counts.helium_4x2 import four_columns_counts, four_pieces_counts, fours_counts
+from tinyfuse.kernels.counts.common import Counts, ceil_div
+from tinyfuse.kernels.counts.helium_4x2 import conv_4x2_chunks_counts, conv_4x2_columns_counts, pointwise_4x2_counts
 from tinyfuse.kernels.layers.common.params import (
     POINTER_BYTES,
     conv_row_call,
@@ -119,7 +119,7 @@ class FourPointwise(FourKernel):
         return f"{super().path(op, by_row, context)}, {sort_of_depth(op)}"
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return fours_counts(op, by_row, _ALONE)
+        return pointwise_4x2_counts(op, by_row, _ALONE)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         return of_pixels(op, by_row, _PIXELS)
@@ -130,7 +130,7 @@ class FourPointwise(FourKernel):
         fields = {"depth": g.in_c, "out_c": g.out_c, "pitch": g.in_c} | output_fields(op)
         return Let("tinyfuse_four_mve", "p", fields), Call(
             self.name,
-            ("&p", pointer, pixels, from_piece(site.output.pointer, site, g.out_c), site.constant("weights"),
+            ("&p", pointer, pixels, piece_pointer(site.output.pointer, site, g.out_c), site.constant("weights"),
              site.constant("channels"), self.form(op)),
         )  # fmt: skip
 
@@ -143,7 +143,7 @@ def sort_of_depth(op: Op) -> str:
 
 def four_pixels_counts(op: Op, by_row: bool) -> Counts:
     """Where no pixel is computed alone."""
-    return fours_counts(op, by_row, 0)
+    return pointwise_4x2_counts(op, by_row, 0)
 
 
 class FourPointwiseRow(FourPointwise):
@@ -211,7 +211,7 @@ class FourColumnsConvRow(FourKernel):
 
     def weights_of(self, op: Op) -> Array:
         g = geometry(op)
-        taps = round_up(g.kernel_w, _TAPS)
+        taps = ceil_div(g.kernel_w, _TAPS)
         filters = channel_weights(op).reshape(g.out_c, g.kernel_h, g.kernel_w, g.in_c)
         padded = np.pad(filters, ((0, 0), (0, 0), (0, taps * _TAPS - g.kernel_w), (0, 0)))
         split = padded.reshape(-1, _CHANNELS, g.kernel_h, taps, _TAPS, g.in_c // BLOCK, BLOCK)
@@ -219,11 +219,11 @@ class FourColumnsConvRow(FourKernel):
 
     def scratch(self, op: Op, context: Context) -> int:
         g = geometry(op)
-        iterations = g.kernel_h * round_up(g.kernel_w, _TAPS) * (g.in_c // BLOCK)
+        iterations = g.kernel_h * ceil_div(g.kernel_w, _TAPS) * (g.in_c // BLOCK)
         return iterations * _COLUMN_POINTERS * POINTER_BYTES + _END_BYTES + BLOCK
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return four_columns_counts(op, by_row, _TAPS)
+        return conv_4x2_columns_counts(op, by_row, _TAPS)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site, site.scratch, self.form(op))
@@ -254,7 +254,7 @@ class FourPiecesConvRow(FourKernel):
         g = geometry(op)
         run = g.kernel_w * g.in_c
         rows = channel_weights(op).reshape(g.out_c, g.kernel_h, run)
-        pieces = np.zeros((g.out_c, g.kernel_h, round_up(run, BLOCK), BLOCK), np.int8)
+        pieces = np.zeros((g.out_c, g.kernel_h, ceil_div(run, BLOCK), BLOCK), np.int8)
         for piece, first in enumerate(range(0, run, BLOCK)):
             count = min(BLOCK, run - first)
             at = BLOCK - count if run >= BLOCK else 0  # the last piece has the last sixteen
@@ -266,12 +266,12 @@ class FourPiecesConvRow(FourKernel):
     def scratch(self, op: Op, context: Context) -> int:
         g = geometry(op)
         run = g.kernel_w * g.in_c
-        iterations = round_up(g.kernel_h * round_up(run, BLOCK), _TAPS)
+        iterations = ceil_div(g.kernel_h * ceil_div(run, BLOCK), _TAPS)
         windows = g.kernel_h * copied_windows(g, _PIXELS) + g.pads_rows
         return iterations * _PIECE_POINTERS * POINTER_BYTES + _END_BYTES + windows * run
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return four_pieces_counts(op, by_row, _TAPS)
+        return conv_4x2_chunks_counts(op, by_row, _TAPS)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site, site.scratch, self.form(op))

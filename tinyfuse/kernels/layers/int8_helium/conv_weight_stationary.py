@@ -9,8 +9,8 @@ from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.c_constants import c_constant
 from tinyfuse.kernels.core.kernel import CallSite, Context
 from tinyfuse.kernels.core.statements import Statement
-from tinyfuse.kernels.counts.common import Counts, round_up
-from tinyfuse.kernels.counts.helium_4x2 import stationary_counts
+from tinyfuse.kernels.counts.common import Counts, ceil_div
+from tinyfuse.kernels.counts.helium_4x2 import weight_stationary_counts
 from tinyfuse.kernels.layers.common.params import conv_row_call
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveConvRow
 from tinyfuse.kernels.layers.int8_helium.conv_4x2 import FourKernel
@@ -45,7 +45,7 @@ class WeightStationaryConvRow(FourKernel):
 
     def weights_of(self, op: Op) -> Array:
         g = geometry(op)
-        blocks = round_up(g.in_c, _BLOCK)
+        blocks = ceil_div(g.in_c, _BLOCK)
         filters = channel_weights(op).reshape(g.out_c, g.kernel_h, g.kernel_w, g.in_c)
         padded = np.pad(filters, ((0, 0), (0, 0), (0, _TAPS - g.kernel_w), (0, blocks * _BLOCK - g.in_c)))
         split = padded.reshape(g.out_c // 2, 2, g.kernel_h, _TAPS, blocks, _BLOCK)
@@ -53,11 +53,11 @@ class WeightStationaryConvRow(FourKernel):
 
     def scratch(self, op: Op, context: Context) -> int:
         g = geometry(op)
-        passes = g.kernel_h * round_up(g.in_c, _BLOCK)
+        passes = g.kernel_h * ceil_div(g.in_c, _BLOCK)
         return (1 + g.out_w) * _SUMS_BYTES + passes * (g.out_w + _TAPS - 1) * _BLOCK
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return stationary_counts(op, by_row)
+        return weight_stationary_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site, site.scratch, self.form(op))

@@ -8,7 +8,7 @@ from tinyfuse.ir import Op
 from tinyfuse.kernels.core.c_constants import c_constant
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.core.statements import Call, Let, Statement
-from tinyfuse.kernels.counts.common import Counts, round_up
+from tinyfuse.kernels.counts.common import Counts, ceil_div
 from tinyfuse.kernels.layers.common.column_blocks import lying
 from tinyfuse.kernels.layers.common.params import POINTER_BYTES, input_zero_point, output_fields, rectified
 from tinyfuse.kernels.layers.int8_helium.conv_4x2 import requantized
@@ -49,9 +49,9 @@ class Depthwise1D(Kernel):
 
     def scratch(self, op: Op, context: Context) -> int:
         g = _certain(op)
-        pixels, blocks = g.out_w - 1 + g.kernel_w, round_up(g.out_w, _OUTPUTS) * _OUTPUTS // _WORD + 3
+        pixels, blocks = g.out_w - 1 + g.kernel_w, ceil_div(g.out_w, _OUTPUTS) * _OUTPUTS // _WORD + 3
         padding = g.in_c if g.pad_left > 0 or pixels - g.pad_left > g.in_w else 0
-        listed = round_up(pixels, _WORD) * _WORD * POINTER_BYTES
+        listed = ceil_div(pixels, _WORD) * _WORD * POINTER_BYTES
         return listed + blocks * _WORD * _CHANNELS + padding
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
@@ -59,13 +59,13 @@ class Depthwise1D(Kernel):
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         g = _certain(op)
-        groups = round_up(g.in_c, _CHANNELS)
-        chunks, pixels = round_up(g.out_w, _OUTPUTS), g.out_w - 1 + g.kernel_w
+        groups = ceil_div(g.in_c, _CHANNELS)
+        chunks, pixels = ceil_div(g.out_w, _OUTPUTS), g.out_w - 1 + g.kernel_w
         return {
             "calls": 1,
             "line_pixels": pixels,
             "line_groups": groups,
-            "line_fours": groups * round_up(pixels, _WORD),
+            "line_fours": groups * ceil_div(pixels, _WORD),
             "line_chunks": groups * chunks,
             "line_channel_chunks": g.in_c * chunks,
         }

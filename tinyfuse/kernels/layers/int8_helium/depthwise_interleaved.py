@@ -9,7 +9,7 @@ from tinyfuse.kernels.core.c_constants import c_constant
 from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel
 from tinyfuse.kernels.core.statements import Statement
 from tinyfuse.kernels.counts.common import Counts
-from tinyfuse.kernels.counts.depthwise import columns_counts
+from tinyfuse.kernels.counts.depthwise import interleaved_depthwise_counts
 from tinyfuse.kernels.layers.common.params import conv_row_call, rectified, vector_scales
 from tinyfuse.kernels.layers.int8_helium.conv_4x2 import cost_path, requantized
 from tinyfuse.kernels.requantize.half_even import half_even
@@ -66,7 +66,7 @@ class ColumnsDepthwiseRow(Kernel):
         return cost_path(op)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return columns_counts(op, by_row, _OUTPUTS, c_constant(_HEADER, self.at_once))
+        return interleaved_depthwise_counts(op, by_row, _OUTPUTS, c_constant(_HEADER, self.at_once))
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site, site.scratch, self.at_once, f"TINYFUSE_COLUMNS_{requantized(op).upper()}")

@@ -14,7 +14,7 @@ import numpy as np
 
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel, proven
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel, require_proven
 from tinyfuse.kernels.core.statements import Call, Expr, Statement
 from tinyfuse.kernels.core.wrapper import Wrapper
 from tinyfuse.kernels.counts.common import Counts
@@ -29,7 +29,7 @@ from tinyfuse.kernels.layers.int8_dsp.lanes import (
     on_signed_rounding,
 )
 from tinyfuse.kernels.requantize.signed_rounding import SignedRounding, signed_rounding
-from tinyfuse.kernels.requantize.single_rounding import SingleRounding, line_to_tables, single_rounding
+from tinyfuse.kernels.requantize.single_rounding import SingleRounding, fit_to_tables, single_rounding
 from tinyfuse.kernels.requantize.two_roundings import bounded
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.elementwise.table import MOST_CHANNEL_BYTES
@@ -200,7 +200,7 @@ def _from_least(op: Op) -> Array:
 
 def matmul_of(op: Op, context: Context) -> Matmul:
     """The layer in the fastest form that is proven exact for its tables."""
-    return proven(_matmul_of(op, context))
+    return require_proven(_matmul_of(op, context))
 
 
 def _matmul_of(op: Op, context: Context) -> Matmul | None:
@@ -213,7 +213,7 @@ def _matmul_of(op: Op, context: Context) -> Matmul | None:
 @lru_cache(maxsize=512)
 def _line(op: Op, own_shifts: bool = False) -> SingleRounding | None:
     """One to the tables, or where other slopes are tried without them, to all outputs."""
-    return line_to_tables(layer_of(op), _from_least(op), own_shifts) or single_rounding(layer_of(op), own_shifts)
+    return fit_to_tables(layer_of(op), _from_least(op), own_shifts) or single_rounding(layer_of(op), own_shifts)
 
 
 @lru_cache(maxsize=512)

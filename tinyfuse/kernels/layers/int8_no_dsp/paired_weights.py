@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Kernel, proven
-from tinyfuse.kernels.core.rows import from_piece, vectors
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Kernel, require_proven
+from tinyfuse.kernels.core.rows import piece_pointer, vectors
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.depthwise import paired_depthwise_counts, paired_depthwise_words
@@ -41,7 +41,7 @@ class _Paired(MatmulKernel):
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         """int32: for each pair of channels the weights, then what requantizes both."""
-        layer = proven(self.layer(op, context))
+        layer = require_proven(self.layer(op, context))
         channels = _pairs(len(layer.weights))
         scales = _scales(layer)[channels].view("<i4").reshape(len(channels), -1)
         parts = joined(layer.weights[channels]), scales
@@ -131,7 +131,7 @@ class PairedDepthwiseRow(Kernel):
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         """int32: of each channel the weights, then bias and multiplier, and an own shift."""
-        line = proven(any_single_rounding(op))
+        line = require_proven(any_single_rounding(op))
         parts = _taps(op, line).astype("<i4"), line.channels().view("<i4").reshape(len(line.bias), -1)
         return (Constant("filters", np.concatenate(parts, axis=1).reshape(-1), "int32_t"),)
 
@@ -147,7 +147,7 @@ class PairedDepthwiseRow(Kernel):
         return paired_depthwise_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        row = site.input(0).pointer, site.output_row, from_piece(site.output.pointer, site, op.output.shape[3])
+        row = site.input(0).pointer, site.output_row, piece_pointer(site.output.pointer, site, op.output.shape[3])
         arguments = ("&p", *row, site.constant("filters"), site.scratch, form_argument(op))
         return conv_params(op, site), Call(self.name, arguments)
 

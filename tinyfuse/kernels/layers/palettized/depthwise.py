@@ -9,11 +9,11 @@ from functools import lru_cache
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel, proven
+from tinyfuse.kernels.core.kernel import CallSite, Constant, Context, Kernel, require_proven
 from tinyfuse.kernels.core.statements import Call, Statement
 from tinyfuse.kernels.core.wrapper import Wrapper
 from tinyfuse.kernels.counts.common import Counts
-from tinyfuse.kernels.counts.depthwise import looked_up_depthwise_counts
+from tinyfuse.kernels.counts.depthwise import palettized_depthwise_counts
 from tinyfuse.kernels.layers.common.params import conv_params
 from tinyfuse.kernels.layers.int8_dsp.depthwise import Depthwise3x3Row, PackedDepthwiseRow, form_argument
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveDepthwiseRow
@@ -54,7 +54,7 @@ class CompressedDepthwise(Compressed, Wrapper):
         return self.channels * (taps if isinstance(self.kernel, Depthwise3x3Row) else taps + taps % 2)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return *proven(self._lookup(op, context)).constants, *self.kernel.constants(op, context)[1:]
+        return *require_proven(self._lookup(op, context)).constants, *self.kernel.constants(op, context)[1:]
 
     def scratch(self, op: Op, context: Context) -> int:
         looked_up = -(-self._groups(op) * self._group_bytes(op) // 16) * 16
@@ -63,14 +63,14 @@ class CompressedDepthwise(Compressed, Wrapper):
     def counts(self, op: Op, by_row: bool) -> Counts:
         step = VECTOR if self.channels == VECTOR else 4
         plain = self.kernel.counts(op, by_row)
-        return looked_up_depthwise_counts(plain, op, by_row, self._groups(op), self._group_bytes(op), step)
+        return palettized_depthwise_counts(plain, op, by_row, self._groups(op), self._group_bytes(op), step)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         arguments = (
             "&p", site.input(0).pointer, site.output_row, site.output.pointer, "&w", site.constant("channels"),
             site.scratch, self._groups(op), *(() if self.channels == VECTOR else (form_argument(op),)),
         )  # fmt: skip
-        weights = self.declared(site, proven(self._lookup(op, context)), False, self.channels)
+        weights = self.declared(site, require_proven(self._lookup(op, context)), False, self.channels)
         return weights, conv_params(op, site), Call(self.name, arguments)
 
 

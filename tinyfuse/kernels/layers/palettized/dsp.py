@@ -11,10 +11,10 @@ from functools import lru_cache
 import numpy as np
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Kernel, proven
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Kernel, require_proven
 from tinyfuse.kernels.core.statements import Call, Expr, Let, Statement
 from tinyfuse.kernels.counts.common import Counts
-from tinyfuse.kernels.counts.layers import looked_up_counts
+from tinyfuse.kernels.counts.layers import palettized_counts
 from tinyfuse.kernels.layers.common.batches import scale_constants
 from tinyfuse.kernels.layers.common.params import conv_params, output_fields
 from tinyfuse.kernels.layers.common.pixels import pointwise_input
@@ -34,7 +34,7 @@ from tinyfuse.kernels.layers.int8_dsp.lanes import (
 )
 from tinyfuse.kernels.layers.palettized.palette import UNIT, Lookup, compressed
 from tinyfuse.kernels.requantize.single_rounding import single_rounding
-from tinyfuse.kernels.requantize.two_roundings import bounded, one_scale
+from tinyfuse.kernels.requantize.two_roundings import bounded, has_one_scale
 from tinyfuse.ops.core.convolution import geometry
 from tinyfuse.targets import Target
 
@@ -64,7 +64,7 @@ def compressed_layer(op: Op, target: Target, dense: bool) -> CompressedLayer | N
     if found is None or op.operand(1).dtype != "int8":
         return None
     on_single_rounding = found.form in (SINGLE_ROUNDING, BYTES_SINGLE_ROUNDING)
-    plain = proven(single_rounding(op)).weights if on_single_rounding else proven(bounded(op)).weights
+    plain = require_proven(single_rounding(op)).weights if on_single_rounding else require_proven(bounded(op)).weights
     plain = in_columns(op, plain) if target.dsp and not dense else plain
     depth = matmul_depth(op)
     weights = _filled(plain, depth)
@@ -121,10 +121,10 @@ class _CompressedMatmul(Compressed):
         return compressed_layer(op, context.target, dense=False) if self.wanted(context) else None
 
     def form(self, op: Op, context: Context) -> str:
-        return proven(self.layer(op, context)).form
+        return require_proven(self.layer(op, context)).form
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        layer = proven(self.layer(op, context))
+        layer = require_proven(self.layer(op, context))
         return *layer.lookup.constants, layer.constant
 
     def _strip(self, op: Op) -> int:
@@ -135,11 +135,11 @@ class _CompressedMatmul(Compressed):
         return strip * matmul_depth(op) + (3 * strip if strip < op.output.shape[3] else 0)
 
     def _weights(self, op: Op, site: CallSite, context: Context) -> Let:
-        layer = proven(self.layer(op, context))
+        layer = require_proven(self.layer(op, context))
         return self.declared(site, layer.lookup, layer.form in _IN_LANES, self._strip(op))
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return looked_up_counts(super().counts(op, by_row), op, by_row, self._strip(op), rows=self.rows_a_call)
+        return palettized_counts(super().counts(op, by_row), op, by_row, self._strip(op), rows=self.rows_a_call)
 
 
 class CompressedConvRow(_CompressedMatmul, PackedConvRow):
@@ -239,7 +239,7 @@ class CompressedDense(Compressed, Dense):
         return {}
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        layer = proven(compressed_layer(op, context.target, dense=True))
+        layer = require_proven(compressed_layer(op, context.target, dense=True))
         return *layer.lookup.constants, *scale_constants(layer.channels)
 
     def scratch(self, op: Op, context: Context) -> int:
@@ -247,12 +247,12 @@ class CompressedDense(Compressed, Dense):
         return 4 * depth + (column_bytes(context) * depth if op.operand(1).shape[1] % 4 else 0)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return looked_up_counts(super().counts(op, by_row), op, by_row, 4)
+        return palettized_counts(super().counts(op, by_row), op, by_row, 4)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        layer = proven(compressed_layer(op, context.target, dense=True))
+        layer = require_proven(compressed_layer(op, context.target, dense=True))
         out_c, in_c = op.operand(1).shape
-        shared = one_scale(layer.channels["multiplier"], layer.channels["shift"])
+        shared = has_one_scale(layer.channels["multiplier"], layer.channels["shift"])
         fields = {"batches": op.output.elements // out_c, "in_c": in_c, "out_c": out_c, "scale_step": 1 - shared}
         arguments = (
             "&p", site.input(0).pointer, site.output.pointer, "&w", site.constant("biases"), site.constant("scales"),

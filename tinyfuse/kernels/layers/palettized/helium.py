@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, proven
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, require_proven
 from tinyfuse.kernels.core.statements import Call, Let, Statement
 from tinyfuse.kernels.counts.common import Counts
-from tinyfuse.kernels.counts.layers import looked_up_counts
+from tinyfuse.kernels.counts.layers import palettized_counts
 from tinyfuse.kernels.layers.common.params import conv_params, matmul_mve_constants, output_fields
 from tinyfuse.kernels.layers.common.pixels import pointwise_input
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveConvRow, MveDense, MvePointwise
@@ -40,10 +40,10 @@ class _CompressedMve(Compressed):
         return fits and _lookup(op) is not None
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return *proven(_lookup(op)).constants, matmul_mve_constants(op)[1]
+        return *require_proven(_lookup(op)).constants, matmul_mve_constants(op)[1]
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return looked_up_counts(super().counts(op, by_row), op, by_row, self._strip(op), VECTOR)
+        return palettized_counts(super().counts(op, by_row), op, by_row, self._strip(op), VECTOR)
 
     def _strip(self, op: Op) -> int:
         out_c, depth = channel_weights(op).shape
@@ -54,7 +54,7 @@ class _CompressedMve(Compressed):
         return -(-self._strip(op) // 4) * 4 * int(channel_weights(op).shape[1]) + 16
 
     def _weights(self, op: Op, site: CallSite) -> Let:
-        return self.declared(site, proven(_lookup(op)), False, self._strip(op))
+        return self.declared(site, require_proven(_lookup(op)), False, self._strip(op))
 
 
 class CompressedMveConvRow(_CompressedMve, MveConvRow):

@@ -9,7 +9,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.c_constants import c_constant
-from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Kernel, proven
+from tinyfuse.kernels.core.kernel import AccessOrder, CallSite, Constant, Context, Kernel, require_proven
 from tinyfuse.kernels.core.statements import Statement
 from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.counts.depthwise import depthwise_counts
@@ -91,7 +91,7 @@ def _by_channel(op: Op) -> tuple[Array, Array] | None:
     """(int8 [out_c, terms], offsets of -127..127 [out_c]) of a convolution of one group in the bounded form."""
     if geometry(op).groups != 1 or bounded(op) is None:
         return None
-    weights = proven(bounded(op)).weights
+    weights = require_proven(bounded(op)).weights
     offsets = _nearest_offsets(weights.min(axis=1).astype(np.int64), weights.max(axis=1).astype(np.int64))
     less = _in_bytes(weights, offsets)
     return None if less is None or offsets.max() > 127 else (less, offsets)
@@ -102,7 +102,7 @@ def _by_layer(op: Op) -> tuple[Array, int] | None:
     """The same with one offset of -127..128."""
     if geometry(op).groups != 1 or bounded(op) is None:
         return None
-    weights = proven(bounded(op)).weights.astype(np.int64)
+    weights = require_proven(bounded(op)).weights.astype(np.int64)
     offset = _nearest_offsets(weights.min(keepdims=True)[0], weights.max(keepdims=True)[0])
     less = _in_bytes(weights, offset)
     return None if less is None else (less, int(offset[0]))
@@ -125,7 +125,7 @@ class PackedConvRowW16(_Layer):
         return orders_by_pixels(op, buffered=True)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        layer = proven(bounded(op))
+        layer = require_proven(bounded(op))
         of_channels = halves(padded(op, in_columns(op, layer.weights)).astype("<i2"))
         even = len(of_channels) // 2 * 2
         pairs = of_channels[:even].reshape(-1, 2, *of_channels.shape[1:]).transpose(0, 2, 3, 1, 4)
@@ -196,8 +196,8 @@ def _weights_of_sums(offsets: Array, signs: list[int]) -> Array:
 @lru_cache(maxsize=512)
 def _packed_layer(op: Op) -> Matmul:
     """The layer for cores with the DSP extension, weights and biases with what the sums in columns need."""
-    layer, line = proven(bounded(op)), single_rounding(op)
-    weights, offsets = proven(_by_channel(op))
+    layer, line = require_proven(bounded(op)), single_rounding(op)
+    weights, offsets = require_proven(_by_channel(op))
     in_bytes = padded(op, in_columns(op, weights))
     sums, inputs = _sum_groups(op), matmul_depth(op)
     in_lanes, extra = weights_in_lanes(in_bytes)
@@ -209,7 +209,7 @@ def _packed_layer(op: Op) -> Matmul:
         return Matmul(WIDE, lambda: (np.concatenate([in_bytes, of_sums], axis=1), channels))
     # a lane of weights v, 0 multiplies what is 127 less a sum by -256 v: the first sums are so, the others the opposite
     lanes, _ = weights_in_lanes(_weights_of_sums(offsets, [1, 0, 1, 0, -1, 0, -1, 0] * (sums // 2)))
-    packed = np.concatenate([in_lanes, proven(lanes)], axis=1)
+    packed = np.concatenate([in_lanes, require_proven(lanes)], axis=1)
     extra = extra - 256 * offsets * (inputs // 2)
     if line is not None:
         return Matmul(SINGLE_ROUNDING, lambda: (packed, line.channels(extra)))
@@ -230,10 +230,10 @@ class DotsConvRowW16(_Layer):
         return orders_by_pixels(op, buffered=True)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        weights, _ = proven(_by_layer(op))
+        weights, _ = require_proven(_by_layer(op))
         return (
             Constant("weights", np.ascontiguousarray(weights).reshape(-1), "int8_t"),
-            Constant("channels", proven(bounded(op)).channels, "tinyfuse_requant"),
+            Constant("channels", require_proven(bounded(op)).channels, "tinyfuse_requant"),
         )
 
     def scratch(self, op: Op, context: Context) -> int:
@@ -243,7 +243,7 @@ class DotsConvRowW16(_Layer):
         return layer_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        _, offset = proven(_by_layer(op))
+        _, offset = require_proven(_by_layer(op))
         return conv_row_call(self, op, site, site.scratch, offset)
 
 
@@ -259,7 +259,7 @@ class PackedDepthwiseRowW16(_Layer):
         return g.in_c == g.out_c >= 4 and bounded(op) is not None and bool((op.operand(1).values < 255).all())
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        layer = proven(bounded(op))
+        layer = require_proven(bounded(op))
         less = layer.weights >> 1
         both = np.stack([less, layer.weights - less], axis=2).reshape(len(less), -1).astype(np.int8)
         return (
