@@ -67,7 +67,7 @@ TINYFUSE_INLINE void tinyfuse_scaled_sum_four(const tinyfuse_scaled_sum *p, cons
                                               int8_t *out, uint32_t less)
 {
     const int32_t right = -p->product.out_shift, term = tinyfuse_mul_term(&p->product, right);
-    const uint32_t word = tinyfuse_next_four(in);
+    const uint32_t word = tinyfuse_next_quad(in);
     const int32_t gains = group[0], more_gains = group[1];
     uint32_t even, odd, four;
     int32_t first, second, third, fourth;

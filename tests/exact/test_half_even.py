@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cases.matrices import transpose_conv
+from contexts import context_of
 from conv_cases import FAMILIES, Shape, make_op, of_int4, random_input, random_shape
 from op_harness import Case, assert_exact, assert_some_exact, cases_of
 from test_conv_kernels import HARD_FLAGS, TARGETS, skip_without, skip_without_tools
@@ -249,7 +250,7 @@ def kernel_cases(target: Target) -> list[Case]:
     ]
     for number, op in enumerate(ops):
         choices = ({"optimize": "speed", "weights": "auto"}, {"optimize": "ram"}, {}, {"weights": "compressed"})
-        context = Context(target, kernels="tinyfuse", **choices[number % 4])
+        context = context_of(target, kernels="tinyfuse", **choices[number % 4])
         (image,) = op.activations
         values = rng.integers(-128, 128, image.shape).astype(np.int8)
         data = [values if number % 5 else rng.choice(np.array([-128, 127, image.zero_point], np.int8), image.shape)]
@@ -279,8 +280,8 @@ def test_cases_have_every_form() -> None:
     for name in ("tinyfuse_depthwise_3x3_row_s8", "tinyfuse_depthwise_packed_row_s8"):
         assert (name, "half_even") in dsp & plain
     helium = {case.kernel.name for case in kernel_cases(_TARGETS["cortex-m55"])}
-    names = "pointwise_four_mve", "pointwise_strided_mve_row", "conv_columns_mve_row", "conv_pieces_mve_row"
-    names += "pointwise_mve", "conv_mve_row", "depthwise_mve_row", "depthwise_columns_row"
+    names = "pointwise_4x2_mve", "pointwise_4x2_strided_mve_row", "conv_4x2_columns_mve_row", "conv_4x2_chunks_mve_row"
+    names += "pointwise_2x4_mve", "conv_2x4_mve_row", "depthwise_mve_row", "depthwise_interleaved_mve_row"
     assert {f"tinyfuse_{name}_s8" for name in names} <= helium
 
 

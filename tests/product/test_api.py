@@ -183,7 +183,7 @@ def test_nothing_is_printed(model: Path, tmp_path: Path, capfd) -> None:
         ({"model": b"no model"}, tinyfuse.CompileError, "model.tflite: "),
         ({"model": 7}, TypeError, "not int"),
         ({"target": "cortex-m5"}, tinyfuse.UsageError, "unknown target 'cortex-m5'"),
-        ({"optimise": "ram"}, TypeError, "there is no setting optimise; there are name, kernels"),
+        ({"optimise": "ram"}, TypeError, "unknown setting optimise; settings are name, kernels"),
         ({"optimize": "most"}, tinyfuse.UsageError, "optimize='most': choose one of 'speed', 'balanced', 'ram'"),
         ({"feed_rows": "yes"}, tinyfuse.UsageError, "feed_rows='yes'"),
         ({"feed_rows": True, "fusion": "basic"}, tinyfuse.UsageError, "--feed-rows needs --fusion rows"),

@@ -145,7 +145,7 @@ def bomb(name: str) -> str:
 
 WRONG = {
     "no file": (["one.tflite", "--input", "none.npy"], "none.npy: there is no such file"),
-    "no array": (["one.tflite", "--input", "one.tflite"], "one.tflite is no .npy or .npz file: numpy.save"),
+    "no array": (["one.tflite", "--input", "one.tflite"], "one.tflite is no .npy or .npz file, which numpy.save"),
     "unknown name": (["one.tflite", "--input", "z=x.npy"], "has no input 'z'; its inputs are x (int8[1, 2, 3])"),
     "shape": (["one.tflite", "--input", "flat.npy"], "the array [6]; it may have [runs, 2, 3]"),
     "no runs": (["one.tflite", "--input", "empty.npy"], "the array [0, 2, 3]"),
@@ -156,7 +156,7 @@ WRONG = {
     "objects": (["one.tflite", "--input", "objects.npy"], "objects.npy is no .npy"),
     "terabyte": (["one.tflite", "--input", "large.npy"], "large.npy is no .npy"),
     "bomb": (["one.tflite", "--input", "bomb.npz"], "x.npy has more than 268,435,456 bytes"),
-    "which input": (["two.tflite", "--input", "x.npy"], "say for which input, NAME=FILE"),
+    "which input": (["two.tflite", "--input", "x.npy"], "say for which input, with NAME=FILE"),
     "missing input": (["two.tflite", "--input", "in/a=ab.npy"], "no --input for in_b; the model's inputs are"),
     "twice": (["two.tflite", "--input", "in/a=ab.npy", "--input", "in_a=ab.npy"], "'in/a' is given twice"),
     "runs differ": (["two.tflite", "--input", "in_a=ab.npy", "--input", "in_b=ab3.npy"], "numbers of runs ('in/a': 1"),

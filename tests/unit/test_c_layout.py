@@ -25,7 +25,7 @@ from tinyfuse.resources import resource_dir
 STRUCTS = {
     "tinyfuse_requant": ("tinyfuse_requantize.h", REQUANT),
     "tinyfuse_single_rounding": ("tinyfuse_requantize.h", SINGLE_ROUNDING),
-    "tinyfuse_dense_scale": ("tinyfuse_fully_connected_packed.h", SCALE),
+    "tinyfuse_dense_scale": ("tinyfuse_dense.h", SCALE),
     "tinyfuse_place": ("tinyfuse_bilinear.h", PLACE),
 }
 

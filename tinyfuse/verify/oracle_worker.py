@@ -1,17 +1,16 @@
-"""Runs an interpreter of TensorFlow Lite on many inputs, as a process of its own: an interpreter may
-abort on a model it doesn't like. Started by interpreter_process.py as a script, so it imports nothing of tinyfuse.
+"""Runs an interpreter of TensorFlow Lite on many inputs, in a process of its own, because it may abort.
 
     python oracle_worker.py tflm|litert
 
-It answers each line of its input, a request
+interpreter_process.py starts it as a script, so it imports nothing of tinyfuse. Each input line is a request
 
     {"folder": FOLDER, "arena_bytes": BYTES, "afresh": false, "frames": [4, 4], "tensors": []}
 
-with a line that has an exit code. `frames`: of each stream. FOLDER has model.tflite and inputs.npz (arrays
-"STREAM_FRAME_INDEX"); outputs.npz is written there, with the tensors of those places in the file instead of the
-model's outputs where any are named, and log.txt with what was printed. A model with state gets a new interpreter for
-every stream (`afresh`), one without keeps the first. The interpreter's library is loaded once: a request is answered by
-a child, which may abort.
+and is answered by a line with an exit code. FOLDER has model.tflite and inputs.npz, with arrays "STREAM_FRAME_INDEX".
+`frames` has the number of frames of each stream. The worker writes outputs.npz, with the tensors at the places
+`tensors` of the file, or the model's outputs if that is empty, and log.txt with everything printed. A model with state
+gets a new interpreter for every stream (`afresh`); one without state keeps the first. The interpreter's library is
+loaded once, and each request is answered by a child process, which may abort.
 """
 
 import ctypes
@@ -28,14 +27,14 @@ import numpy as np
 
 Inference = Callable[[list[np.ndarray]], list[np.ndarray]]
 
-#: what TFLM's invoke gives where a streaming model waits for more frames (kTfLiteAbort, micro_context.h)
+#: result of TFLM's invoke if a streaming model waits for more frames (kTfLiteAbort, micro_context.h)
 _NO_RESULT = 15
 
 
 @contextmanager
 def _memory_of_zeros() -> Iterator[None]:
-    """Memory is allocated as zeros meanwhile, where the C library can do it (glibc): as a device's arena is, in .bss.
-    One kernel reads what it never wrote: SPACE_TO_BATCH_ND, what it pads with."""
+    """Lets the C library (glibc) fill allocated memory with zeros, like a device's arena in .bss. One kernel reads
+    memory that it never wrote: SPACE_TO_BATCH_ND, its padding."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     perturb, inverted = -6, 0xFF  # M_PERTURB; memory is filled with the inverse of the byte
     if mallopt is not None:
@@ -48,7 +47,7 @@ def _memory_of_zeros() -> Iterator[None]:
 
 
 def tflm(model: bytes, arena_bytes: int, tensors: tuple[int, ...] = ()) -> Inference:
-    """TensorFlow Lite Micro's interpreter, with an arena of so many bytes."""
+    """Inference of TensorFlow Lite Micro's interpreter, with an arena of `arena_bytes`."""
     from tflite_micro.python.tflite_micro import runtime
 
     config = (
@@ -65,7 +64,7 @@ def tflm(model: bytes, arena_bytes: int, tensors: tuple[int, ...] = ()) -> Infer
             return [np.array(interpreter.GetTensor(index, 0)["tensor_data"]) for index in tensors]
         outputs: list[np.ndarray] = []
         while True:
-            # The interpreter doesn't tell how many outputs there are.
+            # The interpreter does not tell how many outputs there are.
             try:
                 found = np.array(interpreter.get_output(len(outputs)))
             except IndexError:
@@ -76,7 +75,7 @@ def tflm(model: bytes, arena_bytes: int, tensors: tuple[int, ...] = ()) -> Infer
 
 
 def litert(model: bytes, arena_bytes: int, tensors: tuple[int, ...] = ()) -> Inference:
-    """LiteRT's interpreter with its reference kernels, which has an arena of its own."""
+    """Inference of LiteRT's interpreter with its reference kernels; it allocates its own arena."""
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
     interpreter = Interpreter(
@@ -107,7 +106,7 @@ def litert(model: bytes, arena_bytes: int, tensors: tuple[int, ...] = ()) -> Inf
 
 
 def answer(kind: str, folder: str, arena_bytes: int, afresh: bool, frames: list[int], tensors: list[int]) -> None:
-    """Runs model.tflite of a folder on inputs.npz and writes outputs.npz."""
+    """Runs a folder's model.tflite on inputs.npz, and writes outputs.npz."""
     model = Path(folder, "model.tflite").read_bytes()
     # a model may have no inputs
     runs: dict[tuple[int, int], dict[int, np.ndarray]] = {
@@ -127,7 +126,7 @@ def answer(kind: str, folder: str, arena_bytes: int, afresh: bool, frames: list[
 
 
 def answer_into_log(kind: str, request: dict[str, Any]) -> int:
-    """0, or 1 where the interpreter refuses: log.txt says why. What it prints itself goes there too."""
+    """Answers a request; returns 0, or 1 if the interpreter refuses. Everything printed goes to log.txt."""
     log = os.open(Path(request["folder"], "log.txt"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     kept = os.dup(1), os.dup(2)
     os.dup2(log, 1)
@@ -146,7 +145,8 @@ def answer_into_log(kind: str, request: dict[str, Any]) -> int:
 
 
 def answer_in_a_child(kind: str, request: dict[str, Any]) -> int:
-    """The same, or minus the number of the signal that ended the child. Where there is no fork, here."""
+    """Answers a request in a child process; returns its exit code, or minus the signal that ended it. Without fork,
+    runs in this process."""
     if not hasattr(os, "fork"):
         return answer_into_log(kind, request)
     child = os.fork()
@@ -156,8 +156,8 @@ def answer_in_a_child(kind: str, request: dict[str, Any]) -> int:
 
 
 def serve(kind: str) -> None:
-    """Answers until nobody asks any more."""
-    # a child has it then; where it can't be loaded, each child's log says why
+    """Answers requests until the input ends."""
+    # children inherit the library; if it cannot be loaded, each child's log says why
     with suppress(Exception):
         importlib.import_module(
             {"tflm": "tflite_micro.python.tflite_micro.runtime", "litert": "ai_edge_litert.interpreter"}[kind]

@@ -82,7 +82,9 @@ def _end(offsets: Mapping[str, int], buffers: Sequence[Buffer]) -> int:
 _SCRATCH_NAME = "the_scratch"
 
 #: functions whose call for row y also makes row y + 1, if it exists
-_TWO_ROWS = frozenset({"tinyfuse_winograd_rows_s8", "tinyfuse_winograd_down_rows_s8", "tinyfuse_conv_lut_rows_s8"})
+_TWO_ROWS = frozenset(
+    {"tinyfuse_winograd_rows_s8", "tinyfuse_winograd_down_rows_s8", "tinyfuse_conv_palettized_rows_s8"}
+)
 
 #: functions whose second argument is the pixels of a plane, and whose fourth is the pixels that the call makes
 _OF_PLANES = ("tinyfuse_planes_to_rows_", "tinyfuse_rows_to_planes_")

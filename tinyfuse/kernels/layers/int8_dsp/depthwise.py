@@ -1,4 +1,4 @@
-"""Our kernels of DEPTHWISE_CONV_2D (runtime_c/tinyfuse_depthwise*.h)."""
+"""Kernels of int8 DEPTHWISE_CONV_2D (runtime_c/tinyfuse_depthwise.h, tinyfuse_depthwise_{packed,3x3}.h)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class DepthwiseRow(Kernel):
 
 
 def form_of(op: Op) -> str:
-    """The best form in which the layer is proven exact: bounded, single_rounding, own_shifts or half_even."""
+    """Return the fastest form in which the layer is require_proven exact: bounded, single_rounding or own_shifts."""
     found = any_single_rounding(op)
     if found is None:
         return "half_even" if rounds_by(op, FLOAT_HALF_EVEN) else "bounded"
@@ -68,7 +68,7 @@ def cost_path(op: Op, context: Context) -> str:
 
 
 def form_argument(op: Op) -> str:
-    """The same as the C's last argument: its name in runtime_c/tinyfuse_requantize.h."""
+    """Return the C's argument `form`, a constant of runtime_c/tinyfuse_requantize.h."""
     return f"TINYFUSE_{form_of(op).upper()}_FORM"
 
 
@@ -79,8 +79,11 @@ def layer_weights(op: Op, line: SingleRounding | SignedRounding | None = None) -
 
 
 def channels_constant(op: Op, line: SingleRounding | SignedRounding | None = None) -> Constant:
-    """Biases and multipliers (and bends, or shifts) of the lines of each group of four channels, or what `even_or_line`
-    gives of it, or tinyfuse_requant of each channel. `line`: as of `layer_weights`."""
+    """Return the constant "channels" for the requantization `line`, by default that of `form_of`.
+
+    With a single rounding: biases, multipliers, and bends or shifts if there are some, of each group of four channels.
+    In the bounded form: tinyfuse_requant [channels].
+    """
     found = line or any_single_rounding(op)
     quads = quads_of(op.output.shape[3])
     if found is not None:
@@ -99,7 +102,7 @@ def has_form(op: Op) -> bool:
 
 
 class PackedDepthwiseRow(Kernel):
-    """Depthwise convolution with depth multiplier 1 and at least four channels, taps in pairs.
+    """Depthwise convolution with depth multiplier 1 and at least four channels; two taps are multiplied at once.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
     writes only its output row.
@@ -115,7 +118,7 @@ class PackedDepthwiseRow(Kernel):
         return g.in_c == g.out_c >= 4 and has_form(op)
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        # the last four of an uneven count of channels are read again
+        # the last group of four channels overlaps the one before unless the channels are a multiple of four
         return orders_by_columns(op) if op.output.shape[3] % 4 == 0 else {}
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
@@ -141,13 +144,13 @@ class PackedDepthwiseRow(Kernel):
 
 
 _HEADER_3X3 = "tinyfuse_depthwise_3x3.h"
-#: a tinyfuse_quad, and a column of int16
+#: bytes of a tinyfuse_quad, and of a column of int16
 _QUAD_BYTES = c_constant(_HEADER_3X3, "TINYFUSE_QUAD_BYTES")
 _COLUMN_BYTES = 2 * c_constant(_HEADER_3X3, "TINYFUSE_COLUMN")
 
 
 class Depthwise3x3Row(Kernel):
-    """3x3 with depth multiplier 1, dilation 1 and at least four channels; any stride and padding.
+    """Depthwise 3x3 convolution with depth multiplier 1, dilation 1 and at least four channels; any stride and padding.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
     writes only its output row, which must not overlap them.
@@ -163,10 +166,10 @@ class Depthwise3x3Row(Kernel):
         return plain and g.in_c == g.out_c >= 4 and has_form(op)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return self.along(op, None)
+        return self.rounding_constants(op, None)
 
-    def along(self, op: Op, line: SingleRounding | SignedRounding | None) -> tuple[Constant, ...]:
-        """The constants along a line, or in the form that the layer has by itself."""
+    def rounding_constants(self, op: Op, line: SingleRounding | SignedRounding | None) -> tuple[Constant, ...]:
+        """Return the constants "weights" and "channels" for the requantization `line`, by default that of `form_of`."""
         columns = layer_weights(op, line).reshape(-1, 3, 3).transpose(2, 1, 0)  # [column, row, channel]
         groups = columns[:, :, quads_of(columns.shape[2])]
         # per group and column: for two channels at a time, the upper two rows; then the lower row

@@ -1,10 +1,10 @@
 /* 2D convolution for Helium, int8 NHWC, one output row a call: the windows of two pixels side by side,
-   then tinyfuse_matmul_mve.h. Any kernel, stride, dilation and padding; one group. */
-#ifndef TINYFUSE_CONV_MVE_H
-#define TINYFUSE_CONV_MVE_H
+   then tinyfuse_matmul_2x4_mve.h. Any kernel, stride, dilation and padding; one group. */
+#ifndef TINYFUSE_CONV_2X4_MVE_H
+#define TINYFUSE_CONV_2X4_MVE_H
 
 #include "tinyfuse_conv.h"
-#include "tinyfuse_matmul_mve.h"
+#include "tinyfuse_matmul_2x4_mve.h"
 
 /* Copies count > 0 bytes; returns the place after them. */
 TINYFUSE_INLINE int8_t *tinyfuse_append_mve(int8_t *to, const int8_t *from, int32_t count)
@@ -41,8 +41,7 @@ TINYFUSE_INLINE int8_t *tinyfuse_fill(int8_t *to, int32_t value, int32_t count)
 #endif
 }
 
-/* A row of the window of output column x, kernel_w * in_c bytes, columns in the padding included. Returns the place after
-   them. */
+/* Writes a row of the window of output column x, kernel_w * in_c bytes with padding. Returns the place after them. */
 TINYFUSE_INLINE int8_t *tinyfuse_window_row(const tinyfuse_conv *p, const int8_t *row, int32_t x, int8_t *to)
 {
     const int32_t from = x * p->stride_w - p->pad_left;
@@ -67,8 +66,8 @@ TINYFUSE_INLINE int8_t *tinyfuse_window_row(const tinyfuse_conv *p, const int8_t
     return to;
 }
 
-/* The window of output column x: kernel_h * kernel_w * in_c bytes. rows[kernel_h] point to input rows,
-   NULL is padding. */
+/* Writes the window of output column x, kernel_h * kernel_w * in_c bytes. rows[kernel_h] point to input rows; NULL is
+   padding. */
 TINYFUSE_SHARED void tinyfuse_window_mve(const tinyfuse_conv *p, const int8_t *const *rows, int32_t x,
                                          int8_t *to)
 {
@@ -91,15 +90,15 @@ TINYFUSE_SHARED void tinyfuse_window_mve(const tinyfuse_conv *p, const int8_t *c
     }
 }
 
-/* Output row y. Reads only the input rows of y's own window, writes only the out_w * out_c bytes of
-   out_row. `form`, a constant, as of tinyfuse_matmul_mve.h. scratch, aligned to 4: kernel_h pointers of 4 bytes, then
-   2 * kernel_h * kernel_w * in_c bytes. */
-TINYFUSE_SHARED void tinyfuse_conv_mve_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
-                                              int8_t *out_row, const int8_t *weights,
-                                              const int32_t *channels, void *scratch, int form)
+/* Computes output row y. Reads only the input rows of y's own window, writes only the out_w * out_c bytes of out_row.
+   `form` is a constant of tinyfuse_matmul_2x4_mve.h. scratch, aligned to 4: kernel_h pointers of 4 bytes, then 2 *
+   kernel_h * kernel_w * in_c bytes. */
+TINYFUSE_SHARED void tinyfuse_conv_2x4_mve_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
+                                                  const int8_t *weights, const int32_t *channels, void *scratch,
+                                                  int form)
 {
     const int32_t depth = p->kernel_h * p->kernel_w * p->in_c;
-    const tinyfuse_matmul_mve m = {depth, p->out_c, p->out_zero_point, p->act_min, p->act_max};
+    const tinyfuse_matmul_2x4_mve m = {depth, p->out_c, p->out_zero_point, p->act_min, p->act_max};
     const int8_t **const rows =
         (const int8_t **)TINYFUSE_WITH_POINTERS(scratch, (size_t)p->kernel_h * sizeof *rows);
     int8_t *const windows = (int8_t *)scratch + p->kernel_h * TINYFUSE_POINTER_BYTES;

@@ -9,14 +9,14 @@
             channels have one multiplier and shift: [4] multipliers, [4] shifts, [ceil(out_c / 4)][4] biases, groups
             being even in number
 */
-#ifndef TINYFUSE_MATMUL_MVE_H
-#define TINYFUSE_MATMUL_MVE_H
+#ifndef TINYFUSE_MATMUL_2X4_MVE_H
+#define TINYFUSE_MATMUL_2X4_MVE_H
 
 #include "tinyfuse_half_even.h"
 
 typedef struct {
     int32_t depth, out_c, out_zero_point, act_min, act_max;
-} tinyfuse_matmul_mve;
+} tinyfuse_matmul_2x4_mve;
 
 /* Inputs that are neighbours in memory, of two pixels. The assembly multiplies four blocks of sixteen in an iteration, and
    leaves out the first `skip` bytes of the first iteration's code. It loads all fields by one LDM. */
@@ -29,23 +29,23 @@ typedef struct {
 /* bytes of a block's code, of two pixels, of one alone; blocks of an iteration */
 enum { TINYFUSE_MVE_BLOCK_CODE = 56, TINYFUSE_MVE_ALONE_CODE = 68, TINYFUSE_MVE_ITERATION = 4 };
 
-/* A layer's arguments for its pixels. The assembly uses up the first three, which lie in front of what it
-   loads with them, and loads x0 and x1, act_min and act_max in pairs. */
+/* The job of a layer's pixels. The assembly advances the first three fields, which lie before those that it loads
+   with them, and loads x0 and x1, act_min and act_max in pairs. */
 typedef struct {
     int8_t *out0, *out1;
     int32_t channels_left, out_zero_point;
     int32_t multiplier, shift, lower; /* with one scale; `lower` is -1 where it shifts */
     tinyfuse_mve_run inputs; /* all of them */
     const tinyfuse_mve_run *runs;
-    int32_t blocks, rest; /* of 16 inputs; inputs after them, which no run counts */
+    int32_t blocks, rest; /* blocks of 16 inputs; inputs after them, which no run counts */
     const int8_t *weights;
     const int32_t *bias;
     int32_t act_min, act_max;
-    int32_t group_bytes; /* of the weights of four channels */
-    int32_t skip_alone, iterations_alone; /* of eight channels of one pixel, as a run's */
+    int32_t group_bytes; /* bytes of the weights of four channels */
+    int32_t skip_alone, iterations_alone; /* as a run's, for eight channels of one pixel */
 } tinyfuse_mve_job;
 
-/* Says that a run has so many blocks of sixteen inputs, and whether another one follows. */
+/* Sets a run's blocks of sixteen inputs, and whether another run follows. */
 TINYFUSE_INLINE void tinyfuse_mve_count(tinyfuse_mve_run *run, int32_t blocks, int more)
 {
     const int32_t iterations = tinyfuse_max(1, (blocks + TINYFUSE_MVE_ITERATION - 1) / TINYFUSE_MVE_ITERATION);
@@ -53,7 +53,7 @@ TINYFUSE_INLINE void tinyfuse_mve_count(tinyfuse_mve_run *run, int32_t blocks, i
     run->iterations = 2 * (iterations - 1) + more;
 }
 
-TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_matmul_mve *p,
+TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_matmul_2x4_mve *p,
                                         const int8_t *weights, const int32_t *channels, int one_scale)
 {
     job->out_zero_point = p->out_zero_point;
@@ -88,13 +88,13 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
 #define TINYFUSE_SCALE4_LOADED(v) TINYFUSE_SCALE4(v, "q2", "q6", v ", q3")
 #define TINYFUSE_SCALE4_SHARED(v) TINYFUSE_SCALE4(v, "r8", "r12", "r10")
 
-/* Four channels' multipliers and shifts. */
+/* Loads four channels' multipliers and shifts. */
 #define TINYFUSE_LOAD_SCALES(multiplier, shift, lower, at, multipliers, shifts)                    \
     "vldrw.s32 " multiplier ", [" at ", " multipliers "]\n\t"                                      \
     "vldrw.s32 " shift ", [" at ", " shifts "]\n\t"                                                \
     "vshr.s32 " lower ", " shift ", #31\n\t"
 
-/* The same with the multipliers and shifts of four channels whose biases lie at `at`. */
+/* Scales a vector with the multipliers and shifts of four channels whose biases lie at `at`. */
 #define TINYFUSE_SCALE4_AT(v, at)                                                                  \
     "vldrw.s32 q2, [" at ", #16]\n\t"                                                              \
     "vldrw.s32 q3, [" at ", #32]\n\t"                                                              \
@@ -217,7 +217,7 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
     "vmov q1[2], q1[0], r8, r12\n\t"                                                               \
     "vmov q1[3], q1[1], r10, lr\n\t"
 
-/* r7: the job, which may come in any register; r5: the weights; q4 and q5: the clamp, in lanes of so many bits. */
+/* r7: the job, which may come in any register; r5: the weights; q4 and q5: the clamp, in lanes of `bits` bits. */
 #define TINYFUSE_MATMUL_BEGIN(bits)                                                                \
     TINYFUSE_ASM_BEGIN                                                                             \
     "mov r7, %[job]\n\t"                                                                           \
@@ -235,7 +235,7 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
         TINYFUSE_MVE_JOB(channels_left), TINYFUSE_MVE_JOB(group_bytes)                             \
     : TINYFUSE_ASM_CLOBBERS, TINYFUSE_CLOBBERS_P0 "q0", "q1", "q2", "q3", "q4", "q5", "q6"
 
-/* All channels of the inputs x0 to out0 and of x1 to out1. */
+/* Computes all channels of the inputs x0 to out0 and of x1 to out1. */
 #define TINYFUSE_MATMUL_TWO(scales, scale, values)                                                 \
     __asm volatile(TINYFUSE_MATMUL_BEGIN("32")                                                     \
                    "ldr r11, [r7, %[bias]]\n\t"                                                    \
@@ -641,7 +641,7 @@ TINYFUSE_INLINE void tinyfuse_mve_two(tinyfuse_mve_job *job, int form)
 }
 
 /* All channels of `pixels`, one or two, whose inputs and outputs lie side by side. */
-TINYFUSE_INLINE void tinyfuse_mve_pixels(tinyfuse_mve_job *job, const tinyfuse_matmul_mve *p,
+TINYFUSE_INLINE void tinyfuse_mve_pixels(tinyfuse_mve_job *job, const tinyfuse_matmul_2x4_mve *p,
                                          const int8_t *in, int32_t pixels, int8_t *out, int form)
 {
     job->inputs.x0 = in;
@@ -659,7 +659,7 @@ TINYFUSE_INLINE void tinyfuse_mve_pixels(tinyfuse_mve_job *job, const tinyfuse_m
 }
 
 #define TINYFUSE_MATMUL_ALL(name, form)                                                            \
-    TINYFUSE_SHARED void name(const tinyfuse_matmul_mve *p, const int8_t *in, int32_t pixels,      \
+    TINYFUSE_SHARED void name(const tinyfuse_matmul_2x4_mve *p, const int8_t *in, int32_t pixels,  \
                               int8_t *out, const int8_t *weights, const int32_t *channels)         \
     {                                                                                              \
         tinyfuse_mve_job job;                                                                      \
@@ -680,9 +680,9 @@ TINYFUSE_MATMUL_ALL(tinyfuse_half_even_all, TINYFUSE_MVE_HALF_EVEN)
 
 /* in [pixels][depth] to out [pixels][out_c], forward by two pixels: their outputs must not lie over them or
    later ones. */
-TINYFUSE_INLINE void tinyfuse_pointwise_mve_s8(const tinyfuse_matmul_mve *p, const int8_t *in,
-                                               int32_t pixels, int8_t *out, const int8_t *weights,
-                                               const int32_t *channels, int form)
+TINYFUSE_INLINE void tinyfuse_pointwise_2x4_mve_s8(const tinyfuse_matmul_2x4_mve *p, const int8_t *in, int32_t pixels,
+                                                   int8_t *out, const int8_t *weights, const int32_t *channels,
+                                                   int form)
 {
     if (form == TINYFUSE_MVE_ONE_SCALE) {
         tinyfuse_one_scale_all(p, in, pixels, out, weights, channels);
@@ -695,7 +695,7 @@ TINYFUSE_INLINE void tinyfuse_pointwise_mve_s8(const tinyfuse_matmul_mve *p, con
     }
 }
 
-/* sum + x[0] * w[0] + ... over `count` > 0 inputs; it wraps. */
+/* Returns sum + x[0] * w[0] + ... over `count` > 0 inputs; it wraps. */
 TINYFUSE_INLINE int32_t tinyfuse_mve_dot(int32_t sum, const int8_t *x, const int8_t *w, int32_t count)
 {
 #if TINYFUSE_MVE
@@ -721,20 +721,21 @@ TINYFUSE_INLINE int32_t tinyfuse_mve_dot(int32_t sum, const int8_t *x, const int
 #endif
 }
 
-/* in [depth] to out [out_c], out_c being no multiple of four; out must not lie over in. Weights and channels are those of
-   the fours of channels, as above, then of each other channel its [depth] weights, and its bias, multiplier and shift. */
-TINYFUSE_SHARED void tinyfuse_dense_one_mve_s8(const tinyfuse_matmul_mve *p, const int8_t *in, int8_t *out,
-                                               const int8_t *weights, const int32_t *channels)
+/* Computes a layer of one vector, in [depth] to out [out_c], where out_c is no multiple of four; out must not overlap
+   in. Weights and channels are those of the groups of four channels, as above, then for each other channel its
+   [depth] weights, and its bias, multiplier and shift. */
+TINYFUSE_SHARED void tinyfuse_dense_one_vector_mve_s8(const tinyfuse_matmul_2x4_mve *p, const int8_t *in, int8_t *out,
+                                                      const int8_t *weights, const int32_t *channels)
 {
-    tinyfuse_matmul_mve fours = *p;
+    tinyfuse_matmul_2x4_mve quads = *p;
     int32_t c;
-    fours.out_c &= ~3;
-    if (fours.out_c > 0) {
-        tinyfuse_matmul_all(&fours, in, 1, out, weights, channels);
+    quads.out_c &= ~3;
+    if (quads.out_c > 0) {
+        tinyfuse_matmul_all(&quads, in, 1, out, weights, channels);
     }
-    weights += fours.out_c * p->depth;
-    channels += fours.out_c * 3;
-    for (c = fours.out_c; c < p->out_c; ++c) {
+    weights += quads.out_c * p->depth;
+    channels += quads.out_c * 3;
+    for (c = quads.out_c; c < p->out_c; ++c) {
         const int32_t sum = tinyfuse_mve_dot(channels[0], in, weights, p->depth);
         out[c] = (int8_t)tinyfuse_clamp(tinyfuse_requantize(sum, channels[1], channels[2]) + p->out_zero_point,
                                         p->act_min, p->act_max);
@@ -760,11 +761,11 @@ TINYFUSE_INLINE void tinyfuse_mve_copy(int8_t *to, const int8_t *from, int32_t b
 #endif
 }
 
-/* The same, but two pixels are copied to scratch, 2 * depth bytes, before their outputs are written: these may lie over
-   them, but not over later ones. */
-TINYFUSE_SHARED void tinyfuse_pointwise_buffered_mve_s8(const tinyfuse_matmul_mve *p, const int8_t *in,
-                                                        int32_t pixels, int8_t *out, const int8_t *weights,
-                                                        const int32_t *channels, void *scratch, int form)
+/* Computes a layer as tinyfuse_pointwise_2x4_mve_s8 does, but copies two pixels to scratch, 2 * depth bytes, before
+   it writes their outputs: these may overlap the two pixels, not later ones. */
+TINYFUSE_SHARED void tinyfuse_pointwise_2x4_buffered_mve_s8(const tinyfuse_matmul_2x4_mve *p, const int8_t *in,
+                                                            int32_t pixels, int8_t *out, const int8_t *weights,
+                                                            const int32_t *channels, void *scratch, int form)
 {
     int8_t *const copy = (int8_t *)scratch;
     tinyfuse_mve_job job;

@@ -1,8 +1,8 @@
-/* TRANSPOSE_CONV as convolutions: the outputs that lie a stride apart have the same taps, every stride-th one from their
-   phase on, and are the outputs of a convolution with stride 1 whose kernel is these taps, the last one first. No stride
-   is beyond the kernel, so that no phase is without taps. */
-#ifndef TINYFUSE_TRANSPOSE_PHASES_H
-#define TINYFUSE_TRANSPOSE_PHASES_H
+/* TRANSPOSE_CONV as convolutions. Outputs a stride apart (a phase) have the same taps, every stride-th one from their
+   phase on. They are the outputs of a convolution with stride 1 whose kernel is these taps, the last one first. No
+   stride exceeds the kernel, so that every phase has taps. */
+#ifndef TINYFUSE_TRANSPOSE_CONV_PHASES_H
+#define TINYFUSE_TRANSPOSE_CONV_PHASES_H
 
 #include "tinyfuse_conv.h"
 #include "tinyfuse_transpose_conv.h"
@@ -11,16 +11,16 @@
 typedef struct {
     int32_t first;     /* the first output column */
     int32_t count;     /* how many there are, a stride apart */
-    int32_t at;        /* which column of the convolution that is */
+    int32_t at;        /* their first column in the convolution's output */
 } tinyfuse_phase_columns;
 
-/* How many of `kernel` taps a phase has: phase, phase + stride, ... */
+/* Returns how many of `kernel` taps a phase has: phase, phase + stride, ... */
 TINYFUSE_INLINE int32_t tinyfuse_phase_taps(int32_t kernel, int32_t phase, int32_t stride)
 {
     return (kernel - phase + stride - 1) / stride;
 }
 
-/* The convolution whose output row (y + pad_top) / stride_h is output row y, but for its columns. */
+/* Returns the convolution whose output row (y + pad_top) / stride_h is output row y, without its columns. */
 TINYFUSE_INLINE tinyfuse_conv tinyfuse_phase_of_row(const tinyfuse_transpose_conv *p, int32_t y)
 {
     tinyfuse_conv q;
@@ -43,7 +43,7 @@ TINYFUSE_INLINE tinyfuse_conv tinyfuse_phase_of_row(const tinyfuse_transpose_con
     return q;
 }
 
-/* Makes it that of a phase of columns. */
+/* Turns the convolution into that of a phase of columns. */
 TINYFUSE_INLINE tinyfuse_phase_columns tinyfuse_phase_of_columns(const tinyfuse_transpose_conv *p, int32_t phase,
                                                                  tinyfuse_conv *q)
 {
@@ -56,8 +56,9 @@ TINYFUSE_INLINE tinyfuse_phase_columns tinyfuse_phase_of_columns(const tinyfuse_
     return found;
 }
 
-/* How many terms of an output channel are stored for the rows of phases before that of output row y, in units of `unit`
-   terms that each phase fills up: phases of rows lie one after the other, and in each those of columns. */
+/* Returns the terms of an output channel that are stored for the phases of rows before that of output row y, in units
+   of `unit` terms, to which each phase is padded: phases of rows lie one after the other, and in each those of
+   columns. */
 TINYFUSE_INLINE int32_t tinyfuse_terms_before(const tinyfuse_transpose_conv *p, int32_t y, int32_t unit)
 {
     const int32_t phase = (y + p->pad_top) % p->stride_h;

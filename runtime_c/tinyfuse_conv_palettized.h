@@ -1,14 +1,15 @@
-/* Convolutions whose weights are looked up (tinyfuse_lookup.h), by tinyfuse_matmul.h: strips of channels, each for all
-   pixels of the call. 1x1 with stride 1, and any other of one group by im2col of up to three pixels, once for each
-   strip. */
-#ifndef TINYFUSE_CONV_LUT_H
-#define TINYFUSE_CONV_LUT_H
+/* Convolutions with palettized weights (tinyfuse_palette.h) by tinyfuse_matmul.h. Each strip of channels is computed
+   for all pixels of the call: 1x1 with stride 1 directly, other convolutions of one group by im2col of up to three
+   pixels, once per strip. */
+#ifndef TINYFUSE_CONV_PALETTIZED_H
+#define TINYFUSE_CONV_PALETTIZED_H
 
 #include "tinyfuse_conv_packed.h"
-#include "tinyfuse_lookup.h"
+#include "tinyfuse_palette.h"
 #include "tinyfuse_pointwise.h"
 
-/* A strip that is computed: its weights, and where a block's outputs go, [pixels][count], before they go to [out_c]. */
+/* A strip of channels: its expanded weights, and where a block's outputs go, [pixels][count], before they are copied
+   to [out_c]. */
 typedef struct {
     tinyfuse_matmul matmul;
     const int8_t *weights;
@@ -16,9 +17,9 @@ typedef struct {
     int32_t first, count, depth;
 } tinyfuse_strip;
 
-/* The strip of channels from `first` on, its weights in the order of tinyfuse_matmul.h at `weights`; after these come
-   its outputs. `depth` is a multiple of 4. */
-TINYFUSE_INLINE tinyfuse_strip tinyfuse_strip_of(const tinyfuse_compressed *w, int32_t first, int32_t out_c,
+/* Returns the strip of channels from `first` on, its weights expanded at `weights` in the order of tinyfuse_matmul.h
+   and followed by its outputs. `depth` is a multiple of 4. */
+TINYFUSE_INLINE tinyfuse_strip tinyfuse_strip_of(const tinyfuse_palettized *w, int32_t first, int32_t out_c,
                                                  int32_t depth, int8_t *weights, int32_t out_zero_point,
                                                  const void *channels, int form)
 {
@@ -34,12 +35,12 @@ TINYFUSE_INLINE tinyfuse_strip tinyfuse_strip_of(const tinyfuse_compressed *w, i
     for (c = 0; c < s.count; ++c) {
         const int odd_last = c == s.count - 1 && (c & 1) == 0;
         int8_t *const to = weights + (c & ~1) * depth + (c & 1) * 4;
-        tinyfuse_look_up_group(w, first + c, depth, to, odd_last ? 4 : 8);
+        tinyfuse_expand_palette_group(w, first + c, depth, to, odd_last ? 4 : 8);
     }
     return s;
 }
 
-/* One block: the strip's channels of `pixels` pixels, whose outputs of all channels lie from `out` on. */
+/* Computes a strip's channels of a block of `pixels` pixels, whose outputs of all channels lie from `out` on. */
 TINYFUSE_INLINE void tinyfuse_strip_pixels(tinyfuse_strip *s, const int8_t *columns, int8_t *out, int32_t out_c,
                                            int32_t pixels, int form)
 {
@@ -55,9 +56,9 @@ TINYFUSE_INLINE void tinyfuse_strip_pixels(tinyfuse_strip *s, const int8_t *colu
     }
 }
 
-TINYFUSE_INLINE void tinyfuse_pointwise_lut_body(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels,
-                                                 int8_t *out, const tinyfuse_compressed *w, const void *channels,
-                                                 void *scratch, int form)
+TINYFUSE_INLINE void tinyfuse_pointwise_palettized_body(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels,
+                                                        int8_t *out, const tinyfuse_palettized *w, const void *channels,
+                                                        void *scratch, int form)
 {
     const int32_t in_c = p->in_c, out_c = p->out_c, step = tinyfuse_step_bytes(form), pixel = tinyfuse_pixel_bytes(form);
     int8_t *const columns = (int8_t *)scratch;
@@ -79,38 +80,38 @@ TINYFUSE_INLINE void tinyfuse_pointwise_lut_body(const tinyfuse_pointwise *p, co
     }
 }
 
-#define TINYFUSE_POINTWISE_LUT(name, form)                                                                        \
+#define TINYFUSE_POINTWISE_PALETTIZED(name, form)                                                                 \
     TINYFUSE_SHARED void name(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels, int8_t *out,         \
-                              const tinyfuse_compressed *w, const void *channels, void *scratch)                  \
+                              const tinyfuse_palettized *w, const void *channels, void *scratch)                  \
     {                                                                                                             \
-        tinyfuse_pointwise_lut_body(p, in, pixels, out, w, channels, scratch, form);                              \
+        tinyfuse_pointwise_palettized_body(p, in, pixels, out, w, channels, scratch, form);                       \
     }
-TINYFUSE_POINTWISE_LUT(tinyfuse_pointwise_lut_wide, TINYFUSE_WIDE)
-TINYFUSE_POINTWISE_LUT(tinyfuse_pointwise_lut_lanes, TINYFUSE_LANES)
-TINYFUSE_POINTWISE_LUT(tinyfuse_pointwise_lut_single_rounding, TINYFUSE_SINGLE_ROUNDING)
-TINYFUSE_POINTWISE_LUT(tinyfuse_pointwise_lut_bytes, TINYFUSE_BYTES)
-TINYFUSE_POINTWISE_LUT(tinyfuse_pointwise_lut_bytes_single_rounding, TINYFUSE_BYTES_SINGLE_ROUNDING)
+TINYFUSE_POINTWISE_PALETTIZED(tinyfuse_pointwise_palettized_wide, TINYFUSE_WIDE)
+TINYFUSE_POINTWISE_PALETTIZED(tinyfuse_pointwise_palettized_lanes, TINYFUSE_LANES)
+TINYFUSE_POINTWISE_PALETTIZED(tinyfuse_pointwise_palettized_single_rounding, TINYFUSE_SINGLE_ROUNDING)
+TINYFUSE_POINTWISE_PALETTIZED(tinyfuse_pointwise_palettized_bytes, TINYFUSE_BYTES)
+TINYFUSE_POINTWISE_PALETTIZED(tinyfuse_pointwise_palettized_bytes_single_rounding, TINYFUSE_BYTES_SINGLE_ROUNDING)
 
-/* The function of a form, as TINYFUSE_OF_FORM; none has unpacked weights. */
-#define TINYFUSE_LUT_OF_FORM(form, name)                                 \
+/* Selects the function of a constant form, as TINYFUSE_OF_FORM does; no form has int16 weights. */
+#define TINYFUSE_PALETTIZED_OF_FORM(form, name)                          \
     ((form) == TINYFUSE_SINGLE_ROUNDING         ? name##_single_rounding             \
      : (form) == TINYFUSE_LANES           ? name##_lanes                 \
      : (form) == TINYFUSE_BYTES_SINGLE_ROUNDING ? name##_bytes_single_rounding       \
      : (form) == TINYFUSE_BYTES           ? name##_bytes                 \
                                           : name##_wide)
 
-/* As tinyfuse_pointwise_s8, with weights that are looked up; out may lie over pixels that are read already where one
-   strip has all channels. scratch, aligned to 16: columns of block * in_c inputs, strip * in_c weights, 3 * strip
-   outputs where there are several strips. */
-TINYFUSE_INLINE void tinyfuse_pointwise_lut_s8(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels,
-                                               int8_t *out, const tinyfuse_compressed *w, const void *channels,
-                                               void *scratch, int form)
+/* Computes what tinyfuse_pointwise_s8 does, from palettized weights. out may overlap pixels that were read already
+   only if one strip has all channels. scratch, aligned to 16: columns of block * in_c inputs, strip * in_c weights, 3
+   * strip outputs where there are several strips. */
+TINYFUSE_INLINE void tinyfuse_pointwise_palettized_s8(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels,
+                                                      int8_t *out, const tinyfuse_palettized *w, const void *channels,
+                                                      void *scratch, int form)
 {
-    TINYFUSE_LUT_OF_FORM(form, tinyfuse_pointwise_lut)(p, in, pixels, out, w, channels, scratch);
+    TINYFUSE_PALETTIZED_OF_FORM(form, tinyfuse_pointwise_palettized)(p, in, pixels, out, w, channels, scratch);
 }
 
-/* The strip's channels of the output row whose window's rows are `rows`, to `out`, which has all channels. `inside`,
-   `columns` and `bytes` as in tinyfuse_conv_packed.h. */
+/* Computes a strip's channels of the output row whose window has the rows `rows`, to `out`, which has all channels.
+   `inside`, `columns` and `bytes` as in tinyfuse_conv_packed.h. */
 TINYFUSE_INLINE void tinyfuse_strip_row(tinyfuse_strip *s, const tinyfuse_conv *p, const int8_t *const *rows,
                                         int inside, int8_t *out, int8_t *columns, int8_t *bytes, int32_t block_pixels,
                                         int form)
@@ -129,9 +130,9 @@ TINYFUSE_INLINE void tinyfuse_strip_row(tinyfuse_strip *s, const tinyfuse_conv *
     }
 }
 
-TINYFUSE_INLINE void tinyfuse_conv_lut_body(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
-                                            int8_t *next, const tinyfuse_compressed *w, const void *channels,
-                                            void *scratch, int32_t block_pixels, int form)
+TINYFUSE_INLINE void tinyfuse_conv_palettized_body(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
+                                                   int8_t *next, const tinyfuse_palettized *w, const void *channels,
+                                                   void *scratch, int32_t block_pixels, int form)
 {
     const int32_t depth = (p->kernel_h * p->kernel_w * p->in_c + 3) & ~3, out_c = p->out_c;
     const int32_t made = next == out_row ? 1 : 2;
@@ -159,35 +160,37 @@ TINYFUSE_INLINE void tinyfuse_conv_lut_body(const tinyfuse_conv *p, const int8_t
     }
 }
 
-#define TINYFUSE_CONV_LUT(name, form)                                                                             \
+#define TINYFUSE_CONV_PALETTIZED(name, form)                                                                      \
     TINYFUSE_SHARED void name(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row, int8_t *next, \
-                              const tinyfuse_compressed *w, const void *channels, void *scratch,                  \
+                              const tinyfuse_palettized *w, const void *channels, void *scratch,                  \
                               int32_t block_pixels)                                                               \
     {                                                                                                             \
-        tinyfuse_conv_lut_body(p, in, y, out_row, next, w, channels, scratch, block_pixels, form);                \
+        tinyfuse_conv_palettized_body(p, in, y, out_row, next, w, channels, scratch, block_pixels, form);         \
     }
-TINYFUSE_CONV_LUT(tinyfuse_conv_lut_wide, TINYFUSE_WIDE)
-TINYFUSE_CONV_LUT(tinyfuse_conv_lut_lanes, TINYFUSE_LANES)
-TINYFUSE_CONV_LUT(tinyfuse_conv_lut_single_rounding, TINYFUSE_SINGLE_ROUNDING)
-TINYFUSE_CONV_LUT(tinyfuse_conv_lut_bytes, TINYFUSE_BYTES)
-TINYFUSE_CONV_LUT(tinyfuse_conv_lut_bytes_single_rounding, TINYFUSE_BYTES_SINGLE_ROUNDING)
+TINYFUSE_CONV_PALETTIZED(tinyfuse_conv_palettized_wide, TINYFUSE_WIDE)
+TINYFUSE_CONV_PALETTIZED(tinyfuse_conv_palettized_lanes, TINYFUSE_LANES)
+TINYFUSE_CONV_PALETTIZED(tinyfuse_conv_palettized_single_rounding, TINYFUSE_SINGLE_ROUNDING)
+TINYFUSE_CONV_PALETTIZED(tinyfuse_conv_palettized_bytes, TINYFUSE_BYTES)
+TINYFUSE_CONV_PALETTIZED(tinyfuse_conv_palettized_bytes_single_rounding, TINYFUSE_BYTES_SINGLE_ROUNDING)
 
-/* Output rows y and y + 1, to `out_row` and `next`, which is `out_row` where there is no row y + 1: as
-   tinyfuse_conv_packed_row_s8, with weights that are looked up once for both. scratch, aligned to 16: what that takes,
-   then strip * depth weights, and 3 * strip outputs where there are several strips. */
-TINYFUSE_INLINE void tinyfuse_conv_lut_rows_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
-                                               int8_t *next, const tinyfuse_compressed *w, const void *channels,
-                                               void *scratch, int32_t block_pixels, int form)
+/* Computes output rows y and y + 1 to `out_row` and `next` (`out_row` if there is no row y + 1) as
+   tinyfuse_conv_packed_row_s8 does; weights are expanded once for both. scratch, aligned to 16: that of
+   tinyfuse_conv_packed_row_s8, then strip * depth weights, and 3 * strip outputs where there are several strips. */
+TINYFUSE_INLINE void tinyfuse_conv_palettized_rows_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+                                                      int8_t *out_row, int8_t *next, const tinyfuse_palettized *w,
+                                                      const void *channels, void *scratch, int32_t block_pixels,
+                                                      int form)
 {
-    TINYFUSE_LUT_OF_FORM(form, tinyfuse_conv_lut)(p, in, y, out_row, next, w, channels, scratch, block_pixels);
+    TINYFUSE_PALETTIZED_OF_FORM(form, tinyfuse_conv_palettized)(p, in, y, out_row, next, w, channels, scratch, block_pixels);
 }
 
 /* Output row y alone. */
-TINYFUSE_INLINE void tinyfuse_conv_lut_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
-                                              const tinyfuse_compressed *w, const void *channels, void *scratch,
-                                              int32_t block_pixels, int form)
+TINYFUSE_INLINE void tinyfuse_conv_palettized_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+                                                     int8_t *out_row, const tinyfuse_palettized *w,
+                                                     const void *channels, void *scratch, int32_t block_pixels,
+                                                     int form)
 {
-    tinyfuse_conv_lut_rows_s8(p, in, y, out_row, out_row, w, channels, scratch, block_pixels, form);
+    tinyfuse_conv_palettized_rows_s8(p, in, y, out_row, out_row, w, channels, scratch, block_pixels, form);
 }
 
 #endif

@@ -1,14 +1,14 @@
-/* TRANSPOSE_CONV of int16 data and int8 weights, one output row a call, as convolutions (tinyfuse_transpose_phases.h). */
-#ifndef TINYFUSE_TRANSPOSE_PACKED_S16_H
-#define TINYFUSE_TRANSPOSE_PACKED_S16_H
+/* TRANSPOSE_CONV of int16 data and int8 weights, one output row a call, as convolutions (tinyfuse_transpose_conv_phases.h). */
+#ifndef TINYFUSE_TRANSPOSE_CONV_PHASES_S16_H
+#define TINYFUSE_TRANSPOSE_CONV_PHASES_S16_H
 
 #include "tinyfuse_conv_packed_s16.h"
-#include "tinyfuse_transpose_phases.h"
+#include "tinyfuse_transpose_conv_phases.h"
 
-/* Output row y. Weights are packed for tinyfuse_matmul_s16.h phase by phase, whose `form` is a constant. Reads only the
-   input rows whose kernels reach row y, writes only out_row. scratch, aligned to 8: a pointer of 4 bytes for each row of
-   taps of the largest phase, then what tinyfuse_block_s16 says of it. */
-TINYFUSE_INLINE void tinyfuse_transpose_conv_packed_row_s16(const tinyfuse_transpose_conv *p, const int16_t *in,
+/* Computes output row y. Weights are packed for tinyfuse_matmul_s16.h phase by phase, whose `form` is a constant.
+   Reads only the input rows whose kernels reach row y, writes only out_row. scratch, aligned to 8: a pointer of 4
+   bytes for each row of taps of the largest phase, then that of its tinyfuse_block_s16. */
+TINYFUSE_INLINE void tinyfuse_transpose_conv_phases_row_s16(const tinyfuse_transpose_conv *p, const int16_t *in,
                                                             int32_t y, int16_t *out_row, const int8_t *weights,
                                                             const void *channels, void *scratch, int32_t block_pixels,
                                                             int form)

@@ -1,28 +1,27 @@
-/* 2D convolution for Helium, int8 NHWC, one output row a call, by weights that stay in registers while a row's columns go
-   by: those of three taps of a kernel row for sixteen input channels and two output channels. A column is read once for
-   all windows that have it, and what a window has summed up of other kernel rows and channels comes from scratch and goes
-   back there. One group, at most three columns of a window, side by side, with stride 1.
+/* 2D convolution for Helium, int8 NHWC, one output row a call, with weights that stay in registers for a row of
+   pixels: three taps of a kernel row for sixteen input channels and two output channels. A column is read once for
+   all windows that contain it. A window's partial sums, of other kernel rows and channels, are kept in scratch. One
+   group, at most three neighbouring columns a window, stride 1.
 
    weights  [out_c / 2][kernel_h][ceil(in_c / 16)][2][3][16], zeros beyond the window and in_c
-   channels [out_c][3] int32 as in tinyfuse_four_mve.h; out_c is even
-*/
-#ifndef TINYFUSE_CONV_STATIONARY_MVE_H
-#define TINYFUSE_CONV_STATIONARY_MVE_H
+   channels [out_c][3] int32 as in tinyfuse_matmul_4x2_mve.h; out_c is even */
+#ifndef TINYFUSE_CONV_WEIGHT_STATIONARY_MVE_H
+#define TINYFUSE_CONV_WEIGHT_STATIONARY_MVE_H
 
-#include "tinyfuse_conv_mve.h"
-#include "tinyfuse_four_mve.h"
+#include "tinyfuse_conv_2x4_mve.h"
+#include "tinyfuse_matmul_4x2_mve.h"
 
 /* at most, of a window: columns; input channels at a time; pixels that are requantized together, the fewest of a row */
-enum { TINYFUSE_STATIONARY_TAPS = 3 };
-enum { TINYFUSE_STATIONARY_BLOCK = 16 };
-enum { TINYFUSE_STATIONARY_PIXELS = 4 };
-/* of an iteration of the loop over columns; bytes of code of each, where sums begin and where they go on */
-enum { TINYFUSE_STATIONARY_ITERATION = 6 };
-enum { TINYFUSE_STATIONARY_FIRST_CODE = 32, TINYFUSE_STATIONARY_MORE_CODE = 36 };
-/* of a pixel's sums in scratch, for two channels */
-enum { TINYFUSE_STATIONARY_SUMS_BYTES = 8 };
+enum { TINYFUSE_WEIGHT_STATIONARY_TAPS = 3 };
+enum { TINYFUSE_WEIGHT_STATIONARY_BLOCK = 16 };
+enum { TINYFUSE_WEIGHT_STATIONARY_PIXELS = 4 };
+/* columns of a loop iteration; bytes of code of a column, where sums begin and where they go on */
+enum { TINYFUSE_WEIGHT_STATIONARY_ITERATION = 6 };
+enum { TINYFUSE_WEIGHT_STATIONARY_FIRST_CODE = 32, TINYFUSE_WEIGHT_STATIONARY_MORE_CODE = 36 };
+/* bytes of a pixel's sums in scratch, for two channels */
+enum { TINYFUSE_WEIGHT_STATIONARY_SUMS_BYTES = 8 };
 
-/* A row. The assembly loads the first five fields by one LDM, `back` to `fours` by another one, and pairs: iterations and
+/* A row. The assembly loads the first five fields by one LDM, `back` to `quads` by another one, and pairs: iterations and
    skip_more, out and channels, act_min and act_max. */
 typedef struct {
     const int8_t *columns; /* [passes][pixels + 2][16]; a pass is a kernel row's block of channels */
@@ -37,18 +36,18 @@ typedef struct {
     int32_t back;          /* pixels that the last four have in common with those before; 0: there are no last four */
     int32_t step;          /* bytes from four pixels to the next ones */
     int32_t out_zero_point;
-    int32_t fours;         /* whole ones of pixels */
+    int32_t quads;         /* whole ones of pixels */
     int32_t back_out;      /* bytes of these */
-    uint16_t places[8];    /* of both channels of four pixels, from `out`, in the order 0, 2, 0, 2, 1, 3, 1, 3 of pixels */
+    uint16_t places[8];    /* offsets from `out` of both channels of the pixels 0, 2, 0, 2, 1, 3, 1, 3 */
     const int8_t *weights;
     const int32_t *channels_end;
     int32_t pixels;
-} tinyfuse_stationary;
+} tinyfuse_weight_stationary;
 
 #if TINYFUSE_MVE
 
 /* A column, for the sums of three windows: its last, its second and its first one, which begins or goes on. */
-#define TINYFUSE_STATIONARY_STEP(last0, last1, second0, second1, first0, first1, load, begin)            \
+#define TINYFUSE_WEIGHT_STATIONARY_STEP(last0, last1, second0, second1, first0, first1, load, begin)     \
     "vldrb.8 q0, [r1], #16\n\t" load                                                               \
     "vmladava.s8 " last0 ", q0, q4\n\t"                                                            \
     "vmladava.s8 " last1 ", q0, q7\n\t"                                                            \
@@ -57,16 +56,16 @@ typedef struct {
     begin ".s8 " first0 ", q0, q2\n\t"                                                             \
     begin ".s8 " first1 ", q0, q5\n\t"                                                             \
     "strd " last0 ", " last1 ", [r3], #8\n\t"
-#define TINYFUSE_STATIONARY_BEGIN(last0, last1, second0, second1, first0, first1)                        \
-    TINYFUSE_STATIONARY_STEP(last0, last1, second0, second1, first0, first1, "", "vmladav")
-#define TINYFUSE_STATIONARY_GO_ON(last0, last1, second0, second1, first0, first1)                        \
-    TINYFUSE_STATIONARY_STEP(last0, last1, second0, second1, first0, first1,                             \
+#define TINYFUSE_WEIGHT_STATIONARY_BEGIN(last0, last1, second0, second1, first0, first1)                 \
+    TINYFUSE_WEIGHT_STATIONARY_STEP(last0, last1, second0, second1, first0, first1, "", "vmladav")
+#define TINYFUSE_WEIGHT_STATIONARY_GO_ON(last0, last1, second0, second1, first0, first1)                 \
+    TINYFUSE_WEIGHT_STATIONARY_STEP(last0, last1, second0, second1, first0, first1,                      \
                        "ldrd " first0 ", " first1 ", [r3, #16]\n\t", "vmladava")
 
 /* A pass over a row's columns at r1. r3: the sums; r5: weights; r9: what the first iteration leaves out; r12: iterations.
    q2 to q4: the first channel's weights; q5 to q7: the second one's. The first column begins the first window alone,
    wherever the iteration is entered; the last two columns end the last two windows. */
-#define TINYFUSE_STATIONARY_PASS(load, begin, step)                                                      \
+#define TINYFUSE_WEIGHT_STATIONARY_PASS(load, begin, step)                                               \
     "vldrb.8 q2, [r5], #96\n\t"                                                                    \
     "vldrb.8 q0, [r1], #16\n\t" load                                                               \
     "vldrb.8 q5, [r5, #-48]\n\t"                                                                   \
@@ -101,24 +100,25 @@ typedef struct {
     "vmladava.s8 r6, q1, q7\n\t"                                                                   \
     "strd r4, r6, [r3], #8\n\t"
 
-#define TINYFUSE_STATIONARY_FIELD(field) [field] "i"(offsetof(tinyfuse_stationary, field))
+#define TINYFUSE_WEIGHT_STATIONARY_FIELD(field) [field] "i"(offsetof(tinyfuse_weight_stationary, field))
 
-/* All channels of a row. r11: the job, which is on the stack, too. Then r3: sums; r1: out; r7: channels; q2 to q4: biases,
-   multipliers and shifts of both channels by turns; q5: places; q7: the least output, r2: the most. */
-#define TINYFUSE_STATIONARY_ALL(round, bounds, clamp)                                                    \
+/* Computes all channels of a row. r11: the job, which is on the stack, too. Then r3: sums; r1: out; r7: channels; q2
+   to q4: biases, multipliers and shifts of both channels by turns; q5: places; q7: the least output, r2: the
+   greatest. */
+#define TINYFUSE_WEIGHT_STATIONARY_ALL(round, bounds, clamp)                                             \
     __asm volatile(TINYFUSE_ASM_BEGIN                                                              \
                    "ldr r5, [r0, %[weights]]\n\t"                                                  \
                    "1:\n\t"                                                                        \
                    "ldr r11, [sp]\n\t"                                                             \
                    "ldm r11, {r1, r3, r7, r9, r12}\n\t"                                            \
-                   TINYFUSE_STATIONARY_PASS("", "vmladav", TINYFUSE_STATIONARY_BEGIN)                          \
+                   TINYFUSE_WEIGHT_STATIONARY_PASS("", "vmladav", TINYFUSE_WEIGHT_STATIONARY_BEGIN)            \
                    "subs r7, #1\n\t"                                                               \
                    "beq 4f\n\t"                                                                    \
                    "3:\n\t"                                                                        \
                    "ldr r11, [sp]\n\t"                                                             \
                    "ldrd r12, r9, [r11, %[iterations]]\n\t"                                        \
                    "ldr r3, [r11, %[sums]]\n\t"                                                    \
-                   TINYFUSE_STATIONARY_PASS("ldrd r0, r2, [r3, #8]\n\t", "vmladava", TINYFUSE_STATIONARY_GO_ON)\
+                   TINYFUSE_WEIGHT_STATIONARY_PASS("ldrd r0, r2, [r3, #8]\n\t", "vmladava", TINYFUSE_WEIGHT_STATIONARY_GO_ON)\
                    "subs r7, #1\n\t"                                                               \
                    "bne 3b\n\t"                                                                    \
                    "4:\n\t"                                                                        \
@@ -168,23 +168,23 @@ typedef struct {
                    "cmp r7, r0\n\t"                                                                \
                    "bne 1b\n\t" TINYFUSE_ASM_END                                                   \
                    :                                                                               \
-                   : "r"(arguments), TINYFUSE_STATIONARY_FIELD(weights), TINYFUSE_STATIONARY_FIELD(iterations), \
-                     TINYFUSE_STATIONARY_FIELD(sums), TINYFUSE_STATIONARY_FIELD(out), TINYFUSE_STATIONARY_FIELD(places), \
-                     TINYFUSE_STATIONARY_FIELD(act_min), TINYFUSE_STATIONARY_FIELD(back),                     \
-                     TINYFUSE_STATIONARY_FIELD(back_out), TINYFUSE_STATIONARY_FIELD(channels_end)              \
+                   : "r"(arguments), TINYFUSE_WEIGHT_STATIONARY_FIELD(weights), TINYFUSE_WEIGHT_STATIONARY_FIELD(iterations), \
+                     TINYFUSE_WEIGHT_STATIONARY_FIELD(sums), TINYFUSE_WEIGHT_STATIONARY_FIELD(out), TINYFUSE_WEIGHT_STATIONARY_FIELD(places), \
+                     TINYFUSE_WEIGHT_STATIONARY_FIELD(act_min), TINYFUSE_WEIGHT_STATIONARY_FIELD(back),       \
+                     TINYFUSE_WEIGHT_STATIONARY_FIELD(back_out), TINYFUSE_WEIGHT_STATIONARY_FIELD(channels_end) \
                    : TINYFUSE_ASM_CLOBBERS, "q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7")
 
 /* VRSHL rounds halves up, so that a negative value is first lowered by one. */
-#define TINYFUSE_STATIONARY_ROUND_AWAY                                                                   \
+#define TINYFUSE_WEIGHT_STATIONARY_ROUND_AWAY                                                            \
     "vshr.s32 q6, q0, #31\n\t"                                                                     \
     "vadd.i32 q0, q0, q6\n\t"                                                                      \
     "vshr.s32 q6, q1, #31\n\t"                                                                     \
     "vadd.i32 q1, q1, q6\n\t"
 
-TINYFUSE_SHARED void tinyfuse_stationary_each(tinyfuse_stationary *job)
+TINYFUSE_SHARED void tinyfuse_weight_stationary_each(tinyfuse_weight_stationary *job)
 {
-    TINYFUSE_ARGUMENT(tinyfuse_stationary *, arguments, job);
-    TINYFUSE_STATIONARY_ALL(TINYFUSE_STATIONARY_ROUND_AWAY,
+    TINYFUSE_ARGUMENT(tinyfuse_weight_stationary *, arguments, job);
+    TINYFUSE_WEIGHT_STATIONARY_ALL(TINYFUSE_WEIGHT_STATIONARY_ROUND_AWAY,
                       "ldrd r0, r2, [r11, %[act_min]]\n\t"
                       "vdup.16 q7, r0\n\t",
                       "vdup.16 q1, r2\n\t"
@@ -192,20 +192,21 @@ TINYFUSE_SHARED void tinyfuse_stationary_each(tinyfuse_stationary *job)
                       "vmin.s16 q0, q0, q1\n\t");
 }
 
-TINYFUSE_SHARED void tinyfuse_stationary_saturated(tinyfuse_stationary *job)
+TINYFUSE_SHARED void tinyfuse_weight_stationary_saturated(tinyfuse_weight_stationary *job)
 {
-    TINYFUSE_ARGUMENT(tinyfuse_stationary *, arguments, job);
-    TINYFUSE_STATIONARY_ALL(TINYFUSE_STATIONARY_ROUND_AWAY, "", TINYFUSE_FOUR_SATURATE);
+    TINYFUSE_ARGUMENT(tinyfuse_weight_stationary *, arguments, job);
+    TINYFUSE_WEIGHT_STATIONARY_ALL(TINYFUSE_WEIGHT_STATIONARY_ROUND_AWAY, "", TINYFUSE_4X2_MVE_SATURATE);
 }
 
-TINYFUSE_SHARED void tinyfuse_stationary_rectified(tinyfuse_stationary *job)
+TINYFUSE_SHARED void tinyfuse_weight_stationary_rectified(tinyfuse_weight_stationary *job)
 {
-    TINYFUSE_ARGUMENT(tinyfuse_stationary *, arguments, job);
-    TINYFUSE_STATIONARY_ALL("", "", TINYFUSE_FOUR_SATURATE);
+    TINYFUSE_ARGUMENT(tinyfuse_weight_stationary *, arguments, job);
+    TINYFUSE_WEIGHT_STATIONARY_ALL("", "", TINYFUSE_4X2_MVE_SATURATE);
 }
 
-/* Sixteen channels of `count` columns, of which `lanes` are in the input; returns the place after them. */
-TINYFUSE_INLINE int8_t *tinyfuse_stationary_copy(int8_t *to, const int8_t *from, int32_t count, int32_t step, int32_t lanes)
+/* Copies sixteen channels of `count` columns, `lanes` of which exist in the input. Returns the place after them. */
+TINYFUSE_INLINE int8_t *tinyfuse_weight_stationary_copy(int8_t *to, const int8_t *from, int32_t count, int32_t step,
+                                                        int32_t lanes)
 {
     __asm volatile("vctp.8 %[lanes]\n\t"
                    "dls lr, %[count]\n\t"
@@ -223,11 +224,11 @@ TINYFUSE_INLINE int8_t *tinyfuse_stationary_copy(int8_t *to, const int8_t *from,
 
 #else
 
-/* All channels of a row. */
-TINYFUSE_INLINE void tinyfuse_stationary_all(tinyfuse_stationary *job)
+/* Computes all channels of a row. */
+TINYFUSE_INLINE void tinyfuse_weight_stationary_all(tinyfuse_weight_stationary *job)
 {
-    const int32_t row_bytes = (job->pixels + TINYFUSE_STATIONARY_TAPS - 1) * TINYFUSE_STATIONARY_BLOCK;
-    const int32_t filter = TINYFUSE_STATIONARY_TAPS * TINYFUSE_STATIONARY_BLOCK; /* neighbours in both */
+    const int32_t row_bytes = (job->pixels + TINYFUSE_WEIGHT_STATIONARY_TAPS - 1) * TINYFUSE_WEIGHT_STATIONARY_BLOCK;
+    const int32_t filter = TINYFUSE_WEIGHT_STATIONARY_TAPS * TINYFUSE_WEIGHT_STATIONARY_BLOCK; /* neighbours in both */
     const int32_t out_c = job->places[4]; /* from a pixel to the next */
     int32_t x, i, k, pass;
     for (; job->channels != job->channels_end; job->channels += 6) {
@@ -236,7 +237,7 @@ TINYFUSE_INLINE void tinyfuse_stationary_all(tinyfuse_stationary *job)
                 const int32_t *const channel = job->channels + 3 * i;
                 uint32_t sum = (uint32_t)channel[0]; /* wraps */
                 for (pass = 0; pass < job->passes; ++pass) {
-                    const int8_t *const from = job->columns + pass * row_bytes + x * TINYFUSE_STATIONARY_BLOCK;
+                    const int8_t *const from = job->columns + pass * row_bytes + x * TINYFUSE_WEIGHT_STATIONARY_BLOCK;
                     const int8_t *const w = job->weights + (2 * pass + i) * filter;
                     for (k = 0; k < filter; ++k) {
                         sum += (uint32_t)(from[k] * w[k]);
@@ -252,38 +253,39 @@ TINYFUSE_INLINE void tinyfuse_stationary_all(tinyfuse_stationary *job)
     }
 }
 
-TINYFUSE_SHARED void tinyfuse_stationary_each(tinyfuse_stationary *job)
+TINYFUSE_SHARED void tinyfuse_weight_stationary_each(tinyfuse_weight_stationary *job)
 {
-    tinyfuse_stationary_all(job);
+    tinyfuse_weight_stationary_all(job);
 }
 
-TINYFUSE_SHARED void tinyfuse_stationary_saturated(tinyfuse_stationary *job)
+TINYFUSE_SHARED void tinyfuse_weight_stationary_saturated(tinyfuse_weight_stationary *job)
 {
-    tinyfuse_stationary_all(job);
+    tinyfuse_weight_stationary_all(job);
 }
 
-TINYFUSE_SHARED void tinyfuse_stationary_rectified(tinyfuse_stationary *job)
+TINYFUSE_SHARED void tinyfuse_weight_stationary_rectified(tinyfuse_weight_stationary *job)
 {
-    tinyfuse_stationary_all(job);
+    tinyfuse_weight_stationary_all(job);
 }
 
-TINYFUSE_INLINE int8_t *tinyfuse_stationary_copy(int8_t *to, const int8_t *from, int32_t count, int32_t step, int32_t lanes)
+TINYFUSE_INLINE int8_t *tinyfuse_weight_stationary_copy(int8_t *to, const int8_t *from, int32_t count, int32_t step,
+                                                        int32_t lanes)
 {
     int32_t i;
     for (i = 0; i < count; ++i) {
-        memset(to, 0, TINYFUSE_STATIONARY_BLOCK);
+        memset(to, 0, TINYFUSE_WEIGHT_STATIONARY_BLOCK);
         memcpy(to, from + i * step, (size_t)lanes);
-        to += TINYFUSE_STATIONARY_BLOCK;
+        to += TINYFUSE_WEIGHT_STATIONARY_BLOCK;
     }
     return to;
 }
 
 #endif
 
-/* The columns of all passes of output row y, those in the padding included. */
-TINYFUSE_SHARED void tinyfuse_stationary_columns(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *to)
+/* Writes the columns of all passes of output row y, padding included. */
+TINYFUSE_SHARED void tinyfuse_weight_stationary_columns(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *to)
 {
-    const int32_t all = p->out_w + TINYFUSE_STATIONARY_TAPS - 1;
+    const int32_t all = p->out_w + TINYFUSE_WEIGHT_STATIONARY_TAPS - 1;
     const int32_t first = tinyfuse_min(p->pad_left, all);
     const int32_t inside = tinyfuse_min(p->in_w, all - first), after = all - first - inside;
     int32_t ky, c;
@@ -291,49 +293,50 @@ TINYFUSE_SHARED void tinyfuse_stationary_columns(const tinyfuse_conv *p, const i
         const int32_t iy = y * p->stride_h - p->pad_top + ky * p->dilation_h;
         const int8_t *const row =
             iy >= 0 && iy < p->in_h ? tinyfuse_ring_row(in, iy, p->in_ring, p->in_w * p->in_c) : NULL;
-        for (c = 0; c < p->in_c; c += TINYFUSE_STATIONARY_BLOCK) {
-            const int32_t lanes = tinyfuse_min(p->in_c - c, TINYFUSE_STATIONARY_BLOCK);
+        for (c = 0; c < p->in_c; c += TINYFUSE_WEIGHT_STATIONARY_BLOCK) {
+            const int32_t lanes = tinyfuse_min(p->in_c - c, TINYFUSE_WEIGHT_STATIONARY_BLOCK);
             if (row == NULL || inside == 0) {
-                to = tinyfuse_fill(to, p->in_zero_point, all * TINYFUSE_STATIONARY_BLOCK);
+                to = tinyfuse_fill(to, p->in_zero_point, all * TINYFUSE_WEIGHT_STATIONARY_BLOCK);
                 continue;
             }
-            to = tinyfuse_fill(to, p->in_zero_point, first * TINYFUSE_STATIONARY_BLOCK);
-            to = p->in_c == TINYFUSE_STATIONARY_BLOCK
-                     ? tinyfuse_append_mve(to, row, inside * TINYFUSE_STATIONARY_BLOCK)
-                     : tinyfuse_stationary_copy(to, row + c, inside, p->in_c, lanes);
-            to = tinyfuse_fill(to, p->in_zero_point, after * TINYFUSE_STATIONARY_BLOCK);
+            to = tinyfuse_fill(to, p->in_zero_point, first * TINYFUSE_WEIGHT_STATIONARY_BLOCK);
+            to = p->in_c == TINYFUSE_WEIGHT_STATIONARY_BLOCK
+                     ? tinyfuse_append_mve(to, row, inside * TINYFUSE_WEIGHT_STATIONARY_BLOCK)
+                     : tinyfuse_weight_stationary_copy(to, row + c, inside, p->in_c, lanes);
+            to = tinyfuse_fill(to, p->in_zero_point, after * TINYFUSE_WEIGHT_STATIONARY_BLOCK);
         }
     }
 }
 
-/* Output row y. Reads only the input rows of y's own window, writes only the out_w * out_c bytes of out_row, out_w being
-   four or more. `form`, a constant, as of tinyfuse_four_mve.h. scratch, aligned to 4: (1 + out_w) * 8 bytes of sums, then
-   kernel_h * ceil(in_c / 16) * (out_w + 2) * 16 bytes of columns. */
-TINYFUSE_SHARED void tinyfuse_conv_stationary_mve_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
-                                                   const int8_t *weights, const int32_t *channels, void *scratch,
-                                                   int form)
+/* Computes output row y. Reads only the input rows of y's own window, writes only the out_w * out_c bytes of out_row;
+   out_w is at least four. `form` is a constant of tinyfuse_matmul_4x2_mve.h. scratch, aligned to 4: (1 + out_w) * 8
+   bytes of sums, then kernel_h * ceil(in_c / 16) * (out_w + 2) * 16 bytes of columns. */
+TINYFUSE_SHARED void tinyfuse_conv_weight_stationary_mve_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+                                                                int8_t *out_row, const int8_t *weights,
+                                                                const int32_t *channels, void *scratch, int form)
 {
     const int32_t pixels = p->out_w, steps = pixels - 1; /* the first pixel's column is in front of the loop */
-    const int32_t rest = pixels % TINYFUSE_STATIONARY_PIXELS;
-    const int32_t skipped = (TINYFUSE_STATIONARY_ITERATION - steps % TINYFUSE_STATIONARY_ITERATION) % TINYFUSE_STATIONARY_ITERATION;
-    int8_t *const columns = (int8_t *)scratch + (1 + pixels) * TINYFUSE_STATIONARY_SUMS_BYTES;
-    tinyfuse_stationary job;
+    const int32_t rest = pixels % TINYFUSE_WEIGHT_STATIONARY_PIXELS;
+    const int32_t skipped = (TINYFUSE_WEIGHT_STATIONARY_ITERATION - steps % TINYFUSE_WEIGHT_STATIONARY_ITERATION) %
+                            TINYFUSE_WEIGHT_STATIONARY_ITERATION;
+    int8_t *const columns = (int8_t *)scratch + (1 + pixels) * TINYFUSE_WEIGHT_STATIONARY_SUMS_BYTES;
+    tinyfuse_weight_stationary job;
     int32_t i;
-    tinyfuse_stationary_columns(p, in, y, columns);
+    tinyfuse_weight_stationary_columns(p, in, y, columns);
     job.columns = columns;
     job.sums = (int32_t *)scratch;
-    job.passes = p->kernel_h * ((p->in_c + TINYFUSE_STATIONARY_BLOCK - 1) / TINYFUSE_STATIONARY_BLOCK);
-    job.skip_first = skipped * TINYFUSE_STATIONARY_FIRST_CODE;
-    job.iterations = (steps + skipped) / TINYFUSE_STATIONARY_ITERATION;
-    job.skip_more = skipped * TINYFUSE_STATIONARY_MORE_CODE;
+    job.passes = p->kernel_h * ((p->in_c + TINYFUSE_WEIGHT_STATIONARY_BLOCK - 1) / TINYFUSE_WEIGHT_STATIONARY_BLOCK);
+    job.skip_first = skipped * TINYFUSE_WEIGHT_STATIONARY_FIRST_CODE;
+    job.iterations = (steps + skipped) / TINYFUSE_WEIGHT_STATIONARY_ITERATION;
+    job.skip_more = skipped * TINYFUSE_WEIGHT_STATIONARY_MORE_CODE;
     job.out = out_row;
     job.channels = channels;
     job.act_min = p->act_min;
     job.act_max = p->act_max;
-    job.fours = pixels / TINYFUSE_STATIONARY_PIXELS;
-    job.step = TINYFUSE_STATIONARY_PIXELS * p->out_c;
+    job.quads = pixels / TINYFUSE_WEIGHT_STATIONARY_PIXELS;
+    job.step = TINYFUSE_WEIGHT_STATIONARY_PIXELS * p->out_c;
     job.out_zero_point = p->out_zero_point;
-    job.back = rest > 0 ? TINYFUSE_STATIONARY_PIXELS - rest : 0;
+    job.back = rest > 0 ? TINYFUSE_WEIGHT_STATIONARY_PIXELS - rest : 0;
     job.back_out = job.back * p->out_c;
     for (i = 0; i < 8; ++i) {
         job.places[i] = (uint16_t)(((i & 1) * 2 + (i >> 2)) * p->out_c + (i >> 1 & 1));
@@ -341,7 +344,7 @@ TINYFUSE_SHARED void tinyfuse_conv_stationary_mve_row_s8(const tinyfuse_conv *p,
     job.weights = weights;
     job.channels_end = channels + 3 * p->out_c;
     job.pixels = pixels;
-    TINYFUSE_FOUR_OF(form, tinyfuse_stationary)(&job);
+    TINYFUSE_4X2_MVE_OF(form, tinyfuse_weight_stationary)(&job);
 }
 
 #endif

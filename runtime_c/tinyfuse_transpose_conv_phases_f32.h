@@ -1,14 +1,14 @@
-/* TRANSPOSE_CONV of float32, one output row a call, as convolutions (tinyfuse_transpose_phases.h), whose order of sums is
+/* TRANSPOSE_CONV of float32, one output row a call, as convolutions (tinyfuse_transpose_conv_phases.h), whose order of sums is
    TensorFlow Lite Micro's: that of the input's rows, columns and channels. */
-#ifndef TINYFUSE_TRANSPOSE_PACKED_F32_H
-#define TINYFUSE_TRANSPOSE_PACKED_F32_H
+#ifndef TINYFUSE_TRANSPOSE_CONV_PHASES_F32_H
+#define TINYFUSE_TRANSPOSE_CONV_PHASES_F32_H
 
 #include "tinyfuse_conv_packed_f32.h"
-#include "tinyfuse_transpose_phases.h"
+#include "tinyfuse_transpose_conv_phases.h"
 
-/* Output row y. Weights are packed as those of tinyfuse_conv_packed_row_f32, phase by phase; `biases` has out_c entries.
-   Reads only the input rows whose kernels reach row y, writes only out_row. */
-TINYFUSE_INLINE void tinyfuse_transpose_conv_packed_row_f32(const tinyfuse_transpose_conv *p, const float *in,
+/* Computes output row y. Weights are packed as those of tinyfuse_conv_packed_row_f32, phase by phase; `biases` has
+   out_c entries. Reads only the input rows whose kernels reach row y, writes only out_row. */
+TINYFUSE_INLINE void tinyfuse_transpose_conv_phases_row_f32(const tinyfuse_transpose_conv *p, const float *in,
                                                             int32_t y, float *out_row, const float *weights,
                                                             const float *biases, float low, float high)
 {

@@ -1,20 +1,20 @@
-/* The inner product of convolutions whose weights are int16 in flash, requantized along a step line, for cores with the
-   DSP extension. A block is two pixels times two channels: four sums leave registers for four inputs and four weights
-   of each step, which are two loads for eight SMLAD. All that a pair of channels takes comes in one stream, in the
-   order in which it is needed, so that one pointer serves all of it.
+/* The inner product of convolutions with weights of int16 in flash and single-rounding requantization, for cores with
+   the DSP extension. A block is two pixels times two channels: beside four sums, registers hold four inputs and four
+   weights of each step, two loads for eight SMLAD. The weights and constants of a pair of channels come in one
+   stream, in the order in which they are needed.
 
-   pairs    [out_c / 2] of: int32 biases of the channels o, o + 1, o, o + 1, as the sums of two pixels begin;
+   pairs    [out_c / 2] of: int32 biases of the channels o, o + 1, o, o + 1, the initial sums of two pixels;
             [depth / 4][2][2][2] int16, 256 times the weights of inputs 0 2 of both channels, then of inputs 1 3; int32
             multipliers of both. Then of the last of an odd count: bias, [depth / 4][2][2] int16, multiplier.
    columns  [depth / 4][pixels][4] int16, aligned to 4, each four inputs in the order 0 2 1 3. */
-#ifndef TINYFUSE_UNPACKED_H
-#define TINYFUSE_UNPACKED_H
+#ifndef TINYFUSE_INT16_WEIGHTS_H
+#define TINYFUSE_INT16_WEIGHTS_H
 
 #include "tinyfuse_matmul.h"
 
 /* A block of one or two pixels; assembly knows the offsets. All but `out` serves every block of a layer. */
 typedef struct {
-    int32_t rounding; /* of the step line */
+    int32_t rounding; /* of single rounding */
     int8_t *out;      /* [pixels][out_c] */
     int32_t out_c;
     const int32_t *pairs_end;
@@ -22,35 +22,36 @@ typedef struct {
     const int8_t *columns_end;
     int32_t steps; /* depth / 4 */
     const int32_t *pairs; /* 28 */
-} tinyfuse_unpacked;
+} tinyfuse_int16_weights;
 
 #if TINYFUSE_DSP
 
-typedef char tinyfuse_check_unpacked[offsetof(tinyfuse_unpacked, pairs) == 28 ? 1 : -1];
+typedef char tinyfuse_check_int16_weights[offsetof(tinyfuse_int16_weights, pairs) == 28 ? 1 : -1];
 
-/* In the loop: r0 columns, r1 pairs; r2 to r5 sums, those of the first pixel are r2 and r3; r6, r7, r12, lr inputs; r8 to
-   r11 weights. On the stack what the tinyfuse_unpacked has up to the end of the columns, `out` less one, then where the
-   loop is entered: so far from its end that whole loops remain. Its steps have no instruction of 16 bits. */
-#define TINYFUSE_UNPACKED_STEP_2                                                      \
+/* In the loop: r0 columns, r1 pairs; r2 to r5 sums, those of the first pixel are r2 and r3; r6, r7, r12, lr inputs;
+   r8 to r11 weights. On the stack: the fields of tinyfuse_int16_weights up to the end of the columns, `out` less one,
+   then the loop's entry: it is entered in its middle, so that only whole iterations remain. Its steps have no
+   instruction of 16 bits. */
+#define TINYFUSE_INT16_WEIGHTS_STEP_2                                                 \
     "ldm r1!, {r8, r9, r10, r11}\n\t"                                                 \
     "ldm r0!, {r6, r7, r12, lr}\n\t"                                                  \
     TINYFUSE_PRODUCTS("r6", "r7", "r2", "r3") TINYFUSE_PRODUCTS("r12", "lr", "r4", "r5")
-#define TINYFUSE_UNPACKED_BYTES_2 "40"
-#define TINYFUSE_UNPACKED_STEP_1 "ldm r1!, {r8, r9, r10, r11}\n\t" TINYFUSE_PIXEL("r2", "r3")
-#define TINYFUSE_UNPACKED_BYTES_1 "24"
+#define TINYFUSE_INT16_WEIGHTS_BYTES_2 "40"
+#define TINYFUSE_INT16_WEIGHTS_STEP_1 "ldm r1!, {r8, r9, r10, r11}\n\t" TINYFUSE_PIXEL("r2", "r3")
+#define TINYFUSE_INT16_WEIGHTS_BYTES_1 "24"
 /* r6 rounding, r7 out, r8 out_c */
-#define TINYFUSE_UNPACKED_OUTPUT(sum, multiplier) \
+#define TINYFUSE_INT16_WEIGHTS_OUTPUT(sum, multiplier) \
     "smmla " sum ", " sum ", " multiplier ", r6\n\t" TINYFUSE_SINGLE_ROUNDING_SATURATE(sum)
-#define TINYFUSE_UNPACKED_OUTPUTS_1 TINYFUSE_UNPACKED_OUTPUT("r2", "r10") TINYFUSE_UNPACKED_OUTPUT("r3", "r11")
-#define TINYFUSE_UNPACKED_OUTPUTS_2 \
-    TINYFUSE_UNPACKED_OUTPUTS_1 TINYFUSE_UNPACKED_OUTPUT("r4", "r10") TINYFUSE_UNPACKED_OUTPUT("r5", "r11")
-#define TINYFUSE_UNPACKED_PUT_1 "strb r2, [r7, #1]!\n\tstrb r3, [r7, #1]!\n\t"
-#define TINYFUSE_UNPACKED_PUT_2 \
+#define TINYFUSE_INT16_WEIGHTS_OUTPUTS_1 TINYFUSE_INT16_WEIGHTS_OUTPUT("r2", "r10") TINYFUSE_INT16_WEIGHTS_OUTPUT("r3", "r11")
+#define TINYFUSE_INT16_WEIGHTS_OUTPUTS_2 \
+    TINYFUSE_INT16_WEIGHTS_OUTPUTS_1 TINYFUSE_INT16_WEIGHTS_OUTPUT("r4", "r10") TINYFUSE_INT16_WEIGHTS_OUTPUT("r5", "r11")
+#define TINYFUSE_INT16_WEIGHTS_PUT_1 "strb r2, [r7, #1]!\n\tstrb r3, [r7, #1]!\n\t"
+#define TINYFUSE_INT16_WEIGHTS_PUT_2 \
     "strb r2, [r7, #1]!\n\tstrb r4, [r7, r8]\n\tstrb r3, [r7, #1]!\n\tstrb r5, [r7, r8]\n\t"
-#define TINYFUSE_UNPACKED_EIGHT(step) step step step step step step step step
-#define TINYFUSE_UNPACKED_ASM(n, p)                                                           \
+#define TINYFUSE_INT16_WEIGHTS_EIGHT(step) step step step step step step step step
+#define TINYFUSE_INT16_WEIGHTS_ASM(n, p)                                                      \
     {                                                                                         \
-        TINYFUSE_ARGUMENT(const tinyfuse_unpacked *, arguments, p);                           \
+        TINYFUSE_ARGUMENT(const tinyfuse_int16_weights *, arguments, p);                      \
         __asm volatile(TINYFUSE_ASM_BEGIN                                                     \
                        "ldm r0, {r2, r3, r4, r5, r6, r7, r8}\n\t"                             \
                        "ldr r1, [r0, #28]\n\t"                                                \
@@ -59,7 +60,7 @@ typedef char tinyfuse_check_unpacked[offsetof(tinyfuse_unpacked, pairs) == 28 ? 
                        "sub r8, #1\n\t"                                                       \
                        "and r8, #7\n\t"                                                       \
                        "add r8, #1\n\t"                                                       \
-                       "mov r10, #" TINYFUSE_UNPACKED_BYTES_##n "\n\t"                        \
+                       "mov r10, #" TINYFUSE_INT16_WEIGHTS_BYTES_##n "\n\t"                   \
                        "mls r8, r8, r10, r9\n\t"                                              \
                        "orr r8, #1\n\t"                                                       \
                        "push {r2, r3, r4, r5, r6, r7, r8}\n\t"                                \
@@ -69,15 +70,15 @@ typedef char tinyfuse_check_unpacked[offsetof(tinyfuse_unpacked, pairs) == 28 ? 
                        "ldr pc, [sp, #24]\n\t"                                                \
                        ".p2align 2\n\t" /* ADR counts from words */                           \
                        "2:\n\t"                                                               \
-                       TINYFUSE_UNPACKED_EIGHT(TINYFUSE_UNPACKED_STEP_##n)                    \
+                       TINYFUSE_INT16_WEIGHTS_EIGHT(TINYFUSE_INT16_WEIGHTS_STEP_##n)          \
                        "3:\n\t"                                                               \
                        "ldr r12, [sp, #20]\n\t"                                               \
                        "cmp r0, r12\n\t"                                                      \
                        "bne 2b\n\t"                                                           \
                        "ldm sp, {r6, r7, r8, r9}\n\t"                                         \
-                       "ldrd r10, r11, [r1], #8\n\t" TINYFUSE_UNPACKED_OUTPUTS_##n            \
+                       "ldrd r10, r11, [r1], #8\n\t" TINYFUSE_INT16_WEIGHTS_OUTPUTS_##n       \
                        "cmp r1, r9\n\t" /* nothing below sets flags */                        \
-                       TINYFUSE_UNPACKED_PUT_##n                                              \
+                       TINYFUSE_INT16_WEIGHTS_PUT_##n                                         \
                        "str r7, [sp, #4]\n\t"                                                 \
                        "bne 1b\n\t"                                                           \
                        "add sp, #28\n\t" TINYFUSE_ASM_END                                     \
@@ -88,14 +89,14 @@ typedef char tinyfuse_check_unpacked[offsetof(tinyfuse_unpacked, pairs) == 28 ? 
 
 #endif
 
-/* All pairs of channels, of which there are some, of `pixels` pixels, a constant. */
-TINYFUSE_INLINE void tinyfuse_unpacked_run(const tinyfuse_unpacked *p, int pixels)
+/* Computes all pairs of channels, at least one, of `pixels` pixels, a constant. */
+TINYFUSE_INLINE void tinyfuse_int16_weights_run(const tinyfuse_int16_weights *p, int pixels)
 {
 #if TINYFUSE_DSP
     if (pixels == 2) {
-        TINYFUSE_UNPACKED_ASM(2, p)
+        TINYFUSE_INT16_WEIGHTS_ASM(2, p)
     } else {
-        TINYFUSE_UNPACKED_ASM(1, p)
+        TINYFUSE_INT16_WEIGHTS_ASM(1, p)
     }
 #else
     const int32_t *pair = p->pairs;
@@ -117,18 +118,18 @@ TINYFUSE_INLINE void tinyfuse_unpacked_run(const tinyfuse_unpacked *p, int pixel
 #endif
 }
 
-TINYFUSE_SHARED void tinyfuse_unpacked_1(const tinyfuse_unpacked *p)
+TINYFUSE_SHARED void tinyfuse_int16_weights_1(const tinyfuse_int16_weights *p)
 {
-    tinyfuse_unpacked_run(p, 1);
+    tinyfuse_int16_weights_run(p, 1);
 }
 
-TINYFUSE_SHARED void tinyfuse_unpacked_2(const tinyfuse_unpacked *p)
+TINYFUSE_SHARED void tinyfuse_int16_weights_2(const tinyfuse_int16_weights *p)
 {
-    tinyfuse_unpacked_run(p, 2);
+    tinyfuse_int16_weights_run(p, 2);
 }
 
-/* The last of an odd count of channels. */
-TINYFUSE_SHARED void tinyfuse_unpacked_odd(const tinyfuse_unpacked *p, int32_t pixels)
+/* Computes the last of an odd count of channels. */
+TINYFUSE_SHARED void tinyfuse_int16_weights_odd(const tinyfuse_int16_weights *p, int32_t pixels)
 {
     const int32_t *const w = p->pairs_end + 1;
     int32_t i;
@@ -142,11 +143,12 @@ TINYFUSE_SHARED void tinyfuse_unpacked_odd(const tinyfuse_unpacked *p, int32_t p
     }
 }
 
-/* A layer of out_c channels and sums of `depth` products. */
-TINYFUSE_INLINE tinyfuse_unpacked tinyfuse_unpacked_of(int32_t out_c, int32_t out_zero_point, const int32_t *pairs,
-                                                       const int8_t *columns, int32_t depth)
+/* Returns a layer of out_c channels and sums of `depth` products. */
+TINYFUSE_INLINE tinyfuse_int16_weights tinyfuse_int16_weights_of(int32_t out_c, int32_t out_zero_point,
+                                                                 const int32_t *pairs, const int8_t *columns,
+                                                                 int32_t depth)
 {
-    tinyfuse_unpacked s;
+    tinyfuse_int16_weights s;
     s.rounding = tinyfuse_single_rounding_rounding(out_zero_point);
     s.out = NULL;
     s.out_c = out_c;
@@ -158,24 +160,24 @@ TINYFUSE_INLINE tinyfuse_unpacked tinyfuse_unpacked_of(int32_t out_c, int32_t ou
     return s;
 }
 
-/* What blocks of so many pixels, one or two, need. */
-TINYFUSE_INLINE void tinyfuse_unpacked_begin(tinyfuse_unpacked *s, int32_t pixels)
+/* Sets up blocks of one or two pixels. */
+TINYFUSE_INLINE void tinyfuse_int16_weights_begin(tinyfuse_int16_weights *s, int32_t pixels)
 {
     s->columns_end = s->columns + 8 * pixels * s->steps;
 }
 
-/* One block: all channels of its pixels to `out`. */
-TINYFUSE_INLINE void tinyfuse_unpacked_pixels(tinyfuse_unpacked *s, int8_t *out, int32_t pixels)
+/* Computes one block: all channels of its pixels to `out`. */
+TINYFUSE_INLINE void tinyfuse_int16_weights_pixels(tinyfuse_int16_weights *s, int8_t *out, int32_t pixels)
 {
     s->out = out;
     if (s->out_c == 1) {
     } else if (pixels == 2) {
-        tinyfuse_unpacked_2(s);
+        tinyfuse_int16_weights_2(s);
     } else {
-        tinyfuse_unpacked_1(s);
+        tinyfuse_int16_weights_1(s);
     }
     if (s->out_c & 1) {
-        tinyfuse_unpacked_odd(s, pixels);
+        tinyfuse_int16_weights_odd(s, pixels);
     }
 }
 

@@ -9,7 +9,7 @@ from stream_models import STREAM_MODELS
 from test_verify_can_fail import verify
 
 from tinyfuse.frontend.reader import read_tflite
-from tinyfuse.verify.telling_inputs import telling_inputs, unchanging
+from tinyfuse.verify.varying_inputs import unchanging, varying_inputs
 
 
 class Judge:
@@ -40,7 +40,7 @@ def graph(stateful: bool = False):
 )
 def test_other_inputs_are_drawn_while_outputs_stay(changes_at: int, fixed: bool, asked: list[int]) -> None:
     judge = Judge(changes_at)
-    inputs, outputs, frames = telling_inputs(graph(), judge, 8, None, 0, fixed)
+    inputs, outputs, frames = varying_inputs(graph(), judge, 8, None, 0, fixed)
     assert judge.asked == asked and frames is None
     # of draws that are no better the first is kept
     assert len(inputs) == len(outputs) == (asked[-1] if changes_at < len(asked) else 8)
@@ -49,7 +49,7 @@ def test_other_inputs_are_drawn_while_outputs_stay(changes_at: int, fixed: bool,
 
 def test_streams_become_longer() -> None:
     judge = Judge(4)
-    inputs, _, frames = telling_inputs(graph(stateful=True), judge, 16, 4, 0, False)
+    inputs, _, frames = varying_inputs(graph(stateful=True), judge, 16, 4, 0, False)
     assert judge.asked == [16] * 4 + [64] and frames == 16 and len(inputs) == 64
 
 

@@ -1,7 +1,7 @@
-/* Fully connected layer, int8: four outputs at a time from packed weights without zero point, in the
-   forms TINYFUSE_WIDE, TINYFUSE_LANES and TINYFUSE_BYTES of tinyfuse_matmul.h, and those that shift either way. */
-#ifndef TINYFUSE_FULLY_CONNECTED_PACKED_H
-#define TINYFUSE_FULLY_CONNECTED_PACKED_H
+/* Fully connected layer, int8, four outputs at a time from packed weights without zero point, in the forms
+   TINYFUSE_WIDE, TINYFUSE_LANES and TINYFUSE_BYTES of tinyfuse_matmul.h, and in those for left and right shifts. */
+#ifndef TINYFUSE_DENSE_H
+#define TINYFUSE_DENSE_H
 
 #include "tinyfuse_matmul.h"
 
@@ -15,31 +15,31 @@ typedef struct {
     int32_t batches, in_c, out_c, scale_step, out_zero_point, act_min, act_max;
 } tinyfuse_dense;
 
-/* `fours` times four outputs of `depth` inputs, then `rest` outputs, fewer than four, one by one; assembly knows the
-   offsets. Scales, outputs, biases, `fours` and `rest` are used up. */
+/* `quads` groups of four outputs of `depth` inputs, then `rest` outputs, fewer than four, one by one. Assembly knows
+   the offsets. The calls advance `scales`, `out`, `biases`, `quads` and `rest`. */
 typedef struct {
     int32_t rounding;
     int32_t scale_bytes; /* to the next output's scale */
     const tinyfuse_dense_scale *scales; /* 8 */
     int8_t *out;
-    int32_t fours;
+    int32_t quads;
     const int32_t *biases; /* 20 */
-    const void *inputs;    /* 24: widened for the form, or bytes */
+    const void *inputs;    /* 24: converted for the form, or bytes */
     int32_t depth;         /* a multiple of 4 */
     const int8_t *weights; /* 32 */
     int32_t rest;
-} tinyfuse_dense_fours;
+} tinyfuse_dense_1x4;
 
 #if TINYFUSE_DSP
 
-typedef char tinyfuse_check_dense_fours[offsetof(tinyfuse_dense_fours, weights) == 32 ? 1 : -1];
+typedef char tinyfuse_check_dense_1x4[offsetof(tinyfuse_dense_1x4, weights) == 32 ? 1 : -1];
 
 /* In the loop over inputs:
    r0       inputs; r1 weights, lr their end
    r2 to r5 sums
    r6, r7   four inputs as tinyfuse_widen makes them
    r8 to r11 weights of the four outputs; r12 low bytes, widened
-   On the stack: the tinyfuse_dense_fours, which is r0 between the loops. */
+   On the stack: the tinyfuse_dense_1x4, which is r0 between the loops. */
 #define TINYFUSE_DENSE_COLUMNS(form) TINYFUSE_DENSE_COLUMNS_##form
 #define TINYFUSE_DENSE_COLUMNS_WIDE "ldrd r6, r7, [r0], #8\n\t"
 #define TINYFUSE_DENSE_COLUMNS_LANES "ldrd r7, r6, [r0], #8\n\t"
@@ -73,8 +73,8 @@ typedef char tinyfuse_check_dense_fours[offsetof(tinyfuse_dense_fours, weights) 
     TINYFUSE_DENSE_OUTPUT(form, "r3", "r9")                   \
     TINYFUSE_DENSE_OUTPUT(form, "r4", "r10")                  \
     TINYFUSE_DENSE_OUTPUT(form, "r5", "r11")
-/* tinyfuse_requantize_bounded, in lanes tinyfuse_requantize_256ths or tinyfuse_requantize_shifted: r6 rounding, r7 bytes to the next scale, r8 scale, r9
-   output; r11 multiplier, r12 shift, lr rounding << shift */
+/* Requantizes as tinyfuse_requantize_bounded, in lanes as tinyfuse_requantize_256ths or tinyfuse_requantize_shifted.
+   r6 rounding, r7 bytes to the next scale, r8 scale, r9 output; r11 multiplier, r12 shift, lr rounding << shift */
 #define TINYFUSE_DENSE_SCALE_WIDE(sum)          \
     "lsl lr, r6, r12\n\t"                       \
     "add lr, " sum "\n\t"                       \
@@ -129,7 +129,7 @@ typedef char tinyfuse_check_dense_fours[offsetof(tinyfuse_dense_fours, weights) 
 /* The loop takes four steps; the first time it is entered so far from its end that whole loops remain. */
 #define TINYFUSE_DENSE_ASM(form, inputs)                                                     \
     {                                                                                        \
-        TINYFUSE_ARGUMENT(tinyfuse_dense_fours *, arguments, p);                             \
+        TINYFUSE_ARGUMENT(tinyfuse_dense_1x4 *, arguments, p);                               \
         __asm volatile(TINYFUSE_ASM_BEGIN                                                    \
                        "ldr r1, [r0, #32]\n\t"                                               \
                        "6:\n\t"                                                              \
@@ -165,8 +165,9 @@ typedef char tinyfuse_check_dense_fours[offsetof(tinyfuse_dense_fours, weights) 
                        : TINYFUSE_CLOBBERS_FPU TINYFUSE_ASM_CLOBBERS);                       \
     }
 
-/* `columns` and `form`, none of bytes, are constants. */
-TINYFUSE_INLINE void tinyfuse_dense_fours_dsp(tinyfuse_dense_fours *p, int columns, int form)
+/* Computes the groups of four outputs. `columns` and `form` (TINYFUSE_WIDE, TINYFUSE_LANES or TINYFUSE_SHIFTED) are
+   constants. */
+TINYFUSE_INLINE void tinyfuse_dense_1x4_dsp(tinyfuse_dense_1x4 *p, int columns, int form)
 {
     if (columns && form == TINYFUSE_LANES) {
         TINYFUSE_DENSE_ASM(LANES, COLUMNS)
@@ -204,16 +205,17 @@ TINYFUSE_INLINE int8_t tinyfuse_dense_output(int32_t sum, const tinyfuse_dense_s
                : tinyfuse_scaled_output(sum, scale->multiplier, scale->shift, rounding, form);
 }
 
-/* The same in C. What the inner loop doesn't need stays in memory: copies would take stack. */
-TINYFUSE_INLINE void tinyfuse_dense_fours_c(tinyfuse_dense_fours *p, int columns, int form)
+/* Computes the groups of four outputs in C. Values that the inner loop doesn't need stay in memory: copies would take
+   stack. */
+TINYFUSE_INLINE void tinyfuse_dense_1x4_c(tinyfuse_dense_1x4 *p, int columns, int form)
 {
     const int32_t rounding = p->rounding;
     const tinyfuse_dense_scale *scales = p->scales;
     const int32_t *biases = p->biases;
     const int8_t *weights = p->weights;
     int8_t *out = p->out;
-    int32_t fours;
-    for (fours = p->fours; fours > 0; --fours) {
+    int32_t quads;
+    for (quads = p->quads; quads > 0; --quads) {
         const int8_t *x = (const int8_t *)p->inputs;
         const int8_t *const end = weights + 4 * p->depth;
         int32_t s0 = biases[0], s1 = biases[1], s2 = biases[2], s3 = biases[3];
@@ -288,7 +290,7 @@ TINYFUSE_INLINE void tinyfuse_dense_fours_c(tinyfuse_dense_fours *p, int columns
                    : [end] "r"(weights + depth)                                                       \
                    : "cc", "memory")
 
-/* The sum that begins with `sum`. */
+/* Returns `sum` plus the products of one output. */
 TINYFUSE_INLINE int32_t tinyfuse_dense_sum_dsp(int32_t sum, const int8_t *x, const int8_t *weights, int32_t depth,
                                                int columns, int form)
 {
@@ -333,12 +335,12 @@ TINYFUSE_INLINE int32_t tinyfuse_dense_sum_c(int32_t sum, const int8_t *x, const
 #define TINYFUSE_DENSE_FORM(function, ...) function##_c(__VA_ARGS__)
 #endif
 
-/* `columns` and `form` are constants. */
-TINYFUSE_INLINE void tinyfuse_dense_run(tinyfuse_dense_fours *p, int columns, int form)
+/* Computes all outputs of a batch. `columns` and `form` are constants. */
+TINYFUSE_INLINE void tinyfuse_dense_run(tinyfuse_dense_1x4 *p, int columns, int form)
 {
-    const int8_t *weights = p->weights + 4 * p->fours * p->depth;
-    if (p->fours > 0) {
-        TINYFUSE_DENSE_FORM(tinyfuse_dense_fours, p, columns, form);
+    const int8_t *weights = p->weights + 4 * p->quads * p->depth;
+    if (p->quads > 0) {
+        TINYFUSE_DENSE_FORM(tinyfuse_dense_1x4, p, columns, form);
     }
     for (; p->rest > 0; --p->rest) {
         const int32_t sum = TINYFUSE_DENSE_FORM(tinyfuse_dense_sum, *p->biases++, (const int8_t *)p->inputs, weights,
@@ -350,7 +352,7 @@ TINYFUSE_INLINE void tinyfuse_dense_run(tinyfuse_dense_fours *p, int columns, in
 }
 
 #define TINYFUSE_DENSE(name, columns, form)                       \
-    TINYFUSE_SHARED void name(tinyfuse_dense_fours *p)            \
+    TINYFUSE_SHARED void name(tinyfuse_dense_1x4 *p)              \
     {                                                             \
         tinyfuse_dense_run(p, columns, form);                     \
     }
@@ -368,7 +370,7 @@ TINYFUSE_DENSE(tinyfuse_dense_bytes_half_even, 0, TINYFUSE_HALF_EVEN)
 TINYFUSE_DENSE(tinyfuse_dense_bytes_half_even_wide, 0, TINYFUSE_HALF_EVEN_WIDE)
 TINYFUSE_DENSE(tinyfuse_dense_bytes_bytes_half_even, 0, TINYFUSE_BYTES_HALF_EVEN)
 
-/* The function of a form without tables, of inputs in columns and of bytes. */
+/* Select the function of a constant form, for inputs in columns and for bytes. */
 #define TINYFUSE_DENSE_OF_COLUMNS(form)                                      \
     ((form) == TINYFUSE_BYTES           ? tinyfuse_dense_bytes_bytes         \
      : (form) == TINYFUSE_BYTES_SHIFTED ? tinyfuse_dense_bytes_bytes_shifted \
@@ -388,9 +390,9 @@ TINYFUSE_DENSE(tinyfuse_dense_bytes_bytes_half_even, 0, TINYFUSE_BYTES_HALF_EVEN
      : (form) == TINYFUSE_BYTES_HALF_EVEN ? tinyfuse_dense_bytes_bytes_half_even   \
                                         : tinyfuse_dense_bytes_wide)
 
-typedef void (*tinyfuse_dense_block)(tinyfuse_dense_fours *p);
+typedef void (*tinyfuse_dense_block)(tinyfuse_dense_1x4 *p);
 
-/* All batches by `block`; inputs are first widened for the form into `columns` unless that is NULL. */
+/* Computes all batches by `block`. Inputs are first converted for the form into `columns` unless that is NULL. */
 TINYFUSE_SHARED void tinyfuse_dense_batches(const tinyfuse_dense *p, const int8_t *in, int8_t *out,
                                             const int8_t *weights, const int32_t *biases,
                                             const tinyfuse_dense_scale *scales, int8_t *columns, int form,
@@ -398,7 +400,7 @@ TINYFUSE_SHARED void tinyfuse_dense_batches(const tinyfuse_dense *p, const int8_
 {
     const int32_t words = p->in_c / 4, in_rest = p->in_c & 3, depth = (p->in_c + 3) & ~3;
     int8_t *const first = out;
-    tinyfuse_dense_fours job;
+    tinyfuse_dense_1x4 job;
     int32_t b;
     job.rounding = 2 * p->out_zero_point + 1;
     job.scale_bytes = p->scale_step * (int32_t)sizeof(tinyfuse_dense_scale);
@@ -421,7 +423,7 @@ TINYFUSE_SHARED void tinyfuse_dense_batches(const tinyfuse_dense *p, const int8_
         job.inputs = inputs;
         job.scales = scales;
         job.out = out;
-        job.fours = p->out_c / 4;
+        job.quads = p->out_c / 4;
         job.biases = biases;
         job.weights = weights;
         job.rest = p->out_c & 3;
@@ -434,11 +436,10 @@ TINYFUSE_SHARED void tinyfuse_dense_batches(const tinyfuse_dense *p, const int8_
     }
 }
 
-/* in [batches][in_c] to out [batches][out_c]. Weights: [out_c / 4][depth / 4][4][4],
-   then [out_c % 4][depth], zeros beyond the layer's inputs, in the form (tinyfuse_matmul.h), a constant, with depth =
-   in_c rounded up to a multiple of 4; out_c biases, and one scale or as many. scratch,
-   aligned to 8: a column of `depth` inputs. out may lie over batches of in that are read already, the one
-   that is computed included. */
+/* Computes a layer, in [batches][in_c] to out [batches][out_c]. Weights are [out_c / 4][depth / 4][4][4], then [out_c
+   % 4][depth], zeros beyond the layer's inputs, in the form (tinyfuse_matmul.h), a constant, with depth = in_c
+   rounded up to a multiple of 4. There are out_c biases, and one scale or as many. scratch, aligned to 8: a column of
+   `depth` inputs. out may overlap batches of in that were read already, the one that is computed included. */
 TINYFUSE_INLINE void tinyfuse_dense_wide_s8(const tinyfuse_dense *p, const int8_t *in, int8_t *out,
                                             const int8_t *weights, const int32_t *biases,
                                             const tinyfuse_dense_scale *scales, int form, void *scratch)
@@ -447,7 +448,8 @@ TINYFUSE_INLINE void tinyfuse_dense_wide_s8(const tinyfuse_dense *p, const int8_
                            TINYFUSE_DENSE_OF_COLUMNS(form));
 }
 
-/* The same without scratch; in_c is a multiple of 4, and out must not lie over the batch that is computed. */
+/* Computes a layer as tinyfuse_dense_wide_s8 does, without scratch. in_c is a multiple of 4, and out must not overlap
+   the batch that is computed. */
 TINYFUSE_INLINE void tinyfuse_dense_s8(const tinyfuse_dense *p, const int8_t *in, int8_t *out,
                                        const int8_t *weights, const int32_t *biases,
                                        const tinyfuse_dense_scale *scales, int form)

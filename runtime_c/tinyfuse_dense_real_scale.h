@@ -1,7 +1,7 @@
-/* Fully connected layers of uint8 models: bytes of inputs and weights, both with a zero point, and sums that are
+/* Fully connected layers of uint8 models: bytes of inputs and weights, each with a zero point, and sums that are
    multiplied by a real number (tinyfuse_scale_by_real). */
-#ifndef TINYFUSE_FULLY_CONNECTED_REAL_H
-#define TINYFUSE_FULLY_CONNECTED_REAL_H
+#ifndef TINYFUSE_DENSE_REAL_SCALE_H
+#define TINYFUSE_DENSE_REAL_SCALE_H
 
 #include "tinyfuse_dot.h"
 #include "tinyfuse_fully_connected.h"
@@ -12,10 +12,12 @@ TINYFUSE_INLINE int8_t tinyfuse_real_output(const tinyfuse_fully_connected *p, c
     return (int8_t)tinyfuse_clamp(tinyfuse_scale_by_real(sum, scale) + p->out_zero_point, p->act_min, p->act_max);
 }
 
-/* As tinyfuse_fully_connected_s8, of whose channels only the biases count: weights may be computed. */
-TINYFUSE_INLINE void tinyfuse_fully_connected_real_s8(const tinyfuse_fully_connected *p,
-                                                      const tinyfuse_real_scale *scale, const int8_t *in, int8_t *out,
-                                                      const int8_t *weights, const tinyfuse_requant *channels)
+/* Computes a layer as tinyfuse_fully_connected_s8 does, with a real scale. Only the biases of `channels` are used.
+   Weights may be computed at run time. */
+TINYFUSE_INLINE void tinyfuse_fully_connected_real_scale_s8(const tinyfuse_fully_connected *p,
+                                                            const tinyfuse_real_scale *scale, const int8_t *in,
+                                                            int8_t *out, const int8_t *weights,
+                                                            const tinyfuse_requant *channels)
 {
     int32_t b, o, i;
     for (b = 0; b < p->batches; ++b) {
@@ -31,12 +33,12 @@ TINYFUSE_INLINE void tinyfuse_fully_connected_real_s8(const tinyfuse_fully_conne
     }
 }
 
-/* in [batches][in_c], weights [out_c][in_c], out [batches][out_c]; biases [out_c], with
-   -in_zero_point * (weights - weights_zero_point) folded in. What the weights' zero point takes from a sum is the same
-   for all outputs: the sum of the inputs times it. */
-TINYFUSE_INLINE void tinyfuse_dense_real_s8(const tinyfuse_fully_connected *p, const tinyfuse_real_scale *scale,
-                                            const int8_t *in, int8_t *out, const int8_t *weights,
-                                            const int32_t *biases)
+/* Computes a layer, in [batches][in_c], weights [out_c][in_c], out [batches][out_c]; biases [out_c] have
+   -in_zero_point * (weights - weights_zero_point) folded in. The weights' zero point times the sum of the inputs is
+   subtracted from every sum. */
+TINYFUSE_INLINE void tinyfuse_dense_real_scale_s8(const tinyfuse_fully_connected *p, const tinyfuse_real_scale *scale,
+                                                  const int8_t *in, int8_t *out, const int8_t *weights,
+                                                  const int32_t *biases)
 {
     int32_t b, o, i;
     for (b = 0; b < p->batches; ++b) {

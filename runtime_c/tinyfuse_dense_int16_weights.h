@@ -1,56 +1,58 @@
-/* Fully connected layers of int8 whose weights are int16 in flash, on a step line of one multiplier or in the bounded form
-   (tinyfuse_requantize.h), for cores with the DSP extension: inputs are widened into a column, then four outputs at a time.
-   Eight inputs in registers serve them; all that four outputs take comes in one stream, in the order in which it is needed. */
-#ifndef TINYFUSE_DENSE_UNPACKED_H
-#define TINYFUSE_DENSE_UNPACKED_H
+/* Fully connected layers of int8 with weights of int16 in flash, for cores with the DSP extension, requantized with a
+   single rounding by one multiplier or in the bounded form (tinyfuse_requantize.h). Inputs are converted into a
+   column, then four outputs (a quad) are computed at a time from eight inputs in registers. The weights and constants
+   of a quad come in one stream, in the order in which they are needed. */
+#ifndef TINYFUSE_DENSE_INT16_WEIGHTS_H
+#define TINYFUSE_DENSE_INT16_WEIGHTS_H
 
 #include "tinyfuse_matmul.h"
 
-/* `multiplier` and `rounding` of the step line; 0: none, in the bounded form. */
+/* `multiplier` and `rounding` of single rounding; 0 in the bounded form. */
 typedef struct {
     int32_t batches, in_c, out_c, multiplier, rounding, act_min, act_max;
-} tinyfuse_dense_unpacked;
+} tinyfuse_dense_int16_weights;
 
-/* What an output is requantized with in the bounded form; `term` is rounding << shift. */
+/* An output's requantization in the bounded form; `term` is rounding << shift. */
 typedef struct {
     int32_t multiplier, shift, term;
-} tinyfuse_dense_scale_unpacked;
+} tinyfuse_dense_int16_weights_scale;
 
-/* Some fours of outputs of a batch; assembly knows the offsets. A four is int32 biases of its outputs; for each eight
-   inputs [4][4][2] int16, of each output the weights of inputs 0 2, 1 3, 4 6, 5 7, on a step line 256 times; in the bounded
-   form four tinyfuse_dense_scale_unpacked. */
+/* Some quads of outputs of a batch; assembly knows the offsets. A quad is the int32 biases of its outputs, then for
+   each eight inputs [4][4][2] int16: an output's weights of inputs 0 2, 1 3, 4 6, 5 7, times 256 with a single
+   rounding. The bounded form adds four tinyfuse_dense_int16_weights_scale. */
 typedef struct {
     const int8_t *columns; /* each four inputs in the order 0 2 1 3, int16 */
     const int8_t *columns_end;
-    int32_t steps; /* eights of inputs, the last filled up with zeros */
+    int32_t steps; /* groups of eight inputs, the last one padded with zeros */
     int8_t *out;   /* 12 */
     const int32_t *end;
     int32_t multiplier; /* 20 */
     int32_t rounding;
-    const int32_t *fours; /* 28 */
-} tinyfuse_unpacked_fours;
+    const int32_t *quads; /* 28 */
+} tinyfuse_dense_int16_weights_1x4;
 
 #if TINYFUSE_DSP
 
-typedef char tinyfuse_check_unpacked_fours[offsetof(tinyfuse_unpacked_fours, fours) == 28 ? 1 : -1];
+typedef char tinyfuse_check_dense_int16_weights_1x4[offsetof(tinyfuse_dense_int16_weights_1x4, quads) == 28 ? 1 : -1];
 
-/* In the loop: r0 columns, r1 fours, r2 to r5 sums, r6 to r9 inputs, r10 to lr an output's weights. On the stack what the
-   tinyfuse_unpacked_fours has up to the rounding, where the loop is entered in the place of `steps`: so far from its end that
-   whole loops remain. A step has 21 instructions of 32 bits. */
-#define TINYFUSE_UNPACKED_DENSE_OUTPUT(sum)     \
+/* In the loop: r0 columns, r1 quads, r2 to r5 sums, r6 to r9 inputs, r10 to lr an output's weights. On the stack: the
+   fields of tinyfuse_dense_int16_weights_1x4 up to the rounding, with the loop's entry in the place of `steps`: it is
+   entered in its middle, so that only whole iterations remain. A step has 21 instructions of 32 bits. */
+#define TINYFUSE_INT16_WEIGHTS_DENSE_OUTPUT(sum) \
     "ldm r1!, {r10, r11, r12, lr}\n\t"          \
     "smlad " sum ", r6, r10, " sum "\n\t"       \
     "smlad " sum ", r7, r11, " sum "\n\t"       \
     "smlad " sum ", r8, r12, " sum "\n\t"       \
     "smlad " sum ", r9, lr, " sum "\n\t"
-#define TINYFUSE_UNPACKED_DENSE_STEP                                             \
+#define TINYFUSE_INT16_WEIGHTS_DENSE_STEP                                        \
     "ldm r0!, {r6, r7, r8, r9}\n\t"                                              \
-    TINYFUSE_UNPACKED_DENSE_OUTPUT("r2") TINYFUSE_UNPACKED_DENSE_OUTPUT("r3")    \
-    TINYFUSE_UNPACKED_DENSE_OUTPUT("r4") TINYFUSE_UNPACKED_DENSE_OUTPUT("r5")
-#define TINYFUSE_UNPACKED_DENSE_STEPS \
-    TINYFUSE_UNPACKED_DENSE_STEP TINYFUSE_UNPACKED_DENSE_STEP TINYFUSE_UNPACKED_DENSE_STEP TINYFUSE_UNPACKED_DENSE_STEP
+    TINYFUSE_INT16_WEIGHTS_DENSE_OUTPUT("r2") TINYFUSE_INT16_WEIGHTS_DENSE_OUTPUT("r3") \
+    TINYFUSE_INT16_WEIGHTS_DENSE_OUTPUT("r4") TINYFUSE_INT16_WEIGHTS_DENSE_OUTPUT("r5")
+#define TINYFUSE_INT16_WEIGHTS_DENSE_STEPS \
+    TINYFUSE_INT16_WEIGHTS_DENSE_STEP TINYFUSE_INT16_WEIGHTS_DENSE_STEP \
+    TINYFUSE_INT16_WEIGHTS_DENSE_STEP TINYFUSE_INT16_WEIGHTS_DENSE_STEP
 /* tinyfuse_requantize_bounded: r6 multiplier, r7 shift, r8 rounding << shift; r9 out */
-#define TINYFUSE_UNPACKED_DENSE_STORE(sum)              \
+#define TINYFUSE_INT16_WEIGHTS_DENSE_STORE(sum)         \
     "ldm r1!, {r6, r7, r8}\n\t"                         \
     "add r8, " sum "\n\t"                               \
     "add r8, r8, " sum ", asr #31\n\t"                  \
@@ -58,20 +60,20 @@ typedef char tinyfuse_check_unpacked_fours[offsetof(tinyfuse_unpacked_fours, fou
     "asr " sum ", r7\n\t"                               \
     "ssat " sum ", #8, " sum ", asr #1\n\t"             \
     "strb " sum ", [r9], #1\n\t"
-#define TINYFUSE_UNPACKED_DENSE_BOUNDED                                              \
-    TINYFUSE_UNPACKED_DENSE_STORE("r2") TINYFUSE_UNPACKED_DENSE_STORE("r3")          \
-    TINYFUSE_UNPACKED_DENSE_STORE("r4") TINYFUSE_UNPACKED_DENSE_STORE("r5")
+#define TINYFUSE_INT16_WEIGHTS_DENSE_BOUNDED                                         \
+    TINYFUSE_INT16_WEIGHTS_DENSE_STORE("r2") TINYFUSE_INT16_WEIGHTS_DENSE_STORE("r3") \
+    TINYFUSE_INT16_WEIGHTS_DENSE_STORE("r4") TINYFUSE_INT16_WEIGHTS_DENSE_STORE("r5")
 /* tinyfuse_requantize_single_rounding: r6 multiplier, r7 rounding; r9 out */
-#define TINYFUSE_UNPACKED_DENSE_STORE_LINE(sum)                                      \
+#define TINYFUSE_INT16_WEIGHTS_DENSE_STORE_SINGLE_ROUNDING(sum)                      \
     "smmla " sum ", " sum ", r6, r7\n\t" TINYFUSE_SINGLE_ROUNDING_SATURATE(sum)            \
     "strb " sum ", [r9], #1\n\t"
-#define TINYFUSE_UNPACKED_DENSE_LINE                                                 \
+#define TINYFUSE_INT16_WEIGHTS_DENSE_SINGLE_ROUNDING                                 \
     "ldrd r6, r7, [sp, #20]\n\t"                                                     \
-    TINYFUSE_UNPACKED_DENSE_STORE_LINE("r2") TINYFUSE_UNPACKED_DENSE_STORE_LINE("r3")    \
-    TINYFUSE_UNPACKED_DENSE_STORE_LINE("r4") TINYFUSE_UNPACKED_DENSE_STORE_LINE("r5")
-#define TINYFUSE_UNPACKED_DENSE_ASM(form, p)                                                  \
+    TINYFUSE_INT16_WEIGHTS_DENSE_STORE_SINGLE_ROUNDING("r2") TINYFUSE_INT16_WEIGHTS_DENSE_STORE_SINGLE_ROUNDING("r3") \
+    TINYFUSE_INT16_WEIGHTS_DENSE_STORE_SINGLE_ROUNDING("r4") TINYFUSE_INT16_WEIGHTS_DENSE_STORE_SINGLE_ROUNDING("r5")
+#define TINYFUSE_INT16_WEIGHTS_DENSE_ASM(form, p)                                             \
     {                                                                                         \
-        TINYFUSE_ARGUMENT(const tinyfuse_unpacked_fours *, arguments, p);                     \
+        TINYFUSE_ARGUMENT(const tinyfuse_dense_int16_weights_1x4 *, arguments, p);            \
         __asm volatile(TINYFUSE_ASM_BEGIN                                                     \
                        "ldm r0, {r2, r3, r4, r5, r6, r7, r8}\n\t"                             \
                        "ldr r1, [r0, #28]\n\t"                                                \
@@ -88,12 +90,12 @@ typedef char tinyfuse_check_unpacked_fours[offsetof(tinyfuse_unpacked_fours, fou
                        "ldr r0, [sp]\n\t"                                                     \
                        "ldr pc, [sp, #8]\n\t"                                                 \
                        ".p2align 2\n\t" /* ADR counts from words */                           \
-                       "2:\n\t" TINYFUSE_UNPACKED_DENSE_STEPS                                 \
+                       "2:\n\t" TINYFUSE_INT16_WEIGHTS_DENSE_STEPS                            \
                        "3:\n\t"                                                               \
                        "ldr r12, [sp, #4]\n\t"                                                \
                        "cmp r0, r12\n\t"                                                      \
                        "bne 2b\n\t"                                                           \
-                       "ldrd r9, r10, [sp, #12]\n\t" TINYFUSE_UNPACKED_DENSE_##form           \
+                       "ldrd r9, r10, [sp, #12]\n\t" TINYFUSE_INT16_WEIGHTS_DENSE_##form      \
                        "str r9, [sp, #12]\n\t"                                                \
                        "cmp r1, r10\n\t"                                                      \
                        "bne 1b\n\t"                                                           \
@@ -105,17 +107,18 @@ typedef char tinyfuse_check_unpacked_fours[offsetof(tinyfuse_unpacked_fours, fou
 
 #endif
 
-/* All fours of a batch; there are some. `line`, a constant: on a step line. */
-TINYFUSE_INLINE void tinyfuse_unpacked_fours_run(const tinyfuse_unpacked_fours *p, int line)
+/* Computes all quads of a batch; there is at least one. `single_rounding` is a constant. */
+TINYFUSE_INLINE void tinyfuse_dense_int16_weights_1x4_run(const tinyfuse_dense_int16_weights_1x4 *p,
+                                                          int single_rounding)
 {
 #if TINYFUSE_DSP
-    if (line) {
-        TINYFUSE_UNPACKED_DENSE_ASM(LINE, p)
+    if (single_rounding) {
+        TINYFUSE_INT16_WEIGHTS_DENSE_ASM(SINGLE_ROUNDING, p)
     } else {
-        TINYFUSE_UNPACKED_DENSE_ASM(BOUNDED, p)
+        TINYFUSE_INT16_WEIGHTS_DENSE_ASM(BOUNDED, p)
     }
 #else
-    const int32_t *four = p->fours;
+    const int32_t *four = p->quads;
     int8_t *out = p->out;
     while (four != p->end) {
         const int32_t *const weights = four + 4;
@@ -126,39 +129,39 @@ TINYFUSE_INLINE void tinyfuse_unpacked_fours_run(const tinyfuse_unpacked_fours *
             for (k = 0; k < 2 * p->steps; ++k) {
                 sum = tinyfuse_products_w16(sum, p->columns + 8 * k, weights + 16 * (k / 2) + 4 * i + 2 * (k & 1), 4);
             }
-            if (line) {
+            if (single_rounding) {
                 *out++ = (int8_t)tinyfuse_requantize_single_rounding(sum, p->multiplier, p->rounding);
             } else {
                 sum = tinyfuse_high_multiply_add(sum + scales[3 * i + 2] + (sum >> 31), sum, scales[3 * i]);
                 *out++ = (int8_t)tinyfuse_halve_to_int8(sum >> scales[3 * i + 1]);
             }
         }
-        four = scales + (line ? 0 : 12);
+        four = scales + (single_rounding ? 0 : 12);
     }
 #endif
 }
 
-TINYFUSE_SHARED void tinyfuse_unpacked_fours_bounded(const tinyfuse_unpacked_fours *p)
+TINYFUSE_SHARED void tinyfuse_dense_int16_weights_1x4_bounded(const tinyfuse_dense_int16_weights_1x4 *p)
 {
-    tinyfuse_unpacked_fours_run(p, 0);
+    tinyfuse_dense_int16_weights_1x4_run(p, 0);
 }
 
-TINYFUSE_SHARED void tinyfuse_unpacked_fours_line(const tinyfuse_unpacked_fours *p)
+TINYFUSE_SHARED void tinyfuse_dense_int16_weights_1x4_single_rounding(const tinyfuse_dense_int16_weights_1x4 *p)
 {
-    tinyfuse_unpacked_fours_run(p, 1);
+    tinyfuse_dense_int16_weights_1x4_run(p, 1);
 }
 
-typedef void (*tinyfuse_unpacked_fours_block)(const tinyfuse_unpacked_fours *p);
+typedef void (*tinyfuse_dense_int16_weights_1x4_block)(const tinyfuse_dense_int16_weights_1x4 *p);
 
-TINYFUSE_SHARED void tinyfuse_dense_of_fours(const tinyfuse_dense_unpacked *p, const int8_t *in, int8_t *out,
-                                             const int32_t *fours, int8_t *columns,
-                                             tinyfuse_unpacked_fours_block block)
+TINYFUSE_SHARED void tinyfuse_dense_int16_weights_layer(const tinyfuse_dense_int16_weights *p, const int8_t *in,
+                                                        int8_t *out, const int32_t *quads, int8_t *columns,
+                                                        tinyfuse_dense_int16_weights_1x4_block block)
 {
     const int32_t words = p->in_c / 4, rest = p->in_c & 3, steps = (p->in_c + 7) / 8, out_rest = p->out_c & 3;
     const int32_t size = 16 * steps + (p->multiplier != 0 ? 4 : 16);
-    const int32_t *const last_four = fours + p->out_c / 4 * size;
+    const int32_t *const last_quad = quads + p->out_c / 4 * size;
     int8_t *const first = out;
-    tinyfuse_unpacked_fours job;
+    tinyfuse_dense_int16_weights_1x4 job;
     int32_t b;
     job.columns = columns;
     job.columns_end = columns + 16 * steps;
@@ -177,15 +180,15 @@ TINYFUSE_SHARED void tinyfuse_dense_of_fours(const tinyfuse_dense_unpacked *p, c
             (void)tinyfuse_widen(tail, 1, to, 8, TINYFUSE_WIDE);
         }
         if (p->out_c > 3) {
-            job.fours = fours;
-            job.end = last_four;
+            job.quads = quads;
+            job.end = last_quad;
             job.out = out;
             block(&job);
         }
         if (out_rest > 0) {
             int8_t last[4];
-            job.fours = last_four;
-            job.end = last_four + size;
+            job.quads = last_quad;
+            job.end = last_quad + size;
             job.out = last;
             block(&job);
             memcpy(out + (p->out_c & ~3), last, (size_t)out_rest);
@@ -198,14 +201,16 @@ TINYFUSE_SHARED void tinyfuse_dense_of_fours(const tinyfuse_dense_unpacked *p, c
     }
 }
 
-/* in [batches][in_c] to out [batches][out_c], by the fours of all outputs, the last one filled up. scratch, aligned to 8:
-   in_c inputs of 2 bytes, rounded up to a multiple of 8. `line`, a constant: on a step line. out may lie over batches of in
-   that are read already, the one that is computed included. */
-TINYFUSE_INLINE void tinyfuse_dense_unpacked_s8(const tinyfuse_dense_unpacked *p, const int8_t *in, int8_t *out,
-                                                const int32_t *fours, int line, void *scratch)
+/* Computes a layer, in [batches][in_c] to out [batches][out_c], by the quads of all outputs, the last one padded.
+   scratch, aligned to 8: in_c inputs of 2 bytes, rounded up to a multiple of 8. `single_rounding` is a constant. out
+   may overlap batches of in that were read already, the one that is computed included. */
+TINYFUSE_INLINE void tinyfuse_dense_int16_weights_s8(const tinyfuse_dense_int16_weights *p, const int8_t *in,
+                                                     int8_t *out, const int32_t *quads, int single_rounding,
+                                                     void *scratch)
 {
-    tinyfuse_dense_of_fours(p, in, out, fours, (int8_t *)scratch,
-                            line ? tinyfuse_unpacked_fours_line : tinyfuse_unpacked_fours_bounded);
+    tinyfuse_dense_int16_weights_layer(p, in, out, quads, (int8_t *)scratch,
+                                       single_rounding ? tinyfuse_dense_int16_weights_1x4_single_rounding
+                                                       : tinyfuse_dense_int16_weights_1x4_bounded);
 }
 
 #endif

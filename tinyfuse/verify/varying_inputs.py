@@ -1,4 +1,4 @@
-"""Inputs whose outputs tell something: a model that gives one constant for all of them proves little."""
+"""Draws inputs for which every output changes, because a constant output proves little."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from tinyfuse.ir import Graph, Tensor
 from tinyfuse.verify.emulation.inputs import input_set
 from tinyfuse.verify.extreme_inputs import extreme_inputs
 from tinyfuse.verify.oracle import Oracle
-from tinyfuse.verify.streams import join, split
+from tinyfuse.verify.streams import join_streams, split_streams
 
-#: how many other draws are tried, and how many times the runs where their number is open
+#: further draws that are tried, and the factor on runs if the user did not fix their number
 _DRAWS, _LONGER = 3, 4
 
-#: the first run that drives layers to their ends, and how many lie from one to the next: two of eight
+#: first run with extreme inputs, and the distance from one to the next: two of eight
 _FIRST_EXTREME, _EACH = 4, 3
 
 Arrays = list[list[np.ndarray]]
 
 
-def telling_inputs(
+def varying_inputs(
     graph: Graph, oracle: Oracle, runs: int, frames: int | None, seed: int, fixed: bool
 ) -> tuple[Arrays, Arrays, int | None]:
-    """(inputs, the oracle's outputs, frames of a stream): the first draw in which every output changes from
-    run to run, else the one in which most do. Where `fixed` is False more runs are tried last."""
+    """(inputs, the oracle's outputs, frames of a stream) of the first draw in which every output changes from run to
+    run, else of the draw in which most do. If `fixed` is False, more runs are tried last."""
     best = None
     for number, length, draw in _draws(runs, frames, seed, fixed):
         inputs = _drawn(graph, number, draw)
-        outputs = join(oracle.run_streams(split(inputs, length)), length)
+        outputs = join_streams(oracle.run_streams(split_streams(inputs, length)), length)
         still = len(unchanging(graph, outputs))
         if best is None or still < best[0]:
             best = still, inputs, outputs, length
@@ -40,7 +40,7 @@ def telling_inputs(
 
 
 def _drawn(graph: Graph, runs: int, seed: int) -> Arrays:
-    """inputs[run][index]: those of `input_set`, some of which become inputs that drive layers to their ends."""
+    """inputs[run][index] of `input_set`, some replaced by inputs that drive layers to their bounds."""
     inputs, places = input_set(graph, runs, seed), range(_FIRST_EXTREME, runs, _EACH)
     for place, extreme in zip(places, extreme_inputs(graph, len(places), seed), strict=False):
         inputs[place] = [old if new is None else new for old, new in zip(inputs[place], extreme, strict=True)]
@@ -48,24 +48,24 @@ def _drawn(graph: Graph, runs: int, seed: int) -> Arrays:
 
 
 def _draws(runs: int, frames: int | None, seed: int, fixed: bool) -> Iterator[tuple[int, int | None, int]]:
-    """(runs, frames, seed) in the order of trial."""
+    """Yields (runs, frames, seed) in the order of trial."""
     for draw in range(seed, seed + 1 + _DRAWS):
         yield runs, frames, draw
     if not fixed:
         yield runs * _LONGER, None if frames is None else frames * _LONGER, seed
 
 
-def doubts(graph: Graph, outputs: Arrays) -> list[str]:
-    """A warning for each output that tells nothing."""
+def unchanging_warnings(graph: Graph, outputs: Arrays) -> list[str]:
+    """Warning for each output that is the same in all runs."""
     return [
-        f"output {name!r} is the same in all {len(outputs)} runs whatever computes it: give more --runs, another --seed"
+        f"output {name!r} is the same in all {len(outputs)} runs, which proves little: give more --runs, another --seed"
         for name in unchanging(graph, outputs)
     ]
 
 
 def unchanging(graph: Graph, outputs: Arrays) -> list[str]:
-    """The names of the outputs that are the same in every run though they depend on an input or a state; of a single
-    run none is known."""
+    """Names of outputs that are the same in every run although they depend on an input or a state; empty for a single
+    run."""
     if len(outputs) < 2:
         return []
     varying = _varying(graph)
@@ -77,7 +77,7 @@ def unchanging(graph: Graph, outputs: Arrays) -> list[str]:
 
 
 def _varying(graph: Graph) -> set[Tensor]:
-    """What depends on an input or a state."""
+    """Tensors that depend on an input or a state."""
     found = set(graph.inputs)
     for op in graph.ops:
         if op.states or found.intersection(op.activations):

@@ -1,24 +1,24 @@
-/* Fully connected layer with weights of int4, which stay two to a byte in flash: four outputs at a time. A variant of
-   tinyfuse_fully_connected_packed.h, whose requantization it takes (TINYFUSE_WIDE).
+/* Fully connected layer with int4 weights, four outputs at a time, for cores with the DSP extension. It requantizes
+   as tinyfuse_dense.h does in TINYFUSE_WIDE.
 
-   16 bits have the weights of four outputs for one input: 4096 * w3 + 256 * (w2 + 8) + 16 * (w1 + 8) + (w0 + 8).
-   They are multiplied as they are, without the highest digit, without the two highest, and the lowest alone: the four
-   sums' differences are the outputs' sums, 8 times the sum of all inputs beside three of them. Sums may pass beyond
-   int32; the compiler proves that differences don't. */
-#ifndef TINYFUSE_FULLY_CONNECTED_S4_H
-#define TINYFUSE_FULLY_CONNECTED_S4_H
+   16 bits hold the weights of four outputs for one input: 4096 * w3 + 256 * (w2 + 8) + 16 * (w1 + 8) + (w0 + 8).
+   Inputs are multiplied by this number, by it without the highest digit, without the two highest, and by the lowest
+   digit alone. Differences of these four sums are the outputs' sums; three of them exceed the true sums by 8 times
+   the sum of all inputs. The four sums may wrap beyond int32; the compiler proves that the differences fit. */
+#ifndef TINYFUSE_DENSE_S4_H
+#define TINYFUSE_DENSE_S4_H
 
-#include "tinyfuse_fully_connected_packed.h"
+#include "tinyfuse_dense.h"
 
-/* inputs: columns in the form TINYFUSE_WIDE; `fours.depth` is a multiple of 8. offset: 8 times the sum of the inputs. */
+/* inputs: columns of the form TINYFUSE_WIDE; `quads.depth` is a multiple of 8. offset: 8 times the sum of the inputs. */
 typedef struct {
-    tinyfuse_dense_fours fours;
+    tinyfuse_dense_1x4 quads;
     int32_t offset; /* 40 */
-} tinyfuse_dense_s4;
+} tinyfuse_dense_s4_job;
 
 #if TINYFUSE_DSP
 
-typedef char tinyfuse_check_dense_s4[offsetof(tinyfuse_dense_s4, offset) == 40 ? 1 : -1];
+typedef char tinyfuse_check_dense_s4[offsetof(tinyfuse_dense_s4_job, offset) == 40 ? 1 : -1];
 
 /* In the loop over inputs:
    r0       inputs; r1 weights, lr their end
@@ -35,9 +35,9 @@ typedef char tinyfuse_check_dense_s4[offsetof(tinyfuse_dense_s4, offset) == 40 ?
     "ldrd r6, r7, [r0], #8\n\t" TINYFUSE_S4_DIGITS("r6", "r8") TINYFUSE_S4_DIGITS("r7", "r9") \
     "ldrd r6, r7, [r0], #8\n\t" TINYFUSE_S4_DIGITS("r6", "r10") TINYFUSE_S4_DIGITS("r7", "r11")
 
-TINYFUSE_SHARED void tinyfuse_dense_fours_s4(tinyfuse_dense_s4 *p)
+TINYFUSE_SHARED void tinyfuse_dense_1x4_s4(tinyfuse_dense_s4_job *p)
 {
-    TINYFUSE_ARGUMENT(tinyfuse_dense_s4 *, arguments, p);
+    TINYFUSE_ARGUMENT(tinyfuse_dense_s4_job *, arguments, p);
     __asm volatile(TINYFUSE_ASM_BEGIN
                    "ldr r1, [r0, #32]\n\t"
                    "6:\n\t"
@@ -73,33 +73,33 @@ TINYFUSE_SHARED void tinyfuse_dense_fours_s4(tinyfuse_dense_s4 *p)
 
 #else
 
-TINYFUSE_SHARED void tinyfuse_dense_fours_s4(tinyfuse_dense_s4 *p)
+TINYFUSE_SHARED void tinyfuse_dense_1x4_s4(tinyfuse_dense_s4_job *p)
 {
-    const int16_t *const x = (const int16_t *)p->fours.inputs;
-    const int8_t *weights = p->fours.weights;
-    const int32_t *biases = p->fours.biases;
-    const tinyfuse_dense_scale *scales = p->fours.scales;
-    int8_t *out = p->fours.out;
-    int32_t fours, o, k;
-    for (fours = p->fours.fours; fours > 0; --fours) {
+    const int16_t *const x = (const int16_t *)p->quads.inputs;
+    const int8_t *weights = p->quads.weights;
+    const int32_t *biases = p->quads.biases;
+    const tinyfuse_dense_scale *scales = p->quads.scales;
+    int8_t *out = p->quads.out;
+    int32_t quads, o, k;
+    for (quads = p->quads.quads; quads > 0; --quads) {
         for (o = 0; o < 4; ++o) {
             int32_t sum = *biases++;
-            for (k = 0; k < p->fours.depth; ++k) {
+            for (k = 0; k < p->quads.depth; ++k) {
                 uint16_t digits;
                 memcpy(&digits, weights + 2 * k, sizeof digits);
-                /* the highest digit is signed, the others are 8 more */
+                /* the highest digit is signed, the others exceed theirs by 8 */
                 sum += x[k] * ((int32_t)(((uint32_t)digits >> 4 * o & 15u) ^ (o == 3 ? 8u : 0u)) - 8);
             }
-            *out++ = (int8_t)tinyfuse_requantize_bounded(sum, scales->multiplier, scales->shift, p->fours.rounding);
-            scales = (const tinyfuse_dense_scale *)((uintptr_t)scales + (uintptr_t)p->fours.scale_bytes);
+            *out++ = (int8_t)tinyfuse_requantize_bounded(sum, scales->multiplier, scales->shift, p->quads.rounding);
+            scales = (const tinyfuse_dense_scale *)((uintptr_t)scales + (uintptr_t)p->quads.scale_bytes);
         }
-        weights += 2 * p->fours.depth;
+        weights += 2 * p->quads.depth;
     }
 }
 
 #endif
 
-/* 8 times the sum of a column. */
+/* Returns 8 times the sum of a column. */
 TINYFUSE_INLINE int32_t tinyfuse_offset_s4(const int8_t *column, int32_t depth)
 {
     int32_t sum = 0;
@@ -127,23 +127,22 @@ TINYFUSE_INLINE int32_t tinyfuse_offset_s4(const int8_t *column, int32_t depth)
     return sum;
 }
 
-/* in [batches][in_c] to out [batches][out_c]. Weights: [ceil(out_c / 4)][depth] times 16 bits, in the order of columns
-   (tinyfuse_matmul.h), with depth = in_c rounded up to a multiple of 8; biases and scales as tinyfuse_dense_s8 has
-   them. scratch, aligned to 8: a column of `depth` inputs. out may lie over batches of in that are read already, the
-   one that is computed included. */
-TINYFUSE_SHARED void tinyfuse_fully_connected_s4(const tinyfuse_dense *p, const int8_t *in, int8_t *out,
-                                                 const int8_t *weights, const int32_t *biases,
-                                                 const tinyfuse_dense_scale *scales, void *scratch)
+/* Computes a layer, in [batches][in_c] to out [batches][out_c]. Weights are [ceil(out_c / 4)][depth] times 16 bits,
+   in the order of columns (tinyfuse_matmul.h), with depth = in_c rounded up to a multiple of 8; biases and scales are
+   as in tinyfuse_dense_s8. scratch, aligned to 8: a column of `depth` inputs. out may overlap batches of in that were
+   read already, the one that is computed included. */
+TINYFUSE_SHARED void tinyfuse_dense_s4(const tinyfuse_dense *p, const int8_t *in, int8_t *out, const int8_t *weights,
+                                       const int32_t *biases, const tinyfuse_dense_scale *scales, void *scratch)
 {
     const int32_t words = p->in_c / 4, in_rest = p->in_c & 3, depth = (p->in_c + 7) & ~7;
-    const int32_t fours = p->out_c / 4, out_rest = p->out_c & 3;
+    const int32_t quads = p->out_c / 4, out_rest = p->out_c & 3;
     int8_t *const column = (int8_t *)scratch, *const first = out;
-    tinyfuse_dense_s4 job;
+    tinyfuse_dense_s4_job job;
     int32_t b;
-    job.fours.rounding = 2 * p->out_zero_point + 1;
-    job.fours.scale_bytes = p->scale_step * (int32_t)sizeof(tinyfuse_dense_scale);
-    job.fours.depth = depth;
-    job.fours.inputs = column;
+    job.quads.rounding = 2 * p->out_zero_point + 1;
+    job.quads.scale_bytes = p->scale_step * (int32_t)sizeof(tinyfuse_dense_scale);
+    job.quads.depth = depth;
+    job.quads.inputs = column;
     memset(column + 2 * (depth - 8), 0, 16);
     for (b = 0; b < p->batches; ++b) {
         int8_t *to = column;
@@ -156,23 +155,23 @@ TINYFUSE_SHARED void tinyfuse_fully_connected_s4(const tinyfuse_dense *p, const 
             (void)tinyfuse_widen(tail, 1, to, 8, TINYFUSE_WIDE);
         }
         job.offset = tinyfuse_offset_s4(column, depth);
-        if (fours > 0) {
-            job.fours.scales = scales;
-            job.fours.out = out;
-            job.fours.fours = fours;
-            job.fours.biases = biases;
-            job.fours.weights = weights;
-            tinyfuse_dense_fours_s4(&job);
+        if (quads > 0) {
+            job.quads.scales = scales;
+            job.quads.out = out;
+            job.quads.quads = quads;
+            job.quads.biases = biases;
+            job.quads.weights = weights;
+            tinyfuse_dense_1x4_s4(&job);
         }
         if (out_rest > 0) {
             int8_t last[4];
-            job.fours.scales = scales + 4 * fours * p->scale_step;
-            job.fours.out = last;
-            job.fours.fours = 1;
-            job.fours.biases = biases + 4 * fours;
-            job.fours.weights = weights + 2 * fours * depth;
-            tinyfuse_dense_fours_s4(&job);
-            memcpy(out + 4 * fours, last, (size_t)out_rest);
+            job.quads.scales = scales + 4 * quads * p->scale_step;
+            job.quads.out = last;
+            job.quads.quads = 1;
+            job.quads.biases = biases + 4 * quads;
+            job.quads.weights = weights + 2 * quads * depth;
+            tinyfuse_dense_1x4_s4(&job);
+            memcpy(out + 4 * quads, last, (size_t)out_rest);
         }
         in += p->in_c;
         out += p->out_c;
