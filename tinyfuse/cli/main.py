@@ -51,6 +51,8 @@ def _load(name: str) -> click.Command:
         from tinyfuse.cli.verify import command
     elif name == "run":
         from tinyfuse.cli.run import command
+    elif name == "evaluate":
+        from tinyfuse.cli.evaluate import command
     elif name == "profile":
         from tinyfuse.cli.profile import command
     elif name == "board":
@@ -81,6 +83,7 @@ _COMMANDS = {
     "explain": "Explain a plan, and what would improve it.",
     "verify": "Prove on an emulated core that the module is exact.",
     "run": "Compute a model's outputs for your own inputs.",
+    "evaluate": "Measure accuracy over your data set.",
     "profile": "Count instructions and bytes by operator.",
     "board": "Compare and time the module on your real board.",
     "diff": "Compare figures of two answers; a gate for CI.",
@@ -99,6 +102,7 @@ _OTHER_NAMES = {
     **dict.fromkeys(("analyze", "analyse", "info", "inspect", "stats", "summary"), "report"),
     **dict.fromkeys(("validate", "check", "test"), "verify"),
     **dict.fromkeys(("bench", "benchmark"), "profile"),
+    **dict.fromkeys(("accuracy", "eval", "score"), "evaluate"),
     **dict.fromkeys(("infer", "invoke", "predict", "simulate"), "run"),
     **dict.fromkeys(("boards", "chips"), "devices"),
     "compare": "diff", "cores": "targets", "ops": "operators",

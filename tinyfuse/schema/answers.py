@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tinyfuse.report.answer import SCHEMA_VERSION
+from tinyfuse.schema.evaluation_parts import EVALUATE
 from tinyfuse.schema.measured_parts import BOARD, COMPARISON, PREDICTED, PROFILE, RUN, VERIFY
 from tinyfuse.schema.parts import (
     COUNT,
@@ -108,6 +109,7 @@ ANSWERS: dict[str, Schema] = {
         ),
     ),
     "run": merge_records(_ENVELOPE, RUN),
+    "evaluate": merge_records(_ENVELOPE, EVALUATE),
     "diff": merge_records(
         _VERSIONS, record(old=_COMPARED, new=_COMPARED, figures=items(_CHANGE), warnings=items(TEXT), ok=FLAG)
     ),

@@ -44,6 +44,8 @@ PACKAGES = {
     "cmsis_pack_manager": Package("cmsis-pack-manager", "packs"),
     "serial": Package("pyserial", "board"),
     "yaml": Package("PyYAML", "csolution"),
+    "PIL": Package("Pillow", "images"),
+    "soundfile": Package("soundfile", "audio"),
 }
 
 
