@@ -8,7 +8,7 @@ streams      least peak with each operator next to the only reader of its result
              between them is then a ring, and counts nothing.
 siblings     operators that read the same tensor next to each other.
 
-In all of them operators on states keep their order, and operators before an image that is fed by rows, or before
+Operators on states always keep their order, and operators before an image that is fed by rows, or before
 AWAIT_ROWS, stay there. groups/promising_orders.py decides which orders are worth a search.
 """
 
