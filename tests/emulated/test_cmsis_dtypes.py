@@ -134,7 +134,7 @@ int main(void)
 @pytest.mark.emulated
 @pytest.mark.parametrize("target", ["cortex-m3", "cortex-m4", "cortex-m55"])
 def test_scratch_is_what_the_getters_say(target: str, tmp_path: Path) -> None:
-    """On MVE the getter of int4 asks int8's, which wants more for one-row convolutions than the function uses."""
+    """With MVE the int4 getter calls the int8 getter, which asks for more than one-row convolutions need."""
     tree = newest_tree()
     context, calls = context_for(target, tree), grid()
     fields = tuple(ConvCall._fields)

@@ -110,7 +110,8 @@ int main(void)
 @pytest.mark.emulated
 @pytest.mark.parametrize("target", ["cortex-m3", "cortex-m4", "cortex-m55"])
 def test_scratch_of_transposed_convolutions(target: str, tmp_path: Path) -> None:
-    """Both kernels against the getters of what they call; the wrapper's knows which one it would take."""
+    """Compares both kernels with the getters of the functions that they call; the wrapper's getter selects the
+    function."""
     tree = tree_or_skip("newest")
     if tree.version < (7, 0):
         pytest.skip("needs CMSIS-NN 7.0 or later: CMSIS_NN_PATH names an older one")

@@ -106,7 +106,7 @@ def test_what_armclang_needs_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(("emulator", "missing"), [("host", "clang"), ("qemu", "clang"), ("qemu", "arm-none-eabi-gcc")])
 def test_what_clang_needs_is_said(emulator: str, missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For a core the C library of the GNU toolchain too."""
+    """Clang also needs the GNU toolchain's C library for a core."""
     monkeypatch.setattr(compilers, "find_program", lambda *names: None if missing in names else "/bin/true")
     with pytest.raises(ToolMissing, match=f"^{missing} was not found: .+"):
         compilers.find_compiler(load_target("cortex-m4"), emulator, "O2", "clang")

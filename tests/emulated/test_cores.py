@@ -118,7 +118,7 @@ OTHER_CORES = {
 
 @pytest.mark.parametrize("core", OTHER_CORES)
 def test_other_cores_compile_the_code_of_their_target(core: str, tmp_path: Path) -> None:
-    """And docs/targets.md names both."""
+    """Also checks that docs/targets.md names both."""
     flag, name = OTHER_CORES[core]
     rows = (load_target(name).name in row for row in DOCUMENTED.splitlines() if core.split()[0] in row)
     assert any(rows) and target_of_core(core.split()[0]) == name.split("+")[0]

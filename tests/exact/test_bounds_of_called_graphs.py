@@ -165,7 +165,7 @@ def test_each_call_is_one_request_for_all_runs(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_state_in_a_called_graph_leaves_no_proof() -> None:
-    """Nor do functions that no graph calls need one."""
+    """Functions in graphs that are never called need no proof."""
     from control_flow_models import choice, iteration, loop, unary
 
     assert not has_bounds(read_tflite("m", loop(below(5), iteration())))

@@ -103,7 +103,7 @@ def test_many_branchy_graphs_are_exact(data: bytes, optimize: str, limit: float,
 @pytest.mark.campaign
 @pytest.mark.parametrize("number", range(5))
 def test_branchy_graphs_in_programs(number: int) -> None:
-    """Without limits and rows from outside, many of them at a time."""
+    """Many networks in one program, without limits and fed rows."""
     assert_part_is_exact(branchy(), 240, number, runs=3)
 
 

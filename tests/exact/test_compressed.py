@@ -218,7 +218,7 @@ def test_auto_compresses_as_little_as_the_flash_wants() -> None:
 
 
 def test_tables_of_tflm_decode_stay_tables() -> None:
-    """Whatever the file had them in: lookup tables, Huffman codes."""
+    """The file may have lookup tables or Huffman codes."""
     plan = plan_of(decoded_network(), "cortex-m4", weights="compressed")
     assert layers(plan) == 2
     assert_exact(plan_of(decoded_network(), weights="compressed", kernels="tinyfuse"), runs=2)

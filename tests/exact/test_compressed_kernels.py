@@ -63,7 +63,7 @@ def every_other(cases: list[Case]) -> list[Case]:
 
 @pytest.mark.parametrize("target", HERE)
 def test_compressed_kernels(target: str, tmp_path: Path, pytestconfig: pytest.Config) -> None:
-    """Of all cases, and where the kernels are assembly or intrinsics of a few with optimization."""
+    """Runs all cases, and a few of them with optimization if kernels are assembly or intrinsics."""
     if shutil.which("gcc" if target.startswith("host") else "qemu-system-arm") is None:
         pytest.skip("needs gcc" if target.startswith("host") else "needs qemu-system-arm")
     cases = compressed_cases(HERE[target])
@@ -86,7 +86,7 @@ def test_compressed_kernels_with_any_flags(target: str, compiler: str, flags: st
 
 
 def test_strips_are_whole_or_several() -> None:
-    """Of a layer whose weights are more than STRIP_BYTES, several, of a whole count of pairs or of fours."""
+    """A layer with more weights than STRIP_BYTES has several strips, each of a multiple of two or four channels."""
     assert strip_channels(101, 64, 2) == 96 and strip_channels(96, 64, 2) == 96 and strip_channels(11, 520, 2) == 10
     assert strip_channels(11, 5000, 2) == 2 and strip_channels(11, 5000, 4) == 4 and strip_channels(1, 9000, 2) == 1
     found = [(case.kernel, case.op) for case in compressed_cases(TARGETS["cortex-m4"])]

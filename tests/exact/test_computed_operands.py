@@ -55,7 +55,7 @@ def test_references_of_computed_padding_are_tflms(name: str) -> None:
 
 @pytest.mark.parametrize("target", ["host", "cortex-m4"])
 def test_modules_are_exact(target: str) -> None:
-    """All of them natively, some of each sort on a core."""
+    """Runs all of them on the host, and some of each kind on a core."""
     every = [*ALONG.values(), *PADDED.values()]
     models = every if target == "host" else every[::3]
     assert_all_exact([plan_of(data, target, f"net{i}") for i, data in enumerate(models)])

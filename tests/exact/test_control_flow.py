@@ -74,7 +74,7 @@ def test_a_state_of_a_graph_lies_among_those_of_the_model():
 
 
 def test_graphs_that_run_no_state_get_none():
-    """Of two graphs one alone keeps something; a value that is read and goes nowhere is no state."""
+    """Only one of two graphs has state; a value that is read and not used is no state."""
     text = emit(plan_of(STREAMS["a variable of a graph"](), "cortex-m4"))["net.c"]
     assert "net_subgraph_2(uint8_t *arena)" in text
     model = ModelBuilder()

@@ -171,7 +171,7 @@ def skip_without_tools(target: str) -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_kernels(target: str, tmp_path: Path) -> None:
-    """Of all kinds in one program: a compiler and an emulator start once."""
+    """Tests all kinds in one program, so that compiler and emulator start only once."""
     skip_without_tools(target)
     core = TARGETS[target]
     cases = [case for kind in FAMILIES for case in form_cases(kind, core) + random_cases(kind, core, 20)]
@@ -583,7 +583,7 @@ def few(cases: list[Case], flags: str, config: pytest.Config) -> list[Case]:
 def test_assembly_is_exact_with_any_flags(
     compiler: str, flags: str, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
-    """Without optimization, every form of every block is in the program, used or not."""
+    """At -O0 the program contains every form of every block, used or not."""
     skip_without(compiler)
 
     core = TARGETS["cortex-m4"]
@@ -607,7 +607,7 @@ def _by_kind() -> Iterator:
 def test_helium_is_exact_with_any_flags(
     kind: str, compiler: str, flags: str, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
-    """Its assembly and intrinsics, and the DSP forms, which its core has too."""
+    """Tests assembly and intrinsics, and the DSP forms, which a Helium core has too."""
     skip_without(compiler)
     target = TARGETS["cortex-m55"]
     more = {"DEPTHWISE_CONV_2D": columns_cases}.get(kind)

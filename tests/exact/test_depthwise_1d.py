@@ -58,7 +58,7 @@ def cases_1d(target: Target) -> list[Case]:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_cases_of_depthwise_convolutions_along_lines(target: str) -> None:
-    """They run in test_conv_kernels.py, in one program with others."""
+    """test_conv_kernels.py runs these cases, in one program with others."""
     cases, context = cases_1d(TARGETS[target]), Context(TARGETS[target])
     assert len(cases) == 2 * 3 * len(SHAPES)
     paths = {case.kernel.path(case.op, case.kernel.by_row, context) for case in cases}

@@ -99,7 +99,7 @@ def test_c_and_reference_agree_in_every_bit(compiler: str, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("name", _NAMES)
 def test_results_are_within_their_bound(name: str) -> None:
-    """Of the distance to the exact value, which float64 is near enough to."""
+    """Measures the distance to the exact value, for which float64 is close enough."""
     arguments = _arguments(1_000_000)
     with np.errstate(all="ignore"):
         exact = _EXACT[name](arguments.astype(np.float64))

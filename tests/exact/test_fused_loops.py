@@ -239,7 +239,7 @@ def test_loops_in_pieces(target: str) -> None:
 
 
 def test_names_of_tensors_that_rewrites_made() -> None:
-    """They are called after their number in the function, which no variable of the loop may be."""
+    """Such tensors are named by their number in the function; these names must differ from the loop's variables."""
     s = Sketch(1)
     x = s.value((1, 1, 24, 4))
     y = s.conv(x, 4, (1, 3))

@@ -111,7 +111,7 @@ def test_kernels_with_helium(flags: str, compiler: str, tmp_path: Path) -> None:
 
 
 def test_signed_rounding_step_where_the_interpreter_does() -> None:
-    """For every accumulator that the weights allow, in 9 bits where zero points ask for these."""
+    """Tests every accumulator that the weights can reach, in 9 bits if zero points need them."""
     found = []
     for op in layers():
         layer = op.attributes.layer
@@ -195,7 +195,7 @@ def looks(plan) -> list[tuple[str, ...]]:
     ids=["cortex-m4", "cortex-m55"],
 )
 def test_networks(target: str, layers: list[tuple[tuple[int, int], str]]) -> None:
-    """Whole and in steps in one program, the C twins in another; fed, each kernel once."""
+    """Runs networks whole and in steps in one program, C twins in another, and each kernel once with fed rows."""
     target_or_skip(target)
     ways: tuple[dict[str, Any], ...] = ({}, {"step": True}, {"optimize": "speed", "weights": "packed"})
     plans, fed = [], {}
@@ -241,7 +241,7 @@ def test_many_random_networks(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("on_host", [False, True])
 @pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
 def test_many_normalized_layers(target: str, on_host: bool) -> None:
-    """What a converter leaves of batch normalizations, behind layers of all depths that kernels tell apart."""
+    """Batch normalizations as a converter leaves them, after layers of every depth that kernels distinguish."""
     target_or_skip(target)
     rng, ways = np.random.default_rng(4), ({}, {"step": True}, {"optimize": "speed"}, {"weights": "packed"})
     plans = []

@@ -104,7 +104,7 @@ def shifted_cases(name: str, context: Context) -> list[Case]:
 @pytest.mark.parametrize("name", SHIFTED_SHAPES)
 @pytest.mark.parametrize("target", TARGETS)
 def test_channels_that_shift_left(target: str, name: str, tmp_path: Path) -> None:
-    """One of them sent a whole layer to a kernel without Helium."""
+    """Regression: one such channel moved a whole layer to a kernel without Helium."""
     skip_without_tools(target)
     cases = shifted_cases(name, Context(TARGETS[target]))
     assert {case.kernel.path(case.op, True, Context(TARGETS[target])) for case in cases} == {"shifted"}

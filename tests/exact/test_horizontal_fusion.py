@@ -102,7 +102,7 @@ def test_branches_of_two_inputs_are_one_group() -> None:
 
 @on_one_core("cortex-m4", "cortex-m55", host=True)
 def test_siblings_are_exact(target: str) -> None:
-    """One layer each, with and without siblings among them."""
+    """Siblings become one layer, with and without other layers among them."""
     target_or_skip(target)
     plans = [plan_of(siblings(dtype), target, kernels="tinyfuse") for dtype in ("int8", "int16", "float32")]
     assert_all_exact(plans, runs=3)

@@ -104,7 +104,7 @@ def test_on_a_core() -> None:
 
 
 def test_a_part_is_replaced_in_place() -> None:
-    """Of a tensor that is made in the run and read by nobody else."""
+    """The tensor is computed in the run and has no other reader."""
     model = ModelBuilder()
     x, part = _tensor(model, "x", (1, 16), "int8"), _tensor(model, "part", (2, 16), "int8")
     where = model.tensor("where", (2,), "int32")
@@ -140,7 +140,7 @@ def _outside(inputs: list[np.ndarray], op: Op, index: int, below: bool) -> list[
 
 
 def test_an_index_outside_ends_the_run(tmp_path: Path) -> None:
-    """One program of all: the first run ends well, and each of the others at the one module that gets such an index."""
+    """One program for all: the first run succeeds, and each other one fails at the one module that gets a bad index."""
     program = HostProgram(tmp_path, [plan_of(model_of(op)) for op, _ in ENDING])
     good = [inputs_of(op)[3] for op, _ in ENDING]
 

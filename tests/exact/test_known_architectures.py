@@ -24,7 +24,7 @@ def test_references_equal_tflm(name: str) -> None:
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_outputs_follow_the_inputs(name: str) -> None:
-    """Else the other tests would show nothing."""
+    """Without this the other tests would prove nothing."""
     graph = read_tflite("model.tflite", FAMILIES[name]())
     runs = ReferenceOracle(graph).run_all(input_set(graph, 8, seed=0))
     for values in zip(*runs, strict=True):

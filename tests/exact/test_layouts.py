@@ -58,7 +58,7 @@ MODELS: dict[str, Callable[[], bytes]] = {
 
 @pytest.mark.parametrize("name", MODELS)
 def test_results_are_the_files_moved(name: str) -> None:
-    """What the interpreter computes of the file, in the module's order, is what the graph's references compute."""
+    """The interpreter's results for the file, reordered, equal those of the graph's references."""
     data = MODELS[name]()
     source = plan_of(data, kernels="tinyfuse", **BOTH).source
     layouts = source.layouts

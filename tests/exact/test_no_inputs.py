@@ -57,7 +57,7 @@ def test_modules_are_exact(target: str) -> None:
 
 
 def test_all_that_is_written_compiles(tmp_path: Path) -> None:
-    """With each output form, a self-test and a board's program."""
+    """Compiles each output form, a self-test and a board's program."""
     for name, make in MODELS.items():
         module = tinyfuse.compile(make(), "host", name="net")
         module.write(tmp_path / name, selftest=True, board=True)

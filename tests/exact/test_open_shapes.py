@@ -148,7 +148,7 @@ Maker = Callable[[str], bytes]
 
 @pytest.mark.parametrize("model", MODELS)
 def test_shapes_are_those_of_litert(model: Maker) -> None:
-    """What LiteRT finds for the file as it is, TFLM computes of the file with the shapes that we find."""
+    """LiteRT's results for the original file equal TFLM's for the file with our shapes."""
     data = model("float32")
     graph = read_tflite("m.tflite", data)
     inputs, litert = input_set(graph, 3, 0), make_oracle("litert", data, graph)

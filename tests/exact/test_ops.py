@@ -510,7 +510,7 @@ _FAR_SCALES = (1.4e-45, 2.0**-126, 1e-30, 1e-7, 1.0, 1e7, 1e30, 3.4e38)
 @pytest.mark.parametrize("kind", (*_UNARY_KINDS, *elementwise.INT8))
 @pytest.mark.filterwarnings("error")
 def test_any_scales_are_computed_or_refused(kind: str) -> None:
-    """Of all float32 scales: no rule and no reference overflows, divides by zero or warns."""
+    """For all float32 scales, no rule and no reference overflows, divides by zero or warns."""
     op = _case(kind)
     for first in _FAR_SCALES:
         for result in _FAR_SCALES:

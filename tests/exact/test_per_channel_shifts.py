@@ -120,7 +120,7 @@ def test_layers_that_wrap_or_have_outputs_of_both_signs_have_no_line() -> None:
 
 
 def test_one_large_multiplier_keeps_no_layer_from_its_kernel() -> None:
-    """It was computed by the general one, at thirteen instructions a multiply-accumulate."""
+    """Regression: the general kernel computed the layer, at thirteen instructions for each multiply-accumulate."""
     multipliers = np.full(8, 0.01)
     multipliers[3] = 0.8
     op = with_multipliers(make_op(SHAPES[0], np.random.default_rng(1)), multipliers, -128)

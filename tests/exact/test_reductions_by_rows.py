@@ -57,7 +57,7 @@ def test_rows_are_reduced_one_after_the_other(target: str) -> None:
 
 
 def test_an_image_that_is_reduced_never_is_whole() -> None:
-    """Of a convolution's output a ring is kept, as in front of a MEAN."""
+    """A ring of the convolution's output is kept, as before a MEAN."""
 
     def arena(kind: str) -> int:
         sketch = Sketch(3)

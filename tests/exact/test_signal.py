@@ -76,7 +76,7 @@ def test_what_tflm_leaves_open_is_told() -> None:
 
 
 def test_energies_outside_of_the_bins_are_zero() -> None:
-    """Where TFLM leaves what was in memory."""
+    """TFLM leaves memory unchanged there."""
     net = SignalNet()
     net.show(net.add("Energy", [net.input((18,))], [((9,), "uint32")], start_index=2, end_index=7))
     plan = plan_of(net.build())

@@ -95,7 +95,7 @@ def test_many_random_networks(data: bytes, step: int, choice: int) -> None:
 
 
 def test_only_new_rows_are_made() -> None:
-    """Without padding along time, a layer of h rows makes one."""
+    """Without padding along time, each layer makes one row."""
     graph = step_of(wake_word(), 1)
     rows = {op.index: op.output.shape[1] for op in graph.ops if FAMILIES[op.kind].convolution}
     assert rows == {0: 1, 1: 1, 2: 1, 3: 1}
@@ -244,7 +244,7 @@ def test_a_step_that_the_hint_names_works() -> None:
 
 
 def test_a_model_without_gain_is_warned_of() -> None:
-    """It is exact all the same: the window is kept, and the model computed."""
+    """The module is still exact: it keeps the window and computes the whole model."""
     (warning,) = step_of(dense_first(), 2).warnings
     assert "each step computes the whole model" in warning
     assert "FULLY_CONNECTED" in warning or "RESHAPE" in warning

@@ -54,7 +54,7 @@ def ends_of(graph: Graph) -> dict[str, str | None]:
 
 @pytest.mark.parametrize("step", [1, 3])
 def test_steps_that_strides_do_not_divide(step: int) -> None:
-    """One of two in turn has each row; a layer makes as many rows as it has new ones."""
+    """Steps alternate between two phases; a layer makes only its new rows."""
     graphs = steps_of_model(padded(), step)
     assert_slides(graphs[-1], more=12)
     assert_slides(graphs[0], more=6)
@@ -251,7 +251,7 @@ def test_forms(name: str) -> None:
 
 @pytest.mark.parametrize("beside", ["PAD", "MIRROR_PAD"])
 def test_where_nothing_multiplies_rows_are_kept_all_the_same(beside: str) -> None:
-    """What has no multiply-accumulates takes work too: its new rows are made, the others kept, and the sums move."""
+    """Operators without multiply-accumulates take time too: only their new rows are made, and sums move."""
     s = Sketch(12)
     frames = s.value((1, 20, 4, 3), name="frames")
     x = s.scale_channels(s.scale_channels(frames, "MUL"), "ADD")

@@ -68,7 +68,7 @@ def streaming(
 
 @pytest.mark.parametrize(("stride", "step", "padding"), [(1, 1, "VALID"), (2, 2, "VALID"), (1, 3, "SAME")])
 def test_behind_a_front_end(stride: int, step: int, padding: str, tmp_path: Path) -> None:
-    """By the references: what the whole model gives, frame by frame, once its window is full."""
+    """Compares references: the step graph gives the whole model's results, frame by frame, once the window is full."""
     graph = step_of(joined(tmp_path, stride=stride, padding=padding), step)
     assert graph.inputs[0].shape == (40 * step,)
     assert graph.window.steps_to_fill == -(-12 // step)
@@ -104,7 +104,7 @@ def test_a_window_of_columns() -> None:
 
 @pytest.mark.parametrize("first", [True, False])
 def test_an_input_beside_the_frames(first: bool) -> None:
-    """It belongs to the window that the step completes, wherever it stands among the inputs."""
+    """The other input belongs to the window that the step completes, whatever its index."""
     net = streaming()
     other, total = (net.model.tensor(name, net.shape, **net.quant) for name in ("other", "total"))
     net.model.op("ADD", [net.x, other], [total])

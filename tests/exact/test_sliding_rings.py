@@ -72,7 +72,7 @@ def test_rings_that_slide_are_told_by_the_checker() -> None:
 
 
 def test_where_moving_saves_nothing_rows_stay() -> None:
-    """One ring alone: its bytes are never wanted by another."""
+    """With a single ring no other buffer can use its free bytes."""
     sketch = Sketch(2)
     x = sketch.value((1, 9, 7, 8))
     plan = planned(sketch.build([x], [sketch.depthwise(sketch.conv(x, 8, (3, 3)), (3, 3))]))
@@ -81,7 +81,7 @@ def test_where_moving_saves_nothing_rows_stay() -> None:
 
 @pytest.mark.parametrize("stride", [1, 2])
 def test_a_ring_with_two_readers(stride: int) -> None:
-    """Both need rows of their own; what the slower one needs stays."""
+    """The readers need different rows; those of the slower one are kept."""
     sketch = Sketch(3)
     start = sketch.value((1, 11, 6, 4))
     x = sketch.conv(start, 8, (1, 1))

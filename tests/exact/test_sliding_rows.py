@@ -96,7 +96,7 @@ GRAPHS = {
 
 @pytest.mark.parametrize("name", GRAPHS)
 def test_row_by_row(name: str) -> None:
-    """By the references: no result before a step's last row, and then the whole model's."""
+    """Compares references: no result before a step's last row, then the whole model's."""
     assert_slides(step_of(*GRAPHS[name], by_row=True))
 
 
@@ -122,7 +122,7 @@ def test_of_a_flat_input_rows_are_the_models() -> None:
 
 
 def test_a_front_end_runs_for_each_stride(tmp_path: Path) -> None:
-    """Its code is there once, and its samples are, however many frames a step has."""
+    """Code and samples of the front end exist once, however many frames a step has."""
     data = joined(tmp_path)
     fed, at_once = (plan_of(data, slide=3, feed_rows=fed) for fed in (True, False))
     assert sum(op.kind == "CUSTOM SignalRfft" for op in fed.graph.ops) == 1
@@ -153,7 +153,7 @@ def test_emulated() -> None:
 @emulated
 @pytest.mark.campaign
 def test_profile_counts_a_step() -> None:
-    """Of all its rows, in the groups that run for each of them too."""
+    """Counts all rows of a step, also in groups that run for each row."""
     module = tinyfuse.compile(padded(), "cortex-m4", name="net", slide=4, feed_rows=True)
     found, profiled = module.verify(oracle="tflm", runs=16), module.profile()
     assert abs(profiled["instructions"] - found.instructions) < 0.02 * found.instructions
@@ -183,7 +183,7 @@ def test_the_selftest_feeds_rows(tmp_path: Path) -> None:
 
 
 def test_run_says_which_steps_have_no_result() -> None:
-    """What a person feeds is a stream: zeros are no scores until the window is full."""
+    """Users feed a stream, so zeros before the window is full must not look like scores."""
     module = tinyfuse.compile(wake_word(), "host", name="net", slide=4, feed_rows=True)
     frames = np.arange(6 * 4 * 6, dtype=np.int8).reshape(6, 4, 1, 6)
     found = module.run({"frames": frames}, emulator="host")

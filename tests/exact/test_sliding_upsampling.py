@@ -51,7 +51,7 @@ MODELS = {
 
 @pytest.mark.parametrize("name", MODELS)
 def test_upsampling(name: str) -> None:
-    """By the references, at once and row by row; no more rows than are new, or see a border."""
+    """Compares references at once and row by row; only rows that are new or depend on padding are computed."""
     data, step, rows = MODELS[name]
     graph = step_of(data, step, by_row=True)
     assert_slides(graph, more=8)
@@ -62,7 +62,7 @@ def test_upsampling(name: str) -> None:
 
 
 def test_the_contract() -> None:
-    """In C: kernels that make some rows of a larger image."""
+    """Tests the C: kernels compute some rows of a larger image."""
     names = ("transposed, phases", "transposed, padding", "transposed floats", "nearest", "bilinear, middles",
              "bilinear floats")  # fmt: skip
     options = [{"optimize": "speed"}, {"fusion": "none"}, {"optimize": "ram"}, {}, {"feed_rows": True}, {}]

@@ -41,7 +41,7 @@ def test_many_frames_on_the_host(name: str) -> None:
 @emulated
 @pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
 def test_emulated(target: str, pytestconfig: pytest.Config) -> None:
-    """One program of all."""
+    """Runs all models in one program."""
     mine = share_of_core(target, [*STREAM_MODELS.values()], pytestconfig)
     assert_all_stream([plan_of(data, target) for data in mine], on_core=True)
 
@@ -49,7 +49,7 @@ def test_emulated(target: str, pytestconfig: pytest.Config) -> None:
 @emulated
 @pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
 def test_a_module_with_every_kind_of_state_in_the_harness_of_verify(target: str) -> None:
-    """Its interface, its stack, what it writes and what it refuses."""
+    """Checks its interface, its stack, what it writes and what it refuses."""
     assert_exact(plan_of(STREAM_MODELS["every kind of state"], target), EMULATED_FRAMES)
 
 
@@ -130,7 +130,7 @@ def test_lstm_of_cmsis_nn(target: str) -> None:
 
 @pytest.mark.parametrize("version", ["4.0", "7.0"])
 def test_what_cmsis_nn_does_otherwise_is_ours(version: str) -> None:
-    """Its LSTM clamps a gate once, its SVDF knows no zero point of the state, and 4.0's writes after it
+    """CMSIS-NN's LSTM clamps a gate once, its SVDF ignores the state's zero point, and 4.0's SVDF writes out of bounds
     with MVE."""
 
     def functions(name: str, target: str) -> set[str]:

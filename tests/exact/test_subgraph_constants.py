@@ -22,7 +22,7 @@ def test_modules_are_exact(fusion: str, target: str) -> None:
 
 
 def test_weights_are_not_copied_into_the_arena() -> None:
-    """They take 4,096 bytes; both inputs, the output and the graph's arena less than a fourth."""
+    """The weights take 4,096 bytes; inputs, output and the graph's arena less than a fourth of that."""
     assert plan_of(handed_weights(), "cortex-m4").arena_bytes < 1024
 
 

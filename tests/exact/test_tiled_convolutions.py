@@ -35,8 +35,8 @@ def test_tiles_are_exact(target: str, pytestconfig: pytest.Config) -> None:
 
 
 def test_a_layer_alone_in_tiles_writes_while_it_reads() -> None:
-    """It was taken for one that has read a tile before it writes it, as the last one of several has: in a stack of rings
-    its row lay on the row that it read."""
+    """Regression: such a layer was assumed to read its tile before writing, as the last one of several does. In a stack
+    of rings its output row overlapped the row that it read."""
     sketch = Sketch(5)
     x = sketch.value((1, 9, 8, 8))
     data = sketch.build([x], [sketch.conv(sketch.depthwise(sketch.conv(x, 24, (1, 1)), (3, 3)), 8, (3, 3))])

@@ -136,7 +136,7 @@ def test_products_beyond_int32_are_refused() -> None:
 
 
 def test_computed_weights_are_litert() -> None:
-    """Without a zero point: then the scales of input and weights are multiplied as of constant ones."""
+    """Without a zero point; the scales of input and weights are then multiplied as for constant weights."""
     model = ModelBuilder()
     x = model.tensor("x", (1, 5, 6, 3), "uint8", 0.0371, 100)
     w = model.tensor("w", (4, 2, 3, 3), "uint8", 0.0113, 128)
@@ -154,7 +154,7 @@ def test_computed_weights_are_litert() -> None:
 
 @pytest.mark.parametrize("target", (*TARGETS, "cortex-m0plus"))
 def test_kernels(target: str, tmp_path: Path) -> None:
-    """What is made for uint8: layers with weights of 9 bits, averages, tables, and the ends of the model."""
+    """Tests kernels made for uint8: layers with weights of 9 bits, averages, tables, and the ends of the model."""
     if target != "host" and any(shutil.which(tool) is None for tool in ("arm-none-eabi-gcc", "qemu-system-arm")):
         pytest.skip("needs arm-none-eabi-gcc and qemu-system-arm")
     core, rng = load_target(target), np.random.default_rng(2)
@@ -231,7 +231,7 @@ def test_a_network_on_a_core() -> None:
 
 
 def test_products_of_scales_are_float32() -> None:
-    """Of a convolution of uint8, where int8's are double; of a fully connected layer always."""
+    """For uint8 convolutions the product is float32 (double for int8); for fully connected layers always."""
     rng = np.random.default_rng(0)
     op = conv_cases.make_op(conv_cases.Shape("CONV_2D", 2, 2, 4, 4, per_channel=False), rng)
     data = conv_cases.model_of(replace(op, inputs=tuple(map(shifted, op.inputs)), outputs=(shifted(op.output),)))
@@ -289,7 +289,7 @@ def test_what_int8_computes_otherwise_is_refused(kind: str) -> None:
 
 
 def test_unknown_operators_are_refused_by_name() -> None:
-    """Beside one that makes a uint8 model: LiteRT computes RELU_N1_TO_1, nothing here does."""
+    """Adds RELU_N1_TO_1, which LiteRT computes and tinyfuse doesn't, to a uint8 model."""
     with pytest.raises(CompileError, match="RELU_N1_TO_1 'z'.*this operator is not supported"):
         plan_of(_softmax_after("RELU_N1_TO_1", table=False))
 

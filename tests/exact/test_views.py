@@ -123,7 +123,7 @@ def test_a_concatenation_of_whole_pieces_is_a_view() -> None:
 
 @pytest.mark.parametrize(("axis", "shape"), [(3, (1, 2, 1, 4)), (2, (1, 2, 3, 4)), (0, (2, 2, 2, 2))])
 def test_what_lies_in_pieces_is_copied(axis: int, shape) -> None:
-    """But for the first dimension of a batch."""
+    """Parts of the first dimension of a batch are contiguous and need no copy."""
     s = Sketch(2)
     x = s.value(shape)
     joined = s.concatenate([s.relu(x), s.relu(x, "RELU6")], axis)

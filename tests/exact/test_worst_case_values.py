@@ -88,7 +88,7 @@ def test_no_function_of_floats_takes_longer_than_its_bound(kind: str, target: st
 
 
 def test_a_bound_is_of_the_slowest_values_and_a_prediction_of_the_mean() -> None:
-    """Of a scale of 4 most values count as zero in the mean; in the slowest case none does."""
+    """With a scale of 4 most values count as zero in the mean; in the slowest case none does."""
     plan = plan_of(_softmax(12, 4.0), "cortex-m55", step=True, kernels="tinyfuse")
     (group,) = plan.groups
     (mean,) = stage_instructions(group.stages, None, plan.context)

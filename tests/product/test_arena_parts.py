@@ -353,7 +353,7 @@ def test_words_of_c_plus_plus_and_of_headers_are_names_of_banks(tmp_path: Path) 
 
 
 def test_every_form_has_an_application_of_parts(plan: Plan) -> None:
-    """They define an arena as ever: the macro makes parts of it."""
+    """The applications define an arena as usual: the macro makes the parts."""
     for form in ("zephyr", "arduino", "single-file"):
         files = emit(plan, None, make_delivery([form], {}))
         assert any("NET_ARENA_DTCM_ATTR" in text for text in files.values())

@@ -134,7 +134,7 @@ def test_what_the_command_says(server: Path, tmp_path: Path, monkeypatch: pytest
 
 @needs_gcc
 def test_a_board_that_computes_wrong_is_told_of(server: Path, tmp_path: Path) -> None:
-    """Its flash lost some bits: the module says that it is the right one."""
+    """The board's flash has lost some bits, although the module's hash is right."""
     (tmp_path / "wrong.tflite").write_bytes(small())
     with on_a_terminal([server, str(len(SORTS))]) as port:
         words = ["board", "validate", str(tmp_path / "wrong.tflite"), "--target", "host", "--port", port]
@@ -161,8 +161,8 @@ def test_semihosting_and_systick_of_a_core_without_dwt(tmp_path: Path) -> None:
 
 @needs_qemu
 def test_the_server_is_clean_c_and_cpp(tmp_path: Path) -> None:
-    """On a core, where the clocks are compiled; the lines of docs/board.md for other people's projects with it, against
-    what these have of what they call."""
+    """Compiles for a core, with its clocks, and compiles the examples of docs/board.md against declarations of the
+    SDKs' functions."""
     write_board_modules(tmp_path, [plan_of(small(), "cortex-m4", name="kws", kernels="tinyfuse")])
     stubs = {
         "main.h": """#include <stdint.h>
@@ -410,7 +410,7 @@ def test_a_port_that_can_not_be_opened(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_board_that_is_unplugged(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its port ends: a terminal whose other end is closed."""
+    """The port ends: a terminal whose other end is closed."""
     import pty
 
     monkeypatch.setattr(device_module, "GREETING", 2.0)

@@ -112,7 +112,7 @@ def test_a_table_predicts_what_the_board_counted(folder: Path) -> None:
 def test_groups_that_run_for_each_row_of_a_step_count_each_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By a table of a cycle for each instruction, every group takes as many cycles as instructions."""
+    """With a cost table of one cycle for each instruction, every group takes as many cycles as instructions."""
     path = tmp_path / "padded.tflite"
     path.write_bytes(padded())
     monkeypatch.setattr(board_costs, "_table", lambda *_: cost_table(TARGET))

@@ -105,7 +105,7 @@ def test_the_program_runs_as_a_module() -> None:
 
 
 def test_a_command_imports_no_more_than_it_needs() -> None:
-    """So that the version, a shell's completion and a wrong option are there at once."""
+    """The version, shell completion and errors of options must be fast."""
     code = "import sys; from tinyfuse.cli.main import main; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"numpy", "jinja2", "tinyfuse.compiler", "tinyfuse.kernels.registry"} & set(done.stdout.split())
@@ -231,7 +231,7 @@ def test_report_json_is_what_the_docs_say() -> None:
 
 @pytest.mark.parametrize("size", [1, 21, 22])
 def test_the_lower_bound_of_a_minimal_arena_is_the_arena(size: int) -> None:
-    """Both are rounded to what a C array takes."""
+    """Both are rounded up to the size of a C array."""
     sketch = Sketch(1)
     a, b = sketch.value((1, size)), sketch.value((1, size))
     Path("odd.tflite").write_bytes(sketch.build([a, b], [sketch.add(a, b)]))
@@ -277,7 +277,7 @@ def test_gen_json_is_what_the_docs_say_and_its_hashes_are_the_files(folder: Path
 
 
 def test_verify_json_on_the_host_has_nulls_for_what_it_cannot_measure() -> None:
-    """As a process: compiled at the level that users get (compile_cache.py)."""
+    """Runs a process, so that code is compiled at the level of users (compile_cache.py)."""
     result = program("verify", "small.tflite", "--target", "cortex-m4", "--emulator", "host", "--runs", "3", "--json")
     assert result.returncode == 0
     value = json_of(result)
@@ -325,7 +325,7 @@ def test_a_compiler_makes_the_code_size_a_measured_one() -> None:
 
 @needs_qemu
 def test_the_code_size_is_that_of_firmware(tmp_path) -> None:
-    """Though nothing but the module's code is compiled for it."""
+    """Only the module's code is compiled to measure it."""
     plan = compile_graph(
         read_tflite("small.tflite"), load_target("cortex-m4"), Options(name="small", kernels="tinyfuse")
     )
@@ -594,7 +594,7 @@ def test_a_bundle_without_cmsis_nn_says_how_to_get_it(folder: Path, monkeypatch)
 
 @pytest.mark.parametrize("name", ["a [dim] :car: [bold/].tflite", "caf\u00e9.tflite", "b\udcff.tflite"])
 def test_odd_paths_are_shown_as_they_are(folder: Path, name: str) -> None:
-    """On a person's terminal, where progress is shown too; the last name is no UTF-8."""
+    """On a terminal, where progress is shown too; the last name is not valid UTF-8."""
     Path(name).parent.mkdir(exist_ok=True)
     Path(name).write_bytes(small())
     try:

@@ -54,7 +54,7 @@ def test_the_digits_table(column: int, options: list[str]) -> None:
 @needs_qemu
 @pytest.mark.emulated
 def test_the_doorbells_table() -> None:
-    """Its first column, a step."""
+    """Checks the first column, a step."""
     command = [
         "tinyfuse",
         "verify",
@@ -78,7 +78,7 @@ def test_the_doorbells_table() -> None:
 @needs_qemu
 @pytest.mark.emulated
 def test_the_parts_table() -> None:
-    """Its first column, by rows, and the arena of the second."""
+    """Checks the first column, by rows, and the arena of the second."""
     model, rows = PARTS / "parts.tflite", _rows(PARTS)
     command = ["tinyfuse", "verify", model, "--target", "cortex-m4", "--feed-rows", "--runs", "4", "--json"]
     done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
@@ -152,8 +152,8 @@ def test_marked_figures_are_written(tmp_path: Path) -> None:
 
 
 def test_planned_figures_of_the_pages_are_those_of_now() -> None:
-    """Of the default options: arenas, which a change of the planner moves. The digits example's always, of other models
-    where they are here."""
+    """Checks arenas with default options, which any change of the planner may affect: of the digits example always, of
+    other models if they are installed."""
     with scripts_of(ROOT / "benchmarks"):
         import doc_figures
 

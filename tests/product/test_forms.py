@@ -81,7 +81,7 @@ def test_the_rules_find_what_is_wrong(folders: dict[str, Path], tmp_path: Path) 
 
 @pytest.mark.parametrize("folder", ["platformio", "in one file"])
 def test_platformio_packs_it(folders: dict[str, Path], folder: str, tmp_path: Path) -> None:
-    """Its own tool reads library.json, holds it against its schema, and packs what is exported."""
+    """PlatformIO's own tool reads library.json, checks it against its schema, and packs the files."""
     pytest.importorskip("platformio")
     quiet = {"PLATFORMIO_CORE_DIR": str(tmp_path / "core"), "PLATFORMIO_SETTING_ENABLE_TELEMETRY": "no"}
     done([BIN / "pio", "pkg", "pack", "-o", tmp_path / "net.tar.gz", folders[folder]], tmp_path, **quiet)
@@ -121,7 +121,7 @@ def test_each_form_builds_beside_others(folders: dict[str, Path], folder: str, f
     ids=["state", "fed by rows"],
 )  # fmt: skip
 def test_programs_of_every_api(model: bytes, settings: dict[str, bool], tmp_path: Path) -> None:
-    """Those of Zephyr and Arduino, for modules that are called in other ways, on another core than theirs."""
+    """Compiles Zephyr's and Arduino's programs for modules with other interfaces, on another core."""
     module = tinyfuse.compile(model, "cortex-m4", name="net", kernels="tinyfuse", **settings)
     folder = tmp_path / "net"
     write_folder(folder, module.files(formats=("zephyr", "arduino")), force=False)
@@ -225,7 +225,7 @@ def test_a_window_that_slides_in_other_forms(sliding: dict[str, Path], form: str
 
 
 def test_the_sample_of_a_window_that_slides(sliding: dict[str, Path], tmp_path: Path) -> None:
-    """It steps until the window is full."""
+    """The sample runs steps until the window is full."""
     assert form_rules.zephyr(sliding["zephyr"]) == [] == form_rules.arduino(sliding["arduino"])
     assert zephyr(sliding["zephyr"], tmp_path / "sample", "zephyr/samples/inference") == f"net: {RIGHT}"
 

@@ -251,7 +251,7 @@ def test_a_cpp_application_links_two_modules(tmp_path: Path, compiler: str) -> N
 
 
 def test_modules_take_turns_in_one_arena() -> None:
-    """As large as the largest needs; each finds there what the others left, run after run."""
+    """The arena has the size of the largest; each module finds the others' data in it, run after run."""
     plans = [plan_of(make()) for make in (separable, network, two_ends)]
     assert len({plan.arena_bytes for plan in plans}) == 3
     assert_all_exact(plans, runs=7, shared=True)

@@ -206,7 +206,7 @@ def planned() -> tuple[Plan, SelfTest]:
      "\u00e9", "a b", "x" * 240, "-", "main", "CMakeLists"],
 )  # fmt: skip
 def test_a_module_called_after_any_file_compiles(tmp_path: Path, file: str) -> None:
-    """In one folder with its runtime, found by -I: no name may take that of a header it includes."""
+    """Compiles in one folder with -I: the module's name must not collide with a header that it includes."""
     name = default_module_name(f"{tmp_path}/{file}.tflite")
     assert module_name(name) == name
     plan, selftest = planned()
@@ -228,7 +228,7 @@ def test_a_name_that_hides_a_header_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize("target", ["host", "cortex-m4"])
 def test_constants_that_are_not_finite(target: str) -> None:
-    """As masks of attention have them; in an array, and as what an operator is told."""
+    """Tests infinities and NaN, as in attention masks, in arrays and as arguments."""
     if target != "host" and not (shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")):
         pytest.skip("needs arm-none-eabi-gcc and qemu-system-arm")
     numbers = np.float32([np.inf, -np.inf, np.nan, -3e38])

@@ -276,7 +276,7 @@ def test_it_works_for_a_mouse(browser: Browser, hostile: JsonObject, tmp_path: P
 def test_a_sliding_window_is_chosen_by_arena_and_state(
     browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both together are the axis of the choices, and the whole model stands beside a step."""
+    """The choices' axis is the sum of both, and the whole model is shown for comparison."""
     set_limits(monkeypatch, STEPS=3)
     source = read_tflite("m.tflite", padded(13))
     plan = compile_graph(source, load_target("cortex-m4"), Options("net", slide=2))

@@ -345,7 +345,7 @@ def test_every_kernel_takes_copied_weights(target: str, compiler: str, tmp_path:
 
 @needs_cross
 def test_the_c_is_c_plus_plus_and_the_firmware_may_copy(unfused: Plan, tmp_path: Path) -> None:
-    """With the firmware's hook and without; sections are those of the linker's fragment."""
+    """With and without the firmware's hook; sections are those of the linker fragment."""
     for file, text in emit(unfused).items():
         (tmp_path / file).write_text(text)
     (tmp_path / "all.cpp").write_text(

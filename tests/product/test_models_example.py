@@ -27,8 +27,8 @@ def test_the_script_gives_the_committed_bytes() -> None:
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.tflite")), ids=lambda path: path.stem)
 def test_activations_use_their_range(path) -> None:
-    """Of inputs that the script didn't calibrate with: each layer takes more than half of int8's range, and few values
-    are clipped."""
+    """For inputs that were not used for calibration, each layer uses more than half of int8's range, and few values are
+    clipped."""
     graph = read_tflite(path)
     assert not graph.warnings
     with scripts_of(FOLDER):

@@ -186,7 +186,7 @@ int main(void)
 
 
 def test_what_nobody_calls_takes_no_code(tmp_path: Path) -> None:
-    """Without the linker's help: no helper is in the objects of the module."""
+    """The module's objects contain no helper, even before the linker removes unused code."""
     write(tmp_path, emit(plan_of(separable(), "host")))
     for part in ("net.c", "net_weights.c"):
         compile_c(["gcc", "-std=c99", "-O1", "-c", tmp_path / part, "-o", tmp_path / f"{part}.o"])

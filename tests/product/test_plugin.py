@@ -236,7 +236,7 @@ def test_parts_of_which_others_read_more_or_that_are_something_else_stay(change:
 
 
 def test_one_that_is_read_as_two_stays() -> None:
-    """Both middle operators must read the same two tensors."""
+    """Both middle operators of a match must read the same two tensors."""
     sketch = Sketch(4)
     scale = {"scale": 0.1, "zero_point": -2}
     a, b, c, d = (sketch.value((1, 4, 4, 2), **scale) for _ in range(4))

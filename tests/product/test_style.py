@@ -37,7 +37,7 @@ def test_code_is_clean(command: list[str]) -> None:
 
 @pytest.mark.parametrize("hook", ["end-of-file", "trailing-whitespace"])
 def test_text_files_end_as_they_should(hook: str, tmp_path: Path) -> None:
-    """These two change what they find, so they get copies."""
+    """These two hooks change files, so they get copies."""
     names = _tracked(HOOKS[hook].get("exclude", "^$"))
     for name in names:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

@@ -122,8 +122,8 @@ def test_a_depthwise_layer_of_single_columns_works_in_place(target: str) -> None
 
 @pytest.mark.parametrize("target", ("cortex-m0plus", "cortex-m4", "cortex-m55"))
 def test_a_convolution_writes_a_row_over_the_first_of_its_window(target: str) -> None:
-    """Its first row, of 96 bytes, lies in front of the image but for what the image's first row of 72 gave up meanwhile;
-    a core that computes four pixels together keeps one such block's outputs more."""
+    """The first output row of 96 bytes lies below the image, except for the 72 bytes of the first input row, which is
+    no longer needed. A core that computes four pixels together needs room for one more block."""
     sketch = Sketch(3)
     image = sketch.value((1, 24, 24, 3))
     data = sketch.build([image], [sketch.conv(image, 8, (3, 3), stride=(2, 2))])

@@ -60,7 +60,7 @@ LAYERS = {
 @pytest.mark.parametrize("version", ["4.0", "4.1", "5.0", "6.0", "7.0"])
 @pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
 def test_layers(target: str, version: str) -> None:
-    """Those of int8 are called by each version; one row with padding on MVE by those that read it right."""
+    """Every version computes int8 layers; one padded row with MVE only by versions that read it right."""
     for shape, function in LAYERS.items():
         called = functions(planned(model_of(make_op(shape, np.random.default_rng(1))), version, target))
         own = target == "cortex-m55" and shape.height == 1

@@ -109,7 +109,7 @@ def test_a_core_without_a_table_has_no_cycles_to_count() -> None:
 
 
 def test_every_table_of_cycles_has_what_that_of_instructions_has() -> None:
-    """Without an entry, a kernel has no predicted cycles, and is never taken for their sake."""
+    """A kernel without an entry has no predicted cycles, and would never be chosen for them."""
     for name, target in all_targets().items():
         table, cycles = cost_table(target.cost_table), cycle_table(target.cycle_table)
         assert cycles is None or (table is not None and timing(target.cpu) is not None), name

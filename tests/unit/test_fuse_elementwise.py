@@ -122,7 +122,8 @@ def test_a_vector_of_columns_is_not_for_loops() -> None:
 
 
 def test_an_operator_that_would_keep_more_is_not_drawn_behind_others() -> None:
-    """Its two operands would be kept while the convolution runs; with one of them needed after it, it is as much."""
+    """Both operands would stay alive while the convolution runs. If one of them is needed later anyway, nothing is
+    lost."""
     for needed, expected in ((False, ["SQUARED_DIFFERENCE", "CONV_2D", "ADD"]), (True, ["CONV_2D", "FUSED_LOOP"])):
         s = Sketch(6)
         x, other, third = three(s)

@@ -81,7 +81,7 @@ def test_a_chain_takes_what_playing_it_gives() -> None:
 
 @pytest.mark.parametrize("model", [mobilenet_v2, u_net, attention])
 def test_few_groups_have_the_best_peak(model) -> None:
-    """What is left out lies where little is alive."""
+    """Groups are omitted only where few bytes are alive."""
     weights = weights_of(model(), "cortex-m4")
     exact = Weigher(weights.graph, weights.ops, weights.context)
     few, every = estimated_edges(weights), weigh_groups(exact, 1 << 40)

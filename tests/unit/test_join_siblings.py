@@ -50,7 +50,7 @@ def test_convolutions_become_one(layers: Layers, dtype: str) -> None:
 
 
 def test_dense_layers_become_one() -> None:
-    """Those whose weights have different scales stay: TFLM multiplies a single one otherwise than one a channel."""
+    """Layers with different weight scales are not merged, because TFLM rounds a per-tensor multiplier differently."""
     graph = graph_of(joined(units(3, 8), axis=2, shape=(1, 4, 6), dtype="float32"))
     after = join_siblings(graph)
     assert kinds(after) == ["FULLY_CONNECTED"]

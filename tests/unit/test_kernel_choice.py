@@ -73,7 +73,7 @@ def test_rows_of_rings_are_the_surely_faster_ones_too() -> None:
 
 
 def test_a_call_makes_as_many_rows_as_pay() -> None:
-    """With five pixels a row, one is left over of blocks in each call; with 48 there is little to share."""
+    """With five pixels in a row, each call has one pixel left over; with 48 there is little to save."""
     context = with_objective(replace(M4, kernels="cmsis-nn"), at_once=4)
 
     def rows(width: int, context: Context) -> int:

@@ -132,7 +132,7 @@ def test_a_depthwise_of_one_channel_is_a_convolution(dtype: str, shape: Shape) -
 
 
 def test_other_depthwise_convolutions_stay() -> None:
-    """Of several channels, and of one into one."""
+    """Layers with several input channels, and with one input and one output channel."""
     for channels, multiplier in ((2, 2), (1, 1)):
         shape = Shape("DEPTHWISE_CONV_2D", 5, 5, channels, channels * multiplier, (3, 3), multiplier=multiplier)
         graph = graph_of(make_op(shape, np.random.default_rng(4)))

@@ -300,8 +300,8 @@ def test_many_shuffled_networks_are_exact(data: bytes, seed: int, optimize: str)
 
 @pytest.mark.parametrize("work", [None, 300, 60])
 def test_one_search_serves_every_aim(monkeypatch, work: int | None) -> None:
-    """Its plans are those of a search each; what was found for one aim is not looked for again, where there was work
-    enough for all of it."""
+    """The plans equal those of separate searches. A result for one aim is not searched again, if the budget sufficed
+    for all."""
     if work is not None:
         set_limits(monkeypatch, GROUP_ROWS=work)
     looked, front = [], search_variants.pareto_front

@@ -12,7 +12,7 @@ from tinyfuse.verify.comparison import compare
 
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_a_module_with_another_number_of_outputs_is_wrong(count: int) -> None:
-    """One whose header was edited, say: a find of the mutation campaign, where it ended in a traceback."""
+    """For example after its header was edited. Regression: this ended in a traceback."""
     plan = plan_of(add_and_relu())
     expected = [[np.zeros((1, 2, 3, 4), np.int8)] * 2] * 2
     assert compare(plan, expected, [[bytes(24)] * 2] * 2).mismatches == 0

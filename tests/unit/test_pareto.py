@@ -42,7 +42,7 @@ def point_of(plan: Plan) -> tuple[int, int]:
                                 ("inverted residuals", "packed", False), ("inverted residuals", "auto", False))
 ])  # fmt: skip
 def test_no_plan_of_any_options_beats_the_front(model: Callable[[], bytes], weights: str) -> None:
-    """And each of its points is what its options ask for, which no other point beats but where --optimize takes it."""
+    """Each point is the plan of its options, and only points that --optimize takes may be beaten by another one."""
     plan, reached = plan_of(model(), "cortex-m4", weights=weights), Reached()
     front = pareto_json(plan, reached=reached)
     assert limits.FRONT not in reached.found

@@ -176,7 +176,7 @@ def test_of_equal_arenas_the_faster_plan_is_taken() -> None:
 
 
 def test_overlaps_that_follow_one_another_are_one_tower() -> None:
-    """What a layer reads lies above what it makes, and that above what the next one makes: no placement takes less."""
+    """Each layer's input lies above its output, which lies above the next one's: no placement is smaller."""
     sketch = Sketch(1)
     x = sketch.value((1, 24, 24, 3))
     y = sketch.depthwise(sketch.conv(x, 8, (3, 3), (2, 2)), (3, 3))

@@ -156,8 +156,8 @@ def _functions(op: Op, kernel: Kernel, by_row: bool, context: Context) -> set[st
 @pytest.mark.slow
 @pytest.mark.parametrize("target", ["host", "cortex-m0plus", "cortex-m4", "cortex-m55"])
 def test_kernels_ask_for_the_scratch_of_their_contract(target: str) -> None:
-    """Of ours to the byte: tests/exact/test_op_kernels.py runs each in just the bytes that it asks for. What a
-    function of CMSIS-NN needs, test_cmsis_scratch.py asks the library."""
+    """Our kernels are checked to the byte: tests/exact/test_op_kernels.py runs each with exactly its scratch.
+    test_cmsis_scratch.py asks CMSIS-NN for its sizes."""
     asked = set()
     cases = (op for named in (NAMED, layer_cases.NAMED) for ops in named.values() for op in ops.values())
     ops = [*cases, *convolutions(25), *layers_of_int4(), *layers_of_uint8(), *compressed_layers(), *made_by_rewrites()]

@@ -150,7 +150,7 @@ def test_several_inputs_and_outputs_keep_their_order():
 # VAR_HANDLE and CALL_ONCE are taken out when a file is read: tests/unit/test_variables.py
 @pytest.mark.parametrize("kind", sorted(OPTION_TABLES.keys() - {"VAR_HANDLE", "CALL_ONCE"}))
 def test_every_option_arrives(kind, echo):
-    """Other values than the schema's defaults, and the defaults themselves."""
+    """Tests values other than the schema's defaults, and the defaults themselves."""
     echo(kind)
     fields = [field for field in TABLES[OPTION_TABLES[kind]] if field.type != "-"]
     given: dict[str, Any] = {}
@@ -329,7 +329,7 @@ def test_an_unused_tensor_is_not_read():
 
 @pytest.mark.parametrize("data", [None, b""])
 def test_the_shape_of_a_scalar_has_no_elements(data):
-    """As TensorFlow's converter writes it for tf.reshape(x, []); read by anybody else it is refused."""
+    """TensorFlow's converter writes this for tf.reshape(x, []); any other reader of such a tensor is refused."""
     model = ModelBuilder()
     x, shape = model.tensor("x", (1, 1)), model.tensor("shape", (0,), "int32", data=data)
     y, z = model.tensor("y", ()), model.tensor("z", (1, 0))

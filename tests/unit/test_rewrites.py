@@ -149,7 +149,7 @@ def test_dead_channels_go(seed: int, padding: str) -> None:
 
 
 def test_a_pruned_dense_layer_keeps_the_scale_of_its_bias() -> None:
-    """Without one, the layer broke the rule that TFLM's own check of a bias is."""
+    """Regression: without a scale, the layer broke the rule that corresponds to TFLM's check of biases."""
     sketch = Sketch(5, dead=0.6)
     x = sketch.value((1, 6))
     y = sketch.dense(x, 9)
@@ -326,7 +326,7 @@ def test_a_reshape_that_a_pass_went_around_is_dropped() -> None:
 
 
 def test_a_reshape_to_a_scalar_passes_no_channels() -> None:
-    """It has no last dimension: looking for its channels ended in a traceback."""
+    """Regression: a traceback, because a scalar has no last dimension."""
     model = ModelBuilder()
     x, y = model.tensor("x", (1, 1), scale=0.5, zero_point=3), model.tensor("y", (), scale=0.5, zero_point=3)
     model.op("RESHAPE", [x], [y])

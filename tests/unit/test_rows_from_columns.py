@@ -60,7 +60,7 @@ def test_a_mean_over_time_is_one_over_rows(keep_dims: bool) -> None:
 
 
 def test_what_comes_out_of_rows_lies() -> None:
-    """One group of rows would become two."""
+    """Otherwise one group of rows would become two."""
     s = Sketch(3)
     x = s.value((1, 6, 20, 2))
     y = s.conv(s.conv(x, 4, (6, 3), padding="VALID"), 3, (1, 3))

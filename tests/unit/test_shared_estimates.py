@@ -74,7 +74,7 @@ def test_layers_with_a_line_and_without_are_not(monkeypatch) -> None:
 
 
 def test_layers_of_two_estimates_are_not() -> None:
-    """Else a model's figures would depend on those that were estimated before it."""
+    """Otherwise a model's figures would depend on models that were estimated before."""
     other = replace(layer(), estimate_mark=EstimateMark())
     assert first_alike(other) is other
 

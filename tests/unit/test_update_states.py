@@ -243,7 +243,7 @@ def test_random_caches_keep_every_bit(seed: int, rows: int, wide: bool) -> None:
 
 
 def test_the_copy_is_predicted_where_it_is_made() -> None:
-    """Of a tensor that only its update reads, none; of one that is needed afterwards, its bytes."""
+    """A tensor that only its update reads needs no copy; one that is needed afterwards is copied whole."""
 
     def predicted(needed: bool) -> float:
         c = Caches(4)
