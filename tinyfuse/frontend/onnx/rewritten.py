@@ -1,6 +1,6 @@
 """Rewrites a file so that onnxruntime computes its layers in integers.
 
-before   Conv -> Relu -> QuantizeLinear
+before   Conv -> Relu -> QuantizeLinear;
 after    Conv -> QuantizeLinear -> DequantizeLinear -> Relu -> QuantizeLinear    all with one scale and zero point.
 
 onnxruntime computes a layer by QLinearConv if its QuantizeLinear follows directly, or after an activation that it can
