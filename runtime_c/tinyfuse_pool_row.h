@@ -39,9 +39,9 @@ TINYFUSE_INLINE int32_t tinyfuse_pool_step(const tinyfuse_pool_shape *p, const t
 }
 
 /* Defines void name(const params *p, const type *in, int32_t y, type *out_row); params has a tinyfuse_pool_shape
-   `shape`. For each output an accumulator of type `held` starts as `start`, becomes take(accumulator, element) for
+   `shape`. For each output an accumulator of type `acc_type` starts as `start`, becomes take(accumulator, element) for
    the window's elements row by row, and gives finish(p, accumulator, number of elements). Four channels at a time. */
-#define TINYFUSE_DEFINE_POOL_ROW(name, params, type, held, start, take, finish)                        \
+#define TINYFUSE_DEFINE_POOL_ROW(name, params, type, acc_type, start, take, finish)                    \
     TINYFUSE_INLINE void name(const params *p, const type *in, int32_t y, type *out_row)               \
     {                                                                                                  \
         const int32_t channels = p->shape.channels;                                                    \
@@ -52,7 +52,7 @@ TINYFUSE_INLINE int32_t tinyfuse_pool_step(const tinyfuse_pool_shape *p, const t
             type *const out = out_row + x * channels;                                                  \
             for (c = 0; c + 4 <= channels; c += 4) {                                                   \
                 const type *row = in + w.first + c;                                                    \
-                held a = (start), b = (start), d = (start), e = (start);                               \
+                acc_type a = (start), b = (start), d = (start), e = (start);                           \
                 for (i = 0; i < w.rows; ++i) {                                                         \
                     const type *from = row;                                                            \
                     for (j = 0; j < w.columns; ++j) {                                                  \
@@ -71,7 +71,7 @@ TINYFUSE_INLINE int32_t tinyfuse_pool_step(const tinyfuse_pool_shape *p, const t
             }                                                                                          \
             for (; c < channels; ++c) {                                                                \
                 const type *row = in + w.first + c;                                                    \
-                held a = (start);                                                                      \
+                acc_type a = (start);                                                                  \
                 for (i = 0; i < w.rows; ++i) {                                                         \
                     const type *from = row;                                                            \
                     for (j = 0; j < w.columns; ++j) {                                                  \

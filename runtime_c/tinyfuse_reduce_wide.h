@@ -7,15 +7,15 @@
 #include "tinyfuse_real.h"
 #include "tinyfuse_reduce.h"
 
-/* Loops over all outputs: an accumulator `value` of type `held` starts as `start` and becomes take(value, element)
+/* Loops over all outputs: an accumulator `value` of type `acc_type` starts as `start` and becomes take(value, element)
    for each element. The expression `finish` is the output. */
-#define TINYFUSE_REDUCE(type, held, start, take, finish)                                               \
+#define TINYFUSE_REDUCE(type, acc_type, start, take, finish)                                           \
     do {                                                                                               \
         int32_t i, j, k, l;                                                                            \
         for (i = 0; i < p->kept[0]; ++i) {                                                             \
             for (j = 0; j < p->kept[1]; ++j) {                                                         \
                 const type *const origin = in + i * p->kept_stride[0] + j * p->kept_stride[1];         \
-                held value = (start);                                                                  \
+                acc_type value = (start);                                                              \
                 for (k = 0; k < p->reduced[0]; ++k) {                                                  \
                     const type *from = origin + k * p->reduced_stride[0];                              \
                     for (l = 0; l < p->reduced[1]; ++l) {                                              \
