@@ -13,7 +13,7 @@
 #include "tinyfuse_common.h"
 
 #if !defined(__GNUC__) || (defined(FLT_EVAL_METHOD) && FLT_EVAL_METHOD != 0)
-#define TINYFUSE_FLOAT_REGISTER /* unknown registers: through memory */
+#define TINYFUSE_FLOAT_REGISTER /* Unknown registers: through memory. */
 #elif defined(__arm__) && defined(__ARM_FP) && (__ARM_FP & 4) && !defined(__SOFTFP__)
 #define TINYFUSE_FLOAT_REGISTER "+t"
 #elif defined(__aarch64__)
