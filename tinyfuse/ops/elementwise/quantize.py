@@ -56,6 +56,7 @@ def _rules(pairs: tuple[tuple[str, str], ...]) -> tuple[Rule, ...]:
 
 
 class _Elementwise(OpFamily):
+    converts = True
     elementwise = True
     rows_alike = True
 
