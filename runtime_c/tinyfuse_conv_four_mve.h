@@ -149,6 +149,17 @@ TINYFUSE_CONV_FOUR(tinyfuse_conv_four_pieces_saturated, "vctp.8", TINYFUSE_CONV_
 TINYFUSE_CONV_FOUR(tinyfuse_conv_four_pieces_rectified, "vctp.8", TINYFUSE_CONV_FOUR_BY_PIECES, HALVES_UP,
                    TINYFUSE_FOUR_SATURATE, TINYFUSE_CONV_FOUR_STORE)
 
+#if TINYFUSE_MVE_FLOATS
+TINYFUSE_CONV_FOUR(tinyfuse_conv_four_columns_half_even, "vctp.16", TINYFUSE_CONV_FOUR_BY_COLUMNS, HALVES_EVEN,
+                   TINYFUSE_CONV_FOUR_CLAMP, TINYFUSE_CONV_FOUR_STORE_SOME)
+TINYFUSE_CONV_FOUR(tinyfuse_conv_four_columns_half_even_saturated, "vctp.16", TINYFUSE_CONV_FOUR_BY_COLUMNS,
+                   HALVES_EVEN, TINYFUSE_FOUR_SATURATE, TINYFUSE_CONV_FOUR_STORE_SOME)
+TINYFUSE_CONV_FOUR(tinyfuse_conv_four_pieces_half_even, "vctp.8", TINYFUSE_CONV_FOUR_BY_PIECES, HALVES_EVEN,
+                   TINYFUSE_CONV_FOUR_CLAMP, TINYFUSE_CONV_FOUR_STORE)
+TINYFUSE_CONV_FOUR(tinyfuse_conv_four_pieces_half_even_saturated, "vctp.8", TINYFUSE_CONV_FOUR_BY_PIECES, HALVES_EVEN,
+                   TINYFUSE_FOUR_SATURATE, TINYFUSE_CONV_FOUR_STORE)
+#endif
+
 /* Adds `step` bytes to `count` pointers. */
 TINYFUSE_INLINE void tinyfuse_conv_four_advance(const int8_t **list, int32_t count, int32_t step)
 {
@@ -163,7 +174,9 @@ TINYFUSE_INLINE void tinyfuse_conv_four_advance(const int8_t **list, int32_t cou
                    : "lr", "cc", "memory", "q0");
 }
 
-#else
+#endif
+
+#if !TINYFUSE_MVE_FLOATS
 
 /* The term of an iteration's pointers that a pixel multiplies by the k-th of a channel's weights. */
 TINYFUSE_INLINE int8_t tinyfuse_conv_four_input(const int8_t *const *iteration, int32_t pixel, int32_t k, int pieces)
@@ -174,7 +187,8 @@ TINYFUSE_INLINE int8_t tinyfuse_conv_four_input(const int8_t *const *iteration, 
 
 /* All channels of the four pixels of a list. Of columns, `lanes` are two for each pixel that is there; of pieces, the
    terms of each. */
-TINYFUSE_INLINE void tinyfuse_conv_four_all(const int8_t *const *list, const int8_t *weights, int32_t lanes, int pieces)
+TINYFUSE_INLINE void tinyfuse_conv_four_all(const int8_t *const *list, const int8_t *weights, int32_t lanes, int pieces,
+                                            int half_even)
 {
     const int32_t terms = TINYFUSE_CONV_FOUR_TAPS * TINYFUSE_FOUR_BLOCK;
     const int32_t pointers = pieces ? TINYFUSE_CONV_FOUR_PIECE_POINTERS : TINYFUSE_CONV_FOUR_COLUMN_POINTERS;
@@ -206,49 +220,77 @@ TINYFUSE_INLINE void tinyfuse_conv_four_all(const int8_t *const *list, const int
                 }
                 w += TINYFUSE_FOUR_CHANNELS * terms;
             }
-            out[job->places[i]] =
-                (int8_t)tinyfuse_clamp(tinyfuse_requantize((int32_t)sum, channel[1], channel[2]) + job->out_zero_point,
-                                       job->act_min, job->act_max);
+            k = half_even ? tinyfuse_scale_half_even((int32_t)sum, channel[1])
+                          : tinyfuse_requantize((int32_t)sum, channel[1], channel[2]);
+            out[job->places[i]] = (int8_t)tinyfuse_clamp(k + job->out_zero_point, job->act_min, job->act_max);
         }
         weights += (end - list) / pointers * TINYFUSE_FOUR_CHANNELS * terms;
         out += TINYFUSE_FOUR_CHANNELS;
     }
 }
 
+TINYFUSE_SHARED void tinyfuse_conv_four_columns_half_even(const int8_t *const *list, const int8_t *weights,
+                                                          int32_t lanes)
+{
+    tinyfuse_conv_four_all(list, weights, lanes, 0, 1);
+}
+
+TINYFUSE_SHARED void tinyfuse_conv_four_columns_half_even_saturated(const int8_t *const *list, const int8_t *weights,
+                                                          int32_t lanes)
+{
+    tinyfuse_conv_four_all(list, weights, lanes, 0, 1);
+}
+
+TINYFUSE_SHARED void tinyfuse_conv_four_pieces_half_even(const int8_t *const *list, const int8_t *weights,
+                                                          int32_t lanes)
+{
+    tinyfuse_conv_four_all(list, weights, lanes, 1, 1);
+}
+
+TINYFUSE_SHARED void tinyfuse_conv_four_pieces_half_even_saturated(const int8_t *const *list, const int8_t *weights,
+                                                          int32_t lanes)
+{
+    tinyfuse_conv_four_all(list, weights, lanes, 1, 1);
+}
+
+#endif
+
+#if !TINYFUSE_MVE
+
 TINYFUSE_SHARED void tinyfuse_conv_four_columns_each(const int8_t *const *list, const int8_t *weights,
                                                      int32_t lanes)
 {
-    tinyfuse_conv_four_all(list, weights, lanes, 0);
+    tinyfuse_conv_four_all(list, weights, lanes, 0, 0);
 }
 
 TINYFUSE_SHARED void tinyfuse_conv_four_columns_saturated(const int8_t *const *list, const int8_t *weights,
                                                           int32_t lanes)
 {
-    tinyfuse_conv_four_all(list, weights, lanes, 0);
+    tinyfuse_conv_four_all(list, weights, lanes, 0, 0);
 }
 
 TINYFUSE_SHARED void tinyfuse_conv_four_columns_rectified(const int8_t *const *list, const int8_t *weights,
                                                           int32_t lanes)
 {
-    tinyfuse_conv_four_all(list, weights, lanes, 0);
+    tinyfuse_conv_four_all(list, weights, lanes, 0, 0);
 }
 
 TINYFUSE_SHARED void tinyfuse_conv_four_pieces_each(const int8_t *const *list, const int8_t *weights,
                                                     int32_t lanes)
 {
-    tinyfuse_conv_four_all(list, weights, lanes, 1);
+    tinyfuse_conv_four_all(list, weights, lanes, 1, 0);
 }
 
 TINYFUSE_SHARED void tinyfuse_conv_four_pieces_saturated(const int8_t *const *list, const int8_t *weights,
                                                          int32_t lanes)
 {
-    tinyfuse_conv_four_all(list, weights, lanes, 1);
+    tinyfuse_conv_four_all(list, weights, lanes, 1, 0);
 }
 
 TINYFUSE_SHARED void tinyfuse_conv_four_pieces_rectified(const int8_t *const *list, const int8_t *weights,
                                                          int32_t lanes)
 {
-    tinyfuse_conv_four_all(list, weights, lanes, 1);
+    tinyfuse_conv_four_all(list, weights, lanes, 1, 0);
 }
 
 /* Adds `step` bytes to `count` pointers. */
@@ -401,7 +443,7 @@ TINYFUSE_SHARED void tinyfuse_conv_columns_mve_row_s8(const tinyfuse_conv *p, co
         }
         end->out = out_row + x * p->out_c;
         end->channels = channels;
-        TINYFUSE_FOUR_OF(form, tinyfuse_conv_four_columns)(
+        TINYFUSE_FOUR_EVEN_OF(form, tinyfuse_conv_four_columns)(
             r.list, weights, TINYFUSE_FOUR_CHANNELS * pixels);
     }
 }
@@ -531,7 +573,7 @@ TINYFUSE_SHARED void tinyfuse_conv_pieces_mve_row_s8(const tinyfuse_conv *p, con
         }
         end->out = out_row + x * p->out_c;
         end->channels = channels;
-        TINYFUSE_FOUR_OF(form, tinyfuse_conv_four_pieces)(
+        TINYFUSE_FOUR_EVEN_OF(form, tinyfuse_conv_four_pieces)(
             r.list, weights, tinyfuse_min(run, TINYFUSE_FOUR_BLOCK));
     }
 }

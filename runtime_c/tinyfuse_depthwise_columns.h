@@ -12,6 +12,7 @@
 #define TINYFUSE_DEPTHWISE_COLUMNS_H
 
 #include "tinyfuse_conv.h"
+#include "tinyfuse_half_even.h"
 
 /* at most, of a window: rows, columns */
 enum { TINYFUSE_COLUMNS_ROWS = 3 };
@@ -30,14 +31,21 @@ enum { TINYFUSE_COLUMNS_WORD = 4 };
 /* Constants that say how a layer is requantized: by any clamp, where no channel's shift is 0; the same where the clamp is
    all of int8; the clamp being all of int8 from the zero point on, where it doesn't matter which way halves go; as
    SATURATED, and looked up in tables; the same of an even count of channels, whose tables are of outputs less their zero
-   point, which then is 0. */
+   point, which then is 0; half to even, by any clamp, or by one that is all of int8. */
 enum {
     TINYFUSE_COLUMNS_EACH,
     TINYFUSE_COLUMNS_SATURATED,
     TINYFUSE_COLUMNS_RECTIFIED,
     TINYFUSE_COLUMNS_TABLES,
-    TINYFUSE_COLUMNS_LEVELS
+    TINYFUSE_COLUMNS_LEVELS,
+    TINYFUSE_COLUMNS_HALF_EVEN,
+    TINYFUSE_COLUMNS_HALF_EVEN_SATURATED
 };
+
+TINYFUSE_INLINE int tinyfuse_columns_round_even(int form)
+{
+    return form == TINYFUSE_COLUMNS_HALF_EVEN || form == TINYFUSE_COLUMNS_HALF_EVEN_SATURATED;
+}
 
 /* Of a window's columns those that lie `stride_w` apart and in the image. The assembly loads all fields by one LDM. */
 typedef struct {
@@ -148,6 +156,12 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_columns_plane) == TINYFUSE_COL
     "vqmovnt.s32 q2, q2\n\t"                                                                       \
     "vqmovnb.s32 q2, q0\n\t"
 
+/* Sums q2 and q3 times the scale r2, half to even, saturated to 16 bits in q2. */
+#define TINYFUSE_COLUMNS_ROUND_EVEN                                                                \
+    TINYFUSE_NEAREST4("q2", "r2") TINYFUSE_NEAREST4("q3", "r2")                                    \
+    "vqmovnb.s32 q2, q2\n\t"                                                                       \
+    "vqmovnt.s32 q2, q3\n\t"
+
 /* The outputs of at most so many channels. r3: out; r5: weights; r7: channels; r9: how much of the eight dot products
    is left out, in bytes of code; r11: the last channel's weights' end. q1: a channel's weights; q4: where the outputs
    lie; q7: a word before the first window's columns. */
@@ -236,11 +250,11 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_columns_plane) == TINYFUSE_COL
        "vqmovnb.s16 q2, q2\n\t")
 
 /* Any outputs. */
-#define TINYFUSE_COLUMNS_CLAMP(by)                                                                 \
+#define TINYFUSE_COLUMNS_CLAMP(by, round)                                                          \
     by("ldrd r3, r4, [r0, %[act_min]]\n\t"                                                         \
        "vdup.16 q5, r3\n\t"                                                                        \
        "vdup.16 q6, r4\n\t",                                                                       \
-       TINYFUSE_COLUMNS_ROUND_AWAY,                                                                \
+       round,                                                                                      \
        "ldr r0, [sp]\n\t"                                                                          \
        "vqadd.s16 q2, q2, r0\n\t"                                                                  \
        "vmax.s16 q2, q2, q5\n\t"                                                                   \
@@ -250,7 +264,7 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_columns_plane) == TINYFUSE_COL
     TINYFUSE_SHARED void name##_each(tinyfuse_columns *chunk)                                      \
     {                                                                                              \
         TINYFUSE_ARGUMENT(tinyfuse_columns *, job, chunk);                                         \
-        TINYFUSE_COLUMNS_CLAMP(by);                                                                \
+        TINYFUSE_COLUMNS_CLAMP(by, TINYFUSE_COLUMNS_ROUND_AWAY);                                   \
     }                                                                                              \
     TINYFUSE_SHARED void name##_saturated(tinyfuse_columns *chunk)                                 \
     {                                                                                              \
@@ -264,6 +278,28 @@ typedef char tinyfuse_check_plane[sizeof(tinyfuse_columns_plane) == TINYFUSE_COL
     }
 TINYFUSE_COLUMNS_FORMS(tinyfuse_columns, TINYFUSE_COLUMNS_BY_SIXTEEN)
 TINYFUSE_COLUMNS_FORMS(tinyfuse_fewer_columns, TINYFUSE_COLUMNS_BY_EIGHT)
+
+#if TINYFUSE_MVE_FLOATS
+#define TINYFUSE_COLUMNS_EVEN_FORMS(name, by)                                                      \
+    TINYFUSE_SHARED void name##_half_even(tinyfuse_columns *chunk)                                 \
+    {                                                                                              \
+        TINYFUSE_ARGUMENT(tinyfuse_columns *, job, chunk);                                         \
+        TINYFUSE_COLUMNS_CLAMP(by, TINYFUSE_COLUMNS_ROUND_EVEN);                                   \
+    }                                                                                              \
+    TINYFUSE_SHARED void name##_half_even_saturated(tinyfuse_columns *chunk)                       \
+    {                                                                                              \
+        TINYFUSE_ARGUMENT(tinyfuse_columns *, job, chunk);                                         \
+        TINYFUSE_COLUMNS_SATURATE(by, TINYFUSE_COLUMNS_ROUND_EVEN);                                \
+    }
+TINYFUSE_COLUMNS_EVEN_FORMS(tinyfuse_columns, TINYFUSE_COLUMNS_BY_SIXTEEN)
+TINYFUSE_COLUMNS_EVEN_FORMS(tinyfuse_fewer_columns, TINYFUSE_COLUMNS_BY_EIGHT)
+#define TINYFUSE_COLUMNS_EVEN_OF(form, name)                                                       \
+    ((form) == TINYFUSE_COLUMNS_HALF_EVEN             ? name##_half_even                           \
+     : (form) == TINYFUSE_COLUMNS_HALF_EVEN_SATURATED ? name##_half_even_saturated                 \
+                                                      : TINYFUSE_COLUMNS_OF(form, name))
+#else
+#define TINYFUSE_COLUMNS_EVEN_OF(form, name) TINYFUSE_COLUMNS_OF(form, name)
+#endif
 
 /* By sixteen channels alone. Narrowed bytes leave the others as they are, which are zeros. */
 TINYFUSE_SHARED void tinyfuse_columns_tables(tinyfuse_columns *chunk)
@@ -297,16 +333,16 @@ TINYFUSE_SHARED void tinyfuse_columns_levels(tinyfuse_columns *chunk)
      : (form) == TINYFUSE_COLUMNS_SATURATED ? name##_saturated                                     \
                                             : name##_each)
 
-TINYFUSE_INLINE void tinyfuse_columns_chunk(tinyfuse_columns *job, int32_t at_once, int form)
+TINYFUSE_INLINE void tinyfuse_columns_chunk_mve(tinyfuse_columns *job, int32_t at_once, int form)
 {
     if (form == TINYFUSE_COLUMNS_TABLES) {
         tinyfuse_columns_tables(job);
     } else if (form == TINYFUSE_COLUMNS_LEVELS) {
         tinyfuse_columns_levels(job);
     } else if (at_once == TINYFUSE_COLUMNS_CHANNELS) {
-        TINYFUSE_COLUMNS_OF(form, tinyfuse_columns)(job);
+        TINYFUSE_COLUMNS_EVEN_OF(form, tinyfuse_columns)(job);
     } else {
-        TINYFUSE_COLUMNS_OF(form, tinyfuse_fewer_columns)(job);
+        TINYFUSE_COLUMNS_EVEN_OF(form, tinyfuse_fewer_columns)(job);
     }
 }
 
@@ -327,9 +363,9 @@ TINYFUSE_INLINE void tinyfuse_columns_pad(int8_t *columns, int32_t value, int32_
     }
 }
 
-#else
+#endif
 
-/* Interleaves the columns of a plane: of `channels`, the c-th and those after. */
+/* The same in C. Interleaves the columns of a plane: of `channels`, the c-th and those after. */
 TINYFUSE_INLINE void tinyfuse_columns_interleave(const tinyfuse_columns_plane *plane, int32_t c, int32_t channels,
                                                  int32_t column_bytes)
 {
@@ -345,7 +381,7 @@ TINYFUSE_INLINE void tinyfuse_columns_interleave(const tinyfuse_columns_plane *p
 }
 
 TINYFUSE_INLINE int8_t tinyfuse_columns_output(const tinyfuse_columns *job, const int32_t *channel, int32_t x,
-                                               int32_t i, int32_t column_bytes)
+                                               int32_t i, int32_t column_bytes, int half_even)
 {
     const int8_t *const weights = job->weights + TINYFUSE_COLUMNS_WIDTH * TINYFUSE_COLUMNS_WORD * i;
     uint32_t sum = (uint32_t)channel[0]; /* wraps */
@@ -357,15 +393,17 @@ TINYFUSE_INLINE int8_t tinyfuse_columns_output(const tinyfuse_columns *job, cons
             sum += (uint32_t)(column[r] * weights[TINYFUSE_COLUMNS_WORD * k + r]);
         }
     }
-    return (int8_t)tinyfuse_clamp(tinyfuse_requantize((int32_t)sum, channel[1], channel[2]) + job->out_zero_point,
-                                  job->act_min, job->act_max);
+    k = half_even ? tinyfuse_scale_half_even((int32_t)sum, channel[1])
+                  : tinyfuse_requantize((int32_t)sum, channel[1], channel[2]);
+    return (int8_t)tinyfuse_clamp(k + job->out_zero_point, job->act_min, job->act_max);
 }
 
-TINYFUSE_SHARED void tinyfuse_columns_chunk(tinyfuse_columns *job, int32_t at_once, int form)
+TINYFUSE_SHARED void tinyfuse_columns_chunk_c(tinyfuse_columns *job, int32_t at_once, int form)
 {
     const int32_t column_bytes = TINYFUSE_COLUMNS_WORD * at_once;
     const tinyfuse_columns_plane *plane;
     const int looked_up = form == TINYFUSE_COLUMNS_TABLES || form == TINYFUSE_COLUMNS_LEVELS;
+    const int half_even = tinyfuse_columns_round_even(form);
     const int32_t words = looked_up ? 3 + 256 / 4 : 3;
     int32_t c, i, x;
     for (c = 0; job->channels_left > 0; c += at_once) {
@@ -377,7 +415,7 @@ TINYFUSE_SHARED void tinyfuse_columns_chunk(tinyfuse_columns *job, int32_t at_on
             const int32_t *const channel = job->channels + words * i;
             const int8_t *const table = (const int8_t *)(channel + 3);
             for (x = 0; x < job->outputs; ++x) {
-                const int8_t value = tinyfuse_columns_output(job, channel, x, i, column_bytes);
+                const int8_t value = tinyfuse_columns_output(job, channel, x, i, column_bytes, half_even);
                 job->out[x * job->in_c + i] = looked_up ? table[(uint8_t)value] : value;
             }
         }
@@ -387,6 +425,19 @@ TINYFUSE_SHARED void tinyfuse_columns_chunk(tinyfuse_columns *job, int32_t at_on
         job->channels_left -= at_once;
     }
 }
+
+TINYFUSE_INLINE void tinyfuse_columns_chunk(tinyfuse_columns *job, int32_t at_once, int form)
+{
+#if TINYFUSE_MVE
+    if (TINYFUSE_MVE_FLOATS || !tinyfuse_columns_round_even(form)) {
+        tinyfuse_columns_chunk_mve(job, at_once, form);
+        return;
+    }
+#endif
+    tinyfuse_columns_chunk_c(job, at_once, form);
+}
+
+#if !TINYFUSE_MVE
 
 /* Fills so many columns. */
 TINYFUSE_INLINE void tinyfuse_columns_pad(int8_t *columns, int32_t value, int32_t count, int32_t column_bytes)

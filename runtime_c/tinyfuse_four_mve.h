@@ -14,6 +14,7 @@
 #define TINYFUSE_FOUR_MVE_H
 
 #include "tinyfuse_conv.h"
+#include "tinyfuse_half_even.h"
 
 /* in depth, out_c and out's clamp; `pitch`: bytes from a pixel's inputs to the next one's */
 typedef struct {
@@ -31,25 +32,42 @@ enum { TINYFUSE_FOUR_BLOCK_CODE = 56 }; /* bytes */
 /* Constants that say how a layer is requantized: by any clamp, where no channel's shift is 0; the same where the clamp is
    all of int8; the clamp being all of int8 from the zero point on; as SATURATED, and looked up in tables; the same of at
    most sixteen inputs and a multiple of four channels, whose tables are of outputs less their zero point, which then is
-   0. */
+   0; half to even, by any clamp, or by one that is all of int8. */
 enum {
     TINYFUSE_FOUR_EACH,
     TINYFUSE_FOUR_SATURATED,
     TINYFUSE_FOUR_RECTIFIED,
     TINYFUSE_FOUR_TABLES,
-    TINYFUSE_FOUR_LEVELS
+    TINYFUSE_FOUR_LEVELS,
+    TINYFUSE_FOUR_HALF_EVEN,
+    TINYFUSE_FOUR_HALF_EVEN_SATURATED
 };
 /* Of the functions of a name that the forms have, the one of a constant form. */
 #define TINYFUSE_FOUR_OF(form, name)                                                               \
     ((form) == TINYFUSE_FOUR_RECTIFIED   ? name##_rectified                                        \
      : (form) == TINYFUSE_FOUR_SATURATED ? name##_saturated                                        \
                                          : name##_each)
+#define TINYFUSE_FOUR_EVEN_OF(form, name)                                                          \
+    ((form) == TINYFUSE_FOUR_HALF_EVEN             ? name##_half_even                              \
+     : (form) == TINYFUSE_FOUR_HALF_EVEN_SATURATED ? name##_half_even_saturated                    \
+                                                   : TINYFUSE_FOUR_OF(form, name))
+/* On vectors of integers alone C rounds half to even. */
+#if TINYFUSE_MVE_FLOATS
+#define TINYFUSE_FOUR_THERE_OF TINYFUSE_FOUR_EVEN_OF
+#else
+#define TINYFUSE_FOUR_THERE_OF TINYFUSE_FOUR_OF
+#endif
 #define TINYFUSE_FOUR_ANY_OF(form, name)                                                           \
-    ((form) == TINYFUSE_FOUR_TABLES ? name##_tables : TINYFUSE_FOUR_OF(form, name))
+    ((form) == TINYFUSE_FOUR_TABLES ? name##_tables : TINYFUSE_FOUR_THERE_OF(form, name))
 
 TINYFUSE_INLINE int tinyfuse_four_looks_up(int form)
 {
     return form == TINYFUSE_FOUR_TABLES || form == TINYFUSE_FOUR_LEVELS;
+}
+
+TINYFUSE_INLINE int tinyfuse_four_is_half_even(int form)
+{
+    return form == TINYFUSE_FOUR_HALF_EVEN || form == TINYFUSE_FOUR_HALF_EVEN_SATURATED;
 }
 
 /* Some blocks of four pixels. The assembly loads fields by LDM in this order. */
@@ -111,6 +129,11 @@ typedef struct {
     "vrshl.s32 q1, r4\n\t"                                                                         \
     "vqmovnb.s32 q0, q1\n\t"                                                                       \
     "vqmovnt.s32 q0, q3\n\t"
+#define TINYFUSE_FOUR_SCALE_HALVES_EVEN                                                            \
+    TINYFUSE_FOUR_NEAREST("r2", "r8")                                                              \
+    "vqmovnb.s32 q0, q0\n\t"                                                                       \
+    "vqmovnt.s32 q0, q1\n\t"
+#define TINYFUSE_FOUR_NEAREST(scale0, scale1) TINYFUSE_NEAREST4("q0", scale0) TINYFUSE_NEAREST4("q1", scale1)
 /* VRSHL rounds halves up, so that a negative value is first lowered by one. */
 #define TINYFUSE_FOUR_ROUND_AWAY(v)                                                                \
     "vshr.s32 " v ", q0, #31\n\t"                                                                  \
@@ -316,6 +339,13 @@ typedef struct {
 /* A pixel alone, eight channels at a time, `blocks` of them. r1, r3, r7 and r9: weights of two channels each; r5: inputs;
    r11: inputs left; q4: where the constants of channels 0, 2, 4 and 6 lie. */
 #define TINYFUSE_FOURS_ONE(round, clamp)                                                           \
+    TINYFUSE_FOURS_ONE_BY("vqrdmulh.s32 q0, q0, q2\n\t"                                            \
+                          "vqrdmulh.s32 q1, q1, q3\n\t" round                                      \
+                          "vldrw.u32 q2, [q4, #8]\n\t"                                             \
+                          "vldrw.u32 q3, [q4, #20]\n\t"                                            \
+                          "vrshl.s32 q0, q0, q2\n\t"                                               \
+                          "vrshl.s32 q1, q1, q3\n\t", clamp)
+#define TINYFUSE_FOURS_ONE_BY(scale, clamp)                                                        \
     __asm volatile(TINYFUSE_ASM_BEGIN                                                              \
                    "mov r11, r0\n\t"                                                               \
                    "ldrd r0, r1, [r11, %[act_min]]\n\t"                                            \
@@ -366,12 +396,7 @@ typedef struct {
                    "vadd.i32 q1, q1, q3\n\t"                                                       \
                    "vldrw.u32 q2, [q4, #4]\n\t"                                                    \
                    "vldrw.u32 q3, [q4, #16]\n\t"                                                   \
-                   "vqrdmulh.s32 q0, q0, q2\n\t"                                                   \
-                   "vqrdmulh.s32 q1, q1, q3\n\t" round                                             \
-                   "vldrw.u32 q2, [q4, #8]\n\t"                                                    \
-                   "vldrw.u32 q3, [q4, #20]\n\t"                                                   \
-                   "vrshl.s32 q0, q0, q2\n\t"                                                      \
-                   "vrshl.s32 q1, q1, q3\n\t"                                                      \
+                   scale                                                                           \
                    "vqmovnb.s32 q0, q0\n\t"                                                        \
                    "vqmovnt.s32 q0, q1\n\t"                                                        \
                    "ldr r2, [r11]\n\t"                                                             \
@@ -407,10 +432,80 @@ TINYFUSE_SHARED void tinyfuse_fours_one_rectified(tinyfuse_fours *job)
     TINYFUSE_FOURS_ONE("", TINYFUSE_FOUR_SATURATE);
 }
 
-/* All channels, `blocks` of eight, of the job's first pixel. */
-TINYFUSE_INLINE void tinyfuse_fours_one(tinyfuse_fours *job, int form)
+#if TINYFUSE_MVE_FLOATS
+
+TINYFUSE_SHARED void tinyfuse_fours_one_half_even(tinyfuse_fours *job)
 {
-    TINYFUSE_FOUR_OF(form, tinyfuse_fours_one)(job);
+    TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
+    TINYFUSE_FOURS_ONE_BY(TINYFUSE_FOUR_NEAREST("q2", "q3"), TINYFUSE_FOUR_CLAMP);
+}
+
+TINYFUSE_SHARED void tinyfuse_fours_deep_half_even(tinyfuse_fours *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
+    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_ITERATIONS, TINYFUSE_FOUR_REST,
+                        TINYFUSE_FOUR_STORED(HALVES_EVEN, TINYFUSE_FOUR_CLAMP));
+}
+
+TINYFUSE_SHARED void tinyfuse_fours_whole_half_even(tinyfuse_fours *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
+    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_ITERATIONS, "",
+                        TINYFUSE_FOUR_STORED(HALVES_EVEN, TINYFUSE_FOUR_CLAMP));
+}
+
+TINYFUSE_SHARED void tinyfuse_fours_once_half_even(tinyfuse_fours *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
+    TINYFUSE_FOURS_DEEP("", "", "",
+                        TINYFUSE_FOUR_STORED(HALVES_EVEN, TINYFUSE_FOUR_CLAMP));
+}
+
+TINYFUSE_SHARED void tinyfuse_fours_few_channels_half_even(tinyfuse_fours *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
+    TINYFUSE_FOURS_FEW_CHANNELS("", HALVES_EVEN, TINYFUSE_FOUR_CLAMP_FEW_CHANNELS);
+}
+
+TINYFUSE_SHARED void tinyfuse_fours_one_half_even_saturated(tinyfuse_fours *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
+    TINYFUSE_FOURS_ONE_BY(TINYFUSE_FOUR_NEAREST("q2", "q3"), TINYFUSE_FOUR_SATURATE);
+}
+
+TINYFUSE_SHARED void tinyfuse_fours_deep_half_even_saturated(tinyfuse_fours *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
+    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_ITERATIONS, TINYFUSE_FOUR_REST,
+                        TINYFUSE_FOUR_STORED(HALVES_EVEN, TINYFUSE_FOUR_SATURATE));
+}
+
+TINYFUSE_SHARED void tinyfuse_fours_whole_half_even_saturated(tinyfuse_fours *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
+    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_ITERATIONS, "",
+                        TINYFUSE_FOUR_STORED(HALVES_EVEN, TINYFUSE_FOUR_SATURATE));
+}
+
+TINYFUSE_SHARED void tinyfuse_fours_once_half_even_saturated(tinyfuse_fours *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
+    TINYFUSE_FOURS_DEEP("", "", "",
+                        TINYFUSE_FOUR_STORED(HALVES_EVEN, TINYFUSE_FOUR_SATURATE));
+}
+
+TINYFUSE_SHARED void tinyfuse_fours_few_channels_half_even_saturated(tinyfuse_fours *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
+    TINYFUSE_FOURS_FEW_CHANNELS("", HALVES_EVEN, TINYFUSE_FOUR_SATURATE);
+}
+
+#endif
+
+/* All channels, `blocks` of eight, of the job's first pixel. */
+TINYFUSE_INLINE void tinyfuse_fours_one_mve(tinyfuse_fours *job, int form)
+{
+    TINYFUSE_FOUR_THERE_OF(form, tinyfuse_fours_one)(job);
 }
 
 TINYFUSE_SHARED void tinyfuse_fours_deep_each(tinyfuse_fours *job)
@@ -530,7 +625,7 @@ TINYFUSE_SHARED void tinyfuse_fours_few_channels_levels(tinyfuse_fours *job)
 }
 
 /* All channels of the job's pixels. */
-TINYFUSE_INLINE void tinyfuse_fours_run(tinyfuse_fours *job, int form)
+TINYFUSE_INLINE void tinyfuse_fours_run_mve(tinyfuse_fours *job, int form)
 {
     const int32_t depth = job->depth;
     if (form == TINYFUSE_FOUR_LEVELS) {
@@ -546,10 +641,10 @@ TINYFUSE_INLINE void tinyfuse_fours_run(tinyfuse_fours *job, int form)
     }
 }
 
-#else
+#endif
 
-/* All channels of the job's pixels. */
-TINYFUSE_SHARED void tinyfuse_fours_run(tinyfuse_fours *job, int form)
+/* The same in C. */
+TINYFUSE_SHARED void tinyfuse_fours_run_c(tinyfuse_fours *job, int form)
 {
     const int32_t depth = job->depth;
     const int32_t padded = (depth + TINYFUSE_FOUR_BLOCK - 1) / TINYFUSE_FOUR_BLOCK * TINYFUSE_FOUR_BLOCK;
@@ -568,7 +663,9 @@ TINYFUSE_SHARED void tinyfuse_fours_run(tinyfuse_fours *job, int form)
                     sum += (uint32_t)(job->x[i >> 1][k] *
                                       weights[o * TINYFUSE_FOUR_BLOCK + k % TINYFUSE_FOUR_BLOCK]);
                 }
-                k = tinyfuse_clamp(tinyfuse_requantize((int32_t)sum, channel[1], channel[2]) + zero_point, low, high);
+                k = tinyfuse_four_is_half_even(form) ? tinyfuse_scale_half_even((int32_t)sum, channel[1])
+                                                     : tinyfuse_requantize((int32_t)sum, channel[1], channel[2]);
+                k = tinyfuse_clamp(k + zero_point, low, high);
                 if (looked_up) {
                     k = job->to.tables[((uint32_t)job->channels[6] >> 16 * (i & 1) & 0xff00) + (uint8_t)k];
                 }
@@ -585,7 +682,7 @@ TINYFUSE_SHARED void tinyfuse_fours_run(tinyfuse_fours *job, int form)
 }
 
 /* All channels, `blocks` of eight, of the job's first pixel. */
-TINYFUSE_INLINE void tinyfuse_fours_one(tinyfuse_fours *job, int form)
+TINYFUSE_INLINE void tinyfuse_fours_one_c(tinyfuse_fours *job, int form)
 {
     int32_t i;
     for (i = 0; i < TINYFUSE_FOUR_PIXELS; ++i) {
@@ -594,10 +691,31 @@ TINYFUSE_INLINE void tinyfuse_fours_one(tinyfuse_fours *job, int form)
         job->places[2 * i + 1] = 1;
     }
     job->blocks = 1;
-    tinyfuse_fours_run(job, form);
+    tinyfuse_fours_run_c(job, form);
 }
 
+/* All channels of the job's pixels, on vectors where there are some of what the form takes. */
+TINYFUSE_INLINE void tinyfuse_fours_run(tinyfuse_fours *job, int form)
+{
+#if TINYFUSE_MVE
+    if (TINYFUSE_MVE_FLOATS || !tinyfuse_four_is_half_even(form)) {
+        tinyfuse_fours_run_mve(job, form);
+        return;
+    }
 #endif
+    tinyfuse_fours_run_c(job, form);
+}
+
+TINYFUSE_INLINE void tinyfuse_fours_one(tinyfuse_fours *job, int form)
+{
+#if TINYFUSE_MVE
+    if (TINYFUSE_MVE_FLOATS || !tinyfuse_four_is_half_even(form)) {
+        tinyfuse_fours_one_mve(job, form);
+        return;
+    }
+#endif
+    tinyfuse_fours_one_c(job, form);
+}
 
 /* So many pixels, 1 to 4, to `out`; a pixel that isn't there is the last one again. */
 TINYFUSE_INLINE void tinyfuse_fours_place(tinyfuse_fours *job, const tinyfuse_four_mve *p, const int8_t *in,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,10 +11,11 @@ from tinyfuse.emit.arena import arena_c
 from tinyfuse.emit.identifiers import c_string, comment, unique_identifiers
 from tinyfuse.emit.memory import memory_context
 from tinyfuse.emit.weights import scalar
-from tinyfuse.ir import Tensor, quoted
+from tinyfuse.ir import Op, Tensor, quoted
 from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.kernels.core.c_types import CTYPE
 from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, rounds_by
 from tinyfuse.plan import FEED_STATE, Group, Plan, states_align, subplans
 
 #: dtypes whose elements C orders as they are
@@ -87,10 +88,24 @@ def header_context(plan: Plan) -> dict[str, Any]:
 
 
 def rounds_by_mode(plan: Plan) -> bool:
-    """Tell whether kernels compute floats where a rounding mode can be set: on an FPU or any machine."""
+    """Tell whether kernels compute floats where a rounding mode can be set: on an FPU or any machine.
+
+    Layers that round half to even do so on an FPU alone, and in integers elsewhere.
+    """
     target = plan.context.target
     stages = [stage for group in plan.all_groups for stage in group.stages]
+    if target.fpu and any(rounds_by(op, FLOAT_HALF_EVEN) for stage in stages for op in _parts(stage.op)):
+        return True
     return (target.fpu or target.cpu is None) and any(stage.kernel.computes_floats for stage in stages)
+
+
+def _parts(op: Op) -> Iterator[Op]:
+    """Yield the operator, then the layers that it stands for."""
+    yield op
+    yield from getattr(op.attributes, "parts", ())
+    layer = getattr(op.attributes, "layer", None)
+    if layer is not None:  # an operator, or the attributes of one
+        yield layer if isinstance(layer, Op) else replace(op, attributes=layer)
 
 
 def stack_bound(plan: Plan, optimized: bool) -> int:

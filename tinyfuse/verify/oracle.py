@@ -28,7 +28,7 @@ from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.frontend.uint8 import was_uint8
 from tinyfuse.ir import ONNXRUNTIME, Array, Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.core.convolution import has_real_scale
+from tinyfuse.ops.core.convolution import REAL_MULTIPLIER, rounds_by
 from tinyfuse.ops.program.interpret import run_graph
 from tinyfuse.options import ORACLES
 from tinyfuse.rewrite.fold_constants import fold_constants
@@ -122,7 +122,7 @@ def _onnx_oracle(model_bytes: bytes, graph: Graph) -> Oracle:
 
 def _rounds_twice(op: Op) -> bool:
     """Whether a FULLY_CONNECTED scales its sums in fixed point, as TFLM does and LiteRT doesn't."""
-    return op.output.dtype != "float32" and not has_real_scale(op)
+    return op.output.dtype != "float32" and not rounds_by(op, REAL_MULTIPLIER)
 
 
 def _first_line(error: UsageError) -> str:

@@ -28,7 +28,7 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.core.c_constants import c_constant
 from tinyfuse.kernels.requantize.two_roundings import accumulator_range, folded_bias, left_shift_wraps
-from tinyfuse.ops.core.convolution import channel_multipliers, clamp_range
+from tinyfuse.ops.core.convolution import TWO_ROUNDINGS, channel_multipliers, clamp_range, rounds_by, scaled_sums
 from tinyfuse.ops.weight_sums import channel_weights
 
 SHIFT = c_constant("tinyfuse_requantize.h", "TINYFUSE_SINGLE_ROUNDING_SHIFT")
@@ -102,10 +102,11 @@ def any_single_rounding(op: Op) -> SingleRounding | None:
 
 
 def _is_likely(op: Op, own_shifts: bool) -> bool:
-    """Estimates whether all channels have exact parameters: nearly all do, except those that reach outputs of both
-    signs, because TensorFlow Lite Micro rounds halves away from zero."""
+    """Whether no channel reaches outputs of both signs: TensorFlow Lite Micro's halves go away from zero, which no line
+    does, and nearly all other channels have one. Of FLOAT_HALF_EVEN four channels in ten have none, whatever their
+    signs."""
     least, most = accumulator_range(op)
-    if least is None or most is None or not _is_supported(op):
+    if least is None or most is None or not _is_supported(op) or not rounds_by(op, TWO_ROUNDINGS):
         return False
     multipliers, shifts = channel_multipliers(op)
     low, high = (end - op.output.zero_point for end in clamp_range(op))
@@ -140,7 +141,7 @@ def fit_to_tables(op: Op, tables: Array | None, own_shifts: bool = False) -> Sin
     if least is None or most is None or not _is_supported(op):
         return None
     outputs = np.arange(low + 1, high + 1)
-    steps = output_thresholds(least, most, multipliers, shifts, zero_point, outputs)
+    steps = layer_steps(op, least, most, outputs)
     weights, bias = channel_weights(op).copy(), folded_bias(op) * 256
     fitted = np.zeros(len(bias), np.int64)
     # with its own shift, a channel keeps its multiplier: 2^31 of its units are 2^24 units here
@@ -175,6 +176,35 @@ def fit_to_tables(op: Op, tables: Array | None, own_shifts: bool = False) -> Sin
     result = low + (steps[constant] <= least[constant, None]).sum(axis=1)
     bias[constant] = (result if own_shifts else result - zero_point) << 13
     return SingleRounding(weights, bias, fitted.astype(np.int32), post_shifts.astype(np.int32) if own_shifts else None)
+
+
+def layer_steps(op: Op, least: Array, most: Array, outputs: Array) -> Array:
+    """int64 [channels, outputs]: the least accumulator in least..most that gives at least each output of a layer
+    (before the clamp), by the rule that it rounds by; most + 1 where none does."""
+    multipliers, shifts = channel_multipliers(op)
+    if rounds_by(op, TWO_ROUNDINGS):
+        return output_thresholds(least, most, multipliers, shifts, op.output.zero_point, outputs)
+    return _searched_steps(op, least, most, multipliers * 2.0 ** (shifts - 31), outputs - op.output.zero_point)
+
+
+def _searched_steps(op: Op, least: Array, most: Array, scales: Array, levels: Array) -> Array:
+    """The same for each level, an output less its zero point, of any rule whose results are monotone and off the exact
+    product by a rounding to float32 or double: found by bisection with the rule itself."""
+    about = (levels - 0.5) / np.maximum(scales, 2.0**-60)[:, None]
+    about = np.floor(np.clip(about, least[:, None] - 1.0, most[:, None] + 1.0)).astype(np.int64)
+    # a float32 of an accumulator, and its product, are off by 2^-24 each
+    room = 2 + (np.abs(about) >> 21)
+    low = np.maximum(
+        about - room, least[:, None] - 1
+    )  # the last that doesn't give as much, of those that are looked at
+    high: Array = np.minimum(about + room, most[:, None] + 1)
+    while (high - low > 1).any():
+        middle = (low + high) >> 1
+        reaches = scaled_sums(op, middle.T).T - levels >= 0
+        # neither end is looked at: there may be no accumulator
+        split = high - low > 1
+        high, low = np.where(split & reaches, middle, high), np.where(split & ~reaches, middle, low)
+    return high
 
 
 def output_thresholds(

@@ -9,25 +9,21 @@ from typing import Any
 import numpy as np
 
 from tinyfuse.ir import INT4, Array, Op, Tensor, given
-from tinyfuse.ops.core.convolution import Clamped, quantized, requantize_channels, with_bias
+from tinyfuse.ops.core.convolution import Requantized, quantized, requantize_channels, with_bias
 from tinyfuse.ops.core.convolution_rules import QUANTIZATION_RULES, TENSOR_RULES, size_along
 from tinyfuse.ops.core.family import SAME_ROW, OpFamily, RowWindow, Rule
 from tinyfuse.ops.core.real import real_outputs
 
 
 @dataclass(frozen=True)
-class FullyConnected(Clamped):
+class FullyConnected(Requantized):
     """Attributes: the fused activation, and as in Conv2D the clamp that a rewrite narrowed and the type of a bias
-    that isn't there.
-
-    real_scale  of a uint8 model: sums are multiplied by a real number, which no rounding made a fixed-point one
-    """
+    that isn't there."""
 
     activation: str = "NONE"
     clamp: tuple[int, int] | tuple[float, float] | None = None
     weights_format: str = "DEFAULT"
     quantized_bias_type: str = "FLOAT32"
-    real_scale: bool = False
 
 
 def _bad_shape(op: Op) -> Tensor | None:

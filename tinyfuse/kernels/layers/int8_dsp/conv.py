@@ -29,6 +29,7 @@ from tinyfuse.kernels.layers.int8_dsp.lanes import (
     block_pixels,
     column_bytes,
     form_name,
+    half_even_layer,
     matmul_constants,
     matmul_depth,
     matmul_layer,
@@ -89,7 +90,7 @@ class MatmulKernel(Kernel):
     """What multiplies by tinyfuse_matmul.h.
 
     least_pixels  of a block, where scratch is to be least
-    shifts        whether it has the forms of channels that shift either way
+    shifts        whether it has the forms of channels that shift either way, and of those that round half to even
     """
 
     least_pixels = 1
@@ -97,8 +98,10 @@ class MatmulKernel(Kernel):
 
     def layer(self, op: Op, context: Context) -> Matmul | None:
         """The layer in the kernel's fastest form that is proven exact; None where there is none."""
-        found = matmul_layer(op, context)
-        return shifting_layer(op, context.target.dsp, dense=False) if found is None and self.shifts else found
+        found, dsp = matmul_layer(op, context), context.target.dsp
+        if found is None and self.shifts:
+            return half_even_layer(op, dsp, dense=False) or shifting_layer(op, dsp, dense=False)
+        return found
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return matmul_constants(require_proven(self.layer(op, context)))

@@ -26,6 +26,7 @@ from tinyfuse.kernels.layers.int8_dsp.lanes import (
     column_bytes,
     dense_layer,
     form_name,
+    half_even_layer,
     matmul_depth,
     shifting_layer,
 )
@@ -62,7 +63,8 @@ class FullyConnectedWhole(Kernel):
 
 def _layer(op: Op, context: Context) -> Matmul | None:
     """Return the layer in the fastest form that is proven exact; None where there is none."""
-    return dense_layer(op, context) or shifting_layer(op, context.target.dsp, dense=True)
+    dsp = context.target.dsp
+    return dense_layer(op, context) or half_even_layer(op, dsp, dense=True) or shifting_layer(op, dsp, dense=True)
 
 
 class Dense(Kernel):

@@ -16,10 +16,11 @@ from tinyfuse.kernels.counts.im2col import packed_depthwise_counts
 from tinyfuse.kernels.counts.windows import inner_window_counts
 from tinyfuse.kernels.layers.common.params import conv_row_call, general_channels, orders_by_pixels, plain_weights
 from tinyfuse.kernels.layers.common.taps import LISTS_OF_TAPS, orders_by_columns, packed_taps, quads_of, taps_scratch
+from tinyfuse.kernels.requantize.half_even import half_even
 from tinyfuse.kernels.requantize.signed_rounding import SignedRounding
 from tinyfuse.kernels.requantize.single_rounding import SingleRounding, any_single_rounding
 from tinyfuse.kernels.requantize.two_roundings import bounded
-from tinyfuse.ops.core.convolution import geometry
+from tinyfuse.ops.core.convolution import FLOAT_HALF_EVEN, geometry, rounds_by
 
 
 class DepthwiseRow(Kernel):
@@ -52,10 +53,10 @@ class DepthwiseRow(Kernel):
 
 
 def form_of(op: Op) -> str:
-    """The best form in which the layer is proven exact: bounded, single_rounding or own_shifts."""
+    """The best form in which the layer is proven exact: bounded, single_rounding, own_shifts or half_even."""
     found = any_single_rounding(op)
     if found is None:
-        return "bounded"
+        return "half_even" if rounds_by(op, FLOAT_HALF_EVEN) else "bounded"
     return "single_rounding" if found.shift is None else "own_shifts"
 
 
@@ -66,14 +67,14 @@ def form_argument(op: Op) -> str:
 
 def layer_weights(op: Op, line: SingleRounding | SignedRounding | None = None) -> Array:
     """int8 [channels, taps], in the form that `form_of` says, or along another line."""
-    found = line or any_single_rounding(op)
+    found = line or any_single_rounding(op) or half_even(op, 256)
     return found.weights if found is not None else require_proven(bounded(op)).weights
 
 
 def channels_constant(op: Op, line: SingleRounding | SignedRounding | None = None) -> Constant:
     """Biases and multipliers (and bends, or shifts) of the lines of each group of four channels, or tinyfuse_requant of
     each channel. `line`: as of `layer_weights`."""
-    found = line or any_single_rounding(op)
+    found = line or any_single_rounding(op) or half_even(op, 256)
     if found is None:
         return Constant("channels", require_proven(bounded(op)).channels, "tinyfuse_requant")
     channels = found.channels()
@@ -84,7 +85,7 @@ def channels_constant(op: Op, line: SingleRounding | SignedRounding | None = Non
 
 def has_form(op: Op) -> bool:
     """Whether the layer is proven exact in one of these forms."""
-    return any_single_rounding(op) is not None or bounded(op) is not None
+    return any_single_rounding(op) is not None or bounded(op) is not None or half_even(op, 256) is not None
 
 
 class PackedDepthwiseRow(Kernel):

@@ -31,8 +31,9 @@ from tinyfuse.kernels.layers.common.params import (
 )
 from tinyfuse.kernels.layers.common.pixels import input_pixels, of_pixels
 from tinyfuse.kernels.layers.common.taps import LISTS_OF_TAPS, orders_by_columns, taps_scratch
+from tinyfuse.kernels.requantize.half_even import half_even
 from tinyfuse.kernels.requantize.two_roundings import folded_bias, has_one_scale, shifts_right
-from tinyfuse.ops.core.convolution import channel_multipliers, geometry, is_plain_pointwise
+from tinyfuse.ops.core.convolution import TWO_ROUNDINGS, channel_multipliers, geometry, is_plain_pointwise, rounds_by
 from tinyfuse.ops.weight_sums import channel_weights
 
 #: code that copies a window, which two kernels share: where one layer alone calls it, compilers know its constants
@@ -52,7 +53,7 @@ class MveConvRow(Kernel):
     columns = 2
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return context.target.mve and geometry(op).groups == 1 and shifts_right(op) and _two_fit(op)
+        return context.target.mve and geometry(op).groups == 1 and _rounds_so(op, context) and _two_fit(op)
 
     def row_access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return orders_by_pixels(op, self.columns)
@@ -88,7 +89,7 @@ class MvePointwise(Kernel):
     by_row, rings = True, True
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return context.target.mve and is_plain_pointwise(op) and shifts_right(op) and _two_fit(op)
+        return context.target.mve and is_plain_pointwise(op) and _rounds_so(op, context) and _two_fit(op)
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return _orders_by_two(*op.operand(1).shape[::3])
@@ -151,14 +152,15 @@ class MveBufferedPointwise(MvePointwise):
 def _is_dense(op: Op, context: Context) -> bool:
     """Whether Helium's fully connected kernels compute a layer: its weights have no zero point."""
     no_zero_point = not any(op.operand(1).quantization.zero_point)
-    return context.target.mve and no_zero_point and shifts_right(op) and _two_fit(op)
+    return context.target.mve and no_zero_point and _rounds_so(op, context) and _two_fit(op)
 
 
 def _leaves_outputs(op: Op, context: Context) -> bool:
     """Whether groups of four leave outputs of a layer of one batch, which `MveDenseOfOne` computes without padding."""
     out_c = op.output.shape[-1]
     of_one = out_c % 4 > 0 and op.output.elements == out_c
-    return of_one and not context.divided and not _one_scale_pays(op, context)
+    by_shifts = rounds_by(op, TWO_ROUNDINGS)
+    return of_one and by_shifts and not context.divided and not _one_scale_pays(op, context)
 
 
 class MveDense(Kernel):
@@ -258,7 +260,7 @@ class MveDepthwiseRow(Kernel):
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)
         small_weights = op.operand(1).values.min() > -128
-        return context.target.mve and g.in_c == g.out_c and small_weights and shifts_right(op)
+        return context.target.mve and g.in_c == g.out_c and small_weights and _rounds_so(op, context)
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return orders_by_columns(op)
@@ -284,6 +286,9 @@ class MveDepthwiseRow(Kernel):
     def scratch(self, op: Op, context: Context) -> int:
         return taps_scratch(op)
 
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return "" if rounds_by(op, TWO_ROUNDINGS) else "half even"
+
     def copy_of_code(self, op: Op, context: Context) -> str:
         return LISTS_OF_TAPS
 
@@ -291,11 +296,21 @@ class MveDepthwiseRow(Kernel):
         return depthwise_by_16_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_row_call(self, op, site, site.scratch)
+        (*params, call) = conv_row_call(self, op, site, site.scratch)
+        name = self.name if rounds_by(op, TWO_ROUNDINGS) else "tinyfuse_depthwise_half_even_mve_row_s8"
+        return *params, replace(call, function=name)
+
+
+def _rounds_so(op: Op, context: Context) -> bool:
+    """Tell whether the C rounds as the layer does: twice, shifting to the right, or half to even, where vectors may be
+    of float32."""
+    return shifts_right(op) or (context.target.fpu and half_even(op, 1) is not None)
 
 
 def _form(op: Op) -> str:
     """The C's argument `form` of a layer whose channels have scales of their own."""
+    if not rounds_by(op, TWO_ROUNDINGS):
+        return "TINYFUSE_MVE_HALF_EVEN"
     return "TINYFUSE_MVE_RECTIFIED" if rectified(op) else "TINYFUSE_MVE_EACH"
 
 
@@ -318,7 +333,7 @@ def _one_scale_pays(op: Op, context: Context) -> bool:
     is more than the second copy of the code takes, some 700 bytes. Its calls can't be divided, and its groups of four
     come by two."""
     out_c = op.output.shape[-1]
-    pays = out_c >= 64 and ceil_div(out_c, 4) % 2 == 0
+    pays = out_c >= 64 and ceil_div(out_c, 4) % 2 == 0 and rounds_by(op, TWO_ROUNDINGS)
     return pays and not context.divided and has_one_scale(*channel_multipliers(op))
 
 

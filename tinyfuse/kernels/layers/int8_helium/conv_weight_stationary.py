@@ -30,6 +30,7 @@ class WeightStationaryConvRow(FourKernel):
     writes only its output row, which must not overlap them.
     """
 
+    takes_half_even = False
     name = "tinyfuse_conv_stationary_mve_row_s8"
     headers = (_HEADER,)
     by_row, whole, rings, indivisible = True, False, True, True

@@ -17,7 +17,7 @@ from tinyfuse.kernels.counts.common import Counts
 from tinyfuse.kernels.layers.int8_helium.conv_4x2 import BLOCK, FourPointwise, four_pixels_counts, sort_of_depth
 from tinyfuse.kernels.layers.int8_helium.depthwise_interleaved import ColumnsDepthwiseRow
 from tinyfuse.kernels.layers.int8_luts.dsp import LookedUpLayer, layer_of
-from tinyfuse.kernels.requantize.two_roundings import accumulator_range
+from tinyfuse.kernels.requantize.two_roundings import accumulator_range, shifts_right
 from tinyfuse.ops.core.convolution import channel_multipliers, geometry
 from tinyfuse.ops.elementwise.table import TABLE_VALUES
 from tinyfuse.ops.layers.looked_up import LookedUp
@@ -30,7 +30,9 @@ class _LookedUp(LookedUpLayer):
     """Halves go away from zero, which wants every channel's shift to be right."""
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return super().accepts(op, context) and bool((channel_multipliers(layer_of(op))[1] < 0).all())
+        layer = layer_of(op)
+        plain = super().accepts(op, context) and shifts_right(layer)
+        return plain and bool((channel_multipliers(layer)[1] < 0).all())
 
     def of_levels(self, op: Op, context: Context) -> Array | None:
         """The tables of outputs less their zero point, where the C looks these up."""

@@ -16,6 +16,7 @@ from tinyfuse.kernels.layers.common.pixels import pointwise_input
 from tinyfuse.kernels.layers.int8_helium.conv_2x4 import MveConvRow, MveDense, MvePointwise
 from tinyfuse.kernels.layers.palettized.dsp import Compressed, spares_flash, strip_of
 from tinyfuse.kernels.layers.palettized.palette import VECTOR, Lookup, compressed
+from tinyfuse.kernels.requantize.two_roundings import shifts_right
 from tinyfuse.ops.weight_sums import channel_weights
 
 
@@ -35,7 +36,8 @@ class _CompressedMve(Compressed):
     headers = ("tinyfuse_conv_lut_mve.h",)
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return self.wanted(context) and super().accepts(op, context) and _lookup(op) is not None
+        fits = self.wanted(context) and super().accepts(op, context) and shifts_right(op)
+        return fits and _lookup(op) is not None
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return *require_proven(_lookup(op)).constants, matmul_mve_constants(op)[1]
