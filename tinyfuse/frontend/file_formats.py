@@ -110,6 +110,11 @@ def _by_content(data: bytes) -> tuple[str, str] | None:
     return None
 
 
+def is_executorch(data: bytes) -> bool:
+    """Tell whether a file is a program for ExecuTorch, by its identifier."""
+    return data[4:8] == _EXECUTORCH
+
+
 def is_onnx(path: str, data: bytes) -> bool:
     """Tell whether a file is an ONNX model: by its first fields, or by its name where no other format is recognized."""
     if data[4:8] == b"TFL3" or not data:
