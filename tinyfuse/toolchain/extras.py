@@ -36,6 +36,7 @@ PACKAGES = {
     "tflite_micro": Package("tflite-micro", "verify", pre=True),
     "ai_edge_litert": Package("ai-edge-litert", "litert"),
     "onnxruntime": Package("onnxruntime", "onnx"),
+    "executorch": Package("executorch", "executorch"),
     "cmsis_pack_manager": Package("cmsis-pack-manager", "packs"),
     "serial": Package("pyserial", "board"),
     "yaml": Package("PyYAML", "csolution"),

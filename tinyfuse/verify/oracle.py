@@ -1,4 +1,4 @@
-"""Who says what a model computes: TensorFlow Lite Micro, LiteRT, or our own numpy references.
+"""Who says what a model computes: the runtime that the file was made for, or our own numpy references.
 
 TensorFlow Lite Micro (TFLM) is the reference for every bit. It has no kernels of uint8 models: there it is LiteRT with
 its reference kernels (OpResolverType.BUILTIN_REF: no XNNPACK, no optimized kernels). These agree with TFLM but for
@@ -20,13 +20,13 @@ from typing import Protocol
 import numpy as np
 
 import tinyfuse
-from tinyfuse.errors import EmulationFailed, UsageError
+from tinyfuse.errors import EmulationFailed, ToolMissing, UsageError
 from tinyfuse.frontend.graph_file import called_file
 from tinyfuse.frontend.onnx.conversions import KINDS
 from tinyfuse.frontend.onnx.graph import file_for_onnxruntime
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.frontend.uint8 import was_uint8
-from tinyfuse.ir import ONNXRUNTIME, Array, Graph, Op, Tensor
+from tinyfuse.ir import EXECUTORCH, ONNXRUNTIME, Array, Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.core.convolution import REAL_MULTIPLIER, rounds_by
 from tinyfuse.ops.program.interpret import run_graph
@@ -81,6 +81,8 @@ def _oracle_for(model_bytes: bytes, graph: Graph) -> Oracle:
     nothing, where neither can. ToolMissing where the one that should say isn't installed."""
     if graph.runtime == ONNXRUNTIME:
         return _onnx_oracle(model_bytes, graph)
+    if graph.runtime == EXECUTORCH:
+        return _executorch_oracle(model_bytes, graph)
     if was_uint8(graph):
         reasons = ["TFLM has no kernels of uint8"]
     else:
@@ -120,6 +122,16 @@ def _onnx_oracle(model_bytes: bytes, graph: Graph) -> Oracle:
     return oracle
 
 
+def _executorch_oracle(model_bytes: bytes, graph: Graph) -> Oracle:
+    """ExecuTorch's operators; our reference, which proves nothing, where ExecuTorch isn't installed."""
+    try:
+        return InterpreterOracle("executorch", model_bytes, graph)
+    except ToolMissing as missing:
+        oracle = ReferenceOracle(graph)
+        oracle.warnings = (f"unproven: compared with our own reference alone: {missing}",)
+        return oracle
+
+
 def _rounds_twice(op: Op) -> bool:
     """Whether a FULLY_CONNECTED scales its sums in fixed point, as TFLM does and LiteRT doesn't."""
     return op.output.dtype != "float32" and not rounds_by(op, REAL_MULTIPLIER)
@@ -130,7 +142,8 @@ def _first_line(error: UsageError) -> str:
 
 
 #: kind -> what is imported
-_INTERPRETERS = {"tflm": "tflite_micro", "litert": "ai_edge_litert", "onnxruntime": "onnxruntime"}
+_INTERPRETERS = {"tflm": "tflite_micro", "litert": "ai_edge_litert", "onnxruntime": "onnxruntime",
+                 "executorch": "executorch"}  # fmt: skip
 
 
 class _Runs(ABC):
@@ -243,6 +256,8 @@ class InterpreterOracle(_Runs):
         return [known[t] for t in self._outputs]
 
     def _checked(self, array: np.ndarray, tensor: Tensor) -> np.ndarray:
+        if self.name == "executorch" and array.size == tensor.elements:
+            array = array.reshape(tensor.shape)  # in the order of memory
         if array.shape != tensor.shape or array.dtype != np.dtype(tensor.dtype):
             raise UsageError(f"{self.name} computes {array.dtype}{list(array.shape)} for the output {tensor}")
         return array
